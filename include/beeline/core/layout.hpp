@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// Structures in shared memory that host code, kernels and other processes read by the same layout.
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#include "beeline/core/status.hpp"
+
+namespace beeline {
+
+/// Ranks of one node that have a slot in the address range.
+inline constexpr std::uint32_t max_ranks = 64;
+/// Teams that exist at the same time, the world included (team 0).
+inline constexpr std::uint32_t max_teams = 32;
+/// Ordered streams of operations that a rank may use towards each peer.
+inline constexpr std::uint32_t max_queues = 32;
+/// Waits that one rank can have recorded between two checks; later ones are counted only.
+inline constexpr std::uint32_t max_wait_records = 64;
+
+/// A wait that ended without success: what was waited for, and what was seen instead.
+struct WaitRecord {
+  std::uint32_t status;     ///< Status that the wait returned: deadline or aborted; 0: record unused
+  std::uint32_t operation;  ///< Operation
+  std::uint32_t rank;       ///< world rank that waited
+  std::uint32_t peer;       ///< world rank waited for, or `no_peer`
+  std::uint32_t team;       ///< team id
+  std::uint32_t unused;
+  std::uint64_t sequence;   ///< which message, epoch or signal index
+  std::uint64_t expected, observed;
+  std::uint64_t waited_ns;
+};
+inline constexpr std::uint32_t no_peer = 0xffffffffu;
+static_assert(std::is_trivially_copyable_v<WaitRecord> && sizeof(WaitRecord) == 56);
+
+/// Abort word of a team: 0 while it works, otherwise `abort_word(culprit)`. Many may write it, none reads before
+/// writing, so it needs no atomic between GPUs and CPUs.
+[[nodiscard]] BEELINE_HOST_DEVICE constexpr std::uint64_t abort_word(std::uint32_t culprit) {
+  return std::uint64_t{1} + culprit;
+}
+
+/// A table of wait records with one kind of writer; the counter of used records lies where that writer has atomics.
+struct WaitTable {
+  WaitRecord records[max_wait_records];
+};
+
+/// What every rank shows to the others and to its own kernels, at the start of its host area.
+struct ControlBlock {
+  alignas(128) std::uint64_t abort[max_teams];
+  alignas(128) WaitTable device_waits;  ///< written by this rank's kernels
+  alignas(128) WaitTable host_waits;    ///< written by this rank's CPU threads
+};
+
+/// A 64-bit word alone in its cache line.
+struct alignas(64) PaddedWord {
+  std::uint64_t value;
+};
+
+/// Barrier state of one team on one rank, where that rank's waiter polls.
+struct TeamSync {
+  PaddedWord arrived_from[max_ranks];  ///< epoch reached by each member, written by it
+  PaddedWord entered, completed;       ///< epochs that this rank has entered and completed
+};
+
+/// State of one grid-wide barrier, in memory local to the kernel's device.
+struct GridState {
+  std::uint32_t arrived;
+  std::uint32_t generation;
+};
+
+}  // namespace beeline

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// Every function qualifier and compiler switch of the project; no other file asks which compiler runs.
+
+#if defined(__CUDACC__)
+#define BEELINE_HOST_DEVICE __host__ __device__
+#define BEELINE_COMPILES_CUDA 1
+#else
+#define BEELINE_HOST_DEVICE
+#define BEELINE_COMPILES_CUDA 0
+#endif
+
+/// 1 while the code for a GPU is compiled, 0 while the code for a CPU is.
+#if defined(__CUDA_ARCH__)
+#define BEELINE_ON_GPU 1
+#else
+#define BEELINE_ON_GPU 0
+#endif

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// The identifiers of methods: control/path/protocol.
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace beeline {
+
+enum class Control { host, stream, proxy, triggered, device, task };
+enum class Path { peer, bulk, copy_engine, staged, network };
+enum class Protocol { signal, packets, packets128, pipelined, sequential, verbs, rma };
+
+/// A way of moving data: who issues it, how bytes move, how arrival is known.
+struct Method {
+  Control control;
+  Path path;
+  Protocol protocol;
+
+  /// `control/path/protocol`, the identifier used in every table, option and record.
+  [[nodiscard]] std::string id() const;
+  /// Parses an identifier; throws `invalid_argument` that lists the known methods.
+  [[nodiscard]] static Method parse(std::string_view id);
+  friend bool operator==(const Method&, const Method&) = default;
+};
+
+/// A method with what it needs, as `beeline info` prints it.
+struct MethodInfo {
+  Method method;
+  std::string summary;      ///< one line: who does what
+  bool needs_cuda_peer;     ///< between GPUs it needs peer access
+};
+
+/// Every method that this version implements.
+[[nodiscard]] const std::vector<MethodInfo>& methods();
+
+}  // namespace beeline

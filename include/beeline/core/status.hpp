@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// What an operation on a hot path returns, and the operations that can wait.
+
+#include <cstdint>
+
+#include "beeline/core/macros.hpp"
+
+namespace beeline {
+
+/// Result of an operation on a hot path. Set-up functions throw `Error` instead, with the same codes.
+enum class Status : std::uint32_t {
+  ok = 0,
+  in_progress,       ///< not finished, nothing is wrong
+  timeout,           ///< the call's own time-out passed; nothing is lost, the same call continues
+  no_resource,       ///< a queue, table or the device is full; try again after progress
+  deadline,          ///< the deadline passed while waiting; the team is aborted
+  aborted,           ///< another participant aborted the team
+  unreachable,       ///< no path to this memory from here
+  invalid_argument,  ///< refused before anything was touched
+  unavailable,       ///< this machine or build lacks what the operation needs
+  peer_died,         ///< a rank ended without leaving the world
+  internal           ///< a failure below Beeline (driver, operating system)
+};
+
+/// The operation that a wait belongs to; named in errors and wait records.
+enum class Operation : std::uint32_t {
+  none = 0,
+  wait,
+  wait_any,
+  barrier,
+  grid_sync,
+  packet_send,
+  packet_receive,
+  staged_send,
+  staged_receive,
+  stream_synchronize,
+  setup,
+  allgather,
+  user
+};
+
+[[nodiscard]] BEELINE_HOST_DEVICE constexpr bool failed(Status status) {
+  return status != Status::ok && status != Status::in_progress;
+}
+
+/// The status's name as it appears in messages, in Python and in JSON.
+[[nodiscard]] const char* name(Status status) noexcept;
+/// The operation's name as it appears in messages, in Python and in JSON.
+[[nodiscard]] const char* name(Operation operation) noexcept;
+
+}  // namespace beeline

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// Atomics on a peer's memory. One thread calls each; all return the old value and order nothing else (relaxed).
+///
+/// They exclude each other among the devices that share atomics over that memory: all GPUs of a node over GPU memory,
+/// all CPU threads over host memory. Types: 32- and 64-bit integers. Source: OpenSHMEM 1.5 atomics; GASPI atomics.
+
+#include <cstdint>
+#include <type_traits>
+
+#include <cuda/atomic>
+
+#include "beeline/device/wait.hpp"
+
+namespace beeline {
+
+namespace detail {
+
+template <class T>
+BEELINE_HOST_DEVICE SystemAtomic<T> remote_word(const Context& ctx, T* target, std::uint32_t peer) {
+  static_assert(std::is_integral_v<T> && (sizeof(T) == 4 || sizeof(T) == 8), "a 32- or 64-bit integer");
+  return SystemAtomic<T>(*ctx.at(target, peer));
+}
+
+}  // namespace detail
+
+/// The element type without letting it take part in deduction, so that literals convert.
+template <class T>
+using Operand = std::type_identity_t<T>;
+
+template <class T>
+BEELINE_HOST_DEVICE T atomic_fetch_add(const Context& ctx, T* target, Operand<T> value, std::uint32_t peer) {
+  return detail::remote_word(ctx, target, peer).fetch_add(value, cuda::memory_order_relaxed);
+}
+
+template <class T>
+BEELINE_HOST_DEVICE T atomic_fetch_and(const Context& ctx, T* target, Operand<T> value, std::uint32_t peer) {
+  return detail::remote_word(ctx, target, peer).fetch_and(value, cuda::memory_order_relaxed);
+}
+
+template <class T>
+BEELINE_HOST_DEVICE T atomic_fetch_or(const Context& ctx, T* target, Operand<T> value, std::uint32_t peer) {
+  return detail::remote_word(ctx, target, peer).fetch_or(value, cuda::memory_order_relaxed);
+}
+
+template <class T>
+BEELINE_HOST_DEVICE T atomic_fetch_xor(const Context& ctx, T* target, Operand<T> value, std::uint32_t peer) {
+  return detail::remote_word(ctx, target, peer).fetch_xor(value, cuda::memory_order_relaxed);
+}
+
+template <class T>
+BEELINE_HOST_DEVICE T atomic_fetch_min(const Context& ctx, T* target, Operand<T> value, std::uint32_t peer) {
+  return detail::remote_word(ctx, target, peer).fetch_min(value, cuda::memory_order_relaxed);
+}
+
+template <class T>
+BEELINE_HOST_DEVICE T atomic_fetch_max(const Context& ctx, T* target, Operand<T> value, std::uint32_t peer) {
+  return detail::remote_word(ctx, target, peer).fetch_max(value, cuda::memory_order_relaxed);
+}
+
+template <class T>
+BEELINE_HOST_DEVICE T atomic_exchange(const Context& ctx, T* target, Operand<T> value, std::uint32_t peer) {
+  return detail::remote_word(ctx, target, peer).exchange(value, cuda::memory_order_relaxed);
+}
+
+/// Stores `desired` if the target equals `expected`; returns what the target held.
+template <class T>
+BEELINE_HOST_DEVICE T atomic_compare_swap(const Context& ctx, T* target, Operand<T> expected, Operand<T> desired,
+                                          std::uint32_t peer) {
+  detail::remote_word(ctx, target, peer).compare_exchange_strong(expected, desired, cuda::memory_order_relaxed);
+  return expected;
+}
+
+}  // namespace beeline

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// Barrier of a team from inside kernels and CPU threads: every member writes one word to every other (all-to-all).
+
+#include <cstdint>
+
+#include "beeline/device/signal.hpp"
+
+namespace beeline {
+
+/// A team's barrier, opened by one group of each member. Keeps the epoch in registers, so that a round costs one
+/// store to and one poll from each peer; the epoch in memory lets a later kernel continue.
+///
+/// At most one group of a rank has a team's barrier open at a time.
+template <class Group>
+class Barrier {
+ public:
+  /// Every thread of `group` calls it.
+  BEELINE_HOST_DEVICE Barrier(const Group& group, const Context& ctx)
+      : group_(group), ctx_(ctx), entered_(ctx.sync->entered.value), completed_(ctx.sync->completed.value) {}
+
+  /// Blocks until every member has called it as often as this one.
+  ///   order    memory: what every member did before is visible to all after; relaxed: execution only
+  ///   timeout  the call's own limit; after `timeout` the same call continues the same round
+  /// Every thread of the group calls it, and gets the same status: ok, timeout, deadline, aborted.
+  /// Source: seed 000 section 6.7; OpenSHMEM 1.5 sync (relaxed) and barrier (memory).
+  [[nodiscard]] BEELINE_HOST_DEVICE Status sync(Order order = Order::memory, Timeout timeout = Timeout::none()) {
+    if (entered_ == completed_) enter(order);
+    Status status = Status::ok;
+    for (std::uint32_t peer = group_.thread_rank(); peer < ctx_.size && status == Status::ok; peer += group_.size())
+      status = await(peer, order, timeout);
+    status = agree(group_, status);
+    if (status == Status::ok) {
+      completed_ = entered_;
+      if (group_.thread_rank() == 0) ctx_.sync->completed.value = completed_;
+    }
+    return status;
+  }
+
+ private:
+  BEELINE_HOST_DEVICE void enter(Order order) {
+    ++entered_;
+    group_.sync();  // the rest of the group has done its work, and has read the epochs
+    if (group_.thread_rank() == 0) ctx_.sync->entered.value = entered_;
+    std::uint64_t* mine = &ctx_.sync->arrived_from[ctx_.rank].value;
+    for (std::uint32_t peer = group_.thread_rank(); peer < ctx_.size; peer += group_.size())
+      if (peer != ctx_.rank) detail::store_signal(ctx_.at(mine, peer), entered_, order);
+  }
+
+  BEELINE_HOST_DEVICE Status await(std::uint32_t peer, Order order, Timeout timeout) {
+    if (peer == ctx_.rank) return Status::ok;
+    const Awaited awaited{Operation::barrier, peer, entered_, entered_};
+    const std::uint64_t* flag = &ctx_.sync->arrived_from[peer].value;
+    return poll_until(ctx_, awaited, timeout, [=, this](std::uint64_t& observed) {
+      observed = detail::load_signal(flag, order);
+      return observed >= entered_;
+    });
+  }
+
+  Group group_;
+  const Context& ctx_;
+  std::uint64_t entered_, completed_;
+};
+
+/// One round of the team's barrier; see `Barrier::sync`. Loops should keep a `Barrier` instead.
+template <class Group>
+[[nodiscard]] BEELINE_HOST_DEVICE Status barrier(const Group& group, const Context& ctx, Order order = Order::memory,
+                                                 Timeout timeout = Timeout::none()) {
+  return Barrier<Group>(group, ctx).sync(order, timeout);
+}
+
+}  // namespace beeline

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// What a kernel needs to communicate, passed to it by value.
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#include "beeline/core/layout.hpp"
+#include "beeline/core/macros.hpp"
+
+namespace beeline {
+
+/// Rank, team and addresses for device operations. Made by `World::context()` or `Team::context()`; copies are free,
+/// also into shared memory. Every `peer` below is a rank of the team.
+struct Context {
+  std::byte* range;                  ///< start of the address range in this process
+  const std::uint64_t* abort_words;  ///< this rank's, one for each team, in host memory
+  WaitRecord* waits;                 ///< where this context's waits are recorded [max_wait_records]
+  std::uint32_t* wait_claims;        ///< records used, in memory where the recorder has atomics
+  TeamSync* sync;                    ///< this rank's barrier state, symmetric
+  std::uint64_t deadline_ns;         ///< end of every wait
+  std::uint32_t slot_shift;          ///< log2 of a rank's slot
+  std::uint32_t spin_polls;          ///< host: polls before a waiter gives its core away
+  std::uint32_t team;                ///< team id
+  std::uint32_t rank, size;          ///< this rank in the team, members of the team
+  std::uint8_t members[max_ranks];   ///< team rank to world rank
+
+  /// World rank of the team's `peer`.
+  [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t world_rank(std::uint32_t peer) const { return members[peer]; }
+
+  /// The address on `peer` of what `local` is here. `local` lies in this rank's symmetric memory; the result can be
+  /// loaded from and stored to directly (global address space). Source: seed 000 chapter 6.
+  template <class T>
+  [[nodiscard]] BEELINE_HOST_DEVICE T* at(T* local, std::uint32_t peer) const {
+    const std::int64_t slots = static_cast<std::int64_t>(members[peer]) - static_cast<std::int64_t>(members[rank]);
+    return reinterpret_cast<T*>(reinterpret_cast<std::intptr_t>(local) + slots * (std::int64_t{1} << slot_shift));
+  }
+
+  /// World rank whose memory `address` is, or `no_peer` outside the range. One subtraction, one shift.
+  /// Source: seed 001, unified virtual address space; seed 000 section 6.3.
+  [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t owner_of(const void* address) const {
+    const std::uintptr_t offset = reinterpret_cast<std::uintptr_t>(address) - reinterpret_cast<std::uintptr_t>(range);
+    const std::uintptr_t slot = offset >> slot_shift;
+    return slot < max_ranks ? static_cast<std::uint32_t>(slot) : no_peer;
+  }
+};
+static_assert(std::is_trivially_copyable_v<Context>);
+
+}  // namespace beeline

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// Groups: the threads that call an operation together. Each has `thread_rank()`, `size()`, `sync()`, `any(bool)`.
+///
+/// | group      | on a GPU                   | on a host rank                  |
+/// |------------|----------------------------|---------------------------------|
+/// | Thread     | one thread                 | one thread                      |
+/// | Warp       | 32 threads                 | -                               |
+/// | Block      | the thread block           | -                               |
+/// | HostTeam   | -                          | the CPU threads of one block    |
+///
+/// A portable kernel takes its block from its grid (`grid.block()`) and assumes no block size.
+
+#include <atomic>
+#include <cstdint>
+
+#include "beeline/core/macros.hpp"
+#include "beeline/device/impl/machine.hpp"
+
+namespace beeline {
+
+/// One thread, on either kind of device.
+struct Thread {
+  [[nodiscard]] BEELINE_HOST_DEVICE unsigned thread_rank() const { return 0; }
+  [[nodiscard]] BEELINE_HOST_DEVICE unsigned size() const { return 1; }
+  BEELINE_HOST_DEVICE void sync() const {}
+  [[nodiscard]] BEELINE_HOST_DEVICE bool any(bool mine) const { return mine; }
+};
+
+/// The 32 threads of a warp, all of which are active.
+struct Warp {
+  [[nodiscard]] BEELINE_HOST_DEVICE unsigned thread_rank() const { return machine::lane(); }
+  [[nodiscard]] BEELINE_HOST_DEVICE unsigned size() const { return 32; }
+  BEELINE_HOST_DEVICE void sync() const { machine::warp_sync(); }
+  [[nodiscard]] BEELINE_HOST_DEVICE bool any(bool mine) const { return machine::warp_any(mine); }
+};
+
+/// All threads of a thread block.
+struct Block {
+  [[nodiscard]] BEELINE_HOST_DEVICE unsigned thread_rank() const { return machine::block_thread_rank(); }
+  [[nodiscard]] BEELINE_HOST_DEVICE unsigned size() const { return machine::block_size(); }
+  BEELINE_HOST_DEVICE void sync() const { machine::block_sync(); }
+  [[nodiscard]] BEELINE_HOST_DEVICE bool any(bool mine) const { return machine::block_any(mine); }
+};
+
+/// What the threads of a host team share.
+struct HostTeamState {
+  explicit HostTeamState(unsigned threads) : size(threads) {}
+  const unsigned size;
+  std::atomic<unsigned> arrived{0}, generation{0}, any[2] = {0, 0};
+};
+
+/// The CPU threads that run one block of a kernel on a host rank.
+class HostTeam {
+ public:
+  HostTeam(HostTeamState* state, unsigned thread_rank) : state_(state), thread_rank_(thread_rank) {}
+
+  [[nodiscard]] BEELINE_HOST_DEVICE unsigned thread_rank() const { return thread_rank_; }
+  [[nodiscard]] BEELINE_HOST_DEVICE unsigned size() const { return size_of(state_); }
+  BEELINE_HOST_DEVICE void sync() const { static_cast<void>(any(false)); }
+  /// True on every thread of the team when it is true on one. Also a `sync()`.
+  [[nodiscard]] BEELINE_HOST_DEVICE bool any(bool mine) const;
+
+ private:
+  [[nodiscard]] BEELINE_HOST_DEVICE static unsigned size_of(const HostTeamState* state);
+  HostTeamState* state_;
+  unsigned thread_rank_;
+};
+
+#if BEELINE_ON_GPU
+
+BEELINE_HOST_DEVICE inline bool HostTeam::any(bool mine) const { return mine; }
+BEELINE_HOST_DEVICE inline unsigned HostTeam::size_of(const HostTeamState*) { return 1; }
+
+#else
+
+BEELINE_HOST_DEVICE inline unsigned HostTeam::size_of(const HostTeamState* state) { return state->size; }
+
+BEELINE_HOST_DEVICE inline bool HostTeam::any(bool mine) const {
+  HostTeamState& team = *state_;
+  if (team.size == 1) return mine;
+  const unsigned generation = team.generation.load(std::memory_order_relaxed);
+  std::atomic<unsigned>& votes = team.any[generation & 1u];
+  if (mine) votes.store(1, std::memory_order_relaxed);
+  if (team.arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == team.size) {
+    team.arrived.store(0, std::memory_order_relaxed);
+    team.any[(generation + 1) & 1u].store(0, std::memory_order_relaxed);
+    team.generation.store(generation + 1, std::memory_order_release);
+  } else {
+    // Team-mates run the same code with the same deadlines, so this wait ends when theirs do.
+    for (std::uint32_t poll = 0; team.generation.load(std::memory_order_acquire) == generation; ++poll)
+      machine::back_off(poll, 64);
+  }
+  return votes.load(std::memory_order_relaxed) != 0;
+}
+
+#endif
+
+}  // namespace beeline

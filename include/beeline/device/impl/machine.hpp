@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// The one file with inline PTX and intrinsics, each beside its portable twin. Everything above is portable C++.
+
+#include <cstdint>
+#include <cstring>
+
+#include "beeline/core/macros.hpp"
+
+#if !BEELINE_ON_GPU
+#include <sched.h>
+#include <time.h>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+#endif
+
+namespace beeline::machine {
+
+/// Two 8-byte packets, stored or loaded together; each half is single-copy atomic, the whole is not.
+struct alignas(16) PacketPair {
+  std::uint64_t low, high;
+};
+
+/// Sixteen bytes moved by one instruction.
+struct alignas(16) Word16 {
+  std::uint64_t low, high;
+};
+
+#if BEELINE_ON_GPU
+
+BEELINE_HOST_DEVICE inline std::uint64_t clock_ns() {
+  std::uint64_t now;
+  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+  return now;
+}
+BEELINE_HOST_DEVICE inline void store_packets(PacketPair* to, PacketPair value) {
+  asm volatile("st.volatile.global.v2.u64 [%0], {%1, %2};" ::"l"(to), "l"(value.low), "l"(value.high) : "memory");
+}
+BEELINE_HOST_DEVICE inline PacketPair load_packets(const PacketPair* from) {
+  PacketPair value;
+  asm volatile("ld.volatile.global.v2.u64 {%0, %1}, [%2];" : "=l"(value.low), "=l"(value.high) : "l"(from) : "memory");
+  return value;
+}
+/// Orders everything this thread observed or did before it, towards the whole system.
+BEELINE_HOST_DEVICE inline void fence_system() { __threadfence_system(); }
+BEELINE_HOST_DEVICE inline void fence_device() { __threadfence(); }
+BEELINE_HOST_DEVICE inline void back_off(std::uint32_t, std::uint32_t) {}
+
+BEELINE_HOST_DEVICE inline unsigned block_thread_rank() {
+  return threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
+}
+BEELINE_HOST_DEVICE inline unsigned block_size() { return blockDim.x * blockDim.y * blockDim.z; }
+BEELINE_HOST_DEVICE inline unsigned block_rank() { return blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z); }
+BEELINE_HOST_DEVICE inline unsigned block_count() { return gridDim.x * gridDim.y * gridDim.z; }
+BEELINE_HOST_DEVICE inline void block_sync() { __syncthreads(); }
+BEELINE_HOST_DEVICE inline bool block_any(bool mine) { return __syncthreads_or(mine) != 0; }
+BEELINE_HOST_DEVICE inline unsigned lane() { return block_thread_rank() & 31u; }
+BEELINE_HOST_DEVICE inline void warp_sync() { __syncwarp(); }
+BEELINE_HOST_DEVICE inline bool warp_any(bool mine) { return __any_sync(0xffffffffu, mine) != 0; }
+
+#else
+
+BEELINE_HOST_DEVICE inline std::uint64_t clock_ns() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<std::uint64_t>(now.tv_nsec);
+}
+BEELINE_HOST_DEVICE inline void store_packets(PacketPair* to, PacketPair value) {
+  __atomic_store_n(&to->low, value.low, __ATOMIC_RELAXED);
+  __atomic_store_n(&to->high, value.high, __ATOMIC_RELAXED);
+}
+BEELINE_HOST_DEVICE inline PacketPair load_packets(const PacketPair* from) {
+  return {__atomic_load_n(&from->low, __ATOMIC_RELAXED), __atomic_load_n(&from->high, __ATOMIC_RELAXED)};
+}
+BEELINE_HOST_DEVICE inline void fence_system() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+BEELINE_HOST_DEVICE inline void fence_device() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+
+/// Called after each unsuccessful poll: spins for `spin_polls` polls, then gives the core away, then sleeps, so that
+/// many ranks make progress on few cores.
+BEELINE_HOST_DEVICE inline void back_off(std::uint32_t poll, std::uint32_t spin_polls) {
+  constexpr std::uint32_t yields_before_sleep = 4096;
+  if (poll < spin_polls) {
+#if defined(__x86_64__)
+    _mm_pause();
+#endif
+  } else if (poll - spin_polls < yields_before_sleep) {
+    sched_yield();
+  } else {
+    const timespec pause{0, 50'000};
+    nanosleep(&pause, nullptr);
+  }
+}
+
+// Groups of GPU threads do not exist on a CPU; these twins let the same templates compile there, and never run.
+[[noreturn]] BEELINE_HOST_DEVICE inline void not_on_a_cpu() { __builtin_trap(); }
+BEELINE_HOST_DEVICE inline unsigned block_thread_rank() { not_on_a_cpu(); }
+BEELINE_HOST_DEVICE inline unsigned block_size() { not_on_a_cpu(); }
+BEELINE_HOST_DEVICE inline unsigned block_rank() { not_on_a_cpu(); }
+BEELINE_HOST_DEVICE inline unsigned block_count() { not_on_a_cpu(); }
+BEELINE_HOST_DEVICE inline void block_sync() { not_on_a_cpu(); }
+BEELINE_HOST_DEVICE inline bool block_any(bool) { not_on_a_cpu(); }
+BEELINE_HOST_DEVICE inline unsigned lane() { not_on_a_cpu(); }
+BEELINE_HOST_DEVICE inline void warp_sync() { not_on_a_cpu(); }
+BEELINE_HOST_DEVICE inline bool warp_any(bool) { not_on_a_cpu(); }
+
+#endif
+
+}  // namespace beeline::machine

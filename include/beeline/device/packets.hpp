@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// Packets (LL): data and flag travel in one 8-byte store, so that arrival needs no fence: the lowest latency.
+///
+/// A pair of packets is one 16-byte access: {4 bytes of data, flag} twice. The flag is the low half of the message's
+/// sequence number. A ring slot keeps old flags of earlier laps; every 2^30 messages the sender rewrites whole slots,
+/// so that no flag is old enough to be taken for a new one after the sequence wraps.
+
+#include <cstddef>
+#include <cstdint>
+
+#include "beeline/device/wait.hpp"
+
+namespace beeline {
+
+/// One rank's state towards one peer, in symmetric memory.
+struct alignas(128) PacketState {
+  std::uint64_t sent, received;                     ///< sequence of the last message, each way
+  std::uint64_t sent_bytes, received_bytes;         ///< progress of a message that a time-out interrupted
+  alignas(64) std::uint64_t consumed;               ///< written by the peer: messages of mine that it has unpacked
+};
+
+/// A symmetric set of rings, one from each rank to each other, made by `World::packet_channel`. Passed by value.
+struct PacketChannel {
+  machine::PacketPair* rings;  ///< [ranks, depth, slot_pairs] at the receiver
+  PacketState* states;         ///< [ranks]
+  std::uint32_t depth;         ///< messages in flight, a power of two, at least 2
+  std::uint32_t slot_pairs;    ///< 8 bytes of payload each
+  [[nodiscard]] BEELINE_HOST_DEVICE std::size_t slot_bytes() const { return std::size_t{8} * slot_pairs; }
+};
+
+namespace detail {
+
+/// Whole slots are rewritten when the sequence passes a multiple of this.
+inline constexpr std::uint64_t packet_sweep_period = std::uint64_t{1} << 30;
+
+/// Reads up to 8 bytes as a little-endian word, whatever the alignment.
+BEELINE_HOST_DEVICE inline std::uint64_t read_up_to_8(const std::byte* from, std::size_t bytes) {
+  if (bytes >= 8 && (reinterpret_cast<std::uintptr_t>(from) & 7u) == 0) return *reinterpret_cast<const std::uint64_t*>(from);
+  std::uint64_t word = 0;
+  for (std::size_t i = 0; i < 8 && i < bytes; ++i) word |= static_cast<std::uint64_t>(from[i]) << (8 * i);
+  return word;
+}
+
+BEELINE_HOST_DEVICE inline void write_up_to_8(std::byte* to, std::uint64_t word, std::size_t bytes) {
+  if (bytes >= 8 && (reinterpret_cast<std::uintptr_t>(to) & 7u) == 0) {
+    *reinterpret_cast<std::uint64_t*>(to) = word;
+    return;
+  }
+  for (std::size_t i = 0; i < 8 && i < bytes; ++i) to[i] = static_cast<std::byte>(word >> (8 * i));
+}
+
+}  // namespace detail
+
+/// One rank's end of the channel to `peer`, opened by one group; sequence numbers live in its registers, and in
+/// memory for the next kernel. At most one group of a rank has the end towards a peer open at a time.
+template <class Group>
+class PacketPort {
+ public:
+  /// Every thread of `group` calls it.
+  BEELINE_HOST_DEVICE PacketPort(const Group& group, const Context& ctx, const PacketChannel& channel, std::uint32_t peer)
+      : group_(group), ctx_(ctx), channel_(channel), peer_(peer), state_(&channel.states[peer]),
+        out_(ctx.at(channel.rings + ring_offset(channel, ctx.rank), peer)),
+        in_(channel.rings + ring_offset(channel, peer)), sent_(state_->sent), received_(state_->received),
+        credit_(detail::SystemAtomic<std::uint64_t>(state_->consumed).load(cuda::memory_order_relaxed)) {}
+
+  /// Sends `bytes` from `source`; messages above a slot's size use several slots. `source` may be reused on return.
+  /// Blocks only while the receiver is `depth` messages behind.
+  /// Every thread of the group calls it, and gets the same status: ok, timeout, deadline, aborted.
+  [[nodiscard]] BEELINE_HOST_DEVICE Status send(const void* source, std::size_t bytes, Timeout timeout = Timeout::none()) {
+    std::size_t done = resume(state_->sent_bytes, bytes);
+    do {
+      const Status status = await_credit(timeout);
+      if (status != Status::ok) return interrupted(state_->sent_bytes, done, status);
+      const std::size_t part = bytes - done < channel_.slot_bytes() ? bytes - done : channel_.slot_bytes();
+      write_slot(static_cast<const std::byte*>(source) + done, part);
+      done += part;
+    } while (done < bytes);
+    return Status::ok;
+  }
+
+  /// Receives a message of `bytes`, as many as were sent, into `destination`, visible to the whole group on return.
+  /// Every thread of the group calls it, and gets the same status: ok, timeout, deadline, aborted.
+  [[nodiscard]] BEELINE_HOST_DEVICE Status receive(void* destination, std::size_t bytes,
+                                                   Timeout timeout = Timeout::none()) {
+    std::size_t done = resume(state_->received_bytes, bytes);
+    do {
+      const std::size_t part = bytes - done < channel_.slot_bytes() ? bytes - done : channel_.slot_bytes();
+      const Status status = read_slot(static_cast<std::byte*>(destination) + done, part, timeout);
+      if (status != Status::ok) return interrupted(state_->received_bytes, done, status);
+      return_credit();
+      done += part;
+    } while (done < bytes);
+    return Status::ok;
+  }
+
+ private:
+  [[nodiscard]] BEELINE_HOST_DEVICE static std::size_t ring_offset(const PacketChannel& channel, std::uint32_t from) {
+    return static_cast<std::size_t>(from) * channel.depth * channel.slot_pairs;
+  }
+  [[nodiscard]] BEELINE_HOST_DEVICE std::size_t slot_offset(std::uint64_t sequence) const {
+    return static_cast<std::size_t>(sequence & (channel_.depth - 1)) * channel_.slot_pairs;
+  }
+  [[nodiscard]] BEELINE_HOST_DEVICE static std::size_t pairs_for(std::size_t bytes) { return bytes == 0 ? 1 : (bytes + 7) / 8; }
+
+  /// Where an interrupted message of more than one slot goes on; 0 for a new one.
+  [[nodiscard]] BEELINE_HOST_DEVICE std::size_t resume(const std::uint64_t& progress, std::size_t bytes) {
+    return bytes > channel_.slot_bytes() ? take(progress) : 0;
+  }
+  [[nodiscard]] BEELINE_HOST_DEVICE std::size_t take(const std::uint64_t& progress) {
+    const std::size_t done = progress;
+    group_.sync();
+    if (group_.thread_rank() == 0) const_cast<std::uint64_t&>(progress) = 0;
+    return done;
+  }
+  BEELINE_HOST_DEVICE Status interrupted(std::uint64_t& progress, std::size_t done, Status status) {
+    if (group_.thread_rank() == 0) progress = done;
+    group_.sync();
+    return status;
+  }
+
+  BEELINE_HOST_DEVICE Status await_credit(Timeout timeout) {
+    if (sent_ - credit_ < channel_.depth) return Status::ok;
+    Status status = Status::ok;
+    const std::uint64_t needed = sent_ + 1 - channel_.depth;
+    status = poll_until(ctx_, {Operation::packet_send, peer_, sent_ + 1, needed}, timeout, [&](std::uint64_t& observed) {
+      // Acquire: the slot may be overwritten once the receiver's reads of it are known to be over.
+      observed = credit_ = detail::SystemAtomic<std::uint64_t>(state_->consumed).load(cuda::memory_order_acquire);
+      return observed >= needed;
+    });
+    return agree(group_, status);
+  }
+
+  BEELINE_HOST_DEVICE void write_slot(const std::byte* source, std::size_t bytes) {
+    ++sent_;
+    const std::uint64_t flag = (sent_ & 0xffffffffu) << 32;
+    machine::PacketPair* slot = out_ + slot_offset(sent_);
+    const bool sweep = (sent_ & (detail::packet_sweep_period - 1)) < channel_.depth;
+    const std::size_t pairs = sweep ? channel_.slot_pairs : pairs_for(bytes);
+    for (std::size_t i = group_.thread_rank(); i < pairs; i += group_.size()) {
+      const std::uint64_t word = 8 * i < bytes ? detail::read_up_to_8(source + 8 * i, bytes - 8 * i) : 0;
+      machine::store_packets(slot + i, {(word & 0xffffffffu) | flag, (word >> 32) | flag});
+    }
+    if (group_.thread_rank() == 0) state_->sent = sent_;
+  }
+
+  BEELINE_HOST_DEVICE Status read_slot(std::byte* destination, std::size_t bytes, Timeout timeout) {
+    const std::uint64_t sequence = received_ + 1;
+    const std::uint64_t flag = sequence & 0xffffffffu;
+    const machine::PacketPair* slot = in_ + slot_offset(sequence);
+    Status status = Status::ok;
+    const std::size_t pairs = pairs_for(bytes);
+    for (std::size_t i = group_.thread_rank(); i < pairs && status == Status::ok; i += group_.size()) {
+      machine::PacketPair pair{};
+      status = poll_until(ctx_, {Operation::packet_receive, peer_, sequence, flag}, timeout, [&](std::uint64_t& observed) {
+        pair = machine::load_packets(slot + i);
+        observed = pair.low >> 32;
+        return observed == flag && (pair.high >> 32) == flag;
+      });
+      if (status == Status::ok && 8 * i < bytes)
+        detail::write_up_to_8(destination + 8 * i, (pair.low & 0xffffffffu) | (pair.high << 32), bytes - 8 * i);
+    }
+    status = agree(group_, status);
+    if (status == Status::ok) {
+      received_ = sequence;
+      if (group_.thread_rank() == 0) state_->received = received_;
+    }
+    return status;
+  }
+
+  /// Credits go back twice a lap: often enough to keep the sender going, rarely enough for their release to be cheap.
+  BEELINE_HOST_DEVICE void return_credit() {
+    if ((received_ & (channel_.depth / 2 - 1)) != 0 || group_.thread_rank() != 0) return;
+    std::uint64_t* credit = &ctx_.at(&channel_.states[ctx_.rank], peer_)->consumed;
+    detail::SystemAtomic<std::uint64_t>(*credit).store(received_, cuda::memory_order_release);
+  }
+
+  Group group_;
+  const Context& ctx_;
+  PacketChannel channel_;
+  std::uint32_t peer_;
+  PacketState* state_;
+  machine::PacketPair* out_;
+  const machine::PacketPair* in_;
+  std::uint64_t sent_, received_, credit_;
+};
+
+}  // namespace beeline

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// One-sided transfers by the threads that call them (path `peer`: plain loads and stores).
+///
+/// **Queues.** Operations carry a queue. Inside one queue towards one rank, a signal becomes visible after the data put
+/// before it; between queues nothing is ordered. "Before" is happens-before: the same thread, a `sync()` of a common
+/// group, or a release/acquire of at least device scope. `flush` and `quiet` cover, in the same sense, what happens
+/// before them, whichever block posted it.
+/// Source: GASPI queues (seed 000, 4.3 and 5.7); OpenSHMEM 1.5 fence, quiet.
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#include "beeline/device/signal.hpp"
+
+namespace beeline {
+
+/// An ordered stream of operations towards each peer; 0 to `max_queues` - 1.
+struct Queue {
+  std::uint32_t index = 0;
+};
+
+namespace detail {
+
+BEELINE_HOST_DEVICE inline bool aligned16(const void* a, const void* b) {
+  return ((reinterpret_cast<std::uintptr_t>(a) | reinterpret_cast<std::uintptr_t>(b)) & 15u) == 0;
+}
+
+/// Copies with all threads of the group: 16-byte words, four in flight a thread, then the tail; bytes where the two
+/// addresses do not share an alignment of 16, words where they share one of 4.
+template <class Group>
+BEELINE_HOST_DEVICE void copy_bytes(const Group& group, void* to, const void* from, std::size_t bytes) {
+#if BEELINE_ON_GPU
+  const std::size_t thread = group.thread_rank(), threads = group.size();
+  auto* out = static_cast<std::byte*>(to);
+  const auto* in = static_cast<const std::byte*>(from);
+  const auto skew = reinterpret_cast<std::uintptr_t>(out) ^ reinterpret_cast<std::uintptr_t>(in);
+  const std::size_t grain = (skew & 15u) == 0 ? 16 : (skew & 3u) == 0 ? 4 : 1;
+  std::size_t head = (grain - (reinterpret_cast<std::uintptr_t>(out) & (grain - 1))) & (grain - 1);
+  if (head > bytes) head = bytes;
+  for (std::size_t i = thread; i < head; i += threads) out[i] = in[i];
+  out += head, in += head;
+  const std::size_t words = (bytes - head) / grain;
+  if (grain == 16) {
+    auto* out16 = reinterpret_cast<machine::Word16*>(out);
+    const auto* in16 = reinterpret_cast<const machine::Word16*>(in);
+    std::size_t i = thread;
+    for (; i + 3 * threads < words; i += 4 * threads) {
+      const machine::Word16 a = in16[i], b = in16[i + threads], c = in16[i + 2 * threads], d = in16[i + 3 * threads];
+      out16[i] = a, out16[i + threads] = b, out16[i + 2 * threads] = c, out16[i + 3 * threads] = d;
+    }
+    for (; i < words; i += threads) out16[i] = in16[i];
+  } else if (grain == 4) {
+    auto* out4 = reinterpret_cast<std::uint32_t*>(out);
+    const auto* in4 = reinterpret_cast<const std::uint32_t*>(in);
+    for (std::size_t i = thread; i < words; i += threads) out4[i] = in4[i];
+  } else {
+    for (std::size_t i = thread; i < words; i += threads) out[i] = in[i];
+  }
+  for (std::size_t i = words * grain + thread; i < bytes - head; i += threads) out[i] = in[i];
+#else
+  // A CPU thread copies one contiguous share of whole cache lines.
+  const std::size_t share = ((bytes + group.size() - 1) / group.size() + 63) & ~std::size_t{63};
+  const std::size_t first = share * group.thread_rank() < bytes ? share * group.thread_rank() : bytes;
+  const std::size_t last = first + share < bytes ? first + share : bytes;
+  if (last > first) std::memcpy(static_cast<std::byte*>(to) + first, static_cast<const std::byte*>(from) + first, last - first);
+#endif
+}
+
+}  // namespace detail
+
+/// Copies `count` elements from local `source` to `destination` on `peer`.
+///   destination  [count] symmetric address;  source  [count] any local address, reusable when every thread returned
+/// Every thread of `group` calls it, with the same arguments. Does not wait for the peer. The two must not overlap.
+/// Completion: visible at `peer` after a later `signal` of this queue, or `quiet`.
+/// Speed: 16-byte accesses where source and destination agree modulo 16.
+/// Source: OpenSHMEM 1.5 put; seed 000 sections 5.7 and 6.2.
+template <class Group, class T>
+BEELINE_HOST_DEVICE void put(const Group& group, const Context& ctx, T* destination, const T* source, std::size_t count,
+                             std::uint32_t peer, Queue = {}) {
+  static_assert(std::is_trivially_copyable_v<T>, "only trivially copyable elements travel as bytes");
+  detail::copy_bytes(group, ctx.at(destination, peer), source, count * sizeof(T));
+}
+
+/// Copies `count` elements from `source` on `peer` to local `destination`.
+///   source  [count] symmetric address;  destination  [count] any local address
+/// Every thread of `group` calls it. Blocking: each thread's share has arrived when it returns; after `group.sync()`
+/// the whole does. Acquire the data first (`wait` for its signal, `barrier`) if the peer wrote it concurrently.
+/// Source: OpenSHMEM 1.5 get.
+template <class Group, class T>
+BEELINE_HOST_DEVICE void get(const Group& group, const Context& ctx, T* destination, const T* source, std::size_t count,
+                             std::uint32_t peer) {
+  static_assert(std::is_trivially_copyable_v<T>, "only trivially copyable elements travel as bytes");
+  detail::copy_bytes(group, destination, ctx.at(source, peer), count * sizeof(T));
+}
+
+/// `put`, then sets `signal` on `peer` to `value`: whoever sees the signal sees the data.
+///   signal  symmetric address, 8-byte aligned
+/// Every thread of `group` calls it. Does not wait for the peer. `source` is reusable when every thread returned.
+/// Source: OpenSHMEM 1.5 put_signal; GASPI write_notify.
+template <class Group, class T>
+BEELINE_HOST_DEVICE void put_signal(const Group& group, const Context& ctx, T* destination, const T* source,
+                                    std::size_t count, std::uint64_t* signal, std::uint64_t value, std::uint32_t peer,
+                                    Queue queue = {}) {
+  put(group, ctx, destination, source, count, peer, queue);
+  beeline::signal(group, ctx, signal, value, peer);
+}
+
+/// Stores one scalar into `destination` on `peer`: one store, never torn (1, 2, 4 or 8 bytes, naturally aligned), so it
+/// may be polled there. One thread calls it. Source: OpenSHMEM 1.5 p; seed 003, scalar put.
+template <class T>
+BEELINE_HOST_DEVICE void put_value(const Context& ctx, T* destination, T value, std::uint32_t peer, Queue = {}) {
+  static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= 8, "a scalar of at most 8 bytes");
+  detail::SystemAtomic<T>(*ctx.at(destination, peer)).store(value, cuda::memory_order_relaxed);
+}
+
+/// Orders what happened before this call ahead of what this thread does after it, as every other device sees it.
+BEELINE_HOST_DEVICE inline void fence() { machine::fence_system(); }
+
+/// Local completion of `queue`: the sources of its puts may be reused. Every thread of `group` calls it.
+/// Source: GASPI wait.
+template <class Group>
+BEELINE_HOST_DEVICE void flush(const Group& group, const Context&, Queue = {}) {
+  group.sync();  // a put by loads and stores has read its source when its threads have returned
+}
+
+/// Remote completion of `queue`: its puts are visible at their targets. Every thread of `group` calls it.
+/// Source: OpenSHMEM 1.5 quiet.
+template <class Group>
+BEELINE_HOST_DEVICE void quiet(const Group& group, const Context&, Queue = {}) {
+  group.sync();
+  machine::fence_system();
+  group.sync();
+}
+
+}  // namespace beeline

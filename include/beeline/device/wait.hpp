@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// Polling with a time-out, a deadline and an abort word: the only loop that waits in device code.
+
+#include <cstdint>
+
+#include <cuda/atomic>
+
+#include "beeline/core/status.hpp"
+#include "beeline/device/context.hpp"
+#include "beeline/device/impl/machine.hpp"
+
+namespace beeline {
+
+/// A call's own time limit. Expiry returns `Status::timeout`, harms nothing, and the same call continues.
+/// Source: GASPI specification, time-out argument (seed 000, 4.3).
+struct Timeout {
+  std::uint64_t ns;
+  /// Up to the context's deadline.
+  [[nodiscard]] BEELINE_HOST_DEVICE static constexpr Timeout none() { return {~std::uint64_t{0}}; }
+  /// Looks once.
+  [[nodiscard]] BEELINE_HOST_DEVICE static constexpr Timeout test() { return {0}; }
+};
+
+/// What a wait is for; written to its record when it fails.
+struct Awaited {
+  Operation operation;
+  std::uint32_t peer;  ///< rank of the team, or `no_peer`
+  std::uint64_t sequence;
+  std::uint64_t expected;
+};
+
+namespace detail {
+
+template <class T>
+using SystemAtomic = cuda::atomic_ref<T, cuda::thread_scope_system>;
+template <class T>
+using DeviceAtomic = cuda::atomic_ref<T, cuda::thread_scope_device>;
+
+/// Polls between two looks at the clock and the abort word: a look costs a poll or two, so it is rare.
+inline constexpr std::uint32_t polls_per_look = 64;
+
+BEELINE_HOST_DEVICE inline std::uint64_t read_abort_word(const Context& ctx) {
+  return SystemAtomic<std::uint64_t>(const_cast<std::uint64_t&>(ctx.abort_words[ctx.team]))
+      .load(cuda::memory_order_relaxed);
+}
+
+/// Raises the abort word of every member. Plain stores: words in host memory have no atomics between GPU and CPU.
+BEELINE_HOST_DEVICE inline void raise_abort(const Context& ctx, std::uint32_t culprit) {
+  auto* words = const_cast<std::uint64_t*>(ctx.abort_words);
+  for (std::uint32_t peer = 0; peer < ctx.size; ++peer)
+    SystemAtomic<std::uint64_t>(ctx.at(words, peer)[ctx.team]).store(abort_word(culprit), cuda::memory_order_relaxed);
+}
+
+BEELINE_HOST_DEVICE inline void record_wait(const Context& ctx, const Awaited& awaited, std::uint64_t observed,
+                                            std::uint64_t waited_ns, Status status) {
+  const std::uint32_t index = DeviceAtomic<std::uint32_t>(*ctx.wait_claims).fetch_add(1, cuda::memory_order_relaxed);
+  if (index >= max_wait_records) return;
+  WaitRecord& record = ctx.waits[index];
+  record.operation = static_cast<std::uint32_t>(awaited.operation);
+  record.rank = ctx.world_rank(ctx.rank);
+  record.peer = awaited.peer == no_peer ? no_peer : ctx.world_rank(awaited.peer);
+  record.team = ctx.team;
+  record.sequence = awaited.sequence;
+  record.expected = awaited.expected;
+  record.observed = observed;
+  record.waited_ns = waited_ns;
+  SystemAtomic<std::uint32_t>(record.status).store(static_cast<std::uint32_t>(status), cuda::memory_order_release);
+}
+
+/// Ends a wait for good: writes its record and, at the deadline, aborts the team.
+BEELINE_HOST_DEVICE inline Status give_up(const Context& ctx, const Awaited& awaited, std::uint64_t observed,
+                                          std::uint64_t waited_ns, Status status) {
+  record_wait(ctx, awaited, observed, waited_ns, status);
+  if (status == Status::deadline)
+    raise_abort(ctx, awaited.peer == no_peer ? ctx.world_rank(ctx.rank) : ctx.world_rank(awaited.peer));
+  return status;
+}
+
+}  // namespace detail
+
+/// Polls `ready(observed)` until it is true. One thread calls it.
+///   ready    sets `observed` to what it saw, returns whether the wait is over
+/// Returns ok; timeout (the call's own limit passed); deadline (recorded, team aborted); aborted (recorded).
+template <class Ready>
+BEELINE_HOST_DEVICE Status poll_until(const Context& ctx, const Awaited& awaited, Timeout timeout, Ready ready) {
+  std::uint64_t observed = 0;
+  std::uint64_t start = 0;
+  for (std::uint32_t poll = 1;; ++poll) {
+    if (ready(observed)) return Status::ok;
+    if (timeout.ns == 0) return Status::timeout;
+    if (poll % detail::polls_per_look == 0 || poll > 2 * ctx.spin_polls) {
+      const std::uint64_t now = machine::clock_ns();
+      if (start == 0) start = now;
+      const std::uint64_t waited = now - start;
+      if (detail::read_abort_word(ctx) != 0)
+        return detail::give_up(ctx, awaited, observed, waited, Status::aborted);
+      if (waited >= ctx.deadline_ns) return detail::give_up(ctx, awaited, observed, waited, Status::deadline);
+      if (waited >= timeout.ns) return Status::timeout;
+    }
+    machine::back_off(poll, ctx.spin_polls);
+  }
+}
+
+/// Makes one thread's status the status of the whole group. Also a `group.sync()`.
+template <class Group>
+BEELINE_HOST_DEVICE Status agree(const Group& group, Status mine) {
+  if (!group.any(mine != Status::ok)) return Status::ok;
+  for (Status status : {Status::deadline, Status::aborted, Status::timeout, Status::no_resource})
+    if (group.any(mine == status)) return status;
+  return Status::invalid_argument;
+}
+
+}  // namespace beeline

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// Portable kernels: one functor, run on a GPU as a grid of thread blocks, on a host rank as teams of CPU threads.
+///
+///   struct Hello {
+///     template <class Grid>
+///     BEELINE_HOST_DEVICE void operator()(Grid& grid, const beeline::Context& ctx, float* data) const { ... }
+///   };
+///   beeline::launch(world, {.blocks = 4, .threads = 256}, Hello{}, data);
+
+#include <cstdint>
+
+#include "beeline/device/grid.hpp"
+#include "beeline/host/world.hpp"
+
+namespace beeline {
+
+/// Shape and conditions of a launch.
+struct LaunchOptions {
+  unsigned blocks = 1;
+  unsigned threads = 256;     ///< a block's, on a GPU; a host rank runs a block on `host_threads` CPU threads
+  bool waits = false;         ///< its threads wait for others (signals, barriers, `grid.sync`): every block must be resident
+  Stream* stream = nullptr;   ///< nullptr: the rank's default stream
+  const Context* context = nullptr;  ///< nullptr: the world's; otherwise a team's
+};
+
+}  // namespace beeline
+
+#include "beeline/host/impl/launch.hpp"
+
+namespace beeline {
+
+/// Starts `kernel(grid, context, args...)` on this rank's device. Asynchronous.
+/// Throws no_resource when a waiting grid could not be resident beside what already waits on the device (naming both),
+/// unavailable when the rank is a GPU and this file was compiled without CUDA.
+template <class Kernel, class... Args>
+void launch(World& world, const LaunchOptions& options, Kernel kernel, Args... args) {
+  detail::launch_kernel<Kernel, Args...>(world, options, kernel, args...);
+}
+
+/// Blocks of `threads` threads of this kernel that may wait on this rank at once: its share of what the device holds.
+template <class Kernel, class... Args>
+[[nodiscard]] unsigned resident_blocks(World& world, unsigned threads) {
+  return detail::resident_blocks<Kernel, Args...>(world, threads);
+}
+
+}  // namespace beeline

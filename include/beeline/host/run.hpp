@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// The main function of a Beeline program.
+
+#include <functional>
+
+#include "beeline/host/world.hpp"
+
+namespace beeline {
+
+/// Runs `body` once for each rank of this process: once under `beeline run -n N` and without a launcher, N times on N
+/// threads under `beeline run -n N --threads`. Returns what main should: 0, or 1 after printing the first rank's error.
+/// An exception in one rank aborts the world, so that the others end too.
+///   int main() { return beeline::run([](beeline::World& world) { ... }); }
+int run(const std::function<void(World&)>& body);
+int run(const Config& config, const std::function<void(World&)>& body);
+
+}  // namespace beeline

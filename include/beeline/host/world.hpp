@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// The world: all ranks, their memory, and what each rank's programs and kernels need to communicate.
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "beeline/core/config.hpp"
+#include "beeline/core/error.hpp"
+#include "beeline/device/context.hpp"
+#include "beeline/device/packets.hpp"
+#include "beeline/memory/segment.hpp"
+#include "beeline/runtime/device.hpp"
+#include "beeline/transport/stream.hpp"
+
+namespace beeline {
+
+class Bootstrap;
+class Team;
+
+/// Where a rank's allocation lies: where the code that polls or computes on it runs.
+enum class Heap { symmetric, pinned };
+
+/// One rank's view of the world. Functions marked *collective* are called by every rank, in the same order; all others
+/// by any rank, from any thread. Every wait ends by `config().deadline_ns` with an `Error`.
+class World {
+ public:
+  /// Collective. Joins the world that the environment describes (a world of one where it describes none).
+  [[nodiscard]] static std::unique_ptr<World> create(const Config& config = Config::from_environment());
+  /// Collective. As above over an existing bootstrap: one for each rank, also for ranks that are threads.
+  [[nodiscard]] static std::unique_ptr<World> create(const Config& config, std::unique_ptr<Bootstrap> bootstrap);
+  ~World();
+
+  [[nodiscard]] int rank() const;
+  [[nodiscard]] int size() const;
+  [[nodiscard]] const Device& device() const;           ///< this rank's
+  [[nodiscard]] const Device& device(int rank) const;   ///< any rank's (its index is meaningful on its process only)
+  [[nodiscard]] const Config& config() const;
+  /// Ranks of this process that share this rank's GPU, this one included; 1 on a host rank.
+  [[nodiscard]] int ranks_on_device() const;
+  /// Whether global addresses mean the same in every process. Otherwise only (rank, offset) pairs may be exchanged.
+  [[nodiscard]] bool global_addresses() const;
+
+  // --- Memory -------------------------------------------------------------------------------------------------
+
+  /// Collective. `bytes` of zeroed symmetric memory, 256-byte aligned, at the same offset on every rank: device memory
+  /// on a GPU rank, host memory on a host rank (Heap::symmetric), or host memory on all (Heap::pinned).
+  /// Throws invalid_argument when ranks ask for different sizes (names them), no_resource when the heap is full.
+  [[nodiscard]] void* allocate(std::size_t bytes, Heap heap = Heap::symmetric);
+  /// Collective. Throws invalid_argument for a pointer that `allocate` did not return, or returned and was freed.
+  void free(void* pointer);
+  /// Collective. A segment of which each rank asks for its own kind and size (0: no part).
+  [[nodiscard]] const Segment& create_segment(MemoryKind kind, std::size_t bytes);
+  /// Collective.
+  void destroy_segment(std::uint32_t id);
+  /// Rank whose memory `address` is, or -1.
+  [[nodiscard]] int owner_of(const void* address) const;
+  /// The address on `peer` of what `local` is here; throws invalid_argument outside symmetric memory.
+  template <class T>
+  [[nodiscard]] T* at(T* local, int peer) const {
+    return static_cast<T*>(translate(const_cast<std::remove_const_t<T>*>(local), peer));
+  }
+  /// Collective. `count` zeroed signals where kernels poll them (symmetric) or CPU threads do (pinned).
+  [[nodiscard]] std::uint64_t* signals(std::size_t count, Heap heap = Heap::symmetric);
+  /// Collective. Packet rings between all pairs; messages of up to `slot_bytes` need one slot. `depth` is a power of two.
+  [[nodiscard]] PacketChannel packet_channel(std::size_t slot_bytes, std::uint32_t depth = 16,
+                                             Heap heap = Heap::symmetric, std::uint64_t first_sequence = 0);
+
+  // --- Moving data from the host --------------------------------------------------------------------------------
+
+  /// Copies between any two addresses, on `stream` (asynchronous) or blocking without one. Any thread, any device.
+  void copy(void* destination, const void* source, std::size_t bytes);
+  void copy(void* destination, const void* source, std::size_t bytes, Stream& stream);
+  /// This rank's default stream.
+  [[nodiscard]] Stream& stream();
+  [[nodiscard]] std::unique_ptr<Stream> make_stream();
+  /// Blocks until `stream`'s work is over. Throws what went wrong in it, a kernel's failed wait included; at the
+  /// deadline names the rank, and dumps every pending wait of the world.
+  void synchronize(Stream& stream);
+  void synchronize() { synchronize(stream()); }
+  /// Blocks until `event` is done, with the same errors.
+  void synchronize(Event& event);
+
+  // --- Working together -----------------------------------------------------------------------------------------
+
+  /// For kernels of this rank: pass it by value.
+  [[nodiscard]] const Context& context() const;
+  /// For CPU threads of this rank: its barrier state and wait records lie in host memory.
+  [[nodiscard]] const Context& host_context() const;
+  /// Collective. Barrier of the ranks' CPU threads; orders memory. Throws deadline or aborted, naming who is missing.
+  void barrier();
+  /// Collective. Everyone's bytes, by rank.
+  [[nodiscard]] std::vector<std::vector<std::byte>> allgather(std::span<const std::byte> mine);
+  /// Collective over `ranks` (world ranks, ascending, no duplicates; the caller is one of them).
+  [[nodiscard]] std::unique_ptr<Team> make_team(const std::vector<int>& ranks);
+
+  // --- Failure --------------------------------------------------------------------------------------------------
+
+  /// Ends every wait of the world with `aborted`.
+  void abort(const std::string& reason);
+  /// Throws if the world is aborted or one of its waits has failed: names operation, rank, peer, sequence, expected and
+  /// observed value, and lists the waits of the other ranks.
+  void check();
+  /// Every failed wait recorded so far, on all ranks.
+  [[nodiscard]] std::vector<WaitRecord> failed_waits() const;
+
+  /// Internal state, for the other host headers.
+  class Implementation;
+  [[nodiscard]] Implementation& implementation() { return *implementation_; }
+  [[nodiscard]] const Implementation& implementation() const { return *implementation_; }
+
+ private:
+  explicit World(std::unique_ptr<Implementation> implementation);
+  [[nodiscard]] void* translate(void* local, int peer) const;
+  std::unique_ptr<Implementation> implementation_;
+};
+
+/// Symmetric memory for `count` elements of T, freed by its destructor, which is collective.
+template <class T>
+class SymmetricArray {
+ public:
+  SymmetricArray(World& world, std::size_t count, Heap heap = Heap::symmetric)
+      : world_(&world), data_(static_cast<T*>(world.allocate(count * sizeof(T), heap))), count_(count) {}
+  SymmetricArray(SymmetricArray&& other) noexcept
+      : world_(other.world_), data_(std::exchange(other.data_, nullptr)), count_(std::exchange(other.count_, 0)) {}
+  SymmetricArray(const SymmetricArray&) = delete;
+  SymmetricArray& operator=(const SymmetricArray&) = delete;
+  SymmetricArray& operator=(SymmetricArray&&) = delete;
+  ~SymmetricArray();
+
+  [[nodiscard]] T* data() const { return data_; }
+  [[nodiscard]] std::size_t count() const { return count_; }
+  [[nodiscard]] std::size_t bytes() const { return count_ * sizeof(T); }
+  [[nodiscard]] T* at(int peer) const { return world_->at(data_, peer); }
+
+ private:
+  World* world_;
+  T* data_;
+  std::size_t count_;
+};
+
+}  // namespace beeline

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// Segments: memory registered for communication. Sizes and kinds may differ from rank to rank.
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace beeline {
+
+/// Where memory lies. `device`: the GPU's memory on a GPU rank. `pinned`: host memory that GPUs reach too.
+/// `host`: host memory; on this version registered like `pinned` where the world has GPUs.
+enum class MemoryKind : std::uint32_t { device, pinned, host };
+
+/// One rank's part of a segment, at the same address in every process of the node.
+struct SegmentPart {
+  MemoryKind kind = MemoryKind::host;
+  std::size_t bytes = 0;         ///< usable bytes; 0: this rank has no part
+  std::byte* address = nullptr;  ///< in the owner's slot of the address range; nullptr without a part
+};
+
+/// A segment: an id, and a part for each rank that has one.
+struct Segment {
+  std::uint32_t id = 0;
+  std::vector<SegmentPart> parts;  ///< [ranks]
+};
+
+}  // namespace beeline

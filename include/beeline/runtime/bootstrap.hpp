@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// How the ranks of a world find each other and exchange small data while it is set up.
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "beeline/runtime/file_descriptor.hpp"
+
+namespace beeline {
+
+struct Config;
+
+/// Set-up communication of one rank. Its calls are collective over the world and in the same order on every rank; each
+/// ends by `deadline_ns` with an `Error` that names the ranks that are missing.
+class Bootstrap {
+ public:
+  virtual ~Bootstrap() = default;
+  [[nodiscard]] virtual int rank() const = 0;
+  [[nodiscard]] virtual int size() const = 0;
+
+  /// Everyone's bytes, by rank. Sizes may differ. Throws deadline (names who is missing), peer_died, aborted.
+  [[nodiscard]] virtual std::vector<std::vector<std::byte>> allgather(std::span<const std::byte> mine,
+                                                                      std::int64_t deadline_ns) = 0;
+
+  /// Everyone's file descriptor, by rank, as descriptors of this process; the caller keeps `mine`. A rank passes -1
+  /// when it has none, and gets an empty one back in its place. The own rank's entry is a duplicate.
+  [[nodiscard]] virtual std::vector<FileDescriptor> exchange_descriptors(int mine, std::int64_t deadline_ns) = 0;
+
+  /// Called once, from another thread, when the launcher or a peer reports that `culprit` died or aborted.
+  using AbortHandler = std::function<void(int culprit, const std::string& reason)>;
+  virtual void on_abort(AbortHandler handler) = 0;
+
+  /// Tells the launcher, and so every other rank, that this rank gives up.
+  virtual void abort(const std::string& reason) = 0;
+
+  /// Blocks until every rank has called it. Same errors as allgather.
+  void barrier(std::int64_t deadline_ns);
+};
+
+/// Joins the world that `config` names, over TCP and, for descriptors, Unix sockets of the same user.
+/// Throws unreachable (nobody listens), invalid_argument (bad token or rank), deadline (ranks missing).
+[[nodiscard]] std::unique_ptr<Bootstrap> join_world(const Config& config);
+
+/// Bootstraps of `size` ranks that are threads of this process; element r is for the thread of rank r.
+[[nodiscard]] std::vector<std::unique_ptr<Bootstrap>> make_thread_bootstraps(int size);
+
+/// The bootstrap of a world of one.
+[[nodiscard]] std::unique_ptr<Bootstrap> make_single_bootstrap();
+
+}  // namespace beeline

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// Streams and events of either kind of device: in-order queues of kernels, copies and signals.
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "beeline/runtime/device.hpp"
+
+namespace beeline {
+
+/// A point in a stream. Reusable; records of the same event replace each other.
+class Event {
+ public:
+  virtual ~Event() = default;
+  /// Whether the work before the last record is over; true when nothing was recorded.
+  [[nodiscard]] virtual bool done() const = 0;
+};
+
+/// An in-order queue of work for one device: a CUDA stream on a GPU, a thread on a host rank.
+/// Any thread may call any function; enqueuing holds a short lock and never waits for the device.
+class Stream {
+ public:
+  virtual ~Stream() = default;
+  [[nodiscard]] virtual const Device& device() const = 0;
+
+  /// Copies between any two addresses of the node that this process knows; directions are found from the addresses.
+  virtual void copy(void* destination, const void* source, std::size_t bytes) = 0;
+  /// Sets every byte of [destination, destination + bytes).
+  virtual void fill(void* destination, unsigned char value, std::size_t bytes) = 0;
+  /// Sets a signal after all earlier work of this stream, data included, is visible at its owner.
+  virtual void write_signal(std::uint64_t* signal, std::uint64_t value) = 0;
+  /// Holds later work of this stream until `*signal >= value`; `signal` lies in this rank's memory.
+  virtual void wait_signal(const std::uint64_t* signal, std::uint64_t value) = 0;
+
+  [[nodiscard]] virtual std::unique_ptr<Event> make_event() = 0;
+  virtual void record(Event& event) = 0;
+  /// Holds later work of this stream until `event` (of any stream of this process) is done.
+  virtual void wait_event(Event& event) = 0;
+
+  /// Whether all work is over. Throws the first failure of the stream's work.
+  [[nodiscard]] virtual bool idle() = 0;
+  /// The underlying `cudaStream_t`, or nullptr on a host rank.
+  [[nodiscard]] virtual void* native() const = 0;
+  /// Host device: runs `work` on the stream's thread, in order. Throws unavailable on a GPU.
+  virtual void enqueue(std::function<void()> work) = 0;
+};
+
+/// A new stream of `device`.
+[[nodiscard]] std::unique_ptr<Stream> make_stream(const Device& device);
+
+}  // namespace beeline

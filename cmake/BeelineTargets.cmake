@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+# Compiler options, and the functions that declare targets.
+
+add_library(beeline_options INTERFACE)
+target_compile_options(beeline_options INTERFACE
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wshadow>
+  $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra --expt-relaxed-constexpr>)
+if(BEELINE_SANITIZE)
+  target_compile_options(beeline_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${BEELINE_SANITIZE} -g -fno-omit-frame-pointer>)
+  target_link_options(beeline_options INTERFACE -fsanitize=${BEELINE_SANITIZE})
+  if(BEELINE_SANITIZE STREQUAL "thread")
+    target_compile_options(beeline_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-tsan>)
+  endif()
+endif()
+
+# Sources that hold kernels are plain .cpp: nvcc compiles them where it is present, the C++ compiler elsewhere.
+function(beeline_portable_sources)
+  if(BEELINE_CUDA)
+    set_source_files_properties(${ARGN} PROPERTIES LANGUAGE CUDA)
+  endif()
+endfunction()
+
+# beeline_program(name SOURCES a.cpp ... [KERNELS k.cpp ...]): a program; KERNELS are portable sources.
+function(beeline_program name)
+  cmake_parse_arguments(PROGRAM "" "" "SOURCES;KERNELS" ${ARGN})
+  beeline_portable_sources(${PROGRAM_KERNELS})
+  add_executable(${name} ${PROGRAM_SOURCES} ${PROGRAM_KERNELS})
+  target_link_libraries(${name} PRIVATE beeline beeline_options fmt::fmt-header-only nlohmann_json::nlohmann_json CLI11::CLI11)
+endfunction()

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "beeline/core/config.hpp"
+
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+#include <optional>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "beeline/core/error.hpp"
+#include "beeline/core/layout.hpp"
+
+namespace beeline {
+
+namespace {
+
+constexpr std::array<std::string_view, 4> level_names = {"error", "warning", "info", "debug"};
+
+std::optional<std::string> environment(const char* variable) {
+  const char* text = std::getenv(variable);
+  if (text == nullptr) return std::nullopt;
+  return std::string(text);
+}
+
+[[noreturn]] void refuse(const char* variable, const std::string& text, const std::string& expected) {
+  throw Error(Status::invalid_argument, fmt::format("{}=\"{}\": expected {}", variable, text, expected));
+}
+
+template <class T>
+void read_number(const char* variable, T& field, T least, T most) {
+  const auto text = environment(variable);
+  if (!text) return;
+  T value{};
+  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), value);
+  if (error != std::errc{} || end != text->data() + text->size() || value < least || value > most)
+    refuse(variable, *text, fmt::format("a number from {} to {}", least, most));
+  field = value;
+}
+
+/// A size in bytes with an optional binary suffix: 4096, 64K, 1M, 2G.
+void read_bytes(const char* variable, std::size_t& field) {
+  const auto text = environment(variable);
+  if (!text) return;
+  std::size_t value = 0;
+  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), value);
+  const std::string_view suffix(end, static_cast<std::size_t>(text->data() + text->size() - end));
+  const int shift = suffix.empty() ? 0 : suffix == "K" ? 10 : suffix == "M" ? 20 : suffix == "G" ? 30 : -1;
+  if (error != std::errc{} || shift < 0 || value > (SIZE_MAX >> shift))
+    refuse(variable, *text, "bytes, optionally with K, M or G");
+  field = value << shift;
+}
+
+void read_flag(const char* variable, bool& field) {
+  const auto text = environment(variable);
+  if (!text) return;
+  if (*text != "0" && *text != "1") refuse(variable, *text, "0 or 1");
+  field = *text == "1";
+}
+
+void read_deadline(std::int64_t& field) {
+  const auto text = environment("BEELINE_DEADLINE_S");
+  if (!text) return;
+  char* end = nullptr;
+  const double seconds = std::strtod(text->c_str(), &end);
+  if (text->empty() || *end != '\0' || !(seconds > 0) || seconds > 1e6)
+    refuse("BEELINE_DEADLINE_S", *text, "seconds, more than 0 and at most 1000000");
+  field = std::llround(seconds * 1e9);
+}
+
+void read_level(LogLevel& field) {
+  const auto text = environment("BEELINE_LOG");
+  if (!text) return;
+  for (std::size_t i = 0; i < level_names.size(); ++i)
+    if (*text == level_names[i]) {
+      field = static_cast<LogLevel>(i);
+      return;
+    }
+  refuse("BEELINE_LOG", *text, "error, warning, info or debug");
+}
+
+}  // namespace
+
+Config Config::from_environment() {
+  Config config;
+  read_number("BEELINE_SIZE", config.size, 1, static_cast<int>(max_ranks));
+  read_number("BEELINE_RANK", config.rank, 0, config.size - 1);
+  read_flag("BEELINE_THREADS", config.threads);
+  config.rendezvous = environment("BEELINE_RENDEZVOUS").value_or("");
+  config.token = environment("BEELINE_TOKEN").value_or("");
+  config.device = environment("BEELINE_DEVICE").value_or(config.device);
+  read_deadline(config.deadline_ns);
+  read_bytes("BEELINE_HEAP_BYTES", config.heap_bytes);
+  read_bytes("BEELINE_PINNED_HEAP_BYTES", config.pinned_heap_bytes);
+  read_number("BEELINE_SLOT_SHIFT", config.slot_shift, 32u, 40u);
+  read_bytes("BEELINE_CHUNK_BYTES", config.chunk_bytes);
+  read_number("BEELINE_HOST_THREADS", config.host_threads, 1, 256);
+  read_level(config.log_level);
+  return config;
+}
+
+std::vector<ConfigEntry> describe(const Config& config) {
+  return {
+      {"BEELINE_RANK", fmt::format("{}", config.rank), "this process's rank"},
+      {"BEELINE_SIZE", fmt::format("{}", config.size), "ranks in the world"},
+      {"BEELINE_THREADS", config.threads ? "1" : "0", "1: all ranks are threads of this process"},
+      {"BEELINE_RENDEZVOUS", config.rendezvous, "host:port of the launcher's server"},
+      {"BEELINE_TOKEN", config.token.empty() ? "unset" : "set", "the world's secret"},
+      {"BEELINE_DEVICE", config.device, "auto, cpu, or cuda:ID[,ID...]"},
+      {"BEELINE_DEADLINE_S", fmt::format("{}", static_cast<double>(config.deadline_ns) / 1e9), "end of every wait, seconds"},
+      {"BEELINE_HEAP_BYTES", fmt::format("{}", config.heap_bytes), "symmetric heap of a rank; 0: by device kind"},
+      {"BEELINE_PINNED_HEAP_BYTES", fmt::format("{}", config.pinned_heap_bytes), "host-memory heap of a rank"},
+      {"BEELINE_SLOT_SHIFT", fmt::format("{}", config.slot_shift), "log2 of a rank's slot in the address range"},
+      {"BEELINE_CHUNK_BYTES", fmt::format("{}", config.chunk_bytes), "chunk of staged, pipelined transfers"},
+      {"BEELINE_HOST_THREADS", fmt::format("{}", config.host_threads), "CPU threads that run one block on a host rank"},
+      {"BEELINE_LOG", std::string(level_names[static_cast<std::size_t>(config.log_level)]), "most detailed log level"},
+  };
+}
+
+}  // namespace beeline

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "beeline/core/log.hpp"
+
+#include <array>
+#include <atomic>
+#include <cstdio>
+
+#include <fmt/format.h>
+
+namespace beeline {
+
+namespace {
+std::atomic<LogLevel> enabled{LogLevel::warning};
+}
+
+void set_log_level(LogLevel level) noexcept { enabled.store(level, std::memory_order_relaxed); }
+
+bool log_enabled(LogLevel level) noexcept { return level <= enabled.load(std::memory_order_relaxed); }
+
+void log(LogLevel level, std::string_view text, int rank) {
+  if (!log_enabled(level)) return;
+  constexpr std::array names = {"error", "warning", "info", "debug"};
+  const std::string who = rank < 0 ? "beeline" : fmt::format("beeline[{}]", rank);
+  const std::string line = fmt::format("{} {}: {}\n", who, names[static_cast<std::size_t>(level)], text);
+  std::fwrite(line.data(), 1, line.size(), stderr);  // one write, so that lines of several ranks do not mix
+}
+
+}  // namespace beeline

@@ -60,13 +60,13 @@ void read_flag(const char* variable, bool& field) {
   field = *text == "1";
 }
 
-void read_deadline(std::int64_t& field) {
-  const auto text = environment("BEELINE_DEADLINE_S");
+void read_seconds(const char* variable, std::int64_t& field) {
+  const auto text = environment(variable);
   if (!text) return;
   char* end = nullptr;
   const double seconds = std::strtod(text->c_str(), &end);
   if (text->empty() || *end != '\0' || !(seconds > 0) || seconds > 1e6)
-    refuse("BEELINE_DEADLINE_S", *text, "seconds, more than 0 and at most 1000000");
+    refuse(variable, *text, "seconds, more than 0 and at most 1000000");
   field = std::llround(seconds * 1e9);
 }
 
@@ -91,7 +91,8 @@ Config Config::from_environment() {
   config.rendezvous = environment("BEELINE_RENDEZVOUS").value_or("");
   config.token = environment("BEELINE_TOKEN").value_or("");
   config.device = environment("BEELINE_DEVICE").value_or(config.device);
-  read_deadline(config.deadline_ns);
+  read_seconds("BEELINE_DEADLINE_S", config.deadline_ns);
+  read_seconds("BEELINE_STREAM_DEADLINE_S", config.stream_deadline_ns);
   read_bytes("BEELINE_HEAP_BYTES", config.heap_bytes);
   read_bytes("BEELINE_PINNED_HEAP_BYTES", config.pinned_heap_bytes);
   read_number("BEELINE_SLOT_SHIFT", config.slot_shift, 32u, 40u);
@@ -110,6 +111,8 @@ std::vector<ConfigEntry> describe(const Config& config) {
       {"BEELINE_TOKEN", config.token.empty() ? "unset" : "set", "the world's secret"},
       {"BEELINE_DEVICE", config.device, "auto, cpu, or cuda:ID[,ID...]"},
       {"BEELINE_DEADLINE_S", fmt::format("{}", static_cast<double>(config.deadline_ns) / 1e9), "end of every wait, seconds"},
+      {"BEELINE_STREAM_DEADLINE_S", fmt::format("{}", static_cast<double>(config.stream_deadline_ns) / 1e9),
+       "end of a host's wait for a stream, seconds: kernels run this long at most"},
       {"BEELINE_HEAP_BYTES", fmt::format("{}", config.heap_bytes), "symmetric heap of a rank; 0: by device kind"},
       {"BEELINE_PINNED_HEAP_BYTES", fmt::format("{}", config.pinned_heap_bytes), "host-memory heap of a rank"},
       {"BEELINE_SLOT_SHIFT", fmt::format("{}", config.slot_shift), "log2 of a rank's slot in the address range"},

@@ -21,6 +21,7 @@ struct Config {
   std::string token;                        ///< BEELINE_TOKEN: the world's secret, never printed
   std::string device = "auto";              ///< BEELINE_DEVICE: auto, cpu, or cuda:ID[,ID...] (index or UUID)
   std::int64_t deadline_ns = 30'000'000'000;  ///< BEELINE_DEADLINE_S: end of every wait, seconds in the environment
+  std::int64_t stream_deadline_ns = 600'000'000'000;  ///< BEELINE_STREAM_DEADLINE_S: end of a host's wait for a stream
   std::size_t heap_bytes = 0;               ///< BEELINE_HEAP_BYTES: symmetric heap of a rank; 0: by device kind
   std::size_t pinned_heap_bytes = std::size_t{64} << 20;  ///< BEELINE_PINNED_HEAP_BYTES: host-memory heap of a rank
   std::uint32_t slot_shift = 38;            ///< BEELINE_SLOT_SHIFT: log2 of a rank's slot in the address range

@@ -15,7 +15,7 @@ enum class DeviceKind : std::uint32_t { host, gpu };
 /// What a rank runs on.
 struct Device {
   DeviceKind kind = DeviceKind::host;
-  int index = -1;           ///< CUDA ordinal in this process, -1 for the host device
+  int index = -1;           ///< CUDA ordinal in its process, -1 for the host device
   std::string uuid;         ///< `GPU-...`, empty for the host device
   std::string name;         ///< marketing name, or the CPU's model
   int multiprocessors = 0;  ///< GPU only
@@ -30,10 +30,44 @@ struct Device {
 /// The host device of this machine.
 [[nodiscard]] Device host_device();
 
-/// Devices that `choice` (auto, cpu, cuda:ID[,ID...]; ID an index or UUID) gives to `size` ranks, by rank.
-/// With several ranks in one process GPUs may be shared; as processes each needs its own unless MPS runs.
-/// `auto` takes GPUs when there are enough and the host device otherwise, and logs which.
-/// Throws invalid_argument (unknown device) or no_resource (not enough GPUs).
-[[nodiscard]] std::vector<Device> choose_devices(const std::string& choice, int size, bool threads);
+/// What one rank has to choose from, exchanged by all before any chooses.
+struct DeviceInventory {
+  std::uint64_t process = 0;       ///< equal for ranks that are threads of one process
+  std::vector<std::string> gpus;   ///< UUIDs in CUDA order
+};
+
+/// The GPU, as an index into `inventories[rank].gpus`, that `choice` gives to `rank`; -1 for the host device.
+///   choice   auto, cpu, or cuda:ID[,ID...] (ID an index or a UUID; rank r gets the r-th, round robin)
+///   mps      whether processes may share a GPU (NVIDIA MPS runs)
+/// Pure: every rank computes every rank's choice alike. `auto` gives all ranks GPUs or none.
+/// Throws invalid_argument (no such device, unknown syntax) or no_resource (a GPU shared by processes without MPS).
+[[nodiscard]] int choose_gpu(const std::string& choice, int rank, const std::vector<DeviceInventory>& inventories,
+                             bool mps);
+
+/// Whether NVIDIA's Multi-Process Service runs for this user.
+[[nodiscard]] bool mps_runs();
+
+/// Whether GPU `from` of this process reaches the memory of GPU `to` directly.
+[[nodiscard]] bool peer_access(int from, int to);
+
+/// Makes GPU `index` the calling thread's current one.
+void use_gpu(int index);
+
+/// Versions as `major.minor`, empty where there is no driver or no CUDA in the build.
+struct CudaVersions {
+  std::string driver, runtime;
+};
+[[nodiscard]] CudaVersions cuda_versions();
+
+/// Whether this build compiled its kernels for GPUs.
+[[nodiscard]] bool built_with_cuda();
+
+/// Loads the code of `kernel` (a `__global__` function's host address) on GPU `device` now: lazy loading would wait
+/// behind a spinning kernel.
+void load_kernel(const void* kernel, int device);
+/// Blocks of `threads` threads of `kernel` that GPU `device` holds at once.
+[[nodiscard]] unsigned gpu_resident_blocks(const void* kernel, unsigned threads, int device);
+/// Throws `internal` with `what` if the calling thread's last launch failed.
+void check_launch(const char* what);
 
 }  // namespace beeline

@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 
+#include "beeline/device/context.hpp"
 #include "beeline/runtime/device.hpp"
 
 namespace beeline {
@@ -22,6 +23,7 @@ class Event {
 
 /// An in-order queue of work for one device: a CUDA stream on a GPU, a thread on a host rank.
 /// Any thread may call any function; enqueuing holds a short lock and never waits for the device.
+/// A stream is destroyed after its work; its destructor waits for what is still running.
 class Stream {
  public:
   virtual ~Stream() = default;
@@ -33,23 +35,33 @@ class Stream {
   virtual void fill(void* destination, unsigned char value, std::size_t bytes) = 0;
   /// Sets a signal after all earlier work of this stream, data included, is visible at its owner.
   virtual void write_signal(std::uint64_t* signal, std::uint64_t value) = 0;
-  /// Holds later work of this stream until `*signal >= value`; `signal` lies in this rank's memory.
-  virtual void wait_signal(const std::uint64_t* signal, std::uint64_t value) = 0;
+  /// Holds later work of this stream until `*signal >= value`; `signal` lies in this rank's memory. On a GPU the wait
+  /// itself cannot be cancelled: `World::synchronize` releases it when the world is aborted or its deadline passes.
+  virtual void wait_signal(std::uint64_t* signal, std::uint64_t value) = 0;
+  /// Ends the stream's pending `wait_signal`s so that its work drains; only for a world that has failed.
+  virtual void release_waits() = 0;
 
   [[nodiscard]] virtual std::unique_ptr<Event> make_event() = 0;
   virtual void record(Event& event) = 0;
   /// Holds later work of this stream until `event` (of any stream of this process) is done.
   virtual void wait_event(Event& event) = 0;
 
-  /// Whether all work is over. Throws the first failure of the stream's work.
+  /// Whether all work is over, whether it failed or not.
+  [[nodiscard]] virtual bool drained() const noexcept = 0;
+  /// Whether all work is over. Throws the first failure of the stream's work, once.
   [[nodiscard]] virtual bool idle() = 0;
   /// The underlying `cudaStream_t`, or nullptr on a host rank.
   [[nodiscard]] virtual void* native() const = 0;
   /// Host device: runs `work` on the stream's thread, in order. Throws unavailable on a GPU.
   virtual void enqueue(std::function<void()> work) = 0;
+  /// State of the grid barrier that this stream's kernels share: they run one after the other.
+  [[nodiscard]] virtual GridState* grid_state() const = 0;
 };
 
 /// A new stream of `device`.
-[[nodiscard]] std::unique_ptr<Stream> make_stream(const Device& device);
+///   context     deadline and abort word of its waits; outlives the stream
+///   grid_state  in the device's memory, for this stream alone; let go when the stream is destroyed
+[[nodiscard]] std::unique_ptr<Stream> make_stream(const Device& device, const Context& context,
+                                                  std::shared_ptr<GridState> grid_state);
 
 }  // namespace beeline

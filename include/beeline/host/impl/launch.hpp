@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// How a portable kernel starts on either kind of device.
+
+#include <functional>
+#include <typeinfo>
+#include <vector>
+
+#include "beeline/device/grid.hpp"
+#include "beeline/host/world.hpp"
+
+namespace beeline {
+
+struct LaunchOptions;
+
+namespace detail {
+
+/// Every `__global__` function that this program may launch; worlds load them before anything spins.
+[[nodiscard]] const std::vector<const void*>& registered_kernels();
+bool register_kernel(const void* kernel);
+
+/// What a launch needs once it is allowed: booked in the residency ledger, with the GPU made current.
+struct GpuLaunch {
+  void* stream;
+  GridState* grid_state;
+  const Context* context;
+};
+[[nodiscard]] GpuLaunch prepare_gpu_launch(World& world, const LaunchOptions& options, const void* kernel,
+                                           const std::type_info& name);
+void finish_gpu_launch(const std::type_info& name);
+
+/// Runs one CPU thread's part of one block.
+using HostBlock = std::function<void(const HostTeam& team, unsigned block_rank, GridState* grid_state, const Context& context)>;
+void launch_on_host(World& world, const LaunchOptions& options, const std::type_info& name, HostBlock block);
+
+/// Blocks that may wait at once on a host rank: each needs threads of its own.
+[[nodiscard]] unsigned host_resident_blocks(const World& world);
+[[nodiscard]] unsigned gpu_share_of_blocks(World& world, const void* kernel, unsigned threads);
+
+#if BEELINE_COMPILES_CUDA
+
+template <class Kernel, class... Args>
+__global__ void grid_kernel(Kernel kernel, Context context, GridState* grid_state, Args... args) {
+  Grid<Block> grid(Block{}, machine::block_rank(), machine::block_count(), grid_state);
+  kernel(grid, context, args...);
+}
+
+template <class Kernel, class... Args>
+struct RegisteredKernel {
+  static const void* address() { return reinterpret_cast<const void*>(&grid_kernel<Kernel, Args...>); }
+  static inline const bool registered = register_kernel(address());
+};
+
+#endif
+
+template <class Kernel, class... Args>
+unsigned resident_blocks(World& world, unsigned threads) {
+  if (!world.device().is_gpu()) return host_resident_blocks(world);
+#if BEELINE_COMPILES_CUDA
+  static_cast<void>(RegisteredKernel<Kernel, Args...>::registered);
+  return gpu_share_of_blocks(world, RegisteredKernel<Kernel, Args...>::address(), threads);
+#else
+  return gpu_share_of_blocks(world, nullptr, threads);
+#endif
+}
+
+template <class Kernel, class... Args>
+void launch_kernel(World& world, const LaunchOptions& options, const Kernel& kernel, Args... args) {
+  if (!world.device().is_gpu()) {
+    const unsigned blocks = options.blocks;
+    launch_on_host(world, options, typeid(Kernel),
+                   [=](const HostTeam& team, unsigned block_rank, GridState* grid_state, const Context& context) {
+                     Grid<HostTeam> grid(team, block_rank, blocks, grid_state);
+                     kernel(grid, context, args...);
+                   });
+    return;
+  }
+#if BEELINE_COMPILES_CUDA
+  static_cast<void>(RegisteredKernel<Kernel, Args...>::registered);
+  const GpuLaunch launch =
+      prepare_gpu_launch(world, options, RegisteredKernel<Kernel, Args...>::address(), typeid(Kernel));
+  grid_kernel<Kernel, Args...><<<options.blocks, options.threads, 0, static_cast<cudaStream_t>(launch.stream)>>>(
+      kernel, *launch.context, launch.grid_state, args...);
+  finish_gpu_launch(typeid(Kernel));
+#else
+  static_cast<void>(prepare_gpu_launch(world, options, nullptr, typeid(Kernel)));
+#endif
+}
+
+}  // namespace detail
+}  // namespace beeline

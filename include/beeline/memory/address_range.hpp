@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// One virtual address range for all ranks of a node: a slot for each, half for device memory, half for host memory.
+///
+/// Slot of 2^shift bytes:  [ device half: heap | segments ][ host half: heap of a host rank | host area and segments ]
+/// where each bar splits a half in two. Source: seed 001, segmented unified address space; seed 000 section 6.3.
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "beeline/runtime/file_descriptor.hpp"
+
+namespace beeline {
+
+/// Where things lie in a slot.
+struct SlotLayout {
+  std::uint32_t shift;
+  [[nodiscard]] std::size_t slot_bytes() const { return std::size_t{1} << shift; }
+  [[nodiscard]] std::size_t half() const { return slot_bytes() / 2; }
+  [[nodiscard]] std::size_t quarter() const { return slot_bytes() / 4; }
+  [[nodiscard]] std::size_t heap_offset(bool gpu) const { return gpu ? 0 : half(); }
+  [[nodiscard]] std::size_t device_segments_offset() const { return quarter(); }
+  [[nodiscard]] std::size_t host_area_offset() const { return half() + quarter(); }
+};
+
+/// The range in one process: shared by the ranks that are its threads. Thread-safe.
+class AddressRange {
+ public:
+  /// The range of world `world_id` in this process, made by whichever rank asks first.
+  [[nodiscard]] static std::shared_ptr<AddressRange> of_world(std::uint64_t world_id);
+  ~AddressRange();
+
+  /// Reserves `ranks` slots at `base` (nullptr: anywhere), the device halves of the slots in `gpu_ranks` with CUDA.
+  /// Returns false, with nothing reserved, when the place is taken. True at once when this process holds it already.
+  [[nodiscard]] bool reserve(std::byte* base, SlotLayout layout, int ranks, const std::vector<bool>& gpu_ranks);
+  void release();
+
+  [[nodiscard]] std::byte* base() const { return base_; }
+  [[nodiscard]] std::byte* slot(int rank) const;
+  [[nodiscard]] const SlotLayout& layout() const { return layout_; }
+  /// Rank whose slot holds `address`, or -1.
+  [[nodiscard]] int owner_of(const void* address) const;
+
+  /// GPUs of this process that are to reach mapped memory. Set before anything is mapped.
+  void set_gpus(std::vector<int> gpus);
+
+  /// Makes `bytes` of zeroed host memory at `address` and returns its descriptor for the other processes.
+  [[nodiscard]] FileDescriptor create_host(std::byte* address, std::size_t bytes);
+  /// Makes `bytes` of memory of GPU `gpu` at `address` and returns its descriptor. The memory is not zeroed.
+  [[nodiscard]] FileDescriptor create_device(std::byte* address, std::size_t bytes, int gpu);
+  /// Maps another process's memory; does nothing where a thread of this process has mapped it.
+  void map_host(std::byte* address, std::size_t bytes, const FileDescriptor& descriptor);
+  void map_device(std::byte* address, std::size_t bytes, const FileDescriptor& descriptor);
+  /// Undoes create or map; does nothing when another thread of this process has undone it.
+  void unmap(std::byte* address);
+
+  /// Bytes rounded up to what device memory is handed out in.
+  [[nodiscard]] static std::size_t device_bytes(std::size_t bytes);
+
+ private:
+  struct Mapping {
+    std::size_t bytes;
+    bool device;
+  };
+  void map_host_locked(std::byte* address, std::size_t bytes, int descriptor);
+  void unmap_locked(std::map<std::byte*, Mapping>::iterator mapping);
+
+  std::mutex mutex_;
+  std::byte* base_ = nullptr;
+  SlotLayout layout_{};
+  int ranks_ = 0;
+  std::vector<bool> gpu_ranks_;
+  std::vector<int> gpus_;
+  std::map<std::byte*, Mapping> mappings_;
+};
+
+}  // namespace beeline

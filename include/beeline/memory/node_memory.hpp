@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// The memory of a node's ranks as one of them sees it: heaps, host areas and segments in the address range.
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "beeline/memory/address_range.hpp"
+#include "beeline/memory/offset_allocator.hpp"
+#include "beeline/memory/segment.hpp"
+#include "beeline/runtime/bootstrap.hpp"
+
+namespace beeline {
+
+/// What the memory layer needs to know of a rank.
+struct MemoryMember {
+  std::uint64_t process = 0;  ///< equal for ranks that are threads of one process
+  int gpu = -1;               ///< CUDA index in its own process, -1 on a host rank
+};
+
+/// Sizes that every rank agrees on.
+struct MemorySizes {
+  std::uint32_t slot_shift;
+  std::size_t heap_bytes, host_area_bytes;
+};
+
+/// Owned by one rank's world. Constructor and the functions marked so are collective.
+class NodeMemory {
+ public:
+  NodeMemory(Bootstrap& bootstrap, std::uint64_t world_id, std::vector<MemoryMember> members, const MemorySizes& sizes,
+             std::int64_t deadline_ns);
+  ~NodeMemory();
+  NodeMemory(const NodeMemory&) = delete;
+  NodeMemory& operator=(const NodeMemory&) = delete;
+
+  [[nodiscard]] const AddressRange& range() const { return *range_; }
+  /// Whether every process sees the range at the same address.
+  [[nodiscard]] bool global_addresses() const { return global_addresses_; }
+  [[nodiscard]] std::byte* heap(int rank) const;
+  [[nodiscard]] std::byte* host_area(int rank) const;
+
+  /// Collective. See World::create_segment.
+  [[nodiscard]] const Segment& create_segment(MemoryKind kind, std::size_t bytes);
+  /// Collective. Throws invalid_argument for an unknown id.
+  void destroy_segment(std::uint32_t id);
+
+ private:
+  struct Part {
+    std::byte* address = nullptr;
+    std::size_t bytes = 0;
+    bool device = false;
+  };
+  struct Placement {
+    OffsetAllocator device, host;
+  };
+
+  void reserve(const std::vector<bool>& gpu_ranks);
+  [[nodiscard]] bool everyone(bool mine);
+  /// Collective: makes this rank's part, hands it to the others, and maps theirs.
+  void share(const std::vector<Part>& parts);
+  [[nodiscard]] Part place(int rank, MemoryKind kind, std::size_t bytes);
+
+  Bootstrap& bootstrap_;
+  const std::vector<MemoryMember> members_;
+  const MemorySizes sizes_;
+  const std::int64_t deadline_ns_;
+  std::shared_ptr<AddressRange> range_;
+  bool global_addresses_ = true;
+  std::vector<Placement> placements_;  ///< [ranks]
+  std::map<std::uint32_t, Segment> segments_;
+  std::uint32_t next_segment_ = 0;
+};
+
+}  // namespace beeline

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "beeline/host/launch.hpp"
+
+#include <cxxabi.h>
+
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "host/world_implementation.hpp"
+
+namespace beeline::detail {
+
+namespace {
+
+constexpr unsigned max_host_threads = 64;  // that run one waiting launch of a host rank
+
+std::vector<const void*>& kernels() {
+  static std::vector<const void*> all;
+  return all;
+}
+
+std::string readable(const std::type_info& type) {
+  int status = 0;
+  const std::unique_ptr<char, void (*)(void*)> text(abi::__cxa_demangle(type.name(), nullptr, nullptr, &status), std::free);
+  return status == 0 ? text.get() : type.name();
+}
+
+Stream& stream_of(World& world, const LaunchOptions& options) {
+  return options.stream == nullptr ? world.stream() : *options.stream;
+}
+
+void claim_residency(World& world, const LaunchOptions& options, const std::type_info& kernel, unsigned capacity) {
+  Stream& stream = stream_of(world, options);
+  world.implementation().ledger().claim(stream.grid_state(), static_cast<double>(options.blocks) / std::max(capacity, 1u),
+                                        fmt::format("rank {}'s kernel {} ({} blocks)", world.rank(), readable(kernel), options.blocks),
+                                        [&stream] { return stream.drained(); });
+}
+
+/// Runs all threads of blocks [first, last) at once; the first exception of any wins.
+void run_blocks(const HostBlock& block, unsigned first, unsigned last, unsigned team_size, GridState* grid_state,
+                const Context& context) {
+  std::vector<std::unique_ptr<HostTeamState>> teams;
+  for (unsigned rank = first; rank < last; ++rank) teams.push_back(std::make_unique<HostTeamState>(team_size));
+  std::mutex mutex;
+  std::exception_ptr failure;
+  const auto run = [&](unsigned block_rank, unsigned thread) {
+    try {
+      block(HostTeam(teams[block_rank - first].get(), thread), block_rank, grid_state, context);
+    } catch (...) {
+      const std::lock_guard lock(mutex);
+      if (!failure) failure = std::current_exception();
+    }
+  };
+  std::vector<std::thread> threads;
+  for (unsigned block_rank = first; block_rank < last; ++block_rank)
+    for (unsigned thread = 0; thread < team_size; ++thread)
+      if (block_rank != first || thread != 0) threads.emplace_back(run, block_rank, thread);
+  run(first, 0);
+  for (std::thread& thread : threads) thread.join();
+  if (failure) std::rethrow_exception(failure);
+}
+
+}  // namespace
+
+const std::vector<const void*>& registered_kernels() { return kernels(); }
+
+bool register_kernel(const void* kernel) {
+  kernels().push_back(kernel);
+  return true;
+}
+
+GpuLaunch prepare_gpu_launch(World& world, const LaunchOptions& options, const void* kernel, const std::type_info& name) {
+  require(kernel != nullptr, Status::unavailable,
+          fmt::format("{} was compiled without CUDA and cannot run on GPU rank {}", readable(name), world.rank()));
+  require(options.blocks > 0 && options.threads > 0 && options.threads <= 1024, Status::invalid_argument,
+          fmt::format("{}: {} blocks of {} threads; at least one, at most 1024 threads", readable(name), options.blocks, options.threads));
+  use_gpu(world.device().index);
+  Stream& stream = stream_of(world, options);
+  if (options.waits)
+    claim_residency(world, options, name, gpu_resident_blocks(kernel, options.threads, world.device().index));
+  const Context& context = options.context == nullptr ? world.context() : *options.context;
+  return {stream.native(), options.waits ? stream.grid_state() : nullptr, &context};
+}
+
+void finish_gpu_launch(const std::type_info& name) { check_launch(("launching " + readable(name)).c_str()); }
+
+unsigned host_resident_blocks(const World& world) {
+  return std::max(1u, max_host_threads / static_cast<unsigned>(world.config().host_threads));
+}
+
+unsigned gpu_share_of_blocks(World& world, const void* kernel, unsigned threads) {
+  require(kernel != nullptr, Status::unavailable, fmt::format("this kernel was compiled without CUDA; rank {} has a GPU", world.rank()));
+  const unsigned all = gpu_resident_blocks(kernel, threads, world.device().index);
+  return all / static_cast<unsigned>(world.ranks_on_device());
+}
+
+void launch_on_host(World& world, const LaunchOptions& options, const std::type_info& name, HostBlock block) {
+  require(options.blocks > 0 && options.threads > 0, Status::invalid_argument,
+          fmt::format("{}: {} blocks of {} threads; at least one", readable(name), options.blocks, options.threads));
+  if (options.waits) claim_residency(world, options, name, host_resident_blocks(world));
+  Stream& stream = stream_of(world, options);
+  const Context context = options.context == nullptr ? world.context() : *options.context;
+  const auto team_size = static_cast<unsigned>(world.config().host_threads);
+  const bool together = options.waits;
+  GridState* grid_state = together ? stream.grid_state() : nullptr;
+  stream.enqueue([=, block = std::move(block), blocks = options.blocks] {
+    for (unsigned first = 0; first < blocks; first += together ? blocks : 1)
+      run_blocks(block, first, together ? blocks : first + 1, team_size, grid_state, context);
+  });
+}
+
+}  // namespace beeline::detail

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "beeline/host/world.hpp"
+
+#include <cstring>
+#include <exception>
+
+#include <fmt/format.h>
+
+#include "beeline/device/barrier.hpp"
+#include "host/world_implementation.hpp"
+
+namespace beeline {
+
+std::unique_ptr<World> World::create(const Config& config) {
+  require(!config.threads || config.size == 1, Status::invalid_argument,
+          "BEELINE_THREADS=1: ranks are threads; start them with beeline::run");
+  if (config.size == 1 && config.rendezvous.empty()) return create(config, make_single_bootstrap());
+  return create(config, join_world(config));
+}
+
+std::unique_ptr<World> World::create(const Config& config, std::unique_ptr<Bootstrap> bootstrap) {
+  return std::unique_ptr<World>(new World(std::make_unique<Implementation>(config, std::move(bootstrap))));
+}
+
+World::World(std::unique_ptr<Implementation> implementation) : implementation_(std::move(implementation)) {}
+World::~World() = default;
+
+World::Implementation::~Implementation() {
+  // The others may still read this rank's memory: leave together, unless the world has failed.
+  try {
+    if (!failed() && std::uncaught_exceptions() == 0) {
+      await("the default stream", config.stream_deadline_ns, [this] { return stream->drained(); });
+      static_cast<void>(beeline::barrier(Thread{}, host_context));
+    }
+    stream->release_waits();
+  } catch (const std::exception& error) {
+    log(LogLevel::warning, fmt::format("leaving the world: {}", error.what()), rank);
+  }
+  copy_stream.reset();
+  stream.reset();
+  bootstrap.reset();  // no abort is handled from here on
+}
+
+int World::rank() const { return implementation_->rank; }
+int World::size() const { return implementation_->size; }
+const Device& World::device() const { return implementation_->device(); }
+const Device& World::device(int rank) const {
+  require(rank >= 0 && rank < size(), Status::invalid_argument, fmt::format("rank {} of a world of {}", rank, size()));
+  return implementation_->members[static_cast<std::size_t>(rank)].device;
+}
+const Config& World::config() const { return implementation_->config; }
+int World::ranks_on_device() const { return implementation_->ranks_on_device; }
+bool World::global_addresses() const { return implementation_->memory->global_addresses(); }
+const Context& World::context() const { return implementation_->context; }
+const Context& World::host_context() const { return implementation_->host_context; }
+
+int World::owner_of(const void* address) const { return implementation_->memory->range().owner_of(address); }
+
+void* World::translate(void* local, int peer) const {
+  require(peer >= 0 && peer < size(), Status::invalid_argument, fmt::format("peer {} of a world of {}", peer, size()));
+  require(owner_of(local) == rank(), Status::invalid_argument,
+          fmt::format("address {} is not in rank {}'s symmetric memory", local, rank()));
+  return context().at(static_cast<std::byte*>(local), static_cast<std::uint32_t>(peer));
+}
+
+void* World::allocate(std::size_t bytes, Heap heap) {
+  Implementation& world = *implementation_;
+  struct Request {
+    std::uint64_t bytes, heap, offset;
+  };
+  Request mine{bytes, static_cast<std::uint64_t>(heap), 0};
+  OffsetAllocator& allocator = heap == Heap::symmetric ? *world.heap : *world.pinned_heap;
+  {
+    const std::lock_guard lock(world.allocation_mutex);
+    mine.offset = allocator.allocate(bytes);
+  }
+  const auto all = allgather(std::as_bytes(std::span(&mine, 1)));
+  for (std::size_t other = 0; other < all.size(); ++other) {
+    Request theirs{};
+    std::memcpy(&theirs, all[other].data(), sizeof theirs);
+    if (theirs.bytes == mine.bytes && theirs.heap == mine.heap && theirs.offset == mine.offset) continue;
+    const std::lock_guard lock(world.allocation_mutex);
+    allocator.free(mine.offset);
+    throw Error(Status::invalid_argument,
+                fmt::format("allocations differ: rank {} asks for {} bytes at offset {}, rank {} for {} bytes at offset {}", rank(),
+                            mine.bytes, mine.offset, other, theirs.bytes, theirs.offset), rank());
+  }
+  std::byte* start = heap == Heap::symmetric ? world.heap_start(rank()) : world.pinned_start(rank());
+  std::byte* memory = start + mine.offset;
+  if (heap == Heap::symmetric)
+    world.zero(memory, bytes);
+  else
+    std::memset(memory, 0, bytes);
+  barrier();
+  return memory;
+}
+
+void World::free(void* pointer) {
+  if (pointer == nullptr) return;
+  Implementation& world = *implementation_;
+  auto* address = static_cast<std::byte*>(pointer);
+  const bool mine = owner_of(pointer) == rank();
+  const std::ptrdiff_t in_heap = address - world.heap_start(rank()), in_pinned = address - world.pinned_start(rank());
+  const bool symmetric = mine && in_heap >= 0 && static_cast<std::size_t>(in_heap) < config().heap_bytes;
+  const bool pinned = mine && in_pinned >= 0 && static_cast<std::size_t>(in_pinned) < config().pinned_heap_bytes;
+  require(symmetric || pinned, Status::invalid_argument, fmt::format("{} was not allocated by rank {}'s world", pointer, rank()));
+  barrier();  // nobody uses it any more
+  const std::lock_guard lock(world.allocation_mutex);
+  symmetric ? world.heap->free(static_cast<std::size_t>(in_heap)) : world.pinned_heap->free(static_cast<std::size_t>(in_pinned));
+}
+
+const Segment& World::create_segment(MemoryKind kind, std::size_t bytes) {
+  const Segment& segment = implementation_->memory->create_segment(kind, bytes);
+  const SegmentPart& mine = segment.parts[static_cast<std::size_t>(rank())];
+  if (mine.bytes > 0 && kind == MemoryKind::device) implementation_->zero(mine.address, mine.bytes);  // host memory is made zero
+  barrier();
+  return segment;
+}
+
+void World::destroy_segment(std::uint32_t id) { implementation_->memory->destroy_segment(id); }
+
+std::uint64_t* World::signals(std::size_t count, Heap heap) {
+  return static_cast<std::uint64_t*>(allocate(count * sizeof(std::uint64_t), heap));
+}
+
+PacketChannel World::packet_channel(std::size_t slot_bytes, std::uint32_t depth, Heap heap, std::uint64_t first_sequence) {
+  require(slot_bytes > 0 && slot_bytes <= (std::size_t{1} << 30), Status::invalid_argument,
+          fmt::format("packet slots of {} bytes: 1 to 2^30", slot_bytes));
+  require(depth >= 2 && (depth & (depth - 1)) == 0, Status::invalid_argument,
+          fmt::format("packet channel depth {}: a power of two, at least 2", depth));
+  PacketChannel channel{};
+  channel.depth = depth;
+  channel.slot_pairs = static_cast<std::uint32_t>((slot_bytes + 7) / 8);
+  const auto ranks = static_cast<std::size_t>(size());
+  const std::size_t pairs = ranks * depth * channel.slot_pairs;
+  channel.rings = static_cast<machine::PacketPair*>(allocate(pairs * sizeof(machine::PacketPair), heap));
+  channel.states = static_cast<PacketState*>(allocate(ranks * sizeof(PacketState), heap));
+  // Flags start as the sequence before the first, which no message of the next 2^32 - 1 has.
+  const std::uint64_t stale = ((first_sequence & 0xffffffffu) << 32);
+  const std::vector<machine::PacketPair> unsent(depth * channel.slot_pairs, {stale, stale});
+  const std::vector<PacketState> states(ranks, PacketState{first_sequence, first_sequence, 0, 0, first_sequence});
+  for (std::size_t from = 0; from < ranks; ++from)
+    copy(channel.rings + from * unsent.size(), unsent.data(), unsent.size() * sizeof(machine::PacketPair));
+  copy(channel.states, states.data(), states.size() * sizeof(PacketState));
+  barrier();
+  return channel;
+}
+
+void World::copy(void* destination, const void* source, std::size_t bytes) {
+  Implementation& world = *implementation_;
+  if (bytes == 0) return;
+  if (!device().is_gpu()) {
+    std::memcpy(destination, source, bytes);
+    return;
+  }
+  const std::unique_ptr<Event> event = world.copy_stream->make_event();
+  world.copy_stream->copy(destination, source, bytes);
+  world.copy_stream->record(*event);
+  synchronize(*event);
+}
+
+void World::copy(void* destination, const void* source, std::size_t bytes, Stream& stream) {
+  stream.copy(destination, source, bytes);
+}
+
+Stream& World::stream() { return *implementation_->stream; }
+std::unique_ptr<Stream> World::make_stream() { return implementation_->make_stream(); }
+
+void World::synchronize(Stream& stream) {
+  try {
+    implementation_->await("a stream", config().stream_deadline_ns, [&stream] { return stream.idle(); });
+  } catch (const Error& error) {
+    if (error.code() == Status::deadline || error.code() == Status::aborted) implementation_->check();
+    throw;
+  }
+  implementation_->check();
+}
+
+void World::synchronize(Event& event) {
+  implementation_->await("an event", config().stream_deadline_ns, [&event] { return event.done(); });
+  implementation_->check();
+}
+
+void World::barrier() {
+  const Status status = beeline::barrier(Thread{}, host_context());
+  if (status != Status::ok) implementation_->fail(status);
+}
+
+std::vector<std::vector<std::byte>> World::allgather(std::span<const std::byte> mine) {
+  check();
+  return implementation_->bootstrap->allgather(mine, config().deadline_ns);
+}
+
+void World::abort(const std::string& reason) {
+  {
+    const std::lock_guard lock(implementation_->failure_mutex);
+    if (implementation_->dead_rank < 0) implementation_->dead_rank = rank(), implementation_->dead_reason = reason;
+  }
+  implementation_->raise_local_abort(rank());
+  detail::raise_abort(host_context(), static_cast<std::uint32_t>(rank()));
+  implementation_->bootstrap->abort(reason);
+}
+
+void World::check() { implementation_->check(); }
+std::vector<WaitRecord> World::failed_waits() const { return implementation_->failed_waits(); }
+
+void World::Implementation::zero(void* address, std::size_t bytes) {
+  if (!device().is_gpu()) {
+    std::memset(address, 0, bytes);
+    return;
+  }
+  const std::unique_ptr<Event> event = copy_stream->make_event();
+  copy_stream->fill(address, 0, bytes);
+  copy_stream->record(*event);
+  await("zeroing memory", config.deadline_ns, [&event] { return event->done(); });
+}
+
+std::unique_ptr<Stream> World::Implementation::make_stream() {
+  return beeline::make_stream(device(), host_context, lend_grid_state());
+}
+
+std::shared_ptr<GridState> World::Implementation::lend_grid_state() {
+  const std::lock_guard lock(grid_mutex);
+  require(!free_grids.empty(), Status::no_resource, fmt::format("{} streams exist", max_streams));
+  const std::uint32_t grid = free_grids.back();
+  free_grids.pop_back();
+  return {&heap_header(rank)->grids[grid].state, [this, grid](GridState* state) {
+            ledger().forget(state);
+            const std::lock_guard giving_back(grid_mutex);
+            free_grids.push_back(grid);
+          }};
+}
+
+}  // namespace beeline

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <sys/random.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "beeline/host/impl/launch.hpp"
+#include "host/world_implementation.hpp"
+
+namespace beeline {
+
+namespace {
+
+constexpr std::size_t default_gpu_heap = std::size_t{1} << 30;
+constexpr std::size_t default_host_heap = std::size_t{256} << 20;
+
+std::vector<std::string> allgather_text(Bootstrap& bootstrap, const std::string& mine, std::int64_t deadline_ns) {
+  std::vector<std::string> all;
+  for (const auto& bytes : bootstrap.allgather(std::as_bytes(std::span(mine)), deadline_ns))
+    all.emplace_back(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  return all;
+}
+
+std::vector<std::string> lines(const std::string& text) {
+  std::vector<std::string> found;
+  for (std::size_t start = 0; start < text.size();) {
+    const std::size_t end = std::min(text.find('\n', start), text.size());
+    found.push_back(text.substr(start, end - start));
+    start = end + 1;
+  }
+  return found;
+}
+
+/// Equal for ranks of one process, different otherwise, also across PID namespaces.
+std::uint64_t process_id() {
+  static const std::uint64_t id = [] {
+    std::uint64_t random = 0;
+    if (getrandom(&random, sizeof random, 0) != sizeof random) random = static_cast<std::uint64_t>(getpid());
+    return random;
+  }();
+  return id;
+}
+
+std::uint64_t agree_on_world_id(Bootstrap& bootstrap, std::int64_t deadline_ns) {
+  std::uint64_t mine = 0;
+  require(getrandom(&mine, sizeof mine, 0) == sizeof mine, Status::internal, "getrandom failed");
+  const auto all = bootstrap.allgather(std::as_bytes(std::span(&mine, 1)), deadline_ns);
+  std::uint64_t first = 0;
+  std::memcpy(&first, all.front().data(), sizeof first);
+  return first;
+}
+
+}  // namespace
+
+World::Implementation::Implementation(const Config& settings, std::unique_ptr<Bootstrap> joined)
+    : config(settings), bootstrap(std::move(joined)), rank(bootstrap->rank()), size(bootstrap->size()) {
+  set_log_level(config.log_level);
+  choose_device();
+  make_memory();
+  make_contexts();
+  load_kernels();
+  stream = make_stream();
+  copy_stream = make_stream();
+  zero(heap_header(rank), sizeof(HeapHeader));
+  watch_for_deaths();
+  bootstrap->barrier(config.deadline_ns);
+}
+
+void World::Implementation::choose_device() {
+  const std::vector<Device> gpus = config.device == "cpu" ? std::vector<Device>{} : visible_gpus();
+  std::string mine = fmt::format("{}\n", process_id());
+  for (const Device& gpu : gpus) mine += gpu.uuid + "\n";
+  std::vector<DeviceInventory> inventories;
+  for (const std::string& text : allgather_text(*bootstrap, mine, config.deadline_ns)) {
+    auto parts = lines(text);
+    inventories.push_back({std::stoull(parts.front()), {parts.begin() + 1, parts.end()}});
+  }
+  const int index = choose_gpu(config.device, rank, inventories, mps_runs());
+  const Device chosen = index < 0 ? host_device() : gpus[static_cast<std::size_t>(index)];
+  const std::string description = fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n", chosen.index, chosen.uuid, chosen.name,
+                                              chosen.multiprocessors, chosen.memory_bytes, config.device);
+  int gpu_ranks = 0;
+  for (const std::string& text : allgather_text(*bootstrap, description, config.deadline_ns)) {
+    const auto parts = lines(text);
+    const int gpu = std::stoi(parts[0]);
+    members.push_back({inventories[members.size()].process,
+                       {gpu < 0 ? DeviceKind::host : DeviceKind::gpu, gpu, parts[1], parts[2], std::stoi(parts[3]),
+                        std::stoull(parts[4])}});
+    gpu_ranks += gpu >= 0 ? 1 : 0;
+  }
+  require(gpu_ranks == 0 || gpu_ranks == size, Status::unavailable,
+          fmt::format("{} of {} ranks have a GPU: worlds of GPU and host ranks together are not supported yet; set "
+                      "BEELINE_DEVICE alike on all ranks", gpu_ranks, size));
+  ranks_on_device = 0;
+  for (const Member& member : members)
+    if (!chosen.is_gpu() ? &member == &members[static_cast<std::size_t>(rank)] : member.device.uuid == chosen.uuid) ++ranks_on_device;
+  if (chosen.is_gpu()) use_gpu(chosen.index);
+  log(LogLevel::info, fmt::format("device {}{}", chosen.is_gpu() ? fmt::format("cuda:{} ", chosen.index) : "cpu ", chosen.name), rank);
+}
+
+void World::Implementation::make_memory() {
+  if (config.heap_bytes == 0) config.heap_bytes = device().is_gpu() ? default_gpu_heap : default_host_heap;
+  const std::string mine = fmt::format("{} {} {}", config.heap_bytes, config.pinned_heap_bytes, config.slot_shift);
+  const auto all = allgather_text(*bootstrap, mine, config.deadline_ns);
+  for (std::size_t other = 0; other < all.size(); ++other)
+    require(all[other] == mine, Status::invalid_argument,
+            fmt::format("rank {} has heap, pinned heap, slot shift {}, rank {} has {}: they must agree", rank, mine, other, all[other]));
+  std::vector<MemoryMember> memory_members;
+  for (const Member& member : members) memory_members.push_back({member.process, member.device.index});
+  memory = std::make_unique<NodeMemory>(
+      *bootstrap, agree_on_world_id(*bootstrap, config.deadline_ns), memory_members,
+      MemorySizes{config.slot_shift, config.heap_bytes + aligned(sizeof(HeapHeader)),
+                  config.pinned_heap_bytes + aligned(sizeof(HostAreaHeader))},
+      config.deadline_ns);
+  heap = std::make_unique<OffsetAllocator>(config.heap_bytes, allocation_alignment);
+  pinned_heap = std::make_unique<OffsetAllocator>(config.pinned_heap_bytes, allocation_alignment);
+  for (std::uint32_t grid = max_streams; grid-- > 0;) free_grids.push_back(grid);
+}
+
+Context World::Implementation::make_context(std::uint32_t team, const std::vector<int>& ranks, bool for_host) const {
+  // Spinning helps only while every rank has a core of its own.
+  const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
+  const std::uint32_t host_spin = static_cast<unsigned>(size) <= cores ? 4000 : 16;
+  const bool gpu = device().is_gpu() && !for_host;
+  Context made{};
+  made.range = memory->range().base();
+  made.abort_words = host_header(rank)->control.abort;
+  made.waits = gpu ? host_header(rank)->control.device_waits.records : host_header(rank)->control.host_waits.records;
+  made.wait_claims = gpu ? &heap_header(rank)->wait_claims : &host_header(rank)->wait_claims;
+  made.sync = for_host ? &host_header(rank)->teams[team] : &heap_header(rank)->teams[team];
+  made.deadline_ns = static_cast<std::uint64_t>(config.deadline_ns);
+  made.slot_shift = config.slot_shift;
+  made.spin_polls = gpu ? 0x7fffffffu : host_spin;
+  made.team = team;
+  made.size = static_cast<std::uint32_t>(ranks.size());
+  for (std::size_t member = 0; member < ranks.size(); ++member) {
+    made.members[member] = static_cast<std::uint8_t>(ranks[member]);
+    if (ranks[member] == rank) made.rank = static_cast<std::uint32_t>(member);
+  }
+  return made;
+}
+
+void World::Implementation::make_contexts() {
+  std::vector<int> everyone;
+  for (int each = 0; each < size; ++each) everyone.push_back(each);
+  teams[0] = everyone;
+  context = make_context(0, everyone, false);
+  host_context = make_context(0, everyone, true);
+}
+
+void World::Implementation::load_kernels() {
+  if (!device().is_gpu()) return;
+  for (const void* kernel : detail::registered_kernels()) load_kernel(kernel, device().index);
+}
+
+void World::Implementation::watch_for_deaths() {
+  bootstrap->on_abort([this](int culprit, const std::string& reason) {
+    {
+      const std::lock_guard lock(failure_mutex);
+      if (dead_rank < 0) dead_rank = culprit, dead_reason = reason;
+    }
+    raise_local_abort(culprit);
+  });
+}
+
+}  // namespace beeline

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "beeline/memory/address_range.hpp"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "beeline/core/error.hpp"
+#include "memory/gpu_memory.hpp"
+
+namespace beeline {
+
+namespace {
+
+constexpr std::size_t device_granularity = std::size_t{2} << 20;  // of cuMemCreate on every supported GPU
+
+[[noreturn]] void fail(const char* call, std::size_t bytes) {
+  const Status code = errno == ENOMEM ? Status::no_resource : Status::internal;
+  throw Error(code, fmt::format("{} of {} bytes: {}", call, bytes, std::strerror(errno)));
+}
+
+std::byte* reserve_host(std::byte* address, std::size_t bytes) {
+  constexpr int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+  void* given = mmap(address, bytes, PROT_NONE, flags | (address == nullptr ? 0 : MAP_FIXED_NOREPLACE), -1, 0);
+  if (given == MAP_FAILED) return nullptr;
+  if (address == nullptr || given == address) return static_cast<std::byte*>(given);
+  munmap(given, bytes);
+  return nullptr;
+}
+
+}  // namespace
+
+std::shared_ptr<AddressRange> AddressRange::of_world(std::uint64_t world_id) {
+  static std::mutex mutex;
+  static std::map<std::uint64_t, std::weak_ptr<AddressRange>> ranges;
+  const std::lock_guard lock(mutex);
+  std::erase_if(ranges, [](const auto& entry) { return entry.second.expired(); });
+  if (auto known = ranges[world_id].lock()) return known;
+  auto made = std::make_shared<AddressRange>();
+  ranges[world_id] = made;
+  return made;
+}
+
+AddressRange::~AddressRange() {
+  while (!mappings_.empty()) unmap_locked(mappings_.begin());
+  release();
+}
+
+bool AddressRange::reserve(std::byte* base, SlotLayout layout, int ranks, const std::vector<bool>& gpu_ranks) {
+  const std::lock_guard lock(mutex_);
+  if (base_ != nullptr) return base == nullptr || base == base_;
+  const bool any_gpu = std::find(gpu_ranks.begin(), gpu_ranks.end(), true) != gpu_ranks.end();
+  if (base == nullptr && any_gpu) return false;  // CUDA cannot be told to leave the host halves out of a range it picks
+  layout_ = layout, ranks_ = ranks, gpu_ranks_ = gpu_ranks;
+  if (!any_gpu) {
+    base_ = reserve_host(base, layout.slot_bytes() * static_cast<std::size_t>(ranks));
+    return base_ != nullptr;
+  }
+  for (int rank = 0; rank < ranks; ++rank) {
+    std::byte* slot = base + layout.slot_bytes() * static_cast<std::size_t>(rank);
+    const bool gpu = gpu_ranks[static_cast<std::size_t>(rank)];
+    const bool device_half = gpu ? gpu_memory::reserve(slot, layout.half()) : reserve_host(slot, layout.half()) != nullptr;
+    if (device_half && reserve_host(slot + layout.half(), layout.half()) != nullptr) continue;
+    if (device_half) gpu ? gpu_memory::release(slot, layout.half()) : static_cast<void>(munmap(slot, layout.half()));
+    ranks_ = rank;
+    base_ = base;
+    release();
+    return false;
+  }
+  base_ = base;
+  return true;
+}
+
+void AddressRange::release() {
+  if (base_ == nullptr) return;
+  for (int rank = 0; rank < ranks_; ++rank) {
+    const bool gpu = gpu_ranks_[static_cast<std::size_t>(rank)];
+    if (gpu) gpu_memory::release(slot(rank), layout_.half());
+    munmap(slot(rank) + (gpu ? layout_.half() : 0), gpu ? layout_.half() : layout_.slot_bytes());
+  }
+  base_ = nullptr;
+}
+
+std::byte* AddressRange::slot(int rank) const { return base_ + layout_.slot_bytes() * static_cast<std::size_t>(rank); }
+
+int AddressRange::owner_of(const void* address) const {
+  const auto offset = reinterpret_cast<std::uintptr_t>(address) - reinterpret_cast<std::uintptr_t>(base_);
+  const auto slot = offset >> layout_.shift;
+  return slot < static_cast<std::uintptr_t>(ranks_) ? static_cast<int>(slot) : -1;
+}
+
+void AddressRange::set_gpus(std::vector<int> gpus) {
+  const std::lock_guard lock(mutex_);
+  gpus_ = std::move(gpus);
+}
+
+std::size_t AddressRange::device_bytes(std::size_t bytes) {
+  return (bytes + device_granularity - 1) / device_granularity * device_granularity;
+}
+
+FileDescriptor AddressRange::create_host(std::byte* address, std::size_t bytes) {
+  FileDescriptor memory(memfd_create("beeline", MFD_CLOEXEC));
+  if (!memory) fail("memfd_create", bytes);
+  if (ftruncate(memory.get(), static_cast<off_t>(bytes)) != 0) fail("ftruncate", bytes);
+  const std::lock_guard lock(mutex_);
+  map_host_locked(address, bytes, memory.get());
+  return memory;
+}
+
+FileDescriptor AddressRange::create_device(std::byte* address, std::size_t bytes, int gpu) {
+  const std::lock_guard lock(mutex_);
+  FileDescriptor memory = gpu_memory::create(address, bytes, gpu, gpus_);
+  mappings_[address] = {bytes, true};
+  return memory;
+}
+
+void AddressRange::map_host(std::byte* address, std::size_t bytes, const FileDescriptor& descriptor) {
+  const std::lock_guard lock(mutex_);
+  if (!mappings_.contains(address)) map_host_locked(address, bytes, descriptor.get());
+}
+
+void AddressRange::map_device(std::byte* address, std::size_t bytes, const FileDescriptor& descriptor) {
+  const std::lock_guard lock(mutex_);
+  if (mappings_.contains(address)) return;
+  gpu_memory::map(address, bytes, descriptor.get(), gpus_);
+  mappings_[address] = {bytes, true};
+}
+
+void AddressRange::map_host_locked(std::byte* address, std::size_t bytes, int descriptor) {
+  if (mmap(address, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, descriptor, 0) == MAP_FAILED) fail("mmap", bytes);
+  mappings_[address] = {bytes, false};
+  if (!gpus_.empty()) gpu_memory::register_host(address, bytes);
+}
+
+void AddressRange::unmap(std::byte* address) {
+  const std::lock_guard lock(mutex_);
+  if (const auto mapping = mappings_.find(address); mapping != mappings_.end()) unmap_locked(mapping);
+}
+
+void AddressRange::unmap_locked(std::map<std::byte*, Mapping>::iterator mapping) {
+  const auto [address, memory] = *mapping;
+  if (memory.device) {
+    gpu_memory::unmap(address, memory.bytes);
+  } else {
+    if (!gpus_.empty()) gpu_memory::unregister_host(address);
+    // The place stays reserved: back to inaccessible pages.
+    mmap(address, memory.bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+  }
+  mappings_.erase(mapping);
+}
+
+}  // namespace beeline

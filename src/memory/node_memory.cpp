@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "beeline/memory/node_memory.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "beeline/core/error.hpp"
+
+namespace beeline {
+
+namespace {
+
+/// Places for the range, the default first: far from what loaders, heaps and CUDA take by themselves.
+constexpr std::array<std::uintptr_t, 6> candidate_bases = {0x400000000000, 0x300000000000, 0x200000000000,
+                                                           0x500000000000, 0x100000000000, 0x600000000000};
+
+template <class T>
+std::vector<T> allgather_values(Bootstrap& bootstrap, const T& mine, std::int64_t deadline_ns) {
+  std::vector<T> all;
+  for (const auto& bytes : bootstrap.allgather(std::as_bytes(std::span(&mine, 1)), deadline_ns)) {
+    T value{};
+    std::memcpy(&value, bytes.data(), std::min(sizeof value, bytes.size()));
+    all.push_back(value);
+  }
+  return all;
+}
+
+std::size_t round_to_pages(std::size_t bytes) {
+  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  return (bytes + page - 1) / page * page;
+}
+
+}  // namespace
+
+NodeMemory::NodeMemory(Bootstrap& bootstrap, std::uint64_t world_id, std::vector<MemoryMember> members,
+                       const MemorySizes& sizes, std::int64_t deadline_ns)
+    : bootstrap_(bootstrap), members_(std::move(members)), sizes_(sizes), deadline_ns_(deadline_ns),
+      range_(AddressRange::of_world(world_id)) {
+  std::vector<bool> gpu_ranks;
+  std::vector<int> gpus;  // of this process
+  for (const MemoryMember& member : members_) {
+    gpu_ranks.push_back(member.gpu >= 0);
+    const bool here = member.process == members_[static_cast<std::size_t>(bootstrap.rank())].process;
+    if (here && member.gpu >= 0 && std::find(gpus.begin(), gpus.end(), member.gpu) == gpus.end()) gpus.push_back(member.gpu);
+  }
+  const SlotLayout layout{sizes.slot_shift};
+  require(sizes.heap_bytes <= layout.quarter() && sizes.host_area_bytes <= layout.quarter() / 2, Status::invalid_argument,
+          fmt::format("heaps of {} and {} bytes do not fit slots of 2^{} bytes: raise BEELINE_SLOT_SHIFT", sizes.heap_bytes,
+                      sizes.host_area_bytes, sizes.slot_shift));
+  reserve(gpu_ranks);
+  range_->set_gpus(gpus);
+  std::vector<Part> heaps, host_areas;
+  for (int rank = 0; rank < bootstrap.size(); ++rank) {
+    heaps.push_back({heap(rank), AddressRange::device_bytes(sizes.heap_bytes), gpu_ranks[static_cast<std::size_t>(rank)]});
+    host_areas.push_back({host_area(rank), round_to_pages(sizes.host_area_bytes), false});
+    placements_.push_back({OffsetAllocator(layout.quarter(), AddressRange::device_bytes(1)),
+                           OffsetAllocator(layout.quarter() / 2, AddressRange::device_bytes(1))});
+  }
+  share(host_areas);
+  share(heaps);
+}
+
+NodeMemory::~NodeMemory() = default;
+
+bool NodeMemory::everyone(bool mine) {
+  const auto all = allgather_values<std::uint8_t>(bootstrap_, mine ? 1 : 0, deadline_ns_);
+  return std::all_of(all.begin(), all.end(), [](std::uint8_t each) { return each != 0; });
+}
+
+void NodeMemory::reserve(const std::vector<bool>& gpu_ranks) {
+  const SlotLayout layout{sizes_.slot_shift};
+  for (const std::uintptr_t candidate : candidate_bases) {
+    const bool mine = range_->reserve(reinterpret_cast<std::byte*>(candidate), layout, bootstrap_.size(), gpu_ranks);
+    if (everyone(mine)) return;
+    range_->release();
+    bootstrap_.barrier(deadline_ns_);  // no thread of this process tries the next place before all have left this one
+  }
+  if (!everyone(range_->reserve(nullptr, layout, bootstrap_.size(), gpu_ranks)))
+    throw Error(Status::no_resource, fmt::format("no address range for {} slots of 2^{} bytes: lower BEELINE_SLOT_SHIFT, or "
+                                                 "lift the limit on virtual memory", bootstrap_.size(), sizes_.slot_shift));
+  const auto bases = allgather_values(bootstrap_, range_->base(), deadline_ns_);
+  global_addresses_ = std::all_of(bases.begin(), bases.end(), [&](std::byte* base) { return base == bases.front(); });
+}
+
+std::byte* NodeMemory::heap(int rank) const {
+  return range_->slot(rank) + range_->layout().heap_offset(members_[static_cast<std::size_t>(rank)].gpu >= 0);
+}
+
+std::byte* NodeMemory::host_area(int rank) const { return range_->slot(rank) + range_->layout().host_area_offset(); }
+
+void NodeMemory::share(const std::vector<Part>& parts) {
+  const auto rank = static_cast<std::size_t>(bootstrap_.rank());
+  const Part& mine = parts[rank];
+  FileDescriptor descriptor;
+  if (mine.bytes > 0)
+    descriptor = mine.device ? range_->create_device(mine.address, mine.bytes, members_[rank].gpu)
+                             : range_->create_host(mine.address, mine.bytes);
+  const auto descriptors = bootstrap_.exchange_descriptors(descriptor.get(), deadline_ns_);
+  for (std::size_t peer = 0; peer < parts.size(); ++peer) {
+    const Part& part = parts[peer];
+    if (peer == rank || part.bytes == 0) continue;
+    if (part.device)
+      range_->map_device(part.address, part.bytes, descriptors[peer]);
+    else
+      range_->map_host(part.address, part.bytes, descriptors[peer]);
+  }
+  bootstrap_.barrier(deadline_ns_);
+}
+
+NodeMemory::Part NodeMemory::place(int rank, MemoryKind kind, std::size_t bytes) {
+  if (bytes == 0) return {};
+  const bool device = kind == MemoryKind::device && members_[static_cast<std::size_t>(rank)].gpu >= 0;
+  Placement& placement = placements_[static_cast<std::size_t>(rank)];
+  const std::size_t rounded = AddressRange::device_bytes(bytes);
+  if (device) return {range_->slot(rank) + range_->layout().device_segments_offset() + placement.device.allocate(rounded), rounded, true};
+  return {host_area(rank) + range_->layout().quarter() / 2 + placement.host.allocate(rounded), rounded, false};
+}
+
+const Segment& NodeMemory::create_segment(MemoryKind kind, std::size_t bytes) {
+  struct Request {
+    MemoryKind kind;
+    std::size_t bytes;
+  };
+  const auto requests = allgather_values<Request>(bootstrap_, {kind, bytes}, deadline_ns_);
+  Segment segment{next_segment_++, {}};
+  std::vector<Part> parts;
+  for (int rank = 0; rank < bootstrap_.size(); ++rank) {
+    const Request& request = requests[static_cast<std::size_t>(rank)];
+    parts.push_back(place(rank, request.kind, request.bytes));
+    segment.parts.push_back({request.kind, request.bytes, parts.back().address});
+  }
+  share(parts);
+  return segments_[segment.id] = std::move(segment);
+}
+
+void NodeMemory::destroy_segment(std::uint32_t id) {
+  const auto segment = segments_.find(id);
+  require(segment != segments_.end(), Status::invalid_argument, fmt::format("segment {} does not exist", id));
+  bootstrap_.barrier(deadline_ns_);  // nobody uses it any more
+  for (int rank = 0; rank < bootstrap_.size(); ++rank) {
+    const SegmentPart& part = segment->second.parts[static_cast<std::size_t>(rank)];
+    if (part.address == nullptr) continue;
+    Placement& placement = placements_[static_cast<std::size_t>(rank)];
+    const bool device = part.kind == MemoryKind::device && members_[static_cast<std::size_t>(rank)].gpu >= 0;
+    if (device)
+      placement.device.free(static_cast<std::size_t>(part.address - range_->slot(rank)) - range_->layout().device_segments_offset());
+    else
+      placement.host.free(static_cast<std::size_t>(part.address - host_area(rank)) - range_->layout().quarter() / 2);
+    range_->unmap(part.address);
+  }
+  segments_.erase(segment);
+  bootstrap_.barrier(deadline_ns_);
+}
+
+}  // namespace beeline

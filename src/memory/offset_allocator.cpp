@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "beeline/memory/offset_allocator.hpp"
+
+#include <algorithm>
+#include <iterator>
+
+#include <fmt/format.h>
+
+#include "beeline/core/error.hpp"
+
+namespace beeline {
+
+OffsetAllocator::OffsetAllocator(std::size_t bytes, std::size_t alignment) : alignment_(alignment) {
+  if (bytes > 0) free_[0] = bytes;
+}
+
+std::size_t OffsetAllocator::free_bytes() const {
+  std::size_t sum = 0;
+  for (const auto& [offset, bytes] : free_) sum += bytes;
+  return sum;
+}
+
+std::size_t OffsetAllocator::allocate(std::size_t bytes) {
+  const std::size_t wanted = std::max<std::size_t>(bytes, 1);
+  const std::size_t rounded = (wanted + alignment_ - 1) / alignment_ * alignment_;
+  const auto hole = std::find_if(free_.begin(), free_.end(), [&](const auto& entry) { return entry.second >= rounded; });
+  if (rounded < wanted || hole == free_.end())
+    throw Error(Status::no_resource, fmt::format("no room for {} bytes: {} bytes are free, not all in one piece; "
+                                                 "set BEELINE_HEAP_BYTES or BEELINE_PINNED_HEAP_BYTES higher",
+                                                 bytes, free_bytes()));
+  const auto [offset, size] = *hole;
+  free_.erase(hole);
+  if (size > rounded) free_[offset + rounded] = size - rounded;
+  used_[offset] = rounded;
+  return offset;
+}
+
+void OffsetAllocator::free(std::size_t offset) {
+  const auto entry = used_.find(offset);
+  if (entry == used_.end())
+    throw Error(Status::invalid_argument, fmt::format("offset {} is not allocated: freed before, or never", offset));
+  auto [hole, added] = free_.emplace(*entry);
+  used_.erase(entry);
+  if (const auto next = std::next(hole); next != free_.end() && hole->first + hole->second == next->first) {
+    hole->second += next->second;
+    free_.erase(next);
+  }
+  if (hole == free_.begin()) return;
+  if (const auto previous = std::prev(hole); previous->first + previous->second == hole->first) {
+    previous->second += hole->second;
+    free_.erase(hole);
+  }
+}
+
+}  // namespace beeline

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cuda_runtime_api.h>
+
+#include <cstdlib>
+
+#include <fmt/format.h>
+
+#include "beeline/core/error.hpp"
+#include "beeline/runtime/device.hpp"
+#include "runtime/cuda.hpp"
+
+namespace beeline {
+
+namespace {
+
+std::string format_uuid(const cudaUUID_t& uuid) {
+  std::string text = "GPU";
+  for (int i = 0; i < 16; ++i) {
+    const bool dash = i == 0 || i == 4 || i == 6 || i == 8 || i == 10;
+    text += fmt::format("{}{:02x}", dash ? "-" : "", static_cast<unsigned char>(uuid.bytes[i]));
+  }
+  return text;
+}
+
+std::string format_version(int version) { return fmt::format("{}.{}", version / 1000, version % 1000 / 10); }
+
+}  // namespace
+
+std::vector<Device> visible_gpus(std::string* why_none) {
+  // Both are read when the driver starts: all kernels loaded at once, and a hardware queue for each waiting stream.
+  setenv("CUDA_MODULE_LOADING", "EAGER", 0);
+  setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
+  int count = 0;
+  const cudaError_t result = cudaGetDeviceCount(&count);
+  if (result != cudaSuccess || count == 0) {
+    if (why_none != nullptr) *why_none = result == cudaSuccess ? "the driver shows no device" : cudaGetErrorString(result);
+    return {};
+  }
+  std::vector<Device> devices;
+  for (int index = 0; index < count; ++index) {
+    cudaDeviceProp properties{};
+    cuda_api::check(cudaGetDeviceProperties(&properties, index), "cudaGetDeviceProperties");
+    devices.push_back({DeviceKind::gpu, index, format_uuid(properties.uuid), properties.name,
+                       properties.multiProcessorCount, properties.totalGlobalMem});
+  }
+  return devices;
+}
+
+bool peer_access(int from, int to) {
+  if (from == to) return true;
+  int can = 0;
+  cuda_api::check(cudaDeviceCanAccessPeer(&can, from, to), "cudaDeviceCanAccessPeer");
+  return can != 0;
+}
+
+void use_gpu(int index) { cuda_api::check(cudaSetDevice(index), "cudaSetDevice"); }
+
+CudaVersions cuda_versions() {
+  CudaVersions versions;
+  int number = 0;
+  if (cudaDriverGetVersion(&number) == cudaSuccess && number > 0) versions.driver = format_version(number);
+  if (cudaRuntimeGetVersion(&number) == cudaSuccess) versions.runtime = format_version(number);
+  return versions;
+}
+
+bool built_with_cuda() { return true; }
+
+void load_kernel(const void* kernel, int device) {
+  use_gpu(device);
+  cudaFuncAttributes attributes{};
+  cuda_api::check(cudaFuncGetAttributes(&attributes, kernel), "loading a kernel");
+}
+
+unsigned gpu_resident_blocks(const void* kernel, unsigned threads, int device) {
+  use_gpu(device);
+  int per_multiprocessor = 0, multiprocessors = 0;
+  cuda_api::check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_multiprocessor, kernel, static_cast<int>(threads), 0),
+                  "cudaOccupancyMaxActiveBlocksPerMultiprocessor");
+  cuda_api::check(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device), "cudaDeviceGetAttribute");
+  return static_cast<unsigned>(per_multiprocessor) * static_cast<unsigned>(multiprocessors);
+}
+
+void check_launch(const char* what) { cuda_api::check(cudaGetLastError(), what); }
+
+}  // namespace beeline

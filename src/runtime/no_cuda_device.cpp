@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// The twin of cuda_device.cpp in builds without CUDA.
+#include "beeline/core/error.hpp"
+#include "beeline/runtime/device.hpp"
+
+namespace beeline {
+
+namespace {
+[[noreturn]] void unavailable() { throw Error(Status::unavailable, "this build has no CUDA"); }
+}  // namespace
+
+std::vector<Device> visible_gpus(std::string* why_none) {
+  if (why_none != nullptr) *why_none = "this build has no CUDA";
+  return {};
+}
+bool peer_access(int, int) { unavailable(); }
+void use_gpu(int) { unavailable(); }
+CudaVersions cuda_versions() { return {}; }
+bool built_with_cuda() { return false; }
+void load_kernel(const void*, int) { unavailable(); }
+unsigned gpu_resident_blocks(const void*, unsigned, int) { unavailable(); }
+void check_launch(const char*) { unavailable(); }
+
+}  // namespace beeline

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transport/host_stream.hpp"
+
+#include <condition_variable>
+#include <cstring>
+#include <deque>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "beeline/core/error.hpp"
+#include "beeline/device/group.hpp"
+#include "beeline/device/signal.hpp"
+
+namespace beeline {
+
+namespace {
+
+/// Counts records and completions; a record is a task that completes its number.
+class HostEvent final : public Event {
+ public:
+  [[nodiscard]] bool done() const override {
+    return completed->load(std::memory_order_acquire) >= recorded.load(std::memory_order_relaxed);
+  }
+  std::atomic<std::uint64_t> recorded{0};
+  std::shared_ptr<std::atomic<std::uint64_t>> completed = std::make_shared<std::atomic<std::uint64_t>>(0);
+};
+
+class HostStream final : public Stream {
+ public:
+  HostStream(const Device& device, const Context& context, std::shared_ptr<GridState> grid_state)
+      : device_(device), context_(context), grid_state_(std::move(grid_state)), thread_([this] { serve(); }) {}
+
+  ~HostStream() override {
+    {
+      const std::lock_guard lock(mutex_);
+      closing_ = true;
+    }
+    wake_.notify_one();
+    thread_.join();
+  }
+
+  const Device& device() const override { return device_; }
+
+  void copy(void* destination, const void* source, std::size_t bytes) override {
+    enqueue([=] { std::memcpy(destination, source, bytes); });
+  }
+  void fill(void* destination, unsigned char value, std::size_t bytes) override {
+    enqueue([=] { std::memset(destination, value, bytes); });
+  }
+  void write_signal(std::uint64_t* signal, std::uint64_t value) override {
+    enqueue([=] { detail::store_signal(signal, value, Order::memory); });
+  }
+  void wait_signal(std::uint64_t* signal, std::uint64_t value) override {
+    enqueue([this, signal, value] {
+      const Status status = wait(Thread{}, context_, signal, Compare::greater_equal, value);
+      if (status != Status::ok) throw Error(status, "a stream's wait for a signal");
+    });
+  }
+  void release_waits() override {}  // waits on a host rank look at the abort word themselves
+
+  std::unique_ptr<Event> make_event() override { return std::make_unique<HostEvent>(); }
+  void record(Event& event) override {
+    auto& host_event = dynamic_cast<HostEvent&>(event);
+    const std::uint64_t number = host_event.recorded.fetch_add(1, std::memory_order_relaxed) + 1;
+    enqueue_always([completed = host_event.completed, number] { completed->store(number, std::memory_order_release); });
+  }
+  void wait_event(Event& event) override {
+    auto& host_event = dynamic_cast<HostEvent&>(event);
+    const std::uint64_t number = host_event.recorded.load(std::memory_order_relaxed);
+    enqueue([this, completed = host_event.completed, number] {
+      const Awaited awaited{Operation::stream_synchronize, no_peer, number, number};
+      const Status status = poll_until(context_, awaited, Timeout::none(), [&](std::uint64_t& observed) {
+        observed = completed->load(std::memory_order_acquire);
+        return observed >= number;
+      });
+      if (status != Status::ok) throw Error(status, "a stream's wait for an event");
+    });
+  }
+
+  bool drained() const noexcept override {
+    const std::lock_guard lock(mutex_);
+    return pending_ == 0;
+  }
+  bool idle() override {
+    const std::lock_guard lock(mutex_);
+    if (pending_ != 0) return false;
+    if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
+    return true;
+  }
+  void* native() const override { return nullptr; }
+  void enqueue(std::function<void()> work) override { push({std::move(work), false}); }
+  GridState* grid_state() const override { return grid_state_.get(); }
+
+ private:
+  struct Task {
+    std::function<void()> work;
+    bool always;  ///< runs after a failure too
+  };
+
+  void enqueue_always(std::function<void()> work) { push({std::move(work), true}); }
+
+  void push(Task task) {
+    {
+      const std::lock_guard lock(mutex_);
+      tasks_.push_back(std::move(task));
+      ++pending_;
+    }
+    wake_.notify_one();
+  }
+
+  /// Runs tasks in order; after a failure skips the rest up to the next `idle()`, which reports it.
+  void serve() {
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      wake_.wait(lock, [this] { return closing_ || !tasks_.empty(); });
+      if (tasks_.empty()) return;
+      const Task task = std::move(tasks_.front());
+      tasks_.pop_front();
+      const bool skip = failure_ != nullptr && !task.always;
+      lock.unlock();
+      std::exception_ptr failure;
+      if (!skip) {
+        try {
+          task.work();
+        } catch (...) {
+          failure = std::current_exception();
+        }
+      }
+      lock.lock();
+      if (failure && !failure_) failure_ = failure;
+      --pending_;
+    }
+  }
+
+  const Device device_;
+  const Context& context_;
+  const std::shared_ptr<GridState> grid_state_;
+  mutable std::mutex mutex_;
+  std::condition_variable wake_;
+  std::deque<Task> tasks_;
+  std::size_t pending_ = 0;
+  bool closing_ = false;
+  std::exception_ptr failure_;
+  std::thread thread_;
+};
+
+}  // namespace
+
+std::unique_ptr<Stream> make_host_stream(const Device& device, const Context& context, std::shared_ptr<GridState> grid_state) {
+  return std::make_unique<HostStream>(device, context, std::move(grid_state));
+}
+
+std::unique_ptr<Stream> make_stream(const Device& device, const Context& context, std::shared_ptr<GridState> grid_state) {
+  return device.is_gpu() ? make_gpu_stream(device, context, std::move(grid_state))
+                         : make_host_stream(device, context, std::move(grid_state));
+}
+
+}  // namespace beeline

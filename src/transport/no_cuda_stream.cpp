@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// The twin of cuda_stream.cpp in builds without CUDA.
+#include "beeline/core/error.hpp"
+#include "transport/host_stream.hpp"
+
+namespace beeline {
+
+std::unique_ptr<Stream> make_gpu_stream(const Device&, const Context&, std::shared_ptr<GridState>) {
+  throw Error(Status::unavailable, "this build has no CUDA");
+}
+
+}  // namespace beeline

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// A point in time by which a wait must have ended.
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+
+namespace beeline::detail {
+
+class Deadline {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  /// `nanoseconds` from now; negative is now.
+  explicit Deadline(std::int64_t nanoseconds)
+      : total_ns_(std::clamp(nanoseconds, std::int64_t{0}, longest_ns)),
+        end_(Clock::now() + std::chrono::nanoseconds(total_ns_)) {}
+
+  [[nodiscard]] Clock::time_point end() const { return end_; }
+  [[nodiscard]] bool passed() const { return Clock::now() >= end_; }
+  /// The time given at the start, for messages.
+  [[nodiscard]] double total_seconds() const { return static_cast<double>(total_ns_) / 1e9; }
+  [[nodiscard]] std::int64_t remaining_ns() const {
+    return std::max<std::int64_t>(0, std::chrono::nanoseconds(end_ - Clock::now()).count());
+  }
+  /// For poll(): rounded up, so that a wait never ends early and then spins.
+  [[nodiscard]] int poll_milliseconds() const {
+    return static_cast<int>(std::min<std::int64_t>((remaining_ns() + 999'999) / 1'000'000, 1'000'000'000));
+  }
+
+ private:
+  static constexpr std::int64_t longest_ns = 1'000'000'000'000'000'000;  // 30 years: adding it to a clock is safe
+  std::int64_t total_ns_;
+  Clock::time_point end_;
+};
+
+}  // namespace beeline::detail

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// Ranks in words, for messages.
+
+#include <string>
+#include <vector>
+
+namespace beeline::detail {
+
+/// `rank 3`, `ranks 0, 2, 5`.
+[[nodiscard]] std::string rank_list(const std::vector<int>& ranks);
+
+/// What a wait that passed its deadline says: which ranks have not called, and which of them never joined.
+[[nodiscard]] std::string missing_message(double seconds, const std::vector<int>& not_called,
+                                          const std::vector<int>& not_joined);
+
+/// What a wait says that can never end, because `ranks` left the world.
+[[nodiscard]] std::string left_message(const std::vector<int>& ranks);
+
+}  // namespace beeline::detail

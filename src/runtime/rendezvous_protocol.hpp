@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// Frames between ranks and the rendezvous server: a header of fixed size, then `bytes` of payload.
+/// All machines of a world have the same byte order.
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+namespace beeline::detail {
+
+enum class FrameType : std::uint16_t {
+  hello = 1,   ///< rank -> server: rank, number = size; payload: token
+  contribute,  ///< rank -> server: one allgather; sequence, deadline_ns; payload: this rank's bytes
+  abort,       ///< rank -> server; payload: reason
+  goodbye,     ///< rank -> server: this rank leaves; a connection that closes without it is a death
+  welcome,     ///< server -> rank: the hello was accepted
+  refuse,      ///< server -> rank: it was not; payload: reason
+  gathered,    ///< server -> rank: sequence; payload: a 64-bit length for each rank, then their bytes
+  failed,      ///< server -> rank: sequence, number = Status; payload: message
+  aborted      ///< server -> rank: rank = culprit, number = Status; payload: reason
+};
+
+struct FrameHeader {
+  std::uint32_t magic = frame_magic;
+  std::uint16_t version = protocol_version;
+  FrameType type{};
+  std::int32_t rank = -1;
+  std::int32_t number = 0;
+  std::uint64_t sequence = 0;
+  std::int64_t deadline_ns = 0;
+  std::uint64_t bytes = 0;
+
+  static constexpr std::uint32_t frame_magic = 0x4c454542;  // "BEEL"
+  static constexpr std::uint16_t protocol_version = 1;
+};
+static_assert(std::is_trivially_copyable_v<FrameHeader> && sizeof(FrameHeader) == 40);
+
+/// What one rank may contribute to an allgather.
+inline constexpr std::uint64_t max_contribution_bytes = std::uint64_t{256} << 20;
+/// Payload of a connection that has not shown the token.
+inline constexpr std::uint64_t max_hello_bytes = 4096;
+
+struct Frame {
+  FrameHeader header;
+  std::vector<std::byte> payload;
+  [[nodiscard]] std::string text() const { return {reinterpret_cast<const char*>(payload.data()), payload.size()}; }
+};
+
+/// A frame ready to be sent; many connections may share one.
+using EncodedFrame = std::shared_ptr<const std::vector<std::byte>>;
+[[nodiscard]] EncodedFrame encode(FrameHeader header, const void* payload, std::size_t bytes);
+[[nodiscard]] EncodedFrame encode(FrameHeader header, const std::string& text = {});
+
+/// Reads frames from a non-blocking socket.
+class FrameReader {
+ public:
+  enum class Result { frame, would_block, closed, garbage };
+
+  explicit FrameReader(std::uint64_t max_bytes) : max_bytes_(max_bytes) {}
+  void set_max_bytes(std::uint64_t max_bytes) { max_bytes_ = max_bytes; }
+
+  /// Reads until a frame is complete (then take() returns it) or the socket has no more.
+  [[nodiscard]] Result read(int socket);
+  [[nodiscard]] Frame take();
+
+ private:
+  /// 0, or the result that ends the reading.
+  [[nodiscard]] bool fill(int socket, std::byte* target, std::size_t bytes, std::size_t& filled, Result& result);
+  std::uint64_t max_bytes_;
+  Frame frame_;
+  std::size_t header_filled_ = 0, payload_filled_ = 0;
+};
+
+/// Writes what the socket takes of `frame` from `offset` on, and advances it; false when the connection is broken.
+[[nodiscard]] bool write_some(int socket, const std::vector<std::byte>& frame, std::size_t& offset);
+
+}  // namespace beeline::detail

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/socket.hpp"
+
+#include <fmt/format.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <memory>
+#include <system_error>
+
+#include "beeline/core/error.hpp"
+
+namespace beeline::detail {
+
+namespace {
+
+struct Endpoint {
+  std::string host, port;
+};
+
+/// host:port, [v6 host]:port, or either without the port.
+Endpoint split_endpoint(const std::string& text) {
+  if (!text.empty() && text.front() == '[') {
+    const auto close = text.find(']');
+    if (close == std::string::npos) return {};
+    const bool has_port = close + 1 < text.size() && text[close + 1] == ':';
+    return {text.substr(1, close - 1), has_port ? text.substr(close + 2) : std::string()};
+  }
+  const auto colon = text.rfind(':');
+  if (colon == std::string::npos) return {text, {}};
+  return {text.substr(0, colon), text.substr(colon + 1)};
+}
+
+using AddressList = std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)>;
+
+AddressList resolve(const Endpoint& endpoint, const std::string& text, int flags) {
+  addrinfo hints{};
+  hints.ai_family = AF_UNSPEC;
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = flags | AI_NUMERICSERV;
+  addrinfo* found = nullptr;
+  const char* port = endpoint.port.empty() ? "0" : endpoint.port.c_str();
+  const int error = ::getaddrinfo(endpoint.host.c_str(), port, &hints, &found);
+  require(error == 0, Status::invalid_argument, fmt::format("\"{}\" is no address: {}", text, ::gai_strerror(error)));
+  return {found, &::freeaddrinfo};
+}
+
+FileDescriptor make_socket(const addrinfo& address) {
+  return FileDescriptor(
+      ::socket(address.ai_family, address.ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, address.ai_protocol));
+}
+
+/// 0, or the errno of a connection attempt; the socket is connected when it returns 0.
+int connect_to(int socket, const addrinfo& address, const Deadline& deadline) {
+  if (::connect(socket, address.ai_addr, address.ai_addrlen) == 0) return 0;
+  if (errno != EINPROGRESS) return errno;
+  if (wait_ready(socket, POLLOUT, -1, deadline) == Ready::deadline) return ETIMEDOUT;
+  int error = 0;
+  socklen_t length = sizeof(error);
+  ::getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &length);
+  return error;
+}
+
+}  // namespace
+
+std::string system_message(int error) { return std::generic_category().message(error); }
+
+FileDescriptor listen_tcp(const std::string& address) {
+  const AddressList list = resolve(split_endpoint(address), address, AI_PASSIVE);
+  FileDescriptor listener = make_socket(*list);
+  const int on = 1;
+  constexpr int backlog = 256;  // more than a world has ranks, so that all may connect at once
+  const bool listening = listener && ::setsockopt(listener.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) == 0 &&
+                         ::bind(listener.get(), list->ai_addr, list->ai_addrlen) == 0 &&
+                         ::listen(listener.get(), backlog) == 0;
+  require(listening, Status::unreachable, fmt::format("cannot listen on {}: {}", address, system_message(errno)));
+  return listener;
+}
+
+std::string local_endpoint(int listener) {
+  sockaddr_storage address{};
+  socklen_t length = sizeof(address);
+  std::array<char, NI_MAXHOST> host{};
+  std::array<char, NI_MAXSERV> port{};
+  auto* generic = reinterpret_cast<sockaddr*>(&address);
+  const bool named = ::getsockname(listener, generic, &length) == 0 &&
+                     ::getnameinfo(generic, length, host.data(), host.size(), port.data(), port.size(),
+                                   NI_NUMERICHOST | NI_NUMERICSERV) == 0;
+  require(named, Status::internal, "the address of a listening socket cannot be read");
+  return fmt::format(fmt::runtime(address.ss_family == AF_INET6 ? "[{}]:{}" : "{}:{}"), host.data(), port.data());
+}
+
+FileDescriptor connect_tcp(const std::string& endpoint, const Deadline& deadline) {
+  const Endpoint parts = split_endpoint(endpoint);
+  require(!parts.host.empty() && !parts.port.empty(), Status::invalid_argument,
+          fmt::format("\"{}\" is no rendezvous: expected host:port", endpoint));
+  const AddressList list = resolve(parts, endpoint, 0);
+  int error = 0;
+  for (const addrinfo* address = list.get(); address != nullptr; address = address->ai_next) {
+    FileDescriptor socket = make_socket(*address);
+    require(static_cast<bool>(socket), Status::no_resource, fmt::format("no socket: {}", system_message(errno)));
+    error = connect_to(socket.get(), *address, deadline);
+    if (error == 0) {
+      disable_nagle(socket.get());
+      return socket;
+    }
+  }
+  if (error == ETIMEDOUT && deadline.passed())
+    throw Error(Status::deadline,
+                fmt::format("{} did not accept a connection within {} s", endpoint, deadline.total_seconds()));
+  throw Error(Status::unreachable,
+              fmt::format("cannot connect to the rendezvous server at {}: {}", endpoint, system_message(error)));
+}
+
+void disable_nagle(int socket) {
+  const int on = 1;
+  ::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+}
+
+Ready wait_ready(int descriptor, short events, int cancel, const Deadline& deadline) {
+  while (true) {
+    std::array<pollfd, 2> set{{{descriptor, events, 0}, {cancel, POLLIN, 0}}};  // poll ignores a descriptor of -1
+    const int count = ::poll(set.data(), set.size(), deadline.poll_milliseconds());
+    if (count > 0) return set[1].revents != 0 ? Ready::cancelled : Ready::yes;
+    if (count == 0 && deadline.passed()) return Ready::deadline;
+  }
+}
+
+Event::Event() : descriptor_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  require(static_cast<bool>(descriptor_), Status::no_resource, fmt::format("no eventfd: {}", system_message(errno)));
+}
+
+void Event::raise() const noexcept {
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const ssize_t written = ::write(descriptor_.get(), &one, sizeof(one));  // fails only when raised
+}
+
+void Event::lower() const noexcept {
+  std::uint64_t count = 0;
+  [[maybe_unused]] const ssize_t got = ::read(descriptor_.get(), &count, sizeof(count));  // fails only when not raised
+}
+
+std::thread start_thread(void (*body)(void*), void* argument) {
+  sigset_t all, before;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  std::thread thread(body, argument);
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return thread;
+}
+
+}  // namespace beeline::detail

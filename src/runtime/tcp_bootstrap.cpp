@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <cstring>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "beeline/core/config.hpp"
+#include "beeline/core/error.hpp"
+#include "beeline/runtime/bootstrap.hpp"
+#include "beeline/runtime/rendezvous.hpp"
+#include "runtime/descriptor_exchange.hpp"
+#include "runtime/rendezvous_protocol.hpp"
+#include "runtime/socket.hpp"
+
+namespace beeline {
+
+namespace {
+
+using detail::Deadline;
+using detail::encode;
+using detail::Frame;
+using detail::FrameReader;
+using detail::FrameType;
+
+constexpr std::int64_t farewell_ns = 1'000'000'000;
+
+/// What a call waits beyond its deadline: the server, which knows who is missing, shall be the one that reports it.
+std::int64_t with_margin(std::int64_t deadline_ns) {
+  return deadline_ns + std::max<std::int64_t>(deadline_ns / 20, 50'000'000);
+}
+
+class TcpBootstrap final : public Bootstrap {
+ public:
+  TcpBootstrap(const Config& config, const Deadline& deadline);
+  ~TcpBootstrap() override;
+
+  [[nodiscard]] int rank() const override { return rank_; }
+  [[nodiscard]] int size() const override { return size_; }
+  [[nodiscard]] std::vector<std::vector<std::byte>> allgather(std::span<const std::byte> mine,
+                                                              std::int64_t deadline_ns) override;
+  [[nodiscard]] std::vector<FileDescriptor> exchange_descriptors(int mine, std::int64_t deadline_ns) override;
+  void on_abort(AbortHandler handler) override;
+  void abort(const std::string& reason) override;
+
+ private:
+  void greet(const std::string& token, const Deadline& deadline);
+  void send(const detail::EncodedFrame& frame, const Deadline& deadline);
+  void read_frames();
+  void take(Frame frame);
+  void fail(WorldFailure failure);
+  void tell();
+  [[nodiscard]] std::vector<std::vector<std::byte>> split(const Frame& gathered) const;
+  [[noreturn]] void throw_failure() const;
+
+  int rank_, size_;
+  FileDescriptor socket_;
+  FrameReader reader_;
+  detail::Event stop_;
+  detail::Event failed_;      ///< raised with failure_, for waits in poll()
+  std::mutex send_mutex_;     ///< one frame at a time
+  mutable std::mutex mutex_;  ///< guards the next four
+  std::condition_variable changed_;
+  std::uint64_t sequence_ = 0;
+  std::optional<Frame> reply_;  ///< to the call `sequence_`
+  std::optional<WorldFailure> failure_;
+  std::mutex handler_mutex_;  ///< held while the handler runs, so that replacing it waits for its end
+  AbortHandler handler_;
+  bool told_ = false;  ///< the handler has run, or must not
+  std::unique_ptr<detail::DescriptorExchange> exchange_;
+  std::thread thread_;
+};
+
+TcpBootstrap::TcpBootstrap(const Config& config, const Deadline& deadline)
+    : rank_(config.rank), size_(config.size), socket_(detail::connect_tcp(config.rendezvous, deadline)),
+      reader_(detail::max_contribution_bytes * static_cast<std::uint64_t>(std::max(config.size, 1)) + 4096) {
+  greet(config.token, deadline);
+  thread_ = detail::start_thread([](void* self) { static_cast<TcpBootstrap*>(self)->read_frames(); }, this);
+}
+
+TcpBootstrap::~TcpBootstrap() {
+  try {
+    on_abort(nullptr);
+    send(encode({.type = FrameType::goodbye}), Deadline(farewell_ns));
+  } catch (const std::exception&) {
+    // The server is gone, or has ended the world: then nobody waits for a goodbye.
+  }
+  stop_.raise();
+  thread_.join();
+}
+
+void TcpBootstrap::greet(const std::string& token, const Deadline& deadline) {
+  send(encode({.type = FrameType::hello, .rank = rank_, .number = size_}, token), deadline);
+  FrameReader::Result result;
+  while ((result = reader_.read(socket_.get())) == FrameReader::Result::would_block)
+    if (detail::wait_ready(socket_.get(), POLLIN, -1, deadline) == detail::Ready::deadline)
+      throw Error(Status::deadline,
+                  fmt::format("the rendezvous server did not answer within {} s", deadline.total_seconds()), rank_);
+  if (result != FrameReader::Result::frame)
+    throw Error(Status::unreachable, "what listens at the rendezvous is no Beeline server", rank_);
+  const Frame answer = reader_.take();
+  if (answer.header.type != FrameType::welcome)
+    throw Error(Status::invalid_argument, fmt::format("refused by the rendezvous server: {}", answer.text()), rank_);
+}
+
+void TcpBootstrap::send(const detail::EncodedFrame& frame, const Deadline& deadline) {
+  const std::scoped_lock lock(send_mutex_);
+  std::size_t offset = 0;
+  while (true) {
+    if (!detail::write_some(socket_.get(), *frame, offset)) {
+      fail({-1, Status::peer_died, "the connection to the launcher is lost"});
+      throw_failure();
+    }
+    if (offset == frame->size()) return;
+    const detail::Ready ready = detail::wait_ready(socket_.get(), POLLOUT, failed_.descriptor(), deadline);
+    if (ready == detail::Ready::yes) continue;
+    // Part of a frame may be on its way: nothing can follow it.
+    fail({-1, Status::deadline, fmt::format("the launcher took no data within {} s", deadline.total_seconds())});
+    throw_failure();
+  }
+}
+
+void TcpBootstrap::read_frames() {
+  const Deadline never(INT64_MAX);
+  while (true) {
+    switch (reader_.read(socket_.get())) {
+      case FrameReader::Result::frame:
+        take(reader_.take());
+        break;
+      case FrameReader::Result::would_block:
+        if (detail::wait_ready(socket_.get(), POLLIN, stop_.descriptor(), never) == detail::Ready::cancelled) return;
+        break;
+      default:
+        fail({-1, Status::peer_died, "the launcher has ended, or closed the connection"});
+        return tell();
+    }
+  }
+}
+
+void TcpBootstrap::take(Frame frame) {
+  if (frame.header.type == FrameType::aborted) {
+    fail({frame.header.rank, static_cast<Status>(frame.header.number), frame.text()});
+    return tell();
+  }
+  const std::scoped_lock lock(mutex_);
+  if (frame.header.sequence != sequence_) return;  // the call that it answers has given up
+  reply_ = std::move(frame);
+  changed_.notify_all();
+}
+
+void TcpBootstrap::fail(WorldFailure failure) {
+  const std::scoped_lock lock(mutex_);
+  if (failure_) return;
+  failure_ = std::move(failure);
+  failed_.raise();
+  changed_.notify_all();
+}
+
+void TcpBootstrap::tell() {
+  const std::scoped_lock lock(handler_mutex_);
+  std::optional<WorldFailure> failure;
+  {
+    const std::scoped_lock state(mutex_);
+    failure = failure_;
+  }
+  if (!failure || !handler_ || told_) return;
+  told_ = true;
+  handler_(failure->culprit, failure->reason);
+}
+
+void TcpBootstrap::throw_failure() const {
+  const std::scoped_lock lock(mutex_);
+  throw Error(failure_->status, failure_->reason, rank_);
+}
+
+std::vector<std::vector<std::byte>> TcpBootstrap::allgather(std::span<const std::byte> mine, std::int64_t deadline_ns) {
+  if (mine.size() > detail::max_contribution_bytes)
+    throw Error(Status::invalid_argument,
+                fmt::format("{} bytes in an allgather: at most {}", mine.size(), detail::max_contribution_bytes),
+                rank_);
+  const Deadline deadline(with_margin(std::clamp<std::int64_t>(deadline_ns, 0, INT64_MAX / 2)));
+  detail::FrameHeader header{.type = FrameType::contribute, .deadline_ns = deadline_ns};
+  {
+    const std::scoped_lock lock(mutex_);
+    reply_.reset();
+    header.sequence = ++sequence_;
+    if (failure_) throw Error(failure_->status, failure_->reason, rank_);
+  }
+  send(encode(header, mine.data(), mine.size()), deadline);
+  std::unique_lock lock(mutex_);
+  changed_.wait_until(lock, deadline.end(), [&] { return reply_ || failure_; });
+  if (!reply_ && failure_) throw Error(failure_->status, failure_->reason, rank_);
+  if (!reply_) {
+    ++sequence_;
+    throw Error(Status::deadline,
+                fmt::format("allgather: no answer from the launcher within {} s", deadline.total_seconds()), rank_);
+  }
+  const Frame reply = std::move(*reply_);
+  lock.unlock();
+  if (reply.header.type == FrameType::failed)
+    throw Error(static_cast<Status>(reply.header.number), reply.text(), rank_);
+  return split(reply);
+}
+
+std::vector<std::vector<std::byte>> TcpBootstrap::split(const Frame& gathered) const {
+  std::vector<std::uint64_t> lengths(static_cast<std::size_t>(size_));
+  const std::size_t table = lengths.size() * sizeof(std::uint64_t);
+  std::uint64_t total = table;
+  if (gathered.payload.size() >= table) {
+    std::memcpy(lengths.data(), gathered.payload.data(), table);
+    for (const std::uint64_t length : lengths) total += length;
+  }
+  if (gathered.header.type != FrameType::gathered || gathered.payload.size() != total)
+    throw Error(Status::internal, "malformed answer from the rendezvous server", rank_);
+  std::vector<std::vector<std::byte>> all;
+  const std::byte* next = gathered.payload.data() + table;
+  for (const std::uint64_t length : lengths) {
+    all.emplace_back(next, next + length);
+    next += length;
+  }
+  return all;
+}
+
+std::vector<FileDescriptor> TcpBootstrap::exchange_descriptors(int mine, std::int64_t deadline_ns) {
+  const Deadline deadline(deadline_ns);
+  auto fresh = std::make_unique<detail::DescriptorExchange>(rank_, size_, failed_.descriptor());
+  const bool connected = exchange_ != nullptr;
+  const std::string name = rank_ == 0 && !connected ? fresh->open() : std::string();
+  // Also when already connected: who is missing is then known by rank before anyone waits on a socket.
+  const auto names = allgather(std::as_bytes(std::span(name)), deadline.remaining_ns());
+  if (!connected) {
+    fresh->connect({reinterpret_cast<const char*>(names[0].data()), names[0].size()}, deadline);
+    exchange_ = std::move(fresh);
+  }
+  return exchange_->exchange(mine, deadline);
+}
+
+void TcpBootstrap::on_abort(AbortHandler handler) {
+  {
+    const std::scoped_lock lock(handler_mutex_);
+    handler_ = std::move(handler);
+  }
+  tell();
+}
+
+void TcpBootstrap::abort(const std::string& reason) {
+  {
+    const std::scoped_lock lock(mutex_);
+    if (failure_) return;
+  }
+  {
+    const std::scoped_lock lock(handler_mutex_);
+    told_ = true;  // who aborts knows
+  }
+  send(encode({.type = FrameType::abort}, reason), Deadline(farewell_ns));
+  fail({rank_, Status::aborted, fmt::format("rank {} aborted: {}", rank_, reason)});
+}
+
+}  // namespace
+
+std::unique_ptr<Bootstrap> join_world(const Config& config) {
+  require(!config.rendezvous.empty(), Status::invalid_argument,
+          "no rendezvous: start ranks with `beeline run`, or set BEELINE_RENDEZVOUS");
+  const Deadline deadline(config.deadline_ns);
+  auto bootstrap = std::make_unique<TcpBootstrap>(config, deadline);
+  bootstrap->barrier(deadline.remaining_ns());
+  return bootstrap;
+}
+
+}  // namespace beeline

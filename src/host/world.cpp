@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "beeline/device/barrier.hpp"
+#include "beeline/device/group.hpp"
 #include "host/world_implementation.hpp"
 
 namespace beeline {

@@ -8,10 +8,13 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "beeline/core/config.hpp"
 #include "beeline/core/error.hpp"
+#include "beeline/core/log.hpp"
 #include "beeline/device/context.hpp"
 #include "beeline/device/packets.hpp"
 #include "beeline/memory/segment.hpp"
@@ -131,7 +134,13 @@ class SymmetricArray {
   SymmetricArray(const SymmetricArray&) = delete;
   SymmetricArray& operator=(const SymmetricArray&) = delete;
   SymmetricArray& operator=(SymmetricArray&&) = delete;
-  ~SymmetricArray();
+  ~SymmetricArray() {
+    try {
+      world_->free(data_);
+    } catch (const std::exception& error) {
+      log(LogLevel::warning, error.what(), world_->rank());  // the world has failed; its memory goes with it
+    }
+  }
 
   [[nodiscard]] T* data() const { return data_; }
   [[nodiscard]] std::size_t count() const { return count_; }

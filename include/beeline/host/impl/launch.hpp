@@ -8,13 +8,10 @@
 #include <vector>
 
 #include "beeline/device/grid.hpp"
+#include "beeline/host/launch_options.hpp"
 #include "beeline/host/world.hpp"
 
-namespace beeline {
-
-struct LaunchOptions;
-
-namespace detail {
+namespace beeline::detail {
 
 /// Every `__global__` function that this program may launch; worlds load them before anything spins.
 [[nodiscard]] const std::vector<const void*>& registered_kernels();
@@ -88,5 +85,4 @@ void launch_kernel(World& world, const LaunchOptions& options, const Kernel& ker
 #endif
 }
 
-}  // namespace detail
-}  // namespace beeline
+}  // namespace beeline::detail

@@ -3,7 +3,7 @@
 /// @file
 /// All of Beeline's public interface.
 
-#include "beeline/control/staged.hpp"
+#include "beeline/host/staged_channel.hpp"
 #include "beeline/core/config.hpp"
 #include "beeline/core/error.hpp"
 #include "beeline/core/log.hpp"

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "beeline/transport/staged.hpp"
+
+#include <algorithm>
+
+#include "beeline/device/signal.hpp"
+
+namespace beeline {
+
+StagedEnd::StagedEnd(Stream& stream, const StagedRing& ring) : stream_(stream), ring_(ring) {
+  for (std::uint32_t slot = 0; slot < ring.slots; ++slot) copied_.push_back(stream.make_event());
+}
+
+void StagedEnd::begin(std::size_t bytes) {
+  bytes_ = bytes;
+  first_ = finished_;
+  target_ = finished_ + (bytes + ring_.chunk_bytes - 1) / ring_.chunk_bytes;
+}
+
+std::size_t StagedEnd::chunk_size(std::size_t offset) const { return std::min(ring_.chunk_bytes, bytes_ - offset); }
+
+template <class Start>
+bool StagedEnd::advance(std::uint64_t limit, Start start) {
+  for (; started_ < std::min(limit, target_); ++started_) {
+    const std::size_t offset = (started_ - first_) * ring_.chunk_bytes;
+    start(buffer(started_), offset, chunk_size(offset));
+    stream_.record(*copied_[started_ % ring_.slots]);
+  }
+  const std::uint64_t before = finished_;
+  while (finished_ < started_ && copied_[finished_ % ring_.slots]->done()) ++finished_;
+  return finished_ != before;
+}
+
+void StagedSender::progress(const std::byte* source) {
+  const std::uint64_t consumed = detail::load_signal(ring_.consumed, Order::memory);
+  const bool more = advance(consumed + ring_.slots, [&](std::byte* slot, std::size_t offset, std::size_t bytes) {
+    stream_.copy(slot, source + offset, bytes);
+  });
+  if (more) detail::store_signal(ring_.published, finished(), Order::memory);
+}
+
+void StagedReceiver::progress(std::byte* destination) {
+  const std::uint64_t published = detail::load_signal(ring_.published, Order::memory);
+  const bool more = advance(published, [&](std::byte* slot, std::size_t offset, std::size_t bytes) {
+    stream_.copy(destination + offset, slot, bytes);
+  });
+  if (more) detail::store_signal(ring_.consumed, finished(), Order::memory);
+}
+
+}  // namespace beeline

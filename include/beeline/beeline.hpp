@@ -3,7 +3,6 @@
 /// @file
 /// All of Beeline's public interface.
 
-#include "beeline/host/staged_channel.hpp"
 #include "beeline/core/config.hpp"
 #include "beeline/core/error.hpp"
 #include "beeline/core/log.hpp"
@@ -20,6 +19,8 @@
 #include "beeline/device/wait.hpp"
 #include "beeline/host/launch.hpp"
 #include "beeline/host/run.hpp"
+#include "beeline/host/staged_channel.hpp"
+#include "beeline/host/team.hpp"
 #include "beeline/host/world.hpp"
 #include "beeline/memory/segment.hpp"
 #include "beeline/runtime/device.hpp"

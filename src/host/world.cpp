@@ -8,6 +8,7 @@
 
 #include "beeline/device/barrier.hpp"
 #include "beeline/device/group.hpp"
+#include "beeline/host/team.hpp"
 #include "host/world_implementation.hpp"
 
 namespace beeline {

@@ -99,7 +99,9 @@ class World {
   void barrier();
   /// Collective. Everyone's bytes, by rank.
   [[nodiscard]] std::vector<std::vector<std::byte>> allgather(std::span<const std::byte> mine);
-  /// Collective over `ranks` (world ranks, ascending, no duplicates; the caller is one of them).
+  /// Collective over the world. Each rank passes the team it is to belong to (world ranks, ascending, itself among
+  /// them), or none, and then gets nullptr. Several teams may be made at once if no rank is in two of them.
+  /// Throws invalid_argument when members disagree, no_resource beyond `max_teams`.
   [[nodiscard]] std::unique_ptr<Team> make_team(const std::vector<int>& ranks);
 
   // --- Failure --------------------------------------------------------------------------------------------------

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "beeline/host/team.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "beeline/device/barrier.hpp"
+#include "beeline/device/group.hpp"
+#include "host/world_implementation.hpp"
+
+namespace beeline {
+
+namespace {
+
+/// What a rank proposes: the team that it is to belong to, and the team ids that it has free.
+struct Proposal {
+  std::uint32_t count = 0;
+  std::uint32_t free_ids = 0;
+  std::uint8_t ranks[max_ranks] = {};
+};
+
+void check_members(const std::vector<int>& ranks, int rank, int size) {
+  const std::string text = fmt::format("team [{}]", fmt::join(ranks, ", "));
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    require(ranks[i] >= 0 && ranks[i] < size, Status::invalid_argument, fmt::format("{}: no rank {} in a world of {}", text, ranks[i], size));
+    require(i == 0 || ranks[i - 1] < ranks[i], Status::invalid_argument, text + ": ranks must ascend");
+  }
+  require(std::find(ranks.begin(), ranks.end(), rank) != ranks.end(), Status::invalid_argument,
+          fmt::format("{} does not hold rank {}, which asks for it: pass no ranks to stay outside", text, rank));
+}
+
+std::vector<Proposal> exchange(World& world, const Proposal& mine) {
+  std::vector<Proposal> all;
+  for (const auto& bytes : world.allgather(std::as_bytes(std::span(&mine, 1)))) {
+    std::memcpy(&all.emplace_back(), bytes.data(), sizeof(Proposal));
+  }
+  return all;
+}
+
+}  // namespace
+
+std::unique_ptr<Team> World::make_team(const std::vector<int>& ranks) {
+  Implementation& world = *implementation_;
+  if (!ranks.empty()) check_members(ranks, rank(), size());
+  Proposal mine{};
+  mine.count = static_cast<std::uint32_t>(ranks.size());
+  for (std::size_t i = 0; i < ranks.size(); ++i) mine.ranks[i] = static_cast<std::uint8_t>(ranks[i]);
+  {
+    const std::lock_guard lock(world.team_mutex);
+    for (std::uint32_t id = 1; id < max_teams; ++id) mine.free_ids |= world.teams.contains(id) ? 0 : 1u << id;
+  }
+  const std::vector<Proposal> all = exchange(*this, mine);
+  std::uint32_t free_ids = ~0u;
+  for (const Proposal& other : all) free_ids &= other.free_ids;
+  require(free_ids != 0, Status::no_resource, fmt::format("{} teams exist", max_teams));
+  const auto id = static_cast<std::uint32_t>(__builtin_ctz(free_ids));
+  for (const int member : ranks) {
+    const Proposal& theirs = all[static_cast<std::size_t>(member)];
+    require(theirs.count == mine.count && std::memcmp(theirs.ranks, mine.ranks, mine.count) == 0, Status::invalid_argument,
+            fmt::format("team [{}]: rank {} proposes another team", fmt::join(ranks, ", "), member));
+  }
+  if (!ranks.empty()) {  // an earlier team's epochs are forgotten before any member enters the first barrier
+    world.zero(&world.heap_header(rank())->teams[id], sizeof(TeamSync));
+    std::memset(&world.host_header(rank())->teams[id], 0, sizeof(TeamSync));
+    const std::lock_guard lock(world.team_mutex);
+    world.teams[id] = ranks;
+  }
+  barrier();
+  if (ranks.empty()) return nullptr;
+  return std::unique_ptr<Team>(new Team(*this, world.make_context(id, ranks, false), world.make_context(id, ranks, true)));
+}
+
+Team::~Team() {
+  World::Implementation& world = world_.implementation();
+  const std::lock_guard lock(world.team_mutex);
+  world.teams.erase(context_.team);
+}
+
+int Team::world_rank(int rank) const {
+  require(rank >= 0 && rank < size(), Status::invalid_argument, fmt::format("rank {} of a team of {}", rank, size()));
+  return static_cast<int>(context_.world_rank(static_cast<std::uint32_t>(rank)));
+}
+
+void Team::barrier() {
+  const Status status = beeline::barrier(Thread{}, host_context_);
+  if (status != Status::ok) world_.implementation().fail(status);
+}
+
+}  // namespace beeline

@@ -40,6 +40,16 @@ std::vector<Proposal> exchange(World& world, const Proposal& mine) {
   return all;
 }
 
+/// Every rank looks at every proposal, so that all throw or none does.
+void check_agreement(const std::vector<Proposal>& all) {
+  for (std::size_t rank = 0; rank < all.size(); ++rank)
+    for (std::uint32_t i = 0; i < all[rank].count; ++i) {
+      const Proposal& theirs = all[all[rank].ranks[i]];
+      require(theirs.count == all[rank].count && std::memcmp(theirs.ranks, all[rank].ranks, theirs.count) == 0,
+              Status::invalid_argument, fmt::format("ranks {} and {} propose different teams", rank, all[rank].ranks[i]));
+    }
+}
+
 }  // namespace
 
 std::unique_ptr<Team> World::make_team(const std::vector<int>& ranks) {
@@ -57,11 +67,7 @@ std::unique_ptr<Team> World::make_team(const std::vector<int>& ranks) {
   for (const Proposal& other : all) free_ids &= other.free_ids;
   require(free_ids != 0, Status::no_resource, fmt::format("{} teams exist", max_teams));
   const auto id = static_cast<std::uint32_t>(__builtin_ctz(free_ids));
-  for (const int member : ranks) {
-    const Proposal& theirs = all[static_cast<std::size_t>(member)];
-    require(theirs.count == mine.count && std::memcmp(theirs.ranks, mine.ranks, mine.count) == 0, Status::invalid_argument,
-            fmt::format("team [{}]: rank {} proposes another team", fmt::join(ranks, ", "), member));
-  }
+  check_agreement(all);
   if (!ranks.empty()) {  // an earlier team's epochs are forgotten before any member enters the first barrier
     world.zero(&world.heap_header(rank())->teams[id], sizeof(TeamSync));
     std::memset(&world.host_header(rank())->teams[id], 0, sizeof(TeamSync));

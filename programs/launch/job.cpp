@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "job.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <poll.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <deque>
+#include <optional>
+#include <vector>
+
+#include "beeline/core/error.hpp"
+#include "beeline/runtime/rendezvous.hpp"
+#include "guardian.hpp"
+#include "rank_process.hpp"
+
+namespace beeline::launch {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using namespace std::chrono_literals;
+
+constexpr auto grace = 3s;             // for the other ranks to end by themselves, once one has failed
+constexpr auto termination_time = 2s;  // from SIGTERM to SIGKILL
+constexpr auto last_output_time = 500ms;
+
+/// Blocks the signals that the job handles, and gives them as a descriptor. What was ignored (nohup) stays so.
+FileDescriptor take_signals() {
+  ::signal(SIGPIPE, SIG_IGN);
+  sigset_t set;
+  ::sigemptyset(&set);
+  ::sigaddset(&set, SIGCHLD);
+  for (const int each : {SIGINT, SIGTERM, SIGHUP}) {
+    struct sigaction action {};
+    ::sigaction(each, nullptr, &action);
+    if (action.sa_handler != SIG_IGN) ::sigaddset(&set, each);
+  }
+  ::sigprocmask(SIG_BLOCK, &set, nullptr);
+  FileDescriptor descriptor(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+  require(static_cast<bool>(descriptor), Status::no_resource, "no signalfd for the launcher");
+  return descriptor;
+}
+
+/// Collects what must be told in one message at the end.
+std::string indented(const std::deque<std::string>& lines) {
+  std::string text;
+  for (const std::string& line : lines) text += fmt::format("    {}\n", line);
+  return text;
+}
+
+class Job {
+ public:
+  explicit Job(const Options& options);
+  ~Job();
+  Job(const Job&) = delete;
+  Job& operator=(const Job&) = delete;
+  int run();
+
+ private:
+  void start_processes();
+  [[nodiscard]] Environment environment(int rank) const;
+  void wait_for_events();
+  void take_signal(int signal);
+  void check_processes();
+  void check_server();
+  void begin_end(int culprit);
+  void close_output();
+  void enforce_end();
+  void signal_running(int signal) const;
+  void finish_output();
+  [[nodiscard]] bool all_ended() const;
+  [[nodiscard]] std::string report() const;
+  [[nodiscard]] std::string describe_culprit() const;
+  [[nodiscard]] int exit_code() const;
+
+  Options options_;
+  std::string path_;
+  FileDescriptor signals_;
+  std::optional<Guardian> guardian_;
+  std::string token_;
+  std::optional<RendezvousServer> server_;  ///< none when the ranks are threads
+  std::vector<RankProcess> processes_;
+  bool ending_ = false;        ///< something failed: all are to end
+  int culprit_ = -1;           ///< index in processes_ of what failed first; -1: none of them
+  int interrupt_ = 0;          ///< signal that ended the job, if one did
+  int next_signal_ = SIGTERM;  ///< for those that have not ended by next_signal_at_
+  Clock::time_point next_signal_at_ = Clock::time_point::max();
+  std::vector<int> terminated_;  ///< ranks that did not end by themselves
+};
+
+Job::Job(const Options& options)
+    : options_(options), path_(find_program(options.command.front())), signals_(take_signals()) {
+  guardian_.emplace();  // before the server's thread exists
+  if (options_.threads) return;
+  token_ = make_token();
+  server_.emplace(RendezvousServer::Options{options_.ranks, token_, options_.bind});
+}
+
+Job::~Job() {
+  for (const RankProcess& each : processes_) each.signal_group(SIGKILL);
+  guardian_.reset();  // first: once a process is reaped, its id may belong to another
+  for (RankProcess& each : processes_) each.reap();
+}
+
+Environment Job::environment(int rank) const {
+  Environment changes = {{"BEELINE_SIZE", fmt::format("{}", options_.ranks)},
+                         {"BEELINE_THREADS", options_.threads ? "1" : "0"},
+                         {"BEELINE_RANK", options_.threads ? "" : fmt::format("{}", rank)},
+                         {"BEELINE_RENDEZVOUS", server_ ? server_->address() : ""},
+                         {"BEELINE_TOKEN", token_},
+                         {"BEELINE_DEVICE", options_.device}};
+  if (options_.deadline_s) changes["BEELINE_DEADLINE_S"] = fmt::format("{}", *options_.deadline_s);
+  // Lazy loading of kernels blocks behind a kernel that waits; streams that wait need connections of their own.
+  const Environment defaults = {{"CUDA_MODULE_LOADING", "EAGER"}, {"CUDA_DEVICE_MAX_CONNECTIONS", "32"}};
+  for (const auto& [variable, value] : defaults)
+    if (std::getenv(variable.c_str()) == nullptr) changes[variable] = value;
+  return changes;
+}
+
+void Job::start_processes() {
+  const int count = options_.threads ? 1 : options_.ranks;
+  processes_.reserve(static_cast<std::size_t>(count));
+  for (int rank = 0; rank < count; ++rank)
+    processes_.emplace_back(options_.threads ? -1 : rank,
+                            start(path_, options_.command, environment(rank), guardian_->descriptor()), options_);
+}
+
+int Job::run() {
+  start_processes();
+  while (!all_ended()) {
+    wait_for_events();
+    check_processes();
+    check_server();
+    enforce_end();
+  }
+  for (const RankProcess& each : processes_) each.signal_group(SIGKILL);  // what ranks left behind
+  finish_output();
+  if (const std::string text = report(); !text.empty()) std::fwrite(text.data(), 1, text.size(), stderr);
+  return exit_code();
+}
+
+bool Job::all_ended() const {
+  return std::all_of(processes_.begin(), processes_.end(), [](const RankProcess& each) { return each.ending(); });
+}
+
+void Job::wait_for_events() {
+  std::vector<pollfd> set = {{signals_.get(), POLLIN, 0},
+                             {server_ && !ending_ ? server_->failure_descriptor() : -1, POLLIN, 0}};
+  for (const RankProcess& each : processes_) {
+    set.push_back({each.standard_output(), POLLIN, 0});
+    set.push_back({each.standard_error(), POLLIN, 0});
+  }
+  int milliseconds = -1;
+  if (next_signal_at_ != Clock::time_point::max()) {
+    const auto rest = std::chrono::ceil<std::chrono::milliseconds>(next_signal_at_ - Clock::now());
+    milliseconds = static_cast<int>(std::max<std::int64_t>(rest.count(), 0));
+  }
+  if (::poll(set.data(), set.size(), milliseconds) <= 0) return;
+  for (std::size_t i = 0; i < processes_.size(); ++i)
+    if ((set[2 + 2 * i].revents | set[3 + 2 * i].revents) != 0 && !processes_[i].pump()) close_output();
+  signalfd_siginfo information;
+  while (::read(signals_.get(), &information, sizeof(information)) == sizeof(information))
+    if (information.ssi_signo != SIGCHLD) take_signal(static_cast<int>(information.ssi_signo));
+}
+
+void Job::take_signal(int signal) {
+  if (interrupt_ != 0) {  // the user insists
+    next_signal_at_ = Clock::now();
+    return;
+  }
+  interrupt_ = signal;
+  if (server_) server_->abort(-1, fmt::format("the launcher got {}", signal_name(signal)));
+  if (!ending_) begin_end(-1);
+  signal_running(signal);
+  next_signal_ = SIGKILL;
+}
+
+void Job::check_processes() {
+  for (std::size_t i = 0; i < processes_.size(); ++i) {
+    RankProcess& process = processes_[i];
+    if (process.ending()) continue;
+    process.check();
+    if (!process.ending() || process.ending()->success() || ending_) continue;
+    check_server();  // another rank's death may be why this one failed
+    if (ending_) continue;
+    begin_end(static_cast<int>(i));
+    if (server_) server_->abort(process.rank(), describe_culprit());
+  }
+}
+
+void Job::check_server() {
+  if (!server_ || ending_) return;
+  if (const auto failure = server_->failure()) begin_end(failure->culprit);
+}
+
+void Job::begin_end(int culprit) {
+  ending_ = true;
+  culprit_ = culprit;
+  next_signal_at_ = Clock::now() + grace;
+}
+
+void Job::close_output() {
+  if (!ending_) take_signal(SIGTERM);
+  interrupt_ = SIGPIPE;
+}
+
+void Job::enforce_end() {
+  if (Clock::now() < next_signal_at_) return;
+  if (terminated_.empty())
+    for (const RankProcess& each : processes_)
+      if (!each.ending()) terminated_.push_back(each.rank());
+  signal_running(next_signal_);
+  next_signal_at_ = next_signal_ == SIGTERM ? Clock::now() + termination_time : Clock::time_point::max();
+  next_signal_ = SIGKILL;
+}
+
+void Job::signal_running(int signal) const {
+  for (const RankProcess& each : processes_)
+    if (!each.ending()) each.signal_group(signal);
+}
+
+void Job::finish_output() {
+  const auto end = Clock::now() + last_output_time;  // a process that left its group may hold a pipe open for ever
+  const auto open = [&] {
+    return std::any_of(processes_.begin(), processes_.end(), [](const RankProcess& each) {
+      return each.standard_output() >= 0 || each.standard_error() >= 0;
+    });
+  };
+  next_signal_at_ = end;
+  while (open() && Clock::now() < end) wait_for_events();
+  for (RankProcess& each : processes_)
+    if (!each.finish_output()) close_output();
+}
+
+std::string Job::describe_culprit() const {
+  const RankProcess& process = processes_[static_cast<std::size_t>(culprit_)];
+  const Ending& ending = *process.ending();
+  const std::string who = process.rank() < 0 ? "the program" : fmt::format("rank {}", process.rank());
+  std::string text = fmt::format("{} (pid {}) {}", who, process.pid(), ending.text());
+  const auto failure = server_ ? server_->failure() : std::nullopt;
+  if (failure && failure->status == Status::aborted) return text + "; " + failure->reason;
+  return ending.success() ? text + " without leaving the world" : text;
+}
+
+std::string Job::report() const {
+  std::string text;
+  if (culprit_ >= 0) {
+    text = fmt::format("beeline-launch: {}\n", describe_culprit());
+    const auto& lines = processes_[static_cast<std::size_t>(culprit_)].history().lines();
+    text += lines.empty() ? "  it had printed nothing\n" : "  its last lines:\n" + indented(lines);
+  } else if (interrupt_ == SIGPIPE) {
+    text = "beeline-launch: the job was ended because nobody reads its output\n";
+  } else if (interrupt_ != 0) {
+    text = fmt::format("beeline-launch: the job was ended by {}\n", signal_name(interrupt_));
+  }
+  if (!terminated_.empty() && !options_.threads)
+    text +=
+        fmt::format("  {} {} did not end within {} s and {} terminated\n", terminated_.size() == 1 ? "rank" : "ranks",
+                    fmt::join(terminated_, ", "), grace.count(), terminated_.size() == 1 ? "was" : "were");
+  return text;
+}
+
+int Job::exit_code() const {
+  if (culprit_ >= 0) {
+    const int code = processes_[static_cast<std::size_t>(culprit_)].ending()->exit_code();
+    return code != 0 ? code : 1;
+  }
+  return interrupt_ != 0 ? 128 + interrupt_ : 0;
+}
+
+}  // namespace
+
+int run(const Options& options) {
+  Job job(options);
+  return job.run();
+}
+
+}  // namespace beeline::launch

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// A job: the processes of one world from their start to their common end.
+
+#include "options.hpp"
+
+namespace beeline::launch {
+
+/// Starts the ranks, passes their output on, and blocks until all have ended. Returns the launcher's exit code: 0, that
+/// of the rank that failed first, or 128 + signal. Throws beeline::Error when the job cannot start; nothing runs then.
+[[nodiscard]] int run(const Options& options);
+
+}  // namespace beeline::launch

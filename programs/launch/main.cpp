@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// beeline-launch: starts the ranks of a world and ends them together.
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <regex>
+
+#include "beeline/core/error.hpp"
+#include "beeline/core/layout.hpp"
+#include "job.hpp"
+
+namespace {
+
+constexpr int usage_error = 2;
+
+std::string check_device(const std::string& text) {
+  static const std::regex known("auto|cpu|cuda:[^,]+(,[^,]+)*");
+  return std::regex_match(text, known) ? "" : "expected auto, cpu, or cuda:ID[,ID...], not \"" + text + "\"";
+}
+
+}  // namespace
+
+int main(int argument_count, char** arguments) {
+  beeline::launch::Options options;
+  CLI::App app(
+      "beeline-launch -n N [OPTIONS] -- PROGRAM [ARGUMENTS...]\n"
+      "Starts PROGRAM as the ranks of a Beeline world, and ends all of them when one fails.",
+      "beeline-launch");
+  app.add_option("-n,--ranks", options.ranks, "Ranks in the world")
+      ->required()
+      ->check(CLI::Range(1, static_cast<int>(beeline::max_ranks)));
+  app.add_flag("--threads", options.threads, "Ranks are threads of one process");
+  app.add_option("--device", options.device, "auto, cpu, or cuda:ID[,ID...] (ID: index or UUID)")->check(check_device);
+  app.add_option("--deadline", options.deadline_s, "End of every wait, in seconds")->check(CLI::Range(1e-3, 1e6));
+  app.add_option("--bind", options.bind, "host[:port] where ranks meet")->capture_default_str();
+  app.add_flag("--no-prefix", options.no_prefix, "Print the ranks' lines without \"[rank] \"");
+  app.add_flag("--json", options.json, "Standard output: the ranks' JSON lines only; all else goes to standard error");
+  app.prefix_command();
+  try {
+    app.parse(argument_count, arguments);
+    options.command = app.remaining();
+    if (!options.command.empty() && options.command.front() == "--") options.command.erase(options.command.begin());
+    if (options.command.empty()) throw CLI::RequiredError("PROGRAM");
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : usage_error;
+  }
+  try {
+    return beeline::launch::run(options);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "beeline-launch: {}\n", error.what());
+    return usage_error;
+  }
+}

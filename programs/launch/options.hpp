@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// What the command line of beeline-launch asks for.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace beeline::launch {
+
+struct Options {
+  int ranks = 0;
+  bool threads = false;  ///< one process whose threads are the ranks
+  std::string device = "auto";
+  std::optional<double> deadline_s;  ///< BEELINE_DEADLINE_S
+  std::string bind = "127.0.0.1";    ///< host[:port] of the rendezvous server
+  bool no_prefix = false;
+  bool json = false;                 ///< standard output carries the ranks' JSON lines only
+  std::vector<std::string> command;  ///< program and arguments
+};
+
+}  // namespace beeline::launch

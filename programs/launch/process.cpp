@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "process.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <string_view>
+#include <system_error>
+
+#include "beeline/core/error.hpp"
+
+namespace beeline::launch {
+
+namespace {
+
+std::string message_of(int error) { return std::generic_category().message(error); }
+
+/// 0, or why `path` cannot be executed.
+int why_not_executable(const std::string& path) {
+  struct stat information {};
+  if (::stat(path.c_str(), &information) != 0) return errno;
+  if (S_ISDIR(information.st_mode)) return EISDIR;
+  return ::access(path.c_str(), X_OK) == 0 ? 0 : errno;
+}
+
+struct Pipe {
+  FileDescriptor reader, writer;
+};
+
+Pipe make_pipe() {
+  std::array<int, 2> ends;
+  require(::pipe2(ends.data(), O_CLOEXEC) == 0, Status::no_resource, fmt::format("no pipe: {}", message_of(errno)));
+  return {FileDescriptor(ends[0]), FileDescriptor(ends[1])};
+}
+
+std::vector<std::string> merged_environment(const Environment& changes) {
+  std::vector<std::string> all;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view text(*entry);
+    if (!changes.contains(std::string(text.substr(0, text.find('='))))) all.emplace_back(text);
+  }
+  for (const auto& [variable, value] : changes)
+    if (!value.empty()) all.push_back(variable + "=" + value);
+  return all;
+}
+
+std::vector<char*> pointers(const std::vector<std::string>& texts) {
+  std::vector<char*> all;
+  for (const std::string& text : texts) all.push_back(const_cast<char*>(text.c_str()));
+  all.push_back(nullptr);
+  return all;
+}
+
+/// What the child needs; made before the fork, because after it only async-signal-safe calls are allowed.
+struct Plan {
+  const char* path;
+  char* const* arguments;
+  char* const* environment;
+  int output, error, guardian, report;
+  pid_t launcher;
+};
+
+[[noreturn]] void become(const Plan& plan) {
+  const pid_t self = ::getpid();
+  ::setpgid(0, 0);
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != plan.launcher) ::_exit(1);  // it ended before the line above could take effect
+  [[maybe_unused]] ssize_t written = ::write(plan.guardian, &self, sizeof(self));
+  const int input = ::open("/dev/null", O_RDONLY);
+  ::dup2(input, STDIN_FILENO);
+  ::dup2(plan.output, STDOUT_FILENO);
+  ::dup2(plan.error, STDERR_FILENO);
+  if (input > STDERR_FILENO) ::close(input);
+  ::signal(SIGPIPE, SIG_DFL);
+  sigset_t none;
+  ::sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  ::execve(plan.path, plan.arguments, plan.environment);
+  const int why = errno;
+  written = ::write(plan.report, &why, sizeof(why));
+  ::_exit(127);
+}
+
+}  // namespace
+
+std::string find_program(const std::string& name) {
+  if (name.find('/') != std::string::npos) {
+    const int why = why_not_executable(name);
+    require(why == 0, Status::invalid_argument, fmt::format("cannot run {}: {}", name, message_of(why)));
+    return name;
+  }
+  const char* variable = std::getenv("PATH");
+  std::string_view folders = variable != nullptr ? variable : "/usr/local/bin:/usr/bin:/bin";
+  while (true) {
+    const auto end = folders.find(':');
+    const std::string folder(folders.substr(0, end));
+    const std::string path = (folder.empty() ? "." : folder) + "/" + name;
+    if (why_not_executable(path) == 0) return path;
+    if (end == std::string_view::npos) break;
+    folders.remove_prefix(end + 1);
+  }
+  throw Error(Status::invalid_argument, fmt::format("cannot run {}: no such program in PATH", name));
+}
+
+Process start(const std::string& path, const std::vector<std::string>& command, const Environment& changes,
+              int guardian) {
+  Pipe output = make_pipe(), error = make_pipe(), report = make_pipe();
+  const std::vector<std::string> environment = merged_environment(changes);
+  const std::vector<char*> argument_pointers = pointers(command), environment_pointers = pointers(environment);
+  const Plan plan{path.c_str(),
+                  argument_pointers.data(),
+                  environment_pointers.data(),
+                  output.writer.get(),
+                  error.writer.get(),
+                  guardian,
+                  report.writer.get(),
+                  ::getpid()};
+  const pid_t pid = ::fork();
+  require(pid >= 0, Status::no_resource, fmt::format("no process for {}: {}", path, message_of(errno)));
+  if (pid == 0) become(plan);
+  report.writer.reset();
+  int why = 0;
+  ssize_t got;
+  while ((got = ::read(report.reader.get(), &why, sizeof(why))) < 0 && errno == EINTR) continue;
+  if (got == sizeof(why)) {
+    ::waitpid(pid, nullptr, 0);
+    throw Error(Status::invalid_argument, fmt::format("cannot run {}: {}", path, message_of(why)));
+  }
+  for (const int reader : {output.reader.get(), error.reader.get()}) ::fcntl(reader, F_SETFL, O_NONBLOCK);
+  return {pid, std::move(output.reader), std::move(error.reader)};
+}
+
+}  // namespace beeline::launch

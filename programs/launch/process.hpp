@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// Starting one process of the job.
+
+#include <sys/types.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "beeline/runtime/file_descriptor.hpp"
+
+namespace beeline::launch {
+
+/// Path of the executable that `name` means, searched in PATH like a shell does. Throws invalid_argument with the
+/// reason.
+[[nodiscard]] std::string find_program(const std::string& name);
+
+/// A running process that leads a process group of its own, with the launcher's ends of its output.
+struct Process {
+  pid_t pid = -1;
+  FileDescriptor standard_output, standard_error;
+};
+
+/// Variables to set (with a value) in addition to the launcher's own environment, or to remove (empty).
+using Environment = std::map<std::string, std::string>;
+
+/// Starts `path` with standard input empty. It dies with the launcher, and reports itself to the guardian.
+/// Throws invalid_argument when the system cannot execute it, no_resource when there is no process or pipe for it.
+[[nodiscard]] Process start(const std::string& path, const std::vector<std::string>& command,
+                            const Environment& changes, int guardian);
+
+}  // namespace beeline::launch

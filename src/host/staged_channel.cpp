@@ -59,9 +59,9 @@ StagedChannel::~StagedChannel() {
   const std::uint32_t segment = implementation_->segment.id;
   try {
     implementation_.reset();
-    world.destroy_segment(segment);
+    if (!world.failed()) world.destroy_segment(segment);
   } catch (const std::exception& error) {
-    log(LogLevel::warning, error.what(), world.rank());  // the world has failed; its memory goes with it
+    log(LogLevel::warning, error.what(), world.rank());
   }
 }
 

@@ -203,6 +203,7 @@ void World::abort(const std::string& reason) {
   implementation_->bootstrap->abort(reason);
 }
 
+bool World::failed() const { return implementation_->failed(); }
 void World::check() { implementation_->check(); }
 std::vector<WaitRecord> World::failed_waits() const { return implementation_->failed_waits(); }
 

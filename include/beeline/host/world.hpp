@@ -108,6 +108,8 @@ class World {
 
   /// Ends every wait of the world with `aborted`.
   void abort(const std::string& reason);
+  /// Whether the world is aborted.
+  [[nodiscard]] bool failed() const;
   /// Throws if the world is aborted or one of its waits has failed: names operation, rank, peer, sequence, expected and
   /// observed value, and lists the waits of the other ranks.
   void check();
@@ -137,10 +139,11 @@ class SymmetricArray {
   SymmetricArray& operator=(const SymmetricArray&) = delete;
   SymmetricArray& operator=(SymmetricArray&&) = delete;
   ~SymmetricArray() {
+    if (data_ == nullptr || world_->failed()) return;  // a failed world's memory goes with the world
     try {
       world_->free(data_);
     } catch (const std::exception& error) {
-      log(LogLevel::warning, error.what(), world_->rank());  // the world has failed; its memory goes with it
+      log(LogLevel::warning, error.what(), world_->rank());
     }
   }
 

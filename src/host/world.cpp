@@ -140,7 +140,7 @@ PacketChannel World::packet_channel(std::size_t slot_bytes, std::uint32_t depth,
   // Flags start as the sequence before the first, which no message of the next 2^32 - 1 has.
   const std::uint64_t stale = ((first_sequence & 0xffffffffu) << 32);
   const std::vector<machine::PacketPair> unsent(depth * channel.slot_pairs, {stale, stale});
-  const std::vector<PacketState> states(ranks, PacketState{first_sequence, first_sequence, 0, 0, first_sequence});
+  const std::vector<PacketState> states(ranks, PacketState{first_sequence, first_sequence, first_sequence, 0, 0, first_sequence});
   for (std::size_t from = 0; from < ranks; ++from)
     copy(channel.rings + from * unsent.size(), unsent.data(), unsent.size() * sizeof(machine::PacketPair));
   copy(channel.states, states.data(), states.size() * sizeof(PacketState));

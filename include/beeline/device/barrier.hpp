@@ -18,7 +18,11 @@ class Barrier {
  public:
   /// Every thread of `group` calls it.
   BEELINE_HOST_DEVICE Barrier(const Group& group, const Context& ctx)
-      : group_(group), ctx_(ctx), entered_(ctx.sync->entered.value), completed_(ctx.sync->completed.value) {}
+      : group_(group), ctx_(ctx) {
+    group_.sync();  // what an earlier barrier of this group left in memory is there; `enter` syncs before it changes it
+    entered_ = ctx.sync->entered.value;
+    completed_ = ctx.sync->completed.value;
+  }
 
   /// Blocks until every member has called it as often as this one.
   ///   order    memory: what every member did before is visible to all after; relaxed: execution only
@@ -60,7 +64,7 @@ class Barrier {
 
   Group group_;
   const Context& ctx_;
-  std::uint64_t entered_, completed_;
+  std::uint64_t entered_ = 0, completed_ = 0;
 };
 
 /// One round of the team's barrier; see `Barrier::sync`. Loops should keep a `Barrier` instead.

@@ -17,6 +17,7 @@ namespace beeline {
 /// One rank's state towards one peer, in symmetric memory.
 struct alignas(128) PacketState {
   std::uint64_t sent, received;                     ///< sequence of the last message, each way
+  std::uint64_t credit;                             ///< messages of mine known to be unpacked, as last looked up
   std::uint64_t sent_bytes, received_bytes;         ///< progress of a message that a time-out interrupted
   alignas(64) std::uint64_t consumed;               ///< written by the peer: messages of mine that it has unpacked
 };
@@ -62,8 +63,11 @@ class PacketPort {
   BEELINE_HOST_DEVICE PacketPort(const Group& group, const Context& ctx, const PacketChannel& channel, std::uint32_t peer)
       : group_(group), ctx_(ctx), channel_(channel), peer_(peer), state_(&channel.states[peer]),
         out_(ctx.at(channel.rings + ring_offset(channel, ctx.rank), peer)),
-        in_(channel.rings + ring_offset(channel, peer)), sent_(state_->sent), received_(state_->received),
-        credit_(detail::SystemAtomic<std::uint64_t>(state_->consumed).load(cuda::memory_order_relaxed)) {}
+        in_(channel.rings + ring_offset(channel, peer)) {
+    group_.sync();  // what an earlier port of this group left in memory is there
+    sent_ = state_->sent, received_ = state_->received, credit_ = state_->credit;
+    group_.sync();  // every thread has read it before the first changes it
+  }
 
   /// Sends `bytes` from `source`; messages above a slot's size use several slots. `source` may be reused on return.
   /// Blocks only while the receiver is `depth` messages behind.
@@ -102,6 +106,7 @@ class PacketPort {
   [[nodiscard]] BEELINE_HOST_DEVICE std::size_t slot_offset(std::uint64_t sequence) const {
     return static_cast<std::size_t>(sequence & (channel_.depth - 1)) * channel_.slot_pairs;
   }
+  [[nodiscard]] BEELINE_HOST_DEVICE std::uint64_t half_lap() const { return channel_.depth / 2; }
   [[nodiscard]] BEELINE_HOST_DEVICE static std::size_t pairs_for(std::size_t bytes) { return bytes == 0 ? 1 : (bytes + 7) / 8; }
 
   /// Where an interrupted message of more than one slot goes on; 0 for a new one.
@@ -120,16 +125,22 @@ class PacketPort {
     return status;
   }
 
+  /// Every thread decides alike: `credit_` follows from the sequence, not from what each thread happened to see.
   BEELINE_HOST_DEVICE Status await_credit(Timeout timeout) {
     if (sent_ - credit_ < channel_.depth) return Status::ok;
-    Status status = Status::ok;
     const std::uint64_t needed = sent_ + 1 - channel_.depth;
-    status = poll_until(ctx_, {Operation::packet_send, peer_, sent_ + 1, needed}, timeout, [&](std::uint64_t& observed) {
+    const Awaited awaited{Operation::packet_send, peer_, sent_ + 1, needed};
+    Status status = poll_until(ctx_, awaited, timeout, [&](std::uint64_t& observed) {
       // Acquire: the slot may be overwritten once the receiver's reads of it are known to be over.
-      observed = credit_ = detail::SystemAtomic<std::uint64_t>(state_->consumed).load(cuda::memory_order_acquire);
+      observed = detail::SystemAtomic<std::uint64_t>(state_->consumed).load(cuda::memory_order_acquire);
       return observed >= needed;
     });
-    return agree(group_, status);
+    status = agree(group_, status);
+    if (status != Status::ok) return status;
+    // Credits come back at multiples of half a lap only, so that `needed` of them means all up to the next multiple.
+    credit_ = (needed + half_lap() - 1) & ~(half_lap() - 1);
+    if (group_.thread_rank() == 0) state_->credit = credit_;
+    return Status::ok;
   }
 
   BEELINE_HOST_DEVICE void write_slot(const std::byte* source, std::size_t bytes) {
@@ -171,7 +182,7 @@ class PacketPort {
 
   /// Credits go back twice a lap: often enough to keep the sender going, rarely enough for their release to be cheap.
   BEELINE_HOST_DEVICE void return_credit() {
-    if ((received_ & (channel_.depth / 2 - 1)) != 0 || group_.thread_rank() != 0) return;
+    if ((received_ & (half_lap() - 1)) != 0 || group_.thread_rank() != 0) return;
     std::uint64_t* credit = &ctx_.at(&channel_.states[ctx_.rank], peer_)->consumed;
     detail::SystemAtomic<std::uint64_t>(*credit).store(received_, cuda::memory_order_release);
   }
@@ -183,7 +194,7 @@ class PacketPort {
   PacketState* state_;
   machine::PacketPair* out_;
   const machine::PacketPair* in_;
-  std::uint64_t sent_, received_, credit_;
+  std::uint64_t sent_ = 0, received_ = 0, credit_ = 0;
 };
 
 }  // namespace beeline

@@ -36,9 +36,9 @@ namespace detail {
 /// Whole slots are rewritten when the sequence passes a multiple of this.
 inline constexpr std::uint64_t packet_sweep_period = std::uint64_t{1} << 30;
 
-/// Reads up to 8 bytes as a little-endian word, whatever the alignment.
+/// Reads up to 8 bytes as a little-endian word, in one load where the alignment permits.
 BEELINE_HOST_DEVICE inline std::uint64_t read_up_to_8(const std::byte* from, std::size_t bytes) {
-  if (bytes >= 8 && (reinterpret_cast<std::uintptr_t>(from) & 7u) == 0) return *reinterpret_cast<const std::uint64_t*>(from);
+  if (bytes >= 8 && (reinterpret_cast<std::uintptr_t>(from) & 7u) == 0) return machine::load_as<std::uint64_t>(from);
   std::uint64_t word = 0;
   for (std::size_t i = 0; i < 8 && i < bytes; ++i) word |= static_cast<std::uint64_t>(from[i]) << (8 * i);
   return word;
@@ -46,7 +46,7 @@ BEELINE_HOST_DEVICE inline std::uint64_t read_up_to_8(const std::byte* from, std
 
 BEELINE_HOST_DEVICE inline void write_up_to_8(std::byte* to, std::uint64_t word, std::size_t bytes) {
   if (bytes >= 8 && (reinterpret_cast<std::uintptr_t>(to) & 7u) == 0) {
-    *reinterpret_cast<std::uint64_t*>(to) = word;
+    machine::store_as(to, word);
     return;
   }
   for (std::size_t i = 0; i < 8 && i < bytes; ++i) to[i] = static_cast<std::byte>(word >> (8 * i));

@@ -24,8 +24,23 @@ struct Queue {
 
 namespace detail {
 
-BEELINE_HOST_DEVICE inline bool aligned16(const void* a, const void* b) {
-  return ((reinterpret_cast<std::uintptr_t>(a) | reinterpret_cast<std::uintptr_t>(b)) & 15u) == 0;
+/// Copies `words` of type Word, strided over the threads, four loads in flight each.
+template <class Word>
+BEELINE_HOST_DEVICE void copy_words(std::size_t thread, std::size_t threads, std::byte* to, const std::byte* from,
+                                    std::size_t words) {
+  constexpr std::size_t size = sizeof(Word);
+  std::size_t i = thread;
+  for (; i + 3 * threads < words; i += 4 * threads) {
+    const Word a = machine::load_as<Word>(from + size * i);
+    const Word b = machine::load_as<Word>(from + size * (i + threads));
+    const Word c = machine::load_as<Word>(from + size * (i + 2 * threads));
+    const Word d = machine::load_as<Word>(from + size * (i + 3 * threads));
+    machine::store_as(to + size * i, a);
+    machine::store_as(to + size * (i + threads), b);
+    machine::store_as(to + size * (i + 2 * threads), c);
+    machine::store_as(to + size * (i + 3 * threads), d);
+  }
+  for (; i < words; i += threads) machine::store_as(to + size * i, machine::load_as<Word>(from + size * i));
 }
 
 /// Copies with all threads of the group: 16-byte words, four in flight a thread, then the tail; bytes where the two
@@ -43,22 +58,12 @@ BEELINE_HOST_DEVICE void copy_bytes(const Group& group, void* to, const void* fr
   for (std::size_t i = thread; i < head; i += threads) out[i] = in[i];
   out += head, in += head;
   const std::size_t words = (bytes - head) / grain;
-  if (grain == 16) {
-    auto* out16 = reinterpret_cast<machine::Word16*>(out);
-    const auto* in16 = reinterpret_cast<const machine::Word16*>(in);
-    std::size_t i = thread;
-    for (; i + 3 * threads < words; i += 4 * threads) {
-      const machine::Word16 a = in16[i], b = in16[i + threads], c = in16[i + 2 * threads], d = in16[i + 3 * threads];
-      out16[i] = a, out16[i + threads] = b, out16[i + 2 * threads] = c, out16[i + 3 * threads] = d;
-    }
-    for (; i < words; i += threads) out16[i] = in16[i];
-  } else if (grain == 4) {
-    auto* out4 = reinterpret_cast<std::uint32_t*>(out);
-    const auto* in4 = reinterpret_cast<const std::uint32_t*>(in);
-    for (std::size_t i = thread; i < words; i += threads) out4[i] = in4[i];
-  } else {
-    for (std::size_t i = thread; i < words; i += threads) out[i] = in[i];
-  }
+  if (grain == 16)
+    copy_words<machine::Word16>(thread, threads, out, in, words);
+  else if (grain == 4)
+    copy_words<std::uint32_t>(thread, threads, out, in, words);
+  else
+    copy_words<std::byte>(thread, threads, out, in, words);
   for (std::size_t i = words * grain + thread; i < bytes - head; i += threads) out[i] = in[i];
 #else
   // A CPU thread copies one contiguous share of whole cache lines.

@@ -3,6 +3,7 @@
 /// @file
 /// The one file with inline PTX and intrinsics, each beside its portable twin. Everything above is portable C++.
 
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 
@@ -27,6 +28,18 @@ struct alignas(16) PacketPair {
 struct alignas(16) Word16 {
   std::uint64_t low, high;
 };
+
+/// One load or store of a T at an address aligned for it, whatever type the memory was written with.
+template <class T>
+BEELINE_HOST_DEVICE inline T load_as(const std::byte* from) {
+  T value;
+  std::memcpy(&value, __builtin_assume_aligned(from, alignof(T)), sizeof(T));
+  return value;
+}
+template <class T>
+BEELINE_HOST_DEVICE inline void store_as(std::byte* to, T value) {
+  std::memcpy(__builtin_assume_aligned(to, alignof(T)), &value, sizeof(T));
+}
 
 #if BEELINE_ON_GPU
 

@@ -211,7 +211,7 @@ void RendezvousServer::Implementation::contribute(Connection& connection, Frame 
   if (failure_frame_) return;  // the rank will read why
   connection.waiting.emplace(
       detail::Contribution{frame.header.sequence, Deadline(frame.header.deadline_ns), std::move(frame.payload)});
-  fail_impossible();
+  fail_if_impossible();
   const bool complete = std::all_of(seats_.begin(), seats_.end(), [](const Seat& seat) {
     return seat.connection != nullptr && seat.connection->waiting;
   });
@@ -251,7 +251,7 @@ void RendezvousServer::Implementation::fail_waiting(Connection& connection, Stat
   connection.send(encode(header, message));
 }
 
-void RendezvousServer::Implementation::fail_impossible() {
+void RendezvousServer::Implementation::fail_if_impossible() {
   for (const auto& each : connections_) {
     if (!each->waiting) continue;
     const std::uint64_t joined = seats_[static_cast<std::size_t>(each->rank)].joined;
@@ -261,7 +261,7 @@ void RendezvousServer::Implementation::fail_impossible() {
       if (seat.joined > joined || (seat.joined == joined && seat.connection == nullptr))
         left.push_back(static_cast<int>(rank));
     }
-    if (!left.empty()) fail_waiting(*each, Status::peer_died, detail::left_message(left));
+    if (!left.empty()) return fail({left.front(), Status::peer_died, detail::left_message(left)});
   }
 }
 
@@ -274,7 +274,7 @@ void RendezvousServer::Implementation::vacate(Connection& connection) {
 void RendezvousServer::Implementation::leave(Connection& connection) {
   vacate(connection);
   connection.broken = true;
-  fail_impossible();
+  fail_if_impossible();
 }
 
 void RendezvousServer::Implementation::push_failure() {

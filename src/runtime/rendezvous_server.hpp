@@ -80,7 +80,7 @@ class RendezvousServer::Implementation {
   void contribute(detail::Connection& connection, detail::Frame frame);
   void complete_round();
   void fail_waiting(detail::Connection& connection, Status status, const std::string& message);
-  void fail_impossible();
+  void fail_if_impossible();
   void vacate(detail::Connection& connection);
   void leave(detail::Connection& connection);
   void push_failure();

@@ -234,11 +234,17 @@ std::vector<FileDescriptor> TcpBootstrap::exchange_descriptors(int mine, std::in
   const std::string name = rank_ == 0 && !connected ? fresh->open() : std::string();
   // Also when already connected: who is missing is then known by rank before anyone waits on a socket.
   const auto names = allgather(std::as_bytes(std::span(name)), deadline.remaining_ns());
-  if (!connected) {
-    fresh->connect({reinterpret_cast<const char*>(names[0].data()), names[0].size()}, deadline);
-    exchange_ = std::move(fresh);
+  try {
+    if (!connected) {
+      fresh->connect({reinterpret_cast<const char*>(names[0].data()), names[0].size()}, deadline);
+      exchange_ = std::move(fresh);
+    }
+    return exchange_->exchange(mine, deadline);
+  } catch (const Error&) {
+    const std::scoped_lock lock(mutex_);
+    if (failure_) throw Error(failure_->status, failure_->reason, rank_);  // says more than a socket that closed
+    throw;
   }
-  return exchange_->exchange(mine, deadline);
 }
 
 void TcpBootstrap::on_abort(AbortHandler handler) {
@@ -258,7 +264,11 @@ void TcpBootstrap::abort(const std::string& reason) {
     const std::scoped_lock lock(handler_mutex_);
     told_ = true;  // who aborts knows
   }
-  send(encode({.type = FrameType::abort}, reason), Deadline(farewell_ns));
+  try {
+    send(encode({.type = FrameType::abort}, reason), Deadline(farewell_ns));
+  } catch (const Error&) {
+    // The launcher is gone, and ends the others by that.
+  }
   fail({rank_, Status::aborted, fmt::format("rank {} aborted: {}", rank_, reason)});
 }
 

@@ -10,6 +10,7 @@
 #include "beeline/core/error.hpp"
 #include "beeline/core/layout.hpp"
 #include "beeline/runtime/bootstrap.hpp"
+#include "beeline/runtime/rendezvous.hpp"
 #include "runtime/deadline.hpp"
 #include "runtime/rank_list.hpp"
 #include "runtime/socket.hpp"
@@ -43,12 +44,14 @@ class ThreadWorld {
   [[nodiscard]] int size() const { return static_cast<int>(members_.size()); }
   Blobs allgather(int rank, std::span<const std::byte> mine, const detail::Deadline& deadline);
   void on_abort(int rank, Bootstrap::AbortHandler handler);
-  void abort(int culprit, const std::string& reason);
+  /// The first failure stays, and is told to every rank but `silent`, which knows.
+  void fail(const WorldFailure& failure, int silent);
   void leave(int rank);
 
  private:
   [[nodiscard]] Member& member(int rank) { return members_[static_cast<std::size_t>(rank)]; }
   [[nodiscard]] std::vector<int> ranks_where(const std::function<bool(const Member&)>& predicate) const;
+  [[nodiscard]] std::vector<int> ranks_that_left() const;
   void end_round(Outcome outcome);
   void tell(int rank);
 
@@ -56,10 +59,8 @@ class ThreadWorld {
   std::condition_variable changed_;
   std::vector<Member> members_;
   std::uint64_t round_ = 0;
-  Outcome last_;  ///< of round_ - 1; nobody overtakes it, since the next round needs every rank
-  int culprit_ = -1;
-  std::string abort_reason_;
-  bool aborted_ = false;
+  Outcome last_;                         ///< of round_ - 1; nobody overtakes it, since the next round needs every rank
+  std::optional<WorldFailure> failure_;  ///< constant once set
 };
 
 std::vector<int> ThreadWorld::ranks_where(const std::function<bool(const Member&)>& predicate) const {
@@ -67,6 +68,10 @@ std::vector<int> ThreadWorld::ranks_where(const std::function<bool(const Member&
   for (int rank = 0; rank < size(); ++rank)
     if (predicate(members_[static_cast<std::size_t>(rank)])) ranks.push_back(rank);
   return ranks;
+}
+
+std::vector<int> ThreadWorld::ranks_that_left() const {
+  return ranks_where([](const Member& each) { return each.left; });
 }
 
 void ThreadWorld::end_round(Outcome outcome) {
@@ -78,9 +83,12 @@ void ThreadWorld::end_round(Outcome outcome) {
 
 Blobs ThreadWorld::allgather(int rank, std::span<const std::byte> mine, const detail::Deadline& deadline) {
   std::unique_lock lock(mutex_);
-  if (aborted_) throw Error(Status::aborted, abort_reason_, rank);
-  if (const auto gone = ranks_where([](const Member& each) { return each.left; }); !gone.empty())
-    throw Error(Status::peer_died, detail::left_message(gone), rank);
+  if (const auto left = ranks_that_left(); !left.empty()) {
+    lock.unlock();
+    fail({left.front(), Status::peer_died, detail::left_message(left)}, rank);
+    lock.lock();
+  }
+  if (failure_) throw Error(failure_->status, failure_->reason, rank);
   member(rank).contribution.emplace(mine.begin(), mine.end());
   const std::uint64_t round = round_;
   const auto missing = [&] { return ranks_where([](const Member& each) { return !each.contribution; }); };
@@ -102,43 +110,43 @@ void ThreadWorld::on_abort(int rank, Bootstrap::AbortHandler handler) {
     const std::scoped_lock lock(member(rank).handler_mutex);
     member(rank).handler = std::move(handler);
   }
-  bool aborted;
-  {
-    const std::scoped_lock lock(mutex_);
-    aborted = aborted_;
-  }
-  if (aborted) tell(rank);
+  tell(rank);
 }
 
 void ThreadWorld::tell(int rank) {
   const std::scoped_lock lock(member(rank).handler_mutex);
+  {
+    const std::scoped_lock state(mutex_);
+    if (!failure_) return;
+  }
   if (!member(rank).handler || member(rank).told) return;
   member(rank).told = true;
-  member(rank).handler(culprit_, abort_reason_);  // both are constant once aborted_ is set
+  member(rank).handler(failure_->culprit, failure_->reason);
 }
 
-void ThreadWorld::abort(int culprit, const std::string& reason) {
+void ThreadWorld::fail(const WorldFailure& failure, int silent) {
   {
     const std::scoped_lock lock(mutex_);
-    if (aborted_) return;
-    aborted_ = true;
-    culprit_ = culprit;
-    abort_reason_ = fmt::format("rank {} aborted: {}", culprit, reason);
-    end_round({Status::aborted, abort_reason_, nullptr});
+    if (failure_) return;
+    failure_ = failure;
+    end_round({failure.status, failure.reason, nullptr});
   }
   {
-    const std::scoped_lock lock(member(culprit).handler_mutex);
-    member(culprit).told = true;  // who aborts knows
+    const std::scoped_lock lock(member(silent).handler_mutex);
+    member(silent).told = true;
   }
   for (int rank = 0; rank < size(); ++rank) tell(rank);
 }
 
 void ThreadWorld::leave(int rank) {
   on_abort(rank, nullptr);
-  const std::scoped_lock lock(mutex_);
-  member(rank).left = true;
-  if (ranks_where([](const Member& each) { return each.contribution.has_value(); }).empty()) return;
-  end_round({Status::peer_died, detail::left_message({rank}), nullptr});
+  bool awaited;
+  {
+    const std::scoped_lock lock(mutex_);
+    member(rank).left = true;
+    awaited = !ranks_where([](const Member& each) { return each.contribution.has_value(); }).empty();
+  }
+  if (awaited) fail({rank, Status::peer_died, detail::left_message({rank})}, rank);
 }
 
 class ThreadBootstrap final : public Bootstrap {
@@ -153,7 +161,9 @@ class ThreadBootstrap final : public Bootstrap {
   }
   [[nodiscard]] std::vector<FileDescriptor> exchange_descriptors(int mine, std::int64_t deadline_ns) override;
   void on_abort(AbortHandler handler) override { world_->on_abort(rank_, std::move(handler)); }
-  void abort(const std::string& reason) override { world_->abort(rank_, reason); }
+  void abort(const std::string& reason) override {
+    world_->fail({rank_, Status::aborted, fmt::format("rank {} aborted: {}", rank_, reason)}, rank_);
+  }
 
  private:
   int rank_;

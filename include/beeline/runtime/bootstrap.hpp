@@ -17,8 +17,10 @@ namespace beeline {
 
 struct Config;
 
-/// Set-up communication of one rank. Its calls are collective over the world and in the same order on every rank; each
-/// ends by `deadline_ns` with an `Error` that names the ranks that are missing.
+/// Set-up communication of one rank. Its calls are collective over the world, in the same order on every rank, and one
+/// at a time; each ends within `deadline_ns` with an `Error` that names the ranks that are missing. When one rank's
+/// deadline passes, all ranks that wait with it get that error. A rank that destroys its bootstrap leaves the world:
+/// ranks that still wait for it get peer_died. abort() and on_abort() may be called from any thread.
 class Bootstrap {
  public:
   virtual ~Bootstrap() = default;
@@ -33,11 +35,15 @@ class Bootstrap {
   /// when it has none, and gets an empty one back in its place. The own rank's entry is a duplicate.
   [[nodiscard]] virtual std::vector<FileDescriptor> exchange_descriptors(int mine, std::int64_t deadline_ns) = 0;
 
-  /// Called once, from another thread, when the launcher or a peer reports that `culprit` died or aborted.
+  /// Called once, from another thread, when a rank died, aborted, or left while others waited for it; `culprit` is -1
+  /// when the launcher ended. Called by on_abort() itself when that has already happened. Must not throw or call
+  /// on_abort().
   using AbortHandler = std::function<void(int culprit, const std::string& reason)>;
+  /// Replaces the handler; an earlier one (or none: nullptr) is not running any more when this returns.
   virtual void on_abort(AbortHandler handler) = 0;
 
-  /// Tells the launcher, and so every other rank, that this rank gives up.
+  /// Tells the launcher and every other rank that this rank gives up. Does not throw, waits a second at most. The own
+  /// handler is not called.
   virtual void abort(const std::string& reason) = 0;
 
   /// Blocks until every rank has called it. Same errors as allgather.

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -49,7 +50,15 @@ FileDescriptor take_signals() {
   return descriptor;
 }
 
-/// Collects what must be told in one message at the end.
+/// Ranks that are threads hold the descriptors of all ranks for all ranks at once while a world is made: 64 x 64.
+void allow_open_files() {
+  constexpr rlim_t wanted = 16384;
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted) return;
+  limit.rlim_cur = std::min(wanted, limit.rlim_max);
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 std::string indented(const std::deque<std::string>& lines) {
   std::string text;
   for (const std::string& line : lines) text += fmt::format("    {}\n", line);
@@ -98,6 +107,7 @@ class Job {
 
 Job::Job(const Options& options)
     : options_(options), path_(find_program(options.command.front())), signals_(take_signals()) {
+  allow_open_files();
   guardian_.emplace();  // before the server's thread exists
   if (options_.threads) return;
   token_ = make_token();

@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+# Functions that declare tests.
+
+find_package(GTest REQUIRED)
+
+# Builds every test that has the label tsan: those that tools/test runs under ThreadSanitizer.
+add_custom_target(tsan_tests)
+
+# beeline_test(name SOURCES a.cpp ... [KERNELS k.cpp ...] [LABEL tsan] [TIMEOUT seconds]): a GoogleTest program.
+# LABEL tsan: its ranks are threads, and it also runs under ThreadSanitizer.
+function(beeline_test name)
+  cmake_parse_arguments(TEST "" "LABEL;TIMEOUT" "SOURCES;KERNELS" ${ARGN})
+  beeline_program(${name} SOURCES ${TEST_SOURCES} KERNELS ${TEST_KERNELS})
+  target_link_libraries(${name} PRIVATE GTest::gtest_main)
+  if(NOT TEST_TIMEOUT)
+    set(TEST_TIMEOUT 120)
+  endif()
+  set(properties TIMEOUT ${TEST_TIMEOUT})
+  if(TEST_LABEL)
+    list(APPEND properties LABELS ${TEST_LABEL})
+  endif()
+  if(TEST_LABEL STREQUAL "tsan")
+    add_dependencies(tsan_tests ${name})
+  endif()
+  include(GoogleTest)
+  gtest_discover_tests(${name} TEST_PREFIX "${name}." DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
+    PROPERTIES ${properties})
+endfunction()

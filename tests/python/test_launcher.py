@@ -1,0 +1,269 @@
+# SPDX-License-Identifier: Apache-2.0
+"""beeline-launch as a user meets it: output, exit codes, deaths, and nothing left behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+PROGRAMS = Path(__file__).resolve().parents[2] / "build" / "bin"
+LAUNCHER = str(PROGRAMS / "beeline-launch")
+FAILING_RANK = str(PROGRAMS / "failing-rank")
+
+Result = subprocess.CompletedProcess[str]
+
+
+def launch(*arguments: str, **environment: str) -> Result:
+    merged = {**os.environ, **environment}
+    return subprocess.run([LAUNCHER, *arguments], capture_output=True, text=True, env=merged, timeout=60, check=False)
+
+
+def shell(script: str, *options: str, ranks: int = 2, **environment: str) -> Result:
+    return launch("-n", str(ranks), *options, "--", "sh", "-c", script, **environment)
+
+
+def eventually(condition: Callable[[], bool], seconds: float = 10) -> bool:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if condition():
+            return True
+        time.sleep(0.02)
+    return condition()
+
+
+def processes_with(mark: str) -> list[int]:
+    """Processes that have `mark` in their environment: all that a marked launcher started, however deep."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            state = (folder / "stat").read_text().rpartition(")")[2].split()[0]
+            if state != "Z" and mark.encode() in (folder / "environ").read_bytes():
+                found.append(int(folder.name))
+        except OSError:
+            continue
+    return found
+
+
+class TestOutput:
+    def test_lines_carry_their_rank_and_keep_their_stream(self) -> None:
+        result = shell("echo out; echo err >&2", ranks=3)
+        assert result.returncode == 0
+        assert sorted(result.stdout.splitlines()) == ["[0] out", "[1] out", "[2] out"]
+        assert sorted(result.stderr.splitlines()) == ["[0] err", "[1] err", "[2] err"]
+
+    def test_no_prefix(self) -> None:
+        assert shell("echo out", "--no-prefix").stdout == "out\nout\n"
+
+    def test_lines_of_ranks_do_not_mix(self) -> None:
+        script = f"{sys.executable} -c 'for i in range(2000): print(\"x\" * 300, i)'"
+        lines = shell(script, ranks=3).stdout.splitlines()
+        for rank in range(3):
+            own = [line for line in lines if line.startswith(f"[{rank}] ")]
+            assert own == [f"[{rank}] {'x' * 300} {i}" for i in range(2000)]
+
+    def test_long_lines_and_a_missing_newline(self) -> None:
+        result = shell(f"{sys.executable} -c 'import sys; sys.stdout.write(\"y\" * 1000000)'", ranks=1)
+        assert result.stdout == "[0] " + "y" * 1000000 + "\n"
+
+    def test_output_after_the_last_rank_has_ended_is_not_lost(self) -> None:
+        script = f"{sys.executable} -c 'print(\"z\" * 60000)'; exit 0"
+        assert len(shell(script, ranks=8).stdout.splitlines()) == 8
+
+    def test_json_passes_only_json_lines(self) -> None:
+        script = """echo "{\\"rank\\": $BEELINE_RANK}"; echo text; echo '{broken'; echo 7; echo '{"err": 1}' >&2"""
+        result = shell(script, "--json")
+        assert sorted(json.loads(line)["rank"] for line in result.stdout.splitlines()) == [0, 1]
+        assert {"[0] text", "[1] {broken", "[0] 7", '[1] {"err": 1}'} <= set(result.stderr.splitlines())
+
+    def test_ends_when_nobody_reads(self) -> None:
+        command = f"{LAUNCHER} -n 2 -- sh -c 'while echo line; do :; done' | head -1; exit ${{PIPESTATUS[0]}}"
+        result = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=30, check=False)
+        assert result.returncode == 128 + signal.SIGPIPE
+        assert "nobody reads its output" in result.stderr
+
+
+class TestEnvironment:
+    def test_ranks_as_processes(self) -> None:
+        script = "env | grep -E '^(BEELINE|CUDA_M|CUDA_DEVICE)' | sort"
+        result = shell(script, "--device", "cpu", "--deadline", "2.5", ranks=2, BEELINE_THREADS="1", BEELINE_RANK="9")
+        ranks = [[line[4:] for line in result.stdout.splitlines() if line.startswith(f"[{rank}]")] for rank in (0, 1)]
+        first, second = (dict(line.split("=", 1) for line in lines) for lines in ranks)
+        assert first.pop("BEELINE_RANK") == "0"
+        assert second.pop("BEELINE_RANK") == "1"
+        assert first == second
+        assert len(first.pop("BEELINE_TOKEN")) == 32
+        assert first.pop("BEELINE_RENDEZVOUS").startswith("127.0.0.1:")
+        assert first == {
+            "BEELINE_SIZE": "2",
+            "BEELINE_THREADS": "0",
+            "BEELINE_DEVICE": "cpu",
+            "BEELINE_DEADLINE_S": "2.5",
+            "CUDA_MODULE_LOADING": "EAGER",
+            "CUDA_DEVICE_MAX_CONNECTIONS": "32",
+        }
+
+    def test_each_job_has_its_own_token(self) -> None:
+        assert shell("echo $BEELINE_TOKEN").stdout != shell("echo $BEELINE_TOKEN").stdout
+
+    def test_ranks_as_threads_are_one_process_without_prefix(self) -> None:
+        result = shell("echo $BEELINE_SIZE $BEELINE_THREADS .$BEELINE_RANK.$BEELINE_RENDEZVOUS.", "--threads", ranks=5)
+        assert result.stdout == "5 1 ...\n"
+
+    def test_what_the_user_has_set_stays(self) -> None:
+        result = shell("echo $CUDA_MODULE_LOADING", "--threads", CUDA_MODULE_LOADING="LAZY")
+        assert result.stdout == "LAZY\n"
+
+    def test_bind(self) -> None:
+        assert shell("echo $BEELINE_RENDEZVOUS", "--bind", "127.0.0.2").stdout.startswith("[0] 127.0.0.2:")
+
+
+class TestRefusals:
+    @pytest.mark.parametrize(
+        ("arguments", "reason"),
+        [
+            (["-n", "0", "true"], "0"),
+            (["-n", "65", "true"], "1 to 64"),
+            (["-n", "two", "true"], "two"),
+            (["true"], "--ranks is required"),
+            (["-n", "2"], "PROGRAM is required"),
+            (["-n", "2", "no-such-program"], "cannot run no-such-program: no such program in PATH"),
+            (["-n", "2", "./no-such-program"], "cannot run ./no-such-program: No such file"),
+            (["-n", "2", "/tmp"], "cannot run /tmp: Is a directory"),
+            (["-n", "2", "--device", "gpu", "true"], 'not "gpu"'),
+            (["-n", "2", "--deadline", "0", "true"], "--deadline"),
+            (["-n", "2", "--bind", "no such address", "true"], '"no such address" is no address'),
+            (["-n", "2", "--bind", "192.0.2.1", "true"], "cannot listen on 192.0.2.1"),
+        ],
+    )
+    def test_bad_input_is_refused_before_anything_starts(self, arguments: list[str], reason: str) -> None:
+        result = launch(*arguments)
+        assert result.returncode == 2
+        assert reason in result.stderr
+        assert not result.stdout
+
+    @pytest.mark.parametrize(("mode", "reason"), [(0o644, "Permission denied"), (0o755, "Exec format error")])
+    def test_a_file_that_is_no_program(self, tmp_path: Path, mode: int, reason: str) -> None:
+        program = tmp_path / "program"
+        program.write_text("no machine code")
+        program.chmod(mode)
+        result = launch("-n", "2", str(program))
+        assert result.returncode == 2
+        assert f"cannot run {program}: {reason}" in result.stderr
+
+
+class TestDeaths:
+    def test_exit_code_and_last_lines(self) -> None:
+        script = "for i in $(seq 20); do echo line $i; done; echo bye >&2; sleep 0.3; exit $((BEELINE_RANK * 40))"
+        result = shell(script, ranks=2)
+        assert result.returncode == 40
+        report = result.stderr[result.stderr.index("beeline-launch:") :]
+        assert "rank 1 (pid " in report
+        assert "exited with code 40" in report
+        assert "line 9\n" not in report
+        assert all(f"    {line}\n" in report for line in ["line 12", "line 20", "bye"])
+
+    @pytest.mark.parametrize(
+        ("how", "code", "reason"),
+        [
+            ("kill", 137, "was killed by signal 9 (SIGKILL)"),
+            ("segfault", 139, "was killed by signal 11 (SIGSEGV)"),
+            ("exit", 1, "exited with code 0 without leaving the world"),
+            ("throw", 3, "exited with code 3"),
+            ("abort", 3, "rank 2 aborted: on purpose"),
+        ],
+    )
+    def test_the_rank_that_failed_first_is_named(self, how: str, code: int, reason: str) -> None:
+        start = time.monotonic()
+        result = launch("-n", "5", "--", FAILING_RANK, "2", how)
+        assert time.monotonic() - start < 2.5, "the others end by the news, not by the grace period"
+        assert result.returncode == code
+        report = result.stderr[result.stderr.index("beeline-launch:") :]
+        assert report.startswith("beeline-launch: rank 2 (pid ")
+        assert reason in report
+        assert f"    about to fail: {how}\n" in report
+        others = [line for line in result.stderr.splitlines() if line[:4] in ("[0] ", "[1] ", "[3] ", "[4] ")]
+        assert len(others) == 4
+        assert all("rank 2" in line for line in others)
+
+    def test_ranks_that_ignore_the_end_are_killed(self) -> None:
+        mark = f"MARK_{uuid.uuid4().hex}"
+        script = "if [ $BEELINE_RANK = 1 ]; then exit 7; fi; trap '' TERM; while :; do sleep 0.1; done"
+        start = time.monotonic()
+        result = shell(script, ranks=3, MARK=mark)
+        assert 4 < time.monotonic() - start < 8, "3 s of grace, then SIGTERM, then after 2 s SIGKILL"
+        assert result.returncode == 7
+        assert "ranks 0, 2 did not end within 3 s and were terminated" in result.stderr
+        assert processes_with(mark) == []
+
+    def test_a_program_of_threads_that_dies(self) -> None:
+        result = shell("echo last words; kill -SEGV $$", "--threads")
+        assert result.returncode == 139
+        assert "beeline-launch: the program (pid " in result.stderr
+        assert "    last words\n" in result.stderr
+
+
+class TestNothingIsLeft:
+    FAMILY = "sh -c 'sleep 300 & sleep 300' & sleep 300"
+
+    def start(self, script: str, mark: str, ranks: int = 2) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [LAUNCHER, "-n", str(ranks), "--", "sh", "-c", script],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "MARK": mark},
+        )  # fmt: skip
+
+    def test_kill_9_of_the_launcher_ends_ranks_and_their_children(self) -> None:
+        mark = f"MARK_{uuid.uuid4().hex}"
+        with self.start(self.FAMILY, mark) as process:
+            assert eventually(lambda: len(processes_with(mark)) >= 2 + 2 * 4), "launcher, guardian, 2 families"
+            process.kill()
+            process.wait()
+            assert eventually(lambda: processes_with(mark) == [])
+            process.communicate(timeout=5)  # nobody holds its output open
+
+    @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+    def test_signals_to_the_launcher_end_the_job(self, number: signal.Signals) -> None:
+        mark = f"MARK_{uuid.uuid4().hex}"
+        with self.start(f"trap 'echo caught; exit 1' {number.name[3:]}; echo up; {self.FAMILY} & wait", mark) as process:
+            assert process.stdout is not None
+            assert {process.stdout.readline() for _ in range(2)} == {"[0] up\n", "[1] up\n"}
+            process.send_signal(number)
+            output, errors = process.communicate(timeout=10)
+        assert process.returncode == 128 + number
+        assert output.count("caught") == 2
+        assert f"the job was ended by {number.name}" in errors
+        assert processes_with(mark) == []
+
+    def test_a_second_signal_does_not_wait(self) -> None:
+        mark = f"MARK_{uuid.uuid4().hex}"
+        with self.start("trap '' INT; echo up; while :; do sleep 0.1; done", mark) as process:
+            assert process.stdout is not None
+            assert {process.stdout.readline() for _ in range(2)} == {"[0] up\n", "[1] up\n"}
+            start = time.monotonic()
+            process.send_signal(signal.SIGINT)
+            time.sleep(0.3)
+            process.send_signal(signal.SIGINT)
+            process.communicate(timeout=10)
+        assert process.returncode == 128 + signal.SIGINT
+        assert time.monotonic() - start < 2
+        assert processes_with(mark) == []
+
+    def test_children_of_a_rank_that_ended_well(self) -> None:
+        mark = f"MARK_{uuid.uuid4().hex}"
+        result = shell("sleep 300 & exit 0", MARK=mark)
+        assert result.returncode == 0
+        assert processes_with(mark) == []
+
+    def test_64_ranks(self) -> None:
+        mark = f"MARK_{uuid.uuid4().hex}"
+        result = launch("-n", "64", "--", FAILING_RANK, "64", "never", MARK=mark)
+        assert result.returncode == 0, result.stderr
+        assert processes_with(mark) == []

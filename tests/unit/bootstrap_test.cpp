@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// The contract of Bootstrap, over each implementation.
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <future>
+#include <tuple>
+
+#include "bootstrap_worlds.hpp"
+
+namespace beeline::test {
+
+namespace {
+
+struct World {
+  std::string name;
+  void (*run)(int size, const Body& body);
+  friend void PrintTo(const World& world, std::ostream* out) { *out << world.name; }
+};
+
+std::vector<std::byte> pattern(int rank, std::size_t bytes) {
+  std::vector<std::byte> data(bytes);
+  for (std::size_t i = 0; i < bytes; ++i) data[i] = static_cast<std::byte>(i * 7 + static_cast<std::size_t>(rank) + 1);
+  return data;
+}
+
+class AnyBootstrap : public ::testing::TestWithParam<std::tuple<World, int>> {
+ protected:
+  void run(const Body& body) const { std::get<0>(GetParam()).run(size(), body); }
+  [[nodiscard]] int size() const { return std::get<1>(GetParam()); }
+};
+
+std::string case_name(const ::testing::TestParamInfo<AnyBootstrap::ParamType>& info) {
+  return std::get<0>(info.param).name + "_" + std::to_string(std::get<1>(info.param));
+}
+
+const auto worlds = ::testing::Values(World{"memory", run_in_memory}, World{"tcp", run_over_tcp});
+
+TEST_P(AnyBootstrap, KnowsRankAndSize) {
+  std::vector<std::atomic<int>> seen(static_cast<std::size_t>(size()));
+  run([&](Bootstrap& bootstrap) {
+    EXPECT_EQ(bootstrap.size(), size());
+    ++seen[static_cast<std::size_t>(bootstrap.rank())];
+    bootstrap.barrier(generous_ns);
+  });
+  for (const auto& count : seen) EXPECT_EQ(count, 1);
+}
+
+TEST_P(AnyBootstrap, AllgatherGivesEveryonesBytesByRank) {
+  run([](Bootstrap& bootstrap) {
+    for (const std::size_t bytes : {0, 1, 100, 5000}) {
+      const auto size_of = [&](int rank) { return bytes == 0 ? 0 : bytes + static_cast<std::size_t>(rank); };
+      const auto all = bootstrap.allgather(pattern(bootstrap.rank(), size_of(bootstrap.rank())), generous_ns);
+      ASSERT_EQ(all.size(), static_cast<std::size_t>(bootstrap.size()));
+      for (int rank = 0; rank < bootstrap.size(); ++rank)
+        EXPECT_EQ(all[static_cast<std::size_t>(rank)], pattern(rank, size_of(rank))) << bytes << " bytes";
+    }
+  });
+}
+
+TEST_P(AnyBootstrap, AllgatherTakesAMegabyteFromOneRankAndNothingFromOthers) {
+  run([](Bootstrap& bootstrap) {
+    const int giver = bootstrap.size() - 1;
+    constexpr std::size_t bytes = std::size_t{1} << 20;
+    const auto all = bootstrap.allgather(pattern(giver, bootstrap.rank() == giver ? bytes : 0), generous_ns);
+    for (int rank = 0; rank < giver; ++rank) EXPECT_TRUE(all[static_cast<std::size_t>(rank)].empty());
+    EXPECT_EQ(all.back(), pattern(giver, bytes));
+  });
+}
+
+TEST_P(AnyBootstrap, DescriptorsReferToTheOwnersFiles) {
+  if (!allow_open_files(static_cast<rlim_t>(size() * size() + 1000))) GTEST_SKIP() << "too few files may be open";
+  run([](Bootstrap& bootstrap) {
+    const auto rank = static_cast<std::size_t>(bootstrap.rank()), size = static_cast<std::size_t>(bootstrap.size());
+    FileDescriptor mine(::memfd_create("beeline-test", MFD_CLOEXEC));
+    ASSERT_TRUE(mine);
+    ASSERT_EQ(::ftruncate(mine.get(), static_cast<off_t>(size)), 0);
+    std::vector<FileDescriptor> all = bootstrap.exchange_descriptors(mine.get(), generous_ns);
+    ASSERT_EQ(all.size(), size);
+    // Everyone writes into everyone's file: what arrives in the own one came through the others' descriptors.
+    for (std::size_t peer = 0; peer < size; ++peer) {
+      const auto value = static_cast<unsigned char>(rank * 3 + peer);
+      EXPECT_EQ(::pwrite(all[peer].get(), &value, 1, static_cast<off_t>(rank)), 1);
+    }
+    bootstrap.barrier(generous_ns);
+    std::vector<unsigned char> content(size);
+    EXPECT_EQ(::pread(mine.get(), content.data(), size, 0), static_cast<ssize_t>(size));
+    for (std::size_t peer = 0; peer < size; ++peer)
+      EXPECT_EQ(content[peer], static_cast<unsigned char>(peer * 3 + rank));
+    EXPECT_NE(all[rank].get(), mine.get()) << "the own entry is a duplicate";
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, AnyBootstrap, ::testing::Combine(worlds, ::testing::Values(1, 2, 5, 64)), case_name);
+
+class ThreeRanks : public AnyBootstrap {};
+
+TEST_P(ThreeRanks, DescriptorsMayBeMissingAndTheCallRepeated) {
+  run([](Bootstrap& bootstrap) {
+    for (int round = 0; round < 3; ++round) {
+      const FileDescriptor file(bootstrap.rank() == round ? ::memfd_create("beeline-test", MFD_CLOEXEC) : -1);
+      const auto all = bootstrap.exchange_descriptors(file.get(), generous_ns);
+      for (int rank = 0; rank < 3; ++rank)
+        EXPECT_EQ(static_cast<bool>(all[static_cast<std::size_t>(rank)]), rank == round);
+    }
+  });
+}
+
+TEST_P(ThreeRanks, AMissingRankIsNamedAtTheDeadline) {
+  constexpr std::int64_t deadline_ns = 300'000'000;
+  std::promise<void> over;
+  std::atomic<int> failed{0};
+  run([&, end = over.get_future().share()](Bootstrap& bootstrap) {
+    bootstrap.barrier(generous_ns);
+    if (bootstrap.rank() == 1) return end.wait();
+    const Stopwatch stopwatch;
+    const Error error = error_of([&] { (void)bootstrap.exchange_descriptors(-1, deadline_ns); });
+    stopwatch.expect_deadline(deadline_ns);
+    EXPECT_EQ(error.code(), Status::deadline);
+    EXPECT_EQ(error.rank(), bootstrap.rank());
+    EXPECT_TRUE(mentions(error, "rank 1 joined, but did not call")) << error.what();
+    if (++failed == 2) over.set_value();
+  });
+}
+
+TEST_P(ThreeRanks, AnAbortFreesTheOthersAndTellsThem) {
+  std::atomic<int> told{0};
+  std::promise<void> over;
+  run([&, end = over.get_future().share()](Bootstrap& bootstrap) {
+    bootstrap.on_abort([&, rank = bootstrap.rank()](int culprit, const std::string& reason) {
+      EXPECT_NE(rank, 2) << "who aborts knows";
+      EXPECT_EQ(culprit, 2);
+      EXPECT_NE(reason.find("too cold"), std::string::npos) << reason;
+      if (++told == 2) over.set_value();
+    });
+    if (bootstrap.rank() == 2) bootstrap.abort("too cold");
+    for (int call = 0; call < 2; ++call) {
+      const Error error = error_of([&] { bootstrap.barrier(generous_ns); });
+      EXPECT_EQ(error.code(), Status::aborted);
+      EXPECT_TRUE(mentions(error, "rank 2 aborted: too cold")) << error.what();
+    }
+    end.wait();
+  });
+  EXPECT_EQ(told, 2);
+}
+
+TEST_P(ThreeRanks, AHandlerThatComesLateIsCalledAtOnce) {
+  run([](Bootstrap& bootstrap) {
+    if (bootstrap.rank() == 0) bootstrap.abort("early");
+    (void)error_of([&] { bootstrap.barrier(generous_ns); });
+    int calls = 0;
+    bootstrap.on_abort([&](int culprit, const std::string&) { calls += culprit == 0 ? 1 : 100; });
+    EXPECT_EQ(calls, bootstrap.rank() == 0 ? 0 : 1);
+    bootstrap.on_abort(nullptr);
+  });
+}
+
+TEST_P(ThreeRanks, ARankThatLeavesIsNamedToThoseThatWait) {
+  run([](Bootstrap& bootstrap) {
+    bootstrap.barrier(generous_ns);
+    if (bootstrap.rank() == 0) return;
+    const Error error = error_of([&] { bootstrap.barrier(generous_ns); });
+    EXPECT_EQ(error.code(), Status::peer_died);
+    EXPECT_TRUE(mentions(error, "rank 0")) << error.what();
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, ThreeRanks, ::testing::Combine(worlds, ::testing::Values(3)), case_name);
+
+TEST(SingleBootstrap, IsAWorldOfOne) {
+  const auto bootstrap = make_single_bootstrap();
+  EXPECT_EQ(bootstrap->rank(), 0);
+  EXPECT_EQ(bootstrap->size(), 1);
+  EXPECT_EQ(bootstrap->allgather(pattern(0, 10), 0).front(), pattern(0, 10));
+  EXPECT_FALSE(bootstrap->exchange_descriptors(-1, 0).front());
+}
+
+TEST(ThreadBootstraps, RefuseSizesThatNoWorldHas) {
+  for (const int size : {-1, 0, 65})
+    EXPECT_EQ(error_of([&] { (void)make_thread_bootstraps(size); }).code(), Status::invalid_argument);
+}
+
+}  // namespace
+
+}  // namespace beeline::test

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// The rendezvous server among clients that it must refuse, and ends of worlds that it must report.
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <filesystem>
+#include <future>
+
+#include "bootstrap_worlds.hpp"
+
+namespace beeline::test {
+
+namespace {
+
+FileDescriptor connect_to(const std::string& address) {
+  FileDescriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in target{};
+  target.sin_family = AF_INET;
+  target.sin_port = htons(static_cast<std::uint16_t>(std::stoi(address.substr(address.rfind(':') + 1))));
+  target.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  EXPECT_EQ(::connect(socket.get(), reinterpret_cast<const sockaddr*>(&target), sizeof(target)), 0);
+  return socket;
+}
+
+/// All that the other side sends until it closes.
+std::string read_to_end(int socket) {
+  std::string text;
+  std::array<char, 4096> buffer;
+  for (ssize_t got; (got = ::recv(socket, buffer.data(), buffer.size(), 0)) > 0;)
+    text.append(buffer.data(), static_cast<std::size_t>(got));
+  return text;
+}
+
+std::size_t open_descriptors() {
+  const std::filesystem::directory_iterator all("/proc/self/fd");
+  return static_cast<std::size_t>(std::distance(begin(all), end(all)));
+}
+
+/// A world of two, of which rank 0 has joined and waits for rank 1.
+class Rendezvous : public ::testing::Test {
+ protected:
+  [[nodiscard]] Config config(int rank) const { return config_for(server, token, rank, 2); }
+  [[nodiscard]] std::future<std::unique_ptr<Bootstrap>> join(int rank) const {
+    return std::async(std::launch::async, [this, rank] { return join_world(config(rank)); });
+  }
+  void wait_until_taken(int rank) const {
+    Config other = config(rank);
+    other.deadline_ns = 1'000'000;
+    while (!mentions(error_of([&] { (void)join_world(other); }), "has already joined"))
+      if (server.failure()) FAIL() << server.failure()->reason;
+  }
+
+  const std::string token = make_token();
+  RendezvousServer server{{2, token}};
+};
+
+TEST_F(Rendezvous, RefusesStrangersAndTheWorldGoesOn) {
+  auto first = join(0);
+  Config wrong_token = config(1), wrong_size = config(1), no_rank = config(1), no_token = config(1);
+  wrong_token.token.back() ^= 1;
+  wrong_size.size = 3;
+  no_rank.rank = 2;
+  no_token.token.clear();
+  const std::vector<std::pair<Config, std::string>> cases = {{wrong_token, "wrong token"},
+                                                             {wrong_size, "size 3, but the world has 2"},
+                                                             {no_rank, "rank 2 is not in a world of 2"},
+                                                             {no_token, "wrong token"}};
+  for (const auto& [wrong, reason] : cases) {
+    const Error error = error_of([&] { (void)join_world(wrong); });
+    EXPECT_EQ(error.code(), Status::invalid_argument);
+    EXPECT_TRUE(mentions(error, reason)) << error.what();
+    EXPECT_FALSE(mentions(error, token)) << "the token is never shown";
+  }
+  auto second = join(1);
+  EXPECT_EQ(first.get()->rank(), 0);
+  EXPECT_EQ(second.get()->rank(), 1);
+  EXPECT_FALSE(server.failure());
+}
+
+TEST_F(Rendezvous, RefusesARankThatIsTaken) {
+  auto first = join(0), second = join(1);
+  const auto zero = first.get(), one = second.get();
+  const Error error = error_of([&] { (void)join_world(config(0)); });
+  EXPECT_EQ(error.code(), Status::invalid_argument);
+  EXPECT_TRUE(mentions(error, "rank 0 has already joined")) << error.what();
+  EXPECT_FALSE(server.failure());
+}
+
+TEST_F(Rendezvous, DropsGarbageAndSilenceAndTheWorldGoesOn) {
+  auto first = join(0);
+  const FileDescriptor garbage = connect_to(server.address()), silent = connect_to(server.address());
+  const std::string request = "GET / HTTP/1.1\r\nHost: example.org\r\nAccept: everything\r\n\r\n";
+  ASSERT_EQ(::send(garbage.get(), request.data(), request.size(), MSG_NOSIGNAL), static_cast<ssize_t>(request.size()));
+  EXPECT_NE(read_to_end(garbage.get()).find("not a frame of this protocol"), std::string::npos);
+  auto second = join(1);
+  (void)first.get();
+  (void)second.get();
+  EXPECT_FALSE(server.failure());
+}
+
+TEST_F(Rendezvous, ARankThatNeverJoinsIsNamedAtTheDeadline) {
+  Config impatient = config(0);
+  impatient.deadline_ns = 250'000'000;
+  const Stopwatch stopwatch;
+  const Error error = error_of([&] { (void)join_world(impatient); });
+  stopwatch.expect_deadline(impatient.deadline_ns);
+  EXPECT_EQ(error.code(), Status::deadline);
+  EXPECT_TRUE(mentions(error, "rank 1 never joined")) << error.what();
+}
+
+TEST_F(Rendezvous, RanksMayMeetAgainAfterTheyLeft) {
+  for (int world = 0; world < 3; ++world) {
+    auto first = join(0), second = join(1);
+    const auto zero = first.get(), one = second.get();
+  }
+  EXPECT_FALSE(server.failure());
+}
+
+TEST_F(Rendezvous, AConnectionThatClosesWithoutGoodbyeIsADeath) {
+  const auto zero = [this] {
+    auto joining = join(0);
+    // Rank 1 by hand: a hello as the protocol has it, and then nothing.
+    struct [[gnu::packed]] {
+      std::uint32_t magic = 0x4c454542;
+      std::uint16_t version = 1, type = 1;
+      std::int32_t rank = 1, size = 2;
+      std::uint64_t sequence = 0;
+      std::int64_t deadline_ns = 0;
+      std::uint64_t bytes = 32;
+    } hello;
+    const FileDescriptor one = connect_to(server.address());
+    EXPECT_EQ(::send(one.get(), &hello, sizeof(hello), 0), static_cast<ssize_t>(sizeof(hello)));
+    EXPECT_EQ(::send(one.get(), token.data(), token.size(), 0), static_cast<ssize_t>(token.size()));
+    wait_until_taken(1);
+    return joining;
+  };
+  const Error error = error_of([&] { (void)zero().get(); });
+  EXPECT_EQ(error.code(), Status::peer_died);
+  EXPECT_TRUE(mentions(error, "rank 1 ended without leaving the world")) << error.what();
+  pollfd failed{server.failure_descriptor(), POLLIN, 0};
+  EXPECT_EQ(::poll(&failed, 1, 5000), 1);
+  ASSERT_TRUE(server.failure());
+  EXPECT_EQ(server.failure()->culprit, 1);
+}
+
+TEST_F(Rendezvous, TheLaunchersAbortReachesRanksAndLatecomers) {
+  auto first = join(0), second = join(1);
+  auto zero = first.get(), one = second.get();
+  std::promise<std::string> told;
+  one->on_abort([&](int culprit, const std::string& reason) { told.set_value(std::to_string(culprit) + reason); });
+  server.abort(0, "rank 0 was killed");
+  server.abort(1, "a later failure");
+  EXPECT_EQ(told.get_future().get(), "0rank 0 was killed");
+  EXPECT_EQ(error_of([&] { one->barrier(generous_ns); }).code(), Status::peer_died);
+  one.reset();
+  const Error error = error_of([&] { (void)join_world(config(1)); });
+  EXPECT_EQ(error.code(), Status::peer_died);
+  EXPECT_TRUE(mentions(error, "rank 0 was killed")) << error.what();
+}
+
+TEST(RendezvousServer, ItsEndFreesTheRanks) {
+  const std::string token = make_token();
+  auto server = std::make_unique<RendezvousServer>(RendezvousServer::Options{1, token});
+  const auto bootstrap = join_world(config_for(*server, token, 0, 1));
+  std::promise<int> culprit;
+  bootstrap->on_abort([&](int rank, const std::string&) { culprit.set_value(rank); });
+  server.reset();
+  EXPECT_EQ(culprit.get_future().get(), -1);
+  EXPECT_EQ(error_of([&] { bootstrap->barrier(generous_ns); }).code(), Status::peer_died);
+  bootstrap->abort("nobody hears it");
+}
+
+TEST(RendezvousServer, WhereNobodyListensIsUnreachable) {
+  Config config;
+  {
+    const RendezvousServer gone({1, "secret"});
+    config.rendezvous = gone.address();
+  }
+  config.token = "secret";
+  const Error error = error_of([&] { (void)join_world(config); });
+  EXPECT_EQ(error.code(), Status::unreachable);
+  EXPECT_TRUE(mentions(error, config.rendezvous)) << error.what();
+  for (const char* address : {"", "nonsense", "127.0.0.1:", ":1"}) {
+    config.rendezvous = address;
+    EXPECT_EQ(error_of([&] { (void)join_world(config); }).code(), Status::invalid_argument) << address;
+  }
+}
+
+TEST(RendezvousServer, RefusesOptionsThatMakeNoWorld) {
+  const auto code = [](RendezvousServer::Options options) {
+    return error_of([&] { const RendezvousServer server(std::move(options)); }).code();
+  };
+  EXPECT_EQ(code({0, "secret"}), Status::invalid_argument);
+  EXPECT_EQ(code({65, "secret"}), Status::invalid_argument);
+  EXPECT_EQ(code({1, ""}), Status::invalid_argument);
+  EXPECT_EQ(code({1, "secret", "no such address"}), Status::invalid_argument);
+  EXPECT_EQ(code({1, "secret", "192.0.2.1"}), Status::unreachable);  // TEST-NET-1: no machine has it
+}
+
+TEST(RendezvousServer, NothingIsLeftOpen) {
+  const auto world = [] {
+    run_over_tcp(4, [](Bootstrap& bootstrap) { (void)bootstrap.exchange_descriptors(0, generous_ns); });
+  };
+  world();
+  const std::size_t before = open_descriptors();
+  for (int i = 0; i < 3; ++i) world();
+  EXPECT_EQ(open_descriptors(), before);
+}
+
+TEST(Token, Is128RandomBits) {
+  EXPECT_EQ(make_token().size(), 32u);
+  EXPECT_NE(make_token(), make_token());
+}
+
+}  // namespace
+
+}  // namespace beeline::test

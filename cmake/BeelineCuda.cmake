@@ -9,6 +9,11 @@ if(NOT BEELINE_WITH_CUDA STREQUAL "OFF")
   if(CMAKE_CUDA_COMPILER)
     set(CMAKE_CUDA_ARCHITECTURES ${BEELINE_CUDA_ARCHITECTURES})
     enable_language(CUDA)
+    # CMake 3.25.1 (Debian 12) does not know that nvcc has this option.
+    if(NOT DEFINED CMAKE_CUDA20_STANDARD_COMPILE_OPTION)
+      set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")
+      set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION "-std=c++20")
+    endif()
     find_package(CUDAToolkit REQUIRED)
     set(BEELINE_CUDA ON)
   elseif(BEELINE_WITH_CUDA STREQUAL "ON")
@@ -19,7 +24,7 @@ endif()
 # libcu++ comes with the toolkit (include/cccl), or from PyPI's nvidia-cuda-cccl: set BEELINE_CCCL_DIR to its include/cccl.
 set(BEELINE_CCCL_DIR "" CACHE PATH "Folder that holds libcu++'s cuda/atomic, where no CUDA toolkit does")
 find_path(BEELINE_CCCL_INCLUDE cuda/atomic
-  HINTS ${BEELINE_CCCL_DIR} ${CUDAToolkit_INCLUDE_DIRS} PATH_SUFFIXES cccl NO_CACHE)
+  HINTS ${BEELINE_CCCL_DIR} ${CUDAToolkit_INCLUDE_DIRS} ${BEELINE_VENV_CCCL} PATH_SUFFIXES cccl NO_CACHE)
 if(NOT BEELINE_CCCL_INCLUDE)
   message(FATAL_ERROR "libcu++ (cuda/atomic) was not found: install the CUDA toolkit, or `pip install nvidia-cuda-cccl==13.0.85` "
                       "and set BEELINE_CCCL_DIR to its nvidia/cu13/include/cccl")

@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+# The example programs in README.md and docs/, compiled, and run with ranks as processes and as threads.
+find_package(Python3 3.9 REQUIRED COMPONENTS Interpreter)
+
+file(GLOB documents CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/docs/*.md)
+set(extractor ${PROJECT_SOURCE_DIR}/tools/examples)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${documents} ${extractor})
+execute_process(
+  COMMAND ${Python3_EXECUTABLE} ${extractor} ${CMAKE_CURRENT_BINARY_DIR}/examples ${documents}
+  OUTPUT_VARIABLE examples RESULT_VARIABLE result OUTPUT_STRIP_TRAILING_WHITESPACE)
+if(NOT result EQUAL 0)
+  message(FATAL_ERROR "the documents' examples could not be extracted")
+endif()
+
+string(REPLACE "\n" ";" examples "${examples}")
+foreach(example IN LISTS examples)
+  string(REPLACE " " ";" example "${example}")
+  list(GET example 0 name)
+  list(GET example 1 ranks)
+  beeline_program(example_${name} KERNELS ${CMAKE_CURRENT_BINARY_DIR}/examples/${name}.cpp)
+  add_dependencies(tsan_tests example_${name} beeline-launch)
+  add_test(NAME example.${name}.processes COMMAND beeline-launch -n ${ranks} $<TARGET_FILE:example_${name}>)
+  add_test(NAME example.${name}.threads COMMAND beeline-launch -n ${ranks} --threads $<TARGET_FILE:example_${name}>)
+  set_tests_properties(example.${name}.processes example.${name}.threads PROPERTIES TIMEOUT 60)
+  set_tests_properties(example.${name}.threads PROPERTIES LABELS tsan)
+endforeach()

@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+# Each public header in a source file of its own, compiled as C++ and, where nvcc is, as CUDA. impl/ is not public.
+
+file(GLOB_RECURSE headers RELATIVE ${PROJECT_SOURCE_DIR}/include CONFIGURE_DEPENDS
+  ${PROJECT_SOURCE_DIR}/include/beeline/*.hpp)
+list(FILTER headers EXCLUDE REGEX "/impl/")
+
+set(languages cpp)
+if(BEELINE_CUDA)
+  list(APPEND languages cu)
+endif()
+foreach(language IN LISTS languages)
+  set(sources)
+  foreach(header IN LISTS headers)
+    string(REGEX REPLACE "[/.]" "_" name ${header})
+    set(source ${CMAKE_CURRENT_BINARY_DIR}/${name}.${language})
+    file(CONFIGURE OUTPUT ${source} CONTENT "#include \"@header@\"\n" @ONLY)
+    list(APPEND sources ${source})
+  endforeach()
+  add_library(header_check_${language} OBJECT ${sources})
+  target_link_libraries(header_check_${language} PRIVATE beeline beeline_options)
+  target_compile_options(header_check_${language} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Werror>)
+endforeach()
+
+# One architecture tells as much as all of them.
+if(BEELINE_CUDA)
+  list(GET BEELINE_CUDA_ARCHITECTURES 0 first_architecture)
+  set_target_properties(header_check_cu PROPERTIES CUDA_ARCHITECTURES ${first_architecture})
+endif()

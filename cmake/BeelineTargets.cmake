@@ -6,7 +6,8 @@ target_compile_options(beeline_options INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wshadow>
   $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra --expt-relaxed-constexpr>)
 if(BEELINE_SANITIZE)
-  target_compile_options(beeline_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${BEELINE_SANITIZE} -g -fno-omit-frame-pointer>)
+  target_compile_options(beeline_options INTERFACE
+    "$<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${BEELINE_SANITIZE};-g;-fno-omit-frame-pointer>")
   target_link_options(beeline_options INTERFACE -fsanitize=${BEELINE_SANITIZE})
   if(BEELINE_SANITIZE STREQUAL "thread")
     target_compile_options(beeline_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-tsan>)
@@ -25,5 +26,6 @@ function(beeline_program name)
   cmake_parse_arguments(PROGRAM "" "" "SOURCES;KERNELS" ${ARGN})
   beeline_portable_sources(${PROGRAM_KERNELS})
   add_executable(${name} ${PROGRAM_SOURCES} ${PROGRAM_KERNELS})
-  target_link_libraries(${name} PRIVATE beeline beeline_options fmt::fmt-header-only nlohmann_json::nlohmann_json CLI11::CLI11)
+  target_link_libraries(${name} PRIVATE
+    beeline beeline_options fmt::fmt-header-only nlohmann_json::nlohmann_json CLI11::CLI11)
 endfunction()

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The correct forms of what the other files here get wrong: it compiles, so that they fail for their own reason.
 #include "beeline/device/atomic.hpp"
+#include "beeline/device/group.hpp"
 #include "beeline/device/put_get.hpp"
 #include "beeline/runtime/file_descriptor.hpp"
 

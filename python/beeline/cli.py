@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command line `beeline`."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from beeline import __version__
+from beeline.commands import bench, himeno, info, run
+from beeline.programs import CliError
+
+HELP = {"help_option_names": ["-h", "--help"]}
+
+app = typer.Typer(
+    help="Communication among GPUs and CPUs, controlled by the processor that holds the data.",
+    no_args_is_help=True, add_completion=False, context_settings=HELP, pretty_exceptions_enable=False,
+)  # fmt: skip
+apps = typer.Typer(help="Run an application.", no_args_is_help=True, context_settings=HELP)
+benchmarks = typer.Typer(help="Measure operations.", no_args_is_help=True, context_settings=HELP)
+app.command()(info.info)
+# What follows PROGRAM belongs to it, options included.
+app.command(context_settings={**HELP, "allow_interspersed_args": False})(run.run)
+app.add_typer(benchmarks, name="bench")
+app.add_typer(apps, name="app")
+benchmarks.command()(bench.latency)
+benchmarks.command()(bench.bandwidth)
+apps.command()(himeno.himeno)
+
+
+def print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"beeline {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def common(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", callback=print_version, is_eager=True)
+    ] = False,
+) -> None:
+    pass
+
+
+def main() -> None:
+    try:
+        app()
+    except CliError as error:
+        print(f"beeline: {error}", file=sys.stderr)
+        sys.exit(error.status)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except BrokenPipeError:
+        # Whoever read the output has gone. Python would complain once more when it flushes at exit.
+        sys.stderr.close()
+        sys.exit(1)

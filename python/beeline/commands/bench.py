@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`beeline bench`: latency and bandwidth of the methods, measured by the program `beeline-bench`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Group, RenderableType
+from rich.table import Table
+
+from beeline import options
+from beeline.display import MISSING, ResultView, format_bytes, format_number
+from beeline.programs import CliError, Event, World, find_program, launch_command, run_events
+
+Methods = Annotated[
+    str, typer.Option("--methods", metavar="ID,..", help="Methods by identifier (see beeline info), or all.")
+]
+Sizes = Annotated[
+    str | None, typer.Option("--sizes", metavar="BYTES,..", help="Message sizes, like 8,4K,1M.", show_default="a sweep")
+]
+Ranks = Annotated[int, typer.Option("--ranks", "-n", min=1, max=options.MAX_RANKS, help="Number of ranks.")]
+Iterations = Annotated[
+    int | None,
+    typer.Option("--iterations", min=1, help="Operations in one timed batch.", show_default="as many as can be timed"),
+]
+
+
+def latency(
+    methods: Methods = "all",
+    sizes: Sizes = None,
+    ranks: Ranks = 2,
+    iterations: Iterations = None,
+    threads: options.Threads = False,
+    device: options.Device = "auto",
+    as_json: options.Json = False,
+    output: options.Output = None,
+) -> None:
+    """Time of one message, one way, from the start of the send until the receiver has it."""
+    arguments = program_arguments("latency", methods, sizes, iterations)
+    measure(World(ranks, threads, device), arguments, as_json, output)
+
+
+def bandwidth(
+    methods: Methods = "all",
+    sizes: Sizes = None,
+    ranks: Ranks = 2,
+    iterations: Iterations = None,
+    threads: options.Threads = False,
+    device: options.Device = "auto",
+    as_json: options.Json = False,
+    output: options.Output = None,
+) -> None:
+    """Bytes a second of large messages."""
+    arguments = program_arguments("bandwidth", methods, sizes, iterations)
+    measure(World(ranks, threads, device), arguments, as_json, output)
+
+
+def program_arguments(operation: str, methods: str, sizes: str | None, iterations: int | None) -> list[str]:
+    arguments = [operation]
+    if names := options.parse_names(methods):
+        arguments += ["--methods", ",".join(names)]
+    if sizes is not None:
+        arguments += ["--sizes", ",".join(str(size) for size in options.parse_sizes(sizes))]
+    if iterations is not None:
+        arguments += ["--iterations", str(iterations)]
+    return arguments
+
+
+def measure(world: World, arguments: list[str], as_json: bool, output: Path | None) -> None:
+    command = launch_command(world, find_program("beeline-bench"), arguments)
+    with ResultView(as_json, output, render) as view:
+        for event in run_events(command, view.show_line):
+            if event.get("event") == "progress":
+                label = f"{event.get('method', '')} {event.get('operation', '')} {event.get('bytes', '')}"
+                view.set_progress(label, event.get("done"), event.get("total"))
+            elif event.get("event") == "result":
+                view.add_result(event)
+    if not view.results:
+        raise CliError("beeline-bench printed no result")
+    if any(result.get("verified") is False for result in view.results):
+        raise CliError("some data did not arrive as it was sent: see verified")
+
+
+def render(results: list[Event]) -> RenderableType:
+    """A table for each operation and unit: sizes down, methods across; below, what this machine lacks."""
+    measured = [result for result in results if result.get("median") is not None]
+    kinds = dict.fromkeys((str(result.get("operation")), str(result.get("unit"))) for result in measured)
+    parts: list[RenderableType] = []
+    for operation, unit in kinds:
+        mine = [one for one in measured if (str(one.get("operation")), str(one.get("unit"))) == (operation, unit)]
+        parts.append(operation_table(operation, unit, mine))
+    lacking = {(str(one.get("method")), str(one.get("reason"))): None for one in results if one.get("median") is None}
+    parts += [f"not measured: {method}: {reason}" for method, reason in lacking]
+    return Group(*parts)
+
+
+def operation_table(operation: str, unit: str, results: list[Event]) -> Table:
+    methods = list(dict.fromkeys(str(result.get("method")) for result in results))
+    sizes = list(dict.fromkeys(result.get("bytes") for result in results))
+    ranks = ", ".join(dict.fromkeys(str(result.get("ranks", "?")) for result in results))
+    table = Table(
+        "bytes", title=f"{operation}, {unit}, {ranks} ranks", title_justify="left", title_style="bold",
+    )  # fmt: skip
+    for method in methods:
+        table.add_column(method, justify="right")
+    for size in sizes:
+        row = [
+            cell([one for one in results if one.get("bytes") == size and str(one.get("method")) == method], unit)
+            for method in methods
+        ]
+        table.add_row(format_bytes(size) if isinstance(size, int) and size > 0 else MISSING, *row)
+    return table
+
+
+def cell(results: list[Event], unit: str) -> str:
+    """The median; the best one where a method was measured with several settings."""
+    if not results:
+        return ""
+    if any(result.get("verified") is False for result in results):
+        return "[bold red]wrong data[/bold red]"
+    medians = [result["median"] for result in results]
+    # Times are good when small, rates when large.
+    return format_number(max(medians) if unit.endswith("/s") else min(medians))

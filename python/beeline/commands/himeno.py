@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`beeline app himeno`: the Himeno benchmark with each method, and how it scales."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Group, RenderableType
+from rich.table import Table
+
+from beeline import options
+from beeline.display import MISSING, ResultView, format_number, format_share, format_verified
+from beeline.programs import CliError, Event, World, find_program, launch_command, run_events
+
+# The benchmark's sizes, x, y, z; ranks divide z.
+GRIDS = {
+    "XS": (32, 32, 64),
+    "S": (64, 64, 128),
+    "M": (128, 128, 256),
+    "L": (256, 256, 512),
+    "XL": (512, 512, 1024),
+}
+
+
+class Scaling(str, Enum):
+    none = "none"
+    weak = "weak"
+    strong = "strong"
+
+
+@dataclass(frozen=True)
+class Study:
+    """What to run: each method on each number of ranks."""
+
+    size: str
+    ranks: list[int]
+    methods: list[str]
+    iterations: int | None
+    scaling: Scaling
+    threads: bool
+    device: str
+    verify: bool
+
+    def world(self, ranks: int) -> World:
+        return World(ranks, self.threads, self.device)
+
+    def size_for(self, ranks: int) -> str:
+        """The size option: under weak scaling each rank keeps the whole size that was asked for."""
+        if self.scaling is not Scaling.weak:
+            return self.size
+        x, y, z = parse_grid(self.size)
+        return f"{x}x{y}x{z * ranks}"
+
+    def arguments(self, method: str, ranks: int) -> list[str]:
+        arguments = ["--size", self.size_for(ranks), "--method", method]
+        if self.iterations is not None:
+            arguments += ["--iterations", str(self.iterations)]
+        return arguments if self.verify else [*arguments, "--no-verify"]
+
+
+def parse_grid(text: str) -> tuple[int, int, int]:
+    if text.upper() in GRIDS:
+        return GRIDS[text.upper()]
+    match = options.GRID.fullmatch(text)
+    if match is None or min(int(extent) for extent in match.groups()) < 3:
+        raise typer.BadParameter(f"{text!r} is no size; valid: {', '.join(GRIDS)}, or NxNxN with extents from 3")
+    return int(match[1]), int(match[2]), int(match[3])
+
+
+def check_size(text: str) -> str:
+    parse_grid(text)
+    return text.upper() if text.upper() in GRIDS else text.lower()
+
+
+def himeno(
+    size: Annotated[
+        str,
+        typer.Option("--size", help="XS, S, M, L, XL, or NxNxN (x, y, z; ranks divide z).", callback=check_size),
+    ] = "S",
+    ranks: Annotated[str, typer.Option("--ranks", "-n", metavar="N[,N..]", help="Numbers of ranks.")] = "4",
+    method: Annotated[
+        str, typer.Option("--method", metavar="NAME,..", help="Methods by name, or all that are available.")
+    ] = "all",
+    iterations: Annotated[
+        int | None, typer.Option("--iterations", min=1, help="Iterations to time.", show_default="by size")
+    ] = None,
+    scaling: Annotated[
+        Scaling,
+        typer.Option("--scaling", help="Compare numbers of ranks: weak (size a rank) or strong (size in all)."),
+    ] = Scaling.none,
+    threads: options.Threads = False,
+    device: options.Device = "auto",
+    no_verify: Annotated[
+        bool, typer.Option("--no-verify", help="Skip the comparison with the serial reference.")
+    ] = False,
+    as_json: options.Json = False,
+    output: options.Output = None,
+) -> None:
+    """Run the Himeno benchmark (Jacobi iterations of a 3-D pressure equation) with each method."""
+    study = Study(
+        size, options.parse_ranks(ranks), options.parse_names(method), iterations, scaling, threads, device,
+        not no_verify,
+    )  # fmt: skip
+    if scaling is not Scaling.none and len(study.ranks) < 2:
+        raise typer.BadParameter("--scaling compares numbers of ranks: give several, like --ranks 1,2,4")
+    run_study(study, as_json, output)
+
+
+def run_study(study: Study, as_json: bool, output: Path | None) -> None:
+    program = find_program("himeno")
+    failures = []
+    with ResultView(as_json, output, lambda results: render(results, study.scaling)) as view:
+        runs = [(ranks, name) for ranks in study.ranks for name in choose_methods(study, ranks, view)]
+        for index, (ranks, name) in enumerate(runs):
+            label = f"{name}, {ranks} ranks ({index + 1} of {len(runs)})"
+            view.set_progress(label)
+            command = launch_command(study.world(ranks), program, study.arguments(name, ranks))
+            try:
+                run_method(command, label, view)
+            except CliError as error:
+                failures.append(str(error))
+    if failures:
+        raise CliError("\nbeeline: ".join(failures))
+    wrong = [str(result.get("method")) for result in view.results if result.get("verified") is False]
+    if wrong:
+        raise CliError(f"wrong result: {', '.join(dict.fromkeys(wrong))}")
+
+
+def run_method(command: list[str], label: str, view: ResultView) -> None:
+    results = 0
+    for event in run_events(command, view.show_line):
+        if event.get("event") == "progress":
+            view.set_progress(label, event.get("done"), event.get("total"))
+        elif event.get("event") == "result":
+            view.add_result(event)
+            results += 1
+    if results == 0:
+        raise CliError(f"no result from: {' '.join(command)}")
+
+
+def choose_methods(study: Study, ranks: int, view: ResultView) -> list[str]:
+    """The names to run on so many ranks; refuses unknown ones, and says which are left out."""
+    command = launch_command(study.world(ranks), find_program("himeno"), ["--list"])
+    known = {str(event["name"]): event for event in run_events(command, view.show_line) if "name" in event}
+    if not known:
+        raise CliError("himeno --list printed no method")
+    if study.methods:
+        unknown = [name for name in study.methods if name not in known]
+        if unknown:
+            raise CliError(f"unknown method {', '.join(unknown)}; valid: {', '.join(known)}", status=2)
+        lacking = [f"{name}: {known[name].get('reason')}" for name in study.methods if not known[name].get("available")]
+        if lacking:
+            raise CliError(f"not available on {ranks} ranks here: {'; '.join(lacking)}")
+        return study.methods
+    for name, event in known.items():
+        if not event.get("available"):
+            view.show_line(f"left out on {ranks} ranks: {name}: {event.get('reason')}")
+    return [name for name, event in known.items() if event.get("available")]
+
+
+def render(results: list[Event], scaling: Scaling) -> RenderableType:
+    columns = [
+        "method",
+        "ranks",
+        "device",
+        "MFLOP/s",
+        "communication",
+        "max error",
+        "verified",
+        "gosa",
+        "time",
+        "CPU time",
+    ]
+    table = Table(title=describe(results), title_justify="left", title_style="bold")
+    for column in columns + (["speed-up", "efficiency"] if scaling is not Scaling.none else []):
+        table.add_column(column, justify="left" if column in ("method", "device") else "right")
+    for result in results:
+        row = [
+            str(result.get("method")),
+            format_number(result.get("ranks")),
+            format_number(result.get("device")),
+            format_number(result.get("mflops")),
+            format_share(result.get("communication_share")),
+            format_number(result.get("max_error")),
+            format_verified(result.get("verified")),
+            format_number(result.get("gosa"), digits=7),
+            f"{format_number(result.get('seconds'))} s",
+            f"{format_number(result.get('cpu_seconds'))} s",
+        ]
+        table.add_row(*row, *(scaling_cells(result, results) if scaling is not Scaling.none else []))
+    return Group(table, *gosa_note(results))
+
+
+def describe(results: list[Event]) -> str:
+    sizes = dict.fromkeys("×".join(str(extent) for extent in result.get("size") or []) for result in results)
+    iterations = dict.fromkeys(str(result.get("iterations")) for result in results)
+    return f"Himeno {', '.join(sizes)}, {', '.join(iterations)} iterations"
+
+
+def scaling_cells(result: Event, results: list[Event]) -> list[str]:
+    """Speed against the fewest ranks of the same method, and that divided by how many times the ranks grew."""
+    same = [one for one in results if one.get("method") == result.get("method") and one.get("mflops")]
+    base = min(same, key=lambda one: one["ranks"], default=None)
+    if base is None or not result.get("mflops"):
+        return [MISSING, MISSING]
+    speed_up = result["mflops"] / base["mflops"]
+    return [f"{speed_up:.2f}", format_share(speed_up * base["ranks"] / result["ranks"])]
+
+
+def gosa_note(results: list[Event]) -> list[str]:
+    """Why gosa is not what the C benchmark prints, where the two differ."""
+    figures = {
+        (format_number(one["gosa_float32"], digits=7), format_number(one.get("gosa_reference"), digits=7)): None
+        for one in results
+        if one.get("gosa_float32") is not None and one.get("gosa") != one["gosa_float32"]
+    }
+    return [
+        f"gosa is summed in float64 (reference: {reference}). The C benchmark sums in float32, which drifts on large "
+        f"grids: it prints {drifted}."
+        for drifted, reference in figures
+    ]

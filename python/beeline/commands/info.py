@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`beeline info`: what this machine and this build offer."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from beeline import options
+from beeline.display import MISSING, format_bytes, format_number, make_console
+from beeline.programs import Event, collect_info
+
+
+def info(as_json: options.Json = False) -> None:
+    """Show devices, links, who can reach whose memory, methods, versions and configuration."""
+    report = collect_info()
+    if as_json:
+        print(json.dumps(report))
+        return
+    console = make_console()
+    show_versions(console, report)
+    show_devices(console, report)
+    show_matrix(console, "Links between GPUs", report.get("links") or [], describe_link)
+    show_matrix(
+        console, "Who reaches whose memory", report.get("access") or [], lambda cell: str(cell.get("how", MISSING))
+    )
+    show_methods(console, report.get("methods") or [])
+    show_configuration(console, report.get("configuration") or [])
+
+
+def show_versions(console: Console, report: Event) -> None:
+    build, driver, host = (report.get(key) or {} for key in ("build", "driver", "host"))
+    architectures = build.get("architectures") or []
+    if not isinstance(architectures, str):
+        architectures = ", ".join(str(item) for item in architectures)
+    facts = {
+        "Beeline": report.get("version"),
+        "compiler": build.get("compiler"),
+        "CUDA in this build": f"yes, for {architectures}" if build.get("cuda") else "no",
+        "CUDA driver": driver.get("cuda_driver"),
+        "CUDA runtime": driver.get("cuda_runtime"),
+        "CPU": host.get("cpu"),
+        "cores": host.get("cores"),
+        "kernel": host.get("kernel"),
+    }
+    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    for name, value in facts.items():
+        table.add_row(name, format_number(value))
+    console.print(table)
+
+
+def new_table(title: str, *columns: str) -> Table:
+    return Table(*columns, title=title, title_justify="left", title_style="bold")
+
+
+def show_devices(console: Console, report: Event) -> None:
+    table = new_table("\nDevices", "kind", "index", "name", "memory", "multiprocessors", "UUID")
+    for device in report.get("devices") or []:
+        memory = device.get("memory_bytes")
+        table.add_row(
+            str(device.get("kind", MISSING)),
+            format_number(device.get("index")),
+            str(device.get("name", MISSING)),
+            f"{memory / 2**30:.1f} GiB" if isinstance(memory, int) and memory >= 2**30 else format_memory(memory),
+            format_number(device.get("multiprocessors")),
+            str(device.get("uuid") or MISSING),
+        )
+    console.print(table)
+    if reason := report.get("no_gpu_reason"):
+        console.print(f"No GPU: {reason}")
+
+
+def format_memory(value: Any) -> str:
+    return format_bytes(value) if isinstance(value, int) else MISSING
+
+
+def describe_link(link: Event) -> str:
+    if not link.get("peer_access"):
+        return "no peer access"
+    return "peer access, atomics" if link.get("native_atomics") else "peer access"
+
+
+def describe_access(cell: Event) -> str:
+    return str(cell.get("how") or MISSING)
+
+
+def show_matrix(console: Console, title: str, cells: list[Event], describe: Callable[[Event], str]) -> None:
+    """A table of what is known from each row's `from` to each column's `to`."""
+    if not cells:
+        return
+    rows = list(dict.fromkeys(str(cell.get("from")) for cell in cells))
+    columns = list(dict.fromkeys(str(cell.get("to")) for cell in cells))
+    known = {(str(cell.get("from")), str(cell.get("to"))): describe(cell) for cell in cells}
+    table = new_table(f"\n{title}", "from \\ to", *columns)
+    for row in rows:
+        table.add_row(row, *(known.get((row, column), MISSING) for column in columns))
+    console.print(table)
+
+
+def show_methods(console: Console, methods: list[Event]) -> None:
+    table = new_table("\nMethods", "method", "here", "how", "needs")
+    for method in methods:
+        here = "[green]yes[/green]" if method.get("available") else f"no: {method.get('reason') or 'reason unknown'}"
+        names = [str(method.get(key) or MISSING) for key in ("id", "summary", "needs")]
+        table.add_row(names[0], here, *names[1:])
+    console.print(table)
+
+
+def show_configuration(console: Console, entries: list[Event]) -> None:
+    table = new_table("\nConfiguration", "variable", "value", "meaning")
+    for entry in entries:
+        table.add_row(str(entry.get("variable")), format_number(entry.get("value")), str(entry.get("meaning") or ""))
+    console.print(table)

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What people see: tables on standard output while results arrive, everything else on standard error."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from beeline.programs import Event
+
+# Rich assumes 80 columns where there is no terminal, which would cut identifiers short.
+COLUMNS_WITHOUT_TERMINAL = 160
+MISSING = "–"
+
+
+def make_console(stderr: bool = False) -> Console:
+    stream = sys.stderr if stderr else sys.stdout
+    width = None if stream.isatty() or "COLUMNS" in os.environ else COLUMNS_WITHOUT_TERMINAL
+    return Console(stderr=stderr, width=width, highlight=False)
+
+
+def format_bytes(count: int) -> str:
+    for shift, suffix in ((30, "GiB"), (20, "MiB"), (10, "KiB")):
+        if count >= 1 << shift and count % (1 << shift) == 0:
+            return f"{count >> shift} {suffix}"
+    return f"{count} B"
+
+
+def format_number(value: Any, digits: int = 4) -> str:
+    """A number with `digits` significant ones; a dash for what is missing; text as it is."""
+    if value is None:
+        return MISSING
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return str(value)
+    if isinstance(value, int) or abs(value) >= 10 ** (digits - 1):
+        return f"{value:,.0f}"
+    return f"{value:.{digits}g}"
+
+
+def format_share(value: Any) -> str:
+    return f"{100 * value:.1f} %" if isinstance(value, (int, float)) else MISSING
+
+
+def format_verified(value: Any) -> str:
+    return MISSING if value is None else "[green]yes[/green]" if value else "[bold red]NO[/bold red]"
+
+
+class ResultView:
+    """Takes the events of one command, and shows them: as JSON lines, or as a table that grows, with a progress bar.
+
+    Use it as a context manager; `render` makes the table from the results so far.
+    """
+
+    def __init__(self, as_json: bool, output: Path | None, render: Callable[[list[Event]], RenderableType]) -> None:
+        self.results: list[Event] = []
+        self._as_json = as_json
+        self._output = output
+        self._render = render
+        self._console = make_console(stderr=as_json)
+        self._progress = Progress(
+            TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
+            console=self._console,
+        )  # fmt: skip
+        self._task = self._progress.add_task("starting", total=None)
+        self._live: Live | None = None
+
+    def __enter__(self) -> ResultView:
+        if self._console.is_terminal:
+            self._live = Live(self._body(), console=self._console, transient=True, refresh_per_second=8)
+            self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._live is not None:
+            self._live.stop()
+        if not self._as_json and self.results:
+            self._console.print(self._render(self.results))
+
+    def add_result(self, event: Event) -> None:
+        self.results.append(event)
+        line = json.dumps(event)
+        if self._as_json:
+            print(line, flush=True)
+        if self._output is not None:
+            with self._output.open("a", encoding="utf-8") as file:
+                file.write(line + "\n")
+        self._refresh()
+
+    def set_progress(self, label: str, done: Any = None, total: Any = None) -> None:
+        completed = done if isinstance(done, (int, float)) else 0
+        self._progress.update(
+            self._task, description=label, completed=completed, total=total if isinstance(total, (int, float)) else None
+        )
+        self._refresh()
+
+    def show_line(self, line: str) -> None:
+        """A program's line that is no event: on standard error, without tearing the table."""
+        if self._live is not None and sys.stderr.isatty():
+            self._console.print(line, markup=False, style="dim")
+        else:
+            print(line, file=sys.stderr, flush=True)
+
+    def _body(self) -> RenderableType:
+        if self._as_json or not self.results:
+            return self._progress
+        return Group(self._render(self.results), self._progress)
+
+    def _refresh(self) -> None:
+        if self._live is not None:
+            self._live.update(self._body())

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The options that several commands share, and how their texts are read."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+MAX_RANKS = 64
+SIZE = re.compile(r"(\d+)([KMG]?)", re.IGNORECASE)
+SHIFTS = {"": 0, "K": 10, "M": 20, "G": 30}
+DEVICE = re.compile(r"auto|cpu|cuda:[^,\s]+(,[^,\s]+)*")
+GRID = re.compile(r"(\d+)[xX](\d+)[xX](\d+)")
+
+
+def parse_sizes(text: str) -> list[int]:
+    """Bytes in a list like 8,4K,1M."""
+    sizes = []
+    for item in text.split(","):
+        match = SIZE.fullmatch(item.strip())
+        if match is None or int(match[1]) == 0:
+            raise typer.BadParameter(f"{item!r} is no size; valid: bytes like 8, 4K, 1M or 2G, separated by commas")
+        sizes.append(int(match[1]) << SHIFTS[match[2].upper()])
+    return sizes
+
+
+def parse_ranks(text: str) -> list[int]:
+    """Rank counts in a list like 1,2,4."""
+    counts = []
+    for item in text.split(","):
+        if not item.strip().isdecimal() or not 1 <= int(item) <= MAX_RANKS:
+            raise typer.BadParameter(f"{item!r} is no number of ranks; valid: 1 to {MAX_RANKS}, separated by commas")
+        counts.append(int(item))
+    return counts
+
+
+def parse_names(text: str) -> list[str]:
+    """Names in a list separated by commas; empty for `all`."""
+    names = [item.strip() for item in text.split(",")]
+    if "" in names:
+        raise typer.BadParameter(f"{text!r} holds an empty name; valid: all, or names separated by commas")
+    return [] if names == ["all"] else names
+
+
+def check_device(text: str) -> str:
+    if DEVICE.fullmatch(text) is None:
+        raise typer.BadParameter(f"{text!r} is no device; valid: auto, cpu, or cuda:ID[,ID...] (ID: index or UUID)")
+    return text
+
+
+def check_output(path: Path | None) -> Path | None:
+    """Refuses a file that cannot be written before anything is measured."""
+    if path is not None:
+        try:
+            path.open("a", encoding="utf-8").close()
+        except OSError as error:
+            raise typer.BadParameter(f"{path} cannot be written: {error.strerror}") from error
+    return path
+
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON lines, and nothing else, on standard output.")]
+Threads = Annotated[bool, typer.Option("--threads", help="Ranks are threads of one process instead of processes.")]
+Device = Annotated[
+    str,
+    typer.Option(
+        "--device", help="Where ranks run: auto, cpu, or cuda:ID[,ID...] (ID: index or UUID).", callback=check_device
+    ),
+]
+Output = Annotated[
+    Path | None,
+    typer.Option("--output", metavar="FILE", help="Append the results to FILE as JSON lines.", callback=check_output),
+]

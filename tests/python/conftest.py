@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the tests of the command line share."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from beeline.cli import main
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+FAKES = Path(__file__).resolve().parent / "fakes"
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def repository() -> Path:
+    return REPOSITORY
+
+
+SETTINGS = {"BEELINE_BIN": str(FAKES), "NO_COLOR": "1", "COLUMNS": "200"}
+
+
+@pytest.fixture
+def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Runs `beeline ARGUMENTS` in this process, over the fake programs; keywords set environment variables."""
+
+    def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        for name, value in {**SETTINGS, **environment}.items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.setattr(sys, "argv", ["beeline", *arguments])
+        with pytest.raises(SystemExit) as end:
+            main()
+        output = capsys.readouterr()
+        return subprocess.CompletedProcess(arguments, end.value.code or 0, output.out, output.err)
+
+    return run
+
+
+@pytest.fixture
+def cli_process() -> Run:
+    """As `cli`, in a process of its own."""
+
+    def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        merged = {**os.environ, **SETTINGS, **environment}
+        command = [sys.executable, "-m", "beeline", *arguments]
+        return subprocess.run(command, capture_output=True, text=True, env=merged, timeout=60, check=False)
+
+    return run
+
+
+@pytest.fixture
+def tool() -> Run:
+    """Runs `tools/NAME ARGUMENTS`."""
+
+    def run(name: str, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, str(REPOSITORY / "tools" / name), *(str(argument) for argument in arguments)]
+        return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+    return run

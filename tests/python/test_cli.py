@@ -1,0 +1,251 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command line, with fake programs behind it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+
+import beeline
+import pytest
+from conftest import FAKES
+
+COMMANDS = {
+    (): ["info", "run", "bench", "app"],
+    ("info",): ["--json"],
+    ("run",): ["-n", "--threads", "--device", "--deadline", "--json", "PROGRAM"],
+    ("bench",): ["latency", "bandwidth"],
+    ("bench", "latency"): ["--methods", "--sizes", "--ranks", "--iterations", "--json", "--output"],
+    ("bench", "bandwidth"): ["--methods", "--sizes", "--ranks", "--iterations", "--json", "--output"],
+    ("app",): ["himeno"],
+    ("app", "himeno"): ["--size", "--ranks", "--method", "--scaling", "--no-verify", "--json", "--output"],
+}
+
+BAD = {
+    ("bench", "latency", "--sizes", "8,many"): "'many' is no size",
+    ("bench", "latency", "--sizes", "0"): "valid: bytes like 8, 4K",
+    ("bench", "latency", "--ranks", "65"): "--ranks",
+    ("bench", "latency", "--iterations", "0"): "--iterations",
+    ("bench", "latency", "--device", "tpu"): "valid: auto, cpu, or cuda:ID",
+    ("bench", "latency", "--methods", "a,,b"): "empty name",
+    ("bench", "latency", "--output", "/no/such/folder/file"): "cannot be written",
+    ("bench", "throughput"): "throughput",
+    ("app", "himeno", "--size", "XXL"): "valid: XS, S, M, L, XL",
+    ("app", "himeno", "--size", "64x64"): "or NxNxN",
+    ("app", "himeno", "--size", "64x64x2"): "extents from 3",
+    ("app", "himeno", "--ranks", "1,zwei"): "'zwei' is no number of ranks",
+    ("app", "himeno", "--ranks", "0"): "valid: 1 to 64",
+    ("app", "himeno", "--scaling", "medium"): "strong",
+    ("app", "himeno", "--scaling", "weak"): "give several",
+    ("app", "himeno", "--method", "magic"): "valid: host_staged, in_kernel, needs_gpu",
+    ("run", "-n", "0", "true"): "--ranks",
+    ("run", "-n", "2", "--deadline", "-1", "true"): "--deadline",
+    ("run",): "PROGRAM",
+    ("fly",): "fly",
+}  # fmt: skip
+
+
+def json_lines(done: subprocess.CompletedProcess[str]) -> list[dict]:
+    """Every line of standard output as an object; fails on anything else."""
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def words(text: str) -> str:
+    """The text without the frames and line breaks that Rich puts around messages."""
+    return " ".join(re.sub(r"[│╭╮╰╯─┃]", " ", text).split())
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_help_names_every_option(cli, command):
+    done = cli(*command, "--help")
+    assert done.returncode == 0
+    assert done.stderr == ""
+    for name in COMMANDS[command]:
+        assert name in done.stdout
+
+
+@pytest.mark.parametrize("arguments", BAD, ids=" ".join)
+def test_bad_arguments_are_refused_on_standard_error(cli, arguments):
+    done = cli(*arguments)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert BAD[arguments] in words(done.stderr)
+
+
+def test_version_is_that_of_the_library(cli, repository):
+    assert cli("--version").stdout == f"beeline {beeline.__version__}\n"
+    assert f"project(beeline VERSION {beeline.__version__} " in (repository / "CMakeLists.txt").read_text()
+
+
+def test_missing_program_is_named_with_what_to_do(cli, tmp_path):
+    done = cli("info", BEELINE_BIN=str(tmp_path))
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert "beeline-info" in done.stderr
+    assert "BEELINE_BIN" in done.stderr
+
+
+def test_info_as_json_is_one_line(cli):
+    done = cli("info", "--json")
+    assert done.returncode == 0
+    (report,) = json_lines(done)
+    assert report["devices"][1]["uuid"] == "GPU-1"
+
+
+def test_info_shows_everything(cli):
+    done = cli("info")
+    assert done.returncode == 0
+    for text in (
+        "Fake GPU", "GPU-1", "peer access, atomics", "load, store, atomic", "device/peer/packets",
+        "no: no GPU of this kind", "BEELINE_LOG", "Fake CPU", "140.4 GiB", "CUDA driver",
+    ):  # fmt: skip
+        assert text in done.stdout
+
+
+def test_run_hands_everything_to_the_launcher(cli_process):
+    options = ("-n", "3", "--threads", "--device", "cuda:0,1", "--deadline", "2.5")
+    done = cli_process("run", *options, "env", "A_VARIABLE=--json")
+    assert done.returncode == 0
+    settings = dict(line.removeprefix("[0] ").split("=", 1) for line in done.stdout.splitlines())
+    assert settings["BEELINE_SIZE"] == "3"
+    assert settings["BEELINE_THREADS"] == "1"
+    assert settings["BEELINE_DEVICE"] == "cuda:0,1"
+    assert settings["BEELINE_DEADLINE_S"] == "2.5"
+    assert settings["A_VARIABLE"] == "--json"
+
+
+def test_run_returns_the_programs_status(cli_process):
+    assert cli_process("run", "-n", "2", "sh", "-c", "exit 7").returncode == 7
+
+
+def test_run_as_json(cli):
+    done = cli("run", "-n", "2", "--json", "sh", "-c", "echo hello; exit 7")
+    assert done.returncode == 7
+    assert json_lines(done) == [
+        {"event": "output", "rank": 0, "text": "hello"},
+        {"event": "exit", "status": 7},
+    ]
+
+
+@pytest.mark.parametrize(("command", "unit"), [("latency", "us"), ("bandwidth", "GB/s")])
+def test_bench_as_json_prints_results_only(cli, command, unit):
+    done = cli("bench", command, "--sizes", "8,4K", "--ranks", "3", "--iterations", "5", "--json")
+    assert done.returncode == 0
+    results = json_lines(done)
+    assert [result["event"] for result in results] == ["result"] * 4
+    assert {result["bytes"] for result in results} == {8, 4096}
+    assert results[0]["unit"] == unit
+    assert results[0]["ranks"] == 3
+    assert results[0]["iterations"] == 5
+    assert "a warning" in done.stderr
+    assert "a line that is no event" in done.stderr
+
+
+def test_bench_shows_a_table_and_what_is_missing(cli):
+    done = cli("bench", "latency", "--sizes", "8,4K")
+    assert done.returncode == 0
+    for text in ("message, us, 2 ranks", "device/peer/packets", "8 B", "4 KiB", "1.25"):
+        assert text in done.stdout
+    assert "not measured: device/bulk/signal: no GPU of this kind" in done.stdout
+
+
+def test_bench_passes_on_the_methods(cli):
+    done = cli("bench", "latency", "--methods", "device/peer/packets", "--json")
+    assert [result["method"] for result in json_lines(done)] == ["device/peer/packets"]
+
+
+def test_bench_appends_to_a_file(cli, tmp_path):
+    file = tmp_path / "records.jsonl"
+    for _ in range(2):
+        assert cli("bench", "latency", "--output", str(file)).returncode == 0
+    records = [json.loads(line) for line in file.read_text().splitlines()]
+    assert len(records) == 4
+
+
+def test_wrong_data_is_a_failure(cli):
+    done = cli("bench", "latency", FAKE_WRONG_DATA="1")
+    assert done.returncode == 1
+    assert "wrong data" in done.stdout
+    assert "did not arrive as it was sent" in done.stderr
+
+
+def test_failing_program_is_a_failure(cli):
+    done = cli("bench", "latency", "--json", FAKE_STATUS="3")
+    assert done.returncode == 1
+    json_lines(done)
+    assert "failed with exit status 3" in done.stderr
+
+
+def test_himeno_runs_what_is_available(cli):
+    done = cli("app", "himeno", "--size", "s", "--ranks", "2", "--json")
+    assert done.returncode == 0
+    results = json_lines(done)
+    assert [result["method"] for result in results] == ["host_staged", "in_kernel"]
+    assert results[0]["size"] == [64, 64, 128]
+    assert results[0]["verified"] is True
+    assert "left out on 2 ranks: needs_gpu: no GPU" in done.stderr
+
+
+def test_himeno_shows_one_table(cli):
+    done = cli("app", "himeno", "--size", "XS", "--iterations", "9")
+    assert done.returncode == 0
+    for text in (
+        "Himeno 32×32×64, 9 iterations",
+        "in_kernel",
+        "25.0 %",
+        "2,000",
+        "yes",
+        "The C benchmark sums in float32",
+    ):
+        assert text in done.stdout
+
+
+def test_himeno_without_verification(cli):
+    (result,) = json_lines(cli("app", "himeno", "--method", "in_kernel", "--no-verify", "--json"))
+    assert result["verified"] is None
+
+
+@pytest.mark.parametrize(("scaling", "extents"), [("weak", [64, 128, 256]), ("strong", [64, 64, 64])])
+def test_himeno_scales(cli, scaling, extents):
+    options = ("app", "himeno", "--size", "XS", "--ranks", "1,2,4", "--method", "in_kernel", "--scaling", scaling)
+    results = json_lines(cli(*options, "--json"))
+    assert [result["ranks"] for result in results] == [1, 2, 4]
+    assert [result["size"][2] for result in results] == extents
+    table = cli(*options).stdout
+    assert "2.00" in table
+    assert "50.0 %" in table
+
+
+def test_himeno_goes_on_after_a_method_failed(cli):
+    done = cli("app", "himeno", "--json", FAKE_BROKEN_METHOD="host_staged")
+    assert done.returncode == 1
+    assert [result["method"] for result in json_lines(done)] == ["in_kernel"]
+    assert "himeno: something broke" in done.stderr
+    assert "failed with exit status 3" in done.stderr
+
+
+def test_himeno_with_a_wrong_result_fails(cli):
+    done = cli("app", "himeno", FAKE_WRONG_DATA="1")
+    assert done.returncode == 1
+    assert "wrong result: host_staged, in_kernel" in done.stderr
+
+
+def test_himeno_refuses_an_unavailable_method(cli):
+    done = cli("app", "himeno", "--method", "needs_gpu")
+    assert done.returncode == 1
+    assert "needs_gpu: no GPU" in done.stderr
+
+
+def test_output_that_nobody_reads_is_no_traceback():
+    with subprocess.Popen(["true"], stdin=subprocess.PIPE) as reader:
+        reader.wait()
+        environment = {**os.environ, "BEELINE_BIN": str(FAKES)}
+        command = [sys.executable, "-m", "beeline", "info", "--json"]
+        done = subprocess.run(
+            command, stdout=reader.stdin, stderr=subprocess.PIPE, text=True, env=environment, check=False
+        )
+    assert done.returncode == 1
+    assert done.stderr == ""

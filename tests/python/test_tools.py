@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The project's own checks find what they are for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+CPP = "// SPDX-License-Identifier: Apache-2.0\n"
+
+
+def plant(root: Path, path: str, text: str) -> None:
+    file = root / path
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text, encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", ["layers", "spdx", "style", "format", "ruff", "spelling"])
+def test_the_project_passes(tool, name):
+    done = tool("check", name)
+    if "skipped: " in done.stdout:
+        pytest.skip(done.stdout.split("skipped: ")[1].strip())
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize(
+    ("path", "include"),
+    [
+        ("include/beeline/core/a.hpp", '"beeline/runtime/b.hpp"'),
+        ("include/beeline/device/a.hpp", '"beeline/memory/b.hpp"'),
+        ("include/beeline/device/impl/a.hpp", '"beeline/runtime/b.hpp"'),
+        ("include/beeline/transport/a.hpp", "<beeline/host/b.hpp>"),
+        ("src/memory/a.cpp", '"beeline/transport/b.hpp"'),
+        ("src/memory/a.cpp", '"transport/b.hpp"'),
+        ("src/memory/linux/a.cpp", '"../../host/b.hpp"'),
+        ("src/core/a.cpp", '"../host/b.hpp"'),
+        ("src/host/a.cpp", '"beeline/elsewhere/b.hpp"'),
+        ("src/elsewhere/a.cpp", '"beeline/core/b.hpp"'),
+    ],
+)
+def test_include_against_the_layers_is_found(tool, tmp_path, path, include):
+    plant(tmp_path, path, f"{CPP}#include {include}\n")
+    done = tool("check", "--root", tmp_path, "layers")
+    assert done.returncode == 1
+    assert f"layers: {path}" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("path", "include"),
+    [
+        ("include/beeline/device/a.hpp", '"beeline/core/b.hpp"'),
+        ("include/beeline/device/a.hpp", "<cuda/atomic>"),
+        ("include/beeline/host/a.hpp", '"beeline/energy/b.hpp"'),
+        ("src/memory/a.cpp", '"beeline/memory/b.hpp"'),
+        ("src/memory/a.cpp", '"memory/b.hpp"'),
+        ("src/memory/a.cpp", '"b.hpp"'),
+        ("apps/himeno/a.cpp", '"beeline/host/b.hpp"'),
+        ("tests/unit/a.cpp", '"host/b.hpp"'),
+    ],
+)
+def test_include_along_the_layers_passes(tool, tmp_path, path, include):
+    plant(tmp_path, path, f"{CPP}#include {include}\n")
+    done = tool("check", "--root", tmp_path, "layers")
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("src/a.cpp", "int a;\n"),
+        ("src/a.cpp", "\n" + CPP),
+        ("python/a.py", '"""No licence."""\n'),
+        ("CMakeLists.txt", "project(a)\n"),
+        ("tools/a", "#!/bin/sh\ntrue\n"),
+    ],
+)
+def test_missing_licence_is_found(tool, tmp_path, path, text):
+    plant(tmp_path, path, text)
+    done = tool("check", "--root", tmp_path, "spdx")
+    assert done.returncode == 1
+    assert f"spdx: {path}:1: first line must be" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "problem"),
+    [
+        ("src/a.cpp", "x" * 121, ":1: 121 columns"),
+        ("src/a.cpp", "\n" * 600, ": 600 lines"),
+        ("src/a.cpp", "// TO" + "DO: later", ":1: TO" + "DO left over"),
+        ("src/utils.cpp", "", ": say what it is for"),
+        ("src/util/a.cpp", "", ": say what it is for"),
+    ],
+)
+def test_bad_style_is_found(tool, tmp_path, path, text, problem):
+    plant(tmp_path, path, text)
+    done = tool("check", "--root", tmp_path, "style")
+    assert done.returncode == 1
+    assert f"style: {path}{problem}" in done.stdout
+
+
+def test_unknown_check_is_refused_with_the_list(tool):
+    done = tool("check", "everything")
+    assert done.returncode == 2
+    assert "known: layers, spdx, style" in done.stderr
+
+
+DOCUMENT = """
+```cpp
+int fragment();
+```
+
+```cpp
+// example: hello
+int main() {}
+```
+
+```cpp
+// example: ring, 4 ranks
+int main() { return 0; }
+```
+"""
+
+
+def test_examples_are_extracted(tool, tmp_path):
+    plant(tmp_path, "README.md", DOCUMENT)
+    done = tool("examples", tmp_path / "out", tmp_path / "README.md")
+    assert done.returncode == 0
+    assert done.stdout == "hello 2\nring 4\n"
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["hello.cpp", "ring.cpp"]
+    assert (tmp_path / "out" / "ring.cpp").read_text() == "// example: ring, 4 ranks\nint main() { return 0; }\n"
+
+
+def test_unchanged_example_keeps_its_time(tool, tmp_path):
+    plant(tmp_path, "README.md", DOCUMENT)
+    times = []
+    for _ in range(2):
+        tool("examples", tmp_path / "out", tmp_path / "README.md")
+        times.append((tmp_path / "out" / "hello.cpp").stat().st_mtime_ns)
+    assert times[0] == times[1]
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("```cpp\n// example: Two Words\n```\n", "write `// example: NAME`"),
+        (DOCUMENT + DOCUMENT, "two examples are called hello"),
+    ],
+)
+def test_bad_example_is_refused(tool, tmp_path, text, problem):
+    plant(tmp_path, "a.md", text)
+    done = tool("examples", tmp_path / "out", tmp_path / "a.md")
+    assert done.returncode == 1
+    assert problem in done.stderr
+
+
+REPORT = """<testsuite>
+<testcase name="good" classname="t" status="run"/>
+<testcase name="one" classname="t" status="notrun"><skipped message="SKIP_REGULAR_EXPRESSION"/>
+<system-out>a.cpp:5: Skipped
+no GPU
+
+[  SKIPPED ] t.one</system-out></testcase>
+<testcase name="two" classname="t"><skipped message="no driver"/></testcase>
+BAD</testsuite>"""
+
+
+def test_summary_counts_and_gives_reasons(tool, tmp_path):
+    plant(tmp_path, "a.xml", REPORT.replace("BAD", ""))
+    done = tool("summary", f"unit={tmp_path}/a.xml")
+    assert done.returncode == 0
+    assert done.stdout == "unit: 1 passed, 0 failed, 2 skipped\n  1 skipped: no GPU\n  1 skipped: no driver\n"
+
+
+def test_summary_fails_with_what_a_failed_test_said(tool, tmp_path):
+    said = '<failure message="x"/><system-out>boom</system-out>'
+    bad = f'<testcase name="bad" classname="t" status="fail">{said}</testcase>'
+    plant(tmp_path, "a.xml", REPORT.replace("BAD", bad))
+    done = tool("summary", f"unit={tmp_path}/a.xml")
+    assert done.returncode == 1
+    assert "FAILED t: bad" in done.stdout
+    assert "boom" in done.stdout
+
+
+@pytest.mark.parametrize("text", [None, "<testsuite/>"])
+def test_summary_fails_without_tests(tool, tmp_path, text):
+    if text is not None:
+        plant(tmp_path, "a.xml", text)
+    assert tool("summary", f"unit={tmp_path}/a.xml").returncode == 1

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cases/cases.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "beeline/core/error.hpp"
+
+namespace beeline::bench {
+
+namespace {
+
+std::vector<Case> all_cases(Command command) {
+  if (command == Command::latency)
+    return {packet_latency(),      put_signal_latency(), stream_copy_latency(), host_copy_latency(),
+            staged_latency(false), staged_latency(true), flag_latency(),        barrier_latency()};
+  return {packet_bandwidth(),    put_bandwidth(),         get_bandwidth(),       stream_copy_bandwidth(),
+          host_copy_bandwidth(), staged_bandwidth(false), staged_bandwidth(true)};
+}
+
+bool contains(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+/// Keeps the cases whose `name` is asked for; everything when nothing is.
+void keep(std::vector<Case>& cases, std::string Case::*name, const std::vector<std::string>& wanted, const char* what) {
+  std::vector<std::string> known;
+  for (const Case& one : cases)
+    if (!contains(known, one.*name)) known.push_back(one.*name);
+  for (const std::string& each : wanted)
+    require(contains(known, each), Status::invalid_argument,
+            fmt::format("unknown {} \"{}\"; valid here: {}", what, each, fmt::join(known, ", ")));
+  if (!wanted.empty()) std::erase_if(cases, [&](const Case& one) { return !contains(wanted, one.*name); });
+}
+
+}  // namespace
+
+std::vector<Case> cases_of(const Options& options) {
+  std::vector<Case> cases = all_cases(options.command);
+  keep(cases, &Case::operation, options.operations, "operation");
+  keep(cases, &Case::method, options.methods, "method");
+  return cases;
+}
+
+}  // namespace beeline::bench

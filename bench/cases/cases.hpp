@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// Every case, one file each; `cases_of` lists them.
+
+#include <vector>
+
+#include "harness/measurement.hpp"
+
+namespace beeline::bench {
+
+[[nodiscard]] Case packet_latency();
+[[nodiscard]] Case put_signal_latency();
+[[nodiscard]] Case stream_copy_latency();
+[[nodiscard]] Case host_copy_latency();
+[[nodiscard]] Case staged_latency(bool pipelined);
+[[nodiscard]] Case flag_latency();
+[[nodiscard]] Case barrier_latency();
+
+[[nodiscard]] Case packet_bandwidth();
+[[nodiscard]] Case put_bandwidth();
+[[nodiscard]] Case get_bandwidth();
+[[nodiscard]] Case stream_copy_bandwidth();
+[[nodiscard]] Case host_copy_bandwidth();
+[[nodiscard]] Case staged_bandwidth(bool pipelined);
+
+/// The cases of the command that the options name; throws invalid_argument, listing what there is, for other names.
+[[nodiscard]] std::vector<Case> cases_of(const Options& options);
+
+}  // namespace beeline::bench

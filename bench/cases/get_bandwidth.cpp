@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// device/peer/signal, the other way: rank 0's threads load what lies on rank 1.
+
+#include "cases/cases.hpp"
+#include "harness/message_buffers.hpp"
+#include "harness/timed_grid.hpp"
+
+namespace beeline::bench {
+
+namespace {
+
+struct GetFlood {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, BlockTimes* times, std::byte* destination,
+                                      const std::byte* source, std::uint64_t bytes, std::uint32_t messages) const {
+    const auto& block = grid.block();
+    const Share share = share_of(bytes, grid.block_rank(), grid.blocks());
+    if (grid.sync(ctx) != Status::ok) return;
+    const std::uint64_t start = machine::clock_ns();
+    for (std::uint32_t i = 0; i < messages; ++i) {
+      get(block, ctx, destination + share.offset, source + share.offset, share.bytes, 1);
+      // As between messages that the peer has written meanwhile: what the caches hold of the last one is stale.
+      fence();
+    }
+    block.sync();
+    if (block.thread_rank() == 0) times[grid.block_rank()] = {start, machine::clock_ns()};
+  }
+};
+
+struct State {
+  State(Session& session_in, std::uint64_t bytes, unsigned blocks)
+      : session(session_in), buffers(std::make_shared<MessageBuffers>(session, bytes)), timed(session, blocks) {}
+
+  std::vector<double> time(const GridShape& shape, Rounds rounds) {
+    std::vector<double> times;
+    for (std::uint32_t batch = 0; batch < rounds.batches; ++batch)
+      times.push_back(timed.run(shape, session.leads(), GetFlood{}, timed.times(), buffers->destination(),
+                                static_cast<const std::byte*>(buffers->source()), buffers->bytes(), rounds.iterations));
+    return times;
+  }
+
+  Session& session;
+  std::shared_ptr<MessageBuffers> buffers;
+  TimedGrid timed;
+};
+
+std::vector<Measurement> prepare(Session& session, std::uint64_t bytes) {
+  require_alike(session);
+  const std::vector<GridShape> shapes =
+      resident_shapes<GetFlood, BlockTimes*, std::byte*, const std::byte*, std::uint64_t, std::uint32_t>(session);
+  auto state = std::make_shared<State>(session, bytes, shapes.back().blocks);
+  std::vector<Measurement> all;
+  for (const GridShape& shape : shapes) {
+    Measurement measurement{.operation = "get", .method = "device/peer/signal", .bytes = bytes};
+    measurement.unit = Unit::gigabytes_per_second;
+    measurement.settings = shape.settings(session.world().device().is_gpu());
+    measurement.time = [=](Rounds rounds) { return state->time(shape, rounds); };
+    measurement.verify = verify_messages(session, state->buffers, measurement.time, Receivers::first);
+    all.push_back(std::move(measurement));
+  }
+  return all;
+}
+
+}  // namespace
+
+Case get_bandwidth() { return {"get", "device/peer/signal", true, prepare}; }
+
+}  // namespace beeline::bench

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// device/peer/packets, message after message one way through one block; the receiver answers the last of a batch.
+
+#include "cases/cases.hpp"
+#include "cases/packet_rings.hpp"
+#include "harness/group_choice.hpp"
+#include "harness/message_buffers.hpp"
+#include "harness/timed_kernel.hpp"
+
+namespace beeline::bench {
+
+namespace {
+
+struct PacketFlood {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, Loop loop, PacketChannel channel,
+                                      std::byte* destination, const std::byte* source, std::uint64_t bytes) const {
+    PacketPort port(grid.block(), ctx, channel, loop.peer);
+    const std::uint64_t batch = loop.rounds.iterations, first = loop.first + loop.rounds.warm_up;
+    time_rounds(grid.block(), loop, [&](std::uint64_t sequence) {
+      const bool answered = sequence == first || (sequence > first && (sequence - first) % batch == 0);
+      const Status status = loop.leads ? port.send(source, bytes) : port.receive(destination, bytes);
+      if (status != Status::ok) return false;
+      if (!answered) return true;
+      return (loop.leads ? port.receive(destination, 0) : port.send(source, 0)) == Status::ok;
+    });
+  }
+};
+
+std::vector<Measurement> prepare(Session& session, std::uint64_t bytes) {
+  require_alike(session);
+  auto buffers = std::make_shared<MessageBuffers>(session, bytes);
+  auto rings = std::make_shared<PacketRings>(session.world(), bytes);
+  auto timed = std::make_shared<TimedKernel>(session);
+  const bool on_gpu = session.world().device().is_gpu();
+  const unsigned wanted = session.options().threads_per_block;
+  const GroupChoice choice = on_gpu ? GroupChoice{GroupKind::block, wanted == 0 ? 1024 : wanted}
+                                    : choose_group(session, bytes, 8, 1);
+  Measurement measurement{.operation = "put", .method = "device/peer/packets", .bytes = bytes};
+  measurement.unit = Unit::gigabytes_per_second;
+  measurement.settings = choice.settings();
+  measurement.settings.update(rings->settings());
+  measurement.time = [=, &session](Rounds rounds) {
+    return timed->run(choice.threads, session.paired(), rounds, PacketFlood{}, rings->channel(), buffers->destination(),
+                      static_cast<const std::byte*>(buffers->source()), bytes);
+  };
+  measurement.verify = verify_messages(session, buffers, measurement.time, Receivers::second);
+  return {measurement};
+}
+
+}  // namespace
+
+Case packet_bandwidth() { return {"put", "device/peer/packets", true, prepare}; }
+
+}  // namespace beeline::bench

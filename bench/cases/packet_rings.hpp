@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// The packet channel that a message size is measured with.
+
+#include <algorithm>
+#include <cstdint>
+
+#include <nlohmann/json.hpp>
+
+#include "beeline/host/world.hpp"
+
+namespace beeline::bench {
+
+/// A channel of two kinds only, so that a size is measured alike whatever other sizes are: slots of 4 KB for what fits,
+/// of 64 KB otherwise. Deep enough that the cost of returning credits, paid twice a lap, is small on each message.
+class PacketRings {
+ public:
+  /// Collective.
+  PacketRings(World& world, std::uint64_t bytes)
+      : world_(world), channel_(world.packet_channel(bytes <= small ? small : large, depth)) {}
+  PacketRings(const PacketRings&) = delete;
+  PacketRings& operator=(const PacketRings&) = delete;
+  /// Collective.
+  ~PacketRings() {
+    world_.free(channel_.rings);
+    world_.free(channel_.states);
+  }
+
+  [[nodiscard]] const PacketChannel& channel() const { return channel_; }
+  [[nodiscard]] nlohmann::ordered_json settings() const {
+    return {{"slot_bytes", channel_.slot_bytes()}, {"depth", channel_.depth}};
+  }
+
+ private:
+  static constexpr std::size_t small = 4 << 10, large = 64 << 10;
+  static constexpr std::uint32_t depth = 64;
+  World& world_;
+  PacketChannel channel_;
+};
+
+}  // namespace beeline::bench

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "harness/environment.hpp"
+
+#include <sched.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <ctime>
+#include <filesystem>
+#include <map>
+#include <span>
+
+#include <fmt/format.h>
+
+#include "beeline_commit.hpp"
+#include "harness/gpu_state.hpp"
+#include "harness/record.hpp"
+
+extern char** environ;
+
+namespace beeline::bench {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string utc_now() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  gmtime_r(&now, &parts);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
+  return text;
+}
+
+/// The build's commit and whether the tree differed from it; null where the build had no repository.
+void add_commit(Json& record) {
+  const std::string described = BEELINE_COMMIT;
+  const std::size_t mark = described.find("-dirty");
+  record["commit"] = described.empty() ? Json(nullptr) : Json(described.substr(0, mark));
+  record["dirty"] = described.empty() ? Json(nullptr) : Json(mark != std::string::npos);
+}
+
+Json arguments_of(const Options& options) {
+  Json arguments = Json::array();
+  for (const std::string& argument : options.arguments)
+    arguments.push_back(argument.starts_with('/') ? std::filesystem::path(argument).filename().string() : argument);
+  return arguments;
+}
+
+/// BEELINE_* and CUDA_* variables, sorted.
+Json variables() {
+  std::map<std::string, std::string> found;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string text = *entry;
+    const std::string name = text.substr(0, text.find('=')), value = text.substr(name.size() + 1);
+    const bool ours = name.starts_with("BEELINE_") || name.starts_with("CUDA_");
+    if (!ours || name == "BEELINE_TOKEN" || name == "BEELINE_RENDEZVOUS" || name == "BEELINE_RANK") continue;
+    if (!value.starts_with('/')) found[name] = value;
+  }
+  return found;
+}
+
+Json host_record() {
+  utsname system{};
+  uname(&system);
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  const bool known = sched_getaffinity(0, sizeof allowed, &allowed) == 0;
+  const Device host = host_device();
+  return {{"cpu", host.name},
+          {"cores_online", sysconf(_SC_NPROCESSORS_ONLN)},
+          {"cores_allowed", known ? Json(CPU_COUNT(&allowed)) : Json(nullptr)},
+          {"memory_bytes", host.memory_bytes},
+          {"kernel", fmt::format("{} {}", system.sysname, system.release)}};
+}
+
+Json build_record() {
+  return {{"compiler", fmt::format("{} {}", BEELINE_COMPILER_NAME, BEELINE_COMPILER_VERSION)},
+          {"type", BEELINE_BUILD_TYPE},
+          {"cuda_architectures", std::string(BEELINE_ARCHITECTURES).empty() ? Json(nullptr) : Json(BEELINE_ARCHITECTURES)}};
+}
+
+/// The devices of all ranks, each described where it is open.
+Json devices_of(Session& session) {
+  const World& world = session.world();
+  const Device& mine = world.device();
+  const Json described = {{"rank", world.rank()},
+                          {"kind", mine.is_gpu() ? "gpu" : "host"},
+                          {"name", mine.name},
+                          {"uuid", mine.is_gpu() ? Json(mine.uuid) : Json(nullptr)},
+                          {"multiprocessors", mine.is_gpu() ? Json(mine.multiprocessors) : Json(nullptr)},
+                          {"memory_bytes", mine.memory_bytes},
+                          {"state", mine.is_gpu() ? gpu_state(mine.uuid) : Json(nullptr)}};
+  const std::string text = described.dump();
+  Json devices = Json::array();
+  for (const auto& other : session.world().allgather(std::as_bytes(std::span(text))))
+    devices.push_back(Json::parse(reinterpret_cast<const char*>(other.data()),
+                                  reinterpret_cast<const char*>(other.data()) + other.size()));
+  return devices;
+}
+
+}  // namespace
+
+Json environment_record(Session& session) {
+  const World& world = session.world();
+  Json record = {{"event", "environment"}, {"schema_version", schema_version}, {"time", utc_now()}};
+  add_commit(record);
+  record["arguments"] = arguments_of(session.options());
+  record["variables"] = variables();
+  record["build"] = build_record();
+  record["ranks"] = world.size();
+  record["rank_kind"] = world.config().threads ? "threads" : "processes";
+  record["host_threads"] = world.config().host_threads;
+  record["host"] = host_record();
+  record["cuda"] = cuda_versions();
+  record["devices"] = devices_of(session);
+  record["topology"] = gpu_topology(session.world());
+  return record;
+}
+
+}  // namespace beeline::bench

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// What a case gives the harness to time.
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "harness/session.hpp"
+
+namespace beeline::bench {
+
+/// How often an operation is repeated in one call.
+struct Rounds {
+  std::uint32_t iterations = 1;  ///< in one timed batch
+  std::uint32_t batches = 1;
+  std::uint32_t warm_up = 0;     ///< untimed, before the first batch
+};
+
+enum class Unit { microseconds, gigabytes_per_second };
+
+/// One line of the results: a way of doing an operation.
+struct Measurement {
+  std::string operation;  ///< message, flag, barrier, put or get
+  std::string method;     ///< identifier of a method, or bare/... for what is compared with it
+  std::uint64_t bytes = 0;
+  Unit unit = Unit::microseconds;
+  double operations_per_iteration = 1;              ///< 2 where an iteration is a round trip and one way is reported
+  std::uint32_t most_iterations = 10'000;           ///< what queues of the method can hold
+  std::optional<std::string> peer_of;               ///< bare peers: the method that is compared with this
+  std::optional<std::size_t> baseline;              ///< index of the bare peer among the measurements of its case
+  nlohmann::ordered_json settings;                  ///< group, threads_per_block, blocks, order, ...
+  /// Collective. Nanoseconds of each batch on rank 0; elsewhere whatever it returns is ignored.
+  std::function<std::vector<double>(Rounds)> time;
+  /// Collective. Does the operation with data made from the seed; whether this rank found what it should.
+  std::function<bool(std::uint64_t seed)> verify;
+};
+
+/// A way of doing an operation, with the bare peers beside it.
+struct Case {
+  std::string operation, method;
+  bool sized = true;  ///< whether it is repeated for each message size
+  /// Collective. The measurements for messages of `bytes`; what they allocate lives as long as they do.
+  /// Throws unavailable, unreachable or no_resource where this machine lacks what the method needs.
+  std::function<std::vector<Measurement>(Session&, std::uint64_t bytes)> prepare;
+};
+
+}  // namespace beeline::bench

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// The records: JSON lines on standard output. Numbers are numbers, what is missing is null.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "harness/measurement.hpp"
+
+namespace beeline::bench {
+
+inline constexpr int schema_version = 1;
+
+/// What was found out about a measurement.
+struct Outcome {
+  std::vector<double> samples;
+  std::uint32_t iterations = 0;     ///< operations in a batch, of which a sample is the mean
+  std::optional<bool> verified;     ///< none: verification was switched off
+  std::uint64_t seed = 0;
+};
+
+/// The line of a measured method; `baseline` is the outcome of the bare peer it is compared with, or nullptr.
+[[nodiscard]] nlohmann::ordered_json result_record(const Measurement& measurement, const Outcome& outcome, int ranks,
+                                                   const Measurement* peer, const Outcome* baseline);
+
+/// The line of a method that this machine lacks.
+[[nodiscard]] nlohmann::ordered_json unavailable_record(const Case& lacking, std::uint64_t bytes, int ranks,
+                                                        const std::string& reason);
+
+/// The line that says how far a run has come.
+[[nodiscard]] nlohmann::ordered_json progress_record(const Case& next, std::uint64_t bytes, std::size_t done,
+                                                     std::size_t total);
+
+/// Prints one line, at once.
+void print(const nlohmann::ordered_json& record);
+
+}  // namespace beeline::bench

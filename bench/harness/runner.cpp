@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "harness/runner.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <random>
+
+#include <fmt/format.h>
+
+#include "harness/record.hpp"
+#include "harness/statistics.hpp"
+
+namespace beeline::bench {
+
+namespace {
+
+/// Long beside the resolution of the GPU's clock (1 us at worst) and the cost of starting a batch.
+constexpr double batch_ns = 2e6;
+constexpr std::uint32_t warm_up = 4;
+constexpr std::uint32_t batches_per_round = 5;
+
+struct Task {
+  const Case* todo;
+  std::uint64_t bytes;
+};
+
+std::vector<Task> tasks_of(const std::vector<Case>& cases, const std::vector<std::uint64_t>& sizes) {
+  std::vector<Task> tasks;
+  for (const Case& todo : cases) {
+    if (!todo.sized) tasks.push_back({&todo, 0});
+    for (std::uint64_t bytes : sizes)
+      if (todo.sized) tasks.push_back({&todo, bytes});
+  }
+  return tasks;
+}
+
+/// Iterations whose batch lasts about `batch_ns`.
+std::uint32_t calibrate(Session& session, const Measurement& measurement) {
+  if (session.options().iterations != 0)
+    return static_cast<std::uint32_t>(std::min<std::uint64_t>(session.options().iterations, measurement.most_iterations));
+  std::uint32_t iterations = 1;
+  for (;;) {
+    const std::vector<double> times = measurement.time({.iterations = iterations, .batches = 1, .warm_up = warm_up});
+    double wanted = iterations;
+    if (session.leads() && times.front() < batch_ns / 2)
+      wanted = std::min({iterations * batch_ns / std::max(times.front(), 1.0), iterations * 16.0,
+                         static_cast<double>(measurement.most_iterations)});
+    const auto next = static_cast<std::uint32_t>(session.from_leader(static_cast<std::uint64_t>(wanted)));
+    if (next <= iterations) return iterations;
+    iterations = next;
+  }
+}
+
+/// A sample from a batch's time.
+double sample_of(const Measurement& measurement, std::uint32_t iterations, double ns) {
+  const double operations = measurement.operations_per_iteration * iterations;
+  if (measurement.unit == Unit::microseconds) return ns / operations / 1e3;
+  return static_cast<double>(measurement.bytes) * operations / ns;
+}
+
+/// Takes turns among the measurements, so that what drifts in the machine drifts for all of them.
+void sample(Session& session, const std::vector<Measurement>& measurements, std::vector<Outcome>& outcomes) {
+  const StopRule enough;
+  for (bool more = true; more;) {
+    more = false;
+    for (std::size_t i = 0; i < measurements.size(); ++i) {
+      const Rounds rounds{outcomes[i].iterations, batches_per_round, warm_up};
+      const std::vector<double> times = measurements[i].time(rounds);
+      if (!session.leads()) continue;
+      for (double ns : times) outcomes[i].samples.push_back(sample_of(measurements[i], rounds.iterations, ns));
+      if (!enough.satisfied(outcomes[i].samples)) more = true;
+    }
+    more = session.from_leader(more) != 0;
+  }
+}
+
+void verify(Session& session, const std::vector<Measurement>& measurements, std::vector<Outcome>& outcomes) {
+  for (std::size_t i = 0; i < measurements.size(); ++i) {
+    outcomes[i].seed = session.options().seed != 0 ? session.options().seed : std::random_device{}();
+    outcomes[i].seed = session.from_leader(outcomes[i].seed);
+    outcomes[i].verified = session.everywhere(measurements[i].verify(outcomes[i].seed));
+  }
+}
+
+void print_results(Session& session, const std::vector<Measurement>& measurements, const std::vector<Outcome>& outcomes) {
+  for (std::size_t i = 0; i < measurements.size(); ++i) {
+    const auto& baseline = measurements[i].baseline;
+    print(result_record(measurements[i], outcomes[i], session.world().size(), baseline ? &measurements[*baseline] : nullptr,
+                        baseline ? &outcomes[*baseline] : nullptr));
+  }
+}
+
+/// Prepares the measurements; empty, with the reason printed, where the machine lacks what they need.
+std::vector<Measurement> prepare(Session& session, const Task& task) {
+  std::vector<Measurement> measurements;
+  std::string reason;
+  try {
+    measurements = task.todo->prepare(session, task.bytes);
+  } catch (const Error& error) {
+    const bool lacking = error.code() == Status::unavailable || error.code() == Status::unreachable ||
+                         error.code() == Status::no_resource;
+    if (!lacking) throw;
+    reason = error.what();
+  }
+  reason = session.first_error(reason);
+  if (reason.empty()) return measurements;
+  if (session.leads()) print(unavailable_record(*task.todo, task.bytes, session.world().size(), reason));
+  return {};
+}
+
+/// Whether everything that was verified was right.
+bool run_task(Session& session, const Task& task) {
+  const std::vector<Measurement> measurements = prepare(session, task);
+  if (measurements.empty()) return true;
+  std::vector<Outcome> outcomes(measurements.size());
+  for (std::size_t i = 0; i < measurements.size(); ++i) outcomes[i].iterations = calibrate(session, measurements[i]);
+  sample(session, measurements, outcomes);
+  if (session.options().verify) verify(session, measurements, outcomes);
+  if (session.leads()) print_results(session, measurements, outcomes);
+  return std::all_of(outcomes.begin(), outcomes.end(), [](const Outcome& outcome) { return outcome.verified.value_or(true); });
+}
+
+}  // namespace
+
+void run_cases(Session& session, const std::vector<Case>& cases) {
+  const std::vector<std::uint64_t> sizes =
+      session.options().sizes.empty() ? default_sizes(session.options().command, session.world().device(0).is_gpu())
+                                      : session.options().sizes;
+  const std::vector<Task> tasks = tasks_of(cases, sizes);
+  std::string wrong;
+  for (std::size_t i = 0; i < tasks.size(); ++i) {
+    const Task& task = tasks[i];
+    if (session.leads()) print(progress_record(*task.todo, task.bytes, i, tasks.size()));
+    if (!run_task(session, task))
+      wrong += fmt::format("\n  {} {} of {} bytes", task.todo->method, task.todo->operation, task.bytes);
+  }
+  require(wrong.empty(), Status::internal, "data did not arrive as it was sent:" + wrong);
+}
+
+}  // namespace beeline::bench

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// Runs cases: calibrates, samples until the samples agree, verifies, prints.
+
+#include <vector>
+
+#include "harness/measurement.hpp"
+
+namespace beeline::bench {
+
+/// Collective. Runs each case for each size. Throws internal after the last when data arrived wrong somewhere.
+void run_cases(Session& session, const std::vector<Case>& cases);
+
+}  // namespace beeline::bench

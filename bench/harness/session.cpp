@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "harness/session.hpp"
+
+#include <cstring>
+#include <span>
+
+#include <fmt/format.h>
+
+namespace beeline::bench {
+
+std::uint64_t Session::from_leader(std::uint64_t value) const {
+  const auto all = world_.allgather(std::as_bytes(std::span(&value, 1)));
+  std::memcpy(&value, all.front().data(), sizeof value);
+  return value;
+}
+
+bool Session::everywhere(bool mine) const {
+  const std::byte vote{mine};
+  for (const auto& other : world_.allgather(std::span(&vote, 1)))
+    if (other.front() == std::byte{0}) return false;
+  return true;
+}
+
+std::string Session::first_error(const std::string& mine) const {
+  const auto all = world_.allgather(std::as_bytes(std::span(mine)));
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    if (all[rank].empty()) continue;
+    return fmt::format("rank {}: {}", rank, std::string(reinterpret_cast<const char*>(all[rank].data()), all[rank].size()));
+  }
+  return {};
+}
+
+void require_alike(const Session& session) {
+  const World& world = session.world();
+  for (int rank = 1; rank < world.size(); ++rank)
+    require(world.device(rank).kind == world.device(0).kind, Status::unavailable,
+            fmt::format("ranks 0 and {} are on devices of different kinds, which cannot store into each other's memory", rank));
+}
+
+void Session::require_ok(Status status, const char* what) const {
+  if (status == Status::ok) return;
+  world_.check();
+  throw Error(status, fmt::format("{}: {}", what, name(status)), world_.rank());
+}
+
+}  // namespace beeline::bench

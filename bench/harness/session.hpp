@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// One rank's part in a run: who takes part, and how the ranks agree on what to do next.
+
+#include <cstdint>
+#include <string>
+
+#include "beeline/host/world.hpp"
+#include "harness/options.hpp"
+
+namespace beeline::bench {
+
+/// Ranks 0 and 1 exchange messages; rank 0 keeps the time and prints. Others take part in what is collective.
+class Session {
+ public:
+  Session(World& world, const Options& options) : world_(world), options_(options) {}
+
+  [[nodiscard]] World& world() const { return world_; }
+  [[nodiscard]] const Options& options() const { return options_; }
+  [[nodiscard]] bool leads() const { return world_.rank() == 0; }
+  [[nodiscard]] bool paired() const { return world_.rank() < 2; }
+  [[nodiscard]] std::uint32_t peer() const { return world_.rank() == 0 ? 1 : 0; }
+
+  /// Collective. Rank 0's value.
+  [[nodiscard]] std::uint64_t from_leader(std::uint64_t value) const;
+  /// Collective. Whether it is true on every rank.
+  [[nodiscard]] bool everywhere(bool mine) const;
+  /// Collective. The first rank's error that is not empty, with the rank's number in front; empty if there is none.
+  [[nodiscard]] std::string first_error(const std::string& mine) const;
+  /// Throws what the world knows about a failed wait of a CPU thread of this rank.
+  void require_ok(Status status, const char* what) const;
+
+ private:
+  World& world_;
+  const Options& options_;
+};
+
+/// Throws unavailable where ranks differ in kind: a CPU cannot store into a GPU's memory, and a benchmark of both would
+/// time neither.
+void require_alike(const Session& session);
+
+}  // namespace beeline::bench

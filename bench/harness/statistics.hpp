@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// What is made of raw samples, and when there are enough of them.
+
+#include <cstddef>
+#include <vector>
+
+namespace beeline::bench {
+
+/// Middle of `samples`, or the mean of the two middles. `samples` is not empty.
+[[nodiscard]] double median(std::vector<double> samples);
+
+/// Median distance from the median, as a share of the median.
+[[nodiscard]] double relative_deviation(const std::vector<double>& samples);
+
+/// When to stop: enough samples, and either they agree or there are too many.
+struct StopRule {
+  std::size_t least = 20, most = 60;
+  double relative_deviation = 0.01;
+  [[nodiscard]] bool satisfied(const std::vector<double>& samples) const;
+};
+
+}  // namespace beeline::bench

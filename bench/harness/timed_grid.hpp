@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// Streams of messages that all blocks of a grid move together, timed inside the kernel.
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "beeline/device/grid.hpp"
+#include "beeline/host/launch.hpp"
+#include "harness/measurement.hpp"
+
+namespace beeline::bench {
+
+/// When a block began and ended its part, by its device's clock.
+struct BlockTimes {
+  std::uint64_t start, end;
+};
+
+/// The part of a message that one block moves: whole lines of 128 bytes, but for the last.
+struct Share {
+  std::uint64_t offset, bytes;
+};
+[[nodiscard]] BEELINE_HOST_DEVICE constexpr Share share_of(std::uint64_t bytes, unsigned part, unsigned parts) {
+  const std::uint64_t each = ((bytes + parts - 1) / parts + 127) / 128 * 128;
+  const std::uint64_t first = each * part < bytes ? each * part : bytes;
+  return {first, bytes - first < each ? bytes - first : each};
+}
+
+/// Shape of a grid that moves messages.
+struct GridShape {
+  unsigned blocks, threads;
+  [[nodiscard]] nlohmann::ordered_json settings(bool on_gpu) const {
+    return {{"group", on_gpu ? "block" : "host_team"}, {"threads_per_block", threads}, {"blocks", blocks}};
+  }
+};
+
+/// The shapes to measure: what the options ask for, or a sweep over the blocks that may wait at once; one team on a
+/// host rank. Throws no_resource where the shape asked for could not be resident.
+template <class Kernel, class... Args>
+[[nodiscard]] std::vector<GridShape> resident_shapes(const Session& session) {
+  World& world = session.world();
+  const Options& options = session.options();
+  if (!world.device().is_gpu()) return {{1, static_cast<unsigned>(world.config().host_threads)}};
+  const unsigned threads = options.threads_per_block != 0 ? options.threads_per_block : 1024;
+  const unsigned most = resident_blocks<Kernel, Args...>(world, threads);
+  require(most >= std::max(options.blocks, 1u), Status::no_resource,
+          fmt::format("{} blocks of {} threads cannot wait at once on this device: at most {} can",
+                      std::max(options.blocks, 1u), threads, most));
+  if (options.blocks != 0) return {{options.blocks, threads}};
+  const unsigned largest = std::min(most, static_cast<unsigned>(world.device().multiprocessors));
+  std::vector<GridShape> shapes;
+  for (unsigned blocks : {8u, 16u, 32u, 64u})
+    if (blocks < largest) shapes.push_back({blocks, threads});
+  shapes.push_back({largest, threads});
+  return shapes;
+}
+
+/// Starts timed grids; each batch is a launch.
+class TimedGrid {
+ public:
+  /// Collective.
+  TimedGrid(Session& session, unsigned most_blocks) : session_(session), times_(session.world(), most_blocks) {}
+
+  [[nodiscard]] BlockTimes* times() const { return times_.data(); }
+
+  /// Collective. Runs the kernel on this rank if it `takes_part`; nanoseconds from the first block's start to the last
+  /// one's end.
+  template <class Kernel, class... Args>
+  double run(const GridShape& shape, bool takes_part, Kernel kernel, Args... args) {
+    World& world = session_.world();
+    world.barrier();
+    if (!takes_part) return 0;
+    launch(world, {.blocks = shape.blocks, .threads = shape.threads, .waits = true}, kernel, args...);
+    world.synchronize();
+    std::vector<BlockTimes> blocks(shape.blocks);
+    world.copy(blocks.data(), times(), blocks.size() * sizeof blocks[0]);
+    BlockTimes whole = blocks.front();
+    for (const BlockTimes& block : blocks)
+      whole = {std::min(whole.start, block.start), std::max(whole.end, block.end)};
+    return static_cast<double>(whole.end - whole.start);
+  }
+
+ private:
+  Session& session_;
+  SymmetricArray<BlockTimes> times_;
+};
+
+}  // namespace beeline::bench

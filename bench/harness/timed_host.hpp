@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// Loops that a CPU thread drives and times.
+
+#include <functional>
+#include <vector>
+
+#include "harness/measurement.hpp"
+
+namespace beeline::bench {
+
+/// Collective. Calls `round()` on ranks 0 and 1 for each iteration, and `finish()` after each batch, inside its time;
+/// returns the batches' nanoseconds.
+inline std::vector<double> time_on_host(const Session& session, Rounds rounds, const std::function<void()>& round,
+                                        const std::function<void()>& finish = [] {}) {
+  session.world().barrier();
+  std::vector<double> times;
+  if (!session.paired()) return times;
+  for (std::uint32_t i = 0; i < rounds.warm_up; ++i) round();
+  finish();
+  for (std::uint32_t batch = 0; batch < rounds.batches; ++batch) {
+    const std::uint64_t start = machine::clock_ns();
+    for (std::uint32_t i = 0; i < rounds.iterations; ++i) round();
+    finish();
+    times.push_back(static_cast<double>(machine::clock_ns() - start));
+  }
+  return times;
+}
+
+}  // namespace beeline::bench

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// Loops that are timed inside one kernel, by the clock of the device that runs it.
+
+#include <cstdint>
+#include <type_traits>
+#include <vector>
+
+#include "beeline/device/grid.hpp"
+#include "beeline/host/launch.hpp"
+#include "harness/measurement.hpp"
+
+namespace beeline::bench {
+
+/// What a timed kernel does how often.
+struct Loop {
+  std::uint64_t* stamps;  ///< [batches + 1] times of this rank's clock, written by it
+  std::uint64_t first;    ///< sequence number of the last round of the launch before
+  Rounds rounds;
+  std::uint32_t peer;
+  bool leads;             ///< sends first
+  [[nodiscard]] BEELINE_HOST_DEVICE std::uint64_t last() const {
+    return first + rounds.warm_up + std::uint64_t{rounds.iterations} * rounds.batches;
+  }
+};
+
+/// The group that does a benchmark's operation: `Wanted` on a GPU, the whole team on a host rank.
+template <class Wanted, class BlockGroup>
+[[nodiscard]] BEELINE_HOST_DEVICE auto group_of(const BlockGroup& block) {
+  if constexpr (std::is_same_v<BlockGroup, Block>)
+    return Wanted{};
+  else
+    return block;
+}
+
+/// Calls `round(sequence)` for each round of the loop, and stamps the batches, while it returns true.
+template <class Group, class Round>
+BEELINE_HOST_DEVICE void time_rounds(const Group& group, const Loop& loop, Round round) {
+  std::uint64_t sequence = loop.first;
+  for (std::uint32_t i = 0; i < loop.rounds.warm_up; ++i)
+    if (!round(++sequence)) return;
+  for (std::uint32_t batch = 0; batch < loop.rounds.batches; ++batch) {
+    if (group.thread_rank() == 0) loop.stamps[batch] = machine::clock_ns();
+    for (std::uint32_t i = 0; i < loop.rounds.iterations; ++i)
+      if (!round(++sequence)) return;
+  }
+  if (group.thread_rank() == 0) loop.stamps[loop.rounds.batches] = machine::clock_ns();
+}
+
+/// One there and back: the leader sends first, the other answers. Both functions return whether they worked.
+template <class Send, class Receive>
+BEELINE_HOST_DEVICE bool round_trip(bool leads, Send send, Receive receive) {
+  if (leads && !send()) return false;
+  if (!receive()) return false;
+  return leads || send();
+}
+
+/// Starts timed kernels on the ranks that take part, with the same rounds on each.
+class TimedKernel {
+ public:
+  static constexpr std::uint32_t most_batches = 64;
+
+  /// Collective.
+  explicit TimedKernel(Session& session) : session_(session), stamps_(session.world(), most_batches + 1) {}
+
+  /// Sequence number of the last round so far.
+  [[nodiscard]] std::uint64_t last() const { return last_; }
+
+  /// Collective. Runs `kernel(grid, context, loop, args...)` on this rank if it `takes_part`, in one block; returns the
+  /// batches' nanoseconds by this rank's clock.
+  template <class Kernel, class... Args>
+  std::vector<double> run(unsigned threads, bool takes_part, Rounds rounds, Kernel kernel, Args... args) {
+    const Loop loop{stamps_.data(), last_, rounds, session_.peer(), session_.leads()};
+    last_ = loop.last();
+    World& world = session_.world();
+    world.barrier();
+    if (!takes_part) return {};
+    std::vector<std::uint64_t> stamps(rounds.batches + 1);
+    world.copy(stamps_.data(), stamps.data(), stamps.size() * sizeof stamps[0]);
+    launch(world, {.blocks = 1, .threads = threads, .waits = true}, kernel, loop, args...);
+    world.synchronize();
+    world.copy(stamps.data(), stamps_.data(), stamps.size() * sizeof stamps[0]);
+    require(stamps.back() != 0, Status::internal, "a timed kernel ended before its last round");
+    std::vector<double> times;
+    for (std::size_t i = 1; i < stamps.size(); ++i) times.push_back(static_cast<double>(stamps[i] - stamps[i - 1]));
+    return times;
+  }
+
+ private:
+  Session& session_;
+  SymmetricArray<std::uint64_t> stamps_;
+  std::uint64_t last_ = 0;
+};
+
+}  // namespace beeline::bench

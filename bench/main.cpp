@@ -2,11 +2,11 @@
 /// @file
 /// beeline-bench: latency and bandwidth of every method, beside bare peers, as JSON lines.
 
-#include <cstdio>
-#include <sstream>
+#include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <fmt/format.h>
+#include <cstdio>
+#include <sstream>
 
 #include "beeline/host/run.hpp"
 #include "cases/cases.hpp"
@@ -34,19 +34,24 @@ struct Texts {
 };
 
 void add_options(CLI::App& command, Options& options, Texts& texts, bool bandwidth) {
-  command.add_option("--methods", texts.methods, "Methods, by identifier, with commas between them")->capture_default_str();
-  command.add_option("--operations", texts.operations,
-                     bandwidth ? "put, get, with commas between them" : "message, flag, barrier, with commas between them")
+  command.add_option("--methods", texts.methods, "Methods, by identifier, with commas between them")
+      ->capture_default_str();
+  command
+      .add_option("--operations", texts.operations,
+                  bandwidth ? "put, get, with commas between them" : "message, flag, barrier, with commas between them")
       ->capture_default_str();
   command.add_option("--sizes", texts.sizes,
-                     bandwidth ? "Message sizes, like 64K,512M (default: 64K, doubling, to 512M on GPUs and 64M on CPUs)"
-                               : "Message sizes, like 8,4K,1M (default: 8,64,512,4K,32K,256K,1M)");
+                     bandwidth
+                         ? "Message sizes, like 64K,512M (default: 64K, doubling, to 512M on GPUs and 64M on CPUs)"
+                         : "Message sizes, like 8,4K,1M (default: 8,64,512,4K,32K,256K,1M)");
   command.add_option("--iterations", options.iterations, "Operations in a timed batch (default: about 2 ms worth)");
-  command.add_option("--threads-per-block", options.threads_per_block,
-                     "Threads of a GPU's block: 1 is a thread, 32 are a warp (default: by size)")
+  command
+      .add_option("--threads-per-block", options.threads_per_block,
+                  "Threads of a GPU's block: 1 is a thread, 32 are a warp (default: by size)")
       ->check(CLI::Range(1, 1024));
   if (bandwidth)
-    command.add_option("--blocks", options.blocks, "Blocks of a GPU's grid (default: a sweep)")->check(CLI::Range(1, 4096));
+    command.add_option("--blocks", options.blocks, "Blocks of a GPU's grid (default: a sweep)")
+        ->check(CLI::Range(1, 4096));
   command.add_option("--seed", options.seed, "Seed of the data that is verified (default: drawn, and printed)");
   command.add_flag("!--no-verify", options.verify, "Skip the transfer of fresh data after each timed loop");
 }
@@ -75,7 +80,8 @@ int refuse(const Config& config, const std::string& reason) {
 
 int main(int argc, char** argv) {
   CLI::App app(
-      "Measures Beeline's methods between ranks 0 and 1 (barriers: among all ranks), beside bare peers in the same run.\n"
+      "Measures Beeline's methods between ranks 0 and 1 (barriers: among all ranks), beside bare peers in the same "
+      "run.\n"
       "Start it on two ranks or more: beeline run -n 2 beeline-bench latency\n"
       "Prints JSON lines: one environment record, then progress and results. Times are one way, in microseconds;\n"
       "bandwidths are in GB/s (10^9). Exit status 1 when data arrived wrong.",
@@ -101,7 +107,8 @@ int main(int argc, char** argv) {
     return refuse(config, error.what());
   }
   if (config.size < 2)
-    return refuse(config, "needs two ranks or more: beeline run -n 2 beeline-bench " + app.get_subcommands().front()->get_name());
+    return refuse(
+        config, "needs two ranks or more: beeline run -n 2 beeline-bench " + app.get_subcommands().front()->get_name());
   if (config.heap_bytes == 0) config.heap_bytes = heap_bytes_for(options);
   return run(config, [&](World& world) { measure(world, options); });
 }

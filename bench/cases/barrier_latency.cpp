@@ -2,6 +2,8 @@
 /// @file
 /// The barrier of all ranks inside a kernel, with a `Barrier` kept over the loop.
 
+#include "beeline/device/barrier.hpp"
+#include "beeline/device/put_get.hpp"
 #include "cases/cases.hpp"
 #include "harness/group_choice.hpp"
 #include "harness/random.hpp"
@@ -79,7 +81,8 @@ class BarrierLoop {
     std::uint64_t wrong = 1;
     world.copy(wrong_.data(), &wrong, sizeof wrong);
     world.barrier();
-    launch(world, {.blocks = 1, .threads = threads, .waits = true}, BarrierCheck<order>{}, seed, words_.data(), wrong_.data());
+    launch(world, {.blocks = 1, .threads = threads, .waits = true}, BarrierCheck<order>{}, seed, words_.data(),
+           wrong_.data());
     world.synchronize();
     world.copy(&wrong, wrong_.data(), sizeof wrong);
     return wrong == 0;
@@ -95,14 +98,13 @@ template <Order order>
 Measurement measurement_of(std::shared_ptr<BarrierLoop> loop, bool on_gpu, unsigned threads) {
   Measurement measurement{.operation = "barrier", .method = "device/peer/signal"};
   measurement.settings = GroupChoice{on_gpu ? GroupKind::block : GroupKind::host_team, threads}.settings();
-  measurement.settings["order"] = order == Order::relaxed ? "relaxed" : "memory";
+  measurement.settings.emplace_back("order", order == Order::relaxed ? "relaxed" : "memory");
   measurement.time = [=](Rounds rounds) { return loop->time<order>(threads, rounds); };
   measurement.verify = [=](std::uint64_t seed) { return loop->verify<order>(threads, seed); };
   return measurement;
 }
 
 std::vector<Measurement> prepare(Session& session, std::uint64_t) {
-  require_alike(session);
   const bool on_gpu = session.world().device().is_gpu();
   std::vector<unsigned> threads = {32, 256};
   if (session.options().threads_per_block != 0) threads = {session.options().threads_per_block};

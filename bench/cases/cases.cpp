@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cases/cases.hpp"
 
-#include <algorithm>
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+
+#include <algorithm>
 
 #include "beeline/core/error.hpp"
 

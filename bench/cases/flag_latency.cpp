@@ -2,6 +2,7 @@
 /// @file
 /// `signal` and `wait` beside a bare loop on the same kind of word: what the deadline and the abort word cost.
 
+#include "beeline/device/signal.hpp"
 #include "cases/cases.hpp"
 #include "harness/group_choice.hpp"
 #include "harness/timed_kernel.hpp"
@@ -65,7 +66,7 @@ Measurement measurement_of(Session& session, std::shared_ptr<Flag> flag, std::st
   Measurement measurement{.operation = "flag", .method = std::move(method), .bytes = sizeof(std::uint64_t)};
   measurement.operations_per_iteration = 2;
   measurement.settings = choose_group(session, 8, 8, 1).settings();
-  measurement.settings["order"] = order;
+  measurement.settings.emplace_back("order", order);
   measurement.time = [=](Rounds rounds) { return time(*flag, rounds); };
   measurement.verify = [=, &session](std::uint64_t) {
     static_cast<void>(time(*flag, {}));
@@ -75,7 +76,6 @@ Measurement measurement_of(Session& session, std::shared_ptr<Flag> flag, std::st
 }
 
 std::vector<Measurement> prepare(Session& session, std::uint64_t) {
-  require_alike(session);
   auto flag = std::make_shared<Flag>(session);
   const auto add = [&](std::string method, const char* order, auto time) {
     return measurement_of(session, flag, std::move(method), order, time);
@@ -89,7 +89,8 @@ std::vector<Measurement> prepare(Session& session, std::uint64_t) {
       bare("relaxed", [](Flag& f, Rounds rounds) { return f.time_bare<BareOrder::relaxed>(rounds); }),
       bare("acquire", [](Flag& f, Rounds rounds) { return f.time_bare<BareOrder::acquire>(rounds); }),
       bare("memory", [](Flag& f, Rounds rounds) { return f.time_bare<BareOrder::memory>(rounds); }),
-      add("device/peer/signal", "relaxed", [](Flag& f, Rounds rounds) { return f.time_library<Order::relaxed>(rounds); }),
+      add("device/peer/signal", "relaxed",
+          [](Flag& f, Rounds rounds) { return f.time_library<Order::relaxed>(rounds); }),
       add("device/peer/signal", "memory", [](Flag& f, Rounds rounds) { return f.time_library<Order::memory>(rounds); }),
   };
   all[3].baseline = 1;  // `wait` acquires, whatever the order of the signal

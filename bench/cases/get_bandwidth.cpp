@@ -2,6 +2,7 @@
 /// @file
 /// device/peer/signal, the other way: rank 0's threads load what lies on rank 1.
 
+#include "beeline/device/put_get.hpp"
 #include "cases/cases.hpp"
 #include "harness/message_buffers.hpp"
 #include "harness/timed_grid.hpp"
@@ -46,7 +47,6 @@ struct State {
 };
 
 std::vector<Measurement> prepare(Session& session, std::uint64_t bytes) {
-  require_alike(session);
   const std::vector<GridShape> shapes =
       resident_shapes<GetFlood, BlockTimes*, std::byte*, const std::byte*, std::uint64_t, std::uint32_t>(session);
   auto state = std::make_shared<State>(session, bytes, shapes.back().blocks);

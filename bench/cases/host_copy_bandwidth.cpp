@@ -2,6 +2,8 @@
 /// @file
 /// host/copy_engine/signal: the CPU starts several copies, awaits the last one's end, and signals the peer's CPU.
 
+#include "beeline/device/group.hpp"
+#include "beeline/device/signal.hpp"
 #include "cases/cases.hpp"
 #include "harness/message_buffers.hpp"
 #include "harness/timed_host.hpp"

@@ -2,6 +2,8 @@
 /// @file
 /// host/copy_engine/signal: the CPU starts the copy, awaits its end, and signals the peer's CPU; ping-pong.
 
+#include "beeline/device/group.hpp"
+#include "beeline/device/signal.hpp"
 #include "cases/cases.hpp"
 #include "harness/message_buffers.hpp"
 #include "harness/timed_host.hpp"
@@ -24,16 +26,17 @@ class HostPingPong {
   void round() {
     ++sequence_;
     if (session_.leads()) send();
-    session_.require_ok(wait(Thread{}, session_.world().host_context(), signal(), Compare::greater_equal, sequence_,
-                             session_.peer()),
-                        "waiting for the peer's message");
+    session_.require_ok(
+        wait(Thread{}, session_.world().host_context(), signal(), Compare::greater_equal, sequence_, session_.peer()),
+        "waiting for the peer's message");
     if (!session_.leads()) send();
   }
 
   void send() {
     World& world = session_.world();
     const std::uint32_t peer = session_.peer();
-    world.stream().copy(world.at(buffers_->destination(), static_cast<int>(peer)), buffers_->source(), buffers_->bytes());
+    world.stream().copy(world.at(buffers_->destination(), static_cast<int>(peer)), buffers_->source(),
+                        buffers_->bytes());
     world.stream().record(*copied_);
     world.synchronize(*copied_);
     beeline::signal(Thread{}, world.host_context(), signal(), sequence_, peer);

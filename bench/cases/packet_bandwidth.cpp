@@ -2,6 +2,7 @@
 /// @file
 /// device/peer/packets, message after message one way through one block; the receiver answers the last of a batch.
 
+#include "beeline/device/packets.hpp"
 #include "cases/cases.hpp"
 #include "cases/packet_rings.hpp"
 #include "harness/group_choice.hpp"
@@ -29,18 +30,17 @@ struct PacketFlood {
 };
 
 std::vector<Measurement> prepare(Session& session, std::uint64_t bytes) {
-  require_alike(session);
   auto buffers = std::make_shared<MessageBuffers>(session, bytes);
   auto rings = std::make_shared<PacketRings>(session.world(), bytes);
   auto timed = std::make_shared<TimedKernel>(session);
   const bool on_gpu = session.world().device().is_gpu();
   const unsigned wanted = session.options().threads_per_block;
-  const GroupChoice choice = on_gpu ? GroupChoice{GroupKind::block, wanted == 0 ? 1024 : wanted}
-                                    : choose_group(session, bytes, 8, 1);
+  const GroupChoice choice =
+      on_gpu ? GroupChoice{GroupKind::block, wanted == 0 ? 1024 : wanted} : choose_group(session, bytes, 8, 1);
   Measurement measurement{.operation = "put", .method = "device/peer/packets", .bytes = bytes};
   measurement.unit = Unit::gigabytes_per_second;
   measurement.settings = choice.settings();
-  measurement.settings.update(rings->settings());
+  for (const auto& setting : rings->settings()) measurement.settings.push_back(setting);
   measurement.time = [=, &session](Rounds rounds) {
     return timed->run(choice.threads, session.paired(), rounds, PacketFlood{}, rings->channel(), buffers->destination(),
                       static_cast<const std::byte*>(buffers->source()), bytes);

@@ -2,6 +2,7 @@
 /// @file
 /// device/peer/packets: data and flag in one store, ping-pong inside one kernel.
 
+#include "beeline/device/packets.hpp"
 #include "cases/cases.hpp"
 #include "cases/packet_rings.hpp"
 #include "harness/group_choice.hpp"
@@ -28,7 +29,6 @@ struct PacketPingPong {
 };
 
 std::vector<Measurement> prepare(Session& session, std::uint64_t bytes) {
-  require_alike(session);
   auto buffers = std::make_shared<MessageBuffers>(session, bytes);
   auto rings = std::make_shared<PacketRings>(session.world(), bytes);
   auto timed = std::make_shared<TimedKernel>(session);
@@ -43,7 +43,7 @@ std::vector<Measurement> prepare(Session& session, std::uint64_t bytes) {
   Measurement measurement{.operation = "message", .method = "device/peer/packets", .bytes = bytes};
   measurement.operations_per_iteration = 2;
   measurement.settings = choice.settings();
-  measurement.settings.update(rings->settings());
+  for (const auto& setting : rings->settings()) measurement.settings.push_back(setting);
   measurement.time = time;
   measurement.verify = verify_messages(session, buffers, time, Receivers::both);
   return {measurement};

@@ -6,9 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include <nlohmann/json.hpp>
-
-#include "beeline/host/world.hpp"
+#include "harness/measurement.hpp"
 
 namespace beeline::bench {
 
@@ -28,8 +26,8 @@ class PacketRings {
   }
 
   [[nodiscard]] const PacketChannel& channel() const { return channel_; }
-  [[nodiscard]] nlohmann::ordered_json settings() const {
-    return {{"slot_bytes", channel_.slot_bytes()}, {"depth", channel_.depth}};
+  [[nodiscard]] Settings settings() const {
+    return {{"slot_bytes", std::uint64_t{channel_.slot_bytes()}}, {"depth", std::uint64_t{channel_.depth}}};
   }
 
  private:

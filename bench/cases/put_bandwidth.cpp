@@ -2,6 +2,7 @@
 /// @file
 /// device/peer/signal: every block of a grid stores its share in place and signals it, message after message.
 
+#include "beeline/device/put_get.hpp"
 #include "cases/cases.hpp"
 #include "harness/message_buffers.hpp"
 #include "harness/timed_grid.hpp"
@@ -19,7 +20,7 @@ struct Flood {
   std::byte* destination;
   const std::byte* source;
   std::uint64_t bytes;
-  std::uint64_t first;       ///< sequence number of the last message of the launch before
+  std::uint64_t first;  ///< sequence number of the last message of the launch before
   std::uint32_t messages, warm_up, peer;
   bool sends;
 };
@@ -66,8 +67,10 @@ struct State {
   std::vector<double> time_library(const GridShape& shape, Rounds rounds) {
     std::vector<double> times;
     for (std::uint32_t batch = 0; batch < rounds.batches; ++batch) {
-      const Flood flood{timed.times(), arrived.data(), acknowledged.data(), buffers->destination(), buffers->source(),
-                        buffers->bytes(), last, rounds.iterations, rounds.warm_up, session.peer(), session.leads()};
+      const Flood flood{
+          timed.times(),    arrived.data(), acknowledged.data(), buffers->destination(), buffers->source(),
+          buffers->bytes(), last,           rounds.iterations,   rounds.warm_up,         session.peer(),
+          session.leads()};
       last += rounds.warm_up + rounds.iterations;
       times.push_back(timed.run(shape, session.paired(), PutFlood{}, flood));
     }
@@ -101,7 +104,6 @@ Measurement measurement_of(Session& session, std::shared_ptr<State> state, const
 }
 
 std::vector<Measurement> prepare(Session& session, std::uint64_t bytes) {
-  require_alike(session);
   const std::vector<GridShape> shapes = resident_shapes<PutFlood, Flood>(session);
   auto state = std::make_shared<State>(session, bytes, shapes.back().blocks);
   std::vector<Measurement> all;

@@ -2,6 +2,7 @@
 /// @file
 /// device/peer/signal: the kernel stores in place, then releases a signal; ping-pong inside one kernel.
 
+#include "beeline/device/put_get.hpp"
 #include "cases/cases.hpp"
 #include "harness/group_choice.hpp"
 #include "harness/message_buffers.hpp"
@@ -30,7 +31,6 @@ struct PutSignalPingPong {
 };
 
 std::vector<Measurement> prepare(Session& session, std::uint64_t bytes) {
-  require_alike(session);
   auto buffers = std::make_shared<MessageBuffers>(session, bytes);
   auto signals = std::make_shared<SymmetricArray<PaddedWord>>(session.world(), 1);
   auto timed = std::make_shared<TimedKernel>(session);

@@ -17,7 +17,8 @@ class StagedFlood {
       : session_(session), buffers_(std::move(buffers)), channel_(session.world(), shape.chunk_bytes, shape.slots) {}
 
   std::vector<double> time(Rounds rounds) {
-    return time_on_host(session_, rounds, [this] { message(); }, [this] { answer(); });
+    return time_on_host(
+        session_, rounds, [this] { message(); }, [this] { answer(); });
   }
 
  private:

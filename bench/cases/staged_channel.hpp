@@ -3,13 +3,11 @@
 /// @file
 /// The staged channel that a message size is measured with.
 
-#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 
-#include <nlohmann/json.hpp>
-
-#include "beeline/control/staged.hpp"
-#include "beeline/host/world.hpp"
+#include "beeline/host/staged_channel.hpp"
+#include "harness/measurement.hpp"
 
 namespace beeline::bench {
 
@@ -18,16 +16,13 @@ struct StagedShape {
   std::size_t chunk_bytes;
   std::uint32_t slots;
 
-  /// Sequential: one slot for the whole message, as far as the pinned heap holds such slots towards every rank.
-  /// Pipelined: the configuration's chunks.
-  StagedShape(const World& world, std::uint64_t bytes, bool pipelined) : slots(pipelined ? 4 : 1) {
-    const std::size_t room = world.config().pinned_heap_bytes / 2 / static_cast<std::size_t>(world.size()) / slots;
-    const std::size_t page = 4096;
-    const std::size_t wanted = pipelined ? world.config().chunk_bytes : (bytes + page - 1) / page * page;
-    chunk_bytes = std::max(std::min(wanted, room / page * page), page);
-  }
+  /// Sequential: one slot for the whole message. Pipelined: the configuration's chunks.
+  StagedShape(const World& world, std::uint64_t bytes, bool pipelined)
+      : chunk_bytes(pipelined ? world.config().chunk_bytes : bytes), slots(pipelined ? 4 : 1) {}
 
-  [[nodiscard]] nlohmann::ordered_json settings() const { return {{"chunk_bytes", chunk_bytes}, {"slots", slots}}; }
+  [[nodiscard]] Settings settings() const {
+    return {{"chunk_bytes", std::uint64_t{chunk_bytes}}, {"slots", std::uint64_t{slots}}};
+  }
 };
 
 }  // namespace beeline::bench

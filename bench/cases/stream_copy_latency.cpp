@@ -16,7 +16,8 @@ class StreamPingPong {
       : session_(session), buffers_(std::move(buffers)), signals_(session.world(), 1) {}
 
   std::vector<double> time(Rounds rounds) {
-    return time_on_host(session_, rounds, [this] { enqueue_round(); }, [this] { session_.world().synchronize(); });
+    return time_on_host(
+        session_, rounds, [this] { enqueue_round(); }, [this] { session_.world().synchronize(); });
   }
 
  private:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Writes HEADER with the commit of SOURCE (or COMMIT, where it is given), if it changed.
+cmake_minimum_required(VERSION 3.24)
 if(NOT COMMIT)
   execute_process(COMMAND git describe --always --dirty --abbrev=40 --exclude=* WORKING_DIRECTORY ${SOURCE}
     OUTPUT_VARIABLE COMMIT OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET RESULT_VARIABLE failed)

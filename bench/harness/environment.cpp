@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "harness/environment.hpp"
 
+#include <fmt/format.h>
 #include <sched.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -10,8 +11,6 @@
 #include <filesystem>
 #include <map>
 #include <span>
-
-#include <fmt/format.h>
 
 #include "beeline_commit.hpp"
 #include "harness/gpu_state.hpp"
@@ -77,9 +76,10 @@ Json host_record() {
 }
 
 Json build_record() {
-  return {{"compiler", fmt::format("{} {}", BEELINE_COMPILER_NAME, BEELINE_COMPILER_VERSION)},
-          {"type", BEELINE_BUILD_TYPE},
-          {"cuda_architectures", std::string(BEELINE_ARCHITECTURES).empty() ? Json(nullptr) : Json(BEELINE_ARCHITECTURES)}};
+  return {
+      {"compiler", fmt::format("{} {}", BEELINE_COMPILER_NAME, BEELINE_COMPILER_VERSION)},
+      {"type", BEELINE_BUILD_TYPE},
+      {"cuda_architectures", std::string(BEELINE_ARCHITECTURES).empty() ? Json(nullptr) : Json(BEELINE_ARCHITECTURES)}};
 }
 
 /// The devices of all ranks, each described where it is open.

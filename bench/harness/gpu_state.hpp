@@ -3,9 +3,8 @@
 /// @file
 /// What the driver says about the GPUs of a run.
 
-#include <string>
-
 #include <nlohmann/json.hpp>
+#include <string>
 
 #include "beeline/host/world.hpp"
 

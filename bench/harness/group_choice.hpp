@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "beeline/device/group.hpp"
 #include "harness/measurement.hpp"
 
 namespace beeline::bench {
@@ -16,9 +17,11 @@ struct GroupChoice {
   GroupKind kind;
   unsigned threads;  ///< of the block on a GPU, of the team on a host rank
 
-  [[nodiscard]] nlohmann::ordered_json settings() const {
+  [[nodiscard]] Settings settings() const {
     static constexpr const char* names[] = {"thread", "warp", "block", "host_team"};
-    return {{"group", names[static_cast<int>(kind)]}, {"threads_per_block", threads}, {"blocks", 1}};
+    return {{"group", names[static_cast<int>(kind)]},
+            {"threads_per_block", std::uint64_t{threads}},
+            {"blocks", std::uint64_t{1}}};
   }
 };
 

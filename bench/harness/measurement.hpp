@@ -8,9 +8,9 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
+#include <variant>
 #include <vector>
-
-#include <nlohmann/json.hpp>
 
 #include "harness/session.hpp"
 
@@ -20,8 +20,11 @@ namespace beeline::bench {
 struct Rounds {
   std::uint32_t iterations = 1;  ///< in one timed batch
   std::uint32_t batches = 1;
-  std::uint32_t warm_up = 0;     ///< untimed, before the first batch
+  std::uint32_t warm_up = 0;  ///< untimed, before the first batch
 };
+
+/// How a measurement was set up, as the record shows it: group, threads_per_block, blocks, order, chunk_bytes, ...
+using Settings = std::vector<std::pair<std::string, std::variant<std::uint64_t, std::string>>>;
 
 enum class Unit { microseconds, gigabytes_per_second };
 
@@ -31,15 +34,15 @@ struct Measurement {
   std::string method;     ///< identifier of a method, or bare/... for what is compared with it
   std::uint64_t bytes = 0;
   Unit unit = Unit::microseconds;
-  double operations_per_iteration = 1;              ///< 2 where an iteration is a round trip and one way is reported
-  std::uint32_t most_iterations = 10'000;           ///< what queues of the method can hold
-  std::optional<std::string> peer_of;               ///< bare peers: the method that is compared with this
-  std::optional<std::size_t> baseline;              ///< index of the bare peer among the measurements of its case
-  nlohmann::ordered_json settings;                  ///< group, threads_per_block, blocks, order, ...
+  double operations_per_iteration = 1;       ///< 2 where an iteration is a round trip and one way is reported
+  std::uint32_t most_iterations = 10'000;    ///< what queues of the method can hold
+  std::optional<std::string> peer_of = {};   ///< bare peers: the method that is compared with this
+  std::optional<std::size_t> baseline = {};  ///< index of the bare peer among the measurements of its case
+  Settings settings = {};
   /// Collective. Nanoseconds of each batch on rank 0; elsewhere whatever it returns is ignored.
-  std::function<std::vector<double>(Rounds)> time;
+  std::function<std::vector<double>(Rounds)> time = {};
   /// Collective. Does the operation with data made from the seed; whether this rank found what it should.
-  std::function<bool(std::uint64_t seed)> verify;
+  std::function<bool(std::uint64_t seed)> verify = {};
 };
 
 /// A way of doing an operation, with the bare peers beside it.

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 
 #include "harness/measurement.hpp"
 
@@ -33,7 +34,8 @@ class MessageBuffers {
 enum class Receivers { both, first, second };
 
 /// The verification of message methods: fresh data, one more transfer by `transfer`, comparison at the receivers.
-[[nodiscard]] std::function<bool(std::uint64_t)> verify_messages(Session& session, std::shared_ptr<MessageBuffers> buffers,
+[[nodiscard]] std::function<bool(std::uint64_t)> verify_messages(Session& session,
+                                                                 std::shared_ptr<MessageBuffers> buffers,
                                                                  std::function<std::vector<double>(Rounds)> transfer,
                                                                  Receivers receivers);
 

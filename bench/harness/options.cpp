@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "harness/options.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
-
-#include <fmt/format.h>
 
 #include "beeline/core/error.hpp"
 
@@ -16,10 +16,17 @@ constexpr std::uint64_t largest_size = std::uint64_t{16} << 30;
 
 unsigned shift_of(char suffix) {
   switch (suffix) {
-    case 'k': case 'K': return 10;
-    case 'm': case 'M': return 20;
-    case 'g': case 'G': return 30;
-    default: return 0;
+    case 'k':
+    case 'K':
+      return 10;
+    case 'm':
+    case 'M':
+      return 20;
+    case 'g':
+    case 'G':
+      return 30;
+    default:
+      return 0;
   }
 }
 
@@ -47,8 +54,7 @@ std::vector<std::uint64_t> default_sizes(Command command, bool on_gpus) {
 }
 
 std::size_t heap_bytes_for(const Options& options) {
-  const std::vector<std::uint64_t> sizes =
-      options.sizes.empty() ? default_sizes(options.command, true) : options.sizes;
+  const std::vector<std::uint64_t> sizes = options.sizes.empty() ? default_sizes(options.command, true) : options.sizes;
   constexpr std::size_t for_rings_and_signals = std::size_t{256} << 20;
   return 2 * *std::max_element(sizes.begin(), sizes.end()) + for_rings_and_signals;
 }

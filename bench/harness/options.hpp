@@ -21,8 +21,8 @@ struct Options {
   unsigned threads_per_block = 0;       ///< GPU ranks; 0: chosen by size
   unsigned blocks = 0;                  ///< GPU ranks, bandwidth; 0: a sweep
   bool verify = true;
-  std::uint64_t seed = 0;               ///< of the random data; 0: drawn, and printed
-  std::vector<std::string> arguments;   ///< the command line, for the record
+  std::uint64_t seed = 0;              ///< of the random data; 0: drawn, and printed
+  std::vector<std::string> arguments;  ///< the command line, for the record
 };
 
 /// Bytes that `text` means: a number with an optional K, M or G (powers of 1024).

@@ -18,9 +18,17 @@ Json or_null(const std::optional<T>& value) {
   return value ? Json(*value) : Json(nullptr);
 }
 
+Json object_of(const Settings& settings) {
+  Json object = Json::object();
+  for (const auto& [name, value] : settings)
+    object[name] = std::visit([](const auto& held) { return Json(held); }, value);
+  return object;
+}
+
 Json head(const std::string& operation, const std::string& method, std::uint64_t bytes, int ranks) {
-  return {{"event", "result"}, {"schema_version", schema_version}, {"operation", operation},
-          {"method", method},  {"bytes", bytes},                   {"ranks", ranks}};
+  return {{"event", "result"},      {"schema_version", schema_version},
+          {"operation", operation}, {"method", method},
+          {"bytes", bytes},         {"ranks", ranks}};
 }
 
 }  // namespace
@@ -41,7 +49,7 @@ Json result_record(const Measurement& measurement, const Outcome& outcome, int r
   record["peer_of"] = or_null(measurement.peer_of);
   record["baseline"] = peer == nullptr ? Json(nullptr) : Json(peer->method);
   record["ratio_to_baseline"] = baseline == nullptr ? Json(nullptr) : Json(middle / median(baseline->samples));
-  record["settings"] = measurement.settings.is_null() ? Json::object() : measurement.settings;
+  record["settings"] = object_of(measurement.settings);
   return record;
 }
 
@@ -51,14 +59,16 @@ Json unavailable_record(const Case& lacking, std::uint64_t bytes, int ranks, con
   record["reason"] = reason;
   for (const char* missing : {"unit", "median", "relative_deviation", "iterations"}) record[missing] = nullptr;
   record["samples"] = Json::array();
-  for (const char* missing : {"verified", "seed", "peer_of", "baseline", "ratio_to_baseline"}) record[missing] = nullptr;
+  for (const char* missing : {"verified", "seed", "peer_of", "baseline", "ratio_to_baseline"})
+    record[missing] = nullptr;
   record["settings"] = Json::object();
   return record;
 }
 
 Json progress_record(const Case& next, std::uint64_t bytes, std::size_t done, std::size_t total) {
-  return {{"event", "progress"}, {"operation", next.operation}, {"method", next.method},
-          {"bytes", bytes},      {"done", done},                {"total", total}};
+  return {{"event", "progress"},   {"operation", next.operation},
+          {"method", next.method}, {"bytes", bytes},
+          {"done", done},          {"total", total}};
 }
 
 void print(const Json& record) { std::cout << record.dump() << std::endl; }

@@ -4,11 +4,10 @@
 /// The records: JSON lines on standard output. Numbers are numbers, what is missing is null.
 
 #include <cstdint>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
-
-#include <nlohmann/json.hpp>
 
 #include "harness/measurement.hpp"
 
@@ -19,8 +18,8 @@ inline constexpr int schema_version = 1;
 /// What was found out about a measurement.
 struct Outcome {
   std::vector<double> samples;
-  std::uint32_t iterations = 0;     ///< operations in a batch, of which a sample is the mean
-  std::optional<bool> verified;     ///< none: verification was switched off
+  std::uint32_t iterations = 0;  ///< operations in a batch, of which a sample is the mean
+  std::optional<bool> verified;  ///< none: verification was switched off
   std::uint64_t seed = 0;
 };
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "harness/runner.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <numeric>
 #include <random>
-
-#include <fmt/format.h>
 
 #include "harness/record.hpp"
 #include "harness/statistics.hpp"
@@ -37,7 +37,8 @@ std::vector<Task> tasks_of(const std::vector<Case>& cases, const std::vector<std
 /// Iterations whose batch lasts about `batch_ns`.
 std::uint32_t calibrate(Session& session, const Measurement& measurement) {
   if (session.options().iterations != 0)
-    return static_cast<std::uint32_t>(std::min<std::uint64_t>(session.options().iterations, measurement.most_iterations));
+    return static_cast<std::uint32_t>(
+        std::min<std::uint64_t>(session.options().iterations, measurement.most_iterations));
   std::uint32_t iterations = 1;
   for (;;) {
     const std::vector<double> times = measurement.time({.iterations = iterations, .batches = 1, .warm_up = warm_up});
@@ -82,11 +83,12 @@ void verify(Session& session, const std::vector<Measurement>& measurements, std:
   }
 }
 
-void print_results(Session& session, const std::vector<Measurement>& measurements, const std::vector<Outcome>& outcomes) {
+void print_results(Session& session, const std::vector<Measurement>& measurements,
+                   const std::vector<Outcome>& outcomes) {
   for (std::size_t i = 0; i < measurements.size(); ++i) {
     const auto& baseline = measurements[i].baseline;
-    print(result_record(measurements[i], outcomes[i], session.world().size(), baseline ? &measurements[*baseline] : nullptr,
-                        baseline ? &outcomes[*baseline] : nullptr));
+    print(result_record(measurements[i], outcomes[i], session.world().size(),
+                        baseline ? &measurements[*baseline] : nullptr, baseline ? &outcomes[*baseline] : nullptr));
   }
 }
 
@@ -117,7 +119,8 @@ bool run_task(Session& session, const Task& task) {
   sample(session, measurements, outcomes);
   if (session.options().verify) verify(session, measurements, outcomes);
   if (session.leads()) print_results(session, measurements, outcomes);
-  return std::all_of(outcomes.begin(), outcomes.end(), [](const Outcome& outcome) { return outcome.verified.value_or(true); });
+  return std::all_of(outcomes.begin(), outcomes.end(),
+                     [](const Outcome& outcome) { return outcome.verified.value_or(true); });
 }
 
 }  // namespace

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "harness/session.hpp"
 
+#include <fmt/format.h>
+
 #include <cstring>
 #include <span>
-
-#include <fmt/format.h>
 
 namespace beeline::bench {
 
@@ -25,16 +25,10 @@ std::string Session::first_error(const std::string& mine) const {
   const auto all = world_.allgather(std::as_bytes(std::span(mine)));
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
     if (all[rank].empty()) continue;
-    return fmt::format("rank {}: {}", rank, std::string(reinterpret_cast<const char*>(all[rank].data()), all[rank].size()));
+    return fmt::format("rank {}: {}", rank,
+                       std::string(reinterpret_cast<const char*>(all[rank].data()), all[rank].size()));
   }
   return {};
-}
-
-void require_alike(const Session& session) {
-  const World& world = session.world();
-  for (int rank = 1; rank < world.size(); ++rank)
-    require(world.device(rank).kind == world.device(0).kind, Status::unavailable,
-            fmt::format("ranks 0 and {} are on devices of different kinds, which cannot store into each other's memory", rank));
 }
 
 void Session::require_ok(Status status, const char* what) const {

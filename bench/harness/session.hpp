@@ -36,8 +36,4 @@ class Session {
   const Options& options_;
 };
 
-/// Throws unavailable where ranks differ in kind: a CPU cannot store into a GPU's memory, and a benchmark of both would
-/// time neither.
-void require_alike(const Session& session);
-
 }  // namespace beeline::bench

@@ -3,11 +3,11 @@
 /// @file
 /// Streams of messages that all blocks of a grid move together, timed inside the kernel.
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <vector>
-
-#include <fmt/format.h>
 
 #include "beeline/device/grid.hpp"
 #include "beeline/host/launch.hpp"
@@ -33,8 +33,10 @@ struct Share {
 /// Shape of a grid that moves messages.
 struct GridShape {
   unsigned blocks, threads;
-  [[nodiscard]] nlohmann::ordered_json settings(bool on_gpu) const {
-    return {{"group", on_gpu ? "block" : "host_team"}, {"threads_per_block", threads}, {"blocks", blocks}};
+  [[nodiscard]] Settings settings(bool on_gpu) const {
+    return {{"group", on_gpu ? "block" : "host_team"},
+            {"threads_per_block", std::uint64_t{threads}},
+            {"blocks", std::uint64_t{blocks}}};
   }
 };
 
@@ -79,8 +81,7 @@ class TimedGrid {
     std::vector<BlockTimes> blocks(shape.blocks);
     world.copy(blocks.data(), times(), blocks.size() * sizeof blocks[0]);
     BlockTimes whole = blocks.front();
-    for (const BlockTimes& block : blocks)
-      whole = {std::min(whole.start, block.start), std::max(whole.end, block.end)};
+    for (const BlockTimes& block : blocks) whole = {std::min(whole.start, block.start), std::max(whole.end, block.end)};
     return static_cast<double>(whole.end - whole.start);
   }
 

@@ -6,14 +6,16 @@
 #include <functional>
 #include <vector>
 
+#include "beeline/device/impl/machine.hpp"
 #include "harness/measurement.hpp"
 
 namespace beeline::bench {
 
 /// Collective. Calls `round()` on ranks 0 and 1 for each iteration, and `finish()` after each batch, inside its time;
 /// returns the batches' nanoseconds.
-inline std::vector<double> time_on_host(const Session& session, Rounds rounds, const std::function<void()>& round,
-                                        const std::function<void()>& finish = [] {}) {
+inline std::vector<double> time_on_host(
+    const Session& session, Rounds rounds, const std::function<void()>& round,
+    const std::function<void()>& finish = [] {}) {
   session.world().barrier();
   std::vector<double> times;
   if (!session.paired()) return times;

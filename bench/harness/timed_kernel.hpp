@@ -19,7 +19,7 @@ struct Loop {
   std::uint64_t first;    ///< sequence number of the last round of the launch before
   Rounds rounds;
   std::uint32_t peer;
-  bool leads;             ///< sends first
+  bool leads;  ///< sends first
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint64_t last() const {
     return first + rounds.warm_up + std::uint64_t{rounds.iterations} * rounds.batches;
   }

@@ -4,7 +4,6 @@
 /// The bare flag ping-pong: store to the peer's word, poll the own one, and nothing else.
 
 #include <cstdint>
-
 #include <cuda/atomic>
 
 #include "harness/timed_kernel.hpp"

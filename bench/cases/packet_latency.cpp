@@ -8,6 +8,7 @@
 #include "harness/group_choice.hpp"
 #include "harness/message_buffers.hpp"
 #include "harness/timed_kernel.hpp"
+#include "peers/bare_flag.hpp"
 
 namespace beeline::bench {
 
@@ -46,7 +47,13 @@ std::vector<Measurement> prepare(Session& session, std::uint64_t bytes) {
   for (const auto& setting : rings->settings()) measurement.settings.push_back(setting);
   measurement.time = time;
   measurement.verify = verify_messages(session, buffers, time, Receivers::both);
-  return {measurement};
+  std::vector<Measurement> all;
+  if (bytes <= 8) {  // what one packet carries
+    all.push_back(bare_flag(session, BareOrder::relaxed, "message", "device/peer/packets"));
+    measurement.baseline = 0;
+  }
+  all.push_back(std::move(measurement));
+  return all;
 }
 
 }  // namespace

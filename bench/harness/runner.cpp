@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
 #include <random>
 
 #include "harness/record.hpp"
@@ -34,18 +33,22 @@ std::vector<Task> tasks_of(const std::vector<Case>& cases, const std::vector<std
   return tasks;
 }
 
-/// Iterations whose batch lasts about `batch_ns`.
+/// Iterations whose batch lasts about `batch_ns`. The quickest of some batches counts: a rank that loses its core for a
+/// while must not be taken for a slow method.
 std::uint32_t calibrate(Session& session, const Measurement& measurement) {
   if (session.options().iterations != 0)
     return static_cast<std::uint32_t>(
         std::min<std::uint64_t>(session.options().iterations, measurement.most_iterations));
   std::uint32_t iterations = 1;
   for (;;) {
-    const std::vector<double> times = measurement.time({.iterations = iterations, .batches = 1, .warm_up = warm_up});
+    const std::vector<double> times = measurement.time({iterations, batches_per_round, warm_up});
     double wanted = iterations;
-    if (session.leads() && times.front() < batch_ns / 2)
-      wanted = std::min({iterations * batch_ns / std::max(times.front(), 1.0), iterations * 16.0,
-                         static_cast<double>(measurement.most_iterations)});
+    if (session.leads()) {
+      const double quickest = std::max(*std::min_element(times.begin(), times.end()), 1.0);
+      if (quickest < batch_ns / 2)
+        wanted = std::min(
+            {iterations * batch_ns / quickest, iterations * 16.0, static_cast<double>(measurement.most_iterations)});
+    }
     const auto next = static_cast<std::uint32_t>(session.from_leader(static_cast<std::uint64_t>(wanted)));
     if (next <= iterations) return iterations;
     iterations = next;

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "peers/bare_flag.hpp"
+
+#include <cuda/atomic>
+#include <type_traits>
+
+#include "harness/group_choice.hpp"
+#include "harness/timed_flag.hpp"
+
+namespace beeline::bench {
+
+namespace {
+
+/// It knows no deadline and no abort. On a CPU it gives its core away as the library does, or two ranks on one core
+/// would spend their slices spinning. A limit on polls, of about a minute, ends it when the peer is gone.
+template <BareOrder order>
+struct BareFlagPingPong {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, Loop loop, std::uint64_t* here,
+                                      std::uint64_t* there) const {
+    const auto& block = grid.block();
+    if (block.thread_rank() != 0) return;
+    using Word = cuda::atomic_ref<std::uint64_t, cuda::thread_scope_system>;
+    constexpr auto release = order == BareOrder::memory ? cuda::memory_order_release : cuda::memory_order_relaxed;
+    constexpr auto acquire = order == BareOrder::relaxed ? cuda::memory_order_relaxed : cuda::memory_order_acquire;
+    constexpr bool on_gpu = std::is_same_v<std::decay_t<decltype(block)>, Block>;
+    constexpr std::uint32_t most_polls = std::uint32_t{1} << (on_gpu ? 27 : 20);
+    time_rounds(Thread{}, loop, [&](std::uint64_t sequence) {
+      return round_trip(
+          loop.leads,
+          [&] {
+            Word(*there).store(sequence, release);
+            return true;
+          },
+          [&] {
+            for (std::uint32_t poll = 0; poll < most_polls; ++poll) {
+              if (Word(*here).load(acquire) >= sequence) return true;
+              machine::back_off(poll, ctx.spin_polls);
+            }
+            return false;
+          });
+    });
+  }
+};
+
+template <BareOrder order>
+Measurement make(Session& session, const char* name, std::string operation) {
+  auto flag = std::make_shared<TimedFlag>(session);
+  const GroupChoice choice = choose_group(session, sizeof(std::uint64_t), 8, 1);
+  std::uint64_t* there =
+      session.paired() ? session.world().at(flag->word(), static_cast<int>(session.peer())) : nullptr;
+  return flag_measurement(session, flag, std::move(operation), "bare/flag", name, [=](Rounds rounds) {
+    return flag->run(choice.threads, rounds, BareFlagPingPong<order>{}, flag->word(), there);
+  });
+}
+
+}  // namespace
+
+Measurement bare_flag(Session& session, BareOrder order, std::string operation, std::string peer_of) {
+  Measurement measurement = order == BareOrder::relaxed   ? make<BareOrder::relaxed>(session, "relaxed", operation)
+                            : order == BareOrder::acquire ? make<BareOrder::acquire>(session, "acquire", operation)
+                                                          : make<BareOrder::memory>(session, "memory", operation);
+  measurement.peer_of = std::move(peer_of);
+  return measurement;
+}
+
+}  // namespace beeline::bench

@@ -3,10 +3,9 @@
 /// @file
 /// Streams of messages that all blocks of a grid move together, timed inside the kernel.
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "beeline/device/grid.hpp"
@@ -50,8 +49,8 @@ template <class Kernel, class... Args>
   const unsigned threads = options.threads_per_block != 0 ? options.threads_per_block : 1024;
   const unsigned most = resident_blocks<Kernel, Args...>(world, threads);
   require(most >= std::max(options.blocks, 1u), Status::no_resource,
-          fmt::format("{} blocks of {} threads cannot wait at once on this device: at most {} can",
-                      std::max(options.blocks, 1u), threads, most));
+          std::to_string(std::max(options.blocks, 1u)) + " blocks of " + std::to_string(threads) +
+              " threads cannot wait at once on this device: at most " + std::to_string(most) + " can");
   if (options.blocks != 0) return {{options.blocks, threads}};
   const unsigned largest = std::min(most, static_cast<unsigned>(world.device().multiprocessors));
   std::vector<GridShape> shapes;

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -18,8 +17,6 @@ from typing import Any
 
 Event = dict[str, Any]
 
-# The launcher marks each line of a rank's output with the rank.
-RANK_PREFIX = re.compile(r"^\[(\d+)\] ?")
 BUILD_PROGRAMS = Path(__file__).resolve().parents[2] / "build" / "bin"
 
 
@@ -57,25 +54,24 @@ def find_program(name: str) -> Path:
     raise CliError(f"program {name} is neither in {BUILD_PROGRAMS} nor on PATH: run tools/build, or set BEELINE_BIN")
 
 
-def launch_command(world: World, program: str | Path, arguments: list[str]) -> list[str]:
-    """The command line that runs `program` on the ranks of `world`."""
+def launch_command(world: World, program: str | Path, arguments: list[str], as_json: bool = True) -> list[str]:
+    """The command line that runs `program` on the ranks of `world`; of their output, only JSON lines, or all."""
     command = [str(find_program("beeline-launch")), "-n", str(world.ranks)]
+    if as_json:
+        command.append("--json")
     if world.threads:
         command.append("--threads")
     if world.device != "auto":
         command += ["--device", world.device]
     if world.deadline_s is not None:
         command += ["--deadline", f"{world.deadline_s:g}"]
-    return [*command, str(program), *arguments]
+    return [*command, "--", str(program), *arguments]
 
 
 def parse_event(line: str) -> Event | None:
-    """The JSON object on a line of output, without its rank prefix; None if the line is something else."""
-    text = RANK_PREFIX.sub("", line, count=1).strip()
-    if not text.startswith("{"):
-        return None
+    """The JSON object on a line of output; None if the line is something else."""
     with suppress(json.JSONDecodeError):
-        event = json.loads(text)
+        event = json.loads(line)
         if isinstance(event, dict):
             return event
     return None

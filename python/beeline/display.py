@@ -71,6 +71,7 @@ class ResultView:
             console=self._console,
         )  # fmt: skip
         self._task = self._progress.add_task("starting", total=None)
+        self._label = "starting"
         self._live: Live | None = None
 
     def __enter__(self) -> ResultView:
@@ -87,8 +88,13 @@ class ResultView:
         if not self._as_json and self.results:
             self._console.print(self._render(self.results))
 
-    def add_result(self, event: Event) -> None:
-        self.results.append(event)
+    def add(self, event: Event) -> None:
+        """Takes an event: progress is shown, results get into the table, and all but progress is passed on as JSON."""
+        if event.get("event") == "progress":
+            self.set_progress(self._label, event.get("done"), event.get("total"))
+            return
+        if event.get("event") == "result":
+            self.results.append(event)
         line = json.dumps(event)
         if self._as_json:
             print(line, flush=True)
@@ -98,6 +104,7 @@ class ResultView:
         self._refresh()
 
     def set_progress(self, label: str, done: Any = None, total: Any = None) -> None:
+        self._label = label
         completed = done if isinstance(done, (int, float)) else 0
         self._progress.update(
             self._task, description=label, completed=completed, total=total if isinstance(total, (int, float)) else None

@@ -54,6 +54,14 @@ def find_program(name: str) -> Path:
     raise CliError(f"program {name} is neither in {BUILD_PROGRAMS} nor on PATH: run tools/build, or set BEELINE_BIN")
 
 
+def resolve_program(name: str) -> str:
+    """What a user calls PROGRAM: a path, one of Beeline's programs, or whatever the launcher finds on PATH."""
+    if os.sep not in name:
+        with suppress(CliError):
+            return str(find_program(name))
+    return name
+
+
 def launch_command(world: World, program: str | Path, arguments: list[str], as_json: bool = True) -> list[str]:
     """The command line that runs `program` on the ranks of `world`; of their output, only JSON lines, or all."""
     command = [str(find_program("beeline-launch")), "-n", str(world.ranks)]
@@ -116,11 +124,12 @@ def run_events(
         process.wait()
         forwarder.join()
     if process.returncode != 0:
-        raise CliError(f"{Path(command[0]).name} {describe_end(process.returncode)}: {' '.join(command)}")
+        message = f"{describe_end(process.returncode)}: {' '.join(command)}"
+        raise CliError(message, status=process.returncode if process.returncode > 0 else 1)
 
 
 def describe_end(returncode: int) -> str:
-    return f"ended by signal {-returncode}" if returncode < 0 else f"failed with exit status {returncode}"
+    return f"ended by signal {-returncode}" if returncode < 0 else f"exit status {returncode}"
 
 
 def collect_info() -> Event:

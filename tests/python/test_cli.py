@@ -129,10 +129,11 @@ def test_run_as_json(cli_process):
 
 
 @pytest.mark.parametrize(("command", "unit"), [("latency", "us"), ("bandwidth", "GB/s")])
-def test_bench_as_json_prints_results_only(cli, command, unit):
+def test_bench_as_json_prints_all_but_progress(cli, command, unit):
     done = cli("bench", command, "--sizes", "8,4K", "--ranks", "3", "--iterations", "5", "--json")
     assert done.returncode == 0
-    results = json_lines(done)
+    environment, *results = json_lines(done)
+    assert environment["event"] == "environment"
     assert [result["event"] for result in results] == ["result"] * 4
     assert {result["bytes"] for result in results} == {8, 4096}
     assert results[0]["unit"] == unit
@@ -152,7 +153,8 @@ def test_bench_shows_a_table_and_what_is_missing(cli):
 
 def test_bench_passes_on_the_methods(cli):
     done = cli("bench", "latency", "--methods", "device/peer/packets", "--json")
-    assert [result["method"] for result in json_lines(done)] == ["device/peer/packets"]
+    _, result = json_lines(done)
+    assert result["method"] == "device/peer/packets"
 
 
 def test_bench_appends_to_a_file(cli, tmp_path):
@@ -160,7 +162,7 @@ def test_bench_appends_to_a_file(cli, tmp_path):
     for _ in range(2):
         assert cli("bench", "latency", "--output", str(file)).returncode == 0
     records = [json.loads(line) for line in file.read_text().splitlines()]
-    assert len(records) == 4
+    assert [record["event"] for record in records] == ["environment", "result", "result"] * 2
 
 
 def test_wrong_data_is_a_failure(cli):
@@ -172,9 +174,9 @@ def test_wrong_data_is_a_failure(cli):
 
 def test_failing_program_is_a_failure(cli):
     done = cli("bench", "latency", "--json", FAKE_STATUS="3")
-    assert done.returncode == 1
+    assert done.returncode == 3
     json_lines(done)
-    assert "failed with exit status 3" in done.stderr
+    assert "exit status 3" in done.stderr
 
 
 def test_himeno_runs_what_is_available(cli):
@@ -222,7 +224,7 @@ def test_himeno_goes_on_after_a_method_failed(cli):
     assert done.returncode == 1
     assert [result["method"] for result in json_lines(done)] == ["in_kernel"]
     assert "himeno: something broke" in done.stderr
-    assert "failed with exit status 3" in done.stderr
+    assert "exit status 3" in done.stderr
 
 
 def test_himeno_with_a_wrong_result_fails(cli):
@@ -247,3 +249,9 @@ def test_output_that_nobody_reads_is_no_traceback():
         )
     assert done.returncode == 1
     assert done.stderr == ""
+
+
+def test_run_knows_beelines_own_programs(cli_process):
+    done = cli_process("run", "-n", "2", "--json", "beeline-info")
+    assert done.returncode == 0
+    assert json_lines(done)[0]["version"] == "0.1.0"

@@ -232,7 +232,9 @@ class TestNothingIsLeft:
     @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
     def test_signals_to_the_launcher_end_the_job(self, number: signal.Signals) -> None:
         mark = f"MARK_{uuid.uuid4().hex}"
-        with self.start(f"trap 'echo caught; exit 1' {number.name[3:]}; echo up; {self.FAMILY} & wait", mark) as process:
+        with self.start(
+            f"trap 'echo caught; exit 1' {number.name[3:]}; echo up; {self.FAMILY} & wait", mark
+        ) as process:
             assert process.stdout is not None
             assert {process.stdout.readline() for _ in range(2)} == {"[0] up\n", "[1] up\n"}
             process.send_signal(number)

@@ -11,7 +11,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 
 from beeline import options
-from beeline.display import MISSING, ResultView, format_bytes, format_number
+from beeline.display import ResultView, format_bytes, format_number
 from beeline.programs import CliError, Event, World, find_program, launch_command, run_events
 
 Methods = Annotated[
@@ -73,10 +73,8 @@ def measure(world: World, arguments: list[str], as_json: bool, output: Path | No
     with ResultView(as_json, output, render) as view:
         for event in run_events(command, view.show_line):
             if event.get("event") == "progress":
-                label = f"{event.get('method', '')} {event.get('operation', '')} {event.get('bytes', '')}"
-                view.set_progress(label, event.get("done"), event.get("total"))
-            elif event.get("event") == "result":
-                view.add_result(event)
+                view.set_progress(" ".join(str(event.get(key, "")) for key in ("method", "operation", "bytes")))
+            view.add(event)
     if not view.results:
         raise CliError("beeline-bench printed no result")
     if any(result.get("verified") is False for result in view.results):
@@ -84,7 +82,7 @@ def measure(world: World, arguments: list[str], as_json: bool, output: Path | No
 
 
 def render(results: list[Event]) -> RenderableType:
-    """A table for each operation and unit: sizes down, methods across; below, what this machine lacks."""
+    """A table for each operation and unit: methods down, sizes across; below, what this machine lacks."""
     measured = [result for result in results if result.get("median") is not None]
     kinds = dict.fromkeys((str(result.get("operation")), str(result.get("unit"))) for result in measured)
     parts: list[RenderableType] = []
@@ -97,20 +95,15 @@ def render(results: list[Event]) -> RenderableType:
 
 
 def operation_table(operation: str, unit: str, results: list[Event]) -> Table:
-    methods = list(dict.fromkeys(str(result.get("method")) for result in results))
-    sizes = list(dict.fromkeys(result.get("bytes") for result in results))
+    methods = dict.fromkeys(str(result.get("method")) for result in results)
+    sizes = dict.fromkeys(result.get("bytes") for result in results)
     ranks = ", ".join(dict.fromkeys(str(result.get("ranks", "?")) for result in results))
-    table = Table(
-        "bytes", title=f"{operation}, {unit}, {ranks} ranks", title_justify="left", title_style="bold",
-    )  # fmt: skip
-    for method in methods:
-        table.add_column(method, justify="right")
+    table = Table("method", title=f"{operation}, {unit}, {ranks} ranks", title_justify="left", title_style="bold")
     for size in sizes:
-        row = [
-            cell([one for one in results if one.get("bytes") == size and str(one.get("method")) == method], unit)
-            for method in methods
-        ]
-        table.add_row(format_bytes(size) if isinstance(size, int) and size > 0 else MISSING, *row)
+        table.add_column(format_bytes(size) if isinstance(size, int) and size > 0 else unit, justify="right")
+    for method in methods:
+        mine = [one for one in results if str(one.get("method")) == method]
+        table.add_row(method, *(cell([one for one in mine if one.get("bytes") == size], unit) for size in sizes))
     return table
 
 

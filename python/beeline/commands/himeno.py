@@ -116,11 +116,10 @@ def run_study(study: Study, as_json: bool, output: Path | None) -> None:
     with ResultView(as_json, output, lambda results: render(results, study.scaling)) as view:
         runs = [(ranks, name) for ranks in study.ranks for name in choose_methods(study, ranks, view)]
         for index, (ranks, name) in enumerate(runs):
-            label = f"{name}, {ranks} ranks ({index + 1} of {len(runs)})"
-            view.set_progress(label)
+            view.set_progress(f"{name}, {ranks} ranks ({index + 1} of {len(runs)})")
             command = launch_command(study.world(ranks), program, study.arguments(name, ranks))
             try:
-                run_method(command, label, view)
+                run_method(command, view)
             except CliError as error:
                 failures.append(str(error))
     if failures:
@@ -130,15 +129,11 @@ def run_study(study: Study, as_json: bool, output: Path | None) -> None:
         raise CliError(f"wrong result: {', '.join(dict.fromkeys(wrong))}")
 
 
-def run_method(command: list[str], label: str, view: ResultView) -> None:
-    results = 0
+def run_method(command: list[str], view: ResultView) -> None:
+    before = len(view.results)
     for event in run_events(command, view.show_line):
-        if event.get("event") == "progress":
-            view.set_progress(label, event.get("done"), event.get("total"))
-        elif event.get("event") == "result":
-            view.add_result(event)
-            results += 1
-    if results == 0:
+        view.add(event)
+    if len(view.results) == before:
         raise CliError(f"no result from: {' '.join(command)}")
 
 

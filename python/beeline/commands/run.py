@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from beeline import options
-from beeline.programs import World, launch_command
+from beeline.programs import World, launch_command, resolve_program
 
 
 def run(
@@ -30,5 +30,7 @@ def run(
     Each line of output carries its rank. A rank that dies ends the job. With --json, standard output holds only those
     lines of the ranks that are JSON; the others go to standard error.
     """
-    command = launch_command(World(ranks, threads, device, deadline), program, arguments or [], as_json)
+    command = launch_command(
+        World(ranks, threads, device, deadline), resolve_program(program), arguments or [], as_json
+    )
     os.execv(command[0], command)

@@ -55,8 +55,8 @@ class Study:
         x, y, z = parse_grid(self.size)
         return f"{x}x{y}x{z * ranks}"
 
-    def arguments(self, method: str, ranks: int) -> list[str]:
-        arguments = ["--size", self.size_for(ranks), "--method", method]
+    def arguments(self, methods: list[str], ranks: int) -> list[str]:
+        arguments = ["--size", self.size_for(ranks), "--method", ",".join(methods)]
         if self.iterations is not None:
             arguments += ["--iterations", str(self.iterations)]
         return arguments if self.verify else [*arguments, "--no-verify"]
@@ -111,17 +111,11 @@ def himeno(
 
 
 def run_study(study: Study, as_json: bool, output: Path | None) -> None:
-    program = find_program("himeno")
-    failures = []
+    failures: list[str] = []
     with ResultView(as_json, output, lambda results: render(results, study.scaling)) as view:
-        runs = [(ranks, name) for ranks in study.ranks for name in choose_methods(study, ranks, view)]
-        for index, (ranks, name) in enumerate(runs):
-            view.set_progress(f"{name}, {ranks} ranks ({index + 1} of {len(runs)})")
-            command = launch_command(study.world(ranks), program, study.arguments(name, ranks))
-            try:
-                run_method(command, view)
-            except CliError as error:
-                failures.append(str(error))
+        for ranks in study.ranks:
+            view.set_progress(f"{ranks} ranks")
+            failures += run_methods(study, ranks, view)
     if failures:
         raise CliError("\nbeeline: ".join(failures))
     wrong = [str(result.get("method")) for result in view.results if result.get("verified") is False]
@@ -129,12 +123,28 @@ def run_study(study: Study, as_json: bool, output: Path | None) -> None:
         raise CliError(f"wrong result: {', '.join(dict.fromkeys(wrong))}")
 
 
-def run_method(command: list[str], view: ResultView) -> None:
-    before = len(view.results)
-    for event in run_events(command, view.show_line):
-        view.add(event)
-    if len(view.results) == before:
-        raise CliError(f"no result from: {' '.join(command)}")
+def run_methods(study: Study, ranks: int, view: ResultView) -> list[str]:
+    """Runs the methods in one job, so that they share the serial reference; returns what failed.
+
+    A method that ends the job is left out, and those after it run in another.
+    """
+    program = find_program("himeno")
+    failures = []
+    waiting = choose_methods(study, ranks, view)
+    while waiting:
+        command = launch_command(study.world(ranks), program, study.arguments(waiting, ranks))
+        try:
+            for event in run_events(command, view.show_line):
+                if event.get("event") == "progress":
+                    view.set_progress(f"{event.get('method', '')}, {ranks} ranks")
+                view.add(event)
+                if event.get("event") == "result" and event.get("method") in waiting:
+                    waiting.remove(event["method"])
+            failures += [f"no result of {name} from: {' '.join(command)}" for name in waiting]
+            break
+        except CliError as error:
+            failures.append(f"{waiting.pop(0)}: {error}" if waiting else str(error))
+    return failures
 
 
 def choose_methods(study: Study, ranks: int, view: ResultView) -> list[str]:
@@ -150,7 +160,7 @@ def choose_methods(study: Study, ranks: int, view: ResultView) -> list[str]:
         lacking = [f"{name}: {known[name].get('reason')}" for name in study.methods if not known[name].get("available")]
         if lacking:
             raise CliError(f"not available on {ranks} ranks here: {'; '.join(lacking)}")
-        return study.methods
+        return list(study.methods)
     for name, event in known.items():
         if not event.get("available"):
             view.show_line(f"left out on {ranks} ranks: {name}: {event.get('reason')}")

@@ -131,6 +131,8 @@ def run_methods(study: Study, ranks: int, view: ResultView) -> list[str]:
     program = find_program("himeno")
     failures = []
     waiting = choose_methods(study, ranks, view)
+    if not waiting:
+        failures.append(f"no method is available on {ranks} ranks")
     while waiting:
         command = launch_command(study.world(ranks), program, study.arguments(waiting, ranks))
         try:
@@ -160,7 +162,7 @@ def choose_methods(study: Study, ranks: int, view: ResultView) -> list[str]:
         lacking = [f"{name}: {known[name].get('reason')}" for name in study.methods if not known[name].get("available")]
         if lacking:
             raise CliError(f"not available on {ranks} ranks here: {'; '.join(lacking)}")
-        return list(study.methods)
+        return list(dict.fromkeys(study.methods))
     for name, event in known.items():
         if not event.get("available"):
             view.show_line(f"left out on {ranks} ranks: {name}: {event.get('reason')}")

@@ -212,6 +212,7 @@ void RendezvousServer::Implementation::contribute(Connection& connection, Frame 
   connection.waiting.emplace(
       detail::Contribution{frame.header.sequence, Deadline(frame.header.deadline_ns), std::move(frame.payload)});
   fail_if_impossible();
+  if (failure()) return;
   const bool complete = std::all_of(seats_.begin(), seats_.end(), [](const Seat& seat) {
     return seat.connection != nullptr && seat.connection->waiting;
   });

@@ -122,6 +122,18 @@ TEST_F(Rendezvous, RanksMayMeetAgainAfterTheyLeft) {
   EXPECT_FALSE(server.failure());
 }
 
+TEST_F(Rendezvous, WorldsThatFollowEachOtherDoNotMix) {
+  auto first = join(0), second = join(1);
+  const auto zero = first.get();
+  second.get().reset();
+  auto next = join(1);
+  wait_until_taken(1);
+  const Error error = error_of([&] { zero->barrier(generous_ns); });
+  EXPECT_EQ(error.code(), Status::peer_died);
+  EXPECT_TRUE(mentions(error, "rank 1 left the world")) << error.what();
+  EXPECT_TRUE(mentions(error_of([&] { (void)next.get(); }), "rank 1 left the world"));
+}
+
 TEST_F(Rendezvous, AConnectionThatClosesWithoutGoodbyeIsADeath) {
   const auto zero = [this] {
     auto joining = join(0);

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// One rank's share of the grid in symmetric memory, and what every method needs around it.
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "beeline/host/launch.hpp"
+#include "fields.hpp"
+#include "gosa.hpp"
+#include "problem.hpp"
+#include "sweep.hpp"
+
+namespace himeno {
+
+/// Blocks and threads of the launches of one kernel.
+struct Shape {
+  unsigned blocks, threads;
+};
+
+/// The slab, its edges, and the buffers of gosa. Its constructor and destructor are collective.
+class Domain {
+ public:
+  /// Throws invalid_argument when there are more ranks than interior planes.
+  Domain(beeline::World& world, const Size& size);
+
+  /// Heap and pinned heap that a rank of a world of `ranks` needs for any method.
+  struct Heaps {
+    std::size_t symmetric_bytes, pinned_bytes;
+  };
+  [[nodiscard]] static Heaps heaps(const Size& size, int ranks);
+
+  /// Collective. Fills every array; the next iteration is 0.
+  void reset(Data data);
+  /// Tags for `iterations` more iterations: the first of them. The same on every rank if all ask alike.
+  [[nodiscard]] std::uint64_t take_tags(int iterations);
+  /// Collective. The whole pressure before iteration `iteration`, [z][y][x], on rank 0; empty on the others.
+  [[nodiscard]] std::vector<float> gather(int iteration);
+
+  [[nodiscard]] beeline::World& world() const { return world_; }
+  [[nodiscard]] const Size& size() const { return size_; }
+  [[nodiscard]] const Slab& slab() const { return slab_; }
+  [[nodiscard]] const Fields& fields() const { return fields_; }
+  [[nodiscard]] const Edges& edges() const { return edges_; }
+  [[nodiscard]] const Sums& sums() const { return sums_; }
+  /// Mailbox for kernels. Its total lies in host memory, and is where CPU threads that collect leave theirs too.
+  [[nodiscard]] const Mailbox& mailbox() const { return mailbox_; }
+  /// The sum over all ranks that was collected last.
+  [[nodiscard]] double gosa() const { return *mailbox_.total; }
+  /// All interior planes of this rank.
+  [[nodiscard]] Planes all_planes() const { return {1, slab_.planes + 1}; }
+  [[nodiscard]] std::size_t plane_bytes() const { return static_cast<std::size_t>(fields_.plane()) * sizeof(float); }
+
+  /// The shape of launches of `Kernel`: as many blocks as can be resident, so that it may wait.
+  template <class Kernel, class... Args>
+  [[nodiscard]] Shape shape() const {
+    if (!world_.device().is_gpu()) return {1, 1};
+    return clamped(beeline::resident_blocks<Kernel, Args...>(world_, gpu_threads));
+  }
+  /// How `blocks` blocks of such a launch share `planes` planes.
+  [[nodiscard]] Tiling tiling(unsigned blocks, int planes) const;
+
+  static constexpr unsigned gpu_threads = 256;
+
+ private:
+  [[nodiscard]] static Shape clamped(unsigned blocks);
+  [[nodiscard]] std::size_t threads_at_most() const;
+  void fill(Array array, float* values, Data data);
+
+  beeline::World& world_;
+  Size size_;
+  Slab slab_;
+  std::vector<beeline::SymmetricArray<float>> arrays_;
+  beeline::SymmetricArray<double> thread_sums_, block_sums_, arrived_;
+  beeline::SymmetricArray<std::uint64_t> mailbox_words_;
+  beeline::SymmetricArray<double> total_;
+  Fields fields_{};
+  Edges edges_{};
+  Sums sums_{};
+  Mailbox mailbox_{};
+  std::optional<Data> coefficients_;  ///< that the arrays hold
+  std::uint64_t next_tag_ = 1;
+};
+
+}  // namespace himeno

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// gosa, the sum of the squared residuals: summed in a block, over a rank's blocks, and over the ranks, every iteration.
+///
+/// Ranks sum by mailbox: each puts its sum to every other, and each adds all of them in rank order, so that all have the
+/// same bits. A sum is two words of 32 bits of value and 32 bits of tag: the words' arrival is the message's, without a
+/// fence. A rank collects tag t - 2 at the latest before it delivers tag t, so nobody is more than four tags ahead of a
+/// mailbox's reader, and eight slots are enough.
+
+#include <bit>
+#include <cstdint>
+
+#include <cuda/atomic>
+
+#include "beeline/device/put_get.hpp"
+#include "fields.hpp"
+
+namespace himeno {
+
+/// Where partial sums lie, in this rank's memory.
+struct Sums {
+  double* threads;  ///< [threads of the largest grid]
+  double* blocks;   ///< [2][max_blocks]: two launches' sums
+};
+inline constexpr unsigned max_blocks = 4096;
+
+/// Sums travelling between ranks.
+struct Mailbox {
+  std::uint64_t* words;  ///< [mailbox_slots][ranks][2], symmetric, where the reader polls
+  double* arrived;       ///< [ranks], this rank's memory
+  double* total;         ///< the last collected sum over all ranks
+};
+inline constexpr std::uint64_t mailbox_slots = 8;
+
+/// Adds up `mine` over the block; the result is valid on thread 0. `scratch` [block.size()] may be used again after
+/// the block's next sync. The order of additions depends on the block's size only.
+template <class BlockGroup>
+BEELINE_HOST_DEVICE double block_total(const BlockGroup& block, double* scratch, double mine) {
+  constexpr unsigned lanes = 16;
+  const unsigned thread = block.thread_rank(), columns = block.size() < lanes ? block.size() : lanes;
+  scratch[thread] = mine;
+  block.sync();
+  if (thread < columns) {
+    double column = 0;
+    for (unsigned i = thread; i < block.size(); i += columns) column += scratch[i];
+    scratch[thread] = column;
+  }
+  block.sync();
+  double total = 0;
+  if (thread == 0)
+    for (unsigned i = 0; i < columns; ++i) total += scratch[i];
+  return total;
+}
+
+/// Leaves the block's sum in `sums.blocks[slot * max_blocks + block rank]`.
+template <class Grid>
+BEELINE_HOST_DEVICE void store_block_gosa(const Grid& grid, const Sums& sums, unsigned slot, double mine) {
+  double* scratch = sums.threads + grid.block_rank() * grid.block().size();
+  const double total = block_total(grid.block(), scratch, mine);
+  if (grid.block().thread_rank() == 0) sums.blocks[slot * max_blocks + grid.block_rank()] = total;
+}
+
+/// Adds up what `blocks` blocks left in each of the slots [first, last); valid on thread 0.
+template <class BlockGroup>
+BEELINE_HOST_DEVICE double total_of_blocks(const BlockGroup& block, double* scratch, const Sums& sums, unsigned first,
+                                           unsigned last, unsigned blocks) {
+  double mine = 0;
+  for (unsigned slot = first; slot < last; ++slot)
+    for (unsigned i = block.thread_rank(); i < blocks; i += block.size()) mine += sums.blocks[slot * max_blocks + i];
+  return block_total(block, scratch, mine);
+}
+
+namespace detail {
+
+BEELINE_HOST_DEVICE inline std::uint64_t* mailbox_word(const Mailbox& mailbox, std::uint64_t tag, std::uint32_t ranks,
+                                                       std::uint32_t from) {
+  return mailbox.words + ((tag % mailbox_slots) * ranks + from) * 2;
+}
+
+BEELINE_HOST_DEVICE inline std::uint64_t load_word(const std::uint64_t* word) {
+  return cuda::atomic_ref<std::uint64_t, cuda::thread_scope_system>(const_cast<std::uint64_t&>(*word))
+      .load(cuda::memory_order_acquire);
+}
+
+}  // namespace detail
+
+/// Puts this rank's sum of iteration `tag` into the mailbox of `peer`. One thread calls it. Does not block.
+BEELINE_HOST_DEVICE inline void post_sum(const beeline::Context& ctx, const Mailbox& mailbox, std::uint64_t tag, double sum,
+                                         std::uint32_t peer) {
+  const auto bits = std::bit_cast<std::uint64_t>(sum);
+  std::uint64_t* word = detail::mailbox_word(mailbox, tag, ctx.size, ctx.rank);
+  beeline::put_value(ctx, word, (tag << 32) | (bits >> 32), peer);
+  beeline::put_value(ctx, word + 1, (tag << 32) | (bits & 0xffffffffu), peer);
+}
+
+/// Sends this rank's sum of iteration `tag` to every rank. One thread calls it. Does not block.
+BEELINE_HOST_DEVICE inline void deliver(const beeline::Context& ctx, const Mailbox& mailbox, std::uint64_t tag, double sum) {
+  for (std::uint32_t peer = 0; peer < ctx.size; ++peer) post_sum(ctx, mailbox, tag, sum, peer);
+}
+
+/// Waits for the sum of iteration `tag` of rank `from`. One thread calls it.
+[[nodiscard]] BEELINE_HOST_DEVICE inline beeline::Status receive_sum(const beeline::Context& ctx, const Mailbox& mailbox,
+                                                                     std::uint64_t tag, std::uint32_t from, double& sum) {
+  const std::uint64_t* words = detail::mailbox_word(mailbox, tag, ctx.size, from);
+  std::uint64_t bits = 0;
+  for (int half = 0; half < 2; ++half) {
+    std::uint64_t word = 0;
+    const beeline::Awaited awaited{beeline::Operation::user, from, tag, tag << 32};
+    const beeline::Status status = beeline::poll_until(ctx, awaited, beeline::Timeout::none(), [&](std::uint64_t& observed) {
+      observed = word = detail::load_word(words + half);
+      return word >> 32 == tag;
+    });
+    if (status != beeline::Status::ok) return status;
+    bits = bits << 32 | (word & 0xffffffffu);
+  }
+  sum = std::bit_cast<double>(bits);
+  return beeline::Status::ok;
+}
+
+/// Waits for every rank's sum of iteration `tag`, and leaves their total in `mailbox.total`.
+/// Every thread of `group` calls it, and gets the same status.
+template <class Group>
+[[nodiscard]] BEELINE_HOST_DEVICE beeline::Status collect(const Group& group, const beeline::Context& ctx,
+                                                          const Mailbox& mailbox, std::uint64_t tag) {
+  beeline::Status status = beeline::Status::ok;
+  for (std::uint32_t from = group.thread_rank(); from < ctx.size && status == beeline::Status::ok; from += group.size())
+    status = receive_sum(ctx, mailbox, tag, from, mailbox.arrived[from]);
+  status = beeline::agree(group, status);
+  if (status == beeline::Status::ok && group.thread_rank() == 0) {
+    double total = 0;
+    for (std::uint32_t from = 0; from < ctx.size; ++from) total += mailbox.arrived[from];
+    *mailbox.total = total;
+  }
+  return status;
+}
+
+/// One iteration's end of the device methods, by one block: this rank's sum of iteration `step` (`total`, valid on
+/// thread 0) goes out, and the sums of the iteration before, which had an iteration's time to arrive, come in.
+template <class BlockGroup>
+[[nodiscard]] BEELINE_HOST_DEVICE beeline::Status exchange_gosa(const BlockGroup& block, const beeline::Context& ctx,
+                                                                const Mailbox& mailbox, const Step& step, double total) {
+  if (block.thread_rank() == 0) deliver(ctx, mailbox, step.tag(), total);
+  return step.iteration == 0 ? beeline::Status::ok : collect(block, ctx, mailbox, step.tag() - 1);
+}
+
+}  // namespace himeno

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// A slab in two halves, each computed by a kernel of its own, so that one half's planes travel while the other is
+/// computed: send bottom, compute top, wait bottom, send top, compute bottom, wait top.
+/// Source: seed 000 sections 4.5.2 and 5.8.2.
+
+#include "domain.hpp"
+
+namespace himeno {
+
+/// Updates a range of planes.
+struct UpdateHalf {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(const Grid& grid, const beeline::Context&, Fields f, Tiling tiling, Sums sums, Planes part,
+                                      int iteration, unsigned slot) const {
+    store_block_gosa(grid, sums, slot, update_planes(grid, f, tiling, iteration, part));
+  }
+};
+
+/// Both halves in the order of computation. Neighbours go in opposite orders, so that the two planes at a side are
+/// computed at the same time and have the other half's time to travel.
+class Halves {
+ public:
+  explicit Halves(const Domain& domain) : domain_(domain) {
+    const Planes all = domain.all_planes();
+    const int middle = (all.first + all.last) / 2;
+    const Planes top{middle, all.last}, bottom{all.first, middle};
+    const bool top_first = domain.world().rank() % 2 == 0;
+    parts_[0] = top_first ? top : bottom;
+    parts_[1] = top_first ? bottom : top;
+    shape_ = domain.shape<UpdateHalf, Fields, Tiling, Sums, Planes, int, unsigned>();
+    for (unsigned half = 0; half < 2; ++half)
+      tilings_[half] = domain.tiling(shape_.blocks, parts_[half].last - parts_[half].first);
+  }
+
+  [[nodiscard]] const Planes& part(unsigned half) const { return parts_[half]; }
+  /// Whether the half has the outermost plane of an open side. The only plane of a slab has both.
+  [[nodiscard]] bool touches(unsigned half, unsigned side) const { return domain_.edges().touched(side, parts_[half]); }
+  [[nodiscard]] unsigned blocks() const { return shape_.blocks; }
+
+  /// Starts the computation of one half on the default stream; its blocks leave their sums in slot `half`.
+  void launch(unsigned half, int iteration) const {
+    if (parts_[half].empty()) return;
+    beeline::launch(domain_.world(), {.blocks = shape_.blocks, .threads = shape_.threads}, UpdateHalf{}, domain_.fields(),
+                    tilings_[half], domain_.sums(), parts_[half], iteration, half);
+  }
+
+ private:
+  const Domain& domain_;
+  Planes parts_[2]{};
+  Shape shape_{};
+  Tiling tilings_[2]{};
+};
+
+}  // namespace himeno

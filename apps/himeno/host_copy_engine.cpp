@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// Method 2: the host starts each copy and each kernel. A half's planes are copied by the copy engine, on a stream of
+/// their side, while the other half is computed; a signal in the receiver's pinned memory tells its CPU.
+/// Source: seed 000 section 4.5.2 and figure 4.16.
+
+#include <array>
+
+#include "beeline/core/error.hpp"
+#include "beeline/device/signal.hpp"
+#include "halves.hpp"
+#include "host_gosa.hpp"
+#include "method.hpp"
+
+namespace himeno {
+
+namespace {
+
+class HostCopyEngine final : public Method {
+ public:
+  explicit HostCopyEngine(Domain& domain)
+      : Method(domain), halves_(domain), gosa_(domain), arrived_(world(), sides, beeline::Heap::pinned), window_(world()) {
+    for (auto& stream : copies_) stream = world().make_stream();
+    for (auto& event : computed_) event = world().stream().make_event();
+  }
+
+  void run(int iterations, bool communicate) override {
+    Step step{0, domain().take_tags(iterations), communicate};
+    for (; step.iteration < iterations; ++step.iteration) {
+      for (unsigned half = 0; half < 2; ++half) {
+        if (step.needs_halos()) await_halos(half, step);
+        halves_.launch(half, step.iteration);
+        if (communicate) send_planes(half, step);
+      }
+      if (communicate) {
+        gosa_.enqueue_sum(step, 2, halves_.blocks());
+        // One iteration behind, so that the next one's kernels are queued before the CPU waits for a sum.
+        if (step.iteration > 0) gosa_.exchange(previous(step));
+      }
+      window_.advance();
+    }
+    if (communicate) gosa_.exchange(previous(step));
+    if (communicate) gosa_.finish(previous(step));
+    world().synchronize();
+    for (auto& stream : copies_) world().synchronize(*stream);
+  }
+
+ private:
+  [[nodiscard]] static Step previous(Step step) {
+    --step.iteration;
+    return step;
+  }
+
+  void await_halos(unsigned half, const Step& step) {
+    for (unsigned side = 0; side < sides; ++side) {
+      if (!halves_.touches(half, side)) continue;
+      const beeline::Status status =
+          beeline::wait(beeline::Thread{}, world().host_context(), &arrived_.data()[side], beeline::Compare::greater_equal,
+                        step.tag(), domain().edges().side[side].peer);
+      if (status == beeline::Status::ok) continue;
+      world().check();
+      throw beeline::Error(status, "waiting for a neighbour's plane", world().rank());
+    }
+  }
+
+  /// Copies the half's outermost planes to the neighbours' halos once they are computed.
+  void send_planes(unsigned half, const Step& step) {
+    float* p = domain().fields().pressure(step.iteration + 1);
+    beeline::Event& done = *computed_[static_cast<unsigned>(step.iteration % 2) * 2 + half];
+    bool recorded = false;
+    for (unsigned side = 0; side < sides; ++side) {
+      if (!halves_.touches(half, side)) continue;
+      if (!recorded) world().stream().record(done);
+      recorded = true;
+      const Edge& edge = domain().edges().side[side];
+      const int peer = static_cast<int>(edge.peer);
+      beeline::Stream& stream = *copies_[side];
+      stream.wait_event(done);
+      world().copy(world().at(p, peer) + edge.theirs, p + edge.mine, domain().plane_bytes(), stream);
+      stream.write_signal(world().at(&arrived_.data()[opposite(side)], peer), step.tag() + 1);
+    }
+  }
+
+  Halves halves_;
+  HostGosa gosa_;
+  beeline::SymmetricArray<std::uint64_t> arrived_;  ///< [sides]: tag of the field whose halo plane is here
+  LaunchWindow window_;
+  std::array<std::unique_ptr<beeline::Stream>, sides> copies_;
+  std::array<std::unique_ptr<beeline::Event>, 4> computed_;  ///< [iteration % 2][half]
+};
+
+}  // namespace
+
+std::unique_ptr<Method> make_host_copy_engine(Domain& domain) { return std::make_unique<HostCopyEngine>(domain); }
+
+}  // namespace himeno

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// Finding the last of several blocks by a counter: the inter-block synchronisation that cannot deadlock, however many
+/// blocks there are and in whatever order they run. Source: seed 000 section 5.8.1, listing 5.6.
+
+#include <cstdint>
+
+#include <cuda/atomic>
+
+#include "beeline/core/macros.hpp"
+
+namespace himeno {
+
+using DeviceCounter = cuda::atomic_ref<std::uint32_t, cuda::thread_scope_device>;
+
+/// Whether this block is the last of `count` to call it; then everything that the others did before is visible to it,
+/// and the counter is zero again. Every thread of `block` calls it, and gets the same answer.
+template <class BlockGroup>
+[[nodiscard]] BEELINE_HOST_DEVICE bool is_last(const BlockGroup& block, std::uint32_t* counter, std::uint32_t count) {
+  block.sync();
+  bool last = false;
+  if (block.thread_rank() == 0) {
+    const DeviceCounter arrived(*counter);
+    last = arrived.fetch_add(1, cuda::memory_order_acq_rel) + 1 == count;
+    if (last) arrived.store(0, cuda::memory_order_relaxed);
+  }
+  return block.any(last);
+}
+
+}  // namespace himeno

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// himeno: the Himeno benchmark with a choice of communication methods. Prints JSON lines from rank 0.
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <sstream>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "beeline/core/error.hpp"
+#include "beeline/host/run.hpp"
+#include "measure.hpp"
+#include "method.hpp"
+
+namespace {
+
+void list_methods() {
+  for (const himeno::MethodInfo& info : himeno::methods()) {
+    const nlohmann::ordered_json line{{"event", "method"}, {"name", info.name}, {"summary", info.summary}, {"available", true},
+                                      {"reason", nullptr}};
+    std::puts(line.dump().c_str());
+  }
+}
+
+std::vector<std::string> parse_methods(const std::string& text) {
+  std::vector<std::string> names;
+  if (text == "all") {
+    for (const himeno::MethodInfo& info : himeno::methods()) names.push_back(info.name);
+    return names;
+  }
+  std::istringstream list(text);
+  for (std::string name; std::getline(list, name, ',');) names.push_back(himeno::find_method(name).name);
+  beeline::require(!names.empty(), beeline::Status::invalid_argument, "--method names no method");
+  return names;
+}
+
+/// Gives the world the memory that the problem needs, and refuses what cannot be shared before anything starts.
+void fit(beeline::Config& config, const himeno::Size& size) {
+  static_cast<void>(himeno::slab_of(size, config.size, config.size - 1));
+  const himeno::Domain::Heaps heaps = himeno::Domain::heaps(size, config.size);
+  config.heap_bytes = std::max(config.heap_bytes, heaps.symmetric_bytes);
+  config.pinned_heap_bytes = std::max(config.pinned_heap_bytes, heaps.pinned_bytes);
+}
+
+int run(const himeno::Options& options) {
+  beeline::Config config = beeline::Config::from_environment();
+  fit(config, options.size);
+  std::atomic<bool> good{true};
+  const int code = beeline::run(config, [&](beeline::World& world) {
+    if (!himeno::measure(world, options)) good = false;
+  });
+  if (!good) std::fputs("himeno: a method's result is wrong: see \"verified\"\n", stderr);
+  return code != 0 ? code : good ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app{"The Himeno benchmark: 19-point Jacobi relaxation of the 3-D Poisson equation, by several methods of communication"};
+  std::string size = "S", method = "all";
+  himeno::Options options;
+  bool list = false, no_verify = false;
+  app.add_option("--size", size, "XS, S, M, L, XL or XxYxZ points")->capture_default_str();
+  app.add_option("--method", method, "names, separated by commas, or all")->capture_default_str();
+  app.add_option("--iterations", options.iterations, "of each timed run; without it, about a second for each method")
+      ->check(CLI::Range(1, 1'000'000'000));
+  app.add_flag("--no-verify", no_verify, "do not compare with the serial reference");
+  app.add_flag("--list", list, "list the methods and end");
+  CLI11_PARSE(app, argc, argv);
+  try {
+    if (list) {
+      list_methods();
+      return 0;
+    }
+    options.size = himeno::parse_size(size);
+    options.methods = parse_methods(method);
+    options.verify = !no_verify;
+    return run(options);
+  } catch (const beeline::Error& error) {
+    std::fprintf(stderr, "himeno: %s\n", error.what());
+    return 2;
+  }
+}

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "measure.hpp"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <optional>
+#include <span>
+
+#include <nlohmann/json.hpp>
+
+#include "method.hpp"
+#include "verify.hpp"
+
+namespace himeno {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int samples = 3;
+constexpr int warm_up_iterations = 3;
+constexpr int fresh_iterations = 5;
+constexpr double seconds_of_a_sample = 1.0 / samples;
+constexpr double seconds_of_reference = 10;
+constexpr int phases = 1 + 2 * samples + 1;  // warm-up, runs with and without communication, verification
+
+/// One timed run: the slowest rank's time, and the CPU time of all.
+struct Sample {
+  double seconds, cpu_seconds;
+};
+
+double process_cpu_seconds() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  const auto seconds = [](const timeval& time) { return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6; };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+/// Ranks that are threads share one process, which rank 0 counts.
+bool counts_cpu(const beeline::World& world) { return !world.config().threads || world.rank() == 0; }
+
+Sample combine(beeline::World& world, Sample mine) {
+  if (!counts_cpu(world)) mine.cpu_seconds = 0;
+  Sample all{0, 0};
+  for (const auto& bytes : world.allgather(std::as_bytes(std::span(&mine, 1)))) {
+    Sample theirs{};
+    std::memcpy(&theirs, bytes.data(), sizeof theirs);
+    all.seconds = std::max(all.seconds, theirs.seconds);
+    all.cpu_seconds += theirs.cpu_seconds;
+  }
+  return all;
+}
+
+/// Collective. One run of `iterations` from initial data.
+Sample timed_run(Domain& domain, Method& method, int iterations, bool communicate) {
+  domain.reset(Data::official);
+  beeline::World& world = domain.world();
+  world.barrier();
+  const double cpu = process_cpu_seconds();
+  const auto start = std::chrono::steady_clock::now();
+  method.run(iterations, communicate);
+  const Sample mine{std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(), process_cpu_seconds() - cpu};
+  world.barrier();
+  return combine(world, mine);
+}
+
+Sample median(std::vector<Sample> all) {
+  std::sort(all.begin(), all.end(), [](const Sample& a, const Sample& b) { return a.seconds < b.seconds; });
+  return all[all.size() / 2];
+}
+
+/// Collective. So many iterations that a run takes about `seconds_of_a_sample`.
+int choose_iterations(Domain& domain, const MethodInfo& info) {
+  constexpr int fewest = 10, most = 1'000'000;
+  const std::unique_ptr<Method> method = info.make(domain);
+  static_cast<void>(timed_run(domain, *method, fewest, true));
+  const double seconds = timed_run(domain, *method, fewest, true).seconds / fewest;
+  return static_cast<int>(std::clamp(std::ceil(seconds_of_a_sample / seconds), double(fewest), double(most)));
+}
+
+/// What a method has been found to do.
+struct Outcome {
+  std::vector<Sample> with, without;
+  double gosa = 0;
+  std::string checksum;
+  std::optional<Comparison> official, fresh;
+  [[nodiscard]] bool good() const { return !official || (official->good() && fresh->good()); }
+};
+
+/// Runs all methods over one domain.
+class Session {
+ public:
+  Session(beeline::World& world, const Options& options)
+      : world_(world), options_(options), domain_(world, options.size),
+        iterations_(options.iterations > 0 ? options.iterations : choose_iterations(domain_, find_method(options.methods.front()))) {
+    if (!options.verify) return;
+    official_ = expect(world, options.size, Data::official, iterations_, seconds_of_reference);
+    fresh_ = expect(world, options.size, Data::scrambled, fresh_iterations, seconds_of_reference);
+  }
+
+  /// Collective. Returns whether the results were right.
+  bool run(const MethodInfo& info) {
+    progress(info, 0);
+    const std::unique_ptr<Method> method = info.make(domain_);
+    domain_.reset(Data::official);
+    method->run(warm_up_iterations, true);
+    method->run(warm_up_iterations, false);
+    progress(info, 1);
+    Outcome outcome;
+    for (int sample = 0; sample < samples; ++sample) {
+      outcome.with.push_back(timed_run(domain_, *method, iterations_, true));
+      progress(info, 2 + sample);
+    }
+    outcome.gosa = domain_.gosa();
+    if (options_.verify) check_official(*method, outcome);
+    for (int sample = 0; sample < samples; ++sample) {
+      outcome.without.push_back(timed_run(domain_, *method, iterations_, false));
+      progress(info, 2 + samples + sample);
+    }
+    if (options_.verify) check_fresh(*method, outcome);
+    progress(info, phases);
+    print_result(info, outcome);
+    return outcome.good();
+  }
+
+ private:
+  /// Compares the timed run itself where the reference could follow so far, otherwise a shorter run.
+  void check_official(Method& method, Outcome& outcome) {
+    std::vector<float> field = domain_.gather(iterations_);
+    if (world_.rank() == 0) outcome.checksum = checksum(field);
+    double gosa = outcome.gosa;
+    if (official_.iterations < iterations_) {
+      domain_.reset(Data::official);
+      method.run(official_.iterations, true);
+      gosa = domain_.gosa();
+      field = domain_.gather(official_.iterations);
+    }
+    outcome.official = world_.rank() == 0 ? compare(official_, field, gosa) : Comparison{};
+  }
+
+  void check_fresh(Method& method, Outcome& outcome) {
+    domain_.reset(Data::scrambled);
+    method.run(fresh_.iterations, true);
+    const double gosa = domain_.gosa();
+    const std::vector<float> field = domain_.gather(fresh_.iterations);
+    outcome.fresh = world_.rank() == 0 ? compare(fresh_, field, gosa) : Comparison{};
+  }
+
+  void print(const Json& line) const {
+    if (world_.rank() != 0) return;
+    std::puts(line.dump().c_str());
+    std::fflush(stdout);
+  }
+
+  void progress(const MethodInfo& info, int done) const {
+    print({{"event", "progress"}, {"method", info.name}, {"done", done}, {"total", phases}});
+  }
+
+  void print_result(const MethodInfo& info, const Outcome& outcome) const {
+    const Sample with = median(outcome.with), without = median(outcome.without);
+    Json line{{"event", "result"}, {"app", "himeno"}, {"method", info.name}, {"ranks", world_.size()}, {"device", world_.device().name},
+              {"size", {options_.size.x, options_.size.y, options_.size.z}}, {"iterations", iterations_}, {"seconds", with.seconds},
+              {"mflops", options_.size.flop() * iterations_ / with.seconds * 1e-6},
+              {"communication_share", (with.seconds - without.seconds) / with.seconds},
+              {"overlap_efficiency", without.seconds / with.seconds}, {"compute_seconds", without.seconds}};
+    line["gosa"] = outcome.gosa;
+    add_verification(line, outcome);
+    line["cpu_seconds"] = with.cpu_seconds;
+    for (const Sample& sample : outcome.with) line["samples_seconds"].push_back(sample.seconds);
+    print(line);
+  }
+
+  void add_verification(Json& line, const Outcome& outcome) const {
+    for (const char* name : {"max_error", "gosa_reference", "gosa_float32", "verified", "verified_iterations", "fresh_max_error",
+                             "field_checksum"})
+      line[name] = nullptr;
+    if (!outcome.official) return;
+    line["max_error"] = outcome.official->max_error;
+    line["gosa_reference"] = official_.gosa;
+    line["gosa_float32"] = official_.gosa_float32;
+    line["verified"] = outcome.good();
+    line["verified_iterations"] = official_.iterations;
+    line["fresh_max_error"] = outcome.fresh->max_error;
+    line["field_checksum"] = outcome.checksum;
+  }
+
+  beeline::World& world_;
+  const Options& options_;
+  Domain domain_;
+  int iterations_;
+  Expectation official_, fresh_;
+};
+
+}  // namespace
+
+bool measure(beeline::World& world, const Options& options) {
+  Session session(world, options);
+  bool good = true;
+  for (const std::string& name : options.methods) good = session.run(find_method(name)) && good;
+  return good;
+}
+
+}  // namespace himeno

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// One run of the program: times methods, verifies them, and prints JSON lines from rank 0.
+
+#include <string>
+#include <vector>
+
+#include "beeline/host/world.hpp"
+#include "problem.hpp"
+
+namespace himeno {
+
+struct Options {
+  Size size{};
+  std::vector<std::string> methods;  ///< names, known ones
+  int iterations = 0;                ///< of a timed run; 0: as many as take about a third of a second, at least 10
+  bool verify = true;
+};
+
+/// Collective. Returns whether every method's result was right, on rank 0; true on the others.
+[[nodiscard]] bool measure(beeline::World& world, const Options& options);
+
+}  // namespace himeno

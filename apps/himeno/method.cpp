@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "method.hpp"
+
+#include "beeline/core/error.hpp"
+
+namespace himeno {
+
+const std::vector<MethodInfo>& methods() {
+  static const std::vector<MethodInfo> all{
+      {"host_staged", "the host computes, then exchanges planes through pinned host memory", make_host_staged},
+      {"host_copy_engine", "the host starts copies of one half's planes while the other half is computed", make_host_copy_engine},
+      {"stream_kernels", "communication kernels between the compute kernels of a stream", make_stream_kernels},
+      {"in_kernel", "the compute kernel's last block on a boundary sends it; blocks wait at their start", make_in_kernel},
+      {"global_address_space", "boundary cells are stored into the neighbour while they are computed; a barrier an iteration",
+       make_global_address_space},
+      {"persistent", "one kernel for all iterations, with grid barriers and packets", make_persistent},
+  };
+  return all;
+}
+
+const MethodInfo& find_method(const std::string& name) {
+  std::string known;
+  for (const MethodInfo& info : methods()) {
+    if (info.name == name) return info;
+    known += (known.empty() ? "" : ", ") + info.name;
+  }
+  throw beeline::Error(beeline::Status::invalid_argument, "no method '" + name + "'; known: " + known);
+}
+
+LaunchWindow::LaunchWindow(beeline::World& world) : world_(world) {
+  for (auto& event : events_) event = world.stream().make_event();
+}
+
+void LaunchWindow::advance() {
+  constexpr std::uint32_t batch = 64;  // at most 2 x 64 iterations of a few kernels each are queued
+  if (++iterations_ % batch != 0) return;
+  beeline::Event& oldest = *events_[(iterations_ / batch) % 2];
+  world_.synchronize(oldest);
+  world_.stream().record(oldest);
+}
+
+}  // namespace himeno

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// The interface of the methods, and their list.
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "domain.hpp"
+
+namespace himeno {
+
+/// One way of running iterations with their communication. Constructors and destructors are collective.
+class Method {
+ public:
+  explicit Method(Domain& domain) : domain_(domain) {}
+  virtual ~Method() = default;
+  Method(const Method&) = delete;
+  Method& operator=(const Method&) = delete;
+
+  /// Collective. Runs `iterations` iterations from iteration 0 (`Domain::reset`) and returns when this rank's are over.
+  /// Afterwards `Domain::gosa` is the last iteration's. Without `communicate` only the computation runs: halos stay as
+  /// they are and nothing is summed over ranks.
+  /// Throws what a wait met: deadline, aborted, peer_died.
+  virtual void run(int iterations, bool communicate) = 0;
+
+ protected:
+  [[nodiscard]] Domain& domain() const { return domain_; }
+  [[nodiscard]] beeline::World& world() const { return domain_.world(); }
+
+ private:
+  Domain& domain_;
+};
+
+/// A method's name and how to make it.
+struct MethodInfo {
+  std::string name, summary;
+  std::unique_ptr<Method> (*make)(Domain&);
+};
+
+/// All methods, the host's first.
+[[nodiscard]] const std::vector<MethodInfo>& methods();
+/// The method of that name; throws invalid_argument listing the known ones.
+[[nodiscard]] const MethodInfo& find_method(const std::string& name);
+
+[[nodiscard]] std::unique_ptr<Method> make_host_staged(Domain& domain);
+[[nodiscard]] std::unique_ptr<Method> make_host_copy_engine(Domain& domain);
+[[nodiscard]] std::unique_ptr<Method> make_stream_kernels(Domain& domain);
+[[nodiscard]] std::unique_ptr<Method> make_in_kernel(Domain& domain);
+[[nodiscard]] std::unique_ptr<Method> make_global_address_space(Domain& domain);
+[[nodiscard]] std::unique_ptr<Method> make_persistent(Domain& domain);
+
+/// Bounds how far launches run ahead of the device: a full launch queue would block the driver, and with it every rank
+/// that shares the GPU.
+class LaunchWindow {
+ public:
+  explicit LaunchWindow(beeline::World& world);
+  /// Called after each iteration's launches on the default stream. Throws like `World::synchronize`.
+  void advance();
+
+ private:
+  beeline::World& world_;
+  std::unique_ptr<beeline::Event> events_[2];
+  std::uint32_t iterations_ = 0;
+};
+
+}  // namespace himeno

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// Method 6: one kernel for all iterations. Blocks stay on the device and meet at a grid barrier; the CPU starts one
+/// kernel and sleeps. Where the device holds enough blocks, three of them compute nothing: two carry planes, one for
+/// each side, and one exchanges gosa, all while the others compute. Elsewhere the first block does both jobs in turn.
+///
+/// Small planes go as packets (no fence, no separate signal), larger ones by put_signal: a block unpacks packets at
+/// the pace of its loads, 8 bytes a thread and round trip.
+/// Source: seed 000 section 5.8.1 (persistent threads).
+
+#include <type_traits>
+
+#include "beeline/device/put_get.hpp"
+#include "last_block.hpp"
+#include "method.hpp"
+
+namespace himeno {
+
+namespace {
+
+/// How outermost planes reach the neighbours.
+struct Carriage {
+  beeline::PacketChannel packets;  ///< used when `by_packets`
+  std::uint64_t* arrived;          ///< [2 (odd, even)][sides], symmetric; used otherwise
+  std::uint32_t* finished;         ///< [sides]: tiles of the outermost plane computed so far in this run, modulo 2^32
+  unsigned by_packets;
+  unsigned carriers;               ///< blocks that compute nothing: 0 or `carrier_blocks`
+};
+constexpr unsigned carrier_blocks = sides + 1, gosa_carrier = sides;
+
+/// One block's end of one side.
+template <class BlockGroup>
+class Carrier {
+ public:
+  BEELINE_HOST_DEVICE Carrier(const BlockGroup& block, const beeline::Context& ctx, const Edges& edges, unsigned side,
+                              const Carriage& carriage)
+      : block_(block), ctx_(ctx), edge_(edges.side[side]), side_(side), carriage_(carriage), plane_(static_cast<std::size_t>(edges.plane)),
+        port_(block, ctx, carriage.packets, edge_.peer) {}
+
+  /// Sends the outermost plane that iteration `step` computes, once all `tiles` tiles of it are done.
+  [[nodiscard]] BEELINE_HOST_DEVICE beeline::Status send(const Fields& f, const Step& step, unsigned tiles) {
+    if (const beeline::Status status = await_tiles(step, tiles); status != beeline::Status::ok) return status;
+    float* p = f.pressure(step.iteration + 1);
+    if (carriage_.by_packets != 0) return port_.send(p + edge_.mine, plane_ * sizeof(float));
+    beeline::put_signal(block_, ctx_, p + edge_.theirs, p + edge_.mine, plane_, signal(step, opposite(side_)), step.tag() + 1,
+                        edge_.peer);
+    return beeline::Status::ok;
+  }
+
+  /// Receives the peer's plane of the same iteration into the halo.
+  [[nodiscard]] BEELINE_HOST_DEVICE beeline::Status receive(const Fields& f, const Step& step) {
+    if (carriage_.by_packets != 0) return port_.receive(f.pressure(step.iteration + 1) + edge_.halo, plane_ * sizeof(float));
+    return beeline::wait(block_, ctx_, signal(step, side_), beeline::Compare::greater_equal, step.tag() + 1, edge_.peer);
+  }
+
+ private:
+  [[nodiscard]] BEELINE_HOST_DEVICE std::uint64_t* signal(const Step& step, unsigned side) const {
+    return carriage_.arrived + ((step.tag() + 1) % 2) * sides + side;
+  }
+
+  BEELINE_HOST_DEVICE beeline::Status await_tiles(const Step& step, unsigned tiles) {
+    beeline::Status status = beeline::Status::ok;
+    if (block_.thread_rank() == 0) {
+      const std::uint32_t expected = tiles * static_cast<std::uint32_t>(step.iteration + 1);
+      const DeviceCounter finished(carriage_.finished[side_]);
+      status = beeline::poll_until(ctx_, {beeline::Operation::user, ctx_.rank, step.tag(), expected}, beeline::Timeout::none(),
+                                   [&](std::uint64_t& observed) {
+                                     observed = finished.load(cuda::memory_order_acquire);
+                                     return observed == expected;
+                                   });
+    }
+    return beeline::agree(block_, status);
+  }
+
+  const BlockGroup& block_;
+  const beeline::Context& ctx_;
+  const Edge edge_;
+  const unsigned side_;
+  const Carriage& carriage_;
+  const std::size_t plane_;
+  beeline::PacketPort<BlockGroup> port_;
+};
+
+struct Everything {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const beeline::Context& ctx, Fields f, Edges edges, Tiling tiling, Sums sums,
+                                      Mailbox mailbox, Carriage carriage, Step step, int iterations) const {
+    const unsigned role = grid.block_rank();
+    if (carriage.carriers == 0)
+      alternate(grid, ctx, f, edges, tiling, sums, mailbox, carriage, step, iterations);
+    else if (role < sides)
+      carry(grid, ctx, f, edges, tiling, carriage, step, iterations, role);
+    else if (role == gosa_carrier)
+      carry_gosa(grid, ctx, sums, mailbox, step, iterations);
+    else
+      compute(grid, ctx, f, edges, tiling, sums, carriage, step, iterations);
+  }
+
+ private:
+  /// One iteration of a computing block.
+  template <class Grid>
+  BEELINE_HOST_DEVICE static void update(const Grid& grid, const Fields& f, const Edges& edges, const Tiling& tiling,
+                                         const Sums& sums, const Carriage& carriage, const Step& step) {
+    const auto& block = grid.block();
+    const StoreHere store{f.pressure(step.iteration + 1)};
+    double gosa = 0;
+    for (unsigned item = grid.block_rank() - carriage.carriers; item < tiling.items(); item += grid.blocks() - carriage.carriers) {
+      const unsigned tile = item % tiling.tiles;
+      const Planes part = planes_of_item(tiling, {1, f.planes + 1}, item);
+      const auto update_some = [&](Planes some) {
+        gosa += update_tile(block, f, tiling, f.pressure(step.iteration), tile, some, store);
+      };
+      const auto publish = [&](unsigned side) {
+        block.sync();
+        if (block.thread_rank() == 0) DeviceCounter(carriage.finished[side]).fetch_add(1, cuda::memory_order_release);
+      };
+      if (step.communicate)
+        edges_first(edges, part, update_some, publish);
+      else
+        update_some(part);
+    }
+    store_block_gosa(grid, sums, static_cast<unsigned>(step.iteration % 2), gosa);
+  }
+
+  /// Exchanges the sums that the blocks left in the iteration before `step`.
+  template <class Grid>
+  BEELINE_HOST_DEVICE static beeline::Status sum_previous(const Grid& grid, const beeline::Context& ctx, const Sums& sums,
+                                                          const Mailbox& mailbox, Step step) {
+    --step.iteration;
+    const auto slot = static_cast<unsigned>(step.iteration % 2);
+    double* scratch = sums.threads + grid.block_rank() * grid.block().size();
+    const double total = total_of_blocks(grid.block(), scratch, sums, slot, slot + 1, grid.blocks());
+    const beeline::Status status = exchange_gosa(grid.block(), ctx, mailbox, step, total);
+    grid.block().sync();  // the scratch is used again
+    return status;
+  }
+
+  template <class Grid>
+  BEELINE_HOST_DEVICE static void sum_last(const Grid& grid, const beeline::Context& ctx, const Sums& sums, const Mailbox& mailbox,
+                                           const Step& end) {
+    if (end.communicate && sum_previous(grid, ctx, sums, mailbox, end) == beeline::Status::ok)
+      static_cast<void>(collect(grid.block(), ctx, mailbox, end.tag() - 1));
+  }
+
+  template <class Grid>
+  BEELINE_HOST_DEVICE static void compute(Grid& grid, const beeline::Context& ctx, const Fields& f, const Edges& edges,
+                                          const Tiling& tiling, const Sums& sums, const Carriage& carriage, Step step,
+                                          int iterations) {
+    for (; step.iteration < iterations; ++step.iteration) {
+      update(grid, f, edges, tiling, sums, carriage, step);
+      if (grid.sync(ctx) != beeline::Status::ok) return;
+    }
+  }
+
+  template <class Grid>
+  BEELINE_HOST_DEVICE static void carry(Grid& grid, const beeline::Context& ctx, const Fields& f, const Edges& edges,
+                                        const Tiling& tiling, const Carriage& carriage, Step step, int iterations, unsigned side) {
+    using BlockGroup = std::remove_cvref_t<decltype(grid.block())>;
+    if (!step.communicate || !edges.side[side].open()) return idle(grid, ctx, step, iterations);
+    Carrier<BlockGroup> carrier(grid.block(), ctx, edges, side, carriage);
+    for (; step.iteration < iterations; ++step.iteration) {
+      if (carrier.send(f, step, tiling.tiles) != beeline::Status::ok || carrier.receive(f, step) != beeline::Status::ok ||
+          grid.sync(ctx) != beeline::Status::ok)
+        return;
+    }
+  }
+
+  template <class Grid>
+  BEELINE_HOST_DEVICE static void carry_gosa(Grid& grid, const beeline::Context& ctx, const Sums& sums, const Mailbox& mailbox,
+                                             Step step, int iterations) {
+    for (; step.iteration < iterations; ++step.iteration) {
+      if (step.needs_halos() && sum_previous(grid, ctx, sums, mailbox, step) != beeline::Status::ok) return;
+      if (grid.sync(ctx) != beeline::Status::ok) return;
+    }
+    sum_last(grid, ctx, sums, mailbox, step);
+  }
+
+  template <class Grid>
+  BEELINE_HOST_DEVICE static void idle(Grid& grid, const beeline::Context& ctx, Step step, int iterations) {
+    for (; step.iteration < iterations; ++step.iteration)
+      if (grid.sync(ctx) != beeline::Status::ok) return;
+  }
+
+  /// All blocks compute; the first then carries both sides' planes and the sums.
+  template <class Grid>
+  BEELINE_HOST_DEVICE static void alternate(Grid& grid, const beeline::Context& ctx, const Fields& f, const Edges& edges,
+                                            const Tiling& tiling, const Sums& sums, const Mailbox& mailbox,
+                                            const Carriage& carriage, Step step, int iterations) {
+    for (; step.iteration < iterations; ++step.iteration) {
+      update(grid, f, edges, tiling, sums, carriage, step);
+      if (step.communicate && grid.block_rank() == 0) {
+        grid.block().sync();  // the scratch is used again
+        if (exchange_planes(grid, ctx, f, edges, tiling, carriage, step) != beeline::Status::ok) return;
+        if (step.iteration > 0 && sum_previous(grid, ctx, sums, mailbox, step) != beeline::Status::ok) return;
+      }
+      if (grid.sync(ctx) != beeline::Status::ok) return;
+    }
+    if (grid.block_rank() == 0) sum_last(grid, ctx, sums, mailbox, step);
+  }
+
+  template <class Grid>
+  BEELINE_HOST_DEVICE static beeline::Status exchange_planes(const Grid& grid, const beeline::Context& ctx, const Fields& f,
+                                                             const Edges& edges, const Tiling& tiling, const Carriage& carriage,
+                                                             const Step& step) {
+    using BlockGroup = std::remove_cvref_t<decltype(grid.block())>;
+    for (const bool sending : {true, false})
+      for (unsigned side = 0; side < sides; ++side) {
+        if (!edges.side[side].open()) continue;
+        Carrier<BlockGroup> carrier(grid.block(), ctx, edges, side, carriage);
+        const beeline::Status status = sending ? carrier.send(f, step, tiling.tiles) : carrier.receive(f, step);
+        if (status != beeline::Status::ok) return status;
+      }
+    return beeline::Status::ok;
+  }
+};
+
+class Persistent final : public Method {
+ public:
+  explicit Persistent(Domain& domain)
+      : Method(domain), arrived_(world(), 2 * sides), finished_(world(), sides),
+        shape_(domain.shape<Everything, Fields, Edges, Tiling, Sums, Mailbox, Carriage, Step, int>()) {
+    constexpr std::size_t largest_packet_plane = 16384;
+    constexpr unsigned enough_blocks = 8;
+    carriage_.arrived = arrived_.data();
+    carriage_.finished = finished_.data();
+    carriage_.carriers = shape_.blocks >= enough_blocks ? carrier_blocks : 0;
+    carriage_.by_packets = domain.plane_bytes() <= largest_packet_plane ? 1 : 0;
+    // Both neighbours send before they receive, so a message must fit: two slots of a plane, each freed when read.
+    carriage_.packets = world().packet_channel(carriage_.by_packets != 0 ? domain.plane_bytes() : 8, 2);
+    tiling_ = domain.tiling(shape_.blocks - carriage_.carriers, domain.slab().planes);
+  }
+  ~Persistent() override {
+    try {
+      world().free(carriage_.packets.rings);
+      world().free(carriage_.packets.states);
+    } catch (const std::exception& error) {
+      beeline::log(beeline::LogLevel::warning, error.what(), world().rank());  // the world has failed
+    }
+  }
+
+  void run(int iterations, bool communicate) override {
+    world().stream().fill(finished_.data(), 0, finished_.bytes());
+    const Step step{0, domain().take_tags(iterations), communicate};
+    beeline::launch(world(), {.blocks = shape_.blocks, .threads = shape_.threads, .waits = true}, Everything{}, domain().fields(),
+                    domain().edges(), tiling_, domain().sums(), domain().mailbox(), carriage_, step, iterations);
+    world().synchronize();
+  }
+
+ private:
+  beeline::SymmetricArray<std::uint64_t> arrived_;
+  beeline::SymmetricArray<std::uint32_t> finished_;
+  Shape shape_;
+  Tiling tiling_{};
+  Carriage carriage_{};
+};
+
+}  // namespace
+
+std::unique_ptr<Method> make_persistent(Domain& domain) { return std::make_unique<Persistent>(domain); }
+
+}  // namespace himeno

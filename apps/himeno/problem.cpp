@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "problem.hpp"
+
+#include <array>
+#include <charconv>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "beeline/core/error.hpp"
+
+namespace himeno {
+
+namespace {
+
+constexpr int smallest = 3, largest = 4096;
+
+constexpr std::array<std::pair<const char*, Size>, 5> named_sizes{{{"XS", {32, 32, 64}},
+                                                                   {"S", {64, 64, 128}},
+                                                                   {"M", {128, 128, 256}},
+                                                                   {"L", {256, 256, 512}},
+                                                                   {"XL", {512, 512, 1024}}}};
+
+}  // namespace
+
+Size parse_size(const std::string& text) {
+  for (const auto& [name, size] : named_sizes)
+    if (text == name) return size;
+  std::array<int, 3> axes{};
+  const char* next = text.data();
+  const char* const end = next + text.size();
+  bool good = true;
+  for (std::size_t axis = 0; axis < axes.size() && good; ++axis) {
+    if (axis > 0) good = next != end && *next++ == 'x';
+    const auto [after, error] = std::from_chars(next, end, axes[axis]);
+    good = good && error == std::errc{} && axes[axis] >= smallest && axes[axis] <= largest;
+    next = after;
+  }
+  beeline::require(good && next == end, beeline::Status::invalid_argument,
+                   fmt::format("size '{}': XS, S, M, L, XL, or XxYxZ with {} to {} points an axis", text, smallest, largest));
+  return {axes[0], axes[1], axes[2]};
+}
+
+Slab slab_of(const Size& size, int ranks, int rank) {
+  const int interior = size.z - 2;
+  beeline::require(ranks <= interior, beeline::Status::invalid_argument,
+                   fmt::format("{} ranks for {} interior planes along z (size {}x{}x{}): each rank needs at least one", ranks,
+                               interior, size.x, size.y, size.z));
+  const int share = interior / ranks, larger = interior % ranks;
+  return {1 + rank * share + (rank < larger ? rank : larger), share + (rank < larger ? 1 : 0)};
+}
+
+}  // namespace himeno

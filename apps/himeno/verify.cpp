@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "verify.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <future>
+#include <span>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "serial.hpp"
+
+namespace himeno {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+Expectation run_serial(const Size& size, Data data, int iterations, double seconds) {
+  Serial serial(size, data, static_cast<int>(std::max(1u, std::thread::hardware_concurrency())));
+  const auto start = Clock::now();
+  int done = 0;
+  while (done < iterations) {
+    // Few calls for cheap iterations, and a look at the clock before each doubling would overrun.
+    const int more = std::min(std::max(done, 1), iterations - done);
+    const double spent = std::chrono::duration<double>(Clock::now() - start).count();
+    if (done > 0 && spent / done * (done + more) > seconds) break;
+    serial.advance(more);
+    done += more;
+  }
+  return {done, serial.field(), serial.gosa(), serial.gosa_float32()};
+}
+
+/// Collective. Rank 0's scalars, on every rank, once `work` is over; nobody waits longer than a moment at a time.
+Expectation await_expectation(beeline::World& world, std::future<Expectation> work) {
+  struct Message {
+    std::uint32_t done;
+    std::int32_t iterations;
+    double gosa;
+    float gosa_float32;
+  } message{};
+  Expectation mine;
+  while (message.done == 0) {
+    if (work.valid() && work.wait_for(std::chrono::seconds(1)) == std::future_status::ready) {
+      mine = work.get();
+      message = {1, mine.iterations, mine.gosa, mine.gosa_float32};
+    }
+    const auto all = world.allgather(std::as_bytes(std::span(&message, 1)));
+    std::memcpy(&message, all.front().data(), sizeof message);
+  }
+  mine.iterations = message.iterations, mine.gosa = message.gosa, mine.gosa_float32 = message.gosa_float32;
+  return mine;
+}
+
+}  // namespace
+
+Expectation expect(beeline::World& world, const Size& size, Data data, int iterations, double seconds) {
+  std::future<Expectation> work;
+  if (world.rank() == 0) work = std::async(std::launch::async, run_serial, size, data, iterations, seconds);
+  return await_expectation(world, std::move(work));
+}
+
+bool Comparison::good() const {
+  constexpr double field_tolerance = 1e-5, gosa_tolerance = 1e-5;
+  return max_error <= field_tolerance && gosa_error <= gosa_tolerance;  // false for NaN
+}
+
+Comparison compare(const Expectation& expected, const std::vector<float>& field, double gosa) {
+  Comparison result;
+  if (field.size() != expected.field.size()) return {INFINITY, INFINITY};
+  for (std::size_t n = 0; n < field.size(); ++n) {
+    const double error = std::abs(static_cast<double>(field[n]) - static_cast<double>(expected.field[n]));
+    if (!(error <= result.max_error)) result.max_error = error;  // keeps NaN
+  }
+  const double difference = std::abs(gosa - expected.gosa);
+  result.gosa_error = difference == 0 ? 0 : difference / expected.gosa;
+  return result;
+}
+
+std::string checksum(const std::vector<float>& field) {
+  std::uint64_t hash = 0xcbf29ce484222325u;
+  for (const float value : field) hash = (hash ^ std::bit_cast<std::uint32_t>(value)) * 0x100000001b3u;
+  return fmt::format("{:016x}", hash);
+}
+
+}  // namespace himeno

@@ -66,7 +66,6 @@ class Domain {
 
  private:
   [[nodiscard]] static Shape clamped(unsigned blocks);
-  [[nodiscard]] std::size_t threads_at_most() const;
   void fill(Array array, float* values, Data data);
 
   beeline::World& world_;

@@ -3,7 +3,7 @@
 /// Method 1: the host computes a whole iteration, then moves planes through pinned host memory; nothing overlaps.
 /// Source: seed 000 sections 3.2 and 4.4.
 
-#include "beeline/control/staged.hpp"
+#include "beeline/host/staged_channel.hpp"
 #include "halves.hpp"
 #include "host_gosa.hpp"
 #include "method.hpp"

@@ -65,7 +65,8 @@ Edges make_edges(const beeline::World& world, const Size& size, const Fields& f)
     edges.side[lower].peer = static_cast<std::uint32_t>(below);
     edges.side[lower].theirs = (peer_planes(below) + 1) * plane;
   }
-  if (const int above = world.rank() + 1; above < world.size()) edges.side[upper].peer = static_cast<std::uint32_t>(above);
+  if (const int above = world.rank() + 1; above < world.size())
+    edges.side[upper].peer = static_cast<std::uint32_t>(above);
   return edges;
 }
 
@@ -75,8 +76,9 @@ std::size_t threads_at_most(beeline::World& world) {
   std::size_t most = 1;
   for (int rank = 0; rank < world.size(); ++rank) {
     const beeline::Device& device = world.device(rank);
-    most = std::max(most, device.is_gpu() ? threads_per_multiprocessor * static_cast<std::size_t>(device.multiprocessors)
-                                          : static_cast<std::size_t>(world.config().host_threads));
+    most =
+        std::max(most, device.is_gpu() ? threads_per_multiprocessor * static_cast<std::size_t>(device.multiprocessors)
+                                       : static_cast<std::size_t>(world.config().host_threads));
   }
   return most;
 }
@@ -85,16 +87,17 @@ std::size_t threads_at_most(beeline::World& world) {
 
 Domain::Heaps Domain::heaps(const Size& size, int ranks) {
   constexpr std::size_t margin = std::size_t{16} << 20;  // sums, mailbox, signals, packets of small planes
-  const std::size_t plane_bytes = static_cast<std::size_t>(padded_row(size)) * static_cast<std::size_t>(size.y) * sizeof(float);
+  const std::size_t plane_bytes =
+      static_cast<std::size_t>(padded_row(size)) * static_cast<std::size_t>(size.y) * sizeof(float);
   constexpr std::size_t staging_margin = std::size_t{64} << 10;
   return {(coefficient_arrays + pressure_buffers) * array_floats(size, ranks) * sizeof(float) + margin,
           static_cast<std::size_t>(ranks) * (plane_bytes + staging_margin) + margin};
 }
 
 Domain::Domain(beeline::World& world, const Size& size)
-    : world_(world), size_(size), slab_(slab_of(size, world.size(), world.rank())), arrays_(allocate_arrays(world, size)),
-      thread_sums_(world, threads_at_most(world)), block_sums_(world, 2 * max_blocks),
-      arrived_(world, static_cast<std::size_t>(world.size())),
+    : world_(world), size_(size), slab_(slab_of(size, world.size(), world.rank())),
+      arrays_(allocate_arrays(world, size)), thread_sums_(world, threads_at_most(world)),
+      block_sums_(world, 2 * max_blocks), arrived_(world, static_cast<std::size_t>(world.size())),
       mailbox_words_(world, mailbox_slots * static_cast<std::size_t>(world.size()) * 2),
       total_(world, 1, beeline::Heap::pinned) {
   fields_ = make_fields(arrays_, size_, slab_);
@@ -105,14 +108,15 @@ Domain::Domain(beeline::World& world, const Size& size)
 
 void Domain::fill(Array array, float* values, Data data) {
   const Shape launch_shape = shape<Fill, float*, Array, Data, Size, int, int, int>();
-  beeline::launch(world_, {.blocks = launch_shape.blocks, .threads = launch_shape.threads}, Fill{}, values, array, data, size_,
-                  fields_.row, slab_.first - 1, slab_.planes + 2);
+  beeline::launch(world_, {.blocks = launch_shape.blocks, .threads = launch_shape.threads}, Fill{}, values, array, data,
+                  size_, fields_.row, slab_.first - 1, slab_.planes + 2);
 }
 
 void Domain::reset(Data data) {
   world_.barrier();  // nobody's halo is still on its way here
   if (coefficients_ != data)
-    for (std::uint32_t array = 0; array < coefficient_arrays; ++array) fill(static_cast<Array>(array), arrays_[array].data(), data);
+    for (std::uint32_t array = 0; array < coefficient_arrays; ++array)
+      fill(static_cast<Array>(array), arrays_[array].data(), data);
   coefficients_ = data;
   fill(Array::p, fields_.even, data);
   fill(Array::p, fields_.odd, data);
@@ -142,9 +146,11 @@ std::vector<float> Domain::gather(int iteration) {
       const int before = rank == 0 ? 1 : 0, after = rank == world_.size() - 1 ? 1 : 0;
       const auto planes = static_cast<std::size_t>(slab.planes + before + after);
       part.resize(planes * plane);
-      world_.copy(part.data(), world_.at(fields_.pressure(iteration), rank) + (1 - before) * fields_.plane(), part.size() * sizeof(float));
+      world_.copy(part.data(), world_.at(fields_.pressure(iteration), rank) + (1 - before) * fields_.plane(),
+                  part.size() * sizeof(float));
       float* out = whole.data() + static_cast<std::size_t>(slab.first - before) * x * y;
-      for (std::size_t line = 0; line < planes * y; ++line) std::memcpy(out + line * x, part.data() + line * row, x * sizeof(float));
+      for (std::size_t line = 0; line < planes * y; ++line)
+        std::memcpy(out + line * x, part.data() + line * row, x * sizeof(float));
     }
   }
   world_.barrier();

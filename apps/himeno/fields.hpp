@@ -63,11 +63,13 @@ struct Edges {
 
 /// Where in one iteration's numbering a kernel stands.
 struct Step {
-  int iteration;              ///< of this run, from 0
-  std::uint64_t first_tag;    ///< tags grow over all runs; the field before iteration n has tag `first_tag + n`
-  bool communicate;           ///< false: compute only, to see what communication costs
+  int iteration;            ///< of this run, from 0
+  std::uint64_t first_tag;  ///< tags grow over all runs; the field before iteration n has tag `first_tag + n`
+  bool communicate;         ///< false: compute only, to see what communication costs
 
-  [[nodiscard]] BEELINE_HOST_DEVICE std::uint64_t tag() const { return first_tag + static_cast<std::uint64_t>(iteration); }
+  [[nodiscard]] BEELINE_HOST_DEVICE std::uint64_t tag() const {
+    return first_tag + static_cast<std::uint64_t>(iteration);
+  }
   /// Whether the halos that this iteration reads come from the neighbours: those of the first are initial data.
   [[nodiscard]] BEELINE_HOST_DEVICE bool needs_halos() const { return communicate && iteration > 0; }
 };

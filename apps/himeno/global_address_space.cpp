@@ -15,12 +15,13 @@ namespace {
 /// Stores points here and, those of the outermost planes, into the neighbours' halos.
 struct StoreBoth {
   float* to;
-  float* beyond[sides];         ///< offset so that the outermost plane's points hit the peer's halo; nullptr: no peer
-  std::ptrdiff_t lower_end;     ///< offset behind the lower outermost plane
-  std::ptrdiff_t upper_begin;   ///< offset of the upper one
+  float* beyond[sides];        ///< offset so that the outermost plane's points hit the peer's halo; nullptr: no peer
+  std::ptrdiff_t lower_end;    ///< offset behind the lower outermost plane
+  std::ptrdiff_t upper_begin;  ///< offset of the upper one
 
   BEELINE_HOST_DEVICE StoreBoth(const beeline::Context& ctx, const Edges& edges, float* buffer)
-      : to(buffer), beyond{nullptr, nullptr}, lower_end(edges.side[lower].mine + edges.plane), upper_begin(edges.side[upper].mine) {
+      : to(buffer), beyond{nullptr, nullptr}, lower_end(edges.side[lower].mine + edges.plane),
+        upper_begin(edges.side[upper].mine) {
     for (unsigned side = 0; side < sides; ++side) {
       const Edge& edge = edges.side[side];
       if (edge.open()) beyond[side] = ctx.at(buffer + edge.theirs, edge.peer) - edge.mine;
@@ -35,8 +36,8 @@ struct StoreBoth {
 
 struct UpdateEverywhere {
   template <class Grid>
-  BEELINE_HOST_DEVICE void operator()(const Grid& grid, const beeline::Context& ctx, Fields f, Edges edges, Tiling tiling,
-                                      Sums sums, int iteration) const {
+  BEELINE_HOST_DEVICE void operator()(const Grid& grid, const beeline::Context& ctx, Fields f, Edges edges,
+                                      Tiling tiling, Sums sums, int iteration) const {
     const StoreBoth store(ctx, edges, f.pressure(iteration + 1));
     double gosa = 0;
     for (unsigned item = grid.block_rank(); item < tiling.items(); item += grid.blocks())
@@ -49,8 +50,8 @@ struct UpdateEverywhere {
 /// Ends an iteration: what every rank stored is visible to all, the ranks' sums too.
 struct EndIteration {
   template <class Grid>
-  BEELINE_HOST_DEVICE void operator()(const Grid& grid, const beeline::Context& ctx, Sums sums, Mailbox mailbox, std::uint64_t tag,
-                                      unsigned blocks) const {
+  BEELINE_HOST_DEVICE void operator()(const Grid& grid, const beeline::Context& ctx, Sums sums, Mailbox mailbox,
+                                      std::uint64_t tag, unsigned blocks) const {
     const auto& block = grid.block();
     const double total = total_of_blocks(block, sums.threads, sums, 0, 1, blocks);
     if (block.thread_rank() == 0) deliver(ctx, mailbox, tag, total);
@@ -70,8 +71,8 @@ class GlobalAddressSpace final : public Method {
   void run(int iterations, bool communicate) override {
     const std::uint64_t first_tag = domain().take_tags(iterations);
     for (int iteration = 0; iteration < iterations; ++iteration) {
-      beeline::launch(world(), {.blocks = shape_.blocks, .threads = shape_.threads}, UpdateEverywhere{}, domain().fields(),
-                      communicate ? domain().edges() : closed_, tiling_, domain().sums(), iteration);
+      beeline::launch(world(), {.blocks = shape_.blocks, .threads = shape_.threads}, UpdateEverywhere{},
+                      domain().fields(), communicate ? domain().edges() : closed_, tiling_, domain().sums(), iteration);
       if (communicate)
         beeline::launch(world(), {.waits = true}, EndIteration{}, domain().sums(), domain().mailbox(),
                         first_tag + static_cast<std::uint64_t>(iteration), shape_.blocks);
@@ -89,6 +90,8 @@ class GlobalAddressSpace final : public Method {
 
 }  // namespace
 
-std::unique_ptr<Method> make_global_address_space(Domain& domain) { return std::make_unique<GlobalAddressSpace>(domain); }
+std::unique_ptr<Method> make_global_address_space(Domain& domain) {
+  return std::make_unique<GlobalAddressSpace>(domain);
+}
 
 }  // namespace himeno

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// gosa, the sum of the squared residuals: summed in a block, over a rank's blocks, and over the ranks, every iteration.
+/// gosa, the sum of the squared residuals: summed in a block, over a rank's blocks, and over the ranks, every
+/// iteration.
 ///
-/// Ranks sum by mailbox: each puts its sum to every other, and each adds all of them in rank order, so that all have the
-/// same bits. A sum is two words of 32 bits of value and 32 bits of tag: the words' arrival is the message's, without a
-/// fence. A rank collects tag t - 2 at the latest before it delivers tag t, so nobody is more than four tags ahead of a
-/// mailbox's reader, and eight slots are enough.
+/// Ranks sum by mailbox: each puts its sum to every other, and each adds all of them in rank order, so that all have
+/// the same bits. A sum is two words of 32 bits of value and 32 bits of tag: the words' arrival is the message's,
+/// without a fence. A rank collects tag t - 2 at the latest before it delivers tag t, so nobody is more than four tags
+/// ahead of a mailbox's reader, and eight slots are enough.
 
 #include <bit>
 #include <cstdint>
-
 #include <cuda/atomic>
 
 #include "beeline/device/put_get.hpp"
@@ -86,8 +86,8 @@ BEELINE_HOST_DEVICE inline std::uint64_t load_word(const std::uint64_t* word) {
 }  // namespace detail
 
 /// Puts this rank's sum of iteration `tag` into the mailbox of `peer`. One thread calls it. Does not block.
-BEELINE_HOST_DEVICE inline void post_sum(const beeline::Context& ctx, const Mailbox& mailbox, std::uint64_t tag, double sum,
-                                         std::uint32_t peer) {
+BEELINE_HOST_DEVICE inline void post_sum(const beeline::Context& ctx, const Mailbox& mailbox, std::uint64_t tag,
+                                         double sum, std::uint32_t peer) {
   const auto bits = std::bit_cast<std::uint64_t>(sum);
   std::uint64_t* word = detail::mailbox_word(mailbox, tag, ctx.size, ctx.rank);
   beeline::put_value(ctx, word, (tag << 32) | (bits >> 32), peer);
@@ -95,22 +95,25 @@ BEELINE_HOST_DEVICE inline void post_sum(const beeline::Context& ctx, const Mail
 }
 
 /// Sends this rank's sum of iteration `tag` to every rank. One thread calls it. Does not block.
-BEELINE_HOST_DEVICE inline void deliver(const beeline::Context& ctx, const Mailbox& mailbox, std::uint64_t tag, double sum) {
+BEELINE_HOST_DEVICE inline void deliver(const beeline::Context& ctx, const Mailbox& mailbox, std::uint64_t tag,
+                                        double sum) {
   for (std::uint32_t peer = 0; peer < ctx.size; ++peer) post_sum(ctx, mailbox, tag, sum, peer);
 }
 
 /// Waits for the sum of iteration `tag` of rank `from`. One thread calls it.
-[[nodiscard]] BEELINE_HOST_DEVICE inline beeline::Status receive_sum(const beeline::Context& ctx, const Mailbox& mailbox,
-                                                                     std::uint64_t tag, std::uint32_t from, double& sum) {
+[[nodiscard]] BEELINE_HOST_DEVICE inline beeline::Status receive_sum(const beeline::Context& ctx,
+                                                                     const Mailbox& mailbox, std::uint64_t tag,
+                                                                     std::uint32_t from, double& sum) {
   const std::uint64_t* words = detail::mailbox_word(mailbox, tag, ctx.size, from);
   std::uint64_t bits = 0;
   for (int half = 0; half < 2; ++half) {
     std::uint64_t word = 0;
     const beeline::Awaited awaited{beeline::Operation::user, from, tag, tag << 32};
-    const beeline::Status status = beeline::poll_until(ctx, awaited, beeline::Timeout::none(), [&](std::uint64_t& observed) {
-      observed = word = detail::load_word(words + half);
-      return word >> 32 == tag;
-    });
+    const beeline::Status status =
+        beeline::poll_until(ctx, awaited, beeline::Timeout::none(), [&](std::uint64_t& observed) {
+          observed = word = detail::load_word(words + half);
+          return word >> 32 == tag;
+        });
     if (status != beeline::Status::ok) return status;
     bits = bits << 32 | (word & 0xffffffffu);
   }
@@ -139,7 +142,8 @@ template <class Group>
 /// thread 0) goes out, and the sums of the iteration before, which had an iteration's time to arrive, come in.
 template <class BlockGroup>
 [[nodiscard]] BEELINE_HOST_DEVICE beeline::Status exchange_gosa(const BlockGroup& block, const beeline::Context& ctx,
-                                                                const Mailbox& mailbox, const Step& step, double total) {
+                                                                const Mailbox& mailbox, const Step& step,
+                                                                double total) {
   if (block.thread_rank() == 0) deliver(ctx, mailbox, step.tag(), total);
   return step.iteration == 0 ? beeline::Status::ok : collect(block, ctx, mailbox, step.tag() - 1);
 }

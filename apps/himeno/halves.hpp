@@ -12,8 +12,8 @@ namespace himeno {
 /// Updates a range of planes.
 struct UpdateHalf {
   template <class Grid>
-  BEELINE_HOST_DEVICE void operator()(const Grid& grid, const beeline::Context&, Fields f, Tiling tiling, Sums sums, Planes part,
-                                      int iteration, unsigned slot) const {
+  BEELINE_HOST_DEVICE void operator()(const Grid& grid, const beeline::Context&, Fields f, Tiling tiling, Sums sums,
+                                      Planes part, int iteration, unsigned slot) const {
     store_block_gosa(grid, sums, slot, update_planes(grid, f, tiling, iteration, part));
   }
 };
@@ -42,8 +42,8 @@ class Halves {
   /// Starts the computation of one half on the default stream; its blocks leave their sums in slot `half`.
   void launch(unsigned half, int iteration) const {
     if (parts_[half].empty()) return;
-    beeline::launch(domain_.world(), {.blocks = shape_.blocks, .threads = shape_.threads}, UpdateHalf{}, domain_.fields(),
-                    tilings_[half], domain_.sums(), parts_[half], iteration, half);
+    beeline::launch(domain_.world(), {.blocks = shape_.blocks, .threads = shape_.threads}, UpdateHalf{},
+                    domain_.fields(), tilings_[half], domain_.sums(), parts_[half], iteration, half);
   }
 
  private:

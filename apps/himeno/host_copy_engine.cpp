@@ -19,7 +19,8 @@ namespace {
 class HostCopyEngine final : public Method {
  public:
   explicit HostCopyEngine(Domain& domain)
-      : Method(domain), halves_(domain), gosa_(domain), arrived_(world(), sides, beeline::Heap::pinned), window_(world()) {
+      : Method(domain), halves_(domain), gosa_(domain), arrived_(world(), sides, beeline::Heap::pinned),
+        window_(world()) {
     for (auto& stream : copies_) stream = world().make_stream();
     for (auto& event : computed_) event = world().stream().make_event();
   }
@@ -55,8 +56,8 @@ class HostCopyEngine final : public Method {
     for (unsigned side = 0; side < sides; ++side) {
       if (!halves_.touches(half, side)) continue;
       const beeline::Status status =
-          beeline::wait(beeline::Thread{}, world().host_context(), &arrived_.data()[side], beeline::Compare::greater_equal,
-                        step.tag(), domain().edges().side[side].peer);
+          beeline::wait(beeline::Thread{}, world().host_context(), &arrived_.data()[side],
+                        beeline::Compare::greater_equal, step.tag(), domain().edges().side[side].peer);
       if (status == beeline::Status::ok) continue;
       world().check();
       throw beeline::Error(status, "waiting for a neighbour's plane", world().rank());

@@ -20,8 +20,8 @@ struct PostSum {
 }  // namespace
 
 HostGosa::HostGosa(Domain& domain)
-    : domain_(domain),
-      words_(domain.world(), mailbox_slots * static_cast<std::size_t>(domain.world().size()) * 2, beeline::Heap::pinned),
+    : domain_(domain), words_(domain.world(), mailbox_slots * static_cast<std::size_t>(domain.world().size()) * 2,
+                              beeline::Heap::pinned),
       arrived_(domain.world(), static_cast<std::size_t>(domain.world().size()), beeline::Heap::pinned),
       mailbox_{words_.data(), arrived_.data(), domain.mailbox().total} {}
 

@@ -16,13 +16,14 @@ class HostStaged final : public Method {
  public:
   explicit HostStaged(Domain& domain)
       : Method(domain), shape_(domain.shape<UpdateHalf, Fields, Tiling, Sums, Planes, int, unsigned>()),
-        tiling_(domain.tiling(shape_.blocks, domain.slab().planes)), channel_(world(), domain.plane_bytes(), 1), gosa_(domain) {}
+        tiling_(domain.tiling(shape_.blocks, domain.slab().planes)), channel_(world(), domain.plane_bytes(), 1),
+        gosa_(domain) {}
 
   void run(int iterations, bool communicate) override {
     Step step{0, domain().take_tags(iterations), communicate};
     for (; step.iteration < iterations; ++step.iteration) {
-      beeline::launch(world(), {.blocks = shape_.blocks, .threads = shape_.threads}, UpdateHalf{}, domain().fields(), tiling_,
-                      domain().sums(), domain().all_planes(), step.iteration, 0u);
+      beeline::launch(world(), {.blocks = shape_.blocks, .threads = shape_.threads}, UpdateHalf{}, domain().fields(),
+                      tiling_, domain().sums(), domain().all_planes(), step.iteration, 0u);
       if (communicate) gosa_.enqueue_sum(step, 1, shape_.blocks);
       world().synchronize();
       if (!communicate) continue;

@@ -5,7 +5,6 @@
 /// blocks there are and in whatever order they run. Source: seed 000 section 5.8.1, listing 5.6.
 
 #include <cstdint>
-
 #include <cuda/atomic>
 
 #include "beeline/core/macros.hpp"

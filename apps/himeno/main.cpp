@@ -2,13 +2,12 @@
 /// @file
 /// himeno: the Himeno benchmark with a choice of communication methods. Prints JSON lines from rank 0.
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
-#include <sstream>
-
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "beeline/core/error.hpp"
 #include "beeline/host/run.hpp"
@@ -18,9 +17,10 @@
 namespace {
 
 void list_methods() {
+  if (beeline::Config::from_environment().rank != 0) return;
   for (const himeno::MethodInfo& info : himeno::methods()) {
-    const nlohmann::ordered_json line{{"event", "method"}, {"name", info.name}, {"summary", info.summary}, {"available", true},
-                                      {"reason", nullptr}};
+    const nlohmann::ordered_json line{
+        {"event", "method"}, {"name", info.name}, {"summary", info.summary}, {"available", true}, {"reason", nullptr}};
     std::puts(line.dump().c_str());
   }
 }
@@ -59,7 +59,9 @@ int run(const himeno::Options& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app{"The Himeno benchmark: 19-point Jacobi relaxation of the 3-D Poisson equation, by several methods of communication"};
+  CLI::App app{
+      "The Himeno benchmark: 19-point Jacobi relaxation of the 3-D Poisson equation, by several methods of "
+      "communication"};
   std::string size = "S", method = "all";
   himeno::Options options;
   bool list = false, no_verify = false;

@@ -8,10 +8,9 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
-
-#include <nlohmann/json.hpp>
 
 #include "method.hpp"
 #include "verify.hpp"
@@ -37,7 +36,9 @@ struct Sample {
 double process_cpu_seconds() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
-  const auto seconds = [](const timeval& time) { return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6; };
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
+  };
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
@@ -64,7 +65,8 @@ Sample timed_run(Domain& domain, Method& method, int iterations, bool communicat
   const double cpu = process_cpu_seconds();
   const auto start = std::chrono::steady_clock::now();
   method.run(iterations, communicate);
-  const Sample mine{std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(), process_cpu_seconds() - cpu};
+  const Sample mine{std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(),
+                    process_cpu_seconds() - cpu};
   world.barrier();
   return combine(world, mine);
 }
@@ -97,7 +99,8 @@ class Session {
  public:
   Session(beeline::World& world, const Options& options)
       : world_(world), options_(options), domain_(world, options.size),
-        iterations_(options.iterations > 0 ? options.iterations : choose_iterations(domain_, find_method(options.methods.front()))) {
+        iterations_(options.iterations > 0 ? options.iterations
+                                           : choose_iterations(domain_, find_method(options.methods.front()))) {
     if (!options.verify) return;
     official_ = expect(world, options.size, Data::official, iterations_, seconds_of_reference);
     fresh_ = expect(world, options.size, Data::scrambled, fresh_iterations, seconds_of_reference);
@@ -163,11 +166,18 @@ class Session {
 
   void print_result(const MethodInfo& info, const Outcome& outcome) const {
     const Sample with = median(outcome.with), without = median(outcome.without);
-    Json line{{"event", "result"}, {"app", "himeno"}, {"method", info.name}, {"ranks", world_.size()}, {"device", world_.device().name},
-              {"size", {options_.size.x, options_.size.y, options_.size.z}}, {"iterations", iterations_}, {"seconds", with.seconds},
+    Json line{{"event", "result"},
+              {"app", "himeno"},
+              {"method", info.name},
+              {"ranks", world_.size()},
+              {"device", world_.device().name},
+              {"size", {options_.size.x, options_.size.y, options_.size.z}},
+              {"iterations", iterations_},
+              {"seconds", with.seconds},
               {"mflops", options_.size.flop() * iterations_ / with.seconds * 1e-6},
               {"communication_share", (with.seconds - without.seconds) / with.seconds},
-              {"overlap_efficiency", without.seconds / with.seconds}, {"compute_seconds", without.seconds}};
+              {"overlap_efficiency", without.seconds / with.seconds},
+              {"compute_seconds", without.seconds}};
     line["gosa"] = outcome.gosa;
     add_verification(line, outcome);
     line["cpu_seconds"] = with.cpu_seconds;
@@ -176,8 +186,8 @@ class Session {
   }
 
   void add_verification(Json& line, const Outcome& outcome) const {
-    for (const char* name : {"max_error", "gosa_reference", "gosa_float32", "verified", "verified_iterations", "fresh_max_error",
-                             "field_checksum"})
+    for (const char* name : {"max_error", "gosa_reference", "gosa_float32", "verified", "verified_iterations",
+                             "fresh_max_error", "field_checksum"})
       line[name] = nullptr;
     if (!outcome.official) return;
     line["max_error"] = outcome.official->max_error;

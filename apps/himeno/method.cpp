@@ -8,10 +8,13 @@ namespace himeno {
 const std::vector<MethodInfo>& methods() {
   static const std::vector<MethodInfo> all{
       {"host_staged", "the host computes, then exchanges planes through pinned host memory", make_host_staged},
-      {"host_copy_engine", "the host starts copies of one half's planes while the other half is computed", make_host_copy_engine},
+      {"host_copy_engine", "the host starts copies of one half's planes while the other half is computed",
+       make_host_copy_engine},
       {"stream_kernels", "communication kernels between the compute kernels of a stream", make_stream_kernels},
-      {"in_kernel", "the compute kernel's last block on a boundary sends it; blocks wait at their start", make_in_kernel},
-      {"global_address_space", "boundary cells are stored into the neighbour while they are computed; a barrier an iteration",
+      {"in_kernel", "the compute kernel's last block on a boundary sends it; blocks wait at their start",
+       make_in_kernel},
+      {"global_address_space",
+       "boundary cells are stored into the neighbour while they are computed; a barrier an iteration",
        make_global_address_space},
       {"persistent", "one kernel for all iterations, with grid barriers and packets", make_persistent},
   };

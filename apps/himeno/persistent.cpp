@@ -24,7 +24,7 @@ struct Carriage {
   std::uint64_t* arrived;          ///< [2 (odd, even)][sides], symmetric; used otherwise
   std::uint32_t* finished;         ///< [sides]: tiles of the outermost plane computed so far in this run, modulo 2^32
   unsigned by_packets;
-  unsigned carriers;               ///< blocks that compute nothing: 0 or `carrier_blocks`
+  unsigned carriers;  ///< blocks that compute nothing: 0 or `carrier_blocks`
 };
 constexpr unsigned carrier_blocks = sides + 1, gosa_carrier = sides;
 
@@ -34,23 +34,25 @@ class Carrier {
  public:
   BEELINE_HOST_DEVICE Carrier(const BlockGroup& block, const beeline::Context& ctx, const Edges& edges, unsigned side,
                               const Carriage& carriage)
-      : block_(block), ctx_(ctx), edge_(edges.side[side]), side_(side), carriage_(carriage), plane_(static_cast<std::size_t>(edges.plane)),
-        port_(block, ctx, carriage.packets, edge_.peer) {}
+      : block_(block), ctx_(ctx), edge_(edges.side[side]), side_(side), carriage_(carriage),
+        plane_(static_cast<std::size_t>(edges.plane)), port_(block, ctx, carriage.packets, edge_.peer) {}
 
   /// Sends the outermost plane that iteration `step` computes, once all `tiles` tiles of it are done.
   [[nodiscard]] BEELINE_HOST_DEVICE beeline::Status send(const Fields& f, const Step& step, unsigned tiles) {
     if (const beeline::Status status = await_tiles(step, tiles); status != beeline::Status::ok) return status;
     float* p = f.pressure(step.iteration + 1);
     if (carriage_.by_packets != 0) return port_.send(p + edge_.mine, plane_ * sizeof(float));
-    beeline::put_signal(block_, ctx_, p + edge_.theirs, p + edge_.mine, plane_, signal(step, opposite(side_)), step.tag() + 1,
-                        edge_.peer);
+    beeline::put_signal(block_, ctx_, p + edge_.theirs, p + edge_.mine, plane_, signal(step, opposite(side_)),
+                        step.tag() + 1, edge_.peer);
     return beeline::Status::ok;
   }
 
   /// Receives the peer's plane of the same iteration into the halo.
   [[nodiscard]] BEELINE_HOST_DEVICE beeline::Status receive(const Fields& f, const Step& step) {
-    if (carriage_.by_packets != 0) return port_.receive(f.pressure(step.iteration + 1) + edge_.halo, plane_ * sizeof(float));
-    return beeline::wait(block_, ctx_, signal(step, side_), beeline::Compare::greater_equal, step.tag() + 1, edge_.peer);
+    if (carriage_.by_packets != 0)
+      return port_.receive(f.pressure(step.iteration + 1) + edge_.halo, plane_ * sizeof(float));
+    return beeline::wait(block_, ctx_, signal(step, side_), beeline::Compare::greater_equal, step.tag() + 1,
+                         edge_.peer);
   }
 
  private:
@@ -63,8 +65,8 @@ class Carrier {
     if (block_.thread_rank() == 0) {
       const std::uint32_t expected = tiles * static_cast<std::uint32_t>(step.iteration + 1);
       const DeviceCounter finished(carriage_.finished[side_]);
-      status = beeline::poll_until(ctx_, {beeline::Operation::user, ctx_.rank, step.tag(), expected}, beeline::Timeout::none(),
-                                   [&](std::uint64_t& observed) {
+      status = beeline::poll_until(ctx_, {beeline::Operation::user, ctx_.rank, step.tag(), expected},
+                                   beeline::Timeout::none(), [&](std::uint64_t& observed) {
                                      observed = finished.load(cuda::memory_order_acquire);
                                      return observed == expected;
                                    });
@@ -83,8 +85,8 @@ class Carrier {
 
 struct Everything {
   template <class Grid>
-  BEELINE_HOST_DEVICE void operator()(Grid& grid, const beeline::Context& ctx, Fields f, Edges edges, Tiling tiling, Sums sums,
-                                      Mailbox mailbox, Carriage carriage, Step step, int iterations) const {
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const beeline::Context& ctx, Fields f, Edges edges, Tiling tiling,
+                                      Sums sums, Mailbox mailbox, Carriage carriage, Step step, int iterations) const {
     const unsigned role = grid.block_rank();
     if (carriage.carriers == 0)
       alternate(grid, ctx, f, edges, tiling, sums, mailbox, carriage, step, iterations);
@@ -104,7 +106,8 @@ struct Everything {
     const auto& block = grid.block();
     const StoreHere store{f.pressure(step.iteration + 1)};
     double gosa = 0;
-    for (unsigned item = grid.block_rank() - carriage.carriers; item < tiling.items(); item += grid.blocks() - carriage.carriers) {
+    for (unsigned item = grid.block_rank() - carriage.carriers; item < tiling.items();
+         item += grid.blocks() - carriage.carriers) {
       const unsigned tile = item % tiling.tiles;
       const Planes part = planes_of_item(tiling, {1, f.planes + 1}, item);
       const auto update_some = [&](Planes some) {
@@ -124,8 +127,8 @@ struct Everything {
 
   /// Exchanges the sums that the blocks left in the iteration before `step`.
   template <class Grid>
-  BEELINE_HOST_DEVICE static beeline::Status sum_previous(const Grid& grid, const beeline::Context& ctx, const Sums& sums,
-                                                          const Mailbox& mailbox, Step step) {
+  BEELINE_HOST_DEVICE static beeline::Status sum_previous(const Grid& grid, const beeline::Context& ctx,
+                                                          const Sums& sums, const Mailbox& mailbox, Step step) {
     --step.iteration;
     const auto slot = static_cast<unsigned>(step.iteration % 2);
     double* scratch = sums.threads + grid.block_rank() * grid.block().size();
@@ -136,8 +139,8 @@ struct Everything {
   }
 
   template <class Grid>
-  BEELINE_HOST_DEVICE static void sum_last(const Grid& grid, const beeline::Context& ctx, const Sums& sums, const Mailbox& mailbox,
-                                           const Step& end) {
+  BEELINE_HOST_DEVICE static void sum_last(const Grid& grid, const beeline::Context& ctx, const Sums& sums,
+                                           const Mailbox& mailbox, const Step& end) {
     if (end.communicate && sum_previous(grid, ctx, sums, mailbox, end) == beeline::Status::ok)
       static_cast<void>(collect(grid.block(), ctx, mailbox, end.tag() - 1));
   }
@@ -154,20 +157,21 @@ struct Everything {
 
   template <class Grid>
   BEELINE_HOST_DEVICE static void carry(Grid& grid, const beeline::Context& ctx, const Fields& f, const Edges& edges,
-                                        const Tiling& tiling, const Carriage& carriage, Step step, int iterations, unsigned side) {
+                                        const Tiling& tiling, const Carriage& carriage, Step step, int iterations,
+                                        unsigned side) {
     using BlockGroup = std::remove_cvref_t<decltype(grid.block())>;
     if (!step.communicate || !edges.side[side].open()) return idle(grid, ctx, step, iterations);
     Carrier<BlockGroup> carrier(grid.block(), ctx, edges, side, carriage);
     for (; step.iteration < iterations; ++step.iteration) {
-      if (carrier.send(f, step, tiling.tiles) != beeline::Status::ok || carrier.receive(f, step) != beeline::Status::ok ||
-          grid.sync(ctx) != beeline::Status::ok)
+      if (carrier.send(f, step, tiling.tiles) != beeline::Status::ok ||
+          carrier.receive(f, step) != beeline::Status::ok || grid.sync(ctx) != beeline::Status::ok)
         return;
     }
   }
 
   template <class Grid>
-  BEELINE_HOST_DEVICE static void carry_gosa(Grid& grid, const beeline::Context& ctx, const Sums& sums, const Mailbox& mailbox,
-                                             Step step, int iterations) {
+  BEELINE_HOST_DEVICE static void carry_gosa(Grid& grid, const beeline::Context& ctx, const Sums& sums,
+                                             const Mailbox& mailbox, Step step, int iterations) {
     for (; step.iteration < iterations; ++step.iteration) {
       if (step.needs_halos() && sum_previous(grid, ctx, sums, mailbox, step) != beeline::Status::ok) return;
       if (grid.sync(ctx) != beeline::Status::ok) return;
@@ -183,9 +187,10 @@ struct Everything {
 
   /// All blocks compute; the first then carries both sides' planes and the sums.
   template <class Grid>
-  BEELINE_HOST_DEVICE static void alternate(Grid& grid, const beeline::Context& ctx, const Fields& f, const Edges& edges,
-                                            const Tiling& tiling, const Sums& sums, const Mailbox& mailbox,
-                                            const Carriage& carriage, Step step, int iterations) {
+  BEELINE_HOST_DEVICE static void alternate(Grid& grid, const beeline::Context& ctx, const Fields& f,
+                                            const Edges& edges, const Tiling& tiling, const Sums& sums,
+                                            const Mailbox& mailbox, const Carriage& carriage, Step step,
+                                            int iterations) {
     for (; step.iteration < iterations; ++step.iteration) {
       update(grid, f, edges, tiling, sums, carriage, step);
       if (step.communicate && grid.block_rank() == 0) {
@@ -199,9 +204,9 @@ struct Everything {
   }
 
   template <class Grid>
-  BEELINE_HOST_DEVICE static beeline::Status exchange_planes(const Grid& grid, const beeline::Context& ctx, const Fields& f,
-                                                             const Edges& edges, const Tiling& tiling, const Carriage& carriage,
-                                                             const Step& step) {
+  BEELINE_HOST_DEVICE static beeline::Status exchange_planes(const Grid& grid, const beeline::Context& ctx,
+                                                             const Fields& f, const Edges& edges, const Tiling& tiling,
+                                                             const Carriage& carriage, const Step& step) {
     using BlockGroup = std::remove_cvref_t<decltype(grid.block())>;
     for (const bool sending : {true, false})
       for (unsigned side = 0; side < sides; ++side) {
@@ -241,8 +246,9 @@ class Persistent final : public Method {
   void run(int iterations, bool communicate) override {
     world().stream().fill(finished_.data(), 0, finished_.bytes());
     const Step step{0, domain().take_tags(iterations), communicate};
-    beeline::launch(world(), {.blocks = shape_.blocks, .threads = shape_.threads, .waits = true}, Everything{}, domain().fields(),
-                    domain().edges(), tiling_, domain().sums(), domain().mailbox(), carriage_, step, iterations);
+    beeline::launch(world(), {.blocks = shape_.blocks, .threads = shape_.threads, .waits = true}, Everything{},
+                    domain().fields(), domain().edges(), tiling_, domain().sums(), domain().mailbox(), carriage_, step,
+                    iterations);
     world().synchronize();
   }
 

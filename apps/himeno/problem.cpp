@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "problem.hpp"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <charconv>
 #include <utility>
-
-#include <fmt/format.h>
 
 #include "beeline/core/error.hpp"
 
@@ -13,7 +13,7 @@ namespace himeno {
 
 namespace {
 
-constexpr int smallest = 3, largest = 4096;
+constexpr int smallest = 3, largest = 32768;
 
 constexpr std::array<std::pair<const char*, Size>, 5> named_sizes{{{"XS", {32, 32, 64}},
                                                                    {"S", {64, 64, 128}},
@@ -36,16 +36,17 @@ Size parse_size(const std::string& text) {
     good = good && error == std::errc{} && axes[axis] >= smallest && axes[axis] <= largest;
     next = after;
   }
-  beeline::require(good && next == end, beeline::Status::invalid_argument,
-                   fmt::format("size '{}': XS, S, M, L, XL, or XxYxZ with {} to {} points an axis", text, smallest, largest));
+  beeline::require(
+      good && next == end, beeline::Status::invalid_argument,
+      fmt::format("size '{}': XS, S, M, L, XL, or XxYxZ with {} to {} points an axis", text, smallest, largest));
   return {axes[0], axes[1], axes[2]};
 }
 
 Slab slab_of(const Size& size, int ranks, int rank) {
   const int interior = size.z - 2;
   beeline::require(ranks <= interior, beeline::Status::invalid_argument,
-                   fmt::format("{} ranks for {} interior planes along z (size {}x{}x{}): each rank needs at least one", ranks,
-                               interior, size.x, size.y, size.z));
+                   fmt::format("{} ranks for {} interior planes along z (size {}x{}x{}): each rank needs at least one",
+                               ranks, interior, size.x, size.y, size.z));
   const int share = interior / ranks, larger = interior % ranks;
   return {1 + rank * share + (rank < larger ? rank : larger), share + (rank < larger ? 1 : 0)};
 }

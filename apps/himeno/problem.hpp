@@ -21,12 +21,14 @@ struct Size {
   int x, y, z;
   /// Points that an iteration updates.
   [[nodiscard]] double interior() const { return double(x - 2) * double(y - 2) * double(z - 2); }
-  [[nodiscard]] std::size_t points() const { return static_cast<std::size_t>(x) * static_cast<std::size_t>(y) * static_cast<std::size_t>(z); }
+  [[nodiscard]] std::size_t points() const {
+    return static_cast<std::size_t>(x) * static_cast<std::size_t>(y) * static_cast<std::size_t>(z);
+  }
   [[nodiscard]] double flop() const { return flop_per_point * interior(); }
   friend bool operator==(const Size&, const Size&) = default;
 };
 
-/// Parses XS, S, M, L, XL or NxNxN (x, y, z; 3 to 4096 each). Throws invalid_argument naming the text.
+/// Parses XS, S, M, L, XL or NxNxN (x, y, z; 3 to 32768 each). Throws invalid_argument naming the text.
 [[nodiscard]] Size parse_size(const std::string& text);
 
 /// The interior planes of one rank.
@@ -64,26 +66,36 @@ BEELINE_HOST_DEVICE inline float scrambled(Array array, int x, int y, int z) {
 BEELINE_HOST_DEVICE inline float scrambled_value(Array array, int x, int y, int z) {
   const float fraction = scrambled(array, x, y, z);
   switch (array) {
-    case Array::a3: return (1.0f / 6.0f) * (0.9f + 0.2f * fraction);
+    case Array::a3:
+      return (1.0f / 6.0f) * (0.9f + 0.2f * fraction);
     case Array::b0:
     case Array::b1:
-    case Array::b2: return 0.1f * fraction - 0.05f;
-    case Array::bnd: return fraction < 0.0625f ? 0.0f : 1.0f;
-    case Array::wrk1: return 0.02f * fraction - 0.01f;
-    case Array::p: return fraction;
-    default: return 0.9f + 0.2f * fraction;
+    case Array::b2:
+      return 0.1f * fraction - 0.05f;
+    case Array::bnd:
+      return fraction < 0.0625f ? 0.0f : 1.0f;
+    case Array::wrk1:
+      return 0.02f * fraction - 0.01f;
+    case Array::p:
+      return fraction;
+    default:
+      return 0.9f + 0.2f * fraction;
   }
 }
 
 BEELINE_HOST_DEVICE inline float official_value(const Size& size, Array array, int x) {
   switch (array) {
-    case Array::a3: return 1.0f / 6.0f;
+    case Array::a3:
+      return 1.0f / 6.0f;
     case Array::b0:
     case Array::b1:
     case Array::b2:
-    case Array::wrk1: return 0.0f;
-    case Array::p: return static_cast<float>(x * x) / static_cast<float>((size.x - 1) * (size.x - 1));
-    default: return 1.0f;
+    case Array::wrk1:
+      return 0.0f;
+    case Array::p:
+      return static_cast<float>(x * x) / static_cast<float>((size.x - 1) * (size.x - 1));
+    default:
+      return 1.0f;
   }
 }
 

@@ -13,7 +13,9 @@ namespace {
 
 /// Calls `work(first, last)` for contiguous shares of [begin, end), each on a thread of its own.
 void on_threads(int threads, int begin, int end, const std::function<void(int, int)>& work) {
-  const auto start = [&](int thread) { return begin + static_cast<int>(static_cast<long>(end - begin) * thread / threads); };
+  const auto start = [&](int thread) {
+    return begin + static_cast<int>(static_cast<long>(end - begin) * thread / threads);
+  };
   std::vector<std::jthread> others;
   for (int thread = 1; thread < threads; ++thread) others.emplace_back(work, start(thread), start(thread + 1));
   work(start(0), start(1));
@@ -24,7 +26,8 @@ void on_threads(int threads, int begin, int end, const std::function<void(int, i
 Serial::Serial(const Size& size, Data data, int threads)
     : size_(size), threads_(std::clamp(threads, 1, size.z - 2)), row_(static_cast<std::size_t>(size.x)),
       plane_(row_ * static_cast<std::size_t>(size.y)), plane_gosa_(static_cast<std::size_t>(size.z), 0.0) {
-  for (std::vector<float>* array : {&a_[0], &a_[1], &a_[2], &a_[3], &b_[0], &b_[1], &b_[2], &c_[0], &c_[1], &c_[2], &bnd_, &wrk1_, &p_})
+  for (std::vector<float>* array :
+       {&a_[0], &a_[1], &a_[2], &a_[3], &b_[0], &b_[1], &b_[2], &c_[0], &c_[1], &c_[2], &bnd_, &wrk1_, &p_})
     array->resize(size.points());
   on_threads(threads_, 0, size.z, [&](int first, int last) { fill(data, first, last); });
   next_ = p_;
@@ -36,8 +39,8 @@ std::size_t Serial::index(int x, int y, int z) const {
 
 void Serial::fill(Data data, int first_plane, int last_plane) {
   const std::pair<Array, std::vector<float>*> arrays[] = {
-      {Array::a0, &a_[0]}, {Array::a1, &a_[1]}, {Array::a2, &a_[2]}, {Array::a3, &a_[3]},   {Array::b0, &b_[0]},
-      {Array::b1, &b_[1]}, {Array::b2, &b_[2]}, {Array::c0, &c_[0]}, {Array::c1, &c_[1]},   {Array::c2, &c_[2]},
+      {Array::a0, &a_[0]}, {Array::a1, &a_[1]},   {Array::a2, &a_[2]}, {Array::a3, &a_[3]}, {Array::b0, &b_[0]},
+      {Array::b1, &b_[1]}, {Array::b2, &b_[2]},   {Array::c0, &c_[0]}, {Array::c1, &c_[1]}, {Array::c2, &c_[2]},
       {Array::bnd, &bnd_}, {Array::wrk1, &wrk1_}, {Array::p, &p_}};
   for (const auto& [array, values] : arrays)
     for (int z = first_plane; z < last_plane; ++z)
@@ -80,7 +83,8 @@ void Serial::advance(int iterations) {
 double Serial::gosa() const { return std::accumulate(plane_gosa_.begin(), plane_gosa_.end(), 0.0); }
 
 float Serial::gosa_float32() const {
-  // k is our slowest axis and the official order's fastest: gather some columns at a time while walking memory in order.
+  // k is our slowest axis and the official order's fastest: gather some columns at a time while walking memory in
+  // order.
   constexpr int columns = 16;
   std::vector<float> squares[columns];
   float gosa = 0;
@@ -92,7 +96,8 @@ float Serial::gosa_float32() const {
       for (int y = 1; y < size_.y - 1; ++y)
         for (int x = first; x < last; ++x) {
           const float ss = residual(next_, index(x, y, z));
-          squares[x - first][static_cast<std::size_t>(y) * static_cast<std::size_t>(size_.z) + static_cast<std::size_t>(z)] = ss * ss;
+          squares[x - first][static_cast<std::size_t>(y) * static_cast<std::size_t>(size_.z) +
+                             static_cast<std::size_t>(z)] = ss * ss;
         }
     for (int x = first; x < last; ++x)
       for (const float square : squares[x - first]) gosa += square;  // zeros of boundary points change nothing

@@ -18,8 +18,8 @@ namespace {
 
 /// Signals and counters of the communication kernels.
 struct Post {
-  std::uint64_t* arrived;  ///< [sides], symmetric: tag of the field whose halo plane is here
-  std::uint32_t* finished; ///< [sides]: blocks whose share has been put
+  std::uint64_t* arrived;   ///< [sides], symmetric: tag of the field whose halo plane is here
+  std::uint32_t* finished;  ///< [sides]: blocks whose share has been put
 };
 
 /// What a communication kernel does. A set of sides has bit 1 << side.
@@ -33,11 +33,12 @@ struct Errand {
 
 struct Communicate {
   template <class Grid>
-  BEELINE_HOST_DEVICE void operator()(const Grid& grid, const beeline::Context& ctx, Fields f, Edges edges, Post post, Sums sums,
-                                      Mailbox mailbox, Errand errand) const {
+  BEELINE_HOST_DEVICE void operator()(const Grid& grid, const beeline::Context& ctx, Fields f, Edges edges, Post post,
+                                      Sums sums, Mailbox mailbox, Errand errand) const {
     const auto& block = grid.block();
     for (unsigned side = 0; side < sides; ++side)
-      if ((errand.send >> side & 1u) != 0) send(grid, ctx, f.pressure(errand.step.iteration + 1), edges, side, post, errand.step.tag() + 1);
+      if ((errand.send >> side & 1u) != 0)
+        send(grid, ctx, f.pressure(errand.step.iteration + 1), edges, side, post, errand.step.tag() + 1);
     if (grid.block_rank() == 0)
       for (unsigned side = 0; side < sides; ++side)
         if ((errand.await >> side & 1u) != 0 &&
@@ -53,14 +54,16 @@ struct Communicate {
  private:
   /// Every block puts its share of the plane; the last one, found by the counter, signals.
   template <class Grid>
-  BEELINE_HOST_DEVICE static void send(const Grid& grid, const beeline::Context& ctx, float* p, const Edges& edges, unsigned side,
-                                       const Post& post, std::uint64_t tag) {
+  BEELINE_HOST_DEVICE static void send(const Grid& grid, const beeline::Context& ctx, float* p, const Edges& edges,
+                                       unsigned side, const Post& post, std::uint64_t tag) {
     const auto& block = grid.block();
     const Edge& edge = edges.side[side];
-    const std::ptrdiff_t plane = edges.plane, share = (plane / vector_cells + grid.blocks() - 1) / grid.blocks() * vector_cells;
+    const std::ptrdiff_t plane = edges.plane,
+                         share = (plane / vector_cells + grid.blocks() - 1) / grid.blocks() * vector_cells;
     const std::ptrdiff_t first = share * grid.block_rank(), last = first + share < plane ? first + share : plane;
     if (first < last)
-      beeline::put(block, ctx, p + edge.theirs + first, p + edge.mine + first, static_cast<std::size_t>(last - first), edge.peer);
+      beeline::put(block, ctx, p + edge.theirs + first, p + edge.mine + first, static_cast<std::size_t>(last - first),
+                   edge.peer);
     if (is_last(block, &post.finished[side], grid.blocks()))
       beeline::signal(block, ctx, &post.arrived[opposite(side)], tag, edge.peer);
   }
@@ -69,7 +72,8 @@ struct Communicate {
 /// Collects the last iteration's gosa.
 struct CollectLast {
   template <class Grid>
-  BEELINE_HOST_DEVICE void operator()(const Grid& grid, const beeline::Context& ctx, Mailbox mailbox, std::uint64_t tag) const {
+  BEELINE_HOST_DEVICE void operator()(const Grid& grid, const beeline::Context& ctx, Mailbox mailbox,
+                                      std::uint64_t tag) const {
     static_cast<void>(collect(grid.block(), ctx, mailbox, tag));
   }
 };
@@ -111,8 +115,9 @@ class StreamKernels final : public Method {
   }
   void launch(const Errand& errand) const {
     if (errand.send == 0 && errand.await == 0 && !errand.sum) return;
-    beeline::launch(world(), {.blocks = shape_.blocks, .threads = shape_.threads, .waits = true}, Communicate{}, domain().fields(),
-                    domain().edges(), Post{arrived_.data(), finished_.data()}, domain().sums(), domain().mailbox(), errand);
+    beeline::launch(world(), {.blocks = shape_.blocks, .threads = shape_.threads, .waits = true}, Communicate{},
+                    domain().fields(), domain().edges(), Post{arrived_.data(), finished_.data()}, domain().sums(),
+                    domain().mailbox(), errand);
   }
 
   Halves halves_;

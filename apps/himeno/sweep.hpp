@@ -106,8 +106,8 @@ BEELINE_HOST_DEVICE double update_column(const Fields& f, const float* from, std
 
 /// Updates the planes `part` of one tile. Every thread of `block` calls it; each returns its part of gosa.
 template <class BlockGroup, class Store>
-BEELINE_HOST_DEVICE double update_tile(const BlockGroup& block, const Fields& f, const Tiling& tiling, const float* from,
-                                       unsigned tile, Planes part, const Store& store) {
+BEELINE_HOST_DEVICE double update_tile(const BlockGroup& block, const Fields& f, const Tiling& tiling,
+                                       const float* from, unsigned tile, Planes part, const Store& store) {
   const unsigned row_vectors = static_cast<unsigned>(f.row / vector_cells);
   const unsigned vectors = row_vectors * static_cast<unsigned>(f.y - 2);
   const unsigned end = (tile + 1) * tiling.tile_vectors < vectors ? (tile + 1) * tiling.tile_vectors : vectors;
@@ -127,7 +127,8 @@ BEELINE_HOST_DEVICE double update_tile(const BlockGroup& block, const Fields& f,
 /// The planes of chunk `item / tiles` of `all`.
 [[nodiscard]] BEELINE_HOST_DEVICE inline Planes planes_of_item(const Tiling& tiling, Planes all, unsigned item) {
   const long planes = all.last - all.first, chunk = item / tiling.tiles, chunks = tiling.chunks;
-  return {all.first + static_cast<int>(planes * chunk / chunks), all.first + static_cast<int>(planes * (chunk + 1) / chunks)};
+  return {all.first + static_cast<int>(planes * chunk / chunks),
+          all.first + static_cast<int>(planes * (chunk + 1) / chunks)};
 }
 
 /// Puts updated points into the other pressure buffer.
@@ -140,7 +141,8 @@ struct StoreHere {
 
 /// This block's share of an update of `all`. Every thread of the grid calls it; each returns its part of gosa.
 template <class Grid>
-BEELINE_HOST_DEVICE double update_planes(const Grid& grid, const Fields& f, const Tiling& tiling, int iteration, Planes all) {
+BEELINE_HOST_DEVICE double update_planes(const Grid& grid, const Fields& f, const Tiling& tiling, int iteration,
+                                         Planes all) {
   const StoreHere store{f.pressure(iteration + 1)};
   double gosa = 0;
   for (unsigned item = grid.block_rank(); item < tiling.items(); item += grid.blocks())
@@ -149,7 +151,8 @@ BEELINE_HOST_DEVICE double update_planes(const Grid& grid, const Fields& f, cons
   return gosa;
 }
 
-/// Updates the planes `part` of one tile, those at open sides first, so that they can travel while the rest is computed.
+/// Updates the planes `part` of one tile, those at open sides first, so that they can travel while the rest is
+/// computed.
 ///   update(planes)   does it
 ///   publish(side)    is called when the outermost plane of `side` is done
 template <class Update, class Publish>

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "verify.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 #include <chrono>
@@ -9,8 +11,6 @@
 #include <future>
 #include <span>
 #include <thread>
-
-#include <fmt/format.h>
 
 #include "serial.hpp"
 

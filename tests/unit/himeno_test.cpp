@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+// The Himeno application: its serial reference against the official loop nest, and every method against the reference,
+// bit for bit, on several numbers of ranks. Ranks are threads on host devices.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <exception>
+#include <functional>
+#include <thread>
+#include <vector>
+
+#include "beeline/core/error.hpp"
+#include "beeline/runtime/bootstrap.hpp"
+#include "method.hpp"
+#include "serial.hpp"
+#include "verify.hpp"
+
+namespace himeno {
+
+void PrintTo(const Size& size, std::ostream* out) { *out << size.x << 'x' << size.y << 'x' << size.z; }
+
+namespace {
+
+/// Runs `body` once for each rank, as threads of a world on host devices.
+void in_world(const Size& size, int ranks, int host_threads, const std::function<void(beeline::World&)>& body) {
+  auto bootstraps = beeline::make_thread_bootstraps(ranks);
+  std::vector<std::jthread> threads;
+  for (int rank = 0; rank < ranks; ++rank)
+    threads.emplace_back([&, rank] {
+      try {
+        beeline::Config config;
+        config.rank = rank, config.size = ranks, config.threads = true;
+        config.device = "cpu", config.host_threads = host_threads;
+        const Domain::Heaps heaps = Domain::heaps(size, ranks);
+        config.heap_bytes = heaps.symmetric_bytes, config.pinned_heap_bytes = heaps.pinned_bytes;
+        const auto world = beeline::World::create(config, std::move(bootstraps[static_cast<std::size_t>(rank)]));
+        body(*world);
+      } catch (const std::exception& error) {
+        ADD_FAILURE() << "rank " << rank << ": " << error.what();
+      }
+    });
+}
+
+TEST(HimenoProblem, SizesAreNamedOrSpelledOut) {
+  EXPECT_EQ(parse_size("XS"), (Size{32, 32, 64}));
+  EXPECT_EQ(parse_size("L"), (Size{256, 256, 512}));
+  EXPECT_EQ(parse_size("5x7x9"), (Size{5, 7, 9}));
+  EXPECT_DOUBLE_EQ(parse_size("M").flop(), 137.105136e6);  // seed 000, table 4.2: 137.1
+  for (const char* bad : {"", "s", "XXL", "5x7", "5x7x", "5x7x9x", "5x7x2", "5x7x-9", "5x7x99999", "5 x7x9"})
+    EXPECT_THROW(static_cast<void>(parse_size(bad)), beeline::Error) << bad;
+}
+
+TEST(HimenoProblem, SlabsCoverTheInteriorOnce) {
+  for (int z = 3; z < 40; ++z)
+    for (int ranks = 1; ranks <= z - 2; ++ranks) {
+      int next = 1, fewest = z, most = 0;
+      for (int rank = 0; rank < ranks; ++rank) {
+        const Slab slab = slab_of({5, 5, z}, ranks, rank);
+        EXPECT_EQ(slab.first, next);
+        next += slab.planes;
+        fewest = std::min(fewest, slab.planes), most = std::max(most, slab.planes);
+      }
+      EXPECT_EQ(next, z - 1);
+      EXPECT_GE(fewest, 1);
+      EXPECT_LE(most - fewest, 1);
+    }
+}
+
+TEST(HimenoProblem, MoreRanksThanPlanesAreRefused) {
+  try {
+    static_cast<void>(slab_of({5, 7, 9}, 8, 0));
+    FAIL() << "accepted";
+  } catch (const beeline::Error& error) {
+    EXPECT_EQ(error.code(), beeline::Status::invalid_argument);
+    EXPECT_NE(std::string(error.what()).find("8 ranks for 7 interior planes"), std::string::npos) << error.what();
+  }
+}
+
+/// An array as the official program holds it: [i][j][k], k in the first places.
+class OfficialArray {
+ public:
+  OfficialArray(const Size& size, Data data, Array array)
+      : j_(static_cast<std::size_t>(size.y)), k_(static_cast<std::size_t>(size.z)), values_(size.points()) {
+    for (int i = 0; i < size.x; ++i)
+      for (int j = 0; j < size.y; ++j)
+        for (int k = 0; k < size.z; ++k) (*this)(i, j, k) = initial_value(data, size, array, i, j, k);
+  }
+  float& operator()(int i, int j, int k) {
+    return values_[(static_cast<std::size_t>(i) * j_ + static_cast<std::size_t>(j)) * k_ + static_cast<std::size_t>(k)];
+  }
+
+ private:
+  std::size_t j_, k_;
+  std::vector<float> values_;
+};
+
+struct OfficialResult {
+  OfficialArray p;
+  float gosa;
+};
+
+/// Jacobi iterations as the official C program writes them.
+OfficialResult official_jacobi(const Size& size, Data data, int iterations) {
+  const auto array = [&](Array which) { return OfficialArray(size, data, which); };
+  OfficialArray a0 = array(Array::a0), a1 = array(Array::a1), a2 = array(Array::a2), a3 = array(Array::a3);
+  OfficialArray b0 = array(Array::b0), b1 = array(Array::b1), b2 = array(Array::b2);
+  OfficialArray c0 = array(Array::c0), c1 = array(Array::c1), c2 = array(Array::c2);
+  OfficialArray bnd = array(Array::bnd), wrk1 = array(Array::wrk1), p = array(Array::p), wrk2 = p;
+  float gosa = 0;
+  for (int n = 0; n < iterations; ++n) {
+    gosa = 0;
+    for (int i = 1; i < size.x - 1; ++i)
+      for (int j = 1; j < size.y - 1; ++j)
+        for (int k = 1; k < size.z - 1; ++k) {
+          const float s0 =
+              a0(i, j, k) * p(i + 1, j, k) + a1(i, j, k) * p(i, j + 1, k) + a2(i, j, k) * p(i, j, k + 1) +
+              b0(i, j, k) * (p(i + 1, j + 1, k) - p(i + 1, j - 1, k) - p(i - 1, j + 1, k) + p(i - 1, j - 1, k)) +
+              b1(i, j, k) * (p(i, j + 1, k + 1) - p(i, j - 1, k + 1) - p(i, j + 1, k - 1) + p(i, j - 1, k - 1)) +
+              b2(i, j, k) * (p(i + 1, j, k + 1) - p(i - 1, j, k + 1) - p(i + 1, j, k - 1) + p(i - 1, j, k - 1)) +
+              c0(i, j, k) * p(i - 1, j, k) + c1(i, j, k) * p(i, j - 1, k) + c2(i, j, k) * p(i, j, k - 1) +
+              wrk1(i, j, k);
+          const float ss = (s0 * a3(i, j, k) - p(i, j, k)) * bnd(i, j, k);
+          gosa += ss * ss;
+          wrk2(i, j, k) = p(i, j, k) + 0.8f * ss;
+        }
+    p = wrk2;
+  }
+  return {p, gosa};
+}
+
+TEST(HimenoSerial, IsTheOfficialLoopNest) {
+  constexpr int iterations = 4;
+  for (const Data data : {Data::official, Data::scrambled}) {
+    const Size size{19, 7, 12};
+    Serial serial(size, data, 1);
+    serial.advance(iterations);
+    OfficialResult official = official_jacobi(size, data, iterations);
+    for (int z = 0; z < size.z; ++z)
+      for (int y = 0; y < size.y; ++y)
+        for (int x = 0; x < size.x; ++x)
+          ASSERT_EQ(serial.field()[static_cast<std::size_t>((z * size.y + y) * size.x + x)], official.p(x, y, z))
+              << x << ' ' << y << ' ' << z;
+    EXPECT_EQ(serial.gosa_float32(), official.gosa);
+    EXPECT_NEAR(serial.gosa() / official.gosa, 1, 1e-5);
+  }
+}
+
+TEST(HimenoSerial, ThreadsChangeNothing) {
+  Serial one({9, 6, 14}, Data::scrambled, 1), many({9, 6, 14}, Data::scrambled, 5);
+  one.advance(3);
+  many.advance(1);
+  many.advance(2);
+  EXPECT_EQ(one.field(), many.field());
+  EXPECT_EQ(one.gosa(), many.gosa());
+}
+
+TEST(HimenoVerify, SeesWrongResults) {
+  const Expectation expected{1, {1, 2, 3}, 4.0, 4.0f};
+  EXPECT_TRUE(compare(expected, {1, 2, 3}, 4.0).good());
+  EXPECT_FALSE(compare(expected, {1, 2.001f, 3}, 4.0).good());
+  EXPECT_FALSE(compare(expected, {1, NAN, 3}, 4.0).good());
+  EXPECT_FALSE(compare(expected, {1, 2, 3}, 4.001).good());
+  EXPECT_FALSE(compare(expected, {1, 2}, 4.0).good());
+  EXPECT_NE(checksum({1, 2, 3}), checksum({1, 3, 2}));
+}
+
+struct Case {
+  Size size;
+  int ranks, host_threads;
+};
+
+std::ostream& operator<<(std::ostream& out, const Case& c) {
+  return out << c.size.x << 'x' << c.size.y << 'x' << c.size.z << " on " << c.ranks << " ranks of " << c.host_threads;
+}
+
+class HimenoMethods : public testing::TestWithParam<Case> {};
+
+/// Runs after runs that end on either parity and runs without communication: nothing of them may be left.
+TEST_P(HimenoMethods, HaveTheBitsOfTheSerialReference) {
+  const Case c = GetParam();
+  constexpr int runs[] = {1, 2, 5, 12};
+  std::vector<Serial> expected;
+  for (const int iterations : runs) expected.emplace_back(c.size, Data::scrambled, 1).advance(iterations);
+  in_world(c.size, c.ranks, c.host_threads, [&](beeline::World& world) {
+    Domain domain(world, c.size);
+    for (const MethodInfo& info : methods()) {
+      const std::unique_ptr<Method> method = info.make(domain);
+      for (std::size_t run = 0; run < std::size(runs); ++run) {
+        domain.reset(Data::scrambled);
+        method->run(runs[run], true);
+        const std::vector<float> field = domain.gather(runs[run]);
+        EXPECT_NEAR(domain.gosa() / expected[run].gosa(), 1, 1e-12) << info.name;
+        if (world.rank() == 0) {
+          EXPECT_EQ(field, expected[run].field()) << info.name << ", " << runs[run] << " iterations";
+        }
+        method->run(runs[run], false);
+      }
+    }
+  });
+}
+
+// The second size's planes are too large for packets; its rows need padding.
+INSTANTIATE_TEST_SUITE_P(Sizes, HimenoMethods,
+                         testing::Values(Case{{5, 7, 9}, 1, 1}, Case{{5, 7, 9}, 2, 1}, Case{{5, 7, 9}, 3, 1},
+                                         Case{{5, 7, 9}, 7, 1}, Case{{8, 4, 12}, 4, 2}, Case{{66, 65, 7}, 3, 1},
+                                         Case{{66, 65, 7}, 2, 3}));
+
+TEST(HimenoDomain, RefusesMoreRanksThanPlanes) {
+  in_world({5, 7, 9}, 3, 1, [](beeline::World& world) {
+    EXPECT_THROW(Domain(world, {5, 7, 4}), beeline::Error);
+    world.barrier();
+  });
+}
+
+}  // namespace
+}  // namespace himeno

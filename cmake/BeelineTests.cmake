@@ -22,6 +22,9 @@ function(beeline_test name)
   if(TEST_LABEL STREQUAL "tsan")
     add_dependencies(tsan_tests ${name})
   endif()
+  if(BEELINE_SANITIZE)  # shadow memory leaves little address space
+    list(APPEND properties ENVIRONMENT BEELINE_SLOT_SHIFT=32)
+  endif()
   include(GoogleTest)
   gtest_discover_tests(${name} TEST_PREFIX "${name}." DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
     PROPERTIES ${properties})

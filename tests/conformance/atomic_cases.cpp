@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// Atomics on a peer's memory: every operation, on 32- and 64-bit integers, by all threads of all ranks at once.
+#include <algorithm>
+#include <cstring>
+#include <type_traits>
+
+#include <fmt/format.h>
+
+#include "tests/conformance/group_kind.hpp"
+#include "tests/conformance/rank_test.hpp"
+
+namespace beeline_test {
+
+namespace {
+
+using namespace beeline;
+
+constexpr unsigned blocks = 2;
+
+template <class T>
+struct AtomicWords {
+  T sum, bits_set, bits_cleared, flipped, least, greatest, exchanged, swapped;
+};
+
+/// A value of its own for each thread of the world, negative ones included.
+template <class T>
+BEELINE_HOST_DEVICE T contribution(std::uint32_t id) {
+  const std::uint64_t mixed = (id + 1) * std::uint64_t{0x9e3779b97f4a7c15};
+  return static_cast<T>(mixed >> (64 - 8 * sizeof(T)));
+}
+
+template <class T>
+BEELINE_HOST_DEVICE T bit(std::uint32_t id) {
+  return static_cast<T>(std::make_unsigned_t<T>{1} << (id % (8 * sizeof(T))));
+}
+
+template <class T>
+struct AtomicArguments {
+  AtomicWords<T>* words;
+  T *tickets, *taken;  ///< [threads] what fetch_add and exchange returned
+  std::uint32_t target;
+};
+
+template <class T>
+struct AtomicKernel {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report, AtomicArguments<T> a) const {
+    const std::uint32_t thread = grid.thread_rank(), id = ctx.rank * grid.size() + thread;
+    const T mine = contribution<T>(id);
+    AtomicWords<T>& words = *a.words;
+    a.tickets[thread] = atomic_fetch_add(ctx, &words.sum, 1, a.target);
+    atomic_fetch_or(ctx, &words.bits_set, bit<T>(id), a.target);
+    atomic_fetch_and(ctx, &words.bits_cleared, static_cast<T>(~bit<T>(id)), a.target);
+    atomic_fetch_xor(ctx, &words.flipped, mine, a.target);
+    BEELINE_DEVICE_CHECK_EQ(report, true, atomic_fetch_min(ctx, &words.least, mine, a.target) <= start_of_least());
+    BEELINE_DEVICE_CHECK_EQ(report, true, atomic_fetch_max(ctx, &words.greatest, mine, a.target) >= start_of_greatest());
+    a.taken[thread] = atomic_exchange(ctx, &words.exchanged, mine, a.target);
+    for (T seen = 0;;) {
+      const T found = atomic_compare_swap(ctx, &words.swapped, seen, static_cast<T>(seen + 3), a.target);
+      if (found == seen) break;
+      seen = found;
+    }
+  }
+  BEELINE_HOST_DEVICE static constexpr T start_of_least() { return std::is_signed_v<T> ? 1 : static_cast<T>(~T{0}); }
+  BEELINE_HOST_DEVICE static constexpr T start_of_greatest() { return std::is_signed_v<T> ? -1 : 0; }
+};
+
+template <class T>
+std::vector<T> gather_values(RankTest& test, const T* values, std::size_t count) {
+  const std::vector<std::byte> mine = test.read(values, count * sizeof(T));
+  std::vector<T> all;
+  for (const auto& bytes : test.world().allgather(mine)) {
+    all.resize(all.size() + bytes.size() / sizeof(T));
+    std::memcpy(all.data() + all.size() - bytes.size() / sizeof(T), bytes.data(), bytes.size());
+  }
+  return all;
+}
+
+template <class T>
+void check_words(const AtomicWords<T>& words, std::uint32_t threads, const std::vector<T>& taken) {
+  T every_bit = 0, flipped = 0, least = AtomicKernel<T>::start_of_least(), greatest = AtomicKernel<T>::start_of_greatest();
+  std::vector<T> given = {T{5}}, gone = taken;
+  for (std::uint32_t id = 0; id < threads; ++id) {
+    const T mine = contribution<T>(id);
+    every_bit = static_cast<T>(every_bit | bit<T>(id));
+    flipped = static_cast<T>(flipped ^ mine);
+    least = std::min(least, mine);
+    greatest = std::max(greatest, mine);
+    given.push_back(mine);
+  }
+  gone.push_back(words.exchanged);
+  std::sort(given.begin(), given.end());
+  std::sort(gone.begin(), gone.end());
+  BEELINE_CHECK_EQ(static_cast<T>(threads), words.sum);
+  BEELINE_CHECK_EQ(every_bit, words.bits_set);
+  BEELINE_CHECK_EQ(static_cast<T>(~every_bit), words.bits_cleared);
+  BEELINE_CHECK_EQ(flipped, words.flipped);
+  BEELINE_CHECK_EQ(least, words.least);
+  BEELINE_CHECK_EQ(greatest, words.greatest);
+  BEELINE_CHECK_EQ(static_cast<T>(3 * threads), words.swapped);
+  BEELINE_CHECK(given == gone);  // exchange hands every value to exactly one
+}
+
+template <class T>
+void all_operations(RankTest& test, Heap heap) {
+  World& world = test.world();
+  const unsigned threads = blocks * (test.on_gpu() ? 96u : static_cast<unsigned>(world.config().host_threads));
+  const SymmetricArray<AtomicWords<T>> words(world, 1, heap);
+  const SymmetricArray<T> tickets(world, threads), taken(world, threads);
+  const AtomicWords<T> start{0, 0, static_cast<T>(~T{0}), 0, AtomicKernel<T>::start_of_least(),
+                             AtomicKernel<T>::start_of_greatest(), 5, 0};
+  world.copy(words.data(), &start, sizeof start);
+  const auto target = static_cast<std::uint32_t>(test.random().below(test.size()));
+  world.barrier();
+  test.run(test.shape(blocks, false), AtomicKernel<T>{}, AtomicArguments<T>{words.data(), tickets.data(), taken.data(), target},
+           fmt::format("atomics of {} bytes", sizeof(T)));
+  world.barrier();
+  std::vector<T> all_tickets = gather_values(test, tickets.data(), threads);
+  const std::vector<T> all_taken = gather_values(test, taken.data(), threads);
+  std::sort(all_tickets.begin(), all_tickets.end());
+  for (std::size_t i = 0; i < all_tickets.size(); ++i) BEELINE_CHECK_EQ(static_cast<T>(i), all_tickets[i]);
+  check_words(test.read_value(words.at(static_cast<int>(target))), static_cast<std::uint32_t>(all_tickets.size()), all_taken);
+  world.barrier();
+}
+
+template <class T>
+void all_operations_on_both_heaps(RankTest& test) {
+  all_operations<T>(test, Heap::symmetric);
+  // Host memory has no atomics that GPUs share.
+  if (!test.on_gpu()) all_operations<T>(test, Heap::pinned);
+}
+
+void every_atomic(RankTest& test) {
+  all_operations_on_both_heaps<std::uint32_t>(test);
+  all_operations_on_both_heaps<std::int32_t>(test);
+  all_operations_on_both_heaps<std::uint64_t>(test);
+  all_operations_on_both_heaps<std::int64_t>(test);
+}
+
+}  // namespace
+
+const std::vector<Case>& atomic_cases() {
+  static const std::vector<Case> cases = {{"every_atomic", 1, every_atomic}};
+  return cases;
+}
+
+}  // namespace beeline_test

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+// The barrier by every group, ordering memory or not, with time-outs that continue; the barrier of a grid; addresses in
+// kernels.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "tests/conformance/group_kind.hpp"
+#include "tests/conformance/rank_test.hpp"
+
+namespace beeline_test {
+
+namespace {
+
+using namespace beeline;
+
+struct BoardArguments {
+  std::uint64_t* board;  ///< [2, max_ranks] what each rank wrote in the last even and odd round
+  std::uint32_t rounds;
+  Order order;
+  bool keep_open;  ///< one Barrier for all rounds, instead of one for each
+};
+
+/// In each round every rank writes to every other; after the barrier all of it must be there.
+template <GroupKind kind>
+struct BoardKernel {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report, BoardArguments a) const {
+    const auto group = group_of<kind>(grid);
+    if (place_of<kind>(grid).index != 0) return;
+    Barrier barrier(group, ctx);
+    for (std::uint64_t round = 1; round <= a.rounds; ++round) {
+      std::uint64_t* board = a.board + (round & 1) * max_ranks;
+      for (std::uint32_t peer = group.thread_rank(); peer < ctx.size; peer += group.size())
+        put_value(ctx, &board[ctx.rank], round, peer);
+      if (a.order == Order::relaxed) quiet(group, ctx);
+      const Status status = a.keep_open ? barrier.sync(a.order) : beeline::barrier(group, ctx, a.order);
+      BEELINE_DEVICE_CHECK_EQ(report, Status::ok, status);
+      if (a.order == Order::relaxed) fence();
+      for (std::uint32_t peer = 0; peer < ctx.size; ++peer)
+        BEELINE_DEVICE_CHECK_EQ(report, round, read(board[peer], a.order));
+    }
+  }
+  /// A plain load where the barrier orders memory: ThreadSanitizer then checks that it does.
+  BEELINE_HOST_DEVICE static std::uint64_t read(std::uint64_t& word, Order order) {
+    if (order == Order::memory) return *static_cast<volatile std::uint64_t*>(&word);
+    return detail::SystemAtomic<std::uint64_t>(word).load(cuda::memory_order_relaxed);
+  }
+};
+
+template <GroupKind kind>
+void board_by(RankTest& test) {
+  const std::uint32_t rounds = test.on_gpu() ? 2000 : under_thread_sanitizer || test.size() > 4 ? 20 : 200;
+  for (const Order order : {Order::memory, Order::relaxed})
+    for (const bool keep_open : {true, false}) {
+      const SymmetricArray<std::uint64_t> board(test.world(), 2 * max_ranks);
+      test.run(test.shape(1, true), BoardKernel<kind>{}, BoardArguments{board.data(), rounds, order, keep_open},
+               fmt::format("{} barriers, {}, {}", name(kind), order == Order::memory ? "memory" : "relaxed",
+                           keep_open ? "kept open" : "one each"));
+    }
+}
+
+void barrier_by_every_group(RankTest& test) {
+  for_each_group_kind(test.world(), [&]<GroupKind kind>() { board_by<kind>(test); });
+}
+
+struct LateArguments {
+  std::uint64_t* waiting;  ///< at the late rank: how many others have seen a time-out
+  std::uint32_t rounds;
+};
+
+/// One rank enters only after all others' calls have timed out; the same calls then continue, and nothing is lost.
+template <GroupKind kind>
+struct LateKernel {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report, LateArguments a) const {
+    const auto group = group_of<kind>(grid);
+    if (place_of<kind>(grid).index != 0) return;
+    Barrier barrier(group, ctx);
+    for (std::uint32_t round = 0; round < a.rounds; ++round) {
+      const std::uint32_t late = round % ctx.size;
+      Status status = Status::timeout;
+      if (ctx.rank == late) {
+        const std::uint64_t others = static_cast<std::uint64_t>(round / ctx.size + 1) * (ctx.size - 1);
+        BEELINE_DEVICE_CHECK_EQ(report, Status::ok, wait(group, ctx, a.waiting, Compare::greater_equal, others));
+      } else {
+        BEELINE_DEVICE_CHECK_EQ(report, Status::timeout, barrier.sync(Order::memory, Timeout{50'000}));
+        BEELINE_DEVICE_CHECK_EQ(report, Status::timeout, barrier.sync(Order::memory, Timeout::test()));
+        signal_add(group, ctx, a.waiting, 1, late);
+      }
+      while (status == Status::timeout) status = barrier.sync(Order::memory, Timeout{100'000});
+      BEELINE_DEVICE_CHECK_EQ(report, Status::ok, status);
+    }
+  }
+};
+
+void barrier_continues_after_a_timeout(RankTest& test) {
+  for_each_group_kind(test.world(), [&]<GroupKind kind>() {
+    const SymmetricArray<std::uint64_t> waiting(test.world(), 1);
+    test.run(test.shape(1, true), LateKernel<kind>{}, LateArguments{waiting.data(), 6},
+             fmt::format("{} barriers with time-outs", name(kind)));
+  });
+}
+
+struct GridArguments {
+  std::uint32_t* cells;  ///< [2, blocks]
+  std::uint32_t rounds;
+};
+
+struct GridKernel {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report, GridArguments a) const {
+    BEELINE_DEVICE_CHECK_EQ(report, grid.block().size() * grid.blocks(), grid.size());
+    BEELINE_DEVICE_CHECK_EQ(report, grid.block_rank() * grid.block().size() + grid.block().thread_rank(), grid.thread_rank());
+    for (std::uint32_t round = 1; round <= a.rounds; ++round) {
+      std::uint32_t* cells = a.cells + (round & 1) * grid.blocks();
+      if (grid.block().thread_rank() == grid.block().size() - 1) cells[grid.block_rank()] = round;
+      BEELINE_DEVICE_CHECK_EQ(report, Status::ok, grid.sync(ctx));
+      for (unsigned block = grid.block().thread_rank(); block < grid.blocks(); block += grid.block().size())
+        BEELINE_DEVICE_CHECK_EQ(report, round, cells[block]);
+    }
+  }
+};
+
+struct SoloGridKernel {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report, std::uint32_t* counter) const {
+    BEELINE_DEVICE_CHECK_EQ(report, Status::invalid_argument, grid.sync(ctx));
+    atomic_fetch_add(ctx, counter, 1, ctx.rank);
+  }
+};
+
+void grid_of_several_blocks(RankTest& test) {
+  World& world = test.world();
+  const unsigned shared = resident_blocks<GridKernel, DeviceReport*, GridArguments>(world, 96);
+  for (const unsigned blocks : {1u, 2u, test.on_gpu() ? shared : std::min(shared, 5u)}) {
+    const SymmetricArray<std::uint32_t> cells(world, 2 * blocks);
+    test.run(test.shape(blocks, true), GridKernel{}, GridArguments{cells.data(), under_thread_sanitizer ? 10u : 100u},
+             fmt::format("grid of {} blocks", blocks));
+  }
+  const SymmetricArray<std::uint32_t> counter(world, 1);
+  const LaunchOptions many = test.shape(300, false);
+  test.run(many, SoloGridKernel{}, counter.data(), "a grid that may not wait");
+  const unsigned threads = test.on_gpu() ? many.threads : static_cast<unsigned>(world.config().host_threads);
+  BEELINE_CHECK_EQ(300 * threads, test.read_value(counter.data()));
+}
+
+struct AddressArguments {
+  std::uint64_t* words;  ///< [ranks] symmetric
+  const void* outside;
+};
+
+struct AddressKernel {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report, AddressArguments a) const {
+    if (grid.thread_rank() != 0) return;
+    BEELINE_DEVICE_CHECK_EQ(report, no_peer, ctx.owner_of(a.outside));
+    BEELINE_DEVICE_CHECK_EQ(report, no_peer, ctx.owner_of(nullptr));
+    BEELINE_DEVICE_CHECK_EQ(report, no_peer, ctx.owner_of(ctx.range - 1));
+    for (std::uint32_t peer = 0; peer < ctx.size; ++peer) {
+      std::uint64_t* there = ctx.at(a.words, peer) + ctx.rank;
+      BEELINE_DEVICE_CHECK_EQ(report, peer, ctx.owner_of(there));
+      BEELINE_DEVICE_CHECK_EQ(report, peer, ctx.world_rank(peer));
+      *there = 100 * ctx.rank + peer;  // the address itself is enough to store to a peer
+    }
+    BEELINE_DEVICE_CHECK_EQ(report, Status::ok, barrier(Thread{}, ctx));
+    for (std::uint32_t peer = 0; peer < ctx.size; ++peer)
+      BEELINE_DEVICE_CHECK_EQ(report, 100 * peer + ctx.rank, a.words[peer]);
+  }
+};
+
+void addresses_in_kernels(RankTest& test) {
+  for (const Heap heap : {Heap::symmetric, Heap::pinned}) {
+    const SymmetricArray<std::uint64_t> words(test.world(), static_cast<std::size_t>(test.size()), heap);
+    test.run(test.shape(1, true), AddressKernel{}, AddressArguments{words.data(), &test}, "addresses");
+  }
+}
+
+}  // namespace
+
+const std::vector<Case>& barrier_cases() {
+  static const std::vector<Case> cases = {{"barrier_by_every_group", 1, barrier_by_every_group},
+                                          {"barrier_continues_after_a_timeout", 2, barrier_continues_after_a_timeout},
+                                          {"grid_of_several_blocks", 1, grid_of_several_blocks},
+                                          {"addresses_in_kernels", 1, addresses_in_kernels}};
+  return cases;
+}
+
+}  // namespace beeline_test

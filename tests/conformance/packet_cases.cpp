@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: Apache-2.0
+// The packet channel: any size and alignment, credits used up, messages that a time-out interrupts, sequences that wrap.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "tests/conformance/group_kind.hpp"
+#include "tests/conformance/rank_test.hpp"
+
+namespace beeline_test {
+
+namespace {
+
+using namespace beeline;
+
+/// One message of a plan that all ranks share: places in the sender's source and in the receiver's destination.
+struct Message {
+  std::size_t bytes, source_offset, destination_offset;
+};
+
+struct PlanArguments {
+  PacketChannel channel;
+  const Message* messages;
+  std::uint32_t count;
+  const std::byte* source;
+  std::byte* destination;
+  std::uint32_t to, from;
+};
+
+/// A ring: every rank sends each message ahead and receives it from behind. Rank 0 receives first, so that messages
+/// beyond the credits cannot block the whole ring.
+template <GroupKind kind>
+struct PlanKernel {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report, PlanArguments a) const {
+    const auto group = group_of<kind>(grid);
+    if (place_of<kind>(grid).index != 0) return;
+    if (a.to == a.from) {
+      PacketPort port(group, ctx, a.channel, a.to);
+      exchange_all(ctx, report, a, port, port);
+    } else {
+      PacketPort out(group, ctx, a.channel, a.to), in(group, ctx, a.channel, a.from);
+      exchange_all(ctx, report, a, out, in);
+    }
+  }
+  template <class Port>
+  BEELINE_HOST_DEVICE static void exchange_all(const Context& ctx, DeviceReport* report, const PlanArguments& a, Port& out, Port& in) {
+    const bool receive_first = ctx.rank == 0 && ctx.size > 1;
+    for (std::uint32_t i = 0; i < 2 * a.count; ++i) {
+      const Message message = a.messages[i / 2];
+      if ((i % 2 == 0) == receive_first)
+        BEELINE_DEVICE_CHECK_EQ(report, Status::ok, in.receive(a.destination + message.destination_offset, message.bytes));
+      else
+        BEELINE_DEVICE_CHECK_EQ(report, Status::ok, out.send(a.source + message.source_offset, message.bytes));
+    }
+  }
+};
+
+struct Plan {
+  std::vector<Message> messages;
+  std::size_t source_bytes = 0, destination_bytes = 0;
+};
+
+Plan make_plan(Random& random, std::size_t count, std::size_t slot_bytes, std::size_t most) {
+  const std::size_t edges[] = {0, slot_bytes, slot_bytes + 1, slot_bytes - 1, most};
+  Plan plan;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::size_t bytes = i < std::size(edges) ? std::min(edges[i], most) : random.message_bytes(most);
+    plan.messages.push_back({bytes, plan.source_bytes + random.offset() % 24, plan.destination_bytes + 8 + random.offset() % 24});
+    plan.source_bytes = plan.messages.back().source_offset + bytes;
+    plan.destination_bytes = plan.messages.back().destination_offset + bytes + 8;
+  }
+  return plan;
+}
+
+struct ChannelShape {
+  std::size_t slot_bytes;
+  std::uint32_t depth;
+  Heap heap;
+  std::uint64_t first_sequence;
+};
+
+/// What the receiver's memory must hold: the messages of `sender`, and guards between them.
+std::vector<std::byte> expected_image(const Plan& plan, const std::vector<std::byte>& sent, std::byte guard) {
+  std::vector<std::byte> image(plan.destination_bytes, guard);
+  for (const Message& message : plan.messages)
+    std::copy_n(sent.begin() + static_cast<std::ptrdiff_t>(message.source_offset), message.bytes,
+                image.begin() + static_cast<std::ptrdiff_t>(message.destination_offset));
+  return image;
+}
+
+void free_channel(World& world, const PacketChannel& channel) {
+  world.free(channel.rings);
+  world.free(channel.states);
+}
+
+template <GroupKind kind>
+void run_plan(RankTest& test, const ChannelShape& shape, std::size_t count) {
+  World& world = test.world();
+  constexpr std::byte guard{0x5a};
+  // A rank that sends to itself cannot receive meanwhile: it has the credits that are certain, no more.
+  const std::size_t most = shape.slot_bytes * (test.size() == 1 ? shape.depth / 2 + 1 : shape.depth * 5 / 2);
+  const Plan plan = make_plan(test.random(), count, shape.slot_bytes, most);
+  const PacketChannel channel = world.packet_channel(shape.slot_bytes, shape.depth, shape.heap, shape.first_sequence);
+  const SymmetricArray<Message> messages(world, plan.messages.size());
+  const SymmetricArray<std::byte> source(world, plan.source_bytes, test.any_heap());
+  const SymmetricArray<std::byte> destination(world, plan.destination_bytes, test.any_heap());
+  world.copy(messages.data(), plan.messages.data(), messages.bytes());
+  const std::uint64_t key = test.random().next();
+  const auto data_of = [&](int rank) { return pattern(key + static_cast<std::uint64_t>(rank), plan.source_bytes); };
+  test.write(source.data(), data_of(test.rank()));
+  test.write(destination.data(), std::vector<std::byte>(plan.destination_bytes, guard));
+  const std::string what = fmt::format("{} packets, slots of {} bytes, depth {}, first sequence {}", name(kind), shape.slot_bytes,
+                                       shape.depth, shape.first_sequence);
+  test.run(test.shape(1, true), PlanKernel<kind>{},
+           PlanArguments{channel, messages.data(), static_cast<std::uint32_t>(plan.messages.size()), source.data(),
+                         destination.data(), static_cast<std::uint32_t>(test.ahead(1)), static_cast<std::uint32_t>(test.behind(1))},
+           what);
+  check_bytes(expected_image(plan, data_of(test.behind(1)), guard), test.read(destination.data(), plan.destination_bytes), what);
+  free_channel(world, channel);
+}
+
+void packets_of_any_size(RankTest& test) {
+  const std::size_t count = under_thread_sanitizer ? 20 : 60;
+  for_each_group_kind(test.world(), [&]<GroupKind kind>() {
+    run_plan<kind>(test, {1, 2, Heap::symmetric, 0}, count);
+    run_plan<kind>(test, {8, 16, Heap::symmetric, 0}, count);
+    run_plan<kind>(test, {4096, 4, test.any_heap(), 0}, count);
+    run_plan<kind>(test, {1 + test.random().below(std::size_t{500}), 8, test.any_heap(), test.random().next() >> 20}, count);
+  });
+}
+
+/// From just below where the flag's 32 bits wrap, and where the sender rewrites whole slots.
+void packet_sequences_wrap(RankTest& test) {
+  constexpr std::uint64_t wrap = std::uint64_t{1} << 32, sweep = detail::packet_sweep_period;
+  const std::size_t count = under_thread_sanitizer ? 15 : 40;
+  for_each_group_kind(test.world(), [&]<GroupKind kind>() {
+    for (const std::uint64_t first : {wrap - 1, wrap - 2, wrap - 17, sweep - 5, 3 * sweep - 1, 7 * wrap - 9})
+      run_plan<kind>(test, {64, 4, Heap::symmetric, first}, count);
+  });
+}
+
+struct CreditArguments {
+  PacketChannel channel;
+  std::uint64_t* full;  ///< signal: the sender has no credit left
+  std::uint32_t to, from;
+};
+
+BEELINE_HOST_DEVICE inline std::uint64_t credit_word(std::uint32_t rank, std::uint32_t message) {
+  return (std::uint64_t{rank} << 32) + 7 * message + 1;
+}
+
+/// Sends until no credit is left: the next send times out, and goes through once the receiver has caught up.
+struct CreditKernel {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report, CreditArguments a) const {
+    if (grid.thread_rank() != 0) return;
+    if (a.to == a.from) {
+      PacketPort port(Thread{}, ctx, a.channel, a.to);
+      use_up(ctx, report, a, port, port);
+    } else {
+      PacketPort out(Thread{}, ctx, a.channel, a.to), in(Thread{}, ctx, a.channel, a.from);
+      use_up(ctx, report, a, out, in);
+    }
+  }
+  template <class Port>
+  BEELINE_HOST_DEVICE static void use_up(const Context& ctx, DeviceReport* report, const CreditArguments& a, Port& out, Port& in) {
+    const std::uint32_t depth = a.channel.depth;
+    for (std::uint32_t i = 0; i < depth; ++i) {
+      const std::uint64_t word = credit_word(ctx.rank, i);
+      BEELINE_DEVICE_CHECK_EQ(report, Status::ok, out.send(&word, sizeof word, Timeout::test()));
+    }
+    const std::uint64_t extra = credit_word(ctx.rank, depth);
+    BEELINE_DEVICE_CHECK_EQ(report, Status::timeout, out.send(&extra, sizeof extra, Timeout::test()));
+    BEELINE_DEVICE_CHECK_EQ(report, Status::timeout, out.send(&extra, sizeof extra, Timeout{20'000}));
+    signal(Thread{}, ctx, a.full, 1, a.to);
+    BEELINE_DEVICE_CHECK_EQ(report, Status::ok, wait(Thread{}, ctx, a.full, Compare::equal, 1, a.from));
+    for (std::uint32_t i = 0; i <= depth; ++i) {
+      if (i == depth) BEELINE_DEVICE_CHECK_EQ(report, Status::ok, out.send(&extra, sizeof extra));
+      std::uint64_t word = 0;
+      const Timeout timeout = i == depth ? Timeout::none() : Timeout::test();
+      BEELINE_DEVICE_CHECK_EQ(report, Status::ok, in.receive(&word, sizeof word, timeout));
+      BEELINE_DEVICE_CHECK_EQ(report, credit_word(a.from, i), word);
+    }
+    std::uint64_t none = 5;
+    BEELINE_DEVICE_CHECK_EQ(report, Status::timeout, in.receive(&none, sizeof none, Timeout::test()));
+    BEELINE_DEVICE_CHECK_EQ(report, Status::timeout, in.receive(&none, sizeof none, Timeout{20'000}));
+  }
+};
+
+void packet_credits_run_out(RankTest& test) {
+  for (const std::uint32_t depth : {2u, 4u, 16u})
+    for (const std::uint64_t first : {std::uint64_t{0}, std::uint64_t{0xfffffffd}}) {
+      const PacketChannel channel = test.world().packet_channel(8, depth, Heap::symmetric, first);
+      const SymmetricArray<std::uint64_t> full(test.world(), 1);
+      test.run(test.shape(1, true), CreditKernel{},
+               CreditArguments{channel, full.data(), static_cast<std::uint32_t>(test.ahead(1)), static_cast<std::uint32_t>(test.behind(1))},
+               fmt::format("credits of depth {}", depth));
+      free_channel(test.world(), channel);
+    }
+}
+
+struct InterruptArguments {
+  PacketChannel channel;
+  const std::byte* source;
+  std::byte* destination;  ///< [repeats, bytes]
+  std::size_t bytes;
+  std::uint32_t repeats, to, from;
+};
+
+/// Messages of many slots, sent and received at once by one group: each call times out as soon as it would block, and
+/// the next goes on where it stopped.
+template <GroupKind kind>
+struct InterruptKernel {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report, InterruptArguments a) const {
+    const auto group = group_of<kind>(grid);
+    if (place_of<kind>(grid).index != 0) return;
+    if (a.to == a.from) {
+      PacketPort port(group, ctx, a.channel, a.to);
+      alternate(ctx, report, a, port, port);
+    } else {
+      PacketPort out(group, ctx, a.channel, a.to), in(group, ctx, a.channel, a.from);
+      alternate(ctx, report, a, out, in);
+    }
+  }
+  template <class Port>
+  BEELINE_HOST_DEVICE static void alternate(const Context& ctx, DeviceReport* report, const InterruptArguments& a, Port& out, Port& in) {
+    const std::uint64_t start = machine::clock_ns();
+    for (std::uint32_t sent = 0, received = 0; sent < a.repeats || received < a.repeats;) {
+      Status status = Status::timeout;
+      if (sent < a.repeats) status = out.send(a.source, a.bytes, sent % 2 == 0 ? Timeout::test() : Timeout{10'000});
+      if (status == Status::ok) ++sent;
+      if (received < a.repeats) status = in.receive(a.destination + received * a.bytes, a.bytes, Timeout::test());
+      if (received < a.repeats && status == Status::ok) ++received;
+      if ((status != Status::ok && status != Status::timeout) || machine::clock_ns() - start > ctx.deadline_ns) {
+        BEELINE_DEVICE_CHECK_EQ(report, Status::ok, status);
+        return;
+      }
+    }
+  }
+};
+
+template <GroupKind kind>
+void interrupt_by(RankTest& test) {
+  World& world = test.world();
+  constexpr std::uint32_t repeats = 4;
+  const std::size_t slot_bytes = 40, bytes = slot_bytes * 23 + 3;
+  const PacketChannel channel = world.packet_channel(slot_bytes, 4);
+  const SymmetricArray<std::byte> source(world, bytes), destination(world, repeats * bytes);
+  const std::uint64_t key = test.random().next();
+  const auto data_of = [&](int rank) { return pattern(key + static_cast<std::uint64_t>(rank), bytes); };
+  test.write(source.data(), data_of(test.rank()));
+  test.run(test.shape(1, true), InterruptKernel<kind>{},
+           InterruptArguments{channel, source.data(), destination.data(), bytes, repeats, static_cast<std::uint32_t>(test.ahead(1)),
+                              static_cast<std::uint32_t>(test.behind(1))},
+           fmt::format("interrupted {} packets", name(kind)));
+  for (std::uint32_t i = 0; i < repeats; ++i)
+    check_bytes(data_of(test.behind(1)), test.read(destination.data() + i * bytes, bytes), "interrupted message");
+  free_channel(world, channel);
+}
+
+void packet_messages_continue_after_timeouts(RankTest& test) {
+  for_each_group_kind(test.world(), [&]<GroupKind kind>() { interrupt_by<kind>(test); });
+}
+
+struct PairsArguments {
+  PacketChannel channel;
+  const std::byte* source;
+  std::byte* destination;  ///< [ranks, messages, bytes]
+  std::size_t bytes;
+  std::uint32_t messages;
+};
+
+/// One block for each peer, all at once, the rank itself included.
+struct PairsKernel {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report, PairsArguments a) const {
+    const std::uint32_t peer = (ctx.rank + grid.block_rank()) % ctx.size;
+    PacketPort port(grid.block(), ctx, a.channel, peer);
+    for (std::uint32_t i = 0; i < 2 * a.messages; ++i) {
+      std::byte* place = a.destination + (peer * a.messages + i / 2) * a.bytes;
+      const bool sends = (i % 2 == 0) == (ctx.rank <= peer);
+      BEELINE_DEVICE_CHECK_EQ(report, Status::ok, sends ? port.send(a.source + i / 2, a.bytes) : port.receive(place, a.bytes));
+    }
+  }
+};
+
+void packets_between_all_pairs(RankTest& test) {
+  World& world = test.world();
+  constexpr std::uint32_t messages = 12;
+  const std::size_t bytes = 1 + test.random().below(std::size_t{3000});
+  const PacketChannel channel = world.packet_channel(1024, 8);
+  const SymmetricArray<std::byte> source(world, bytes + messages);
+  const SymmetricArray<std::byte> destination(world, static_cast<std::size_t>(test.size()) * messages * bytes);
+  const std::uint64_t key = test.random().next();
+  const auto data_of = [&](int rank) { return pattern(key + static_cast<std::uint64_t>(rank), bytes + messages); };
+  test.write(source.data(), data_of(test.rank()));
+  test.run(test.shape(static_cast<unsigned>(test.size()), true), PairsKernel{},
+           PairsArguments{channel, source.data(), destination.data(), bytes, messages}, "packets between all pairs");
+  for (int peer = 0; peer < test.size(); ++peer)
+    for (std::uint32_t i = 0; i < messages; ++i) {
+      const auto sent = data_of(peer);
+      const std::size_t place = (static_cast<std::size_t>(peer) * messages + i) * bytes;
+      check_bytes({sent.begin() + i, sent.begin() + i + static_cast<std::ptrdiff_t>(bytes)},
+                  test.read(destination.data() + place, bytes), fmt::format("message {} of rank {}", i, peer));
+    }
+  free_channel(world, channel);
+}
+
+void crowded_packets(RankTest& test) {
+  run_plan<GroupKind::thread>(test, {64, 2, Heap::symmetric, 0xfffffff0}, 12);
+}
+
+void crowded_barriers(RankTest& test) {
+  for (int i = 0; i < 5; ++i) test.world().barrier();
+}
+
+}  // namespace
+
+const std::vector<Case>& packet_cases() {
+  static const std::vector<Case> cases = {{"packets_of_any_size", 1, packets_of_any_size},
+                                          {"packet_sequences_wrap", 1, packet_sequences_wrap},
+                                          {"packets_between_all_pairs", 1, packets_between_all_pairs},
+                                          {"packet_credits_run_out", 1, packet_credits_run_out},
+                                          {"packet_messages_continue_after_timeouts", 1, packet_messages_continue_after_timeouts}};
+  return cases;
+}
+
+const std::vector<Case>& crowd_cases() {
+  static const std::vector<Case> cases = {{"crowded_packets", 1, crowded_packets}, {"crowded_barriers", 1, crowded_barriers}};
+  return cases;
+}
+
+}  // namespace beeline_test

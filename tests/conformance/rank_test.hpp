@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// What a conformance case gets: one rank's world, choices that all ranks make alike, buffers and launches.
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "beeline/beeline.hpp"
+#include "tests/conformance/device_report.hpp"
+#include "tests/support/check.hpp"
+#include "tests/support/random.hpp"
+
+namespace beeline_test {
+
+/// One rank's part of a running case.
+class RankTest {
+ public:
+  /// Collective.
+  RankTest(beeline::World& world, std::string_view label) : world_(world), random_(label), report_(world, 1) {}
+
+  [[nodiscard]] beeline::World& world() { return world_; }
+  [[nodiscard]] Random& random() { return random_; }
+  [[nodiscard]] int rank() const { return world_.rank(); }
+  [[nodiscard]] int size() const { return world_.size(); }
+  [[nodiscard]] bool on_gpu() const { return world_.device().is_gpu(); }
+  /// The rank `distance` behind this one, on a ring.
+  [[nodiscard]] int ahead(int distance) const { return (rank() + distance) % size(); }
+  [[nodiscard]] int behind(int distance) const { return (rank() + size() - distance % size()) % size(); }
+  /// One of the heaps, the same on every rank.
+  [[nodiscard]] beeline::Heap any_heap() { return random_.coin() ? beeline::Heap::symmetric : beeline::Heap::pinned; }
+
+  /// Copies of memory that this rank's kernels see, wherever it lies.
+  void write(void* destination, const std::vector<std::byte>& data);
+  [[nodiscard]] std::vector<std::byte> read(const void* source, std::size_t bytes);
+  template <class T>
+  [[nodiscard]] T read_value(const T* source) {
+    T value{};
+    world_.copy(&value, source, sizeof value);
+    return value;
+  }
+
+  /// A grid of a shape that suits the device: on a GPU the threads of some warps, on a host rank its team.
+  [[nodiscard]] beeline::LaunchOptions shape(unsigned blocks, bool waits) const;
+  /// Launches `kernel(grid, ctx, report, arguments)`, waits for its end, and throws what it or its checks found.
+  template <class Kernel, class Arguments>
+  void run(const beeline::LaunchOptions& options, Kernel kernel, const Arguments& arguments, std::string_view what) {
+    clear_report();
+    beeline::launch(world_, options, kernel, report_.data(), arguments);
+    world_.synchronize();
+    check_report(what);
+  }
+
+ private:
+  void clear_report();
+  void check_report(std::string_view what);
+
+  beeline::World& world_;
+  Random random_;
+  beeline::SymmetricArray<DeviceReport> report_;
+};
+
+/// A case: the body runs on every rank of a world of at least `least_ranks`.
+struct Case {
+  const char* name;
+  int least_ranks;
+  void (*body)(RankTest&);
+};
+
+[[nodiscard]] const std::vector<Case>& put_get_cases();
+[[nodiscard]] const std::vector<Case>& signal_cases();
+[[nodiscard]] const std::vector<Case>& atomic_cases();
+[[nodiscard]] const std::vector<Case>& barrier_cases();
+[[nodiscard]] const std::vector<Case>& packet_cases();
+[[nodiscard]] const std::vector<Case>& team_cases();
+[[nodiscard]] const std::vector<Case>& stream_cases();
+[[nodiscard]] const std::vector<Case>& staged_cases();
+[[nodiscard]] const std::vector<Case>& memory_cases();
+/// The cases that suit worlds of many ranks on few cores.
+[[nodiscard]] const std::vector<Case>& crowd_cases();
+
+#if defined(__SANITIZE_THREAD__)
+inline constexpr bool under_thread_sanitizer = true;
+#else
+inline constexpr bool under_thread_sanitizer = false;
+#endif
+/// The largest message: checking every byte of it must not take long.
+inline constexpr std::size_t most_bytes = under_thread_sanitizer ? std::size_t{64} << 10 : (std::size_t{3} << 20) + 5;
+
+}  // namespace beeline_test

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+// signal, signal_add, test, wait with every comparison and time-outs, wait_any with exchange.
+#include <fmt/format.h>
+
+#include "tests/conformance/group_kind.hpp"
+#include "tests/conformance/rank_test.hpp"
+
+namespace beeline_test {
+
+namespace {
+
+using namespace beeline;
+
+struct AddArguments {
+  std::uint64_t* sum;
+  std::uint64_t total;
+  std::uint32_t target, repeats;
+  Order order;
+};
+
+/// Every group of every rank adds to one signal; its owner waits for the sum.
+template <GroupKind kind>
+struct AddKernel {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report, AddArguments a) const {
+    const auto group = group_of<kind>(grid);
+    const std::uint64_t index = place_of<kind>(grid).index;
+    for (std::uint32_t i = 0; i < a.repeats; ++i) signal_add(group, ctx, a.sum, index + 1, a.target, a.order);
+    if (ctx.rank != a.target) return;
+    BEELINE_DEVICE_CHECK_EQ(report, Status::ok, wait(group, ctx, a.sum, Compare::equal, a.total));
+    BEELINE_DEVICE_CHECK_EQ(report, true, beeline::test(a.sum, Compare::equal, a.total));
+  }
+};
+
+template <GroupKind kind>
+void add_by(RankTest& test) {
+  constexpr unsigned blocks = 2;
+  const unsigned threads = test.on_gpu() ? 96u : static_cast<unsigned>(test.world().config().host_threads);
+  const std::uint64_t groups = kind == GroupKind::thread ? blocks * threads : kind == GroupKind::warp ? blocks * threads / 32 : blocks;
+  constexpr std::uint32_t repeats = 25;
+  const std::uint64_t total = repeats * groups * (groups + 1) / 2 * static_cast<std::uint64_t>(test.size());
+  for (const Order order : {Order::relaxed, Order::memory}) {
+    const SymmetricArray<std::uint64_t> sum(test.world(), 1);
+    const auto target = static_cast<std::uint32_t>(test.random().below(test.size()));
+    test.run(test.shape(blocks, true), AddKernel<kind>{}, AddArguments{sum.data(), total, target, repeats, order},
+             fmt::format("{} groups add at rank {}", name(kind), target));
+    test.world().barrier();
+    BEELINE_CHECK_EQ(test.rank() == static_cast<int>(target) ? total : 0, test.read_value(sum.data()));
+  }
+}
+
+void add_to_a_signal(RankTest& test) {
+  for_each_group_kind(test.world(), [&]<GroupKind kind>() { add_by<kind>(test); });
+}
+
+/// One wait: what it asks for, and the value that makes it true and that the signal then holds.
+struct CompareStep {
+  Compare compare;
+  std::uint64_t value, sent;
+};
+constexpr std::uint32_t compare_steps = 9;
+BEELINE_HOST_DEVICE inline CompareStep compare_step(std::uint32_t step) {
+  constexpr std::uint64_t huge = ~std::uint64_t{0};
+  switch (step) {
+    case 0: return {Compare::equal, 7, 7};
+    case 1: return {Compare::not_equal, 7, 9};
+    case 2: return {Compare::greater, 9, 12};
+    case 3: return {Compare::greater_equal, 20, 20};
+    case 4: return {Compare::less, 5, 3};
+    case 5: return {Compare::less_equal, 2, 2};
+    case 6: return {Compare::equal, huge, huge};
+    case 7: return {Compare::less, huge, huge - 1};
+    default: return {Compare::less_equal, 0, 0};
+  }
+}
+
+struct CompareArguments {
+  std::uint64_t *signal, *ready;
+  std::uint32_t to, from;
+};
+
+/// Each wait first times out, twice, and then goes on when the peer, told so, sends the value.
+template <GroupKind kind>
+struct CompareKernel {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report, CompareArguments a) const {
+    const auto group = group_of<kind>(grid);
+    if (place_of<kind>(grid).index != 0) return;
+    for (std::uint32_t i = 0; i < compare_steps; ++i) {
+      const CompareStep step = compare_step(i);
+      BEELINE_DEVICE_CHECK_EQ(report, false, beeline::test(a.signal, step.compare, step.value));
+      BEELINE_DEVICE_CHECK_EQ(report, Status::timeout,
+                              wait(group, ctx, a.signal, step.compare, step.value, a.from, Timeout::test()));
+      BEELINE_DEVICE_CHECK_EQ(report, Status::timeout,
+                              wait(group, ctx, a.signal, step.compare, step.value, a.from, Timeout{20'000}));
+      signal(group, ctx, a.ready, i + 1, a.from);
+      BEELINE_DEVICE_CHECK_EQ(report, Status::ok, wait(group, ctx, a.ready, Compare::greater_equal, i + 1, a.to));
+      signal(group, ctx, a.signal, step.sent, a.to, i % 2 == 0 ? Order::memory : Order::relaxed);
+      Status status = Status::timeout;
+      while (status == Status::timeout) status = wait(group, ctx, a.signal, step.compare, step.value, a.from, Timeout{50'000});
+      BEELINE_DEVICE_CHECK_EQ(report, Status::ok, status);
+      BEELINE_DEVICE_CHECK_EQ(report, true, beeline::test(a.signal, step.compare, step.value));
+      BEELINE_DEVICE_CHECK_EQ(report, Status::ok, wait(group, ctx, a.signal, step.compare, step.value, a.from, Timeout::test()));
+    }
+  }
+};
+
+void wait_with_every_comparison(RankTest& test) {
+  for_each_group_kind(test.world(), [&]<GroupKind kind>() {
+    for (const Heap heap : {Heap::symmetric, Heap::pinned}) {
+      const SymmetricArray<std::uint64_t> words(test.world(), 64, heap);
+      test.run(test.shape(1, true), CompareKernel<kind>{},
+               CompareArguments{words.data(), words.data() + 32, static_cast<std::uint32_t>(test.ahead(1)),
+                                static_cast<std::uint32_t>(test.behind(1))},
+               fmt::format("{} groups compare", name(kind)));
+    }
+  });
+}
+
+struct AnyArguments {
+  std::uint64_t* signals;   ///< [count] each set once, by some rank
+  std::uint64_t* received;  ///< [count] sums of what exchange returned
+  std::uint64_t* taken;     ///< how many signals were handed out
+  std::uint32_t count, per_rank;
+};
+
+BEELINE_HOST_DEVICE inline std::uint64_t announced(std::uint32_t index) { return 1000 + index; }
+
+/// All threads of all blocks wait for any signal of the same range: each is handed to one of them.
+struct AnyKernel {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report, AnyArguments a) const {
+    if (grid.thread_rank() == 0)
+      for (std::uint32_t peer = 0; peer < ctx.size; ++peer)
+        for (std::uint32_t i = a.per_rank; i-- > 0;) {
+          const std::uint32_t index = i * ctx.size + ctx.rank;
+          signal(Thread{}, ctx, &a.signals[index], announced(index), peer);
+        }
+    const std::uint64_t start = machine::clock_ns();
+    detail::SystemAtomic<std::uint64_t> taken(*a.taken);
+    while (taken.load(cuda::memory_order_relaxed) < a.count) {
+      std::uint32_t index = ~0u;
+      const Status status = wait_any(ctx, a.signals, a.count, index, Timeout{20'000});
+      if (status == Status::ok) {
+        const std::uint64_t value = exchange(&a.signals[index], 0);
+        if (value == 0) continue;  // another thread was first
+        atomic_fetch_add(ctx, &a.received[index], value, ctx.rank);
+        taken.fetch_add(1, cuda::memory_order_relaxed);
+        continue;
+      }
+      BEELINE_DEVICE_CHECK_EQ(report, Status::timeout, status);
+      BEELINE_DEVICE_CHECK_EQ(report, ~0u, index);
+      if (status != Status::timeout || machine::clock_ns() - start > ctx.deadline_ns) {
+        BEELINE_DEVICE_CHECK_EQ(report, a.count, taken.load(cuda::memory_order_relaxed));
+        return;
+      }
+    }
+  }
+};
+
+void wait_for_any(RankTest& test) {
+  constexpr std::uint32_t per_rank = 12;
+  const std::uint32_t count = per_rank * static_cast<std::uint32_t>(test.size());
+  const SymmetricArray<std::uint64_t> signals(test.world(), count), received(test.world(), count), taken(test.world(), 1);
+  test.run(test.shape(2, true), AnyKernel{}, AnyArguments{signals.data(), received.data(), taken.data(), count, per_rank},
+           "wait_any");
+  for (std::uint32_t index = 0; index < count; ++index)
+    BEELINE_CHECK_EQ(announced(index), test.read_value(received.data() + index));
+  test.world().barrier();
+}
+
+struct EmptyKernel {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report, std::uint64_t* signals) const {
+    if (grid.thread_rank() != 0) return;
+    std::uint32_t index = 77;
+    BEELINE_DEVICE_CHECK_EQ(report, Status::invalid_argument, wait_any(ctx, signals, 0, index));
+    BEELINE_DEVICE_CHECK_EQ(report, Status::timeout, wait_any(ctx, signals, 4, index, Timeout::test()));
+    BEELINE_DEVICE_CHECK_EQ(report, 77, index);
+    BEELINE_DEVICE_CHECK_EQ(report, 0, exchange(&signals[2], 41));
+    BEELINE_DEVICE_CHECK_EQ(report, Status::ok, wait_any(ctx, signals, 4, index, Timeout::test()));
+    BEELINE_DEVICE_CHECK_EQ(report, 2, index);
+    BEELINE_DEVICE_CHECK_EQ(report, 41, exchange(&signals[2], 0));
+  }
+};
+
+void wait_for_any_of_none(RankTest& test) {
+  const SymmetricArray<std::uint64_t> signals(test.world(), 4);
+  test.run(test.shape(1, true), EmptyKernel{}, signals.data(), "wait_any of nothing");
+}
+
+}  // namespace
+
+const std::vector<Case>& signal_cases() {
+  static const std::vector<Case> cases = {{"add_to_a_signal", 1, add_to_a_signal},
+                                          {"wait_with_every_comparison", 1, wait_with_every_comparison},
+                                          {"wait_for_any", 1, wait_for_any},
+                                          {"wait_for_any_of_none", 1, wait_for_any_of_none}};
+  return cases;
+}
+
+}  // namespace beeline_test

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+// Moving data from the host: World::copy, streams with signals, fills and events, operations by CPU threads.
+#include <atomic>
+#include <exception>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "tests/conformance/guarded_area.hpp"
+#include "tests/conformance/rank_test.hpp"
+
+namespace beeline_test {
+
+namespace {
+
+using namespace beeline;
+
+std::uint64_t key_of(std::uint64_t key, int rank) { return key + static_cast<std::uint64_t>(rank); }
+
+/// Copies from and to peers, between both heaps, blocking or on a stream: the direction is found from the addresses.
+void copy_between_any_two(RankTest& test) {
+  World& world = test.world();
+  Random& random = test.random();
+  for (int i = 0; i < (under_thread_sanitizer ? 6 : 16); ++i) {
+    const std::size_t bytes = random.message_bytes(most_bytes), offset = random.offset(), from_offset = random.offset();
+    const int distance = random.below(test.size()), writer = test.behind(distance), reader = test.ahead(distance);
+    const SymmetricArray<std::byte> source(world, bytes + from_offset, test.any_heap());
+    const SymmetricArray<std::byte> memory(world, GuardedArea::needed(offset, bytes), test.any_heap());
+    const std::uint64_t key = random.next();
+    const bool push = random.coin(), asynchronous = random.coin();
+    test.write(source.data() + from_offset, pattern(key_of(key, test.rank()), bytes));
+    GuardedArea area(test, memory.data(), offset, bytes);
+    world.barrier();
+    std::byte* to = push ? world.at(memory.data(), reader) + (area.data() - memory.data()) : area.data();
+    const std::byte* from = (push ? source.data() : world.at(source.data(), writer)) + from_offset;
+    if (asynchronous) {
+      world.copy(to, from, bytes, world.stream());
+      world.synchronize();
+    } else {
+      world.copy(to, from, bytes);
+    }
+    world.barrier();
+    area.check(pattern(key_of(key, writer), bytes),
+               fmt::format("{} {} bytes at offset {} from offset {}, distance {}", push ? "pushed" : "pulled", bytes, offset,
+                           from_offset, distance));
+  }
+}
+
+/// Copy, then signal: the next work of the receiver's stream sees the data. A credit comes back the same way.
+void copy_and_signal_on_streams(RankTest& test) {
+  World& world = test.world();
+  constexpr std::size_t rounds = 12;
+  const std::size_t bytes = 1 + test.random().below(std::size_t{60'000});
+  const SymmetricArray<std::byte> source(world, rounds * bytes), destination(world, bytes), snapshots(world, rounds * bytes);
+  for (const Heap heap : {Heap::symmetric, Heap::pinned}) {
+    const SymmetricArray<std::uint64_t> words(world, 2, heap);  // arrivals; credits
+    const std::uint64_t key = test.random().next();
+    test.write(source.data(), pattern(key_of(key, test.rank()), rounds * bytes));
+    const std::unique_ptr<Stream> sending = world.make_stream(), receiving = world.make_stream();
+    world.barrier();
+    for (std::size_t round = 0; round < rounds; ++round) {
+      sending->wait_signal(words.data() + 1, round);
+      sending->copy(destination.at(test.ahead(1)), source.data() + round * bytes, bytes);
+      sending->write_signal(words.at(test.ahead(1)), round + 1);
+      receiving->wait_signal(words.data(), round + 1);
+      receiving->copy(snapshots.data() + round * bytes, destination.data(), bytes);
+      receiving->write_signal(words.at(test.behind(1)) + 1, round + 1);
+    }
+    world.synchronize(*sending);
+    world.synchronize(*receiving);
+    check_bytes(pattern(key_of(key, test.behind(1)), rounds * bytes), test.read(snapshots.data(), rounds * bytes), "rounds on streams");
+    world.barrier();
+  }
+}
+
+void fill_and_events_order_streams(RankTest& test) {
+  World& world = test.world();
+  const std::size_t bytes = 1 + test.random().below(std::size_t{100'000});
+  const SymmetricArray<std::byte> first(world, bytes), second(world, bytes);
+  const std::unique_ptr<Stream> filling = world.make_stream(), copying = world.make_stream();
+  const std::unique_ptr<Event> filled = filling->make_event();
+  BEELINE_CHECK(filled->done());
+  for (unsigned char value = 1; value < 8; ++value) {
+    filling->fill(first.data(), value, bytes);
+    filling->record(*filled);
+    copying->wait_event(*filled);
+    copying->copy(second.data(), first.data(), bytes);
+    world.synchronize(*copying);
+    BEELINE_CHECK(filled->done());
+    BEELINE_CHECK(copying->drained());
+    check_bytes(std::vector<std::byte>(bytes, std::byte{value}), test.read(second.data(), bytes), "filled, then copied");
+  }
+  world.synchronize(*filled);
+  world.synchronize(*filling);
+}
+
+/// Any thread may use any host function: several copy on the same streams at once.
+void several_threads_copy(RankTest& test) {
+  World& world = test.world();
+  constexpr std::size_t threads = 4, pieces = 8, bytes = 5000;
+  const SymmetricArray<std::byte> destination(world, threads * pieces * bytes);
+  const std::uint64_t key = test.random().next();
+  std::atomic<int> failures{0};
+  std::vector<std::thread> workers;
+  for (std::size_t thread = 0; thread < threads; ++thread)
+    workers.emplace_back([&, thread] {
+      try {
+        for (std::size_t piece = thread * pieces; piece < (thread + 1) * pieces; ++piece) {
+          const std::vector<std::byte> data = pattern(key + piece, bytes);
+          std::byte* to = destination.at(test.ahead(1)) + piece * bytes;
+          if (piece % 2 == 0) {
+            world.copy(to, data.data(), bytes);
+          } else {
+            const std::unique_ptr<Event> copied = world.stream().make_event();
+            world.copy(to, data.data(), bytes, world.stream());
+            world.stream().record(*copied);
+            world.synchronize(*copied);
+          }
+        }
+      } catch (const std::exception&) {
+        ++failures;
+      }
+    });
+  for (std::thread& worker : workers) worker.join();
+  BEELINE_CHECK_EQ(0, failures.load());
+  world.synchronize();
+  world.barrier();
+  for (std::size_t piece = 0; piece < threads * pieces; ++piece)
+    check_bytes(pattern(key + piece, bytes), test.read(destination.data() + piece * bytes, bytes), fmt::format("piece {}", piece));
+  world.barrier();
+}
+
+/// Device operations by a CPU thread, on memory that it may touch.
+void operations_by_cpu_threads(RankTest& test) {
+  World& world = test.world();
+  const Context& ctx = world.host_context();
+  const auto to = static_cast<std::uint32_t>(test.ahead(1)), from = static_cast<std::uint32_t>(test.behind(1));
+  const std::size_t bytes = 1 + test.random().below(std::size_t{20'000});
+  const SymmetricArray<std::byte> source(world, bytes, Heap::pinned), memory(world, GuardedArea::needed(3, bytes), Heap::pinned);
+  const SymmetricArray<std::byte> fetched(world, bytes, Heap::pinned);
+  std::uint64_t* signals = world.signals(2, Heap::pinned);
+  const std::uint64_t key = test.random().next();
+  test.write(source.data(), pattern(key_of(key, test.rank()), bytes));
+  GuardedArea area(test, memory.data(), 3, bytes);
+  world.barrier();
+  put_signal(Thread{}, ctx, area.data(), source.data(), bytes, signals, 1, to);
+  BEELINE_CHECK_EQ(static_cast<int>(Status::ok), static_cast<int>(wait(Thread{}, ctx, signals, Compare::equal, 1, from)));
+  area.check(pattern(key_of(key, test.behind(1)), bytes), "put by a CPU thread");
+  signal_add(Thread{}, ctx, signals + 1, 5, from);
+  BEELINE_CHECK_EQ(static_cast<int>(Status::ok), static_cast<int>(wait(Thread{}, ctx, signals + 1, Compare::equal, 5, to)));
+  get(Thread{}, ctx, fetched.data(), area.data(), bytes, to);
+  check_bytes(pattern(key_of(key, test.rank()), bytes), test.read(fetched.data(), bytes), "got back by a CPU thread");
+  world.barrier();
+  world.free(signals);
+}
+
+void gather_bytes(RankTest& test) {
+  for (int round = 0; round < 3; ++round) {
+    const std::uint64_t key = test.random().next();
+    const std::size_t base = test.random().below(std::size_t{3000});
+    const auto data_of = [&](int rank) { return pattern(key_of(key, rank), round == 0 ? 0 : base * static_cast<std::size_t>(rank)); };
+    const auto all = test.world().allgather(data_of(test.rank()));
+    BEELINE_CHECK_EQ(static_cast<std::size_t>(test.size()), all.size());
+    for (int rank = 0; rank < test.size(); ++rank) check_bytes(data_of(rank), all[static_cast<std::size_t>(rank)], "gathered");
+  }
+}
+
+}  // namespace
+
+const std::vector<Case>& stream_cases() {
+  static const std::vector<Case> cases = {{"copy_between_any_two", 1, copy_between_any_two},
+                                          {"copy_and_signal_on_streams", 1, copy_and_signal_on_streams},
+                                          {"fill_and_events_order_streams", 1, fill_and_events_order_streams},
+                                          {"several_threads_copy", 1, several_threads_copy},
+                                          {"operations_by_cpu_threads", 1, operations_by_cpu_threads},
+                                          {"gather_bytes", 1, gather_bytes}};
+  return cases;
+}
+
+}  // namespace beeline_test

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// One suite over methods, groups, memory kinds and kinds of world: every shape of world runs every case that suits it.
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "tests/conformance/rank_test.hpp"
+#include "tests/conformance/suite.hpp"
+
+namespace beeline_test {
+
+using beeline::Config;
+using beeline::World;
+
+std::string shape_name(const ::testing::TestParamInfo<WorldShape>& info) {
+  const WorldShape& shape = info.param;
+  const char* devices = shape.devices == Devices::cpu ? "cpu" : shape.devices == Devices::gpus ? "gpus" : "one_gpu";
+  return fmt::format("{}_{}_{}{}", shape.kind == WorldKind::threads ? "threads" : "processes", shape.size, devices,
+                     shape.host_threads > 1 ? fmt::format("_{}_host_threads", shape.host_threads) : "");
+}
+
+namespace {
+
+std::vector<Case> cases_of(const WorldShape& shape) {
+  if (shape.crowd) return crowd_cases();
+  std::vector<Case> all;
+  for (const auto& some : {memory_cases(), put_get_cases(), signal_cases(), atomic_cases(), barrier_cases(), team_cases(), packet_cases(),
+                           stream_cases(), staged_cases()})
+    for (const Case& each : some)
+      if (each.least_ranks <= shape.size) all.push_back(each);
+  return all;
+}
+
+/// Why this machine cannot run the shape; empty if it can.
+std::string obstacle(const WorldShape& shape) {
+  if (shape.devices == Devices::cpu) return {};
+  std::string why;
+  const int gpus = gpus_here(&why);
+  if (gpus == 0) return "no GPU: " + why;
+  if (shape.kind == WorldKind::processes && gpus < shape.size)
+    return fmt::format("{} processes need a GPU each, {} here", shape.size, gpus);
+  return {};
+}
+
+void run_cases(World& world, const std::vector<Case>& cases) {
+  for (const Case& each : cases) {
+    const auto start = std::chrono::steady_clock::now();
+    try {
+      RankTest test(world, each.name);
+      each.body(test);
+      world.barrier();
+    } catch (const std::exception& error) {
+      throw CheckFailure(fmt::format("{}: {}", each.name, error.what()));
+    }
+    const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - start).count();
+    if (world.rank() == 0) std::fputs(fmt::format("  {:6} ms  {}\n", ms, each.name).c_str(), stdout);
+  }
+}
+
+}  // namespace
+
+void run_suite(const WorldShape& shape) {
+  if (const std::string why = obstacle(shape); !why.empty()) GTEST_SKIP() << why;
+  Config config = test_config();
+  config.host_threads = shape.host_threads;
+  if (shape.devices == Devices::cpu) config.device = "cpu";
+  if (shape.devices == Devices::one_gpu) config.device = "cuda:0";
+  const std::vector<Case> cases = cases_of(shape);
+  expect_all_passed(run_ranks(shape.kind, shape.size, [&](World& world) { run_cases(world, cases); }, config));
+}
+
+}  // namespace beeline_test

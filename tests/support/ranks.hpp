@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// Runs test bodies as the ranks of a world: threads of this process, or child processes.
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "beeline/core/config.hpp"
+#include "beeline/host/world.hpp"
+
+namespace beeline_test {
+
+enum class WorldKind { threads, processes };
+
+/// How one rank ended.
+struct RankOutcome {
+  std::string failure;  ///< what its body threw; empty when it returned
+  int signal = 0;       ///< that killed its process, 0: none
+  [[nodiscard]] bool passed() const { return failure.empty() && signal == 0; }
+};
+
+/// The environment's configuration with limits that suit tests: a deadline of 20 s, small heaps.
+[[nodiscard]] beeline::Config test_config();
+
+/// Runs `body` once for each of `size` ranks, each in a world of its own making. A rank that throws aborts the world.
+/// Ranks that have not ended after `limit_s` are killed (threads: with the whole test).
+/// Processes are forked, so nothing in this process may have used CUDA before.
+[[nodiscard]] std::vector<RankOutcome> run_ranks(WorldKind kind, int size, const std::function<void(beeline::World&)>& body,
+                                                 const beeline::Config& config = test_config(), int limit_s = 120);
+
+/// As `run_ranks` with processes, but the body makes the world itself, from a configuration that names rank, size,
+/// rendezvous and token.
+[[nodiscard]] std::vector<RankOutcome> run_processes(int size, const std::function<void(const beeline::Config&)>& body,
+                                                     const beeline::Config& config = test_config(), int limit_s = 120);
+
+/// Fails the current GoogleTest test for every rank that did not pass, with the seed.
+void expect_all_passed(const std::vector<RankOutcome>& outcomes);
+
+/// GPUs that ranks of this machine can have; 0 with a reason in `why_none`. Asks a child process, so that this one can
+/// still fork. 0 where BEELINE_DEVICE=cpu.
+[[nodiscard]] int gpus_here(std::string* why_none = nullptr);
+
+}  // namespace beeline_test

@@ -3,6 +3,7 @@
 /// beeline-bench: latency and bandwidth of every method, beside bare peers, as JSON lines.
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
@@ -34,6 +35,8 @@ struct Texts {
 };
 
 void add_options(CLI::App& command, Options& options, Texts& texts, bool bandwidth) {
+  command.footer(
+      fmt::format("Methods:\n  {}", fmt::join(methods_of(bandwidth ? Command::bandwidth : Command::latency), "\n  ")));
   command.add_option("--methods", texts.methods, "Methods, by identifier, with commas between them")
       ->capture_default_str();
   command

@@ -24,11 +24,17 @@ bool contains(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-/// Keeps the cases whose `name` is asked for; everything when nothing is.
-void keep(std::vector<Case>& cases, std::string Case::*name, const std::vector<std::string>& wanted, const char* what) {
+/// What the cases have as `name`, each once.
+std::vector<std::string> names_of(const std::vector<Case>& cases, std::string Case::*name) {
   std::vector<std::string> known;
   for (const Case& one : cases)
     if (!contains(known, one.*name)) known.push_back(one.*name);
+  return known;
+}
+
+/// Keeps the cases whose `name` is asked for; everything when nothing is.
+void keep(std::vector<Case>& cases, std::string Case::*name, const std::vector<std::string>& wanted, const char* what) {
+  const std::vector<std::string> known = names_of(cases, name);
   for (const std::string& each : wanted)
     require(contains(known, each), Status::invalid_argument,
             fmt::format("unknown {} \"{}\"; valid here: {}", what, each, fmt::join(known, ", ")));
@@ -36,6 +42,8 @@ void keep(std::vector<Case>& cases, std::string Case::*name, const std::vector<s
 }
 
 }  // namespace
+
+std::vector<std::string> methods_of(Command command) { return names_of(all_cases(command), &Case::method); }
 
 std::vector<Case> cases_of(const Options& options) {
   std::vector<Case> cases = all_cases(options.command);

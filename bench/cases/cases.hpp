@@ -24,6 +24,9 @@ namespace beeline::bench {
 [[nodiscard]] Case host_copy_bandwidth();
 [[nodiscard]] Case staged_bandwidth(bool pipelined);
 
+/// Identifiers of the command's methods.
+[[nodiscard]] std::vector<std::string> methods_of(Command command);
+
 /// The cases of the command that the options name; throws invalid_argument, listing what there is, for other names.
 [[nodiscard]] std::vector<Case> cases_of(const Options& options);
 

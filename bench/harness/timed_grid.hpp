@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "beeline/device/grid.hpp"
@@ -39,25 +38,17 @@ struct GridShape {
   }
 };
 
-/// The shapes to measure: what the options ask for, or a sweep over the blocks that may wait at once; one team on a
-/// host rank. Throws no_resource where the shape asked for could not be resident.
+/// Threads of a block: what the options ask for, or as many as fit; a team's on a host rank.
+[[nodiscard]] unsigned grid_threads(const Session& session);
+
+/// The shapes to measure, of which at most `most_blocks` may wait at once: what the options ask for, or a sweep; one
+/// team on a host rank. Throws no_resource where the shape asked for could not be resident.
+[[nodiscard]] std::vector<GridShape> grid_shapes(const Session& session, unsigned most_blocks);
+
+/// `grid_shapes` for a kernel.
 template <class Kernel, class... Args>
 [[nodiscard]] std::vector<GridShape> resident_shapes(const Session& session) {
-  World& world = session.world();
-  const Options& options = session.options();
-  if (!world.device().is_gpu()) return {{1, static_cast<unsigned>(world.config().host_threads)}};
-  const unsigned threads = options.threads_per_block != 0 ? options.threads_per_block : 1024;
-  const unsigned most = resident_blocks<Kernel, Args...>(world, threads);
-  require(most >= std::max(options.blocks, 1u), Status::no_resource,
-          std::to_string(std::max(options.blocks, 1u)) + " blocks of " + std::to_string(threads) +
-              " threads cannot wait at once on this device: at most " + std::to_string(most) + " can");
-  if (options.blocks != 0) return {{options.blocks, threads}};
-  const unsigned largest = std::min(most, static_cast<unsigned>(world.device().multiprocessors));
-  std::vector<GridShape> shapes;
-  for (unsigned blocks : {8u, 16u, 32u, 64u})
-    if (blocks < largest) shapes.push_back({blocks, threads});
-  shapes.push_back({largest, threads});
-  return shapes;
+  return grid_shapes(session, resident_blocks<Kernel, Args...>(session.world(), grid_threads(session)));
 }
 
 /// Starts timed grids; each batch is a launch.

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "harness/timed_grid.hpp"
+
+#include <fmt/format.h>
+
+namespace beeline::bench {
+
+unsigned grid_threads(const Session& session) {
+  const World& world = session.world();
+  if (!world.device().is_gpu()) return static_cast<unsigned>(world.config().host_threads);
+  return session.options().threads_per_block != 0 ? session.options().threads_per_block : 1024;
+}
+
+std::vector<GridShape> grid_shapes(const Session& session, unsigned most_blocks) {
+  const unsigned threads = grid_threads(session), asked = session.options().blocks;
+  const Device& device = session.world().device();
+  if (!device.is_gpu()) return {{1, threads}};
+  require(most_blocks >= std::max(asked, 1u), Status::no_resource,
+          fmt::format("{} blocks of {} threads cannot wait at once on this device: at most {} can", std::max(asked, 1u),
+                      threads, most_blocks));
+  if (asked != 0) return {{asked, threads}};
+  const unsigned largest = std::min(most_blocks, static_cast<unsigned>(device.multiprocessors));
+  std::vector<GridShape> shapes;
+  for (unsigned blocks : {8u, 16u, 32u, 64u})
+    if (blocks < largest) shapes.push_back({blocks, threads});
+  shapes.push_back({largest, threads});
+  return shapes;
+}
+
+}  // namespace beeline::bench

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""beeline-bench on two host ranks and more: its records, its verification, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+PROGRAMS = Path(__file__).resolve().parents[2] / "build" / "bin"
+METHODS = [
+    "device/peer/packets", "device/peer/signal", "stream/copy_engine/signal", "host/copy_engine/signal",
+    "host/staged/sequential", "host/staged/pipelined",
+]  # fmt: skip
+QUICK = ["--iterations", "2"]
+RESULT_FIELDS = {
+    "event", "schema_version", "operation", "method", "bytes", "ranks", "available", "reason", "unit", "median",
+    "relative_deviation", "iterations", "samples", "verified", "seed", "peer_of", "baseline", "ratio_to_baseline",
+    "settings",
+}  # fmt: skip
+Record = dict[str, Any]
+
+
+def launch(*arguments: str, ranks: int = 2, threads: bool = False) -> subprocess.CompletedProcess[str]:
+    options = ["-n", str(ranks), "--device", "cpu", "--json", *(["--threads"] if threads else [])]
+    command = [str(PROGRAMS / "beeline-launch"), *options, "--", str(PROGRAMS / "beeline-bench"), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+
+
+def records(*arguments: str, ranks: int = 2, threads: bool = False) -> list[Record]:
+    result = launch(*arguments, *QUICK, ranks=ranks, threads=threads)
+    assert result.returncode == 0, result.stderr
+    return [json.loads(line) for line in result.stdout.splitlines()]
+
+
+def results(found: list[Record]) -> list[Record]:
+    return [record for record in found if record["event"] == "result"]
+
+
+def assert_measured(record: Record, ranks: int) -> None:
+    assert set(record) == RESULT_FIELDS
+    assert record["ranks"] == ranks
+    assert record["available"] is True
+    assert record["verified"] is True
+    assert isinstance(record["seed"], int)
+    assert record["iterations"] == 2
+    assert len(record["samples"]) >= 20
+    assert min(record["samples"]) > 0
+    assert min(record["samples"]) <= record["median"] <= max(record["samples"])
+    assert record["relative_deviation"] >= 0
+
+
+@pytest.mark.parametrize("threads", [False, True], ids=["processes", "threads"])
+def test_latency_of_every_method(threads: bool) -> None:
+    found = results(records("latency", "--sizes", "5,4K", threads=threads))
+    for record in found:
+        assert_measured(record, ranks=2)
+        assert record["unit"] == "us"
+    for method in METHODS:
+        sizes = [r["bytes"] for r in found if r["method"] == method and r["operation"] == "message"]
+        assert sizes == [5, 4096]
+    assert {r["settings"]["order"] for r in found if r["method"] == "bare/flag"} == {"relaxed", "acquire", "memory"}
+    flags = [r for r in found if r["operation"] == "flag" and r["peer_of"] is None]
+    assert [r["settings"]["order"] for r in flags] == ["relaxed", "memory"]
+    assert {r["baseline"] for r in flags} == {"bare/flag"}
+    assert all(r["ratio_to_baseline"] > 0 for r in flags)
+    assert [r["settings"]["order"] for r in found if r["operation"] == "barrier"] == ["relaxed", "memory"]
+
+
+@pytest.mark.parametrize("threads", [False, True], ids=["processes", "threads"])
+def test_bandwidth_of_every_method(threads: bool) -> None:
+    found = results(records("bandwidth", "--sizes", "70001", threads=threads))
+    for record in found:
+        assert_measured(record, ranks=2)
+        assert record["unit"] == "GB/s"
+        assert record["bytes"] == 70001
+    assert {r["method"] for r in found if r["operation"] == "put"} == {*METHODS, "bare/copy", "bare/store"}
+    assert [r["method"] for r in found if r["operation"] == "get"] == ["device/peer/signal"]
+    copies = {r["method"]: r for r in found if r["method"] in {"bare/copy", "host/copy_engine/signal"}}
+    ratio = copies["host/copy_engine/signal"]["median"] / copies["bare/copy"]["median"]
+    assert copies["host/copy_engine/signal"]["ratio_to_baseline"] == pytest.approx(ratio)
+    assert copies["bare/copy"]["peer_of"] == "host/copy_engine/signal"
+
+
+def test_other_ranks_take_part_in_barriers_only() -> None:
+    found = results(records("latency", "--sizes", "8", "--methods", "device/peer/signal", ranks=3))
+    assert {r["operation"] for r in found} == {"message", "flag", "barrier"}
+    for record in found:
+        assert_measured(record, ranks=3)
+
+
+def test_environment_comes_first_and_keeps_secrets() -> None:
+    found = records("latency", "--sizes", "8", "--methods", "device/peer/packets")
+    environment = found[0]
+    assert environment["event"] == "environment"
+    assert [r["event"] for r in found[1:]] == ["progress", "result", "result"]
+    assert environment["schema_version"] == found[-1]["schema_version"]
+    assert environment["rank_kind"] == "processes"
+    assert [device["kind"] for device in environment["devices"]] == ["host", "host"]
+    assert environment["arguments"][0] == "beeline-bench"
+    assert {"commit", "dirty", "variables", "build", "host", "cuda", "topology"} <= set(environment)
+    assert not {"BEELINE_TOKEN", "BEELINE_RENDEZVOUS"} & set(environment["variables"])
+    assert str(PROGRAMS) not in json.dumps(found)
+
+
+def test_a_seed_is_kept_and_verification_can_be_left_out() -> None:
+    arguments = ["latency", "--sizes", "8", "--methods", "device/peer/signal", "--operations", "message"]
+    assert results(records(*arguments, "--seed", "7"))[0]["seed"] == 7
+    skipped = results(records(*arguments, "--no-verify"))[0]
+    assert skipped["verified"] is None
+    assert skipped["seed"] is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (["latency", "--methods", "device/peer/pigeons"], "device/peer/packets, device/peer/signal"),
+        (["bandwidth", "--operations", "message"], 'unknown operation "message"; valid here: put, get'),
+        (["latency", "--sizes", "8,4X"], 'bad size "4X"; valid: 1 to 16G bytes'),
+        (["latency", "--sizes", "0"], 'bad size "0"'),
+        (["latency", "--sizes", "17G"], 'bad size "17G"'),
+        (["latency", "--threads-per-block", "0"], "--threads-per-block"),
+        (["sideways"], "subcommand"),
+    ],
+)
+def test_refuses_what_it_does_not_know(arguments: list[str], reason: str) -> None:
+    result = launch(*arguments)
+    assert result.returncode != 0
+    assert result.stdout == ""
+    assert reason in result.stderr
+
+
+def test_needs_two_ranks() -> None:
+    alone = {name: value for name, value in os.environ.items() if not name.startswith("BEELINE_")}
+    command = [str(PROGRAMS / "beeline-bench"), "latency"]
+    result = subprocess.run(command, capture_output=True, text=True, env=alone, timeout=60, check=False)
+    assert result.returncode == 2
+    assert "needs two ranks or more: beeline run -n 2 beeline-bench latency" in result.stderr

@@ -244,7 +244,7 @@ struct InterruptKernel {
 template <GroupKind kind>
 void interrupt_by(RankTest& test) {
   World& world = test.world();
-  constexpr std::uint32_t repeats = 4;
+  constexpr std::uint32_t repeats = 20;
   const std::size_t slot_bytes = 40, bytes = slot_bytes * 23 + 3;
   const PacketChannel channel = world.packet_channel(slot_bytes, 4);
   const SymmetricArray<std::byte> source(world, bytes), destination(world, repeats * bytes);

@@ -110,7 +110,7 @@ void put_one(RankTest& test, Announce announce) {
 }
 
 void put_and_announce(RankTest& test) {
-  const int repeats = under_thread_sanitizer ? 1 : 2;
+  const int repeats = under_thread_sanitizer ? 1 : 10;
   for_each_group_kind(test.world(), [&]<GroupKind kind>() {
     for (int i = 0; i < repeats * announce_kinds; ++i) {
       const auto announce = static_cast<Announce>(i % announce_kinds);
@@ -170,7 +170,7 @@ void put_rounds_by(RankTest& test, std::uint32_t rounds) {
 }
 
 void put_rounds(RankTest& test) {
-  const std::uint32_t rounds = under_thread_sanitizer ? 20 : test.on_gpu() ? 500 : 100;
+  const std::uint32_t rounds = under_thread_sanitizer ? 20 : test.on_gpu() ? 500 : 200;
   for_each_group_kind(test.world(), [&]<GroupKind kind>() { put_rounds_by<kind>(test, rounds); });
 }
 
@@ -214,7 +214,7 @@ void get_one(RankTest& test) {
 
 void get_slices(RankTest& test) {
   for_each_group_kind(test.world(), [&]<GroupKind kind>() {
-    for (int i = 0; i < (under_thread_sanitizer ? 3 : 8); ++i) get_one<kind>(test);
+    for (int i = 0; i < (under_thread_sanitizer ? 3 : 40); ++i) get_one<kind>(test);
   });
 }
 

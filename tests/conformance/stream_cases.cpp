@@ -21,7 +21,7 @@ std::uint64_t key_of(std::uint64_t key, int rank) { return key + static_cast<std
 void copy_between_any_two(RankTest& test) {
   World& world = test.world();
   Random& random = test.random();
-  for (int i = 0; i < (under_thread_sanitizer ? 6 : 16); ++i) {
+  for (int i = 0; i < (under_thread_sanitizer ? 6 : 60); ++i) {
     const std::size_t bytes = random.message_bytes(most_bytes), offset = random.offset(), from_offset = random.offset();
     const int distance = random.below(test.size()), writer = test.behind(distance), reader = test.ahead(distance);
     const SymmetricArray<std::byte> source(world, bytes + from_offset, test.any_heap());

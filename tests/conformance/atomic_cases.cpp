@@ -69,7 +69,7 @@ template <class T>
 std::vector<T> gather_values(RankTest& test, const T* values, std::size_t count) {
   const std::vector<std::byte> mine = test.read(values, count * sizeof(T));
   std::vector<T> all;
-  for (const auto& bytes : test.world().allgather(mine)) {
+  for (const auto& bytes : test.world().allgather({mine.data(), mine.size()})) {
     all.resize(all.size() + bytes.size() / sizeof(T));
     std::memcpy(all.data() + all.size() - bytes.size() / sizeof(T), bytes.data(), bytes.size());
   }

@@ -11,9 +11,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from rich import box
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
 
 from beeline.programs import Event
 
@@ -52,6 +54,15 @@ def format_share(value: Any) -> str:
 
 def format_verified(value: Any) -> str:
     return MISSING if value is None else "[green]yes[/green]" if value else "[bold red]NO[/bold red]"
+
+
+def new_table(title: str, *columns: str) -> Table:
+    """An empty table; a column whose name starts with `>` holds numbers. The first column is never cut."""
+    table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for index, name in enumerate(columns):
+        justify = "right" if name.startswith(">") else "left"
+        table.add_column(name.removeprefix(">"), justify=justify, no_wrap=index == 0, overflow="fold")
+    return table
 
 
 class ResultView:

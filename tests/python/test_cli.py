@@ -193,7 +193,7 @@ def test_himeno_shows_one_table(cli):
     done = cli("app", "himeno", "--size", "XS", "--iterations", "9")
     assert done.returncode == 0
     for text in (
-        "Himeno 32×32×64, 9 iterations",
+        "Himeno 32×32×64 on cpu",
         "in_kernel",
         "25.0 %",
         "2,000",

@@ -11,7 +11,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 
 from beeline import options
-from beeline.display import ResultView, format_bytes, format_number
+from beeline.display import ResultView, format_bytes, format_number, new_table
 from beeline.programs import CliError, Event, World, find_program, launch_command, run_events
 
 Methods = Annotated[
@@ -98,9 +98,8 @@ def operation_table(operation: str, unit: str, results: list[Event]) -> Table:
     methods = dict.fromkeys(str(result.get("method")) for result in results)
     sizes = dict.fromkeys(result.get("bytes") for result in results)
     ranks = ", ".join(dict.fromkeys(str(result.get("ranks", "?")) for result in results))
-    table = Table("method", title=f"{operation}, {unit}, {ranks} ranks", title_justify="left", title_style="bold")
-    for size in sizes:
-        table.add_column(format_bytes(size) if isinstance(size, int) and size > 0 else unit, justify="right")
+    columns = [f">{format_bytes(size) if isinstance(size, int) and size > 0 else unit}" for size in sizes]
+    table = new_table(f"{operation}, {unit}, {ranks} ranks", "method", *columns)
     for method in methods:
         mine = [one for one in results if str(one.get("method")) == method]
         table.add_row(method, *(cell([one for one in mine if one.get("bytes") == size], unit) for size in sizes))

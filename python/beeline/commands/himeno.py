@@ -10,10 +10,9 @@ from typing import Annotated
 
 import typer
 from rich.console import Group, RenderableType
-from rich.table import Table
 
 from beeline import options
-from beeline.display import MISSING, ResultView, format_number, format_share, format_verified
+from beeline.display import MISSING, ResultView, format_number, format_share, format_verified, new_table
 from beeline.programs import CliError, Event, World, find_program, launch_command, run_events
 
 # The benchmark's sizes, x, y, z; ranks divide z.
@@ -170,42 +169,28 @@ def choose_methods(study: Study, ranks: int, view: ResultView) -> list[str]:
 
 
 def render(results: list[Event], scaling: Scaling) -> RenderableType:
-    columns = [
-        "method",
-        "ranks",
-        "device",
-        "MFLOP/s",
-        "communication",
-        "max error",
-        "verified",
-        "gosa",
-        "time",
-        "CPU time",
-    ]
-    table = Table(title=describe(results), title_justify="left", title_style="bold")
-    for column in columns + (["speed-up", "efficiency"] if scaling is not Scaling.none else []):
-        table.add_column(column, justify="left" if column in ("method", "device") else "right")
+    scales = scaling is not Scaling.none
+    columns = ["method", ">ranks", ">MFLOP/s", ">comm. share", ">max error", ">verified", ">CPU time"]
+    table = new_table(describe(results), *columns, *([">speed-up", ">efficiency"] if scales else [">gosa"]))
     for result in results:
         row = [
             str(result.get("method")),
             format_number(result.get("ranks")),
-            format_number(result.get("device")),
             format_number(result.get("mflops")),
             format_share(result.get("communication_share")),
             format_number(result.get("max_error")),
             format_verified(result.get("verified")),
-            format_number(result.get("gosa"), digits=7),
-            f"{format_number(result.get('seconds'))} s",
             f"{format_number(result.get('cpu_seconds'))} s",
         ]
-        table.add_row(*row, *(scaling_cells(result, results) if scaling is not Scaling.none else []))
+        gosa = format_number(result.get("gosa"), digits=7)
+        table.add_row(*row, *(scaling_cells(result, results) if scales else [gosa]))
     return Group(table, *gosa_note(results))
 
 
 def describe(results: list[Event]) -> str:
     sizes = dict.fromkeys("×".join(str(extent) for extent in result.get("size") or []) for result in results)
-    iterations = dict.fromkeys(str(result.get("iterations")) for result in results)
-    return f"Himeno {', '.join(sizes)}, {', '.join(iterations)} iterations"
+    devices = dict.fromkeys(str(result.get("device")) for result in results)
+    return f"Himeno {', '.join(sizes)} on {', '.join(devices)}"
 
 
 def scaling_cells(result: Event, results: list[Event]) -> list[str]:

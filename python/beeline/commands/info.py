@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from beeline import options
-from beeline.display import MISSING, format_bytes, format_number, make_console
+from beeline.display import MISSING, format_bytes, format_number, make_console, new_table
 from beeline.programs import Event, collect_info
 
 
@@ -51,14 +51,11 @@ def show_versions(console: Console, report: Event) -> None:
     for name, value in facts.items():
         table.add_row(name, format_number(value))
     console.print(table)
-
-
-def new_table(title: str, *columns: str) -> Table:
-    return Table(*columns, title=title, title_justify="left", title_style="bold")
+    console.print()
 
 
 def show_devices(console: Console, report: Event) -> None:
-    table = new_table("\nDevices", "kind", "index", "name", "memory", "multiprocessors", "UUID")
+    table = new_table("Devices", "kind", ">index", "name", ">memory", ">multiprocessors", "UUID")
     for device in report.get("devices") or []:
         memory = device.get("memory_bytes")
         table.add_row(
@@ -71,7 +68,7 @@ def show_devices(console: Console, report: Event) -> None:
         )
     console.print(table)
     if reason := report.get("no_gpu_reason"):
-        console.print(f"No GPU: {reason}")
+        console.print(f"No GPU: {reason}\n")
 
 
 def format_memory(value: Any) -> str:
@@ -95,14 +92,14 @@ def show_matrix(console: Console, title: str, cells: list[Event], describe: Call
     rows = list(dict.fromkeys(str(cell.get("from")) for cell in cells))
     columns = list(dict.fromkeys(str(cell.get("to")) for cell in cells))
     known = {(str(cell.get("from")), str(cell.get("to"))): describe(cell) for cell in cells}
-    table = new_table(f"\n{title}", "from \\ to", *columns)
+    table = new_table(title, "from \\ to", *columns)
     for row in rows:
         table.add_row(row, *(known.get((row, column), MISSING) for column in columns))
     console.print(table)
 
 
 def show_methods(console: Console, methods: list[Event]) -> None:
-    table = new_table("\nMethods", "method", "here", "how", "needs")
+    table = new_table("Methods", "method", "here", "how", "needs")
     for method in methods:
         here = "[green]yes[/green]" if method.get("available") else f"no: {method.get('reason') or 'reason unknown'}"
         names = [str(method.get(key) or MISSING) for key in ("id", "summary", "needs")]
@@ -111,7 +108,7 @@ def show_methods(console: Console, methods: list[Event]) -> None:
 
 
 def show_configuration(console: Console, entries: list[Event]) -> None:
-    table = new_table("\nConfiguration", "variable", "value", "meaning")
+    table = new_table("Configuration", "variable", "value", "meaning")
     for entry in entries:
         table.add_row(str(entry.get("variable")), format_number(entry.get("value")), str(entry.get("meaning") or ""))
     console.print(table)

@@ -55,11 +55,10 @@ class Barrier {
   BEELINE_HOST_DEVICE Status await(std::uint32_t peer, Order order, Timeout timeout) {
     if (peer == ctx_.rank) return Status::ok;
     const Awaited awaited{Operation::barrier, peer, entered_, entered_};
-    const std::uint64_t* flag = &ctx_.sync->arrived_from[peer].value;
-    return poll_until(ctx_, awaited, timeout, [=, this](std::uint64_t& observed) {
-      observed = detail::load_signal(flag, order);
-      return observed >= entered_;
-    });
+    const detail::SystemAtomic<std::uint64_t> flag(ctx_.sync->arrived_from[peer].value);
+    const std::uint64_t epoch = entered_;
+    return detail::await_word(ctx_, awaited, timeout, flag, order,
+                              [epoch](std::uint64_t observed) { return observed >= epoch; });
   }
 
   Group group_;

@@ -45,10 +45,9 @@ class Grid {
       return Status::ok;
     }
     const Awaited awaited{Operation::grid_sync, ctx.rank, generation_ + 1, generation_ + 1};
-    return poll_until(ctx, awaited, Timeout::none(), [&](std::uint64_t& observed) {
-      observed = generation.load(cuda::memory_order_acquire);
-      return observed != generation_;
-    });
+    const std::uint32_t before = generation_;
+    return detail::await_word(ctx, awaited, Timeout::none(), generation, Order::memory,
+                              [before](std::uint64_t observed) { return observed != before; });
   }
 
   BlockGroup block_;

@@ -130,11 +130,10 @@ class PacketPort {
     if (sent_ - credit_ < channel_.depth) return Status::ok;
     const std::uint64_t needed = sent_ + 1 - channel_.depth;
     const Awaited awaited{Operation::packet_send, peer_, sent_ + 1, needed};
-    Status status = poll_until(ctx_, awaited, timeout, [&](std::uint64_t& observed) {
-      // Acquire: the slot may be overwritten once the receiver's reads of it are known to be over.
-      observed = detail::SystemAtomic<std::uint64_t>(state_->consumed).load(cuda::memory_order_acquire);
-      return observed >= needed;
-    });
+    // Acquire: the slot may be overwritten once the receiver's reads of it are known to be over.
+    const detail::SystemAtomic<std::uint64_t> consumed(state_->consumed);
+    Status status = detail::await_word(ctx_, awaited, timeout, consumed, Order::memory,
+                                       [needed](std::uint64_t observed) { return observed >= needed; });
     status = agree(group_, status);
     if (status != Status::ok) return status;
     // Credits come back at multiples of half a lap only, so that `needed` of them means all up to the next multiple.

@@ -17,12 +17,6 @@ namespace beeline {
 /// How a wait compares the signal with its value: `signal <compare> value`. Source: OpenSHMEM 1.5, wait_until.
 enum class Compare : std::uint32_t { equal, not_equal, greater, greater_equal, less, less_equal };
 
-/// What ordering an operation gives beside its own effect.
-enum class Order : std::uint32_t {
-  relaxed,  ///< none: execution only
-  memory    ///< release on the side that signals, acquire on the side that waits
-};
-
 namespace detail {
 
 BEELINE_HOST_DEVICE constexpr bool holds(std::uint64_t observed, Compare compare, std::uint64_t value) {
@@ -86,19 +80,19 @@ BEELINE_HOST_DEVICE void signal_add(const Group& group, const Context& ctx, std:
 /// Blocks until the local `signal` compares true with `value`; then the data that it announced is visible to the group.
 ///   peer     rank expected to send it, named in errors; `no_peer` when any may
 ///   timeout  the call's own limit; after `timeout` the same call continues
+///   order    relaxed: nothing is announced, the value itself is the message
 /// Every thread of `group` calls it, and gets the same status: ok, timeout, deadline, aborted.
 /// Source: OpenSHMEM 1.5 wait_until; GASPI notify_waitsome.
 template <class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status wait(const Group& group, const Context& ctx, const std::uint64_t* signal,
                                               Compare compare, std::uint64_t value, std::uint32_t peer = no_peer,
-                                              Timeout timeout = Timeout::none()) {
+                                              Timeout timeout = Timeout::none(), Order order = Order::memory) {
   Status status = Status::ok;
   if (group.thread_rank() == 0) {
     const Awaited awaited{Operation::wait, peer, 0, value};
-    status = poll_until(ctx, awaited, timeout, [=](std::uint64_t& observed) {
-      observed = detail::load_signal(signal, Order::memory);
-      return detail::holds(observed, compare, value);
-    });
+    const detail::SystemAtomic<std::uint64_t> word(const_cast<std::uint64_t&>(*signal));
+    status = detail::await_word(ctx, awaited, timeout, word, order,
+                                [=](std::uint64_t observed) { return detail::holds(observed, compare, value); });
   }
   return agree(group, status);
 }

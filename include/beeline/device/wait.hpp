@@ -23,6 +23,12 @@ struct Timeout {
   [[nodiscard]] BEELINE_HOST_DEVICE static constexpr Timeout test() { return {0}; }
 };
 
+/// What ordering an operation gives beside its own effect.
+enum class Order : std::uint32_t {
+  relaxed,  ///< none: execution only
+  memory    ///< release on the side that signals, acquire on the side that waits
+};
+
 /// What a wait is for; written to its record when it fails.
 struct Awaited {
   Operation operation;
@@ -102,6 +108,28 @@ BEELINE_HOST_DEVICE Status poll_until(const Context& ctx, const Awaited& awaited
     machine::back_off(poll, ctx.spin_polls);
   }
 }
+
+namespace detail {
+
+/// Polls of a word that acquire each time. An acquiring poll adds nothing to a short wait, but drops the
+/// multiprocessor's first-level cache under the blocks that compute beside the waiter: a long wait polls relaxed.
+inline constexpr std::uint32_t acquiring_polls = 16;
+
+/// Polls `word` until `holds(value)`; `Order::memory` acquires what was released with the value. One thread calls it.
+template <class Word, class Holds>
+BEELINE_HOST_DEVICE Status await_word(const Context& ctx, const Awaited& awaited, Timeout timeout, const Word& word,
+                                      Order order, Holds holds) {
+  std::uint32_t polls = 0;
+  return poll_until(ctx, awaited, timeout, [&](std::uint64_t& observed) {
+    const bool acquires = order == Order::memory && polls++ < acquiring_polls;
+    observed = acquires ? word.load(cuda::memory_order_acquire) : word.load(cuda::memory_order_relaxed);
+    if (!holds(observed) || acquires || order == Order::relaxed) return holds(observed);
+    observed = word.load(cuda::memory_order_acquire);
+    return holds(observed);
+  });
+}
+
+}  // namespace detail
 
 /// Makes one thread's status the status of the whole group. Also a `group.sync()`.
 template <class Group>

@@ -13,7 +13,8 @@
 namespace beeline {
 
 /// Rank, team and addresses for device operations. Made by `World::context()` or `Team::context()`; copies are free,
-/// also into shared memory. Every `peer` below is a rank of the team.
+/// also into shared memory. Kernels of your own take it as `const __grid_constant__ Context`, so that it stays in
+/// constant memory. Every `peer` below is a rank of the team.
 struct Context {
   std::byte* range;                  ///< start of the address range in this process
   const std::uint64_t* abort_words;  ///< this rank's, one for each team, in host memory

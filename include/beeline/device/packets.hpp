@@ -36,20 +36,29 @@ namespace detail {
 /// Whole slots are rewritten when the sequence passes a multiple of this.
 inline constexpr std::uint64_t packet_sweep_period = std::uint64_t{1} << 30;
 
-/// Reads up to 8 bytes as a little-endian word, in one load where the alignment permits.
-BEELINE_HOST_DEVICE inline std::uint64_t read_up_to_8(const std::byte* from, std::size_t bytes) {
-  if (bytes >= 8 && (reinterpret_cast<std::uintptr_t>(from) & 7u) == 0) return machine::load_as<std::uint64_t>(from);
+/// At most 8 bytes as a little-endian word, byte by byte.
+BEELINE_COLD BEELINE_HOST_DEVICE inline std::uint64_t gather_bytes(const std::byte* from, std::size_t bytes) {
   std::uint64_t word = 0;
+  BEELINE_NO_UNROLL
   for (std::size_t i = 0; i < 8 && i < bytes; ++i) word |= static_cast<std::uint64_t>(from[i]) << (8 * i);
   return word;
 }
+BEELINE_COLD BEELINE_HOST_DEVICE inline void scatter_bytes(std::byte* to, std::uint64_t word, std::size_t bytes) {
+  BEELINE_NO_UNROLL
+  for (std::size_t i = 0; i < 8 && i < bytes; ++i) to[i] = static_cast<std::byte>(word >> (8 * i));
+}
+
+/// Reads up to 8 bytes as a little-endian word, in one load where the alignment permits.
+BEELINE_HOST_DEVICE inline std::uint64_t read_up_to_8(const std::byte* from, std::size_t bytes) {
+  const bool whole = bytes >= 8 && (reinterpret_cast<std::uintptr_t>(from) & 7u) == 0;
+  return whole ? machine::load_as<std::uint64_t>(from) : gather_bytes(from, bytes);
+}
 
 BEELINE_HOST_DEVICE inline void write_up_to_8(std::byte* to, std::uint64_t word, std::size_t bytes) {
-  if (bytes >= 8 && (reinterpret_cast<std::uintptr_t>(to) & 7u) == 0) {
+  if (bytes >= 8 && (reinterpret_cast<std::uintptr_t>(to) & 7u) == 0)
     machine::store_as(to, word);
-    return;
-  }
-  for (std::size_t i = 0; i < 8 && i < bytes; ++i) to[i] = static_cast<std::byte>(word >> (8 * i));
+  else
+    scatter_bytes(to, word, bytes);
 }
 
 }  // namespace detail
@@ -148,6 +157,7 @@ class PacketPort {
     machine::PacketPair* slot = out_ + slot_offset(sent_);
     const bool sweep = (sent_ & (detail::packet_sweep_period - 1)) < channel_.depth;
     const std::size_t pairs = sweep ? channel_.slot_pairs : pairs_for(bytes);
+    BEELINE_NO_UNROLL
     for (std::size_t i = group_.thread_rank(); i < pairs; i += group_.size()) {
       const std::uint64_t word = 8 * i < bytes ? detail::read_up_to_8(source + 8 * i, bytes - 8 * i) : 0;
       machine::store_packets(slot + i, {(word & 0xffffffffu) | flag, (word >> 32) | flag});
@@ -161,6 +171,7 @@ class PacketPort {
     const machine::PacketPair* slot = in_ + slot_offset(sequence);
     Status status = Status::ok;
     const std::size_t pairs = pairs_for(bytes);
+    BEELINE_NO_UNROLL
     for (std::size_t i = group_.thread_rank(); i < pairs && status == Status::ok; i += group_.size()) {
       machine::PacketPair pair{};
       status = poll_until(ctx_, {Operation::packet_receive, peer_, sequence, flag}, timeout, [&](std::uint64_t& observed) {

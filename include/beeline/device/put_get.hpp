@@ -30,6 +30,7 @@ BEELINE_HOST_DEVICE void copy_words(std::size_t thread, std::size_t threads, std
                                     std::size_t words) {
   constexpr std::size_t size = sizeof(Word);
   std::size_t i = thread;
+  BEELINE_NO_UNROLL
   for (; i + 3 * threads < words; i += 4 * threads) {
     const Word a = machine::load_as<Word>(from + size * i);
     const Word b = machine::load_as<Word>(from + size * (i + threads));
@@ -40,37 +41,51 @@ BEELINE_HOST_DEVICE void copy_words(std::size_t thread, std::size_t threads, std
     machine::store_as(to + size * (i + 2 * threads), c);
     machine::store_as(to + size * (i + 3 * threads), d);
   }
+  BEELINE_NO_UNROLL
   for (; i < words; i += threads) machine::store_as(to + size * i, machine::load_as<Word>(from + size * i));
 }
 
-/// Copies with all threads of the group: 16-byte words, four in flight a thread, then the tail; bytes where the two
-/// addresses do not share an alignment of 16, words where they share one of 4.
-template <class Group>
-BEELINE_HOST_DEVICE void copy_bytes(const Group& group, void* to, const void* from, std::size_t bytes) {
-#if BEELINE_ON_GPU
-  const std::size_t thread = group.thread_rank(), threads = group.size();
-  auto* out = static_cast<std::byte*>(to);
-  const auto* in = static_cast<const std::byte*>(from);
-  const auto skew = reinterpret_cast<std::uintptr_t>(out) ^ reinterpret_cast<std::uintptr_t>(in);
+/// Any size and alignment: the largest words that both addresses allow, bytes before and behind them.
+BEELINE_COLD BEELINE_HOST_DEVICE inline void copy_unaligned(std::size_t thread, std::size_t threads, std::byte* to,
+                                                            const std::byte* from, std::size_t bytes) {
+  const auto skew = reinterpret_cast<std::uintptr_t>(to) ^ reinterpret_cast<std::uintptr_t>(from);
   const std::size_t grain = (skew & 15u) == 0 ? 16 : (skew & 3u) == 0 ? 4 : 1;
-  std::size_t head = (grain - (reinterpret_cast<std::uintptr_t>(out) & (grain - 1))) & (grain - 1);
+  std::size_t head = (grain - (reinterpret_cast<std::uintptr_t>(to) & (grain - 1))) & (grain - 1);
   if (head > bytes) head = bytes;
-  for (std::size_t i = thread; i < head; i += threads) out[i] = in[i];
-  out += head, in += head;
-  const std::size_t words = (bytes - head) / grain;
+  const std::size_t words = (bytes - head) / grain, tail = head + words * grain;
+  copy_words<std::byte>(thread, threads, to, from, head);
   if (grain == 16)
-    copy_words<machine::Word16>(thread, threads, out, in, words);
+    copy_words<machine::Word16>(thread, threads, to + head, from + head, words);
   else if (grain == 4)
-    copy_words<std::uint32_t>(thread, threads, out, in, words);
+    copy_words<std::uint32_t>(thread, threads, to + head, from + head, words);
   else
-    copy_words<std::byte>(thread, threads, out, in, words);
-  for (std::size_t i = words * grain + thread; i < bytes - head; i += threads) out[i] = in[i];
+    copy_words<std::byte>(thread, threads, to + head, from + head, words);
+  copy_words<std::byte>(thread, threads, to + tail, from + tail, bytes - tail);
+}
+
+/// Copies with all threads of the group. What is aligned stays inline, where small messages are quick.
+template <class Group>
+BEELINE_HOST_DEVICE void copy_bytes(const Group& group, void* destination, const void* source, std::size_t bytes) {
+#if BEELINE_ON_GPU
+  auto* to = static_cast<std::byte*>(destination);
+  const auto* from = static_cast<const std::byte*>(source);
+  const auto bits = reinterpret_cast<std::uintptr_t>(to) | reinterpret_cast<std::uintptr_t>(from) | bytes;
+  if ((bits & 15u) == 0) {
+    copy_words<machine::Word16>(group.thread_rank(), group.size(), to, from, bytes / 16);
+  } else if ((bits & 7u) == 0 && bytes <= 8 * std::size_t{group.size()}) {
+    if (8 * group.thread_rank() < bytes)
+      machine::store_as(to + 8 * group.thread_rank(), machine::load_as<std::uint64_t>(from + 8 * group.thread_rank()));
+  } else {
+    copy_unaligned(group.thread_rank(), group.size(), to, from, bytes);
+  }
 #else
   // A CPU thread copies one contiguous share of whole cache lines.
   const std::size_t share = ((bytes + group.size() - 1) / group.size() + 63) & ~std::size_t{63};
   const std::size_t first = share * group.thread_rank() < bytes ? share * group.thread_rank() : bytes;
   const std::size_t last = first + share < bytes ? first + share : bytes;
-  if (last > first) std::memcpy(static_cast<std::byte*>(to) + first, static_cast<const std::byte*>(from) + first, last - first);
+  if (last > first) {
+    std::memcpy(static_cast<std::byte*>(destination) + first, static_cast<const std::byte*>(source) + first, last - first);
+  }
 #endif
 }
 

@@ -76,7 +76,7 @@ BEELINE_HOST_DEVICE inline void record_wait(const Context& ctx, const Awaited& a
 }
 
 /// Ends a wait for good: writes its record and, at the deadline, aborts the team.
-BEELINE_HOST_DEVICE inline Status give_up(const Context& ctx, const Awaited& awaited, std::uint64_t observed,
+BEELINE_COLD BEELINE_HOST_DEVICE inline Status give_up(const Context& ctx, const Awaited& awaited, std::uint64_t observed,
                                           std::uint64_t waited_ns, Status status) {
   record_wait(ctx, awaited, observed, waited_ns, status);
   if (status == Status::deadline)
@@ -100,9 +100,9 @@ BEELINE_HOST_DEVICE Status poll_until(const Context& ctx, const Awaited& awaited
       const std::uint64_t now = machine::clock_ns();
       if (start == 0) start = now;
       const std::uint64_t waited = now - start;
-      if (detail::read_abort_word(ctx) != 0)
-        return detail::give_up(ctx, awaited, observed, waited, Status::aborted);
-      if (waited >= ctx.deadline_ns) return detail::give_up(ctx, awaited, observed, waited, Status::deadline);
+      const bool aborted = detail::read_abort_word(ctx) != 0;
+      if (aborted || waited >= ctx.deadline_ns)
+        return detail::give_up(ctx, awaited, observed, waited, aborted ? Status::aborted : Status::deadline);
       if (waited >= timeout.ns) return Status::timeout;
     }
     machine::back_off(poll, ctx.spin_polls);
@@ -135,6 +135,7 @@ BEELINE_HOST_DEVICE Status await_word(const Context& ctx, const Awaited& awaited
 template <class Group>
 BEELINE_HOST_DEVICE Status agree(const Group& group, Status mine) {
   if (!group.any(mine != Status::ok)) return Status::ok;
+  BEELINE_NO_UNROLL
   for (Status status : {Status::deadline, Status::aborted, Status::timeout, Status::no_resource})
     if (group.any(mine == status)) return status;
   return Status::invalid_argument;

@@ -38,7 +38,8 @@ void launch_on_host(World& world, const LaunchOptions& options, const std::type_
 #if BEELINE_COMPILES_CUDA
 
 template <class Kernel, class... Args>
-__global__ void grid_kernel(Kernel kernel, Context context, GridState* grid_state, Args... args) {
+__global__ void grid_kernel(Kernel kernel, const __grid_constant__ Context context, GridState* grid_state,
+                            Args... args) {
   Grid<Block> grid(Block{}, machine::block_rank(), machine::block_count(), grid_state);
   kernel(grid, context, args...);
 }

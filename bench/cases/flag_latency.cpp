@@ -31,7 +31,7 @@ struct SignalPingPong {
 template <Order order>
 Measurement signal_ping_pong(Session& session, const char* name, std::size_t baseline) {
   auto flag = std::make_shared<TimedFlag>(session);
-  const unsigned threads = choose_group(session, sizeof(std::uint64_t), 8, 1).threads;
+  const unsigned threads = single_thread(session).threads;
   Measurement measurement = flag_measurement(session, flag, "flag", "device/peer/signal", name, [=](Rounds rounds) {
     return flag->run(threads, rounds, SignalPingPong<order>{}, flag->word());
   });

@@ -33,10 +33,8 @@ std::vector<Measurement> prepare(Session& session, std::uint64_t bytes) {
   auto buffers = std::make_shared<MessageBuffers>(session, bytes);
   auto rings = std::make_shared<PacketRings>(session.world(), bytes);
   auto timed = std::make_shared<TimedKernel>(session);
-  const bool on_gpu = session.world().device().is_gpu();
-  const unsigned wanted = session.options().threads_per_block;
-  const GroupChoice choice =
-      on_gpu ? GroupChoice{GroupKind::block, wanted == 0 ? 1024 : wanted} : choose_group(session, bytes, 8, 1);
+  GroupChoice choice = candidate_groups(session, bytes, packet_payload_bytes, packet_kernel_threads).back();
+  if (choice.kind != GroupKind::host_team) choice.kind = GroupKind::block;  // whatever its size
   Measurement measurement{.operation = "put", .method = "device/peer/packets", .bytes = bytes};
   measurement.unit = Unit::gigabytes_per_second;
   measurement.settings = choice.settings();

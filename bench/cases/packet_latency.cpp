@@ -29,30 +29,44 @@ struct PacketPingPong {
   }
 };
 
-std::vector<Measurement> prepare(Session& session, std::uint64_t bytes) {
-  auto buffers = std::make_shared<MessageBuffers>(session, bytes);
-  auto rings = std::make_shared<PacketRings>(session.world(), bytes);
-  auto timed = std::make_shared<TimedKernel>(session);
-  // A packet carries 8 bytes; up to two of them a lane, a warp is done before a block has met.
-  const GroupChoice choice = choose_group(session, bytes, 8, 2);
-  const auto time = [=, &session](Rounds rounds) {
+/// What the groups of one message size share.
+struct State {
+  State(Session& session_in, std::uint64_t bytes)
+      : session(session_in), buffers(std::make_shared<MessageBuffers>(session, bytes)), rings(session.world(), bytes),
+        timed(session) {}
+
+  std::vector<double> time(const GroupChoice& choice, Rounds rounds) {
     return with_group(choice.kind, [&]<class Wanted>(Wanted) {
-      return timed->run(choice.threads, session.paired(), rounds, PacketPingPong<Wanted>{}, rings->channel(),
-                        buffers->destination(), buffers->source(), bytes);
+      return timed.run(choice.threads, session.paired(), rounds, PacketPingPong<Wanted>{}, rings.channel(),
+                       buffers->destination(), buffers->source(), buffers->bytes());
     });
-  };
-  Measurement measurement{.operation = "message", .method = "device/peer/packets", .bytes = bytes};
+  }
+
+  Session& session;
+  std::shared_ptr<MessageBuffers> buffers;
+  PacketRings rings;
+  TimedKernel timed;
+};
+
+Measurement measurement_of(Session& session, std::shared_ptr<State> state, const GroupChoice& choice) {
+  Measurement measurement{.operation = "message", .method = "device/peer/packets", .bytes = state->buffers->bytes()};
   measurement.operations_per_iteration = 2;
   measurement.settings = choice.settings();
-  for (const auto& setting : rings->settings()) measurement.settings.push_back(setting);
-  measurement.time = time;
-  measurement.verify = verify_messages(session, buffers, time, Receivers::both);
+  for (const auto& setting : state->rings.settings()) measurement.settings.push_back(setting);
+  measurement.time = [=](Rounds rounds) { return state->time(choice, rounds); };
+  measurement.verify = verify_messages(session, state->buffers, measurement.time, Receivers::both);
+  return measurement;
+}
+
+std::vector<Measurement> prepare(Session& session, std::uint64_t bytes) {
+  auto state = std::make_shared<State>(session, bytes);
   std::vector<Measurement> all;
-  if (bytes <= 8) {  // what one packet carries
-    all.push_back(bare_flag(session, BareOrder::relaxed, "message", "device/peer/packets"));
-    measurement.baseline = 0;
+  const bool one_packet = bytes <= packet_payload_bytes;
+  if (one_packet) all.push_back(bare_flag(session, BareOrder::relaxed, "message", "device/peer/packets"));
+  for (const GroupChoice& choice : candidate_groups(session, bytes, packet_payload_bytes, packet_kernel_threads)) {
+    all.push_back(measurement_of(session, state, choice));
+    if (one_packet) all.back().baseline = 0;
   }
-  all.push_back(std::move(measurement));
   return all;
 }
 

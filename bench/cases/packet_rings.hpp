@@ -10,6 +10,11 @@
 
 namespace beeline::bench {
 
+/// What one pair of packets carries.
+inline constexpr unsigned packet_payload_bytes = 8;
+/// A block's threads: packet kernels take more registers than a block of 1024 threads has.
+inline constexpr unsigned packet_kernel_threads = 512;
+
 /// A channel of two kinds only, so that a size is measured alike whatever other sizes are: slots of 4 KB for what fits,
 /// of 64 KB otherwise. Deep enough that the cost of returning credits, paid twice a lap, is small on each message.
 class PacketRings {

@@ -30,24 +30,38 @@ struct PutSignalPingPong {
   }
 };
 
-std::vector<Measurement> prepare(Session& session, std::uint64_t bytes) {
-  auto buffers = std::make_shared<MessageBuffers>(session, bytes);
-  auto signals = std::make_shared<SymmetricArray<PaddedWord>>(session.world(), 1);
-  auto timed = std::make_shared<TimedKernel>(session);
-  // Stores are 16 bytes wide; up to four of them a lane, a warp is done before a block has met.
-  const GroupChoice choice = choose_group(session, bytes, 16, 4);
-  const auto time = [=, &session](Rounds rounds) {
+/// What the groups of one message size share.
+struct State {
+  State(Session& session_in, std::uint64_t bytes)
+      : session(session_in), buffers(std::make_shared<MessageBuffers>(session, bytes)), signals(session.world(), 1),
+        timed(session) {}
+
+  std::vector<double> time(const GroupChoice& choice, Rounds rounds) {
     return with_group(choice.kind, [&]<class Wanted>(Wanted) {
-      return timed->run(choice.threads, session.paired(), rounds, PutSignalPingPong<Wanted>{}, &signals->data()->value,
-                        buffers->destination(), buffers->source(), bytes);
+      return timed.run(choice.threads, session.paired(), rounds, PutSignalPingPong<Wanted>{}, &signals.data()->value,
+                       buffers->destination(), buffers->source(), buffers->bytes());
     });
-  };
-  Measurement measurement{.operation = "message", .method = "device/peer/signal", .bytes = bytes};
-  measurement.operations_per_iteration = 2;
-  measurement.settings = choice.settings();
-  measurement.time = time;
-  measurement.verify = verify_messages(session, buffers, time, Receivers::both);
-  return {measurement};
+  }
+
+  Session& session;
+  std::shared_ptr<MessageBuffers> buffers;
+  SymmetricArray<PaddedWord> signals;
+  TimedKernel timed;
+};
+
+std::vector<Measurement> prepare(Session& session, std::uint64_t bytes) {
+  constexpr unsigned store_bytes = 16, most_threads = 1024;
+  auto state = std::make_shared<State>(session, bytes);
+  std::vector<Measurement> all;
+  for (const GroupChoice& choice : candidate_groups(session, bytes, store_bytes, most_threads)) {
+    Measurement measurement{.operation = "message", .method = "device/peer/signal", .bytes = bytes};
+    measurement.operations_per_iteration = 2;
+    measurement.settings = choice.settings();
+    measurement.time = [=](Rounds rounds) { return state->time(choice, rounds); };
+    measurement.verify = verify_messages(session, state->buffers, measurement.time, Receivers::both);
+    all.push_back(std::move(measurement));
+  }
+  return all;
 }
 
 }  // namespace

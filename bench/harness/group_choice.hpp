@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Which group of threads does an operation of a given size.
+/// Which groups of threads do an operation of a given size.
 
-#include <algorithm>
 #include <cstdint>
 
 #include "beeline/device/group.hpp"
@@ -25,19 +24,15 @@ struct GroupChoice {
   }
 };
 
-/// The smallest group in which each thread moves at most `most_words` words of `word_bytes`, or what the options ask
-/// for: 1 thread is a thread, 32 are a warp, more are a block.
-[[nodiscard]] inline GroupChoice choose_group(const Session& session, std::uint64_t bytes, unsigned word_bytes,
-                                              unsigned most_words) {
-  World& world = session.world();
-  if (!world.device().is_gpu()) return {GroupKind::host_team, static_cast<unsigned>(world.config().host_threads)};
-  const std::uint64_t words = (bytes + word_bytes - 1) / word_bytes;
-  unsigned threads = session.options().threads_per_block;
-  if (threads == 0 && words <= 1) threads = 1;
-  if (threads == 0 && words <= 32u * most_words) threads = 32;
-  if (threads == 0) threads = static_cast<unsigned>(std::min<std::uint64_t>((words + 31) / 32 * 32, 1024));
-  return {threads == 1 ? GroupKind::thread : threads == 32 ? GroupKind::warp : GroupKind::block, threads};
-}
+/// The groups that may be quickest for a message, smallest first: each is measured, and the record says which was. Or
+/// the one that the options ask for: 1 thread is a thread, 32 are a warp, more are a block.
+///   word_bytes    what one store moves
+///   most_threads  that the registers of the kernel allow
+[[nodiscard]] std::vector<GroupChoice> candidate_groups(const Session& session, std::uint64_t bytes,
+                                                        unsigned word_bytes, unsigned most_threads);
+
+/// One thread on a GPU, a team on a host rank.
+[[nodiscard]] GroupChoice single_thread(const Session& session);
 
 /// Calls `run(group)` with the type of group that the kernel is made for.
 template <class Run>

@@ -45,7 +45,7 @@ class TimedFlag {
   Measurement measurement{
       .operation = std::move(operation), .method = std::move(method), .bytes = sizeof(std::uint64_t)};
   measurement.operations_per_iteration = 2;
-  measurement.settings = choose_group(session, sizeof(std::uint64_t), 8, 1).settings();
+  measurement.settings = single_thread(session).settings();
   measurement.settings.emplace_back("order", order);
   measurement.verify = [flag = std::move(flag), time](std::uint64_t) {
     static_cast<void>(time({}));

@@ -4,6 +4,7 @@
 /// Loops that are timed inside one kernel, by the clock of the device that runs it.
 
 #include <cstdint>
+#include <string>
 #include <type_traits>
 #include <vector>
 
@@ -76,6 +77,8 @@ class TimedKernel {
     World& world = session_.world();
     world.barrier();
     if (!takes_part) return {};
+    require((resident_blocks<Kernel, Loop, Args...>(world, threads)) > 0, Status::no_resource,
+            "a block of " + std::to_string(threads) + " threads needs more registers than this device has");
     std::vector<std::uint64_t> stamps(rounds.batches + 1);
     world.copy(stamps_.data(), stamps.data(), stamps.size() * sizeof stamps[0]);
     launch(world, {.blocks = 1, .threads = threads, .waits = true}, kernel, loop, args...);

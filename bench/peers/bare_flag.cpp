@@ -46,7 +46,7 @@ struct BareFlagPingPong {
 template <BareOrder order>
 Measurement make(Session& session, const char* name, std::string operation) {
   auto flag = std::make_shared<TimedFlag>(session);
-  const GroupChoice choice = choose_group(session, sizeof(std::uint64_t), 8, 1);
+  const GroupChoice choice = single_thread(session);
   std::uint64_t* there =
       session.paired() ? session.world().at(flag->word(), static_cast<int>(session.peer())) : nullptr;
   return flag_measurement(session, flag, std::move(operation), "bare/flag", name, [=](Rounds rounds) {

@@ -11,7 +11,7 @@ namespace beeline::bench {
 
 namespace {
 
-template <Order order>
+template <Order signals, Order waits>
 struct SignalPingPong {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, Loop loop, std::uint64_t* flag) const {
@@ -20,32 +20,34 @@ struct SignalPingPong {
       return round_trip(
           loop.leads,
           [&] {
-            signal(group, ctx, flag, sequence, loop.peer, order);
+            signal(group, ctx, flag, sequence, loop.peer, signals);
             return true;
           },
-          [&] { return wait(group, ctx, flag, Compare::greater_equal, sequence, loop.peer) == Status::ok; });
+          [&] {
+            return wait(group, ctx, flag, Compare::greater_equal, sequence, loop.peer, Timeout::none(), waits) ==
+                   Status::ok;
+          });
     });
   }
 };
 
-template <Order order>
-Measurement signal_ping_pong(Session& session, const char* name, std::size_t baseline) {
+template <Order signals, Order waits>
+Measurement signal_ping_pong(Session& session, const char* order) {
   auto flag = std::make_shared<TimedFlag>(session);
   const unsigned threads = single_thread(session).threads;
-  Measurement measurement = flag_measurement(session, flag, "flag", "device/peer/signal", name, [=](Rounds rounds) {
-    return flag->run(threads, rounds, SignalPingPong<order>{}, flag->word());
+  return flag_measurement(session, flag, "flag", "device/peer/signal", order, [=](Rounds rounds) {
+    return flag->run(threads, rounds, SignalPingPong<signals, waits>{}, flag->word());
   });
-  measurement.baseline = baseline;
-  return measurement;
 }
 
 std::vector<Measurement> prepare(Session& session, std::uint64_t) {
   std::vector<Measurement> all;
   for (BareOrder order : {BareOrder::relaxed, BareOrder::acquire, BareOrder::memory})
     all.push_back(bare_flag(session, order, "flag", "device/peer/signal"));
-  // `wait` acquires, whatever the order of the signal.
-  all.push_back(signal_ping_pong<Order::relaxed>(session, "relaxed", 1));
-  all.push_back(signal_ping_pong<Order::memory>(session, "memory", 2));
+  all.push_back(signal_ping_pong<Order::relaxed, Order::relaxed>(session, "relaxed"));
+  all.push_back(signal_ping_pong<Order::relaxed, Order::memory>(session, "acquire"));
+  all.push_back(signal_ping_pong<Order::memory, Order::memory>(session, "memory"));
+  for (std::size_t i = 0; i < 3; ++i) all[3 + i].baseline = i;
   return all;
 }
 

@@ -3,8 +3,6 @@
 // kernels.
 #include <algorithm>
 
-#include <fmt/format.h>
-
 #include "tests/conformance/group_kind.hpp"
 #include "tests/conformance/rank_test.hpp"
 
@@ -55,8 +53,8 @@ void board_by(RankTest& test) {
     for (const bool keep_open : {true, false}) {
       const SymmetricArray<std::uint64_t> board(test.world(), 2 * max_ranks);
       test.run(test.shape(1, true), BoardKernel<kind>{}, BoardArguments{board.data(), rounds, order, keep_open},
-               fmt::format("{} barriers, {}, {}", name(kind), order == Order::memory ? "memory" : "relaxed",
-                           keep_open ? "kept open" : "one each"));
+               join(name(kind), " barriers, ", (order == Order::memory ? "memory" : "relaxed"), ", ",
+                    (keep_open ? "kept open" : "one each")));
     }
 }
 
@@ -98,7 +96,7 @@ void barrier_continues_after_a_timeout(RankTest& test) {
   for_each_group_kind(test.world(), [&]<GroupKind kind>() {
     const SymmetricArray<std::uint64_t> waiting(test.world(), 1);
     test.run(test.shape(1, true), LateKernel<kind>{}, LateArguments{waiting.data(), 6},
-             fmt::format("{} barriers with time-outs", name(kind)));
+             join(name(kind), " barriers with time-outs"));
   });
 }
 
@@ -111,7 +109,8 @@ struct GridKernel {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report, GridArguments a) const {
     BEELINE_DEVICE_CHECK_EQ(report, grid.block().size() * grid.blocks(), grid.size());
-    BEELINE_DEVICE_CHECK_EQ(report, grid.block_rank() * grid.block().size() + grid.block().thread_rank(), grid.thread_rank());
+    BEELINE_DEVICE_CHECK_EQ(report, grid.block_rank() * grid.block().size() + grid.block().thread_rank(),
+                            grid.thread_rank());
     for (std::uint32_t round = 1; round <= a.rounds; ++round) {
       std::uint32_t* cells = a.cells + (round & 1) * grid.blocks();
       if (grid.block().thread_rank() == grid.block().size() - 1) cells[grid.block_rank()] = round;
@@ -124,7 +123,8 @@ struct GridKernel {
 
 struct SoloGridKernel {
   template <class Grid>
-  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report, std::uint32_t* counter) const {
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report,
+                                      std::uint32_t* counter) const {
     BEELINE_DEVICE_CHECK_EQ(report, Status::invalid_argument, grid.sync(ctx));
     atomic_fetch_add(ctx, counter, 1, ctx.rank);
   }
@@ -136,7 +136,7 @@ void grid_of_several_blocks(RankTest& test) {
   for (const unsigned blocks : {1u, 2u, test.on_gpu() ? shared : std::min(shared, 5u)}) {
     const SymmetricArray<std::uint32_t> cells(world, 2 * blocks);
     test.run(test.shape(blocks, true), GridKernel{}, GridArguments{cells.data(), under_thread_sanitizer ? 10u : 100u},
-             fmt::format("grid of {} blocks", blocks));
+             join("grid of ", blocks, " blocks"));
   }
   const SymmetricArray<std::uint32_t> counter(world, 1);
   const LaunchOptions many = test.shape(300, false);

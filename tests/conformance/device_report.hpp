@@ -27,9 +27,9 @@ BEELINE_HOST_DEVICE inline void report_failure(DeviceReport* report, std::uint32
 }  // namespace beeline_test
 
 /// Compares two integers or enumerators in a kernel; `report` is a DeviceReport*.
-#define BEELINE_DEVICE_CHECK_EQ(report, expected_value, observed_value)                                        \
-  do {                                                                                                         \
-    const auto expected_ = static_cast<std::uint64_t>(expected_value);                                         \
-    const auto observed_ = static_cast<std::uint64_t>(observed_value);                                         \
-    if (expected_ != observed_) beeline_test::report_failure(report, __LINE__, expected_, observed_);          \
+#define BEELINE_DEVICE_CHECK_EQ(report, expected_value, observed_value)                               \
+  do {                                                                                                \
+    const auto expected_ = static_cast<std::uint64_t>(expected_value);                                \
+    const auto observed_ = static_cast<std::uint64_t>(observed_value);                                \
+    if (expected_ != observed_) beeline_test::report_failure(report, __LINE__, expected_, observed_); \
   } while (false)

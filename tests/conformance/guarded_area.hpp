@@ -27,7 +27,9 @@ class GuardedArea {
 
   [[nodiscard]] std::byte* data() const { return memory_ + guard_bytes + offset_; }
   [[nodiscard]] std::size_t total() const { return needed(offset_, bytes_); }
-  [[nodiscard]] static std::size_t needed(std::size_t offset, std::size_t bytes) { return offset + bytes + 2 * guard_bytes; }
+  [[nodiscard]] static std::size_t needed(std::size_t offset, std::size_t bytes) {
+    return offset + bytes + 2 * guard_bytes;
+  }
 
   /// Throws unless the area holds `expected` between untouched guards.
   void check(const std::vector<std::byte>& expected, std::string_view what) {

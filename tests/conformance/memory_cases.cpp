@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Segments of differing kinds and sizes, symmetric allocations, owners of addresses, plain stores to global addresses.
-#include <fmt/format.h>
-
 #include "tests/conformance/group_kind.hpp"
 #include "tests/conformance/rank_test.hpp"
 
@@ -54,7 +52,8 @@ void segments_of_differing_kinds(RankTest& test) {
     const auto data_for = [&](int rank) {
       return pattern(key + static_cast<std::uint64_t>(rank), parts[static_cast<std::size_t>(rank)].bytes);
     };
-    const SegmentPart &next = segment.parts[static_cast<std::size_t>(test.ahead(1))], &own = segment.parts[static_cast<std::size_t>(test.rank())];
+    const SegmentPart &next = segment.parts[static_cast<std::size_t>(test.ahead(1))],
+                      &own = segment.parts[static_cast<std::size_t>(test.rank())];
     check_bytes(std::vector<std::byte>(own.bytes), test.read(own.address, own.bytes), "a new segment is zero");
     world.barrier();
     if (next.bytes > 0) test.write(next.address, data_for(test.ahead(1)));
@@ -80,7 +79,8 @@ struct StoreArguments {
 struct StoreKernel {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport*, StoreArguments a) const {
-    for (std::size_t i = grid.thread_rank(); i < a.count; i += grid.size()) a.there[i] = a.start + static_cast<std::uint32_t>(i);
+    for (std::size_t i = grid.thread_rank(); i < a.count; i += grid.size())
+      a.there[i] = a.start + static_cast<std::uint32_t>(i);
     quiet(grid.block(), ctx);
   }
 };
@@ -92,11 +92,14 @@ void kernels_store_to_global_addresses(RankTest& test) {
     const std::size_t count = 1 + test.random().below(std::size_t{20'000});
     const Segment& segment = world.create_segment(kind, count * sizeof(std::uint32_t));
     auto* there = reinterpret_cast<std::uint32_t*>(segment.parts[static_cast<std::size_t>(test.ahead(1))].address);
-    test.run(test.shape(2, false), StoreKernel{}, StoreArguments{there, count, static_cast<std::uint32_t>(1000 * test.rank())}, "stores");
+    test.run(test.shape(2, false), StoreKernel{},
+             StoreArguments{there, count, static_cast<std::uint32_t>(1000 * test.rank())}, "stores");
     world.barrier();
-    const std::vector<std::byte> seen = test.read(segment.parts[static_cast<std::size_t>(test.rank())].address, count * 4);
+    const std::vector<std::byte> seen =
+        test.read(segment.parts[static_cast<std::size_t>(test.rank())].address, count * 4);
     const auto* words = reinterpret_cast<const std::uint32_t*>(seen.data());
-    for (std::size_t i = 0; i < count; ++i) BEELINE_CHECK_EQ(static_cast<std::uint32_t>(1000 * test.behind(1)) + i, words[i]);
+    for (std::size_t i = 0; i < count; ++i)
+      BEELINE_CHECK_EQ(static_cast<std::uint32_t>(1000 * test.behind(1)) + i, words[i]);
     world.destroy_segment(segment.id);
   }
 }
@@ -121,8 +124,9 @@ void allocations_are_symmetric(RankTest& test) {
     check_bytes(std::vector<std::byte>(bytes), test.read(memory, bytes), "new memory is zero");
     for (int peer = 0; peer < test.size(); ++peer) {
       BEELINE_CHECK_EQ(peer, world.owner_of(world.at(memory, peer)));
-      BEELINE_CHECK_EQ(memory - static_cast<std::byte*>(nullptr) - (world.at(memory, peer) - static_cast<std::byte*>(nullptr)),
-                       (test.rank() - peer) * (std::ptrdiff_t{1} << world.config().slot_shift));
+      BEELINE_CHECK_EQ(
+          memory - static_cast<std::byte*>(nullptr) - (world.at(memory, peer) - static_cast<std::byte*>(nullptr)),
+          (test.rank() - peer) * (std::ptrdiff_t{1} << world.config().slot_shift));
     }
     test.write(memory, std::vector<std::byte>(bytes, std::byte{0xff}));  // the next owner of this place must see zeros
     held.push_back({memory, bytes});

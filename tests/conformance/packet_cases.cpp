@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The packet channel: any size and alignment, credits used up, messages that a time-out interrupts, sequences that wrap.
+// The packet channel: any size and alignment, credits used up, messages that a time-out interrupts, sequences that
+// wrap.
 #include <algorithm>
-
-#include <fmt/format.h>
 
 #include "tests/conformance/group_kind.hpp"
 #include "tests/conformance/rank_test.hpp"
@@ -44,12 +43,14 @@ struct PlanKernel {
     }
   }
   template <class Port>
-  BEELINE_HOST_DEVICE static void exchange_all(const Context& ctx, DeviceReport* report, const PlanArguments& a, Port& out, Port& in) {
+  BEELINE_HOST_DEVICE static void exchange_all(const Context& ctx, DeviceReport* report, const PlanArguments& a,
+                                               Port& out, Port& in) {
     const bool receive_first = ctx.rank == 0 && ctx.size > 1;
     for (std::uint32_t i = 0; i < 2 * a.count; ++i) {
       const Message message = a.messages[i / 2];
       if ((i % 2 == 0) == receive_first)
-        BEELINE_DEVICE_CHECK_EQ(report, Status::ok, in.receive(a.destination + message.destination_offset, message.bytes));
+        BEELINE_DEVICE_CHECK_EQ(report, Status::ok,
+                                in.receive(a.destination + message.destination_offset, message.bytes));
       else
         BEELINE_DEVICE_CHECK_EQ(report, Status::ok, out.send(a.source + message.source_offset, message.bytes));
     }
@@ -66,7 +67,8 @@ Plan make_plan(Random& random, std::size_t count, std::size_t slot_bytes, std::s
   Plan plan;
   for (std::size_t i = 0; i < count; ++i) {
     const std::size_t bytes = i < std::size(edges) ? std::min(edges[i], most) : random.message_bytes(most);
-    plan.messages.push_back({bytes, plan.source_bytes + random.offset() % 24, plan.destination_bytes + 8 + random.offset() % 24});
+    plan.messages.push_back(
+        {bytes, plan.source_bytes + random.offset() % 24, plan.destination_bytes + 8 + random.offset() % 24});
     plan.source_bytes = plan.messages.back().source_offset + bytes;
     plan.destination_bytes = plan.messages.back().destination_offset + bytes + 8;
   }
@@ -110,13 +112,15 @@ void run_plan(RankTest& test, const ChannelShape& shape, std::size_t count) {
   const auto data_of = [&](int rank) { return pattern(key + static_cast<std::uint64_t>(rank), plan.source_bytes); };
   test.write(source.data(), data_of(test.rank()));
   test.write(destination.data(), std::vector<std::byte>(plan.destination_bytes, guard));
-  const std::string what = fmt::format("{} packets, slots of {} bytes, depth {}, first sequence {}", name(kind), shape.slot_bytes,
-                                       shape.depth, shape.first_sequence);
+  const std::string what = join(name(kind), " packets, slots of ", shape.slot_bytes, " bytes, depth ", shape.depth,
+                                ", first sequence ", shape.first_sequence);
   test.run(test.shape(1, true), PlanKernel<kind>{},
            PlanArguments{channel, messages.data(), static_cast<std::uint32_t>(plan.messages.size()), source.data(),
-                         destination.data(), static_cast<std::uint32_t>(test.ahead(1)), static_cast<std::uint32_t>(test.behind(1))},
+                         destination.data(), static_cast<std::uint32_t>(test.ahead(1)),
+                         static_cast<std::uint32_t>(test.behind(1))},
            what);
-  check_bytes(expected_image(plan, data_of(test.behind(1)), guard), test.read(destination.data(), plan.destination_bytes), what);
+  check_bytes(expected_image(plan, data_of(test.behind(1)), guard),
+              test.read(destination.data(), plan.destination_bytes), what);
   free_channel(world, channel);
 }
 
@@ -126,7 +130,8 @@ void packets_of_any_size(RankTest& test) {
     run_plan<kind>(test, {1, 2, Heap::symmetric, 0}, count);
     run_plan<kind>(test, {8, 16, Heap::symmetric, 0}, count);
     run_plan<kind>(test, {4096, 4, test.any_heap(), 0}, count);
-    run_plan<kind>(test, {1 + test.random().below(std::size_t{500}), 8, test.any_heap(), test.random().next() >> 20}, count);
+    run_plan<kind>(test, {1 + test.random().below(std::size_t{500}), 8, test.any_heap(), test.random().next() >> 20},
+                   count);
   });
 }
 
@@ -164,7 +169,8 @@ struct CreditKernel {
     }
   }
   template <class Port>
-  BEELINE_HOST_DEVICE static void use_up(const Context& ctx, DeviceReport* report, const CreditArguments& a, Port& out, Port& in) {
+  BEELINE_HOST_DEVICE static void use_up(const Context& ctx, DeviceReport* report, const CreditArguments& a, Port& out,
+                                         Port& in) {
     const std::uint32_t depth = a.channel.depth;
     for (std::uint32_t i = 0; i < depth; ++i) {
       const std::uint64_t word = credit_word(ctx.rank, i);
@@ -194,8 +200,9 @@ void packet_credits_run_out(RankTest& test) {
       const PacketChannel channel = test.world().packet_channel(8, depth, Heap::symmetric, first);
       const SymmetricArray<std::uint64_t> full(test.world(), 1);
       test.run(test.shape(1, true), CreditKernel{},
-               CreditArguments{channel, full.data(), static_cast<std::uint32_t>(test.ahead(1)), static_cast<std::uint32_t>(test.behind(1))},
-               fmt::format("credits of depth {}", depth));
+               CreditArguments{channel, full.data(), static_cast<std::uint32_t>(test.ahead(1)),
+                               static_cast<std::uint32_t>(test.behind(1))},
+               join("credits of depth ", depth));
       free_channel(test.world(), channel);
     }
 }
@@ -213,7 +220,8 @@ struct InterruptArguments {
 template <GroupKind kind>
 struct InterruptKernel {
   template <class Grid>
-  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report, InterruptArguments a) const {
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report,
+                                      InterruptArguments a) const {
     const auto group = group_of<kind>(grid);
     if (place_of<kind>(grid).index != 0) return;
     if (a.to == a.from) {
@@ -225,7 +233,8 @@ struct InterruptKernel {
     }
   }
   template <class Port>
-  BEELINE_HOST_DEVICE static void alternate(const Context& ctx, DeviceReport* report, const InterruptArguments& a, Port& out, Port& in) {
+  BEELINE_HOST_DEVICE static void alternate(const Context& ctx, DeviceReport* report, const InterruptArguments& a,
+                                            Port& out, Port& in) {
     const std::uint64_t start = machine::clock_ns();
     for (std::uint32_t sent = 0, received = 0; sent < a.repeats || received < a.repeats;) {
       Status status = Status::timeout;
@@ -252,9 +261,9 @@ void interrupt_by(RankTest& test) {
   const auto data_of = [&](int rank) { return pattern(key + static_cast<std::uint64_t>(rank), bytes); };
   test.write(source.data(), data_of(test.rank()));
   test.run(test.shape(1, true), InterruptKernel<kind>{},
-           InterruptArguments{channel, source.data(), destination.data(), bytes, repeats, static_cast<std::uint32_t>(test.ahead(1)),
-                              static_cast<std::uint32_t>(test.behind(1))},
-           fmt::format("interrupted {} packets", name(kind)));
+           InterruptArguments{channel, source.data(), destination.data(), bytes, repeats,
+                              static_cast<std::uint32_t>(test.ahead(1)), static_cast<std::uint32_t>(test.behind(1))},
+           join("interrupted ", name(kind), " packets"));
   for (std::uint32_t i = 0; i < repeats; ++i)
     check_bytes(data_of(test.behind(1)), test.read(destination.data() + i * bytes, bytes), "interrupted message");
   free_channel(world, channel);
@@ -281,7 +290,8 @@ struct PairsKernel {
     for (std::uint32_t i = 0; i < 2 * a.messages; ++i) {
       std::byte* place = a.destination + (peer * a.messages + i / 2) * a.bytes;
       const bool sends = (i % 2 == 0) == (ctx.rank <= peer);
-      BEELINE_DEVICE_CHECK_EQ(report, Status::ok, sends ? port.send(a.source + i / 2, a.bytes) : port.receive(place, a.bytes));
+      BEELINE_DEVICE_CHECK_EQ(report, Status::ok,
+                              sends ? port.send(a.source + i / 2, a.bytes) : port.receive(place, a.bytes));
     }
   }
 };
@@ -303,14 +313,12 @@ void packets_between_all_pairs(RankTest& test) {
       const auto sent = data_of(peer);
       const std::size_t place = (static_cast<std::size_t>(peer) * messages + i) * bytes;
       check_bytes({sent.begin() + i, sent.begin() + i + static_cast<std::ptrdiff_t>(bytes)},
-                  test.read(destination.data() + place, bytes), fmt::format("message {} of rank {}", i, peer));
+                  test.read(destination.data() + place, bytes), join("message ", i, " of rank ", peer));
     }
   free_channel(world, channel);
 }
 
-void crowded_packets(RankTest& test) {
-  run_plan<GroupKind::thread>(test, {64, 2, Heap::symmetric, 0xfffffff0}, 12);
-}
+void crowded_packets(RankTest& test) { run_plan<GroupKind::thread>(test, {64, 2, Heap::symmetric, 0xfffffff0}, 12); }
 
 void crowded_barriers(RankTest& test) {
   for (int i = 0; i < 5; ++i) test.world().barrier();
@@ -319,16 +327,18 @@ void crowded_barriers(RankTest& test) {
 }  // namespace
 
 const std::vector<Case>& packet_cases() {
-  static const std::vector<Case> cases = {{"packets_of_any_size", 1, packets_of_any_size},
-                                          {"packet_sequences_wrap", 1, packet_sequences_wrap},
-                                          {"packets_between_all_pairs", 1, packets_between_all_pairs},
-                                          {"packet_credits_run_out", 1, packet_credits_run_out},
-                                          {"packet_messages_continue_after_timeouts", 1, packet_messages_continue_after_timeouts}};
+  static const std::vector<Case> cases = {
+      {"packets_of_any_size", 1, packets_of_any_size},
+      {"packet_sequences_wrap", 1, packet_sequences_wrap},
+      {"packets_between_all_pairs", 1, packets_between_all_pairs},
+      {"packet_credits_run_out", 1, packet_credits_run_out},
+      {"packet_messages_continue_after_timeouts", 1, packet_messages_continue_after_timeouts}};
   return cases;
 }
 
 const std::vector<Case>& crowd_cases() {
-  static const std::vector<Case> cases = {{"crowded_packets", 1, crowded_packets}, {"crowded_barriers", 1, crowded_barriers}};
+  static const std::vector<Case> cases = {{"crowded_packets", 1, crowded_packets},
+                                          {"crowded_barriers", 1, crowded_barriers}};
   return cases;
 }
 

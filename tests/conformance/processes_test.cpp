@@ -13,8 +13,10 @@ TEST_P(ProcessesConformance, EveryCase) { run_suite(GetParam()); }
 constexpr WorldKind processes = WorldKind::processes;
 
 INSTANTIATE_TEST_SUITE_P(Worlds, ProcessesConformance,
-                         ::testing::Values(WorldShape{processes, 2, 1, Devices::cpu, false}, WorldShape{processes, 4, 3, Devices::cpu, false},
-                                           WorldShape{processes, 8, 1, Devices::cpu, true}, WorldShape{processes, 64, 1, Devices::cpu, true},
+                         ::testing::Values(WorldShape{processes, 2, 1, Devices::cpu, false},
+                                           WorldShape{processes, 4, 3, Devices::cpu, false},
+                                           WorldShape{processes, 8, 1, Devices::cpu, true},
+                                           WorldShape{processes, 64, 1, Devices::cpu, true},
                                            WorldShape{processes, 2, 1, Devices::gpus, false},
                                            WorldShape{processes, 4, 1, Devices::gpus, false}),
                          shape_name);

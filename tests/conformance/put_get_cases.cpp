@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // put, put_signal, get, put_value, flush, quiet, fence: by every group, on both heaps, at any size and alignment.
-#include <fmt/format.h>
-
 #include "tests/conformance/group_kind.hpp"
 #include "tests/conformance/guarded_area.hpp"
 #include "tests/conformance/rank_test.hpp"
@@ -15,7 +13,13 @@ using namespace beeline;
 constexpr std::size_t most_groups = 1024;
 
 /// How the receiver learns that the data is there.
-enum class Announce : std::uint32_t { put_signal, put_then_signal, flush_then_signal, quiet_then_value, fence_then_value };
+enum class Announce : std::uint32_t {
+  put_signal,
+  put_then_signal,
+  flush_then_signal,
+  quiet_then_value,
+  fence_then_value
+};
 constexpr int announce_kinds = 5;
 
 struct PutArguments {
@@ -42,7 +46,8 @@ BEELINE_HOST_DEVICE void copy_slice(const Group& group, std::byte* to, const std
 }
 
 template <class Group>
-BEELINE_HOST_DEVICE void put_slice(const Group& group, const Context& ctx, const PutArguments& a, Slice slice, std::uint64_t* signal) {
+BEELINE_HOST_DEVICE void put_slice(const Group& group, const Context& ctx, const PutArguments& a, Slice slice,
+                                   std::uint64_t* signal) {
   std::byte* to = a.destination + slice.first;
   const std::byte* from = a.source + slice.first;
   const std::size_t bytes = slice.last - slice.first;
@@ -53,7 +58,8 @@ BEELINE_HOST_DEVICE void put_slice(const Group& group, const Context& ctx, const
   put(group, ctx, to, from, bytes, a.to, a.queue);
   if (a.announce == Announce::flush_then_signal) {
     flush(group, ctx, a.queue);
-    for (std::size_t i = slice.first + group.thread_rank(); i < slice.last; i += group.size()) a.source[i] = std::byte{0xee};
+    for (std::size_t i = slice.first + group.thread_rank(); i < slice.last; i += group.size())
+      a.source[i] = std::byte{0xee};
   }
   if (a.announce == Announce::quiet_then_value || a.announce == Announce::fence_then_value) {
     if (a.announce == Announce::quiet_then_value)
@@ -96,11 +102,18 @@ void put_one(RankTest& test, Announce announce) {
   const auto data_of = [&](int rank) { return pattern(key + static_cast<std::uint64_t>(rank), bytes); };
   test.write(source.data() + from_offset, data_of(test.rank()));
   GuardedArea area(test, memory.data(), offset, bytes);
-  const std::string what = fmt::format("{} groups, announce {}, {} bytes at offset {} from offset {}, distance {}", name(kind),
-                                       static_cast<int>(announce), bytes, offset, from_offset, distance);
-  const PutArguments arguments{source.data() + from_offset, area.data(), snapshot.data(), signals.data(), random.next(), bytes,
-                               static_cast<std::uint32_t>(test.ahead(distance)), static_cast<std::uint32_t>(test.behind(distance)),
-                               announce, Queue{static_cast<std::uint32_t>(random.below(static_cast<int>(max_queues)))}};
+  const std::string what = join(name(kind), " groups, announce ", static_cast<int>(announce), ", ", bytes,
+                                " bytes at offset ", offset, " from offset ", from_offset, ", distance ", distance);
+  const PutArguments arguments{source.data() + from_offset,
+                               area.data(),
+                               snapshot.data(),
+                               signals.data(),
+                               random.next(),
+                               bytes,
+                               static_cast<std::uint32_t>(test.ahead(distance)),
+                               static_cast<std::uint32_t>(test.behind(distance)),
+                               announce,
+                               Queue{static_cast<std::uint32_t>(random.below(static_cast<int>(max_queues)))}};
   const unsigned blocks = 1 + static_cast<unsigned>(random.below(3));
   world.barrier();
   test.run(test.shape(blocks, true), PutKernel<kind>{}, arguments, what);
@@ -122,9 +135,9 @@ void put_and_announce(RankTest& test) {
 }
 
 struct RoundsArguments {
-  const std::byte* source;  ///< [rounds, bytes]
-  std::byte* destination;   ///< [bytes]
-  std::byte* snapshots;     ///< [rounds, bytes]
+  const std::byte* source;           ///< [rounds, bytes]
+  std::byte* destination;            ///< [bytes]
+  std::byte* snapshots;              ///< [rounds, bytes]
   std::uint64_t *signals, *credits;  ///< [groups]
   std::size_t bytes;
   std::uint32_t rounds, to, from;
@@ -139,8 +152,8 @@ struct RoundsKernel {
     const GroupPlace place = place_of<kind>(grid);
     const Slice slice(a.bytes, place);
     for (std::uint64_t round = 0; round < a.rounds; ++round) {
-      put_signal(group, ctx, a.destination + slice.first, a.source + round * a.bytes + slice.first, slice.last - slice.first,
-                 &a.signals[place.index], round + 1, a.to);
+      put_signal(group, ctx, a.destination + slice.first, a.source + round * a.bytes + slice.first,
+                 slice.last - slice.first, &a.signals[place.index], round + 1, a.to);
       const Status arrived = wait(group, ctx, &a.signals[place.index], Compare::greater_equal, round + 1, a.from);
       BEELINE_DEVICE_CHECK_EQ(report, Status::ok, arrived);
       copy_slice(group, a.snapshots + round * a.bytes, a.destination, slice);
@@ -157,14 +170,22 @@ void put_rounds_by(RankTest& test, std::uint32_t rounds) {
   const std::size_t bytes = 1 + test.random().below(std::size_t{6000});
   const SymmetricArray<std::byte> source(world, rounds * bytes), snapshots(world, rounds * bytes);
   const SymmetricArray<std::byte> destination(world, bytes, test.any_heap());
-  const SymmetricArray<std::uint64_t> signals(world, most_groups, test.any_heap()), credits(world, most_groups, test.any_heap());
+  const SymmetricArray<std::uint64_t> signals(world, most_groups, test.any_heap()),
+      credits(world, most_groups, test.any_heap());
   const std::uint64_t key = test.random().next();
   const auto data_of = [&](int rank) { return pattern(key + static_cast<std::uint64_t>(rank), rounds * bytes); };
   test.write(source.data(), data_of(test.rank()));
   world.barrier();
-  const RoundsArguments arguments{source.data(), destination.data(), snapshots.data(), signals.data(), credits.data(), bytes,
-                                  rounds, static_cast<std::uint32_t>(test.ahead(1)), static_cast<std::uint32_t>(test.behind(1))};
-  const std::string what = fmt::format("{} groups, {} rounds of {} bytes", name(kind), rounds, bytes);
+  const RoundsArguments arguments{source.data(),
+                                  destination.data(),
+                                  snapshots.data(),
+                                  signals.data(),
+                                  credits.data(),
+                                  bytes,
+                                  rounds,
+                                  static_cast<std::uint32_t>(test.ahead(1)),
+                                  static_cast<std::uint32_t>(test.behind(1))};
+  const std::string what = join(name(kind), " groups, ", rounds, " rounds of ", bytes, " bytes");
   test.run(test.shape(2, true), RoundsKernel<kind>{}, arguments, what);
   check_bytes(data_of(test.behind(1)), test.read(snapshots.data(), rounds * bytes), what);
 }
@@ -203,8 +224,8 @@ void get_one(RankTest& test) {
   const auto data_of = [&](int rank) { return pattern(key + static_cast<std::uint64_t>(rank), bytes); };
   test.write(source.data() + from_offset, data_of(test.rank()));
   GuardedArea area(test, memory.data(), offset, bytes);
-  const std::string what = fmt::format("{} groups, {} bytes at offset {} from offset {} of rank {}", name(kind), bytes, offset,
-                                       from_offset, peer);
+  const std::string what = join(name(kind), " groups, ", bytes, " bytes at offset ", offset, " from offset ",
+                                from_offset, " of rank ", peer);
   world.barrier();
   test.run(test.shape(1 + static_cast<unsigned>(random.below(3)), false), GetKernel<kind>{},
            GetArguments{source.data() + from_offset, area.data(), bytes, static_cast<std::uint32_t>(peer)}, what);
@@ -255,11 +276,12 @@ void put_and_get_elements(RankTest& test) {
   test.write(source.data(), data_of(test.rank()));
   world.barrier();
   test.run(test.shape(1, true), ElementKernel{},
-           ElementArguments{source.data(), destination.data(), signals.data(), count, static_cast<std::uint32_t>(test.ahead(1)),
-                            static_cast<std::uint32_t>(test.behind(1))},
+           ElementArguments{source.data(), destination.data(), signals.data(), count,
+                            static_cast<std::uint32_t>(test.ahead(1)), static_cast<std::uint32_t>(test.behind(1))},
            "elements");
   check_bytes(data_of(test.behind(1)), test.read(destination.data(), bytes), "elements put");
-  check_bytes(data_of(test.rank()), test.read(destination.data() + count, bytes), "own elements, got back from the peer");
+  check_bytes(data_of(test.rank()), test.read(destination.data() + count, bytes),
+              "own elements, got back from the peer");
   world.barrier();
 }
 
@@ -291,7 +313,8 @@ struct ScalarKernel {
     put_value(ctx, &a.scalars->four, std::uint32_t{0x99aabbcc}, a.to);
     put_value(ctx, &a.scalars->two, std::uint16_t{0xddee}, a.to);
     put_value(ctx, &a.scalars->one, std::uint8_t{0xff}, a.to);
-    BEELINE_DEVICE_CHECK_EQ(report, Status::ok, await_scalar(ctx, &a.scalars->eight, std::uint64_t{0x1122334455667788}, a.from));
+    BEELINE_DEVICE_CHECK_EQ(report, Status::ok,
+                            await_scalar(ctx, &a.scalars->eight, std::uint64_t{0x1122334455667788}, a.from));
     BEELINE_DEVICE_CHECK_EQ(report, Status::ok, await_scalar(ctx, &a.scalars->four, std::uint32_t{0x99aabbcc}, a.from));
     BEELINE_DEVICE_CHECK_EQ(report, Status::ok, await_scalar(ctx, &a.scalars->two, std::uint16_t{0xddee}, a.from));
     BEELINE_DEVICE_CHECK_EQ(report, Status::ok, await_scalar(ctx, &a.scalars->one, std::uint8_t{0xff}, a.from));
@@ -302,7 +325,8 @@ void put_scalars(RankTest& test) {
   for (const Heap heap : {Heap::symmetric, Heap::pinned}) {
     const SymmetricArray<Scalars> scalars(test.world(), 1, heap);
     test.run(test.shape(1, true), ScalarKernel{},
-             ScalarArguments{scalars.data(), static_cast<std::uint32_t>(test.ahead(1)), static_cast<std::uint32_t>(test.behind(1))},
+             ScalarArguments{scalars.data(), static_cast<std::uint32_t>(test.ahead(1)),
+                             static_cast<std::uint32_t>(test.behind(1))},
              "scalars");
   }
 }

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // signal, signal_add, test, wait with every comparison and time-outs, wait_any with exchange.
-#include <fmt/format.h>
-
 #include "tests/conformance/group_kind.hpp"
 #include "tests/conformance/rank_test.hpp"
 
@@ -36,14 +34,16 @@ template <GroupKind kind>
 void add_by(RankTest& test) {
   constexpr unsigned blocks = 2;
   const unsigned threads = test.on_gpu() ? 96u : static_cast<unsigned>(test.world().config().host_threads);
-  const std::uint64_t groups = kind == GroupKind::thread ? blocks * threads : kind == GroupKind::warp ? blocks * threads / 32 : blocks;
+  const std::uint64_t groups = kind == GroupKind::thread ? blocks * threads
+                               : kind == GroupKind::warp ? blocks * threads / 32
+                                                         : blocks;
   constexpr std::uint32_t repeats = 25;
   const std::uint64_t total = repeats * groups * (groups + 1) / 2 * static_cast<std::uint64_t>(test.size());
   for (const Order order : {Order::relaxed, Order::memory}) {
     const SymmetricArray<std::uint64_t> sum(test.world(), 1);
     const auto target = static_cast<std::uint32_t>(test.random().below(test.size()));
     test.run(test.shape(blocks, true), AddKernel<kind>{}, AddArguments{sum.data(), total, target, repeats, order},
-             fmt::format("{} groups add at rank {}", name(kind), target));
+             join(name(kind), " groups add at rank ", target));
     test.world().barrier();
     BEELINE_CHECK_EQ(test.rank() == static_cast<int>(target) ? total : 0, test.read_value(sum.data()));
   }
@@ -62,15 +62,24 @@ constexpr std::uint32_t compare_steps = 9;
 BEELINE_HOST_DEVICE inline CompareStep compare_step(std::uint32_t step) {
   constexpr std::uint64_t huge = ~std::uint64_t{0};
   switch (step) {
-    case 0: return {Compare::equal, 7, 7};
-    case 1: return {Compare::not_equal, 7, 9};
-    case 2: return {Compare::greater, 9, 12};
-    case 3: return {Compare::greater_equal, 20, 20};
-    case 4: return {Compare::less, 5, 3};
-    case 5: return {Compare::less_equal, 2, 2};
-    case 6: return {Compare::equal, huge, huge};
-    case 7: return {Compare::less, huge, huge - 1};
-    default: return {Compare::less_equal, 0, 0};
+    case 0:
+      return {Compare::equal, 7, 7};
+    case 1:
+      return {Compare::not_equal, 7, 9};
+    case 2:
+      return {Compare::greater, 9, 12};
+    case 3:
+      return {Compare::greater_equal, 20, 20};
+    case 4:
+      return {Compare::less, 5, 3};
+    case 5:
+      return {Compare::less_equal, 2, 2};
+    case 6:
+      return {Compare::equal, huge, huge};
+    case 7:
+      return {Compare::less, huge, huge - 1};
+    default:
+      return {Compare::less_equal, 0, 0};
   }
 }
 
@@ -97,10 +106,12 @@ struct CompareKernel {
       BEELINE_DEVICE_CHECK_EQ(report, Status::ok, wait(group, ctx, a.ready, Compare::greater_equal, i + 1, a.to));
       signal(group, ctx, a.signal, step.sent, a.to, i % 2 == 0 ? Order::memory : Order::relaxed);
       Status status = Status::timeout;
-      while (status == Status::timeout) status = wait(group, ctx, a.signal, step.compare, step.value, a.from, Timeout{50'000});
+      while (status == Status::timeout)
+        status = wait(group, ctx, a.signal, step.compare, step.value, a.from, Timeout{50'000});
       BEELINE_DEVICE_CHECK_EQ(report, Status::ok, status);
       BEELINE_DEVICE_CHECK_EQ(report, true, beeline::test(a.signal, step.compare, step.value));
-      BEELINE_DEVICE_CHECK_EQ(report, Status::ok, wait(group, ctx, a.signal, step.compare, step.value, a.from, Timeout::test()));
+      BEELINE_DEVICE_CHECK_EQ(report, Status::ok,
+                              wait(group, ctx, a.signal, step.compare, step.value, a.from, Timeout::test()));
     }
   }
 };
@@ -112,7 +123,7 @@ void wait_with_every_comparison(RankTest& test) {
       test.run(test.shape(1, true), CompareKernel<kind>{},
                CompareArguments{words.data(), words.data() + 32, static_cast<std::uint32_t>(test.ahead(1)),
                                 static_cast<std::uint32_t>(test.behind(1))},
-               fmt::format("{} groups compare", name(kind)));
+               join(name(kind), " groups compare"));
     }
   });
 }
@@ -161,9 +172,10 @@ struct AnyKernel {
 void wait_for_any(RankTest& test) {
   constexpr std::uint32_t per_rank = 12;
   const std::uint32_t count = per_rank * static_cast<std::uint32_t>(test.size());
-  const SymmetricArray<std::uint64_t> signals(test.world(), count), received(test.world(), count), taken(test.world(), 1);
-  test.run(test.shape(2, true), AnyKernel{}, AnyArguments{signals.data(), received.data(), taken.data(), count, per_rank},
-           "wait_any");
+  const SymmetricArray<std::uint64_t> signals(test.world(), count), received(test.world(), count),
+      taken(test.world(), 1);
+  test.run(test.shape(2, true), AnyKernel{},
+           AnyArguments{signals.data(), received.data(), taken.data(), count, per_rank}, "wait_any");
   for (std::uint32_t index = 0; index < count; ++index)
     BEELINE_CHECK_EQ(announced(index), test.read_value(received.data() + index));
   test.world().barrier();
@@ -171,7 +183,8 @@ void wait_for_any(RankTest& test) {
 
 struct EmptyKernel {
   template <class Grid>
-  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report, std::uint64_t* signals) const {
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report,
+                                      std::uint64_t* signals) const {
     if (grid.thread_rank() != 0) return;
     std::uint32_t index = 77;
     BEELINE_DEVICE_CHECK_EQ(report, Status::invalid_argument, wait_any(ctx, signals, 0, index));

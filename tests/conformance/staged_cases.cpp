@@ -21,7 +21,8 @@ void exchange_around(RankTest& test, const StagedShape& shape) {
   World& world = test.world();
   StagedChannel channel(world, shape.chunk_bytes, shape.slots);
   const std::size_t ring = shape.chunk_bytes * shape.slots;
-  std::vector<std::size_t> sizes = {0, 1, shape.chunk_bytes - 1, shape.chunk_bytes, shape.chunk_bytes + 1, ring, 3 * ring + 7};
+  std::vector<std::size_t> sizes = {0,    1,           shape.chunk_bytes - 1, shape.chunk_bytes, shape.chunk_bytes + 1,
+                                    ring, 3 * ring + 7};
   for (int i = 0; i < 4; ++i) sizes.push_back(test.random().message_bytes(under_thread_sanitizer ? ring : 8 * ring));
   for (const std::size_t bytes : sizes) {
     const std::size_t offset = test.random().offset(), from_offset = test.random().offset();
@@ -32,7 +33,8 @@ void exchange_around(RankTest& test, const StagedShape& shape) {
     test.write(source.data() + from_offset, data_of(test.rank()));
     GuardedArea area(test, memory.data(), offset, bytes);
     channel.exchange(source.data() + from_offset, test.ahead(1), area.data(), test.behind(1), bytes);
-    area.check(data_of(test.behind(1)), fmt::format("{} bytes in chunks of {} through {} slots", bytes, shape.chunk_bytes, shape.slots));
+    area.check(data_of(test.behind(1)),
+               fmt::format("{} bytes in chunks of {} through {} slots", bytes, shape.chunk_bytes, shape.slots));
   }
 }
 

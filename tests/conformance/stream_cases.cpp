@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Moving data from the host: World::copy, streams with signals, fills and events, operations by CPU threads.
+#include <fmt/format.h>
+
 #include <atomic>
 #include <exception>
 #include <thread>
-
-#include <fmt/format.h>
 
 #include "tests/conformance/guarded_area.hpp"
 #include "tests/conformance/rank_test.hpp"
@@ -41,8 +41,8 @@ void copy_between_any_two(RankTest& test) {
     }
     world.barrier();
     area.check(pattern(key_of(key, writer), bytes),
-               fmt::format("{} {} bytes at offset {} from offset {}, distance {}", push ? "pushed" : "pulled", bytes, offset,
-                           from_offset, distance));
+               fmt::format("{} {} bytes at offset {} from offset {}, distance {}", push ? "pushed" : "pulled", bytes,
+                           offset, from_offset, distance));
   }
 }
 
@@ -51,7 +51,8 @@ void copy_and_signal_on_streams(RankTest& test) {
   World& world = test.world();
   constexpr std::size_t rounds = 12;
   const std::size_t bytes = 1 + test.random().below(std::size_t{60'000});
-  const SymmetricArray<std::byte> source(world, rounds * bytes), destination(world, bytes), snapshots(world, rounds * bytes);
+  const SymmetricArray<std::byte> source(world, rounds * bytes), destination(world, bytes),
+      snapshots(world, rounds * bytes);
   for (const Heap heap : {Heap::symmetric, Heap::pinned}) {
     const SymmetricArray<std::uint64_t> words(world, 2, heap);  // arrivals; credits
     const std::uint64_t key = test.random().next();
@@ -68,7 +69,8 @@ void copy_and_signal_on_streams(RankTest& test) {
     }
     world.synchronize(*sending);
     world.synchronize(*receiving);
-    check_bytes(pattern(key_of(key, test.behind(1)), rounds * bytes), test.read(snapshots.data(), rounds * bytes), "rounds on streams");
+    check_bytes(pattern(key_of(key, test.behind(1)), rounds * bytes), test.read(snapshots.data(), rounds * bytes),
+                "rounds on streams");
     world.barrier();
   }
 }
@@ -88,7 +90,8 @@ void fill_and_events_order_streams(RankTest& test) {
     world.synchronize(*copying);
     BEELINE_CHECK(filled->done());
     BEELINE_CHECK(copying->drained());
-    check_bytes(std::vector<std::byte>(bytes, std::byte{value}), test.read(second.data(), bytes), "filled, then copied");
+    check_bytes(std::vector<std::byte>(bytes, std::byte{value}), test.read(second.data(), bytes),
+                "filled, then copied");
   }
   world.synchronize(*filled);
   world.synchronize(*filling);
@@ -126,7 +129,8 @@ void several_threads_copy(RankTest& test) {
   world.synchronize();
   world.barrier();
   for (std::size_t piece = 0; piece < threads * pieces; ++piece)
-    check_bytes(pattern(key + piece, bytes), test.read(destination.data() + piece * bytes, bytes), fmt::format("piece {}", piece));
+    check_bytes(pattern(key + piece, bytes), test.read(destination.data() + piece * bytes, bytes),
+                fmt::format("piece {}", piece));
   world.barrier();
 }
 
@@ -136,7 +140,8 @@ void operations_by_cpu_threads(RankTest& test) {
   const Context& ctx = world.host_context();
   const auto to = static_cast<std::uint32_t>(test.ahead(1)), from = static_cast<std::uint32_t>(test.behind(1));
   const std::size_t bytes = 1 + test.random().below(std::size_t{20'000});
-  const SymmetricArray<std::byte> source(world, bytes, Heap::pinned), memory(world, GuardedArea::needed(3, bytes), Heap::pinned);
+  const SymmetricArray<std::byte> source(world, bytes, Heap::pinned),
+      memory(world, GuardedArea::needed(3, bytes), Heap::pinned);
   const SymmetricArray<std::byte> fetched(world, bytes, Heap::pinned);
   std::uint64_t* signals = world.signals(2, Heap::pinned);
   const std::uint64_t key = test.random().next();
@@ -144,10 +149,12 @@ void operations_by_cpu_threads(RankTest& test) {
   GuardedArea area(test, memory.data(), 3, bytes);
   world.barrier();
   put_signal(Thread{}, ctx, area.data(), source.data(), bytes, signals, 1, to);
-  BEELINE_CHECK_EQ(static_cast<int>(Status::ok), static_cast<int>(wait(Thread{}, ctx, signals, Compare::equal, 1, from)));
+  BEELINE_CHECK_EQ(static_cast<int>(Status::ok),
+                   static_cast<int>(wait(Thread{}, ctx, signals, Compare::equal, 1, from)));
   area.check(pattern(key_of(key, test.behind(1)), bytes), "put by a CPU thread");
   signal_add(Thread{}, ctx, signals + 1, 5, from);
-  BEELINE_CHECK_EQ(static_cast<int>(Status::ok), static_cast<int>(wait(Thread{}, ctx, signals + 1, Compare::equal, 5, to)));
+  BEELINE_CHECK_EQ(static_cast<int>(Status::ok),
+                   static_cast<int>(wait(Thread{}, ctx, signals + 1, Compare::equal, 5, to)));
   get(Thread{}, ctx, fetched.data(), area.data(), bytes, to);
   check_bytes(pattern(key_of(key, test.rank()), bytes), test.read(fetched.data(), bytes), "got back by a CPU thread");
   world.barrier();
@@ -158,10 +165,13 @@ void gather_bytes(RankTest& test) {
   for (int round = 0; round < 3; ++round) {
     const std::uint64_t key = test.random().next();
     const std::size_t base = test.random().below(std::size_t{3000});
-    const auto data_of = [&](int rank) { return pattern(key_of(key, rank), round == 0 ? 0 : base * static_cast<std::size_t>(rank)); };
+    const auto data_of = [&](int rank) {
+      return pattern(key_of(key, rank), round == 0 ? 0 : base * static_cast<std::size_t>(rank));
+    };
     const auto all = test.world().allgather(data_of(test.rank()));
     BEELINE_CHECK_EQ(static_cast<std::size_t>(test.size()), all.size());
-    for (int rank = 0; rank < test.size(); ++rank) check_bytes(data_of(rank), all[static_cast<std::size_t>(rank)], "gathered");
+    for (int rank = 0; rank < test.size(); ++rank)
+      check_bytes(data_of(rank), all[static_cast<std::size_t>(rank)], "gathered");
   }
 }
 

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // One suite over methods, groups, memory kinds and kinds of world: every shape of world runs every case that suits it.
+#include "tests/conformance/suite.hpp"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
 
-#include <fmt/format.h>
-#include <gtest/gtest.h>
-
 #include "tests/conformance/rank_test.hpp"
-#include "tests/conformance/suite.hpp"
 
 namespace beeline_test {
 
@@ -28,8 +29,8 @@ namespace {
 std::vector<Case> cases_of(const WorldShape& shape) {
   if (shape.crowd) return crowd_cases();
   std::vector<Case> all;
-  for (const auto& some : {memory_cases(), put_get_cases(), signal_cases(), atomic_cases(), barrier_cases(), team_cases(), packet_cases(),
-                           stream_cases(), staged_cases()})
+  for (const auto& some : {memory_cases(), put_get_cases(), signal_cases(), atomic_cases(), barrier_cases(),
+                           team_cases(), packet_cases(), stream_cases(), staged_cases()})
     for (const Case& each : some)
       if (each.least_ranks <= shape.size) all.push_back(each);
   return all;
@@ -56,7 +57,8 @@ void run_cases(World& world, const std::vector<Case>& cases) {
     } catch (const std::exception& error) {
       throw CheckFailure(fmt::format("{}: {}", each.name, error.what()));
     }
-    const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - start).count();
+    const auto ms =
+        std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - start).count();
     if (world.rank() == 0) std::fputs(fmt::format("  {:6} ms  {}\n", ms, each.name).c_str(), stdout);
   }
 }
@@ -70,7 +72,8 @@ void run_suite(const WorldShape& shape) {
   if (shape.devices == Devices::cpu) config.device = "cpu";
   if (shape.devices == Devices::one_gpu) config.device = "cuda:0";
   const std::vector<Case> cases = cases_of(shape);
-  expect_all_passed(run_ranks(shape.kind, shape.size, [&](World& world) { run_cases(world, cases); }, config));
+  expect_all_passed(run_ranks(
+      shape.kind, shape.size, [&](World& world) { run_cases(world, cases); }, config));
 }
 
 }  // namespace beeline_test

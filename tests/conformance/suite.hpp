@@ -3,9 +3,9 @@
 /// @file
 /// The suite, run in one shape of world: its kind, size and devices.
 
-#include <string>
-
 #include <gtest/gtest.h>
+
+#include <string>
 
 #include "tests/support/ranks.hpp"
 

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <memory>
 
-#include <fmt/format.h>
-
 #include "tests/conformance/group_kind.hpp"
 #include "tests/conformance/rank_test.hpp"
 
@@ -40,9 +38,11 @@ struct TeamKernel {
         for (std::uint32_t peer = 0; peer < ctx.size; ++peer) put_value(ctx, &a.board[ctx.rank], word, peer);
       BEELINE_DEVICE_CHECK_EQ(report, Status::ok, barrier(group, ctx));
       for (std::uint32_t peer = 0; peer < ctx.size; ++peer)
-        BEELINE_DEVICE_CHECK_EQ(report, team_word(ctx.world_rank(peer), round), *static_cast<volatile std::uint64_t*>(&a.board[peer]));
+        BEELINE_DEVICE_CHECK_EQ(report, team_word(ctx.world_rank(peer), round),
+                                *static_cast<volatile std::uint64_t*>(&a.board[peer]));
       signal(group, ctx, &a.signals[ctx.rank], round, next);
-      BEELINE_DEVICE_CHECK_EQ(report, Status::ok, wait(group, ctx, &a.signals[previous], Compare::equal, round, previous));
+      BEELINE_DEVICE_CHECK_EQ(report, Status::ok,
+                              wait(group, ctx, &a.signals[previous], Compare::equal, round, previous));
       PacketPort out(group, ctx, a.channel, next);
       BEELINE_DEVICE_CHECK_EQ(report, Status::ok, out.send(&word, sizeof word));
       PacketPort in(group, ctx, a.channel, previous);
@@ -57,7 +57,7 @@ template <GroupKind kind>
 void run_in_team(RankTest& test, Team& team, const TeamArguments& arguments) {
   LaunchOptions options = test.shape(1, true);
   options.context = &team.context();
-  test.run(options, TeamKernel<kind>{}, arguments, fmt::format("a team of {}, {} groups", team.size(), name(kind)));
+  test.run(options, TeamKernel<kind>{}, arguments, join("a team of ", team.size(), ", ", name(kind), " groups"));
   team.barrier();
 }
 
@@ -75,7 +75,8 @@ void split_world(RankTest& test, PartOf part_of) {
   const SymmetricArray<std::uint64_t> words(world, 3 * max_ranks);
   if (team) {
     BEELINE_CHECK_EQ(static_cast<int>(members.size()), team->size());
-    for (int rank = 0; rank < team->size(); ++rank) BEELINE_CHECK_EQ(members[static_cast<std::size_t>(rank)], team->world_rank(rank));
+    for (int rank = 0; rank < team->size(); ++rank)
+      BEELINE_CHECK_EQ(members[static_cast<std::size_t>(rank)], team->world_rank(rank));
     BEELINE_CHECK_EQ(test.rank(), team->world_rank(team->rank()));
     const TeamArguments arguments{channel,
                                   words.data(),

@@ -12,13 +12,14 @@ TEST_P(ThreadsConformance, EveryCase) { run_suite(GetParam()); }
 
 constexpr WorldKind threads = WorldKind::threads;
 
-INSTANTIATE_TEST_SUITE_P(Worlds, ThreadsConformance,
-                         ::testing::Values(WorldShape{threads, 1, 3, Devices::cpu, false}, WorldShape{threads, 2, 3, Devices::cpu, false},
-                                           WorldShape{threads, 4, 1, Devices::cpu, false}, WorldShape{threads, 8, 1, Devices::cpu, true},
-                                           WorldShape{threads, 64, 1, Devices::cpu, true}, WorldShape{threads, 1, 1, Devices::gpus, false},
-                                           WorldShape{threads, 2, 1, Devices::one_gpu, false},
-                                           WorldShape{threads, 4, 1, Devices::gpus, false}),
-                         shape_name);
+INSTANTIATE_TEST_SUITE_P(
+    Worlds, ThreadsConformance,
+    ::testing::Values(WorldShape{threads, 1, 3, Devices::cpu, false}, WorldShape{threads, 2, 3, Devices::cpu, false},
+                      WorldShape{threads, 4, 1, Devices::cpu, false}, WorldShape{threads, 8, 1, Devices::cpu, true},
+                      WorldShape{threads, 64, 1, Devices::cpu, true}, WorldShape{threads, 1, 1, Devices::gpus, false},
+                      WorldShape{threads, 2, 1, Devices::one_gpu, false},
+                      WorldShape{threads, 4, 1, Devices::gpus, false}),
+    shape_name);
 
 }  // namespace
 

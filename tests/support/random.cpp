@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/support/random.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -9,8 +11,6 @@
 #include <numeric>
 #include <random>
 #include <string>
-
-#include <fmt/format.h>
 
 #include "tests/support/check.hpp"
 
@@ -69,20 +69,23 @@ std::vector<std::byte> pattern(std::uint64_t key, std::size_t bytes) {
   std::vector<std::byte> data(bytes);
   for (std::size_t first = 0; first < bytes; first += 8) {
     const std::uint64_t word = mix(mix(key) + first / 8);
-    for (std::size_t i = first; i < std::min(first + 8, bytes); ++i) data[i] = static_cast<std::byte>(word >> (8 * (i % 8)));
+    for (std::size_t i = first; i < std::min(first + 8, bytes); ++i)
+      data[i] = static_cast<std::byte>(word >> (8 * (i % 8)));
   }
   return data;
 }
 
-void check_bytes(const std::vector<std::byte>& expected, const std::vector<std::byte>& observed, std::string_view what) {
+void check_bytes(const std::vector<std::byte>& expected, const std::vector<std::byte>& observed,
+                 std::string_view what) {
   BEELINE_CHECK_EQ(expected.size(), observed.size());
   const auto difference = std::mismatch(expected.begin(), expected.end(), observed.begin());
   if (difference.first == expected.end()) return;
-  const auto wrong = std::inner_product(expected.begin(), expected.end(), observed.begin(), std::size_t{0}, std::plus<>(),
-                                        [](std::byte a, std::byte b) -> std::size_t { return a == b ? 0 : 1; });
-  throw CheckFailure(fmt::format("{}: byte {} of {} is {:#04x} instead of {:#04x}; {} bytes are wrong", what,
-                                 difference.first - expected.begin(), expected.size(), std::to_integer<int>(*difference.second),
-                                 std::to_integer<int>(*difference.first), wrong));
+  const auto wrong =
+      std::inner_product(expected.begin(), expected.end(), observed.begin(), std::size_t{0}, std::plus<>(),
+                         [](std::byte a, std::byte b) -> std::size_t { return a == b ? 0 : 1; });
+  throw CheckFailure(fmt::format(
+      "{}: byte {} of {} is {:#04x} instead of {:#04x}; {} bytes are wrong", what, difference.first - expected.begin(),
+      expected.size(), std::to_integer<int>(*difference.second), std::to_integer<int>(*difference.first), wrong));
 }
 
 }  // namespace beeline_test

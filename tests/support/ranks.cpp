@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/support/ranks.hpp"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <gtest/gtest.h>
 #include <poll.h>
 
 #include <algorithm>
@@ -10,10 +13,6 @@
 #include <memory>
 #include <string_view>
 #include <thread>
-
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-#include <gtest/gtest.h>
 
 #include "beeline/runtime/bootstrap.hpp"
 #include "beeline/runtime/device.hpp"
@@ -44,7 +43,8 @@ std::string run_rank(const std::function<std::unique_ptr<World>()>& create, cons
   }
 }
 
-std::vector<RankOutcome> run_threads(int size, const std::function<void(World&)>& body, const Config& config, int limit_s) {
+std::vector<RankOutcome> run_threads(int size, const std::function<void(World&)>& body, const Config& config,
+                                     int limit_s) {
   std::vector<RankOutcome> outcomes(static_cast<std::size_t>(size));
   std::vector<std::atomic<bool>> ended(static_cast<std::size_t>(size));
   const Watchdog watchdog(std::chrono::seconds(limit_s), [&] {
@@ -133,8 +133,8 @@ std::vector<RankOutcome> run_processes(int size, const std::function<void(const 
   return outcomes;
 }
 
-std::vector<RankOutcome> run_ranks(WorldKind kind, int size, const std::function<void(World&)>& body, const Config& config,
-                                   int limit_s) {
+std::vector<RankOutcome> run_ranks(WorldKind kind, int size, const std::function<void(World&)>& body,
+                                   const Config& config, int limit_s) {
   static_cast<void>(seed());
   if (kind == WorldKind::threads) return run_threads(size, body, config, limit_s);
   return run_processes(
@@ -150,8 +150,8 @@ void expect_all_passed(const std::vector<RankOutcome>& outcomes) {
   for (std::size_t rank = 0; rank < outcomes.size(); ++rank) {
     if (outcomes[rank].passed()) continue;
     ADD_FAILURE() << "rank " << rank << " of " << outcomes.size()
-                  << (outcomes[rank].signal == 0 ? "" : fmt::format(", killed by signal {}", outcomes[rank].signal)) << ": "
-                  << outcomes[rank].failure << "\nBEELINE_TEST_SEED=" << seed();
+                  << (outcomes[rank].signal == 0 ? "" : fmt::format(", killed by signal {}", outcomes[rank].signal))
+                  << ": " << outcomes[rank].failure << "\nBEELINE_TEST_SEED=" << seed();
   }
 }
 

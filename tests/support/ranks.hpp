@@ -27,7 +27,8 @@ struct RankOutcome {
 /// Runs `body` once for each of `size` ranks, each in a world of its own making. A rank that throws aborts the world.
 /// Ranks that have not ended after `limit_s` are killed (threads: with the whole test).
 /// Processes are forked, so nothing in this process may have used CUDA before.
-[[nodiscard]] std::vector<RankOutcome> run_ranks(WorldKind kind, int size, const std::function<void(beeline::World&)>& body,
+[[nodiscard]] std::vector<RankOutcome> run_ranks(WorldKind kind, int size,
+                                                 const std::function<void(beeline::World&)>& body,
                                                  const beeline::Config& config = test_config(), int limit_s = 120);
 
 /// As `run_ranks` with processes, but the body makes the world itself, from a configuration that names rank, size,

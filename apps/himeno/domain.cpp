@@ -71,14 +71,14 @@ Edges make_edges(const beeline::World& world, const Size& size, const Fields& f)
 }
 
 /// Threads of the largest launch, on any rank.
-std::size_t threads_at_most(beeline::World& world) {
+std::size_t threads_at_most(beeline::World& world, const HostGrid& host) {
   constexpr std::size_t threads_per_multiprocessor = 2048;
   std::size_t most = 1;
   for (int rank = 0; rank < world.size(); ++rank) {
     const beeline::Device& device = world.device(rank);
     most =
         std::max(most, device.is_gpu() ? threads_per_multiprocessor * static_cast<std::size_t>(device.multiprocessors)
-                                       : static_cast<std::size_t>(world.config().host_threads));
+                                       : host.blocks * static_cast<std::size_t>(world.config().host_threads));
   }
   return most;
 }
@@ -94,9 +94,9 @@ Domain::Heaps Domain::heaps(const Size& size, int ranks) {
           static_cast<std::size_t>(ranks) * (plane_bytes + staging_margin) + margin};
 }
 
-Domain::Domain(beeline::World& world, const Size& size)
-    : world_(world), size_(size), slab_(slab_of(size, world.size(), world.rank())),
-      arrays_(allocate_arrays(world, size)), thread_sums_(world, threads_at_most(world)),
+Domain::Domain(beeline::World& world, const Size& size, const HostGrid& host)
+    : world_(world), size_(size), host_(host), slab_(slab_of(size, world.size(), world.rank())),
+      arrays_(allocate_arrays(world, size)), thread_sums_(world, threads_at_most(world, host)),
       block_sums_(world, 2 * max_blocks), arrived_(world, static_cast<std::size_t>(world.size())),
       mailbox_words_(world, mailbox_slots * static_cast<std::size_t>(world.size()) * 2),
       total_(world, 1, beeline::Heap::pinned) {
@@ -162,8 +162,10 @@ Shape Domain::clamped(unsigned blocks) { return {std::clamp(blocks, 1u, max_bloc
 Tiling Domain::tiling(unsigned blocks, int planes) const {
   const unsigned vectors = static_cast<unsigned>(fields_.row / vector_cells) * static_cast<unsigned>(fields_.y - 2);
   // CPU threads walk through memory in order; GPU threads keep three planes in registers.
-  if (!world_.device().is_gpu()) return {vectors, 1, 1, 1};
-  Tiling best{gpu_threads, (vectors + gpu_threads - 1) / gpu_threads, 1, std::max(planes, 1)};
+  const bool gpu = world_.device().is_gpu();
+  if (!gpu && host_.tile_vectors == 0) return {vectors, 1, 1, 1};
+  const unsigned tile_vectors = gpu ? gpu_threads : host_.tile_vectors;
+  Tiling best{tile_vectors, (vectors + tile_vectors - 1) / tile_vectors, 1, std::max(planes, 1)};
   double best_score = 0;
   for (int chunks = 1; chunks <= planes; ++chunks) {
     const unsigned items = best.tiles * static_cast<unsigned>(chunks);

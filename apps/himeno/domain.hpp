@@ -20,11 +20,18 @@ struct Shape {
   unsigned blocks, threads;
 };
 
+/// How host ranks run the kernels: by default one block that takes whole planes, which suits CPUs. Many blocks with
+/// small tiles are how GPUs run them; tests do so on CPUs.
+struct HostGrid {
+  unsigned blocks = 1;
+  unsigned tile_vectors = 0;  ///< 0: a plane
+};
+
 /// The slab, its edges, and the buffers of gosa. Its constructor and destructor are collective.
 class Domain {
  public:
   /// Throws invalid_argument when there are more ranks than interior planes.
-  Domain(beeline::World& world, const Size& size);
+  Domain(beeline::World& world, const Size& size, const HostGrid& host = {});
 
   /// Heap and pinned heap that a rank of a world of `ranks` needs for any method.
   struct Heaps {
@@ -56,7 +63,7 @@ class Domain {
   /// The shape of launches of `Kernel`: as many blocks as can be resident, so that it may wait.
   template <class Kernel, class... Args>
   [[nodiscard]] Shape shape() const {
-    if (!world_.device().is_gpu()) return {1, 1};
+    if (!world_.device().is_gpu()) return {host_.blocks, 1};
     return clamped(beeline::resident_blocks<Kernel, Args...>(world_, gpu_threads));
   }
   /// How `blocks` blocks of such a launch share `planes` planes.
@@ -70,6 +77,7 @@ class Domain {
 
   beeline::World& world_;
   Size size_;
+  HostGrid host_;
   Slab slab_;
   std::vector<beeline::SymmetricArray<float>> arrays_;
   beeline::SymmetricArray<double> thread_sums_, block_sums_, arrived_;

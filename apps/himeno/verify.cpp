@@ -74,7 +74,7 @@ Comparison compare(const Expectation& expected, const std::vector<float>& field,
   if (field.size() != expected.field.size()) return {INFINITY, INFINITY};
   for (std::size_t n = 0; n < field.size(); ++n) {
     const double error = std::abs(static_cast<double>(field[n]) - static_cast<double>(expected.field[n]));
-    if (!(error <= result.max_error)) result.max_error = error;  // keeps NaN
+    if (!(error <= result.max_error)) result.max_error = std::isnan(error) ? INFINITY : error;
   }
   const double difference = std::abs(gosa - expected.gosa);
   result.gosa_error = difference == 0 ? 0 : difference / expected.gosa;

@@ -169,10 +169,12 @@ TEST(HimenoVerify, SeesWrongResults) {
 struct Case {
   Size size;
   int ranks, host_threads;
+  HostGrid grid{};
 };
 
 std::ostream& operator<<(std::ostream& out, const Case& c) {
-  return out << c.size.x << 'x' << c.size.y << 'x' << c.size.z << " on " << c.ranks << " ranks of " << c.host_threads;
+  return out << c.size.x << 'x' << c.size.y << 'x' << c.size.z << " on " << c.ranks << " ranks of " << c.grid.blocks
+             << " blocks of " << c.host_threads;
 }
 
 class HimenoMethods : public testing::TestWithParam<Case> {};
@@ -184,7 +186,7 @@ TEST_P(HimenoMethods, HaveTheBitsOfTheSerialReference) {
   std::vector<Serial> expected;
   for (const int iterations : runs) expected.emplace_back(c.size, Data::scrambled, 1).advance(iterations);
   in_world(c.size, c.ranks, c.host_threads, [&](beeline::World& world) {
-    Domain domain(world, c.size);
+    Domain domain(world, c.size, c.grid);
     for (const MethodInfo& info : methods()) {
       const std::unique_ptr<Method> method = info.make(domain);
       for (std::size_t run = 0; run < std::size(runs); ++run) {
@@ -201,11 +203,18 @@ TEST_P(HimenoMethods, HaveTheBitsOfTheSerialReference) {
   });
 }
 
-// The second size's planes are too large for packets; its rows need padding.
-INSTANTIATE_TEST_SUITE_P(Sizes, HimenoMethods,
+INSTANTIATE_TEST_SUITE_P(Ranks, HimenoMethods,
                          testing::Values(Case{{5, 7, 9}, 1, 1}, Case{{5, 7, 9}, 2, 1}, Case{{5, 7, 9}, 3, 1},
-                                         Case{{5, 7, 9}, 7, 1}, Case{{8, 4, 12}, 4, 2}, Case{{66, 65, 7}, 3, 1},
-                                         Case{{66, 65, 7}, 2, 3}));
+                                         Case{{5, 7, 9}, 7, 1}, Case{{8, 4, 12}, 4, 2}));
+
+// Planes too large for packets, rows that need padding.
+INSTANTIATE_TEST_SUITE_P(LargePlanes, HimenoMethods, testing::Values(Case{{66, 65, 7}, 3, 1}, Case{{66, 65, 7}, 2, 3}));
+
+// As on GPUs: few blocks without carriers, then with; tiles that end inside rows; two sections of a plane.
+INSTANTIATE_TEST_SUITE_P(ManyBlocks, HimenoMethods,
+                         testing::Values(Case{{9, 8, 10}, 2, 1, {3, 4}}, Case{{9, 8, 10}, 3, 1, {9, 4}},
+                                         Case{{9, 8, 10}, 8, 1, {9, 5}}, Case{{9, 8, 30}, 2, 2, {10, 32}},
+                                         Case{{130, 128, 7}, 2, 1, {8, 256}}));
 
 TEST(HimenoDomain, RefusesMoreRanksThanPlanes) {
   in_world({5, 7, 9}, 3, 1, [](beeline::World& world) {

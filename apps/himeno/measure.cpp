@@ -25,7 +25,7 @@ constexpr int samples = 3;
 constexpr int warm_up_iterations = 3;
 constexpr int fresh_iterations = 5;
 constexpr double seconds_of_a_sample = 1.0 / samples;
-constexpr double seconds_of_reference = 10;
+constexpr double seconds_of_reference = 4;
 constexpr int phases = 1 + 2 * samples + 1;  // warm-up, runs with and without communication, verification
 
 /// One timed run: the slowest rank's time, and the CPU time of all.

@@ -235,11 +235,12 @@ class Persistent final : public Method {
     tiling_ = domain.tiling(shape_.blocks - carriage_.carriers, domain.slab().planes);
   }
   ~Persistent() override {
+    if (world().failed()) return;  // a failed world's memory goes with the world
     try {
       world().free(carriage_.packets.rings);
       world().free(carriage_.packets.states);
     } catch (const std::exception& error) {
-      beeline::log(beeline::LogLevel::warning, error.what(), world().rank());  // the world has failed
+      beeline::log(beeline::LogLevel::warning, error.what(), world().rank());
     }
   }
 

@@ -108,11 +108,12 @@ BEELINE_HOST_DEVICE inline void deliver(const beeline::Context& ctx, const Mailb
   std::uint64_t bits = 0;
   for (int half = 0; half < 2; ++half) {
     std::uint64_t word = 0;
-    const beeline::Awaited awaited{beeline::Operation::user, from, tag, tag << 32};
+    const beeline::Awaited awaited{beeline::Operation::user, from, tag, tag};
     const beeline::Status status =
         beeline::poll_until(ctx, awaited, beeline::Timeout::none(), [&](std::uint64_t& observed) {
-          observed = word = detail::load_word(words + half);
-          return word >> 32 == tag;
+          word = detail::load_word(words + half);
+          observed = word >> 32;
+          return observed == tag;
         });
     if (status != beeline::Status::ok) return status;
     bits = bits << 32 | (word & 0xffffffffu);

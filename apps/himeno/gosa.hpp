@@ -78,9 +78,15 @@ BEELINE_HOST_DEVICE inline std::uint64_t* mailbox_word(const Mailbox& mailbox, s
   return mailbox.words + ((tag % mailbox_slots) * ranks + from) * 2;
 }
 
-BEELINE_HOST_DEVICE inline std::uint64_t load_word(const std::uint64_t* word) {
-  return cuda::atomic_ref<std::uint64_t, cuda::thread_scope_system>(const_cast<std::uint64_t&>(*word))
-      .load(cuda::memory_order_acquire);
+/// Polls relaxed, because the tag comes with the value and an acquiring poll would drop the first-level cache under the
+/// blocks that compute beside this one. The last load acquires: what this rank delivers next comes after it.
+BEELINE_HOST_DEVICE inline bool poll_word(const std::uint64_t* word, std::uint64_t tag, std::uint64_t& observed_tag,
+                                          std::uint64_t& value) {
+  const cuda::atomic_ref<std::uint64_t, cuda::thread_scope_system> shared(const_cast<std::uint64_t&>(*word));
+  observed_tag = shared.load(cuda::memory_order_relaxed) >> 32;
+  if (observed_tag != tag) return false;
+  value = shared.load(cuda::memory_order_acquire) & 0xffffffffu;
+  return true;
 }
 
 }  // namespace detail
@@ -107,16 +113,13 @@ BEELINE_HOST_DEVICE inline void deliver(const beeline::Context& ctx, const Mailb
   const std::uint64_t* words = detail::mailbox_word(mailbox, tag, ctx.size, from);
   std::uint64_t bits = 0;
   for (int half = 0; half < 2; ++half) {
-    std::uint64_t word = 0;
+    std::uint64_t value = 0;
     const beeline::Awaited awaited{beeline::Operation::user, from, tag, tag};
-    const beeline::Status status =
-        beeline::poll_until(ctx, awaited, beeline::Timeout::none(), [&](std::uint64_t& observed) {
-          word = detail::load_word(words + half);
-          observed = word >> 32;
-          return observed == tag;
-        });
+    const beeline::Status status = beeline::poll_until(
+        ctx, awaited, beeline::Timeout::none(),
+        [&](std::uint64_t& observed) { return detail::poll_word(words + half, tag, observed, value); });
     if (status != beeline::Status::ok) return status;
-    bits = bits << 32 | (word & 0xffffffffu);
+    bits = bits << 32 | value;
   }
   sum = std::bit_cast<double>(bits);
   return beeline::Status::ok;

@@ -65,11 +65,13 @@ class Carrier {
     if (block_.thread_rank() == 0) {
       const std::uint32_t expected = tiles * static_cast<std::uint32_t>(step.iteration + 1);
       const DeviceCounter finished(carriage_.finished[side_]);
-      status = beeline::poll_until(ctx_, {beeline::Operation::user, ctx_.rank, step.tag(), expected},
-                                   beeline::Timeout::none(), [&](std::uint64_t& observed) {
-                                     observed = finished.load(cuda::memory_order_acquire);
-                                     return observed == expected;
-                                   });
+      status =
+          beeline::poll_until(ctx_, {beeline::Operation::user, ctx_.rank, step.tag(), expected},
+                              beeline::Timeout::none(), [&](std::uint64_t& observed) {
+                                // Relaxed until it holds: acquiring polls drop the cache under computing blocks.
+                                observed = finished.load(cuda::memory_order_relaxed);
+                                return observed == expected && finished.load(cuda::memory_order_acquire) == expected;
+                              });
     }
     return beeline::agree(block_, status);
   }

@@ -72,8 +72,7 @@ void World::Implementation::fail(Status status) {
   std::string message;
   {
     const std::lock_guard lock(failure_mutex);
-    if (dead_rank >= 0) message = fmt::format("rank {} ended: {}", dead_rank, dead_reason);
-    if (dead_rank >= 0) status = Status::peer_died;
+    if (end_reason) message = *end_reason, status = Status::peer_died;
   }
   if (message.empty() && !waits.empty()) {
     message = describe(waits.front());

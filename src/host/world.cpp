@@ -125,7 +125,7 @@ std::uint64_t* World::signals(std::size_t count, Heap heap) {
   return static_cast<std::uint64_t*>(allocate(count * sizeof(std::uint64_t), heap));
 }
 
-PacketChannel World::packet_channel(std::size_t slot_bytes, std::uint32_t depth, Heap heap, std::uint64_t first_sequence) {
+PacketChannel World::packet_channel(std::size_t slot_bytes, std::uint32_t depth, Heap heap, std::uint32_t first_sequence) {
   require(slot_bytes > 0 && slot_bytes <= (std::size_t{1} << 30), Status::invalid_argument,
           fmt::format("packet slots of {} bytes: 1 to 2^30", slot_bytes));
   require(depth >= 2 && (depth & (depth - 1)) == 0, Status::invalid_argument,
@@ -138,7 +138,7 @@ PacketChannel World::packet_channel(std::size_t slot_bytes, std::uint32_t depth,
   channel.rings = static_cast<machine::PacketPair*>(allocate(pairs * sizeof(machine::PacketPair), heap));
   channel.states = static_cast<PacketState*>(allocate(ranks * sizeof(PacketState), heap));
   // Flags start as the sequence before the first, which no message of the next 2^32 - 1 has.
-  const std::uint64_t stale = ((first_sequence & 0xffffffffu) << 32);
+  const std::uint64_t stale = static_cast<std::uint64_t>(first_sequence) << 32;
   const std::vector<machine::PacketPair> unsent(depth * channel.slot_pairs, {stale, stale});
   const std::vector<PacketState> states(ranks, PacketState{first_sequence, first_sequence, first_sequence, 0, 0, first_sequence});
   for (std::size_t from = 0; from < ranks; ++from)
@@ -196,7 +196,7 @@ std::vector<std::vector<std::byte>> World::allgather(std::span<const std::byte> 
 void World::abort(const std::string& reason) {
   {
     const std::lock_guard lock(implementation_->failure_mutex);
-    if (implementation_->dead_rank < 0) implementation_->dead_rank = rank(), implementation_->dead_reason = reason;
+    if (!implementation_->end_reason) implementation_->end_reason = fmt::format("rank {} aborted: {}", rank(), reason);
   }
   implementation_->raise_local_abort(rank());
   detail::raise_abort(host_context(), static_cast<std::uint32_t>(rank()));

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -69,8 +70,7 @@ class World::Implementation {
   std::unique_ptr<Stream> copy_stream;  ///< of blocking copies
 
   std::mutex failure_mutex;
-  int dead_rank = -1;        ///< guarded by failure_mutex
-  std::string dead_reason;   ///< guarded by failure_mutex
+  std::optional<std::string> end_reason;  ///< why the world ended from outside a wait; guarded by failure_mutex
   std::mutex team_mutex;
   std::map<std::uint32_t, std::vector<int>> teams;  ///< id to world ranks, those this rank belongs to
 

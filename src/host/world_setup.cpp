@@ -134,7 +134,7 @@ Context World::Implementation::make_context(std::uint32_t team, const std::vecto
   made.sync = for_host ? &host_header(rank)->teams[team] : &heap_header(rank)->teams[team];
   made.deadline_ns = static_cast<std::uint64_t>(config.deadline_ns);
   made.slot_shift = config.slot_shift;
-  made.spin_polls = gpu ? 0x7fffffffu : host_spin;
+  made.spin_polls = host_spin;
   made.team = team;
   made.size = static_cast<std::uint32_t>(ranks.size());
   for (std::size_t member = 0; member < ranks.size(); ++member) {
@@ -161,9 +161,9 @@ void World::Implementation::watch_for_deaths() {
   bootstrap->on_abort([this](int culprit, const std::string& reason) {
     {
       const std::lock_guard lock(failure_mutex);
-      if (dead_rank < 0) dead_rank = culprit, dead_reason = reason;
+      if (!end_reason) end_reason = reason;
     }
-    raise_local_abort(culprit);
+    raise_local_abort(culprit < 0 ? rank : culprit);  // without a culprit the launcher has ended
   });
 }
 

@@ -14,12 +14,12 @@
 
 namespace beeline {
 
-/// One rank's state towards one peer, in symmetric memory.
+/// One rank's state towards one peer, in symmetric memory. Sequences wrap at 2^32.
 struct alignas(128) PacketState {
-  std::uint64_t sent, received;                     ///< sequence of the last message, each way
-  std::uint64_t credit;                             ///< messages of mine known to be unpacked, as last looked up
-  std::uint64_t sent_bytes, received_bytes;         ///< progress of a message that a time-out interrupted
-  alignas(64) std::uint64_t consumed;               ///< written by the peer: messages of mine that it has unpacked
+  std::uint32_t sent, received;              ///< sequence of the last message, each way
+  std::uint32_t credit;                      ///< messages of mine known to be unpacked, as last looked up
+  std::uint64_t sent_bytes, received_bytes;  ///< progress of a message that a time-out interrupted
+  alignas(64) std::uint32_t consumed;        ///< written by the peer: messages of mine that it has unpacked
 };
 
 /// A symmetric set of rings, one from each rank to each other, made by `World::packet_channel`. Passed by value.
@@ -34,7 +34,7 @@ struct PacketChannel {
 namespace detail {
 
 /// Whole slots are rewritten when the sequence passes a multiple of this.
-inline constexpr std::uint64_t packet_sweep_period = std::uint64_t{1} << 30;
+inline constexpr std::uint32_t packet_sweep_period = std::uint32_t{1} << 30;
 
 /// At most 8 bytes as a little-endian word, byte by byte.
 BEELINE_COLD BEELINE_HOST_DEVICE inline std::uint64_t gather_bytes(const std::byte* from, std::size_t bytes) {
@@ -48,29 +48,19 @@ BEELINE_COLD BEELINE_HOST_DEVICE inline void scatter_bytes(std::byte* to, std::u
   for (std::size_t i = 0; i < 8 && i < bytes; ++i) to[i] = static_cast<std::byte>(word >> (8 * i));
 }
 
-/// Reads up to 8 bytes as a little-endian word, in one load where the alignment permits.
-BEELINE_HOST_DEVICE inline std::uint64_t read_up_to_8(const std::byte* from, std::size_t bytes) {
-  const bool whole = bytes >= 8 && (reinterpret_cast<std::uintptr_t>(from) & 7u) == 0;
-  return whole ? machine::load_as<std::uint64_t>(from) : gather_bytes(from, bytes);
-}
-
-BEELINE_HOST_DEVICE inline void write_up_to_8(std::byte* to, std::uint64_t word, std::size_t bytes) {
-  if (bytes >= 8 && (reinterpret_cast<std::uintptr_t>(to) & 7u) == 0)
-    machine::store_as(to, word);
-  else
-    scatter_bytes(to, word, bytes);
-}
-
 }  // namespace detail
 
 /// One rank's end of the channel to `peer`, opened by one group; sequence numbers live in its registers, and in
 /// memory for the next kernel. At most one group of a rank has the end towards a peer open at a time.
+///
+/// Its arithmetic is of 32 bits: between a flag's arrival and the answer, every instruction counts.
 template <class Group>
 class PacketPort {
  public:
   /// Every thread of `group` calls it.
   BEELINE_HOST_DEVICE PacketPort(const Group& group, const Context& ctx, const PacketChannel& channel, std::uint32_t peer)
-      : group_(group), ctx_(ctx), channel_(channel), peer_(peer), state_(&channel.states[peer]),
+      : group_(group), ctx_(ctx), peer_(peer), depth_(channel.depth), slot_pairs_(channel.slot_pairs),
+        state_(&channel.states[peer]), credit_word_(&ctx.at(&channel.states[ctx.rank], peer)->consumed),
         out_(ctx.at(channel.rings + ring_offset(channel, ctx.rank), peer)),
         in_(channel.rings + ring_offset(channel, peer)) {
     group_.sync();  // what an earlier port of this group left in memory is there
@@ -82,50 +72,59 @@ class PacketPort {
   /// Blocks only while the receiver is `depth` messages behind.
   /// Every thread of the group calls it, and gets the same status: ok, timeout, deadline, aborted.
   [[nodiscard]] BEELINE_HOST_DEVICE Status send(const void* source, std::size_t bytes, Timeout timeout = Timeout::none()) {
-    std::size_t done = resume(state_->sent_bytes, bytes);
-    do {
+    const auto* from = static_cast<const std::byte*>(source);
+    std::size_t done = bytes > slot_bytes() ? take(state_->sent_bytes) : 0;
+    for (;;) {
       const Status status = await_credit(timeout);
       if (status != Status::ok) return interrupted(state_->sent_bytes, done, status);
-      const std::size_t part = bytes - done < channel_.slot_bytes() ? bytes - done : channel_.slot_bytes();
-      write_slot(static_cast<const std::byte*>(source) + done, part);
+      const std::uint32_t part = part_of(bytes - done);
+      write_slot(from + done, part);
       done += part;
-    } while (done < bytes);
-    return Status::ok;
+      if (done == bytes) return Status::ok;
+    }
   }
 
   /// Receives a message of `bytes`, as many as were sent, into `destination`, visible to the whole group on return.
   /// Every thread of the group calls it, and gets the same status: ok, timeout, deadline, aborted.
   [[nodiscard]] BEELINE_HOST_DEVICE Status receive(void* destination, std::size_t bytes,
                                                    Timeout timeout = Timeout::none()) {
-    std::size_t done = resume(state_->received_bytes, bytes);
-    do {
-      const std::size_t part = bytes - done < channel_.slot_bytes() ? bytes - done : channel_.slot_bytes();
-      const Status status = read_slot(static_cast<std::byte*>(destination) + done, part, timeout);
+    auto* to = static_cast<std::byte*>(destination);
+    std::size_t done = bytes > slot_bytes() ? take(state_->received_bytes) : 0;
+    for (;;) {
+      const std::uint32_t part = part_of(bytes - done);
+      const Status status = read_slot(to + done, part, timeout);
       if (status != Status::ok) return interrupted(state_->received_bytes, done, status);
-      return_credit();
       done += part;
-    } while (done < bytes);
-    return Status::ok;
+      if (done == bytes) return Status::ok;
+    }
   }
 
  private:
   [[nodiscard]] BEELINE_HOST_DEVICE static std::size_t ring_offset(const PacketChannel& channel, std::uint32_t from) {
     return static_cast<std::size_t>(from) * channel.depth * channel.slot_pairs;
   }
-  [[nodiscard]] BEELINE_HOST_DEVICE std::size_t slot_offset(std::uint64_t sequence) const {
-    return static_cast<std::size_t>(sequence & (channel_.depth - 1)) * channel_.slot_pairs;
+  [[nodiscard]] BEELINE_HOST_DEVICE std::size_t slot_offset(std::uint32_t sequence) const {
+    return static_cast<std::size_t>(sequence & (depth_ - 1)) * slot_pairs_;
   }
-  [[nodiscard]] BEELINE_HOST_DEVICE std::uint64_t half_lap() const { return channel_.depth / 2; }
-  [[nodiscard]] BEELINE_HOST_DEVICE static std::size_t pairs_for(std::size_t bytes) { return bytes == 0 ? 1 : (bytes + 7) / 8; }
+  [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t slot_bytes() const { return 8 * slot_pairs_; }
+  [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t part_of(std::size_t bytes) const {
+    return bytes < slot_bytes() ? static_cast<std::uint32_t>(bytes) : slot_bytes();
+  }
+  [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t half_lap() const { return depth_ / 2; }
+  /// Packet pairs that carry `bytes`: an empty message has one.
+  [[nodiscard]] BEELINE_HOST_DEVICE static std::uint32_t pairs_for(std::uint32_t bytes) {
+    return bytes == 0 ? 1 : (bytes + 7) / 8;
+  }
+  /// Pairs whose 8 bytes are one aligned word in memory.
+  [[nodiscard]] BEELINE_HOST_DEVICE static std::uint32_t whole_pairs(const std::byte* memory, std::uint32_t bytes) {
+    return (reinterpret_cast<std::uintptr_t>(memory) & 7u) == 0 ? bytes / 8 : 0;
+  }
 
   /// Where an interrupted message of more than one slot goes on; 0 for a new one.
-  [[nodiscard]] BEELINE_HOST_DEVICE std::size_t resume(const std::uint64_t& progress, std::size_t bytes) {
-    return bytes > channel_.slot_bytes() ? take(progress) : 0;
-  }
-  [[nodiscard]] BEELINE_HOST_DEVICE std::size_t take(const std::uint64_t& progress) {
+  [[nodiscard]] BEELINE_HOST_DEVICE std::size_t take(std::uint64_t& progress) {
     const std::size_t done = progress;
     group_.sync();
-    if (group_.thread_rank() == 0) const_cast<std::uint64_t&>(progress) = 0;
+    if (group_.thread_rank() == 0) progress = 0;
     return done;
   }
   BEELINE_HOST_DEVICE Status interrupted(std::uint64_t& progress, std::size_t done, Status status) {
@@ -136,13 +135,14 @@ class PacketPort {
 
   /// Every thread decides alike: `credit_` follows from the sequence, not from what each thread happened to see.
   BEELINE_HOST_DEVICE Status await_credit(Timeout timeout) {
-    if (sent_ - credit_ < channel_.depth) return Status::ok;
-    const std::uint64_t needed = sent_ + 1 - channel_.depth;
+    if (sent_ - credit_ < depth_) return Status::ok;
+    const std::uint32_t needed = sent_ + 1 - depth_;
     const Awaited awaited{Operation::packet_send, peer_, sent_ + 1, needed};
     // Acquire: the slot may be overwritten once the receiver's reads of it are known to be over.
-    const detail::SystemAtomic<std::uint64_t> consumed(state_->consumed);
-    Status status = detail::await_word(ctx_, awaited, timeout, consumed, Order::memory,
-                                       [needed](std::uint64_t observed) { return observed >= needed; });
+    const detail::SystemAtomic<std::uint32_t> consumed(state_->consumed);
+    Status status = detail::await_word(ctx_, awaited, timeout, consumed, Order::memory, [needed](std::uint64_t observed) {
+      return static_cast<std::int32_t>(static_cast<std::uint32_t>(observed) - needed) >= 0;
+    });
     status = agree(group_, status);
     if (status != Status::ok) return status;
     // Credits come back at multiples of half a lap only, so that `needed` of them means all up to the next multiple.
@@ -151,60 +151,70 @@ class PacketPort {
     return Status::ok;
   }
 
-  BEELINE_HOST_DEVICE void write_slot(const std::byte* source, std::size_t bytes) {
+  BEELINE_HOST_DEVICE void write_slot(const std::byte* source, std::uint32_t bytes) {
     ++sent_;
-    const std::uint64_t flag = (sent_ & 0xffffffffu) << 32;
     machine::PacketPair* slot = out_ + slot_offset(sent_);
-    const bool sweep = (sent_ & (detail::packet_sweep_period - 1)) < channel_.depth;
-    const std::size_t pairs = sweep ? channel_.slot_pairs : pairs_for(bytes);
+    const bool sweep = (sent_ & (detail::packet_sweep_period - 1)) < depth_;
+    const std::uint32_t whole = whole_pairs(source, bytes), pairs = sweep ? slot_pairs_ : pairs_for(bytes);
     BEELINE_NO_UNROLL
-    for (std::size_t i = group_.thread_rank(); i < pairs; i += group_.size()) {
-      const std::uint64_t word = 8 * i < bytes ? detail::read_up_to_8(source + 8 * i, bytes - 8 * i) : 0;
+    for (std::uint32_t i = group_.thread_rank(); i < pairs; i += group_.size()) {
+      std::uint64_t word = 0;
+      if (i < whole)
+        word = machine::load_as<std::uint64_t>(source + 8 * i);
+      else if (8 * i < bytes)
+        word = detail::gather_bytes(source + 8 * i, bytes - 8 * i);
+      const std::uint64_t flag = static_cast<std::uint64_t>(sent_) << 32;
       machine::store_packets(slot + i, {(word & 0xffffffffu) | flag, (word >> 32) | flag});
     }
     if (group_.thread_rank() == 0) state_->sent = sent_;
   }
 
-  BEELINE_HOST_DEVICE Status read_slot(std::byte* destination, std::size_t bytes, Timeout timeout) {
-    const std::uint64_t sequence = received_ + 1;
-    const std::uint64_t flag = sequence & 0xffffffffu;
+  BEELINE_HOST_DEVICE Status read_slot(std::byte* destination, std::uint32_t bytes, Timeout timeout) {
+    const std::uint32_t sequence = received_ + 1;
     const machine::PacketPair* slot = in_ + slot_offset(sequence);
+    const std::uint32_t whole = whole_pairs(destination, bytes), pairs = pairs_for(bytes);
     Status status = Status::ok;
-    const std::size_t pairs = pairs_for(bytes);
     BEELINE_NO_UNROLL
-    for (std::size_t i = group_.thread_rank(); i < pairs && status == Status::ok; i += group_.size()) {
+    for (std::uint32_t i = group_.thread_rank(); i < pairs && status == Status::ok; i += group_.size()) {
       machine::PacketPair pair{};
-      status = poll_until(ctx_, {Operation::packet_receive, peer_, sequence, flag}, timeout, [&](std::uint64_t& observed) {
-        pair = machine::load_packets(slot + i);
-        observed = pair.low >> 32;
-        return observed == flag && (pair.high >> 32) == flag;
-      });
-      if (status == Status::ok && 8 * i < bytes)
-        detail::write_up_to_8(destination + 8 * i, (pair.low & 0xffffffffu) | (pair.high << 32), bytes - 8 * i);
+      status = poll_until(ctx_, {Operation::packet_receive, peer_, sequence, sequence}, timeout,
+                          [&](std::uint64_t& observed) {
+                            pair = machine::load_packets(slot + i);
+                            const auto low = static_cast<std::uint32_t>(pair.low >> 32);
+                            const auto high = static_cast<std::uint32_t>(pair.high >> 32);
+                            observed = low;
+                            return low == sequence && high == sequence;
+                          });
+      const std::uint64_t word = (pair.low & 0xffffffffu) | (pair.high << 32);
+      if (status != Status::ok)
+        continue;
+      else if (i < whole)
+        machine::store_as(destination + 8 * i, word);
+      else if (8 * i < bytes)
+        detail::scatter_bytes(destination + 8 * i, word, bytes - 8 * i);
     }
     status = agree(group_, status);
-    if (status == Status::ok) {
-      received_ = sequence;
-      if (group_.thread_rank() == 0) state_->received = received_;
-    }
+    if (status == Status::ok) consume(sequence);
     return status;
   }
 
   /// Credits go back twice a lap: often enough to keep the sender going, rarely enough for their release to be cheap.
-  BEELINE_HOST_DEVICE void return_credit() {
-    if ((received_ & (half_lap() - 1)) != 0 || group_.thread_rank() != 0) return;
-    std::uint64_t* credit = &ctx_.at(&channel_.states[ctx_.rank], peer_)->consumed;
-    detail::SystemAtomic<std::uint64_t>(*credit).store(received_, cuda::memory_order_release);
+  BEELINE_HOST_DEVICE void consume(std::uint32_t sequence) {
+    received_ = sequence;
+    if (group_.thread_rank() != 0) return;
+    state_->received = sequence;
+    if ((sequence & (half_lap() - 1)) == 0)
+      detail::SystemAtomic<std::uint32_t>(*credit_word_).store(sequence, cuda::memory_order_release);
   }
 
   Group group_;
   const Context& ctx_;
-  PacketChannel channel_;
-  std::uint32_t peer_;
+  std::uint32_t peer_, depth_, slot_pairs_;
   PacketState* state_;
+  std::uint32_t* credit_word_;
   machine::PacketPair* out_;
   const machine::PacketPair* in_;
-  std::uint64_t sent_ = 0, received_ = 0, credit_ = 0;
+  std::uint32_t sent_ = 0, received_ = 0, credit_ = 0;
 };
 
 }  // namespace beeline

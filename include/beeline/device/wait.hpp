@@ -96,7 +96,7 @@ BEELINE_HOST_DEVICE Status poll_until(const Context& ctx, const Awaited& awaited
   for (std::uint32_t poll = 1;; ++poll) {
     if (ready(observed)) return Status::ok;
     if (timeout.ns == 0) return Status::timeout;
-    if (poll % detail::polls_per_look == 0 || poll > 2 * ctx.spin_polls) {
+    if (poll % detail::polls_per_look == 0 || machine::backs_off(poll, ctx.spin_polls)) {
       const std::uint64_t now = machine::clock_ns();
       if (start == 0) start = now;
       const std::uint64_t waited = now - start;

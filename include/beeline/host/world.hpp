@@ -72,7 +72,7 @@ class World {
   [[nodiscard]] std::uint64_t* signals(std::size_t count, Heap heap = Heap::symmetric);
   /// Collective. Packet rings between all pairs; messages of up to `slot_bytes` need one slot. `depth` is a power of two.
   [[nodiscard]] PacketChannel packet_channel(std::size_t slot_bytes, std::uint32_t depth = 16,
-                                             Heap heap = Heap::symmetric, std::uint64_t first_sequence = 0);
+                                             Heap heap = Heap::symmetric, std::uint32_t first_sequence = 0);
 
   // --- Moving data from the host --------------------------------------------------------------------------------
 

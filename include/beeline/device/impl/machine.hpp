@@ -60,6 +60,7 @@ BEELINE_HOST_DEVICE inline PacketPair load_packets(const PacketPair* from) {
 BEELINE_HOST_DEVICE inline void fence_system() { __threadfence_system(); }
 BEELINE_HOST_DEVICE inline void fence_device() { __threadfence(); }
 BEELINE_HOST_DEVICE inline void back_off(std::uint32_t, std::uint32_t) {}
+BEELINE_HOST_DEVICE inline bool backs_off(std::uint32_t, std::uint32_t) { return false; }
 
 BEELINE_HOST_DEVICE inline unsigned block_thread_rank() {
   return threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
@@ -105,6 +106,9 @@ BEELINE_HOST_DEVICE inline void back_off(std::uint32_t poll, std::uint32_t spin_
     nanosleep(&pause, nullptr);
   }
 }
+
+/// Whether `back_off` gives the core away at this poll, so that another look at the clock costs nothing.
+BEELINE_HOST_DEVICE inline bool backs_off(std::uint32_t poll, std::uint32_t spin_polls) { return poll >= spin_polls; }
 
 // Groups of GPU threads do not exist on a CPU; these twins let the same templates compile there, and never run.
 [[noreturn]] BEELINE_HOST_DEVICE inline void not_on_a_cpu() { __builtin_trap(); }

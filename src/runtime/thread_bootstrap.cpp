@@ -21,11 +21,13 @@ namespace {
 
 using Blobs = std::vector<std::vector<std::byte>>;
 
-/// How a round ended: with everyone's bytes, or with an error that is the same for all who waited.
-struct Outcome {
+/// One allgather. Once over, it has everyone's bytes, or an error that is the same for all who waited, and stays so: a
+/// rank that is slow to wake up reads its own round, whatever the others did since.
+struct Round {
+  bool over = false;
   Status status = Status::ok;
   std::string message;
-  std::shared_ptr<const Blobs> blobs;
+  Blobs blobs;
 };
 
 struct Member {
@@ -52,14 +54,13 @@ class ThreadWorld {
   [[nodiscard]] Member& member(int rank) { return members_[static_cast<std::size_t>(rank)]; }
   [[nodiscard]] std::vector<int> ranks_where(const std::function<bool(const Member&)>& predicate) const;
   [[nodiscard]] std::vector<int> ranks_that_left() const;
-  void end_round(Outcome outcome);
+  void end_round(Status status, const std::string& message, Blobs blobs = {});
   void tell(int rank);
 
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<Member> members_;
-  std::uint64_t round_ = 0;
-  Outcome last_;                         ///< of round_ - 1; nobody overtakes it, since the next round needs every rank
+  std::shared_ptr<Round> round_ = std::make_shared<Round>();
   std::optional<WorldFailure> failure_;  ///< constant once set
 };
 
@@ -74,10 +75,10 @@ std::vector<int> ThreadWorld::ranks_that_left() const {
   return ranks_where([](const Member& each) { return each.left; });
 }
 
-void ThreadWorld::end_round(Outcome outcome) {
+void ThreadWorld::end_round(Status status, const std::string& message, Blobs blobs) {
   for (Member& each : members_) each.contribution.reset();
-  last_ = std::move(outcome);
-  ++round_;
+  *round_ = {true, status, message, std::move(blobs)};
+  round_ = std::make_shared<Round>();
   changed_.notify_all();
 }
 
@@ -90,19 +91,18 @@ Blobs ThreadWorld::allgather(int rank, std::span<const std::byte> mine, const de
   }
   if (failure_) throw Error(failure_->status, failure_->reason, rank);
   member(rank).contribution.emplace(mine.begin(), mine.end());
-  const std::uint64_t round = round_;
+  const std::shared_ptr<const Round> round = round_;
   const auto missing = [&] { return ranks_where([](const Member& each) { return !each.contribution; }); };
   if (missing().empty()) {
-    auto blobs = std::make_shared<Blobs>();
-    for (Member& each : members_) blobs->push_back(std::move(*each.contribution));
-    end_round({Status::ok, {}, std::move(blobs)});
+    Blobs blobs;
+    for (Member& each : members_) blobs.push_back(std::move(*each.contribution));
+    end_round(Status::ok, {}, std::move(blobs));
   }
-  if (!changed_.wait_until(lock, deadline.end(), [&] { return round_ != round; }))
-    end_round({Status::deadline, detail::missing_message(deadline.total_seconds(), missing(), {}), nullptr});
-  const Outcome outcome = last_;
-  lock.unlock();
-  if (outcome.status != Status::ok) throw Error(outcome.status, outcome.message, rank);
-  return *outcome.blobs;
+  if (!changed_.wait_until(lock, deadline.end(), [&] { return round->over; }))
+    end_round(Status::deadline, detail::missing_message(deadline.total_seconds(), missing(), {}));
+  lock.unlock();  // a round that is over does not change
+  if (round->status != Status::ok) throw Error(round->status, round->message, rank);
+  return round->blobs;
 }
 
 void ThreadWorld::on_abort(int rank, Bootstrap::AbortHandler handler) {
@@ -129,7 +129,7 @@ void ThreadWorld::fail(const WorldFailure& failure, int silent) {
     const std::scoped_lock lock(mutex_);
     if (failure_) return;
     failure_ = failure;
-    end_round({failure.status, failure.reason, nullptr});
+    end_round(failure.status, failure.reason);
   }
   {
     const std::scoped_lock lock(member(silent).handler_mutex);

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include <cstdio>
-#include <cstring>
+#include <future>
 
 #include "../unit/bootstrap_worlds.hpp"
 
@@ -66,14 +66,14 @@ INSTANTIATE_TEST_SUITE_P(Ranks, Processes, ::testing::Values(1, 2, 5, 64));
 
 TEST(Processes, ADeathInSetUpFreesTheOthersAndIsNamed) {
   const auto statuses = run_processes(4, [](Bootstrap& bootstrap) {
-    int told = -2;
-    bootstrap.on_abort([&](int culprit, const std::string&) { told = culprit; });
+    std::promise<int> told;
+    bootstrap.on_abort([&](int culprit, const std::string&) { told.set_value(culprit); });
     if (bootstrap.rank() == 2) ::kill(::getpid(), SIGKILL);
     const Error error = error_of([&] { (void)bootstrap.exchange_descriptors(-1, generous_ns); });
     EXPECT_EQ(error.code(), Status::peer_died);
     EXPECT_TRUE(mentions(error, "rank 2 ended without leaving the world")) << error.what();
+    EXPECT_EQ(told.get_future().get(), 2);
     bootstrap.on_abort(nullptr);
-    EXPECT_EQ(told, 2);
   });
   for (int rank = 0; rank < 4; ++rank) {
     const int status = statuses[static_cast<std::size_t>(rank)];

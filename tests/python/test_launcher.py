@@ -123,7 +123,7 @@ class TestEnvironment:
         assert result.stdout == "LAZY\n"
 
     def test_bind(self) -> None:
-        assert shell("echo $BEELINE_RENDEZVOUS", "--bind", "127.0.0.2").stdout.startswith("[0] 127.0.0.2:")
+        assert shell("echo $BEELINE_RENDEZVOUS", "--bind", "127.0.0.2", ranks=1).stdout.startswith("[0] 127.0.0.2:")
 
 
 class TestRefusals:

@@ -158,6 +158,14 @@ TEST_P(ThreeRanks, AHandlerThatComesLateIsCalledAtOnce) {
   });
 }
 
+TEST_P(ThreeRanks, ARoundThatIsCompleteSucceedsOnEveryRankWhateverFollows) {
+  for (int world = 0; world < 30; ++world)
+    run([](Bootstrap& bootstrap) {
+      bootstrap.barrier(generous_ns);
+      if (bootstrap.rank() == 0) bootstrap.abort("at once");
+    });
+}
+
 TEST_P(ThreeRanks, ARankThatLeavesIsNamedToThoseThatWait) {
   run([](Bootstrap& bootstrap) {
     bootstrap.barrier(generous_ns);

@@ -13,6 +13,7 @@
 #include "tests/conformance/device_report.hpp"
 #include "tests/support/check.hpp"
 #include "tests/support/random.hpp"
+#include "tests/support/ranks.hpp"
 
 namespace beeline_test {
 
@@ -82,11 +83,6 @@ struct Case {
 /// The cases that suit worlds of many ranks on few cores.
 [[nodiscard]] const std::vector<Case>& crowd_cases();
 
-#if defined(__SANITIZE_THREAD__)
-inline constexpr bool under_thread_sanitizer = true;
-#else
-inline constexpr bool under_thread_sanitizer = false;
-#endif
 /// The largest message: checking every byte of it must not take long.
 inline constexpr std::size_t most_bytes = under_thread_sanitizer ? std::size_t{64} << 10 : (std::size_t{3} << 20) + 5;
 

@@ -43,4 +43,10 @@ void expect_all_passed(const std::vector<RankOutcome>& outcomes);
 /// still fork. 0 where BEELINE_DEVICE=cpu.
 [[nodiscard]] int gpus_here(std::string* why_none = nullptr);
 
+#if defined(__SANITIZE_THREAD__)
+inline constexpr bool under_thread_sanitizer = true;
+#else
+inline constexpr bool under_thread_sanitizer = false;
+#endif
+
 }  // namespace beeline_test

@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bad input is refused with an error that names it, on every rank alike, and the world goes on.
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "beeline/beeline.hpp"
+#include "beeline/runtime/bootstrap.hpp"
+#include "tests/support/check.hpp"
+#include "tests/support/errors.hpp"
+#include "tests/support/ranks.hpp"
+
+namespace beeline_test {
+
+namespace {
+
+using namespace beeline;
+
+constexpr std::size_t huge = std::numeric_limits<std::size_t>::max();
+
+/// Two host ranks that are threads.
+void run_pair(const std::function<void(World&)>& body, Config config = test_config()) {
+  config.device = "cpu";
+  expect_all_passed(run_ranks(
+      WorldKind::threads, 2,
+      [&](World& world) {
+        body(world);
+        world.barrier();  // the world still works
+        world.free(world.allocate(64));
+      },
+      config, 60));
+}
+
+TEST(BadAllocation, ZeroBytesIsAnAllocation) {
+  run_pair([](World& world) {
+    void* first = world.allocate(0);
+    void* second = world.allocate(0);
+    BEELINE_CHECK(first != nullptr && second != nullptr && first != second);
+    world.free(first);
+    world.free(second);
+    world.free(nullptr);
+  });
+}
+
+TEST(BadAllocation, TooMuchIsRefused) {
+  run_pair([](World& world) {
+    for (const std::size_t bytes : {huge, huge - 255, huge / 2, world.config().heap_bytes + 1})
+      check_error(Status::no_resource, {std::to_string(bytes), "BEELINE_HEAP_BYTES"}, [&] { static_cast<void>(world.allocate(bytes)); });
+    check_error(Status::no_resource, {"bytes"}, [&] { static_cast<void>(world.allocate(huge / 4, Heap::pinned)); });
+    check_error(Status::no_resource, {"bytes"}, [&] { static_cast<void>(world.signals(huge / 8 + 2)); });
+    check_error(Status::no_resource, {"bytes"}, [&] { SymmetricArray<double>(world, huge / 8 + 2); });
+  });
+}
+
+TEST(BadAllocation, AFullHeapEmptiesAgain) {
+  Config config = test_config();
+  config.heap_bytes = std::size_t{1} << 20;
+  run_pair(
+      [](World& world) {
+        for (int round = 0; round < 2; ++round) {
+          std::vector<void*> pieces;
+          for (int i = 0; i < 4; ++i) pieces.push_back(world.allocate(std::size_t{1} << 18));
+          check_error(Status::no_resource, {"no room for 1 bytes", "0 bytes are free"}, [&] { static_cast<void>(world.allocate(1)); });
+          for (void* piece : pieces) world.free(piece);
+        }
+        world.free(world.allocate(std::size_t{1} << 20));
+      },
+      config);
+}
+
+TEST(BadAllocation, DifferingSizesNameBothRanks) {
+  for (const std::size_t other : {std::size_t{200}, huge / 2})
+    run_pair([&](World& world) {
+      check_error(Status::invalid_argument, {"rank 0 asks for 100 bytes", std::to_string(other) + " bytes"}, [&] {
+        if (world.rank() == 0)
+          static_cast<void>(world.allocate(100));
+        else
+          static_cast<void>(world.allocate(other));
+      });
+    });
+}
+
+TEST(BadAllocation, DifferingHeapsAreRefused) {
+  run_pair([](World& world) {
+    check_error(Status::invalid_argument, {"rank 0", "rank 1", "pinned"},
+                [&] { static_cast<void>(world.allocate(100, world.rank() == 0 ? Heap::symmetric : Heap::pinned)); });
+  });
+}
+
+TEST(BadFree, ForeignAndFreedPointersAreRefused) {
+  run_pair([](World& world) {
+    int local = 0;
+    auto* memory = static_cast<std::byte*>(world.allocate(1000));
+    const Segment& segment = world.create_segment(MemoryKind::host, 4096);
+    std::byte* part = segment.parts[static_cast<std::size_t>(world.rank())].address;
+    for (void* pointer : {static_cast<void*>(&local), static_cast<void*>(world.at(memory, 1 - world.rank())),
+                          static_cast<void*>(memory + 256), static_cast<void*>(part)})
+      check_error(Status::invalid_argument, {"allocated"}, [&] { world.free(pointer); });
+    world.free(memory);
+    check_error(Status::invalid_argument, {"allocated"}, [&] { world.free(memory); });
+    world.destroy_segment(segment.id);
+  });
+}
+
+/// Only one rank makes the mistake: it must learn of it at once, without waiting for the others.
+TEST(BadFree, OneRanksMistakeHarmsNobody) {
+  run_pair([](World& world) {
+    void* memory = world.allocate(1000);
+    world.free(memory);
+    if (world.rank() == 0) check_error(Status::invalid_argument, {"allocated"}, [&] { world.free(memory); });
+  });
+}
+
+TEST(BadPeer, IsRefused) {
+  run_pair([](World& world) {
+    int* memory = static_cast<int*>(world.allocate(64));
+    StagedChannel channel(world, 1000, 2);
+    int local = 0;
+    for (const int peer : {-1, 2, 64, -2}) {
+      check_error(Status::invalid_argument, {"peer " + std::to_string(peer), "world of 2"}, [&] { static_cast<void>(world.at(memory, peer)); });
+      check_error(Status::invalid_argument, {"rank " + std::to_string(peer)}, [&] { static_cast<void>(world.device(peer)); });
+      check_error(Status::invalid_argument, {"peer " + std::to_string(peer)}, [&] { channel.send(&local, 4, peer); });
+      check_error(Status::invalid_argument, {"peer " + std::to_string(peer)}, [&] { channel.receive(&local, 4, peer); });
+    }
+    check_error(Status::invalid_argument, {"not in rank", "symmetric memory"}, [&] { static_cast<void>(world.at(&local, 0)); });
+    world.barrier();
+    world.free(memory);
+  });
+}
+
+TEST(BadChannel, DepthAndSlotsAreChecked) {
+  run_pair([](World& world) {
+    for (const std::uint32_t depth : {0u, 1u, 3u, 24u, 0xffffffffu})
+      check_error(Status::invalid_argument, {"depth " + std::to_string(depth), "power of two"}, [&] { static_cast<void>(world.packet_channel(64, depth)); });
+    for (const std::size_t bytes : {std::size_t{0}, (std::size_t{1} << 30) + 1, huge})
+      check_error(Status::invalid_argument, {"slots of " + std::to_string(bytes)}, [&] { static_cast<void>(world.packet_channel(bytes)); });
+    for (const std::uint32_t depth : {1u << 8, 1u << 16, 1u << 31})
+      check_error(Status::no_resource, {"no room"}, [&] { static_cast<void>(world.packet_channel(std::size_t{1} << 30, depth)); });
+    check_error(Status::invalid_argument, {"at least one slot"}, [&] { StagedChannel(world, 1000, 0); });
+    check_error(Status::no_resource, {"no room"}, [&] { StagedChannel(world, huge / 4, 7); });
+  });
+}
+
+TEST(BadSegment, IsRefused) {
+  run_pair([](World& world) {
+    check_error(Status::invalid_argument, {"segment 99"}, [&] { world.destroy_segment(99); });
+    for (const std::size_t bytes : {huge, huge / 2})
+      check_error(Status::no_resource, {"no room for"}, [&] { static_cast<void>(world.create_segment(MemoryKind::host, bytes)); });
+    // What the others got before one rank's part failed is free again.
+    for (int i = 0; i < 3; ++i) {
+      check_error(Status::no_resource, {"no room for"},
+                  [&] { static_cast<void>(world.create_segment(MemoryKind::host, world.rank() == 1 ? huge / 2 : std::size_t{1} << 30)); });
+    }
+    world.destroy_segment(world.create_segment(MemoryKind::host, std::size_t{1} << 20).id);
+  });
+}
+
+TEST(BadTeam, IsRefused) {
+  run_pair([](World& world) {
+    check_error(Status::invalid_argument, {"no rank 2"}, [&] { static_cast<void>(world.make_team({0, 1, 2})); });
+    check_error(Status::invalid_argument, {"ascend"}, [&] { static_cast<void>(world.make_team({1, 0})); });
+    check_error(Status::invalid_argument, {"ascend"}, [&] { static_cast<void>(world.make_team({0, 0, 1})); });
+    check_error(Status::invalid_argument, {"does not hold rank"}, [&] { static_cast<void>(world.make_team({1 - world.rank()})); });
+    check_error(Status::invalid_argument, {"propose different teams"}, [&] {
+      static_cast<void>(world.make_team(world.rank() == 0 ? std::vector<int>{0, 1} : std::vector<int>{1}));
+    });
+    std::vector<std::unique_ptr<Team>> teams;
+    for (std::uint32_t i = 1; i < max_teams; ++i) teams.push_back(world.make_team({0, 1}));
+    check_error(Status::no_resource, {"teams exist"}, [&] { static_cast<void>(world.make_team({0, 1})); });
+    check_error(Status::invalid_argument, {"rank 2 of a team of 2"}, [&] { static_cast<void>(teams.front()->world_rank(2)); });
+    teams.pop_back();
+    teams.back() = world.make_team({0, 1});
+  });
+}
+
+struct Nothing {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid&, const Context&) const {}
+};
+
+struct WaitForSignal {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, std::uint64_t* signal) const {
+    static_cast<void>(wait(grid.block(), ctx, signal, Compare::equal, 1));
+  }
+};
+
+LaunchOptions shape(unsigned blocks, unsigned threads, bool waits, Stream* stream = nullptr) {
+  LaunchOptions options;
+  options.blocks = blocks;
+  options.threads = threads;
+  options.waits = waits;
+  options.stream = stream;
+  return options;
+}
+
+void refuse_bad_launches(World& world) {
+  check_error(Status::invalid_argument, {"Nothing", "0 blocks"}, [&] { launch(world, shape(0, 64, false), Nothing{}); });
+  check_error(Status::invalid_argument, {"Nothing", "0 threads"}, [&] { launch(world, shape(1, 0, false), Nothing{}); });
+  if (world.device().is_gpu())
+    check_error(Status::invalid_argument, {"1025 threads"}, [&] { launch(world, shape(1, 1025, false), Nothing{}); });
+  const unsigned most = resident_blocks<Nothing>(world, 64) * static_cast<unsigned>(world.ranks_on_device());
+  check_error(Status::no_resource, {"Nothing", "blocks", "%", "resident_blocks"}, [&] { launch(world, shape(most + 1, 64, true), Nothing{}); });
+  launch(world, shape(most + 1, 64, false), Nothing{});
+  world.synchronize();
+}
+
+/// A second waiting grid that does not fit beside the first is refused, and fits once the first is over.
+void refuse_a_second_grid(World& world) {
+  std::uint64_t* signal = world.signals(1);
+  const unsigned most = resident_blocks<WaitForSignal, std::uint64_t*>(world, 64);
+  const std::unique_ptr<Stream> other = world.make_stream();
+  launch(world, shape(most, 64, true), WaitForSignal{}, signal);
+  if (world.ranks_on_device() == 1)
+    check_error(Status::no_resource, {"WaitForSignal", "rank 0", "holds 100 %"},
+                [&] { launch(world, shape(1, 64, true, other.get()), WaitForSignal{}, signal); });
+  const std::unique_ptr<Stream> releasing = world.make_stream();
+  releasing->write_signal(signal, 1);
+  world.synchronize();
+  launch(world, shape(most, 64, true, other.get()), WaitForSignal{}, signal);
+  world.synchronize(*other);
+  world.free(signal);
+}
+
+class BadLaunch : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(BadLaunch, IsRefused) {
+  std::string why;
+  if (GetParam() != std::string("cpu") && gpus_here(&why) == 0) GTEST_SKIP() << "no GPU: " << why;
+  Config config = test_config();
+  config.device = GetParam();
+  const auto body = [](World& world) {
+    refuse_bad_launches(world);
+    refuse_a_second_grid(world);
+  };
+  expect_all_passed(run_ranks(WorldKind::threads, 1, body, config, 60));
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, BadLaunch, ::testing::Values("cpu", "auto"), [](const auto& info) { return std::string(info.param); });
+
+void expect_no_world(Status code, std::initializer_list<std::string_view> words, const Config& config) {
+  try {
+    check_error(code, words, [&] { static_cast<void>(World::create(config, make_single_bootstrap())); });
+  } catch (const CheckFailure& failure) {
+    ADD_FAILURE() << failure.what();
+  }
+}
+
+TEST(BadConfig, DeviceIsNamed) {
+  for (const char* device : {"gpu", "cuda", "cuda:", "CPU", ""}) {
+    Config config = test_config();
+    config.device = device;
+    expect_no_world(Status::invalid_argument, {std::string("\"") + device + "\"", "auto, cpu, or cuda:ID"}, config);
+  }
+  for (const char* id : {"99", "-1", "0x", "GPU-00000000-0000-0000-0000-000000000000"}) {
+    Config config = test_config();
+    config.device = std::string("cuda:") + id;
+    expect_no_world(Status::invalid_argument, {config.device, "GPU(s) visible"}, config);
+  }
+}
+
+TEST(BadConfig, HeapMustFitItsSlot) {
+  Config config = test_config();
+  config.device = "cpu";
+  config.slot_shift = 32;
+  config.heap_bytes = (std::size_t{1} << 30) + 1;
+  expect_no_world(Status::invalid_argument, {"1073741", "2^32", "BEELINE_SLOT_SHIFT"}, config);
+  config.heap_bytes = 1 << 20;
+  config.pinned_heap_bytes = std::size_t{1} << 29;
+  expect_no_world(Status::invalid_argument, {"2^32", "BEELINE_SLOT_SHIFT"}, config);
+}
+
+TEST(BadConfig, RanksMustAgree) {
+  auto bootstraps = make_thread_bootstraps(2);
+  Config config = test_config();
+  config.device = "cpu";
+  std::thread other([config, mine = std::move(bootstraps[1])]() mutable {
+    config.heap_bytes += 4096;
+    try {
+      World::create(config, std::move(mine));
+    } catch (const Error&) {
+      return;
+    }
+    ADD_FAILURE() << "a world of ranks with differing heaps";
+  });
+  try {
+    check_error(Status::invalid_argument, {"rank 0", "rank 1", "must agree"}, [&] { World::create(config, std::move(bootstraps[0])); });
+  } catch (const CheckFailure& failure) {
+    ADD_FAILURE() << failure.what();
+  }
+  other.join();
+}
+
+TEST(BadConfig, ThreadsNeedBeelineRun) {
+  Config config = test_config();
+  config.size = 4;
+  config.threads = true;
+  EXPECT_THROW(static_cast<void>(World::create(config)), Error);
+}
+
+}  // namespace
+
+}  // namespace beeline_test

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// A rank that is killed, in set-up or while others wait for it: every survivor ends soon, and names it.
+#include <signal.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include "beeline/beeline.hpp"
+#include "beeline/runtime/bootstrap.hpp"
+#include "tests/support/check.hpp"
+#include "tests/support/ranks.hpp"
+#include "tests/support/stopwatch.hpp"
+
+namespace beeline_test {
+
+namespace {
+
+using namespace beeline;
+
+constexpr int ranks = 4, victim = 2;
+constexpr double soon_s = 5;  // of a deadline of 20
+
+void expect_survivors_name_the_victim(const std::vector<RankOutcome>& outcomes) {
+  for (int rank = 0; rank < ranks; ++rank) {
+    const RankOutcome& outcome = outcomes[static_cast<std::size_t>(rank)];
+    if (rank == victim)
+      EXPECT_EQ(SIGKILL, outcome.signal) << outcome.failure;
+    else
+      EXPECT_TRUE(outcome.passed()) << "rank " << rank << ": " << outcome.failure;
+  }
+}
+
+/// Runs `wait`, which must throw soon, naming the victim.
+template <class Wait>
+void survive(Wait wait) {
+  const Stopwatch stopwatch;
+  try {
+    wait();
+  } catch (const Error& error) {
+    BEELINE_CHECK_CONTAINS(error.what(), "rank 2 ended without leaving the world");
+    BEELINE_CHECK_EQ(std::string(name(Status::peer_died)), name(error.code()));
+    BEELINE_CHECK(stopwatch.seconds() < soon_s);
+    return;
+  }
+  throw CheckFailure("no error");
+}
+
+/// Set-up has several steps; the victim dies before, between and after some of them.
+class KilledInSetUp : public ::testing::TestWithParam<int> {};
+
+TEST_P(KilledInSetUp, SurvivorsNameIt) {
+  const int microseconds = GetParam();
+  expect_survivors_name_the_victim(run_processes(ranks, [=](const Config& config) {
+    if (config.rank != victim) return survive([&] { World::create(config)->barrier(); });
+    std::unique_ptr<Bootstrap> bootstrap = join_world(config);
+    std::thread killer([=] {
+      usleep(static_cast<unsigned>(microseconds));
+      kill(getpid(), SIGKILL);
+    });
+    const std::unique_ptr<World> world = World::create(config, std::move(bootstrap));
+    killer.join();
+  }));
+}
+
+INSTANTIATE_TEST_SUITE_P(After, KilledInSetUp, ::testing::Values(0, 500, 2000, 5000));
+
+TEST(KilledBeforeSetUp, SurvivorsNameIt) {
+  expect_survivors_name_the_victim(run_processes(ranks, [](const Config& config) {
+    const std::unique_ptr<Bootstrap> bootstrap = join_world(config);
+    if (config.rank == victim) kill(getpid(), SIGKILL);
+    survive([&] { bootstrap->barrier(config.deadline_ns); });
+  }));
+}
+
+struct Activity {
+  const char* name;
+  void (*repeat)(World&);
+};
+
+struct BarrierKernel {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx) const {
+    Barrier barrier(grid.block(), ctx);
+    while (barrier.sync() == Status::ok) {
+    }
+  }
+};
+
+void barriers_in_kernels(World& world) {
+  LaunchOptions options;
+  options.waits = true;
+  launch(world, options, BarrierKernel{});
+  world.synchronize();
+}
+
+void staged_exchanges(World& world) {
+  StagedChannel channel(world, 4096, 2);
+  const SymmetricArray<std::byte> out(world, 50'000), in(world, 50'000);
+  for (;;)
+    channel.exchange(out.data(), (world.rank() + 1) % ranks, in.data(), (world.rank() + ranks - 1) % ranks, out.bytes());
+}
+
+void waits_on_streams(World& world) {
+  std::uint64_t* signals = world.signals(1);
+  for (std::uint64_t round = 1;; ++round) {
+    world.stream().write_signal(world.at(signals, (world.rank() + 1) % ranks), round);
+    world.stream().wait_signal(signals, round);
+    world.synchronize();
+  }
+}
+
+constexpr Activity activities[] = {
+    {"Barrier", [](World& world) { for (;;) world.barrier(); }},
+    {"KernelBarrier", barriers_in_kernels},
+    {"Staged", staged_exchanges},
+    {"Stream", waits_on_streams},
+    {"Allgather", [](World& world) { for (;;) static_cast<void>(world.allgather({})); }},
+    {"Allocation", [](World& world) { for (;;) world.free(world.allocate(1000)); }},
+};
+
+class KilledWhile : public ::testing::TestWithParam<Activity> {};
+
+TEST_P(KilledWhile, SurvivorsNameIt) {
+  Config config = test_config();
+  config.device = "cpu";
+  expect_survivors_name_the_victim(run_ranks(
+      WorldKind::processes, ranks,
+      [](World& world) {
+        world.barrier();
+        std::thread killer([rank = world.rank()] {
+          if (rank != victim) return;
+          usleep(50'000);
+          kill(getpid(), SIGKILL);
+        });
+        killer.detach();
+        survive([&] { GetParam().repeat(world); });
+      },
+      config, 60));
+}
+
+INSTANTIATE_TEST_SUITE_P(Activities, KilledWhile, ::testing::ValuesIn(activities),
+                         [](const ::testing::TestParamInfo<Activity>& info) { return std::string(info.param.name); });
+
+}  // namespace
+
+}  // namespace beeline_test

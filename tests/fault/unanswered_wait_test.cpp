@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+// A wait that nobody answers ends soon after its deadline, with an error that says what was waited for.
+#include <unistd.h>
+
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "beeline/beeline.hpp"
+#include "tests/support/check.hpp"
+#include "tests/support/ranks.hpp"
+#include "tests/support/stopwatch.hpp"
+
+namespace beeline_test {
+
+namespace {
+
+using namespace beeline;
+
+constexpr double deadline_s = 1.5;
+
+/// What both ranks prepare together; rank 0 then waits in vain.
+struct Scene {
+  explicit Scene(World& in)
+      : world(in), signals(in.signals(8)), channel(in.packet_channel(64, 2)), staged(in, 1000, 1), data(in, 100'000) {
+    const std::uint64_t initial = 3;
+    world.copy(signals, &initial, sizeof initial);
+    world.barrier();
+  }
+  World& world;
+  std::uint64_t* signals;
+  PacketChannel channel;
+  StagedChannel staged;
+  SymmetricArray<std::byte> data;
+};
+
+enum class Wait { signal, any_signal, barrier, packet_receive, packet_send, grid };
+
+struct WaitKernel {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, Wait wait_for, std::uint64_t* signals, PacketChannel channel) const {
+    const auto& block = grid.block();
+    if (wait_for == Wait::grid && grid.block_rank() == 0) static_cast<void>(grid.sync(ctx));
+    if (wait_for == Wait::grid || grid.block_rank() != 0) return;
+    if (wait_for == Wait::signal) static_cast<void>(wait(block, ctx, signals, Compare::equal, 5, 1));
+    if (wait_for == Wait::barrier) static_cast<void>(barrier(block, ctx));
+    if (wait_for == Wait::any_signal && block.thread_rank() == 0) {
+      std::uint32_t index = 0;
+      static_cast<void>(wait_any(ctx, signals + 1, 4, index));
+    }
+    if (wait_for == Wait::packet_receive || wait_for == Wait::packet_send) {
+      PacketPort port(block, ctx, channel, 1);
+      std::uint64_t word = 0;
+      const bool receives = wait_for == Wait::packet_receive;
+      for (int i = 0; i < 3; ++i)
+        if ((receives ? port.receive(&word, sizeof word) : port.send(&word, sizeof word)) != Status::ok) return;
+    }
+  }
+};
+
+void wait_in_kernel(Scene& scene, Wait wait_for) {
+  LaunchOptions options;
+  options.blocks = wait_for == Wait::grid ? 2 : 1;
+  options.threads = 64;
+  options.waits = true;
+  launch(scene.world, options, WaitKernel{}, wait_for, scene.signals, scene.channel);
+  scene.world.synchronize();
+}
+
+struct Unanswered {
+  const char* name;
+  void (*wait)(Scene&);
+  const char* message;      ///< on a host rank, and on a GPU unless `gpu_message` says otherwise
+  const char* gpu_message;  ///< nullptr: the same
+};
+
+void wait_on_stream(Scene& scene) {
+  scene.world.stream().wait_signal(scene.signals, 5);
+  scene.world.synchronize();
+}
+
+void wait_on_own_stream(Scene& scene) {
+  const std::unique_ptr<Stream> stream = scene.world.make_stream();
+  stream->wait_signal(scene.signals, 5);
+  scene.world.synchronize(*stream);
+}
+
+const std::vector<Unanswered>& unanswered_waits() {
+  static const std::vector<Unanswered> waits = {
+      {"Signal", [](Scene& scene) { wait_in_kernel(scene, Wait::signal); },
+       "rank 0: wait on rank 1, sequence 0: expected 5, observed 3", nullptr},
+      {"AnySignal", [](Scene& scene) { wait_in_kernel(scene, Wait::any_signal); },
+       "rank 0: wait_any on any rank, sequence 4: expected 1, observed 0", nullptr},
+      {"KernelBarrier", [](Scene& scene) { wait_in_kernel(scene, Wait::barrier); },
+       "rank 0: barrier on rank 1, sequence 1: expected 1, observed 0", nullptr},
+      {"PacketReceive", [](Scene& scene) { wait_in_kernel(scene, Wait::packet_receive); },
+       "rank 0: packet_receive on rank 1, sequence 1: expected 1, observed 0", nullptr},
+      {"PacketSend", [](Scene& scene) { wait_in_kernel(scene, Wait::packet_send); },
+       "rank 0: packet_send on rank 1, sequence 3: expected 1, observed 0", nullptr},
+      {"GridSync", [](Scene& scene) { wait_in_kernel(scene, Wait::grid); },
+       "rank 0: grid_sync on rank 0, sequence 1: expected 1, observed 0", nullptr},
+      {"HostBarrier", [](Scene& scene) { scene.world.barrier(); }, "rank 0: barrier on rank 1, sequence ", nullptr},
+      {"StagedReceive", [](Scene& scene) { scene.staged.receive(scene.data.data(), 100, 1); },
+       "rank 0: staged_receive on rank 1, sequence 0: expected 1, observed 0", nullptr},
+      {"StagedSend", [](Scene& scene) { scene.staged.send(scene.data.data(), 5000, 1); },
+       "rank 0: staged_send on rank 1, sequence 1: expected 2, observed 1", nullptr},
+      {"Stream", wait_on_stream, "rank 0: wait on any rank, sequence 0: expected 5, observed 3",
+       "rank 0: stream_synchronize on rank 0, sequence 0: expected 1, observed 0"},
+      {"OwnStream", wait_on_own_stream, "rank 0: wait on any rank, sequence 0: expected 5, observed 3",
+       "rank 0: stream_synchronize on rank 0, sequence 0: expected 1, observed 0"}};
+  return waits;
+}
+
+std::string message_of(const Unanswered& unanswered, const World& world) {
+  return world.device().is_gpu() && unanswered.gpu_message != nullptr ? unanswered.gpu_message : unanswered.message;
+}
+
+void wait_in_vain(Scene& scene, const Unanswered& unanswered) {
+  const Stopwatch stopwatch;
+  try {
+    unanswered.wait(scene);
+  } catch (const Error& error) {
+    const double excess = stopwatch.seconds() - deadline_s;
+    std::fputs(join("  ", unanswered.name, ": error ", excess, " s after the deadline of ", deadline_s, " s, ",
+                    allowed_excess(deadline_s), " s are allowed, ", scheduling_slack_s, " s more for a busy machine\n")
+                   .c_str(),
+               stdout);
+    BEELINE_CHECK_CONTAINS(error.what(), message_of(unanswered, scene.world));
+    BEELINE_CHECK_EQ(std::string(name(Status::deadline)), name(error.code()));
+    BEELINE_CHECK_EQ(0, error.rank());
+    BEELINE_CHECK(excess >= -0.001);
+    BEELINE_CHECK(excess <= allowed_excess(deadline_s) + scheduling_slack_s);
+    return;
+  }
+  throw CheckFailure("the wait ended without an error");
+}
+
+/// The rank that is waited for learns of it with the same words, once it asks.
+void be_the_culprit(Scene& scene, const Unanswered& unanswered) {
+  const Stopwatch stopwatch;
+  while (!scene.world.failed() && stopwatch.seconds() < 20) usleep(1000);
+  try {
+    scene.world.barrier();
+  } catch (const Error& error) {
+    BEELINE_CHECK_EQ(std::string(name(Status::aborted)), name(error.code()));
+    BEELINE_CHECK_CONTAINS(error.what(), message_of(unanswered, scene.world));
+    return;
+  }
+  throw CheckFailure("the world went on");
+}
+
+struct Parameter {
+  WorldKind kind;
+  bool gpu;
+  std::size_t wait;
+};
+
+class UnansweredWait : public ::testing::TestWithParam<Parameter> {};
+
+TEST_P(UnansweredWait, EndsAtItsDeadline) {
+  if (GetParam().kind == WorldKind::processes && under_thread_sanitizer) GTEST_SKIP() << "ThreadSanitizer sees one process";
+  std::string why;
+  if (GetParam().gpu && gpus_here(&why) == 0) GTEST_SKIP() << "no GPU: " << why;
+  if (GetParam().gpu && GetParam().kind == WorldKind::processes && gpus_here() < 2) GTEST_SKIP() << "one GPU, two processes";
+  Config config = test_config();
+  config.device = GetParam().gpu ? "auto" : "cpu";
+  config.deadline_ns = static_cast<std::int64_t>(deadline_s * 1e9);
+  config.stream_deadline_ns = config.deadline_ns;
+  const Unanswered& unanswered = unanswered_waits()[GetParam().wait];
+  expect_all_passed(run_ranks(
+      GetParam().kind, 2,
+      [&](World& world) {
+        Scene scene(world);
+        if (world.rank() == 0)
+          wait_in_vain(scene, unanswered);
+        else
+          be_the_culprit(scene, unanswered);
+      },
+      config, 60));
+}
+
+/// Processes first: once threads have used CUDA, this process can no longer fork.
+std::vector<Parameter> parameters() {
+  std::vector<Parameter> all;
+  for (const bool gpu : {false, true})
+    for (const std::size_t wait : {0, 6, 7}) all.push_back({WorldKind::processes, gpu, wait});
+  for (const bool gpu : {false, true})
+    for (std::size_t wait = 0; wait < unanswered_waits().size(); ++wait) all.push_back({WorldKind::threads, gpu, wait});
+  return all;
+}
+
+std::string parameter_name(const ::testing::TestParamInfo<Parameter>& info) {
+  return join(unanswered_waits()[info.param.wait].name, info.param.kind == WorldKind::threads ? "Threads" : "Processes",
+              info.param.gpu ? "Gpu" : "Cpu");
+}
+
+INSTANTIATE_TEST_SUITE_P(Waits, UnansweredWait, ::testing::ValuesIn(parameters()), parameter_name);
+
+}  // namespace
+
+}  // namespace beeline_test

@@ -70,11 +70,15 @@ void* World::allocate(std::size_t bytes, Heap heap) {
   struct Request {
     std::uint64_t bytes, heap, offset;
   };
-  Request mine{bytes, static_cast<std::uint64_t>(heap), 0};
+  constexpr std::uint64_t no_room = ~std::uint64_t{0};
+  Request mine{bytes, static_cast<std::uint64_t>(heap), no_room};
   OffsetAllocator& allocator = heap == Heap::symmetric ? *world.heap : *world.pinned_heap;
-  {
+  std::exception_ptr full;  // thrown only when the others have been heard: they wait for this rank
+  try {
     const std::lock_guard lock(world.allocation_mutex);
     mine.offset = allocator.allocate(bytes);
+  } catch (const Error&) {
+    full = std::current_exception();
   }
   const auto all = allgather(std::as_bytes(std::span(&mine, 1)));
   for (std::size_t other = 0; other < all.size(); ++other) {
@@ -82,11 +86,15 @@ void* World::allocate(std::size_t bytes, Heap heap) {
     std::memcpy(&theirs, all[other].data(), sizeof theirs);
     if (theirs.bytes == mine.bytes && theirs.heap == mine.heap && theirs.offset == mine.offset) continue;
     const std::lock_guard lock(world.allocation_mutex);
-    allocator.free(mine.offset);
-    throw Error(Status::invalid_argument,
-                fmt::format("allocations differ: rank {} asks for {} bytes at offset {}, rank {} for {} bytes at offset {}", rank(),
-                            mine.bytes, mine.offset, other, theirs.bytes, theirs.offset), rank());
+    if (!full) allocator.free(mine.offset);
+    const auto describe = [](const Request& request) {
+      return fmt::format("{} bytes of the {} heap at {}", request.bytes, static_cast<Heap>(request.heap) == Heap::pinned ? "pinned" : "symmetric",
+                         request.offset == no_room ? "no offset: no room" : fmt::format("offset {}", request.offset));
+    };
+    throw Error(Status::invalid_argument, fmt::format("allocations differ: rank {} asks for {}, rank {} asks for {}", rank(),
+                                                      describe(mine), other, describe(theirs)), rank());
   }
+  if (full) std::rethrow_exception(full);
   std::byte* start = heap == Heap::symmetric ? world.heap_start(rank()) : world.pinned_start(rank());
   std::byte* memory = start + mine.offset;
   if (heap == Heap::symmetric)
@@ -105,10 +113,16 @@ void World::free(void* pointer) {
   const std::ptrdiff_t in_heap = address - world.heap_start(rank()), in_pinned = address - world.pinned_start(rank());
   const bool symmetric = mine && in_heap >= 0 && static_cast<std::size_t>(in_heap) < config().heap_bytes;
   const bool pinned = mine && in_pinned >= 0 && static_cast<std::size_t>(in_pinned) < config().pinned_heap_bytes;
-  require(symmetric || pinned, Status::invalid_argument, fmt::format("{} was not allocated by rank {}'s world", pointer, rank()));
+  OffsetAllocator& allocator = symmetric ? *world.heap : *world.pinned_heap;
+  const auto offset = static_cast<std::size_t>(symmetric ? in_heap : in_pinned);
+  {
+    const std::lock_guard lock(world.allocation_mutex);
+    require((symmetric || pinned) && allocator.holds(offset), Status::invalid_argument,
+            fmt::format("{} is not allocated by rank {}'s world: freed before, or never", pointer, rank()));
+  }
   barrier();  // nobody uses it any more
   const std::lock_guard lock(world.allocation_mutex);
-  symmetric ? world.heap->free(static_cast<std::size_t>(in_heap)) : world.pinned_heap->free(static_cast<std::size_t>(in_pinned));
+  allocator.free(offset);
 }
 
 const Segment& World::create_segment(MemoryKind kind, std::size_t bytes) {

@@ -136,7 +136,7 @@ const Segment& World::create_segment(MemoryKind kind, std::size_t bytes) {
 void World::destroy_segment(std::uint32_t id) { implementation_->memory->destroy_segment(id); }
 
 std::uint64_t* World::signals(std::size_t count, Heap heap) {
-  return static_cast<std::uint64_t*>(allocate(count * sizeof(std::uint64_t), heap));
+  return static_cast<std::uint64_t*>(allocate(detail::array_bytes(count, sizeof(std::uint64_t)), heap));
 }
 
 PacketChannel World::packet_channel(std::size_t slot_bytes, std::uint32_t depth, Heap heap, std::uint32_t first_sequence) {
@@ -148,12 +148,18 @@ PacketChannel World::packet_channel(std::size_t slot_bytes, std::uint32_t depth,
   channel.depth = depth;
   channel.slot_pairs = static_cast<std::uint32_t>((slot_bytes + 7) / 8);
   const auto ranks = static_cast<std::size_t>(size());
-  const std::size_t pairs = ranks * depth * channel.slot_pairs;
-  channel.rings = static_cast<machine::PacketPair*>(allocate(pairs * sizeof(machine::PacketPair), heap));
-  channel.states = static_cast<PacketState*>(allocate(ranks * sizeof(PacketState), heap));
+  const std::size_t ring_pairs = std::size_t{depth} * channel.slot_pairs;
+  const std::size_t ring_bytes = detail::array_bytes(ring_pairs, sizeof(machine::PacketPair));
+  channel.rings = static_cast<machine::PacketPair*>(allocate(detail::array_bytes(ranks, ring_bytes), heap));
+  try {
+    channel.states = static_cast<PacketState*>(allocate(ranks * sizeof(PacketState), heap));
+  } catch (const Error&) {  // the same on every rank, or the world has failed
+    if (!failed()) free(channel.rings);
+    throw;
+  }
   // Flags start as the sequence before the first, which no message of the next 2^32 - 1 has.
   const std::uint64_t stale = static_cast<std::uint64_t>(first_sequence) << 32;
-  const std::vector<machine::PacketPair> unsent(depth * channel.slot_pairs, {stale, stale});
+  const std::vector<machine::PacketPair> unsent(ring_pairs, {stale, stale});
   const std::vector<PacketState> states(ranks, PacketState{first_sequence, first_sequence, first_sequence, 0, 0, first_sequence});
   for (std::size_t from = 0; from < ranks; ++from)
     copy(channel.rings + from * unsent.size(), unsent.data(), unsent.size() * sizeof(machine::PacketPair));

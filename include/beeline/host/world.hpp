@@ -29,6 +29,15 @@ class Team;
 /// Where a rank's allocation lies: where the code that polls or computes on it runs.
 enum class Heap { symmetric, pinned };
 
+namespace detail {
+
+/// Bytes of `count` elements; where that is more than an address space, as many as no heap has.
+[[nodiscard]] constexpr std::size_t array_bytes(std::size_t count, std::size_t element_bytes) {
+  return count > SIZE_MAX / element_bytes ? SIZE_MAX : count * element_bytes;
+}
+
+}  // namespace detail
+
 /// One rank's view of the world. Functions marked *collective* are called by every rank, in the same order; all others
 /// by any rank, from any thread. Every wait ends by `config().deadline_ns` with an `Error`.
 class World {
@@ -132,7 +141,7 @@ template <class T>
 class SymmetricArray {
  public:
   SymmetricArray(World& world, std::size_t count, Heap heap = Heap::symmetric)
-      : world_(&world), data_(static_cast<T*>(world.allocate(count * sizeof(T), heap))), count_(count) {}
+      : world_(&world), data_(static_cast<T*>(world.allocate(detail::array_bytes(count, sizeof(T)), heap))), count_(count) {}
   SymmetricArray(SymmetricArray&& other) noexcept
       : world_(other.world_), data_(std::exchange(other.data_, nullptr)), count_(std::exchange(other.count_, 0)) {}
   SymmetricArray(const SymmetricArray&) = delete;

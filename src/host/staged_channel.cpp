@@ -16,7 +16,7 @@ struct StagedChannel::Implementation {
 
   /// One ring as a sender or receiver of this rank sees it.
   [[nodiscard]] StagedRing ring(int sender, int receiver) const;
-  void check_peer(int peer) const;
+  void check_peer(int peer, int least) const;
 
   World& world;
   const std::size_t chunk_bytes;
@@ -30,7 +30,8 @@ struct StagedChannel::Implementation {
 
 StagedChannel::Implementation::Implementation(World& on, std::size_t chunk, std::uint32_t count)
     : world(on), chunk_bytes(chunk == 0 ? on.config().chunk_bytes : chunk), slots(count),
-      segment(on.create_segment(MemoryKind::pinned, chunk_bytes * count * static_cast<std::size_t>(on.size()))),
+      segment(on.create_segment(MemoryKind::pinned,
+                                detail::array_bytes(static_cast<std::size_t>(on.size()), detail::array_bytes(count, chunk_bytes)))),
       published(on, static_cast<std::size_t>(on.size()), Heap::pinned), consumed(on, static_cast<std::size_t>(on.size()), Heap::pinned),
       out(on.make_stream()), in(on.make_stream()) {
   for (int peer = 0; peer < world.size(); ++peer) {
@@ -45,8 +46,8 @@ StagedRing StagedChannel::Implementation::ring(int sender, int receiver) const {
           &consumed.at(sender)[receiver].value, chunk_bytes, slots};
 }
 
-void StagedChannel::Implementation::check_peer(int peer) const {
-  require(peer >= -1 && peer < world.size(), Status::invalid_argument, fmt::format("peer {} of a world of {}", peer, world.size()));
+void StagedChannel::Implementation::check_peer(int peer, int least) const {
+  require(peer >= least && peer < world.size(), Status::invalid_argument, fmt::format("peer {} of a world of {}", peer, world.size()));
 }
 
 StagedChannel::StagedChannel(World& world, std::size_t chunk_bytes, std::uint32_t slots) {
@@ -65,14 +66,20 @@ StagedChannel::~StagedChannel() {
   }
 }
 
-void StagedChannel::send(const void* source, std::size_t bytes, int peer) { exchange(source, peer, nullptr, -1, bytes); }
+void StagedChannel::send(const void* source, std::size_t bytes, int peer) {
+  implementation_->check_peer(peer, 0);
+  exchange(source, peer, nullptr, -1, bytes);
+}
 
-void StagedChannel::receive(void* destination, std::size_t bytes, int peer) { exchange(nullptr, -1, destination, peer, bytes); }
+void StagedChannel::receive(void* destination, std::size_t bytes, int peer) {
+  implementation_->check_peer(peer, 0);
+  exchange(nullptr, -1, destination, peer, bytes);
+}
 
 void StagedChannel::exchange(const void* source, int to, void* destination, int from, std::size_t bytes) {
   Implementation& channel = *implementation_;
-  channel.check_peer(to);
-  channel.check_peer(from);
+  channel.check_peer(to, -1);
+  channel.check_peer(from, -1);
   StagedSender* sender = to < 0 ? nullptr : &channel.senders[static_cast<std::size_t>(to)];
   StagedReceiver* receiver = from < 0 ? nullptr : &channel.receivers[static_cast<std::size_t>(from)];
   if (sender != nullptr) sender->begin(bytes);

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <span>
+#include <string>
 
 #include <fmt/format.h>
 
@@ -28,6 +30,23 @@ std::vector<T> allgather_values(Bootstrap& bootstrap, const T& mine, std::int64_
     all.push_back(value);
   }
   return all;
+}
+
+/// Why a rank could not do its part of a collective step; ok: it could.
+struct Problem {
+  Status code = Status::ok;
+  std::string text;
+};
+
+/// Collective. Throws on every rank when any has a problem, and names it: nobody is left waiting for it.
+void fail_together(Bootstrap& bootstrap, const Problem& mine, std::int64_t deadline_ns) {
+  const std::string message = static_cast<char>(mine.code) + mine.text;
+  const auto all = bootstrap.allgather(std::as_bytes(std::span(message)), deadline_ns);
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    const auto code = static_cast<Status>(all[rank].front());
+    const std::string text(reinterpret_cast<const char*>(all[rank].data()) + 1, all[rank].size() - 1);
+    if (code != Status::ok) throw Error(code, fmt::format("rank {} could not make its part: {}", rank, text), bootstrap.rank());
+  }
 }
 
 std::size_t round_to_pages(std::size_t bytes) {
@@ -97,9 +116,15 @@ void NodeMemory::share(const std::vector<Part>& parts) {
   const auto rank = static_cast<std::size_t>(bootstrap_.rank());
   const Part& mine = parts[rank];
   FileDescriptor descriptor;
-  if (mine.bytes > 0)
-    descriptor = mine.device ? range_->create_device(mine.address, mine.bytes, members_[rank].gpu)
-                             : range_->create_host(mine.address, mine.bytes);
+  Problem problem;
+  try {
+    if (mine.bytes > 0)
+      descriptor = mine.device ? range_->create_device(mine.address, mine.bytes, members_[rank].gpu)
+                               : range_->create_host(mine.address, mine.bytes);
+  } catch (const Error& error) {
+    problem = {error.code(), error.what()};
+  }
+  fail_together(bootstrap_, problem, deadline_ns_);
   const auto descriptors = bootstrap_.exchange_descriptors(descriptor.get(), deadline_ns_);
   for (std::size_t peer = 0; peer < parts.size(); ++peer) {
     const Part& part = parts[peer];
@@ -116,9 +141,21 @@ NodeMemory::Part NodeMemory::place(int rank, MemoryKind kind, std::size_t bytes)
   if (bytes == 0) return {};
   const bool device = kind == MemoryKind::device && members_[static_cast<std::size_t>(rank)].gpu >= 0;
   Placement& placement = placements_[static_cast<std::size_t>(rank)];
+  require(bytes <= range_->layout().quarter(), Status::no_resource,
+          fmt::format("no room for {} bytes in a slot of 2^{}: raise BEELINE_SLOT_SHIFT", bytes, range_->layout().shift));
   const std::size_t rounded = AddressRange::device_bytes(bytes);
   if (device) return {range_->slot(rank) + range_->layout().device_segments_offset() + placement.device.allocate(rounded), rounded, true};
   return {host_area(rank) + range_->layout().quarter() / 2 + placement.host.allocate(rounded), rounded, false};
+}
+
+void NodeMemory::remove(int rank, const Part& part) {
+  if (part.bytes == 0) return;
+  Placement& placement = placements_[static_cast<std::size_t>(rank)];
+  if (part.device)
+    placement.device.free(static_cast<std::size_t>(part.address - range_->slot(rank)) - range_->layout().device_segments_offset());
+  else
+    placement.host.free(static_cast<std::size_t>(part.address - host_area(rank)) - range_->layout().quarter() / 2);
+  range_->unmap(part.address);
 }
 
 const Segment& NodeMemory::create_segment(MemoryKind kind, std::size_t bytes) {
@@ -129,12 +166,17 @@ const Segment& NodeMemory::create_segment(MemoryKind kind, std::size_t bytes) {
   const auto requests = allgather_values<Request>(bootstrap_, {kind, bytes}, deadline_ns_);
   Segment segment{next_segment_++, {}};
   std::vector<Part> parts;
-  for (int rank = 0; rank < bootstrap_.size(); ++rank) {
-    const Request& request = requests[static_cast<std::size_t>(rank)];
-    parts.push_back(place(rank, request.kind, request.bytes));
-    segment.parts.push_back({request.kind, request.bytes, parts.back().address});
+  try {
+    for (int rank = 0; rank < bootstrap_.size(); ++rank) {
+      const Request& request = requests[static_cast<std::size_t>(rank)];
+      parts.push_back(place(rank, request.kind, request.bytes));
+      segment.parts.push_back({request.kind, request.bytes, parts.back().address});
+    }
+    share(parts);
+  } catch (...) {  // on every rank alike: the places are free again
+    for (std::size_t rank = 0; rank < parts.size(); ++rank) remove(static_cast<int>(rank), parts[rank]);
+    throw;
   }
-  share(parts);
   return segments_[segment.id] = std::move(segment);
 }
 
@@ -144,14 +186,8 @@ void NodeMemory::destroy_segment(std::uint32_t id) {
   bootstrap_.barrier(deadline_ns_);  // nobody uses it any more
   for (int rank = 0; rank < bootstrap_.size(); ++rank) {
     const SegmentPart& part = segment->second.parts[static_cast<std::size_t>(rank)];
-    if (part.address == nullptr) continue;
-    Placement& placement = placements_[static_cast<std::size_t>(rank)];
     const bool device = part.kind == MemoryKind::device && members_[static_cast<std::size_t>(rank)].gpu >= 0;
-    if (device)
-      placement.device.free(static_cast<std::size_t>(part.address - range_->slot(rank)) - range_->layout().device_segments_offset());
-    else
-      placement.host.free(static_cast<std::size_t>(part.address - host_area(rank)) - range_->layout().quarter() / 2);
-    range_->unmap(part.address);
+    remove(rank, {part.address, part.bytes, device});
   }
   segments_.erase(segment);
   bootstrap_.barrier(deadline_ns_);

@@ -60,9 +60,11 @@ class NodeMemory {
 
   void reserve(const std::vector<bool>& gpu_ranks);
   [[nodiscard]] bool everyone(bool mine);
-  /// Collective: makes this rank's part, hands it to the others, and maps theirs.
+  /// Collective: makes this rank's part, hands it to the others, and maps theirs. Throws on all when it fails on one.
   void share(const std::vector<Part>& parts);
   [[nodiscard]] Part place(int rank, MemoryKind kind, std::size_t bytes);
+  /// Undoes place and share.
+  void remove(int rank, const Part& part);
 
   Bootstrap& bootstrap_;
   const std::vector<MemoryMember> members_;

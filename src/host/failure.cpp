@@ -35,12 +35,16 @@ std::uint64_t load_word(const std::uint64_t& word) {
 
 }  // namespace
 
-void World::Implementation::raise_local_abort(int culprit) {
+void World::Implementation::note_end(int culprit, const std::string& reason) {
+  {
+    const std::lock_guard lock(failure_mutex);
+    if (dead_reason.empty()) dead_rank = culprit, dead_reason = reason.empty() ? "no reason given" : reason;
+  }
   const std::lock_guard lock(team_mutex);
   for (const auto& [id, ranks] : teams)
-    if (std::find(ranks.begin(), ranks.end(), culprit) != ranks.end())
+    if (culprit < 0 || std::find(ranks.begin(), ranks.end(), culprit) != ranks.end())
       detail::SystemAtomic<std::uint64_t>(host_header(rank)->control.abort[id])
-          .store(abort_word(static_cast<std::uint32_t>(culprit)), cuda::memory_order_release);
+          .store(abort_word(static_cast<std::uint32_t>(culprit < 0 ? rank : culprit)), cuda::memory_order_release);
 }
 
 std::vector<WaitRecord> World::Implementation::failed_waits() const {
@@ -72,7 +76,11 @@ void World::Implementation::fail(Status status) {
   std::string message;
   {
     const std::lock_guard lock(failure_mutex);
-    if (end_reason) message = *end_reason, status = Status::peer_died;
+    if (!dead_reason.empty()) {
+      message = dead_rank < 0 ? fmt::format("the world ended: {}", dead_reason)
+                              : fmt::format("rank {} ended: {}", dead_rank, dead_reason);
+      status = dead_rank < 0 ? Status::aborted : Status::peer_died;
+    }
   }
   if (message.empty() && !waits.empty()) {
     message = describe(waits.front());
@@ -87,7 +95,8 @@ void World::Implementation::fail(Status status) {
   throw Error(status, others.empty() ? message : fmt::format("{}; waiting when it was noticed:{}", message, others), rank);
 }
 
-void World::Implementation::await(const char* what, std::int64_t deadline_ns, const std::function<bool()>& over) {
+void World::Implementation::await(const char* what, std::int64_t deadline_ns, const std::function<bool()>& over,
+                                  Stream* awaited_stream) {
   const std::uint64_t start = machine::clock_ns();
   bool released = false;
   for (std::uint32_t poll = 0; !over(); ++poll) {
@@ -102,6 +111,7 @@ void World::Implementation::await(const char* what, std::int64_t deadline_ns, co
     if (released) throw Error(Status::deadline, fmt::format("{} did not end, not even after the world was aborted", what), rank);
     released = true;  // kernels see the abort word and leave; give them time to
     stream->release_waits();
+    if (awaited_stream != nullptr) awaited_stream->release_waits();
     deadline_ns = static_cast<std::int64_t>(waited) + 5'000'000'000;
   }
 }

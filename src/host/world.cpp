@@ -34,7 +34,7 @@ World::Implementation::~Implementation() {
       await("the default stream", config.stream_deadline_ns, [this] { return stream->drained(); });
       static_cast<void>(beeline::barrier(Thread{}, host_context));
     }
-    stream->release_waits();
+    if (failed()) stream->release_waits();
   } catch (const std::exception& error) {
     log(LogLevel::warning, fmt::format("leaving the world: {}", error.what()), rank);
   }
@@ -190,7 +190,7 @@ std::unique_ptr<Stream> World::make_stream() { return implementation_->make_stre
 
 void World::synchronize(Stream& stream) {
   try {
-    implementation_->await("a stream", config().stream_deadline_ns, [&stream] { return stream.idle(); });
+    implementation_->await("a stream", config().stream_deadline_ns, [&stream] { return stream.idle(); }, &stream);
   } catch (const Error& error) {
     if (error.code() == Status::deadline || error.code() == Status::aborted) implementation_->check();
     throw;
@@ -214,11 +214,7 @@ std::vector<std::vector<std::byte>> World::allgather(std::span<const std::byte> 
 }
 
 void World::abort(const std::string& reason) {
-  {
-    const std::lock_guard lock(implementation_->failure_mutex);
-    if (!implementation_->end_reason) implementation_->end_reason = fmt::format("rank {} aborted: {}", rank(), reason);
-  }
-  implementation_->raise_local_abort(rank());
+  implementation_->note_end(rank(), reason);
   detail::raise_abort(host_context(), static_cast<std::uint32_t>(rank()));
   implementation_->bootstrap->abort(reason);
 }

@@ -7,7 +7,6 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -70,7 +69,8 @@ class World::Implementation {
   std::unique_ptr<Stream> copy_stream;  ///< of blocking copies
 
   std::mutex failure_mutex;
-  std::optional<std::string> end_reason;  ///< why the world ended from outside a wait; guarded by failure_mutex
+  int dead_rank = -1;        ///< guarded by failure_mutex; -1: none, or the launcher
+  std::string dead_reason;   ///< guarded by failure_mutex; empty while all is well
   std::mutex team_mutex;
   std::map<std::uint32_t, std::vector<int>> teams;  ///< id to world ranks, those this rank belongs to
 
@@ -90,10 +90,12 @@ class World::Implementation {
   [[nodiscard]] std::shared_ptr<GridState> lend_grid_state();
   /// Fills device or host memory with zeros, and waits for it.
   void zero(void* address, std::size_t bytes);
-  /// Sets `word` in this rank's abort words of every team that `culprit` belongs to.
-  void raise_local_abort(int culprit);
-  /// Polls `over()` up to `deadline_ns`, or until a wait has failed; throws naming `what`.
-  void await(const char* what, std::int64_t deadline_ns, const std::function<bool()>& over);
+  /// Keeps the first reason for which the world ended, and ends this rank's waits in every team that `culprit` belongs
+  /// to (in all, when it is the launcher: -1).
+  void note_end(int culprit, const std::string& reason);
+  /// Polls `over()` up to `deadline_ns`, or until a wait has failed; throws naming `what`. Then the default stream and
+  /// `awaited` (if any) give up their waits for signals.
+  void await(const char* what, std::int64_t deadline_ns, const std::function<bool()>& over, Stream* awaited = nullptr);
   /// Throws what went wrong if anything did.
   void check();
   [[noreturn]] void fail(Status status);

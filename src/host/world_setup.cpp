@@ -67,7 +67,12 @@ World::Implementation::Implementation(const Config& settings, std::unique_ptr<Bo
   copy_stream = make_stream();
   zero(heap_header(rank), sizeof(HeapHeader));
   watch_for_deaths();
-  bootstrap->barrier(config.deadline_ns);
+  try {
+    bootstrap->barrier(config.deadline_ns);
+  } catch (...) {
+    bootstrap->on_abort(nullptr);  // what the handler uses goes before the bootstrap does
+    throw;
+  }
 }
 
 void World::Implementation::choose_device() {
@@ -158,13 +163,7 @@ void World::Implementation::load_kernels() {
 }
 
 void World::Implementation::watch_for_deaths() {
-  bootstrap->on_abort([this](int culprit, const std::string& reason) {
-    {
-      const std::lock_guard lock(failure_mutex);
-      if (!end_reason) end_reason = reason;
-    }
-    raise_local_abort(culprit < 0 ? rank : culprit);  // without a culprit the launcher has ended
-  });
+  bootstrap->on_abort([this](int culprit, const std::string& reason) { note_end(culprit, reason); });
 }
 
 }  // namespace beeline

@@ -14,7 +14,7 @@ namespace beeline {
 
 namespace {
 
-constexpr std::uint64_t gathering_ns = 100'000'000;  // for the others' waits to notice the abort and record themselves
+constexpr std::uint64_t gathering_ns = 50'000'000;  // for the others' waits to notice the abort and record themselves
 
 std::string describe(const WaitRecord& record) {
   const std::string peer = record.peer == no_peer ? "any rank" : fmt::format("rank {}", record.peer);

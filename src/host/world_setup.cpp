@@ -35,14 +35,13 @@ std::vector<std::string> lines(const std::string& text) {
   return found;
 }
 
-/// Equal for ranks of one process, different otherwise, also across PID namespaces.
+/// Equal for ranks of one process, different otherwise, also across PID namespaces and after fork.
 std::uint64_t process_id() {
-  static const std::uint64_t id = [] {
+  static const std::uint64_t origin = [] {
     std::uint64_t random = 0;
-    if (getrandom(&random, sizeof random, 0) != sizeof random) random = static_cast<std::uint64_t>(getpid());
-    return random;
+    return getrandom(&random, sizeof random, 0) == sizeof random ? random : 0;
   }();
-  return id;
+  return origin ^ static_cast<std::uint64_t>(getpid());
 }
 
 std::uint64_t agree_on_world_id(Bootstrap& bootstrap, std::int64_t deadline_ns) {

@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <atomic>
@@ -43,8 +44,18 @@ std::string run_rank(const std::function<std::unique_ptr<World>()>& create, cons
   }
 }
 
+/// Ranks that are threads hold the descriptors of all ranks for all ranks at once while a world is made: 64 x 64.
+void allow_open_files() {
+  constexpr rlim_t wanted = 16384;
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted) return;
+  limit.rlim_cur = std::min(wanted, limit.rlim_max);
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 std::vector<RankOutcome> run_threads(int size, const std::function<void(World&)>& body, const Config& config,
                                      int limit_s) {
+  allow_open_files();
   std::vector<RankOutcome> outcomes(static_cast<std::size_t>(size));
   std::vector<std::atomic<bool>> ended(static_cast<std::size_t>(size));
   const Watchdog watchdog(std::chrono::seconds(limit_s), [&] {

@@ -5,8 +5,8 @@ add_library(beeline_options INTERFACE)
 target_compile_options(beeline_options INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wshadow>
   $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra --expt-relaxed-constexpr>)
-# nvcc 13 does not evaluate the constructor by which fmt 9 checks formats while compiling; it checks when running then.
-target_compile_definitions(beeline_options INTERFACE $<$<COMPILE_LANGUAGE:CUDA>:FMT_CONSTEVAL=>)
+# fmt 9 takes nvcc for a compiler without constexpr functions, and then does not compile as C++20.
+target_compile_definitions(beeline_options INTERFACE $<$<COMPILE_LANGUAGE:CUDA>:FMT_USE_CONSTEXPR=1>)
 if(BEELINE_SANITIZE)
   target_compile_options(beeline_options INTERFACE
     "$<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${BEELINE_SANITIZE};-g;-fno-omit-frame-pointer>")

@@ -8,17 +8,17 @@
 #define BEELINE_COMPILES_CUDA 1
 /// For what is rarely run: a lone waiting thread pays for every line of instructions that lies in its way.
 #define BEELINE_COLD __noinline__
-#define BEELINE_NO_UNROLL _Pragma("unroll 1")
 #else
 #define BEELINE_HOST_DEVICE
 #define BEELINE_COMPILES_CUDA 0
 #define BEELINE_COLD [[gnu::noinline]]
-#define BEELINE_NO_UNROLL
 #endif
 
 /// 1 while the code for a GPU is compiled, 0 while the code for a CPU is.
 #if defined(__CUDA_ARCH__)
 #define BEELINE_ON_GPU 1
+#define BEELINE_NO_UNROLL _Pragma("unroll 1")
 #else
 #define BEELINE_ON_GPU 0
+#define BEELINE_NO_UNROLL
 #endif

@@ -19,12 +19,19 @@ namespace {
 
 constexpr std::size_t device_granularity = std::size_t{2} << 20;  // of cuMemCreate on every supported GPU
 
+#if defined(__SANITIZE_THREAD__)
+constexpr bool places_can_be_chosen = false;  // ThreadSanitizer's own memory lies there; its mmap would end the process
+#else
+constexpr bool places_can_be_chosen = true;
+#endif
+
 [[noreturn]] void fail(const char* call, std::size_t bytes) {
   const Status code = errno == ENOMEM ? Status::no_resource : Status::internal;
   throw Error(code, fmt::format("{} of {} bytes: {}", call, bytes, std::strerror(errno)));
 }
 
 std::byte* reserve_host(std::byte* address, std::size_t bytes) {
+  if (address != nullptr && !places_can_be_chosen) return nullptr;
   constexpr int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
   void* given = mmap(address, bytes, PROT_NONE, flags | (address == nullptr ? 0 : MAP_FIXED_NOREPLACE), -1, 0);
   if (given == MAP_FAILED) return nullptr;

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "beeline/core/config.hpp"
+#include "beeline/core/error.hpp"
+
+namespace beeline {
+
+namespace {
+
+/// Starts without any BEELINE_ variable, and leaves none.
+class ConfigFromEnvironment : public ::testing::Test {
+ protected:
+  ConfigFromEnvironment() { clear(); }
+  ~ConfigFromEnvironment() override { clear(); }
+  static void clear() {
+    for (const ConfigEntry& entry : describe(Config{})) unsetenv(entry.variable.c_str());
+  }
+};
+
+TEST_F(ConfigFromEnvironment, NothingSetGivesTheDefaults) {
+  const Config config = Config::from_environment();
+  EXPECT_EQ(0, config.rank);
+  EXPECT_EQ(1, config.size);
+  EXPECT_EQ("auto", config.device);
+  EXPECT_EQ(30'000'000'000, config.deadline_ns);
+  EXPECT_EQ(38u, config.slot_shift);
+}
+
+TEST_F(ConfigFromEnvironment, EveryVariableIsRead) {
+  setenv("BEELINE_SIZE", "64", 1);
+  setenv("BEELINE_RANK", "63", 1);
+  setenv("BEELINE_THREADS", "1", 1);
+  setenv("BEELINE_RENDEZVOUS", "127.0.0.1:4711", 1);
+  setenv("BEELINE_TOKEN", "secret", 1);
+  setenv("BEELINE_DEVICE", "cuda:1,0", 1);
+  setenv("BEELINE_DEADLINE_S", "0.25", 1);
+  setenv("BEELINE_STREAM_DEADLINE_S", "1e3", 1);
+  setenv("BEELINE_HEAP_BYTES", "2G", 1);
+  setenv("BEELINE_PINNED_HEAP_BYTES", "3M", 1);
+  setenv("BEELINE_SLOT_SHIFT", "32", 1);
+  setenv("BEELINE_CHUNK_BYTES", "5K", 1);
+  setenv("BEELINE_HOST_THREADS", "7", 1);
+  setenv("BEELINE_LOG", "debug", 1);
+  const Config config = Config::from_environment();
+  EXPECT_EQ(64, config.size);
+  EXPECT_EQ(63, config.rank);
+  EXPECT_TRUE(config.threads);
+  EXPECT_EQ("127.0.0.1:4711", config.rendezvous);
+  EXPECT_EQ("secret", config.token);
+  EXPECT_EQ("cuda:1,0", config.device);
+  EXPECT_EQ(250'000'000, config.deadline_ns);
+  EXPECT_EQ(1'000'000'000'000, config.stream_deadline_ns);
+  EXPECT_EQ(std::size_t{2} << 30, config.heap_bytes);
+  EXPECT_EQ(std::size_t{3} << 20, config.pinned_heap_bytes);
+  EXPECT_EQ(32u, config.slot_shift);
+  EXPECT_EQ(std::size_t{5} << 10, config.chunk_bytes);
+  EXPECT_EQ(7, config.host_threads);
+  EXPECT_EQ(LogLevel::debug, config.log_level);
+}
+
+struct BadValue {
+  const char *variable, *value;
+};
+
+class BadEnvironment : public ConfigFromEnvironment, public ::testing::WithParamInterface<BadValue> {};
+
+TEST_P(BadEnvironment, IsRefusedByName) {
+  const auto& [variable, value] = GetParam();
+  setenv(variable, value, 1);
+  try {
+    static_cast<void>(Config::from_environment());
+    ADD_FAILURE() << variable << "=\"" << value << "\" was accepted";
+  } catch (const Error& error) {
+    EXPECT_EQ(Status::invalid_argument, error.code());
+    const std::string setting = std::string(variable) + "=\"" + value + '"';
+    EXPECT_NE(std::string::npos, std::string(error.what()).find(setting)) << error.what();
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Values, BadEnvironment,
+    ::testing::Values(BadValue{"BEELINE_SIZE", "0"}, BadValue{"BEELINE_SIZE", "65"}, BadValue{"BEELINE_SIZE", "two"},
+                      BadValue{"BEELINE_SIZE", ""}, BadValue{"BEELINE_SIZE", "2 "}, BadValue{"BEELINE_SIZE", "99999999999999999999"},
+                      BadValue{"BEELINE_RANK", "1"}, BadValue{"BEELINE_RANK", "-1"}, BadValue{"BEELINE_THREADS", "yes"},
+                      BadValue{"BEELINE_DEADLINE_S", "0"}, BadValue{"BEELINE_DEADLINE_S", "-1"}, BadValue{"BEELINE_DEADLINE_S", "nan"},
+                      BadValue{"BEELINE_DEADLINE_S", "inf"}, BadValue{"BEELINE_DEADLINE_S", "1s"}, BadValue{"BEELINE_DEADLINE_S", ""},
+                      BadValue{"BEELINE_DEADLINE_S", "1e-12"}, BadValue{"BEELINE_STREAM_DEADLINE_S", "x"},
+                      BadValue{"BEELINE_HEAP_BYTES", "1T"}, BadValue{"BEELINE_HEAP_BYTES", "-1"}, BadValue{"BEELINE_HEAP_BYTES", "1.5G"},
+                      BadValue{"BEELINE_HEAP_BYTES", "99999999999G"}, BadValue{"BEELINE_PINNED_HEAP_BYTES", ""},
+                      BadValue{"BEELINE_SLOT_SHIFT", "31"}, BadValue{"BEELINE_SLOT_SHIFT", "41"}, BadValue{"BEELINE_CHUNK_BYTES", "0"},
+                      BadValue{"BEELINE_HOST_THREADS", "0"}, BadValue{"BEELINE_HOST_THREADS", "257"},
+                      BadValue{"BEELINE_LOG", "loud"}, BadValue{"BEELINE_LOG", ""}),
+    [](const ::testing::TestParamInfo<BadValue>& info) { return info.param.variable + ("_" + std::to_string(info.index)); });
+
+TEST_F(ConfigFromEnvironment, DescriptionsShowEverySettingButTheToken) {
+  Config config;
+  config.token = "very-secret";
+  config.deadline_ns = 1'500'000'000;
+  bool deadline_shown = false;
+  for (const ConfigEntry& entry : describe(config)) {
+    EXPECT_TRUE(entry.variable.starts_with("BEELINE_"));
+    EXPECT_FALSE(entry.meaning.empty());
+    EXPECT_EQ(std::string::npos, entry.value.find("secret"));
+    if (entry.variable == "BEELINE_TOKEN") EXPECT_EQ("set", entry.value);
+    if (entry.variable == "BEELINE_DEADLINE_S") deadline_shown = entry.value == "1.5";
+  }
+  EXPECT_TRUE(deadline_shown);
+}
+
+}  // namespace
+
+}  // namespace beeline

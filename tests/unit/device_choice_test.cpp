@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "beeline/core/error.hpp"
+#include "beeline/runtime/device.hpp"
+
+namespace beeline {
+
+namespace {
+
+using Inventories = std::vector<DeviceInventory>;
+
+/// Ranks that are threads of one process.
+Inventories threads(int ranks, std::vector<std::string> gpus) {
+  return Inventories(static_cast<std::size_t>(ranks), DeviceInventory{7, std::move(gpus)});
+}
+
+Inventories processes(int ranks, const std::vector<std::string>& gpus) {
+  Inventories all;
+  for (int rank = 0; rank < ranks; ++rank) all.push_back({100 + static_cast<std::uint64_t>(rank), gpus});
+  return all;
+}
+
+std::vector<int> choices(const std::string& choice, const Inventories& inventories, bool mps = false) {
+  std::vector<int> all;
+  for (int rank = 0; rank < static_cast<int>(inventories.size()); ++rank) all.push_back(choose_gpu(choice, rank, inventories, mps));
+  return all;
+}
+
+std::string refusal(Status code, const std::string& choice, const Inventories& inventories) {
+  try {
+    static_cast<void>(choose_gpu(choice, 0, inventories, false));
+  } catch (const Error& error) {
+    EXPECT_EQ(code, error.code()) << error.what();
+    return error.what();
+  }
+  ADD_FAILURE() << choice << " was accepted";
+  return {};
+}
+
+TEST(ChooseGpu, CpuNeverTakesAGpu) { EXPECT_EQ((std::vector{-1, -1}), choices("cpu", threads(2, {"a", "b"}))); }
+
+TEST(ChooseGpu, AutoSharesAmongThreads) {
+  EXPECT_EQ((std::vector{0, 1, 0, 1}), choices("auto", threads(4, {"a", "b"})));
+  EXPECT_EQ((std::vector{-1, -1}), choices("auto", threads(2, {})));
+}
+
+TEST(ChooseGpu, AutoGivesAllProcessesGpusOrNone) {
+  EXPECT_EQ((std::vector{0, 1}), choices("auto", processes(2, {"a", "b"})));
+  EXPECT_EQ((std::vector{-1, -1, -1}), choices("auto", processes(3, {"a", "b"}))) << "two processes would share a GPU";
+  EXPECT_EQ((std::vector{0, 1, 0}), choices("auto", processes(3, {"a", "b"}), true)) << "MPS lets them share";
+  Inventories one_without = processes(2, {"a", "b"});
+  one_without[1].gpus.clear();
+  EXPECT_EQ((std::vector{-1, -1}), choices("auto", one_without));
+}
+
+TEST(ChooseGpu, ListsGoRoundByRank) {
+  EXPECT_EQ((std::vector{2, 0, 2}), choices("cuda:2,0", threads(3, {"a", "b", "c"})));
+  EXPECT_EQ((std::vector{1, 0}), choices("cuda:GPU-b,GPU-a", threads(2, {"GPU-a", "GPU-b"})));
+}
+
+TEST(ChooseGpu, ProcessesThatSeeOneGpuEachUnderOneIndexDoNotShare) {
+  Inventories separate = processes(2, {"a"});
+  separate[1].gpus = {"b"};
+  EXPECT_EQ((std::vector{0, 0}), choices("auto", separate));
+  EXPECT_EQ((std::vector{0, 0}), choices("cuda:0", separate));
+}
+
+TEST(ChooseGpu, SharingProcessesAreRefusedWithoutMps) {
+  const std::string text = refusal(Status::no_resource, "cuda:0", processes(2, {"a", "b"}));
+  EXPECT_NE(std::string::npos, text.find("rank 1")) << text;
+  EXPECT_NE(std::string::npos, text.find("MPS")) << text;
+  EXPECT_EQ((std::vector{0, 0}), choices("cuda:0", processes(2, {"a"}), true));
+}
+
+TEST(ChooseGpu, UnknownDevicesAreNamed) {
+  for (const char* choice : {"", "gpu", "CPU", "cuda", "cuda:", "cuda0", "auto "})
+    EXPECT_NE(std::string::npos, refusal(Status::invalid_argument, choice, threads(1, {"a"})).find(std::string("\"") + choice + '"'));
+  for (const char* id : {"1", "-1", "x", "0x0", "GPU-c", "0 "}) {
+    const std::string text = refusal(Status::invalid_argument, std::string("cuda:") + id, threads(1, {"a"}));
+    EXPECT_NE(std::string::npos, text.find(std::string("cuda:") + id)) << text;
+    EXPECT_NE(std::string::npos, text.find("1 GPU(s) visible: a")) << text;
+  }
+  static_cast<void>(refusal(Status::invalid_argument, "cuda:,0", threads(1, {"a"})));
+}
+
+TEST(HostDevice, HasANameAndMemory) {
+  const Device device = host_device();
+  EXPECT_FALSE(device.is_gpu());
+  EXPECT_EQ(-1, device.index);
+  EXPECT_FALSE(device.name.empty());
+  EXPECT_GT(device.memory_bytes, 0u);
+}
+
+}  // namespace
+
+}  // namespace beeline

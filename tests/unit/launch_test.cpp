@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// Launches in a world of one host rank: which threads run, when, and what becomes of their failures.
+#include "beeline/host/launch.hpp"
+
+#include <atomic>
+#include <memory>
+#include <stdexcept>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "beeline/runtime/bootstrap.hpp"
+#include "tests/support/ranks.hpp"
+
+namespace beeline {
+
+namespace {
+
+std::unique_ptr<World> world_of_one(int host_threads) {
+  Config config = beeline_test::test_config();
+  config.device = "cpu";
+  config.host_threads = host_threads;
+  return World::create(config, make_single_bootstrap());
+}
+
+LaunchOptions shape(unsigned blocks, bool waits, Stream* stream = nullptr) {
+  LaunchOptions options;
+  options.blocks = blocks;
+  options.waits = waits;
+  options.stream = stream;
+  return options;
+}
+
+/// Counts its threads, and the most blocks that were there at once.
+struct Census {
+  std::atomic<unsigned> threads{0}, present{0}, most_present{0};
+};
+
+struct CensusKernel {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context&, Census* census) const {
+    ++census->threads;
+    if (grid.block().thread_rank() == 0) {
+      const unsigned now = ++census->present;
+      for (unsigned most = census->most_present; now > most && !census->most_present.compare_exchange_weak(most, now);) {
+      }
+    }
+    grid.block().sync();
+    if (grid.block().thread_rank() == 0) --census->present;
+  }
+};
+
+TEST(Launch, RunsEveryThreadOfEveryBlock) {
+  for (const int host_threads : {1, 3}) {
+    const auto world = world_of_one(host_threads);
+    Census census;
+    launch(*world, shape(50, false), CensusKernel{}, &census);
+    world->synchronize();
+    EXPECT_EQ(50u * static_cast<unsigned>(host_threads), census.threads.load());
+    EXPECT_EQ(1u, census.most_present.load()) << "blocks that do not wait need no threads of their own";
+  }
+}
+
+struct MeetKernel {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, std::atomic<unsigned>* met) const {
+    if (grid.sync(ctx) == Status::ok) ++*met;
+  }
+};
+
+TEST(Launch, WaitingBlocksAreAllThereAtOnce) {
+  const auto world = world_of_one(2);
+  const unsigned most = resident_blocks<MeetKernel, std::atomic<unsigned>*>(*world, 1);
+  std::atomic<unsigned> met{0};
+  launch(*world, shape(most, true), MeetKernel{}, &met);
+  world->synchronize();
+  EXPECT_EQ(2 * most, met.load());
+}
+
+struct AppendKernel {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid&, const Context&, std::string* text, char letter) const {
+    *text += letter;
+  }
+};
+
+TEST(Launch, LaunchesOfOneStreamFollowEachOther) {
+  const auto world = world_of_one(1);
+  std::string text;
+  for (const char letter : std::string("beeline")) launch(*world, shape(1, false), AppendKernel{}, &text, letter);
+  world->synchronize();
+  EXPECT_EQ("beeline", text);
+}
+
+struct WaitKernel {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid&, const Context& ctx, std::uint64_t* signal) const {
+    static_cast<void>(wait(Thread{}, ctx, signal, Compare::equal, 1));
+  }
+};
+struct SignalKernel {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid&, const Context& ctx, std::uint64_t* flag) const {
+    signal(Thread{}, ctx, flag, 1, ctx.rank);
+  }
+};
+
+TEST(Launch, StreamsRunSideBySide) {
+  const auto world = world_of_one(1);
+  const auto other = world->make_stream();
+  std::uint64_t* flag = world->signals(1);
+  launch(*world, shape(1, true), WaitKernel{}, flag);
+  launch(*world, shape(1, true, other.get()), SignalKernel{}, flag);
+  world->synchronize();
+  world->synchronize(*other);
+}
+
+struct ThrowingKernel {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context&) const {
+    if (grid.thread_rank() == 1) throw std::runtime_error("thread 1 fails");
+  }
+};
+
+TEST(Launch, AnExceptionInAKernelReachesSynchronize) {
+  const auto world = world_of_one(2);
+  launch(*world, shape(1, false), ThrowingKernel{});
+  try {
+    world->synchronize();
+    ADD_FAILURE() << "no exception";
+  } catch (const std::runtime_error& error) {
+    EXPECT_STREQ("thread 1 fails", error.what());
+  }
+  Census census;
+  launch(*world, shape(1, false), CensusKernel{}, &census);
+  world->synchronize();
+  EXPECT_EQ(2u, census.threads.load()) << "the stream goes on";
+}
+
+}  // namespace
+
+}  // namespace beeline

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "beeline/memory/address_range.hpp"
+
+#include <cstring>
+
+#include <gtest/gtest.h>
+
+namespace beeline {
+
+namespace {
+
+constexpr SlotLayout layout{32};
+
+TEST(AddressRange, OwnersFollowFromAddresses) {
+  AddressRange range;
+  ASSERT_TRUE(range.reserve(nullptr, layout, 3, {false, false, false}));
+  for (int rank = 0; rank < 3; ++rank) {
+    EXPECT_EQ(rank, range.owner_of(range.slot(rank)));
+    EXPECT_EQ(rank, range.owner_of(range.slot(rank) + layout.slot_bytes() - 1));
+  }
+  EXPECT_EQ(-1, range.owner_of(range.base() - 1));
+  EXPECT_EQ(-1, range.owner_of(range.base() + 3 * layout.slot_bytes()));
+  EXPECT_EQ(-1, range.owner_of(nullptr));
+}
+
+TEST(AddressRange, ATakenPlaceIsRefusedAndLeftAlone) {
+  AddressRange first, second;
+  ASSERT_TRUE(first.reserve(nullptr, layout, 1, {false}));
+  EXPECT_TRUE(first.reserve(first.base(), layout, 1, {false}));
+  const FileDescriptor memory = first.create_host(first.slot(0), 4096);
+  *first.slot(0) = std::byte{42};
+  EXPECT_FALSE(second.reserve(first.base(), layout, 1, {false}));
+  EXPECT_EQ(nullptr, second.base());
+  EXPECT_EQ(std::byte{42}, *first.slot(0));
+}
+
+TEST(AddressRange, DescriptorsMapTheSameMemory) {
+  AddressRange one, other;
+  ASSERT_TRUE(one.reserve(nullptr, layout, 2, {false, false}));
+  ASSERT_TRUE(other.reserve(nullptr, layout, 2, {false, false}));
+  const FileDescriptor memory = one.create_host(one.slot(1), 8192);
+  other.map_host(other.slot(1), 8192, memory);
+  std::memset(one.slot(1), 7, 8192);
+  EXPECT_EQ(std::byte{7}, other.slot(1)[8191]);
+  other.unmap(other.slot(1));
+  other.unmap(other.slot(1));  // another thread's rank may have done it
+  const FileDescriptor fresh = other.create_host(other.slot(1), 8192);
+  EXPECT_EQ(std::byte{0}, other.slot(1)[8191]);
+  EXPECT_EQ(std::byte{7}, one.slot(1)[8191]);
+}
+
+TEST(AddressRange, OneForEachWorldOfAProcess) {
+  const auto mine = AddressRange::of_world(1001), again = AddressRange::of_world(1001), other = AddressRange::of_world(1002);
+  EXPECT_EQ(mine, again);
+  EXPECT_NE(mine, other);
+}
+
+}  // namespace
+
+}  // namespace beeline

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "beeline/memory/offset_allocator.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <iterator>
+#include <map>
+
+#include <gtest/gtest.h>
+
+#include "beeline/core/error.hpp"
+#include "tests/support/random.hpp"
+
+namespace beeline {
+
+namespace {
+
+Status code_of(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return error.code();
+  }
+  return Status::ok;
+}
+
+TEST(OffsetAllocator, HandsOutAlignedDisjointPieces) {
+  constexpr std::size_t capacity = 1 << 16, alignment = 256;
+  OffsetAllocator allocator(capacity, alignment);
+  beeline_test::Random random("offset allocator");
+  std::map<std::size_t, std::size_t> held;  // offset to rounded bytes
+  std::size_t used = 0;
+  for (int step = 0; step < 3000; ++step) {
+    if (held.empty() || random.coin()) {
+      const std::size_t bytes = random.below(std::size_t{5000}), rounded = (std::max<std::size_t>(bytes, 1) + 255) / 256 * 256;
+      try {
+        const std::size_t offset = allocator.allocate(bytes);
+        EXPECT_EQ(0u, offset % alignment);
+        EXPECT_LE(offset + rounded, capacity);
+        const auto next = held.lower_bound(offset);
+        if (next != held.end()) EXPECT_LE(offset + rounded, next->first);
+        if (next != held.begin()) EXPECT_LE(std::prev(next)->first + std::prev(next)->second, offset);
+        held[offset] = rounded;
+        used += rounded;
+      } catch (const Error& error) {
+        EXPECT_EQ(Status::no_resource, error.code());
+      }
+    } else {
+      auto victim = std::next(held.begin(), static_cast<std::ptrdiff_t>(random.below(held.size())));
+      EXPECT_TRUE(allocator.holds(victim->first));
+      allocator.free(victim->first);
+      EXPECT_FALSE(allocator.holds(victim->first));
+      used -= victim->second;
+      held.erase(victim);
+    }
+    ASSERT_EQ(capacity - used, allocator.free_bytes()) << "BEELINE_TEST_SEED=" << beeline_test::seed();
+  }
+  for (const auto& [offset, bytes] : held) allocator.free(offset);
+  EXPECT_EQ(0u, allocator.allocate(capacity)) << "free pieces were not joined";
+}
+
+TEST(OffsetAllocator, SameCallsGiveSameOffsets) {
+  OffsetAllocator first(1 << 20, 64), second(1 << 20, 64);
+  for (const std::size_t bytes : {100u, 7u, 4096u, 0u}) EXPECT_EQ(first.allocate(bytes), second.allocate(bytes));
+}
+
+TEST(OffsetAllocator, RefusesWhatDoesNotFit) {
+  OffsetAllocator allocator(1024, 256);
+  EXPECT_EQ(Status::no_resource, code_of([&] { static_cast<void>(allocator.allocate(1025)); }));
+  EXPECT_EQ(Status::no_resource, code_of([&] { static_cast<void>(allocator.allocate(~std::size_t{0})); }));
+  EXPECT_EQ(Status::no_resource, code_of([&] { static_cast<void>(allocator.allocate(~std::size_t{0} - 255)); }));
+  static_cast<void>(allocator.allocate(1024));
+  EXPECT_EQ(Status::no_resource, code_of([&] { static_cast<void>(allocator.allocate(0)); }));
+  OffsetAllocator none(0, 256);
+  EXPECT_EQ(Status::no_resource, code_of([&] { static_cast<void>(none.allocate(0)); }));
+}
+
+TEST(OffsetAllocator, RefusesToFreeWhatItDoesNotHold) {
+  OffsetAllocator allocator(1024, 256);
+  const std::size_t offset = allocator.allocate(512);
+  EXPECT_EQ(Status::invalid_argument, code_of([&] { allocator.free(offset + 256); }));
+  allocator.free(offset);
+  EXPECT_EQ(Status::invalid_argument, code_of([&] { allocator.free(offset); }));
+}
+
+}  // namespace
+
+}  // namespace beeline

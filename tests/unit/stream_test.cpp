@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+// Streams of the host device, by themselves: order, failures, events, waits.
+#include "beeline/transport/stream.hpp"
+
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "beeline/core/error.hpp"
+#include "beeline/core/layout.hpp"
+
+namespace beeline {
+
+namespace {
+
+/// A context of one rank without a world: a deadline, and words to abort by and to record failures in.
+class HostStreams : public ::testing::Test {
+ protected:
+  HostStreams() {
+    context_.abort_words = abort_words_;
+    context_.waits = records_;
+    context_.wait_claims = &claims_;
+    context_.deadline_ns = 10'000'000'000;
+    context_.slot_shift = 32;
+    context_.spin_polls = 16;
+    context_.size = 1;
+  }
+  [[nodiscard]] std::unique_ptr<Stream> make() { return make_stream(host_device(), context_, std::make_shared<GridState>()); }
+  static void drain(Stream& stream) {
+    while (!stream.drained()) std::this_thread::yield();
+  }
+
+  std::uint64_t abort_words_[max_teams] = {};
+  WaitRecord records_[max_wait_records] = {};
+  std::uint32_t claims_ = 0;
+  Context context_{};
+};
+
+TEST_F(HostStreams, WorkRunsInOrder) {
+  const auto stream = make();
+  std::vector<int> order;
+  for (int i = 0; i < 100; ++i) stream->enqueue([&order, i] { order.push_back(i); });
+  drain(*stream);
+  EXPECT_TRUE(stream->idle());
+  ASSERT_EQ(100u, order.size());
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(i, order[static_cast<std::size_t>(i)]);
+}
+
+TEST_F(HostStreams, CopiesAndFills) {
+  const auto stream = make();
+  std::vector<unsigned char> first(1000), second(1000);
+  stream->fill(first.data(), 9, first.size());
+  stream->copy(second.data() + 1, first.data(), 998);
+  stream->copy(second.data(), first.data(), 0);
+  drain(*stream);
+  EXPECT_EQ(0, second.front());
+  EXPECT_EQ(9, second[1]);
+  EXPECT_EQ(9, second[998]);
+  EXPECT_EQ(0, second.back());
+}
+
+TEST_F(HostStreams, AFailureSkipsWhatFollowsAndIsReportedOnce) {
+  const auto stream = make();
+  const auto event = stream->make_event();
+  std::atomic<int> ran{0};
+  stream->enqueue([] { throw std::runtime_error("first"); });
+  stream->enqueue([&] { ++ran; });
+  stream->enqueue([] { throw std::runtime_error("second"); });
+  stream->record(*event);
+  drain(*stream);
+  EXPECT_TRUE(event->done()) << "an event behind a failure must not be waited for in vain";
+  try {
+    static_cast<void>(stream->idle());
+    ADD_FAILURE() << "no failure";
+  } catch (const std::runtime_error& error) {
+    EXPECT_STREQ("first", error.what());
+  }
+  EXPECT_EQ(0, ran.load());
+  EXPECT_TRUE(stream->idle());
+  stream->enqueue([&] { ++ran; });
+  drain(*stream);
+  EXPECT_EQ(1, ran.load());
+}
+
+TEST_F(HostStreams, EventsHoldOtherStreams) {
+  const auto first = make(), second = make();
+  const auto event = first->make_event();
+  EXPECT_TRUE(event->done());
+  std::atomic<bool> release{false}, seen{false};
+  first->enqueue([&] {
+    while (!release) std::this_thread::yield();
+  });
+  first->record(*event);
+  second->wait_event(*event);
+  second->enqueue([&] { seen = true; });
+  EXPECT_FALSE(event->done());
+  EXPECT_FALSE(first->idle());
+  std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  EXPECT_FALSE(seen.load());
+  release = true;
+  drain(*second);
+  EXPECT_TRUE(seen.load());
+  EXPECT_TRUE(event->done());
+}
+
+TEST_F(HostStreams, ASignalHoldsAStreamAndPublishesItsData) {
+  const auto writer = make(), reader = make();
+  std::uint64_t signal = 0;
+  std::vector<int> data(1000), copied(1000);
+  reader->wait_signal(&signal, 2);
+  reader->copy(copied.data(), data.data(), data.size() * sizeof(int));
+  writer->enqueue([&] { data.assign(data.size(), 5); });
+  writer->write_signal(&signal, 1);
+  writer->write_signal(&signal, 3);  // at least the value is enough
+  drain(*reader);
+  EXPECT_EQ(5, copied.back());
+}
+
+TEST_F(HostStreams, AWaitEndsAtItsDeadlineAndIsRecorded) {
+  context_.deadline_ns = 20'000'000;
+  const auto stream = make();
+  std::uint64_t signal = 4;
+  stream->wait_signal(&signal, 6);
+  drain(*stream);
+  EXPECT_THROW(static_cast<void>(stream->idle()), Error);
+  ASSERT_EQ(1u, claims_);
+  EXPECT_EQ(static_cast<std::uint32_t>(Status::deadline), records_[0].status);
+  EXPECT_EQ(6u, records_[0].expected);
+  EXPECT_EQ(4u, records_[0].observed);
+}
+
+TEST_F(HostStreams, DestructionWaitsForTheWork) {
+  std::atomic<int> ran{0};
+  {
+    const auto stream = make();
+    for (int i = 0; i < 10; ++i)
+      stream->enqueue([&] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        ++ran;
+      });
+  }
+  EXPECT_EQ(10, ran.load());
+}
+
+TEST_F(HostStreams, ManyThreadsEnqueue) {
+  const auto stream = make();
+  int sum = 0;  // the stream's thread alone changes it
+  std::vector<std::thread> threads;
+  for (int thread = 0; thread < 4; ++thread)
+    threads.emplace_back([&] {
+      for (int i = 0; i < 100; ++i) stream->enqueue([&] { ++sum; });
+    });
+  for (std::thread& thread : threads) thread.join();
+  drain(*stream);
+  EXPECT_TRUE(stream->idle());
+  EXPECT_EQ(400, sum);
+}
+
+}  // namespace
+
+}  // namespace beeline

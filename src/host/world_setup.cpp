@@ -138,6 +138,7 @@ Context World::Implementation::make_context(std::uint32_t team, const std::vecto
   made.sync = for_host ? &host_header(rank)->teams[team] : &heap_header(rank)->teams[team];
   made.deadline_ns = static_cast<std::uint64_t>(config.deadline_ns);
   made.slot_shift = config.slot_shift;
+  made.slots = static_cast<std::uint32_t>(size);
   made.spin_polls = host_spin;
   made.team = team;
   made.size = static_cast<std::uint32_t>(ranks.size());

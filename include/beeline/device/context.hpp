@@ -23,6 +23,7 @@ struct Context {
   TeamSync* sync;                    ///< this rank's barrier state, symmetric
   std::uint64_t deadline_ns;         ///< end of every wait
   std::uint32_t slot_shift;          ///< log2 of a rank's slot
+  std::uint32_t slots;               ///< ranks that have a slot: those of the world
   std::uint32_t spin_polls;          ///< host: polls before a waiter gives its core away
   std::uint32_t team;                ///< team id
   std::uint32_t rank, size;          ///< this rank in the team, members of the team
@@ -44,7 +45,7 @@ struct Context {
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t owner_of(const void* address) const {
     const std::uintptr_t offset = reinterpret_cast<std::uintptr_t>(address) - reinterpret_cast<std::uintptr_t>(range);
     const std::uintptr_t slot = offset >> slot_shift;
-    return slot < max_ranks ? static_cast<std::uint32_t>(slot) : no_peer;
+    return slot < slots ? static_cast<std::uint32_t>(slot) : no_peer;
   }
 };
 static_assert(std::is_trivially_copyable_v<Context>);

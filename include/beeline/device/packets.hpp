@@ -124,7 +124,9 @@ class PacketPort {
   [[nodiscard]] BEELINE_HOST_DEVICE std::size_t take(std::uint64_t& progress) {
     const std::size_t done = progress;
     group_.sync();
+    if (done == 0) return 0;
     if (group_.thread_rank() == 0) progress = 0;
+    group_.sync();  // the next message of many slots must not find it
     return done;
   }
   BEELINE_HOST_DEVICE Status interrupted(std::uint64_t& progress, std::size_t done, Status status) {

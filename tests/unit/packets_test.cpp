@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How packets read and write payload: any alignment, any rest, no byte beyond.
+// How packets read and write payload that is not whole words: any rest, no byte beyond.
 #include "beeline/device/packets.hpp"
 
 #include <array>
@@ -11,26 +11,26 @@ namespace beeline {
 
 namespace {
 
-TEST(PacketPayload, ReadsAndWritesExactlyItsBytes) {
-  alignas(8) std::array<std::byte, 32> source{}, target{};
+TEST(PacketPayload, GathersAndScattersExactlyItsBytes) {
+  std::array<std::byte, 32> source{}, target{};
   for (std::size_t i = 0; i < source.size(); ++i) source[i] = static_cast<std::byte>(i + 1);
   for (std::size_t from = 0; from < 8; ++from)
     for (std::size_t to = 8; to < 16; ++to)
       for (std::size_t bytes = 0; bytes <= 8; ++bytes) {
         target.fill(std::byte{0xcc});
-        const std::uint64_t word = detail::read_up_to_8(source.data() + from, bytes);
+        const std::uint64_t word = detail::gather_bytes(source.data() + from, bytes);
         for (std::size_t i = bytes; i < 8; ++i) EXPECT_EQ(0u, (word >> (8 * i)) & 0xffu);
-        detail::write_up_to_8(target.data() + to, word, bytes);
+        detail::scatter_bytes(target.data() + to, word, bytes);
         for (std::size_t i = 0; i < target.size(); ++i)
           EXPECT_EQ(i >= to && i < to + bytes ? source[from + i - to] : std::byte{0xcc}, target[i]);
       }
 }
 
 TEST(PacketPayload, MoreThanEightBytesAreTheFirstEight) {
-  alignas(8) std::array<std::byte, 16> source{};
+  std::array<std::byte, 16> source{};
   for (std::size_t i = 0; i < source.size(); ++i) source[i] = static_cast<std::byte>(i + 1);
   for (std::size_t from = 0; from < 2; ++from)
-    EXPECT_EQ(0x0807060504030201u + from * 0x0101010101010101u, detail::read_up_to_8(source.data() + from, 15));
+    EXPECT_EQ(0x0807060504030201u + from * 0x0101010101010101u, detail::gather_bytes(source.data() + from, 15));
 }
 
 TEST(PacketState, CreditsHaveALineOfTheirOwn) {

@@ -36,8 +36,8 @@ struct Context {
   /// loaded from and stored to directly (global address space). Source: seed 000 chapter 6.
   template <class T>
   [[nodiscard]] BEELINE_HOST_DEVICE T* at(T* local, std::uint32_t peer) const {
-    const std::int64_t slots = static_cast<std::int64_t>(members[peer]) - static_cast<std::int64_t>(members[rank]);
-    return reinterpret_cast<T*>(reinterpret_cast<std::intptr_t>(local) + slots * (std::int64_t{1} << slot_shift));
+    const std::int64_t distance = static_cast<std::int64_t>(members[peer]) - static_cast<std::int64_t>(members[rank]);
+    return reinterpret_cast<T*>(reinterpret_cast<std::intptr_t>(local) + distance * (std::int64_t{1} << slot_shift));
   }
 
   /// World rank whose memory `address` is, or `no_peer` outside the range. One subtraction, one shift.

@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // The Himeno application: its serial reference against the official loop nest, and every method against the reference,
-// bit for bit, on several numbers of ranks. Ranks are threads on host devices.
+// bit for bit, on several numbers of ranks. Ranks are threads.
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
-#include <exception>
-#include <functional>
-#include <thread>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "beeline/core/error.hpp"
-#include "beeline/runtime/bootstrap.hpp"
 #include "method.hpp"
 #include "serial.hpp"
+#include "tests/support/ranks.hpp"
 #include "verify.hpp"
 
 namespace himeno {
@@ -23,24 +22,15 @@ void PrintTo(const Size& size, std::ostream* out) { *out << size.x << 'x' << siz
 
 namespace {
 
-/// Runs `body` once for each rank, as threads of a world on host devices.
-void in_world(const Size& size, int ranks, int host_threads, const std::function<void(beeline::World&)>& body) {
-  auto bootstraps = beeline::make_thread_bootstraps(ranks);
-  std::vector<std::jthread> threads;
-  for (int rank = 0; rank < ranks; ++rank)
-    threads.emplace_back([&, rank] {
-      try {
-        beeline::Config config;
-        config.rank = rank, config.size = ranks, config.threads = true;
-        config.device = "cpu", config.host_threads = host_threads;
-        const Domain::Heaps heaps = Domain::heaps(size, ranks);
-        config.heap_bytes = heaps.symmetric_bytes, config.pinned_heap_bytes = heaps.pinned_bytes;
-        const auto world = beeline::World::create(config, std::move(bootstraps[static_cast<std::size_t>(rank)]));
-        body(*world);
-      } catch (const std::exception& error) {
-        ADD_FAILURE() << "rank " << rank << ": " << error.what();
-      }
-    });
+using beeline_test::WorldKind;
+
+/// Memory for a problem on `ranks` ranks; small slots, because ThreadSanitizer leaves little address space.
+beeline::Config config_for(const Size& size, int ranks) {
+  beeline::Config config = beeline_test::test_config();
+  const Domain::Heaps heaps = Domain::heaps(size, ranks);
+  config.heap_bytes = heaps.symmetric_bytes, config.pinned_heap_bytes = heaps.pinned_bytes;
+  config.slot_shift = 30;
+  return config;
 }
 
 TEST(HimenoProblem, SizesAreNamedOrSpelledOut) {
@@ -170,6 +160,7 @@ struct Case {
   Size size;
   int ranks, host_threads;
   HostGrid grid{};
+  const char* device = "cpu";
 };
 
 std::ostream& operator<<(std::ostream& out, const Case& c) {
@@ -179,28 +170,47 @@ std::ostream& operator<<(std::ostream& out, const Case& c) {
 
 class HimenoMethods : public testing::TestWithParam<Case> {};
 
-/// Runs after runs that end on either parity and runs without communication: nothing of them may be left.
-TEST_P(HimenoMethods, HaveTheBitsOfTheSerialReference) {
-  const Case c = GetParam();
-  constexpr int runs[] = {1, 2, 5, 12};
-  std::vector<Serial> expected;
-  for (const int iterations : runs) expected.emplace_back(c.size, Data::scrambled, 1).advance(iterations);
-  in_world(c.size, c.ranks, c.host_threads, [&](beeline::World& world) {
-    Domain domain(world, c.size, c.grid);
-    for (const MethodInfo& info : methods()) {
-      const std::unique_ptr<Method> method = info.make(domain);
-      for (std::size_t run = 0; run < std::size(runs); ++run) {
-        domain.reset(Data::scrambled);
-        method->run(runs[run], true);
-        const std::vector<float> field = domain.gather(runs[run]);
-        EXPECT_NEAR(domain.gosa() / expected[run].gosa(), 1, 1e-12) << info.name;
-        if (world.rank() == 0) {
-          EXPECT_EQ(field, expected[run].field()) << info.name << ", " << runs[run] << " iterations";
-        }
-        method->run(runs[run], false);
+/// Every method after runs that end on either parity, and after runs without communication: nothing of them may be
+/// left. On CPUs the field has the bits of the serial reference, on GPUs the same bits for every method.
+void run_methods(beeline::World& world, const Case& c, std::span<const int> runs,
+                 const std::vector<Expectation>& expected) {
+  Domain domain(world, c.size, c.grid);
+  std::vector<std::vector<float>> first(runs.size());
+  for (const MethodInfo& info : methods()) {
+    const std::unique_ptr<Method> method = info.make(domain);
+    for (std::size_t run = 0; run < runs.size(); ++run) {
+      domain.reset(Data::scrambled);
+      method->run(runs[run], true);
+      EXPECT_NEAR(domain.gosa() / expected[run].gosa, 1, 1e-10) << info.name;
+      const std::vector<float> field = domain.gather(runs[run]);
+      if (world.rank() == 0) {
+        const double tolerance = world.device().is_gpu() ? 1e-5 : 0;
+        EXPECT_LE(compare(expected[run], field, domain.gosa()).max_error, tolerance) << info.name << ", " << runs[run];
+        if (first[run].empty()) first[run] = field;
+        EXPECT_EQ(checksum(field), checksum(first[run])) << info.name << ", " << runs[run] << " iterations";
       }
+      method->run(runs[run], false);
     }
-  });
+  }
+}
+
+TEST_P(HimenoMethods, HaveTheSameBits) {
+  const Case c = GetParam();
+  std::string why_none;
+  if (c.device != std::string("cpu") &&
+      beeline_test::gpus_here(&why_none) < (c.device == std::string("auto") ? c.ranks : 1))
+    GTEST_SKIP() << (why_none.empty() ? "too few GPUs" : why_none);
+  constexpr int runs[] = {1, 2, 5, 12};
+  std::vector<Expectation> expected;
+  for (const int iterations : runs) {
+    Serial serial(c.size, Data::scrambled, 1);
+    serial.advance(iterations);
+    expected.push_back({iterations, serial.field(), serial.gosa(), serial.gosa_float32()});
+  }
+  beeline::Config config = config_for(c.size, c.ranks);
+  config.device = c.device, config.host_threads = c.host_threads;
+  beeline_test::expect_all_passed(beeline_test::run_ranks(
+      WorldKind::threads, c.ranks, [&](beeline::World& world) { run_methods(world, c, runs, expected); }, config));
 }
 
 INSTANTIATE_TEST_SUITE_P(Ranks, HimenoMethods,
@@ -216,11 +226,22 @@ INSTANTIATE_TEST_SUITE_P(ManyBlocks, HimenoMethods,
                                          Case{{9, 8, 10}, 8, 1, {9, 5}}, Case{{9, 8, 30}, 2, 2, {10, 32}},
                                          Case{{130, 128, 7}, 2, 1, {8, 256}}));
 
+// Several ranks of one GPU, and GPUs of their own.
+INSTANTIATE_TEST_SUITE_P(Gpus, HimenoMethods,
+                         testing::Values(Case{{130, 128, 40}, 1, 1, {}, "cuda:0"}, Case{{5, 7, 9}, 3, 1, {}, "cuda:0"},
+                                         Case{{130, 128, 40}, 2, 1, {}, "cuda:0"}, Case{{66, 65, 23}, 2, 1, {}, "auto"},
+                                         Case{{258, 130, 41}, 4, 1, {}, "auto"}));
+
 TEST(HimenoDomain, RefusesMoreRanksThanPlanes) {
-  in_world({5, 7, 9}, 3, 1, [](beeline::World& world) {
-    EXPECT_THROW(Domain(world, {5, 7, 4}), beeline::Error);
-    world.barrier();
-  });
+  beeline::Config config = config_for({5, 7, 9}, 3);
+  config.device = "cpu";
+  beeline_test::expect_all_passed(beeline_test::run_ranks(
+      WorldKind::threads, 3,
+      [](beeline::World& world) {
+        EXPECT_THROW(Domain(world, {5, 7, 4}), beeline::Error);
+        world.barrier();
+      },
+      config));
 }
 
 }  // namespace

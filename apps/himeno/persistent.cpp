@@ -85,19 +85,28 @@ class Carrier {
   beeline::PacketPort<BlockGroup> port_;
 };
 
+/// One loop for every role, so that each piece of code stands in the kernel once: inlined everywhere, with the fields'
+/// addresses in constant memory.
 struct Everything {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const beeline::Context& ctx, Fields f, Edges edges, Tiling tiling,
                                       Sums sums, Mailbox mailbox, Carriage carriage, Step step, int iterations) const {
     const unsigned role = grid.block_rank();
-    if (carriage.carriers == 0)
-      alternate(grid, ctx, f, edges, tiling, sums, mailbox, carriage, step, iterations);
-    else if (role < sides)
-      carry(grid, ctx, f, edges, tiling, carriage, step, iterations, role);
-    else if (role == gosa_carrier)
-      carry_gosa(grid, ctx, sums, mailbox, step, iterations);
-    else
-      compute(grid, ctx, f, edges, tiling, sums, carriage, step, iterations);
+    const bool computes = role >= carriage.carriers;
+    const bool sums_up = step.communicate && role == (carriage.carriers == 0 ? 0 : gosa_carrier);
+    const unsigned first_side = carriage.carriers == 0 ? 0 : role;
+    const unsigned end_side = !step.communicate ? 0 : carriage.carriers == 0 && role == 0 ? sides : role < sides ? role + 1 : 0;
+    for (; step.iteration < iterations; ++step.iteration) {
+      if (computes) update(grid, f, edges, tiling, sums, carriage, step);
+      grid.block().sync();  // a block that does all uses its scratch again
+      if (first_side < end_side &&
+          exchange_planes(grid, ctx, f, edges, tiling, carriage, step, first_side, end_side) != beeline::Status::ok)
+        return;
+      if (sums_up && step.iteration > 0 && sum_previous(grid, ctx, sums, mailbox, step) != beeline::Status::ok) return;
+      if (grid.sync(ctx) != beeline::Status::ok) return;
+    }
+    if (sums_up && sum_previous(grid, ctx, sums, mailbox, step) == beeline::Status::ok)
+      static_cast<void>(collect(grid.block(), ctx, mailbox, step.tag() - 1));
   }
 
  private:
@@ -119,10 +128,7 @@ struct Everything {
         block.sync();
         if (block.thread_rank() == 0) DeviceCounter(carriage.finished[side]).fetch_add(1, cuda::memory_order_release);
       };
-      if (step.communicate)
-        edges_first(edges, part, update_some, publish);
-      else
-        update_some(part);
+      edges_first(edges, part, update_some, publish, step.communicate ? 0 : sides);
     }
     store_block_gosa(grid, sums, static_cast<unsigned>(step.iteration % 2), gosa);
   }
@@ -140,83 +146,22 @@ struct Everything {
     return status;
   }
 
-  template <class Grid>
-  BEELINE_HOST_DEVICE static void sum_last(const Grid& grid, const beeline::Context& ctx, const Sums& sums,
-                                           const Mailbox& mailbox, const Step& end) {
-    if (end.communicate && sum_previous(grid, ctx, sums, mailbox, end) == beeline::Status::ok)
-      static_cast<void>(collect(grid.block(), ctx, mailbox, end.tag() - 1));
-  }
-
-  template <class Grid>
-  BEELINE_HOST_DEVICE static void compute(Grid& grid, const beeline::Context& ctx, const Fields& f, const Edges& edges,
-                                          const Tiling& tiling, const Sums& sums, const Carriage& carriage, Step step,
-                                          int iterations) {
-    for (; step.iteration < iterations; ++step.iteration) {
-      update(grid, f, edges, tiling, sums, carriage, step);
-      if (grid.sync(ctx) != beeline::Status::ok) return;
-    }
-  }
-
-  template <class Grid>
-  BEELINE_HOST_DEVICE static void carry(Grid& grid, const beeline::Context& ctx, const Fields& f, const Edges& edges,
-                                        const Tiling& tiling, const Carriage& carriage, Step step, int iterations,
-                                        unsigned side) {
-    using BlockGroup = std::remove_cvref_t<decltype(grid.block())>;
-    if (!step.communicate || !edges.side[side].open()) return idle(grid, ctx, step, iterations);
-    Carrier<BlockGroup> carrier(grid.block(), ctx, edges, side, carriage);
-    for (; step.iteration < iterations; ++step.iteration) {
-      if (carrier.send(f, step, tiling.tiles) != beeline::Status::ok ||
-          carrier.receive(f, step) != beeline::Status::ok || grid.sync(ctx) != beeline::Status::ok)
-        return;
-    }
-  }
-
-  template <class Grid>
-  BEELINE_HOST_DEVICE static void carry_gosa(Grid& grid, const beeline::Context& ctx, const Sums& sums,
-                                             const Mailbox& mailbox, Step step, int iterations) {
-    for (; step.iteration < iterations; ++step.iteration) {
-      if (step.needs_halos() && sum_previous(grid, ctx, sums, mailbox, step) != beeline::Status::ok) return;
-      if (grid.sync(ctx) != beeline::Status::ok) return;
-    }
-    sum_last(grid, ctx, sums, mailbox, step);
-  }
-
-  template <class Grid>
-  BEELINE_HOST_DEVICE static void idle(Grid& grid, const beeline::Context& ctx, Step step, int iterations) {
-    for (; step.iteration < iterations; ++step.iteration)
-      if (grid.sync(ctx) != beeline::Status::ok) return;
-  }
-
-  /// All blocks compute; the first then carries both sides' planes and the sums.
-  template <class Grid>
-  BEELINE_HOST_DEVICE static void alternate(Grid& grid, const beeline::Context& ctx, const Fields& f,
-                                            const Edges& edges, const Tiling& tiling, const Sums& sums,
-                                            const Mailbox& mailbox, const Carriage& carriage, Step step,
-                                            int iterations) {
-    for (; step.iteration < iterations; ++step.iteration) {
-      update(grid, f, edges, tiling, sums, carriage, step);
-      if (step.communicate && grid.block_rank() == 0) {
-        grid.block().sync();  // the scratch is used again
-        if (exchange_planes(grid, ctx, f, edges, tiling, carriage, step) != beeline::Status::ok) return;
-        if (step.iteration > 0 && sum_previous(grid, ctx, sums, mailbox, step) != beeline::Status::ok) return;
-      }
-      if (grid.sync(ctx) != beeline::Status::ok) return;
-    }
-    if (grid.block_rank() == 0) sum_last(grid, ctx, sums, mailbox, step);
-  }
-
+  /// Sends the outermost planes of sides [first, end), then receives the neighbours'.
   template <class Grid>
   BEELINE_HOST_DEVICE static beeline::Status exchange_planes(const Grid& grid, const beeline::Context& ctx,
                                                              const Fields& f, const Edges& edges, const Tiling& tiling,
-                                                             const Carriage& carriage, const Step& step) {
+                                                             const Carriage& carriage, const Step& step, unsigned first,
+                                                             unsigned end) {
     using BlockGroup = std::remove_cvref_t<decltype(grid.block())>;
-    for (const bool sending : {true, false})
-      for (unsigned side = 0; side < sides; ++side) {
-        if (!edges.side[side].open()) continue;
-        Carrier<BlockGroup> carrier(grid.block(), ctx, edges, side, carriage);
-        const beeline::Status status = sending ? carrier.send(f, step, tiling.tiles) : carrier.receive(f, step);
-        if (status != beeline::Status::ok) return status;
-      }
+    for (unsigned turn = 2 * first; turn < 2 * end; ++turn) {
+      const unsigned count = end - first, done = turn - 2 * first;
+      const bool sending = done < count;
+      const unsigned side = first + done % count;
+      if (!edges.side[side].open()) continue;
+      Carrier<BlockGroup> carrier(grid.block(), ctx, edges, side, carriage);
+      const beeline::Status status = sending ? carrier.send(f, step, tiling.tiles) : carrier.receive(f, step);
+      if (status != beeline::Status::ok) return status;
+    }
     return beeline::Status::ok;
   }
 };

@@ -155,10 +155,13 @@ BEELINE_HOST_DEVICE double update_planes(const Grid& grid, const Fields& f, cons
 /// computed.
 ///   update(planes)   does it
 ///   publish(side)    is called when the outermost plane of `side` is done
+///   phase            where to begin: 0, or `sides` to leave the edges among the rest
 template <class Update, class Publish>
-BEELINE_HOST_DEVICE void edges_first(const Edges& edges, Planes part, const Update& update, const Publish& publish) {
+BEELINE_HOST_DEVICE void edges_first(const Edges& edges, Planes part, const Update& update, const Publish& publish,
+                                     unsigned phase = 0) {
   Planes rest = part;
-  for (unsigned phase = 0; phase <= sides; ++phase) {
+  BEELINE_NO_UNROLL
+  for (; phase <= sides; ++phase) {
     const bool edge = phase < sides;
     if (edge && !edges.touched(phase, part)) continue;
     Planes some = rest;

@@ -74,7 +74,14 @@ void World::Implementation::fail(Status status) {
   for (std::uint32_t poll = 0; machine::clock_ns() < end; ++poll) machine::back_off(poll, 0);
   const std::vector<WaitRecord> waits = failed_waits();
   std::string message;
-  {
+  const auto is_own_deadline = [this](const WaitRecord& record) {
+    return record.status == static_cast<std::uint32_t>(Status::deadline) && record.rank == static_cast<std::uint32_t>(rank);
+  };
+  if (const auto own = std::find_if(waits.begin(), waits.end(), is_own_deadline); own != waits.end()) {
+    message = describe(*own);  // what others did about it afterwards is a consequence
+    status = Status::deadline;
+  }
+  if (message.empty()) {
     const std::lock_guard lock(failure_mutex);
     if (!dead_reason.empty()) {
       message = dead_rank < 0 ? fmt::format("the world ended: {}", dead_reason)
@@ -82,11 +89,7 @@ void World::Implementation::fail(Status status) {
       status = dead_rank < 0 ? Status::aborted : Status::peer_died;
     }
   }
-  if (message.empty() && !waits.empty()) {
-    message = describe(waits.front());
-    if (waits.front().status == static_cast<std::uint32_t>(Status::deadline) && waits.front().rank == static_cast<std::uint32_t>(rank))
-      status = Status::deadline;
-  }
+  if (message.empty() && !waits.empty()) message = describe(waits.front());
   const std::uint64_t word = load_word(host_header(rank)->control.abort[0]);
   if (message.empty()) message = word == 0 ? "no wait recorded" : fmt::format("rank {} aborted the world", word - 1);
   std::string others;

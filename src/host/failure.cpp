@@ -69,33 +69,30 @@ void World::Implementation::check() {
   if (failed()) fail(Status::aborted);
 }
 
+World::Implementation::End World::Implementation::end_of_world() {
+  const std::lock_guard lock(failure_mutex);
+  if (dead_reason.empty()) return {};
+  if (dead_rank < 0) return {Status::aborted, fmt::format("the world ended: {}", dead_reason)};
+  return {Status::peer_died, fmt::format("rank {} ended: {}", dead_rank, dead_reason)};
+}
+
 void World::Implementation::fail(Status status) {
   const std::uint64_t end = machine::clock_ns() + gathering_ns;
   for (std::uint32_t poll = 0; machine::clock_ns() < end; ++poll) machine::back_off(poll, 0);
   const std::vector<WaitRecord> waits = failed_waits();
-  std::string message;
-  const auto is_own_deadline = [this](const WaitRecord& record) {
-    return record.status == static_cast<std::uint32_t>(Status::deadline) && record.rank == static_cast<std::uint32_t>(rank);
-  };
-  if (const auto own = std::find_if(waits.begin(), waits.end(), is_own_deadline); own != waits.end()) {
-    message = describe(*own);  // what others did about it afterwards is a consequence
-    status = Status::deadline;
-  }
-  if (message.empty()) {
-    const std::lock_guard lock(failure_mutex);
-    if (!dead_reason.empty()) {
-      message = dead_rank < 0 ? fmt::format("the world ended: {}", dead_reason)
-                              : fmt::format("rank {} ended: {}", dead_rank, dead_reason);
-      status = dead_rank < 0 ? Status::aborted : Status::peer_died;
-    }
-  }
-  if (message.empty() && !waits.empty()) message = describe(waits.front());
+  // A wait that reached its deadline is the cause; a rank that ended then did so because of it.
+  const bool overdue = !waits.empty() && waits.front().status == static_cast<std::uint32_t>(Status::deadline);
+  const End end_noticed = end_of_world();
+  if (overdue && waits.front().rank == static_cast<std::uint32_t>(rank)) status = Status::deadline;
+  if (!overdue && !end_noticed.text.empty()) status = end_noticed.status;
+  std::string message = end_noticed.text;
+  if (overdue || (message.empty() && !waits.empty())) message = describe(waits.front());
   const std::uint64_t word = load_word(host_header(rank)->control.abort[0]);
   if (message.empty()) message = word == 0 ? "no wait recorded" : fmt::format("rank {} aborted the world", word - 1);
-  std::string others;
+  std::string others = overdue && !end_noticed.text.empty() ? "\n  " + end_noticed.text : "";
   for (const WaitRecord& record : waits)
     if (const std::string text = describe(record); text != message) others += "\n  " + text;
-  throw Error(status, others.empty() ? message : fmt::format("{}; waiting when it was noticed:{}", message, others), rank);
+  throw Error(status, others.empty() ? message : fmt::format("{}; when it was noticed:{}", message, others), rank);
 }
 
 void World::Implementation::await(const char* what, std::int64_t deadline_ns, const std::function<bool()>& over,

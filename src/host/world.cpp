@@ -204,6 +204,7 @@ void World::synchronize(Event& event) {
 }
 
 void World::barrier() {
+  check();  // the others may have entered before the world failed: that is no barrier
   const Status status = beeline::barrier(Thread{}, host_context());
   if (status != Status::ok) implementation_->fail(status);
 }

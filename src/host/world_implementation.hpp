@@ -99,6 +99,12 @@ class World::Implementation {
   /// Throws what went wrong if anything did.
   void check();
   [[noreturn]] void fail(Status status);
+  /// The rank's end (or the launcher's) that ended the world; ok and empty if none did.
+  struct End {
+    Status status = Status::ok;
+    std::string text;
+  };
+  [[nodiscard]] End end_of_world();
   [[nodiscard]] std::vector<WaitRecord> failed_waits() const;
   [[nodiscard]] bool failed() const;
 

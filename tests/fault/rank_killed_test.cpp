@@ -144,7 +144,7 @@ TEST_P(KilledWhile, SurvivorsNameIt) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Activities, KilledWhile, ::testing::ValuesIn(activities),
-                         [](const ::testing::TestParamInfo<Activity>& info) { return std::string(info.param.name); });
+                         [](const ::testing::TestParamInfo<Activity>& each) { return std::string(each.param.name); });
 
 }  // namespace
 

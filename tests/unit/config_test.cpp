@@ -95,7 +95,7 @@ INSTANTIATE_TEST_SUITE_P(
                       BadValue{"BEELINE_SLOT_SHIFT", "31"}, BadValue{"BEELINE_SLOT_SHIFT", "41"}, BadValue{"BEELINE_CHUNK_BYTES", "0"},
                       BadValue{"BEELINE_HOST_THREADS", "0"}, BadValue{"BEELINE_HOST_THREADS", "257"},
                       BadValue{"BEELINE_LOG", "loud"}, BadValue{"BEELINE_LOG", ""}),
-    [](const ::testing::TestParamInfo<BadValue>& info) { return info.param.variable + ("_" + std::to_string(info.index)); });
+    [](const ::testing::TestParamInfo<BadValue>& each) { return each.param.variable + ("_" + std::to_string(each.index)); });
 
 TEST_F(ConfigFromEnvironment, DescriptionsShowEverySettingButTheToken) {
   Config config;

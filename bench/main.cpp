@@ -112,6 +112,6 @@ int main(int argc, char** argv) {
   if (config.size < 2)
     return refuse(
         config, "needs two ranks or more: beeline run -n 2 beeline-bench " + app.get_subcommands().front()->get_name());
-  if (config.heap_bytes == 0) config.heap_bytes = heap_bytes_for(options);
+  if (config.heap_bytes == 0) config.heap_bytes = heap_bytes_for(options, config.size);
   return run(config, [&](World& world) { measure(world, options); });
 }

@@ -53,10 +53,11 @@ std::vector<std::uint64_t> default_sizes(Command command, bool on_gpus) {
   return sizes;
 }
 
-std::size_t heap_bytes_for(const Options& options) {
+std::size_t heap_bytes_for(const Options& options, int ranks) {
   const std::vector<std::uint64_t> sizes = options.sizes.empty() ? default_sizes(options.command, true) : options.sizes;
-  constexpr std::size_t for_rings_and_signals = std::size_t{256} << 20;
-  return 2 * *std::max_element(sizes.begin(), sizes.end()) + for_rings_and_signals;
+  constexpr std::size_t ring = std::size_t{16} << 20, signals_and_stamps = std::size_t{16} << 20;
+  return 2 * *std::max_element(sizes.begin(), sizes.end()) + static_cast<std::size_t>(ranks) * ring +
+         signals_and_stamps;
 }
 
 }  // namespace beeline::bench

@@ -32,7 +32,7 @@ struct Options {
 /// Sizes that are measured when none are given.
 [[nodiscard]] std::vector<std::uint64_t> default_sizes(Command command, bool on_gpus);
 
-/// Symmetric heap that these options need.
-[[nodiscard]] std::size_t heap_bytes_for(const Options& options);
+/// Symmetric heap that these options need in a world of `ranks`.
+[[nodiscard]] std::size_t heap_bytes_for(const Options& options, int ranks);
 
 }  // namespace beeline::bench

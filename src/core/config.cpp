@@ -41,15 +41,15 @@ void read_number(const char* variable, T& field, T least, T most) {
 }
 
 /// A size in bytes with an optional binary suffix: 4096, 64K, 1M, 2G.
-void read_bytes(const char* variable, std::size_t& field) {
+void read_bytes(const char* variable, std::size_t& field, std::size_t least) {
   const auto text = environment(variable);
   if (!text) return;
   std::size_t value = 0;
   const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), value);
   const std::string_view suffix(end, static_cast<std::size_t>(text->data() + text->size() - end));
   const int shift = suffix.empty() ? 0 : suffix == "K" ? 10 : suffix == "M" ? 20 : suffix == "G" ? 30 : -1;
-  if (error != std::errc{} || shift < 0 || value > (SIZE_MAX >> shift))
-    refuse(variable, *text, "bytes, optionally with K, M or G");
+  if (error != std::errc{} || shift < 0 || value > (SIZE_MAX >> shift) || (value << shift) < least)
+    refuse(variable, *text, fmt::format("bytes, at least {}, optionally with K, M or G", least));
   field = value << shift;
 }
 
@@ -65,8 +65,8 @@ void read_seconds(const char* variable, std::int64_t& field) {
   if (!text) return;
   char* end = nullptr;
   const double seconds = std::strtod(text->c_str(), &end);
-  if (text->empty() || *end != '\0' || !(seconds > 0) || seconds > 1e6)
-    refuse(variable, *text, "seconds, more than 0 and at most 1000000");
+  if (text->empty() || *end != '\0' || !(seconds >= 1e-9) || seconds > 1e6)
+    refuse(variable, *text, "seconds, from 1e-9 to 1000000");
   field = std::llround(seconds * 1e9);
 }
 
@@ -93,10 +93,10 @@ Config Config::from_environment() {
   config.device = environment("BEELINE_DEVICE").value_or(config.device);
   read_seconds("BEELINE_DEADLINE_S", config.deadline_ns);
   read_seconds("BEELINE_STREAM_DEADLINE_S", config.stream_deadline_ns);
-  read_bytes("BEELINE_HEAP_BYTES", config.heap_bytes);
-  read_bytes("BEELINE_PINNED_HEAP_BYTES", config.pinned_heap_bytes);
+  read_bytes("BEELINE_HEAP_BYTES", config.heap_bytes, 0);
+  read_bytes("BEELINE_PINNED_HEAP_BYTES", config.pinned_heap_bytes, 0);
   read_number("BEELINE_SLOT_SHIFT", config.slot_shift, 32u, 40u);
-  read_bytes("BEELINE_CHUNK_BYTES", config.chunk_bytes);
+  read_bytes("BEELINE_CHUNK_BYTES", config.chunk_bytes, 1);
   read_number("BEELINE_HOST_THREADS", config.host_threads, 1, 256);
   read_level(config.log_level);
   return config;

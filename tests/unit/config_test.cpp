@@ -106,7 +106,9 @@ TEST_F(ConfigFromEnvironment, DescriptionsShowEverySettingButTheToken) {
     EXPECT_TRUE(entry.variable.starts_with("BEELINE_"));
     EXPECT_FALSE(entry.meaning.empty());
     EXPECT_EQ(std::string::npos, entry.value.find("secret"));
-    if (entry.variable == "BEELINE_TOKEN") EXPECT_EQ("set", entry.value);
+    if (entry.variable == "BEELINE_TOKEN") {
+      EXPECT_EQ("set", entry.value);
+    }
     if (entry.variable == "BEELINE_DEADLINE_S") deadline_shown = entry.value == "1.5";
   }
   EXPECT_TRUE(deadline_shown);

@@ -9,6 +9,7 @@
 
 #include <gtest/gtest.h>
 
+#include "beeline/device/signal.hpp"
 #include "beeline/runtime/bootstrap.hpp"
 #include "tests/support/ranks.hpp"
 

@@ -38,8 +38,8 @@ TEST(OffsetAllocator, HandsOutAlignedDisjointPieces) {
         EXPECT_EQ(0u, offset % alignment);
         EXPECT_LE(offset + rounded, capacity);
         const auto next = held.lower_bound(offset);
-        if (next != held.end()) EXPECT_LE(offset + rounded, next->first);
-        if (next != held.begin()) EXPECT_LE(std::prev(next)->first + std::prev(next)->second, offset);
+        EXPECT_TRUE(next == held.end() || offset + rounded <= next->first);
+        EXPECT_TRUE(next == held.begin() || std::prev(next)->first + std::prev(next)->second <= offset);
         held[offset] = rounded;
         used += rounded;
       } catch (const Error& error) {

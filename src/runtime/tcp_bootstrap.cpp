@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <chrono>
 #include <atomic>
 #include <condition_variable>
 #include <cstring>
@@ -30,6 +31,7 @@ using detail::FrameReader;
 using detail::FrameType;
 
 constexpr std::int64_t farewell_ns = 1'000'000'000;
+constexpr auto news_time = std::chrono::seconds(1);  // for the server's word on who ended, once a socket has closed
 
 /// What a call waits beyond its deadline: the server, which knows who is missing, shall be the one that reports it.
 std::int64_t with_margin(std::int64_t deadline_ns) {
@@ -240,8 +242,11 @@ std::vector<FileDescriptor> TcpBootstrap::exchange_descriptors(int mine, std::in
       exchange_ = std::move(fresh);
     }
     return exchange_->exchange(mine, deadline);
-  } catch (const Error&) {
-    const std::scoped_lock lock(mutex_);
+  } catch (const Error& error) {
+    std::unique_lock lock(mutex_);
+    // Of the ranks whose sockets close one after the other, the server knows which one ended first.
+    if (error.code() == Status::peer_died || error.code() == Status::unreachable)
+      changed_.wait_for(lock, news_time, [&] { return failure_.has_value(); });
     if (failure_) throw Error(failure_->status, failure_->reason, rank_);  // says more than a socket that closed
     throw;
   }

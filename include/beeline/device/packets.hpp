@@ -65,6 +65,7 @@ class PacketPort {
         in_(channel.rings + ring_offset(channel, peer)) {
     group_.sync();  // what an earlier port of this group left in memory is there
     sent_ = state_->sent, received_ = state_->received, credit_ = state_->credit;
+    next_out_ = slot_of(out_, sent_ + 1), next_in_ = slot_of(in_, received_ + 1);
     group_.sync();  // every thread has read it before the first changes it
   }
 
@@ -73,15 +74,10 @@ class PacketPort {
   /// Every thread of the group calls it, and gets the same status: ok, timeout, deadline, aborted.
   [[nodiscard]] BEELINE_HOST_DEVICE Status send(const void* source, std::size_t bytes, Timeout timeout = Timeout::none()) {
     const auto* from = static_cast<const std::byte*>(source);
-    std::size_t done = bytes > slot_bytes() ? take(state_->sent_bytes) : 0;
-    for (;;) {
-      const Status status = await_credit(timeout);
-      if (status != Status::ok) return interrupted(state_->sent_bytes, done, status);
-      const std::uint32_t part = part_of(bytes - done);
-      write_slot(from + done, part);
-      done += part;
-      if (done == bytes) return Status::ok;
-    }
+    if (bytes > slot_bytes()) return send_parts(from, bytes, timeout);
+    const Status status = await_credit(timeout);
+    if (status == Status::ok) write_slot(from, static_cast<std::uint32_t>(bytes));
+    return status;
   }
 
   /// Receives a message of `bytes`, as many as were sent, into `destination`, visible to the whole group on return.
@@ -89,22 +85,18 @@ class PacketPort {
   [[nodiscard]] BEELINE_HOST_DEVICE Status receive(void* destination, std::size_t bytes,
                                                    Timeout timeout = Timeout::none()) {
     auto* to = static_cast<std::byte*>(destination);
-    std::size_t done = bytes > slot_bytes() ? take(state_->received_bytes) : 0;
-    for (;;) {
-      const std::uint32_t part = part_of(bytes - done);
-      const Status status = read_slot(to + done, part, timeout);
-      if (status != Status::ok) return interrupted(state_->received_bytes, done, status);
-      done += part;
-      if (done == bytes) return Status::ok;
-    }
+    if (bytes > slot_bytes()) return receive_parts(to, bytes, timeout);
+    return read_slot(to, static_cast<std::uint32_t>(bytes), timeout);
   }
 
  private:
   [[nodiscard]] BEELINE_HOST_DEVICE static std::size_t ring_offset(const PacketChannel& channel, std::uint32_t from) {
     return static_cast<std::size_t>(from) * channel.depth * channel.slot_pairs;
   }
-  [[nodiscard]] BEELINE_HOST_DEVICE std::size_t slot_offset(std::uint32_t sequence) const {
-    return static_cast<std::size_t>(sequence & (depth_ - 1)) * slot_pairs_;
+  /// The place of message `sequence` in a ring.
+  template <class Pair>
+  [[nodiscard]] BEELINE_HOST_DEVICE Pair* slot_of(Pair* ring, std::uint32_t sequence) const {
+    return ring + static_cast<std::size_t>(sequence & (depth_ - 1)) * slot_pairs_;
   }
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t slot_bytes() const { return 8 * slot_pairs_; }
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t part_of(std::size_t bytes) const {
@@ -118,6 +110,27 @@ class PacketPort {
   /// Pairs whose 8 bytes are one aligned word in memory.
   [[nodiscard]] BEELINE_HOST_DEVICE static std::uint32_t whole_pairs(const std::byte* memory, std::uint32_t bytes) {
     return (reinterpret_cast<std::uintptr_t>(memory) & 7u) == 0 ? bytes / 8 : 0;
+  }
+
+  BEELINE_HOST_DEVICE Status send_parts(const std::byte* source, std::size_t bytes, Timeout timeout) {
+    for (std::size_t done = take(state_->sent_bytes); done < bytes;) {
+      const Status status = await_credit(timeout);
+      if (status != Status::ok) return interrupted(state_->sent_bytes, done, status);
+      const std::uint32_t part = part_of(bytes - done);
+      write_slot(source + done, part);
+      done += part;
+    }
+    return Status::ok;
+  }
+
+  BEELINE_HOST_DEVICE Status receive_parts(std::byte* destination, std::size_t bytes, Timeout timeout) {
+    for (std::size_t done = take(state_->received_bytes); done < bytes;) {
+      const std::uint32_t part = part_of(bytes - done);
+      const Status status = read_slot(destination + done, part, timeout);
+      if (status != Status::ok) return interrupted(state_->received_bytes, done, status);
+      done += part;
+    }
+    return Status::ok;
   }
 
   /// Where an interrupted message of more than one slot goes on; 0 for a new one.
@@ -155,7 +168,7 @@ class PacketPort {
 
   BEELINE_HOST_DEVICE void write_slot(const std::byte* source, std::uint32_t bytes) {
     ++sent_;
-    machine::PacketPair* slot = out_ + slot_offset(sent_);
+    machine::PacketPair* slot = next_out_;
     const bool sweep = (sent_ & (detail::packet_sweep_period - 1)) < depth_;
     const std::uint32_t whole = whole_pairs(source, bytes), pairs = sweep ? slot_pairs_ : pairs_for(bytes);
     BEELINE_NO_UNROLL
@@ -168,12 +181,13 @@ class PacketPort {
       const std::uint64_t flag = static_cast<std::uint64_t>(sent_) << 32;
       machine::store_packets(slot + i, {(word & 0xffffffffu) | flag, (word >> 32) | flag});
     }
+    next_out_ = slot_of(out_, sent_ + 1);  // while nobody waits for it
     if (group_.thread_rank() == 0) state_->sent = sent_;
   }
 
   BEELINE_HOST_DEVICE Status read_slot(std::byte* destination, std::uint32_t bytes, Timeout timeout) {
     const std::uint32_t sequence = received_ + 1;
-    const machine::PacketPair* slot = in_ + slot_offset(sequence);
+    const machine::PacketPair* slot = next_in_;
     const std::uint32_t whole = whole_pairs(destination, bytes), pairs = pairs_for(bytes);
     Status status = Status::ok;
     BEELINE_NO_UNROLL
@@ -203,6 +217,7 @@ class PacketPort {
   /// Credits go back twice a lap: often enough to keep the sender going, rarely enough for their release to be cheap.
   BEELINE_HOST_DEVICE void consume(std::uint32_t sequence) {
     received_ = sequence;
+    next_in_ = slot_of(in_, sequence + 1);
     if (group_.thread_rank() != 0) return;
     state_->received = sequence;
     if ((sequence & (half_lap() - 1)) == 0)
@@ -216,6 +231,8 @@ class PacketPort {
   std::uint32_t* credit_word_;
   machine::PacketPair* out_;
   const machine::PacketPair* in_;
+  machine::PacketPair* next_out_ = nullptr;
+  const machine::PacketPair* next_in_ = nullptr;
   std::uint32_t sent_ = 0, received_ = 0, credit_ = 0;
 };
 

@@ -130,7 +130,9 @@ void packets_of_any_size(RankTest& test) {
     run_plan<kind>(test, {1, 2, Heap::symmetric, 0}, count);
     run_plan<kind>(test, {8, 16, Heap::symmetric, 0}, count);
     run_plan<kind>(test, {4096, 4, test.any_heap(), 0}, count);
-    run_plan<kind>(test, {1 + test.random().below(std::size_t{500}), 8, test.any_heap(), static_cast<std::uint32_t>(test.random().next())},
+    run_plan<kind>(test,
+                   {1 + test.random().below(std::size_t{500}), 8, test.any_heap(),
+                    static_cast<std::uint32_t>(test.random().next())},
                    count);
   });
 }

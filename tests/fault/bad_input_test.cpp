@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bad input is refused with an error that names it, on every rank alike, and the world goes on.
+#include <gtest/gtest.h>
+
 #include <cstdint>
 #include <functional>
 #include <limits>
@@ -7,8 +9,6 @@
 #include <string>
 #include <thread>
 #include <vector>
-
-#include <gtest/gtest.h>
 
 #include "beeline/beeline.hpp"
 #include "beeline/runtime/bootstrap.hpp"
@@ -51,7 +51,8 @@ TEST(BadAllocation, ZeroBytesIsAnAllocation) {
 TEST(BadAllocation, TooMuchIsRefused) {
   run_pair([](World& world) {
     for (const std::size_t bytes : {huge, huge - 255, huge / 2, world.config().heap_bytes + 1})
-      check_error(Status::no_resource, {std::to_string(bytes), "BEELINE_HEAP_BYTES"}, [&] { static_cast<void>(world.allocate(bytes)); });
+      check_error(Status::no_resource, {std::to_string(bytes), "BEELINE_HEAP_BYTES"},
+                  [&] { static_cast<void>(world.allocate(bytes)); });
     check_error(Status::no_resource, {"bytes"}, [&] { static_cast<void>(world.allocate(huge / 4, Heap::pinned)); });
     check_error(Status::no_resource, {"bytes"}, [&] { static_cast<void>(world.signals(huge / 8 + 2)); });
     check_error(Status::no_resource, {"bytes"}, [&] { SymmetricArray<double>(world, huge / 8 + 2); });
@@ -66,7 +67,8 @@ TEST(BadAllocation, AFullHeapEmptiesAgain) {
         for (int round = 0; round < 2; ++round) {
           std::vector<void*> pieces;
           for (int i = 0; i < 4; ++i) pieces.push_back(world.allocate(std::size_t{1} << 18));
-          check_error(Status::no_resource, {"no room for 1 bytes", "0 bytes are free"}, [&] { static_cast<void>(world.allocate(1)); });
+          check_error(Status::no_resource, {"no room for 1 bytes", "0 bytes are free"},
+                      [&] { static_cast<void>(world.allocate(1)); });
           for (void* piece : pieces) world.free(piece);
         }
         world.free(world.allocate(std::size_t{1} << 20));
@@ -123,12 +125,16 @@ TEST(BadPeer, IsRefused) {
     StagedChannel channel(world, 1000, 2);
     int local = 0;
     for (const int peer : {-1, 2, 64, -2}) {
-      check_error(Status::invalid_argument, {"peer " + std::to_string(peer), "world of 2"}, [&] { static_cast<void>(world.at(memory, peer)); });
-      check_error(Status::invalid_argument, {"rank " + std::to_string(peer)}, [&] { static_cast<void>(world.device(peer)); });
+      check_error(Status::invalid_argument, {"peer " + std::to_string(peer), "world of 2"},
+                  [&] { static_cast<void>(world.at(memory, peer)); });
+      check_error(Status::invalid_argument, {"rank " + std::to_string(peer)},
+                  [&] { static_cast<void>(world.device(peer)); });
       check_error(Status::invalid_argument, {"peer " + std::to_string(peer)}, [&] { channel.send(&local, 4, peer); });
-      check_error(Status::invalid_argument, {"peer " + std::to_string(peer)}, [&] { channel.receive(&local, 4, peer); });
+      check_error(Status::invalid_argument, {"peer " + std::to_string(peer)},
+                  [&] { channel.receive(&local, 4, peer); });
     }
-    check_error(Status::invalid_argument, {"not in rank", "symmetric memory"}, [&] { static_cast<void>(world.at(&local, 0)); });
+    check_error(Status::invalid_argument, {"not in rank", "symmetric memory"},
+                [&] { static_cast<void>(world.at(&local, 0)); });
     world.barrier();
     world.free(memory);
   });
@@ -137,11 +143,14 @@ TEST(BadPeer, IsRefused) {
 TEST(BadChannel, DepthAndSlotsAreChecked) {
   run_pair([](World& world) {
     for (const std::uint32_t depth : {0u, 1u, 3u, 24u, 0xffffffffu})
-      check_error(Status::invalid_argument, {"depth " + std::to_string(depth), "power of two"}, [&] { static_cast<void>(world.packet_channel(64, depth)); });
+      check_error(Status::invalid_argument, {"depth " + std::to_string(depth), "power of two"},
+                  [&] { static_cast<void>(world.packet_channel(64, depth)); });
     for (const std::size_t bytes : {std::size_t{0}, (std::size_t{1} << 30) + 1, huge})
-      check_error(Status::invalid_argument, {"slots of " + std::to_string(bytes)}, [&] { static_cast<void>(world.packet_channel(bytes)); });
+      check_error(Status::invalid_argument, {"slots of " + std::to_string(bytes)},
+                  [&] { static_cast<void>(world.packet_channel(bytes)); });
     for (const std::uint32_t depth : {1u << 8, 1u << 16, 1u << 31})
-      check_error(Status::no_resource, {"no room"}, [&] { static_cast<void>(world.packet_channel(std::size_t{1} << 30, depth)); });
+      check_error(Status::no_resource, {"no room"},
+                  [&] { static_cast<void>(world.packet_channel(std::size_t{1} << 30, depth)); });
     check_error(Status::invalid_argument, {"at least one slot"}, [&] { StagedChannel(world, 1000, 0); });
     check_error(Status::no_resource, {"no room"}, [&] { StagedChannel(world, huge / 4, 7); });
   });
@@ -151,11 +160,13 @@ TEST(BadSegment, IsRefused) {
   run_pair([](World& world) {
     check_error(Status::invalid_argument, {"segment 99"}, [&] { world.destroy_segment(99); });
     for (const std::size_t bytes : {huge, huge / 2})
-      check_error(Status::no_resource, {"no room for"}, [&] { static_cast<void>(world.create_segment(MemoryKind::host, bytes)); });
+      check_error(Status::no_resource, {"no room for"},
+                  [&] { static_cast<void>(world.create_segment(MemoryKind::host, bytes)); });
     // What the others got before one rank's part failed is free again.
     for (int i = 0; i < 3; ++i) {
-      check_error(Status::no_resource, {"no room for"},
-                  [&] { static_cast<void>(world.create_segment(MemoryKind::host, world.rank() == 1 ? huge / 2 : std::size_t{1} << 30)); });
+      check_error(Status::no_resource, {"no room for"}, [&] {
+        static_cast<void>(world.create_segment(MemoryKind::host, world.rank() == 1 ? huge / 2 : std::size_t{1} << 30));
+      });
     }
     world.destroy_segment(world.create_segment(MemoryKind::host, std::size_t{1} << 20).id);
   });
@@ -166,14 +177,16 @@ TEST(BadTeam, IsRefused) {
     check_error(Status::invalid_argument, {"no rank 2"}, [&] { static_cast<void>(world.make_team({0, 1, 2})); });
     check_error(Status::invalid_argument, {"ascend"}, [&] { static_cast<void>(world.make_team({1, 0})); });
     check_error(Status::invalid_argument, {"ascend"}, [&] { static_cast<void>(world.make_team({0, 0, 1})); });
-    check_error(Status::invalid_argument, {"does not hold rank"}, [&] { static_cast<void>(world.make_team({1 - world.rank()})); });
+    check_error(Status::invalid_argument, {"does not hold rank"},
+                [&] { static_cast<void>(world.make_team({1 - world.rank()})); });
     check_error(Status::invalid_argument, {"propose different teams"}, [&] {
       static_cast<void>(world.make_team(world.rank() == 0 ? std::vector<int>{0, 1} : std::vector<int>{1}));
     });
     std::vector<std::unique_ptr<Team>> teams;
     for (std::uint32_t i = 1; i < max_teams; ++i) teams.push_back(world.make_team({0, 1}));
     check_error(Status::no_resource, {"teams exist"}, [&] { static_cast<void>(world.make_team({0, 1})); });
-    check_error(Status::invalid_argument, {"rank 2 of a team of 2"}, [&] { static_cast<void>(teams.front()->world_rank(2)); });
+    check_error(Status::invalid_argument, {"rank 2 of a team of 2"},
+                [&] { static_cast<void>(teams.front()->world_rank(2)); });
     teams.pop_back();
     teams.back() = world.make_team({0, 1});
   });
@@ -201,12 +214,15 @@ LaunchOptions shape(unsigned blocks, unsigned threads, bool waits, Stream* strea
 }
 
 void refuse_bad_launches(World& world) {
-  check_error(Status::invalid_argument, {"Nothing", "0 blocks"}, [&] { launch(world, shape(0, 64, false), Nothing{}); });
-  check_error(Status::invalid_argument, {"Nothing", "0 threads"}, [&] { launch(world, shape(1, 0, false), Nothing{}); });
+  check_error(Status::invalid_argument, {"Nothing", "0 blocks"},
+              [&] { launch(world, shape(0, 64, false), Nothing{}); });
+  check_error(Status::invalid_argument, {"Nothing", "0 threads"},
+              [&] { launch(world, shape(1, 0, false), Nothing{}); });
   if (world.device().is_gpu())
     check_error(Status::invalid_argument, {"1025 threads"}, [&] { launch(world, shape(1, 1025, false), Nothing{}); });
   const unsigned most = resident_blocks<Nothing>(world, 64) * static_cast<unsigned>(world.ranks_on_device());
-  check_error(Status::no_resource, {"Nothing", "blocks", "%", "resident_blocks"}, [&] { launch(world, shape(most + 1, 64, true), Nothing{}); });
+  check_error(Status::no_resource, {"Nothing", "blocks", "%", "resident_blocks"},
+              [&] { launch(world, shape(most + 1, 64, true), Nothing{}); });
   launch(world, shape(most + 1, 64, false), Nothing{});
   world.synchronize();
 }
@@ -242,7 +258,8 @@ TEST_P(BadLaunch, IsRefused) {
   expect_all_passed(run_ranks(WorldKind::threads, 1, body, config, 60));
 }
 
-INSTANTIATE_TEST_SUITE_P(Devices, BadLaunch, ::testing::Values("cpu", "auto"), [](const auto& each) { return std::string(each.param); });
+INSTANTIATE_TEST_SUITE_P(Devices, BadLaunch, ::testing::Values("cpu", "auto"),
+                         [](const auto& each) { return std::string(each.param); });
 
 void expect_no_world(Status code, std::initializer_list<std::string_view> words, const Config& config) {
   try {
@@ -290,7 +307,8 @@ TEST(BadConfig, RanksMustAgree) {
     ADD_FAILURE() << "a world of ranks with differing heaps";
   });
   try {
-    check_error(Status::invalid_argument, {"rank 0", "rank 1", "must agree"}, [&] { static_cast<void>(World::create(config, std::move(bootstraps[0]))); });
+    check_error(Status::invalid_argument, {"rank 0", "rank 1", "must agree"},
+                [&] { static_cast<void>(World::create(config, std::move(bootstraps[0]))); });
   } catch (const CheckFailure& failure) {
     ADD_FAILURE() << failure.what();
   }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A rank that is killed, in set-up or while others wait for it: every survivor ends soon, and names it.
+#include <gtest/gtest.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -7,8 +8,6 @@
 #include <memory>
 #include <string>
 #include <thread>
-
-#include <gtest/gtest.h>
 
 #include "beeline/beeline.hpp"
 #include "beeline/runtime/bootstrap.hpp"
@@ -102,7 +101,8 @@ void staged_exchanges(World& world) {
   StagedChannel channel(world, 4096, 2);
   const SymmetricArray<std::byte> out(world, 50'000), in(world, 50'000);
   for (;;)
-    channel.exchange(out.data(), (world.rank() + 1) % ranks, in.data(), (world.rank() + ranks - 1) % ranks, out.bytes());
+    channel.exchange(out.data(), (world.rank() + 1) % ranks, in.data(), (world.rank() + ranks - 1) % ranks,
+                     out.bytes());
 }
 
 void waits_on_streams(World& world) {
@@ -115,12 +115,21 @@ void waits_on_streams(World& world) {
 }
 
 constexpr Activity activities[] = {
-    {"Barrier", [](World& world) { for (;;) world.barrier(); }},
+    {"Barrier",
+     [](World& world) {
+       for (;;) world.barrier();
+     }},
     {"KernelBarrier", barriers_in_kernels},
     {"Staged", staged_exchanges},
     {"Stream", waits_on_streams},
-    {"Allgather", [](World& world) { for (;;) static_cast<void>(world.allgather({})); }},
-    {"Allocation", [](World& world) { for (;;) world.free(world.allocate(1000)); }},
+    {"Allgather",
+     [](World& world) {
+       for (;;) static_cast<void>(world.allgather({}));
+     }},
+    {"Allocation",
+     [](World& world) {
+       for (;;) world.free(world.allocate(1000));
+     }},
 };
 
 class KilledWhile : public ::testing::TestWithParam<Activity> {};

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // A wait that nobody answers ends soon after its deadline, with an error that says what was waited for.
+#include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <cstdio>
 #include <memory>
 #include <string>
 #include <vector>
-
-#include <gtest/gtest.h>
 
 #include "beeline/beeline.hpp"
 #include "tests/support/check.hpp"
@@ -41,7 +40,8 @@ enum class Wait { signal, any_signal, barrier, packet_receive, packet_send, grid
 
 struct WaitKernel {
   template <class Grid>
-  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, Wait wait_for, std::uint64_t* signals, PacketChannel channel) const {
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, Wait wait_for, std::uint64_t* signals,
+                                      PacketChannel channel) const {
     const auto& block = grid.block();
     if (wait_for == Wait::grid && grid.block_rank() == 0) static_cast<void>(grid.sync(ctx));
     if (wait_for == Wait::grid || grid.block_rank() != 0) return;
@@ -161,10 +161,12 @@ struct Parameter {
 class UnansweredWait : public ::testing::TestWithParam<Parameter> {};
 
 TEST_P(UnansweredWait, EndsAtItsDeadline) {
-  if (GetParam().kind == WorldKind::processes && under_thread_sanitizer) GTEST_SKIP() << "ThreadSanitizer sees one process";
+  if (GetParam().kind == WorldKind::processes && under_thread_sanitizer)
+    GTEST_SKIP() << "ThreadSanitizer sees one process";
   std::string why;
   if (GetParam().gpu && gpus_here(&why) == 0) GTEST_SKIP() << "no GPU: " << why;
-  if (GetParam().gpu && GetParam().kind == WorldKind::processes && gpus_here() < 2) GTEST_SKIP() << "one GPU, two processes";
+  if (GetParam().gpu && GetParam().kind == WorldKind::processes && gpus_here() < 2)
+    GTEST_SKIP() << "one GPU, two processes";
   Config config = test_config();
   config.device = GetParam().gpu ? "auto" : "cpu";
   config.deadline_ns = static_cast<std::int64_t>(deadline_s * 1e9);

@@ -19,7 +19,8 @@ void check_error(beeline::Status code, std::initializer_list<std::string_view> w
     call();
   } catch (const beeline::Error& error) {
     if (error.code() != code)
-      throw CheckFailure(join("expected the code ", beeline::name(code), ", observed ", beeline::name(error.code()), ": ", error.what()));
+      throw CheckFailure(join("expected the code ", beeline::name(code), ", observed ", beeline::name(error.code()),
+                              ": ", error.what()));
     for (const std::string_view word : words) BEELINE_CHECK_CONTAINS(error.what(), word);
     return;
   }

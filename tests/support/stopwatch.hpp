@@ -18,7 +18,9 @@ class Stopwatch {
 };
 
 /// What a wait may take beyond its deadline: the larger of 10 % and 100 ms.
-[[nodiscard]] inline double allowed_excess(double deadline_s) { return deadline_s * 0.1 > 0.1 ? deadline_s * 0.1 : 0.1; }
+[[nodiscard]] inline double allowed_excess(double deadline_s) {
+  return deadline_s * 0.1 > 0.1 ? deadline_s * 0.1 : 0.1;
+}
 /// Half a second more, for busy machines whose scheduler keeps a thread from its core that long.
 inline constexpr double scheduling_slack_s = 0.5;
 

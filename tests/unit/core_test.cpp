@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
 #include <set>
 #include <string>
-
-#include <gtest/gtest.h>
 
 #include "beeline/core/error.hpp"
 #include "beeline/core/layout.hpp"
@@ -65,7 +65,8 @@ TEST(Method, IdentifiersAndMethodsMatch) {
 }
 
 TEST(Method, UnknownIdentifiersAreRefusedWithTheKnownOnes) {
-  for (const char* id : {"", "device", "device/peer", "device/peer/packets/x", "DEVICE/PEER/PACKETS", "host/peer/verbs "}) {
+  for (const char* id :
+       {"", "device", "device/peer", "device/peer/packets/x", "DEVICE/PEER/PACKETS", "host/peer/verbs "}) {
     try {
       static_cast<void>(Method::parse(id));
       ADD_FAILURE() << "accepted \"" << id << '"';

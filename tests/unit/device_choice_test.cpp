@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
 #include <string>
 #include <vector>
-
-#include <gtest/gtest.h>
 
 #include "beeline/core/error.hpp"
 #include "beeline/runtime/device.hpp"
@@ -26,7 +26,8 @@ Inventories processes(int ranks, const std::vector<std::string>& gpus) {
 
 std::vector<int> choices(const std::string& choice, const Inventories& inventories, bool mps = false) {
   std::vector<int> all;
-  for (int rank = 0; rank < static_cast<int>(inventories.size()); ++rank) all.push_back(choose_gpu(choice, rank, inventories, mps));
+  for (int rank = 0; rank < static_cast<int>(inventories.size()); ++rank)
+    all.push_back(choose_gpu(choice, rank, inventories, mps));
   return all;
 }
 
@@ -78,7 +79,8 @@ TEST(ChooseGpu, SharingProcessesAreRefusedWithoutMps) {
 
 TEST(ChooseGpu, UnknownDevicesAreNamed) {
   for (const char* choice : {"", "gpu", "CPU", "cuda", "cuda:", "cuda0", "auto "})
-    EXPECT_NE(std::string::npos, refusal(Status::invalid_argument, choice, threads(1, {"a"})).find(std::string("\"") + choice + '"'));
+    EXPECT_NE(std::string::npos,
+              refusal(Status::invalid_argument, choice, threads(1, {"a"})).find(std::string("\"") + choice + '"'));
   for (const char* id : {"1", "-1", "x", "0x0", "GPU-c", "0 "}) {
     const std::string text = refusal(Status::invalid_argument, std::string("cuda:") + id, threads(1, {"a"}));
     EXPECT_NE(std::string::npos, text.find(std::string("cuda:") + id)) << text;

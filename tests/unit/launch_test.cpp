@@ -2,12 +2,12 @@
 // Launches in a world of one host rank: which threads run, when, and what becomes of their failures.
 #include "beeline/host/launch.hpp"
 
+#include <gtest/gtest.h>
+
 #include <atomic>
 #include <memory>
 #include <stdexcept>
 #include <string>
-
-#include <gtest/gtest.h>
 
 #include "beeline/device/signal.hpp"
 #include "beeline/runtime/bootstrap.hpp"
@@ -43,7 +43,8 @@ struct CensusKernel {
     ++census->threads;
     if (grid.block().thread_rank() == 0) {
       const unsigned now = ++census->present;
-      for (unsigned most = census->most_present; now > most && !census->most_present.compare_exchange_weak(most, now);) {
+      for (unsigned most = census->most_present;
+           now > most && !census->most_present.compare_exchange_weak(most, now);) {
       }
     }
     grid.block().sync();

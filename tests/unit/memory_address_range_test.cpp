@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "beeline/memory/address_range.hpp"
+#include <gtest/gtest.h>
 
 #include <cstring>
 
-#include <gtest/gtest.h>
+#include "beeline/memory/address_range.hpp"
 
 namespace beeline {
 
@@ -50,7 +50,8 @@ TEST(AddressRange, DescriptorsMapTheSameMemory) {
 }
 
 TEST(AddressRange, OneForEachWorldOfAProcess) {
-  const auto mine = AddressRange::of_world(1001), again = AddressRange::of_world(1001), other = AddressRange::of_world(1002);
+  const auto mine = AddressRange::of_world(1001), again = AddressRange::of_world(1001),
+             other = AddressRange::of_world(1002);
   EXPECT_EQ(mine, again);
   EXPECT_NE(mine, other);
 }

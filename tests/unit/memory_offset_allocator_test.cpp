@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "beeline/memory/offset_allocator.hpp"
+#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <functional>
 #include <iterator>
 #include <map>
 
-#include <gtest/gtest.h>
-
 #include "beeline/core/error.hpp"
+#include "beeline/memory/offset_allocator.hpp"
 #include "tests/support/random.hpp"
 
 namespace beeline {
@@ -32,7 +31,8 @@ TEST(OffsetAllocator, HandsOutAlignedDisjointPieces) {
   std::size_t used = 0;
   for (int step = 0; step < 3000; ++step) {
     if (held.empty() || random.coin()) {
-      const std::size_t bytes = random.below(std::size_t{5000}), rounded = (std::max<std::size_t>(bytes, 1) + 255) / 256 * 256;
+      const std::size_t bytes = random.below(std::size_t{5000}),
+                        rounded = (std::max<std::size_t>(bytes, 1) + 255) / 256 * 256;
       try {
         const std::size_t offset = allocator.allocate(bytes);
         EXPECT_EQ(0u, offset % alignment);

@@ -2,10 +2,10 @@
 // How packets read and write payload that is not whole words: any rest, no byte beyond.
 #include "beeline/device/packets.hpp"
 
+#include <gtest/gtest.h>
+
 #include <array>
 #include <cstddef>
-
-#include <gtest/gtest.h>
 
 namespace beeline {
 

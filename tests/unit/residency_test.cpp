@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "beeline/runtime/residency.hpp"
 
-#include <string>
-
 #include <gtest/gtest.h>
+
+#include <string>
 
 #include "beeline/core/error.hpp"
 

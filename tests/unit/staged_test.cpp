@@ -2,11 +2,11 @@
 // Both ends of a staged ring, driven step by step by one thread.
 #include "beeline/transport/staged.hpp"
 
+#include <gtest/gtest.h>
+
 #include <memory>
 #include <thread>
 #include <vector>
-
-#include <gtest/gtest.h>
 
 #include "beeline/core/layout.hpp"
 #include "tests/support/random.hpp"
@@ -83,7 +83,8 @@ TEST_F(StagedRings, MessagesOfAnySizeFollowEachOther) {
     StagedSender sender(*out_, ring(slots));
     StagedReceiver receiver(*in_, ring(slots));
     std::uint64_t key = 0;
-    for (const std::size_t bytes : {std::size_t{0}, std::size_t{1}, chunk, chunk + 1, 7 * chunk - 1, std::size_t{0}, 5 * chunk}) {
+    for (const std::size_t bytes :
+         {std::size_t{0}, std::size_t{1}, chunk, chunk + 1, 7 * chunk - 1, std::size_t{0}, 5 * chunk}) {
       const std::vector<std::byte> data = pattern(++key, bytes);
       std::vector<std::byte> target(bytes + 1, std::byte{0x77});
       sender.begin(bytes);

@@ -2,6 +2,8 @@
 // Streams of the host device, by themselves: order, failures, events, waits.
 #include "beeline/transport/stream.hpp"
 
+#include <gtest/gtest.h>
+
 #include <atomic>
 #include <chrono>
 #include <cstring>
@@ -10,8 +12,6 @@
 #include <string>
 #include <thread>
 #include <vector>
-
-#include <gtest/gtest.h>
 
 #include "beeline/core/error.hpp"
 #include "beeline/core/layout.hpp"
@@ -32,7 +32,9 @@ class HostStreams : public ::testing::Test {
     context_.spin_polls = 16;
     context_.size = 1;
   }
-  [[nodiscard]] std::unique_ptr<Stream> make() { return make_stream(host_device(), context_, std::make_shared<GridState>()); }
+  [[nodiscard]] std::unique_ptr<Stream> make() {
+    return make_stream(host_device(), context_, std::make_shared<GridState>());
+  }
   static void drain(Stream& stream) {
     while (!stream.drained()) std::this_thread::yield();
   }

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ends that are nobody's deadline: the launcher's, one rank's error, one team's deadline. Who is concerned ends soon
+// and says why; who is not goes on.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "beeline/beeline.hpp"
+#include "beeline/runtime/rendezvous.hpp"
+#include "tests/support/check.hpp"
+#include "tests/support/errors.hpp"
+#include "tests/support/ranks.hpp"
+#include "tests/support/stopwatch.hpp"
+
+namespace beeline_test {
+
+namespace {
+
+using namespace beeline;
+
+constexpr double soon_s = 5;  // of a deadline of 20
+
+Config host_config() {
+  Config config = test_config();
+  config.device = "cpu";
+  return config;
+}
+
+/// Three ranks over TCP repeat barriers until `end` has ended their world.
+void end_world(const std::function<void(std::optional<RendezvousServer>&)>& end, const std::string& reason) {
+  constexpr int ranks = 3;
+  const std::string token = make_token();
+  std::optional<RendezvousServer> server;
+  server.emplace(RendezvousServer::Options{ranks, token});
+  std::vector<std::string> failures(ranks);
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < ranks; ++rank)
+    threads.emplace_back([&, rank, address = server->address()] {
+      Config config = host_config();
+      config.rank = rank;
+      config.size = ranks;
+      config.rendezvous = address;
+      config.token = token;
+      try {
+        const std::unique_ptr<World> world = World::create(config);
+        check_error(Status::aborted, {"the world ended", reason}, [&] {
+          for (;;) world->barrier();
+        });
+      } catch (const std::exception& error) {
+        failures[static_cast<std::size_t>(rank)] = error.what();
+      }
+    });
+  usleep(300'000);
+  const Stopwatch stopwatch;
+  end(server);
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_LT(stopwatch.seconds(), soon_s);
+  for (const std::string& failure : failures) EXPECT_EQ("", failure);
+}
+
+TEST(LaunchersEnd, ReachesEveryRank) {
+  end_world([](std::optional<RendezvousServer>& server) { server->abort(-1, "the launcher got SIGINT"); },
+            "the launcher got SIGINT");
+}
+
+TEST(LaunchersEnd, WithoutAWordToo) {
+  end_world([](std::optional<RendezvousServer>& server) { server.reset(); }, "the launcher has ended");
+}
+
+TEST(RanksError, EndsTheOthersAndIsTheirReason) {
+  const Stopwatch stopwatch;
+  const auto outcomes = run_ranks(
+      WorldKind::threads, 4,
+      [](World& world) {
+        world.barrier();
+        if (world.rank() == 1) throw std::runtime_error("the input file is empty");
+        check_error(Status::peer_died, {"rank 1", "the input file is empty"}, [&] { world.barrier(); });
+      },
+      host_config(), 60);
+  for (int rank = 0; rank < 4; ++rank)
+    EXPECT_EQ(rank == 1 ? "the input file is empty" : "", outcomes[static_cast<std::size_t>(rank)].failure);
+  EXPECT_LT(stopwatch.seconds(), soon_s);
+}
+
+TEST(RanksError, InSetUpEndsTheOthers) {
+  const Stopwatch stopwatch;
+  Config config = host_config();
+  const auto outcomes = run_processes(
+      3,
+      [](Config own) {
+        if (own.rank == 1) own.heap_bytes += 4096;
+        check_error(Status::invalid_argument, {"they must agree", "rank"},
+                    [&] { static_cast<void>(World::create(own)); });
+      },
+      config, 60);
+  expect_all_passed(outcomes);
+  EXPECT_LT(stopwatch.seconds(), soon_s);
+}
+
+/// One team's deadline passes while the other team works on.
+TEST(TeamsDeadline, LeavesTheOtherTeamAlone) {
+  Config config = host_config();
+  config.deadline_ns = 1'500'000'000;
+  expect_all_passed(run_ranks(
+      WorldKind::threads, 4,
+      [](World& world) {
+        const bool first = world.rank() < 2;
+        const std::unique_ptr<Team> team = world.make_team(first ? std::vector<int>{0, 1} : std::vector<int>{2, 3});
+        const Stopwatch stopwatch;
+        if (world.rank() == 0) check_error(Status::deadline, {"rank 0: barrier on rank 1"}, [&] { team->barrier(); });
+        if (world.rank() == 1)
+          while (!world.failed() && stopwatch.seconds() < 10) usleep(1000);
+        if (!first) {
+          for (int i = 0; i < 100; ++i) {  // both ranks as often, beyond the other team's deadline
+            team->barrier();
+            usleep(20'000);
+          }
+        }
+        BEELINE_CHECK_EQ(first, world.failed());
+      },
+      config, 60));
+}
+
+}  // namespace
+
+}  // namespace beeline_test

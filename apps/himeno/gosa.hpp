@@ -131,6 +131,7 @@ template <class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE beeline::Status collect(const Group& group, const beeline::Context& ctx,
                                                           const Mailbox& mailbox, std::uint64_t tag) {
   beeline::Status status = beeline::Status::ok;
+  group.sync();  // an earlier collect's total is taken
   for (std::uint32_t from = group.thread_rank(); from < ctx.size && status == beeline::Status::ok; from += group.size())
     status = receive_sum(ctx, mailbox, tag, from, mailbox.arrived[from]);
   status = beeline::agree(group, status);

@@ -41,14 +41,20 @@ namespace detail {
 
 BEELINE_HOST_DEVICE inline Vector load(const float* from) { return *reinterpret_cast<const Vector*>(from); }
 
-BEELINE_HOST_DEVICE inline Window load_window(const float* p, std::ptrdiff_t row) {
+/// Whether four points have neighbours in their row. At a row's ends they would lie in other rows, or, at a plane's
+/// ends, in a halo that is still on its way; no interior point needs those.
+struct RowNeighbours {
+  bool left, right;
+};
+
+BEELINE_HOST_DEVICE inline Window load_window(const float* p, std::ptrdiff_t row, RowNeighbours has) {
   Window window;
   for (int y = 0; y < 3; ++y) {
     const float* from = p + (y - 1) * row;
     const Vector middle = load(from);
-    window.row[y][0] = from[-1];
+    window.row[y][0] = has.left ? from[-1] : 0.0f;
     for (int cell = 0; cell < vector_cells; ++cell) window.row[y][cell + 1] = middle.cell[cell];
-    window.row[y][vector_cells + 1] = from[vector_cells];
+    window.row[y][vector_cells + 1] = has.right ? from[vector_cells] : 0.0f;
   }
   return window;
 }
@@ -83,12 +89,13 @@ template <class Store>
 BEELINE_HOST_DEVICE double update_column(const Fields& f, const float* from, std::ptrdiff_t point, int x, Planes part,
                                          const Store& store) {
   const std::ptrdiff_t row = f.row, plane = f.plane();
+  const detail::RowNeighbours has{x > 0, x + vector_cells < f.row};
   std::ptrdiff_t n = part.first * plane + point;
-  Window below = detail::load_window(from + n - plane, row);
-  Window at = detail::load_window(from + n, row);
+  Window below = detail::load_window(from + n - plane, row, has);
+  Window at = detail::load_window(from + n, row, has);
   double gosa = 0;
   for (int z = part.first; z < part.last; ++z, n += plane) {
-    const Window above = detail::load_window(from + n + plane, row);
+    const Window above = detail::load_window(from + n + plane, row, has);
     const Coefficients k = detail::load_coefficients(f, n);
     Vector updated;
     for (int cell = 0; cell < vector_cells; ++cell) {

@@ -50,7 +50,7 @@ struct State {
 };
 
 std::vector<Measurement> prepare(Session& session, std::uint64_t bytes) {
-  constexpr unsigned store_bytes = 16, most_threads = 1024;
+  constexpr unsigned store_bytes = 16, most_threads = 512;
   auto state = std::make_shared<State>(session, bytes);
   std::vector<Measurement> all;
   for (const GroupChoice& choice : candidate_groups(session, bytes, store_bytes, most_threads)) {

@@ -5,10 +5,14 @@
 
 namespace beeline::bench {
 
+namespace {
+constexpr unsigned default_threads = 512;  // the kernels' registers do not allow 1024
+}
+
 unsigned grid_threads(const Session& session) {
   const World& world = session.world();
   if (!world.device().is_gpu()) return static_cast<unsigned>(world.config().host_threads);
-  return session.options().threads_per_block != 0 ? session.options().threads_per_block : 1024;
+  return session.options().threads_per_block != 0 ? session.options().threads_per_block : default_threads;
 }
 
 std::vector<GridShape> grid_shapes(const Session& session, unsigned most_blocks) {

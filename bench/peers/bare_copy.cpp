@@ -2,16 +2,14 @@
 #include "peers/bare_copy.hpp"
 
 #include <cstring>
+#include <string>
 
 #include "beeline/core/error.hpp"
-
-#if defined(BEELINE_HAS_CUDA)
-#include <cuda_runtime_api.h>
-#endif
+#include "beeline/core/macros.hpp"
 
 namespace beeline::bench {
 
-#if defined(BEELINE_HAS_CUDA)
+#if BEELINE_COMPILES_CUDA
 
 void bare_copy(Stream& stream, void* to, const void* from, std::size_t bytes) {
   if (!stream.device().is_gpu()) {

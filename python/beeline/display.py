@@ -48,8 +48,8 @@ def format_number(value: Any, digits: int = 4) -> str:
     return f"{value:.{digits}g}"
 
 
-def format_share(value: Any) -> str:
-    return f"{100 * value:.1f} %" if isinstance(value, (int, float)) else MISSING
+def format_percent(value: Any) -> str:
+    return f"{100 * value:.1f}" if isinstance(value, (int, float)) else MISSING
 
 
 def format_verified(value: Any) -> str:
@@ -57,11 +57,12 @@ def format_verified(value: Any) -> str:
 
 
 def new_table(title: str, *columns: str) -> Table:
-    """An empty table; a column whose name starts with `>` holds numbers. The first column is never cut."""
+    """An empty table; a column whose name starts with `>` holds numbers. Names and numbers are not wrapped."""
     table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for index, name in enumerate(columns):
-        justify = "right" if name.startswith(">") else "left"
-        table.add_column(name.removeprefix(">"), justify=justify, no_wrap=index == 0, overflow="fold")
+        number = name.startswith(">")
+        justify = "right" if number else "left"
+        table.add_column(name.removeprefix(">"), justify=justify, no_wrap=index == 0 or number, overflow="fold")
     return table
 
 

@@ -195,10 +195,10 @@ def test_himeno_shows_one_table(cli):
     for text in (
         "Himeno 32×32×64 on cpu",
         "in_kernel",
-        "25.0 %",
+        "25.0",
         "2,000",
         "yes",
-        "The C benchmark sums in float32",
+        "whose float32 sum drifts",
     ):
         assert text in done.stdout
 
@@ -216,7 +216,7 @@ def test_himeno_scales(cli, scaling, extents):
     assert [result["size"][2] for result in results] == extents
     table = cli(*options).stdout
     assert "2.00" in table
-    assert "50.0 %" in table
+    assert "50.0" in table
 
 
 def test_himeno_goes_on_after_a_method_failed(cli):

@@ -12,7 +12,7 @@ import typer
 from rich.console import Group, RenderableType
 
 from beeline import options
-from beeline.display import MISSING, ResultView, format_number, format_share, format_verified, new_table
+from beeline.display import MISSING, ResultView, format_number, format_percent, format_verified, new_table
 from beeline.programs import CliError, Event, World, find_program, launch_command, run_events
 
 # The benchmark's sizes, x, y, z; ranks divide z.
@@ -170,20 +170,19 @@ def choose_methods(study: Study, ranks: int, view: ResultView) -> list[str]:
 
 def render(results: list[Event], scaling: Scaling) -> RenderableType:
     scales = scaling is not Scaling.none
-    columns = ["method", ">ranks", ">MFLOP/s", ">comm. share", ">max error", ">verified", ">CPU time"]
-    table = new_table(describe(results), *columns, *([">speed-up", ">efficiency"] if scales else [">gosa"]))
+    columns = ["method", ">ranks", ">MFLOP/s", ">comm.\nshare, %", ">max\nerror", ">verified", ">CPU\ntime, s"]
+    table = new_table(describe(results), *columns, *([">speed-\nup", ">effi-\nciency, %"] if scales else []))
     for result in results:
         row = [
             str(result.get("method")),
             format_number(result.get("ranks")),
             format_number(result.get("mflops")),
-            format_share(result.get("communication_share")),
+            format_percent(result.get("communication_share")),
             format_number(result.get("max_error")),
             format_verified(result.get("verified")),
-            f"{format_number(result.get('cpu_seconds'))} s",
+            format_number(result.get("cpu_seconds"), digits=3),
         ]
-        gosa = format_number(result.get("gosa"), digits=7)
-        table.add_row(*row, *(scaling_cells(result, results) if scales else [gosa]))
+        table.add_row(*row, *(scaling_cells(result, results) if scales else []))
     return Group(table, *gosa_note(results))
 
 
@@ -200,18 +199,18 @@ def scaling_cells(result: Event, results: list[Event]) -> list[str]:
     if base is None or not result.get("mflops"):
         return [MISSING, MISSING]
     speed_up = result["mflops"] / base["mflops"]
-    return [f"{speed_up:.2f}", format_share(speed_up * base["ranks"] / result["ranks"])]
+    return [f"{speed_up:.2f}", format_percent(speed_up * base["ranks"] / result["ranks"])]
 
 
 def gosa_note(results: list[Event]) -> list[str]:
-    """Why gosa is not what the C benchmark prints, where the two differ."""
-    figures = {
-        (format_number(one["gosa_float32"], digits=7), format_number(one.get("gosa_reference"), digits=7)): None
-        for one in results
-        if one.get("gosa_float32") is not None and one.get("gosa") != one["gosa_float32"]
-    }
-    return [
-        f"gosa is summed in float64 (reference: {reference}). The C benchmark sums in float32, which drifts on large "
-        f"grids: it prints {drifted}."
-        for drifted, reference in figures
-    ]
+    """The residual of each grid, and why it is not what the C benchmark prints."""
+    notes = {}
+    for one in results:
+        gosa, reference, drifted = (
+            format_number(one.get(key), digits=7) for key in ("gosa", "gosa_reference", "gosa_float32")
+        )
+        note = f"gosa {gosa}, reference {reference}"
+        if one.get("gosa_float32") is not None:
+            note += f"; the C benchmark, whose float32 sum drifts on large grids, prints {drifted}"
+        notes[note] = None
+    return list(notes)

@@ -40,11 +40,24 @@ void World::Implementation::note_end(int culprit, const std::string& reason) {
     const std::lock_guard lock(failure_mutex);
     if (dead_reason.empty()) dead_rank = culprit, dead_reason = reason.empty() ? "no reason given" : reason;
   }
-  const std::lock_guard lock(team_mutex);
-  for (const auto& [id, ranks] : teams)
-    if (culprit < 0 || std::find(ranks.begin(), ranks.end(), culprit) != ranks.end())
+  {
+    const std::lock_guard lock(team_mutex);
+    for (const auto& [id, ranks] : teams) {
+      if (culprit >= 0 && std::find(ranks.begin(), ranks.end(), culprit) == ranks.end()) continue;
       detail::SystemAtomic<std::uint64_t>(host_header(rank)->control.abort[id])
           .store(abort_word(static_cast<std::uint32_t>(culprit < 0 ? rank : culprit)), cuda::memory_order_release);
+    }
+  }
+  tell_kernels();
+}
+
+void World::Implementation::tell_kernels() {
+  if (!device().is_gpu() || copy_stream == nullptr) return;
+  try {
+    copy_stream->copy(heap_header(rank)->abort, host_header(rank)->control.abort, sizeof(HeapHeader::abort));
+  } catch (const Error& error) {
+    log(LogLevel::error, fmt::format("kernels could not be told of the abort: {}", error.what()), rank);
+  }
 }
 
 std::vector<WaitRecord> World::Implementation::failed_waits() const {
@@ -109,7 +122,8 @@ void World::Implementation::await(const char* what, std::int64_t deadline_ns, co
       static_cast<void>(detail::give_up(host_context, awaited, 0, waited, Status::deadline));
     }
     if (released) throw Error(Status::deadline, fmt::format("{} did not end, not even after the world was aborted", what), rank);
-    released = true;  // kernels see the abort word and leave; give them time to
+    released = true;  // kernels are told, and leave; give them time to
+    tell_kernels();
     stream->release_waits();
     if (awaited_stream != nullptr) awaited_stream->release_waits();
     deadline_ns = static_cast<std::int64_t>(waited) + 5'000'000'000;

@@ -38,6 +38,7 @@ World::Implementation::~Implementation() {
   } catch (const std::exception& error) {
     log(LogLevel::warning, fmt::format("leaving the world: {}", error.what()), rank);
   }
+  bootstrap->on_abort(nullptr);  // it uses the copy stream
   copy_stream.reset();
   stream.reset();
   bootstrap.reset();  // no abort is handled from here on

@@ -27,6 +27,8 @@ struct HeapHeader {
     GridState state;
   } grids[max_streams];
   alignas(64) std::uint32_t wait_claims;
+  /// What this rank's kernels poll: many blocks that polled the words in host memory would queue up at the bus.
+  alignas(128) std::uint64_t abort[max_teams];
 };
 
 /// Start of every host area: state that CPU threads poll and that survives for the others to read.
@@ -93,6 +95,8 @@ class World::Implementation {
   /// Keeps the first reason for which the world ended, and ends this rank's waits in every team that `culprit` belongs
   /// to (in all, when it is the launcher: -1).
   void note_end(int culprit, const std::string& reason);
+  /// Hands the abort words of the host area to this rank's kernels.
+  void tell_kernels();
   /// Polls `over()` up to `deadline_ns`, or until a wait has failed; throws naming `what`. Then the default stream and
   /// `awaited` (if any) give up their waits for signals.
   void await(const char* what, std::int64_t deadline_ns, const std::function<bool()>& over, Stream* awaited = nullptr);

@@ -132,7 +132,8 @@ Context World::Implementation::make_context(std::uint32_t team, const std::vecto
   const bool gpu = device().is_gpu() && !for_host;
   Context made{};
   made.range = memory->range().base();
-  made.abort_words = host_header(rank)->control.abort;
+  made.abort_words = gpu ? heap_header(rank)->abort : host_header(rank)->control.abort;
+  made.host_abort_words = host_header(rank)->control.abort;
   made.waits = gpu ? host_header(rank)->control.device_waits.records : host_header(rank)->control.host_waits.records;
   made.wait_claims = gpu ? &heap_header(rank)->wait_claims : &host_header(rank)->wait_claims;
   made.sync = for_host ? &host_header(rank)->teams[team] : &heap_header(rank)->teams[team];

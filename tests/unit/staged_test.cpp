@@ -22,7 +22,7 @@ constexpr std::size_t chunk = 100;
 class StagedRings : public ::testing::Test {
  protected:
   StagedRings() {
-    context_.abort_words = abort_words_;
+    context_.abort_words = context_.host_abort_words = abort_words_;
     context_.deadline_ns = 10'000'000'000;
     context_.spin_polls = 16;
     context_.size = 1;

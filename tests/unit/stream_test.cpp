@@ -24,7 +24,7 @@ namespace {
 class HostStreams : public ::testing::Test {
  protected:
   HostStreams() {
-    context_.abort_words = abort_words_;
+    context_.abort_words = context_.host_abort_words = abort_words_;
     context_.waits = records_;
     context_.wait_claims = &claims_;
     context_.deadline_ns = 10'000'000'000;

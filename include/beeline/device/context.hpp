@@ -17,7 +17,8 @@ namespace beeline {
 /// constant memory. Every `peer` below is a rank of the team.
 struct Context {
   std::byte* range;                  ///< start of the address range in this process
-  const std::uint64_t* abort_words;  ///< this rank's, one for each team, in host memory
+  const std::uint64_t* abort_words;  ///< this rank's, one for each team, where this context's waiters poll
+  std::uint64_t* host_abort_words;   ///< this rank's for CPU threads: the same on a host rank, host memory beside a GPU
   WaitRecord* waits;                 ///< where this context's waits are recorded [max_wait_records]
   std::uint32_t* wait_claims;        ///< records used, in memory where the recorder has atomics
   TeamSync* sync;                    ///< this rank's barrier state, symmetric

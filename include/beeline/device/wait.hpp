@@ -52,11 +52,14 @@ BEELINE_HOST_DEVICE inline std::uint64_t read_abort_word(const Context& ctx) {
       .load(cuda::memory_order_relaxed);
 }
 
-/// Raises the abort word of every member. Plain stores: words in host memory have no atomics between GPU and CPU.
+/// Raises the abort words of every member: those of its CPU threads, and from a GPU those that its kernels poll too.
+/// Plain stores: words in host memory have no atomics between GPU and CPU.
 BEELINE_HOST_DEVICE inline void raise_abort(const Context& ctx, std::uint32_t culprit) {
   auto* words = const_cast<std::uint64_t*>(ctx.abort_words);
+  BEELINE_NO_UNROLL
   for (std::uint32_t peer = 0; peer < ctx.size; ++peer)
-    SystemAtomic<std::uint64_t>(ctx.at(words, peer)[ctx.team]).store(abort_word(culprit), cuda::memory_order_relaxed);
+    for (std::uint64_t* word : {ctx.at(ctx.host_abort_words, peer), ctx.at(words, peer)})
+      SystemAtomic<std::uint64_t>(word[ctx.team]).store(abort_word(culprit), cuda::memory_order_relaxed);
 }
 
 BEELINE_HOST_DEVICE inline void record_wait(const Context& ctx, const Awaited& awaited, std::uint64_t observed,

@@ -94,8 +94,10 @@ struct Everything {
     const unsigned role = grid.block_rank();
     const bool computes = role >= carriage.carriers;
     const bool sums_up = step.communicate && role == (carriage.carriers == 0 ? 0 : gosa_carrier);
-    const unsigned first_side = carriage.carriers == 0 ? 0 : role;
-    const unsigned end_side = !step.communicate ? 0 : carriage.carriers == 0 && role == 0 ? sides : role < sides ? role + 1 : 0;
+    // Carriers take a side each; without carriers the first block takes both.
+    const bool alone = carriage.carriers == 0 && role == 0, carrier = carriage.carriers != 0 && role < sides;
+    const unsigned first_side = carrier ? role : 0;
+    const unsigned end_side = !step.communicate ? 0 : alone ? sides : carrier ? role + 1 : 0;
     for (; step.iteration < iterations; ++step.iteration) {
       if (computes) update(grid, f, edges, tiling, sums, carriage, step);
       grid.block().sync();  // a block that does all uses its scratch again

@@ -6,6 +6,12 @@ find_package(GTest REQUIRED)
 # Builds every test that has the label tsan: those that tools/test runs under ThreadSanitizer.
 add_custom_target(tsan_tests)
 
+# Properties of every test.
+set(BEELINE_TEST_PROPERTIES)
+if(BEELINE_SANITIZE)  # shadow memory leaves little address space
+  set(BEELINE_TEST_PROPERTIES ENVIRONMENT BEELINE_SLOT_SHIFT=32)
+endif()
+
 # beeline_test(name SOURCES a.cpp ... [KERNELS k.cpp ...] [LABEL tsan] [TIMEOUT seconds]): a GoogleTest program.
 # LABEL tsan: its ranks are threads, and it also runs under ThreadSanitizer.
 function(beeline_test name)
@@ -15,17 +21,14 @@ function(beeline_test name)
   if(NOT TEST_TIMEOUT)
     set(TEST_TIMEOUT 120)
   endif()
-  set(properties TIMEOUT ${TEST_TIMEOUT})
+  set(properties TIMEOUT ${TEST_TIMEOUT} ${BEELINE_TEST_PROPERTIES})
   if(TEST_LABEL)
     list(APPEND properties LABELS ${TEST_LABEL})
   endif()
   if(TEST_LABEL STREQUAL "tsan")
     add_dependencies(tsan_tests ${name})
   endif()
-  if(BEELINE_SANITIZE)  # shadow memory leaves little address space
-    list(APPEND properties ENVIRONMENT BEELINE_SLOT_SHIFT=32)
-  endif()
   include(GoogleTest)
-  gtest_discover_tests(${name} TEST_PREFIX "${name}." DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
+  gtest_discover_tests(${name} TEST_PREFIX "${name}." DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60 NO_PRETTY_VALUES
     PROPERTIES ${properties})
 endfunction()

@@ -21,6 +21,7 @@ foreach(example IN LISTS examples)
   add_dependencies(tsan_tests example_${name} beeline-launch)
   add_test(NAME example.${name}.processes COMMAND beeline-launch -n ${ranks} $<TARGET_FILE:example_${name}>)
   add_test(NAME example.${name}.threads COMMAND beeline-launch -n ${ranks} --threads $<TARGET_FILE:example_${name}>)
-  set_tests_properties(example.${name}.processes example.${name}.threads PROPERTIES TIMEOUT 60)
+  set_tests_properties(example.${name}.processes example.${name}.threads PROPERTIES TIMEOUT 60
+    ${BEELINE_TEST_PROPERTIES})
   set_tests_properties(example.${name}.threads PROPERTIES LABELS tsan)
 endforeach()

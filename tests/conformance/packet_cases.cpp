@@ -147,6 +147,30 @@ void packet_sequences_wrap(RankTest& test) {
   });
 }
 
+/// When the sequence passes a multiple of the sweep period, no older flag stays anywhere in the ring, however short the
+/// messages are.
+void packet_slots_are_swept(RankTest& test) {
+  World& world = test.world();
+  constexpr std::uint32_t depth = 4, sweep = detail::packet_sweep_period;
+  const PacketChannel channel = world.packet_channel(64, depth, Heap::symmetric, sweep - 3);
+  const std::vector<Message> plan(3 + 2 * depth, Message{1, 0, 0});
+  const SymmetricArray<Message> messages(world, plan.size());
+  const SymmetricArray<std::byte> source(world, 1), destination(world, 1);
+  world.copy(messages.data(), plan.data(), messages.bytes());
+  test.run(test.shape(1, true), PlanKernel<GroupKind::thread>{},
+           PlanArguments{channel, messages.data(), static_cast<std::uint32_t>(plan.size()), source.data(),
+                         destination.data(), static_cast<std::uint32_t>(test.ahead(1)),
+                         static_cast<std::uint32_t>(test.behind(1))},
+           "packets over a sweep");
+  const std::size_t pairs = std::size_t{depth} * channel.slot_pairs;
+  const auto ring = static_cast<std::size_t>(test.behind(1)) * pairs;
+  for (std::size_t i = 0; i < pairs; ++i) {
+    const machine::PacketPair pair = test.read_value(channel.rings + ring + i);
+    BEELINE_CHECK((pair.low >> 32) >= sweep && (pair.high >> 32) >= sweep);
+  }
+  free_channel(world, channel);
+}
+
 struct CreditArguments {
   PacketChannel channel;
   std::uint64_t* full;  ///< signal: the sender has no credit left
@@ -332,6 +356,7 @@ const std::vector<Case>& packet_cases() {
   static const std::vector<Case> cases = {
       {"packets_of_any_size", 1, packets_of_any_size},
       {"packet_sequences_wrap", 1, packet_sequences_wrap},
+      {"packet_slots_are_swept", 1, packet_slots_are_swept},
       {"packets_between_all_pairs", 1, packets_between_all_pairs},
       {"packet_credits_run_out", 1, packet_credits_run_out},
       {"packet_messages_continue_after_timeouts", 1, packet_messages_continue_after_timeouts}};

@@ -2,6 +2,8 @@
 /// @file
 /// The barrier of all ranks inside a kernel, with a `Barrier` kept over the loop.
 
+#include <cuda/atomic>
+
 #include "beeline/device/barrier.hpp"
 #include "beeline/device/put_get.hpp"
 #include "cases/cases.hpp"
@@ -23,9 +25,10 @@ struct BarrierRounds {
 };
 
 /// Every rank stores a random word at every other, meets, and looks. A relaxed barrier orders nothing by itself:
-/// fences around it do.
+/// fences around it do. The words are atomics, relaxed ones, because ThreadSanitizer knows no fences.
 template <Order order>
 struct BarrierCheck {
+  using Word = cuda::atomic_ref<std::uint64_t, cuda::thread_scope_system>;
   static constexpr std::uint64_t rounds = 32;
 
   template <class Grid>
@@ -36,10 +39,10 @@ struct BarrierCheck {
     std::uint64_t mismatches = 0;
     for (std::uint64_t round = 0; round < rounds; ++round) {
       for (std::uint32_t peer = block.thread_rank(); peer < ctx.size; peer += block.size())
-        *ctx.at(&words[ctx.rank], peer) = expected(seed, round, ctx.rank);
+        put_value(ctx, &words[ctx.rank], expected(seed, round, ctx.rank), peer);
       if (!meet(barrier, block)) return;
       for (std::uint32_t from = block.thread_rank(); from < ctx.size; from += block.size())
-        if (words[from] != expected(seed, round, from)) ++mismatches;
+        if (Word(words[from]).load(cuda::memory_order_relaxed) != expected(seed, round, from)) ++mismatches;
       if (!meet(barrier, block)) return;  // nobody stores the next round's before all have looked
     }
     const bool any = block.any(mismatches != 0);

@@ -5,7 +5,6 @@
 
 #include <fstream>
 #include <optional>
-#include <regex>
 
 #if defined(BEELINE_HAS_CUDA)
 #include <cuda_runtime_api.h>
@@ -52,12 +51,13 @@ class Nvml {
   bool ready_ = false;
 };
 
-/// The driver's own version; CUDA's "driver version" is the newest CUDA that it supports.
+/// The driver's own version, the first word of its line that starts with a digit; CUDA's "driver version" is the newest
+/// CUDA that it supports.
 Json kernel_driver() {
   std::ifstream file("/proc/driver/nvidia/version");
-  const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  std::smatch match;
-  return std::regex_search(text, match, std::regex(R"((\d+\.\d+(\.\d+)*))")) ? Json(match[1].str()) : Json(nullptr);
+  for (std::string word; file >> word;)
+    if (word.front() >= '0' && word.front() <= '9') return word;
+  return nullptr;
 }
 
 }  // namespace

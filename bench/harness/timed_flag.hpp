@@ -24,8 +24,9 @@ class TimedFlag {
     return timed_.run(threads, session_.paired(), rounds, kernel, args...);
   }
 
-  /// Whether the last signal is the last one that was sent.
+  /// Collective. Whether the last signal is the last one that was sent.
   [[nodiscard]] bool complete() {
+    session_.world().barrier();
     if (!session_.paired()) return true;
     std::uint64_t observed = 0;
     session_.world().copy(&observed, word(), sizeof observed);

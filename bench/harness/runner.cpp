@@ -35,11 +35,10 @@ std::vector<Task> tasks_of(const std::vector<Case>& cases, const std::vector<std
 
 /// Iterations whose batch lasts about `batch_ns`. The quickest of some batches counts: a rank that loses its core for a
 /// while must not be taken for a slow method.
-std::uint32_t calibrate(Session& session, const Measurement& measurement) {
+std::uint32_t calibrate(Session& session, const Measurement& measurement, std::uint32_t iterations) {
   if (session.options().iterations != 0)
     return static_cast<std::uint32_t>(
         std::min<std::uint64_t>(session.options().iterations, measurement.most_iterations));
-  std::uint32_t iterations = 1;
   for (;;) {
     const std::vector<double> times = measurement.time({iterations, batches_per_round, warm_up});
     double wanted = iterations;
@@ -118,7 +117,12 @@ bool run_task(Session& session, const Task& task) {
   const std::vector<Measurement> measurements = prepare(session, task);
   if (measurements.empty()) return true;
   std::vector<Outcome> outcomes(measurements.size());
-  for (std::size_t i = 0; i < measurements.size(); ++i) outcomes[i].iterations = calibrate(session, measurements[i]);
+  for (Outcome& outcome : outcomes) outcome.iterations = 1;
+  // Twice: the first calls touch memory for the first time, and may have found the ranks on one core.
+  for (std::size_t i = 0; i < 2 * measurements.size(); ++i) {
+    const std::size_t which = i % measurements.size();
+    outcomes[which].iterations = calibrate(session, measurements[which], outcomes[which].iterations);
+  }
   sample(session, measurements, outcomes);
   if (session.options().verify) verify(session, measurements, outcomes);
   if (session.leads()) print_results(session, measurements, outcomes);

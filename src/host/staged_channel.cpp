@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "beeline/host/staged_channel.hpp"
 
+#include <exception>
 #include <vector>
 
 #include <fmt/format.h>
@@ -60,7 +61,7 @@ StagedChannel::~StagedChannel() {
   const std::uint32_t segment = implementation_->segment.id;
   try {
     implementation_.reset();
-    if (!world.failed()) world.destroy_segment(segment);
+    if (!world.failed() && std::uncaught_exceptions() == 0) world.destroy_segment(segment);
   } catch (const std::exception& error) {
     log(LogLevel::warning, error.what(), world.rank());
   }

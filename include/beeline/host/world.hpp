@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <span>
 #include <string>
@@ -148,7 +149,8 @@ class SymmetricArray {
   SymmetricArray& operator=(const SymmetricArray&) = delete;
   SymmetricArray& operator=(SymmetricArray&&) = delete;
   ~SymmetricArray() {
-    if (data_ == nullptr || world_->failed()) return;  // a failed world's memory goes with the world
+    // A failed world's memory goes with the world. While an exception leaves this rank, the others do not free.
+    if (data_ == nullptr || world_->failed() || std::uncaught_exceptions() > 0) return;
     try {
       world_->free(data_);
     } catch (const std::exception& error) {

@@ -124,9 +124,9 @@ void allocations_are_symmetric(RankTest& test) {
     check_bytes(std::vector<std::byte>(bytes), test.read(memory, bytes), "new memory is zero");
     for (int peer = 0; peer < test.size(); ++peer) {
       BEELINE_CHECK_EQ(peer, world.owner_of(world.at(memory, peer)));
-      BEELINE_CHECK_EQ(
-          memory - static_cast<std::byte*>(nullptr) - (world.at(memory, peer) - static_cast<std::byte*>(nullptr)),
-          (test.rank() - peer) * (std::ptrdiff_t{1} << world.config().slot_shift));
+      const auto here = reinterpret_cast<std::intptr_t>(memory);
+      const auto there = reinterpret_cast<std::intptr_t>(world.at(memory, peer));
+      BEELINE_CHECK_EQ((peer - test.rank()) * (std::intptr_t{1} << world.config().slot_shift), there - here);
     }
     test.write(memory, std::vector<std::byte>(bytes, std::byte{0xff}));  // the next owner of this place must see zeros
     held.push_back({memory, bytes});

@@ -29,7 +29,8 @@ find_path(BEELINE_CCCL_INCLUDE cuda/atomic
   HINTS ${BEELINE_CCCL_DIR} ${CUDAToolkit_INCLUDE_DIRS} ${BEELINE_VENV_CCCL} PATH_SUFFIXES cccl NO_CACHE)
 if(NOT BEELINE_CCCL_INCLUDE)
   message(FATAL_ERROR "libcu++ (cuda/atomic) was not found: run tools/setup, or install the CUDA "
-                      "toolkit, or `pip install nvidia-cuda-cccl==13.0.85` and set BEELINE_CCCL_DIR to its nvidia/cu13/include/cccl")
+                      "toolkit, or `pip install nvidia-cuda-cccl==13.0.85` and set BEELINE_CCCL_DIR to its "
+                      "nvidia/cu13/include/cccl")
 endif()
 add_library(beeline_cccl INTERFACE)
 target_include_directories(beeline_cccl SYSTEM INTERFACE ${BEELINE_CCCL_INCLUDE})

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // beeline-info: one JSON object that says what this machine, this build and this configuration offer.
+#include <fmt/format.h>
 #include <sys/utsname.h>
 
 #include <cstdio>
-#include <thread>
-
-#include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "beeline/core/config.hpp"
 #include "beeline/core/error.hpp"
@@ -21,8 +20,11 @@ using nlohmann::json;
 json text_or_null(const std::string& text) { return text.empty() ? json(nullptr) : json(text); }
 
 json device_entry(const Device& device) {
-  return {{"kind", device.is_gpu() ? "gpu" : "host"}, {"index", device.is_gpu() ? json(device.index) : json(nullptr)},
-          {"name", device.name}, {"uuid", text_or_null(device.uuid)}, {"memory_bytes", device.memory_bytes},
+  return {{"kind", device.is_gpu() ? "gpu" : "host"},
+          {"index", device.is_gpu() ? json(device.index) : json(nullptr)},
+          {"name", device.name},
+          {"uuid", text_or_null(device.uuid)},
+          {"memory_bytes", device.memory_bytes},
           {"multiprocessors", device.is_gpu() ? json(device.multiprocessors) : json(nullptr)}};
 }
 
@@ -31,7 +33,8 @@ json links(const std::vector<Device>& gpus) {
   for (const Device& from : gpus)
     for (const Device& to : gpus)
       if (from.index != to.index)
-        all.push_back({{"from", from.index}, {"to", to.index}, {"peer_access", beeline::peer_access(from.index, to.index)}});
+        all.push_back(
+            {{"from", from.index}, {"to", to.index}, {"peer_access", beeline::peer_access(from.index, to.index)}});
   return all;
 }
 
@@ -49,7 +52,8 @@ json access_matrix(const std::vector<Device>& gpus) {
     matrix.push_back({{"from", from}, {"to", to}, {"how", how}});
   };
   if (!gpus.empty()) {
-    add("GPU kernel", "GPU memory of the node", all_peers(gpus) ? "load, store, atomic" : "own memory only: not every pair has peer access");
+    add("GPU kernel", "GPU memory of the node",
+        all_peers(gpus) ? "load, store, atomic" : "own memory only: not every pair has peer access");
     add("GPU kernel", "host memory of the node", "load, store (aligned, up to 8 bytes whole); no atomics against CPUs");
     add("CPU thread", "GPU memory of the node", "copies and stream writes only");
   }
@@ -61,9 +65,12 @@ json method_entries(const std::vector<Device>& gpus) {
   json all = json::array();
   for (const beeline::MethodInfo& info : beeline::methods()) {
     const bool available = gpus.empty() || !info.needs_cuda_peer || all_peers(gpus);
-    all.push_back({{"id", info.method.id()}, {"summary", info.summary}, {"available", available},
-                   {"needs", info.needs_cuda_peer ? "peer access between GPUs; shared memory between host ranks" : "host memory"},
-                   {"reason", available ? json(nullptr) : json("no peer access between some GPUs")}});
+    all.push_back(
+        {{"id", info.method.id()},
+         {"summary", info.summary},
+         {"available", available},
+         {"needs", info.needs_cuda_peer ? "peer access between GPUs; shared memory between host ranks" : "host memory"},
+         {"reason", available ? json(nullptr) : json("no peer access between some GPUs")}});
   }
   return all;
 }
@@ -84,16 +91,20 @@ json report() {
   uname(&system);
   json devices = json::array({device_entry(host)});
   for (const Device& gpu : gpus) devices.push_back(device_entry(gpu));
-  return {{"version", BEELINE_VERSION},
-          {"build", {{"cuda", beeline::built_with_cuda()}, {"compiler", BEELINE_COMPILER}, {"architectures", BEELINE_ARCHITECTURES}}},
-          {"devices", devices},
-          {"no_gpu_reason", gpus.empty() ? json(no_gpu) : json(nullptr)},
-          {"driver", {{"cuda_driver", text_or_null(versions.driver)}, {"cuda_runtime", text_or_null(versions.runtime)}}},
-          {"links", links(gpus)},
-          {"access", access_matrix(gpus)},
-          {"methods", method_entries(gpus)},
-          {"configuration", configuration()},
-          {"host", {{"cpu", host.name}, {"cores", std::thread::hardware_concurrency()}, {"kernel", system.release}}}};
+  return {
+      {"version", BEELINE_VERSION},
+      {"build",
+       {{"cuda", beeline::built_with_cuda()},
+        {"compiler", BEELINE_COMPILER},
+        {"architectures", BEELINE_ARCHITECTURES}}},
+      {"devices", devices},
+      {"no_gpu_reason", gpus.empty() ? json(no_gpu) : json(nullptr)},
+      {"driver", {{"cuda_driver", text_or_null(versions.driver)}, {"cuda_runtime", text_or_null(versions.runtime)}}},
+      {"links", links(gpus)},
+      {"access", access_matrix(gpus)},
+      {"methods", method_entries(gpus)},
+      {"configuration", configuration()},
+      {"host", {{"cpu", host.name}, {"cores", std::thread::hardware_concurrency()}, {"kernel", system.release}}}};
 }
 
 }  // namespace

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "beeline/core/config.hpp"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
 #include <optional>
 #include <string_view>
-
-#include <fmt/format.h>
 
 #include "beeline/core/error.hpp"
 #include "beeline/core/layout.hpp"
@@ -110,7 +110,8 @@ std::vector<ConfigEntry> describe(const Config& config) {
       {"BEELINE_RENDEZVOUS", config.rendezvous, "host:port of the launcher's server"},
       {"BEELINE_TOKEN", config.token.empty() ? "unset" : "set", "the world's secret"},
       {"BEELINE_DEVICE", config.device, "auto, cpu, or cuda:ID[,ID...]"},
-      {"BEELINE_DEADLINE_S", fmt::format("{}", static_cast<double>(config.deadline_ns) / 1e9), "end of every wait, seconds"},
+      {"BEELINE_DEADLINE_S", fmt::format("{}", static_cast<double>(config.deadline_ns) / 1e9),
+       "end of every wait, seconds"},
       {"BEELINE_STREAM_DEADLINE_S", fmt::format("{}", static_cast<double>(config.stream_deadline_ns) / 1e9),
        "end of a host's wait for a stream, seconds: kernels run this long at most"},
       {"BEELINE_HEAP_BYTES", fmt::format("{}", config.heap_bytes), "symmetric heap of a rank; 0: by device kind"},

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "beeline/core/error.hpp"
 
-#include <array>
-
 #include <fmt/format.h>
+
+#include <array>
 
 namespace beeline {
 
 const char* name(Status status) noexcept {
-  constexpr std::array names = {"ok",      "in_progress", "timeout",          "no_resource", "deadline", "aborted",
+  constexpr std::array names = {"ok",          "in_progress",      "timeout",     "no_resource", "deadline", "aborted",
                                 "unreachable", "invalid_argument", "unavailable", "peer_died",   "internal"};
   const auto index = static_cast<std::size_t>(status);
   return index < names.size() ? names[index] : "unknown";

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "beeline/core/log.hpp"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <atomic>
 #include <cstdio>
-
-#include <fmt/format.h>
 
 namespace beeline {
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "beeline/core/method.hpp"
 
-#include <array>
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+
+#include <array>
 
 #include "beeline/core/error.hpp"
 
@@ -32,12 +32,24 @@ Method Method::parse(std::string_view id) {
 
 const std::vector<MethodInfo>& methods() {
   static const std::vector<MethodInfo> all = {
-      {{Control::device, Path::peer, Protocol::packets}, "kernel stores data and flag together, receiver unpacks", true},
-      {{Control::device, Path::peer, Protocol::signal}, "kernel stores into the peer's memory, then releases a signal", true},
-      {{Control::stream, Path::copy_engine, Protocol::signal}, "copy and signal enqueued on a stream, receiver's stream waits", true},
-      {{Control::host, Path::copy_engine, Protocol::signal}, "CPU starts the copy, awaits its end, signals the peer's CPU", true},
-      {{Control::host, Path::staged, Protocol::sequential}, "through one buffer in host memory, whole message at a time", false},
-      {{Control::host, Path::staged, Protocol::pipelined}, "through a ring of buffers in host memory, chunks overlapping", false},
+      {{Control::device, Path::peer, Protocol::packets},
+       "kernel stores data and flag together, receiver unpacks",
+       true},
+      {{Control::device, Path::peer, Protocol::signal},
+       "kernel stores into the peer's memory, then releases a signal",
+       true},
+      {{Control::stream, Path::copy_engine, Protocol::signal},
+       "copy and signal enqueued on a stream, receiver's stream waits",
+       true},
+      {{Control::host, Path::copy_engine, Protocol::signal},
+       "CPU starts the copy, awaits its end, signals the peer's CPU",
+       true},
+      {{Control::host, Path::staged, Protocol::sequential},
+       "through one buffer in host memory, whole message at a time",
+       false},
+      {{Control::host, Path::staged, Protocol::pipelined},
+       "through a ring of buffers in host memory, chunks overlapping",
+       false},
   };
   return all;
 }

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finding out that a wait has failed, somewhere, and saying so.
+#include <fmt/format.h>
 #include <time.h>
 
 #include <algorithm>
 #include <functional>
-
-#include <fmt/format.h>
 
 #include "beeline/device/wait.hpp"
 #include "host/world_implementation.hpp"
@@ -19,13 +18,15 @@ constexpr std::uint64_t gathering_ns = 50'000'000;  // for the others' waits to 
 std::string describe(const WaitRecord& record) {
   const std::string peer = record.peer == no_peer ? "any rank" : fmt::format("rank {}", record.peer);
   return fmt::format("rank {}: {} on {}, sequence {}: expected {}, observed {}, after {:.3f} s ({})", record.rank,
-                     name(static_cast<Operation>(record.operation)), peer, record.sequence, record.expected, record.observed,
-                     static_cast<double>(record.waited_ns) / 1e9, name(static_cast<Status>(record.status)));
+                     name(static_cast<Operation>(record.operation)), peer, record.sequence, record.expected,
+                     record.observed, static_cast<double>(record.waited_ns) / 1e9,
+                     name(static_cast<Status>(record.status)));
 }
 
 void collect(const WaitTable& table, std::vector<WaitRecord>& found) {
   for (const WaitRecord& record : table.records)
-    if (detail::SystemAtomic<std::uint32_t>(const_cast<std::uint32_t&>(record.status)).load(cuda::memory_order_acquire) != 0)
+    if (detail::SystemAtomic<std::uint32_t>(const_cast<std::uint32_t&>(record.status))
+            .load(cuda::memory_order_acquire) != 0)
       found.push_back(record);
 }
 
@@ -75,7 +76,8 @@ std::vector<WaitRecord> World::Implementation::failed_waits() const {
 
 bool World::Implementation::failed() const {
   const ControlBlock& mine = host_header(rank)->control;
-  return std::any_of(std::begin(mine.abort), std::end(mine.abort), [](const std::uint64_t& word) { return load_word(word) != 0; });
+  return std::any_of(std::begin(mine.abort), std::end(mine.abort),
+                     [](const std::uint64_t& word) { return load_word(word) != 0; });
 }
 
 void World::Implementation::check() {
@@ -121,7 +123,8 @@ void World::Implementation::await(const char* what, std::int64_t deadline_ns, co
       const Awaited awaited{Operation::stream_synchronize, host_context.rank, 0, 1};
       static_cast<void>(detail::give_up(host_context, awaited, 0, waited, Status::deadline));
     }
-    if (released) throw Error(Status::deadline, fmt::format("{} did not end, not even after the world was aborted", what), rank);
+    if (released)
+      throw Error(Status::deadline, fmt::format("{} did not end, not even after the world was aborted", what), rank);
     released = true;  // kernels are told, and leave; give them time to
     tell_kernels();
     stream->release_waits();

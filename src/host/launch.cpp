@@ -2,13 +2,12 @@
 #include "beeline/host/launch.hpp"
 
 #include <cxxabi.h>
+#include <fmt/format.h>
 
 #include <exception>
 #include <memory>
 #include <mutex>
 #include <thread>
-
-#include <fmt/format.h>
 
 #include "host/world_implementation.hpp"
 
@@ -25,7 +24,8 @@ std::vector<const void*>& kernels() {
 
 std::string readable(const std::type_info& type) {
   int status = 0;
-  const std::unique_ptr<char, void (*)(void*)> text(abi::__cxa_demangle(type.name(), nullptr, nullptr, &status), std::free);
+  const std::unique_ptr<char, void (*)(void*)> text(abi::__cxa_demangle(type.name(), nullptr, nullptr, &status),
+                                                    std::free);
   return status == 0 ? text.get() : type.name();
 }
 
@@ -35,9 +35,10 @@ Stream& stream_of(World& world, const LaunchOptions& options) {
 
 void claim_residency(World& world, const LaunchOptions& options, const std::type_info& kernel, unsigned capacity) {
   Stream& stream = stream_of(world, options);
-  world.implementation().ledger().claim(stream.grid_state(), static_cast<double>(options.blocks) / std::max(capacity, 1u),
-                                        fmt::format("rank {}'s kernel {} ({} blocks)", world.rank(), readable(kernel), options.blocks),
-                                        [&stream] { return stream.drained(); });
+  world.implementation().ledger().claim(
+      stream.grid_state(), static_cast<double>(options.blocks) / std::max(capacity, 1u),
+      fmt::format("rank {}'s kernel {} ({} blocks)", world.rank(), readable(kernel), options.blocks),
+      [&stream] { return stream.drained(); });
 }
 
 /// Runs all threads of blocks [first, last) at once; the first exception of any wins.
@@ -73,11 +74,13 @@ bool register_kernel(const void* kernel) {
   return true;
 }
 
-GpuLaunch prepare_gpu_launch(World& world, const LaunchOptions& options, const void* kernel, const std::type_info& name) {
+GpuLaunch prepare_gpu_launch(World& world, const LaunchOptions& options, const void* kernel,
+                             const std::type_info& name) {
   require(kernel != nullptr, Status::unavailable,
           fmt::format("{} was compiled without CUDA and cannot run on GPU rank {}", readable(name), world.rank()));
   require(options.blocks > 0 && options.threads > 0 && options.threads <= 1024, Status::invalid_argument,
-          fmt::format("{}: {} blocks of {} threads; at least one, at most 1024 threads", readable(name), options.blocks, options.threads));
+          fmt::format("{}: {} blocks of {} threads; at least one, at most 1024 threads", readable(name), options.blocks,
+                      options.threads));
   use_gpu(world.device().index);
   Stream& stream = stream_of(world, options);
   if (options.waits)
@@ -93,7 +96,8 @@ unsigned host_resident_blocks(const World& world) {
 }
 
 unsigned gpu_share_of_blocks(World& world, const void* kernel, unsigned threads) {
-  require(kernel != nullptr, Status::unavailable, fmt::format("this kernel was compiled without CUDA; rank {} has a GPU", world.rank()));
+  require(kernel != nullptr, Status::unavailable,
+          fmt::format("this kernel was compiled without CUDA; rank {} has a GPU", world.rank()));
   const unsigned all = gpu_resident_blocks(kernel, threads, world.device().index);
   return all / static_cast<unsigned>(world.ranks_on_device());
 }

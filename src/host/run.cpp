@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "beeline/host/run.hpp"
 
+#include <fmt/format.h>
+
 #include <atomic>
 #include <cstdio>
 #include <thread>
 #include <vector>
-
-#include <fmt/format.h>
 
 #include "beeline/runtime/bootstrap.hpp"
 
@@ -25,7 +25,8 @@ bool run_rank(const Config& config, std::unique_ptr<Bootstrap> bootstrap, const 
     world.reset();
     return true;
   } catch (const std::exception& error) {
-    if (!reported.exchange(true)) std::fputs(fmt::format("beeline[{}] error: {}\n", rank, error.what()).c_str(), stderr);
+    if (!reported.exchange(true))
+      std::fputs(fmt::format("beeline[{}] error: {}\n", rank, error.what()).c_str(), stderr);
     if (world) world->abort(error.what());
     return false;
   }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "beeline/host/staged_channel.hpp"
 
+#include <fmt/format.h>
+
 #include <exception>
 #include <vector>
-
-#include <fmt/format.h>
 
 #include "beeline/device/wait.hpp"
 #include "beeline/transport/staged.hpp"
@@ -31,10 +31,10 @@ struct StagedChannel::Implementation {
 
 StagedChannel::Implementation::Implementation(World& on, std::size_t chunk, std::uint32_t count)
     : world(on), chunk_bytes(chunk == 0 ? on.config().chunk_bytes : chunk), slots(count),
-      segment(on.create_segment(MemoryKind::pinned,
-                                detail::array_bytes(static_cast<std::size_t>(on.size()), detail::array_bytes(count, chunk_bytes)))),
-      published(on, static_cast<std::size_t>(on.size()), Heap::pinned), consumed(on, static_cast<std::size_t>(on.size()), Heap::pinned),
-      out(on.make_stream()), in(on.make_stream()) {
+      segment(on.create_segment(MemoryKind::pinned, detail::array_bytes(static_cast<std::size_t>(on.size()),
+                                                                        detail::array_bytes(count, chunk_bytes)))),
+      published(on, static_cast<std::size_t>(on.size()), Heap::pinned),
+      consumed(on, static_cast<std::size_t>(on.size()), Heap::pinned), out(on.make_stream()), in(on.make_stream()) {
   for (int peer = 0; peer < world.size(); ++peer) {
     senders.emplace_back(*out, ring(world.rank(), peer));
     receivers.emplace_back(*in, ring(peer, world.rank()));
@@ -48,7 +48,8 @@ StagedRing StagedChannel::Implementation::ring(int sender, int receiver) const {
 }
 
 void StagedChannel::Implementation::check_peer(int peer, int least) const {
-  require(peer >= least && peer < world.size(), Status::invalid_argument, fmt::format("peer {} of a world of {}", peer, world.size()));
+  require(peer >= least && peer < world.size(), Status::invalid_argument,
+          fmt::format("peer {} of a world of {}", peer, world.size()));
 }
 
 StagedChannel::StagedChannel(World& world, std::size_t chunk_bytes, std::uint32_t slots) {
@@ -92,12 +93,13 @@ void StagedChannel::exchange(const void* source, int to, void* destination, int 
     const std::uint64_t before = finished();
     const Awaited awaited{receiving ? Operation::staged_receive : Operation::staged_send,
                           static_cast<std::uint32_t>(receiving ? from : to), before, before + 1};
-    const Status status = poll_until(channel.world.host_context(), awaited, Timeout::none(), [&](std::uint64_t& observed) {
-      if (sender != nullptr) sender->progress(static_cast<const std::byte*>(source));
-      if (receiver != nullptr) receiver->progress(static_cast<std::byte*>(destination));
-      observed = finished();
-      return observed != before;
-    });
+    const Status status =
+        poll_until(channel.world.host_context(), awaited, Timeout::none(), [&](std::uint64_t& observed) {
+          if (sender != nullptr) sender->progress(static_cast<const std::byte*>(source));
+          if (receiver != nullptr) receiver->progress(static_cast<std::byte*>(destination));
+          observed = finished();
+          return observed != before;
+        });
     if (status != Status::ok) channel.world.implementation().fail(status);
   }
 }

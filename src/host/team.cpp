@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "beeline/host/team.hpp"
 
-#include <algorithm>
-#include <cstring>
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstring>
 
 #include "beeline/device/barrier.hpp"
 #include "beeline/device/group.hpp"
@@ -25,7 +25,8 @@ struct Proposal {
 void check_members(const std::vector<int>& ranks, int rank, int size) {
   const std::string text = fmt::format("team [{}]", fmt::join(ranks, ", "));
   for (std::size_t i = 0; i < ranks.size(); ++i) {
-    require(ranks[i] >= 0 && ranks[i] < size, Status::invalid_argument, fmt::format("{}: no rank {} in a world of {}", text, ranks[i], size));
+    require(ranks[i] >= 0 && ranks[i] < size, Status::invalid_argument,
+            fmt::format("{}: no rank {} in a world of {}", text, ranks[i], size));
     require(i == 0 || ranks[i - 1] < ranks[i], Status::invalid_argument, text + ": ranks must ascend");
   }
   require(std::find(ranks.begin(), ranks.end(), rank) != ranks.end(), Status::invalid_argument,
@@ -46,7 +47,8 @@ void check_agreement(const std::vector<Proposal>& all) {
     for (std::uint32_t i = 0; i < all[rank].count; ++i) {
       const Proposal& theirs = all[all[rank].ranks[i]];
       require(theirs.count == all[rank].count && std::memcmp(theirs.ranks, all[rank].ranks, theirs.count) == 0,
-              Status::invalid_argument, fmt::format("ranks {} and {} propose different teams", rank, all[rank].ranks[i]));
+              Status::invalid_argument,
+              fmt::format("ranks {} and {} propose different teams", rank, all[rank].ranks[i]));
     }
 }
 
@@ -76,7 +78,8 @@ std::unique_ptr<Team> World::make_team(const std::vector<int>& ranks) {
   }
   barrier();
   if (ranks.empty()) return nullptr;
-  return std::unique_ptr<Team>(new Team(*this, world.make_context(id, ranks, false), world.make_context(id, ranks, true)));
+  return std::unique_ptr<Team>(
+      new Team(*this, world.make_context(id, ranks, false), world.make_context(id, ranks, true)));
 }
 
 Team::~Team() {

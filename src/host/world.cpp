@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "beeline/host/world.hpp"
 
+#include <fmt/format.h>
+
 #include <cstring>
 #include <exception>
-
-#include <fmt/format.h>
 
 #include "beeline/device/barrier.hpp"
 #include "beeline/device/group.hpp"
@@ -89,11 +89,14 @@ void* World::allocate(std::size_t bytes, Heap heap) {
     const std::lock_guard lock(world.allocation_mutex);
     if (!full) allocator.free(mine.offset);
     const auto describe = [](const Request& request) {
-      return fmt::format("{} bytes of the {} heap at {}", request.bytes, static_cast<Heap>(request.heap) == Heap::pinned ? "pinned" : "symmetric",
+      return fmt::format("{} bytes of the {} heap at {}", request.bytes,
+                         static_cast<Heap>(request.heap) == Heap::pinned ? "pinned" : "symmetric",
                          request.offset == no_room ? "no offset: no room" : fmt::format("offset {}", request.offset));
     };
-    throw Error(Status::invalid_argument, fmt::format("allocations differ: rank {} asks for {}, rank {} asks for {}", rank(),
-                                                      describe(mine), other, describe(theirs)), rank());
+    throw Error(Status::invalid_argument,
+                fmt::format("allocations differ: rank {} asks for {}, rank {} asks for {}", rank(), describe(mine),
+                            other, describe(theirs)),
+                rank());
   }
   if (full) std::rethrow_exception(full);
   std::byte* start = heap == Heap::symmetric ? world.heap_start(rank()) : world.pinned_start(rank());
@@ -129,7 +132,8 @@ void World::free(void* pointer) {
 const Segment& World::create_segment(MemoryKind kind, std::size_t bytes) {
   const Segment& segment = implementation_->memory->create_segment(kind, bytes);
   const SegmentPart& mine = segment.parts[static_cast<std::size_t>(rank())];
-  if (mine.bytes > 0 && kind == MemoryKind::device) implementation_->zero(mine.address, mine.bytes);  // host memory is made zero
+  if (mine.bytes > 0 && kind == MemoryKind::device)
+    implementation_->zero(mine.address, mine.bytes);  // host memory is made zero
   barrier();
   return segment;
 }
@@ -140,7 +144,8 @@ std::uint64_t* World::signals(std::size_t count, Heap heap) {
   return static_cast<std::uint64_t*>(allocate(detail::array_bytes(count, sizeof(std::uint64_t)), heap));
 }
 
-PacketChannel World::packet_channel(std::size_t slot_bytes, std::uint32_t depth, Heap heap, std::uint32_t first_sequence) {
+PacketChannel World::packet_channel(std::size_t slot_bytes, std::uint32_t depth, Heap heap,
+                                    std::uint32_t first_sequence) {
   require(slot_bytes > 0 && slot_bytes <= (std::size_t{1} << 30), Status::invalid_argument,
           fmt::format("packet slots of {} bytes: 1 to 2^30", slot_bytes));
   require(depth >= 2 && (depth & (depth - 1)) == 0, Status::invalid_argument,
@@ -161,7 +166,8 @@ PacketChannel World::packet_channel(std::size_t slot_bytes, std::uint32_t depth,
   // Flags start as the sequence before the first, which no message of the next 2^32 - 1 has.
   const std::uint64_t stale = static_cast<std::uint64_t>(first_sequence) << 32;
   const std::vector<machine::PacketPair> unsent(ring_pairs, {stale, stale});
-  const std::vector<PacketState> states(ranks, PacketState{first_sequence, first_sequence, first_sequence, 0, 0, first_sequence});
+  const std::vector<PacketState> states(
+      ranks, PacketState{first_sequence, first_sequence, first_sequence, 0, 0, first_sequence});
   for (std::size_t from = 0; from < ranks; ++from)
     copy(channel.rings + from * unsent.size(), unsent.data(), unsent.size() * sizeof(machine::PacketPair));
   copy(channel.states, states.data(), states.size() * sizeof(PacketState));
@@ -191,7 +197,8 @@ std::unique_ptr<Stream> World::make_stream() { return implementation_->make_stre
 
 void World::synchronize(Stream& stream) {
   try {
-    implementation_->await("a stream", config().stream_deadline_ns, [&stream] { return stream.idle(); }, &stream);
+    implementation_->await(
+        "a stream", config().stream_deadline_ns, [&stream] { return stream.idle(); }, &stream);
   } catch (const Error& error) {
     if (error.code() == Status::deadline || error.code() == Status::aborted) implementation_->check();
     throw;

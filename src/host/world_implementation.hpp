@@ -71,16 +71,20 @@ class World::Implementation {
   std::unique_ptr<Stream> copy_stream;  ///< of blocking copies
 
   std::mutex failure_mutex;
-  int dead_rank = -1;        ///< guarded by failure_mutex; -1: none, or the launcher
-  std::string dead_reason;   ///< guarded by failure_mutex; empty while all is well
+  int dead_rank = -1;       ///< guarded by failure_mutex; -1: none, or the launcher
+  std::string dead_reason;  ///< guarded by failure_mutex; empty while all is well
   std::mutex team_mutex;
   std::map<std::uint32_t, std::vector<int>> teams;  ///< id to world ranks, those this rank belongs to
 
   [[nodiscard]] const Device& device() const { return members[static_cast<std::size_t>(rank)].device; }
   [[nodiscard]] HeapHeader* heap_header(int of) const { return reinterpret_cast<HeapHeader*>(memory->heap(of)); }
-  [[nodiscard]] HostAreaHeader* host_header(int of) const { return reinterpret_cast<HostAreaHeader*>(memory->host_area(of)); }
+  [[nodiscard]] HostAreaHeader* host_header(int of) const {
+    return reinterpret_cast<HostAreaHeader*>(memory->host_area(of));
+  }
   [[nodiscard]] std::byte* heap_start(int of) const { return memory->heap(of) + aligned(sizeof(HeapHeader)); }
-  [[nodiscard]] std::byte* pinned_start(int of) const { return memory->host_area(of) + aligned(sizeof(HostAreaHeader)); }
+  [[nodiscard]] std::byte* pinned_start(int of) const {
+    return memory->host_area(of) + aligned(sizeof(HostAreaHeader));
+  }
   [[nodiscard]] ResidencyLedger& ledger() {
     return device().is_gpu() ? ResidencyLedger::of_gpu(device().index) : host_ledger;
   }

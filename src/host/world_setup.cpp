@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
 #include <sys/random.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
 #include <thread>
-
-#include <fmt/format.h>
 
 #include "beeline/host/impl/launch.hpp"
 #include "host/world_implementation.hpp"
@@ -98,12 +97,15 @@ void World::Implementation::choose_device() {
   }
   require(gpu_ranks == 0 || gpu_ranks == size, Status::unavailable,
           fmt::format("{} of {} ranks have a GPU: worlds of GPU and host ranks together are not supported yet; set "
-                      "BEELINE_DEVICE alike on all ranks", gpu_ranks, size));
+                      "BEELINE_DEVICE alike on all ranks",
+                      gpu_ranks, size));
   ranks_on_device = 0;
   for (const Member& member : members)
-    if (!chosen.is_gpu() ? &member == &members[static_cast<std::size_t>(rank)] : member.device.uuid == chosen.uuid) ++ranks_on_device;
+    if (!chosen.is_gpu() ? &member == &members[static_cast<std::size_t>(rank)] : member.device.uuid == chosen.uuid)
+      ++ranks_on_device;
   if (chosen.is_gpu()) use_gpu(chosen.index);
-  log(LogLevel::info, fmt::format("device {}{}", chosen.is_gpu() ? fmt::format("cuda:{} ", chosen.index) : "cpu ", chosen.name), rank);
+  log(LogLevel::info,
+      fmt::format("device {}{}", chosen.is_gpu() ? fmt::format("cuda:{} ", chosen.index) : "cpu ", chosen.name), rank);
 }
 
 void World::Implementation::make_memory() {
@@ -112,14 +114,14 @@ void World::Implementation::make_memory() {
   const auto all = allgather_text(*bootstrap, mine, config.deadline_ns);
   for (std::size_t other = 0; other < all.size(); ++other)
     require(all[other] == mine, Status::invalid_argument,
-            fmt::format("rank {} has heap, pinned heap, slot shift {}, rank {} has {}: they must agree", rank, mine, other, all[other]));
+            fmt::format("rank {} has heap, pinned heap, slot shift {}, rank {} has {}: they must agree", rank, mine,
+                        other, all[other]));
   std::vector<MemoryMember> memory_members;
   for (const Member& member : members) memory_members.push_back({member.process, member.device.index});
-  memory = std::make_unique<NodeMemory>(
-      *bootstrap, agree_on_world_id(*bootstrap, config.deadline_ns), memory_members,
-      MemorySizes{config.slot_shift, config.heap_bytes + aligned(sizeof(HeapHeader)),
-                  config.pinned_heap_bytes + aligned(sizeof(HostAreaHeader))},
-      config.deadline_ns);
+  memory = std::make_unique<NodeMemory>(*bootstrap, agree_on_world_id(*bootstrap, config.deadline_ns), memory_members,
+                                        MemorySizes{config.slot_shift, config.heap_bytes + aligned(sizeof(HeapHeader)),
+                                                    config.pinned_heap_bytes + aligned(sizeof(HostAreaHeader))},
+                                        config.deadline_ns);
   heap = std::make_unique<OffsetAllocator>(config.heap_bytes, allocation_alignment);
   pinned_heap = std::make_unique<OffsetAllocator>(config.pinned_heap_bytes, allocation_alignment);
   for (std::uint32_t grid = max_streams; grid-- > 0;) free_grids.push_back(grid);

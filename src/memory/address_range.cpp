@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "beeline/memory/address_range.hpp"
 
+#include <fmt/format.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-
-#include <fmt/format.h>
 
 #include "beeline/core/error.hpp"
 #include "memory/gpu_memory.hpp"
@@ -71,7 +70,8 @@ bool AddressRange::reserve(std::byte* base, SlotLayout layout, int ranks, const 
   for (int rank = 0; rank < ranks; ++rank) {
     std::byte* slot = base + layout.slot_bytes() * static_cast<std::size_t>(rank);
     const bool gpu = gpu_ranks[static_cast<std::size_t>(rank)];
-    const bool device_half = gpu ? gpu_memory::reserve(slot, layout.half()) : reserve_host(slot, layout.half()) != nullptr;
+    const bool device_half =
+        gpu ? gpu_memory::reserve(slot, layout.half()) : reserve_host(slot, layout.half()) != nullptr;
     if (device_half && reserve_host(slot + layout.half(), layout.half()) != nullptr) continue;
     if (device_half) gpu ? gpu_memory::release(slot, layout.half()) : static_cast<void>(munmap(slot, layout.half()));
     ranks_ = rank;
@@ -139,7 +139,8 @@ void AddressRange::map_device(std::byte* address, std::size_t bytes, const FileD
 }
 
 void AddressRange::map_host_locked(std::byte* address, std::size_t bytes, int descriptor) {
-  if (mmap(address, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, descriptor, 0) == MAP_FAILED) fail("mmap", bytes);
+  if (mmap(address, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, descriptor, 0) == MAP_FAILED)
+    fail("mmap", bytes);
   mappings_[address] = {bytes, false};
   if (!gpus_.empty()) gpu_memory::register_host(address, bytes);
 }

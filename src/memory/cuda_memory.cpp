@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
 #include "beeline/core/error.hpp"
 #include "memory/gpu_memory.hpp"
 #include "runtime/cuda.hpp"
-
-#include <fmt/format.h>
 
 namespace beeline::gpu_memory {
 
@@ -27,7 +27,8 @@ void allow(std::byte* address, std::size_t bytes, const std::vector<int>& gpus) 
 }
 
 /// Maps the handle; its memory lives on until it is unmapped, so the handle itself is given up.
-void map_handle(std::byte* address, std::size_t bytes, CUmemGenericAllocationHandle handle, const std::vector<int>& gpus) {
+void map_handle(std::byte* address, std::size_t bytes, CUmemGenericAllocationHandle handle,
+                const std::vector<int>& gpus) {
   const CUresult mapped = driver().mem_map(device_pointer(address), bytes, 0, handle, 0);
   driver().mem_release(handle);
   check(mapped, "cuMemMap");
@@ -54,10 +55,12 @@ FileDescriptor create(std::byte* address, std::size_t bytes, int gpu, const std:
   CUmemGenericAllocationHandle handle{};
   const CUresult made = driver().mem_create(&handle, bytes, &properties, 0);
   if (made == CUDA_ERROR_OUT_OF_MEMORY)
-    throw Error(Status::no_resource, fmt::format("GPU {} has no room for {} bytes: lower BEELINE_HEAP_BYTES", gpu, bytes));
+    throw Error(Status::no_resource,
+                fmt::format("GPU {} has no room for {} bytes: lower BEELINE_HEAP_BYTES", gpu, bytes));
   check(made, "cuMemCreate");
   int descriptor = -1;
-  check(driver().mem_export(&descriptor, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0), "cuMemExportToShareableHandle");
+  check(driver().mem_export(&descriptor, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
+        "cuMemExportToShareableHandle");
   FileDescriptor shared(descriptor);
   map_handle(address, bytes, handle, gpus);
   return shared;
@@ -66,7 +69,8 @@ FileDescriptor create(std::byte* address, std::size_t bytes, int gpu, const std:
 void map(std::byte* address, std::size_t bytes, int descriptor, const std::vector<int>& gpus) {
   CUmemGenericAllocationHandle handle{};
   auto* os_handle = reinterpret_cast<void*>(static_cast<std::intptr_t>(descriptor));
-  check(driver().mem_import(&handle, os_handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR), "cuMemImportFromShareableHandle");
+  check(driver().mem_import(&handle, os_handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
+        "cuMemImportFromShareableHandle");
   map_handle(address, bytes, handle, gpus);
 }
 
@@ -77,7 +81,8 @@ void register_host(std::byte* address, std::size_t bytes) {
   void* seen_by_gpu = nullptr;
   check(cudaHostGetDevicePointer(&seen_by_gpu, address, 0), "cudaHostGetDevicePointer");
   if (seen_by_gpu != address)
-    throw Error(Status::unavailable, "GPUs see registered host memory at another address than the CPU does on this machine");
+    throw Error(Status::unavailable,
+                "GPUs see registered host memory at another address than the CPU does on this machine");
 }
 
 void unregister_host(std::byte* address) { cudaHostUnregister(address); }

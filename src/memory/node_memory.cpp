@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "beeline/memory/node_memory.hpp"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -8,8 +9,6 @@
 #include <cstring>
 #include <span>
 #include <string>
-
-#include <fmt/format.h>
 
 #include "beeline/core/error.hpp"
 
@@ -45,7 +44,8 @@ void fail_together(Bootstrap& bootstrap, const Problem& mine, std::int64_t deadl
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
     const auto code = static_cast<Status>(all[rank].front());
     const std::string text(reinterpret_cast<const char*>(all[rank].data()) + 1, all[rank].size() - 1);
-    if (code != Status::ok) throw Error(code, fmt::format("rank {} could not make its part: {}", rank, text), bootstrap.rank());
+    if (code != Status::ok)
+      throw Error(code, fmt::format("rank {} could not make its part: {}", rank, text), bootstrap.rank());
   }
 }
 
@@ -65,17 +65,20 @@ NodeMemory::NodeMemory(Bootstrap& bootstrap, std::uint64_t world_id, std::vector
   for (const MemoryMember& member : members_) {
     gpu_ranks.push_back(member.gpu >= 0);
     const bool here = member.process == members_[static_cast<std::size_t>(bootstrap.rank())].process;
-    if (here && member.gpu >= 0 && std::find(gpus.begin(), gpus.end(), member.gpu) == gpus.end()) gpus.push_back(member.gpu);
+    if (here && member.gpu >= 0 && std::find(gpus.begin(), gpus.end(), member.gpu) == gpus.end())
+      gpus.push_back(member.gpu);
   }
   const SlotLayout layout{sizes.slot_shift};
-  require(sizes.heap_bytes <= layout.quarter() && sizes.host_area_bytes <= layout.quarter() / 2, Status::invalid_argument,
-          fmt::format("heaps of {} and {} bytes do not fit slots of 2^{} bytes: raise BEELINE_SLOT_SHIFT", sizes.heap_bytes,
-                      sizes.host_area_bytes, sizes.slot_shift));
+  require(sizes.heap_bytes <= layout.quarter() && sizes.host_area_bytes <= layout.quarter() / 2,
+          Status::invalid_argument,
+          fmt::format("heaps of {} and {} bytes do not fit slots of 2^{} bytes: raise BEELINE_SLOT_SHIFT",
+                      sizes.heap_bytes, sizes.host_area_bytes, sizes.slot_shift));
   reserve(gpu_ranks);
   range_->set_gpus(gpus);
   std::vector<Part> heaps, host_areas;
   for (int rank = 0; rank < bootstrap.size(); ++rank) {
-    heaps.push_back({heap(rank), AddressRange::device_bytes(sizes.heap_bytes), gpu_ranks[static_cast<std::size_t>(rank)]});
+    heaps.push_back(
+        {heap(rank), AddressRange::device_bytes(sizes.heap_bytes), gpu_ranks[static_cast<std::size_t>(rank)]});
     host_areas.push_back({host_area(rank), round_to_pages(sizes.host_area_bytes), false});
     placements_.push_back({OffsetAllocator(layout.quarter(), AddressRange::device_bytes(1)),
                            OffsetAllocator(layout.quarter() / 2, AddressRange::device_bytes(1))});
@@ -100,8 +103,10 @@ void NodeMemory::reserve(const std::vector<bool>& gpu_ranks) {
     bootstrap_.barrier(deadline_ns_);  // no thread of this process tries the next place before all have left this one
   }
   if (!everyone(range_->reserve(nullptr, layout, bootstrap_.size(), gpu_ranks)))
-    throw Error(Status::no_resource, fmt::format("no address range for {} slots of 2^{} bytes: lower BEELINE_SLOT_SHIFT, or "
-                                                 "lift the limit on virtual memory", bootstrap_.size(), sizes_.slot_shift));
+    throw Error(Status::no_resource,
+                fmt::format("no address range for {} slots of 2^{} bytes: lower BEELINE_SLOT_SHIFT, or "
+                            "lift the limit on virtual memory",
+                            bootstrap_.size(), sizes_.slot_shift));
   const auto bases = allgather_values(bootstrap_, range_->base(), deadline_ns_);
   global_addresses_ = std::all_of(bases.begin(), bases.end(), [&](std::byte* base) { return base == bases.front(); });
 }
@@ -141,10 +146,13 @@ NodeMemory::Part NodeMemory::place(int rank, MemoryKind kind, std::size_t bytes)
   if (bytes == 0) return {};
   const bool device = kind == MemoryKind::device && members_[static_cast<std::size_t>(rank)].gpu >= 0;
   Placement& placement = placements_[static_cast<std::size_t>(rank)];
-  require(bytes <= range_->layout().quarter(), Status::no_resource,
-          fmt::format("no room for {} bytes in a slot of 2^{}: raise BEELINE_SLOT_SHIFT", bytes, range_->layout().shift));
+  require(
+      bytes <= range_->layout().quarter(), Status::no_resource,
+      fmt::format("no room for {} bytes in a slot of 2^{}: raise BEELINE_SLOT_SHIFT", bytes, range_->layout().shift));
   const std::size_t rounded = AddressRange::device_bytes(bytes);
-  if (device) return {range_->slot(rank) + range_->layout().device_segments_offset() + placement.device.allocate(rounded), rounded, true};
+  if (device)
+    return {range_->slot(rank) + range_->layout().device_segments_offset() + placement.device.allocate(rounded),
+            rounded, true};
   return {host_area(rank) + range_->layout().quarter() / 2 + placement.host.allocate(rounded), rounded, false};
 }
 
@@ -152,7 +160,8 @@ void NodeMemory::remove(int rank, const Part& part) {
   if (part.bytes == 0) return;
   Placement& placement = placements_[static_cast<std::size_t>(rank)];
   if (part.device)
-    placement.device.free(static_cast<std::size_t>(part.address - range_->slot(rank)) - range_->layout().device_segments_offset());
+    placement.device.free(static_cast<std::size_t>(part.address - range_->slot(rank)) -
+                          range_->layout().device_segments_offset());
   else
     placement.host.free(static_cast<std::size_t>(part.address - host_area(rank)) - range_->layout().quarter() / 2);
   range_->unmap(part.address);

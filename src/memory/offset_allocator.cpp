@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "beeline/memory/offset_allocator.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <iterator>
-
-#include <fmt/format.h>
 
 #include "beeline/core/error.hpp"
 
@@ -23,7 +23,8 @@ std::size_t OffsetAllocator::free_bytes() const {
 std::size_t OffsetAllocator::allocate(std::size_t bytes) {
   const std::size_t wanted = std::max<std::size_t>(bytes, 1);
   const std::size_t rounded = (wanted + alignment_ - 1) / alignment_ * alignment_;
-  const auto hole = std::find_if(free_.begin(), free_.end(), [&](const auto& entry) { return entry.second >= rounded; });
+  const auto hole =
+      std::find_if(free_.begin(), free_.end(), [&](const auto& entry) { return entry.second >= rounded; });
   if (rounded < wanted || hole == free_.end())
     throw Error(Status::no_resource, fmt::format("no room for {} bytes: {} bytes are free, not all in one piece; "
                                                  "set BEELINE_HEAP_BYTES or BEELINE_PINNED_HEAP_BYTES higher",

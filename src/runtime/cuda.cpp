@@ -42,8 +42,8 @@ Driver find_all() {
 
 void check(cudaError_t result, const char* call, std::source_location where) {
   if (result == cudaSuccess) return;
-  throw Error(Status::internal, fmt::format("{}: {} ({})", call, cudaGetErrorString(result), cudaGetErrorName(result)), -1,
-              where);
+  throw Error(Status::internal, fmt::format("{}: {} ({})", call, cudaGetErrorString(result), cudaGetErrorName(result)),
+              -1, where);
 }
 
 void check(CUresult result, const char* call, std::source_location where) {
@@ -51,7 +51,8 @@ void check(CUresult result, const char* call, std::source_location where) {
   const char* text = nullptr;
   driver().error_string(result, &text);
   throw Error(Status::internal,
-              fmt::format("{}: {} ({})", call, text == nullptr ? "unknown error" : text, static_cast<int>(result)), -1, where);
+              fmt::format("{}: {} ({})", call, text == nullptr ? "unknown error" : text, static_cast<int>(result)), -1,
+              where);
 }
 
 const Driver& driver() {

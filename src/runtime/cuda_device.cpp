@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cuda_runtime_api.h>
+#include <fmt/format.h>
 
 #include <cstdlib>
-
-#include <fmt/format.h>
 
 #include "beeline/core/error.hpp"
 #include "beeline/runtime/device.hpp"
@@ -33,7 +32,8 @@ std::vector<Device> visible_gpus(std::string* why_none) {
   int count = 0;
   const cudaError_t result = cudaGetDeviceCount(&count);
   if (result != cudaSuccess || count == 0) {
-    if (why_none != nullptr) *why_none = result == cudaSuccess ? "the driver shows no device" : cudaGetErrorString(result);
+    if (why_none != nullptr)
+      *why_none = result == cudaSuccess ? "the driver shows no device" : cudaGetErrorString(result);
     return {};
   }
   std::vector<Device> devices;
@@ -74,9 +74,11 @@ void load_kernel(const void* kernel, int device) {
 unsigned gpu_resident_blocks(const void* kernel, unsigned threads, int device) {
   use_gpu(device);
   int per_multiprocessor = 0, multiprocessors = 0;
-  cuda_api::check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_multiprocessor, kernel, static_cast<int>(threads), 0),
-                  "cudaOccupancyMaxActiveBlocksPerMultiprocessor");
-  cuda_api::check(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device), "cudaDeviceGetAttribute");
+  cuda_api::check(
+      cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_multiprocessor, kernel, static_cast<int>(threads), 0),
+      "cudaOccupancyMaxActiveBlocksPerMultiprocessor");
+  cuda_api::check(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device),
+                  "cudaDeviceGetAttribute");
   return static_cast<unsigned>(per_multiprocessor) * static_cast<unsigned>(multiprocessors);
 }
 

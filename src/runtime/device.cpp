@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "beeline/runtime/device.hpp"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,9 +11,6 @@
 #include <fstream>
 #include <map>
 #include <string_view>
-
-#include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "beeline/core/error.hpp"
 
@@ -61,7 +60,8 @@ int conflicting_rank(const std::vector<int>& wanted, const std::vector<DeviceInv
   std::map<std::string, std::uint64_t> owner;
   for (std::size_t rank = 0; rank < wanted.size(); ++rank) {
     const auto& inventory = inventories[rank];
-    const auto [entry, added] = owner.try_emplace(inventory.gpus[static_cast<std::size_t>(wanted[rank])], inventory.process);
+    const auto [entry, added] =
+        owner.try_emplace(inventory.gpus[static_cast<std::size_t>(wanted[rank])], inventory.process);
     if (!added && entry->second != inventory.process) return static_cast<int>(rank);
   }
   return -1;
@@ -72,7 +72,8 @@ int conflicting_rank(const std::vector<int>& wanted, const std::vector<DeviceInv
 Device host_device() {
   Device device;
   device.name = cpu_model();
-  device.memory_bytes = static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  device.memory_bytes =
+      static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
   return device;
 }
 
@@ -87,14 +88,17 @@ int choose_gpu(const std::string& choice, int rank, const std::vector<DeviceInve
   if (!automatic && (!choice.starts_with("cuda:") || choice.size() == 5))
     throw Error(Status::invalid_argument, fmt::format("device \"{}\": expected auto, cpu, or cuda:ID[,ID...]", choice));
   std::vector<int> wanted;
-  for (std::size_t r = 0; r < inventories.size(); ++r) wanted.push_back(wanted_gpu(choice, static_cast<int>(r), inventories[r]));
+  for (std::size_t r = 0; r < inventories.size(); ++r)
+    wanted.push_back(wanted_gpu(choice, static_cast<int>(r), inventories[r]));
   if (automatic && std::find(wanted.begin(), wanted.end(), -1) != wanted.end()) return -1;
   const int conflict = mps ? -1 : conflicting_rank(wanted, inventories);
   if (conflict < 0) return wanted[static_cast<std::size_t>(rank)];
   if (automatic) return -1;
-  throw Error(Status::no_resource,
-              fmt::format("rank {} would share its GPU with another process, which needs MPS: give each rank its own GPU, "
-                          "or run the ranks as threads (--threads)", conflict));
+  throw Error(
+      Status::no_resource,
+      fmt::format("rank {} would share its GPU with another process, which needs MPS: give each rank its own GPU, "
+                  "or run the ranks as threads (--threads)",
+                  conflict));
 }
 
 }  // namespace beeline

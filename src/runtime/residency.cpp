@@ -30,10 +30,11 @@ void ResidencyLedger::claim(const void* stream, double share, const std::string&
     std::string waiting;
     for (const auto& [other, entry] : entries_)
       if (other != stream) waiting += fmt::format("; {} holds {:.0f} %", entry.what, 100 * entry.share);
-    throw Error(Status::no_resource,
-                fmt::format("{} waits inside the kernel and needs {:.0f} % of the device's resident blocks at once{}: launch "
-                            "fewer blocks (resident_blocks), or wait for the others first",
-                            what, 100 * share, waiting));
+    throw Error(
+        Status::no_resource,
+        fmt::format("{} waits inside the kernel and needs {:.0f} % of the device's resident blocks at once{}: launch "
+                    "fewer blocks (resident_blocks), or wait for the others first",
+                    what, 100 * share, waiting));
   }
   Entry& entry = entries_[stream];
   if (share >= entry.share) entry = {share, what, std::move(is_idle)};

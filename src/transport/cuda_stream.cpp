@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
 #include <mutex>
 #include <utility>
 #include <vector>
-
-#include <fmt/format.h>
 
 #include "beeline/core/error.hpp"
 #include "runtime/cuda.hpp"
@@ -79,7 +79,8 @@ class GpuStream final : public Stream {
   }
   void write_signal(std::uint64_t* signal, std::uint64_t value) override {
     const CurrentGpu current(device_.index);
-    check(driver().stream_write_value(stream_, reinterpret_cast<CUdeviceptr>(signal), value, CU_STREAM_WRITE_VALUE_DEFAULT),
+    check(driver().stream_write_value(stream_, reinterpret_cast<CUdeviceptr>(signal), value,
+                                      CU_STREAM_WRITE_VALUE_DEFAULT),
           "cuStreamWriteValue64");
   }
   void wait_signal(std::uint64_t* signal, std::uint64_t value) override {
@@ -93,7 +94,8 @@ class GpuStream final : public Stream {
     const CurrentGpu current(device_.index);
     const std::lock_guard lock(mutex_);
     for (const auto& [signal, value] : armed_)
-      check(driver().stream_write_value(release_, reinterpret_cast<CUdeviceptr>(signal), value, CU_STREAM_WRITE_VALUE_DEFAULT),
+      check(driver().stream_write_value(release_, reinterpret_cast<CUdeviceptr>(signal), value,
+                                        CU_STREAM_WRITE_VALUE_DEFAULT),
             "cuStreamWriteValue64");
     armed_.clear();
   }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "transport/host_stream.hpp"
 
+#include <fmt/format.h>
+
 #include <condition_variable>
 #include <cstring>
 #include <deque>
@@ -8,8 +10,6 @@
 #include <mutex>
 #include <thread>
 #include <utility>
-
-#include <fmt/format.h>
 
 #include "beeline/core/error.hpp"
 #include "beeline/device/group.hpp"
@@ -150,11 +150,13 @@ class HostStream final : public Stream {
 
 }  // namespace
 
-std::unique_ptr<Stream> make_host_stream(const Device& device, const Context& context, std::shared_ptr<GridState> grid_state) {
+std::unique_ptr<Stream> make_host_stream(const Device& device, const Context& context,
+                                         std::shared_ptr<GridState> grid_state) {
   return std::make_unique<HostStream>(device, context, std::move(grid_state));
 }
 
-std::unique_ptr<Stream> make_stream(const Device& device, const Context& context, std::shared_ptr<GridState> grid_state) {
+std::unique_ptr<Stream> make_stream(const Device& device, const Context& context,
+                                    std::shared_ptr<GridState> grid_state) {
   return device.is_gpu() ? make_gpu_stream(device, context, std::move(grid_state))
                          : make_host_stream(device, context, std::move(grid_state));
 }

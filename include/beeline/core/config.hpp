@@ -14,20 +14,20 @@ namespace beeline {
 
 /// Everything that the environment can set. Programs may change fields before they make a world.
 struct Config {
-  int rank = 0;                             ///< BEELINE_RANK: this process's rank
-  int size = 1;                             ///< BEELINE_SIZE: ranks in the world
-  bool threads = false;                     ///< BEELINE_THREADS: all ranks are threads of this process
-  std::string rendezvous;                   ///< BEELINE_RENDEZVOUS: host:port of the launcher's server
-  std::string token;                        ///< BEELINE_TOKEN: the world's secret, never printed
-  std::string device = "auto";              ///< BEELINE_DEVICE: auto, cpu, or cuda:ID[,ID...] (index or UUID)
+  int rank = 0;                               ///< BEELINE_RANK: this process's rank
+  int size = 1;                               ///< BEELINE_SIZE: ranks in the world
+  bool threads = false;                       ///< BEELINE_THREADS: all ranks are threads of this process
+  std::string rendezvous;                     ///< BEELINE_RENDEZVOUS: host:port of the launcher's server
+  std::string token;                          ///< BEELINE_TOKEN: the world's secret, never printed
+  std::string device = "auto";                ///< BEELINE_DEVICE: auto, cpu, or cuda:ID[,ID...] (index or UUID)
   std::int64_t deadline_ns = 30'000'000'000;  ///< BEELINE_DEADLINE_S: end of every wait, seconds in the environment
   std::int64_t stream_deadline_ns = 600'000'000'000;  ///< BEELINE_STREAM_DEADLINE_S: end of a host's wait for a stream
-  std::size_t heap_bytes = 0;               ///< BEELINE_HEAP_BYTES: symmetric heap of a rank; 0: by device kind
+  std::size_t heap_bytes = 0;  ///< BEELINE_HEAP_BYTES: symmetric heap of a rank; 0: by device kind
   std::size_t pinned_heap_bytes = std::size_t{64} << 20;  ///< BEELINE_PINNED_HEAP_BYTES: host-memory heap of a rank
-  std::uint32_t slot_shift = 38;            ///< BEELINE_SLOT_SHIFT: log2 of a rank's slot in the address range
+  std::uint32_t slot_shift = 38;                   ///< BEELINE_SLOT_SHIFT: log2 of a rank's slot in the address range
   std::size_t chunk_bytes = std::size_t{4} << 20;  ///< BEELINE_CHUNK_BYTES: chunk of staged, pipelined transfers
-  int host_threads = 1;                     ///< BEELINE_HOST_THREADS: CPU threads that run one block on a host rank
-  LogLevel log_level = LogLevel::warning;   ///< BEELINE_LOG: error, warning, info, debug
+  int host_threads = 1;                    ///< BEELINE_HOST_THREADS: CPU threads that run one block on a host rank
+  LogLevel log_level = LogLevel::warning;  ///< BEELINE_LOG: error, warning, info, debug
 
   /// Reads the environment; throws `invalid_argument` naming the variable and its value when one does not parse.
   [[nodiscard]] static Config from_environment();

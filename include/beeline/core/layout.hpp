@@ -28,7 +28,7 @@ struct WaitRecord {
   std::uint32_t peer;       ///< world rank waited for, or `no_peer`
   std::uint32_t team;       ///< team id
   std::uint32_t unused;
-  std::uint64_t sequence;   ///< which message, epoch or signal index
+  std::uint64_t sequence;  ///< which message, epoch or signal index
   std::uint64_t expected, observed;
   std::uint64_t waited_ns;
 };

@@ -29,8 +29,8 @@ struct Method {
 /// A method with what it needs, as `beeline info` prints it.
 struct MethodInfo {
   Method method;
-  std::string summary;      ///< one line: who does what
-  bool needs_cuda_peer;     ///< between GPUs it needs peer access
+  std::string summary;   ///< one line: who does what
+  bool needs_cuda_peer;  ///< between GPUs it needs peer access
 };
 
 /// Every method that this version implements.

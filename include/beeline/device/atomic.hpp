@@ -7,9 +7,8 @@
 /// all CPU threads over host memory. Types: 32- and 64-bit integers. Source: OpenSHMEM 1.5 atomics; GASPI atomics.
 
 #include <cstdint>
-#include <type_traits>
-
 #include <cuda/atomic>
+#include <type_traits>
 
 #include "beeline/device/wait.hpp"
 

@@ -17,8 +17,7 @@ template <class Group>
 class Barrier {
  public:
   /// Every thread of `group` calls it.
-  BEELINE_HOST_DEVICE Barrier(const Group& group, const Context& ctx)
-      : group_(group), ctx_(ctx) {
+  BEELINE_HOST_DEVICE Barrier(const Group& group, const Context& ctx) : group_(group), ctx_(ctx) {
     group_.sync();  // what an earlier barrier of this group left in memory is there; `enter` syncs before it changes it
     entered_ = ctx.sync->entered.value;
     completed_ = ctx.sync->completed.value;

@@ -16,12 +16,16 @@ class Grid {
  public:
   BEELINE_HOST_DEVICE Grid(const BlockGroup& block, unsigned block_rank, unsigned blocks, GridState* state)
       : block_(block), block_rank_(block_rank), blocks_(blocks), state_(state),
-        generation_(state == nullptr ? 0 : detail::DeviceAtomic<std::uint32_t>(state->generation).load(cuda::memory_order_relaxed)) {}
+        generation_(state == nullptr
+                        ? 0
+                        : detail::DeviceAtomic<std::uint32_t>(state->generation).load(cuda::memory_order_relaxed)) {}
 
   [[nodiscard]] BEELINE_HOST_DEVICE const BlockGroup& block() const { return block_; }
   [[nodiscard]] BEELINE_HOST_DEVICE unsigned block_rank() const { return block_rank_; }
   [[nodiscard]] BEELINE_HOST_DEVICE unsigned blocks() const { return blocks_; }
-  [[nodiscard]] BEELINE_HOST_DEVICE unsigned thread_rank() const { return block_rank_ * block_.size() + block_.thread_rank(); }
+  [[nodiscard]] BEELINE_HOST_DEVICE unsigned thread_rank() const {
+    return block_rank_ * block_.size() + block_.thread_rank();
+  }
   [[nodiscard]] BEELINE_HOST_DEVICE unsigned size() const { return blocks_ * block_.size(); }
 
   /// Blocks until every thread of the grid has called it; then what each did before is visible to all.

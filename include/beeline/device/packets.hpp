@@ -58,7 +58,8 @@ template <class Group>
 class PacketPort {
  public:
   /// Every thread of `group` calls it.
-  BEELINE_HOST_DEVICE PacketPort(const Group& group, const Context& ctx, const PacketChannel& channel, std::uint32_t peer)
+  BEELINE_HOST_DEVICE PacketPort(const Group& group, const Context& ctx, const PacketChannel& channel,
+                                 std::uint32_t peer)
       : group_(group), ctx_(ctx), peer_(peer), depth_(channel.depth), slot_pairs_(channel.slot_pairs),
         state_(&channel.states[peer]), credit_word_(&ctx.at(&channel.states[ctx.rank], peer)->consumed),
         out_(ctx.at(channel.rings + ring_offset(channel, ctx.rank), peer)),
@@ -72,7 +73,8 @@ class PacketPort {
   /// Sends `bytes` from `source`; messages above a slot's size use several slots. `source` may be reused on return.
   /// Blocks only while the receiver is `depth` messages behind.
   /// Every thread of the group calls it, and gets the same status: ok, timeout, deadline, aborted.
-  [[nodiscard]] BEELINE_HOST_DEVICE Status send(const void* source, std::size_t bytes, Timeout timeout = Timeout::none()) {
+  [[nodiscard]] BEELINE_HOST_DEVICE Status send(const void* source, std::size_t bytes,
+                                                Timeout timeout = Timeout::none()) {
     const auto* from = static_cast<const std::byte*>(source);
     if (bytes > slot_bytes()) return send_parts(from, bytes, timeout);
     const Status status = await_credit(timeout);
@@ -155,9 +157,10 @@ class PacketPort {
     const Awaited awaited{Operation::packet_send, peer_, sent_ + 1, needed};
     // Acquire: the slot may be overwritten once the receiver's reads of it are known to be over.
     const detail::SystemAtomic<std::uint32_t> consumed(state_->consumed);
-    Status status = detail::await_word(ctx_, awaited, timeout, consumed, Order::memory, [needed](std::uint64_t observed) {
-      return static_cast<std::int32_t>(static_cast<std::uint32_t>(observed) - needed) >= 0;
-    });
+    Status status =
+        detail::await_word(ctx_, awaited, timeout, consumed, Order::memory, [needed](std::uint64_t observed) {
+          return static_cast<std::int32_t>(static_cast<std::uint32_t>(observed) - needed) >= 0;
+        });
     status = agree(group_, status);
     if (status != Status::ok) return status;
     // Credits come back at multiples of half a lap only, so that `needed` of them means all up to the next multiple.

@@ -84,7 +84,8 @@ BEELINE_HOST_DEVICE void copy_bytes(const Group& group, void* destination, const
   const std::size_t first = share * group.thread_rank() < bytes ? share * group.thread_rank() : bytes;
   const std::size_t last = first + share < bytes ? first + share : bytes;
   if (last > first) {
-    std::memcpy(static_cast<std::byte*>(destination) + first, static_cast<const std::byte*>(source) + first, last - first);
+    std::memcpy(static_cast<std::byte*>(destination) + first, static_cast<const std::byte*>(source) + first,
+                last - first);
   }
 #endif
 }

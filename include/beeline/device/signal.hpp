@@ -7,7 +7,6 @@
 /// (`World::pinned_signals`) for CPU threads. A signal that nobody waits for harms nothing.
 
 #include <cstdint>
-
 #include <cuda/atomic>
 
 #include "beeline/device/wait.hpp"
@@ -21,12 +20,18 @@ namespace detail {
 
 BEELINE_HOST_DEVICE constexpr bool holds(std::uint64_t observed, Compare compare, std::uint64_t value) {
   switch (compare) {
-    case Compare::equal: return observed == value;
-    case Compare::not_equal: return observed != value;
-    case Compare::greater: return observed > value;
-    case Compare::greater_equal: return observed >= value;
-    case Compare::less: return observed < value;
-    case Compare::less_equal: return observed <= value;
+    case Compare::equal:
+      return observed == value;
+    case Compare::not_equal:
+      return observed != value;
+    case Compare::greater:
+      return observed > value;
+    case Compare::greater_equal:
+      return observed >= value;
+    case Compare::less:
+      return observed < value;
+    case Compare::less_equal:
+      return observed <= value;
   }
   return false;
 }

@@ -4,7 +4,6 @@
 /// Polling with a time-out, a deadline and an abort word: the only loop that waits in device code.
 
 #include <cstdint>
-
 #include <cuda/atomic>
 
 #include "beeline/core/status.hpp"
@@ -79,8 +78,8 @@ BEELINE_HOST_DEVICE inline void record_wait(const Context& ctx, const Awaited& a
 }
 
 /// Ends a wait for good: writes its record and, at the deadline, aborts the team.
-BEELINE_COLD BEELINE_HOST_DEVICE inline Status give_up(const Context& ctx, const Awaited& awaited, std::uint64_t observed,
-                                          std::uint64_t waited_ns, Status status) {
+BEELINE_COLD BEELINE_HOST_DEVICE inline Status give_up(const Context& ctx, const Awaited& awaited,
+                                                       std::uint64_t observed, std::uint64_t waited_ns, Status status) {
   record_wait(ctx, awaited, observed, waited_ns, status);
   if (status == Status::deadline)
     raise_abort(ctx, awaited.peer == no_peer ? ctx.world_rank(ctx.rank) : ctx.world_rank(awaited.peer));

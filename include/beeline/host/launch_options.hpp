@@ -11,9 +11,9 @@ namespace beeline {
 /// Shape and conditions of a launch.
 struct LaunchOptions {
   unsigned blocks = 1;
-  unsigned threads = 256;     ///< a block's, on a GPU; a host rank runs a block on `host_threads` CPU threads
-  bool waits = false;         ///< its threads wait for others (signals, barriers, `grid.sync`): every block must be resident
-  Stream* stream = nullptr;   ///< nullptr: the rank's default stream
+  unsigned threads = 256;  ///< a block's, on a GPU; a host rank runs a block on `host_threads` CPU threads
+  bool waits = false;  ///< its threads wait for others (signals, barriers, `grid.sync`): every block must be resident
+  Stream* stream = nullptr;          ///< nullptr: the rank's default stream
   const Context* context = nullptr;  ///< nullptr: the world's; otherwise a team's
 };
 

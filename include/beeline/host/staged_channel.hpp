@@ -12,7 +12,8 @@ namespace beeline {
 class World;
 
 /// Two-sided messages between all pairs of ranks, through rings of pinned buffers at the receivers. The CPU threads of
-/// both ends take part; between two ranks messages keep their order, and one thread of each drives a direction at a time.
+/// both ends take part; between two ranks messages keep their order, and one thread of each drives a direction at a
+/// time.
 ///
 /// Sequential: one slot of the largest message's size: out, announced, in. Pipelined: chunks through several slots, so
 /// that the copies out and in overlap.

@@ -51,8 +51,8 @@ class World {
 
   [[nodiscard]] int rank() const;
   [[nodiscard]] int size() const;
-  [[nodiscard]] const Device& device() const;           ///< this rank's
-  [[nodiscard]] const Device& device(int rank) const;   ///< any rank's (its index is meaningful on its process only)
+  [[nodiscard]] const Device& device() const;          ///< this rank's
+  [[nodiscard]] const Device& device(int rank) const;  ///< any rank's (its index is meaningful on its process only)
   [[nodiscard]] const Config& config() const;
   /// Ranks of this process that share this rank's GPU, this one included; 1 on a host rank.
   [[nodiscard]] int ranks_on_device() const;
@@ -80,7 +80,8 @@ class World {
   }
   /// Collective. `count` zeroed signals where kernels poll them (symmetric) or CPU threads do (pinned).
   [[nodiscard]] std::uint64_t* signals(std::size_t count, Heap heap = Heap::symmetric);
-  /// Collective. Packet rings between all pairs; messages of up to `slot_bytes` need one slot. `depth` is a power of two.
+  /// Collective. Packet rings between all pairs; messages of up to `slot_bytes` need one slot. `depth` is a power of
+  /// two.
   [[nodiscard]] PacketChannel packet_channel(std::size_t slot_bytes, std::uint32_t depth = 16,
                                              Heap heap = Heap::symmetric, std::uint32_t first_sequence = 0);
 
@@ -142,7 +143,8 @@ template <class T>
 class SymmetricArray {
  public:
   SymmetricArray(World& world, std::size_t count, Heap heap = Heap::symmetric)
-      : world_(&world), data_(static_cast<T*>(world.allocate(detail::array_bytes(count, sizeof(T)), heap))), count_(count) {}
+      : world_(&world), data_(static_cast<T*>(world.allocate(detail::array_bytes(count, sizeof(T)), heap))),
+        count_(count) {}
   SymmetricArray(SymmetricArray&& other) noexcept
       : world_(other.world_), data_(std::exchange(other.data_, nullptr)), count_(std::exchange(other.count_, 0)) {}
   SymmetricArray(const SymmetricArray&) = delete;

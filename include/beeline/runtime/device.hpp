@@ -32,8 +32,8 @@ struct Device {
 
 /// What one rank has to choose from, exchanged by all before any chooses.
 struct DeviceInventory {
-  std::uint64_t process = 0;       ///< equal for ranks that are threads of one process
-  std::vector<std::string> gpus;   ///< UUIDs in CUDA order
+  std::uint64_t process = 0;      ///< equal for ranks that are threads of one process
+  std::vector<std::string> gpus;  ///< UUIDs in CUDA order
 };
 
 /// The GPU, as an index into `inventories[rank].gpus`, that `choice` gives to `rank`; -1 for the host device.

@@ -17,7 +17,8 @@ class ResidencyLedger {
   /// The ledger of GPU `index`; each host rank makes its own.
   [[nodiscard]] static ResidencyLedger& of_gpu(int index);
 
-  /// Books a launch on the stream that `stream` stands for. Launches of one stream follow each other: the largest counts.
+  /// Books a launch on the stream that `stream` stands for. Launches of one stream follow each other: the largest
+  /// counts.
   ///   share    blocks of the launch / blocks of its kind that the device holds
   ///   what     names the launch in errors
   ///   is_idle  whether the stream's work is over; asked before a launch is refused

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Transfers through a ring of host-memory buffers: the sender's device copies chunks out, the receiver's copies them in.
-/// Source: seed 000 sections 3.2 and 4.4; seed 001, double buffering.
+/// Transfers through a ring of host-memory buffers: the sender's device copies chunks out, the receiver's copies them
+/// in. Source: seed 000 sections 3.2 and 4.4; seed 001, double buffering.
 
 #include <cstddef>
 #include <cstdint>
@@ -13,7 +13,8 @@
 
 namespace beeline {
 
-/// A ring at the receiver, and the two words that pace it: chunks published (at the receiver) and consumed (at the sender).
+/// A ring at the receiver, and the two words that pace it: chunks published (at the receiver) and consumed (at the
+/// sender).
 struct StagedRing {
   std::byte* buffers;  ///< [slots, chunk_bytes] host memory that both processes and their GPUs reach
   std::uint64_t *published, *consumed;
@@ -38,7 +39,9 @@ class StagedEnd {
   /// Starts chunks while fewer than `limit` have been, then counts those whose copies are done. True if any was.
   template <class Start>
   bool advance(std::uint64_t limit, Start start);
-  [[nodiscard]] std::byte* buffer(std::uint64_t chunk) const { return ring_.buffers + chunk % ring_.slots * ring_.chunk_bytes; }
+  [[nodiscard]] std::byte* buffer(std::uint64_t chunk) const {
+    return ring_.buffers + chunk % ring_.slots * ring_.chunk_bytes;
+  }
   [[nodiscard]] std::size_t chunk_size(std::size_t offset) const;
 
   Stream& stream_;

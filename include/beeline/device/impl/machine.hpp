@@ -66,7 +66,9 @@ BEELINE_HOST_DEVICE inline unsigned block_thread_rank() {
   return threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
 }
 BEELINE_HOST_DEVICE inline unsigned block_size() { return blockDim.x * blockDim.y * blockDim.z; }
-BEELINE_HOST_DEVICE inline unsigned block_rank() { return blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z); }
+BEELINE_HOST_DEVICE inline unsigned block_rank() {
+  return blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z);
+}
 BEELINE_HOST_DEVICE inline unsigned block_count() { return gridDim.x * gridDim.y * gridDim.z; }
 BEELINE_HOST_DEVICE inline void block_sync() { __syncthreads(); }
 BEELINE_HOST_DEVICE inline bool block_any(bool mine) { return __syncthreads_or(mine) != 0; }

@@ -28,7 +28,8 @@ struct GpuLaunch {
 void finish_gpu_launch(const std::type_info& name);
 
 /// Runs one CPU thread's part of one block.
-using HostBlock = std::function<void(const HostTeam& team, unsigned block_rank, GridState* grid_state, const Context& context)>;
+using HostBlock =
+    std::function<void(const HostTeam& team, unsigned block_rank, GridState* grid_state, const Context& context)>;
 void launch_on_host(World& world, const LaunchOptions& options, const std::type_info& name, HostBlock block);
 
 /// Blocks that may wait at once on a host rank: each needs threads of its own.

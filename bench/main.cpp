@@ -11,7 +11,7 @@
 
 #include "beeline/host/run.hpp"
 #include "cases/cases.hpp"
-#include "harness/environment.hpp"
+#include "environment/environment.hpp"
 #include "harness/record.hpp"
 #include "harness/runner.hpp"
 
@@ -68,7 +68,7 @@ void interpret(Options& options, const Texts& texts) {
 
 void measure(World& world, const Options& options) {
   Session session(world, options);
-  const nlohmann::ordered_json environment = environment_record(session);
+  const nlohmann::ordered_json environment = environment_record(world, options.arguments);
   if (session.leads()) print(environment);
   run_cases(session, cases_of(options));
 }

@@ -8,9 +8,12 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <string>
+#include <vector>
 
 #include "beeline/core/error.hpp"
 #include "beeline/host/run.hpp"
+#include "environment/environment.hpp"
 #include "measure.hpp"
 #include "method.hpp"
 
@@ -45,11 +48,20 @@ void fit(beeline::Config& config, const himeno::Size& size) {
   config.pinned_heap_bytes = std::max(config.pinned_heap_bytes, heaps.pinned_bytes);
 }
 
-int run(const himeno::Options& options) {
+/// Collective. The first line of the record.
+void print_environment(beeline::World& world, const std::vector<std::string>& arguments) {
+  const nlohmann::ordered_json line = beeline::bench::environment_record(world, arguments);
+  if (world.rank() != 0) return;
+  std::puts(line.dump().c_str());
+  std::fflush(stdout);
+}
+
+int run(const himeno::Options& options, const std::vector<std::string>& arguments) {
   beeline::Config config = beeline::Config::from_environment();
   fit(config, options.size);
   std::atomic<bool> good{true};
   const int code = beeline::run(config, [&](beeline::World& world) {
+    print_environment(world, arguments);
     if (!himeno::measure(world, options)) good = false;
   });
   if (!good) std::fputs("himeno: a method's result is wrong: see \"verified\"\n", stderr);
@@ -80,7 +92,7 @@ int main(int argc, char** argv) {
     options.size = himeno::parse_size(size);
     options.methods = parse_methods(method);
     options.verify = !no_verify;
-    return run(options);
+    return run(options, {argv, argv + argc});
   } catch (const beeline::Error& error) {
     std::fprintf(stderr, "himeno: %s\n", error.what());
     return 2;

@@ -9,11 +9,10 @@
 #include <string>
 #include <vector>
 
+#include "environment/environment.hpp"
 #include "harness/measurement.hpp"
 
 namespace beeline::bench {
-
-inline constexpr int schema_version = 1;
 
 /// What was found out about a measurement.
 struct Outcome {

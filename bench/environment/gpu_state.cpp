@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "harness/gpu_state.hpp"
+#include "environment/gpu_state.hpp"
 
 #include <dlfcn.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "harness/environment.hpp"
+#include "environment/environment.hpp"
 
 #include <fmt/format.h>
 #include <sched.h>
@@ -13,8 +13,7 @@
 #include <span>
 
 #include "beeline_commit.hpp"
-#include "harness/gpu_state.hpp"
-#include "harness/record.hpp"
+#include "environment/gpu_state.hpp"
 
 extern char** environ;
 
@@ -41,11 +40,11 @@ void add_commit(Json& record) {
   record["dirty"] = described.empty() ? Json(nullptr) : Json(mark != std::string::npos);
 }
 
-Json arguments_of(const Options& options) {
-  Json arguments = Json::array();
-  for (const std::string& argument : options.arguments)
-    arguments.push_back(argument.starts_with('/') ? std::filesystem::path(argument).filename().string() : argument);
-  return arguments;
+Json without_paths(const std::vector<std::string>& arguments) {
+  Json kept = Json::array();
+  for (const std::string& argument : arguments)
+    kept.push_back(argument.starts_with('/') ? std::filesystem::path(argument).filename().string() : argument);
+  return kept;
 }
 
 /// BEELINE_* and CUDA_* variables, sorted.
@@ -83,8 +82,7 @@ Json build_record() {
 }
 
 /// The devices of all ranks, each described where it is open.
-Json devices_of(Session& session) {
-  const World& world = session.world();
+Json devices_of(World& world) {
   const Device& mine = world.device();
   const Json described = {{"rank", world.rank()},
                           {"kind", mine.is_gpu() ? "gpu" : "host"},
@@ -95,7 +93,7 @@ Json devices_of(Session& session) {
                           {"state", mine.is_gpu() ? gpu_state(mine.uuid) : Json(nullptr)}};
   const std::string text = described.dump();
   Json devices = Json::array();
-  for (const auto& other : session.world().allgather(std::as_bytes(std::span(text))))
+  for (const auto& other : world.allgather(std::as_bytes(std::span(text))))
     devices.push_back(Json::parse(reinterpret_cast<const char*>(other.data()),
                                   reinterpret_cast<const char*>(other.data()) + other.size()));
   return devices;
@@ -103,11 +101,10 @@ Json devices_of(Session& session) {
 
 }  // namespace
 
-Json environment_record(Session& session) {
-  const World& world = session.world();
+Json environment_record(World& world, const std::vector<std::string>& arguments) {
   Json record = {{"event", "environment"}, {"schema_version", schema_version}, {"time", utc_now()}};
   add_commit(record);
-  record["arguments"] = arguments_of(session.options());
+  record["arguments"] = without_paths(arguments);
   record["variables"] = variables();
   record["build"] = build_record();
   record["ranks"] = world.size();
@@ -115,8 +112,8 @@ Json environment_record(Session& session) {
   record["host_threads"] = world.config().host_threads;
   record["host"] = host_record();
   record["cuda"] = cuda_versions();
-  record["devices"] = devices_of(session);
-  record["topology"] = gpu_topology(session.world());
+  record["devices"] = devices_of(world);
+  record["topology"] = gpu_topology(world);
   return record;
 }
 

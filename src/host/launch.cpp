@@ -29,6 +29,11 @@ std::string readable(const std::type_info& type) {
   return status == 0 ? text.get() : type.name();
 }
 
+/// A launch's name is costly to read: only errors do.
+[[noreturn]] void refuse(Status code, const std::type_info& kernel, const std::string& why) {
+  throw Error(code, fmt::format("launching {}: {}", readable(kernel), why));
+}
+
 Stream& stream_of(World& world, const LaunchOptions& options) {
   return options.stream == nullptr ? world.stream() : *options.stream;
 }
@@ -36,8 +41,10 @@ Stream& stream_of(World& world, const LaunchOptions& options) {
 void claim_residency(World& world, const LaunchOptions& options, const std::type_info& kernel, unsigned capacity) {
   Stream& stream = stream_of(world, options);
   world.implementation().ledger().claim(
-      stream.grid_state(), static_cast<double>(options.blocks) / std::max(capacity, 1u),
-      fmt::format("rank {}'s kernel {} ({} blocks)", world.rank(), readable(kernel), options.blocks),
+      stream.grid_state(), static_cast<double>(options.blocks) / capacity,
+      [rank = world.rank(), &kernel, blocks = options.blocks] {
+        return fmt::format("rank {}'s kernel {} ({} blocks)", rank, readable(kernel), blocks);
+      },
       [&stream] { return stream.drained(); });
 }
 
@@ -76,20 +83,27 @@ bool register_kernel(const void* kernel) {
 
 GpuLaunch prepare_gpu_launch(World& world, const LaunchOptions& options, const void* kernel,
                              const std::type_info& name) {
-  require(kernel != nullptr, Status::unavailable,
-          fmt::format("{} was compiled without CUDA and cannot run on GPU rank {}", readable(name), world.rank()));
-  require(options.blocks > 0 && options.threads > 0 && options.threads <= 1024, Status::invalid_argument,
-          fmt::format("{}: {} blocks of {} threads; at least one, at most 1024 threads", readable(name), options.blocks,
-                      options.threads));
+  if (kernel == nullptr)
+    refuse(Status::unavailable, name, fmt::format("compiled without CUDA, cannot run on GPU rank {}", world.rank()));
+  if (options.blocks == 0 || options.threads == 0 || options.threads > 1024)
+    refuse(Status::invalid_argument, name,
+           fmt::format("{} blocks of {} threads; at least one, at most 1024 threads", options.blocks, options.threads));
   use_gpu(world.device().index);
   Stream& stream = stream_of(world, options);
-  if (options.waits)
-    claim_residency(world, options, name, gpu_resident_blocks(kernel, options.threads, world.device().index));
+  const unsigned capacity = gpu_resident_blocks(kernel, options.threads, world.device().index);
+  if (capacity == 0)
+    refuse(Status::no_resource, name,
+           fmt::format("not even one block of {} threads fits a multiprocessor of rank {}'s GPU: launch fewer threads",
+                       options.threads, world.rank()));
+  if (options.waits) claim_residency(world, options, name, capacity);
   const Context& context = options.context == nullptr ? world.context() : *options.context;
   return {stream.native(), options.waits ? stream.grid_state() : nullptr, &context};
 }
 
-void finish_gpu_launch(const std::type_info& name) { check_launch(("launching " + readable(name)).c_str()); }
+void finish_gpu_launch(const std::type_info& name) {
+  const std::string error = launch_error();
+  if (!error.empty()) refuse(Status::internal, name, error);
+}
 
 unsigned host_resident_blocks(const World& world) {
   return std::max(1u, max_host_threads / static_cast<unsigned>(world.config().host_threads));
@@ -103,8 +117,9 @@ unsigned gpu_share_of_blocks(World& world, const void* kernel, unsigned threads)
 }
 
 void launch_on_host(World& world, const LaunchOptions& options, const std::type_info& name, HostBlock block) {
-  require(options.blocks > 0 && options.threads > 0, Status::invalid_argument,
-          fmt::format("{}: {} blocks of {} threads; at least one", readable(name), options.blocks, options.threads));
+  if (options.blocks == 0 || options.threads == 0)
+    refuse(Status::invalid_argument, name,
+           fmt::format("{} blocks of {} threads; at least one", options.blocks, options.threads));
   if (options.waits) claim_residency(world, options, name, host_resident_blocks(world));
   Stream& stream = stream_of(world, options);
   const Context context = options.context == nullptr ? world.context() : *options.context;

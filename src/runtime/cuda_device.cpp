@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 
 #include <cstdlib>
+#include <map>
+#include <mutex>
+#include <tuple>
 
 #include "beeline/core/error.hpp"
 #include "beeline/runtime/device.hpp"
@@ -19,6 +22,17 @@ std::string format_uuid(const cudaUUID_t& uuid) {
     text += fmt::format("{}{:02x}", dash ? "-" : "", static_cast<unsigned char>(uuid.bytes[i]));
   }
   return text;
+}
+
+unsigned query_resident_blocks(const void* kernel, unsigned threads, int device) {
+  use_gpu(device);
+  int per_multiprocessor = 0, multiprocessors = 0;
+  cuda_api::check(
+      cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_multiprocessor, kernel, static_cast<int>(threads), 0),
+      "cudaOccupancyMaxActiveBlocksPerMultiprocessor");
+  cuda_api::check(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device),
+                  "cudaDeviceGetAttribute");
+  return static_cast<unsigned>(per_multiprocessor) * static_cast<unsigned>(multiprocessors);
 }
 
 std::string format_version(int version) { return fmt::format("{}.{}", version / 1000, version % 1000 / 10); }
@@ -72,16 +86,17 @@ void load_kernel(const void* kernel, int device) {
 }
 
 unsigned gpu_resident_blocks(const void* kernel, unsigned threads, int device) {
-  use_gpu(device);
-  int per_multiprocessor = 0, multiprocessors = 0;
-  cuda_api::check(
-      cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_multiprocessor, kernel, static_cast<int>(threads), 0),
-      "cudaOccupancyMaxActiveBlocksPerMultiprocessor");
-  cuda_api::check(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device),
-                  "cudaDeviceGetAttribute");
-  return static_cast<unsigned>(per_multiprocessor) * static_cast<unsigned>(multiprocessors);
+  static std::mutex mutex;
+  static std::map<std::tuple<const void*, unsigned, int>, unsigned> known;
+  const std::lock_guard lock(mutex);
+  const std::tuple key{kernel, threads, device};
+  if (const auto entry = known.find(key); entry != known.end()) return entry->second;
+  return known[key] = query_resident_blocks(kernel, threads, device);
 }
 
-void check_launch(const char* what) { cuda_api::check(cudaGetLastError(), what); }
+std::string launch_error() {
+  const cudaError_t result = cudaGetLastError();
+  return result == cudaSuccess ? "" : cudaGetErrorString(result);
+}
 
 }  // namespace beeline

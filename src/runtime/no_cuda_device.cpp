@@ -19,6 +19,6 @@ CudaVersions cuda_versions() { return {}; }
 bool built_with_cuda() { return false; }
 void load_kernel(const void*, int) { unavailable(); }
 unsigned gpu_resident_blocks(const void*, unsigned, int) { unavailable(); }
-void check_launch(const char*) { unavailable(); }
+std::string launch_error() { unavailable(); }
 
 }  // namespace beeline

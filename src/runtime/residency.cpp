@@ -21,7 +21,8 @@ double ResidencyLedger::others(const void* stream) const {
   return sum;
 }
 
-void ResidencyLedger::claim(const void* stream, double share, const std::string& what, std::function<bool()> is_idle) {
+void ResidencyLedger::claim(const void* stream, double share, std::function<std::string()> what,
+                            std::function<bool()> is_idle) {
   constexpr double rounding = 1e-9;
   const std::lock_guard lock(mutex_);
   if (others(stream) + share > 1 + rounding)
@@ -29,15 +30,15 @@ void ResidencyLedger::claim(const void* stream, double share, const std::string&
   if (others(stream) + share > 1 + rounding) {
     std::string waiting;
     for (const auto& [other, entry] : entries_)
-      if (other != stream) waiting += fmt::format("; {} holds {:.0f} %", entry.what, 100 * entry.share);
+      if (other != stream) waiting += fmt::format("; {} holds {:.0f} %", entry.what(), 100 * entry.share);
     throw Error(
         Status::no_resource,
         fmt::format("{} waits inside the kernel and needs {:.0f} % of the device's resident blocks at once{}: launch "
                     "fewer blocks (resident_blocks), or wait for the others first",
-                    what, 100 * share, waiting));
+                    what(), 100 * share, waiting));
   }
   Entry& entry = entries_[stream];
-  if (share >= entry.share) entry = {share, what, std::move(is_idle)};
+  if (share >= entry.share) entry = {share, std::move(what), std::move(is_idle)};
 }
 
 void ResidencyLedger::forget(const void* stream) {

@@ -19,7 +19,8 @@ class Residency : public ::testing::Test {
   /// The refusal's text, empty if the claim was granted.
   std::string claim(const int& stream, double share, const char* what, bool (*is_idle)() = running) {
     try {
-      ledger_.claim(&stream, share, what, is_idle);
+      ledger_.claim(
+          &stream, share, [what] { return std::string(what); }, is_idle);
     } catch (const Error& error) {
       EXPECT_EQ(Status::no_resource, error.code());
       return error.what();

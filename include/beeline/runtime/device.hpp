@@ -65,9 +65,10 @@ struct CudaVersions {
 /// Loads the code of `kernel` (a `__global__` function's host address) on GPU `device` now: lazy loading would wait
 /// behind a spinning kernel.
 void load_kernel(const void* kernel, int device);
-/// Blocks of `threads` threads of `kernel` that GPU `device` holds at once.
+/// Blocks of `threads` threads of `kernel` that GPU `device` holds at once; 0 if not even one fits. Asked of the driver
+/// once for each combination.
 [[nodiscard]] unsigned gpu_resident_blocks(const void* kernel, unsigned threads, int device);
-/// Throws `internal` with `what` if the calling thread's last launch failed.
-void check_launch(const char* what);
+/// Why the calling thread's last launch failed; empty if it did not.
+[[nodiscard]] std::string launch_error();
 
 }  // namespace beeline

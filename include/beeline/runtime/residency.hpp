@@ -20,17 +20,17 @@ class ResidencyLedger {
   /// Books a launch on the stream that `stream` stands for. Launches of one stream follow each other: the largest
   /// counts.
   ///   share    blocks of the launch / blocks of its kind that the device holds
-  ///   what     names the launch in errors
+  ///   what     names the launch; called for errors only
   ///   is_idle  whether the stream's work is over; asked before a launch is refused
   /// Throws no_resource, naming what waits already.
-  void claim(const void* stream, double share, const std::string& what, std::function<bool()> is_idle);
+  void claim(const void* stream, double share, std::function<std::string()> what, std::function<bool()> is_idle);
   /// Forgets a stream that is being destroyed.
   void forget(const void* stream);
 
  private:
   struct Entry {
     double share;
-    std::string what;
+    std::function<std::string()> what;
     std::function<bool()> is_idle;
   };
   [[nodiscard]] double others(const void* stream) const;

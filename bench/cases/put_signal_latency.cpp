@@ -7,6 +7,7 @@
 #include "harness/group_choice.hpp"
 #include "harness/message_buffers.hpp"
 #include "harness/timed_kernel.hpp"
+#include "peers/bare_put_signal.hpp"
 
 namespace beeline::bench {
 
@@ -53,12 +54,15 @@ std::vector<Measurement> prepare(Session& session, std::uint64_t bytes) {
   constexpr unsigned store_bytes = 16, most_threads = 512;
   auto state = std::make_shared<State>(session, bytes);
   std::vector<Measurement> all;
+  const bool one_word = bytes == sizeof(std::uint64_t);
+  if (one_word) all.push_back(bare_put_signal(session, state->buffers));
   for (const GroupChoice& choice : candidate_groups(session, bytes, store_bytes, most_threads)) {
     Measurement measurement{.operation = "message", .method = "device/peer/signal", .bytes = bytes};
     measurement.operations_per_iteration = 2;
     measurement.settings = choice.settings();
     measurement.time = [=](Rounds rounds) { return state->time(choice, rounds); };
     measurement.verify = verify_messages(session, state->buffers, measurement.time, Receivers::both);
+    if (one_word) measurement.baseline = 0;
     all.push_back(std::move(measurement));
   }
   return all;

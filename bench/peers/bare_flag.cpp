@@ -2,17 +2,15 @@
 #include "peers/bare_flag.hpp"
 
 #include <cuda/atomic>
-#include <type_traits>
 
 #include "harness/group_choice.hpp"
 #include "harness/timed_flag.hpp"
+#include "peers/bare_poll.hpp"
 
 namespace beeline::bench {
 
 namespace {
 
-/// It knows no deadline and no abort. On a CPU it gives its core away as the library does, or two ranks on one core
-/// would spend their slices spinning. A limit on polls, of about a minute, ends it when the peer is gone.
 template <BareOrder order>
 struct BareFlagPingPong {
   template <class Grid>
@@ -23,8 +21,6 @@ struct BareFlagPingPong {
     using Word = cuda::atomic_ref<std::uint64_t, cuda::thread_scope_system>;
     constexpr auto release = order == BareOrder::memory ? cuda::memory_order_release : cuda::memory_order_relaxed;
     constexpr auto acquire = order == BareOrder::relaxed ? cuda::memory_order_relaxed : cuda::memory_order_acquire;
-    constexpr bool on_gpu = std::is_same_v<std::decay_t<decltype(block)>, Block>;
-    constexpr std::uint32_t most_polls = std::uint32_t{1} << (on_gpu ? 27 : 20);
     time_rounds(Thread{}, loop, [&](std::uint64_t sequence) {
       return round_trip(
           loop.leads,
@@ -32,13 +28,7 @@ struct BareFlagPingPong {
             Word(*there).store(sequence, release);
             return true;
           },
-          [&] {
-            for (std::uint32_t poll = 0; poll < most_polls; ++poll) {
-              if (Word(*here).load(acquire) >= sequence) return true;
-              machine::back_off(poll, ctx.spin_polls);
-            }
-            return false;
-          });
+          [&] { return bare_poll<acquire>(block, ctx, here, sequence); });
     });
   }
 };

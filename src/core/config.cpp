@@ -95,7 +95,7 @@ Config Config::from_environment() {
   read_seconds("BEELINE_STREAM_DEADLINE_S", config.stream_deadline_ns);
   read_bytes("BEELINE_HEAP_BYTES", config.heap_bytes, 0);
   read_bytes("BEELINE_PINNED_HEAP_BYTES", config.pinned_heap_bytes, 0);
-  read_number("BEELINE_SLOT_SHIFT", config.slot_shift, 32u, 40u);
+  read_number("BEELINE_SLOT_SHIFT", config.slot_shift, min_slot_shift, max_slot_shift);
   read_bytes("BEELINE_CHUNK_BYTES", config.chunk_bytes, 1);
   read_number("BEELINE_HOST_THREADS", config.host_threads, 1, 256);
   read_level(config.log_level);

@@ -145,8 +145,9 @@ Context World::Implementation::make_context(std::uint32_t team, const std::vecto
   made.spin_polls = host_spin;
   made.team = team;
   made.size = static_cast<std::uint32_t>(ranks.size());
+  made.own_world_rank = static_cast<std::uint32_t>(rank);
   for (std::size_t member = 0; member < ranks.size(); ++member) {
-    made.members[member] = static_cast<std::uint8_t>(ranks[member]);
+    made.distances[member] = (ranks[member] - rank) * (1 << (config.slot_shift - min_slot_shift));
     if (ranks[member] == rank) made.rank = static_cast<std::uint32_t>(member);
   }
   return made;

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "beeline/core/error.hpp"
+#include "beeline/core/layout.hpp"
 
 namespace beeline {
 
@@ -69,6 +70,9 @@ NodeMemory::NodeMemory(Bootstrap& bootstrap, std::uint64_t world_id, std::vector
       gpus.push_back(member.gpu);
   }
   const SlotLayout layout{sizes.slot_shift};
+  require(sizes.slot_shift >= min_slot_shift && sizes.slot_shift <= max_slot_shift, Status::invalid_argument,
+          fmt::format("slots of 2^{} bytes: BEELINE_SLOT_SHIFT is {} to {}", sizes.slot_shift, min_slot_shift,
+                      max_slot_shift));
   require(sizes.heap_bytes <= layout.quarter() && sizes.host_area_bytes <= layout.quarter() / 2,
           Status::invalid_argument,
           fmt::format("heaps of {} and {} bytes do not fit slots of 2^{} bytes: raise BEELINE_SLOT_SHIFT",

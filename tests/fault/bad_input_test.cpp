@@ -282,6 +282,15 @@ TEST(BadConfig, DeviceIsNamed) {
   }
 }
 
+TEST(BadConfig, SlotsHaveLimits) {
+  Config config = test_config();
+  config.device = "cpu";
+  for (const std::uint32_t shift : {0u, 31u, 41u, 64u}) {
+    config.slot_shift = shift;
+    expect_no_world(Status::invalid_argument, {std::to_string(shift), "BEELINE_SLOT_SHIFT"}, config);
+  }
+}
+
 TEST(BadConfig, HeapMustFitItsSlot) {
   Config config = test_config();
   config.device = "cpu";

@@ -29,7 +29,7 @@ beeline::Config config_for(const Size& size, int ranks) {
   beeline::Config config = beeline_test::test_config();
   const Domain::Heaps heaps = Domain::heaps(size, ranks);
   config.heap_bytes = heaps.symmetric_bytes, config.pinned_heap_bytes = heaps.pinned_bytes;
-  config.slot_shift = 30;
+  config.slot_shift = 32;
   return config;
 }
 

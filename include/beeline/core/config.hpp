@@ -24,7 +24,7 @@ struct Config {
   std::int64_t stream_deadline_ns = 600'000'000'000;  ///< BEELINE_STREAM_DEADLINE_S: end of a host's wait for a stream
   std::size_t heap_bytes = 0;  ///< BEELINE_HEAP_BYTES: symmetric heap of a rank; 0: by device kind
   std::size_t pinned_heap_bytes = std::size_t{64} << 20;  ///< BEELINE_PINNED_HEAP_BYTES: host-memory heap of a rank
-  std::uint32_t slot_shift = 38;                   ///< BEELINE_SLOT_SHIFT: log2 of a rank's slot in the address range
+  std::uint32_t slot_shift = 38;  ///< BEELINE_SLOT_SHIFT: log2 of a rank's slot in the address range, 32 to 40
   std::size_t chunk_bytes = std::size_t{4} << 20;  ///< BEELINE_CHUNK_BYTES: chunk of staged, pipelined transfers
   int host_threads = 1;                    ///< BEELINE_HOST_THREADS: CPU threads that run one block on a host rank
   LogLevel log_level = LogLevel::warning;  ///< BEELINE_LOG: error, warning, info, debug

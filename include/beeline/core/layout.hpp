@@ -13,6 +13,8 @@ namespace beeline {
 
 /// Ranks of one node that have a slot in the address range.
 inline constexpr std::uint32_t max_ranks = 64;
+/// Limits of log2 of a rank's slot: distances between slots count steps of the smallest.
+inline constexpr std::uint32_t min_slot_shift = 32, max_slot_shift = 40;
 /// Teams that exist at the same time, the world included (team 0).
 inline constexpr std::uint32_t max_teams = 32;
 /// Ordered streams of operations that a rank may use towards each peer.

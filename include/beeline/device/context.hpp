@@ -28,17 +28,22 @@ struct Context {
   std::uint32_t spin_polls;          ///< host: polls before a waiter gives its core away
   std::uint32_t team;                ///< team id
   std::uint32_t rank, size;          ///< this rank in the team, members of the team
-  std::uint8_t members[max_ranks];   ///< team rank to world rank
+  std::uint32_t own_world_rank;      ///< this rank in the world
+  /// From this rank's slot to each member's, in steps of 2^min_slot_shift bytes: between a flag's arrival and the
+  /// answer an address costs one load and one addition.
+  std::int32_t distances[max_ranks];
 
   /// World rank of the team's `peer`.
-  [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t world_rank(std::uint32_t peer) const { return members[peer]; }
+  [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t world_rank(std::uint32_t peer) const {
+    return own_world_rank + static_cast<std::uint32_t>(distances[peer] >> (slot_shift - min_slot_shift));
+  }
 
   /// The address on `peer` of what `local` is here. `local` lies in this rank's symmetric memory; the result can be
   /// loaded from and stored to directly (global address space). Source: seed 000 chapter 6.
   template <class T>
   [[nodiscard]] BEELINE_HOST_DEVICE T* at(T* local, std::uint32_t peer) const {
-    const std::int64_t distance = static_cast<std::int64_t>(members[peer]) - static_cast<std::int64_t>(members[rank]);
-    return reinterpret_cast<T*>(reinterpret_cast<std::intptr_t>(local) + distance * (std::int64_t{1} << slot_shift));
+    const std::int64_t distance = std::int64_t{distances[peer]} * (std::int64_t{1} << min_slot_shift);
+    return reinterpret_cast<T*>(reinterpret_cast<std::intptr_t>(local) + distance);
   }
 
   /// World rank whose memory `address` is, or `no_peer` outside the range. One subtraction, one shift.

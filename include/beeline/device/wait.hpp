@@ -5,9 +5,11 @@
 
 #include <cstdint>
 #include <cuda/atomic>
+#include <type_traits>
 
 #include "beeline/core/status.hpp"
 #include "beeline/device/context.hpp"
+#include "beeline/device/group.hpp"
 #include "beeline/device/impl/machine.hpp"
 
 namespace beeline {
@@ -78,12 +80,29 @@ BEELINE_HOST_DEVICE inline void record_wait(const Context& ctx, const Awaited& a
 }
 
 /// Ends a wait for good: writes its record and, at the deadline, aborts the team.
-BEELINE_COLD BEELINE_HOST_DEVICE inline Status give_up(const Context& ctx, const Awaited& awaited,
-                                                       std::uint64_t observed, std::uint64_t waited_ns, Status status) {
+BEELINE_HOST_DEVICE inline Status give_up(const Context& ctx, const Awaited& awaited, std::uint64_t observed,
+                                          std::uint64_t waited_ns, Status status) {
   record_wait(ctx, awaited, observed, waited_ns, status);
-  if (status == Status::deadline)
-    raise_abort(ctx, awaited.peer == no_peer ? ctx.world_rank(ctx.rank) : ctx.world_rank(awaited.peer));
+  if (status == Status::deadline) raise_abort(ctx, ctx.world_rank(awaited.peer == no_peer ? ctx.rank : awaited.peer));
   return status;
+}
+
+/// How a wait stands.
+struct WaitState {
+  Status status;           ///< ok while it goes on
+  std::uint64_t start_ns;  ///< time of the first look, 0 before it
+};
+
+/// Looks at the clock and the abort word. Arguments by value: what has an address would have to lie in memory while the
+/// wait polls.
+BEELINE_COLD BEELINE_HOST_DEVICE inline WaitState look(const Context& ctx, Awaited awaited, Timeout timeout,
+                                                       std::uint64_t observed, std::uint64_t start_ns) {
+  const std::uint64_t now = machine::clock_ns();
+  if (start_ns == 0) start_ns = now;
+  const std::uint64_t waited = now - start_ns;
+  if (read_abort_word(ctx) != 0) return {give_up(ctx, awaited, observed, waited, Status::aborted), start_ns};
+  if (waited >= ctx.deadline_ns) return {give_up(ctx, awaited, observed, waited, Status::deadline), start_ns};
+  return {waited >= timeout.ns ? Status::timeout : Status::ok, start_ns};
 }
 
 }  // namespace detail
@@ -94,20 +113,17 @@ BEELINE_COLD BEELINE_HOST_DEVICE inline Status give_up(const Context& ctx, const
 template <class Ready>
 BEELINE_HOST_DEVICE Status poll_until(const Context& ctx, const Awaited& awaited, Timeout timeout, Ready ready) {
   std::uint64_t observed = 0;
-  std::uint64_t start = 0;
-  for (std::uint32_t poll = 1;; ++poll) {
-    if (ready(observed)) return Status::ok;
-    if (timeout.ns == 0) return Status::timeout;
-    if (poll % detail::polls_per_look == 0 || machine::backs_off(poll, ctx.spin_polls)) {
-      const std::uint64_t now = machine::clock_ns();
-      if (start == 0) start = now;
-      const std::uint64_t waited = now - start;
-      const bool aborted = detail::read_abort_word(ctx) != 0;
-      if (aborted || waited >= ctx.deadline_ns)
-        return detail::give_up(ctx, awaited, observed, waited, aborted ? Status::aborted : Status::deadline);
-      if (waited >= timeout.ns) return Status::timeout;
+  detail::WaitState state{Status::ok, 0};
+  for (std::uint32_t poll = 0;;) {
+    BEELINE_NO_UNROLL
+    for (std::uint32_t left = detail::polls_per_look; left > 0; --left) {
+      if (ready(observed)) return Status::ok;
+      if (timeout.ns == 0) return Status::timeout;
+      machine::back_off(++poll, ctx.spin_polls);
+      if (machine::backs_off(poll, ctx.spin_polls)) break;
     }
-    machine::back_off(poll, ctx.spin_polls);
+    state = detail::look(ctx, awaited, timeout, observed, state.start_ns);
+    if (state.status != Status::ok) return state.status;
   }
 }
 
@@ -121,11 +137,14 @@ inline constexpr std::uint32_t acquiring_polls = 16;
 template <class Word, class Holds>
 BEELINE_HOST_DEVICE Status await_word(const Context& ctx, const Awaited& awaited, Timeout timeout, const Word& word,
                                       Order order, Holds holds) {
-  std::uint32_t polls = 0;
+  if (order == Order::memory && timeout.ns != 0) {
+    BEELINE_NO_UNROLL
+    for (std::uint32_t poll = 0; poll < acquiring_polls; ++poll)
+      if (holds(word.load(cuda::memory_order_acquire))) return Status::ok;
+  }
   return poll_until(ctx, awaited, timeout, [&](std::uint64_t& observed) {
-    const bool acquires = order == Order::memory && polls++ < acquiring_polls;
-    observed = acquires ? word.load(cuda::memory_order_acquire) : word.load(cuda::memory_order_relaxed);
-    if (!holds(observed) || acquires || order == Order::relaxed) return holds(observed);
+    observed = word.load(cuda::memory_order_relaxed);
+    if (!holds(observed) || order == Order::relaxed) return holds(observed);
     observed = word.load(cuda::memory_order_acquire);
     return holds(observed);
   });
@@ -133,14 +152,26 @@ BEELINE_HOST_DEVICE Status await_word(const Context& ctx, const Awaited& awaited
 
 }  // namespace detail
 
-/// Makes one thread's status the status of the whole group. Also a `group.sync()`.
+namespace detail {
+
+/// The gravest status of any thread of the group, one of which is not `ok`.
 template <class Group>
-BEELINE_HOST_DEVICE Status agree(const Group& group, Status mine) {
-  if (!group.any(mine != Status::ok)) return Status::ok;
+BEELINE_COLD BEELINE_HOST_DEVICE Status gravest(const Group& group, Status mine) {
   BEELINE_NO_UNROLL
   for (Status status : {Status::deadline, Status::aborted, Status::timeout, Status::no_resource})
     if (group.any(mine == status)) return status;
   return Status::invalid_argument;
+}
+
+}  // namespace detail
+
+/// Makes one thread's status the status of the whole group. Also a `group.sync()`.
+template <class Group>
+BEELINE_HOST_DEVICE Status agree(const Group& group, Status mine) {
+  if constexpr (std::is_same_v<Group, Thread>)
+    return mine;
+  else
+    return group.any(mine != Status::ok) ? detail::gravest(group, mine) : Status::ok;
 }
 
 }  // namespace beeline

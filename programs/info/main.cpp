@@ -75,14 +75,25 @@ json method_entries(const std::vector<Device>& gpus) {
   return all;
 }
 
-json configuration() {
+/// Who started this process, if anybody says so.
+json launcher(const beeline::Config& config) {
+  const beeline::Launcher& found = config.launcher;
+  return {{"name", found.name == "none" ? json(nullptr) : json(found.name)},
+          {"rank", config.rank},
+          {"size", config.size},
+          {"job", text_or_null(found.job)},
+          {"one_host", found.one_host}};
+}
+
+json configuration(const beeline::Config& config) {
   json all = json::array();
-  for (const auto& entry : beeline::describe(beeline::Config::from_environment()))
+  for (const auto& entry : beeline::describe(config))
     all.push_back({{"variable", entry.variable}, {"value", entry.value}, {"meaning", entry.meaning}});
   return all;
 }
 
 json report() {
+  const beeline::Config config = beeline::Config::from_environment();
   std::string no_gpu;
   const std::vector<Device> gpus = beeline::visible_gpus(&no_gpu);
   const beeline::CudaVersions versions = beeline::cuda_versions();
@@ -103,7 +114,8 @@ json report() {
       {"links", links(gpus)},
       {"access", access_matrix(gpus)},
       {"methods", method_entries(gpus)},
-      {"configuration", configuration()},
+      {"launcher", launcher(config)},
+      {"configuration", configuration(config)},
       {"host", {{"cpu", host.name}, {"cores", std::thread::hardware_concurrency()}, {"kernel", system.release}}}};
 }
 

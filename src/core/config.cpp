@@ -7,11 +7,13 @@
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
-#include <optional>
 #include <string_view>
+#include <utility>
 
 #include "beeline/core/error.hpp"
+#include "beeline/core/launcher.hpp"
 #include "beeline/core/layout.hpp"
+#include "core/environment.hpp"
 
 namespace beeline {
 
@@ -19,25 +21,12 @@ namespace {
 
 constexpr std::array<std::string_view, 4> level_names = {"error", "warning", "info", "debug"};
 
-std::optional<std::string> environment(const char* variable) {
-  const char* text = std::getenv(variable);
-  if (text == nullptr) return std::nullopt;
-  return std::string(text);
-}
-
-[[noreturn]] void refuse(const char* variable, const std::string& text, const std::string& expected) {
-  throw Error(Status::invalid_argument, fmt::format("{}=\"{}\": expected {}", variable, text, expected));
-}
+using detail::environment;
+using detail::refuse;
 
 template <class T>
 void read_number(const char* variable, T& field, T least, T most) {
-  const auto text = environment(variable);
-  if (!text) return;
-  T value{};
-  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), value);
-  if (error != std::errc{} || end != text->data() + text->size() || value < least || value > most)
-    refuse(variable, *text, fmt::format("a number from {} to {}", least, most));
-  field = value;
+  if (const auto text = environment(variable)) field = detail::to_number(variable, *text, least, most);
 }
 
 /// A size in bytes with an optional binary suffix: 4096, 64K, 1M, 2G.
@@ -85,6 +74,10 @@ void read_level(LogLevel& field) {
 
 Config Config::from_environment() {
   Config config;
+  Place place = find_place();
+  config.launcher = std::move(place.launcher);
+  config.rank = place.rank;
+  config.size = place.size;
   read_number("BEELINE_SIZE", config.size, 1, static_cast<int>(max_ranks));
   read_number("BEELINE_RANK", config.rank, 0, config.size - 1);
   read_flag("BEELINE_THREADS", config.threads);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 #include <sys/random.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
@@ -9,6 +8,7 @@
 
 #include "beeline/host/impl/launch.hpp"
 #include "host/world_implementation.hpp"
+#include "runtime/process_id.hpp"
 
 namespace beeline {
 
@@ -32,15 +32,6 @@ std::vector<std::string> lines(const std::string& text) {
     start = end + 1;
   }
   return found;
-}
-
-/// Equal for ranks of one process, different otherwise, also across PID namespaces and after fork.
-std::uint64_t process_id() {
-  static const std::uint64_t origin = [] {
-    std::uint64_t random = 0;
-    return getrandom(&random, sizeof random, 0) == sizeof random ? random : 0;
-  }();
-  return origin ^ static_cast<std::uint64_t>(getpid());
 }
 
 std::uint64_t agree_on_world_id(Bootstrap& bootstrap, std::int64_t deadline_ns) {
@@ -75,7 +66,7 @@ World::Implementation::Implementation(const Config& settings, std::unique_ptr<Bo
 
 void World::Implementation::choose_device() {
   const std::vector<Device> gpus = config.device == "cpu" ? std::vector<Device>{} : visible_gpus();
-  std::string mine = fmt::format("{}\n", process_id());
+  std::string mine = fmt::format("{}\n", detail::process_id());
   for (const Device& gpu : gpus) mine += gpu.uuid + "\n";
   std::vector<DeviceInventory> inventories;
   for (const std::string& text : allgather_text(*bootstrap, mine, config.deadline_ns)) {

@@ -19,11 +19,13 @@
 namespace beeline {
 
 using detail::Connection;
+using detail::Contribution;
 using detail::Deadline;
 using detail::encode;
 using detail::Frame;
 using detail::FrameReader;
 using detail::FrameType;
+using detail::ServedWorld;
 
 namespace {
 
@@ -60,7 +62,7 @@ void Connection::flush() {
 }  // namespace detail
 
 RendezvousServer::Implementation::Implementation(Options options)
-    : options_(std::move(options)), seats_(static_cast<std::size_t>(std::max(options_.size, 0))) {
+    : options_(std::move(options)), ranks_(static_cast<std::size_t>(std::max(options_.size, 0))) {
   require(options_.size >= 1 && options_.size <= static_cast<int>(max_ranks), Status::invalid_argument,
           fmt::format("a world has 1 to {} ranks, not {}", max_ranks, options_.size));
   require(!options_.token.empty() && options_.token.size() <= detail::max_hello_bytes, Status::invalid_argument,
@@ -76,14 +78,49 @@ RendezvousServer::Implementation::~Implementation() {
   thread_.join();
 }
 
+void RendezvousServer::Implementation::close() {
+  closing_.store(true);  // before the caller sends anything: the thread looks here before it reads
+  wake_.raise();
+}
+
+void RendezvousServer::Implementation::await_departure(std::int64_t nanoseconds) {
+  std::unique_lock lock(mutex_);
+  departed_.wait_until(lock, Deadline(nanoseconds).end(), [this] { return members_ == 0 || told_; });
+}
+
 void RendezvousServer::Implementation::fail(WorldFailure failure) {
   {
     const std::scoped_lock lock(mutex_);
-    if (failure_) return;
-    failure_ = std::move(failure);
+    if (end_) return;
+    if (!failure_) failure_ = failure;
+    end_ = std::move(failure);
   }
   failed_.raise();
   wake_.raise();
+}
+
+void RendezvousServer::Implementation::fail_world(ServedWorld& world, const WorldFailure& failure) {
+  if (world.failure_frame) return;
+  {
+    const std::scoped_lock lock(mutex_);
+    if (!failure_) failure_ = failure;
+  }
+  tell(world, failure);
+  failed_.raise();
+}
+
+void RendezvousServer::Implementation::tell(ServedWorld& world, const WorldFailure& failure) {
+  world.failure_frame =
+      encode({.type = FrameType::aborted, .rank = failure.culprit, .number = static_cast<std::int32_t>(failure.status)},
+             failure.reason);
+  for (const ServedWorld::Seat& seat : world.seats) {
+    if (seat.connection == nullptr) continue;
+    seat.connection->waiting.reset();
+    seat.connection->send(world.failure_frame);
+  }
+  const std::scoped_lock lock(mutex_);
+  told_ = true;
+  departed_.notify_all();
 }
 
 std::optional<WorldFailure> RendezvousServer::Implementation::failure() const {
@@ -98,6 +135,7 @@ void RendezvousServer::Implementation::serve() {
       set.push_back({each->socket.get(), static_cast<short>(each->sending() ? POLLIN | POLLOUT : POLLIN), 0});
     if (::poll(set.data(), set.size(), poll_milliseconds()) < 0) continue;
     if (set[0].revents != 0) wake_.lower();
+    if (closing_.load()) listener_.reset();
     for (std::size_t i = 2; i < set.size(); ++i) {
       Connection& connection = *connections_[i - 2];
       if ((set[i].revents & POLLOUT) != 0) connection.flush();
@@ -106,7 +144,7 @@ void RendezvousServer::Implementation::serve() {
     if (set[1].revents != 0) accept();
     expire();
     drop_broken();
-    push_failure();
+    push_end();
   }
 }
 
@@ -124,7 +162,7 @@ int RendezvousServer::Implementation::poll_milliseconds() const {
 }
 
 void RendezvousServer::Implementation::accept() {
-  while (true) {
+  while (listener_) {
     FileDescriptor socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!socket) return;
     const auto strangers =
@@ -167,7 +205,8 @@ void RendezvousServer::Implementation::dispatch(Connection& connection, Frame fr
   }
   if (type == FrameType::contribute) return contribute(connection, std::move(frame));
   if (type == FrameType::abort)
-    return fail({connection.rank, Status::aborted, fmt::format("rank {} aborted: {}", connection.rank, frame.text())});
+    return fail_world(*connection.world, {connection.rank, Status::aborted,
+                                          fmt::format("rank {} aborted: {}", connection.rank, frame.text())});
   if (type == FrameType::goodbye) return leave(connection);
   refuse(connection, fmt::format("unexpected frame of type {}", static_cast<unsigned>(type)));
 }
@@ -180,20 +219,27 @@ std::string RendezvousServer::Implementation::why_refuse(const Frame& hello) con
   if (!same_token(hello.text(), options_.token)) return "wrong token";
   if (size != options_.size) return fmt::format("size {}, but the world has {} ranks", size, options_.size);
   if (rank < 0 || rank >= size) return fmt::format("rank {} is not in a world of {} ranks", rank, size);
-  if (seats_[static_cast<std::size_t>(rank)].connection != nullptr)
-    return fmt::format("rank {} has already joined", rank);
+  const Rank& known = ranks_[static_cast<std::size_t>(rank)];
+  if (known.connections > 0 && known.process != hello.header.sequence)
+    return fmt::format("rank {} has already joined, from another process", rank);
   return {};
 }
 
 void RendezvousServer::Implementation::greet(Connection& connection, const Frame& hello) {
   if (const std::string why = why_refuse(hello); !why.empty()) return refuse(connection, why);
-  Seat& seat = seats_[static_cast<std::size_t>(hello.header.rank)];
-  seat.connection = &connection;
-  ++seat.joined;
+  const auto index = static_cast<std::size_t>(hello.header.rank);
+  Rank& rank = ranks_[index];
+  ServedWorld& world = worlds_.try_emplace(rank.worlds++, ranks_.size()).first->second;
+  rank.process = hello.header.sequence;
+  ++rank.connections;
+  world.seats[index] = {&connection, true};
   connection.rank = hello.header.rank;
+  connection.world = &world;
   connection.reader.set_max_bytes(detail::max_contribution_bytes);
   connection.send(encode({.type = FrameType::welcome}));
-  if (failure_frame_) connection.send(failure_frame_);
+  if (world.failure_frame) connection.send(world.failure_frame);
+  const std::scoped_lock lock(mutex_);
+  ++members_;
 }
 
 void RendezvousServer::Implementation::refuse(Connection& connection, const std::string& why) {
@@ -208,33 +254,34 @@ void RendezvousServer::Implementation::refuse(Connection& connection, const std:
 }
 
 void RendezvousServer::Implementation::contribute(Connection& connection, Frame frame) {
-  if (failure_frame_) return;  // the rank will read why
+  ServedWorld& world = *connection.world;
+  if (world.failure_frame) return;  // the rank will read why
   connection.waiting.emplace(
       detail::Contribution{frame.header.sequence, Deadline(frame.header.deadline_ns), std::move(frame.payload)});
-  fail_if_impossible();
-  if (failure()) return;
-  const bool complete = std::all_of(seats_.begin(), seats_.end(), [](const Seat& seat) {
+  fail_if_impossible(world);
+  if (world.failure_frame) return;
+  const bool complete = std::all_of(world.seats.begin(), world.seats.end(), [](const ServedWorld::Seat& seat) {
     return seat.connection != nullptr && seat.connection->waiting;
   });
-  if (complete) complete_round();
+  if (complete) complete_round(world);
 }
 
-void RendezvousServer::Implementation::complete_round() {
+void RendezvousServer::Implementation::complete_round(ServedWorld& world) {
   std::vector<std::uint64_t> lengths;
-  std::size_t total = seats_.size() * sizeof(std::uint64_t);
-  for (const Seat& seat : seats_) {
+  std::size_t total = world.seats.size() * sizeof(std::uint64_t);
+  for (const ServedWorld::Seat& seat : world.seats) {
     lengths.push_back(seat.connection->waiting->bytes.size());
     total += lengths.back();
   }
   std::vector<std::byte> all(total);
   std::memcpy(all.data(), lengths.data(), lengths.size() * sizeof(std::uint64_t));
   std::byte* end = all.data() + lengths.size() * sizeof(std::uint64_t);
-  for (const Seat& seat : seats_) {
+  for (const ServedWorld::Seat& seat : world.seats) {
     const auto& bytes = seat.connection->waiting->bytes;
     end = std::copy(bytes.begin(), bytes.end(), end);
   }
   const auto payload = std::make_shared<const std::vector<std::byte>>(std::move(all));
-  for (const Seat& seat : seats_) {
+  for (const ServedWorld::Seat& seat : world.seats) {
     Connection& connection = *seat.connection;
     detail::FrameHeader header{.type = FrameType::gathered, .sequence = connection.waiting->sequence};
     header.bytes = payload->size();
@@ -252,64 +299,74 @@ void RendezvousServer::Implementation::fail_waiting(Connection& connection, Stat
   connection.send(encode(header, message));
 }
 
-void RendezvousServer::Implementation::fail_if_impossible() {
-  for (const auto& each : connections_) {
-    if (!each->waiting) continue;
-    const std::uint64_t joined = seats_[static_cast<std::size_t>(each->rank)].joined;
-    std::vector<int> left;
-    for (std::size_t rank = 0; rank < seats_.size(); ++rank) {
-      const Seat& seat = seats_[rank];
-      if (seat.joined > joined || (seat.joined == joined && seat.connection == nullptr))
-        left.push_back(static_cast<int>(rank));
-    }
-    if (!left.empty()) return fail({left.front(), Status::peer_died, detail::left_message(left)});
+void RendezvousServer::Implementation::fail_if_impossible(ServedWorld& world) {
+  std::vector<int> left;
+  bool awaited = false;
+  for (std::size_t rank = 0; rank < world.seats.size(); ++rank) {
+    const ServedWorld::Seat& seat = world.seats[rank];
+    if (seat.taken && seat.connection == nullptr) left.push_back(static_cast<int>(rank));
+    awaited = awaited || (seat.connection != nullptr && seat.connection->waiting);
   }
+  if (awaited && !left.empty()) fail_world(world, {left.front(), Status::peer_died, detail::left_message(left)});
 }
 
 void RendezvousServer::Implementation::vacate(Connection& connection) {
-  seats_[static_cast<std::size_t>(connection.rank)].connection = nullptr;
+  const auto index = static_cast<std::size_t>(connection.rank);
+  ServedWorld& world = *connection.world;
+  world.seats[index].connection = nullptr;
+  --ranks_[index].connections;
   connection.waiting.reset();
   connection.rank = -1;
+  connection.world = nullptr;
+  std::erase_if(worlds_, [](const auto& entry) {
+    const auto& seats = entry.second.seats;
+    return std::all_of(seats.begin(), seats.end(),
+                       [](const ServedWorld::Seat& seat) { return seat.taken && seat.connection == nullptr; });
+  });
+  const std::scoped_lock lock(mutex_);
+  --members_;
+  departed_.notify_all();
 }
 
 void RendezvousServer::Implementation::leave(Connection& connection) {
   vacate(connection);
   connection.broken = true;
-  fail_if_impossible();
+  for (auto& [number, world] : worlds_) fail_if_impossible(world);
 }
 
-void RendezvousServer::Implementation::push_failure() {
-  const auto first = failure();
-  if (!first || failure_frame_) return;
-  failure_frame_ =
-      encode({.type = FrameType::aborted, .rank = first->culprit, .number = static_cast<std::int32_t>(first->status)},
-             first->reason);
-  for (const Seat& seat : seats_) {
-    if (seat.connection == nullptr) continue;
-    seat.connection->waiting.reset();
-    seat.connection->send(failure_frame_);
+void RendezvousServer::Implementation::push_end() {
+  std::optional<WorldFailure> end;
+  {
+    const std::scoped_lock lock(mutex_);
+    end = end_;
   }
+  if (!end) return;
+  for (auto& [number, world] : worlds_)
+    if (!world.failure_frame) tell(world, *end);
 }
 
 void RendezvousServer::Implementation::expire() {
-  const auto late = std::find_if(connections_.begin(), connections_.end(),
-                                 [](const auto& each) { return each->waiting && each->waiting->deadline.passed(); });
-  if (late != connections_.end()) {
-    std::vector<int> not_called, not_joined;
-    const std::uint64_t joined = seats_[static_cast<std::size_t>((*late)->rank)].joined;
-    for (std::size_t rank = 0; rank < seats_.size(); ++rank) {
-      if (seats_[rank].joined < joined)
-        not_joined.push_back(static_cast<int>(rank));
-      else if (!seats_[rank].connection->waiting)
-        not_called.push_back(static_cast<int>(rank));
-    }
-    const std::string message =
-        detail::missing_message((*late)->waiting->deadline.total_seconds(), not_called, not_joined);
-    for (const auto& each : connections_)
-      if (each->waiting) fail_waiting(*each, Status::deadline, message);
-  }
+  for (auto& [number, world] : worlds_) expire_round(world);
   for (const auto& each : connections_)
     if (each->rank < 0 && each->patience.passed()) each->broken = true;
+}
+
+void RendezvousServer::Implementation::expire_round(ServedWorld& world) {
+  const Contribution* late = nullptr;
+  std::vector<int> not_called, not_joined;
+  for (std::size_t rank = 0; rank < world.seats.size(); ++rank) {
+    const ServedWorld::Seat& seat = world.seats[rank];
+    if (!seat.taken) not_joined.push_back(static_cast<int>(rank));
+    if (seat.connection == nullptr) continue;
+    const auto& waiting = seat.connection->waiting;
+    if (!waiting) not_called.push_back(static_cast<int>(rank));
+    if (waiting && waiting->deadline.passed()) late = &*waiting;
+  }
+  if (late == nullptr) return;
+  const std::string message = detail::missing_message(late->deadline.total_seconds(), not_called, not_joined);
+  for (const ServedWorld::Seat& seat : world.seats)
+    if (seat.connection != nullptr && seat.connection->waiting)
+      fail_waiting(*seat.connection, Status::deadline, message);
 }
 
 void RendezvousServer::Implementation::drop_broken() {
@@ -329,6 +386,8 @@ const std::string& RendezvousServer::address() const noexcept { return implement
 void RendezvousServer::abort(int culprit, const std::string& reason) {
   implementation_->fail({culprit, culprit < 0 ? Status::aborted : Status::peer_died, reason});
 }
+void RendezvousServer::close() { implementation_->close(); }
+void RendezvousServer::await_departure(std::int64_t nanoseconds) { implementation_->await_departure(nanoseconds); }
 std::optional<WorldFailure> RendezvousServer::failure() const { return implementation_->failure(); }
 int RendezvousServer::failure_descriptor() const noexcept { return implementation_->failure_descriptor(); }
 

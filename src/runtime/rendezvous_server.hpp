@@ -4,8 +4,10 @@
 /// State of the rendezvous server. Only its thread touches it, except what `mutex_` guards.
 
 #include <atomic>
+#include <condition_variable>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -29,7 +31,9 @@ struct Contribution {
   std::vector<std::byte> bytes;
 };
 
-/// One client: a stranger (rank -1) until its hello is accepted.
+struct ServedWorld;
+
+/// One client: a stranger (rank -1, no world) until its hello is accepted.
 class Connection {
  public:
   explicit Connection(FileDescriptor descriptor) : socket(std::move(descriptor)) {}
@@ -40,6 +44,7 @@ class Connection {
   FileDescriptor socket;
   FrameReader reader{max_hello_bytes};
   int rank = -1;
+  ServedWorld* world = nullptr;
   bool refused = false;               ///< the reason is on its way; what arrives is ignored
   bool broken = false;                ///< to be dropped
   Deadline patience{10'000'000'000};  ///< a stranger's time to say hello, or to read why it was refused
@@ -48,6 +53,18 @@ class Connection {
  private:
   std::deque<EncodedFrame> queue_;
   std::size_t sent_ = 0;
+};
+
+/// One of the worlds that the ranks make.
+struct ServedWorld {
+  struct Seat {
+    Connection* connection = nullptr;
+    bool taken = false;  ///< without a connection: the rank has left
+  };
+  explicit ServedWorld(std::size_t size) : seats(size) {}
+
+  std::vector<Seat> seats;
+  EncodedFrame failure_frame;  ///< set once the ranks have been told of a failure
 };
 
 }  // namespace detail
@@ -59,14 +76,17 @@ class RendezvousServer::Implementation {
 
   [[nodiscard]] const std::string& address() const noexcept { return address_; }
   [[nodiscard]] int failure_descriptor() const noexcept { return failed_.descriptor(); }
+  void close();
+  void await_departure(std::int64_t nanoseconds);
+  /// Ends all worlds, those to come included.
   void fail(WorldFailure failure);
   [[nodiscard]] std::optional<WorldFailure> failure() const;
 
  private:
-  /// A rank's place. A rank may leave and join again, for the next world of the same program.
-  struct Seat {
-    detail::Connection* connection = nullptr;
-    std::uint64_t joined = 0;  ///< how often
+  struct Rank {
+    std::uint64_t process = 0;    ///< that joined last
+    std::uint64_t worlds = 0;     ///< that it has joined
+    std::size_t connections = 0;  ///< that are open
   };
 
   void serve();
@@ -78,13 +98,16 @@ class RendezvousServer::Implementation {
   void greet(detail::Connection& connection, const detail::Frame& hello);
   void refuse(detail::Connection& connection, const std::string& why);
   void contribute(detail::Connection& connection, detail::Frame frame);
-  void complete_round();
+  void complete_round(detail::ServedWorld& world);
   void fail_waiting(detail::Connection& connection, Status status, const std::string& message);
-  void fail_if_impossible();
+  void fail_if_impossible(detail::ServedWorld& world);
+  void fail_world(detail::ServedWorld& world, const WorldFailure& failure);
+  void tell(detail::ServedWorld& world, const WorldFailure& failure);
   void vacate(detail::Connection& connection);
   void leave(detail::Connection& connection);
-  void push_failure();
+  void push_end();
   void expire();
+  void expire_round(detail::ServedWorld& world);
   void drop_broken();
 
   Options options_;
@@ -92,11 +115,15 @@ class RendezvousServer::Implementation {
   std::string address_;
   detail::Event wake_, failed_;
   std::vector<std::unique_ptr<detail::Connection>> connections_;
-  std::vector<Seat> seats_;
-  detail::EncodedFrame failure_frame_;  ///< set once the ranks have been told
-  std::atomic<bool> stopping_{false};
-  mutable std::mutex mutex_;
-  std::optional<WorldFailure> failure_;  ///< guarded by mutex_
+  std::vector<Rank> ranks_;
+  std::map<std::uint64_t, detail::ServedWorld> worlds_;  ///< by how many the ranks joined before
+  std::atomic<bool> stopping_{false}, closing_{false};
+  mutable std::mutex mutex_;  ///< guards the next five
+  std::condition_variable departed_;
+  std::optional<WorldFailure> failure_;  ///< the first
+  std::optional<WorldFailure> end_;      ///< of all worlds
+  std::size_t members_ = 0;              ///< connections with a rank
+  bool told_ = false;                    ///< ranks have been told of a failure
   std::thread thread_;
 };
 

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "runtime/tcp_bootstrap.hpp"
+
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -8,15 +10,14 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstring>
+#include <exception>
 #include <mutex>
 #include <optional>
 #include <thread>
 
-#include "beeline/core/config.hpp"
 #include "beeline/core/error.hpp"
-#include "beeline/runtime/bootstrap.hpp"
-#include "beeline/runtime/rendezvous.hpp"
 #include "runtime/descriptor_exchange.hpp"
+#include "runtime/process_id.hpp"
 #include "runtime/rendezvous_protocol.hpp"
 #include "runtime/socket.hpp"
 
@@ -40,7 +41,7 @@ std::int64_t with_margin(std::int64_t deadline_ns) {
 
 class TcpBootstrap final : public Bootstrap {
  public:
-  TcpBootstrap(const Config& config, const Deadline& deadline);
+  TcpBootstrap(const Config& config, const Deadline& deadline, detail::ServerHost host);
   ~TcpBootstrap() override;
 
   [[nodiscard]] int rank() const override { return rank_; }
@@ -60,8 +61,12 @@ class TcpBootstrap final : public Bootstrap {
   void tell();
   [[nodiscard]] std::vector<std::vector<std::byte>> split(const Frame& gathered) const;
   [[noreturn]] void throw_failure() const;
+  [[nodiscard]] WorldFailure end_of_server(const std::string& how) const;
+  [[nodiscard]] const char* server_name() const { return host_.rank < 0 ? "the launcher" : "rank 0's server"; }
 
   int rank_, size_;
+  std::int64_t deadline_ns_;
+  detail::ServerHost host_;
   FileDescriptor socket_;
   FrameReader reader_;
   detail::Event stop_;
@@ -79,8 +84,9 @@ class TcpBootstrap final : public Bootstrap {
   std::thread thread_;
 };
 
-TcpBootstrap::TcpBootstrap(const Config& config, const Deadline& deadline)
-    : rank_(config.rank), size_(config.size), socket_(detail::connect_tcp(config.rendezvous, deadline)),
+TcpBootstrap::TcpBootstrap(const Config& config, const Deadline& deadline, detail::ServerHost host)
+    : rank_(config.rank), size_(config.size), deadline_ns_(config.deadline_ns), host_(std::move(host)),
+      socket_(detail::connect_tcp(config.rendezvous, deadline)),
       reader_(detail::max_contribution_bytes * static_cast<std::uint64_t>(std::max(config.size, 1)) + 4096) {
   greet(config.token, deadline);
   thread_ = detail::start_thread([](void* self) { static_cast<TcpBootstrap*>(self)->read_frames(); }, this);
@@ -95,10 +101,13 @@ TcpBootstrap::~TcpBootstrap() {
   }
   stop_.raise();
   thread_.join();
+  // If all is well, the others have been in the last barrier, and are about to leave too.
+  if (host_.server) host_.server->await_departure(std::uncaught_exceptions() > 0 ? farewell_ns : deadline_ns_);
 }
 
 void TcpBootstrap::greet(const std::string& token, const Deadline& deadline) {
-  send(encode({.type = FrameType::hello, .rank = rank_, .number = size_}, token), deadline);
+  send(encode({.type = FrameType::hello, .rank = rank_, .number = size_, .sequence = detail::process_id()}, token),
+       deadline);
   FrameReader::Result result;
   while ((result = reader_.read(socket_.get())) == FrameReader::Result::would_block)
     if (detail::wait_ready(socket_.get(), POLLIN, -1, deadline) == detail::Ready::deadline)
@@ -116,14 +125,14 @@ void TcpBootstrap::send(const detail::EncodedFrame& frame, const Deadline& deadl
   std::size_t offset = 0;
   while (true) {
     if (!detail::write_some(socket_.get(), *frame, offset)) {
-      fail({-1, Status::peer_died, "the connection to the launcher is lost"});
+      fail(end_of_server("the connection to the launcher is lost"));
       throw_failure();
     }
     if (offset == frame->size()) return;
     const detail::Ready ready = detail::wait_ready(socket_.get(), POLLOUT, failed_.descriptor(), deadline);
     if (ready == detail::Ready::yes) continue;
     // Part of a frame may be on its way: nothing can follow it.
-    fail({-1, Status::deadline, fmt::format("the launcher took no data within {} s", deadline.total_seconds())});
+    fail({-1, Status::deadline, fmt::format("{} took no data within {} s", server_name(), deadline.total_seconds())});
     throw_failure();
   }
 }
@@ -139,7 +148,7 @@ void TcpBootstrap::read_frames() {
         if (detail::wait_ready(socket_.get(), POLLIN, stop_.descriptor(), never) == detail::Ready::cancelled) return;
         break;
       default:
-        fail({-1, Status::peer_died, "the launcher has ended, or closed the connection"});
+        fail(end_of_server("the launcher has ended, or closed the connection"));
         return tell();
     }
   }
@@ -176,6 +185,11 @@ void TcpBootstrap::tell() {
   handler_(failure->culprit, failure->reason);
 }
 
+WorldFailure TcpBootstrap::end_of_server(const std::string& how) const {
+  if (host_.rank < 0) return {-1, Status::peer_died, how};
+  return {host_.rank, Status::peer_died, fmt::format("rank {} ended without leaving the world", host_.rank)};
+}
+
 void TcpBootstrap::throw_failure() const {
   const std::scoped_lock lock(mutex_);
   throw Error(failure_->status, failure_->reason, rank_);
@@ -201,7 +215,8 @@ std::vector<std::vector<std::byte>> TcpBootstrap::allgather(std::span<const std:
   if (!reply_) {
     ++sequence_;
     throw Error(Status::deadline,
-                fmt::format("allgather: no answer from the launcher within {} s", deadline.total_seconds()), rank_);
+                fmt::format("allgather: no answer from {} within {} s", server_name(), deadline.total_seconds()),
+                rank_);
   }
   const Frame reply = std::move(*reply_);
   lock.unlock();
@@ -279,13 +294,8 @@ void TcpBootstrap::abort(const std::string& reason) {
 
 }  // namespace
 
-std::unique_ptr<Bootstrap> join_world(const Config& config) {
-  require(!config.rendezvous.empty(), Status::invalid_argument,
-          "no rendezvous: start ranks with `beeline run`, or set BEELINE_RENDEZVOUS");
-  const Deadline deadline(config.deadline_ns);
-  auto bootstrap = std::make_unique<TcpBootstrap>(config, deadline);
-  bootstrap->barrier(deadline.remaining_ns());
-  return bootstrap;
+std::unique_ptr<Bootstrap> detail::connect_bootstrap(const Config& config, const Deadline& deadline, ServerHost host) {
+  return std::make_unique<TcpBootstrap>(config, deadline, std::move(host));
 }
 
 }  // namespace beeline

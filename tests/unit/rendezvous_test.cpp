@@ -65,13 +65,20 @@ class Rendezvous : public ::testing::Test {
   /// Joins as `rank` without a Bootstrap: returns the connection once the server has welcomed it.
   [[nodiscard]] FileDescriptor join_by_hand(int rank) const {
     FileDescriptor socket = connect_to(server.address());
-    const Header hello{.type = hello_frame, .rank = rank, .number = 2, .bytes = token.size()};
-    EXPECT_EQ(::send(socket.get(), &hello, sizeof(hello), 0), static_cast<ssize_t>(sizeof(hello)));
-    EXPECT_EQ(::send(socket.get(), token.data(), token.size(), 0), static_cast<ssize_t>(token.size()));
+    say_hello(socket.get(), rank);
     Header welcome;
     EXPECT_EQ(::recv(socket.get(), &welcome, sizeof(welcome), MSG_WAITALL), static_cast<ssize_t>(sizeof(welcome)));
     EXPECT_EQ(welcome.type, welcome_frame);
     return socket;
+  }
+  void say_hello(int socket, int rank) const {
+    const Header hello{.type = hello_frame, .rank = rank, .number = 2, .sequence = 1, .bytes = token.size()};
+    EXPECT_EQ(::send(socket, &hello, sizeof(hello), 0), static_cast<ssize_t>(sizeof(hello)));
+    EXPECT_EQ(::send(socket, token.data(), token.size(), 0), static_cast<ssize_t>(token.size()));
+  }
+  static void contribute_nothing(int socket) {
+    const Header contribution{.type = contribute_frame, .deadline_ns = generous_ns};
+    EXPECT_EQ(::send(socket, &contribution, sizeof(contribution), 0), static_cast<ssize_t>(sizeof(contribution)));
   }
 
   const std::string token = make_token();
@@ -104,10 +111,44 @@ TEST_F(Rendezvous, RefusesStrangersAndTheWorldGoesOn) {
 TEST_F(Rendezvous, RefusesARankThatIsTaken) {
   auto first = join(0), second = join(1);
   const auto zero = first.get(), one = second.get();
-  const Error error = error_of([&] { (void)join_world(config(0)); });
-  EXPECT_EQ(error.code(), Status::invalid_argument);
-  EXPECT_TRUE(mentions(error, "rank 0 has already joined")) << error.what();
+  const FileDescriptor other = connect_to(server.address());
+  say_hello(other.get(), 0);  // from another process than zero's: their numbers differ
+  EXPECT_NE(read_to_end(other.get()).find("rank 0 has already joined, from another process"), std::string::npos);
   EXPECT_FALSE(server.failure());
+}
+
+TEST_F(Rendezvous, RanksMayMakeTwoWorldsAtOnce) {
+  auto first = join(0), second = join(1);
+  auto zero = first.get(), one = second.get();
+  first = join(0), second = join(1);
+  const auto next_zero = first.get(), next_one = second.get();
+  run_threads(2, [&](int rank) {
+    Bootstrap &old = rank == 0 ? *zero : *one, &next = rank == 0 ? *next_zero : *next_one;
+    for (int round = 0; round < 3; ++round)
+      for (Bootstrap* world : {&next, &old}) {
+        const auto mine = static_cast<std::byte>(rank + 10 * round + (world == &old ? 100 : 0));
+        const auto all = world->allgather({&mine, 1}, generous_ns);
+        for (int other = 0; other < 2; ++other)
+          EXPECT_EQ(all[static_cast<std::size_t>(other)].front(),
+                    static_cast<std::byte>(other + 10 * round + (world == &old ? 100 : 0)));
+      }
+  });
+  zero->abort("only this one");
+  EXPECT_EQ(error_of([&] { one->barrier(generous_ns); }).code(), Status::aborted);
+  run_threads(2, [&](int rank) { (rank == 0 ? *next_zero : *next_one).barrier(generous_ns); });
+}
+
+TEST_F(Rendezvous, ADeathEndsEveryWorldOfTheRank) {
+  auto first = join(0);
+  const FileDescriptor one = join_by_hand(1);
+  contribute_nothing(one.get());
+  const auto zero = first.get();
+  auto second = join(0);
+  join_by_hand(1).reset();
+  for (const Error& error : {error_of([&] { (void)second.get(); }), error_of([&] { zero->barrier(generous_ns); })}) {
+    EXPECT_EQ(error.code(), Status::peer_died);
+    EXPECT_TRUE(mentions(error, "rank 1 ended without leaving the world")) << error.what();
+  }
 }
 
 TEST_F(Rendezvous, DropsGarbageAndSilenceAndTheWorldGoesOn) {
@@ -145,8 +186,7 @@ TEST_F(Rendezvous, WorldsThatFollowEachOtherDoNotMix) {
   const auto zero = first.get();
   second.get().reset();
   const FileDescriptor next = join_by_hand(1);
-  const Header contribution{.type = contribute_frame, .deadline_ns = generous_ns};
-  EXPECT_EQ(::send(next.get(), &contribution, sizeof(contribution), 0), static_cast<ssize_t>(sizeof(contribution)));
+  contribute_nothing(next.get());
   const Error error = error_of([&] { zero->barrier(generous_ns); });
   EXPECT_EQ(error.code(), Status::peer_died);
   EXPECT_TRUE(mentions(error, "rank 1 left the world")) << error.what();

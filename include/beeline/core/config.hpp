@@ -8,12 +8,14 @@
 #include <string>
 #include <vector>
 
+#include "beeline/core/launcher.hpp"
 #include "beeline/core/log.hpp"
 
 namespace beeline {
 
 /// Everything that the environment can set. Programs may change fields before they make a world.
 struct Config {
+  Launcher launcher;                          ///< who started this process; torchrun, mpirun or srun give rank and size
   int rank = 0;                               ///< BEELINE_RANK: this process's rank
   int size = 1;                               ///< BEELINE_SIZE: ranks in the world
   bool threads = false;                       ///< BEELINE_THREADS: all ranks are threads of this process

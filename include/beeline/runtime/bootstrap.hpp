@@ -50,8 +50,10 @@ class Bootstrap {
   void barrier(std::int64_t deadline_ns);
 };
 
-/// Joins the world that `config` names, over TCP and, for descriptors, Unix sockets of the same user.
-/// Throws unreachable (nobody listens), invalid_argument (bad token or rank), deadline (ranks missing).
+/// Joins the world that `config` names, over TCP and, for descriptors, Unix sockets of the same user. The server is the
+/// one at `config.rendezvous`; without that, rank 0 of the launcher's job makes one, and leaves the world last.
+/// Throws unreachable (nobody listens), invalid_argument (bad token or rank, a file or folder that is not this user's
+/// alone, several hosts without a token), deadline (ranks missing).
 [[nodiscard]] std::unique_ptr<Bootstrap> join_world(const Config& config);
 
 /// Bootstraps of `size` ranks that are threads of this process; element r is for the thread of rank r.

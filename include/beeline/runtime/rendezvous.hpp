@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// The server through which ranks that are processes find each other. The launcher owns one.
+/// The server through which ranks that are processes find each other. The launcher owns one; under launchers without
+/// one, rank 0 does.
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -18,8 +20,10 @@ struct WorldFailure {
   std::string reason;               ///< one line
 };
 
-/// Serves one world from a thread of its own: allgathers, and the news that a rank died or aborted. A client without
-/// the token, or with a wrong size or a rank that is taken, is refused with a reason and does not disturb the others.
+/// Serves the worlds of one job from a thread of its own: allgathers, and the news that a rank died or aborted. A rank
+/// may make several worlds, one after the other or at once; its first meets the others' first, and so on. A client
+/// without the token, with a wrong size, or with a rank that another process has, is refused with a reason and does not
+/// disturb the others.
 class RendezvousServer {
  public:
   struct Options {
@@ -37,11 +41,16 @@ class RendezvousServer {
   /// host:port for BEELINE_RENDEZVOUS.
   [[nodiscard]] const std::string& address() const noexcept;
 
+  /// Accepts nobody from now on; who has joined stays. What a rank does next finds it so.
+  void close();
+  /// Blocks until every rank that joined has left, or has been told of a failure, `nanoseconds` at most.
+  void await_departure(std::int64_t nanoseconds);
+
   /// Tells every rank, those that join later included, that the world has ended. The first failure stays.
   void abort(int culprit, const std::string& reason);
 
-  /// The failure that ended the world: the first of abort(), a rank's abort, and a connection that closed without
-  /// goodbye.
+  /// The first failure that ended a world: abort() or a connection that closed without goodbye, which end all worlds,
+  /// or a rank's abort, which ends the world that it speaks of.
   [[nodiscard]] std::optional<WorldFailure> failure() const;
 
   /// Descriptor that is readable, for poll(), once failure() has a value.

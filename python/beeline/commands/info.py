@@ -46,12 +46,20 @@ def show_versions(console: Console, report: Event) -> None:
         "CPU": host.get("cpu"),
         "cores": host.get("cores"),
         "kernel": host.get("kernel"),
+        "launcher": describe_launcher(report.get("launcher") or {}),
     }
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
     for name, value in facts.items():
         table.add_row(name, format_number(value))
     console.print(table)
     console.print()
+
+
+def describe_launcher(launcher: Event) -> str:
+    if not launcher.get("name"):
+        return "none"
+    hosts = "" if launcher.get("one_host", True) else ", on several hosts"
+    return f"{launcher['name']}: rank {launcher.get('rank')} of {launcher.get('size')}{hosts}"
 
 
 def show_devices(console: Console, report: Event) -> None:

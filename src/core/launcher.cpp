@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "beeline/core/launcher.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <initializer_list>
+#include <iterator>
+#include <optional>
+
+#include "beeline/core/error.hpp"
+#include "beeline/core/layout.hpp"
+#include "core/environment.hpp"
+
+namespace beeline {
+
+namespace {
+
+using detail::environment;
+
+std::string text_of(const char* variable) { return environment(variable).value_or(""); }
+
+/// The first of `variables` that is set; nullptr if none is.
+const char* first_set(std::initializer_list<const char*> variables) {
+  for (const char* variable : variables)
+    if (environment(variable)) return variable;
+  return nullptr;
+}
+
+/// Rank and size from two variables of one launcher.
+Place place(const char* launcher, const char* rank, const char* size) {
+  for (const char* variable : {rank, size})
+    require(environment(variable).has_value(), Status::invalid_argument,
+            fmt::format("{} is not set, though this seems to be a rank that {} started; set BEELINE_SIZE=1 for a world "
+                        "of one",
+                        variable, launcher));
+  Place found;
+  found.launcher.name = launcher;
+  found.size = detail::to_number(size, text_of(size), 1, static_cast<int>(max_ranks));
+  found.rank = detail::to_number(rank, text_of(rank), 0, found.size - 1);
+  return found;
+}
+
+/// What tells one job from another, on one line: the launcher, and variables that differ between jobs.
+std::string identity(const char* launcher, std::initializer_list<const char*> variables) {
+  std::string text = launcher;
+  for (const char* variable : variables) text += fmt::format(" {}={}", variable, text_of(variable));
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  return text;
+}
+
+/// The parent process, so named that no later process has the name.
+std::string parent() {
+  std::ifstream file(fmt::format("/proc/{}/stat", ::getppid()));
+  const std::string line(std::istreambuf_iterator<char>(file), {});
+  std::size_t at = line.rfind(')');  // the second field, a name in brackets, may hold anything
+  constexpr int fields_to_start_time = 20;
+  for (int field = 0; field < fields_to_start_time && at != std::string::npos; ++field) at = line.find(' ', at + 1);
+  const std::string start = at == std::string::npos ? "" : line.substr(at + 1, line.find(' ', at + 1) - at - 1);
+  return fmt::format(" parent={}:{}", ::getppid(), start);
+}
+
+/// Whether `local_size`, the variable with the number of ranks on this host, says that all are here. Not set: they are.
+bool all_here(const char* local_size, int size) {
+  const auto text = environment(local_size);
+  return !text || detail::to_number(local_size, *text, 1, size) == size;
+}
+
+std::optional<Place> torchrun() {
+  if (!environment("TORCHELASTIC_RUN_ID")) return std::nullopt;
+  Place found = place("torchrun", "RANK", "WORLD_SIZE");
+  // Jobs that were given no id all have the id `none`; two of them cannot share a MASTER_PORT.
+  found.launcher.job =
+      identity("torchrun", {"TORCHELASTIC_RUN_ID", "MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RESTART_COUNT"});
+  found.launcher.one_host = all_here("LOCAL_WORLD_SIZE", found.size);
+  return found;
+}
+
+std::optional<Place> open_mpi() {
+  if (first_set({"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"}) == nullptr) return std::nullopt;
+  Place found = place("mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE");
+  // The namespace is unique in its mpirun alone; the address of the mpirun's server tells those of a host apart.
+  found.launcher.job = identity("mpirun", {"PMIX_NAMESPACE", "PMIX_SERVER_URI2", "OMPI_MCA_orte_hnp_uri"});
+  if (first_set({"PMIX_NAMESPACE", "PMIX_SERVER_URI2", "OMPI_MCA_orte_hnp_uri"}) == nullptr)
+    found.launcher.job += parent();
+  found.launcher.one_host = all_here("OMPI_COMM_WORLD_LOCAL_SIZE", found.size);
+  return found;
+}
+
+std::optional<Place> hydra() {
+  if (first_set({"PMI_RANK", "PMI_SIZE"}) == nullptr) return std::nullopt;
+  Place found = place("mpirun", "PMI_RANK", "PMI_SIZE");
+  // Hydra gives the ranks of a host no common name but their parent: the proxy that started them.
+  found.launcher.job = identity("mpirun", {"PMI_JOBID", "SLURM_JOB_ID", "SLURM_STEP_ID"}) + parent();
+  found.launcher.one_host = all_here("MPI_LOCALNRANKS", found.size);
+  return found;
+}
+
+std::optional<Place> srun() {
+  // A batch script's own shell has SLURM_PROCID too, but is no step.
+  if (first_set({"SLURM_STEP_ID", "SLURM_STEPID"}) == nullptr || !environment("SLURM_PROCID")) return std::nullopt;
+  const char* size = first_set({"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"});
+  Place found = place("srun", "SLURM_PROCID", size == nullptr ? "SLURM_NTASKS" : size);
+  found.launcher.job = identity("srun", {"SLURM_CLUSTER_NAME", "SLURM_JOB_ID",
+                                         first_set({"SLURM_STEP_ID", "SLURM_STEPID"}), "SLURM_RESTART_COUNT"});
+  const char* hosts = first_set({"SLURM_STEP_NUM_NODES", "SLURM_NNODES", "SLURM_JOB_NUM_NODES"});
+  found.launcher.one_host = hosts == nullptr || text_of(hosts) == "1";
+  return found;
+}
+
+/// Where rank 0 of a job on several hosts serves: torch's own store may have MASTER_PORT, so it is the next one.
+std::string master_address() {
+  if (!environment("MASTER_ADDR") || !environment("MASTER_PORT")) return {};
+  constexpr int last_port = 65534;
+  const int port = detail::to_number("MASTER_PORT", text_of("MASTER_PORT"), 1, last_port);
+  const std::string host = text_of("MASTER_ADDR");
+  const bool version6 = host.find(':') != std::string::npos;
+  return version6 ? fmt::format("[{}]:{}", host, port + 1) : fmt::format("{}:{}", host, port + 1);
+}
+
+}  // namespace
+
+Place find_place() {
+  const bool own = first_set({"BEELINE_RANK", "BEELINE_SIZE", "BEELINE_RENDEZVOUS"}) != nullptr;
+  if (own || text_of("BEELINE_THREADS") == "1") return {.launcher = {.name = "beeline"}};
+  for (const auto& find : {torchrun, open_mpi, hydra, srun}) {
+    std::optional<Place> found = find();
+    if (!found) continue;
+    if (!found->launcher.one_host) found->launcher.address = master_address();
+    return *std::move(found);
+  }
+  return {};
+}
+
+}  // namespace beeline

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// Joining a world: over the launcher's rendezvous server, or, under launchers that have none, over rank 0's.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "beeline/core/error.hpp"
+#include "beeline/core/log.hpp"
+#include "runtime/rendezvous_file.hpp"
+#include "runtime/tcp_bootstrap.hpp"
+
+namespace beeline {
+
+namespace {
+
+using detail::Deadline;
+
+/// Waits a little between two looks at what another process is to do.
+class Pause {
+ public:
+  void operator()() {
+    std::this_thread::sleep_for(next_);
+    next_ = std::min(next_ * 2, longest);
+  }
+
+ private:
+  static constexpr std::chrono::milliseconds longest{20};
+  std::chrono::milliseconds next_{1};
+};
+
+void require_token(const Config& config) {
+  const Launcher& launcher = config.launcher;
+  if (launcher.one_host) return;
+  const std::string hosts = fmt::format("{} started the ranks on several hosts", launcher.name);
+  require(!config.token.empty(), Status::invalid_argument,
+          fmt::format("{}: set BEELINE_TOKEN to a secret, the same on all of them", hosts));
+  require(!launcher.address.empty(), Status::invalid_argument,
+          fmt::format("{}: set MASTER_ADDR and MASTER_PORT on all of them; rank 0 listens at that address, at the next "
+                      "port",
+                      hosts));
+}
+
+std::unique_ptr<Bootstrap> host_world(Config config, const Deadline& deadline) {
+  const bool told = !config.token.empty();
+  if (!told) config.token = make_token();
+  RendezvousServer::Options options{config.size, config.token};
+  if (!config.launcher.one_host) options.address = config.launcher.address;
+  auto server = std::make_unique<RendezvousServer>(options);
+  config.rendezvous = server->address();
+  std::optional<detail::RendezvousFile> file;
+  if (config.launcher.one_host)
+    file.emplace(config.launcher.job, detail::Publication{config.rendezvous, told ? "" : config.token}, deadline);
+  RendezvousServer& mine = *server;
+  auto bootstrap = detail::connect_bootstrap(config, deadline, {0, std::move(server)});
+  bootstrap->barrier(deadline.remaining_ns());
+  // All are here. Whoever looks for rank 0 from now on, is to find its next world.
+  file.reset();
+  mine.close();
+  bootstrap->barrier(deadline.remaining_ns());
+  return bootstrap;
+}
+
+/// Tries to reach rank 0's server once; nullptr, and why in `why_not`, where it is not there yet.
+std::unique_ptr<Bootstrap> try_to_join(Config config, const Deadline& deadline, std::string& why_not) {
+  config.rendezvous = config.launcher.address;
+  if (config.launcher.one_host) {
+    const detail::Look look = detail::look_for_publication(config.launcher.job);
+    why_not = look.why_not;
+    if (!look.found) return nullptr;
+    require(!config.token.empty() || !look.publication.token.empty(), Status::invalid_argument,
+            fmt::format("rank 0 was given a BEELINE_TOKEN, rank {} was not", config.rank));
+    if (config.token.empty()) config.token = look.publication.token;
+    config.rendezvous = look.publication.address;
+  }
+  try {
+    return detail::connect_bootstrap(config, deadline, {0, nullptr});
+  } catch (const Error& error) {
+    if (error.code() != Status::unreachable) throw;
+    why_not = error.what();
+    return nullptr;
+  }
+}
+
+std::unique_ptr<Bootstrap> join_rank_zero(const Config& config, const Deadline& deadline) {
+  std::string why_not;
+  for (Pause pause;; pause()) {
+    if (auto bootstrap = try_to_join(config, deadline, why_not)) {
+      bootstrap->barrier(deadline.remaining_ns());
+      bootstrap->barrier(deadline.remaining_ns());  // rank 0 has closed the door
+      return bootstrap;
+    }
+    if (deadline.passed())
+      throw Error(Status::deadline,
+                  fmt::format("rank 0 was not found within {} s by rank {} of {} ({}): {}", deadline.total_seconds(),
+                              config.rank, config.size, config.launcher.name, why_not),
+                  config.rank);
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<Bootstrap> join_world(const Config& config) {
+  const Deadline deadline(config.deadline_ns);
+  if (!config.rendezvous.empty()) {
+    auto bootstrap = detail::connect_bootstrap(config, deadline);
+    bootstrap->barrier(deadline.remaining_ns());
+    return bootstrap;
+  }
+  require(!config.launcher.job.empty(), Status::invalid_argument,
+          "no rendezvous: start ranks with `beeline run`, torchrun, mpirun or srun, or set BEELINE_RENDEZVOUS");
+  require_token(config);
+  log(LogLevel::info,
+      fmt::format("joining as rank {} of {}, as {} says", config.rank, config.size, config.launcher.name), config.rank);
+  return config.rank == 0 ? host_world(config, deadline) : join_rank_zero(config, deadline);
+}
+
+}  // namespace beeline

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/rendezvous_file.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstdint>
+#include <cstdlib>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "beeline/core/error.hpp"
+#include "runtime/socket.hpp"
+
+namespace beeline::detail {
+
+namespace {
+
+constexpr std::string_view first_line = "beeline rendezvous 1";
+constexpr std::size_t max_file_bytes = 16384;
+
+std::string folder_path() {
+  const char* chosen = std::getenv("TMPDIR");
+  const std::string parent = chosen != nullptr && chosen[0] == '/' ? chosen : "/tmp";
+  return fmt::format("{}/beeline-{}", parent, ::geteuid());
+}
+
+/// Equal jobs have equal names; of different ones, the files' text tells.
+std::string file_name(const std::string& job) {
+  std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
+  for (const char character : job) hash = (hash ^ static_cast<unsigned char>(character)) * 0x100000001b3;
+  return fmt::format("world-{:016x}", hash);
+}
+
+/// Nobody but this user can have put anything there, or read it.
+void require_private(int descriptor, const std::string& path) {
+  struct stat status {};
+  require(::fstat(descriptor, &status) == 0, Status::internal, fmt::format("{}: {}", path, system_message(errno)));
+  require(status.st_uid == ::geteuid(), Status::invalid_argument,
+          fmt::format("{} belongs to user {}, not to user {}: it is not trusted", path, status.st_uid, ::geteuid()));
+  require((status.st_mode & (S_IRWXG | S_IRWXO)) == 0, Status::invalid_argument,
+          fmt::format("{} is open to other users (mode {:o}): it is not trusted; remove it", path,
+                      status.st_mode & (S_IRWXU | S_IRWXG | S_IRWXO)));
+}
+
+FileDescriptor open_folder() {
+  const std::string path = folder_path();
+  require(::mkdir(path.c_str(), S_IRWXU) == 0 || errno == EEXIST, Status::no_resource,
+          fmt::format("{} cannot be made: {}", path, system_message(errno)));
+  FileDescriptor folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  require(static_cast<bool>(folder), Status::invalid_argument,
+          fmt::format("{} is no folder that can be used: {}", path, system_message(errno)));
+  require_private(folder.get(), path);
+  return folder;
+}
+
+FileDescriptor open_file(const FileDescriptor& folder, const std::string& name) {
+  // Without waiting, should it be a pipe.
+  FileDescriptor file(::openat(folder.get(), name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  if (file) require_private(file.get(), folder_path() + "/" + name);
+  return file;
+}
+
+bool owner_lives(const FileDescriptor& file) {
+  return ::flock(file.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+}
+
+std::vector<std::string> read_lines(const FileDescriptor& file) {
+  std::array<char, max_file_bytes> buffer;
+  const ssize_t got = ::pread(file.get(), buffer.data(), buffer.size(), 0);
+  std::vector<std::string> lines;
+  std::string_view text(buffer.data(), got > 0 ? static_cast<std::size_t>(got) : 0);
+  for (std::size_t end; (end = text.find('\n')) != std::string_view::npos; text.remove_prefix(end + 1))
+    lines.emplace_back(text.substr(0, end));
+  return lines;
+}
+
+}  // namespace
+
+RendezvousFile::RendezvousFile(const std::string& job, const Publication& publication, const Deadline& deadline)
+    : folder_(open_folder()), name_(file_name(job)) {
+  const std::string path = folder_path() + "/" + name_;
+  while (::flock(folder_.get(), LOCK_EX | LOCK_NB) != 0) {  // one rank 0 at a time looks and makes its file
+    require(errno == EWOULDBLOCK || errno == EINTR, Status::no_resource,
+            fmt::format("{} cannot be locked: {}", folder_path(), system_message(errno)));
+    require(!deadline.passed(), Status::deadline,
+            fmt::format("{} was locked by another process for {} s", folder_path(), deadline.total_seconds()));
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  replace_stale();
+  file_ = FileDescriptor(
+      ::openat(folder_.get(), name_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, S_IRUSR | S_IWUSR));
+  require(file_ && ::flock(file_.get(), LOCK_EX | LOCK_NB) == 0, Status::no_resource,
+          fmt::format("{} cannot be made: {}", path, system_message(errno)));
+  write(fmt::format("{}\n{}\n{}\n{}\n{}\n", first_line, job, ::getpid(), publication.address, publication.token));
+  ::flock(folder_.get(), LOCK_UN);
+}
+
+RendezvousFile::~RendezvousFile() { ::unlinkat(folder_.get(), name_.c_str(), 0); }
+
+void RendezvousFile::replace_stale() const {
+  const FileDescriptor known = open_file(folder_, name_);
+  if (!known) return;
+  const std::vector<std::string> lines = read_lines(known);
+  require(!owner_lives(known), Status::invalid_argument,
+          fmt::format("process {} is rank 0 of this job already, and its ranks have not all joined",
+                      lines.size() > 2 ? lines[2] : "(unknown)"));
+  ::unlinkat(folder_.get(), name_.c_str(), 0);
+}
+
+void RendezvousFile::write(const std::string& text) const {
+  const bool whole = text.size() <= max_file_bytes &&
+                     ::pwrite(file_.get(), text.data(), text.size(), 0) == static_cast<ssize_t>(text.size());
+  if (whole) return;
+  const int error = errno;
+  ::unlinkat(folder_.get(), name_.c_str(), 0);
+  throw Error(Status::no_resource, fmt::format("{}/{} cannot be written: {}", folder_path(), name_,
+                                               text.size() > max_file_bytes ? "too long" : system_message(error)));
+}
+
+Look look_for_publication(const std::string& job) {
+  const FileDescriptor folder = open_folder();
+  const std::string name = file_name(job), path = folder_path() + "/" + name;
+  const FileDescriptor file = open_file(folder, name);
+  if (!file) return {.why_not = fmt::format("it has not published an address in {}", path)};
+  if (!owner_lives(file)) return {.why_not = fmt::format("{} was left by a process that has ended", path)};
+  const std::vector<std::string> lines = read_lines(file);
+  if (lines.size() < 5) return {.why_not = fmt::format("{} is not complete", path)};
+  if (lines[0] != first_line || lines[1] != job) return {.why_not = fmt::format("{} is another job's", path)};
+  return {.found = true, .publication = {lines[3], lines[4]}};
+}
+
+}  // namespace beeline::detail

@@ -1,0 +1,305 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ranks that other launchers start join a world by the launcher's variables alone."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+JOINING_RANK = str(Path(__file__).resolve().parents[2] / "build" / "bin" / "joining-rank")
+FOREIGN = re.compile(r"(BEELINE|OMPI|PMIX?|MPI|SLURM|TORCHELASTIC)_|(LOCAL_|GROUP_|ROLE_)?(RANK|WORLD_SIZE)$|MASTER_")
+
+Result = tuple[int, str, str]
+Variables = dict[str, str]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where rank 0 leaves its address; no launcher's variable is set."""
+    for name in list(os.environ):
+        if FOREIGN.match(name):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setenv("BEELINE_DEVICE", "cpu")
+    monkeypatch.setenv("BEELINE_DEADLINE_S", "20")
+    return tmp_path / f"beeline-{os.geteuid()}"
+
+
+def torchrun_variables(rank: int, size: int, job: str = "none", port: int = 29500) -> Variables:
+    """All that torchrun documents that it sets for a rank, on one host."""
+    return {
+        "LOCAL_RANK": str(rank), "RANK": str(rank), "GROUP_RANK": "0", "ROLE_RANK": str(rank), "ROLE_NAME": "default",
+        "LOCAL_WORLD_SIZE": str(size), "WORLD_SIZE": str(size), "GROUP_WORLD_SIZE": "1", "ROLE_WORLD_SIZE": str(size),
+        "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "TORCHELASTIC_RESTART_COUNT": "0",
+        "TORCHELASTIC_MAX_RESTARTS": "0", "TORCHELASTIC_RUN_ID": job,
+    }  # fmt: skip
+
+
+def srun_variables(rank: int, size: int, job: str = "1234") -> Variables:
+    return {
+        "SLURM_PROCID": str(rank), "SLURM_LOCALID": str(rank), "SLURM_NTASKS": str(size), "SLURM_NNODES": "1",
+        "SLURM_NODEID": "0", "SLURM_JOB_ID": job, "SLURM_JOBID": job, "SLURM_STEP_ID": "0", "SLURM_STEPID": "0",
+        "SLURM_STEP_NUM_TASKS": str(size), "SLURM_STEP_NUM_NODES": "1", "SLURM_CLUSTER_NAME": "cluster",
+    }  # fmt: skip
+
+
+def hydra_variables(rank: int, size: int) -> Variables:
+    return {
+        "PMI_RANK": str(rank), "PMI_SIZE": str(size), "PMI_FD": "9",
+        "MPI_LOCALRANKID": str(rank), "MPI_LOCALNRANKS": str(size),
+    }  # fmt: skip
+
+
+def start(variables: Mapping[str, str], *arguments: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [JOINING_RANK, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env={**os.environ, **variables},
+    )  # fmt: skip
+
+
+def results(processes: Sequence[subprocess.Popen[str]]) -> list[Result]:
+    ended = []
+    for process in processes:
+        output, errors = process.communicate(timeout=60)
+        ended.append((process.returncode, output, errors))
+    return ended
+
+
+def run_ranks(every: Sequence[Mapping[str, str]], *arguments: str) -> list[Result]:
+    return results([start(variables, *arguments) for variables in every])
+
+
+def expect_a_world(ended: Sequence[Result], size: int) -> str:
+    """Checks that ranks 0 to size - 1 met the same processes; returns these."""
+    met = set()
+    for rank, (code, output, errors) in enumerate(ended):
+        assert code == 0, errors
+        match = re.fullmatch(rf"world 0 rank {rank} of {size} met ([\d ]+)\n", output)
+        assert match, output
+        met.add(match[1])
+    assert len(met) == 1
+    return met.pop()
+
+
+@pytest.mark.parametrize("variables", [torchrun_variables, srun_variables, hydra_variables])
+def test_ranks_join_by_the_launchers_variables(variables, folder: Path) -> None:
+    expect_a_world(run_ranks([variables(rank, 3) for rank in range(3)]), 3)
+    assert list(folder.iterdir()) == []
+
+
+def test_two_jobs_at_once_do_not_meet() -> None:
+    jobs = [[start(torchrun_variables(rank, 2, "none", port)) for rank in range(2)] for port in (29500, 29501)]
+    worlds = {expect_a_world(results(processes), 2) for processes in jobs}
+    assert len(worlds) == 2
+
+
+def test_worlds_after_each_other_and_at_once() -> None:
+    for code, output, errors in run_ranks([srun_variables(rank, 2) for rank in range(2)], "worlds"):
+        assert code == 0, errors
+        assert output.count(" of 2 met ") == 6
+
+
+def wait_for_file(folder: Path) -> Path:
+    end = time.monotonic() + 20
+    while time.monotonic() < end:
+        if folder.exists() and (files := list(folder.iterdir())):
+            return files[0]
+        time.sleep(0.01)
+    raise AssertionError("rank 0 left no file")
+
+
+def test_the_file_of_a_killed_job_is_not_believed(folder: Path) -> None:
+    with start(srun_variables(0, 2)) as killed:
+        stale = wait_for_file(folder)
+        killed.kill()
+    assert stale.exists()
+    ((code, _, errors),) = run_ranks([{**srun_variables(1, 2), "BEELINE_DEADLINE_S": "0.2"}])
+    assert code == 1
+    assert f"{stale} was left by a process that has ended" in errors
+    expect_a_world(run_ranks([srun_variables(rank, 2) for rank in range(2)]), 2)
+
+
+def test_missing_ranks_are_named(folder: Path) -> None:
+    ended = run_ranks([{**srun_variables(rank, 4), "BEELINE_DEADLINE_S": "0.7"} for rank in (0, 2)])
+    for code, _, errors in ended:
+        assert code == 1
+        assert "ranks 1, 3 never joined the world" in errors
+    assert list(folder.iterdir()) == []
+
+
+def test_a_missing_rank_zero_is_named() -> None:
+    ((code, _, errors),) = run_ranks([{**srun_variables(1, 2), "BEELINE_DEADLINE_S": "0.2"}])
+    assert code == 1
+    assert "rank 0 was not found within 0.2 s by rank 1 of 2 (srun): it has not published an address in" in errors
+
+
+def test_a_wrong_token_is_refused() -> None:
+    tokens = [{"BEELINE_TOKEN": "one"}, {"BEELINE_TOKEN": "two"}, {}]
+    ended = run_ranks([{**srun_variables(rank, 3), **tokens[rank], "BEELINE_DEADLINE_S": "2"} for rank in range(3)])
+    assert "wrong token" in ended[1][2]
+    assert "rank 0 was given a BEELINE_TOKEN, rank 2 was not" in ended[2][2]
+    assert "ranks 1, 2 never joined" in ended[0][2]
+    assert "two" not in ended[0][2]
+
+
+def test_a_token_that_all_ranks_have_is_not_written_down(folder: Path) -> None:
+    with start({**srun_variables(0, 2), "BEELINE_TOKEN": "very secret"}) as first:
+        assert "very secret" not in wait_for_file(folder).read_text()
+        with start({**srun_variables(1, 2), "BEELINE_TOKEN": "very secret"}) as second:
+            expect_a_world(results([first, second]), 2)
+
+
+def test_a_rank_count_that_contradicts_is_refused() -> None:
+    first, second = (
+        {**srun_variables(0, 2), "BEELINE_DEADLINE_S": "2"},
+        {**srun_variables(1, 2), "SLURM_STEP_NUM_TASKS": "3"},
+    )
+    ended = run_ranks([first, second])
+    assert "size 3, but the world has 2 ranks" in ended[1][2]
+    assert "rank 1 never joined" in ended[0][2]
+
+
+@pytest.mark.parametrize(
+    ("twice", "reason"), [(0, "is rank 0 of this job already"), (1, "rank 1 has already joined, from another process")]
+)
+def test_two_ranks_with_the_same_number(twice: int, reason: str) -> None:
+    # Of those that have the number, whichever is later is refused, at once.
+    processes = [start(srun_variables(rank, 3)) for rank in (0, 1, twice)]
+    late = wait_for_one_to_end(processes)
+    ((code, _, errors),) = results([late])
+    assert code == 1
+    assert reason in errors
+    by_rank = [processes[0], processes[2], processes[1]] if twice == 0 else processes
+    rest = [process for process in by_rank if process is not late]
+    expect_a_world(results([*rest, start(srun_variables(2, 3))]), 3)
+
+
+def wait_for_one_to_end(processes: Sequence[subprocess.Popen[str]]) -> subprocess.Popen[str]:
+    end = time.monotonic() + 20
+    while time.monotonic() < end:
+        for process in processes:
+            if process.poll() is not None:
+                return process
+        time.sleep(0.01)
+    raise AssertionError("no rank was refused")
+
+
+@pytest.mark.parametrize("victim", [0, 1])
+def test_a_dead_rank_is_noticed_without_beelines_launcher(victim: int) -> None:
+    begin = time.monotonic()
+    ended = run_ranks([torchrun_variables(rank, 3) for rank in range(3)], "kill", str(victim))
+    assert time.monotonic() - begin < 10, "by the connection's end, not by a deadline of 20 s"
+    for rank, (code, _, errors) in enumerate(ended):
+        assert code == (-signal.SIGKILL if rank == victim else 1)
+        assert rank == victim or f"rank {victim} ended without leaving the world" in errors
+
+
+def free_port() -> int:
+    """A port that is followed by a free one too."""
+    while True:
+        with socket.socket() as first, socket.socket() as second:
+            first.bind(("127.0.0.1", 0))
+            port = first.getsockname()[1]
+            try:
+                second.bind(("127.0.0.1", port + 1))
+            except (OSError, OverflowError):
+                continue
+            return port
+
+
+class TestSeveralHosts:
+    """As far as one host shows it: the variables say that each rank is on a host of its own."""
+
+    def variables(self, **more: str) -> list[Variables]:
+        port = str(free_port())
+        master = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "SLURM_STEP_NUM_NODES": "2"}
+        return [{**srun_variables(rank, 2), **master, **more} for rank in range(2)]
+
+    def test_a_token_is_demanded(self) -> None:
+        for code, _, errors in run_ranks(self.variables()):
+            assert code == 1
+            assert "srun started the ranks on several hosts: set BEELINE_TOKEN to a secret" in errors
+
+    def test_an_address_is_demanded(self) -> None:
+        every = self.variables(BEELINE_TOKEN="secret")
+        for each in every:
+            del each["MASTER_ADDR"]
+        for code, _, errors in run_ranks(every):
+            assert code == 1
+            assert "set MASTER_ADDR and MASTER_PORT" in errors
+
+    def test_with_both_ranks_join_often(self, folder: Path) -> None:
+        for code, output, errors in run_ranks(self.variables(BEELINE_TOKEN="secret"), "worlds"):
+            assert code == 0, errors
+            assert output.count(" of 2 met ") == 6
+        assert not folder.exists()
+
+    def test_a_missing_rank_zero_is_named(self) -> None:
+        ((code, _, errors),) = run_ranks(self.variables(BEELINE_TOKEN="secret", BEELINE_DEADLINE_S="0.2")[1:])
+        assert code == 1
+        assert "rank 0 was not found within 0.2 s" in errors
+        assert "cannot connect to the rendezvous server at 127.0.0.1:" in errors
+
+    def test_a_port_in_use_is_named(self) -> None:
+        every = self.variables(BEELINE_TOKEN="secret")
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", int(every[0]["MASTER_PORT"]) + 1))
+            taken.listen()
+            ((code, _, errors),) = run_ranks(every[:1])
+        assert code == 1
+        assert "cannot listen on 127.0.0.1:" in errors
+
+
+@pytest.fixture
+def mpirun() -> list[str]:
+    program = shutil.which("mpirun")
+    if program is None:
+        pytest.skip("mpirun is not installed")
+    version = subprocess.run([program, "--version"], capture_output=True, text=True, check=False).stdout
+    return [program, *(["--allow-run-as-root", "--oversubscribe"] if "Open MPI" in version else [])]
+
+
+def run(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_mpirun(mpirun: list[str], folder: Path) -> None:
+    ended = run([*mpirun, "-n", "3", JOINING_RANK, "worlds"])
+    assert ended.returncode == 0, ended.stderr
+    assert len(set(re.findall(r"world 5 rank \d of 3 met ([\d ]+)$", ended.stdout, re.MULTILINE))) == 1
+    assert ended.stdout.count(" of 3 met ") == 18
+    assert list(folder.iterdir()) == []
+
+
+def test_two_mpiruns_at_once(mpirun: list[str]) -> None:
+    command = [*mpirun, "-n", "2", JOINING_RANK]
+    jobs = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(2)]
+    worlds = set()
+    for code, output, errors in results(jobs):
+        assert code == 0, errors
+        met = set(re.findall(r" of 2 met ([\d ]+)$", output, re.MULTILINE))
+        assert len(met) == 1
+        worlds |= met
+    assert len(worlds) == 2
+
+
+def test_torchrun() -> None:
+    if importlib.util.find_spec("torch") is None:
+        pytest.skip("torch is not installed")
+    ended = run([
+        sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "--no-python",
+        JOINING_RANK,
+    ])  # fmt: skip
+    assert ended.returncode == 0, ended.stderr
+    assert len(set(re.findall(r" of 2 met ([\d ]+)$", ended.stdout, re.MULTILINE))) == 1

@@ -16,13 +16,6 @@ if(BEELINE_SANITIZE)
   endif()
 endif()
 
-# Sources that hold kernels are plain .cpp: nvcc compiles them where it is present, the C++ compiler elsewhere.
-function(beeline_portable_sources)
-  if(BEELINE_CUDA)
-    set_source_files_properties(${ARGN} PROPERTIES LANGUAGE CUDA)
-  endif()
-endfunction()
-
 # beeline_program(name SOURCES a.cpp ... [KERNELS k.cpp ...]): a program; KERNELS are portable sources.
 function(beeline_program name)
   cmake_parse_arguments(PROGRAM "" "" "SOURCES;KERNELS" ${ARGN})

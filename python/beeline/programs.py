@@ -17,6 +17,7 @@ from typing import Any
 
 Event = dict[str, Any]
 
+INSTALLED_PROGRAMS = Path(__file__).resolve().parent / "bin"
 BUILD_PROGRAMS = Path(__file__).resolve().parents[2] / "build" / "bin"
 
 
@@ -39,16 +40,16 @@ class World:
 
 
 def find_program(name: str) -> Path:
-    """The program's path: in BEELINE_BIN if that is set, otherwise in this checkout's build or on PATH."""
+    """The program's path: in BEELINE_BIN if set, otherwise in this package, in its checkout's build, or on PATH."""
     configured = os.environ.get("BEELINE_BIN")
     if configured:
         program = Path(configured) / name
         if not os.access(program, os.X_OK):
             raise CliError(f"program {name} is not in {configured} (BEELINE_BIN)")
         return program
-    program = BUILD_PROGRAMS / name
-    if os.access(program, os.X_OK):
-        return program
+    for folder in (INSTALLED_PROGRAMS, BUILD_PROGRAMS):
+        if os.access(folder / name, os.X_OK):
+            return folder / name
     if found := shutil.which(name):
         return Path(found)
     raise CliError(f"program {name} is neither in {BUILD_PROGRAMS} nor on PATH: run tools/build, or set BEELINE_BIN")

@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: Apache-2.0
+# What cmake --install puts where. Components: library (headers, library, CMake package), programs (for the wheel).
+include(CMakePackageConfigHelpers)
+
+set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/beeline)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/beeline DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT library)
+install(TARGETS beeline EXPORT beelineTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library)
+install(EXPORT beelineTargets NAMESPACE beeline:: DESTINATION ${package_folder} COMPONENT library)
+configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/beelineConfig.cmake.in
+  ${PROJECT_BINARY_DIR}/beelineConfig.cmake INSTALL_DESTINATION ${package_folder})
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/beelineConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(
+  FILES ${PROJECT_BINARY_DIR}/beelineConfig.cmake ${PROJECT_BINARY_DIR}/beelineConfigVersion.cmake
+        ${CMAKE_CURRENT_LIST_DIR}/BeelinePortable.cmake
+  DESTINATION ${package_folder} COMPONENT library)
+
+set(programs beeline-launch beeline-info)
+if(BEELINE_BUILD_BENCH)
+  list(APPEND programs beeline-bench)
+endif()
+if(BEELINE_BUILD_APPS)
+  list(APPEND programs himeno)
+endif()
+install(TARGETS ${programs} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT programs)

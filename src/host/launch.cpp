@@ -9,6 +9,7 @@
 #include <mutex>
 #include <thread>
 
+#include "host/profiler_range.hpp"
 #include "host/world_implementation.hpp"
 
 namespace beeline::detail {
@@ -83,6 +84,7 @@ bool register_kernel(const void* kernel) {
 
 GpuLaunch prepare_gpu_launch(World& world, const LaunchOptions& options, const void* kernel,
                              const std::type_info& name) {
+  ProfilerRange range("launch");
   if (kernel == nullptr)
     refuse(Status::unavailable, name, fmt::format("compiled without CUDA, cannot run on GPU rank {}", world.rank()));
   if (options.blocks == 0 || options.threads == 0 || options.threads > 1024)
@@ -97,10 +99,12 @@ GpuLaunch prepare_gpu_launch(World& world, const LaunchOptions& options, const v
                        options.threads, world.rank()));
   if (options.waits) claim_residency(world, options, name, capacity);
   const Context& context = options.context == nullptr ? world.context() : *options.context;
+  range.leave_open();
   return {stream.native(), options.waits ? stream.grid_state() : nullptr, &context};
 }
 
 void finish_gpu_launch(const std::type_info& name) {
+  ProfilerRange::end();
   const std::string error = launch_error();
   if (!error.empty()) refuse(Status::internal, name, error);
 }
@@ -117,6 +121,7 @@ unsigned gpu_share_of_blocks(World& world, const void* kernel, unsigned threads)
 }
 
 void launch_on_host(World& world, const LaunchOptions& options, const std::type_info& name, HostBlock block) {
+  const ProfilerRange range("launch");
   if (options.blocks == 0 || options.threads == 0)
     refuse(Status::invalid_argument, name,
            fmt::format("{} blocks of {} threads; at least one", options.blocks, options.threads));

@@ -9,11 +9,13 @@
 #include "beeline/device/barrier.hpp"
 #include "beeline/device/group.hpp"
 #include "beeline/host/team.hpp"
+#include "host/profiler_range.hpp"
 #include "host/world_implementation.hpp"
 
 namespace beeline {
 
 std::unique_ptr<World> World::create(const Config& config) {
+  const detail::ProfilerRange range("join the world");
   require(!config.threads || config.size == 1, Status::invalid_argument,
           "BEELINE_THREADS=1: ranks are threads; start them with beeline::run");
   if (config.size == 1 && config.rendezvous.empty()) return create(config, make_single_bootstrap());
@@ -21,6 +23,7 @@ std::unique_ptr<World> World::create(const Config& config) {
 }
 
 std::unique_ptr<World> World::create(const Config& config, std::unique_ptr<Bootstrap> bootstrap) {
+  const detail::ProfilerRange range("make the world");
   return std::unique_ptr<World>(new World(std::make_unique<Implementation>(config, std::move(bootstrap))));
 }
 
@@ -67,6 +70,7 @@ void* World::translate(void* local, int peer) const {
 }
 
 void* World::allocate(std::size_t bytes, Heap heap) {
+  const detail::ProfilerRange range("allocate");
   Implementation& world = *implementation_;
   struct Request {
     std::uint64_t bytes, heap, offset;
@@ -176,6 +180,7 @@ PacketChannel World::packet_channel(std::size_t slot_bytes, std::uint32_t depth,
 }
 
 void World::copy(void* destination, const void* source, std::size_t bytes) {
+  const detail::ProfilerRange range("copy");
   Implementation& world = *implementation_;
   if (bytes == 0) return;
   if (!device().is_gpu()) {
@@ -189,6 +194,7 @@ void World::copy(void* destination, const void* source, std::size_t bytes) {
 }
 
 void World::copy(void* destination, const void* source, std::size_t bytes, Stream& stream) {
+  const detail::ProfilerRange range("copy on a stream");
   stream.copy(destination, source, bytes);
 }
 
@@ -212,6 +218,7 @@ void World::synchronize(Event& event) {
 }
 
 void World::barrier() {
+  const detail::ProfilerRange range("barrier");
   check();  // the others may have entered before the world failed: that is no barrier
   const Status status = beeline::barrier(Thread{}, host_context());
   if (status != Status::ok) implementation_->fail(status);

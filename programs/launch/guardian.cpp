@@ -2,69 +2,129 @@
 #include "guardian.hpp"
 
 #include <fcntl.h>
-#include <sys/syscall.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
+#include <charconv>
+#include <chrono>
 #include <csignal>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <thread>
 #include <vector>
 
 #include "beeline/core/error.hpp"
+#include "beeline/runtime/file_descriptor.hpp"
 
 namespace beeline::launch {
 
 namespace {
 
-constexpr pid_t job_is_over = 0;
+using namespace std::chrono_literals;
 
-/// Closes everything but `pipe`: whoever reads the launcher's output must not wait for the guardian.
-int keep_only(int pipe) {
-  ::dup2(pipe, 3);
-  ::syscall(SYS_close_range, 4u, ~0u, 0u);
-  const int nowhere = ::open("/dev/null", O_RDWR);
-  for (int standard = 0; standard < 3; ++standard) ::dup2(nowhere, standard);
-  ::close(nowhere);
-  return 3;
+constexpr auto patience = 2s;  // with killed processes that the system cannot end at once
+
+struct Relative {
+  pid_t pid;
+  bool ended;  ///< a zombie: only its exit status is left
+};
+
+/// Children of this process.
+std::vector<Relative> children() {
+  std::vector<Relative> found;
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc", ignored)) {
+    const std::string name = entry.path().filename();
+    pid_t pid = 0;
+    if (std::from_chars(name.data(), name.data() + name.size(), pid).ec != std::errc()) continue;
+    std::ifstream file(entry.path() / "stat");
+    std::string line;
+    std::getline(file, line);
+    const std::size_t end_of_name = line.rfind(')');  // PID (NAME) STATE PARENT ...
+    char state = 0;
+    pid_t parent = 0;
+    if (end_of_name != std::string::npos &&
+        std::sscanf(line.c_str() + end_of_name + 1, " %c %d", &state, &parent) == 2 && parent == ::getpid())
+      found.push_back({pid, state == 'Z'});
+  }
+  return found;
 }
 
-[[noreturn]] void guard(int pipe) {
-  ::setsid();  // a Ctrl-C or hang-up of the terminal is the launcher's business
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) ::signal(signal, SIG_IGN);
-  pipe = keep_only(pipe);
-  std::vector<pid_t> groups;
-  pid_t pid;
-  while (true) {
-    const ssize_t got = ::read(pipe, &pid, sizeof(pid));
-    if (got < 0 && errno == EINTR) continue;
-    if (got != sizeof(pid)) break;
-    if (pid == job_is_over) ::_exit(0);
-    groups.push_back(pid);
+/// What this process handles by itself, so that it can outlive the job.
+sigset_t handled_signals() {
+  sigset_t set;
+  ::sigemptyset(&set);
+  ::sigaddset(&set, SIGCHLD);
+  for (const int each : {SIGINT, SIGTERM, SIGHUP}) {
+    struct sigaction action {};
+    ::sigaction(each, nullptr, &action);
+    if (action.sa_handler != SIG_IGN) ::sigaddset(&set, each);  // what was ignored (nohup) stays so
   }
-  for (const pid_t group : groups) ::kill(-group, SIGKILL);
-  ::_exit(0);
+  return set;
+}
+
+/// Blocks until the child has ended; passes on every other signal.
+int follow(pid_t child, const sigset_t& set) {
+  int status = 0;
+  while (true) {
+    const pid_t ended = ::waitpid(child, &status, WNOHANG);
+    if (ended == child) return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    const int signal = ::sigwaitinfo(&set, nullptr);
+    if (signal > 0 && signal != SIGCHLD) ::kill(child, signal);
+  }
+}
+
+[[noreturn]] void run_job(const std::function<int(int)>& job, int guardian) {
+  ::setpgid(0, 0);  // a Ctrl-C of the terminal comes through the guardian, once
+  const int code = job(guardian);
+  std::fflush(nullptr);
+  ::_exit(code);
 }
 
 }  // namespace
 
-Guardian::Guardian() {
-  std::array<int, 2> ends;
-  require(::pipe2(ends.data(), O_CLOEXEC) == 0, Status::no_resource, "no pipe for the guardian process");
-  FileDescriptor reader(ends[0]);
-  pipe_ = FileDescriptor(ends[1]);
-  pid_ = ::fork();
-  require(pid_ >= 0, Status::no_resource, "the guardian process cannot be started");
-  if (pid_ == 0) {
-    pipe_.reset();  // only the launcher holds this end, so that its end closes the pipe
-    guard(reader.get());
+void adopt_orphans() { ::prctl(PR_SET_CHILD_SUBREAPER, 1); }
+
+void end_children() {
+  const auto end = std::chrono::steady_clock::now() + patience;
+  for (bool any = true; any && std::chrono::steady_clock::now() < end;) {
+    any = false;
+    for (const Relative& each : children()) {
+      if (each.ended) continue;
+      any = true;  // its own children become this process's, and are found by the next look
+      ::kill(each.pid, SIGKILL);
+    }
+    if (any) std::this_thread::sleep_for(1ms);
   }
 }
 
-Guardian::~Guardian() {
-  [[maybe_unused]] const ssize_t written = ::write(pipe_.get(), &job_is_over, sizeof(job_is_over));
-  pipe_.reset();
-  ::waitpid(pid_, nullptr, 0);
+void reap_orphans(const std::function<bool(pid_t)>& is_kept) {
+  for (const Relative& each : children())
+    if (each.ended && !is_kept(each.pid)) ::waitpid(each.pid, nullptr, WNOHANG);
+}
+
+int run_guarded(const std::function<int(int)>& job) {
+  std::array<int, 2> ends;
+  require(::pipe2(ends.data(), O_CLOEXEC) == 0, Status::no_resource, "no pipe for the guardian process");
+  FileDescriptor reader(ends[0]), writer(ends[1]);
+  adopt_orphans();
+  sigset_t set = handled_signals(), before;
+  ::sigprocmask(SIG_BLOCK, &set, &before);
+  const pid_t child = ::fork();
+  require(child >= 0, Status::no_resource, "no process for the job");
+  if (child == 0) {
+    writer.reset();  // only the guardian holds this end, so that its end closes the pipe
+    ::sigprocmask(SIG_SETMASK, &before, nullptr);
+    run_job(job, reader.get());
+  }
+  const int code = follow(child, set);
+  end_children();
+  return code;
 }
 
 }  // namespace beeline::launch

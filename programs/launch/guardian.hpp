@@ -1,29 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// A small process that ends the ranks, and what they started, when the launcher disappears (kill -9).
+/// Two processes that watch over each other, so that whatever ends one of them (kill -9) the job's processes end too.
 
 #include <sys/types.h>
 
-#include "beeline/runtime/file_descriptor.hpp"
+#include <functional>
 
 namespace beeline::launch {
 
-class Guardian {
- public:
-  /// Forks: to be made before any thread. Throws no_resource.
-  Guardian();
-  /// Tells the guardian that the job is over, and reaps it.
-  ~Guardian();
-  Guardian(const Guardian&) = delete;
-  Guardian& operator=(const Guardian&) = delete;
+/// Runs `job` in a child process and returns its exit code, 128 + signal where a signal ended it. This process passes
+/// signals on, and ends what the job leaves behind.
+///   job  must not throw; gets a descriptor that is readable once this process has ended: the job is to end then
+/// To be called before any thread exists. Throws no_resource.
+[[nodiscard]] int run_guarded(const std::function<int(int guardian)>& job);
 
-  /// Where a new process writes its id (a pid_t) once it leads a process group: the guardian then watches over it.
-  [[nodiscard]] int descriptor() const { return pipe_.get(); }
+/// From now on, what descendants of this process leave behind when they end become its own children, in whatever
+/// session or process group they are.
+void adopt_orphans();
 
- private:
-  FileDescriptor pipe_;
-  pid_t pid_ = -1;
-};
+/// Forgets adopted processes that have ended; those of which `is_kept` is true keep their exit status.
+void reap_orphans(const std::function<bool(pid_t)>& is_kept);
+
+/// Kills every child of this process and what they started, except those that have ended already.
+void end_children();
 
 }  // namespace beeline::launch

@@ -67,7 +67,7 @@ std::string indented(const std::deque<std::string>& lines) {
 
 class Job {
  public:
-  explicit Job(const Options& options);
+  Job(const Options& options, int guardian);
   ~Job();
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
@@ -78,6 +78,8 @@ class Job {
   [[nodiscard]] Environment environment(int rank) const;
   void wait_for_events();
   void take_signal(int signal);
+  [[nodiscard]] bool is_rank(pid_t pid) const;
+  void lose_guardian();
   void check_processes();
   void check_server();
   void begin_end(int culprit);
@@ -93,7 +95,7 @@ class Job {
   Options options_;
   std::string path_;
   FileDescriptor signals_;
-  std::optional<Guardian> guardian_;
+  int guardian_;
   std::string token_;
   std::optional<RendezvousServer> server_;  ///< none when the ranks are threads
   std::vector<RankProcess> processes_;
@@ -105,10 +107,10 @@ class Job {
   std::vector<int> terminated_;  ///< ranks that did not end by themselves
 };
 
-Job::Job(const Options& options)
-    : options_(options), path_(find_program(options.command.front())), signals_(take_signals()) {
+Job::Job(const Options& options, int guardian)
+    : options_(options), path_(find_program(options.command.front())), signals_(take_signals()), guardian_(guardian) {
   allow_open_files();
-  guardian_.emplace();  // before the server's thread exists
+  adopt_orphans();
   if (options_.threads) return;
   token_ = make_token();
   server_.emplace(RendezvousServer::Options{options_.ranks, token_, options_.bind});
@@ -116,7 +118,7 @@ Job::Job(const Options& options)
 
 Job::~Job() {
   for (const RankProcess& each : processes_) each.signal_group(SIGKILL);
-  guardian_.reset();  // first: once a process is reaped, its id may belong to another
+  end_children();
   for (RankProcess& each : processes_) each.reap();
 }
 
@@ -139,8 +141,7 @@ void Job::start_processes() {
   const int count = options_.threads ? 1 : options_.ranks;
   processes_.reserve(static_cast<std::size_t>(count));
   for (int rank = 0; rank < count; ++rank)
-    processes_.emplace_back(options_.threads ? -1 : rank,
-                            start(path_, options_.command, environment(rank), guardian_->descriptor()), options_);
+    processes_.emplace_back(options_.threads ? -1 : rank, start(path_, options_.command, environment(rank)), options_);
 }
 
 int Job::run() {
@@ -151,7 +152,7 @@ int Job::run() {
     check_server();
     enforce_end();
   }
-  for (const RankProcess& each : processes_) each.signal_group(SIGKILL);  // what ranks left behind
+  end_children();  // what ranks left behind
   finish_output();
   if (const std::string text = report(); !text.empty()) std::fwrite(text.data(), 1, text.size(), stderr);
   return exit_code();
@@ -163,7 +164,9 @@ bool Job::all_ended() const {
 
 void Job::wait_for_events() {
   std::vector<pollfd> set = {{signals_.get(), POLLIN, 0},
-                             {server_ && !ending_ ? server_->failure_descriptor() : -1, POLLIN, 0}};
+                             {server_ && !ending_ ? server_->failure_descriptor() : -1, POLLIN, 0},
+                             {interrupt_ == SIGKILL ? -1 : guardian_, POLLIN, 0}};
+  const std::size_t first = set.size();
   for (const RankProcess& each : processes_) {
     set.push_back({each.standard_output(), POLLIN, 0});
     set.push_back({each.standard_error(), POLLIN, 0});
@@ -175,10 +178,26 @@ void Job::wait_for_events() {
   }
   if (::poll(set.data(), set.size(), milliseconds) <= 0) return;
   for (std::size_t i = 0; i < processes_.size(); ++i)
-    if ((set[2 + 2 * i].revents | set[3 + 2 * i].revents) != 0 && !processes_[i].pump()) close_output();
+    if ((set[first + 2 * i].revents | set[first + 1 + 2 * i].revents) != 0 && !processes_[i].pump()) close_output();
+  if (set[2].revents != 0) lose_guardian();
   signalfd_siginfo information;
-  while (::read(signals_.get(), &information, sizeof(information)) == sizeof(information))
-    if (information.ssi_signo != SIGCHLD) take_signal(static_cast<int>(information.ssi_signo));
+  while (::read(signals_.get(), &information, sizeof(information)) == sizeof(information)) {
+    if (information.ssi_signo != SIGCHLD)
+      take_signal(static_cast<int>(information.ssi_signo));
+    else
+      reap_orphans([this](pid_t pid) { return is_rank(pid); });
+  }
+}
+
+bool Job::is_rank(pid_t pid) const {
+  return std::any_of(processes_.begin(), processes_.end(),
+                     [pid](const RankProcess& each) { return each.pid() == pid; });
+}
+
+void Job::lose_guardian() {
+  if (!ending_) begin_end(-1);
+  interrupt_ = next_signal_ = SIGKILL;
+  next_signal_at_ = Clock::now();
 }
 
 void Job::take_signal(int signal) {
@@ -288,8 +307,8 @@ int Job::exit_code() const {
 
 }  // namespace
 
-int run(const Options& options) {
-  Job job(options);
+int run(const Options& options, int guardian) {
+  Job job(options, guardian);
   return job.run();
 }
 

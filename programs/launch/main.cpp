@@ -10,6 +10,7 @@
 
 #include "beeline/core/error.hpp"
 #include "beeline/core/layout.hpp"
+#include "guardian.hpp"
 #include "job.hpp"
 
 namespace {
@@ -47,9 +48,17 @@ int main(int argument_count, char** arguments) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : usage_error;
   }
+  const auto run = [&options](int guardian) {
+    try {
+      return beeline::launch::run(options, guardian);
+    } catch (const std::exception& error) {
+      fmt::print(stderr, "beeline-launch: {}\n", error.what());
+      return usage_error;
+    }
+  };
   try {
-    return beeline::launch::run(options);
-  } catch (const std::exception& error) {
+    return beeline::launch::run_guarded(run);
+  } catch (const beeline::Error& error) {
     fmt::print(stderr, "beeline-launch: {}\n", error.what());
     return usage_error;
   }

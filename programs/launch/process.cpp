@@ -64,16 +64,14 @@ struct Plan {
   const char* path;
   char* const* arguments;
   char* const* environment;
-  int output, error, guardian, report;
+  int output, error, report;
   pid_t launcher;
 };
 
 [[noreturn]] void become(const Plan& plan) {
-  const pid_t self = ::getpid();
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != plan.launcher) ::_exit(1);  // it ended before the line above could take effect
-  [[maybe_unused]] ssize_t written = ::write(plan.guardian, &self, sizeof(self));
   const int input = ::open("/dev/null", O_RDONLY);
   ::dup2(input, STDIN_FILENO);
   ::dup2(plan.output, STDOUT_FILENO);
@@ -85,7 +83,7 @@ struct Plan {
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
   ::execve(plan.path, plan.arguments, plan.environment);
   const int why = errno;
-  written = ::write(plan.report, &why, sizeof(why));
+  [[maybe_unused]] const ssize_t written = ::write(plan.report, &why, sizeof(why));
   ::_exit(127);
 }
 
@@ -110,18 +108,12 @@ std::string find_program(const std::string& name) {
   throw Error(Status::invalid_argument, fmt::format("cannot run {}: no such program in PATH", name));
 }
 
-Process start(const std::string& path, const std::vector<std::string>& command, const Environment& changes,
-              int guardian) {
+Process start(const std::string& path, const std::vector<std::string>& command, const Environment& changes) {
   Pipe output = make_pipe(), error = make_pipe(), report = make_pipe();
   const std::vector<std::string> environment = merged_environment(changes);
   const std::vector<char*> argument_pointers = pointers(command), environment_pointers = pointers(environment);
-  const Plan plan{path.c_str(),
-                  argument_pointers.data(),
-                  environment_pointers.data(),
-                  output.writer.get(),
-                  error.writer.get(),
-                  guardian,
-                  report.writer.get(),
+  const Plan plan{path.c_str(),        argument_pointers.data(), environment_pointers.data(),
+                  output.writer.get(), error.writer.get(),       report.writer.get(),
                   ::getpid()};
   const pid_t pid = ::fork();
   require(pid >= 0, Status::no_resource, fmt::format("no process for {}: {}", path, message_of(errno)));

@@ -26,9 +26,9 @@ struct Process {
 /// Variables to set (with a value) in addition to the launcher's own environment, or to remove (empty).
 using Environment = std::map<std::string, std::string>;
 
-/// Starts `path` with standard input empty. It dies with the launcher, and reports itself to the guardian.
+/// Starts `path` with standard input empty. It dies with the launcher.
 /// Throws invalid_argument when the system cannot execute it, no_resource when there is no process or pipe for it.
 [[nodiscard]] Process start(const std::string& path, const std::vector<std::string>& command,
-                            const Environment& changes, int guardian);
+                            const Environment& changes);
 
 }  // namespace beeline::launch

@@ -213,6 +213,16 @@ class TestDeaths:
 
 class TestNothingIsLeft:
     FAMILY = "sh -c 'sleep 300 & sleep 300' & sleep 300"
+    DAEMONS = "setsid sh -c 'setsid sleep 300 & exec sleep 300' & setsid sleep 300 & exec sleep 300"
+
+    @staticmethod
+    def job_of(launcher: int, mark: str) -> int:
+        """The launcher's second process, which starts the ranks."""
+        for pid in processes_with(mark):
+            parent = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+            if parent == launcher and Path(f"/proc/{pid}/exe").resolve().name == "beeline-launch":
+                return pid
+        raise AssertionError("no second process")
 
     def start(self, script: str, mark: str, ranks: int = 2) -> subprocess.Popen[str]:
         return subprocess.Popen(
@@ -220,11 +230,16 @@ class TestNothingIsLeft:
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "MARK": mark},
         )  # fmt: skip
 
-    def test_kill_9_of_the_launcher_ends_ranks_and_their_children(self) -> None:
+    @pytest.mark.parametrize("family", [FAMILY, DAEMONS])
+    @pytest.mark.parametrize("victim", ["guardian", "job"])
+    def test_kill_9_of_the_launcher_ends_ranks_and_their_children(self, victim: str, family: str) -> None:
         mark = f"MARK_{uuid.uuid4().hex}"
-        with self.start(self.FAMILY, mark) as process:
-            assert eventually(lambda: len(processes_with(mark)) >= 2 + 2 * 4), "launcher, guardian, 2 families"
-            process.kill()
+        with self.start(family, mark) as process:
+            assert eventually(lambda: len(processes_with(mark)) >= 2 + 2 * 4), "launcher's two processes, 2 families"
+            if victim == "guardian":
+                process.kill()
+            else:
+                os.kill(self.job_of(process.pid, mark), signal.SIGKILL)
             process.wait()
             assert eventually(lambda: processes_with(mark) == [])
             process.communicate(timeout=5)  # nobody holds its output open
@@ -258,9 +273,10 @@ class TestNothingIsLeft:
         assert time.monotonic() - start < 2
         assert processes_with(mark) == []
 
-    def test_children_of_a_rank_that_ended_well(self) -> None:
+    @pytest.mark.parametrize("child", ["sleep 300", "setsid sleep 300", "setsid sh -c '(sleep 300 &)'"])
+    def test_children_of_a_rank_that_ended_well(self, child: str) -> None:
         mark = f"MARK_{uuid.uuid4().hex}"
-        result = shell("sleep 300 & exit 0", MARK=mark)
+        result = shell(f"{child} & exit 0", MARK=mark)
         assert result.returncode == 0
         assert processes_with(mark) == []
 

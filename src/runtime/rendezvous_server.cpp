@@ -168,7 +168,7 @@ void RendezvousServer::Implementation::accept() {
     const auto strangers =
         std::count_if(connections_.begin(), connections_.end(), [](const auto& each) { return each->rank < 0; });
     if (static_cast<std::size_t>(strangers) >= max_strangers) continue;
-    detail::disable_nagle(socket.get());
+    detail::tune_connection(socket.get());
     connections_.push_back(std::make_unique<Connection>(std::move(socket)));
   }
 }

@@ -109,7 +109,7 @@ FileDescriptor connect_tcp(const std::string& endpoint, const Deadline& deadline
     require(static_cast<bool>(socket), Status::no_resource, fmt::format("no socket: {}", system_message(errno)));
     error = connect_to(socket.get(), *address, deadline);
     if (error == 0) {
-      disable_nagle(socket.get());
+      tune_connection(socket.get());
       return socket;
     }
   }
@@ -120,9 +120,17 @@ FileDescriptor connect_tcp(const std::string& endpoint, const Deadline& deadline
               fmt::format("cannot connect to the rendezvous server at {}: {}", endpoint, system_message(error)));
 }
 
-void disable_nagle(int socket) {
-  const int on = 1;
-  ::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+void tune_connection(int socket) {
+  constexpr int idle_s = 10, interval_s = 5, probes = 3, unanswered_ms = (idle_s + probes * interval_s) * 1000;
+  const auto set = [socket](int level, int option, int value) {
+    ::setsockopt(socket, level, option, &value, sizeof(value));
+  };
+  set(IPPROTO_TCP, TCP_NODELAY, 1);
+  set(SOL_SOCKET, SO_KEEPALIVE, 1);
+  set(IPPROTO_TCP, TCP_KEEPIDLE, idle_s);
+  set(IPPROTO_TCP, TCP_KEEPINTVL, interval_s);
+  set(IPPROTO_TCP, TCP_KEEPCNT, probes);
+  set(IPPROTO_TCP, TCP_USER_TIMEOUT, unanswered_ms);
 }
 
 Ready wait_ready(int descriptor, short events, int cancel, const Deadline& deadline) {

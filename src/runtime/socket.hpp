@@ -21,8 +21,8 @@ namespace beeline::detail {
 /// Connects to host:port. Throws unreachable, deadline, or invalid_argument when `endpoint` is none.
 [[nodiscard]] FileDescriptor connect_tcp(const std::string& endpoint, const Deadline& deadline);
 
-/// Small frames leave at once.
-void disable_nagle(int socket);
+/// Small frames leave at once, and a peer whose machine has vanished breaks the connection within half a minute.
+void tune_connection(int socket);
 
 enum class Ready { yes, cancelled, deadline };
 

@@ -9,7 +9,9 @@
 #include <unistd.h>
 
 #include <array>
+#include <cstdio>
 #include <filesystem>
+#include <fstream>
 #include <future>
 
 #include "bootstrap_worlds.hpp"
@@ -53,6 +55,25 @@ constexpr std::uint16_t hello_frame = 1, contribute_frame = 2, welcome_frame = 5
 std::size_t open_descriptors() {
   const std::filesystem::directory_iterator all("/proc/self/fd");
   return static_cast<std::size_t>(std::distance(begin(all), end(all)));
+}
+
+/// Established connections of this machine from or to `port`, and those of them that the system probes when idle.
+struct Connections {
+  int all = 0, probed = 0;
+};
+
+Connections connections_of(int port) {
+  constexpr unsigned established = 1, keepalive_timer = 2;
+  std::ifstream table("/proc/net/tcp");
+  Connections found;
+  for (std::string line; std::getline(table, line);) {
+    unsigned local = 0, remote = 0, state = 0, timer = 0;
+    if (std::sscanf(line.c_str(), "%*d: %*x:%x %*x:%x %x %*x:%*x %x:", &local, &remote, &state, &timer) != 4) continue;
+    if (state != established || (static_cast<int>(local) != port && static_cast<int>(remote) != port)) continue;
+    ++found.all;
+    found.probed += timer == keepalive_timer ? 1 : 0;
+  }
+  return found;
 }
 
 /// A world of two, of which rank 0 has joined and waits for rank 1.
@@ -161,6 +182,21 @@ TEST_F(Rendezvous, DropsGarbageAndSilenceAndTheWorldGoesOn) {
   (void)first.get();
   (void)second.get();
   EXPECT_FALSE(server.failure());
+}
+
+/// A machine that vanishes closes nothing: only the system's probes of idle connections find out.
+TEST_F(Rendezvous, IdleConnectionsAreProbed) {
+  auto first = join(0), second = join(1);
+  const auto zero = first.get(), one = second.get();
+  const int port = std::stoi(server.address().substr(server.address().rfind(':') + 1));
+  Connections found = connections_of(port);
+  if (found.all == 0) GTEST_SKIP() << "the system shows no connections in /proc/net/tcp";
+  for (int look = 0; look < 100 && found.probed < 4; ++look) {  // first the last frames are acknowledged
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    found = connections_of(port);
+  }
+  EXPECT_EQ(found.all, 4) << "two ends of two connections";
+  EXPECT_EQ(found.probed, 4);
 }
 
 TEST_F(Rendezvous, ARankThatNeverJoinsIsNamedAtTheDeadline) {

@@ -63,14 +63,31 @@ BEELINE_HOST_DEVICE inline void raise_abort(const Context& ctx, std::uint32_t cu
       SystemAtomic<std::uint64_t>(word[ctx.team]).store(abort_word(culprit), cuda::memory_order_relaxed);
 }
 
+/// Whether this rank has recorded a failed wait of this kind for this peer: after an abort every kernel that was still
+/// queued ends the same way, and one record says so.
+BEELINE_HOST_DEVICE inline bool is_recorded(const Context& ctx, const Awaited& awaited, std::uint32_t peer) {
+  const std::uint32_t claims = DeviceAtomic<std::uint32_t>(*ctx.wait_claims).load(cuda::memory_order_relaxed);
+  const std::uint32_t used = claims < max_wait_records ? claims : max_wait_records;
+  BEELINE_NO_UNROLL
+  for (std::uint32_t i = 0; i < used; ++i) {
+    WaitRecord& record = ctx.waits[i];
+    if (SystemAtomic<std::uint32_t>(record.status).load(cuda::memory_order_acquire) != 0 && record.team == ctx.team &&
+        record.operation == static_cast<std::uint32_t>(awaited.operation) && record.peer == peer)
+      return true;
+  }
+  return false;
+}
+
 BEELINE_HOST_DEVICE inline void record_wait(const Context& ctx, const Awaited& awaited, std::uint64_t observed,
                                             std::uint64_t waited_ns, Status status) {
+  const std::uint32_t peer = awaited.peer == no_peer ? no_peer : ctx.world_rank(awaited.peer);
+  if (is_recorded(ctx, awaited, peer)) return;
   const std::uint32_t index = DeviceAtomic<std::uint32_t>(*ctx.wait_claims).fetch_add(1, cuda::memory_order_relaxed);
   if (index >= max_wait_records) return;
   WaitRecord& record = ctx.waits[index];
   record.operation = static_cast<std::uint32_t>(awaited.operation);
   record.rank = ctx.world_rank(ctx.rank);
-  record.peer = awaited.peer == no_peer ? no_peer : ctx.world_rank(awaited.peer);
+  record.peer = peer;
   record.team = ctx.team;
   record.sequence = awaited.sequence;
   record.expected = awaited.expected;

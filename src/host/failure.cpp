@@ -13,6 +13,7 @@ namespace beeline {
 
 namespace {
 
+constexpr std::int64_t nap_ns = 10'000'000;         // from one look at the abort words to the next while a stream works
 constexpr std::uint64_t gathering_ns = 50'000'000;  // for the others' waits to notice the abort and record themselves
 
 std::string describe(const WaitRecord& record) {
@@ -115,7 +116,9 @@ void World::Implementation::await(const char* what, std::int64_t deadline_ns, co
   const std::uint64_t start = machine::clock_ns();
   bool released = false;
   for (std::uint32_t poll = 0; !over(); ++poll) {
-    machine::back_off(poll, host_context.spin_polls);
+    const bool slept =
+        poll >= host_context.spin_polls && awaited_stream != nullptr && awaited_stream->sleep_until_drained(nap_ns);
+    if (!slept) machine::back_off(poll, host_context.spin_polls);
     if (poll % detail::polls_per_look != 0 && poll < host_context.spin_polls) continue;
     const std::uint64_t waited = machine::clock_ns() - start;
     if (waited < static_cast<std::uint64_t>(deadline_ns) && !(failed() && !released)) continue;

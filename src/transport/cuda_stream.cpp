@@ -111,6 +111,7 @@ class GpuStream final : public Stream {
   }
 
   bool drained() const noexcept override { return cudaStreamQuery(stream_) != cudaErrorNotReady; }
+  bool sleep_until_drained(std::int64_t) override { return false; }
   bool idle() override {
     const CurrentGpu current(device_.index);
     const cudaError_t state = cudaStreamQuery(stream_);

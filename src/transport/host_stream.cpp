@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <condition_variable>
 #include <cstring>
 #include <deque>
@@ -85,6 +86,11 @@ class HostStream final : public Stream {
     const std::lock_guard lock(mutex_);
     return pending_ == 0;
   }
+  bool sleep_until_drained(std::int64_t longest_ns) override {
+    std::unique_lock lock(mutex_);
+    drained_.wait_for(lock, std::chrono::nanoseconds(longest_ns), [this] { return pending_ == 0; });
+    return true;
+  }
   bool idle() override {
     const std::lock_guard lock(mutex_);
     if (pending_ != 0) return false;
@@ -132,7 +138,7 @@ class HostStream final : public Stream {
       }
       lock.lock();
       if (failure && !failure_) failure_ = failure;
-      --pending_;
+      if (--pending_ == 0) drained_.notify_all();
     }
   }
 
@@ -140,7 +146,7 @@ class HostStream final : public Stream {
   const Context& context_;
   const std::shared_ptr<GridState> grid_state_;
   mutable std::mutex mutex_;
-  std::condition_variable wake_;
+  std::condition_variable wake_, drained_;
   std::deque<Task> tasks_;
   std::size_t pending_ = 0;
   bool closing_ = false;

@@ -3,11 +3,14 @@
 #include "beeline/host/launch.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <thread>
 
 #include "beeline/device/signal.hpp"
 #include "beeline/runtime/bootstrap.hpp"
@@ -51,6 +54,18 @@ struct CensusKernel {
     if (grid.block().thread_rank() == 0) --census->present;
   }
 };
+
+/// A wait for a host stream sleeps: what polled would be scheduled thousands of times.
+TEST(Synchronize, SleepsWhileTheStreamWorks) {
+  const auto world = world_of_one(1);
+  world->stream().enqueue([] { std::this_thread::sleep_for(std::chrono::milliseconds(300)); });
+  rusage before{}, after{};
+  getrusage(RUSAGE_THREAD, &before);
+  world->synchronize();
+  getrusage(RUSAGE_THREAD, &after);
+  EXPECT_TRUE(world->stream().drained());
+  EXPECT_LT(after.ru_nvcsw - before.ru_nvcsw, 200);
+}
 
 TEST(Launch, RunsEveryThreadOfEveryBlock) {
   for (const int host_threads : {1, 3}) {

@@ -138,6 +138,44 @@ TEST_F(HostStreams, AWaitEndsAtItsDeadlineAndIsRecorded) {
   EXPECT_EQ(4u, records_[0].observed);
 }
 
+TEST_F(HostStreams, WaitsThatFailAlikeLeaveOneRecord) {
+  abort_words_[0] = abort_word(0);
+  const auto stream = make();
+  std::uint64_t signal = 4;
+  for (int i = 0; i < 5; ++i) {  // as kernels that were queued when the world ended
+    stream->wait_signal(&signal, 6);
+    drain(*stream);
+    EXPECT_THROW(static_cast<void>(stream->idle()), Error);
+  }
+  EXPECT_EQ(1u, claims_);
+  const auto event = stream->make_event();
+  const auto other = make();
+  std::atomic<bool> release{false};
+  stream->enqueue([&] {
+    while (!release) std::this_thread::yield();
+  });
+  stream->record(*event);
+  other->wait_event(*event);
+  drain(*other);
+  release = true;
+  drain(*stream);
+  EXPECT_EQ(2u, claims_) << "another operation has its own record";
+}
+
+TEST_F(HostStreams, SleepsUntilTheWorkIsOver) {
+  const auto stream = make();
+  EXPECT_TRUE(stream->sleep_until_drained(10'000'000'000));  // there is none
+  std::atomic<bool> release{false};
+  stream->enqueue([&] {
+    while (!release) std::this_thread::yield();
+  });
+  EXPECT_TRUE(stream->sleep_until_drained(1'000'000));
+  EXPECT_FALSE(stream->drained());
+  release = true;
+  EXPECT_TRUE(stream->sleep_until_drained(10'000'000'000));
+  EXPECT_TRUE(stream->drained());
+}
+
 TEST_F(HostStreams, DestructionWaitsForTheWork) {
   std::atomic<int> ran{0};
   {

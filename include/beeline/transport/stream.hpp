@@ -48,6 +48,8 @@ class Stream {
 
   /// Whether all work is over, whether it failed or not.
   [[nodiscard]] virtual bool drained() const noexcept = 0;
+  /// Sleeps until all work is over, at most `longest_ns`. False, at once, where only polling tells: on a GPU.
+  [[nodiscard]] virtual bool sleep_until_drained(std::int64_t longest_ns) = 0;
   /// Whether all work is over. Throws the first failure of the stream's work, once.
   [[nodiscard]] virtual bool idle() = 0;
   /// The underlying `cudaStream_t`, or nullptr on a host rank.

@@ -53,15 +53,18 @@ void claim_residency(World& world, const LaunchOptions& options, const std::type
 void run_blocks(const HostBlock& block, unsigned first, unsigned last, unsigned team_size, GridState* grid_state,
                 const Context& context) {
   std::vector<std::unique_ptr<HostTeamState>> teams;
-  for (unsigned rank = first; rank < last; ++rank) teams.push_back(std::make_unique<HostTeamState>(team_size));
+  for (unsigned rank = first; rank < last; ++rank)
+    teams.push_back(std::make_unique<HostTeamState>(team_size, context.deadline_ns));
   std::mutex mutex;
   std::exception_ptr failure;
   const auto run = [&](unsigned block_rank, unsigned thread) {
+    HostTeamState& team = *teams[block_rank - first];
     try {
-      block(HostTeam(teams[block_rank - first].get(), thread), block_rank, grid_state, context);
+      block(HostTeam(&team, thread), block_rank, grid_state, context);
     } catch (...) {
       const std::lock_guard lock(mutex);
       if (!failure) failure = std::current_exception();
+      team.broken = true;
     }
   };
   std::vector<std::thread> threads;

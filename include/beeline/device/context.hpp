@@ -9,12 +9,14 @@
 
 #include "beeline/core/layout.hpp"
 #include "beeline/core/macros.hpp"
+#include "beeline/device/impl/caller_check.hpp"
 
 namespace beeline {
 
 /// Rank, team and addresses for device operations. Made by `World::context()` or `Team::context()`; copies are free,
 /// also into shared memory. Kernels of your own take it as `const __grid_constant__ Context`, so that it stays in
-/// constant memory. Every `peer` below is a rank of the team.
+/// constant memory. Every `peer` below, and of every operation, is a rank of the team, less than `size`: programs that
+/// are compiled with `-DBEELINE_CHECKED` stop at one that is not; else the hot path has no room for the question.
 struct Context {
   std::byte* range;                  ///< start of the address range in this process
   const std::uint64_t* abort_words;  ///< this rank's, one for each team, where this context's waiters poll
@@ -35,6 +37,7 @@ struct Context {
 
   /// World rank of the team's `peer`.
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t world_rank(std::uint32_t peer) const {
+    BEELINE_CHECK_CALLER(peer < size);
     return own_world_rank + static_cast<std::uint32_t>(distances[peer] >> (slot_shift - min_slot_shift));
   }
 
@@ -42,6 +45,7 @@ struct Context {
   /// loaded from and stored to directly (global address space). Source: seed 000 chapter 6.
   template <class T>
   [[nodiscard]] BEELINE_HOST_DEVICE T* at(T* local, std::uint32_t peer) const {
+    BEELINE_CHECK_CALLER(peer < size);
     const std::int64_t distance = std::int64_t{distances[peer]} * (std::int64_t{1} << min_slot_shift);
     return reinterpret_cast<T*>(reinterpret_cast<std::intptr_t>(local) + distance);
   }

@@ -14,7 +14,9 @@
 
 #include <atomic>
 #include <cstdint>
+#include <string>
 
+#include "beeline/core/error.hpp"
 #include "beeline/core/macros.hpp"
 #include "beeline/device/impl/machine.hpp"
 
@@ -46,8 +48,10 @@ struct Block {
 
 /// What the threads of a host team share.
 struct HostTeamState {
-  explicit HostTeamState(unsigned threads) : size(threads) {}
+  HostTeamState(unsigned threads, std::uint64_t deadline) : size(threads), deadline_ns(deadline) {}
   const unsigned size;
+  const std::uint64_t deadline_ns;  ///< longest wait for team-mates
+  std::atomic<bool> broken{false};  ///< a thread ended by an exception
   std::atomic<unsigned> arrived{0}, generation{0}, any[2] = {0, 0};
 };
 
@@ -59,11 +63,13 @@ class HostTeam {
   [[nodiscard]] BEELINE_HOST_DEVICE unsigned thread_rank() const { return thread_rank_; }
   [[nodiscard]] BEELINE_HOST_DEVICE unsigned size() const { return size_of(state_); }
   BEELINE_HOST_DEVICE void sync() const { static_cast<void>(any(false)); }
-  /// True on every thread of the team when it is true on one. Also a `sync()`.
+  /// True on every thread of the team when it is true on one. Also a `sync()`. Throws aborted when a team-mate ended by
+  /// an exception, deadline when one does not come.
   [[nodiscard]] BEELINE_HOST_DEVICE bool any(bool mine) const;
 
  private:
   [[nodiscard]] BEELINE_HOST_DEVICE static unsigned size_of(const HostTeamState* state);
+  void await_mates(unsigned generation) const;
   HostTeamState* state_;
   unsigned thread_rank_;
 };
@@ -88,11 +94,25 @@ BEELINE_HOST_DEVICE inline bool HostTeam::any(bool mine) const {
     team.any[(generation + 1) & 1u].store(0, std::memory_order_relaxed);
     team.generation.store(generation + 1, std::memory_order_release);
   } else {
-    // Team-mates run the same code with the same deadlines, so this wait ends when theirs do.
-    for (std::uint32_t poll = 0; team.generation.load(std::memory_order_acquire) == generation; ++poll)
-      machine::back_off(poll, 64);
+    await_mates(generation);
   }
   return votes.load(std::memory_order_relaxed) != 0;
+}
+
+inline void HostTeam::await_mates(unsigned generation) const {
+  constexpr std::uint32_t spin_polls = 64;
+  std::uint64_t start = 0;
+  for (std::uint32_t poll = 0; state_->generation.load(std::memory_order_acquire) == generation; ++poll) {
+    machine::back_off(poll, spin_polls);
+    if (!machine::backs_off(poll, spin_polls)) continue;
+    const std::uint64_t now = machine::clock_ns();
+    if (start == 0) start = now;
+    if (state_->broken) throw Error(Status::aborted, "another thread of this block ended by an exception");
+    if (now - start >= state_->deadline_ns)
+      throw Error(Status::deadline, "thread " + std::to_string(thread_rank_) + " of " + std::to_string(state_->size) +
+                                        " of a block waited " + std::to_string((now - start) / 1'000'000) +
+                                        " ms in a sync that another thread does not reach");
+  }
 }
 
 #endif

@@ -17,11 +17,6 @@
 
 namespace beeline {
 
-/// An ordered stream of operations towards each peer; 0 to `max_queues` - 1.
-struct Queue {
-  std::uint32_t index = 0;
-};
-
 namespace detail {
 
 /// Copies `words` of type Word, strided over the threads, four loads in flight each.
@@ -126,7 +121,7 @@ BEELINE_HOST_DEVICE void put_signal(const Group& group, const Context& ctx, T* d
                                     std::size_t count, std::uint64_t* signal, std::uint64_t value, std::uint32_t peer,
                                     Queue queue = {}) {
   put(group, ctx, destination, source, count, peer, queue);
-  beeline::signal(group, ctx, signal, value, peer);
+  beeline::signal(group, ctx, signal, value, peer, Order::memory, queue);
 }
 
 /// Stores one scalar into `destination` on `peer`: one store, never torn (1, 2, 4 or 8 bytes, naturally aligned), so it

@@ -4,7 +4,7 @@
 /// Signals: 64-bit words that announce data (GASPI: notifications), and the waits on them.
 ///
 /// A signal lies where its waiter polls: in the symmetric heap (`World::signals`) for kernels, in the pinned heap
-/// (`World::pinned_signals`) for CPU threads. A signal that nobody waits for harms nothing.
+/// (`World::signals(count, Heap::pinned)`) for CPU threads. A signal that nobody waits for harms nothing.
 
 #include <cstdint>
 #include <cuda/atomic>
@@ -15,6 +15,12 @@ namespace beeline {
 
 /// How a wait compares the signal with its value: `signal <compare> value`. Source: OpenSHMEM 1.5, wait_until.
 enum class Compare : std::uint32_t { equal, not_equal, greater, greater_equal, less, less_equal };
+
+/// An ordered stream of operations towards each peer; 0 to `max_queues` - 1. Stores by the calling threads need none:
+/// the path `peer` orders what all queues hold.
+struct Queue {
+  std::uint32_t index = 0;
+};
 
 namespace detail {
 
@@ -53,11 +59,12 @@ BEELINE_HOST_DEVICE inline void store_signal(std::uint64_t* signal, std::uint64_
 
 /// Sets `signal` on `peer` to `value` after everything that the group did before is visible there.
 ///   signal   symmetric address, 8-byte aligned
+///   queue    of the puts that it announces
 /// Every thread of `group` calls it. Does not block. `Order::relaxed` orders nothing and saves half a microsecond.
 /// Source: GASPI notify; OpenSHMEM 1.5 signal_set.
 template <class Group>
 BEELINE_HOST_DEVICE void signal(const Group& group, const Context& ctx, std::uint64_t* signal, std::uint64_t value,
-                                std::uint32_t peer, Order order = Order::memory) {
+                                std::uint32_t peer, Order order = Order::memory, Queue = {}) {
   group.sync();
   if (group.thread_rank() == 0) detail::store_signal(ctx.at(signal, peer), value, order);
 }
@@ -66,7 +73,7 @@ BEELINE_HOST_DEVICE void signal(const Group& group, const Context& ctx, std::uin
 /// devices that share atomics over this memory (all GPUs of a node over GPU memory, all CPU threads over host memory).
 template <class Group>
 BEELINE_HOST_DEVICE void signal_add(const Group& group, const Context& ctx, std::uint64_t* signal, std::uint64_t value,
-                                    std::uint32_t peer, Order order = Order::memory) {
+                                    std::uint32_t peer, Order order = Order::memory, Queue = {}) {
   group.sync();
   if (group.thread_rank() != 0) return;
   detail::SystemAtomic<std::uint64_t> word(*ctx.at(signal, peer));

@@ -121,6 +121,7 @@ void one_aborts(World& base, const MakeWorld& make) {
   const std::unique_ptr<World> doomed = make(), sound = make();
   Ring ring(*sound);
   doomed->barrier();
+  base.barrier();  // all have left the doomed world's barrier
   if (doomed->rank() == 0) doomed->abort("this world only");
   if (doomed->rank() != 0)
     check_error(Status::peer_died, {"rank 0", "this world only"}, [&] {

@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
+#include <cstdint>
 #include <cstdio>
 #include <sstream>
 
@@ -21,6 +22,7 @@ using namespace beeline;
 using namespace beeline::bench;
 
 constexpr int usage_error = 2;
+constexpr std::uint64_t most_iterations = 1'000'000'000;
 
 std::vector<std::string> split(const std::string& list) {
   std::vector<std::string> parts;
@@ -47,7 +49,8 @@ void add_options(CLI::App& command, Options& options, Texts& texts, bool bandwid
                      bandwidth
                          ? "Message sizes, like 64K,512M (default: 64K, doubling, to 512M on GPUs and 64M on CPUs)"
                          : "Message sizes, like 8,4K,1M (default: 8,64,512,4K,32K,256K,1M)");
-  command.add_option("--iterations", options.iterations, "Operations in a timed batch (default: about 2 ms worth)");
+  command.add_option("--iterations", options.iterations, "Operations in a timed batch (default: about 2 ms worth)")
+      ->check(CLI::Range(std::uint64_t{1}, most_iterations));
   command
       .add_option("--threads-per-block", options.threads_per_block,
                   "Threads of a GPU's block: 1 is a thread, 32 are a warp (default: by size)")

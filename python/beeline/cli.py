@@ -8,8 +8,9 @@ from typing import Annotated
 
 import typer
 
-from beeline import __version__
+from beeline import __version__, options
 from beeline.commands import bench, himeno, info, run
+from beeline.jobs import Interrupted, interruptible
 from beeline.programs import CliError
 
 HELP = {"help_option_names": ["-h", "--help"]}
@@ -36,6 +37,14 @@ def print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
+@benchmarks.callback()
+@apps.callback()
+def group(context: typer.Context, as_json: options.Json = False) -> None:
+    """Options before the command's name are the command's."""
+    if as_json:
+        context.default_map = {name: {"as_json": True} for name in context.command.commands}
+
+
 @app.callback()
 def common(
     version: Annotated[
@@ -47,12 +56,14 @@ def common(
 
 def main() -> None:
     try:
-        app()
+        with interruptible():
+            app()
     except CliError as error:
         print(f"beeline: {error}", file=sys.stderr)
         sys.exit(error.status)
-    except KeyboardInterrupt:
-        sys.exit(130)
+    except Interrupted as interrupted:
+        print(f"beeline: ended by {interrupted}", file=sys.stderr)
+        sys.exit(128 + interrupted.number)
     except BrokenPipeError:
         # Whoever read the output has gone. Python would complain once more when it flushes at exit.
         sys.stderr.close()

@@ -16,8 +16,9 @@ from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
+from rich.text import Text
 
-from beeline.programs import Event
+from beeline.jobs import Event
 
 # Rich assumes 80 columns where there is no terminal, which would cut identifiers short.
 COLUMNS_WITHOUT_TERMINAL = 160
@@ -56,6 +57,13 @@ def format_verified(value: Any) -> str:
     return MISSING if value is None else "[green]yes[/green]" if value else "[bold red]NO[/bold red]"
 
 
+def describe_build(environment: Event) -> str:
+    """The commit that was measured, and whether its files had been changed."""
+    commit = environment.get("commit") or "unknown"
+    state = {True: "dirty", False: "clean"}.get(environment.get("dirty"), "dirty or clean unknown")
+    return f"commit {commit}, {state}"
+
+
 def new_table(title: str, *columns: str) -> Table:
     """An empty table; a column whose name starts with `>` holds numbers. Names and numbers are not wrapped."""
     table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
@@ -74,6 +82,7 @@ class ResultView:
 
     def __init__(self, as_json: bool, output: Path | None, render: Callable[[list[Event]], RenderableType]) -> None:
         self.results: list[Event] = []
+        self._builds: list[str] = []
         self._as_json = as_json
         self._output = output
         self._render = render
@@ -99,6 +108,8 @@ class ResultView:
             self._live.stop()
         if not self._as_json and self.results:
             self._console.print(self._render(self.results))
+            for build in dict.fromkeys(self._builds):
+                self._console.print(Text(build, style="dim"))
 
     def add(self, event: Event) -> None:
         """Takes an event: progress is shown, results get into the table, and all but progress is passed on as JSON."""
@@ -107,6 +118,8 @@ class ResultView:
             return
         if event.get("event") == "result":
             self.results.append(event)
+        elif event.get("event") == "environment":
+            self._builds.append(describe_build(event))
         line = json.dumps(event)
         if self._as_json:
             print(line, flush=True)

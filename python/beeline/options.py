@@ -10,10 +10,11 @@ from typing import Annotated
 import typer
 
 MAX_RANKS = 64
+MAX_ITERATIONS = 1_000_000_000
 SIZE = re.compile(r"(\d+)([KMG]?)", re.IGNORECASE)
 SHIFTS = {"": 0, "K": 10, "M": 20, "G": 30}
 DEVICE = re.compile(r"auto|cpu|cuda:[^,\s]+(,[^,\s]+)*")
-GRID = re.compile(r"(\d+)[xX](\d+)[xX](\d+)")
+GRID = re.compile(r"(\d{1,9})[xX](\d{1,9})[xX](\d{1,9})")
 
 
 def parse_sizes(text: str) -> list[int]:

@@ -123,6 +123,8 @@ def test_a_seed_is_kept_and_verification_can_be_left_out() -> None:
         (["latency", "--sizes", "8,4X"], 'bad size "4X"; valid: 1 to 16G bytes'),
         (["latency", "--sizes", "0"], 'bad size "0"'),
         (["latency", "--sizes", "17G"], 'bad size "17G"'),
+        (["latency", "--iterations", "1000000001"], "1000000000"),
+        (["latency", "--iterations", "999999999999999999999"], "--iterations"),
         (["latency", "--threads-per-block", "0"], "--threads-per-block"),
         (["sideways"], "subcommand"),
     ],

@@ -21,21 +21,29 @@ COMMANDS = {
     ("bench", "latency"): ["--methods", "--sizes", "--ranks", "--iterations", "--json", "--output"],
     ("bench", "bandwidth"): ["--methods", "--sizes", "--ranks", "--iterations", "--json", "--output"],
     ("app",): ["himeno"],
-    ("app", "himeno"): ["--size", "--ranks", "--method", "--scaling", "--no-verify", "--json", "--output"],
-}
+    ("app", "himeno"): [
+        "--size", "3 to 32768", "--ranks", "--method", "--scaling", "--no-verify", "--json", "--output",
+    ],
+}  # fmt: skip
 
 BAD = {
     ("bench", "latency", "--sizes", "8,many"): "'many' is no size",
     ("bench", "latency", "--sizes", "0"): "valid: bytes like 8, 4K",
     ("bench", "latency", "--ranks", "65"): "--ranks",
     ("bench", "latency", "--iterations", "0"): "--iterations",
+    ("bench", "latency", "--iterations", "1000000001"): "1000000000",
+    ("bench", "bandwidth", "--iterations", "999999999999999999999"): "1000000000",
     ("bench", "latency", "--device", "tpu"): "valid: auto, cpu, or cuda:ID",
     ("bench", "latency", "--methods", "a,,b"): "empty name",
     ("bench", "latency", "--output", "/no/such/folder/file"): "cannot be written",
     ("bench", "throughput"): "throughput",
     ("app", "himeno", "--size", "XXL"): "valid: XS, S, M, L, XL",
     ("app", "himeno", "--size", "64x64"): "or NxNxN",
-    ("app", "himeno", "--size", "64x64x2"): "extents from 3",
+    ("app", "himeno", "--size", "64x64x2"): "extents from 3 to 32768",
+    ("app", "himeno", "--size", "100000x100000x100000"): "extents from 3 to 32768",
+    ("app", "himeno", "--size", "3x3x3", "--ranks", "1,2"): "too few planes along z for 2 ranks",
+    ("app", "himeno", "--size", "3x3x20000", "--ranks", "1,2", "--scaling", "weak"): "makes z 40000",
+    ("app", "himeno", "--iterations", "1000000001"): "1000000000",
     ("app", "himeno", "--ranks", "1,zwei"): "'zwei' is no number of ranks",
     ("app", "himeno", "--ranks", "0"): "valid: 1 to 64",
     ("app", "himeno", "--scaling", "medium"): "strong",
@@ -51,6 +59,10 @@ BAD = {
 def json_lines(done: subprocess.CompletedProcess[str]) -> list[dict]:
     """Every line of standard output as an object; fails on anything else."""
     return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def results_of(done: subprocess.CompletedProcess[str]) -> list[dict]:
+    return [line for line in json_lines(done) if line["event"] == "result"]
 
 
 def words(text: str) -> str:
@@ -158,10 +170,11 @@ def test_bench_passes_on_the_methods(cli):
     assert result["method"] == "device/peer/packets"
 
 
-def test_bench_appends_to_a_file(cli, tmp_path):
+@pytest.mark.parametrize("command", [("bench", "latency"), ("bench", "bandwidth"), ("app", "himeno")], ids=" ".join)
+def test_records_are_appended_to_a_file_environment_first(cli, tmp_path, command):
     file = tmp_path / "records.jsonl"
     for _ in range(2):
-        assert cli("bench", "latency", "--output", str(file)).returncode == 0
+        assert cli(*command, "--output", str(file)).returncode == 0
     records = [json.loads(line) for line in file.read_text().splitlines()]
     assert [record["event"] for record in records] == ["environment", "result", "result"] * 2
 
@@ -183,7 +196,8 @@ def test_failing_program_is_a_failure(cli):
 def test_himeno_runs_what_is_available(cli):
     done = cli("app", "himeno", "--size", "s", "--ranks", "2", "--json")
     assert done.returncode == 0
-    results = json_lines(done)
+    environment, *results = json_lines(done)
+    assert environment["event"] == "environment"
     assert [result["method"] for result in results] == ["host_staged", "in_kernel"]
     assert results[0]["size"] == [64, 64, 128]
     assert results[0]["verified"] is True
@@ -205,14 +219,54 @@ def test_himeno_shows_one_table(cli):
 
 
 def test_himeno_without_verification(cli):
-    (result,) = json_lines(cli("app", "himeno", "--method", "in_kernel", "--no-verify", "--json"))
+    options = ("app", "himeno", "--method", "in_kernel", "--no-verify")
+    (result,) = results_of(cli(*options, "--json"))
     assert result["verified"] is None
+    assert "gosa 0.0001 after 7 iterations\n" in cli(*options).stdout
+
+
+def test_himeno_says_how_far_the_reference_followed(cli):
+    done = cli("app", "himeno", "--iterations", "1011", FAKE_FOLLOWED="128")
+    assert done.returncode == 0
+    assert "yes (128 of 1011)" in done.stdout
+    assert "gosa 0.0001 after 1,011 iterations, to which the reference, after 128, does not compare\n" in done.stdout
+
+
+def test_a_negative_share_of_communication_is_noise(cli):
+    done = cli("app", "himeno", FAKE_SHARE="-0.03125")
+    assert "< noise" in done.stdout
+    assert "-3.1" not in done.stdout
+    assert "< noise: runs without communication" in done.stdout
+    assert {one["communication_share"] for one in results_of(cli("app", "himeno", "--json"))} == {-0.03125}
+    assert "noise" not in cli("app", "himeno", FAKE_SHARE="0.03125").stdout
+
+
+def test_what_himeno_refuses_is_refused_once_for_each_number_of_ranks(cli):
+    done = cli("app", "himeno", "--ranks", "2,4", FAKE_REFUSED_RANKS="2,4")
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.count("himeno: too large") == 2
+    done = cli("app", "himeno", "--json", "--ranks", "1,2", FAKE_REFUSED_RANKS="1")
+    assert done.returncode == 2
+    assert {one["ranks"] for one in results_of(done)} == {2}
+
+
+@pytest.mark.parametrize(("command", "state"), [(("bench", "latency"), "clean"), (("app", "himeno"), "dirty")])
+def test_the_commit_stands_below_the_table(cli, command, state):
+    assert cli(*command, "--ranks", "2").stdout.splitlines()[-1] == f"commit c0ffee, {state}"
+
+
+@pytest.mark.parametrize(("group", "command"), [("bench", "latency"), ("bench", "bandwidth"), ("app", "himeno")])
+def test_json_may_stand_before_the_command(cli, group, command):
+    done = cli(group, "--json", command)
+    assert done.returncode == 0
+    assert results_of(done)
 
 
 @pytest.mark.parametrize(("scaling", "extents"), [("weak", [64, 128, 256]), ("strong", [64, 64, 64])])
 def test_himeno_scales(cli, scaling, extents):
     options = ("app", "himeno", "--size", "XS", "--ranks", "1,2,4", "--method", "in_kernel", "--scaling", scaling)
-    results = json_lines(cli(*options, "--json"))
+    results = results_of(cli(*options, "--json"))
     assert [result["ranks"] for result in results] == [1, 2, 4]
     assert [result["size"][2] for result in results] == extents
     table = cli(*options).stdout
@@ -223,7 +277,7 @@ def test_himeno_scales(cli, scaling, extents):
 def test_himeno_goes_on_after_a_method_failed(cli):
     done = cli("app", "himeno", "--json", FAKE_BROKEN_METHOD="host_staged")
     assert done.returncode == 1
-    assert [result["method"] for result in json_lines(done)] == ["in_kernel"]
+    assert [result["method"] for result in results_of(done)] == ["in_kernel"]
     assert "himeno: something broke" in done.stderr
     assert "exit status 3" in done.stderr
 

@@ -10,10 +10,10 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from processes import eventually, processes_with
 
 PROGRAMS = Path(__file__).resolve().parents[2] / "build" / "bin"
 LAUNCHER = str(PROGRAMS / "beeline-launch")
@@ -29,28 +29,6 @@ def launch(*arguments: str, **environment: str) -> Result:
 
 def shell(script: str, *options: str, ranks: int = 2, **environment: str) -> Result:
     return launch("-n", str(ranks), *options, "--", "sh", "-c", script, **environment)
-
-
-def eventually(condition: Callable[[], bool], seconds: float = 10) -> bool:
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if condition():
-            return True
-        time.sleep(0.02)
-    return condition()
-
-
-def processes_with(mark: str) -> list[int]:
-    """Processes that have `mark` in their environment: all that a marked launcher started, however deep."""
-    found = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            state = (folder / "stat").read_text().rpartition(")")[2].split()[0]
-            if state != "Z" and mark.encode() in (folder / "environ").read_bytes():
-                found.append(int(folder.name))
-        except OSError:
-            continue
-    return found
 
 
 class TestOutput:

@@ -12,7 +12,8 @@ from rich.table import Table
 
 from beeline import options
 from beeline.display import ResultView, format_bytes, format_number, new_table
-from beeline.programs import CliError, Event, World, find_program, launch_command, run_events
+from beeline.jobs import Event, running
+from beeline.programs import CliError, World, find_program, launch_command
 
 Methods = Annotated[
     str, typer.Option("--methods", metavar="ID,..", help="Methods by identifier (see beeline info), or all.")
@@ -23,8 +24,11 @@ Sizes = Annotated[
 Ranks = Annotated[int, typer.Option("--ranks", "-n", min=1, max=options.MAX_RANKS, help="Number of ranks.")]
 Iterations = Annotated[
     int | None,
-    typer.Option("--iterations", min=1, help="Operations in one timed batch.", show_default="as many as can be timed"),
-]
+    typer.Option(
+        "--iterations", min=1, max=options.MAX_ITERATIONS, help="Operations in one timed batch.",
+        show_default="as many as can be timed",
+    ),
+]  # fmt: skip
 
 
 def latency(
@@ -70,8 +74,8 @@ def program_arguments(operation: str, methods: str, sizes: str | None, iteration
 
 def measure(world: World, arguments: list[str], as_json: bool, output: Path | None) -> None:
     command = launch_command(world, find_program("beeline-bench"), arguments)
-    with ResultView(as_json, output, render) as view:
-        for event in run_events(command, view.show_line):
+    with ResultView(as_json, output, render) as view, running(command, view.show_line) as events:
+        for event in events:
             if event.get("event") == "progress":
                 view.set_progress(" ".join(str(event.get(key, "")) for key in ("method", "operation", "bytes")))
             view.add(event)

@@ -6,14 +6,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Group, RenderableType
 
 from beeline import options
 from beeline.display import MISSING, ResultView, format_number, format_percent, format_verified, new_table
-from beeline.programs import CliError, Event, World, find_program, launch_command, run_events
+from beeline.jobs import Event, running
+from beeline.programs import USAGE_ERROR, CliError, World, find_program, launch_command
 
 # The benchmark's sizes, x, y, z; ranks divide z.
 GRIDS = {
@@ -23,6 +24,8 @@ GRIDS = {
     "L": (256, 256, 512),
     "XL": (512, 512, 1024),
 }
+SMALLEST, LARGEST = 3, 32768  # points along an axis
+BELOW_NOISE = "< noise"
 
 
 class Scaling(str, Enum):
@@ -51,8 +54,24 @@ class Study:
         """The size option: under weak scaling each rank keeps the whole size that was asked for."""
         if self.scaling is not Scaling.weak:
             return self.size
+        return "x".join(str(extent) for extent in self.grid_for(ranks))
+
+    def grid_for(self, ranks: int) -> tuple[int, int, int]:
         x, y, z = parse_grid(self.size)
-        return f"{x}x{y}x{z * ranks}"
+        return x, y, z * ranks if self.scaling is Scaling.weak else z
+
+    def check(self) -> None:
+        """Refuses what cannot run, before anything starts."""
+        if self.scaling is not Scaling.none and len(self.ranks) < 2:
+            raise typer.BadParameter("--scaling compares numbers of ranks: give several, like --ranks 1,2,4")
+        for ranks in self.ranks:
+            z = self.grid_for(ranks)[2]
+            if z > LARGEST:
+                raise typer.BadParameter(f"weak scaling to {ranks} ranks makes z {z}; valid: to {LARGEST}")
+            if z - 2 < ranks:
+                raise typer.BadParameter(
+                    f"{self.size} has too few planes along z for {ranks} ranks: each needs one of the {z - 2} inside"
+                )
 
     def arguments(self, methods: list[str], ranks: int) -> list[str]:
         arguments = ["--size", self.size_for(ranks), "--method", ",".join(methods)]
@@ -65,8 +84,9 @@ def parse_grid(text: str) -> tuple[int, int, int]:
     if text.upper() in GRIDS:
         return GRIDS[text.upper()]
     match = options.GRID.fullmatch(text)
-    if match is None or min(int(extent) for extent in match.groups()) < 3:
-        raise typer.BadParameter(f"{text!r} is no size; valid: {', '.join(GRIDS)}, or NxNxN with extents from 3")
+    if match is None or not all(SMALLEST <= int(extent) <= LARGEST for extent in match.groups()):
+        valid = f"{', '.join(GRIDS)}, or NxNxN with extents from {SMALLEST} to {LARGEST}"
+        raise typer.BadParameter(f"{text!r} is no size; valid: {valid}")
     return int(match[1]), int(match[2]), int(match[3])
 
 
@@ -78,14 +98,21 @@ def check_size(text: str) -> str:
 def himeno(
     size: Annotated[
         str,
-        typer.Option("--size", help="XS, S, M, L, XL, or NxNxN (x, y, z; ranks divide z).", callback=check_size),
+        typer.Option(
+            "--size",
+            help=f"XS, S, M, L, XL, or NxNxN (x, y, z; {SMALLEST} to {LARGEST} each; ranks divide z).",
+            callback=check_size,
+        ),
     ] = "S",
     ranks: Annotated[str, typer.Option("--ranks", "-n", metavar="N[,N..]", help="Numbers of ranks.")] = "4",
     method: Annotated[
         str, typer.Option("--method", metavar="NAME,..", help="Methods by name, or all that are available.")
     ] = "all",
     iterations: Annotated[
-        int | None, typer.Option("--iterations", min=1, help="Iterations to time.", show_default="by size")
+        int | None,
+        typer.Option(
+            "--iterations", min=1, max=options.MAX_ITERATIONS, help="Iterations to time.", show_default="by size"
+        ),
     ] = None,
     scaling: Annotated[
         Scaling,
@@ -104,60 +131,67 @@ def himeno(
         size, options.parse_ranks(ranks), options.parse_names(method), iterations, scaling, threads, device,
         not no_verify,
     )  # fmt: skip
-    if scaling is not Scaling.none and len(study.ranks) < 2:
-        raise typer.BadParameter("--scaling compares numbers of ranks: give several, like --ranks 1,2,4")
+    study.check()
     run_study(study, as_json, output)
 
 
 def run_study(study: Study, as_json: bool, output: Path | None) -> None:
-    failures: list[str] = []
+    failures: list[CliError] = []
     with ResultView(as_json, output, lambda results: render(results, study.scaling)) as view:
         for ranks in study.ranks:
             view.set_progress(f"{ranks} ranks")
             failures += run_methods(study, ranks, view)
     if failures:
-        raise CliError("\nbeeline: ".join(failures))
+        status = USAGE_ERROR if all(failure.status == USAGE_ERROR for failure in failures) else 1
+        raise CliError("\nbeeline: ".join(str(failure) for failure in failures), status)
     wrong = [str(result.get("method")) for result in view.results if result.get("verified") is False]
     if wrong:
         raise CliError(f"wrong result: {', '.join(dict.fromkeys(wrong))}")
 
 
-def run_methods(study: Study, ranks: int, view: ResultView) -> list[str]:
+def run_methods(study: Study, ranks: int, view: ResultView) -> list[CliError]:
     """Runs the methods in one job, so that they share the serial reference; returns what failed.
 
-    A method that ends the job is left out, and those after it run in another.
+    A method that ends the job is left out, and those after it run in another. A job that fails before it prints
+    anything would fail with every method.
     """
     program = find_program("himeno")
-    failures = []
+    failures: list[CliError] = []
     waiting = choose_methods(study, ranks, view)
     if not waiting:
-        failures.append(f"no method is available on {ranks} ranks")
+        failures.append(CliError(f"no method is available on {ranks} ranks"))
     while waiting:
         command = launch_command(study.world(ranks), program, study.arguments(waiting, ranks))
+        begun = False
         try:
-            for event in run_events(command, view.show_line):
-                if event.get("event") == "progress":
-                    view.set_progress(f"{event.get('method', '')}, {ranks} ranks")
-                view.add(event)
-                if event.get("event") == "result" and event.get("method") in waiting:
-                    waiting.remove(event["method"])
-            failures += [f"no result of {name} from: {' '.join(command)}" for name in waiting]
+            with running(command, view.show_line) as events:
+                for event in events:
+                    begun = True
+                    if event.get("event") == "progress":
+                        view.set_progress(f"{event.get('method', '')}, {ranks} ranks")
+                    view.add(event)
+                    if event.get("event") == "result" and event.get("method") in waiting:
+                        waiting.remove(event["method"])
+            failures += [CliError(f"no result of {name} from: {' '.join(command)}") for name in waiting]
             break
         except CliError as error:
-            failures.append(f"{waiting.pop(0)}: {error}" if waiting else str(error))
+            if not begun:
+                return [*failures, error]
+            failures.append(CliError(f"{waiting.pop(0)}: {error}") if waiting else error)
     return failures
 
 
 def choose_methods(study: Study, ranks: int, view: ResultView) -> list[str]:
     """The names to run on so many ranks; refuses unknown ones, and says which are left out."""
     command = launch_command(study.world(ranks), find_program("himeno"), ["--list"])
-    known = {str(event["name"]): event for event in run_events(command, view.show_line) if "name" in event}
+    with running(command, view.show_line) as events:
+        known = {str(event["name"]): event for event in events if "name" in event}
     if not known:
         raise CliError("himeno --list printed no method")
     if study.methods:
         unknown = [name for name in study.methods if name not in known]
         if unknown:
-            raise CliError(f"unknown method {', '.join(unknown)}; valid: {', '.join(known)}", status=2)
+            raise CliError(f"unknown method {', '.join(unknown)}; valid: {', '.join(known)}", status=USAGE_ERROR)
         lacking = [f"{name}: {known[name].get('reason')}" for name in study.methods if not known[name].get("available")]
         if lacking:
             raise CliError(f"not available on {ranks} ranks here: {'; '.join(lacking)}")
@@ -177,13 +211,31 @@ def render(results: list[Event], scaling: Scaling) -> RenderableType:
             str(result.get("method")),
             format_number(result.get("ranks")),
             format_number(result.get("mflops")),
-            format_percent(result.get("communication_share")),
+            format_share(result.get("communication_share")),
             format_number(result.get("max_error")),
-            format_verified(result.get("verified")),
+            format_verified(result.get("verified")) + verified_part(result),
             format_number(result.get("cpu_seconds"), digits=3),
         ]
         table.add_row(*row, *(scaling_cells(result, results) if scales else []))
-    return Group(table, *gosa_note(results))
+    notes = gosa_notes(results)
+    if any(is_below_noise(result.get("communication_share")) for result in results):
+        notes.append(f"{BELOW_NOISE}: runs without communication took longer than those with it")
+    return Group(table, *notes)
+
+
+def is_below_noise(share: Any) -> bool:
+    return isinstance(share, (int, float)) and share < 0
+
+
+def format_share(share: Any) -> str:
+    """In percent. The time of communication is a difference of two runs, which noise can turn negative."""
+    return BELOW_NOISE if is_below_noise(share) else format_percent(share)
+
+
+def verified_part(result: Event) -> str:
+    """How many of the timed iterations the reference followed, if not all."""
+    verified, timed = (result.get(key) for key in ("verified_iterations", "iterations"))
+    return "" if verified is None or verified == timed else f" ({verified} of {timed})"
 
 
 def describe(results: list[Event]) -> str:
@@ -202,15 +254,22 @@ def scaling_cells(result: Event, results: list[Event]) -> list[str]:
     return [f"{speed_up:.2f}", format_percent(speed_up * base["ranks"] / result["ranks"])]
 
 
-def gosa_note(results: list[Event]) -> list[str]:
-    """The residual of each grid, and why it is not what the C benchmark prints."""
-    notes = {}
-    for one in results:
-        gosa, reference, drifted = (
-            format_number(one.get(key), digits=7) for key in ("gosa", "gosa_reference", "gosa_float32")
-        )
-        note = f"gosa {gosa}, reference {reference}"
-        if one.get("gosa_float32") is not None:
-            note += f"; the C benchmark, whose float32 sum drifts on large grids, prints {drifted}"
-        notes[note] = None
-    return list(notes)
+def gosa_notes(results: list[Event]) -> list[str]:
+    """The residual of each run; beside the reference's where that has done as many iterations."""
+    return list(dict.fromkeys(gosa_note(result) for result in results))
+
+
+def gosa_note(result: Event) -> str:
+    gosa, reference, drifted = (
+        format_number(result.get(key), digits=7) for key in ("gosa", "gosa_reference", "gosa_float32")
+    )
+    iterations, followed = result.get("iterations"), result.get("verified_iterations")
+    note = f"gosa {gosa} after {format_number(iterations)} iterations"
+    if followed is None:
+        return note
+    if followed != iterations:
+        return f"{note}, to which the reference, after {format_number(followed)}, does not compare"
+    note += f", reference {reference}"
+    if result.get("gosa_float32") is not None:
+        note += f"; the C benchmark, whose float32 sum drifts on large grids, prints {drifted}"
+    return note

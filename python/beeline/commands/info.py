@@ -12,7 +12,8 @@ from rich.table import Table
 
 from beeline import options
 from beeline.display import MISSING, format_bytes, format_number, make_console, new_table
-from beeline.programs import Event, collect_info
+from beeline.jobs import Event, running
+from beeline.programs import CliError, find_program
 
 
 def info(as_json: options.Json = False) -> None:
@@ -30,6 +31,15 @@ def info(as_json: options.Json = False) -> None:
     )
     show_methods(console, report.get("methods") or [])
     show_configuration(console, report.get("configuration") or [])
+
+
+def collect_info() -> Event:
+    """What beeline-info prints: one object that describes this machine and build."""
+    with running([str(find_program("beeline-info"))]) as events:
+        reports = list(events)
+    if not reports:
+        raise CliError("beeline-info printed no JSON object")
+    return reports[0]
 
 
 def show_versions(console: Console, report: Event) -> None:

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Running a program: its JSON lines as they arrive, and its end when this process is told to end."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from types import FrameType
+from typing import Any
+
+from beeline.programs import CliError
+
+Event = dict[str, Any]
+Show = Callable[[str], None]
+
+PR_SET_PDEATHSIG = 1  # linux/prctl.h
+# Loaded here, because a child that has been forked must not load libraries.
+prctl = ctypes.CDLL(None).prctl
+
+
+class Interrupted(BaseException):
+    """A signal asked this process to end."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(signal.Signals(number).name)
+        self.number = number
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Inside, signals that ask for the end raise Interrupted, unless they are ignored (nohup).
+
+    Ctrl-C may be pressed again, for those who insist; the others count once.
+    """
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        if number != signal.SIGINT:
+            signal.signal(number, signal.SIG_IGN)
+        raise Interrupted(number)
+
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {number: signal.getsignal(number) for number in numbers}
+    heard = [number for number in numbers if before[number] is not signal.SIG_IGN]
+    for number in heard:
+        signal.signal(number, interrupt)
+    try:
+        yield
+    finally:
+        for number in heard:
+            signal.signal(number, before[number])
+
+
+def parse_event(line: str) -> Event | None:
+    """The JSON object on a line of output; None if the line is something else."""
+    with suppress(json.JSONDecodeError):
+        event = json.loads(line)
+        if isinstance(event, dict):
+            return event
+    return None
+
+
+def print_error_line(line: str) -> None:
+    print(line, file=sys.stderr)
+
+
+@contextmanager
+def running(command: list[str], show: Show = print_error_line) -> Iterator[Iterator[Event]]:
+    """Runs `command` and gives its JSON lines as they arrive; `show` gets every other line, of standard error too.
+
+    Left by an exception, it ends the program first, and shows nothing that the program prints at its end. Raises
+    CliError after the last line when the program failed.
+    """
+    stopping = threading.Event()
+
+    def show_unless_stopping(line: str) -> None:
+        if not stopping.is_set():
+            show(line)
+
+    with start(command) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        forwarder = threading.Thread(target=forward, args=(process.stderr, show_unless_stopping), daemon=True)
+        forwarder.start()
+        try:
+            yield read_events(process.stdout, show)
+            process.wait()
+        except BaseException as error:
+            stopping.set()
+            stop(process, error.number if isinstance(error, Interrupted) else signal.SIGTERM)
+            raise
+        finally:
+            forwarder.join()  # before the pipe that it reads is closed
+    if process.returncode != 0:
+        message = f"{describe_end(process.returncode)}: {' '.join(command)}"
+        raise CliError(message, status=process.returncode if process.returncode > 0 else 1)
+
+
+def start(command: list[str]) -> subprocess.Popen[str]:
+    """Starts `command`, which gets SIGTERM when this process dies without having ended it.
+
+    A session of its own keeps Ctrl-C from it: it gets each signal once, from here.
+    """
+    parent = os.getpid()
+
+    def end_with_parent() -> None:
+        prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+        if os.getppid() != parent:  # it died before the line above could take effect
+            os._exit(1)
+
+    return subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace",
+        start_new_session=True, preexec_fn=end_with_parent,
+    )  # fmt: skip
+
+
+def stop(process: subprocess.Popen[str], number: int) -> None:
+    """Ends the program by a signal, and waits until it has ended; a signal while waiting is passed on."""
+    assert process.stdout is not None
+    process.send_signal(number)
+    while True:
+        try:
+            for _ in process.stdout:  # a full pipe would keep it from ending
+                pass
+            process.wait()
+            return
+        except Interrupted as again:
+            process.send_signal(again.number)
+
+
+def forward(lines: Iterable[str], show: Show) -> None:
+    for line in lines:
+        with suppress(BrokenPipeError):  # nobody reads what is shown, but the program must not wait for a full pipe
+            show(line.rstrip("\n"))
+
+
+def read_events(lines: Iterable[str], show: Show) -> Iterator[Event]:
+    for line in lines:
+        event = parse_event(line)
+        if event is not None:
+            yield event
+        elif line.strip():
+            show(line.rstrip("\n"))
+
+
+def describe_end(returncode: int) -> str:
+    return f"ended by signal {-returncode}" if returncode < 0 else f"exit status {returncode}"

@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What tests ask of processes: which are left, and whether something happens in time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+
+def eventually(condition: Callable[[], bool], seconds: float = 10) -> bool:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if condition():
+            return True
+        time.sleep(0.02)
+    return condition()
+
+
+def processes_with(mark: str) -> list[int]:
+    """Processes that have `mark` in their environment: all that a marked launcher started, however deep."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            state = (folder / "stat").read_text().rpartition(")")[2].split()[0]
+            if state != "Z" and mark.encode() in (folder / "environ").read_bytes():
+                found.append(int(folder.name))
+        except OSError:
+            continue
+    return found

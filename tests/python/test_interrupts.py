@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command line when it is told to end, or killed: over the real launcher, nothing stays behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from conftest import FAKES, REPOSITORY
+from processes import eventually, processes_with
+
+LAUNCHER = REPOSITORY / "build" / "bin" / "beeline-launch"
+BENCH, HIMENO = ("bench", "latency"), ("app", "himeno")
+
+
+@pytest.fixture
+def programs(tmp_path: Path) -> Path:
+    """A folder with the real launcher, and fake programs."""
+    for program in (LAUNCHER, FAKES / "beeline-bench", FAKES / "himeno"):
+        (tmp_path / program.name).symlink_to(program)
+    return tmp_path
+
+
+@contextmanager
+def staying(programs: Path, command: tuple[str, ...], mark: str) -> Iterator[subprocess.Popen[str]]:
+    """The command line while two ranks of it, all marked, run and would not end by themselves."""
+    environment = {**os.environ, "BEELINE_BIN": str(programs), "FAKE_STAYS": "1", "MARK": mark}
+    with subprocess.Popen(
+        [sys.executable, "-m", "beeline", *command, "--ranks", "2"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        text=True, env=environment, start_new_session=True,
+    ) as process:  # fmt: skip
+        assert process.stderr is not None
+        try:
+            up = set()
+            while len(up) < 2:
+                line = process.stderr.readline()
+                assert line
+                if line.endswith("staying\n"):
+                    up.add(line)
+            yield process
+        finally:
+            for left in processes_with(mark):
+                os.kill(left, signal.SIGKILL)
+
+
+@pytest.mark.parametrize(
+    ("command", "number"),
+    [(HIMENO, signal.SIGINT), (BENCH, signal.SIGINT), (HIMENO, signal.SIGTERM), (BENCH, signal.SIGHUP)],
+    ids=str,
+)
+def test_a_signal_ends_the_job_first_and_takes_one_line(
+    programs: Path, command: tuple[str, ...], number: signal.Signals
+) -> None:
+    mark = f"MARK_{uuid.uuid4().hex}"
+    with staying(programs, command, mark) as process:
+        os.killpg(process.pid, number)  # as a terminal does
+        _, errors = process.communicate(timeout=20)
+        assert processes_with(mark) == []
+    assert process.returncode == 128 + number
+    assert errors == f"beeline: ended by {number.name}\n"
+
+
+@pytest.mark.parametrize("command", [BENCH, HIMENO], ids=" ".join)
+def test_kill_9_leaves_nothing(programs: Path, command: tuple[str, ...]) -> None:
+    mark = f"MARK_{uuid.uuid4().hex}"
+    with staying(programs, command, mark) as process:
+        process.kill()
+        process.wait()
+        assert eventually(lambda: processes_with(mark) == [], seconds=20)

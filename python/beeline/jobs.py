@@ -6,6 +6,7 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -83,17 +84,19 @@ def running(command: list[str], show: Show = print_error_line) -> Iterator[Itera
         if not stopping.is_set():
             show(line)
 
-    with start(command) as process:
+    with wake_up() as wake, start(command) as process:
         assert process.stdout is not None
         assert process.stderr is not None
+        output = process.stdout.fileno()
         forwarder = threading.Thread(target=forward, args=(process.stderr, show_unless_stopping), daemon=True)
         forwarder.start()
         try:
-            yield read_events(process.stdout, show)
+            yield read_events(read_lines(output, wake), show)
             process.wait()
         except BaseException as error:
             stopping.set()
-            stop(process, error.number if isinstance(error, Interrupted) else signal.SIGTERM)
+            process.send_signal(error.number if isinstance(error, Interrupted) else signal.SIGTERM)
+            await_end(process, wake)
             raise
         finally:
             forwarder.join()  # before the pipe that it reads is closed
@@ -102,7 +105,24 @@ def running(command: list[str], show: Show = print_error_line) -> Iterator[Itera
         raise CliError(message, status=process.returncode if process.returncode > 0 else 1)
 
 
-def start(command: list[str]) -> subprocess.Popen[str]:
+@contextmanager
+def wake_up() -> Iterator[int]:
+    """A descriptor that becomes readable when a signal arrives.
+
+    A thread that blocks in a read may miss one: it comes just before the read, or to another thread.
+    """
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    before = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    try:
+        yield reader
+    finally:
+        signal.set_wakeup_fd(before)
+        os.close(reader)
+        os.close(writer)
+
+
+def start(command: list[str]) -> subprocess.Popen[bytes]:
     """Starts `command`, which gets SIGTERM when this process dies without having ended it.
 
     A session of its own keeps Ctrl-C from it: it gets each signal once, from here.
@@ -115,18 +135,17 @@ def start(command: list[str]) -> subprocess.Popen[str]:
             os._exit(1)
 
     return subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace",
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         start_new_session=True, preexec_fn=end_with_parent,
     )  # fmt: skip
 
 
-def stop(process: subprocess.Popen[str], number: int) -> None:
-    """Ends the program by a signal, and waits until it has ended; a signal while waiting is passed on."""
+def await_end(process: subprocess.Popen[bytes], wake: int) -> None:
+    """Waits until a program that was told to end has ended; passes on the signals that come meanwhile."""
     assert process.stdout is not None
-    process.send_signal(number)
     while True:
         try:
-            for _ in process.stdout:  # a full pipe would keep it from ending
+            for _ in read_lines(process.stdout.fileno(), wake):  # a full pipe would keep it from ending
                 pass
             process.wait()
             return
@@ -134,10 +153,32 @@ def stop(process: subprocess.Popen[str], number: int) -> None:
             process.send_signal(again.number)
 
 
-def forward(lines: Iterable[str], show: Show) -> None:
+def read_lines(descriptor: int, wake: int) -> Iterator[str]:
+    """The lines of a pipe as they arrive. Signal handlers run between reads, at once."""
+    rest = b""
+    while True:
+        ready, _, _ = select.select([descriptor, wake], [], [])
+        if wake in ready:
+            os.read(wake, 64)
+        if descriptor not in ready:
+            continue
+        chunk = os.read(descriptor, 1 << 16)
+        if not chunk:
+            break
+        *lines, rest = (rest + chunk).split(b"\n")
+        yield from (text_of(line) for line in lines)
+    if rest:
+        yield text_of(rest)
+
+
+def text_of(line: bytes) -> str:
+    return line.decode(errors="replace").rstrip("\n")
+
+
+def forward(lines: Iterable[bytes], show: Show) -> None:
     for line in lines:
         with suppress(BrokenPipeError):  # nobody reads what is shown, but the program must not wait for a full pipe
-            show(line.rstrip("\n"))
+            show(text_of(line))
 
 
 def read_events(lines: Iterable[str], show: Show) -> Iterator[Event]:
@@ -146,7 +187,7 @@ def read_events(lines: Iterable[str], show: Show) -> Iterator[Event]:
         if event is not None:
             yield event
         elif line.strip():
-            show(line.rstrip("\n"))
+            show(line)
 
 
 def describe_end(returncode: int) -> str:

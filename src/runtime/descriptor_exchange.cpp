@@ -8,6 +8,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cerrno>
@@ -27,10 +28,10 @@ namespace beeline::detail {
 
 namespace {
 
-/// One message: which ranks' descriptors are attached, by bit. A rank sends its own, rank 0 sends all.
+/// One message: which members' descriptors are attached, by bit. Each sends its own, the first sends all.
 struct Message {
-  std::int32_t from = -1;
-  std::uint32_t count = 0;  ///< ranks that the message speaks about
+  std::int32_t from = -1;   ///< place among the members
+  std::uint32_t count = 0;  ///< members that the message speaks about
   std::uint64_t present = 0;
 };
 static_assert(max_ranks <= 64, "one bit for each rank");
@@ -80,6 +81,11 @@ std::vector<FileDescriptor> attached(msghdr& header) {
 
 }  // namespace
 
+DescriptorExchange::DescriptorExchange(int rank, std::vector<int> members, int cancel)
+    : members_(std::move(members)), rank_(rank), size_(static_cast<int>(members_.size())), cancel_(cancel) {
+  place_ = static_cast<int>(std::find(members_.begin(), members_.end(), rank) - members_.begin());
+}
+
 std::string DescriptorExchange::open() {
   const std::string name = "beeline-" + make_token();
   listener_ = unix_socket();
@@ -91,14 +97,16 @@ std::string DescriptorExchange::open() {
 }
 
 void DescriptorExchange::connect(const std::string& name, const Deadline& deadline) {
-  if (rank_ == 0) return accept_all(deadline);
+  if (place_ == 0) return accept_all(deadline);
   FileDescriptor socket = unix_socket();
   const UnixAddress address(name);
   if (::connect(socket.get(), address.get(), address.length) != 0)
-    throw Error(Status::unreachable, fmt::format("cannot connect to rank 0 for descriptors: {}", system_message(errno)),
+    throw Error(Status::unreachable,
+                fmt::format("cannot connect to rank {} for descriptors: {}", members_.front(), system_message(errno)),
                 rank_);
-  if (!same_user(socket.get())) throw Error(Status::unreachable, "rank 0 belongs to another user", rank_);
-  send(socket.get(), {}, 0, deadline);  // says which rank this is
+  if (!same_user(socket.get()))
+    throw Error(Status::unreachable, fmt::format("rank {} belongs to another user", members_.front()), rank_);
+  send(socket.get(), {}, members_.front(), deadline);  // says which place this is
   peers_.push_back(std::move(socket));
 }
 
@@ -112,8 +120,8 @@ void DescriptorExchange::accept_all(const Deadline& deadline) {
     if (set[0].revents != 0) throw Error(Status::aborted, "the world ended during an exchange of descriptors", rank_);
     if (ready == 0 && deadline.passed()) {
       std::vector<int> missing;
-      for (int rank = 1; rank < size_; ++rank)
-        if (!peers_[static_cast<std::size_t>(rank)]) missing.push_back(rank);
+      for (std::size_t place = 1; place < peers_.size(); ++place)
+        if (!peers_[place]) missing.push_back(members_[place]);
       throw Error(Status::deadline,
                   fmt::format("no connection for descriptors from {} within {} s", rank_list(missing),
                               deadline.total_seconds()),
@@ -144,16 +152,17 @@ std::vector<FileDescriptor> DescriptorExchange::exchange(int mine, const Deadlin
     return copy;
   };
   std::vector<FileDescriptor> all;
-  if (rank_ == 0) {
+  if (place_ == 0) {
     all.push_back(duplicate());
-    for (int rank = 1; rank < size_; ++rank)
-      all.push_back(std::move(receive(peers_[static_cast<std::size_t>(rank)].get(), rank, 1, deadline).front()));
-    for (int rank = 1; rank < size_; ++rank) send(peers_[static_cast<std::size_t>(rank)].get(), all, rank, deadline);
+    for (std::size_t place = 1; place < peers_.size(); ++place)
+      all.push_back(std::move(receive(peers_[place].get(), members_[place], 1, deadline).front()));
+    for (std::size_t place = 1; place < peers_.size(); ++place)
+      send(peers_[place].get(), all, members_[place], deadline);
     return all;
   }
   all.push_back(duplicate());
-  send(peers_.front().get(), all, 0, deadline);
-  return receive(peers_.front().get(), 0, static_cast<std::size_t>(size_), deadline);
+  send(peers_.front().get(), all, members_.front(), deadline);
+  return receive(peers_.front().get(), members_.front(), static_cast<std::size_t>(size_), deadline);
 }
 
 void DescriptorExchange::wait(int socket, short events, int peer, const Deadline& deadline) const {
@@ -167,7 +176,7 @@ void DescriptorExchange::wait(int socket, short events, int peer, const Deadline
 
 void DescriptorExchange::send(int socket, const std::vector<FileDescriptor>& descriptors, int peer,
                               const Deadline& deadline) const {
-  Message message{.from = rank_, .count = static_cast<std::uint32_t>(descriptors.size())};
+  Message message{.from = place_, .count = static_cast<std::uint32_t>(descriptors.size())};
   std::vector<int> numbers;
   for (std::size_t i = 0; i < descriptors.size(); ++i) {
     if (!descriptors[i]) continue;

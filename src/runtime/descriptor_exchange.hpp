@@ -15,12 +15,14 @@ namespace beeline::detail {
 /// One rank's end. Functions throw deadline, peer_died, aborted (when `cancel` gets readable) or no_resource.
 class DescriptorExchange {
  public:
-  DescriptorExchange(int rank, int size, int cancel) : rank_(rank), size_(size), cancel_(cancel) {}
+  /// Among `members`, which hold `rank`; the first of them collects.
+  DescriptorExchange(int rank, std::vector<int> members, int cancel);
 
-  /// Rank 0 listens; returns the name (random, in the abstract namespace) that the others connect to.
+  /// The first member listens; returns the name (random, in the abstract namespace) that the others connect to.
   [[nodiscard]] std::string open();
-  /// The other ranks connect, rank 0 accepts them all. Only processes of the same user are let in.
+  /// The others connect, the first accepts them all. Only processes of the same user are let in.
   void connect(const std::string& name, const Deadline& deadline);
+  /// By place among the members.
   [[nodiscard]] std::vector<FileDescriptor> exchange(int mine, const Deadline& deadline);
 
  private:
@@ -30,9 +32,10 @@ class DescriptorExchange {
   [[nodiscard]] std::vector<FileDescriptor> receive(int socket, int peer, std::size_t count,
                                                     const Deadline& deadline) const;
 
-  int rank_, size_, cancel_;
+  std::vector<int> members_;
+  int rank_, size_, place_ = 0, cancel_;  ///< place_: of rank_ among the members; size_: how many they are
   FileDescriptor listener_;
-  std::vector<FileDescriptor> peers_;  ///< rank 0: by rank, its own empty; others: rank 0's only
+  std::vector<FileDescriptor> peers_;  ///< first member: by place, its own empty; others: the first member's only
 };
 
 }  // namespace beeline::detail

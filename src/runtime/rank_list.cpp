@@ -21,4 +21,12 @@ std::string left_message(const std::vector<int>& ranks) {
   return fmt::format("allgather cannot complete: {} left the world", rank_list(ranks));
 }
 
+std::string asks_message(int rank) {
+  return fmt::format("rank {} asks who is left of the world: the others are to ask too", rank);
+}
+
+std::string unanswered_message(int rank, int asked_by, double seconds) {
+  return fmt::format("rank {} did not answer rank {}'s question who is left within {} s", rank, asked_by, seconds);
+}
+
 }  // namespace beeline::detail

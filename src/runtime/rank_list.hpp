@@ -18,4 +18,10 @@ namespace beeline::detail {
 /// What a wait says that can never end, because `ranks` left the world.
 [[nodiscard]] std::string left_message(const std::vector<int>& ranks);
 
+/// Why an allgather fails while ranks agree on who is left.
+[[nodiscard]] std::string asks_message(int rank);
+
+/// Why a rank counts as failed that did not take part in the agreement.
+[[nodiscard]] std::string unanswered_message(int rank, int asked_by, double seconds);
+
 }  // namespace beeline::detail

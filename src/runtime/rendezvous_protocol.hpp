@@ -22,7 +22,10 @@ enum class FrameType : std::uint16_t {
   refuse,      ///< server -> rank: it was not; payload: reason
   gathered,    ///< server -> rank: sequence; payload: a 64-bit length for each rank, then their bytes
   failed,      ///< server -> rank: sequence, number = Status; payload: message
-  aborted      ///< server -> rank: rank = culprit, number = Status; payload: reason
+  aborted,     ///< server -> rank: rank = culprit, number = Status, noticed_by; payload: reason
+  survivors,   ///< rank -> server: asks who is left; sequence, deadline_ns
+  agreed,      ///< server -> rank: sequence; payload: a 32-bit rank for each that is left
+  left         ///< server -> rank: rank has left
 };
 
 struct FrameHeader {
@@ -34,11 +37,13 @@ struct FrameHeader {
   std::uint64_t sequence = 0;
   std::int64_t deadline_ns = 0;
   std::uint64_t bytes = 0;
+  std::int32_t noticed_by = -1;
+  std::int32_t unused = 0;
 
   static constexpr std::uint32_t frame_magic = 0x4c454542;  // "BEEL"
-  static constexpr std::uint16_t protocol_version = 1;
+  static constexpr std::uint16_t protocol_version = 2;
 };
-static_assert(std::is_trivially_copyable_v<FrameHeader> && sizeof(FrameHeader) == 40);
+static_assert(std::is_trivially_copyable_v<FrameHeader> && sizeof(FrameHeader) == 48);
 
 /// What one rank may contribute to an allgather.
 inline constexpr std::uint64_t max_contribution_bytes = std::uint64_t{256} << 20;

@@ -11,6 +11,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "beeline/core/error.hpp"
 #include "beeline/core/layout.hpp"
@@ -59,6 +60,16 @@ void Connection::flush() {
   if (!broken && refused) ::shutdown(socket.get(), SHUT_WR);
 }
 
+void ServedWorld::send_to_all(const EncodedFrame& frame) const {
+  for (const Seat& seat : seats)
+    if (seat.connection != nullptr) seat.connection->send(frame);
+}
+
+int ServedWorld::first_that_asks() const {
+  const auto first = std::find_if(seats.begin(), seats.end(), [](const Seat& seat) { return seat.asks(); });
+  return first == seats.end() ? -1 : static_cast<int>(first - seats.begin());
+}
+
 }  // namespace detail
 
 RendezvousServer::Implementation::Implementation(Options options)
@@ -88,44 +99,64 @@ void RendezvousServer::Implementation::await_departure(std::int64_t nanoseconds)
   departed_.wait_until(lock, Deadline(nanoseconds).end(), [this] { return members_ == 0 || told_; });
 }
 
-void RendezvousServer::Implementation::fail(WorldFailure failure) {
-  {
-    const std::scoped_lock lock(mutex_);
-    if (end_) return;
-    if (!failure_) failure_ = failure;
-    end_ = std::move(failure);
-  }
+void RendezvousServer::Implementation::fail(const WorldFailure& failure) {
+  const std::scoped_lock lock(mutex_);
+  for (const WorldFailure& known : ends_)
+    if (known.culprit == failure.culprit) return;
+  ends_.push_back(failure);
+  failures_.push_back(failure);
   failed_.raise();
   wake_.raise();
 }
 
-void RendezvousServer::Implementation::fail_world(ServedWorld& world, const WorldFailure& failure) {
-  if (world.failure_frame) return;
+void RendezvousServer::Implementation::push_ends() {
+  std::vector<WorldFailure> ends;
   {
     const std::scoped_lock lock(mutex_);
-    if (!failure_) failure_ = failure;
+    ends = ends_;
   }
-  tell(world, failure);
-  failed_.raise();
+  for (auto& [number, world] : worlds_)
+    while (world.ends_told < ends.size()) fail_world(world, ends[world.ends_told++]);
 }
 
-void RendezvousServer::Implementation::tell(ServedWorld& world, const WorldFailure& failure) {
-  world.failure_frame =
-      encode({.type = FrameType::aborted, .rank = failure.culprit, .number = static_cast<std::int32_t>(failure.status)},
-             failure.reason);
-  for (const ServedWorld::Seat& seat : world.seats) {
-    if (seat.connection == nullptr) continue;
-    seat.connection->waiting.reset();
-    seat.connection->send(world.failure_frame);
+void RendezvousServer::Implementation::fail_world(ServedWorld& world, const WorldFailure& failure) {
+  if (std::find(world.culprits.begin(), world.culprits.end(), failure.culprit) != world.culprits.end()) return;
+  world.culprits.push_back(failure.culprit);
+  world.broken = true;
+  if (failure.culprit >= 0) {
+    ServedWorld::Seat& seat = world.seats[static_cast<std::size_t>(failure.culprit)];
+    if (seat.state == RankState::healthy) seat.state = RankState::failed;
   }
-  const std::scoped_lock lock(mutex_);
-  told_ = true;
-  departed_.notify_all();
+  {
+    const std::scoped_lock lock(mutex_);
+    const auto same = [&](const WorldFailure& end) { return end.culprit == failure.culprit; };
+    if (std::none_of(ends_.begin(), ends_.end(), same)) failures_.push_back(failure);
+    told_ = true;
+    failed_.raise();
+    departed_.notify_all();
+  }
+  world.news.push_back(encode({.type = FrameType::aborted,
+                               .rank = failure.culprit,
+                               .number = static_cast<std::int32_t>(failure.status),
+                               .noticed_by = failure.noticed_by},
+                              failure.reason));
+  world.send_to_all(world.news.back());
+  for (const ServedWorld::Seat& seat : world.seats)
+    if (seat.connection != nullptr && (failure.culprit < 0 || seat.state != RankState::healthy || seat.contributes()))
+      seat.connection->waiting.reset();
+  settle_survivors(world);
 }
 
 std::optional<WorldFailure> RendezvousServer::Implementation::failure() const {
   const std::scoped_lock lock(mutex_);
-  return failure_;
+  return failures_.empty() ? std::nullopt : std::optional(failures_.front());
+}
+
+std::vector<WorldFailure> RendezvousServer::Implementation::take_failures() {
+  const std::scoped_lock lock(mutex_);
+  failed_.lower();
+  const auto first = failures_.begin() + static_cast<std::ptrdiff_t>(std::exchange(taken_, failures_.size()));
+  return {first, failures_.end()};
 }
 
 void RendezvousServer::Implementation::serve() {
@@ -144,7 +175,7 @@ void RendezvousServer::Implementation::serve() {
     if (set[1].revents != 0) accept();
     expire();
     drop_broken();
-    push_end();
+    push_ends();
   }
 }
 
@@ -205,8 +236,10 @@ void RendezvousServer::Implementation::dispatch(Connection& connection, Frame fr
   }
   if (type == FrameType::contribute) return contribute(connection, std::move(frame));
   if (type == FrameType::abort)
-    return fail_world(*connection.world, {connection.rank, Status::aborted,
-                                          fmt::format("rank {} aborted: {}", connection.rank, frame.text())});
+    return fail_world(*connection.world,
+                      {connection.rank, Status::aborted,
+                       fmt::format("rank {} aborted: {}", connection.rank, frame.text()), connection.rank});
+  if (type == FrameType::survivors) return call_survivors(connection, frame);
   if (type == FrameType::goodbye) return leave(connection);
   refuse(connection, fmt::format("unexpected frame of type {}", static_cast<unsigned>(type)));
 }
@@ -232,12 +265,13 @@ void RendezvousServer::Implementation::greet(Connection& connection, const Frame
   ServedWorld& world = worlds_.try_emplace(rank.worlds++, ranks_.size()).first->second;
   rank.process = hello.header.sequence;
   ++rank.connections;
-  world.seats[index] = {&connection, true};
+  world.seats[index].connection = &connection;
+  world.seats[index].taken = true;
   connection.rank = hello.header.rank;
   connection.world = &world;
   connection.reader.set_max_bytes(detail::max_contribution_bytes);
   connection.send(encode({.type = FrameType::welcome}));
-  if (world.failure_frame) connection.send(world.failure_frame);
+  for (const detail::EncodedFrame& each : world.news) connection.send(each);
   const std::scoped_lock lock(mutex_);
   ++members_;
 }
@@ -255,14 +289,15 @@ void RendezvousServer::Implementation::refuse(Connection& connection, const std:
 
 void RendezvousServer::Implementation::contribute(Connection& connection, Frame frame) {
   ServedWorld& world = *connection.world;
-  if (world.failure_frame) return;  // the rank will read why
+  if (world.broken || !world.seats[static_cast<std::size_t>(connection.rank)].member) return;  // it will read why
   connection.waiting.emplace(
-      detail::Contribution{frame.header.sequence, Deadline(frame.header.deadline_ns), std::move(frame.payload)});
+      detail::Contribution{false, frame.header.sequence, Deadline(frame.header.deadline_ns), std::move(frame.payload)});
   fail_if_impossible(world);
-  if (world.failure_frame) return;
-  const bool complete = std::all_of(world.seats.begin(), world.seats.end(), [](const ServedWorld::Seat& seat) {
-    return seat.connection != nullptr && seat.connection->waiting;
-  });
+  if (world.broken) return;
+  if (const int other = world.first_that_asks(); other >= 0)
+    return fail_waiting(connection, Status::aborted, detail::asks_message(other));
+  const bool complete = std::all_of(world.seats.begin(), world.seats.end(),
+                                    [](const ServedWorld::Seat& seat) { return !seat.member || seat.contributes(); });
   if (complete) complete_round(world);
 }
 
@@ -270,18 +305,20 @@ void RendezvousServer::Implementation::complete_round(ServedWorld& world) {
   std::vector<std::uint64_t> lengths;
   std::size_t total = world.seats.size() * sizeof(std::uint64_t);
   for (const ServedWorld::Seat& seat : world.seats) {
-    lengths.push_back(seat.connection->waiting->bytes.size());
+    lengths.push_back(seat.member ? seat.connection->waiting->bytes.size() : 0);
     total += lengths.back();
   }
   std::vector<std::byte> all(total);
   std::memcpy(all.data(), lengths.data(), lengths.size() * sizeof(std::uint64_t));
   std::byte* end = all.data() + lengths.size() * sizeof(std::uint64_t);
   for (const ServedWorld::Seat& seat : world.seats) {
+    if (!seat.member) continue;
     const auto& bytes = seat.connection->waiting->bytes;
     end = std::copy(bytes.begin(), bytes.end(), end);
   }
   const auto payload = std::make_shared<const std::vector<std::byte>>(std::move(all));
   for (const ServedWorld::Seat& seat : world.seats) {
+    if (!seat.member) continue;
     Connection& connection = *seat.connection;
     detail::FrameHeader header{.type = FrameType::gathered, .sequence = connection.waiting->sequence};
     header.bytes = payload->size();
@@ -299,13 +336,48 @@ void RendezvousServer::Implementation::fail_waiting(Connection& connection, Stat
   connection.send(encode(header, message));
 }
 
+void RendezvousServer::Implementation::call_survivors(Connection& connection, const Frame& frame) {
+  ServedWorld& world = *connection.world;
+  const bool over = std::find(world.culprits.begin(), world.culprits.end(), -1) != world.culprits.end();
+  if (over || world.seats[static_cast<std::size_t>(connection.rank)].state == RankState::failed) return;  // as above
+  connection.waiting.emplace(detail::Contribution{true, frame.header.sequence, Deadline(frame.header.deadline_ns), {}});
+  // An allgather that others wait in will not complete: they are to ask too.
+  for (const ServedWorld::Seat& other : world.seats)
+    if (other.contributes()) fail_waiting(*other.connection, Status::aborted, detail::asks_message(connection.rank));
+  settle_survivors(world);
+}
+
+/// Ends the agreement once every healthy rank asks.
+void RendezvousServer::Implementation::settle_survivors(ServedWorld& world) {
+  std::vector<std::int32_t> survivors;
+  for (std::size_t rank = 0; rank < world.seats.size(); ++rank) {
+    if (world.seats[rank].state != RankState::healthy) continue;
+    if (!world.seats[rank].asks()) return;
+    survivors.push_back(static_cast<std::int32_t>(rank));
+  }
+  if (survivors.empty()) return;
+  world.broken = false;
+  for (ServedWorld::Seat& seat : world.seats) seat.member = seat.state == RankState::healthy;
+  for (const std::int32_t rank : survivors) {
+    Connection& connection = *world.seats[static_cast<std::size_t>(rank)].connection;
+    const detail::FrameHeader header{.type = FrameType::agreed, .sequence = connection.waiting->sequence};
+    connection.waiting.reset();
+    connection.send(encode(header, survivors.data(), survivors.size() * sizeof(std::int32_t)));
+  }
+  const bool any_broken =
+      std::any_of(worlds_.begin(), worlds_.end(), [](const auto& entry) { return entry.second.broken; });
+  const std::scoped_lock lock(mutex_);
+  told_ = any_broken;
+}
+
 void RendezvousServer::Implementation::fail_if_impossible(ServedWorld& world) {
+  if (world.broken) return;
   std::vector<int> left;
   bool awaited = false;
   for (std::size_t rank = 0; rank < world.seats.size(); ++rank) {
     const ServedWorld::Seat& seat = world.seats[rank];
-    if (seat.taken && seat.connection == nullptr) left.push_back(static_cast<int>(rank));
-    awaited = awaited || (seat.connection != nullptr && seat.connection->waiting);
+    if (seat.member && seat.taken && seat.connection == nullptr) left.push_back(static_cast<int>(rank));
+    awaited = awaited || seat.contributes();
   }
   if (awaited && !left.empty()) fail_world(world, {left.front(), Status::peer_died, detail::left_message(left)});
 }
@@ -329,44 +401,59 @@ void RendezvousServer::Implementation::vacate(Connection& connection) {
 }
 
 void RendezvousServer::Implementation::leave(Connection& connection) {
-  vacate(connection);
+  const int rank = connection.rank;
+  ServedWorld& left = *connection.world;
+  ServedWorld::Seat& seat = left.seats[static_cast<std::size_t>(rank)];
+  if (seat.state == RankState::healthy) seat.state = RankState::left;
+  seat.connection = nullptr;
+  left.send_to_all(encode({.type = FrameType::left, .rank = rank}));
+  vacate(connection);  // the last to leave takes the world along
   connection.broken = true;
-  for (auto& [number, world] : worlds_) fail_if_impossible(world);
-}
-
-void RendezvousServer::Implementation::push_end() {
-  std::optional<WorldFailure> end;
-  {
-    const std::scoped_lock lock(mutex_);
-    end = end_;
+  for (auto& [number, world] : worlds_) {
+    fail_if_impossible(world);
+    settle_survivors(world);
   }
-  if (!end) return;
-  for (auto& [number, world] : worlds_)
-    if (!world.failure_frame) tell(world, *end);
 }
 
 void RendezvousServer::Implementation::expire() {
-  for (auto& [number, world] : worlds_) expire_round(world);
+  for (auto& [number, world] : worlds_) {
+    expire_allgather(world);
+    expire_survivors(world);
+  }
   for (const auto& each : connections_)
     if (each->rank < 0 && each->patience.passed()) each->broken = true;
 }
 
-void RendezvousServer::Implementation::expire_round(ServedWorld& world) {
+void RendezvousServer::Implementation::expire_allgather(ServedWorld& world) {
   const Contribution* late = nullptr;
   std::vector<int> not_called, not_joined;
   for (std::size_t rank = 0; rank < world.seats.size(); ++rank) {
     const ServedWorld::Seat& seat = world.seats[rank];
+    if (!seat.member) continue;
     if (!seat.taken) not_joined.push_back(static_cast<int>(rank));
     if (seat.connection == nullptr) continue;
-    const auto& waiting = seat.connection->waiting;
-    if (!waiting) not_called.push_back(static_cast<int>(rank));
-    if (waiting && waiting->deadline.passed()) late = &*waiting;
+    if (!seat.contributes()) not_called.push_back(static_cast<int>(rank));
+    if (seat.contributes() && seat.connection->waiting->deadline.passed()) late = &*seat.connection->waiting;
   }
   if (late == nullptr) return;
   const std::string message = detail::missing_message(late->deadline.total_seconds(), not_called, not_joined);
   for (const ServedWorld::Seat& seat : world.seats)
-    if (seat.connection != nullptr && seat.connection->waiting)
-      fail_waiting(*seat.connection, Status::deadline, message);
+    if (seat.contributes()) fail_waiting(*seat.connection, Status::deadline, message);
+}
+
+void RendezvousServer::Implementation::expire_survivors(ServedWorld& world) {
+  const auto late = std::find_if(world.seats.begin(), world.seats.end(), [](const ServedWorld::Seat& seat) {
+    return seat.asks() && seat.connection->waiting->deadline.passed();
+  });
+  if (late == world.seats.end()) return;
+  const int asked_by = late->connection->rank;
+  const double seconds = late->connection->waiting->deadline.total_seconds();
+  std::vector<int> missing;  // before the last of them settles the agreement
+  for (std::size_t rank = 0; rank < world.seats.size(); ++rank)
+    if (world.seats[rank].state == RankState::healthy && !world.seats[rank].asks())
+      missing.push_back(static_cast<int>(rank));
+  for (const int rank : missing)
+    fail_world(world, {rank, Status::peer_died, detail::unanswered_message(rank, asked_by, seconds), asked_by});
 }
 
 void RendezvousServer::Implementation::drop_broken() {
@@ -389,6 +476,7 @@ void RendezvousServer::abort(int culprit, const std::string& reason) {
 void RendezvousServer::close() { implementation_->close(); }
 void RendezvousServer::await_departure(std::int64_t nanoseconds) { implementation_->await_departure(nanoseconds); }
 std::optional<WorldFailure> RendezvousServer::failure() const { return implementation_->failure(); }
+std::vector<WorldFailure> RendezvousServer::take_failures() { return implementation_->take_failures(); }
 int RendezvousServer::failure_descriptor() const noexcept { return implementation_->failure_descriptor(); }
 
 std::string make_token() {

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "beeline/core/status.hpp"
+#include "beeline/runtime/health.hpp"
 #include "beeline/runtime/rendezvous.hpp"
 #include "runtime/rendezvous_protocol.hpp"
 #include "runtime/socket.hpp"
@@ -24,8 +25,9 @@ namespace beeline {
 
 namespace detail {
 
-/// What a rank brought to the allgather that it waits in.
+/// The collective call that a rank waits in.
 struct Contribution {
+  bool for_survivors;  ///< it asks who is left; otherwise an allgather
   std::uint64_t sequence;
   Deadline deadline;
   std::vector<std::byte> bytes;
@@ -59,12 +61,28 @@ class Connection {
 struct ServedWorld {
   struct Seat {
     Connection* connection = nullptr;
-    bool taken = false;  ///< without a connection: the rank has left
+    bool taken = false;  ///< without a connection: the rank has left or died
+    RankState state = RankState::healthy;
+    bool member = true;  ///< of those that calls are collective over
+
+    [[nodiscard]] bool asks() const {
+      return connection != nullptr && connection->waiting && connection->waiting->for_survivors;
+    }
+    [[nodiscard]] bool contributes() const {
+      return connection != nullptr && connection->waiting && !connection->waiting->for_survivors;
+    }
   };
   explicit ServedWorld(std::size_t size) : seats(size) {}
 
+  void send_to_all(const EncodedFrame& frame) const;
+  /// A rank that asks who is left, or -1.
+  [[nodiscard]] int first_that_asks() const;
+
   std::vector<Seat> seats;
-  EncodedFrame failure_frame;  ///< set once the ranks have been told of a failure
+  std::vector<EncodedFrame> news;  ///< of all failures so far, for those that join later
+  std::vector<int> culprits;       ///< that the ranks have been told of; -1: the launcher, which ends the world
+  bool broken = false;             ///< a member has failed since the members were agreed on, or the launcher has
+  std::size_t ends_told = 0;       ///< of the ends that concern all worlds
 };
 
 }  // namespace detail
@@ -78,9 +96,10 @@ class RendezvousServer::Implementation {
   [[nodiscard]] int failure_descriptor() const noexcept { return failed_.descriptor(); }
   void close();
   void await_departure(std::int64_t nanoseconds);
-  /// Ends all worlds, those to come included.
-  void fail(WorldFailure failure);
+  /// A failure in all worlds, those to come included.
+  void fail(const WorldFailure& failure);
   [[nodiscard]] std::optional<WorldFailure> failure() const;
+  [[nodiscard]] std::vector<WorldFailure> take_failures();
 
  private:
   struct Rank {
@@ -102,12 +121,14 @@ class RendezvousServer::Implementation {
   void fail_waiting(detail::Connection& connection, Status status, const std::string& message);
   void fail_if_impossible(detail::ServedWorld& world);
   void fail_world(detail::ServedWorld& world, const WorldFailure& failure);
-  void tell(detail::ServedWorld& world, const WorldFailure& failure);
+  void call_survivors(detail::Connection& connection, const detail::Frame& frame);
+  void settle_survivors(detail::ServedWorld& world);
   void vacate(detail::Connection& connection);
   void leave(detail::Connection& connection);
-  void push_end();
+  void push_ends();
   void expire();
-  void expire_round(detail::ServedWorld& world);
+  void expire_allgather(detail::ServedWorld& world);
+  void expire_survivors(detail::ServedWorld& world);
   void drop_broken();
 
   Options options_;
@@ -118,12 +139,13 @@ class RendezvousServer::Implementation {
   std::vector<Rank> ranks_;
   std::map<std::uint64_t, detail::ServedWorld> worlds_;  ///< by how many the ranks joined before
   std::atomic<bool> stopping_{false}, closing_{false};
-  mutable std::mutex mutex_;  ///< guards the next five
+  mutable std::mutex mutex_;  ///< guards the next six
   std::condition_variable departed_;
-  std::optional<WorldFailure> failure_;  ///< the first
-  std::optional<WorldFailure> end_;      ///< of all worlds
-  std::size_t members_ = 0;              ///< connections with a rank
-  bool told_ = false;                    ///< ranks have been told of a failure
+  std::vector<WorldFailure> failures_;  ///< of any world
+  std::size_t taken_ = 0;               ///< how many of them the launcher has taken
+  std::vector<WorldFailure> ends_;      ///< failures in all worlds
+  std::size_t members_ = 0;             ///< connections with a rank
+  bool told_ = false;                   ///< ranks have been told of a failure that they have not gone on from
   std::thread thread_;
 };
 

@@ -51,14 +51,19 @@ class TcpBootstrap final : public Bootstrap {
   [[nodiscard]] std::vector<FileDescriptor> exchange_descriptors(int mine, std::int64_t deadline_ns) override;
   void on_abort(AbortHandler handler) override;
   void abort(const std::string& reason) override;
+  [[nodiscard]] std::vector<RankHealth> health() const override;
+  [[nodiscard]] std::vector<int> agree_on_survivors(std::int64_t deadline_ns) override;
 
  private:
   void greet(const std::string& token, const Deadline& deadline);
   void send(const detail::EncodedFrame& frame, const Deadline& deadline);
   void read_frames();
   void take(Frame frame);
+  void take_agreement(const Frame& frame);
   void fail(WorldFailure failure);
+  void lose(WorldFailure failure);
   void tell();
+  [[nodiscard]] bool is_excluded() const;  ///< mutex_ is held
   [[nodiscard]] std::vector<std::vector<std::byte>> split(const Frame& gathered) const;
   [[noreturn]] void throw_failure() const;
   [[nodiscard]] WorldFailure end_of_server(const std::string& how) const;
@@ -72,14 +77,19 @@ class TcpBootstrap final : public Bootstrap {
   detail::Event stop_;
   detail::Event failed_;      ///< raised with failure_, for waits in poll()
   std::mutex send_mutex_;     ///< one frame at a time
-  mutable std::mutex mutex_;  ///< guards the next four
+  mutable std::mutex mutex_;  ///< guards what follows up to handler_mutex_
   std::condition_variable changed_;
   std::uint64_t sequence_ = 0;
-  std::optional<Frame> reply_;  ///< to the call `sequence_`
-  std::optional<WorldFailure> failure_;
-  std::mutex handler_mutex_;  ///< held while the handler runs, so that replacing it waits for its end
+  std::optional<Frame> reply_;           ///< to the call `sequence_`
+  std::optional<WorldFailure> failure_;  ///< the first since the ranks last agreed on who is left
+  bool lost_ = false;                    ///< the launcher has ended, or cannot be reached: failure_ stays
+  bool closed_ = false;                  ///< nothing more comes from the server
+  std::vector<WorldFailure> failures_;   ///< all that the handler is to be told
+  std::vector<RankHealth> health_;       ///< [size]
+  std::vector<int> members_;             ///< ranks that calls are collective over
+  std::mutex handler_mutex_;             ///< held while the handler runs, so that replacing it waits for its end
   AbortHandler handler_;
-  bool told_ = false;  ///< the handler has run, or must not
+  std::size_t told_ = 0;  ///< how many of failures_ a handler was told
   std::unique_ptr<detail::DescriptorExchange> exchange_;
   std::thread thread_;
 };
@@ -88,6 +98,8 @@ TcpBootstrap::TcpBootstrap(const Config& config, const Deadline& deadline, detai
     : rank_(config.rank), size_(config.size), deadline_ns_(config.deadline_ns), host_(std::move(host)),
       socket_(detail::connect_tcp(config.rendezvous, deadline)),
       reader_(detail::max_contribution_bytes * static_cast<std::uint64_t>(std::max(config.size, 1)) + 4096) {
+  health_.resize(static_cast<std::size_t>(std::max(size_, 0)));
+  for (int rank = 0; rank < size_; ++rank) members_.push_back(rank);
   greet(config.token, deadline);
   thread_ = detail::start_thread([](void* self) { static_cast<TcpBootstrap*>(self)->read_frames(); }, this);
 }
@@ -96,6 +108,9 @@ TcpBootstrap::~TcpBootstrap() {
   try {
     on_abort(nullptr);
     send(encode({.type = FrameType::goodbye}), Deadline(farewell_ns));
+    // The server closes first: to close with its news unread would break the connection before the goodbye is read.
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, std::chrono::nanoseconds(farewell_ns), [this] { return closed_; });
   } catch (const std::exception&) {
     // The server is gone, or has ended the world: then nobody waits for a goodbye.
   }
@@ -125,14 +140,13 @@ void TcpBootstrap::send(const detail::EncodedFrame& frame, const Deadline& deadl
   std::size_t offset = 0;
   while (true) {
     if (!detail::write_some(socket_.get(), *frame, offset)) {
-      fail(end_of_server("the connection to the launcher is lost"));
+      lose(end_of_server("the connection to the launcher is lost"));
       throw_failure();
     }
     if (offset == frame->size()) return;
-    const detail::Ready ready = detail::wait_ready(socket_.get(), POLLOUT, failed_.descriptor(), deadline);
-    if (ready == detail::Ready::yes) continue;
-    // Part of a frame may be on its way: nothing can follow it.
-    fail({-1, Status::deadline, fmt::format("{} took no data within {} s", server_name(), deadline.total_seconds())});
+    // Not even a failure ends this early: a frame that is sent in part could be followed by no other.
+    if (detail::wait_ready(socket_.get(), POLLOUT, -1, deadline) == detail::Ready::yes) continue;
+    lose({-1, Status::deadline, fmt::format("{} took no data within {} s", server_name(), deadline.total_seconds())});
     throw_failure();
   }
 }
@@ -148,41 +162,88 @@ void TcpBootstrap::read_frames() {
         if (detail::wait_ready(socket_.get(), POLLIN, stop_.descriptor(), never) == detail::Ready::cancelled) return;
         break;
       default:
-        fail(end_of_server("the launcher has ended, or closed the connection"));
+        lose(end_of_server("the launcher has ended, or closed the connection"));
+        {
+          const std::scoped_lock lock(mutex_);
+          closed_ = true;
+          changed_.notify_all();
+        }
         return tell();
     }
   }
 }
 
 void TcpBootstrap::take(Frame frame) {
+  const int culprit = frame.header.rank;
   if (frame.header.type == FrameType::aborted) {
-    fail({frame.header.rank, static_cast<Status>(frame.header.number), frame.text()});
+    if (culprit < size_)
+      fail({culprit, static_cast<Status>(frame.header.number), frame.text(), frame.header.noticed_by});
     return tell();
   }
   const std::scoped_lock lock(mutex_);
+  if (frame.header.type == FrameType::left) {
+    if (culprit < 0 || culprit >= size_) return;
+    RankHealth& health = health_[static_cast<std::size_t>(culprit)];
+    if (health.state == RankState::healthy) health.state = RankState::left;
+    return;
+  }
   if (frame.header.sequence != sequence_) return;  // the call that it answers has given up
+  if (frame.header.type == FrameType::agreed) take_agreement(frame);
   reply_ = std::move(frame);
+  changed_.notify_all();
+}
+
+/// Here rather than in the caller's thread: failures that follow the agreement are news, those before it are settled.
+void TcpBootstrap::take_agreement(const Frame& frame) {
+  if (lost_ || is_excluded()) return;
+  std::vector<std::int32_t> ranks(frame.payload.size() / sizeof(std::int32_t));
+  std::memcpy(ranks.data(), frame.payload.data(), ranks.size() * sizeof(std::int32_t));
+  members_.assign(ranks.begin(), ranks.end());
+  failure_.reset();
+  failed_.lower();
+}
+
+/// A failure after which nothing can be agreed on: the server is out of reach.
+void TcpBootstrap::lose(WorldFailure failure) {
+  fail(std::move(failure));
+  const std::scoped_lock lock(mutex_);
+  lost_ = true;
   changed_.notify_all();
 }
 
 void TcpBootstrap::fail(WorldFailure failure) {
   const std::scoped_lock lock(mutex_);
-  if (failure_) return;
-  failure_ = std::move(failure);
+  if (lost_) return;
+  lost_ = failure.culprit < 0;
+  if (failure.culprit >= 0) {
+    RankHealth& health = health_[static_cast<std::size_t>(failure.culprit)];
+    if (health.state == RankState::failed) return;
+    if (health.state == RankState::healthy) health = {RankState::failed, failure.noticed_by, failure.reason};
+  }
+  // Who gives up knows.
+  if (failure.culprit != rank_ || failure.noticed_by != rank_) failures_.push_back(failure);
+  if (!failure_) failure_ = std::move(failure);
   failed_.raise();
   changed_.notify_all();
 }
 
 void TcpBootstrap::tell() {
   const std::scoped_lock lock(handler_mutex_);
-  std::optional<WorldFailure> failure;
+  if (!handler_) return;
+  std::vector<WorldFailure> news;
   {
     const std::scoped_lock state(mutex_);
-    failure = failure_;
+    news.assign(failures_.begin() + static_cast<std::ptrdiff_t>(told_), failures_.end());
+    told_ = failures_.size();
   }
-  if (!failure || !handler_ || told_) return;
-  told_ = true;
-  handler_(failure->culprit, failure->reason);
+  for (const WorldFailure& each : news) handler_(each.culprit, each.reason);
+}
+
+bool TcpBootstrap::is_excluded() const { return health_[static_cast<std::size_t>(rank_)].state == RankState::failed; }
+
+std::vector<RankHealth> TcpBootstrap::health() const {
+  const std::scoped_lock lock(mutex_);
+  return health_;
 }
 
 WorldFailure TcpBootstrap::end_of_server(const std::string& how) const {
@@ -225,6 +286,37 @@ std::vector<std::vector<std::byte>> TcpBootstrap::allgather(std::span<const std:
   return split(reply);
 }
 
+std::vector<int> TcpBootstrap::agree_on_survivors(std::int64_t deadline_ns) {
+  const Deadline deadline(with_margin(std::clamp<std::int64_t>(deadline_ns, 0, INT64_MAX / 2)));
+  const auto refuse = [&] {
+    if (is_excluded())
+      throw Error(Status::aborted,
+                  fmt::format("rank {} is not among those that are left: {}", rank_,
+                              health_[static_cast<std::size_t>(rank_)].reason),
+                  rank_);
+    if (lost_) throw Error(failure_->status, failure_->reason, rank_);
+  };
+  detail::FrameHeader header{.type = FrameType::survivors, .deadline_ns = deadline_ns};
+  {
+    const std::scoped_lock lock(mutex_);
+    refuse();
+    reply_.reset();
+    header.sequence = ++sequence_;
+  }
+  send(encode(header), deadline);
+  std::unique_lock lock(mutex_);
+  changed_.wait_until(lock, deadline.end(), [&] { return reply_ || lost_ || is_excluded(); });
+  refuse();
+  if (!reply_) {  // the others may have agreed: this rank cannot know on whom
+    lock.unlock();
+    lose({-1, Status::deadline, fmt::format("no answer from {} within {} s", server_name(), deadline.total_seconds())});
+    throw_failure();
+  }
+  reply_.reset();
+  exchange_.reset();  // its sockets lead to ranks that may be gone
+  return members_;
+}
+
 std::vector<std::vector<std::byte>> TcpBootstrap::split(const Frame& gathered) const {
   std::vector<std::uint64_t> lengths(static_cast<std::size_t>(size_));
   const std::size_t table = lengths.size() * sizeof(std::uint64_t);
@@ -246,17 +338,26 @@ std::vector<std::vector<std::byte>> TcpBootstrap::split(const Frame& gathered) c
 
 std::vector<FileDescriptor> TcpBootstrap::exchange_descriptors(int mine, std::int64_t deadline_ns) {
   const Deadline deadline(deadline_ns);
-  auto fresh = std::make_unique<detail::DescriptorExchange>(rank_, size_, failed_.descriptor());
+  std::vector<int> members;
+  {
+    const std::scoped_lock lock(mutex_);
+    members = members_;
+  }
+  auto fresh = std::make_unique<detail::DescriptorExchange>(rank_, members, failed_.descriptor());
   const bool connected = exchange_ != nullptr;
-  const std::string name = rank_ == 0 && !connected ? fresh->open() : std::string();
+  const auto root = static_cast<std::size_t>(members.front());
+  const std::string name = rank_ == members.front() && !connected ? fresh->open() : std::string();
   // Also when already connected: who is missing is then known by rank before anyone waits on a socket.
   const auto names = allgather(std::as_bytes(std::span(name)), deadline.remaining_ns());
   try {
     if (!connected) {
-      fresh->connect({reinterpret_cast<const char*>(names[0].data()), names[0].size()}, deadline);
+      fresh->connect({reinterpret_cast<const char*>(names[root].data()), names[root].size()}, deadline);
       exchange_ = std::move(fresh);
     }
-    return exchange_->exchange(mine, deadline);
+    std::vector<FileDescriptor> all(static_cast<std::size_t>(size_));
+    auto given = exchange_->exchange(mine, deadline);
+    for (std::size_t i = 0; i < members.size(); ++i) all[static_cast<std::size_t>(members[i])] = std::move(given[i]);
+    return all;
   } catch (const Error& error) {
     std::unique_lock lock(mutex_);
     // Of the ranks whose sockets close one after the other, the server knows which one ended first.
@@ -278,18 +379,15 @@ void TcpBootstrap::on_abort(AbortHandler handler) {
 void TcpBootstrap::abort(const std::string& reason) {
   {
     const std::scoped_lock lock(mutex_);
-    if (failure_) return;
+    if (lost_ || is_excluded()) return;
   }
-  {
-    const std::scoped_lock lock(handler_mutex_);
-    told_ = true;  // who aborts knows
-  }
+  const std::string text = fmt::format("rank {} aborted: {}", rank_, reason);
+  fail({rank_, Status::aborted, text, rank_});
   try {
     send(encode({.type = FrameType::abort}, reason), Deadline(farewell_ns));
   } catch (const Error&) {
     // The launcher is gone, and ends the others by that.
   }
-  fail({rank_, Status::aborted, fmt::format("rank {} aborted: {}", rank_, reason)});
 }
 
 }  // namespace

@@ -2,8 +2,10 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <condition_variable>
+#include <cstring>
 #include <mutex>
 #include <optional>
 
@@ -32,10 +34,18 @@ struct Round {
 
 struct Member {
   std::optional<std::vector<std::byte>> contribution;
-  bool left = false;
+  bool asks = false;  ///< waits in the agreement on who is left
+  bool calls = true;  ///< calls are collective over these
+  RankHealth health;
   std::mutex handler_mutex;  ///< held while the handler runs, so that replacing it waits for its end
   Bootstrap::AbortHandler handler;
-  bool told = false;  ///< the handler has run, or must not
+  std::size_t told = 0;  ///< failures that a handler was told of; guarded by handler_mutex
+};
+
+/// One agreement on who is left; see Round.
+struct Agreement {
+  bool over = false;
+  std::vector<int> survivors;
 };
 
 /// What the ranks of one process share. `mutex` guards all but the handlers.
@@ -45,23 +55,29 @@ class ThreadWorld {
 
   [[nodiscard]] int size() const { return static_cast<int>(members_.size()); }
   Blobs allgather(int rank, std::span<const std::byte> mine, const detail::Deadline& deadline);
+  std::vector<int> agree_on_survivors(int rank, const detail::Deadline& deadline);
+  [[nodiscard]] std::vector<RankHealth> health() const;
   void on_abort(int rank, Bootstrap::AbortHandler handler);
-  /// The first failure stays, and is told to every rank but `silent`, which knows.
-  void fail(const WorldFailure& failure, int silent);
+  /// The first failure of each culprit stays, and is told to every rank but one that gave up itself.
+  void fail(const WorldFailure& failure);
   void leave(int rank);
 
  private:
   [[nodiscard]] Member& member(int rank) { return members_[static_cast<std::size_t>(rank)]; }
   [[nodiscard]] std::vector<int> ranks_where(const std::function<bool(const Member&)>& predicate) const;
   [[nodiscard]] std::vector<int> ranks_that_left() const;
+  void refuse_excluded(int rank);
   void end_round(Status status, const std::string& message, Blobs blobs = {});
+  void settle();
   void tell(int rank);
 
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<Member> members_;
   std::shared_ptr<Round> round_ = std::make_shared<Round>();
-  std::optional<WorldFailure> failure_;  ///< constant once set
+  std::shared_ptr<Agreement> agreement_ = std::make_shared<Agreement>();
+  std::vector<WorldFailure> failures_;
+  std::optional<WorldFailure> failure_;  ///< the first since the ranks last agreed on who is left
 };
 
 std::vector<int> ThreadWorld::ranks_where(const std::function<bool(const Member&)>& predicate) const {
@@ -72,7 +88,7 @@ std::vector<int> ThreadWorld::ranks_where(const std::function<bool(const Member&
 }
 
 std::vector<int> ThreadWorld::ranks_that_left() const {
-  return ranks_where([](const Member& each) { return each.left; });
+  return ranks_where([](const Member& each) { return each.calls && each.health.state == RankState::left; });
 }
 
 void ThreadWorld::end_round(Status status, const std::string& message, Blobs blobs) {
@@ -82,20 +98,31 @@ void ThreadWorld::end_round(Status status, const std::string& message, Blobs blo
   changed_.notify_all();
 }
 
+void ThreadWorld::refuse_excluded(int rank) {
+  const RankHealth& health = member(rank).health;
+  if (health.state == RankState::failed)
+    throw Error(Status::aborted, fmt::format("rank {} is not among those that are left: {}", rank, health.reason),
+                rank);
+}
+
 Blobs ThreadWorld::allgather(int rank, std::span<const std::byte> mine, const detail::Deadline& deadline) {
   std::unique_lock lock(mutex_);
-  if (const auto left = ranks_that_left(); !left.empty()) {
+  if (!failure_) refuse_excluded(rank);
+  if (const auto left = ranks_that_left(); !failure_ && !left.empty()) {
     lock.unlock();
-    fail({left.front(), Status::peer_died, detail::left_message(left)}, rank);
+    fail({left.front(), Status::peer_died, detail::left_message(left)});
     lock.lock();
   }
   if (failure_) throw Error(failure_->status, failure_->reason, rank);
+  if (const auto asking = ranks_where([](const Member& each) { return each.asks; }); !asking.empty())
+    throw Error(Status::aborted, detail::asks_message(asking.front()), rank);
   member(rank).contribution.emplace(mine.begin(), mine.end());
   const std::shared_ptr<const Round> round = round_;
-  const auto missing = [&] { return ranks_where([](const Member& each) { return !each.contribution; }); };
+  const auto missing = [&] { return ranks_where([](const Member& each) { return each.calls && !each.contribution; }); };
   if (missing().empty()) {
-    Blobs blobs;
-    for (Member& each : members_) blobs.push_back(std::move(*each.contribution));
+    Blobs blobs(members_.size());
+    for (std::size_t each = 0; each < members_.size(); ++each)
+      if (members_[each].contribution) blobs[each] = std::move(*members_[each].contribution);
     end_round(Status::ok, {}, std::move(blobs));
   }
   if (!changed_.wait_until(lock, deadline.end(), [&] { return round->over; }))
@@ -103,6 +130,49 @@ Blobs ThreadWorld::allgather(int rank, std::span<const std::byte> mine, const de
   lock.unlock();  // a round that is over does not change
   if (round->status != Status::ok) throw Error(round->status, round->message, rank);
   return round->blobs;
+}
+
+std::vector<int> ThreadWorld::agree_on_survivors(int rank, const detail::Deadline& deadline) {
+  std::unique_lock lock(mutex_);
+  refuse_excluded(rank);
+  const std::shared_ptr<const Agreement> agreement = agreement_;
+  member(rank).asks = true;
+  // An allgather that others wait in will not complete: they are to ask too.
+  end_round(Status::aborted, detail::asks_message(rank));
+  settle();
+  const auto over = [&] { return agreement->over || member(rank).health.state == RankState::failed; };
+  if (!changed_.wait_until(lock, deadline.end(), over)) {
+    const auto missing =
+        ranks_where([](const Member& each) { return each.health.state == RankState::healthy && !each.asks; });
+    lock.unlock();
+    for (const int other : missing)
+      fail({other, Status::peer_died, detail::unanswered_message(other, rank, deadline.total_seconds()), rank});
+    lock.lock();
+    changed_.wait(lock, over);  // the last of them has settled it
+  }
+  if (!agreement->over) refuse_excluded(rank);
+  lock.unlock();  // an agreement that is over does not change
+  tell(rank);     // of every failure that it settles
+  return agreement->survivors;
+}
+
+/// Ends the agreement once every healthy rank asks.
+void ThreadWorld::settle() {
+  const auto healthy = ranks_where([](const Member& each) { return each.health.state == RankState::healthy; });
+  if (healthy.empty() || std::any_of(healthy.begin(), healthy.end(), [this](int rank) { return !member(rank).asks; }))
+    return;
+  for (Member& each : members_) each.asks = false, each.calls = each.health.state == RankState::healthy;
+  failure_.reset();
+  *agreement_ = {true, healthy};
+  agreement_ = std::make_shared<Agreement>();
+  changed_.notify_all();
+}
+
+std::vector<RankHealth> ThreadWorld::health() const {
+  const std::scoped_lock lock(mutex_);
+  std::vector<RankHealth> all;
+  for (const Member& each : members_) all.push_back(each.health);
+  return all;
 }
 
 void ThreadWorld::on_abort(int rank, Bootstrap::AbortHandler handler) {
@@ -115,25 +185,29 @@ void ThreadWorld::on_abort(int rank, Bootstrap::AbortHandler handler) {
 
 void ThreadWorld::tell(int rank) {
   const std::scoped_lock lock(member(rank).handler_mutex);
+  if (!member(rank).handler) return;
+  std::vector<WorldFailure> news;
   {
     const std::scoped_lock state(mutex_);
-    if (!failure_) return;
+    news.assign(failures_.begin() + static_cast<std::ptrdiff_t>(member(rank).told), failures_.end());
+    member(rank).told = failures_.size();
   }
-  if (!member(rank).handler || member(rank).told) return;
-  member(rank).told = true;
-  member(rank).handler(failure_->culprit, failure_->reason);
+  for (const WorldFailure& each : news)
+    if (each.culprit != rank || each.noticed_by != rank) member(rank).handler(each.culprit, each.reason);
 }
 
-void ThreadWorld::fail(const WorldFailure& failure, int silent) {
+void ThreadWorld::fail(const WorldFailure& failure) {
   {
     const std::scoped_lock lock(mutex_);
-    if (failure_) return;
-    failure_ = failure;
+    for (const WorldFailure& known : failures_)
+      if (known.culprit == failure.culprit) return;
+    RankHealth& health = member(failure.culprit).health;
+    if (health.state == RankState::healthy) health = {RankState::failed, failure.noticed_by, failure.reason};
+    member(failure.culprit).asks = false;
+    failures_.push_back(failure);
+    if (!failure_) failure_ = failure;
     end_round(failure.status, failure.reason);
-  }
-  {
-    const std::scoped_lock lock(member(silent).handler_mutex);
-    member(silent).told = true;
+    settle();
   }
   for (int rank = 0; rank < size(); ++rank) tell(rank);
 }
@@ -143,10 +217,11 @@ void ThreadWorld::leave(int rank) {
   bool awaited;
   {
     const std::scoped_lock lock(mutex_);
-    member(rank).left = true;
+    if (member(rank).health.state == RankState::healthy) member(rank).health.state = RankState::left;
     awaited = !ranks_where([](const Member& each) { return each.contribution.has_value(); }).empty();
+    settle();
   }
-  if (awaited) fail({rank, Status::peer_died, detail::left_message({rank})}, rank);
+  if (awaited) fail({rank, Status::peer_died, detail::left_message({rank})});
 }
 
 class ThreadBootstrap final : public Bootstrap {
@@ -162,7 +237,11 @@ class ThreadBootstrap final : public Bootstrap {
   [[nodiscard]] std::vector<FileDescriptor> exchange_descriptors(int mine, std::int64_t deadline_ns) override;
   void on_abort(AbortHandler handler) override { world_->on_abort(rank_, std::move(handler)); }
   void abort(const std::string& reason) override {
-    world_->fail({rank_, Status::aborted, fmt::format("rank {} aborted: {}", rank_, reason)}, rank_);
+    world_->fail({rank_, Status::aborted, fmt::format("rank {} aborted: {}", rank_, reason), rank_});
+  }
+  [[nodiscard]] std::vector<RankHealth> health() const override { return world_->health(); }
+  [[nodiscard]] std::vector<int> agree_on_survivors(std::int64_t deadline_ns) override {
+    return world_->agree_on_survivors(rank_, detail::Deadline(deadline_ns));
   }
 
  private:
@@ -174,7 +253,8 @@ std::vector<FileDescriptor> ThreadBootstrap::exchange_descriptors(int mine, std:
   const detail::Deadline deadline(deadline_ns);
   std::vector<FileDescriptor> all;
   for (const auto& blob : world_->allgather(rank_, std::as_bytes(std::span(&mine, 1)), deadline)) {
-    const int theirs = *reinterpret_cast<const int*>(blob.data());
+    int theirs = -1;
+    std::memcpy(&theirs, blob.data(), std::min(sizeof theirs, blob.size()));
     FileDescriptor copy(theirs < 0 ? -1 : ::fcntl(theirs, F_DUPFD_CLOEXEC, 0));
     if (theirs >= 0 && !copy)
       throw Error(

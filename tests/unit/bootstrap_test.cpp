@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <future>
 #include <tuple>
@@ -176,7 +177,120 @@ TEST_P(ThreeRanks, ARankThatLeavesIsNamedToThoseThatWait) {
   });
 }
 
+/// Allgather and descriptors among the ranks that are left; the others' places are empty.
+void expect_to_go_on(Bootstrap& bootstrap, const std::vector<int>& left) {
+  const auto is_left = [&](int rank) { return std::find(left.begin(), left.end(), rank) != left.end(); };
+  const auto all = bootstrap.allgather(pattern(bootstrap.rank(), 100), generous_ns);
+  const FileDescriptor file(::memfd_create("beeline-test", MFD_CLOEXEC));
+  const auto files = bootstrap.exchange_descriptors(file.get(), generous_ns);
+  ASSERT_EQ(all.size(), static_cast<std::size_t>(bootstrap.size()));
+  ASSERT_EQ(files.size(), all.size());
+  for (int rank = 0; rank < bootstrap.size(); ++rank) {
+    const auto index = static_cast<std::size_t>(rank);
+    EXPECT_EQ(all[index], is_left(rank) ? pattern(rank, 100) : std::vector<std::byte>());
+    EXPECT_EQ(static_cast<bool>(files[index]), is_left(rank));
+  }
+  bootstrap.barrier(generous_ns);
+}
+
+TEST_P(ThreeRanks, TheSurvivorsOfAnAbortAgreeAndGoOn) {
+  run([](Bootstrap& bootstrap) {
+    (void)bootstrap.exchange_descriptors(-1, generous_ns);  // over rank 0, which is to go
+    bootstrap.barrier(generous_ns);
+    if (bootstrap.rank() == 0) {
+      bootstrap.abort("too cold");
+      const Error error = error_of([&] { (void)bootstrap.agree_on_survivors(generous_ns); });
+      EXPECT_EQ(error.code(), Status::aborted);
+      EXPECT_TRUE(mentions(error, "rank 0 is not among those that are left: rank 0 aborted: too cold")) << error.what();
+      return;
+    }
+    EXPECT_TRUE(mentions(error_of([&] { bootstrap.barrier(generous_ns); }), "too cold"));
+    EXPECT_EQ(bootstrap.agree_on_survivors(generous_ns), (std::vector<int>{1, 2}));
+    expect_to_go_on(bootstrap, {1, 2});
+    const std::vector<RankHealth> health = bootstrap.health();
+    EXPECT_EQ(health[0].state, RankState::failed);
+    EXPECT_EQ(health[0].noticed_by, 0);
+    EXPECT_EQ(health[0].reason, "rank 0 aborted: too cold");
+    EXPECT_EQ(health[1].state, RankState::healthy);
+    EXPECT_EQ(health[2].state, RankState::healthy);
+    bootstrap.barrier(generous_ns);
+  });
+}
+
+TEST_P(ThreeRanks, ARankThatDoesNotAnswerCountsAsFailed) {
+  std::promise<void> over;
+  std::atomic<int> agreed{0};
+  run([&, end = over.get_future().share()](Bootstrap& bootstrap) {
+    constexpr std::int64_t deadline_ns = 200'000'000;
+    bootstrap.barrier(generous_ns);
+    if (bootstrap.rank() == 1) {
+      end.wait();
+      for (int call = 0; call < 2; ++call) {
+        const Error error = error_of([&] {
+          call == 0 ? bootstrap.barrier(generous_ns) : static_cast<void>(bootstrap.agree_on_survivors(generous_ns));
+        });
+        EXPECT_TRUE(mentions(error, "rank 1 did not answer rank ")) << error.what();
+      }
+      return;
+    }
+    const Stopwatch stopwatch;
+    EXPECT_EQ(bootstrap.agree_on_survivors(deadline_ns), (std::vector<int>{0, 2}));
+    stopwatch.expect_deadline(deadline_ns);
+    EXPECT_NE(bootstrap.health()[1].noticed_by, -1);
+    EXPECT_NE(bootstrap.health()[1].noticed_by, 1);
+    expect_to_go_on(bootstrap, {0, 2});
+    if (++agreed == 2) over.set_value();
+  });
+}
+
+TEST_P(ThreeRanks, WhoWaitsInAnAllgatherIsToldToAsk) {
+  run([](Bootstrap& bootstrap) {
+    for (int round = 0; round < 3; ++round) {
+      bootstrap.barrier(generous_ns);
+      if (bootstrap.rank() == round) {
+        const Error error = error_of([&] { bootstrap.barrier(generous_ns); });
+        EXPECT_EQ(error.code(), Status::aborted);
+        EXPECT_TRUE(mentions(error, "asks who is left")) << error.what();
+      }
+      EXPECT_EQ(bootstrap.agree_on_survivors(generous_ns), (std::vector<int>{0, 1, 2}));
+    }
+    expect_to_go_on(bootstrap, {0, 1, 2});
+  });
+}
+
+TEST_P(ThreeRanks, ARankThatLeavesIsSeenAndNotWaitedFor) {
+  run([](Bootstrap& bootstrap) {
+    bootstrap.barrier(generous_ns);
+    if (bootstrap.rank() == 1) return;
+    while (bootstrap.health()[1].state == RankState::healthy) std::this_thread::yield();
+    EXPECT_EQ(bootstrap.health()[1].state, RankState::left);
+    EXPECT_EQ(bootstrap.agree_on_survivors(generous_ns), (std::vector<int>{0, 2}));
+    expect_to_go_on(bootstrap, {0, 2});
+  });
+}
+
 INSTANTIATE_TEST_SUITE_P(Ranks, ThreeRanks, ::testing::Combine(worlds, ::testing::Values(3)), case_name);
+
+class FiveRanks : public AnyBootstrap {};
+
+TEST_P(FiveRanks, FailuresMayFollowEachOther) {
+  for (int repetition = 0; repetition < 10; ++repetition)
+    run([](Bootstrap& bootstrap) {
+      std::atomic<int> told{0};
+      bootstrap.on_abort([&](int, const std::string&) { ++told; });
+      for (int victim = 0; victim < 4; ++victim) {
+        if (bootstrap.rank() == victim) return bootstrap.abort("in its turn");
+        (void)error_of([&] { bootstrap.barrier(generous_ns); });
+        std::vector<int> left;
+        for (int rank = victim + 1; rank < 5; ++rank) left.push_back(rank);
+        EXPECT_EQ(bootstrap.agree_on_survivors(generous_ns), left);
+        EXPECT_EQ(told, victim + 1);
+        expect_to_go_on(bootstrap, left);
+      }
+    });
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, FiveRanks, ::testing::Combine(worlds, ::testing::Values(5)), case_name);
 
 TEST(SingleBootstrap, IsAWorldOfOne) {
   const auto bootstrap = make_single_bootstrap();

@@ -42,13 +42,14 @@ std::string read_to_end(int socket) {
 /// The protocol's header, written down once more: a change of the format shall not go unnoticed.
 struct Header {
   std::uint32_t magic = 0x4c454542;
-  std::uint16_t version = 1, type = 0;
+  std::uint16_t version = 2, type = 0;
   std::int32_t rank = -1, number = 0;
   std::uint64_t sequence = 0;
   std::int64_t deadline_ns = 0;
   std::uint64_t bytes = 0;
+  std::int32_t noticed_by = -1, unused = 0;
 };
-static_assert(sizeof(Header) == 40);
+static_assert(sizeof(Header) == 48);
 
 constexpr std::uint16_t hello_frame = 1, contribute_frame = 2, welcome_frame = 5;
 
@@ -244,10 +245,15 @@ TEST_F(Rendezvous, TheLaunchersAbortReachesRanksAndLatecomers) {
   auto first = join(0), second = join(1);
   auto zero = first.get(), one = second.get();
   std::promise<std::string> told;
-  one->on_abort([&](int culprit, const std::string& reason) { told.set_value(std::to_string(culprit) + reason); });
+  std::string all;
+  one->on_abort([&](int culprit, const std::string& reason) {
+    all += std::to_string(culprit) + reason + ".";
+    if (culprit == 1) told.set_value(all);
+  });
   server.abort(0, "rank 0 was killed");
   server.abort(1, "a later failure");
-  EXPECT_EQ(told.get_future().get(), "0rank 0 was killed");
+  server.abort(0, "the same again");
+  EXPECT_EQ(told.get_future().get(), "0rank 0 was killed.1a later failure.");
   EXPECT_EQ(error_of([&] { one->barrier(generous_ns); }).code(), Status::peer_died);
   one.reset();
   const Error error = error_of([&] { (void)join_world(config(1)); });

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "beeline/runtime/file_descriptor.hpp"
+#include "beeline/runtime/health.hpp"
 
 namespace beeline {
 
@@ -20,14 +21,18 @@ struct Config;
 /// Set-up communication of one rank. Its calls are collective over the world, in the same order on every rank, and one
 /// at a time; each ends within `deadline_ns` with an `Error` that names the ranks that are missing. When one rank's
 /// deadline passes, all ranks that wait with it get that error. A rank that destroys its bootstrap leaves the world:
-/// ranks that still wait for it get peer_died. abort() and on_abort() may be called from any thread.
+/// ranks that still wait for it get peer_died. abort(), on_abort() and health() may be called from any thread.
+///
+/// Once a rank has failed, every call fails on every rank, until the others agree on who is left: then the calls are
+/// collective over those. The server that they agree through lives in the launcher; its end is the end for all.
 class Bootstrap {
  public:
   virtual ~Bootstrap() = default;
   [[nodiscard]] virtual int rank() const = 0;
   [[nodiscard]] virtual int size() const = 0;
 
-  /// Everyone's bytes, by rank. Sizes may differ. Throws deadline (names who is missing), peer_died, aborted.
+  /// Everyone's bytes, by rank; nothing from ranks that have failed or left. Sizes may differ. Throws deadline (names
+  /// who is missing), peer_died, aborted.
   [[nodiscard]] virtual std::vector<std::vector<std::byte>> allgather(std::span<const std::byte> mine,
                                                                       std::int64_t deadline_ns) = 0;
 
@@ -35,9 +40,9 @@ class Bootstrap {
   /// when it has none, and gets an empty one back in its place. The own rank's entry is a duplicate.
   [[nodiscard]] virtual std::vector<FileDescriptor> exchange_descriptors(int mine, std::int64_t deadline_ns) = 0;
 
-  /// Called once, from another thread, when a rank died, aborted, or left while others waited for it; `culprit` is -1
-  /// when the launcher ended. Called by on_abort() itself when that has already happened. Must not throw or call
-  /// on_abort().
+  /// Called, from any thread, for each rank that died, aborted, left while others waited for it, or did not answer
+  /// them; `culprit` is -1 when the launcher ended. Called by on_abort() itself for what has happened already. Must not
+  /// throw or call on_abort().
   using AbortHandler = std::function<void(int culprit, const std::string& reason)>;
   /// Replaces the handler; an earlier one (or none: nullptr) is not running any more when this returns.
   virtual void on_abort(AbortHandler handler) = 0;
@@ -45,6 +50,15 @@ class Bootstrap {
   /// Tells the launcher and every other rank that this rank gives up. Does not throw, waits a second at most. The own
   /// handler is not called.
   virtual void abort(const std::string& reason) = 0;
+
+  /// Every rank's state as known here. Does not block.
+  [[nodiscard]] virtual std::vector<RankHealth> health() const = 0;
+
+  /// Collective over the ranks that have neither failed nor left: all get the same list of them, ascending. From then
+  /// on calls are collective over these; on_abort()'s handler has been told of all others that failed. A rank that has
+  /// not called when the first caller's deadline passes counts as failed. Throws aborted when this rank itself counts
+  /// as failed, or peer_died when the launcher has ended.
+  [[nodiscard]] virtual std::vector<int> agree_on_survivors(std::int64_t deadline_ns) = 0;
 
   /// Blocks until every rank has called it. Same errors as allgather.
   void barrier(std::int64_t deadline_ns);

@@ -8,16 +8,18 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "beeline/core/status.hpp"
 
 namespace beeline {
 
-/// Why a world ended before its time.
+/// Why a world ended before its time, or went on with fewer ranks.
 struct WorldFailure {
   int culprit = -1;                 ///< rank, or -1 when no rank is to blame
   Status status = Status::aborted;  ///< what the ranks' calls return: aborted or peer_died
   std::string reason;               ///< one line
+  int noticed_by = -1;              ///< rank, or -1: the server or its launcher
 };
 
 /// Serves the worlds of one job from a thread of its own: allgathers, and the news that a rank died or aborted. A rank
@@ -43,17 +45,22 @@ class RendezvousServer {
 
   /// Accepts nobody from now on; who has joined stays. What a rank does next finds it so.
   void close();
-  /// Blocks until every rank that joined has left, or has been told of a failure, `nanoseconds` at most.
+  /// Blocks until every rank that joined has left, or has been told of a failure that it has not gone on from,
+  /// `nanoseconds` at most.
   void await_departure(std::int64_t nanoseconds);
 
-  /// Tells every rank, those that join later included, that the world has ended. The first failure stays.
+  /// Tells every rank, those that join later included, that `culprit` has failed (-1: that the launcher ends all
+  /// worlds). The first failure of each culprit stays.
   void abort(int culprit, const std::string& reason);
 
   /// The first failure that ended a world: abort() or a connection that closed without goodbye, which end all worlds,
   /// or a rank's abort, which ends the world that it speaks of.
   [[nodiscard]] std::optional<WorldFailure> failure() const;
 
-  /// Descriptor that is readable, for poll(), once failure() has a value.
+  /// The failures since the last call, in order.
+  [[nodiscard]] std::vector<WorldFailure> take_failures();
+
+  /// Descriptor that is readable, for poll(), while take_failures() has something to give.
   [[nodiscard]] int failure_descriptor() const noexcept;
 
  private:

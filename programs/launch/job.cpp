@@ -82,6 +82,8 @@ class Job {
   void lose_guardian();
   void check_processes();
   void check_server();
+  void go_on_without(std::size_t index);
+  void end_outcasts();
   void begin_end(int culprit);
   void close_output();
   void enforce_end();
@@ -89,7 +91,7 @@ class Job {
   void finish_output();
   [[nodiscard]] bool all_ended() const;
   [[nodiscard]] std::string report() const;
-  [[nodiscard]] std::string describe_culprit() const;
+  [[nodiscard]] std::string describe_end(const RankProcess& process) const;
   [[nodiscard]] int exit_code() const;
 
   Options options_;
@@ -105,6 +107,7 @@ class Job {
   int next_signal_ = SIGTERM;  ///< for those that have not ended by next_signal_at_
   Clock::time_point next_signal_at_ = Clock::time_point::max();
   std::vector<int> terminated_;  ///< ranks that did not end by themselves
+  std::vector<int> given_up_;    ///< keep_going: ranks that count as failed, by process or by the others' word
 };
 
 Job::Job(const Options& options, int guardian)
@@ -218,15 +221,48 @@ void Job::check_processes() {
     if (process.ending()) continue;
     process.check();
     if (!process.ending() || process.ending()->success() || ending_) continue;
+    if (options_.keep_going) {
+      go_on_without(i);
+      continue;
+    }
     check_server();  // another rank's death may be why this one failed
     if (ending_) continue;
     begin_end(static_cast<int>(i));
-    if (server_) server_->abort(process.rank(), describe_culprit());
+    if (server_) server_->abort(process.rank(), describe_end(process));
   }
+}
+
+void Job::go_on_without(std::size_t index) {
+  const RankProcess& process = processes_[index];
+  if (culprit_ < 0) culprit_ = static_cast<int>(index);
+  given_up_.push_back(process.rank());
+  const std::string end = describe_end(process);
+  server_->abort(process.rank(), end);
+  const std::string text = fmt::format("beeline-launch: {}; the others may go on (--keep-going)\n", end);
+  std::fwrite(text.data(), 1, text.size(), stderr);
+}
+
+/// Ends ranks that the others have given up, which may hang: at once, so that they do not write into what goes on.
+void Job::end_outcasts() {
+  for (const WorldFailure& failure : server_->take_failures()) {
+    if (failure.culprit < 0) continue;
+    given_up_.push_back(failure.culprit);
+    const bool hangs = failure.noticed_by >= 0 && failure.noticed_by != failure.culprit;
+    RankProcess& process = processes_[static_cast<std::size_t>(failure.culprit)];
+    if (hangs && !process.ending()) process.signal_group(SIGKILL);
+  }
+  const auto is_given_up = [this](const RankProcess& each) {
+    return std::find(given_up_.begin(), given_up_.end(), each.rank()) != given_up_.end();
+  };
+  // Nobody is left who goes on: what still runs has given up, and has its time to end.
+  if (!all_ended() && std::all_of(processes_.begin(), processes_.end(),
+                                  [&](const RankProcess& each) { return each.ending() || is_given_up(each); }))
+    begin_end(culprit_ >= 0 ? culprit_ : given_up_.front());
 }
 
 void Job::check_server() {
   if (!server_ || ending_) return;
+  if (options_.keep_going) return end_outcasts();
   if (const auto failure = server_->failure()) begin_end(failure->culprit);
 }
 
@@ -269,21 +305,22 @@ void Job::finish_output() {
     if (!each.finish_output()) close_output();
 }
 
-std::string Job::describe_culprit() const {
-  const RankProcess& process = processes_[static_cast<std::size_t>(culprit_)];
+std::string Job::describe_end(const RankProcess& process) const {
   const Ending& ending = *process.ending();
   const std::string who = process.rank() < 0 ? "the program" : fmt::format("rank {}", process.rank());
   std::string text = fmt::format("{} (pid {}) {}", who, process.pid(), ending.text());
   const auto failure = server_ ? server_->failure() : std::nullopt;
-  if (failure && failure->status == Status::aborted) return text + "; " + failure->reason;
+  if (failure && failure->status == Status::aborted && (failure->culprit == process.rank() || !options_.keep_going))
+    return text + "; " + failure->reason;
   return ending.success() ? text + " without leaving the world" : text;
 }
 
 std::string Job::report() const {
   std::string text;
-  if (culprit_ >= 0) {
-    text = fmt::format("beeline-launch: {}\n", describe_culprit());
-    const auto& lines = processes_[static_cast<std::size_t>(culprit_)].history().lines();
+  if (culprit_ >= 0 && exit_code() != 0) {
+    const RankProcess& culprit = processes_[static_cast<std::size_t>(culprit_)];
+    text = fmt::format("beeline-launch: {}\n", describe_end(culprit));
+    const auto& lines = culprit.history().lines();
     text += lines.empty() ? "  it had printed nothing\n" : "  its last lines:\n" + indented(lines);
   } else if (interrupt_ == SIGPIPE) {
     text = "beeline-launch: the job was ended because nobody reads its output\n";
@@ -298,6 +335,10 @@ std::string Job::report() const {
 }
 
 int Job::exit_code() const {
+  const bool went_on = options_.keep_going && interrupt_ == 0 &&
+                       std::any_of(processes_.begin(), processes_.end(),
+                                   [](const RankProcess& each) { return each.ending() && each.ending()->success(); });
+  if (went_on) return 0;
   if (culprit_ >= 0) {
     const int code = processes_[static_cast<std::size_t>(culprit_)].ending()->exit_code();
     return code != 0 ? code : 1;

@@ -8,7 +8,8 @@
 namespace beeline::launch {
 
 /// Starts the ranks, passes their output on, and blocks until all have ended. Returns the launcher's exit code: 0, that
-/// of the rank that failed first, or 128 + signal. Throws beeline::Error when the job cannot start; nothing runs then.
+/// of the rank that failed first, or 128 + signal; with keep_going 0 where any rank ended well. Throws beeline::Error
+/// when the job cannot start; nothing runs then.
 ///   guardian  readable, for poll(), once the job is to end at once because its guardian has ended
 [[nodiscard]] int run(const Options& options, int guardian);
 

@@ -33,7 +33,10 @@ int main(int argument_count, char** arguments) {
   app.add_option("-n,--ranks", options.ranks, "Ranks in the world")
       ->required()
       ->check(CLI::Range(1, static_cast<int>(beeline::max_ranks)));
-  app.add_flag("--threads", options.threads, "Ranks are threads of one process");
+  CLI::Option* threads = app.add_flag("--threads", options.threads, "Ranks are threads of one process");
+  app.add_flag("--keep-going", options.keep_going,
+               "A rank that fails does not end the job: the others go on without it")
+      ->excludes(threads);
   app.add_option("--device", options.device, "auto, cpu, or cuda:ID[,ID...] (ID: index or UUID)")->check(check_device);
   app.add_option("--deadline", options.deadline_s, "End of every wait, in seconds")->check(CLI::Range(1e-3, 1e6));
   app.add_option("--bind", options.bind, "host[:port] where ranks meet")->capture_default_str();

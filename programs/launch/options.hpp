@@ -11,7 +11,8 @@ namespace beeline::launch {
 
 struct Options {
   int ranks = 0;
-  bool threads = false;  ///< one process whose threads are the ranks
+  bool threads = false;     ///< one process whose threads are the ranks
+  bool keep_going = false;  ///< a rank that fails does not end the others
   std::string device = "auto";
   std::optional<double> deadline_s;  ///< BEELINE_DEADLINE_S
   std::string bind = "127.0.0.1";    ///< host[:port] of the rendezvous server

@@ -31,6 +31,7 @@ class World:
     threads: bool = False
     device: str = "auto"
     deadline_s: float | None = None
+    keep_going: bool = False
 
 
 def find_program(name: str) -> Path:
@@ -64,6 +65,8 @@ def launch_command(world: World, program: str | Path, arguments: list[str], as_j
         command.append("--json")
     if world.threads:
         command.append("--threads")
+    if world.keep_going:
+        command.append("--keep-going")
     if world.device != "auto":
         command += ["--device", world.device]
     if world.deadline_s is not None:

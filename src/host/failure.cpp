@@ -31,26 +31,59 @@ void collect(const WaitTable& table, std::vector<WaitRecord>& found) {
       found.push_back(record);
 }
 
+/// Two records that say the same: the same rank waited in vain for the same peer, more than once.
+bool alike(const WaitRecord& a, const WaitRecord& b) {
+  return a.rank == b.rank && a.operation == b.operation && a.peer == b.peer && a.team == b.team;
+}
+
+/// Whether the end of `rank` (-1: the launcher) is the end of a team of `ranks`.
+bool concerns(int rank, const std::vector<int>& ranks) {
+  return rank < 0 || std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
+}
+
 std::uint64_t load_word(const std::uint64_t& word) {
   return detail::SystemAtomic<std::uint64_t>(const_cast<std::uint64_t&>(word)).load(cuda::memory_order_acquire);
 }
 
 }  // namespace
 
+void World::Implementation::raise(std::uint32_t team, int culprit) {
+  detail::SystemAtomic<std::uint64_t>(host_header(rank)->control.abort[team])
+      .store(abort_word(static_cast<std::uint32_t>(culprit < 0 ? rank : culprit)), cuda::memory_order_release);
+}
+
 void World::Implementation::note_end(int culprit, const std::string& reason) {
   {
     const std::lock_guard lock(failure_mutex);
-    if (dead_reason.empty()) dead_rank = culprit, dead_reason = reason.empty() ? "no reason given" : reason;
+    ends.push_back({culprit, reason.empty() ? "no reason given" : reason});
   }
   {
     const std::lock_guard lock(team_mutex);
     for (const auto& [id, ranks] : teams) {
-      if (culprit >= 0 && std::find(ranks.begin(), ranks.end(), culprit) == ranks.end()) continue;
-      detail::SystemAtomic<std::uint64_t>(host_header(rank)->control.abort[id])
-          .store(abort_word(static_cast<std::uint32_t>(culprit < 0 ? rank : culprit)), cuda::memory_order_release);
+      if (!concerns(culprit, ranks)) continue;
+      raise(id, culprit);
+      if (culprit >= 0) retired_ids |= 1u << id | (id == 0 ? 1u << barrier_id : 0u);
     }
   }
   tell_kernels();
+}
+
+void World::Implementation::raise_missed_ends(std::uint32_t team) {
+  std::vector<RankEnd> noted;
+  {
+    const std::lock_guard lock(failure_mutex);
+    noted = ends;
+  }
+  bool any = false;
+  {
+    const std::lock_guard lock(team_mutex);
+    for (const RankEnd& end : noted) {
+      if (!concerns(end.rank, teams[team])) continue;
+      raise(team, end.rank);
+      any = true;
+    }
+  }
+  if (any) tell_kernels();
 }
 
 void World::Implementation::tell_kernels() {
@@ -72,66 +105,99 @@ std::vector<WaitRecord> World::Implementation::failed_waits() const {
   std::stable_partition(found.begin(), found.end(), [](const WaitRecord& record) {
     return record.status == static_cast<std::uint32_t>(Status::deadline);
   });
+  std::vector<WaitRecord> distinct;  // waits that fail at the same moment do not see each other's records
+  for (const WaitRecord& record : found)
+    if (std::none_of(distinct.begin(), distinct.end(), [&](const WaitRecord& other) { return alike(record, other); }))
+      distinct.push_back(record);
+  return distinct;
+}
+
+std::vector<WaitRecord> World::Implementation::failed_waits_of(std::uint32_t team) const {
+  std::vector<WaitRecord> found = failed_waits();
+  const std::lock_guard lock(team_mutex);
+  const auto members = teams.find(team);
+  std::erase_if(found, [&](const WaitRecord& record) {
+    // A rank that is gone may have left records of an earlier team of this id.
+    return record.team != team || (members != teams.end() && !concerns(static_cast<int>(record.rank), members->second));
+  });
   return found;
 }
 
-bool World::Implementation::failed() const {
+int World::Implementation::failed_team(std::uint32_t watched) const {
   const ControlBlock& mine = host_header(rank)->control;
-  return std::any_of(std::begin(mine.abort), std::end(mine.abort),
-                     [](const std::uint64_t& word) { return load_word(word) != 0; });
+  for (std::uint32_t rest = watched; rest != 0; rest &= rest - 1)
+    if (const int id = __builtin_ctz(rest); load_word(mine.abort[id]) != 0) return id;
+  return -1;
 }
 
-void World::Implementation::check() {
-  if (failed()) fail(Status::aborted);
+void World::Implementation::check(std::uint32_t watched) {
+  if (const int id = failed_team(watched); id >= 0) fail(Status::aborted, static_cast<std::uint32_t>(id));
 }
 
-World::Implementation::End World::Implementation::end_of_world() {
-  const std::lock_guard lock(failure_mutex);
-  if (dead_reason.empty()) return {};
-  if (dead_rank < 0) return {Status::aborted, fmt::format("the world ended: {}", dead_reason)};
-  return {Status::peer_died, fmt::format("rank {} ended: {}", dead_rank, dead_reason)};
+World::Implementation::End World::Implementation::end_of_team(std::uint32_t team) {
+  const std::scoped_lock lock(failure_mutex, team_mutex);
+  const auto members = teams.find(team);
+  for (const RankEnd& end : ends) {
+    if (end.rank < 0) return {Status::aborted, fmt::format("the world ended: {}", end.reason)};
+    if (members != teams.end() && concerns(end.rank, members->second))
+      return {Status::peer_died, fmt::format("rank {} ended: {}", end.rank, end.reason)};
+  }
+  return {};
 }
 
-void World::Implementation::fail(Status status) {
+void World::Implementation::fail(Status status, std::uint32_t team) {
   const std::uint64_t end = machine::clock_ns() + gathering_ns;
   for (std::uint32_t poll = 0; machine::clock_ns() < end; ++poll) machine::back_off(poll, 0);
-  const std::vector<WaitRecord> waits = failed_waits();
+  const std::vector<WaitRecord> waits = failed_waits_of(team);
   // A wait that reached its deadline is the cause; a rank that ended then did so because of it.
   const bool overdue = !waits.empty() && waits.front().status == static_cast<std::uint32_t>(Status::deadline);
-  const End end_noticed = end_of_world();
+  const End end_noticed = end_of_team(team);
   if (overdue && waits.front().rank == static_cast<std::uint32_t>(rank)) status = Status::deadline;
   if (!overdue && !end_noticed.text.empty()) status = end_noticed.status;
   std::string message = end_noticed.text;
   if (overdue || (message.empty() && !waits.empty())) message = describe(waits.front());
-  const std::uint64_t word = load_word(host_header(rank)->control.abort[0]);
-  if (message.empty()) message = word == 0 ? "no wait recorded" : fmt::format("rank {} aborted the world", word - 1);
+  const std::uint64_t word = load_word(host_header(rank)->control.abort[team]);
+  if (message.empty())
+    message =
+        word == 0 ? "no wait recorded" : fmt::format("rank {} aborted the {}", word - 1, team == 0 ? "world" : "team");
   std::string others = overdue && !end_noticed.text.empty() ? "\n  " + end_noticed.text : "";
   for (const WaitRecord& record : waits)
     if (const std::string text = describe(record); text != message) others += "\n  " + text;
   throw Error(status, others.empty() ? message : fmt::format("{}; when it was noticed:{}", message, others), rank);
 }
 
+void World::Implementation::give_up_streams(std::uint32_t watched, std::uint64_t waited_ns) {
+  std::map<std::uint32_t, std::vector<int>> concerned;
+  {
+    const std::lock_guard lock(team_mutex);
+    concerned = teams;
+  }
+  std::erase_if(concerned, [&](const auto& team) { return ((watched | (watched == 0)) >> team.first & 1u) == 0; });
+  for (const auto& [id, ranks] : concerned) {
+    const Context own = make_context(id, ranks, true);
+    const Awaited awaited{Operation::stream_synchronize, own.rank, 0, 1};
+    static_cast<void>(detail::give_up(own, awaited, 0, waited_ns, Status::deadline));
+  }
+}
+
 void World::Implementation::await(const char* what, std::int64_t deadline_ns, const std::function<bool()>& over,
-                                  Stream* awaited_stream) {
+                                  std::uint32_t watched, Stream* awaited) {
   const std::uint64_t start = machine::clock_ns();
   bool released = false;
   for (std::uint32_t poll = 0; !over(); ++poll) {
-    const bool slept =
-        poll >= host_context.spin_polls && awaited_stream != nullptr && awaited_stream->sleep_until_drained(nap_ns);
+    const bool slept = poll >= host_context.spin_polls && awaited != nullptr && awaited->sleep_until_drained(nap_ns);
     if (!slept) machine::back_off(poll, host_context.spin_polls);
     if (poll % detail::polls_per_look != 0 && poll < host_context.spin_polls) continue;
     const std::uint64_t waited = machine::clock_ns() - start;
-    if (waited < static_cast<std::uint64_t>(deadline_ns) && !(failed() && !released)) continue;
-    if (!failed()) {
-      const Awaited awaited{Operation::stream_synchronize, host_context.rank, 0, 1};
-      static_cast<void>(detail::give_up(host_context, awaited, 0, waited, Status::deadline));
-    }
+    const bool aborted = failed_team(watched) >= 0;
+    if (waited < static_cast<std::uint64_t>(deadline_ns) && !(aborted && !released)) continue;
     if (released)
-      throw Error(Status::deadline, fmt::format("{} did not end, not even after the world was aborted", what), rank);
+      throw Error(Status::deadline, fmt::format("{} did not end, not even after it was aborted", what), rank);
+    if (!aborted) give_up_streams(watched, waited);
     released = true;  // kernels are told, and leave; give them time to
     tell_kernels();
-    stream->release_waits();
-    if (awaited_stream != nullptr) awaited_stream->release_waits();
+    if (failed()) stream->release_waits();
+    if (awaited != nullptr) awaited->release_waits();
     deadline_ns = static_cast<std::int64_t>(waited) + 5'000'000'000;
   }
 }

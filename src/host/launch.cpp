@@ -102,6 +102,7 @@ GpuLaunch prepare_gpu_launch(World& world, const LaunchOptions& options, const v
                        options.threads, world.rank()));
   if (options.waits) claim_residency(world, options, name, capacity);
   const Context& context = options.context == nullptr ? world.context() : *options.context;
+  world.implementation().note_launch(stream, context);
   range.leave_open();
   return {stream.native(), options.waits ? stream.grid_state() : nullptr, &context};
 }
@@ -131,6 +132,7 @@ void launch_on_host(World& world, const LaunchOptions& options, const std::type_
   if (options.waits) claim_residency(world, options, name, host_resident_blocks(world));
   Stream& stream = stream_of(world, options);
   const Context context = options.context == nullptr ? world.context() : *options.context;
+  world.implementation().note_launch(stream, context);
   const auto team_size = static_cast<unsigned>(world.config().host_threads);
   const bool together = options.waits;
   GridState* grid_state = together ? stream.grid_state() : nullptr;

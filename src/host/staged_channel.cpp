@@ -100,7 +100,7 @@ void StagedChannel::exchange(const void* source, int to, void* destination, int 
           observed = finished();
           return observed != before;
         });
-    if (status != Status::ok) channel.world.implementation().fail(status);
+    if (status != Status::ok) channel.world.implementation().fail(status, channel.world.host_context().team);
   }
 }
 

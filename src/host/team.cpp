@@ -22,11 +22,17 @@ struct Proposal {
   std::uint8_t ranks[max_ranks] = {};
 };
 
-void check_members(const std::vector<int>& ranks, int rank, int size) {
+void check_members(const std::vector<int>& ranks, const World& world) {
+  const int rank = world.rank(), size = world.size();
+  const std::vector<RankHealth> health = world.health();
   const std::string text = fmt::format("team [{}]", fmt::join(ranks, ", "));
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     require(ranks[i] >= 0 && ranks[i] < size, Status::invalid_argument,
             fmt::format("{}: no rank {} in a world of {}", text, ranks[i], size));
+    const RankHealth& theirs = health[static_cast<std::size_t>(ranks[i])];
+    require(theirs.state == RankState::healthy, Status::peer_died,
+            fmt::format("{}: rank {} ended: {}", text, ranks[i],
+                        theirs.state == RankState::left ? "it has left the world" : theirs.reason));
     require(i == 0 || ranks[i - 1] < ranks[i], Status::invalid_argument, text + ": ranks must ascend");
   }
   require(std::find(ranks.begin(), ranks.end(), rank) != ranks.end(), Status::invalid_argument,
@@ -36,7 +42,8 @@ void check_members(const std::vector<int>& ranks, int rank, int size) {
 std::vector<Proposal> exchange(World& world, const Proposal& mine) {
   std::vector<Proposal> all;
   for (const auto& bytes : world.allgather(std::as_bytes(std::span(&mine, 1)))) {
-    std::memcpy(&all.emplace_back(), bytes.data(), sizeof(Proposal));
+    Proposal& theirs = all.emplace_back(Proposal{.free_ids = ~0u});  // of a rank that has failed or left
+    if (bytes.size() == sizeof theirs) std::memcpy(&theirs, bytes.data(), sizeof theirs);
   }
   return all;
 }
@@ -56,14 +63,11 @@ void check_agreement(const std::vector<Proposal>& all) {
 
 std::unique_ptr<Team> World::make_team(const std::vector<int>& ranks) {
   Implementation& world = *implementation_;
-  if (!ranks.empty()) check_members(ranks, rank(), size());
+  if (!ranks.empty()) check_members(ranks, *this);
   Proposal mine{};
   mine.count = static_cast<std::uint32_t>(ranks.size());
   for (std::size_t i = 0; i < ranks.size(); ++i) mine.ranks[i] = static_cast<std::uint8_t>(ranks[i]);
-  {
-    const std::lock_guard lock(world.team_mutex);
-    for (std::uint32_t id = 1; id < max_teams; ++id) mine.free_ids |= world.teams.contains(id) ? 0 : 1u << id;
-  }
+  mine.free_ids = world.free_ids();
   const std::vector<Proposal> all = exchange(*this, mine);
   std::uint32_t free_ids = ~0u;
   for (const Proposal& other : all) free_ids &= other.free_ids;
@@ -71,12 +75,20 @@ std::unique_ptr<Team> World::make_team(const std::vector<int>& ranks) {
   const auto id = static_cast<std::uint32_t>(__builtin_ctz(free_ids));
   check_agreement(all);
   if (!ranks.empty()) {  // an earlier team's epochs are forgotten before any member enters the first barrier
-    world.zero(&world.heap_header(rank())->teams[id], sizeof(TeamSync));
-    std::memset(&world.host_header(rank())->teams[id], 0, sizeof(TeamSync));
-    const std::lock_guard lock(world.team_mutex);
-    world.teams[id] = ranks;
+    world.clear_team(id);
+    {
+      const std::lock_guard lock(world.team_mutex);
+      world.teams[id] = ranks;
+    }
+    world.raise_missed_ends(id);
   }
-  barrier();
+  try {
+    barrier();
+  } catch (...) {
+    const std::lock_guard lock(world.team_mutex);
+    if (!ranks.empty()) world.teams.erase(id);
+    throw;
+  }
   if (ranks.empty()) return nullptr;
   return std::unique_ptr<Team>(
       new Team(*this, world.make_context(id, ranks, false), world.make_context(id, ranks, true)));
@@ -93,9 +105,12 @@ int Team::world_rank(int rank) const {
   return static_cast<int>(context_.world_rank(static_cast<std::uint32_t>(rank)));
 }
 
+bool Team::failed() const { return world_.implementation().failed_team(1u << context_.team) >= 0; }
+
 void Team::barrier() {
+  world_.implementation().check(1u << context_.team);  // the others may have entered before it failed: that is none
   const Status status = beeline::barrier(Thread{}, host_context_);
-  if (status != Status::ok) world_.implementation().fail(status);
+  if (status != Status::ok) world_.implementation().fail(status, context_.team);
 }
 
 }  // namespace beeline

@@ -34,8 +34,9 @@ World::Implementation::~Implementation() {
   // The others may still read this rank's memory: leave together, unless the world has failed.
   try {
     if (!failed() && std::uncaught_exceptions() == 0) {
-      await("the default stream", config.stream_deadline_ns, [this] { return stream->drained(); });
-      static_cast<void>(beeline::barrier(Thread{}, host_context));
+      await(
+          "the default stream", config.stream_deadline_ns, [this] { return stream->drained(); }, world_only);
+      static_cast<void>(beeline::barrier(Thread{}, barrier_context));
     }
     if (failed()) stream->release_waits();
   } catch (const std::exception& error) {
@@ -87,6 +88,7 @@ void* World::allocate(std::size_t bytes, Heap heap) {
   }
   const auto all = allgather(std::as_bytes(std::span(&mine, 1)));
   for (std::size_t other = 0; other < all.size(); ++other) {
+    if (all[other].empty()) continue;  // it has failed or left
     Request theirs{};
     std::memcpy(&theirs, all[other].data(), sizeof theirs);
     if (theirs.bytes == mine.bytes && theirs.heap == mine.heap && theirs.offset == mine.offset) continue;
@@ -190,7 +192,9 @@ void World::copy(void* destination, const void* source, std::size_t bytes) {
   const std::unique_ptr<Event> event = world.copy_stream->make_event();
   world.copy_stream->copy(destination, source, bytes);
   world.copy_stream->record(*event);
-  synchronize(*event);
+  constexpr std::uint32_t whatever_fails = 0;
+  world.await(
+      "a copy", config().stream_deadline_ns, [&event] { return event->done(); }, whatever_fails);
 }
 
 void World::copy(void* destination, const void* source, std::size_t bytes, Stream& stream) {
@@ -202,41 +206,46 @@ Stream& World::stream() { return *implementation_->stream; }
 std::unique_ptr<Stream> World::make_stream() { return implementation_->make_stream(); }
 
 void World::synchronize(Stream& stream) {
+  const std::uint32_t watched = implementation_->teams_of(stream);
   try {
     implementation_->await(
-        "a stream", config().stream_deadline_ns, [&stream] { return stream.idle(); }, &stream);
+        "a stream", config().stream_deadline_ns, [&stream] { return stream.idle(); }, watched, &stream);
   } catch (const Error& error) {
-    if (error.code() == Status::deadline || error.code() == Status::aborted) implementation_->check();
+    if (error.code() == Status::deadline || error.code() == Status::aborted)
+      implementation_->check(watched | Implementation::world_only);
     throw;
   }
-  implementation_->check();
+  implementation_->check(watched);
+  implementation_->forget_launches(stream);
 }
 
 void World::synchronize(Event& event) {
-  implementation_->await("an event", config().stream_deadline_ns, [&event] { return event.done(); });
-  implementation_->check();
+  implementation_->await(
+      "an event", config().stream_deadline_ns, [&event] { return event.done(); }, Implementation::world_only);
+  implementation_->check(Implementation::world_only);
 }
 
 void World::barrier() {
   const detail::ProfilerRange range("barrier");
-  check();  // the others may have entered before the world failed: that is no barrier
-  const Status status = beeline::barrier(Thread{}, host_context());
-  if (status != Status::ok) implementation_->fail(status);
+  implementation_->check(Implementation::world_only);  // the others may have entered before it failed: that is none
+  const Status status = beeline::barrier(Thread{}, implementation_->barrier_context);
+  if (status != Status::ok) implementation_->fail(status, 0);
 }
 
 std::vector<std::vector<std::byte>> World::allgather(std::span<const std::byte> mine) {
-  check();
+  implementation_->check(Implementation::world_only);
   return implementation_->bootstrap->allgather(mine, config().deadline_ns);
 }
 
 void World::abort(const std::string& reason) {
   implementation_->note_end(rank(), reason);
-  detail::raise_abort(host_context(), static_cast<std::uint32_t>(rank()));
+  detail::raise_abort(implementation_->barrier_context, static_cast<std::uint32_t>(rank()));
   implementation_->bootstrap->abort(reason);
 }
 
 bool World::failed() const { return implementation_->failed(); }
-void World::check() { implementation_->check(); }
+void World::check() { implementation_->check(implementation_->living_teams()); }
+std::vector<RankHealth> World::health() const { return implementation_->bootstrap->health(); }
 std::vector<WaitRecord> World::failed_waits() const { return implementation_->failed_waits(); }
 
 void World::Implementation::zero(void* address, std::size_t bytes) {
@@ -247,7 +256,9 @@ void World::Implementation::zero(void* address, std::size_t bytes) {
   const std::unique_ptr<Event> event = copy_stream->make_event();
   copy_stream->fill(address, 0, bytes);
   copy_stream->record(*event);
-  await("zeroing memory", config.deadline_ns, [&event] { return event->done(); });
+  constexpr std::uint32_t whatever_fails = 0;
+  await(
+      "zeroing memory", config.deadline_ns, [&event] { return event->done(); }, whatever_fails);
 }
 
 std::unique_ptr<Stream> World::Implementation::make_stream() {
@@ -262,6 +273,7 @@ std::shared_ptr<GridState> World::Implementation::lend_grid_state() {
   return {&heap_header(rank)->grids[grid].state, [this, grid](GridState* state) {
             ledger().forget(state);
             const std::lock_guard giving_back(grid_mutex);
+            launched.erase(state);
             free_grids.push_back(grid);
           }};
 }

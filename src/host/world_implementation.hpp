@@ -3,13 +3,13 @@
 /// @file
 /// What a World consists of.
 
-#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
 
+#include "beeline/host/team.hpp"
 #include "beeline/host/world.hpp"
 #include "beeline/memory/node_memory.hpp"
 #include "beeline/runtime/bootstrap.hpp"
@@ -62,6 +62,7 @@ class World::Implementation {
   int ranks_on_device = 1;
   std::unique_ptr<NodeMemory> memory;
   Context context{}, host_context{};
+  Context barrier_context{};  ///< of World::barrier: as host_context, among the ranks that are left
   std::mutex allocation_mutex;
   std::unique_ptr<OffsetAllocator> heap, pinned_heap;  ///< offsets behind the headers
   std::mutex grid_mutex;
@@ -70,11 +71,20 @@ class World::Implementation {
   std::unique_ptr<Stream> stream;       ///< default stream
   std::unique_ptr<Stream> copy_stream;  ///< of blocking copies
 
+  /// The end of a rank, or of the launcher (-1).
+  struct RankEnd {
+    int rank;
+    std::string reason;
+  };
   std::mutex failure_mutex;
-  int dead_rank = -1;       ///< guarded by failure_mutex; -1: none, or the launcher
-  std::string dead_reason;  ///< guarded by failure_mutex; empty while all is well
-  std::mutex team_mutex;
-  std::map<std::uint32_t, std::vector<int>> teams;  ///< id to world ranks, those this rank belongs to
+  std::vector<RankEnd> ends;  ///< in the order in which they became known; guarded by failure_mutex
+  mutable std::mutex team_mutex;
+  std::map<std::uint32_t, std::vector<int>> teams;  ///< id to world ranks, those this rank belongs to; 0: who is left
+  std::uint32_t barrier_id = 0;                     ///< the team id whose state World::barrier uses
+  /// Ids that are not used again, by bit: a member of their teams has ended, and may yet have stored into their state.
+  std::uint32_t retired_ids = 0;
+  std::map<const void*, std::uint32_t> launched;  ///< stream (its grid state) to teams of its kernels; by grid_mutex
+  std::unique_ptr<Team> survivors;                ///< what World::survivors returned last
 
   [[nodiscard]] const Device& device() const { return members[static_cast<std::size_t>(rank)].device; }
   [[nodiscard]] HeapHeader* heap_header(int of) const { return reinterpret_cast<HeapHeader*>(memory->heap(of)); }
@@ -96,25 +106,40 @@ class World::Implementation {
   [[nodiscard]] std::shared_ptr<GridState> lend_grid_state();
   /// Fills device or host memory with zeros, and waits for it.
   void zero(void* address, std::size_t bytes);
-  /// Keeps the first reason for which the world ended, and ends this rank's waits in every team that `culprit` belongs
-  /// to (in all, when it is the launcher: -1).
+  /// Keeps the reason for which a rank ended, and ends this rank's waits in every team that `culprit` belongs to (in
+  /// all, when it is the launcher: -1).
   void note_end(int culprit, const std::string& reason);
+  /// Raises the words of this rank's `team` again where an end concerns it that came while the team was being made.
+  void raise_missed_ends(std::uint32_t team);
   /// Hands the abort words of the host area to this rank's kernels.
   void tell_kernels();
-  /// Polls `over()` up to `deadline_ns`, or until a wait has failed; throws naming `what`. Then the default stream and
-  /// `awaited` (if any) give up their waits for signals.
-  void await(const char* what, std::int64_t deadline_ns, const std::function<bool()>& over, Stream* awaited = nullptr);
-  /// Throws what went wrong if anything did.
-  void check();
-  [[noreturn]] void fail(Status status);
-  /// The rank's end (or the launcher's) that ended the world; ok and empty if none did.
-  struct End {
-    Status status = Status::ok;
-    std::string text;
-  };
-  [[nodiscard]] End end_of_world();
+  /// Team ids that this rank has free, by bit.
+  [[nodiscard]] std::uint32_t free_ids() const;
+  /// A clean start for the team `id`: abort words, records and barrier state of an earlier one are forgotten.
+  void clear_team(std::uint32_t id);
+  /// Goes on among `left`, after a failure. Collective over them.
+  void regroup(const std::vector<int>& left);
+
+  // Sets of teams are masks of ids.
+  [[nodiscard]] std::uint32_t living_teams() const;
+  /// Teams whose failure concerns what a stream does.
+  [[nodiscard]] std::uint32_t teams_of(Stream& stream);
+  void note_launch(const Stream& stream, const Context& in);
+  void forget_launches(const Stream& stream);
+  /// One of `watched` that is aborted, or -1.
+  [[nodiscard]] int failed_team(std::uint32_t watched) const;
+  /// Whether the world is aborted.
+  [[nodiscard]] bool failed() const { return failed_team(world_only) >= 0; }
+  /// Throws what went wrong in one of `watched`, if anything did.
+  void check(std::uint32_t watched);
+  [[noreturn]] void fail(Status status, std::uint32_t team);
+  /// Polls `over()` up to `deadline_ns`, or until one of `watched` is aborted; throws naming `what`. Then the default
+  /// stream and `awaited` (if any) give up their waits for signals, and at the deadline `watched` is aborted.
+  void await(const char* what, std::int64_t deadline_ns, const std::function<bool()>& over, std::uint32_t watched,
+             Stream* awaited = nullptr);
   [[nodiscard]] std::vector<WaitRecord> failed_waits() const;
-  [[nodiscard]] bool failed() const;
+
+  static constexpr std::uint32_t world_only = 1;  ///< the set that holds the world alone
 
  private:
   void choose_device();
@@ -122,6 +147,19 @@ class World::Implementation {
   void make_contexts();
   void load_kernels();
   void watch_for_deaths();
+  /// The end of a rank (or the launcher) for which `team` was aborted; ok and empty if none was.
+  struct End {
+    Status status = Status::ok;
+    std::string text;
+  };
+  [[nodiscard]] End end_of_team(std::uint32_t team);
+  [[nodiscard]] std::vector<WaitRecord> failed_waits_of(std::uint32_t team) const;
+  void raise(std::uint32_t team, int culprit);
+  /// Records that streams did not end, and aborts those of `watched` (the world, if it is empty).
+  void give_up_streams(std::uint32_t watched, std::uint64_t waited_ns);
+  /// Forgets this rank's records of the teams `ids`, a mask.
+  void forget_waits(std::uint32_t ids);
+  [[nodiscard]] std::uint32_t agree_on_free_id();
 };
 
 }  // namespace beeline

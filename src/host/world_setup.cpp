@@ -149,7 +149,7 @@ void World::Implementation::make_contexts() {
   for (int each = 0; each < size; ++each) everyone.push_back(each);
   teams[0] = everyone;
   context = make_context(0, everyone, false);
-  host_context = make_context(0, everyone, true);
+  barrier_context = host_context = make_context(0, everyone, true);
 }
 
 void World::Implementation::load_kernels() {

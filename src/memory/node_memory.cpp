@@ -12,6 +12,7 @@
 
 #include "beeline/core/error.hpp"
 #include "beeline/core/layout.hpp"
+#include "memory/allocator_union.hpp"
 
 namespace beeline {
 
@@ -21,12 +22,13 @@ namespace {
 constexpr std::array<std::uintptr_t, 6> candidate_bases = {0x400000000000, 0x300000000000, 0x200000000000,
                                                            0x500000000000, 0x100000000000, 0x600000000000};
 
+/// All zero for ranks that have failed or left.
 template <class T>
 std::vector<T> allgather_values(Bootstrap& bootstrap, const T& mine, std::int64_t deadline_ns) {
   std::vector<T> all;
   for (const auto& bytes : bootstrap.allgather(std::as_bytes(std::span(&mine, 1)), deadline_ns)) {
     T value{};
-    std::memcpy(&value, bytes.data(), std::min(sizeof value, bytes.size()));
+    if (!bytes.empty()) std::memcpy(&value, bytes.data(), std::min(sizeof value, bytes.size()));
     all.push_back(value);
   }
   return all;
@@ -43,6 +45,7 @@ void fail_together(Bootstrap& bootstrap, const Problem& mine, std::int64_t deadl
   const std::string message = static_cast<char>(mine.code) + mine.text;
   const auto all = bootstrap.allgather(std::as_bytes(std::span(message)), deadline_ns);
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    if (all[rank].empty()) continue;  // it has failed or left
     const auto code = static_cast<Status>(all[rank].front());
     const std::string text(reinterpret_cast<const char*>(all[rank].data()) + 1, all[rank].size() - 1);
     if (code != Status::ok)
@@ -191,6 +194,17 @@ const Segment& NodeMemory::create_segment(MemoryKind kind, std::size_t bytes) {
     throw;
   }
   return segments_[segment.id] = std::move(segment);
+}
+
+void NodeMemory::align_segments() {
+  std::vector<OffsetAllocator*> allocators;
+  for (Placement& placement : placements_) {
+    allocators.push_back(&placement.device);
+    allocators.push_back(&placement.host);
+  }
+  unite_allocators(bootstrap_, allocators, deadline_ns_);
+  for (const std::uint32_t next : allgather_values(bootstrap_, next_segment_, deadline_ns_))
+    next_segment_ = std::max(next_segment_, next);
 }
 
 void NodeMemory::destroy_segment(std::uint32_t id) {

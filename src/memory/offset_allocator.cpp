@@ -10,7 +10,7 @@
 
 namespace beeline {
 
-OffsetAllocator::OffsetAllocator(std::size_t bytes, std::size_t alignment) : alignment_(alignment) {
+OffsetAllocator::OffsetAllocator(std::size_t bytes, std::size_t alignment) : bytes_(bytes), alignment_(alignment) {
   if (bytes > 0) free_[0] = bytes;
 }
 
@@ -18,6 +18,20 @@ std::size_t OffsetAllocator::free_bytes() const {
   std::size_t sum = 0;
   for (const auto& [offset, bytes] : free_) sum += bytes;
   return sum;
+}
+
+void OffsetAllocator::assign(std::map<std::size_t, std::size_t> used) {
+  std::map<std::size_t, std::size_t> holes;
+  std::size_t end = 0;  // of what has been looked at
+  for (const auto& [offset, bytes] : used) {
+    require(offset >= end && bytes <= bytes_ && offset <= bytes_ - bytes, Status::internal,
+            fmt::format("allocation of {} bytes at offset {} overlaps another, or the heap's end", bytes, offset));
+    if (offset > end) holes[end] = offset - end;
+    end = offset + bytes;
+  }
+  if (end < bytes_) holes[end] = bytes_ - end;
+  free_ = std::move(holes);
+  used_ = std::move(used);
 }
 
 std::size_t OffsetAllocator::allocate(std::size_t bytes) {

@@ -90,6 +90,10 @@ class GpuStream final : public Stream {
           "cuStreamWaitValue64");
     armed_.push_back({signal, value});
   }
+  bool holds_signal_waits() override {
+    const std::lock_guard lock(mutex_);
+    return !armed_.empty();
+  }
   void release_waits() override {
     const CurrentGpu current(device_.index);
     const std::lock_guard lock(mutex_);

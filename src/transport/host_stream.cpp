@@ -61,6 +61,7 @@ class HostStream final : public Stream {
       if (status != Status::ok) throw Error(status, "a stream's wait for a signal");
     });
   }
+  bool holds_signal_waits() override { return false; }
   void release_waits() override {}  // waits on a host rank look at the abort word themselves
 
   std::unique_ptr<Event> make_event() override { return std::make_unique<HostEvent>(); }

@@ -13,6 +13,7 @@
 #include "beeline/runtime/bootstrap.hpp"
 #include "tests/support/check.hpp"
 #include "tests/support/ranks.hpp"
+#include "tests/support/repetitions.hpp"
 #include "tests/support/stopwatch.hpp"
 
 namespace beeline_test {
@@ -53,17 +54,19 @@ void survive(Wait wait) {
 class KilledInSetUp : public ::testing::TestWithParam<int> {};
 
 TEST_P(KilledInSetUp, SurvivorsNameIt) {
-  const int microseconds = GetParam();
-  expect_survivors_name_the_victim(run_processes(ranks, [=](const Config& config) {
-    if (config.rank != victim) return survive([&] { World::create(config)->barrier(); });
-    std::unique_ptr<Bootstrap> bootstrap = join_world(config);
-    std::thread killer([=] {
-      usleep(static_cast<unsigned>(microseconds));
-      kill(getpid(), SIGKILL);
-    });
-    const std::unique_ptr<World> world = World::create(config, std::move(bootstrap));
-    killer.join();
-  }));
+  for (int repetition = 0, end = repetitions(2); repetition < end && !HasFailure(); ++repetition) {
+    const int microseconds = GetParam() + 17 * repetition;
+    expect_survivors_name_the_victim(run_processes(ranks, [=](const Config& config) {
+      if (config.rank != victim) return survive([&] { World::create(config)->barrier(); });
+      std::unique_ptr<Bootstrap> bootstrap = join_world(config);
+      std::thread killer([=] {
+        usleep(static_cast<unsigned>(microseconds));
+        kill(getpid(), SIGKILL);
+      });
+      const std::unique_ptr<World> world = World::create(config, std::move(bootstrap));
+      killer.join();
+    }));
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(After, KilledInSetUp, ::testing::Values(0, 500, 2000, 5000));
@@ -114,12 +117,41 @@ void waits_on_streams(World& world) {
   }
 }
 
+struct StoreKernel {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, std::uint64_t* area, std::size_t count) const {
+    put(grid.block(), ctx, area, area + count, count, victim);
+    quiet(grid.block(), ctx);
+  }
+};
+
+/// The victim's memory is under stores when it dies; nobody waits for anything.
+void puts_to_the_victim(World& world) {
+  constexpr std::size_t count = 50'000;
+  const SymmetricArray<std::uint64_t> area(world, 2 * count);
+  for (;;) {
+    launch(world, {}, StoreKernel{}, area.data(), count);
+    world.synchronize();
+  }
+}
+
+void stores_to_the_victim(World& world) {
+  const SymmetricArray<std::uint64_t> area(world, 1000);
+  volatile std::uint64_t* theirs = area.at(victim);
+  for (std::uint64_t value = 0;; ++value) {
+    for (std::size_t i = 0; i < area.count(); ++i) theirs[i] = value;
+    world.check();
+  }
+}
+
 constexpr Activity activities[] = {
     {"Barrier",
      [](World& world) {
        for (;;) world.barrier();
      }},
     {"KernelBarrier", barriers_in_kernels},
+    {"Put", puts_to_the_victim},
+    {"Store", stores_to_the_victim},
     {"Staged", staged_exchanges},
     {"Stream", waits_on_streams},
     {"Allgather",
@@ -137,19 +169,20 @@ class KilledWhile : public ::testing::TestWithParam<Activity> {};
 TEST_P(KilledWhile, SurvivorsNameIt) {
   Config config = test_config();
   config.device = "cpu";
-  expect_survivors_name_the_victim(run_ranks(
-      WorldKind::processes, ranks,
-      [](World& world) {
-        world.barrier();
-        std::thread killer([rank = world.rank()] {
-          if (rank != victim) return;
-          usleep(50'000);
-          kill(getpid(), SIGKILL);
-        });
-        killer.detach();
-        survive([&] { GetParam().repeat(world); });
-      },
-      config, 60));
+  for (int repetition = 0, end = repetitions(2); repetition < end && !HasFailure(); ++repetition)
+    expect_survivors_name_the_victim(run_ranks(
+        WorldKind::processes, ranks,
+        [repetition](World& world) {
+          world.barrier();
+          std::thread killer([repetition, rank = world.rank()] {
+            if (rank != victim) return;
+            usleep(20'000 + 777u * static_cast<unsigned>(repetition % 50));
+            kill(getpid(), SIGKILL);
+          });
+          killer.detach();
+          survive([&] { GetParam().repeat(world); });
+        },
+        config, 60));
 }
 
 INSTANTIATE_TEST_SUITE_P(Activities, KilledWhile, ::testing::ValuesIn(activities),

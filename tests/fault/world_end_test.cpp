@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -104,26 +105,41 @@ TEST(RanksError, InSetUpEndsTheOthers) {
   EXPECT_LT(stopwatch.seconds(), soon_s);
 }
 
-/// One team's deadline passes while the other team works on.
-TEST(TeamsDeadline, LeavesTheOtherTeamAlone) {
+/// One team's deadline passes while the other team works on; then the world makes the first team anew.
+TEST(TeamsDeadline, LeavesTheOtherTeamAloneAndIsCleared) {
   Config config = host_config();
   config.deadline_ns = 1'500'000'000;
+  std::atomic<bool> failed_team{false};
+  std::atomic<int> last_round{1 << 30};
   expect_all_passed(run_ranks(
       WorldKind::threads, 4,
-      [](World& world) {
+      [&](World& world) {
         const bool first = world.rank() < 2;
-        const std::unique_ptr<Team> team = world.make_team(first ? std::vector<int>{0, 1} : std::vector<int>{2, 3});
+        const std::vector<int> members = first ? std::vector<int>{0, 1} : std::vector<int>{2, 3};
+        std::unique_ptr<Team> team = world.make_team(members);
         const Stopwatch stopwatch;
-        if (world.rank() == 0) check_error(Status::deadline, {"rank 0: barrier on rank 1"}, [&] { team->barrier(); });
-        if (world.rank() == 1)
-          while (!world.failed() && stopwatch.seconds() < 10) usleep(1000);
-        if (!first) {
-          for (int i = 0; i < 100; ++i) {  // both ranks as often, beyond the other team's deadline
-            team->barrier();
-            usleep(20'000);
-          }
+        if (world.rank() == 0) {
+          check_error(Status::deadline, {"rank 0: barrier on rank 1"}, [&] { team->barrier(); });
+          failed_team = true;
         }
-        BEELINE_CHECK_EQ(first, world.failed());
+        if (world.rank() == 1) {
+          while (!team->failed() && stopwatch.seconds() < 10) usleep(1000);
+          check_error(Status::aborted, {"rank 0: barrier on rank 1"}, [&] { team->barrier(); });
+        }
+        for (int round = 0; !first && round <= last_round; ++round) {  // both ranks as often
+          team->barrier();
+          usleep(1000);
+          if (world.rank() == 2 && failed_team && last_round > round + 20) last_round = round + 20;
+        }
+        BEELINE_CHECK_EQ(first, team->failed());
+        BEELINE_CHECK(!world.failed());
+        world.barrier();
+        team.reset();
+        team = world.make_team(members);
+        BEELINE_CHECK(!team->failed());
+        for (int i = 0; i < 10; ++i) team->barrier();
+        BEELINE_CHECK(world.failed_waits().empty());
+        world.barrier();
       },
       config, 60));
 }

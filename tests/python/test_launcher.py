@@ -189,6 +189,49 @@ class TestDeaths:
         assert "    last words\n" in result.stderr
 
 
+class TestKeepGoing:
+    SURVIVING_RANK = str(PROGRAMS / "surviving-rank")
+
+    def run(self, how: str, victim: int, *options: str) -> Result:
+        arguments = ["-n", "4", "--device", "cpu", "--deadline", "2", *options]
+        return launch(*arguments, "--", self.SURVIVING_RANK, str(victim), how)
+
+    @pytest.mark.parametrize("victim", [0, 2])
+    @pytest.mark.parametrize(
+        ("how", "report"),
+        [
+            ("kill", "was killed by signal 9 (SIGKILL); the others may go on"),
+            ("throw", "exited with code 1; rank {victim} aborted: thrown on purpose; the others may go on"),
+            ("hang", "was killed by signal 9 (SIGKILL); the others may go on"),
+        ],
+    )
+    def test_the_others_go_on_without_a_rank_that_fails(self, how: str, report: str, victim: int) -> None:
+        start = time.monotonic()
+        result = self.run(how, victim, "--keep-going")
+        assert result.returncode == 0, result.stderr
+        assert time.monotonic() - start < (8 if how == "hang" else 2.5)
+        survivors = [rank for rank in range(4) if rank != victim]
+        expected = {f"[{rank}] went on as rank {place} of 3;" for place, rank in enumerate(survivors)}
+        assert {line.partition(";")[0] + ";" for line in result.stdout.splitlines()} == expected
+        assert all(f"rank {victim} has failed: rank {victim} " in line for line in result.stdout.splitlines())
+        assert f"beeline-launch: rank {victim} (pid " in result.stderr
+        assert report.format(victim=victim) in result.stderr
+
+    def test_without_the_option_a_death_ends_the_job(self) -> None:
+        result = self.run("kill", 2)
+        assert result.returncode == 128 + signal.SIGKILL
+
+    def test_all_that_fail_are_a_failure(self) -> None:
+        result = launch("-n", "3", "--keep-going", "--", "sh", "-c", "exit $((3 + BEELINE_RANK))")
+        assert result.returncode in (3, 4, 5)
+        assert result.stderr.count("the others may go on") == 3
+
+    def test_threads_cannot_fail_one_by_one(self) -> None:
+        result = launch("-n", "3", "--keep-going", "--threads", "--", "true")
+        assert result.returncode == 2
+        assert "--threads excludes --keep-going" in result.stderr
+
+
 class TestNothingIsLeft:
     FAMILY = "sh -c 'sleep 300 & sleep 300' & sleep 300"
     DAEMONS = "setsid sh -c 'setsid sleep 300 & exec sleep 300' & setsid sleep 300 & exec sleep 300"

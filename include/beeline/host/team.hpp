@@ -25,6 +25,9 @@ class Team {
   [[nodiscard]] int world_rank(int rank) const;  ///< throws invalid_argument outside the team
   [[nodiscard]] const Context& context() const { return context_; }
   [[nodiscard]] const Context& host_context() const { return host_context_; }
+  /// Whether the team is aborted: by a deadline of its own, or the end of a member. Its members may go on with a new
+  /// team.
+  [[nodiscard]] bool failed() const;
   /// Collective over the team. Barrier of its CPU threads; orders memory. Throws deadline or aborted.
   void barrier();
 

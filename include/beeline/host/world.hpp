@@ -20,6 +20,7 @@
 #include "beeline/device/packets.hpp"
 #include "beeline/memory/segment.hpp"
 #include "beeline/runtime/device.hpp"
+#include "beeline/runtime/health.hpp"
 #include "beeline/transport/stream.hpp"
 
 namespace beeline {
@@ -93,11 +94,12 @@ class World {
   /// This rank's default stream.
   [[nodiscard]] Stream& stream();
   [[nodiscard]] std::unique_ptr<Stream> make_stream();
-  /// Blocks until `stream`'s work is over. Throws what went wrong in it, a kernel's failed wait included; at the
-  /// deadline names the rank, and dumps every pending wait of the world.
+  /// Blocks until `stream`'s work is over. Throws what went wrong in it, a kernel's failed wait included: the failure
+  /// of each team whose kernels `launch` has put on it, or of any team of this rank where `launch` never did. At the
+  /// deadline names the rank, and dumps every pending wait of the team.
   void synchronize(Stream& stream);
   void synchronize() { synchronize(stream()); }
-  /// Blocks until `event` is done, with the same errors.
+  /// Blocks until `event` is done, or the world is aborted.
   void synchronize(Event& event);
 
   // --- Working together -----------------------------------------------------------------------------------------
@@ -108,21 +110,33 @@ class World {
   [[nodiscard]] const Context& host_context() const;
   /// Collective. Barrier of the ranks' CPU threads; orders memory. Throws deadline or aborted, naming who is missing.
   void barrier();
-  /// Collective. Everyone's bytes, by rank.
+  /// Collective. Everyone's bytes, by rank; none from ranks that have failed or left.
   [[nodiscard]] std::vector<std::vector<std::byte>> allgather(std::span<const std::byte> mine);
   /// Collective over the world. Each rank passes the team it is to belong to (world ranks, ascending, itself among
   /// them), or none, and then gets nullptr. Several teams may be made at once if no rank is in two of them.
-  /// Throws invalid_argument when members disagree, no_resource beyond `max_teams`.
+  /// Throws invalid_argument when members disagree, peer_died when one has failed or left, no_resource beyond
+  /// `max_teams` (ids of teams whose members failed are not used again).
   [[nodiscard]] std::unique_ptr<Team> make_team(const std::vector<int>& ranks);
 
   // --- Failure --------------------------------------------------------------------------------------------------
 
-  /// Ends every wait of the world with `aborted`.
+  /// Ends every wait of the world with `aborted`: this rank gives up, and counts as failed.
   void abort(const std::string& reason);
-  /// Whether the world is aborted.
+  /// Whether the world is aborted. A team's abort is the team's alone: `Team::failed`.
   [[nodiscard]] bool failed() const;
-  /// Throws if the world is aborted or one of its waits has failed: names operation, rank, peer, sequence, expected and
-  /// observed value, and lists the waits of the other ranks.
+  /// Each rank's state as this rank sees it, by rank. Does not block.
+  /// Source: GASPI's error vector (seed 000, section 3.4).
+  [[nodiscard]] std::vector<RankHealth> health() const;
+  /// Collective over the ranks that have neither failed nor left, after a failure or a deadline: they agree on who is
+  /// left, clear the world's abort, and go on without the others. Returns their team, in world order, until the next
+  /// call; its context is for kernels. From then on all collective functions are called by these ranks alone. Memory
+  /// that is allocated stays, the others' parts too; channels with transfers under way are to be made anew.
+  /// The work of this rank's other streams is over (`synchronize`) when it calls. A rank that does not call by the
+  /// deadline counts as failed. Throws aborted when this rank counts as failed itself, peer_died when the launcher
+  /// ended.
+  Team& survivors();
+  /// Throws if the world or one of this rank's teams is aborted, or one of their waits has failed: names operation,
+  /// rank, peer, sequence, expected and observed value, and lists the waits of the other ranks.
   void check();
   /// Every failed wait recorded so far, on all ranks.
   [[nodiscard]] std::vector<WaitRecord> failed_waits() const;

@@ -47,6 +47,8 @@ class NodeMemory {
   [[nodiscard]] const Segment& create_segment(MemoryKind kind, std::size_t bytes);
   /// Collective. Throws invalid_argument for an unknown id.
   void destroy_segment(std::uint32_t id);
+  /// Collective: after a failure, the ranks that are left agree on the places and numbers that segments have.
+  void align_segments();
 
  private:
   struct Part {

@@ -19,9 +19,13 @@ class OffsetAllocator {
   void free(std::size_t offset);
   [[nodiscard]] bool holds(std::size_t offset) const { return used_.contains(offset); }
   [[nodiscard]] std::size_t free_bytes() const;
+  /// What is allocated: offset to bytes.
+  [[nodiscard]] const std::map<std::size_t, std::size_t>& used() const { return used_; }
+  /// Makes exactly `used` allocated: offset to bytes, multiples of the alignment that do not overlap.
+  void assign(std::map<std::size_t, std::size_t> used);
 
  private:
-  std::size_t alignment_;
+  std::size_t bytes_, alignment_;
   std::map<std::size_t, std::size_t> free_, used_;  ///< offset to bytes
 };
 

@@ -38,6 +38,8 @@ class Stream {
   /// Holds later work of this stream until `*signal >= value`; `signal` lies in this rank's memory. On a GPU the wait
   /// itself cannot be cancelled: `World::synchronize` releases it when the world is aborted or its deadline passes.
   virtual void wait_signal(std::uint64_t* signal, std::uint64_t value) = 0;
+  /// Whether a `wait_signal` may hold back work that only `release_waits` would let go: on a GPU.
+  [[nodiscard]] virtual bool holds_signal_waits() = 0;
   /// Ends the stream's pending `wait_signal`s so that its work drains; only for a world that has failed.
   virtual void release_waits() = 0;
 

@@ -23,14 +23,18 @@ def run(
     deadline: Annotated[
         float | None, typer.Option("--deadline", min=0.001, metavar="SECONDS", help="The end of every wait.")
     ] = None,
+    keep_going: Annotated[
+        bool, typer.Option("--keep-going", help="A rank that fails does not end the job: the others go on without it.")
+    ] = False,
     as_json: options.Json = False,
 ) -> None:
     """Start PROGRAM on N ranks, as processes or as threads of one process.
 
-    Each line of output carries its rank. A rank that dies ends the job. With --json, standard output holds only those
-    lines of the ranks that are JSON; the others go to standard error.
+    Each line of output carries its rank. A rank that dies ends the job; with --keep-going the others go on, if the
+    program does. With --json, standard output holds only those lines of the ranks that are JSON; the others go to
+    standard error.
     """
     command = launch_command(
-        World(ranks, threads, device, deadline), resolve_program(program), arguments or [], as_json
+        World(ranks, threads, device, deadline, keep_going), resolve_program(program), arguments or [], as_json
     )
     os.execv(command[0], command)

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// Going on after a failure: agreeing on who is left, and a clean start for them.
+#include <algorithm>
+#include <cstring>
+#include <exception>
+
+#include "beeline/device/wait.hpp"
+#include "host/world_implementation.hpp"
+#include "memory/allocator_union.hpp"
+
+namespace beeline {
+
+namespace {
+
+/// Ends what the default stream still does, and forgets how it ended: it belongs to what is given up.
+void drain(World& world) {
+  World::Implementation& implementation = world.implementation();
+  try {
+    implementation.await(
+        "the default stream", world.config().deadline_ns, [&] { return world.stream().drained(); },
+        implementation.living_teams(), &world.stream());
+    static_cast<void>(world.stream().idle());
+  } catch (const std::exception& error) {
+    log(LogLevel::info, error.what(), world.rank());
+  }
+  implementation.forget_launches(world.stream());
+}
+
+}  // namespace
+
+Team& World::survivors() {
+  Implementation& world = *implementation_;
+  drain(*this);
+  const std::vector<int> left = world.bootstrap->agree_on_survivors(config().deadline_ns);
+  world.regroup(left);
+  world.survivors = make_team(left);
+  return *world.survivors;
+}
+
+void World::Implementation::regroup(const std::vector<int>& left) {
+  survivors.reset();
+  {
+    const std::lock_guard lock(team_mutex);
+    teams[0] = left;
+  }
+  {
+    const std::lock_guard lock(allocation_mutex);
+    unite_allocators(*bootstrap, {heap.get(), pinned_heap.get()}, config.deadline_ns);
+  }
+  memory->align_segments();
+  const std::uint32_t id = agree_on_free_id();
+  clear_team(0);
+  forget_waits(~living_teams());
+  clear_team(id);
+  {
+    const std::lock_guard lock(team_mutex);
+    barrier_id = id;
+  }
+  barrier_context = make_context(id, left, true);
+  barrier_context.team = 0;  // it waits and aborts as the world
+  raise_missed_ends(0);
+  bootstrap->barrier(config.deadline_ns);  // nobody enters a barrier whose state another has yet to clear
+}
+
+std::uint32_t World::Implementation::agree_on_free_id() {
+  const std::uint32_t mine = free_ids();
+  std::uint32_t common = mine;
+  for (const auto& bytes : bootstrap->allgather(std::as_bytes(std::span(&mine, 1)), config.deadline_ns)) {
+    std::uint32_t theirs = ~0u;  // of a rank that is gone
+    if (bytes.size() == sizeof theirs) std::memcpy(&theirs, bytes.data(), sizeof theirs);
+    common &= theirs;
+  }
+  require(common != 0, Status::no_resource,
+          "no team id is left: those of teams whose members ended are not used again");
+  return static_cast<std::uint32_t>(__builtin_ctz(common));
+}
+
+std::uint32_t World::Implementation::free_ids() const {
+  const std::lock_guard lock(team_mutex);
+  std::uint32_t taken = retired_ids | 1u | 1u << barrier_id;
+  for (const auto& [id, ranks] : teams) taken |= 1u << id;
+  return ~taken;
+}
+
+void World::Implementation::clear_team(std::uint32_t id) {
+  detail::SystemAtomic<std::uint64_t>(host_header(rank)->control.abort[id]).store(0, cuda::memory_order_relaxed);
+  zero(&heap_header(rank)->abort[id], sizeof(HeapHeader::abort[id]));
+  zero(&heap_header(rank)->teams[id], sizeof(TeamSync));
+  std::memset(&host_header(rank)->teams[id], 0, sizeof(TeamSync));
+  forget_waits(1u << id);
+}
+
+void World::Implementation::forget_waits(std::uint32_t ids) {
+  const auto forget = [ids](WaitTable& table) {
+    bool empty = true;
+    for (WaitRecord& record : table.records) {
+      const detail::SystemAtomic<std::uint32_t> status(record.status);
+      if (status.load(cuda::memory_order_acquire) == 0) continue;
+      if ((ids >> record.team & 1u) != 0)
+        status.store(0, cuda::memory_order_relaxed);
+      else
+        empty = false;
+    }
+    return empty;
+  };
+  HostAreaHeader& header = *host_header(rank);
+  if (forget(header.control.host_waits))
+    detail::DeviceAtomic<std::uint32_t>(header.wait_claims).store(0, cuda::memory_order_relaxed);
+  if (device().is_gpu() && forget(header.control.device_waits))
+    zero(&heap_header(rank)->wait_claims, sizeof(HeapHeader::wait_claims));
+}
+
+std::uint32_t World::Implementation::living_teams() const {
+  const std::lock_guard lock(team_mutex);
+  std::uint32_t living = 0;
+  for (const auto& [id, ranks] : teams) living |= 1u << id;
+  return living;
+}
+
+std::uint32_t World::Implementation::teams_of(Stream& stream) {
+  const std::uint32_t living = living_teams();
+  std::uint32_t found = 0;
+  {
+    const std::lock_guard lock(grid_mutex);
+    const auto entry = launched.find(stream.grid_state());
+    if (entry == launched.end()) return living;
+    found = entry->second & living;
+  }
+  return found | (stream.holds_signal_waits() ? world_only : 0);
+}
+
+void World::Implementation::note_launch(const Stream& stream, const Context& in) {
+  const std::lock_guard lock(grid_mutex);
+  launched[stream.grid_state()] |= 1u << in.team;
+}
+
+void World::Implementation::forget_launches(const Stream& stream) {
+  const std::lock_guard lock(grid_mutex);
+  if (const auto entry = launched.find(stream.grid_state()); entry != launched.end()) entry->second = 0;
+}
+
+}  // namespace beeline

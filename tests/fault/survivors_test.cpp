@@ -1,0 +1,400 @@
+// SPDX-License-Identifier: Apache-2.0
+// After a failure the ranks that are left agree on who they are, and go on: barriers, memory, kernels, teams.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "beeline/beeline.hpp"
+#include "beeline/runtime/rendezvous.hpp"
+#include "tests/support/check.hpp"
+#include "tests/support/errors.hpp"
+#include "tests/support/ranks.hpp"
+#include "tests/support/repetitions.hpp"
+#include "tests/support/stopwatch.hpp"
+
+namespace beeline_test {
+
+namespace {
+
+using namespace beeline;
+
+constexpr int ranks = 4;
+
+Config host_config() {
+  Config config = test_config();
+  config.device = "cpu";
+  return config;
+}
+
+/// Every member puts its world rank to every other, and reads all after a barrier.
+struct MeetKernel {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, std::uint64_t* board, std::uint64_t* sum) const {
+    for (std::uint32_t peer = grid.block().thread_rank(); peer < ctx.size; peer += grid.block().size())
+      put_value<std::uint64_t>(ctx, &board[ctx.rank], ctx.world_rank(ctx.rank) + 1, peer);
+    if (barrier(grid.block(), ctx) != Status::ok || grid.thread_rank() != 0) return;
+    *sum = 0;
+    for (std::uint32_t peer = 0; peer < ctx.size; ++peer) *sum += board[peer];
+  }
+};
+
+void meet_in_a_kernel(World& world, const Team& team, std::uint64_t* board) {
+  LaunchOptions options;
+  options.waits = true;
+  options.context = &team.context();
+  std::uint64_t* sum = board + ranks + 1;
+  launch(world, options, MeetKernel{}, board, sum);
+  world.synchronize();
+  std::uint64_t seen = 0, expected = 0;
+  world.copy(&seen, sum, sizeof seen);
+  for (int member = 0; member < team.size(); ++member)
+    expected += static_cast<std::uint64_t>(team.world_rank(member)) + 1;
+  BEELINE_CHECK_EQ(expected, seen);
+}
+
+/// All that a world of healthy ranks can do.
+void work_together(World& world, Team& team, const std::vector<int>& left) {
+  BEELINE_CHECK_EQ(left.size(), static_cast<std::size_t>(team.size()));
+  for (int member = 0; member < team.size(); ++member)
+    BEELINE_CHECK_EQ(left[static_cast<std::size_t>(member)], team.world_rank(member));
+  BEELINE_CHECK(!world.failed());
+  BEELINE_CHECK(world.failed_waits().empty());
+  world.check();
+  const SymmetricArray<std::uint64_t> board(world, ranks + 2);
+  for (int round = 0; round < 3; ++round) {
+    team.barrier();
+    meet_in_a_kernel(world, team, board.data());
+    world.barrier();
+  }
+  const Segment& segment = world.create_segment(MemoryKind::host, 5000);
+  for (int rank = 0; rank < world.size(); ++rank)
+    BEELINE_CHECK_EQ(world.health()[static_cast<std::size_t>(rank)].state == RankState::healthy,
+                     segment.parts[static_cast<std::size_t>(rank)].bytes == 5000);
+  world.destroy_segment(segment.id);
+  const int next = left[static_cast<std::size_t>((team.rank() + 1) % team.size())];
+  const int previous = left[static_cast<std::size_t>((team.rank() + team.size() - 1) % team.size())];
+  StagedChannel channel(world, 1000, 2);
+  const std::vector<int> sent(2000, world.rank());
+  std::vector<int> received(2000, -1);
+  channel.exchange(sent.data(), next, received.data(), previous, sent.size() * sizeof(int));
+  BEELINE_CHECK_EQ(previous, received.back());
+  const std::unique_ptr<Team> part =
+      world.make_team(team.rank() == 0 ? std::vector<int>{} : std::vector<int>(left.begin() + 1, left.end()));
+  if (part) meet_in_a_kernel(world, *part, board.data());
+  world.barrier();
+}
+
+std::vector<int> without(std::vector<int> gone, int size = ranks) {
+  std::vector<int> left;
+  for (int rank = 0; rank < size; ++rank)
+    if (std::find(gone.begin(), gone.end(), rank) == gone.end()) left.push_back(rank);
+  return left;
+}
+
+struct Activity {
+  const char* name;
+  void (*repeat)(World&);
+};
+
+struct BarrierKernel {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx) const {
+    Barrier barrier(grid.block(), ctx);
+    while (barrier.sync() == Status::ok) {
+    }
+  }
+};
+
+struct PutKernel {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, std::uint64_t* area, std::size_t count) const {
+    for (std::uint32_t peer = 0; peer < ctx.size; ++peer)
+      if (peer != ctx.rank) put(grid.block(), ctx, area, area + count, count, peer);
+  }
+};
+
+constexpr Activity activities[] = {
+    {"Barrier",
+     [](World& world) {
+       for (;;) world.barrier();
+     }},
+    {"KernelBarrier",
+     [](World& world) {
+       LaunchOptions options;
+       options.waits = true;
+       launch(world, options, BarrierKernel{});
+       world.synchronize();
+     }},
+    {"Put",
+     [](World& world) {
+       constexpr std::size_t count = 20'000;
+       auto* area = static_cast<std::uint64_t*>(world.allocate(2 * count * sizeof(std::uint64_t)));
+       for (;;) {
+         launch(world, {}, PutKernel{}, area, count);
+         world.synchronize();
+       }
+     }},
+    {"Allocation",
+     [](World& world) {
+       for (std::size_t bytes = 1000;; bytes += 500) world.free(world.allocate(bytes % 100'000));
+     }},
+    {"Segments",
+     [](World& world) {
+       for (;;) world.destroy_segment(world.create_segment(MemoryKind::host, 10'000).id);
+     }},
+    {"Teams",
+     [](World& world) {
+       for (;;) static_cast<void>(world.make_team(world.rank() == 3 ? std::vector<int>{} : without({3})));
+     }},
+    {"Stream",
+     [](World& world) {
+       std::uint64_t* signals = world.signals(1);
+       for (std::uint64_t round = 1;; ++round) {
+         world.stream().write_signal(world.at(signals, (world.rank() + 1) % ranks), round);
+         world.stream().wait_signal(signals, round);
+         world.synchronize();
+       }
+     }},
+};
+
+void go_on_without(World& world, int victim) {
+  const RankHealth health = world.health()[static_cast<std::size_t>(victim)];
+  BEELINE_CHECK_EQ(std::string("failed"), name(health.state));
+  BEELINE_CHECK_CONTAINS(health.reason, join("rank ", victim, " "));
+  Team& team = world.survivors();
+  work_together(world, team, without({victim}));
+}
+
+struct Parameter {
+  std::size_t activity;
+  int victim;
+};
+
+class KilledWhile : public ::testing::TestWithParam<Parameter> {};
+
+TEST_P(KilledWhile, TheOthersGoOn) {
+  const auto [activity, victim] = GetParam();
+  for (int repetition = 0, end = repetitions(2); repetition < end && !HasFailure(); ++repetition) {
+    const auto outcomes = run_ranks(
+        WorldKind::processes, ranks,
+        [&](World& world) {
+          const SymmetricArray<std::uint64_t> before(world, 3);
+          before.data()[1] = 77;
+          world.barrier();
+          std::thread killer([&, rank = world.rank()] {
+            if (rank != victim) return;
+            usleep(15'000 + 777u * static_cast<unsigned>(repetition % 50));
+            kill(getpid(), SIGKILL);
+          });
+          killer.detach();
+          const Stopwatch stopwatch;
+          check_error(Status::peer_died, {join("rank ", victim, " ended")},
+                      [&] { activities[activity].repeat(world); });
+          BEELINE_CHECK(stopwatch.seconds() < 5);
+          go_on_without(world, victim);
+          BEELINE_CHECK_EQ(std::uint64_t{77}, before.data()[1]);
+        },
+        host_config(), 60);
+    for (int rank = 0; rank < ranks; ++rank) {
+      const RankOutcome& outcome = outcomes[static_cast<std::size_t>(rank)];
+      EXPECT_EQ(rank == victim ? SIGKILL : 0, outcome.signal);
+      if (rank != victim) EXPECT_EQ("", outcome.failure) << "rank " << rank;
+    }
+  }
+}
+
+std::vector<Parameter> parameters() {
+  std::vector<Parameter> all;
+  for (std::size_t activity = 0; activity < std::size(activities); ++activity)
+    for (const int victim : {0, 2}) all.push_back({activity, victim});
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(Activities, KilledWhile, ::testing::ValuesIn(parameters()), [](const auto& info) {
+  return join(activities[info.param.activity].name, "Rank", info.param.victim);
+});
+
+/// The same where a rank of threads gives up.
+TEST(Survivors, OfThreadsGoOn) {
+  const auto outcomes = run_ranks(
+      WorldKind::threads, ranks,
+      [](World& world) {
+        world.barrier();
+        if (world.rank() == 1) throw std::runtime_error("the input file is empty");
+        check_error(Status::peer_died, {"rank 1", "the input file is empty"}, [&] {
+          for (;;) world.barrier();
+        });
+        BEELINE_CHECK_EQ(1, world.health()[1].noticed_by);
+        go_on_without(world, 1);
+      },
+      host_config(), 60);
+  for (int rank = 0; rank < ranks; ++rank)
+    EXPECT_EQ(rank == 1 ? "the input file is empty" : "", outcomes[static_cast<std::size_t>(rank)].failure);
+}
+
+TEST(Survivors, MayLoseOneAfterTheOther) {
+  const auto outcomes = run_ranks(
+      WorldKind::threads, ranks,
+      [](World& world) {
+        std::vector<int> gone;
+        for (int victim = 0; victim < ranks - 1; ++victim) {
+          world.barrier();
+          if (world.rank() == victim) throw std::runtime_error("in its turn");
+          check_error(Status::peer_died, {join("rank ", victim, " ended: rank ", victim, " aborted: in its turn")},
+                      [&] {
+                        for (;;) world.barrier();
+                      });
+          gone.push_back(victim);
+          work_together(world, world.survivors(), without(gone));
+        }
+      },
+      host_config(), 60);
+  for (int rank = 0; rank < ranks; ++rank)
+    EXPECT_EQ(rank == ranks - 1 ? "" : "in its turn", outcomes[static_cast<std::size_t>(rank)].failure);
+}
+
+/// A barrier to which `missing` does not come: one deadline passes first, the other waits are aborted by it.
+void miss(World& world, int missing) {
+  try {
+    world.barrier();
+  } catch (const Error& error) {
+    BEELINE_CHECK(error.code() == Status::deadline || error.code() == Status::aborted);
+    BEELINE_CHECK_CONTAINS(error.what(), join("barrier on rank ", missing));
+    return;
+  }
+  throw CheckFailure("a barrier without one of its ranks");
+}
+
+TEST(Survivors, LeaveOutARankThatDoesNotAnswer) {
+  Config config = host_config();
+  config.deadline_ns = 1'000'000'000;
+  std::atomic<int> gone_on{0};
+  expect_all_passed(run_ranks(
+      WorldKind::threads, ranks,
+      [&](World& world) {
+        world.barrier();
+        if (world.rank() == 3) {
+          const Stopwatch stopwatch;
+          while (gone_on < ranks - 1 && stopwatch.seconds() < 20) usleep(1000);
+          check_error(Status::peer_died, {"rank 3 ended: rank 3 did not answer rank"}, [&] { world.barrier(); });
+          check_error(Status::aborted, {"rank 3 is not among those that are left"},
+                      [&] { static_cast<void>(world.survivors()); });
+          return;
+        }
+        const Stopwatch stopwatch;
+        miss(world, 3);
+        Team& team = world.survivors();
+        BEELINE_CHECK(stopwatch.seconds() < 4);
+        BEELINE_CHECK_EQ(std::string("failed"), name(world.health()[3].state));
+        BEELINE_CHECK(world.health()[3].noticed_by >= 0);
+        work_together(world, team, {0, 1, 2});
+        ++gone_on;
+        world.barrier();
+      },
+      config, 60));
+}
+
+/// A deadline that nobody died of: the world is cleared, and all go on.
+TEST(Survivors, MayBeAll) {
+  Config config = host_config();
+  config.deadline_ns = 1'500'000'000;
+  expect_all_passed(run_ranks(
+      WorldKind::threads, ranks,
+      [](World& world) {
+        for (int late = 0; late < 2; ++late) {
+          if (world.rank() == late)
+            while (!world.failed()) usleep(1000);
+          miss(world, late);
+          work_together(world, world.survivors(), {0, 1, 2, 3});
+        }
+      },
+      config, 60));
+}
+
+/// A death ends the waits of the teams that it concerns, and of no others.
+TEST(Teams, WithoutTheDeadGoOn) {
+  const auto outcomes = run_ranks(
+      WorldKind::processes, ranks,
+      [](World& world) {
+        const bool first = world.rank() < 2;
+        std::unique_ptr<Team> team = world.make_team(first ? std::vector<int>{0, 1} : std::vector<int>{2, 3});
+        const SymmetricArray<std::uint64_t> board(world, ranks + 2);
+        meet_in_a_kernel(world, *team, board.data());
+        world.barrier();
+        if (world.rank() == 3) kill(getpid(), SIGKILL);
+        if (!first) {
+          check_error(Status::peer_died, {"rank 3 ended"}, [&] {
+            for (;;) team->barrier();
+          });
+        } else {
+          const Stopwatch stopwatch;
+          while (world.health()[3].state == RankState::healthy && stopwatch.seconds() < 10) usleep(1000);
+          BEELINE_CHECK(world.failed());
+          for (int i = 0; i < 100; ++i) team->barrier();
+          meet_in_a_kernel(world, *team, board.data());
+          BEELINE_CHECK(!team->failed());
+          check_error(Status::peer_died, {"rank 3 ended"}, [&] { world.barrier(); });
+          team->barrier();
+        }
+        BEELINE_CHECK_EQ(!first, team->failed());
+        if (!first) team.reset();
+        work_together(world, world.survivors(), {0, 1, 2});
+        if (first) meet_in_a_kernel(world, *team, board.data());
+        world.barrier();
+      },
+      host_config(), 60);
+  for (int rank = 0; rank < 3; ++rank) EXPECT_EQ("", outcomes[static_cast<std::size_t>(rank)].failure);
+  EXPECT_EQ(SIGKILL, outcomes[3].signal);
+}
+
+TEST(Survivors, NeedTheLauncher) {
+  constexpr int size = 2;
+  const std::string token = make_token();
+  std::optional<RendezvousServer> server(std::in_place, RendezvousServer::Options{size, token});
+  std::vector<std::string> failures(size);
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < size; ++rank)
+    threads.emplace_back([&, rank, address = server->address()] {
+      Config config = host_config();
+      config.rank = rank, config.size = size, config.rendezvous = address, config.token = token;
+      try {
+        const std::unique_ptr<World> world = World::create(config);
+        check_error(Status::aborted, {"the world ended", "launcher has ended"}, [&] {
+          for (;;) world->barrier();
+        });
+        check_error(Status::peer_died, {"the launcher has ended"}, [&] { static_cast<void>(world->survivors()); });
+      } catch (const std::exception& error) {
+        failures[static_cast<std::size_t>(rank)] = error.what();
+      }
+    });
+  usleep(200'000);
+  server.reset();
+  for (std::thread& thread : threads) thread.join();
+  for (const std::string& failure : failures) EXPECT_EQ("", failure);
+}
+
+TEST(Health, OfAllIsGood) {
+  for (const WorldKind kind : {WorldKind::threads, WorldKind::processes})
+    expect_all_passed(run_ranks(
+        kind, 3,
+        [](World& world) {
+          BEELINE_CHECK_EQ(std::size_t{3}, world.health().size());
+          for (const RankHealth& each : world.health()) BEELINE_CHECK_EQ(std::string("healthy"), name(each.state));
+          world.barrier();
+        },
+        host_config(), 60));
+}
+
+}  // namespace
+
+}  // namespace beeline_test

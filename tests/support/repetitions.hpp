@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// How often tests of faults repeat what depends on the moment.
+
+#include <cstdlib>
+
+namespace beeline_test {
+
+/// BEELINE_TEST_REPETITIONS, or `few`.
+[[nodiscard]] inline int repetitions(int few) {
+  const char* text = std::getenv("BEELINE_TEST_REPETITIONS");
+  return text == nullptr ? few : std::atoi(text);
+}
+
+}  // namespace beeline_test

@@ -46,9 +46,16 @@ int run(const std::function<void(World&)>& body) {
 int run(const Config& config, const std::function<void(World&)>& body) {
   std::atomic<bool> reported{false};
   if (!config.threads) return run_rank(config, nullptr, body, reported) ? 0 : 1;
+  std::vector<std::unique_ptr<Bootstrap>> bootstraps;
+  try {
+    bootstraps = make_thread_bootstraps(config.size);
+  } catch (const Error& error) {
+    std::fputs(fmt::format("beeline error: {}\n", error.what()).c_str(), stderr);
+    return 1;
+  }
   std::atomic<bool> all_well{true};
   std::vector<std::thread> threads;
-  for (auto& bootstrap : make_thread_bootstraps(config.size)) {
+  for (auto& bootstrap : bootstraps) {
     threads.emplace_back([&, mine = std::move(bootstrap)]() mutable {
       Config own = config;
       own.rank = mine->rank();

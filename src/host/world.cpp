@@ -5,12 +5,14 @@
 
 #include <cstring>
 #include <exception>
+#include <functional>
 
 #include "beeline/device/barrier.hpp"
 #include "beeline/device/group.hpp"
 #include "beeline/host/team.hpp"
 #include "host/profiler_range.hpp"
 #include "host/world_implementation.hpp"
+#include "transport/checks.hpp"
 
 namespace beeline {
 
@@ -18,6 +20,10 @@ std::unique_ptr<World> World::create(const Config& config) {
   const detail::ProfilerRange range("join the world");
   require(!config.threads || config.size == 1, Status::invalid_argument,
           "BEELINE_THREADS=1: ranks are threads; start them with beeline::run");
+  require(config.size >= 1 && config.size <= static_cast<int>(max_ranks), Status::invalid_argument,
+          fmt::format("a world has 1 to {} ranks, not {}", max_ranks, config.size));
+  require(config.rank >= 0 && config.rank < config.size, Status::invalid_argument,
+          fmt::format("rank {} of a world of {}", config.rank, config.size));
   if (config.size == 1 && config.rendezvous.empty()) return create(config, make_single_bootstrap());
   return create(config, join_world(config));
 }
@@ -65,7 +71,7 @@ int World::owner_of(const void* address) const { return implementation_->memory-
 
 void* World::translate(void* local, int peer) const {
   require(peer >= 0 && peer < size(), Status::invalid_argument, fmt::format("peer {} of a world of {}", peer, size()));
-  require(owner_of(local) == rank(), Status::invalid_argument,
+  require(implementation_->place_of(local).heap != nullptr, Status::invalid_argument,
           fmt::format("address {} is not in rank {}'s symmetric memory", local, rank()));
   return context().at(static_cast<std::byte*>(local), static_cast<std::uint32_t>(peer));
 }
@@ -118,21 +124,27 @@ void* World::allocate(std::size_t bytes, Heap heap) {
 void World::free(void* pointer) {
   if (pointer == nullptr) return;
   Implementation& world = *implementation_;
-  auto* address = static_cast<std::byte*>(pointer);
-  const bool mine = owner_of(pointer) == rank();
-  const std::ptrdiff_t in_heap = address - world.heap_start(rank()), in_pinned = address - world.pinned_start(rank());
-  const bool symmetric = mine && in_heap >= 0 && static_cast<std::size_t>(in_heap) < config().heap_bytes;
-  const bool pinned = mine && in_pinned >= 0 && static_cast<std::size_t>(in_pinned) < config().pinned_heap_bytes;
-  OffsetAllocator& allocator = symmetric ? *world.heap : *world.pinned_heap;
-  const auto offset = static_cast<std::size_t>(symmetric ? in_heap : in_pinned);
+  const Implementation::Place place = world.place_of(pointer);
   {
     const std::lock_guard lock(world.allocation_mutex);
-    require((symmetric || pinned) && allocator.holds(offset), Status::invalid_argument,
+    require(place.heap != nullptr && place.heap->holds(place.offset), Status::invalid_argument,
             fmt::format("{} is not allocated by rank {}'s world: freed before, or never", pointer, rank()));
   }
   barrier();  // nobody uses it any more
   const std::lock_guard lock(world.allocation_mutex);
-  allocator.free(offset);
+  place.heap->free(place.offset);
+}
+
+World::Implementation::Place World::Implementation::place_of(const void* address) const {
+  const auto* byte = static_cast<const std::byte*>(address);
+  const auto inside = [byte](const std::byte* start, std::size_t bytes) {
+    return std::less_equal<>()(start, byte) && std::less<>()(byte, start + bytes);
+  };
+  if (const std::byte* start = heap_start(rank); inside(start, config.heap_bytes))
+    return {heap.get(), static_cast<std::size_t>(byte - start)};
+  if (const std::byte* start = pinned_start(rank); inside(start, config.pinned_heap_bytes))
+    return {pinned_heap.get(), static_cast<std::size_t>(byte - start)};
+  return {};
 }
 
 const Segment& World::create_segment(MemoryKind kind, std::size_t bytes) {
@@ -186,6 +198,7 @@ void World::copy(void* destination, const void* source, std::size_t bytes) {
   Implementation& world = *implementation_;
   if (bytes == 0) return;
   if (!device().is_gpu()) {
+    check_copy(destination, source, bytes);
     std::memcpy(destination, source, bytes);
     return;
   }

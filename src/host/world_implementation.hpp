@@ -95,6 +95,12 @@ class World::Implementation {
   [[nodiscard]] std::byte* pinned_start(int of) const {
     return memory->host_area(of) + aligned(sizeof(HostAreaHeader));
   }
+  /// The heap of this rank that holds an address, and where; nullptr outside both.
+  struct Place {
+    OffsetAllocator* heap = nullptr;
+    std::size_t offset = 0;
+  };
+  [[nodiscard]] Place place_of(const void* address) const;
   [[nodiscard]] ResidencyLedger& ledger() {
     return device().is_gpu() ? ResidencyLedger::of_gpu(device().index) : host_ledger;
   }

@@ -48,18 +48,19 @@ std::uint64_t agree_on_world_id(Bootstrap& bootstrap, std::int64_t deadline_ns) 
 World::Implementation::Implementation(const Config& settings, std::unique_ptr<Bootstrap> joined)
     : config(settings), bootstrap(std::move(joined)), rank(bootstrap->rank()), size(bootstrap->size()) {
   set_log_level(config.log_level);
-  choose_device();
-  make_memory();
-  make_contexts();
-  load_kernels();
-  stream = make_stream();
-  copy_stream = make_stream();
-  zero(heap_header(rank), sizeof(HeapHeader));
-  watch_for_deaths();
   try {
+    choose_device();
+    make_memory();
+    make_contexts();
+    load_kernels();
+    stream = make_stream();
+    copy_stream = make_stream();
+    zero(heap_header(rank), sizeof(HeapHeader));
+    watch_for_deaths();
     bootstrap->barrier(config.deadline_ns);
-  } catch (...) {
-    bootstrap->on_abort(nullptr);  // what the handler uses goes before the bootstrap does
+  } catch (const std::exception& error) {
+    bootstrap->on_abort(nullptr);    // what the handler uses goes before the bootstrap does
+    bootstrap->abort(error.what());  // the others shall know why this rank does not come
     throw;
   }
 }

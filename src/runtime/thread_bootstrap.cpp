@@ -252,18 +252,18 @@ class ThreadBootstrap final : public Bootstrap {
 std::vector<FileDescriptor> ThreadBootstrap::exchange_descriptors(int mine, std::int64_t deadline_ns) {
   const detail::Deadline deadline(deadline_ns);
   std::vector<FileDescriptor> all;
+  std::string failure;
   for (const auto& blob : world_->allgather(rank_, std::as_bytes(std::span(&mine, 1)), deadline)) {
     int theirs = -1;
     std::memcpy(&theirs, blob.data(), std::min(sizeof theirs, blob.size()));
     FileDescriptor copy(theirs < 0 ? -1 : ::fcntl(theirs, F_DUPFD_CLOEXEC, 0));
-    if (theirs >= 0 && !copy)
-      throw Error(
-          Status::no_resource,
-          fmt::format("descriptor of rank {} cannot be duplicated: {}", all.size(), detail::system_message(errno)),
-          rank_);
+    if (theirs >= 0 && !copy && failure.empty())
+      failure =
+          fmt::format("descriptor of rank {} cannot be duplicated: {}", all.size(), detail::system_message(errno));
     all.push_back(std::move(copy));
   }
-  barrier(deadline.remaining_ns());  // the owners may close theirs only after everyone has a duplicate
+  barrier(deadline.remaining_ns());  // the owners may close theirs only after everyone has a duplicate, or none
+  if (!failure.empty()) throw Error(Status::no_resource, failure, rank_);
   return all;
 }
 

@@ -7,6 +7,7 @@
 
 #include "beeline/core/error.hpp"
 #include "runtime/cuda.hpp"
+#include "transport/checks.hpp"
 #include "transport/host_stream.hpp"
 
 namespace beeline {
@@ -68,6 +69,7 @@ class GpuStream final : public Stream {
   const Device& device() const override { return device_; }
 
   void copy(void* destination, const void* source, std::size_t bytes) override {
+    check_copy(destination, source, bytes);
     if (bytes == 0) return;
     const CurrentGpu current(device_.index);
     check(cudaMemcpyAsync(destination, source, bytes, cudaMemcpyDefault, stream_), "cudaMemcpyAsync");
@@ -78,12 +80,14 @@ class GpuStream final : public Stream {
     check(cudaMemsetAsync(destination, value, bytes, stream_), "cudaMemsetAsync");
   }
   void write_signal(std::uint64_t* signal, std::uint64_t value) override {
+    check_signal(signal);
     const CurrentGpu current(device_.index);
     check(driver().stream_write_value(stream_, reinterpret_cast<CUdeviceptr>(signal), value,
                                       CU_STREAM_WRITE_VALUE_DEFAULT),
           "cuStreamWriteValue64");
   }
   void wait_signal(std::uint64_t* signal, std::uint64_t value) override {
+    check_signal(signal);
     const CurrentGpu current(device_.index);
     const std::lock_guard lock(mutex_);
     check(driver().stream_wait_value(stream_, reinterpret_cast<CUdeviceptr>(signal), value, CU_STREAM_WAIT_VALUE_GEQ),

@@ -15,6 +15,7 @@
 #include "beeline/core/error.hpp"
 #include "beeline/device/group.hpp"
 #include "beeline/device/signal.hpp"
+#include "transport/checks.hpp"
 
 namespace beeline {
 
@@ -47,15 +48,18 @@ class HostStream final : public Stream {
   const Device& device() const override { return device_; }
 
   void copy(void* destination, const void* source, std::size_t bytes) override {
+    check_copy(destination, source, bytes);
     enqueue([=] { std::memcpy(destination, source, bytes); });
   }
   void fill(void* destination, unsigned char value, std::size_t bytes) override {
     enqueue([=] { std::memset(destination, value, bytes); });
   }
   void write_signal(std::uint64_t* signal, std::uint64_t value) override {
+    check_signal(signal);
     enqueue([=] { detail::store_signal(signal, value, Order::memory); });
   }
   void wait_signal(std::uint64_t* signal, std::uint64_t value) override {
+    check_signal(signal);
     enqueue([this, signal, value] {
       const Status status = wait(Thread{}, context_, signal, Compare::greater_equal, value);
       if (status != Status::ok) throw Error(status, "a stream's wait for a signal");

@@ -140,6 +140,80 @@ TEST(BadPeer, IsRefused) {
   });
 }
 
+TEST(BadAddress, OutsideEverySegmentIsRefused) {
+  run_pair([](World& world) {
+    auto* memory = static_cast<std::byte*>(world.allocate(64));
+    std::byte* slot = world.context().range + (static_cast<std::size_t>(world.rank()) << world.config().slot_shift);
+    std::byte* behind = slot + (std::size_t{1} << world.config().slot_shift) * world.size();
+    const Segment& segment = world.create_segment(MemoryKind::host, 4096);
+    std::byte* part = segment.parts[static_cast<std::size_t>(world.rank())].address;
+    // A hole of the own slot, what lies before the heap's first byte, a segment, a peer's memory, no memory of the
+    // world.
+    for (std::byte* address : {slot + 4096, behind, part, world.at(memory, 1 - world.rank()),
+                               static_cast<std::byte*>(nullptr), reinterpret_cast<std::byte*>(huge)})
+      check_error(Status::invalid_argument, {"symmetric memory"}, [&] { static_cast<void>(world.at(address, 0)); });
+    BEELINE_CHECK_EQ(-1, world.owner_of(nullptr));
+    BEELINE_CHECK_EQ(-1, world.owner_of(&memory));
+    BEELINE_CHECK_EQ(-1, world.owner_of(reinterpret_cast<void*>(huge)));
+    BEELINE_CHECK_EQ(world.rank(), world.owner_of(part));
+    world.barrier();
+    world.destroy_segment(segment.id);
+    world.free(memory);
+  });
+}
+
+TEST(BadTransfer, OverlapAndMisalignmentAreRefused) {
+  run_pair([](World& world) {
+    auto* memory = static_cast<std::byte*>(world.allocate(1000));
+    const std::unique_ptr<Stream> stream = world.make_stream();
+    for (const std::ptrdiff_t distance : {0, 1, 99, -1, -99}) {
+      std::byte* to = memory + 500 + distance;
+      check_error(Status::invalid_argument, {"100 bytes", "overlap"}, [&] { world.copy(to, memory + 500, 100); });
+      check_error(Status::invalid_argument, {"100 bytes", "overlap"},
+                  [&] { world.copy(to, memory + 500, 100, *stream); });
+    }
+    world.copy(memory + 600, memory + 500, 100);
+    world.copy(memory + 400, memory + 500, 100, *stream);
+    for (const std::size_t skew : {1, 2, 4, 7}) {
+      auto* signal = reinterpret_cast<std::uint64_t*>(memory + skew);
+      check_error(Status::invalid_argument, {"not aligned"}, [&] { stream->write_signal(signal, 1); });
+      check_error(Status::invalid_argument, {"not aligned"}, [&] { stream->wait_signal(signal, 1); });
+    }
+    world.synchronize(*stream);
+    world.free(memory);
+  });
+}
+
+struct NothingMoves {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, std::uint64_t* memory) const {
+    const std::uint32_t peer = (ctx.rank + 1) % ctx.size;
+    put(grid.block(), ctx, memory, static_cast<const std::uint64_t*>(nullptr), 0, peer);
+    get(grid.block(), ctx, static_cast<std::uint64_t*>(nullptr), memory, 0, peer);
+    put_signal(grid.block(), ctx, memory, static_cast<const std::uint64_t*>(nullptr), 0, memory + 1, 9, peer);
+    static_cast<void>(wait(grid.block(), ctx, memory + 1, Compare::equal, 9));
+  }
+};
+
+TEST(ZeroLength, MovesNothingAndStillSignals) {
+  run_pair([](World& world) {
+    const SymmetricArray<std::uint64_t> memory(world, 2);
+    world.copy(nullptr, nullptr, 0);
+    world.copy(nullptr, nullptr, 0, world.stream());
+    LaunchOptions options;
+    options.waits = true;
+    launch(world, options, NothingMoves{}, memory.data());
+    world.synchronize();
+    BEELINE_CHECK_EQ(std::uint64_t{0}, memory.data()[0]);
+    StagedChannel channel(world, 1000, 2);
+    channel.exchange(nullptr, 1 - world.rank(), nullptr, 1 - world.rank(), 0);
+    PacketChannel packets = world.packet_channel(8);
+    world.barrier();
+    world.free(packets.states);
+    world.free(packets.rings);
+  });
+}
+
 TEST(BadChannel, DepthAndSlotsAreChecked) {
   run_pair([](World& world) {
     for (const std::uint32_t depth : {0u, 1u, 3u, 24u, 0xffffffffu})
@@ -322,6 +396,24 @@ TEST(BadConfig, RanksMustAgree) {
     ADD_FAILURE() << failure.what();
   }
   other.join();
+}
+
+TEST(BadConfig, SizesAndRanksThatNoWorldHas) {
+  for (const int size : {0, -1, 65}) {
+    Config config = test_config();
+    config.size = size;
+    const std::string text = "1 to 64 ranks, not " + std::to_string(size);
+    EXPECT_NO_THROW(check_error(Status::invalid_argument, {text}, [&] { static_cast<void>(World::create(config)); }));
+    config.threads = true;
+    EXPECT_EQ(1, run(config, [](World&) { ADD_FAILURE() << "a rank of no world"; }));
+  }
+  for (const int rank : {-1, 2}) {
+    Config config = test_config();
+    config.size = 2;
+    config.rank = rank;
+    EXPECT_NO_THROW(check_error(Status::invalid_argument, {"rank " + std::to_string(rank) + " of a world of 2"},
+                                [&] { static_cast<void>(World::create(config)); }));
+  }
 }
 
 TEST(BadConfig, ThreadsNeedBeelineRun) {

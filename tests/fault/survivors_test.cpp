@@ -29,6 +29,7 @@ namespace {
 using namespace beeline;
 
 constexpr int ranks = 4;
+constexpr const char* one_process = "ThreadSanitizer sees one process";
 
 Config host_config() {
   Config config = test_config();
@@ -183,6 +184,7 @@ struct Parameter {
 class KilledWhile : public ::testing::TestWithParam<Parameter> {};
 
 TEST_P(KilledWhile, TheOthersGoOn) {
+  if (under_thread_sanitizer) GTEST_SKIP() << one_process;
   const auto [activity, victim] = GetParam();
   for (int repetition = 0, end = repetitions(2); repetition < end && !HasFailure(); ++repetition) {
     const auto outcomes = run_ranks(
@@ -323,6 +325,7 @@ TEST(Survivors, MayBeAll) {
 
 /// A death ends the waits of the teams that it concerns, and of no others.
 TEST(Teams, WithoutTheDeadGoOn) {
+  if (under_thread_sanitizer) GTEST_SKIP() << one_process;
   const auto outcomes = run_ranks(
       WorldKind::processes, ranks,
       [](World& world) {
@@ -384,7 +387,8 @@ TEST(Survivors, NeedTheLauncher) {
 }
 
 TEST(Health, OfAllIsGood) {
-  for (const WorldKind kind : {WorldKind::threads, WorldKind::processes})
+  for (const WorldKind kind : {WorldKind::threads, WorldKind::processes}) {
+    if (kind == WorldKind::processes && under_thread_sanitizer) continue;
     expect_all_passed(run_ranks(
         kind, 3,
         [](World& world) {
@@ -393,6 +397,7 @@ TEST(Health, OfAllIsGood) {
           world.barrier();
         },
         host_config(), 60));
+  }
 }
 
 }  // namespace

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -127,6 +128,13 @@ class TestRefusals:
         assert result.returncode == 2
         assert reason in result.stderr
         assert not result.stdout
+
+    def test_a_port_in_use(self) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            address = f"127.0.0.1:{listener.getsockname()[1]}"
+            result = launch("-n", "2", "--bind", address, "true")
+        assert result.returncode == 2
+        assert f"cannot listen on {address}: Address already in use" in result.stderr
 
     @pytest.mark.parametrize(("mode", "reason"), [(0o644, "Permission denied"), (0o755, "Exec format error")])
     def test_a_file_that_is_no_program(self, tmp_path: Path, mode: int, reason: str) -> None:

@@ -300,6 +300,14 @@ TEST(RendezvousServer, RefusesOptionsThatMakeNoWorld) {
   EXPECT_EQ(code({1, "secret", "192.0.2.1"}), Status::unreachable);  // TEST-NET-1: no machine has it
 }
 
+TEST(RendezvousServer, APortInUseIsNamed) {
+  const RendezvousServer first({1, "secret"});
+  const Error error = error_of([&] { const RendezvousServer second({1, "secret", first.address()}); });
+  EXPECT_EQ(error.code(), Status::unreachable);
+  EXPECT_TRUE(mentions(error, "cannot listen on " + first.address())) << error.what();
+  EXPECT_TRUE(mentions(error, "Address already in use")) << error.what();
+}
+
 TEST(RendezvousServer, NothingIsLeftOpen) {
   const auto world = [] {
     run_over_tcp(4, [](Bootstrap& bootstrap) { (void)bootstrap.exchange_descriptors(0, generous_ns); });

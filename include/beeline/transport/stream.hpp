@@ -30,10 +30,12 @@ class Stream {
   [[nodiscard]] virtual const Device& device() const = 0;
 
   /// Copies between any two addresses of the node that this process knows; directions are found from the addresses.
+  /// Throws invalid_argument when the two places overlap.
   virtual void copy(void* destination, const void* source, std::size_t bytes) = 0;
   /// Sets every byte of [destination, destination + bytes).
   virtual void fill(void* destination, unsigned char value, std::size_t bytes) = 0;
-  /// Sets a signal after all earlier work of this stream, data included, is visible at its owner.
+  /// Sets a signal after all earlier work of this stream, data included, is visible at its owner. Signals are aligned
+  /// to 8 bytes; others are refused with invalid_argument.
   virtual void write_signal(std::uint64_t* signal, std::uint64_t value) = 0;
   /// Holds later work of this stream until `*signal >= value`; `signal` lies in this rank's memory. On a GPU the wait
   /// itself cannot be cancelled: `World::synchronize` releases it when the world is aborted or its deadline passes.

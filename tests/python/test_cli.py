@@ -16,7 +16,7 @@ from conftest import FAKES
 COMMANDS = {
     (): ["info", "run", "bench", "app"],
     ("info",): ["--json"],
-    ("run",): ["-n", "--threads", "--device", "--deadline", "--json", "PROGRAM"],
+    ("run",): ["-n", "--threads", "--device", "--deadline", "--keep-going", "--json", "PROGRAM"],
     ("bench",): ["latency", "bandwidth"],
     ("bench", "latency"): ["--methods", "--sizes", "--ranks", "--iterations", "--json", "--output"],
     ("bench", "bandwidth"): ["--methods", "--sizes", "--ranks", "--iterations", "--json", "--output"],
@@ -132,6 +132,12 @@ def test_run_hands_everything_to_the_launcher(cli_process):
 
 def test_run_returns_the_programs_status(cli_process):
     assert cli_process("run", "-n", "2", "sh", "-c", "exit 7").returncode == 7
+
+
+def test_run_asks_the_launcher_to_keep_going(cli_process):
+    for options, expected in ([], "False"), (["--keep-going"], "True"):
+        done = cli_process("run", "-n", "2", *options, "env")
+        assert f"[0] LAUNCHER_KEEPS_GOING={expected}" in done.stdout.splitlines()
 
 
 def test_run_as_json(cli_process):

@@ -107,18 +107,23 @@ BEELINE_HOST_DEVICE inline Status give_up(const Context& ctx, const Awaited& awa
 /// How a wait stands.
 struct WaitState {
   Status status;           ///< ok while it goes on
-  std::uint64_t start_ns;  ///< time of the first look, 0 before it
+  std::uint64_t start_ns;  ///< time of the first look, even; 0 before it, odd once the wait has seen its end
 };
 
 /// Looks at the clock and the abort word. Arguments by value: what has an address would have to lie in memory while the
-/// wait polls.
+/// wait polls. A wait that sees its end polls once more before it gives up: what came before the end counts, so that a
+/// barrier which one rank has left does not fail on another because of what that rank did next.
 BEELINE_COLD BEELINE_HOST_DEVICE inline WaitState look(const Context& ctx, Awaited awaited, Timeout timeout,
                                                        std::uint64_t observed, std::uint64_t start_ns) {
   const std::uint64_t now = machine::clock_ns();
-  if (start_ns == 0) start_ns = now;
-  const std::uint64_t waited = now - start_ns;
-  if (read_abort_word(ctx) != 0) return {give_up(ctx, awaited, observed, waited, Status::aborted), start_ns};
-  if (waited >= ctx.deadline_ns) return {give_up(ctx, awaited, observed, waited, Status::deadline), start_ns};
+  if (start_ns == 0) start_ns = now & ~std::uint64_t{1};
+  const bool has_seen_its_end = (start_ns & 1u) != 0;
+  const std::uint64_t waited = now - (start_ns & ~std::uint64_t{1});
+  const bool aborted = read_abort_word(ctx) != 0;
+  if (aborted || waited >= ctx.deadline_ns) {
+    if (!has_seen_its_end) return {Status::ok, start_ns | 1u};
+    return {give_up(ctx, awaited, observed, waited, aborted ? Status::aborted : Status::deadline), start_ns};
+  }
   return {waited >= timeout.ns ? Status::timeout : Status::ok, start_ns};
 }
 

@@ -3,9 +3,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <exception>
 #include <functional>
+#include <utility>
 
 #include "beeline/device/barrier.hpp"
 #include "beeline/device/group.hpp"
@@ -34,20 +36,22 @@ std::unique_ptr<World> World::create(const Config& config, std::unique_ptr<Boots
 }
 
 World::World(std::unique_ptr<Implementation> implementation) : implementation_(std::move(implementation)) {}
-World::~World() = default;
+World::~World() {
+  try {
+    if (!failed() && std::uncaught_exceptions() == 0) leave();
+  } catch (const std::exception& error) {
+    log(LogLevel::error, fmt::format("leaving the world: {}", error.what()), rank());
+  }
+}
+
+void World::leave() {
+  if (std::exchange(implementation_->has_left, true)) return;
+  synchronize();
+  static_cast<void>(implementation_->meet(Implementation::Meeting::leave, {}, config().stream_deadline_ns));
+}
 
 World::Implementation::~Implementation() {
-  // The others may still read this rank's memory: leave together, unless the world has failed.
-  try {
-    if (!failed() && std::uncaught_exceptions() == 0) {
-      await(
-          "the default stream", config.stream_deadline_ns, [this] { return stream->drained(); }, world_only);
-      static_cast<void>(beeline::barrier(Thread{}, barrier_context));
-    }
-    if (failed()) stream->release_waits();
-  } catch (const std::exception& error) {
-    log(LogLevel::warning, fmt::format("leaving the world: {}", error.what()), rank);
-  }
+  if (failed()) stream->release_waits();
   bootstrap->on_abort(nullptr);  // it uses the copy stream
   copy_stream.reset();
   stream.reset();
@@ -130,7 +134,24 @@ void World::free(void* pointer) {
     require(place.heap != nullptr && place.heap->holds(place.offset), Status::invalid_argument,
             fmt::format("{} is not allocated by rank {}'s world: freed before, or never", pointer, rank()));
   }
-  barrier();  // nobody uses it any more
+  constexpr std::uint32_t whatever_fails = 0;
+  world.await(
+      "the default stream", config().stream_deadline_ns, [this] { return stream().drained(); }, whatever_fails,
+      &stream());
+  struct Request {
+    std::uint64_t pinned, offset;
+  };
+  const Request mine{place.heap == world.pinned_heap.get(), place.offset};
+  const auto all = allgather(std::as_bytes(std::span(&mine, 1)));  // from here on nobody uses it any more
+  for (std::size_t other = 0; other < all.size(); ++other) {
+    if (all[other].empty()) continue;  // it has failed or left
+    Request theirs{};
+    std::memcpy(&theirs, all[other].data(), std::min(sizeof theirs, all[other].size()));
+    require(theirs.pinned == mine.pinned && theirs.offset == mine.offset, Status::invalid_argument,
+            fmt::format("ranks free different memory: rank {} offset {} of the {} heap, rank {} offset {} of the {}",
+                        rank(), mine.offset, mine.pinned != 0 ? "pinned" : "symmetric", other, theirs.offset,
+                        theirs.pinned != 0 ? "pinned" : "symmetric"));
+  }
   const std::lock_guard lock(world.allocation_mutex);
   place.heap->free(place.offset);
 }
@@ -246,8 +267,24 @@ void World::barrier() {
 }
 
 std::vector<std::vector<std::byte>> World::allgather(std::span<const std::byte> mine) {
-  implementation_->check(Implementation::world_only);
-  return implementation_->bootstrap->allgather(mine, config().deadline_ns);
+  return implementation_->meet(Implementation::Meeting::exchange, mine, config().deadline_ns);
+}
+
+std::vector<std::vector<std::byte>> World::Implementation::meet(Meeting meeting, std::span<const std::byte> mine,
+                                                                std::int64_t wait_ns) {
+  check(world_only);
+  std::vector<std::byte> framed{static_cast<std::byte>(meeting)};
+  framed.insert(framed.end(), mine.begin(), mine.end());
+  auto all = bootstrap->allgather(framed, wait_ns);
+  for (std::size_t other = 0; other < all.size(); ++other) {
+    if (all[other].empty()) continue;  // it has failed or left
+    require(all[other].front() == framed.front(), Status::invalid_argument,
+            meeting == Meeting::leave
+                ? fmt::format("rank {} leaves the world while rank {} is in a collective function", rank, other)
+                : fmt::format("rank {} leaves the world while rank {} is in a collective function", other, rank));
+    all[other].erase(all[other].begin());
+  }
+  return all;
 }
 
 void World::abort(const std::string& reason) {

@@ -95,6 +95,13 @@ class World::Implementation {
   [[nodiscard]] std::byte* pinned_start(int of) const {
     return memory->host_area(of) + aligned(sizeof(HostAreaHeader));
   }
+  /// What ranks that meet in a collective function are about: all must be about the same.
+  enum class Meeting : std::uint8_t { exchange, leave };
+  /// Collective. Everyone's bytes, by rank. Throws invalid_argument when some leave and others do not.
+  [[nodiscard]] std::vector<std::vector<std::byte>> meet(Meeting meeting, std::span<const std::byte> mine,
+                                                         std::int64_t wait_ns);
+  bool has_left = false;
+
   /// The heap of this rank that holds an address, and where; nullptr outside both.
   struct Place {
     OffsetAllocator* heap = nullptr;

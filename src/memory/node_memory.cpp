@@ -28,7 +28,9 @@ std::vector<T> allgather_values(Bootstrap& bootstrap, const T& mine, std::int64_
   std::vector<T> all;
   for (const auto& bytes : bootstrap.allgather(std::as_bytes(std::span(&mine, 1)), deadline_ns)) {
     T value{};
-    if (!bytes.empty()) std::memcpy(&value, bytes.data(), std::min(sizeof value, bytes.size()));
+    require(bytes.empty() || bytes.size() == sizeof value, Status::invalid_argument,
+            "ranks are in different collective functions");
+    if (!bytes.empty()) std::memcpy(&value, bytes.data(), sizeof value);
     all.push_back(value);
   }
   return all;

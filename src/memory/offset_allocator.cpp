@@ -40,9 +40,10 @@ std::size_t OffsetAllocator::allocate(std::size_t bytes) {
   const auto hole =
       std::find_if(free_.begin(), free_.end(), [&](const auto& entry) { return entry.second >= rounded; });
   if (rounded < wanted || hole == free_.end())
-    throw Error(Status::no_resource, fmt::format("no room for {} bytes: {} bytes are free, not all in one piece; "
-                                                 "set BEELINE_HEAP_BYTES or BEELINE_PINNED_HEAP_BYTES higher",
-                                                 bytes, free_bytes()));
+    throw Error(Status::no_resource,
+                fmt::format("no room for {} bytes (in units of {}): {} bytes are free{}; set BEELINE_HEAP_BYTES or "
+                            "BEELINE_PINNED_HEAP_BYTES higher",
+                            bytes, alignment_, free_bytes(), free_.size() > 1 ? ", in several pieces" : ""));
   const auto [offset, size] = *hole;
   free_.erase(hole);
   if (size > rounded) free_[offset + rounded] = size - rounded;

@@ -80,9 +80,14 @@ TEST(RanksError, EndsTheOthersAndIsTheirReason) {
   const auto outcomes = run_ranks(
       WorldKind::threads, 4,
       [](World& world) {
-        world.barrier();
-        if (world.rank() == 1) throw std::runtime_error("the input file is empty");
-        check_error(Status::peer_died, {"rank 1", "the input file is empty"}, [&] { world.barrier(); });
+        if (world.rank() == 1) {
+          world.barrier();
+          throw std::runtime_error("the input file is empty");
+        }
+        check_error(Status::peer_died, {"rank 1", "the input file is empty"}, [&] {
+          world.barrier();  // rank 1 may be out of it, and gone, while others are still in it
+          world.barrier();
+        });
       },
       host_config(), 60);
   for (int rank = 0; rank < 4; ++rank)

@@ -48,7 +48,12 @@ class World {
   [[nodiscard]] static std::unique_ptr<World> create(const Config& config = Config::from_environment());
   /// Collective. As above over an existing bootstrap: one for each rank, also for ranks that are threads.
   [[nodiscard]] static std::unique_ptr<World> create(const Config& config, std::unique_ptr<Bootstrap> bootstrap);
+  /// Collective: leaves, if `leave` was not called and nothing has failed; what goes wrong is logged.
   ~World();
+  /// Collective. Waits for the default stream, then until every rank leaves, since others may still read this rank's
+  /// memory (up to `config().stream_deadline_ns`); nothing but the destructor may follow. `run` calls it. Throws what
+  /// went wrong in the stream, invalid_argument when another rank is in some other collective function.
+  void leave();
 
   [[nodiscard]] int rank() const;
   [[nodiscard]] int size() const;
@@ -66,7 +71,9 @@ class World {
   /// on a GPU rank, host memory on a host rank (Heap::symmetric), or host memory on all (Heap::pinned).
   /// Throws invalid_argument when ranks ask for different sizes (names them), no_resource when the heap is full.
   [[nodiscard]] void* allocate(std::size_t bytes, Heap heap = Heap::symmetric);
-  /// Collective. Throws invalid_argument for a pointer that `allocate` did not return, or returned and was freed.
+  /// Collective. Waits for this rank's default stream first, whose kernels may use the memory; the work of its other
+  /// streams must be over. Throws invalid_argument for a pointer that `allocate` did not return, or returned and was
+  /// freed, and when ranks free different memory.
   void free(void* pointer);
   /// Collective. A segment of which each rank asks for its own kind and size (0: no part).
   [[nodiscard]] const Segment& create_segment(MemoryKind kind, std::size_t bytes);
@@ -88,7 +95,8 @@ class World {
 
   // --- Moving data from the host --------------------------------------------------------------------------------
 
-  /// Copies between any two addresses, on `stream` (asynchronous) or blocking without one. Any thread, any device.
+  /// Copies between any two addresses, on `stream` (asynchronous, in its order) or blocking without one: then in no
+  /// order with any stream, so `synchronize` first where a kernel made the data. Any thread, any device.
   void copy(void* destination, const void* source, std::size_t bytes);
   void copy(void* destination, const void* source, std::size_t bytes, Stream& stream);
   /// This rank's default stream.
@@ -120,7 +128,8 @@ class World {
 
   // --- Failure --------------------------------------------------------------------------------------------------
 
-  /// Ends every wait of the world with `aborted`: this rank gives up, and counts as failed.
+  /// Ends every wait of the world: this rank gives up, and counts as failed. Waits in kernels end with `aborted`; host
+  /// functions throw aborted or peer_died, with this rank's number and `reason`.
   void abort(const std::string& reason);
   /// Whether the world is aborted. A team's abort is the team's alone: `Team::failed`.
   [[nodiscard]] bool failed() const;
@@ -152,7 +161,9 @@ class World {
   std::unique_ptr<Implementation> implementation_;
 };
 
-/// Symmetric memory for `count` elements of T, freed by its destructor, which is collective.
+/// Symmetric memory for `count` elements of T, freed by its destructor, which is collective: see `World::free`. An
+/// exception that leaves its scope on one rank only must end that rank's world; caught before, it leaves the other
+/// ranks waiting for this one's part.
 template <class T>
 class SymmetricArray {
  public:

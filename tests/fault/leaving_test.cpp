@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// Leaving a world and giving memory back: what went wrong until then is not lost, and nobody's departure passes for
+// his part of something else.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <stdexcept>
+#include <thread>
+
+#include "beeline/beeline.hpp"
+#include "tests/support/check.hpp"
+#include "tests/support/errors.hpp"
+#include "tests/support/ranks.hpp"
+
+namespace beeline_test {
+
+namespace {
+
+using namespace beeline;
+
+Config host_config() {
+  Config config = test_config();
+  config.device = "cpu";
+  config.deadline_ns = 1'500'000'000;
+  return config;
+}
+
+/// Waits for a signal that nobody sends.
+struct WaitInVain {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, const std::uint64_t* signal) const {
+    static_cast<void>(wait(grid.block(), ctx, signal, Compare::equal, 1));
+  }
+};
+
+struct Throws {
+  template <class Grid>
+  void operator()(Grid&, const Context&) const {
+    throw std::runtime_error("the kernel met a wolf");
+  }
+};
+
+struct WritesLate {
+  template <class Grid>
+  void operator()(Grid&, const Context&, int* word) const {
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    *word = 0x5a5a;
+  }
+};
+
+class Leaving : public ::testing::TestWithParam<WorldKind> {
+ protected:
+  static void expect_good(int ranks, const std::function<void(World&)>& body) {
+    expect_all_passed(run_ranks(GetParam(), ranks, body, host_config(), 60));
+  }
+};
+
+TEST_P(Leaving, ThrowsWhatAKernelWaitedForInVain) {
+  expect_good(1, [](World& world) {
+    launch(world, {.waits = true}, WaitInVain{}, world.signals(1));
+    check_error(Status::deadline, {"rank 0: wait", "expected 1, observed 0", "(deadline)"}, [&] { world.leave(); });
+  });
+}
+
+TEST_P(Leaving, ThrowsWhatAKernelThrew) {
+  expect_good(1, [](World& world) {
+    launch(world, {}, Throws{});
+    try {
+      world.leave();
+    } catch (const std::runtime_error& error) {
+      BEELINE_CHECK_CONTAINS(error.what(), "wolf");
+      return;
+    }
+    throw CheckFailure("no exception");
+  });
+}
+
+TEST_P(Leaving, IsNoPartOfABarrier) {
+  expect_good(2, [](World& world) {
+    if (world.rank() == 1) {
+      check_error(Status::aborted, {"rank 0", "no barrier"}, [&] { world.leave(); });
+    } else {
+      check_error(Status::deadline, {"barrier on rank 1"}, [&] { world.barrier(); });
+      world.abort("no barrier");
+    }
+  });
+}
+
+TEST_P(Leaving, IsNoPartOfAnotherCollectiveFunction) {
+  expect_good(2, [](World& world) {
+    check_error(Status::invalid_argument, {"rank 1 leaves the world while rank 0 is in a collective function"}, [&] {
+      if (world.rank() == 1) world.leave();
+      static_cast<void>(world.allocate(8));
+    });
+  });
+}
+
+TEST_P(Leaving, FreeIsOfTheSameMemory) {
+  expect_good(2, [](World& world) {
+    void* first = world.allocate(1024);
+    void* second = world.allocate(1024);
+    check_error(Status::invalid_argument, {"ranks free different memory", "rank 0", "rank 1", "offset"},
+                [&] { world.free(world.rank() == 0 ? first : second); });
+    world.free(first);
+    world.free(second);
+  });
+}
+
+TEST_P(Leaving, FreeWaitsForKernels) {
+  expect_good(2, [](World& world) {
+    int* word = static_cast<int*>(world.allocate(sizeof(int)));
+    launch(world, {}, WritesLate{}, word);
+    world.free(word);
+    int* again = static_cast<int*>(world.allocate(sizeof(int)));
+    BEELINE_CHECK_EQ(word, again);
+    world.synchronize();
+    BEELINE_CHECK_EQ(0, *again);
+    world.free(again);
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, Leaving, ::testing::Values(WorldKind::threads, WorldKind::processes),
+                         [](const auto& kind) { return kind.param == WorldKind::threads ? "Threads" : "Processes"; });
+
+Config threads_config() {
+  Config config = host_config();
+  config.threads = true;
+  config.size = 2;
+  config.deadline_ns = 500'000'000;
+  return config;
+}
+
+TEST(RunDeathTest, EndsWhenAThreadDoesNotComeBack) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(static_cast<void>(run(threads_config(),
+                                    [](World& world) {
+                                      if (world.rank() == 0) world.barrier();
+                                      std::this_thread::sleep_for(std::chrono::minutes(1));
+                                    })),
+              ::testing::ExitedWithCode(1), "rank 1 does not return from a world that has failed");
+}
+
+TEST(RunDeathTest, TakesAnyException) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(std::_Exit(run(threads_config(), [](World&) { throw 42; })), ::testing::ExitedWithCode(1),
+              "no std::exception");
+}
+
+}  // namespace
+
+}  // namespace beeline_test

@@ -33,39 +33,54 @@ std::vector<std::string> split(const std::string& list) {
 
 /// What the command line holds before it is checked.
 struct Texts {
-  std::string operations = "all", methods = "all", sizes;
+  std::string operations = "all", methods = "all", sizes, table;
 };
 
-void add_options(CLI::App& command, Options& options, Texts& texts, bool bandwidth) {
-  command.footer(
-      fmt::format("Methods:\n  {}", fmt::join(methods_of(bandwidth ? Command::bandwidth : Command::latency), "\n  ")));
-  command.add_option("--methods", texts.methods, "Methods, by identifier, with commas between them")
+/// A subcommand.
+struct Measuring {
+  Command command;
+  const char *name, *summary;
+  const char* sizes;  ///< what its sizes are; nullptr where it has none
+};
+
+constexpr Measuring commands[] = {
+    {Command::latency, "latency", "Messages, signals and barriers: time one way",
+     "Message sizes, like 8,4K,1M (default: 8,64,512,4K,32K,256K,1M)"},
+    {Command::bandwidth, "bandwidth", "Messages one way, several in flight: bytes per second",
+     "Message sizes, like 64K,512M (default: 64K, doubling, to 512M on GPUs and 64M on CPUs)"},
+    {Command::rate, "rate", "Messages of many senders, atomics, and random updates of all ranks' memory",
+     "Message sizes, up to 4K (default: 8,64,512)"},
+};
+
+void add_options(CLI::App& app, const Measuring& measuring, Options& options, Texts& texts) {
+  const Command command = measuring.command;
+  app.footer(fmt::format("Methods:\n  {}", fmt::join(methods_of(command), "\n  ")));
+  app.add_option("--methods", texts.methods, "Methods, by identifier, with commas between them")->capture_default_str();
+  app.add_option("--operations", texts.operations,
+                 fmt::format("{}, with commas between them", fmt::join(operations_of(command), ", ")))
       ->capture_default_str();
-  command
-      .add_option("--operations", texts.operations,
-                  bandwidth ? "put, get, with commas between them" : "message, flag, barrier, with commas between them")
-      ->capture_default_str();
-  command.add_option("--sizes", texts.sizes,
-                     bandwidth
-                         ? "Message sizes, like 64K,512M (default: 64K, doubling, to 512M on GPUs and 64M on CPUs)"
-                         : "Message sizes, like 8,4K,1M (default: 8,64,512,4K,32K,256K,1M)");
-  command.add_option("--iterations", options.iterations, "Operations in a timed batch (default: about 2 ms worth)")
+  if (measuring.sizes != nullptr) app.add_option("--sizes", texts.sizes, measuring.sizes);
+  app.add_option("--iterations", options.iterations, "Operations in a timed batch (default: about 2 ms worth)")
       ->check(CLI::Range(std::uint64_t{1}, most_iterations));
-  command
-      .add_option("--threads-per-block", options.threads_per_block,
-                  "Threads of a GPU's block: 1 is a thread, 32 are a warp (default: by size)")
-      ->check(CLI::Range(1, 1024));
-  if (bandwidth)
-    command.add_option("--blocks", options.blocks, "Blocks of a GPU's grid (default: a sweep)")
-        ->check(CLI::Range(1, 4096));
-  command.add_option("--seed", options.seed, "Seed of the data that is verified (default: drawn, and printed)");
-  command.add_flag("!--no-verify", options.verify, "Skip the transfer of fresh data after each timed loop");
+  if (command == Command::latency || command == Command::bandwidth)
+    app.add_option("--threads-per-block", options.threads_per_block,
+                   "Threads of a GPU's block: 1 is a thread, 32 are a warp (default: by size)")
+        ->check(CLI::Range(1, 1024));
+  if (command == Command::bandwidth)
+    app.add_option("--blocks", options.blocks, "Blocks of a GPU's grid (default: a sweep)")->check(CLI::Range(1, 4096));
+  if (command == Command::rate)
+    app.add_option("--table", texts.table,
+                   "Bytes of a rank's table of random updates, a power of two (default: 512M on GPUs, 16M on CPUs)");
+  app.add_option("--seed", options.seed, "Seed of the data that is verified (default: drawn, and printed)");
+  app.add_flag("!--no-verify", options.verify, "Skip the transfer of fresh data after each timed loop");
 }
 
 void interpret(Options& options, const Texts& texts) {
   if (texts.operations != "all") options.operations = split(texts.operations);
   if (texts.methods != "all") options.methods = split(texts.methods);
   for (const std::string& size : split(texts.sizes)) options.sizes.push_back(parse_size(size));
+  if (!texts.table.empty()) options.table_bytes = parse_size(texts.table);
+  check_sizes(options);
   static_cast<void>(cases_of(options));
 }
 
@@ -86,25 +101,26 @@ int refuse(const Config& config, const std::string& reason) {
 
 int main(int argc, char** argv) {
   CLI::App app(
-      "Measures Beeline's methods between ranks 0 and 1 (barriers: among all ranks), beside bare peers in the same "
+      "Measures Beeline's methods between ranks 0 and 1 (barriers and random updates: among all ranks), beside bare "
+      "peers in the same "
       "run.\n"
       "Start it on two ranks or more: beeline run -n 2 beeline-bench latency\n"
       "Prints JSON lines: one environment record, then progress and results. Times are one way, in microseconds;\n"
-      "bandwidths are in GB/s (10^9). Exit status 1 when data arrived wrong.",
+      "bandwidths are in GB/s (10^9), rates in Mmsg/s (10^6) and Gupdate/s (10^9). Exit status 1 when data arrived "
+      "wrong.",
       "beeline-bench");
   Options options;
   Texts texts;
   options.arguments.assign(argv, argv + argc);
   app.require_subcommand(1);
-  CLI::App* latency = app.add_subcommand("latency", "Messages, signals and barriers: time one way");
-  CLI::App* bandwidth = app.add_subcommand("bandwidth", "Messages one way, several in flight: bytes per second");
-  add_options(*latency, options, texts, false);
-  add_options(*bandwidth, options, texts, true);
+  for (const Measuring& measuring : commands)
+    add_options(*app.add_subcommand(measuring.name, measuring.summary), measuring, options, texts);
   Config config;
   try {
     config = Config::from_environment();
     app.parse(argc, argv);
-    options.command = bandwidth->parsed() ? Command::bandwidth : Command::latency;
+    for (const Measuring& measuring : commands)
+      if (app.got_subcommand(measuring.name)) options.command = measuring.command;
     interpret(options, texts);
   } catch (const CLI::ParseError& error) {
     if (config.rank != 0) return error.get_exit_code() == 0 ? 0 : usage_error;

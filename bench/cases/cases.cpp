@@ -13,11 +13,18 @@ namespace beeline::bench {
 namespace {
 
 std::vector<Case> all_cases(Command command) {
-  if (command == Command::latency)
-    return {packet_latency(),      put_signal_latency(), stream_copy_latency(), host_copy_latency(),
-            staged_latency(false), staged_latency(true), flag_latency(),        barrier_latency()};
-  return {packet_bandwidth(),    put_bandwidth(),         get_bandwidth(),       stream_copy_bandwidth(),
-          host_copy_bandwidth(), staged_bandwidth(false), staged_bandwidth(true)};
+  switch (command) {
+    case Command::latency:
+      return {packet_latency(),      put_signal_latency(), stream_copy_latency(), host_copy_latency(),
+              staged_latency(false), staged_latency(true), flag_latency(),        barrier_latency()};
+    case Command::bandwidth:
+      return {packet_bandwidth(),    put_bandwidth(),         get_bandwidth(),       stream_copy_bandwidth(),
+              host_copy_bandwidth(), staged_bandwidth(false), staged_bandwidth(true)};
+    case Command::rate:
+      return {packet_rate(),          put_signal_rate(), fetch_add_latency(),
+              compare_swap_latency(), random_update(),   random_store()};
+  }
+  return {};
 }
 
 bool contains(const std::vector<std::string>& names, const std::string& name) {
@@ -44,6 +51,8 @@ void keep(std::vector<Case>& cases, std::string Case::*name, const std::vector<s
 }  // namespace
 
 std::vector<std::string> methods_of(Command command) { return names_of(all_cases(command), &Case::method); }
+
+std::vector<std::string> operations_of(Command command) { return names_of(all_cases(command), &Case::operation); }
 
 std::vector<Case> cases_of(const Options& options) {
   std::vector<Case> cases = all_cases(options.command);

@@ -24,8 +24,17 @@ namespace beeline::bench {
 [[nodiscard]] Case host_copy_bandwidth();
 [[nodiscard]] Case staged_bandwidth(bool pipelined);
 
+[[nodiscard]] Case put_signal_rate();
+[[nodiscard]] Case packet_rate();
+[[nodiscard]] Case fetch_add_latency();
+[[nodiscard]] Case compare_swap_latency();
+[[nodiscard]] Case random_update();
+[[nodiscard]] Case random_store();
+
 /// Identifiers of the command's methods.
 [[nodiscard]] std::vector<std::string> methods_of(Command command);
+/// Names of the command's operations.
+[[nodiscard]] std::vector<std::string> operations_of(Command command);
 
 /// The cases of the command that the options name; throws invalid_argument, listing what there is, for other names.
 [[nodiscard]] std::vector<Case> cases_of(const Options& options);

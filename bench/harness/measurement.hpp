@@ -26,11 +26,11 @@ struct Rounds {
 /// How a measurement was set up, as the record shows it: group, threads_per_block, blocks, order, chunk_bytes, ...
 using Settings = std::vector<std::pair<std::string, std::variant<std::uint64_t, std::string>>>;
 
-enum class Unit { microseconds, gigabytes_per_second };
+enum class Unit { microseconds, gigabytes_per_second, million_messages_per_second, giga_updates_per_second };
 
 /// One line of the results: a way of doing an operation.
 struct Measurement {
-  std::string operation;  ///< message, flag, barrier, put or get
+  std::string operation;  ///< message, flag, barrier, put, get, ...
   std::string method;     ///< identifier of a method, or bare/... for what is compared with it
   std::uint64_t bytes = 0;
   Unit unit = Unit::microseconds;

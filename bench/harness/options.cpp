@@ -13,6 +13,7 @@ namespace beeline::bench {
 namespace {
 
 constexpr std::uint64_t largest_size = std::uint64_t{16} << 30;
+constexpr std::uint64_t largest_rate_size = 4 << 10;
 
 unsigned shift_of(char suffix) {
   switch (suffix) {
@@ -46,6 +47,7 @@ std::uint64_t parse_size(const std::string& text) {
 
 std::vector<std::uint64_t> default_sizes(Command command, bool on_gpus) {
   if (command == Command::latency) return {8, 64, 512, 4 << 10, 32 << 10, 256 << 10, 1 << 20};
+  if (command == Command::rate) return {8, 64, 512};
   // One CPU thread copies a few GB/s: larger messages would show nothing new there.
   const std::uint64_t largest = std::uint64_t{on_gpus ? 512u : 64u} << 20;
   std::vector<std::uint64_t> sizes;
@@ -53,11 +55,32 @@ std::vector<std::uint64_t> default_sizes(Command command, bool on_gpus) {
   return sizes;
 }
 
+void check_sizes(const Options& options) {
+  for (std::uint64_t bytes : options.sizes)
+    require(options.command != Command::rate || bytes <= largest_rate_size, Status::invalid_argument,
+            fmt::format("bad size {}: message rates are measured up to {} bytes", bytes, largest_rate_size));
+  const std::uint64_t table = options.table_bytes;
+  require(table == 0 || (table >= sizeof(std::uint64_t) && (table & (table - 1)) == 0), Status::invalid_argument,
+          fmt::format("bad table of {} bytes; valid: a power of two, at least 8", table));
+}
+
+std::uint64_t table_bytes(const Options& options, bool on_gpus) {
+  if (options.table_bytes != 0) return options.table_bytes;
+  return std::uint64_t{on_gpus ? 512u : 16u} << 20;
+}
+
 std::size_t heap_bytes_for(const Options& options, int ranks) {
+  constexpr std::size_t mib = std::size_t{1} << 20, signals_and_stamps = 16 * mib;
   const std::vector<std::uint64_t> sizes = options.sizes.empty() ? default_sizes(options.command, true) : options.sizes;
-  constexpr std::size_t ring = std::size_t{16} << 20, signals_and_stamps = std::size_t{16} << 20;
-  return 2 * *std::max_element(sizes.begin(), sizes.end()) + static_cast<std::size_t>(ranks) * ring +
-         signals_and_stamps;
+  const std::size_t largest = *std::max_element(sizes.begin(), sizes.end()), world = static_cast<std::size_t>(ranks);
+  // For each sender a channel with a ring from every rank; beside them a few buffers for each number of senders.
+  constexpr std::size_t channels = 256, buffers = 2048;
+  const std::size_t ring_bytes = 2 * rate_ring_depth(largest) * largest;
+  if (options.command == Command::rate)
+    return std::max(table_bytes(options, true), channels * world * ring_bytes + buffers * largest) +
+           4 * signals_and_stamps;
+  constexpr std::size_t ring = 16 * mib;
+  return 2 * largest + world * ring + signals_and_stamps;
 }
 
 }  // namespace beeline::bench

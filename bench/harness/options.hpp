@@ -10,7 +10,7 @@
 
 namespace beeline::bench {
 
-enum class Command { latency, bandwidth };
+enum class Command { latency, bandwidth, rate };
 
 struct Options {
   Command command = Command::latency;
@@ -20,6 +20,7 @@ struct Options {
   std::uint64_t iterations = 0;         ///< operations in one timed batch; 0: as many as last long enough to be timed
   unsigned threads_per_block = 0;       ///< GPU ranks; 0: chosen by size
   unsigned blocks = 0;                  ///< GPU ranks, bandwidth; 0: a sweep
+  std::uint64_t table_bytes = 0;        ///< rate: a rank's table of random updates, a power of two; 0: by device
   bool verify = true;
   std::uint64_t seed = 0;              ///< of the random data; 0: drawn, and printed
   std::vector<std::string> arguments;  ///< the command line, for the record
@@ -31,6 +32,15 @@ struct Options {
 
 /// Sizes that are measured when none are given.
 [[nodiscard]] std::vector<std::uint64_t> default_sizes(Command command, bool on_gpus);
+
+/// Throws invalid_argument for sizes that the command does not measure.
+void check_sizes(const Options& options);
+
+/// Bytes of a rank's table of random updates: as asked for, or more than the caches hold.
+[[nodiscard]] std::uint64_t table_bytes(const Options& options, bool on_gpus);
+
+/// Messages in flight of a sender whose rate is measured: many small ones, fewer of those that fill the memory.
+[[nodiscard]] constexpr std::uint32_t rate_ring_depth(std::uint64_t bytes) { return bytes <= 64 ? 64 : 16; }
 
 /// Symmetric heap that these options need in a world of `ranks`.
 [[nodiscard]] std::size_t heap_bytes_for(const Options& options, int ranks);

@@ -11,7 +11,10 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-const char* text(Unit unit) { return unit == Unit::microseconds ? "us" : "GB/s"; }
+const char* text(Unit unit) {
+  static constexpr const char* names[] = {"us", "GB/s", "Mmsg/s", "Gupdate/s"};
+  return names[static_cast<int>(unit)];
+}
 
 template <class T>
 Json or_null(const std::optional<T>& value) {

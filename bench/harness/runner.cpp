@@ -57,8 +57,17 @@ std::uint32_t calibrate(Session& session, const Measurement& measurement, std::u
 /// A sample from a batch's time.
 double sample_of(const Measurement& measurement, std::uint32_t iterations, double ns) {
   const double operations = measurement.operations_per_iteration * iterations;
-  if (measurement.unit == Unit::microseconds) return ns / operations / 1e3;
-  return static_cast<double>(measurement.bytes) * operations / ns;
+  switch (measurement.unit) {
+    case Unit::microseconds:
+      return ns / operations / 1e3;
+    case Unit::gigabytes_per_second:
+      return static_cast<double>(measurement.bytes) * operations / ns;
+    case Unit::million_messages_per_second:
+      return operations / ns * 1e3;
+    case Unit::giga_updates_per_second:
+      return operations / ns;
+  }
+  return 0;
 }
 
 /// Takes turns among the measurements, so that what drifts in the machine drifts for all of them.

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <span>
 
@@ -12,6 +13,24 @@ std::uint64_t Session::from_leader(std::uint64_t value) const {
   const auto all = world_.allgather(std::as_bytes(std::span(&value, 1)));
   std::memcpy(&value, all.front().data(), sizeof value);
   return value;
+}
+
+std::vector<std::uint64_t> Session::from_all(std::uint64_t value) const {
+  std::vector<std::uint64_t> values;
+  for (const auto& bytes : world_.allgather(std::as_bytes(std::span(&value, 1))))
+    std::memcpy(&values.emplace_back(), bytes.data(), sizeof value);
+  return values;
+}
+
+std::uint64_t Session::least(std::uint64_t value) const {
+  const std::vector<std::uint64_t> values = from_all(value);
+  return *std::min_element(values.begin(), values.end());
+}
+
+void Session::require_alike() const {
+  for (int rank = 1; rank < world_.size(); ++rank)
+    require(world_.device(rank).is_gpu() == world_.device(0).is_gpu(), Status::unavailable,
+            fmt::format("grids of a GPU and of a host rank do not match: ranks 0 and {} differ in kind", rank));
 }
 
 bool Session::everywhere(bool mine) const {

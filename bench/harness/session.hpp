@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "beeline/host/world.hpp"
 #include "harness/options.hpp"
@@ -24,6 +25,12 @@ class Session {
 
   /// Collective. Rank 0's value.
   [[nodiscard]] std::uint64_t from_leader(std::uint64_t value) const;
+  /// Collective. Everyone's value, by rank.
+  [[nodiscard]] std::vector<std::uint64_t> from_all(std::uint64_t value) const;
+  /// Collective. The smallest of all ranks' values, so that they choose alike.
+  [[nodiscard]] std::uint64_t least(std::uint64_t value) const;
+  /// Throws unavailable in worlds of GPU and host ranks, whose grids do not match.
+  void require_alike() const;
   /// Collective. Whether it is true on every rank.
   [[nodiscard]] bool everywhere(bool mine) const;
   /// Collective. The first rank's error that is not empty, with the rank's number in front; empty if there is none.

@@ -31,4 +31,15 @@ std::vector<GridShape> grid_shapes(const Session& session, unsigned most_blocks)
   return shapes;
 }
 
+std::vector<unsigned> block_sweep(const Session& session, unsigned most_blocks) {
+  const Device& device = session.world().device(0);
+  if (!device.is_gpu()) return {1};
+  const unsigned largest = std::min(most_blocks, static_cast<unsigned>(device.multiprocessors));
+  std::vector<unsigned> sweep;
+  for (unsigned blocks : {1u, 8u, 32u})
+    if (blocks < largest) sweep.push_back(blocks);
+  if (largest > 0) sweep.push_back(largest);
+  return sweep;
+}
+
 }  // namespace beeline::bench

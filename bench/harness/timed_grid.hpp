@@ -51,6 +51,15 @@ template <class Kernel, class... Args>
   return grid_shapes(session, resident_blocks<Kernel, Args...>(session.world(), grid_threads(session)));
 }
 
+/// Blocks of grids from one to what fills the device, of which at most `most_blocks` may wait at once; 1 on host ranks.
+[[nodiscard]] std::vector<unsigned> block_sweep(const Session& session, unsigned most_blocks);
+
+/// Collective. Blocks of `threads` threads of this kernel that may wait at once on every rank.
+template <class Kernel, class... Args>
+[[nodiscard]] unsigned resident_everywhere(const Session& session, unsigned threads) {
+  return static_cast<unsigned>(session.least(resident_blocks<Kernel, Args...>(session.world(), threads)));
+}
+
 /// Starts timed grids; each batch is a launch.
 class TimedGrid {
  public:

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// Atomics of one thread on a word of the peer's: the time until it has what the word held.
+
+#include "beeline/device/atomic.hpp"
+#include "cases/cases.hpp"
+#include "harness/group_choice.hpp"
+#include "harness/random.hpp"
+#include "harness/timed_kernel.hpp"
+#include "peers/bare_atomic.hpp"
+
+namespace beeline::bench {
+
+namespace {
+
+/// Each changes the word from `before` to `before + 1`, and returns what it held.
+struct FetchAdd {
+  static BEELINE_HOST_DEVICE std::uint64_t by_library(const Context& ctx, std::uint64_t* word, std::uint64_t,
+                                                      std::uint32_t peer) {
+    return atomic_fetch_add(ctx, word, 1, peer);
+  }
+  static BEELINE_HOST_DEVICE std::uint64_t bare(std::uint64_t* there, std::uint64_t) {
+    return bare_fetch_add(there, 1);
+  }
+};
+struct CompareSwap {
+  static BEELINE_HOST_DEVICE std::uint64_t by_library(const Context& ctx, std::uint64_t* word, std::uint64_t before,
+                                                      std::uint32_t peer) {
+    return atomic_compare_swap(ctx, word, before, before + 1, peer);
+  }
+  static BEELINE_HOST_DEVICE std::uint64_t bare(std::uint64_t* there, std::uint64_t before) {
+    return bare_compare_swap(there, before, before + 1);
+  }
+};
+
+/// Every round looks at what came back: the next one starts after it, and nobody else may have changed the word.
+template <class Atomic, bool library>
+struct AtomicRounds {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, Loop loop, std::uint64_t* word,
+                                      std::uint64_t* there, std::uint64_t base) const {
+    if (grid.block().thread_rank() != 0) return;
+    time_rounds(Thread{}, loop, [&](std::uint64_t sequence) {
+      const std::uint64_t before = base + sequence - 1;
+      if constexpr (library)
+        return Atomic::by_library(ctx, word, before, loop.peer) == before;
+      else
+        return Atomic::bare(there, before) == before;
+    });
+  }
+};
+
+/// The word of one measurement.
+template <class Atomic, bool library>
+struct State {
+  explicit State(Session& session_in) : session(session_in), word(session.world(), 1), timed(session) {}
+
+  std::vector<double> time(Rounds rounds) {
+    std::uint64_t* there = session.leads() ? word.at(1) : nullptr;
+    return timed.run(single_thread(session).threads, session.leads(), rounds, AtomicRounds<Atomic, library>{},
+                     word.data(), there, base);
+  }
+
+  /// From a random value on, one round more; whether the peer holds what then must be there.
+  bool verify(std::uint64_t seed) {
+    World& world = session.world();
+    base = random_word(seed, 0);
+    const std::uint64_t before = base + timed.last();
+    if (world.rank() == 1) world.copy(word.data(), &before, sizeof before);
+    static_cast<void>(time({}));
+    world.barrier();
+    if (world.rank() != 1) return true;
+    std::uint64_t found = 0;
+    world.copy(&found, word.data(), sizeof found);
+    return found == before + 1;
+  }
+
+  Session& session;
+  SymmetricArray<std::uint64_t> word;
+  TimedKernel timed;
+  std::uint64_t base = 0;
+};
+
+template <class Atomic, bool library>
+Measurement measurement_of(Session& session, const char* operation, const char* method) {
+  auto state = std::make_shared<State<Atomic, library>>(session);
+  Measurement measurement{.operation = operation, .method = method, .bytes = sizeof(std::uint64_t)};
+  measurement.most_iterations = 1'000'000;
+  measurement.settings = single_thread(session).settings();
+  measurement.time = [=](Rounds rounds) { return state->time(rounds); };
+  measurement.verify = [=](std::uint64_t seed) { return state->verify(seed); };
+  return measurement;
+}
+
+constexpr const char* method = "device/peer/signal";
+
+template <class Atomic>
+Case atomic_latency(const char* operation) {
+  return {operation, method, false, [=](Session& session, std::uint64_t) {
+            std::vector<Measurement> both = {measurement_of<Atomic, false>(session, operation, "bare/atomic"),
+                                             measurement_of<Atomic, true>(session, operation, method)};
+            both[0].peer_of = method;
+            both[1].baseline = 0;
+            return both;
+          }};
+}
+
+}  // namespace
+
+Case fetch_add_latency() { return atomic_latency<FetchAdd>("fetch_add"); }
+Case compare_swap_latency() { return atomic_latency<CompareSwap>("compare_swap"); }
+
+}  // namespace beeline::bench

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// device/peer/packets: how many messages a second many blocks of one rank send, each through a channel of its own.
+
+#include <exception>
+
+#include "beeline/device/packets.hpp"
+#include "cases/cases.hpp"
+#include "cases/packet_rings.hpp"
+#include "harness/group_choice.hpp"
+#include "harness/message_buffers.hpp"
+#include "harness/timed_grid.hpp"
+#include "harness/timed_kernel.hpp"
+
+namespace beeline::bench {
+
+namespace {
+
+/// What a launch moves.
+struct Burst {
+  BlockTimes* times;
+  const PacketChannel* channels;  ///< [blocks]
+  std::byte* destination;         ///< [blocks, bytes]
+  const std::byte* source;
+  std::uint64_t bytes;
+  std::uint32_t messages, peer;
+  bool sends;
+};
+
+template <class Wanted>
+struct PacketBurst {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, Burst burst) const {
+    const auto group = group_of<Wanted>(grid.block());
+    PacketPort port(group, ctx, burst.channels[grid.block_rank()], burst.peer);
+    std::byte* destination = burst.destination + grid.block_rank() * burst.bytes;
+    const std::byte* source = burst.source + grid.block_rank() * burst.bytes;
+    if (grid.sync(ctx) != Status::ok) return;
+    const std::uint64_t start = machine::clock_ns();
+    for (std::uint32_t i = 0; i < burst.messages; ++i) {
+      const Status status = burst.sends ? port.send(source, burst.bytes) : port.receive(destination, burst.bytes);
+      if (status != Status::ok) return;
+    }
+    // The receiver's word that it has the last one.
+    if ((burst.sends ? port.receive(destination, 0) : port.send(source, 0)) != Status::ok) return;
+    if (group.thread_rank() == 0) burst.times[grid.block_rank()] = {start, machine::clock_ns()};
+  }
+};
+
+/// A channel for each block, and where kernels find them.
+class Channels {
+ public:
+  /// Collective.
+  Channels(World& world, std::uint64_t bytes, unsigned blocks) : world_(world), handles_(world, blocks) {
+    for (unsigned i = 0; i < blocks; ++i) channels_.push_back(world.packet_channel(bytes, rate_ring_depth(bytes)));
+    world.copy(handles_.data(), channels_.data(), blocks * sizeof channels_[0]);
+  }
+  Channels(const Channels&) = delete;
+  Channels& operator=(const Channels&) = delete;
+  /// Collective.
+  ~Channels() {
+    if (world_.failed() || std::uncaught_exceptions() > 0) return;
+    for (const PacketChannel& channel : channels_) {
+      world_.free(channel.rings);
+      world_.free(channel.states);
+    }
+  }
+
+  [[nodiscard]] const PacketChannel* handles() const { return handles_.data(); }
+  [[nodiscard]] Settings settings() const {
+    return {{"slot_bytes", std::uint64_t{channels_.front().slot_bytes()}},
+            {"depth", std::uint64_t{channels_.front().depth}}};
+  }
+
+ private:
+  World& world_;
+  SymmetricArray<PacketChannel> handles_;
+  std::vector<PacketChannel> channels_;
+};
+
+/// The senders of one measurement: one a block.
+struct Senders {
+  GroupChoice group;
+  unsigned blocks;
+};
+
+struct State {
+  State(Session& session_in, std::uint64_t bytes_in, std::shared_ptr<Channels> channels_in, const Senders& senders_in)
+      : session(session_in), bytes(bytes_in), channels(std::move(channels_in)), senders(senders_in),
+        buffers(std::make_shared<MessageBuffers>(session, bytes * senders.blocks)), timed(session, senders.blocks) {}
+
+  std::vector<double> time(Rounds rounds) {
+    std::vector<double> times;
+    const Burst burst{timed.times(), channels->handles(), buffers->destination(), buffers->source(),
+                      bytes,         rounds.iterations,   session.peer(),         session.leads()};
+    for (std::uint32_t batch = 0; batch < rounds.batches; ++batch)
+      times.push_back(with_group(senders.group.kind, [&]<class Wanted>(Wanted) {
+        return timed.run({senders.blocks, senders.group.threads}, session.paired(), PacketBurst<Wanted>{}, burst);
+      }));
+    return times;
+  }
+
+  Session& session;
+  std::uint64_t bytes;
+  std::shared_ptr<Channels> channels;
+  Senders senders;
+  std::shared_ptr<MessageBuffers> buffers;
+  TimedGrid timed;
+};
+
+std::vector<Senders> senders_of(const Session& session, std::uint64_t bytes) {
+  std::vector<Senders> all;
+  for (const GroupChoice& group : candidate_groups(session, bytes, packet_payload_bytes, packet_kernel_threads)) {
+    const unsigned resident = with_group(group.kind, [&]<class Wanted>(Wanted) {
+      return resident_everywhere<PacketBurst<Wanted>, Burst>(session, group.threads);
+    });
+    for (unsigned blocks : block_sweep(session, resident)) all.push_back({group, blocks});
+  }
+  require(!all.empty(), Status::no_resource, "no block of senders could be resident on every rank");
+  return all;
+}
+
+std::vector<Measurement> prepare(Session& session, std::uint64_t bytes) {
+  session.require_alike();
+  const std::vector<Senders> sweep = senders_of(session, bytes);
+  unsigned most_blocks = 1;
+  for (const Senders& senders : sweep) most_blocks = std::max(most_blocks, senders.blocks);
+  auto channels = std::make_shared<Channels>(session.world(), bytes, most_blocks);
+  std::vector<Measurement> all;
+  for (const Senders& senders : sweep) {
+    auto state = std::make_shared<State>(session, bytes, channels, senders);
+    Measurement measurement{.operation = "message_rate", .method = "device/peer/packets", .bytes = bytes};
+    measurement.unit = Unit::million_messages_per_second;
+    measurement.most_iterations = 1'000'000;
+    measurement.operations_per_iteration = senders.blocks;
+    measurement.settings = senders.group.settings();
+    measurement.settings.back().second = std::uint64_t{senders.blocks};
+    measurement.settings.emplace_back("senders", std::uint64_t{senders.blocks});
+    for (const auto& setting : channels->settings()) measurement.settings.push_back(setting);
+    measurement.time = [=](Rounds rounds) { return state->time(rounds); };
+    measurement.verify = verify_messages(session, state->buffers, measurement.time, Receivers::second);
+    all.push_back(std::move(measurement));
+  }
+  return all;
+}
+
+}  // namespace
+
+Case packet_rate() { return {"message_rate", "device/peer/packets", true, prepare}; }
+
+}  // namespace beeline::bench

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// Every thread of every rank stores to random words of all ranks' tables: what updates cost beyond it is the atomic.
+
+#include "cases/cases.hpp"
+#include "cases/random_table.hpp"
+#include "peers/bare_atomic.hpp"
+
+namespace beeline::bench {
+
+namespace {
+
+struct LibraryStore {
+  static BEELINE_HOST_DEVICE void apply(const Context& ctx, const Updates& updates, const RandomWord& word) {
+    put_value(ctx, updates.table + word.index, word.stored(updates), word.rank);
+  }
+};
+
+struct BareStoreWord {
+  static BEELINE_HOST_DEVICE void apply(const Context&, const Updates& updates, const RandomWord& word) {
+    bare_store_word(word.bare(updates), word.stored(updates));
+  }
+};
+
+struct Wrong {
+  static BEELINE_HOST_DEVICE std::uint64_t of(const Context& ctx, const Updates& updates, const RandomWord& word) {
+    const detail::SystemAtomic<std::uint64_t> found(*ctx.at(updates.table + word.index, word.rank));
+    return found.load(cuda::memory_order_relaxed) == word.stored(updates) ? 0 : 1;
+  }
+};
+
+/// Whether every word that this rank has stored to holds what was stored: all ranks store the same to a word.
+template <class Update>
+bool verify(RandomTable& table, TimedGrid& timed, const GridShape& shape, std::uint64_t seed) {
+  constexpr std::uint32_t iterations = 16;
+  const Updates updates = table.next(seed, iterations);
+  static_cast<void>(table.run<Update>(timed, shape, updates));
+  table.session().world().barrier();
+  const std::uint64_t wrong = table.sum(shape, CountUpdates<Wrong>{}, updates);
+  table.session().world().barrier();  // the next measurement must not store before all have looked
+  return wrong == 0;
+}
+
+template <class Update>
+Measurement measurement_of(std::shared_ptr<RandomTable> table, std::shared_ptr<TimedGrid> timed, const GridShape& shape,
+                           const char* method) {
+  Measurement measurement = update_measurement<Update>(table, timed, shape, "random_store", method);
+  measurement.verify = [=](std::uint64_t seed) { return verify<Update>(*table, *timed, shape, seed); };
+  return measurement;
+}
+
+std::vector<Measurement> prepare(Session& session, std::uint64_t) {
+  session.require_alike();
+  const std::vector<GridShape> shapes = update_shapes<RandomUpdates<LibraryStore>>(session);
+  auto table = std::make_shared<RandomTable>(session);
+  auto timed = std::make_shared<TimedGrid>(session, shapes.back().blocks);
+  std::vector<Measurement> all;
+  for (const GridShape& shape : shapes) {
+    all.push_back(measurement_of<BareStoreWord>(table, timed, shape, "bare/store"));
+    all.back().peer_of = "device/peer/signal";
+    all.push_back(measurement_of<LibraryStore>(table, timed, shape, "device/peer/signal"));
+    all.back().baseline = all.size() - 2;
+  }
+  return all;
+}
+
+}  // namespace
+
+Case random_store() { return {"random_store", "device/peer/signal", false, prepare}; }
+
+}  // namespace beeline::bench

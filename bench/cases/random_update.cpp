@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// Every thread of every rank adds random numbers to random words of all ranks' tables.
+
+#include "beeline/device/atomic.hpp"
+#include "cases/cases.hpp"
+#include "cases/random_table.hpp"
+#include "peers/bare_atomic.hpp"
+
+namespace beeline::bench {
+
+namespace {
+
+struct LibraryAdd {
+  static BEELINE_HOST_DEVICE void apply(const Context& ctx, const Updates& updates, const RandomWord& word) {
+    static_cast<void>(atomic_fetch_add(ctx, updates.table + word.index, word.random, word.rank));
+  }
+};
+
+struct BareAdd {
+  static BEELINE_HOST_DEVICE void apply(const Context&, const Updates& updates, const RandomWord& word) {
+    static_cast<void>(bare_fetch_add(word.bare(updates), word.random));
+  }
+};
+
+struct Added {
+  static BEELINE_HOST_DEVICE std::uint64_t of(const Context&, const Updates&, const RandomWord& word) {
+    return word.random;
+  }
+};
+
+struct SumOfTable {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context&, const std::uint64_t* words, std::uint64_t count,
+                                      std::uint64_t* total) const {
+    std::uint64_t sum = 0;
+    for (std::uint64_t i = grid.thread_rank(); i < count; i += grid.size()) sum += words[i];
+    detail::SystemAtomic<std::uint64_t>(*total).fetch_add(sum, cuda::memory_order_relaxed);
+  }
+};
+
+/// Whether the sum of all words has grown by the sum of what was added.
+template <class Update>
+bool verify(RandomTable& table, TimedGrid& timed, const GridShape& shape, std::uint64_t seed) {
+  constexpr std::uint32_t iterations = 16;
+  const auto sum_of_table = [&] {
+    table.session().world().barrier();
+    return table.sum(shape, SumOfTable{}, static_cast<const std::uint64_t*>(table.words()), table.count());
+  };
+  const std::uint64_t before = sum_of_table();
+  const Updates updates = table.next(seed, iterations);
+  static_cast<void>(table.run<Update>(timed, shape, updates));
+  const std::uint64_t grown = sum_of_table() - before, added = table.sum(shape, CountUpdates<Added>{}, updates);
+  std::uint64_t missing = 0;
+  for (std::uint64_t each : table.session().from_all(added - grown)) missing += each;
+  return missing == 0;
+}
+
+template <class Update>
+Measurement measurement_of(std::shared_ptr<RandomTable> table, std::shared_ptr<TimedGrid> timed, const GridShape& shape,
+                           const char* method) {
+  Measurement measurement = update_measurement<Update>(table, timed, shape, "random_update", method);
+  measurement.verify = [=](std::uint64_t seed) { return verify<Update>(*table, *timed, shape, seed); };
+  return measurement;
+}
+
+std::vector<Measurement> prepare(Session& session, std::uint64_t) {
+  session.require_alike();
+  const std::vector<GridShape> shapes = update_shapes<RandomUpdates<LibraryAdd>>(session);
+  auto table = std::make_shared<RandomTable>(session);
+  auto timed = std::make_shared<TimedGrid>(session, shapes.back().blocks);
+  std::vector<Measurement> all;
+  for (const GridShape& shape : shapes) {
+    all.push_back(measurement_of<BareAdd>(table, timed, shape, "bare/atomic"));
+    all.back().peer_of = "device/peer/signal";
+    all.push_back(measurement_of<LibraryAdd>(table, timed, shape, "device/peer/signal"));
+    all.back().baseline = all.size() - 2;
+  }
+  return all;
+}
+
+}  // namespace
+
+Case random_update() { return {"random_update", "device/peer/signal", false, prepare}; }
+
+}  // namespace beeline::bench

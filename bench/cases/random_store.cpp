@@ -51,7 +51,7 @@ Measurement measurement_of(std::shared_ptr<RandomTable> table, std::shared_ptr<T
 
 std::vector<Measurement> prepare(Session& session, std::uint64_t) {
   session.require_alike();
-  const std::vector<GridShape> shapes = update_shapes<RandomUpdates<LibraryStore>>(session);
+  const std::vector<GridShape> shapes = update_shapes<LibraryStore, BareStoreWord>(session);
   auto table = std::make_shared<RandomTable>(session);
   auto timed = std::make_shared<TimedGrid>(session, shapes.back().blocks);
   std::vector<Measurement> all;

@@ -138,13 +138,15 @@ class RandomTable {
   std::uint64_t launches_ = 0;
 };
 
-/// Grids that may update at once on every rank: one block a multiprocessor, and as many as fit; one team on host ranks.
-template <class Kernel>
+/// Grids that may run either update on every rank: one block a multiprocessor, and as many as fit; one team on host
+/// ranks.
+template <class Library, class Bare>
 [[nodiscard]] std::vector<GridShape> update_shapes(const Session& session) {
   const Device& device = session.world().device();
   if (!device.is_gpu()) return {{1, static_cast<unsigned>(session.world().config().host_threads)}};
   constexpr unsigned threads = 512;
-  const unsigned most = resident_everywhere<Kernel, Updates>(session, threads);
+  const unsigned most = std::min(resident_everywhere<RandomUpdates<Library>, Updates>(session, threads),
+                                 resident_everywhere<RandomUpdates<Bare>, Updates>(session, threads));
   require(most > 0, Status::no_resource, "no block of 512 threads could be resident on every rank");
   std::vector<GridShape> shapes;
   if (const auto one_each = static_cast<unsigned>(session.world().device(0).multiprocessors); one_each < most)

@@ -66,7 +66,7 @@ Measurement measurement_of(std::shared_ptr<RandomTable> table, std::shared_ptr<T
 
 std::vector<Measurement> prepare(Session& session, std::uint64_t) {
   session.require_alike();
-  const std::vector<GridShape> shapes = update_shapes<RandomUpdates<LibraryAdd>>(session);
+  const std::vector<GridShape> shapes = update_shapes<LibraryAdd, BareAdd>(session);
   auto table = std::make_shared<RandomTable>(session);
   auto timed = std::make_shared<TimedGrid>(session, shapes.back().blocks);
   std::vector<Measurement> all;

@@ -50,6 +50,8 @@ constexpr Measuring commands[] = {
      "Message sizes, like 64K,512M (default: 64K, doubling, to 512M on GPUs and 64M on CPUs)"},
     {Command::rate, "rate", "Messages of many senders, atomics, and random updates of all ranks' memory",
      "Message sizes, up to 4K (default: 8,64,512)"},
+    {Command::address_space, "address-space",
+     "Loads from the peer's memory and stores to it, against threads and strides", nullptr},
 };
 
 void add_options(CLI::App& app, const Measuring& measuring, Options& options, Texts& texts) {
@@ -101,13 +103,12 @@ int refuse(const Config& config, const std::string& reason) {
 
 int main(int argc, char** argv) {
   CLI::App app(
-      "Measures Beeline's methods between ranks 0 and 1 (barriers and random updates: among all ranks), beside bare "
-      "peers in the same "
-      "run.\n"
+      "Measures Beeline's methods between ranks 0 and 1 (barriers and random updates: among all), beside bare peers\n"
+      "in the same run.\n"
       "Start it on two ranks or more: beeline run -n 2 beeline-bench latency\n"
       "Prints JSON lines: one environment record, then progress and results. Times are one way, in microseconds;\n"
-      "bandwidths are in GB/s (10^9), rates in Mmsg/s (10^6) and Gupdate/s (10^9). Exit status 1 when data arrived "
-      "wrong.",
+      "bandwidths are in GB/s (10^9), rates in Mmsg/s (10^6) and Gupdate/s (10^9).\n"
+      "Exit status 1 when data arrived wrong.",
       "beeline-bench");
   Options options;
   Texts texts;

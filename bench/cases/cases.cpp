@@ -23,6 +23,9 @@ std::vector<Case> all_cases(Command command) {
     case Command::rate:
       return {packet_rate(),          put_signal_rate(), fetch_add_latency(),
               compare_swap_latency(), random_update(),   random_store()};
+    case Command::address_space:
+      return {write_latency(), read_latency(),    store_by_threads(), load_by_threads(),
+              device_copy(),   store_by_stride(), load_by_stride()};
   }
   return {};
 }

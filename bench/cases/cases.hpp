@@ -31,6 +31,14 @@ namespace beeline::bench {
 [[nodiscard]] Case random_update();
 [[nodiscard]] Case random_store();
 
+[[nodiscard]] Case write_latency();
+[[nodiscard]] Case read_latency();
+[[nodiscard]] Case store_by_threads();
+[[nodiscard]] Case load_by_threads();
+[[nodiscard]] Case store_by_stride();
+[[nodiscard]] Case load_by_stride();
+[[nodiscard]] Case device_copy();
+
 /// Identifiers of the command's methods.
 [[nodiscard]] std::vector<std::string> methods_of(Command command);
 /// Names of the command's operations.

@@ -48,6 +48,7 @@ std::uint64_t parse_size(const std::string& text) {
 std::vector<std::uint64_t> default_sizes(Command command, bool on_gpus) {
   if (command == Command::latency) return {8, 64, 512, 4 << 10, 32 << 10, 256 << 10, 1 << 20};
   if (command == Command::rate) return {8, 64, 512};
+  if (command == Command::address_space) return {};
   // One CPU thread copies a few GB/s: larger messages would show nothing new there.
   const std::uint64_t largest = std::uint64_t{on_gpus ? 512u : 64u} << 20;
   std::vector<std::uint64_t> sizes;
@@ -71,6 +72,8 @@ std::uint64_t table_bytes(const Options& options, bool on_gpus) {
 
 std::size_t heap_bytes_for(const Options& options, int ranks) {
   constexpr std::size_t mib = std::size_t{1} << 20, signals_and_stamps = 16 * mib;
+  // The arrays of all strides, 63 times what the threads move at stride 1, and as many local words for each.
+  if (options.command == Command::address_space) return 1024 * mib;
   const std::vector<std::uint64_t> sizes = options.sizes.empty() ? default_sizes(options.command, true) : options.sizes;
   const std::size_t largest = *std::max_element(sizes.begin(), sizes.end()), world = static_cast<std::size_t>(ranks);
   // For each sender a channel with a ring from every rank; beside them a few buffers for each number of senders.

@@ -10,7 +10,7 @@
 
 namespace beeline::bench {
 
-enum class Command { latency, bandwidth, rate };
+enum class Command { latency, bandwidth, rate, address_space };
 
 struct Options {
   Command command = Command::latency;

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// Loads from the peer's memory: each of many threads loads a word of its own there, again and again, each load's
+/// address from what the last one brought. Source: seed 000 section 6.6.1.
+
+#include "beeline/device/put_get.hpp"
+#include "cases/cases.hpp"
+#include "harness/random.hpp"
+#include "harness/thread_sweep.hpp"
+
+namespace beeline::bench {
+
+namespace {
+
+struct Reads {
+  BlockTimes* times;
+  std::uint64_t* remote;  ///< [threads] word `i` at the peer holds `i` in its low half
+  std::uint64_t* found;   ///< [threads]
+  std::uint32_t threads, loads, peer;
+};
+
+struct ReadChain {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, Reads reads) const {
+    const auto& block = grid.block();
+    if (grid.sync(ctx) != Status::ok) return;
+    const std::uint64_t start = machine::clock_ns();
+    if (grid.thread_rank() < reads.threads) {
+      std::uint64_t* there = ctx.at(reads.remote, reads.peer);
+      std::uint64_t value = grid.thread_rank();
+      for (std::uint32_t i = 0; i < reads.loads; ++i)
+        value = detail::SystemAtomic<std::uint64_t>(there[static_cast<std::uint32_t>(value)])
+                    .load(cuda::memory_order_relaxed);
+      reads.found[grid.thread_rank()] = value;
+    }
+    block.sync();
+    if (block.thread_rank() == 0) reads.times[grid.block_rank()] = {start, machine::clock_ns()};
+  }
+};
+
+/// Random words that name themselves.
+std::vector<std::uint64_t> chain(std::uint64_t seed, std::size_t count) {
+  std::vector<std::uint64_t> words(count);
+  for (std::size_t i = 0; i < count; ++i) words[i] = random_word(seed, i) << 32 | i;
+  return words;
+}
+
+struct State {
+  State(Session& session_in, const ThreadShape& shape_in)
+      : session(session_in), shape(shape_in), remote(session.world(), shape.active),
+        found(session.world(), shape.active), timed(session, shape.grid.blocks) {
+    refresh(0);
+  }
+
+  void refresh(std::uint64_t seed) {
+    session.world().copy(remote.data(), chain(seed, shape.active).data(), remote.bytes());
+  }
+
+  std::vector<double> time(Rounds rounds) {
+    const Reads reads{timed.times(), remote.data(), found.data(), shape.active, rounds.iterations, session.peer()};
+    std::vector<double> times;
+    for (std::uint32_t batch = 0; batch < rounds.batches; ++batch)
+      times.push_back(timed.run(shape.grid, session.leads(), ReadChain{}, reads));
+    return times;
+  }
+
+  bool verify(std::uint64_t seed) {
+    refresh(seed);
+    static_cast<void>(time({}));
+    session.world().barrier();
+    if (!session.leads()) return true;
+    std::vector<std::uint64_t> values(shape.active);
+    session.world().copy(values.data(), found.data(), found.bytes());
+    return values == chain(seed, shape.active);
+  }
+
+  Session& session;
+  ThreadShape shape;
+  SymmetricArray<std::uint64_t> remote, found;
+  TimedGrid timed;
+};
+
+std::vector<Measurement> prepare(Session& session, std::uint64_t) {
+  std::vector<Measurement> all;
+  for (const ThreadShape& shape : resident_thread_shapes<ReadChain, Reads>(session)) {
+    auto state = std::make_shared<State>(session, shape);
+    Measurement measurement{.operation = "read_latency", .method = "device/peer/signal"};
+    measurement.bytes = sizeof(std::uint64_t) * shape.active;
+    measurement.most_iterations = 1'000'000;
+    measurement.settings = shape.settings();
+    measurement.time = [=](Rounds rounds) { return state->time(rounds); };
+    measurement.verify = [=](std::uint64_t seed) { return state->verify(seed); };
+    all.push_back(std::move(measurement));
+  }
+  return all;
+}
+
+}  // namespace
+
+Case read_latency() { return {"read_latency", "device/peer/signal", false, prepare}; }
+
+}  // namespace beeline::bench

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// Many threads store to the peer's memory, or load from it, 8 bytes at a time: bandwidth against the number of
+/// threads, and against the distance of the elements there. Source: seed 000 sections 6.6.2 and 6.6.3.
+
+#include "beeline/device/put_get.hpp"
+#include "cases/cases.hpp"
+#include "harness/thread_sweep.hpp"
+#include "harness/word_pattern.hpp"
+
+namespace beeline::bench {
+
+namespace {
+
+struct Access {
+  BlockTimes* times;
+  std::uint64_t* remote;  ///< [count, stride] on the peer
+  std::uint64_t* local;   ///< [count]
+  std::uint64_t count, stride;
+  std::uint32_t threads, passes, peer;
+};
+
+template <bool stores>
+struct RemoteAccess {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, Access access) const {
+    const auto& block = grid.block();
+    if (grid.sync(ctx) != Status::ok) return;
+    const std::uint64_t start = machine::clock_ns();
+    if (grid.thread_rank() < access.threads) {
+      std::uint64_t* there = ctx.at(access.remote, access.peer);
+      for (std::uint32_t i = 0; i < access.passes; ++i) {
+        pass(access, there, grid.thread_rank());
+        if constexpr (!stores) fence();  // what the caches hold of the last pass is stale
+      }
+      fence();
+    }
+    block.sync();
+    if (block.thread_rank() == 0) access.times[grid.block_rank()] = {start, machine::clock_ns()};
+  }
+
+ private:
+  static BEELINE_HOST_DEVICE void pass(const Access& access, std::uint64_t* there, std::uint64_t thread) {
+    const std::uint64_t step = access.threads;
+    const std::uint64_t from_stride = stores ? 1 : access.stride, to_stride = stores ? access.stride : 1;
+    const std::uint64_t* from = stores ? access.local : there;
+    std::uint64_t* to = stores ? there : access.local;
+    std::uint64_t i = thread;
+    BEELINE_NO_UNROLL
+    for (; i + 3 * step < access.count; i += 4 * step) {
+      const std::uint64_t a = from[i * from_stride], b = from[(i + step) * from_stride],
+                          c = from[(i + 2 * step) * from_stride], d = from[(i + 3 * step) * from_stride];
+      to[i * to_stride] = a, to[(i + step) * to_stride] = b;
+      to[(i + 2 * step) * to_stride] = c, to[(i + 3 * step) * to_stride] = d;
+    }
+    for (; i < access.count; i += step) to[i * to_stride] = from[i * from_stride];
+  }
+};
+
+/// The arrays of one measurement.
+template <bool stores>
+struct State {
+  State(Session& session_in, const ThreadShape& shape_in, std::uint64_t count_in, std::uint64_t stride_in)
+      : session(session_in), shape(shape_in), count(count_in), stride(stride_in),
+        remote(session.world(), count * stride), local(session.world(), count), timed(session, shape.grid.blocks),
+        pattern(session) {}
+
+  std::vector<double> time(Rounds rounds) {
+    const Access access{timed.times(), remote.data(), local.data(),      count,
+                        stride,        shape.active,  rounds.iterations, session.peer()};
+    std::vector<double> times;
+    for (std::uint32_t batch = 0; batch < rounds.batches; ++batch)
+      times.push_back(timed.run(shape.grid, session.leads(), RemoteAccess<stores>{}, access));
+    return times;
+  }
+
+  bool verify(std::uint64_t seed) {
+    const WordRange far{remote.data(), count, stride}, near{local.data(), count, 1};
+    const bool peer = session.world().rank() == 1;
+    // Each end starts with its own: what is moved replaces the other's.
+    if (session.leads()) pattern.fill(near, stores ? seed : ~seed);
+    if (peer) pattern.fill(far, stores ? ~seed : seed);
+    session.world().barrier();
+    static_cast<void>(time({}));
+    session.world().barrier();
+    if (stores) return !peer || pattern.holds(far, seed);
+    return !session.leads() || pattern.holds(near, seed);
+  }
+
+  Session& session;
+  ThreadShape shape;
+  std::uint64_t count, stride;
+  SymmetricArray<std::uint64_t> remote, local;
+  TimedGrid timed;
+  WordPattern pattern;
+};
+
+template <bool stores>
+Measurement measurement_of(Session& session, const char* operation, const ThreadShape& shape, std::uint64_t count,
+                           std::uint64_t stride) {
+  auto state = std::make_shared<State<stores>>(session, shape, count, stride);
+  Measurement measurement{.operation = operation, .method = "device/peer/signal"};
+  measurement.bytes = sizeof(std::uint64_t) * count;
+  measurement.unit = Unit::gigabytes_per_second;
+  measurement.settings = shape.settings();
+  measurement.settings.emplace_back("stride", stride);
+  measurement.time = [=](Rounds rounds) { return state->time(rounds); };
+  measurement.verify = [=](std::uint64_t seed) { return state->verify(seed); };
+  return measurement;
+}
+
+/// Words of a thread: on a CPU, where few threads share the work, more than the nearest cache holds.
+std::uint64_t words_each(const Session& session, std::uint64_t on_gpu) {
+  return session.world().device().is_gpu() ? on_gpu : 32 << 10;
+}
+
+template <bool stores>
+std::vector<Measurement> against_threads(Session& session, const char* operation) {
+  std::vector<Measurement> all;
+  for (const ThreadShape& shape : resident_thread_shapes<RemoteAccess<stores>, Access>(session))
+    all.push_back(measurement_of<stores>(session, operation, shape, shape.active * words_each(session, 1024), 1));
+  return all;
+}
+
+template <bool stores>
+std::vector<Measurement> against_strides(Session& session, const char* operation) {
+  const ThreadShape shape = resident_thread_shapes<RemoteAccess<stores>, Access>(session).back();
+  std::vector<Measurement> all;
+  for (std::uint64_t stride = 1; stride <= 32; stride *= 2)
+    all.push_back(measurement_of<stores>(session, operation, shape, shape.active * words_each(session, 128), stride));
+  return all;
+}
+
+constexpr const char* method = "device/peer/signal";
+
+}  // namespace
+
+Case store_by_threads() {
+  return {"store", method, false,
+          [](Session& session, std::uint64_t) { return against_threads<true>(session, "store"); }};
+}
+Case load_by_threads() {
+  return {"load", method, false,
+          [](Session& session, std::uint64_t) { return against_threads<false>(session, "load"); }};
+}
+Case store_by_stride() {
+  return {"strided_store", method, false,
+          [](Session& session, std::uint64_t) { return against_strides<true>(session, "strided_store"); }};
+}
+Case load_by_stride() {
+  return {"strided_load", method, false,
+          [](Session& session, std::uint64_t) { return against_strides<false>(session, "strided_load"); }};
+}
+
+}  // namespace beeline::bench

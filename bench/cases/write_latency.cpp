@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// Stores to the peer's memory: each of many threads stores to a word of its own there, and awaits the peer's answer.
+/// Source: seed 000 section 6.6.1.
+
+#include "beeline/device/signal.hpp"
+#include "cases/cases.hpp"
+#include "harness/thread_sweep.hpp"
+#include "harness/timed_kernel.hpp"
+
+namespace beeline::bench {
+
+namespace {
+
+struct Writes {
+  BlockTimes* times;
+  std::uint64_t* words;  ///< [threads] side by side
+  std::uint64_t first;   ///< sequence number of the last round of the launch before
+  std::uint32_t threads, rounds, peer;
+  bool leads;
+};
+
+struct WritePingPong {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, Writes writes) const {
+    const auto& block = grid.block();
+    if (grid.sync(ctx) != Status::ok) return;
+    const std::uint64_t start = machine::clock_ns();
+    const bool answered = grid.thread_rank() >= writes.threads || play(ctx, writes, writes.words + grid.thread_rank());
+    if (block.any(!answered)) return;
+    if (block.thread_rank() == 0) writes.times[grid.block_rank()] = {start, machine::clock_ns()};
+  }
+
+ private:
+  static BEELINE_HOST_DEVICE bool play(const Context& ctx, const Writes& writes, std::uint64_t* word) {
+    for (std::uint64_t sequence = writes.first + 1; sequence <= writes.first + writes.rounds; ++sequence) {
+      const bool answered = round_trip(
+          writes.leads,
+          [&] {
+            signal(Thread{}, ctx, word, sequence, writes.peer, Order::relaxed);
+            return true;
+          },
+          [&] {
+            return wait(Thread{}, ctx, word, Compare::greater_equal, sequence, writes.peer, Timeout::none(),
+                        Order::relaxed) == Status::ok;
+          });
+      if (!answered) return false;
+    }
+    return true;
+  }
+};
+
+struct State {
+  State(Session& session_in, const ThreadShape& shape_in)
+      : session(session_in), shape(shape_in), words(session.world(), shape.active), timed(session, shape.grid.blocks) {}
+
+  std::vector<double> time(Rounds rounds) {
+    std::vector<double> times;
+    for (std::uint32_t batch = 0; batch < rounds.batches; ++batch) {
+      const Writes writes{timed.times(),     words.data(),   last,           shape.active,
+                          rounds.iterations, session.peer(), session.leads()};
+      last += rounds.iterations;
+      times.push_back(timed.run(shape.grid, session.paired(), WritePingPong{}, writes));
+    }
+    return times;
+  }
+
+  /// One round more; whether each word is the one that was sent last.
+  bool verify() {
+    static_cast<void>(time({}));
+    session.world().barrier();
+    if (!session.paired()) return true;
+    std::vector<std::uint64_t> found(words.count());
+    session.world().copy(found.data(), words.data(), words.bytes());
+    return found == std::vector<std::uint64_t>(words.count(), last);
+  }
+
+  Session& session;
+  ThreadShape shape;
+  SymmetricArray<std::uint64_t> words;
+  TimedGrid timed;
+  std::uint64_t last = 0;
+};
+
+std::vector<Measurement> prepare(Session& session, std::uint64_t) {
+  std::vector<Measurement> all;
+  for (const ThreadShape& shape : resident_thread_shapes<WritePingPong, Writes>(session)) {
+    auto state = std::make_shared<State>(session, shape);
+    Measurement measurement{.operation = "write_latency", .method = "device/peer/signal"};
+    measurement.bytes = sizeof(std::uint64_t) * shape.active;
+    measurement.operations_per_iteration = 2;
+    measurement.most_iterations = 1'000'000;
+    measurement.settings = shape.settings();
+    measurement.time = [=](Rounds rounds) { return state->time(rounds); };
+    measurement.verify = [=](std::uint64_t) { return state->verify(); };
+    all.push_back(std::move(measurement));
+  }
+  return all;
+}
+
+}  // namespace
+
+Case write_latency() { return {"write_latency", "device/peer/signal", false, prepare}; }
+
+}  // namespace beeline::bench

@@ -28,6 +28,8 @@ app.add_typer(benchmarks, name="bench")
 app.add_typer(apps, name="app")
 benchmarks.command()(bench.latency)
 benchmarks.command()(bench.bandwidth)
+benchmarks.command()(bench.rate)
+benchmarks.command("address-space")(bench.address_space)
 apps.command()(himeno.himeno)
 
 

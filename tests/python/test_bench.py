@@ -25,14 +25,17 @@ RESULT_FIELDS = {
 Record = dict[str, Any]
 
 
-def launch(*arguments: str, ranks: int = 2, threads: bool = False) -> subprocess.CompletedProcess[str]:
+def launch(
+    *arguments: str, ranks: int = 2, threads: bool = False, **variables: str
+) -> subprocess.CompletedProcess[str]:
     options = ["-n", str(ranks), "--device", "cpu", "--json", *(["--threads"] if threads else [])]
     command = [str(PROGRAMS / "beeline-launch"), *options, "--", str(PROGRAMS / "beeline-bench"), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    environment = {**os.environ, **variables}
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment, check=False)
 
 
-def records(*arguments: str, ranks: int = 2, threads: bool = False) -> list[Record]:
-    result = launch(*arguments, *QUICK, ranks=ranks, threads=threads)
+def records(*arguments: str, ranks: int = 2, threads: bool = False, **variables: str) -> list[Record]:
+    result = launch(*arguments, *QUICK, ranks=ranks, threads=threads, **variables)
     assert result.returncode == 0, result.stderr
     return [json.loads(line) for line in result.stdout.splitlines()]
 
@@ -86,6 +89,42 @@ def test_bandwidth_of_every_method(threads: bool) -> None:
     assert copies["bare/copy"]["peer_of"] == "host/copy_engine/signal"
 
 
+@pytest.mark.parametrize("threads", [False, True], ids=["processes", "threads"])
+def test_rates_of_every_method(threads: bool) -> None:
+    found = results(records("rate", "--sizes", "8,70", "--table", "64K", ranks=3, threads=threads))
+    for record in found:
+        assert_measured(record, ranks=3)
+    assert {(r["operation"], r["unit"]) for r in found} == {
+        ("message_rate", "Mmsg/s"), ("fetch_add", "us"), ("compare_swap", "us"),
+        ("random_update", "Gupdate/s"), ("random_store", "Gupdate/s"),
+    }  # fmt: skip
+    messages = [(r["method"], r["bytes"]) for r in found if r["operation"] == "message_rate"]
+    assert sorted(messages) == [
+        ("bare/put_signal", 8), ("device/peer/packets", 8), ("device/peer/packets", 70),
+        ("device/peer/signal", 8), ("device/peer/signal", 70),
+    ]  # fmt: skip
+    for operation in ("fetch_add", "compare_swap", "random_update", "random_store"):
+        bare, library = (r for r in found if r["operation"] == operation)
+        assert bare["peer_of"] == library["method"] == "device/peer/signal"
+        assert library["ratio_to_baseline"] == pytest.approx(library["median"] / bare["median"])
+    assert {r["settings"].get("table_bytes") for r in found} == {None, 64 << 10}
+
+
+@pytest.mark.parametrize("threads", [False, True], ids=["processes", "threads"])
+def test_address_space_against_threads_and_strides(threads: bool) -> None:
+    found = results(records("address-space", threads=threads, BEELINE_HOST_THREADS="2"))
+    measured = [record for record in found if record["available"]]
+    for record in measured:
+        assert_measured(record, ranks=2)
+    for operation in ("write_latency", "read_latency", "store", "load"):
+        assert [r["settings"]["threads"] for r in measured if r["operation"] == operation] == [1, 2]
+    for operation in ("strided_store", "strided_load"):
+        assert [r["settings"]["stride"] for r in measured if r["operation"] == operation] == [1, 2, 4, 8, 16, 32]
+    (copy,) = (r for r in found if not r["available"])
+    assert copy["operation"] == "copy"
+    assert "no proxy" in copy["reason"]
+
+
 def test_other_ranks_take_part_in_barriers_only() -> None:
     found = results(records("latency", "--sizes", "8", "--methods", "device/peer/signal", ranks=3))
     assert {r["operation"] for r in found} == {"message", "flag", "barrier"}
@@ -123,6 +162,9 @@ def test_a_seed_is_kept_and_verification_can_be_left_out() -> None:
         (["latency", "--sizes", "8,4X"], 'bad size "4X"; valid: 1 to 16G bytes'),
         (["latency", "--sizes", "0"], 'bad size "0"'),
         (["latency", "--sizes", "17G"], 'bad size "17G"'),
+        (["rate", "--sizes", "8K"], "message rates are measured up to 4096 bytes"),
+        (["rate", "--table", "24"], "bad table of 24 bytes; valid: a power of two"),
+        (["address-space", "--operations", "put"], "write_latency, read_latency, store, load, copy"),
         (["latency", "--iterations", "1000000001"], "1000000000"),
         (["latency", "--iterations", "999999999999999999999"], "--iterations"),
         (["latency", "--threads-per-block", "0"], "--threads-per-block"),

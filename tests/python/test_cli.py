@@ -17,9 +17,11 @@ COMMANDS = {
     (): ["info", "run", "bench", "app"],
     ("info",): ["--json"],
     ("run",): ["-n", "--threads", "--device", "--deadline", "--keep-going", "--json", "PROGRAM"],
-    ("bench",): ["latency", "bandwidth"],
+    ("bench",): ["latency", "bandwidth", "rate", "address-space"],
     ("bench", "latency"): ["--methods", "--sizes", "--ranks", "--iterations", "--json", "--output"],
     ("bench", "bandwidth"): ["--methods", "--sizes", "--ranks", "--iterations", "--json", "--output"],
+    ("bench", "rate"): ["--methods", "--operations", "--sizes", "--table", "--ranks", "--iterations", "--json"],
+    ("bench", "address-space"): ["--operations", "--ranks", "--iterations", "--json", "--output"],
     ("app",): ["himeno"],
     ("app", "himeno"): [
         "--size", "3 to 32768", "--ranks", "--method", "--scaling", "--no-verify", "--json", "--output",
@@ -36,6 +38,10 @@ BAD = {
     ("bench", "latency", "--device", "tpu"): "valid: auto, cpu, or cuda:ID",
     ("bench", "latency", "--methods", "a,,b"): "empty name",
     ("bench", "latency", "--output", "/no/such/folder/file"): "cannot be written",
+    ("bench", "rate", "--table", "12"): "a power of two from 8 bytes",
+    ("bench", "rate", "--table", "8,16"): "'8,16' is no table",
+    ("bench", "rate", "--operations", "a,,b"): "empty name",
+    ("bench", "address-space", "--ranks", "65"): "--ranks",
     ("bench", "throughput"): "throughput",
     ("app", "himeno", "--size", "XXL"): "valid: XS, S, M, L, XL",
     ("app", "himeno", "--size", "64x64"): "or NxNxN",
@@ -147,7 +153,7 @@ def test_run_as_json(cli_process):
     assert "hello" in done.stderr
 
 
-@pytest.mark.parametrize(("command", "unit"), [("latency", "us"), ("bandwidth", "GB/s")])
+@pytest.mark.parametrize(("command", "unit"), [("latency", "us"), ("bandwidth", "GB/s"), ("rate", "Mmsg/s")])
 def test_bench_as_json_prints_all_but_progress(cli, command, unit):
     done = cli("bench", command, "--sizes", "8,4K", "--ranks", "3", "--iterations", "5", "--json")
     assert done.returncode == 0
@@ -168,6 +174,22 @@ def test_bench_shows_a_table_and_what_is_missing(cli):
     for text in ("message, us, 2 ranks", "device/peer/packets", "8 B", "4 KiB", "1.25"):
         assert text in done.stdout
     assert "not measured: device/bulk/signal: no GPU of this kind" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("operation", "column", "value"), [("store", "threads", "4,096"), ("strided_load", "stride", "16")]
+)
+def test_bench_address_space_shows_what_was_swept(cli, operation, column, value):
+    done = cli("bench", "address-space", "--operations", operation)
+    assert done.returncode == 0
+    for text in (f"{operation}, GB/s, 2 ranks", column, value, "1.25", "not measured: device/bulk/signal"):
+        assert text in done.stdout
+
+
+def test_bench_rate_passes_on_the_table(cli):
+    result = results_of(cli("bench", "rate", "--table", "16M", "--operations", "random_update", "--json"))[0]
+    assert result["settings"]["table_bytes"] == 16 << 20
+    assert result["operation"] == "random_update"
 
 
 def test_bench_passes_on_the_methods(cli):
@@ -262,7 +284,9 @@ def test_the_commit_stands_below_the_table(cli, command, state):
     assert cli(*command, "--ranks", "2").stdout.splitlines()[-1] == f"commit c0ffee, {state}"
 
 
-@pytest.mark.parametrize(("group", "command"), [("bench", "latency"), ("bench", "bandwidth"), ("app", "himeno")])
+@pytest.mark.parametrize(
+    ("group", "command"), [("bench", "latency"), ("bench", "bandwidth"), ("bench", "rate"), ("app", "himeno")]
+)
 def test_json_may_stand_before_the_command(cli, group, command):
     done = cli(group, "--json", command)
     assert done.returncode == 0

@@ -254,8 +254,8 @@ std::vector<FileDescriptor> ThreadBootstrap::exchange_descriptors(int mine, std:
   std::vector<FileDescriptor> all;
   std::string failure;
   for (const auto& blob : world_->allgather(rank_, std::as_bytes(std::span(&mine, 1)), deadline)) {
-    int theirs = -1;
-    std::memcpy(&theirs, blob.data(), std::min(sizeof theirs, blob.size()));
+    int theirs = -1;  // of a rank that has failed or left
+    if (blob.size() == sizeof theirs) std::memcpy(&theirs, blob.data(), sizeof theirs);
     FileDescriptor copy(theirs < 0 ? -1 : ::fcntl(theirs, F_DUPFD_CLOEXEC, 0));
     if (theirs >= 0 && !copy && failure.empty())
       failure =

@@ -55,19 +55,6 @@ std::vector<Relative> children() {
   return found;
 }
 
-/// What this process handles by itself, so that it can outlive the job.
-sigset_t handled_signals() {
-  sigset_t set;
-  ::sigemptyset(&set);
-  ::sigaddset(&set, SIGCHLD);
-  for (const int each : {SIGINT, SIGTERM, SIGHUP}) {
-    struct sigaction action {};
-    ::sigaction(each, nullptr, &action);
-    if (action.sa_handler != SIG_IGN) ::sigaddset(&set, each);  // what was ignored (nohup) stays so
-  }
-  return set;
-}
-
 /// Blocks until the child has ended; passes on every other signal.
 int follow(pid_t child, const sigset_t& set) {
   int status = 0;
@@ -87,6 +74,18 @@ int follow(pid_t child, const sigset_t& set) {
 }
 
 }  // namespace
+
+sigset_t handled_signals() {
+  sigset_t set;
+  ::sigemptyset(&set);
+  ::sigaddset(&set, SIGCHLD);
+  for (const int each : {SIGINT, SIGTERM, SIGHUP}) {
+    struct sigaction action {};
+    ::sigaction(each, nullptr, &action);
+    if (action.sa_handler != SIG_IGN) ::sigaddset(&set, each);
+  }
+  return set;
+}
 
 void adopt_orphans() { ::prctl(PR_SET_CHILD_SUBREAPER, 1); }
 

@@ -5,6 +5,7 @@
 
 #include <sys/types.h>
 
+#include <csignal>
 #include <functional>
 
 namespace beeline::launch {
@@ -14,6 +15,10 @@ namespace beeline::launch {
 ///   job  must not throw; gets a descriptor that is readable once this process has ended: the job is to end then
 /// To be called before any thread exists. Throws no_resource.
 [[nodiscard]] int run_guarded(const std::function<int(int guardian)>& job);
+
+/// The signals that the launcher's processes handle by themselves: to outlive the job, and to end it in good order.
+/// What was ignored (nohup) stays so.
+[[nodiscard]] sigset_t handled_signals();
 
 /// From now on, what descendants of this process leave behind when they end become its own children, in whatever
 /// session or process group they are.

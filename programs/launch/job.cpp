@@ -33,17 +33,10 @@ constexpr auto grace = 3s;             // for the other ranks to end by themselv
 constexpr auto termination_time = 2s;  // from SIGTERM to SIGKILL
 constexpr auto last_output_time = 500ms;
 
-/// Blocks the signals that the job handles, and gives them as a descriptor. What was ignored (nohup) stays so.
+/// Blocks the signals that the job handles, and gives them as a descriptor.
 FileDescriptor take_signals() {
   ::signal(SIGPIPE, SIG_IGN);
-  sigset_t set;
-  ::sigemptyset(&set);
-  ::sigaddset(&set, SIGCHLD);
-  for (const int each : {SIGINT, SIGTERM, SIGHUP}) {
-    struct sigaction action {};
-    ::sigaction(each, nullptr, &action);
-    if (action.sa_handler != SIG_IGN) ::sigaddset(&set, each);
-  }
+  const sigset_t set = handled_signals();
   ::sigprocmask(SIG_BLOCK, &set, nullptr);
   FileDescriptor descriptor(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
   require(static_cast<bool>(descriptor), Status::no_resource, "no signalfd for the launcher");

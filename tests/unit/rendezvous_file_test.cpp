@@ -29,7 +29,7 @@ const detail::Publication place = {"127.0.0.1:4711", "secret"};
 class RendezvousFiles : public ::testing::Test {
  protected:
   RendezvousFiles() {
-    std::string pattern = (fs::temp_directory_path() / "beeline-test-XXXXXX").string();
+    std::string pattern = (fs::temp_directory_path() / "beeline-test-").string() + std::string(6, 'X');
     root = ::mkdtemp(pattern.data());
     ::setenv("TMPDIR", root.c_str(), 1);
     folder = root / ("beeline-" + std::to_string(::geteuid()));

@@ -13,13 +13,13 @@ namespace {
 
 struct LibraryAdd {
   static BEELINE_HOST_DEVICE void apply(const Context& ctx, const Updates& updates, const RandomWord& word) {
-    static_cast<void>(atomic_fetch_add(ctx, updates.table + word.index, word.random, word.rank));
+    atomic_add(ctx, updates.table + word.index, word.random, word.rank);
   }
 };
 
 struct BareAdd {
   static BEELINE_HOST_DEVICE void apply(const Context&, const Updates& updates, const RandomWord& word) {
-    static_cast<void>(bare_fetch_add(word.bare(updates), word.random));
+    machine::reduce_add(word.bare(updates), word.random);
   }
 };
 

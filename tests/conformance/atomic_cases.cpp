@@ -18,6 +18,7 @@ constexpr unsigned blocks = 2;
 template <class T>
 struct AtomicWords {
   T sum, bits_set, bits_cleared, flipped, least, greatest, exchanged, swapped;
+  T reduced_sum, reduced_or, reduced_and, reduced_xor;  ///< by the operations that return nothing
 };
 
 /// A value of its own for each thread of the world, negative ones included.
@@ -52,6 +53,10 @@ struct AtomicKernel {
     atomic_fetch_xor(ctx, &words.flipped, mine, a.target);
     atomic_fetch_min(ctx, &words.least, mine, a.target);
     atomic_fetch_max(ctx, &words.greatest, mine, a.target);
+    atomic_add(ctx, &words.reduced_sum, mine, a.target);
+    atomic_or(ctx, &words.reduced_or, bit<T>(id), a.target);
+    atomic_and(ctx, &words.reduced_and, static_cast<T>(~bit<T>(id)), a.target);
+    atomic_xor(ctx, &words.reduced_xor, mine, a.target);
     a.taken[thread] = atomic_exchange(ctx, &words.exchanged, mine, a.target);
     for (T seen = 0;;) {
       const T found = atomic_compare_swap(ctx, &words.swapped, seen, static_cast<T>(seen + 3), a.target);
@@ -76,6 +81,8 @@ std::vector<T> gather_values(RankTest& test, const T* values, std::size_t count)
 
 template <class T>
 void check_words(const AtomicWords<T>& words, std::uint32_t threads, const std::vector<T>& taken) {
+  using Unsigned = std::make_unsigned_t<T>;
+  Unsigned sum = 0;
   T every_bit = 0, flipped = 0, least = AtomicKernel<T>::start_of_least(),
     greatest = AtomicKernel<T>::start_of_greatest();
   std::vector<T> given = {T{5}}, gone = taken;
@@ -83,6 +90,7 @@ void check_words(const AtomicWords<T>& words, std::uint32_t threads, const std::
     const T mine = contribution<T>(id);
     every_bit = static_cast<T>(every_bit | bit<T>(id));
     flipped = static_cast<T>(flipped ^ mine);
+    sum += static_cast<Unsigned>(mine);
     least = std::min(least, mine);
     greatest = std::max(greatest, mine);
     given.push_back(mine);
@@ -97,6 +105,10 @@ void check_words(const AtomicWords<T>& words, std::uint32_t threads, const std::
   BEELINE_CHECK_EQ(least, words.least);
   BEELINE_CHECK_EQ(greatest, words.greatest);
   BEELINE_CHECK_EQ(static_cast<T>(3 * threads), words.swapped);
+  BEELINE_CHECK_EQ(static_cast<T>(sum), words.reduced_sum);
+  BEELINE_CHECK_EQ(every_bit, words.reduced_or);
+  BEELINE_CHECK_EQ(static_cast<T>(~every_bit), words.reduced_and);
+  BEELINE_CHECK_EQ(flipped, words.reduced_xor);
   BEELINE_CHECK(given == gone);  // exchange hands every value to exactly one
 }
 
@@ -107,7 +119,8 @@ void all_operations(RankTest& test, Heap heap) {
   const SymmetricArray<AtomicWords<T>> words(world, 1, heap);
   const SymmetricArray<T> tickets(world, threads), taken(world, threads);
   const AtomicWords<T> start{
-      0, 0, static_cast<T>(~T{0}), 0, AtomicKernel<T>::start_of_least(), AtomicKernel<T>::start_of_greatest(), 5, 0};
+      0, 0, static_cast<T>(~T{0}), 0, AtomicKernel<T>::start_of_least(), AtomicKernel<T>::start_of_greatest(), 5, 0,
+      0, 0, static_cast<T>(~T{0}), 0};
   world.copy(words.data(), &start, sizeof start);
   const auto target = static_cast<std::uint32_t>(test.random().below(test.size()));
   world.barrier();

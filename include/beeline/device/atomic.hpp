@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Atomics on a peer's memory. One thread calls each; all return the old value and order nothing else (relaxed).
+/// Atomics on a peer's memory. One thread calls each; they order nothing else (relaxed). Those named `fetch`, exchange
+/// and compare-swap return the old value, and wait for it; the others return nothing, and do not wait.
 ///
 /// They exclude each other among the devices that share atomics over that memory: all GPUs of a node over GPU memory,
 /// all CPU threads over host memory. Types: 32- and 64-bit integers. Source: OpenSHMEM 1.5 atomics; GASPI atomics.
@@ -22,11 +23,41 @@ BEELINE_HOST_DEVICE SystemAtomic<T> remote_word(const Context& ctx, T* target, s
   return SystemAtomic<T>(*ctx.at(target, peer));
 }
 
+/// The word as what the machine's reductions take: their operations do not see the sign.
+template <class T>
+using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
+
+template <class T>
+BEELINE_HOST_DEVICE Bits<T>* remote_bits(const Context& ctx, T* target, std::uint32_t peer) {
+  static_assert(std::is_integral_v<T> && (sizeof(T) == 4 || sizeof(T) == 8), "a 32- or 64-bit integer");
+  return reinterpret_cast<Bits<T>*>(ctx.at(target, peer));
+}
+
 }  // namespace detail
 
 /// The element type without letting it take part in deduction, so that literals convert.
 template <class T>
 using Operand = std::type_identity_t<T>;
+
+template <class T>
+BEELINE_HOST_DEVICE void atomic_add(const Context& ctx, T* target, Operand<T> value, std::uint32_t peer) {
+  machine::reduce_add(detail::remote_bits(ctx, target, peer), static_cast<detail::Bits<T>>(value));
+}
+
+template <class T>
+BEELINE_HOST_DEVICE void atomic_and(const Context& ctx, T* target, Operand<T> value, std::uint32_t peer) {
+  machine::reduce_and(detail::remote_bits(ctx, target, peer), static_cast<detail::Bits<T>>(value));
+}
+
+template <class T>
+BEELINE_HOST_DEVICE void atomic_or(const Context& ctx, T* target, Operand<T> value, std::uint32_t peer) {
+  machine::reduce_or(detail::remote_bits(ctx, target, peer), static_cast<detail::Bits<T>>(value));
+}
+
+template <class T>
+BEELINE_HOST_DEVICE void atomic_xor(const Context& ctx, T* target, Operand<T> value, std::uint32_t peer) {
+  machine::reduce_xor(detail::remote_bits(ctx, target, peer), static_cast<detail::Bits<T>>(value));
+}
 
 template <class T>
 BEELINE_HOST_DEVICE T atomic_fetch_add(const Context& ctx, T* target, Operand<T> value, std::uint32_t peer) {

@@ -48,6 +48,18 @@ BEELINE_COLD BEELINE_HOST_DEVICE inline void scatter_bytes(std::byte* to, std::u
   for (std::size_t i = 0; i < 8 && i < bytes; ++i) to[i] = static_cast<std::byte>(word >> (8 * i));
 }
 
+[[nodiscard]] BEELINE_HOST_DEVICE inline machine::PacketPair packets_of(std::uint64_t word, std::uint32_t sequence) {
+  const std::uint64_t flag = std::uint64_t{sequence} << 32;
+  return {(word & 0xffffffffu) | flag, (word >> 32) | flag};
+}
+[[nodiscard]] BEELINE_HOST_DEVICE inline std::uint64_t payload_of(const machine::PacketPair& pair) {
+  return (pair.low & 0xffffffffu) | (pair.high << 32);
+}
+[[nodiscard]] BEELINE_HOST_DEVICE inline bool has_flags(const machine::PacketPair& pair, std::uint32_t sequence) {
+  return static_cast<std::uint32_t>(pair.low >> 32) == sequence &&
+         static_cast<std::uint32_t>(pair.high >> 32) == sequence;
+}
+
 /// Until the receiver has unpacked message `awaited.expected`. Once or twice a lap, so out of the way of messages.
 template <class Group>
 BEELINE_COLD BEELINE_HOST_DEVICE Status await_consumed(Group group, const Context& ctx, Awaited awaited,
@@ -59,6 +71,59 @@ BEELINE_COLD BEELINE_HOST_DEVICE Status await_consumed(Group group, const Contex
         return static_cast<std::int32_t>(static_cast<std::uint32_t>(observed) - needed) >= 0;
       });
   return agree(group, status);
+}
+
+/// A message, or the part of it in one slot.
+template <class Pair, class Byte>
+struct SlotPart {
+  Pair* slot;
+  Byte* memory;
+  std::uint32_t bytes;
+  std::uint32_t whole;  ///< pairs whose 8 bytes are one aligned word in memory
+  std::uint32_t pairs;  ///< all
+};
+
+/// Writes the pairs behind the whole words: of bytes that end or lie unaligned, of nothing, or of a slot's remainder.
+template <class Group>
+BEELINE_COLD BEELINE_HOST_DEVICE void write_rest(Group group, SlotPart<machine::PacketPair, const std::byte> part,
+                                                 std::uint32_t sequence) {
+  BEELINE_NO_UNROLL
+  for (std::uint32_t i = part.whole + group.thread_rank(); i < part.pairs; i += group.size()) {
+    const std::uint64_t word = 8 * i < part.bytes ? gather_bytes(part.memory + 8 * i, part.bytes - 8 * i) : 0;
+    machine::store_packets(part.slot + i, packets_of(word, sequence));
+  }
+}
+
+/// Polls for `count` pairs of one thread, `stride` apart, until all are of message `awaited.sequence`.
+template <unsigned count>
+BEELINE_HOST_DEVICE Status await_packets(const Context& ctx, const Awaited& awaited, Timeout timeout,
+                                         const machine::PacketPair* first, std::uint32_t stride,
+                                         machine::PacketPair (&pairs)[count]) {
+  const auto sequence = static_cast<std::uint32_t>(awaited.sequence);
+  return poll_until(ctx, awaited, timeout, [&](std::uint64_t& observed) {
+    for (unsigned k = 0; k < count; ++k) pairs[k] = machine::load_packets(first + k * stride);
+    bool all = true;
+    for (unsigned k = 0; k < count; ++k) {
+      if (has_flags(pairs[k], sequence)) continue;
+      observed = pairs[k].low >> 32;
+      all = false;
+    }
+    return all;
+  });
+}
+
+/// Reads the pairs behind the whole words.
+template <class Group>
+BEELINE_COLD BEELINE_HOST_DEVICE Status read_rest(Group group, const Context& ctx, Awaited awaited, Timeout timeout,
+                                                  SlotPart<const machine::PacketPair, std::byte> part) {
+  BEELINE_NO_UNROLL
+  for (std::uint32_t i = part.whole + group.thread_rank(); i < part.pairs; i += group.size()) {
+    machine::PacketPair pair[1];
+    const Status status = await_packets(ctx, awaited, timeout, part.slot + i, 0, pair);
+    if (status != Status::ok) return status;
+    if (8 * i < part.bytes) scatter_bytes(part.memory + 8 * i, payload_of(pair[0]), part.bytes - 8 * i);
+  }
+  return Status::ok;
 }
 
 }  // namespace detail
@@ -79,6 +144,7 @@ class PacketPort {
         in_(channel.rings + ring_offset(channel, peer)) {
     group_.sync();  // what an earlier port of this group left in memory is there
     first_sent_ = sent_ = state_->sent, first_received_ = received_ = state_->received, credit_ = state_->credit;
+    prepare_slot();
     group_.sync();  // every thread has read it before the first changes it
   }
   /// Leaves the sequence numbers for the next port: those of the directions that it used, since a group may have one
@@ -183,48 +249,66 @@ class PacketPort {
     return status;
   }
 
+  /// Writes message `sent_` + 1, then makes ready what the next one needs, while this one travels.
   BEELINE_HOST_DEVICE void write_slot(const std::byte* source, std::uint32_t bytes) {
-    ++sent_;
-    machine::PacketPair* slot = slot_of(out_, sent_);
-    const bool sweep = (sent_ & (detail::packet_sweep_period - 1)) < depth_;
-    const std::uint32_t whole = whole_pairs(source, bytes), pairs = sweep ? slot_bytes_ / 8 : pairs_for(bytes);
+    const std::uint32_t whole = whole_pairs(source, bytes), threads = group_.size();
+    const std::uint32_t pairs = rewrites_slot_ ? slot_bytes_ / 8 : pairs_for(bytes);
+    std::uint32_t i = group_.thread_rank();
     BEELINE_NO_UNROLL
-    for (std::uint32_t i = group_.thread_rank(); i < pairs; i += group_.size()) {
-      std::uint64_t word = 0;
-      if (i < whole)
-        word = machine::load_as<std::uint64_t>(source + 8 * i);
-      else if (8 * i < bytes)
-        word = detail::gather_bytes(source + 8 * i, bytes - 8 * i);
-      const std::uint64_t flag = static_cast<std::uint64_t>(sent_) << 32;
-      machine::store_packets(slot + i, {(word & 0xffffffffu) | flag, (word >> 32) | flag});
-    }
+    for (; i + 3 * threads < whole; i += 4 * threads) write_pairs<4>(source, i);
+    BEELINE_NO_UNROLL
+    for (; i < whole; i += threads) write_pairs<1>(source, i);
+    if (pairs != whole)
+      detail::write_rest(group_, {.slot = out_slot_, .memory = source, .bytes = bytes, .whole = whole, .pairs = pairs},
+                         sent_ + 1);
+    ++sent_;
+    prepare_slot();
+  }
+  BEELINE_HOST_DEVICE void prepare_slot() {
+    out_slot_ = slot_of(out_, sent_ + 1);
+    rewrites_slot_ = ((sent_ + 1) & (detail::packet_sweep_period - 1)) < depth_;
+  }
+
+  /// `count` pairs of this thread at once, so that their loads overlap.
+  template <unsigned count>
+  BEELINE_HOST_DEVICE void write_pairs(const std::byte* source, std::uint32_t first) {
+    std::uint64_t words[count];
+    for (unsigned k = 0; k < count; ++k)
+      words[k] = machine::load_as<std::uint64_t>(source + std::size_t{8} * (first + k * group_.size()));
+    for (unsigned k = 0; k < count; ++k)
+      machine::store_packets(out_slot_ + first + k * group_.size(), detail::packets_of(words[k], sent_ + 1));
   }
 
   BEELINE_HOST_DEVICE Status read_slot(std::byte* destination, std::uint32_t bytes, Timeout timeout) {
     const std::uint32_t sequence = received_ + 1;
+    const Awaited awaited{Operation::packet_receive, peer_, sequence, sequence};
     const machine::PacketPair* slot = slot_of(in_, sequence);
-    const std::uint32_t whole = whole_pairs(destination, bytes), pairs = pairs_for(bytes);
+    const std::uint32_t whole = whole_pairs(destination, bytes), pairs = pairs_for(bytes), threads = group_.size();
+    std::uint32_t i = group_.thread_rank();
     Status status = Status::ok;
     BEELINE_NO_UNROLL
-    for (std::uint32_t i = group_.thread_rank(); i < pairs; i += group_.size()) {
-      machine::PacketPair pair{};
-      status = poll_until(ctx_, {Operation::packet_receive, peer_, sequence, sequence}, timeout,
-                          [&](std::uint64_t& observed) {
-                            pair = machine::load_packets(slot + i);
-                            const auto low = static_cast<std::uint32_t>(pair.low >> 32);
-                            const auto high = static_cast<std::uint32_t>(pair.high >> 32);
-                            observed = low;
-                            return low == sequence && high == sequence;
-                          });
-      if (status != Status::ok) break;
-      const std::uint64_t word = (pair.low & 0xffffffffu) | (pair.high << 32);
-      if (i < whole)
-        machine::store_as(destination + 8 * i, word);
-      else if (8 * i < bytes)
-        detail::scatter_bytes(destination + 8 * i, word, bytes - 8 * i);
-    }
+    for (; status == Status::ok && i + 3 * threads < whole; i += 4 * threads)
+      status = read_pairs<4>(awaited, timeout, slot + i, destination + std::size_t{8} * i);
+    BEELINE_NO_UNROLL
+    for (; status == Status::ok && i < whole; i += threads)
+      status = read_pairs<1>(awaited, timeout, slot + i, destination + std::size_t{8} * i);
+    if (pairs != whole && status == Status::ok)
+      status = detail::read_rest(group_, ctx_, awaited, timeout,
+                                 {.slot = slot, .memory = destination, .bytes = bytes, .whole = whole, .pairs = pairs});
     status = agree(group_, status);
     if (status == Status::ok) consume(sequence);
+    return status;
+  }
+
+  /// `count` pairs of this thread at once.
+  template <unsigned count>
+  BEELINE_HOST_DEVICE Status read_pairs(const Awaited& awaited, Timeout timeout, const machine::PacketPair* first,
+                                        std::byte* destination) {
+    machine::PacketPair pairs[count];
+    const Status status = detail::await_packets(ctx_, awaited, timeout, first, group_.size(), pairs);
+    if (status != Status::ok) return status;
+    for (unsigned k = 0; k < count; ++k)
+      machine::store_as(destination + std::size_t{8} * k * group_.size(), detail::payload_of(pairs[k]));
     return status;
   }
 
@@ -243,6 +327,8 @@ class PacketPort {
   machine::PacketPair* out_;
   machine::PacketPair* in_;
   std::uint32_t sent_ = 0, received_ = 0, credit_ = 0, first_sent_ = 0, first_received_ = 0;
+  machine::PacketPair* out_slot_ = nullptr;  ///< of message `sent_` + 1
+  bool rewrites_slot_ = false;               ///< whether that message rewrites its whole slot
 };
 
 }  // namespace beeline

@@ -15,6 +15,7 @@
 #include "environment/environment.hpp"
 #include "harness/record.hpp"
 #include "harness/runner.hpp"
+#include "peers/nvshmem/nvshmem.hpp"
 
 namespace {
 
@@ -91,6 +92,7 @@ void measure(World& world, const Options& options) {
   const nlohmann::ordered_json environment = environment_record(world, options.arguments);
   if (session.leads()) print(environment);
   run_cases(session, cases_of(options));
+  nvshmem::stop();
 }
 
 /// Fails on every rank alike, and says why on the first.

@@ -39,7 +39,14 @@ namespace beeline::bench {
 [[nodiscard]] Case load_by_stride();
 [[nodiscard]] Case device_copy();
 
-/// Identifiers of the command's methods.
+[[nodiscard]] Case nvshmem_put_signal();
+[[nodiscard]] Case nvshmem_signal();
+[[nodiscard]] Case nvshmem_barrier();
+[[nodiscard]] Case nvshmem_put();
+[[nodiscard]] Case nvshmem_fetch_add();
+[[nodiscard]] Case nvshmem_random_update();
+
+/// Identifiers of the command's methods, and of the peers' measured beside them.
 [[nodiscard]] std::vector<std::string> methods_of(Command command);
 /// Names of the command's operations.
 [[nodiscard]] std::vector<std::string> operations_of(Command command);

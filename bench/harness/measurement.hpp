@@ -42,6 +42,7 @@ struct Measurement {
   /// Collective. Nanoseconds of each batch on rank 0; elsewhere whatever it returns is ignored.
   std::function<std::vector<double>(Rounds)> time = {};
   /// Collective. Does the operation with data made from the seed; whether this rank found what it should.
+  /// Empty for a peer's operation that moves no data.
   std::function<bool(std::uint64_t seed)> verify = {};
 };
 

@@ -7,9 +7,7 @@
 
 namespace beeline::bench {
 
-namespace {
-
-std::vector<std::byte> random_bytes(std::uint64_t seed, int rank, std::uint64_t count) {
+std::vector<std::byte> random_message(std::uint64_t seed, int rank, std::uint64_t count) {
   std::vector<std::byte> bytes(count);
   const std::uint64_t stream = random_word(seed, static_cast<std::uint64_t>(rank));
   for (std::uint64_t at = 0; at < count; at += 8) {
@@ -19,17 +17,15 @@ std::vector<std::byte> random_bytes(std::uint64_t seed, int rank, std::uint64_t 
   return bytes;
 }
 
-}  // namespace
-
 MessageBuffers::MessageBuffers(Session& session, std::uint64_t bytes)
     : session_(session), source_(session.world(), bytes), destination_(session.world(), bytes) {}
 
 void MessageBuffers::refresh(std::uint64_t seed) {
   if (!session_.paired()) return;
   World& world = session_.world();
-  const std::vector<std::byte> mine = random_bytes(seed, world.rank(), bytes());
+  const std::vector<std::byte> mine = random_message(seed, world.rank(), bytes());
   world.copy(source(), mine.data(), bytes());
-  std::vector<std::byte> other = random_bytes(seed, static_cast<int>(session_.peer()), bytes());
+  std::vector<std::byte> other = random_message(seed, static_cast<int>(session_.peer()), bytes());
   for (std::byte& byte : other) byte = ~byte;
   world.copy(destination(), other.data(), bytes());
 }
@@ -37,7 +33,7 @@ void MessageBuffers::refresh(std::uint64_t seed) {
 bool MessageBuffers::arrived(std::uint64_t seed) {
   std::vector<std::byte> found(bytes());
   session_.world().copy(found.data(), destination(), bytes());
-  return found == random_bytes(seed, static_cast<int>(session_.peer()), bytes());
+  return found == random_message(seed, static_cast<int>(session_.peer()), bytes());
 }
 
 std::function<bool(std::uint64_t)> verify_messages(Session& session, std::shared_ptr<MessageBuffers> buffers,

@@ -11,6 +11,9 @@
 
 namespace beeline::bench {
 
+/// The random bytes that `rank` sends.
+[[nodiscard]] std::vector<std::byte> random_message(std::uint64_t seed, int rank, std::uint64_t bytes);
+
 /// Symmetric buffers for messages between ranks 0 and 1.
 class MessageBuffers {
  public:

@@ -88,6 +88,7 @@ void sample(Session& session, const std::vector<Measurement>& measurements, std:
 
 void verify(Session& session, const std::vector<Measurement>& measurements, std::vector<Outcome>& outcomes) {
   for (std::size_t i = 0; i < measurements.size(); ++i) {
+    if (!measurements[i].verify) continue;
     outcomes[i].seed = session.options().seed != 0 ? session.options().seed : std::random_device{}();
     outcomes[i].seed = session.from_leader(outcomes[i].seed);
     outcomes[i].verified = session.everywhere(measurements[i].verify(outcomes[i].seed));

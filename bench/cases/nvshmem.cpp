@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// NVSHMEM's device functions in the same loops, in the same run: what Beeline's users would use instead.
+
+#include "peers/nvshmem/nvshmem.hpp"
+
+#include <algorithm>
+#include <memory>
+
+#include "cases/cases.hpp"
+#include "harness/message_buffers.hpp"
+#include "harness/random.hpp"
+
+namespace beeline::bench {
+
+namespace {
+
+using nvshmem::Operation;
+
+std::uint64_t* words_of(const nvshmem::Memory& memory) { return reinterpret_cast<std::uint64_t*>(memory.data()); }
+
+/// What the measurements of one message size share.
+struct Messages {
+  Messages(Session& session_in, std::uint64_t bytes_in)
+      : session((nvshmem::start(session_in), session_in)), bytes(bytes_in), source(bytes), destination(bytes),
+        word(sizeof(PaddedWord)), timed(session) {}
+
+  std::vector<double> time(Operation operation, const GroupChoice& choice, Rounds rounds) {
+    return timed.run(operation, {choice, destination.data(), source.data(), bytes, words_of(word)}, rounds);
+  }
+
+  /// Fresh data here, its complement in the peer's place for it.
+  void refresh(std::uint64_t seed) {
+    if (!session.paired()) return;
+    const std::vector<std::byte> mine = random_message(seed, session.world().rank(), bytes);
+    source.write(mine.data(), bytes);
+    std::vector<std::byte> other = random_message(seed, static_cast<int>(session.peer()), bytes);
+    for (std::byte& byte : other) byte = ~byte;
+    destination.write(other.data(), bytes);
+  }
+  [[nodiscard]] bool arrived(std::uint64_t seed) const {
+    std::vector<std::byte> found(bytes);
+    destination.read(found.data(), bytes);
+    return found == random_message(seed, static_cast<int>(session.peer()), bytes);
+  }
+  [[nodiscard]] std::uint64_t value() const {
+    std::uint64_t value = 0;
+    word.read(&value, sizeof value);
+    return value;
+  }
+
+  Session& session;
+  std::uint64_t bytes;
+  nvshmem::Memory source, destination, word;
+  nvshmem::TimedBlock timed;
+};
+
+Measurement measurement_of(const char* operation, const char* method, std::uint64_t bytes, Settings settings) {
+  Measurement measurement{.operation = operation, .method = method, .bytes = bytes};
+  measurement.peer_of = "device/peer/signal";
+  measurement.settings = std::move(settings);
+  return measurement;
+}
+
+std::vector<Measurement> put_signal(Session& session, std::uint64_t bytes) {
+  constexpr unsigned store_bytes = 16, most_threads = 1024;
+  auto messages = std::make_shared<Messages>(session, bytes);
+  std::vector<Measurement> all;
+  for (const GroupChoice& choice : candidate_groups(session, bytes, store_bytes, most_threads)) {
+    all.push_back(measurement_of("message", "nvshmem/put_signal", bytes, choice.settings()));
+    all.back().operations_per_iteration = 2;
+    all.back().time = [=](Rounds rounds) { return messages->time(Operation::put_signal, choice, rounds); };
+    all.back().verify = [=](std::uint64_t seed) {
+      messages->refresh(seed);
+      static_cast<void>(messages->time(Operation::put_signal, choice, {}));
+      messages->session.world().barrier();
+      return !messages->session.paired() || messages->arrived(seed);
+    };
+  }
+  return all;
+}
+
+std::vector<Measurement> signal(Session& session, std::uint64_t) {
+  auto messages = std::make_shared<Messages>(session, sizeof(std::uint64_t));
+  const GroupChoice choice = single_thread(session);
+  Measurement measurement = measurement_of("flag", "nvshmem/signal", messages->bytes, choice.settings());
+  measurement.operations_per_iteration = 2;
+  measurement.time = [=](Rounds rounds) { return messages->time(Operation::signal, choice, rounds); };
+  measurement.verify = [=](std::uint64_t) {
+    static_cast<void>(messages->time(Operation::signal, choice, {}));
+    messages->session.world().barrier();
+    return !messages->session.paired() || messages->value() == messages->timed.last();
+  };
+  return {measurement};
+}
+
+/// Whether a barrier holds nobody back or lets somebody through early shows in the verification of Beeline's; here it
+/// is only timed.
+std::vector<Measurement> barrier(Session& session, std::uint64_t) {
+  auto messages = std::make_shared<Messages>(session, sizeof(std::uint64_t));
+  std::vector<Measurement> all;
+  for (unsigned threads : {32u, 256u})
+    for (Operation operation : {Operation::sync, Operation::barrier}) {
+      const GroupChoice choice{GroupKind::block, threads};
+      all.push_back(measurement_of("barrier", "nvshmem/barrier", 0, choice.settings()));
+      all.back().settings.emplace_back("order", operation == Operation::sync ? "relaxed" : "memory");
+      all.back().time = [=](Rounds rounds) { return messages->time(operation, choice, rounds); };
+      all.back().verify = nullptr;
+    }
+  return all;
+}
+
+std::vector<Measurement> fetch_add(Session& session, std::uint64_t) {
+  auto messages = std::make_shared<Messages>(session, sizeof(std::uint64_t));
+  const GroupChoice choice = single_thread(session);
+  Measurement measurement = measurement_of("fetch_add", "nvshmem/atomic", messages->bytes, choice.settings());
+  measurement.most_iterations = 1'000'000;
+  measurement.time = [=](Rounds rounds) { return messages->time(Operation::fetch_add, choice, rounds); };
+  measurement.verify = [=](std::uint64_t) {
+    static_cast<void>(messages->time(Operation::fetch_add, choice, {}));
+    messages->session.world().barrier();
+    return messages->session.world().rank() != 1 || messages->value() == messages->timed.last();
+  };
+  return {measurement};
+}
+
+constexpr unsigned block_counts[] = {1, 16, 132};
+
+Settings grid_settings(unsigned blocks) {
+  return {{"group", "block"}, {"threads_per_block", std::uint64_t{512}}, {"blocks", std::uint64_t{blocks}}};
+}
+
+std::vector<Measurement> put(Session& session, std::uint64_t bytes) {
+  auto messages = std::make_shared<Messages>(session, bytes);
+  auto timed = std::make_shared<nvshmem::TimedBlocks>(
+      session, *std::max_element(std::begin(block_counts), std::end(block_counts)));
+  std::vector<Measurement> all;
+  for (unsigned blocks : block_counts) {
+    const auto transfer = [=](std::uint32_t count) {
+      return timed->put(blocks, messages->destination.data(), messages->source.data(), bytes, count);
+    };
+    all.push_back(measurement_of("put", "nvshmem/put", bytes, grid_settings(blocks)));
+    all.back().unit = Unit::gigabytes_per_second;
+    all.back().time = [=](Rounds rounds) {
+      std::vector<double> times;
+      for (std::uint32_t batch = 0; batch < rounds.batches; ++batch) times.push_back(transfer(rounds.iterations));
+      return times;
+    };
+    all.back().verify = [=](std::uint64_t seed) {
+      messages->refresh(seed);
+      static_cast<void>(transfer(1));
+      messages->session.world().barrier();
+      return messages->session.world().rank() != 1 || messages->arrived(seed);
+    };
+  }
+  return all;
+}
+
+/// The random additions of one grid to all ranks' tables.
+struct Updates {
+  Updates(Session& session_in, unsigned blocks_in)
+      : session((nvshmem::start(session_in), session_in)), blocks(blocks_in),
+        table(table_bytes(session.options(), true)),
+        words(table_bytes(session.options(), true) / sizeof(std::uint64_t)), timed(session, blocks) {}
+
+  [[nodiscard]] std::uint64_t seed_of(std::uint64_t seed) const {
+    return random_word(seed, static_cast<std::uint64_t>(session.world().rank()));
+  }
+
+  std::vector<double> time(Rounds rounds) {
+    std::vector<double> times;
+    for (std::uint32_t batch = 0; batch < rounds.batches; ++batch)
+      times.push_back(
+          timed.update(blocks, words_of(table), words, seed_of(++launches), per_iteration * rounds.iterations));
+    return times;
+  }
+
+  /// Whether the sum of all words has grown by the sum of what was added.
+  bool verify(std::uint64_t seed) {
+    const std::uint64_t before = timed.sum(words_of(table), words);
+    static_cast<void>(timed.update(blocks, words_of(table), words, seed_of(seed), per_iteration));
+    session.world().barrier();
+    const std::uint64_t grown = timed.sum(words_of(table), words) - before;
+    std::uint64_t missing = 0;
+    for (std::uint64_t each :
+         session.from_all(timed.sum_of_updates(blocks, words, seed_of(seed), per_iteration) - grown))
+      missing += each;
+    return missing == 0;
+  }
+
+  static constexpr std::uint64_t per_iteration = 16;  ///< additions of a thread
+  Session& session;
+  unsigned blocks;
+  nvshmem::Memory table;
+  std::uint64_t words;
+  nvshmem::TimedBlocks timed;
+  std::uint64_t launches = 0;
+};
+
+std::vector<Measurement> random_updates(Session& session, std::uint64_t) {
+  constexpr unsigned blocks = 264;
+  auto updates = std::make_shared<Updates>(session, blocks);
+  Measurement measurement =
+      measurement_of("random_update", "nvshmem/atomic", sizeof(std::uint64_t), grid_settings(blocks));
+  measurement.unit = Unit::giga_updates_per_second;
+  measurement.operations_per_iteration =
+      static_cast<double>(Updates::per_iteration) * blocks * 512 * session.world().size();
+  measurement.settings.emplace_back("table_bytes", updates->words * sizeof(std::uint64_t));
+  measurement.time = [=](Rounds rounds) { return updates->time(rounds); };
+  measurement.verify = [=](std::uint64_t seed) { return updates->verify(seed); };
+  return {measurement};
+}
+
+}  // namespace
+
+Case nvshmem_put_signal() { return {"message", "nvshmem/put_signal", true, put_signal}; }
+Case nvshmem_signal() { return {"flag", "nvshmem/signal", false, signal}; }
+Case nvshmem_barrier() { return {"barrier", "nvshmem/barrier", false, barrier}; }
+Case nvshmem_put() { return {"put", "nvshmem/put", true, put}; }
+Case nvshmem_fetch_add() { return {"fetch_add", "nvshmem/atomic", false, fetch_add}; }
+Case nvshmem_random_update() { return {"random_update", "nvshmem/atomic", false, random_updates}; }
+
+}  // namespace beeline::bench

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Twin of nvshmem.cpp for builds without NVSHMEM.
+#include "beeline/core/error.hpp"
+#include "peers/nvshmem/nvshmem.hpp"
+
+namespace beeline::bench::nvshmem {
+
+namespace {
+
+[[noreturn]] void refuse() { throw Error(Status::unavailable, "this program was built without NVSHMEM"); }
+
+}  // namespace
+
+void start(Session&) { refuse(); }
+void stop() {}
+Memory::Memory(std::size_t) : data_(nullptr) { refuse(); }
+Memory::~Memory() = default;
+void Memory::write(const void*, std::size_t) {}
+void Memory::read(void*, std::size_t) const {}
+TimedBlock::TimedBlock(Session& session) : session_(session), stamps_(0) {}
+std::vector<double> TimedBlock::run(Operation, const Setup&, Rounds) { return {}; }
+TimedBlocks::TimedBlocks(Session& session, unsigned) : session_(session), times_(0), total_(0) {}
+double TimedBlocks::put(unsigned, std::byte*, const std::byte*, std::size_t, std::uint32_t) { return 0; }
+double TimedBlocks::update(unsigned, std::uint64_t*, std::uint64_t, std::uint64_t, std::uint64_t) { return 0; }
+std::uint64_t TimedBlocks::sum(const std::uint64_t*, std::uint64_t) { return 0; }
+std::uint64_t TimedBlocks::sum_of_updates(unsigned, std::uint64_t, std::uint64_t, std::uint64_t) { return 0; }
+
+}  // namespace beeline::bench::nvshmem

@@ -16,6 +16,7 @@
 #include "environment/environment.hpp"
 #include "measure.hpp"
 #include "method.hpp"
+#include "room.hpp"
 
 namespace {
 
@@ -40,12 +41,13 @@ std::vector<std::string> parse_methods(const std::string& text) {
   return names;
 }
 
-/// Gives the world the memory that the problem needs, and refuses what cannot be shared before anything starts.
-void fit(beeline::Config& config, const himeno::Size& size) {
-  static_cast<void>(himeno::slab_of(size, config.size, config.size - 1));
-  const himeno::Domain::Heaps heaps = himeno::Domain::heaps(size, config.size);
-  config.heap_bytes = std::max(config.heap_bytes, heaps.symmetric_bytes);
-  config.pinned_heap_bytes = std::max(config.pinned_heap_bytes, heaps.pinned_bytes);
+/// Whether rank 0 speaks for this process. False where the environment says nothing about ranks that makes sense.
+bool is_quiet_rank() {
+  try {
+    return beeline::Config::from_environment().rank != 0;
+  } catch (const beeline::Error&) {
+    return false;
+  }
 }
 
 /// Collective. The first line of the record.
@@ -58,7 +60,7 @@ void print_environment(beeline::World& world, const std::vector<std::string>& ar
 
 int run(const himeno::Options& options, const std::vector<std::string>& arguments) {
   beeline::Config config = beeline::Config::from_environment();
-  fit(config, options.size);
+  himeno::fit(config, options.size, options.verify, himeno::machine_for(config.device));
   std::atomic<bool> good{true};
   const int code = beeline::run(config, [&](beeline::World& world) {
     print_environment(world, arguments);
@@ -94,6 +96,8 @@ int main(int argc, char** argv) {
     options.verify = !no_verify;
     return run(options, {argv, argv + argc});
   } catch (const beeline::Error& error) {
+    // Before there is a world every rank finds the same, and one of them says it.
+    if (is_quiet_rank()) return 0;
     std::fprintf(stderr, "himeno: %s\n", error.what());
     return 2;
   }

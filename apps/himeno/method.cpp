@@ -13,6 +13,7 @@ const std::vector<MethodInfo>& methods() {
       {"stream_kernels", "communication kernels between the compute kernels of a stream", make_stream_kernels},
       {"in_kernel", "the compute kernel's last block on a boundary sends it; blocks wait at their start",
        make_in_kernel},
+      {"block_signals", "each block puts its own part of a boundary, with a signal of its own", make_block_signals},
       {"global_address_space",
        "boundary cells are stored into the neighbour while they are computed; a barrier an iteration",
        make_global_address_space},

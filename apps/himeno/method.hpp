@@ -49,6 +49,7 @@ struct MethodInfo {
 [[nodiscard]] std::unique_ptr<Method> make_host_copy_engine(Domain& domain);
 [[nodiscard]] std::unique_ptr<Method> make_stream_kernels(Domain& domain);
 [[nodiscard]] std::unique_ptr<Method> make_in_kernel(Domain& domain);
+[[nodiscard]] std::unique_ptr<Method> make_block_signals(Domain& domain);
 [[nodiscard]] std::unique_ptr<Method> make_global_address_space(Domain& domain);
 [[nodiscard]] std::unique_ptr<Method> make_persistent(Domain& domain);
 

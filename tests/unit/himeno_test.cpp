@@ -220,11 +220,12 @@ INSTANTIATE_TEST_SUITE_P(Ranks, HimenoMethods,
 // Planes too large for packets, rows that need padding.
 INSTANTIATE_TEST_SUITE_P(LargePlanes, HimenoMethods, testing::Values(Case{{66, 65, 7}, 3, 1}, Case{{66, 65, 7}, 2, 3}));
 
-// As on GPUs: few blocks without carriers, then with; tiles that end inside rows; two sections of a plane.
+// As on GPUs: few blocks without carriers, then with; tiles that end inside rows, and such that a row is several tiles;
+// two sections of a plane.
 INSTANTIATE_TEST_SUITE_P(ManyBlocks, HimenoMethods,
                          testing::Values(Case{{9, 8, 10}, 2, 1, {3, 4}}, Case{{9, 8, 10}, 3, 1, {9, 4}},
-                                         Case{{9, 8, 10}, 8, 1, {9, 5}}, Case{{9, 8, 30}, 2, 2, {10, 32}},
-                                         Case{{130, 128, 7}, 2, 1, {8, 256}}));
+                                         Case{{9, 8, 10}, 8, 1, {9, 5}}, Case{{9, 8, 10}, 2, 1, {9, 1}},
+                                         Case{{9, 8, 30}, 2, 2, {10, 32}}, Case{{130, 128, 7}, 2, 1, {8, 256}}));
 
 // Several ranks of one GPU, and GPUs of their own.
 INSTANTIATE_TEST_SUITE_P(Gpus, HimenoMethods,

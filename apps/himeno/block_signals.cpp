@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// Method 4b: as method 4, without the counter that finds a last block. Each block puts its own part of the outermost
+/// plane, a tile, and sets that part's own signal; a block waits for the parts of the neighbour's plane that its tile
+/// reads, and for no others. Many small transfers, each with its own release.
+/// Source: seed 000 section 5.8.1, the variant that it sets aside.
+
+#include "beeline/device/put_get.hpp"
+#include "update_and_send.hpp"
+
+namespace himeno {
+
+namespace {
+
+/// How outermost planes are handed over, tile by tile.
+///
+/// Who has waited for the parts that its tile reads may overwrite its own part of the neighbour's halo, two iterations
+/// on: which tiles read which is symmetric, and each of those signals was set after its tile had read.
+struct Tiles {
+  std::uint64_t* arrived;  ///< [sides][tiles], symmetric: tag of the field whose part is here
+
+  /// Waits for the tiles with points in the rows and places beside this one's.
+  template <class BlockGroup>
+  [[nodiscard]] BEELINE_HOST_DEVICE beeline::Status await(const BlockGroup& block, const beeline::Context& ctx,
+                                                          const Work& work, unsigned tile, unsigned side) const {
+    const Tiling& tiling = work.tiling;
+    // A tile is a range of vectors, row after row: the farthest that it reads are a row and a vector away.
+    const unsigned reach = static_cast<unsigned>(work.fields.row / vector_cells) + 1;
+    const unsigned tiles_away = (reach + tiling.tile_vectors - 1) / tiling.tile_vectors;
+    const unsigned first = tile > tiles_away ? tile - tiles_away : 0;
+    const unsigned behind = tiling.tiles - tile > tiles_away + 1 ? tile + tiles_away + 1 : tiling.tiles;
+    return await_signals(block, ctx, signals(tiling, side) + first, behind - first, work.step.tag(),
+                         work.edges.side[side].peer);
+  }
+
+  template <class BlockGroup>
+  BEELINE_HOST_DEVICE void hand_over(const BlockGroup& block, const beeline::Context& ctx, const Work& work,
+                                     unsigned tile, unsigned side) const {
+    block.sync();  // the tile is the work of all threads
+    put_part(block, ctx, work, side, work.range(tile, 1), signals(work.tiling, opposite(side)) + tile);
+  }
+
+ private:
+  [[nodiscard]] BEELINE_HOST_DEVICE std::uint64_t* signals(const Tiling& tiling, unsigned side) const {
+    return arrived + side * tiling.tiles;
+  }
+};
+
+class BlockSignals final : public OneKernelAnIteration<Tiles> {
+ public:
+  explicit BlockSignals(Domain& domain)
+      : OneKernelAnIteration(domain), arrived_(world(), std::size_t{sides} * tiling().tiles) {
+    set_handover({arrived_.data()});
+  }
+
+ private:
+  beeline::SymmetricArray<std::uint64_t> arrived_;
+};
+
+}  // namespace
+
+std::unique_ptr<Method> make_block_signals(Domain& domain) { return std::make_unique<BlockSignals>(domain); }
+
+}  // namespace himeno

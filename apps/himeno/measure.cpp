@@ -12,6 +12,7 @@
 #include <optional>
 #include <span>
 
+#include "copy_bandwidth.hpp"
 #include "method.hpp"
 #include "verify.hpp"
 
@@ -98,7 +99,7 @@ struct Outcome {
 class Session {
  public:
   Session(beeline::World& world, const Options& options)
-      : world_(world), options_(options), domain_(world, options.size),
+      : world_(world), options_(options), copy_bandwidth_(copy_bandwidth(world)), domain_(world, options.size),
         iterations_(options.iterations > 0 ? options.iterations
                                            : choose_iterations(domain_, find_method(options.methods.front()))) {
     if (!options.verify) return;
@@ -178,6 +179,9 @@ class Session {
               {"communication_share", (with.seconds - without.seconds) / with.seconds},
               {"overlap_efficiency", without.seconds / with.seconds},
               {"compute_seconds", without.seconds}};
+    const auto share = bound_share(options_.size, iterations_ / with.seconds, copy_bandwidth_);
+    line["copy_bytes_per_second"] = copy_bandwidth_ ? Json(*copy_bandwidth_) : Json();
+    line["bound_share"] = share ? Json(*share) : Json();
     line["gosa"] = outcome.gosa;
     add_verification(line, outcome);
     line["cpu_seconds"] = with.cpu_seconds;
@@ -201,6 +205,7 @@ class Session {
 
   beeline::World& world_;
   const Options& options_;
+  std::optional<double> copy_bandwidth_;  ///< measured before the arrays take the memory
   Domain domain_;
   int iterations_;
   Expectation official_, fresh_;

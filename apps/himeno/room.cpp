@@ -9,6 +9,7 @@
 
 #include "beeline/core/error.hpp"
 #include "beeline/memory/address_range.hpp"
+#include "copy_bandwidth.hpp"
 #include "domain.hpp"
 
 namespace himeno {
@@ -83,7 +84,7 @@ void fit(beeline::Config& config, const Size& size, bool verify, const Machine& 
           fmt::format("{} needs heaps of {:.1f} and {:.1f} GiB, which do not fit slots of 2^{} bytes: raise "
                       "BEELINE_SLOT_SHIFT",
                       problem, gibibytes(heaps.symmetric_bytes), gibibytes(heaps.pinned_bytes), config.slot_shift));
-  config.heap_bytes = std::max(config.heap_bytes, heaps.symmetric_bytes);
+  config.heap_bytes = std::max({config.heap_bytes, heaps.symmetric_bytes, copy_heap_bytes});
   config.pinned_heap_bytes = std::max(config.pinned_heap_bytes, heaps.pinned_bytes);
 }
 

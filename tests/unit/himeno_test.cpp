@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "beeline/core/error.hpp"
+#include "copy_bandwidth.hpp"
 #include "method.hpp"
 #include "serial.hpp"
 #include "tests/support/ranks.hpp"
@@ -232,6 +233,31 @@ INSTANTIATE_TEST_SUITE_P(Gpus, HimenoMethods,
                          testing::Values(Case{{130, 128, 40}, 1, 1, {}, "cuda:0"}, Case{{5, 7, 9}, 3, 1, {}, "cuda:0"},
                                          Case{{130, 128, 40}, 2, 1, {}, "cuda:0"}, Case{{66, 65, 23}, 2, 1, {}, "auto"},
                                          Case{{258, 130, 41}, 4, 1, {}, "auto"}));
+
+TEST(HimenoBound, IsTheCopyBandwidthAgainst56BytesAPoint) {
+  EXPECT_DOUBLE_EQ(bytes_per_point, 56);
+  // 1000 points, 10 times a second: 560 kB/s.
+  EXPECT_DOUBLE_EQ(bound_share({12, 12, 12}, 10, 1.12e6).value(), 0.5);
+  EXPECT_EQ(bound_share({12, 12, 12}, 10, std::nullopt), std::nullopt);
+}
+
+TEST(HimenoBound, CopiesAreTimedOnAllRanks) {
+  for (const int host_threads : {1, 2}) {
+    beeline::Config config = beeline_test::test_config();
+    config.device = "cpu", config.host_threads = host_threads;
+    config.heap_bytes = copy_heap_bytes, config.slot_shift = 34;
+    beeline_test::expect_all_passed(beeline_test::run_ranks(
+        WorldKind::threads, 2,
+        [&](beeline::World& world) {
+          const std::optional<double> bandwidth = copy_bandwidth(world);
+          EXPECT_EQ(bandwidth.has_value(), host_threads == 1);  // one thread copies
+          if (!bandwidth) return;
+          EXPECT_GT(*bandwidth, 1e6);
+          EXPECT_LT(*bandwidth, 1e13);
+        },
+        config));
+  }
+}
 
 TEST(HimenoDomain, RefusesMoreRanksThanPlanes) {
   beeline::Config config = config_for({5, 7, 9}, 3);

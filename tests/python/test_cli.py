@@ -24,7 +24,8 @@ COMMANDS = {
     ("bench", "address-space"): ["--operations", "--ranks", "--iterations", "--json", "--output"],
     ("app",): ["himeno"],
     ("app", "himeno"): [
-        "--size", "3 to 32768", "--ranks", "--method", "--scaling", "--no-verify", "--json", "--output",
+        "--size", "official i, j, k", "3 to 32768", "--preset", "--ranks", "--method", "--scaling", "--no-verify",
+        "--json", "--output",
     ],
 }  # fmt: skip
 
@@ -54,6 +55,10 @@ BAD = {
     ("app", "himeno", "--ranks", "0"): "valid: 1 to 64",
     ("app", "himeno", "--scaling", "medium"): "strong",
     ("app", "himeno", "--scaling", "weak"): "give several",
+    ("app", "himeno", "--preset", "weak"): "give several",
+    ("app", "himeno", "--preset", "weak", "--size", "S"): "leave --size and --scaling out",
+    ("app", "himeno", "--preset", "strong", "--scaling", "weak"): "leave --size and --scaling out",
+    ("app", "himeno", "--preset", "huge"): "table-5.6",
     ("app", "himeno", "--method", "magic"): "valid: host_staged, in_kernel, needs_gpu",
     ("run", "-n", "0", "true"): "--ranks",
     ("run", "-n", "2", "--deadline", "-1", "true"): "--deadline",
@@ -239,6 +244,8 @@ def test_himeno_shows_one_table(cli):
         "Himeno 32×32×64 on cpu",
         "in_kernel",
         "25.0",
+        "62.5",
+        "87.5",
         "2,000",
         "yes",
         "whose float32 sum drifts",
@@ -302,6 +309,40 @@ def test_himeno_scales(cli, scaling, extents):
     table = cli(*options).stdout
     assert "2.00" in table
     assert "50.0" in table
+
+
+@pytest.mark.parametrize(
+    ("preset", "grids"), [("weak", [[128, 192, 64], [128, 192, 128]]), ("strong", [[128, 128, 192]] * 2)]
+)
+def test_himeno_presets_scale(cli, preset, grids):
+    options = ("app", "himeno", "--preset", preset, "--ranks", "1,2", "--method", "in_kernel")
+    assert [result["size"] for result in results_of(cli(*options, "--json"))] == grids
+    assert "speed" in cli(*options).stdout
+
+
+def test_himeno_preset_of_several_grids(cli):
+    options = ("app", "himeno", "--preset", "table-5.6", "--ranks", "2", "--method", "in_kernel")
+    sizes = [result["size"] for result in results_of(cli(*options, "--json"))]
+    assert len(sizes) == 9
+    assert sizes[0] == [256, 256, 256]
+    assert sizes[-1] == [640, 640, 386]
+    assert len(re.findall(r"^\S* *512×512×640 .*in_kernel", cli(*options).stdout, re.MULTILINE)) == 1
+
+
+def test_himeno_runs_both_programs(cli):
+    done = cli("app", "himeno", "--json", FAKE_GPU="1")
+    assert [result["method"] for result in results_of(done)] == ["host_staged", "in_kernel", "device_launched"]
+    done = cli("app", "himeno", "--json", "--method", "device_launched", FAKE_GPU="1")
+    assert [result["method"] for result in results_of(done)] == ["device_launched"]
+
+
+def test_himeno_says_why_device_launched_is_left_out(cli, tmp_path):
+    assert "left out on 4 ranks: device_launched: no GPU" in cli("app", "himeno").stderr
+    for program in ("beeline-launch", "himeno"):
+        (tmp_path / program).symlink_to(FAKES / program)
+    done = cli("app", "himeno", BEELINE_BIN=str(tmp_path))
+    assert done.returncode == 0
+    assert "left out on 4 ranks: device_launched: the program himeno-device-launched is not here" in done.stderr
 
 
 def test_himeno_goes_on_after_a_method_failed(cli):

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,7 +16,7 @@ from beeline.display import MISSING, ResultView, format_number, format_percent, 
 from beeline.jobs import Event, running
 from beeline.programs import USAGE_ERROR, CliError, World, find_program, launch_command
 
-# The benchmark's sizes, x, y, z; ranks divide z.
+# The benchmark's sizes, x, y, z: the official i, j, k. Ranks divide z, the official k.
 GRIDS = {
     "XS": (32, 32, 64),
     "S": (64, 64, 128),
@@ -32,6 +32,40 @@ class Scaling(str, Enum):
     none = "none"
     weak = "weak"
     strong = "strong"
+
+
+class Preset(str, Enum):
+    """Sizes of seed 000 that are more than a size."""
+
+    table_5_6 = "table-5.6"
+    weak = "weak"
+    strong = "strong"
+
+
+# What a preset sets: its grids one after another, and how they scale. M and L of the same source are sizes.
+PRESETS = {
+    Preset.table_5_6: (
+        [
+            *("256x256x256", "256x256x512", "256x256x1024"),
+            *("512x512x256", "512x512x512", "512x512x640"),
+            *("640x640x128", "640x640x256", "640x640x386"),
+        ],
+        Scaling.none,
+    ),
+    Preset.weak: (["128x192x64"], Scaling.weak),
+    Preset.strong: (["128x128x192"], Scaling.strong),
+}
+DEFAULT_SIZE = "S"
+
+# The programs that have methods; beside those that only some builds have, what to say where they are missing.
+PROGRAMS: dict[str, Event | None] = {
+    "himeno": None,
+    "himeno-device-launched": {
+        "name": "device_launched",
+        "available": False,
+        "reason": "the program himeno-device-launched is not here: it is built with CUDA",
+    },
+}
 
 
 @dataclass(frozen=True)
@@ -90,20 +124,32 @@ def parse_grid(text: str) -> tuple[int, int, int]:
     return int(match[1]), int(match[2]), int(match[3])
 
 
-def check_size(text: str) -> str:
+def check_size(text: str | None) -> str | None:
+    if text is None:
+        return None
     parse_grid(text)
     return text.upper() if text.upper() in GRIDS else text.lower()
 
 
 def himeno(
     size: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--size",
-            help=f"XS, S, M, L, XL, or NxNxN (x, y, z; {SMALLEST} to {LARGEST} each; ranks divide z).",
+            help="XS, S, M, L, XL, or NxNxN: x, y, z, the official i, j, k, of which ranks divide z; "
+            f"{SMALLEST} to {LARGEST} each.",
             callback=check_size,
+            show_default=DEFAULT_SIZE,
         ),
-    ] = "S",
+    ] = None,
+    preset: Annotated[
+        Preset | None,
+        typer.Option(
+            "--preset",
+            help="Sizes of seed 000, instead of --size and --scaling: table-5.6 (nine grids), "
+            "weak (128x192x64 a rank), strong (128x128x192).",
+        ),
+    ] = None,
     ranks: Annotated[str, typer.Option("--ranks", "-n", metavar="N[,N..]", help="Numbers of ranks.")] = "4",
     method: Annotated[
         str, typer.Option("--method", metavar="NAME,..", help="Methods by name, or all that are available.")
@@ -127,20 +173,26 @@ def himeno(
     output: options.Output = None,
 ) -> None:
     """Run the Himeno benchmark (Jacobi iterations of a 3-D pressure equation) with each method."""
+    if preset is not None and (size is not None or scaling is not Scaling.none):
+        raise typer.BadParameter("--preset sets the size and the scaling: leave --size and --scaling out")
+    sizes, scaling = ([size or DEFAULT_SIZE], scaling) if preset is None else PRESETS[preset]
     study = Study(
-        size, options.parse_ranks(ranks), options.parse_names(method), iterations, scaling, threads, device,
+        sizes[0], options.parse_ranks(ranks), options.parse_names(method), iterations, scaling, threads, device,
         not no_verify,
     )  # fmt: skip
-    study.check()
-    run_study(study, as_json, output)
+    studies = [replace(study, size=each) for each in sizes]
+    for each in studies:
+        each.check()
+    run_studies(studies, as_json, output)
 
 
-def run_study(study: Study, as_json: bool, output: Path | None) -> None:
+def run_studies(studies: list[Study], as_json: bool, output: Path | None) -> None:
     failures: list[CliError] = []
-    with ResultView(as_json, output, lambda results: render(results, study.scaling)) as view:
-        for ranks in study.ranks:
-            view.set_progress(f"{ranks} ranks")
-            failures += run_methods(study, ranks, view)
+    with ResultView(as_json, output, lambda results: render(results, studies[0].scaling)) as view:
+        for study in studies:
+            for ranks in study.ranks:
+                view.set_progress(f"{study.size}, {ranks} ranks")
+                failures += run_methods(study, ranks, view)
     if failures:
         status = USAGE_ERROR if all(failure.status == USAGE_ERROR for failure in failures) else 1
         raise CliError("\nbeeline: ".join(str(failure) for failure in failures), status)
@@ -150,18 +202,30 @@ def run_study(study: Study, as_json: bool, output: Path | None) -> None:
 
 
 def run_methods(study: Study, ranks: int, view: ResultView) -> list[CliError]:
-    """Runs the methods in one job, so that they share the serial reference; returns what failed.
+    """Runs each program's methods on so many ranks; returns what failed."""
+    chosen = choose_methods(study, ranks, view)
+    if not chosen:
+        return [CliError(f"no method is available on {ranks} ranks")]
+    failures: list[CliError] = []
+    for program, names in chosen.items():
+        failed, refused = run_jobs(study, ranks, program, names, view)
+        failures += failed
+        if refused:
+            break
+    return failures
+
+
+def run_jobs(
+    study: Study, ranks: int, program: str, waiting: list[str], view: ResultView
+) -> tuple[list[CliError], bool]:
+    """Runs the methods in one job, so that they share the serial reference.
 
     A method that ends the job is left out, and those after it run in another. A job that fails before it prints
-    anything would fail with every method.
+    anything would fail with every method: then the second value is True.
     """
-    program = find_program("himeno")
     failures: list[CliError] = []
-    waiting = choose_methods(study, ranks, view)
-    if not waiting:
-        failures.append(CliError(f"no method is available on {ranks} ranks"))
     while waiting:
-        command = launch_command(study.world(ranks), program, study.arguments(waiting, ranks))
+        command = launch_command(study.world(ranks), find_program(program), study.arguments(waiting, ranks))
         begun = False
         try:
             with running(command, view.show_line) as events:
@@ -176,18 +240,32 @@ def run_methods(study: Study, ranks: int, view: ResultView) -> list[CliError]:
             break
         except CliError as error:
             if not begun:
-                return [*failures, error]
+                return [*failures, error], True
             failures.append(CliError(f"{waiting.pop(0)}: {error}") if waiting else error)
-    return failures
+    return failures, False
 
 
-def choose_methods(study: Study, ranks: int, view: ResultView) -> list[str]:
-    """The names to run on so many ranks; refuses unknown ones, and says which are left out."""
-    command = launch_command(study.world(ranks), find_program("himeno"), ["--list"])
-    with running(command, view.show_line) as events:
-        known = {str(event["name"]): event for event in events if "name" in event}
+def list_methods(study: Study, ranks: int, view: ResultView) -> dict[str, Event]:
+    """The methods by name, each with its program, as the programs list them."""
+    known: dict[str, Event] = {}
+    for program, lacking in PROGRAMS.items():
+        try:
+            command = launch_command(study.world(ranks), find_program(program), ["--list"])
+        except CliError:
+            if lacking is None:
+                raise
+            known[lacking["name"]] = lacking
+            continue
+        with running(command, view.show_line) as events:
+            known |= {str(event["name"]): event | {"program": program} for event in events if "name" in event}
     if not known:
         raise CliError("himeno --list printed no method")
+    return known
+
+
+def choose_methods(study: Study, ranks: int, view: ResultView) -> dict[str, list[str]]:
+    """The names to run on so many ranks, by program; refuses unknown ones, and says which are left out."""
+    known = list_methods(study, ranks, view)
     if study.methods:
         unknown = [name for name in study.methods if name not in known]
         if unknown:
@@ -195,23 +273,36 @@ def choose_methods(study: Study, ranks: int, view: ResultView) -> list[str]:
         lacking = [f"{name}: {known[name].get('reason')}" for name in study.methods if not known[name].get("available")]
         if lacking:
             raise CliError(f"not available on {ranks} ranks here: {'; '.join(lacking)}")
-        return list(dict.fromkeys(study.methods))
-    for name, event in known.items():
-        if not event.get("available"):
-            view.show_line(f"left out on {ranks} ranks: {name}: {event.get('reason')}")
-    return [name for name, event in known.items() if event.get("available")]
+        names = list(dict.fromkeys(study.methods))
+    else:
+        for name, event in known.items():
+            if not event.get("available"):
+                view.show_line(f"left out on {ranks} ranks: {name}: {event.get('reason')}")
+        names = [name for name, event in known.items() if event.get("available")]
+    chosen: dict[str, list[str]] = {}
+    for name in names:
+        chosen.setdefault(known[name]["program"], []).append(name)
+    return chosen
 
 
 def render(results: list[Event], scaling: Scaling) -> RenderableType:
     scales = scaling is not Scaling.none
-    columns = ["method", ">ranks", ">MFLOP/s", ">comm.\nshare, %", ">max\nerror", ">verified", ">CPU\ntime, s"]
+    several = not scales and len({size_of(result) for result in results}) > 1
+    columns = [
+        *(["size"] if several else []),
+        *("method", ">ranks", ">MFLOP/s", ">of copy\nspeed, %", ">comm.\nshare, %", ">over-\nlap, %"),
+        *(">max\nerror", ">verified", ">CPU\ntime, s"),
+    ]
     table = new_table(describe(results), *columns, *([">speed-\nup", ">effi-\nciency, %"] if scales else []))
     for result in results:
         row = [
+            *([size_of(result)] if several else []),
             str(result.get("method")),
             format_number(result.get("ranks")),
             format_number(result.get("mflops")),
+            format_percent(result.get("bound_share")),
             format_share(result.get("communication_share")),
+            format_percent(result.get("overlap_efficiency")),
             format_number(result.get("max_error")),
             format_verified(result.get("verified")) + verified_part(result),
             format_number(result.get("cpu_seconds"), digits=3),
@@ -238,8 +329,12 @@ def verified_part(result: Event) -> str:
     return "" if verified is None or verified == timed else f" ({verified} of {timed})"
 
 
+def size_of(result: Event) -> str:
+    return "×".join(str(extent) for extent in result.get("size") or [])
+
+
 def describe(results: list[Event]) -> str:
-    sizes = dict.fromkeys("×".join(str(extent) for extent in result.get("size") or []) for result in results)
+    sizes = dict.fromkeys(size_of(result) for result in results)
     devices = dict.fromkeys(str(result.get("device")) for result in results)
     return f"Himeno {', '.join(sizes)} on {', '.join(devices)}"
 

@@ -71,7 +71,9 @@ bool World::global_addresses() const { return implementation_->memory->global_ad
 const Context& World::context() const { return implementation_->context; }
 const Context& World::host_context() const { return implementation_->host_context; }
 
-int World::owner_of(const void* address) const { return implementation_->memory->range().owner_of(address); }
+int World::owner_of(const void* address) const {
+  return static_cast<int>(implementation_->addresses.owner_of(address));
+}
 
 void* World::translate(void* local, int peer) const {
   require(peer >= 0 && peer < size(), Status::invalid_argument, fmt::format("peer {} of a world of {}", peer, size()));
@@ -216,24 +218,39 @@ PacketChannel World::packet_channel(std::size_t slot_bytes, std::uint32_t depth,
 
 void World::copy(void* destination, const void* source, std::size_t bytes) {
   const detail::ProfilerRange range("copy");
-  Implementation& world = *implementation_;
+  implementation_->write(destination, source, bytes);
+}
+
+void World::copy(void* destination, const void* source, std::size_t bytes, Stream& stream) {
+  const detail::ProfilerRange range("copy on a stream");
+  implementation_->enqueue_copy(stream, destination, source, bytes);
+}
+
+void World::Implementation::write(void* destination, const void* source, std::size_t bytes) {
   if (bytes == 0) return;
   if (!device().is_gpu()) {
     check_copy(destination, source, bytes);
     std::memcpy(destination, source, bytes);
     return;
   }
-  const std::unique_ptr<Event> event = world.copy_stream->make_event();
-  world.copy_stream->copy(destination, source, bytes);
-  world.copy_stream->record(*event);
+  const std::unique_ptr<Event> event = copy_stream->make_event();
+  enqueue_copy(*copy_stream, destination, source, bytes);
+  copy_stream->record(*event);
   constexpr std::uint32_t whatever_fails = 0;
-  world.await(
-      "a copy", config().stream_deadline_ns, [&event] { return event->done(); }, whatever_fails);
+  await(
+      "a copy", config.stream_deadline_ns, [&event] { return event->done(); }, whatever_fails);
 }
 
-void World::copy(void* destination, const void* source, std::size_t bytes, Stream& stream) {
-  const detail::ProfilerRange range("copy on a stream");
-  stream.copy(destination, source, bytes);
+void World::Implementation::enqueue_copy(Stream& to, void* destination, const void* source, std::size_t bytes) {
+  check_copy(destination, source, bytes);
+  auto* there = static_cast<std::byte*>(destination);
+  const auto* from = static_cast<const std::byte*>(source);
+  while (bytes > 0) {  // chunks of a distributed array are memory of different devices: a copy for each
+    const std::size_t piece =
+        std::min({bytes, addresses.bytes_of_one_owner(there), addresses.bytes_of_one_owner(from)});
+    to.copy(there, from, piece);
+    there += piece, from += piece, bytes -= piece;
+  }
 }
 
 Stream& World::stream() { return *implementation_->stream; }

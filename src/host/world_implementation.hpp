@@ -14,6 +14,8 @@
 #include "beeline/memory/node_memory.hpp"
 #include "beeline/runtime/bootstrap.hpp"
 #include "beeline/runtime/residency.hpp"
+#include "host/address_book.hpp"
+#include "memory/distributed_memory.hpp"
 
 namespace beeline {
 
@@ -29,6 +31,7 @@ struct HeapHeader {
   alignas(64) std::uint32_t wait_claims;
   /// What this rank's kernels poll: many blocks that polled the words in host memory would queue up at the bus.
   alignas(128) std::uint64_t abort[max_teams];
+  alignas(128) AddressTable addresses;
 };
 
 /// Start of every host area: state that CPU threads poll and that survives for the others to read.
@@ -61,6 +64,8 @@ class World::Implementation {
   std::vector<Member> members;
   int ranks_on_device = 1;
   std::unique_ptr<NodeMemory> memory;
+  std::unique_ptr<DistributedMemory> distributed;
+  AddressBook addresses;
   Context context{}, host_context{};
   Context barrier_context{};  ///< of World::barrier: as host_context, among the ranks that are left
   std::mutex allocation_mutex;
@@ -119,6 +124,12 @@ class World::Implementation {
   [[nodiscard]] std::shared_ptr<GridState> lend_grid_state();
   /// Fills device or host memory with zeros, and waits for it.
   void zero(void* address, std::size_t bytes);
+  /// Writes to device or host memory, and waits for it.
+  void write(void* destination, const void* source, std::size_t bytes);
+  /// Enqueues a copy between any two addresses.
+  void enqueue_copy(Stream& to, void* destination, const void* source, std::size_t bytes);
+  /// Hands the address book to this rank's kernels.
+  void publish_addresses();
   /// Keeps the reason for which a rank ended, and ends this rank's waits in every team that `culprit` belongs to (in
   /// all, when it is the launcher: -1).
   void note_end(int culprit, const std::string& reason);

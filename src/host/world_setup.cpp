@@ -114,6 +114,8 @@ void World::Implementation::make_memory() {
                                         MemorySizes{config.slot_shift, config.heap_bytes + aligned(sizeof(HeapHeader)),
                                                     config.pinned_heap_bytes + aligned(sizeof(HostAreaHeader))},
                                         config.deadline_ns);
+  distributed = std::make_unique<DistributedMemory>(*bootstrap, memory->range(), memory_members, config.deadline_ns);
+  addresses.open(memory->range().base(), config.slot_shift, static_cast<std::uint32_t>(size));
   heap = std::make_unique<OffsetAllocator>(config.heap_bytes, allocation_alignment);
   pinned_heap = std::make_unique<OffsetAllocator>(config.pinned_heap_bytes, allocation_alignment);
   for (std::uint32_t grid = max_streams; grid-- > 0;) free_grids.push_back(grid);

@@ -54,6 +54,7 @@ std::shared_ptr<AddressRange> AddressRange::of_world(std::uint64_t world_id) {
 
 AddressRange::~AddressRange() {
   while (!mappings_.empty()) unmap_locked(mappings_.begin());
+  for (const auto& [address, bytes] : lent_) gpu_memory::release(address, bytes);
   release();
 }
 
@@ -64,9 +65,11 @@ bool AddressRange::reserve(std::byte* base, SlotLayout layout, int ranks, const 
   if (base == nullptr && any_gpu) return false;  // CUDA cannot be told to leave the host halves out of a range it picks
   layout_ = layout, ranks_ = ranks, gpu_ranks_ = gpu_ranks;
   if (!any_gpu) {
-    base_ = reserve_host(base, layout.slot_bytes() * static_cast<std::size_t>(ranks));
+    base_ = reserve_host(base, total_bytes());
     return base_ != nullptr;
   }
+  std::byte* arrays = base + layout.slot_bytes() * static_cast<std::size_t>(ranks);
+  if (reserve_host(arrays, layout.slot_bytes() * array_slots) == nullptr) return false;
   for (int rank = 0; rank < ranks; ++rank) {
     std::byte* slot = base + layout.slot_bytes() * static_cast<std::size_t>(rank);
     const bool gpu = gpu_ranks[static_cast<std::size_t>(rank)];
@@ -74,9 +77,10 @@ bool AddressRange::reserve(std::byte* base, SlotLayout layout, int ranks, const 
         gpu ? gpu_memory::reserve(slot, layout.half()) : reserve_host(slot, layout.half()) != nullptr;
     if (device_half && reserve_host(slot + layout.half(), layout.half()) != nullptr) continue;
     if (device_half) gpu ? gpu_memory::release(slot, layout.half()) : static_cast<void>(munmap(slot, layout.half()));
+    munmap(arrays, layout.slot_bytes() * array_slots);
     ranks_ = rank;
     base_ = base;
-    release();
+    release_slots();
     return false;
   }
   base_ = base;
@@ -85,12 +89,21 @@ bool AddressRange::reserve(std::byte* base, SlotLayout layout, int ranks, const 
 
 void AddressRange::release() {
   if (base_ == nullptr) return;
+  munmap(slot(ranks_), layout_.slot_bytes() * array_slots);
+  release_slots();
+}
+
+void AddressRange::release_slots() {
   for (int rank = 0; rank < ranks_; ++rank) {
     const bool gpu = gpu_ranks_[static_cast<std::size_t>(rank)];
     if (gpu) gpu_memory::release(slot(rank), layout_.half());
     munmap(slot(rank) + (gpu ? layout_.half() : 0), gpu ? layout_.half() : layout_.slot_bytes());
   }
   base_ = nullptr;
+}
+
+std::size_t AddressRange::total_bytes() const {
+  return layout_.slot_bytes() * (static_cast<std::size_t>(ranks_) + array_slots);
 }
 
 std::byte* AddressRange::slot(int rank) const { return base_ + layout_.slot_bytes() * static_cast<std::size_t>(rank); }
@@ -110,10 +123,15 @@ std::size_t AddressRange::device_bytes(std::size_t bytes) {
   return (bytes + device_granularity - 1) / device_granularity * device_granularity;
 }
 
-FileDescriptor AddressRange::create_host(std::byte* address, std::size_t bytes) {
+FileDescriptor AddressRange::make_host(std::size_t bytes) {
   FileDescriptor memory(memfd_create("beeline", MFD_CLOEXEC));
   if (!memory) fail("memfd_create", bytes);
   if (ftruncate(memory.get(), static_cast<off_t>(bytes)) != 0) fail("ftruncate", bytes);
+  return memory;
+}
+
+FileDescriptor AddressRange::create_host(std::byte* address, std::size_t bytes) {
+  FileDescriptor memory = make_host(bytes);
   const std::lock_guard lock(mutex_);
   map_host_locked(address, bytes, memory.get());
   return memory;
@@ -131,6 +149,32 @@ void AddressRange::map_host(std::byte* address, std::size_t bytes, const FileDes
   if (!mappings_.contains(address)) map_host_locked(address, bytes, descriptor.get());
 }
 
+void AddressRange::map_host_piece(std::byte* address, std::size_t bytes, int descriptor, std::size_t offset) {
+  const std::lock_guard lock(mutex_);
+  if (!mappings_.contains(address)) map_host_locked(address, bytes, descriptor, offset);
+}
+
+void AddressRange::lend_to_device(std::byte* address, std::size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  if (lent_.contains(address)) return;
+  munmap(address, bytes);
+  if (!gpu_memory::reserve(address, bytes)) {
+    static_cast<void>(reserve_host(address, bytes));
+    throw Error(Status::no_resource,
+                fmt::format("CUDA does not take {} bytes at {} for a distributed array", bytes, fmt::ptr(address)));
+  }
+  lent_[address] = bytes;
+}
+
+void AddressRange::take_back(std::byte* address) {
+  const std::lock_guard lock(mutex_);
+  const auto piece = lent_.find(address);
+  if (piece == lent_.end()) return;
+  gpu_memory::release(address, piece->second);
+  static_cast<void>(reserve_host(address, piece->second));
+  lent_.erase(piece);
+}
+
 void AddressRange::map_device(std::byte* address, std::size_t bytes, const FileDescriptor& descriptor) {
   const std::lock_guard lock(mutex_);
   if (mappings_.contains(address)) return;
@@ -138,8 +182,9 @@ void AddressRange::map_device(std::byte* address, std::size_t bytes, const FileD
   mappings_[address] = {bytes, true};
 }
 
-void AddressRange::map_host_locked(std::byte* address, std::size_t bytes, int descriptor) {
-  if (mmap(address, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, descriptor, 0) == MAP_FAILED)
+void AddressRange::map_host_locked(std::byte* address, std::size_t bytes, int descriptor, std::size_t offset) {
+  if (mmap(address, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, descriptor, static_cast<off_t>(offset)) ==
+      MAP_FAILED)
     fail("mmap", bytes);
   mappings_[address] = {bytes, false};
   if (!gpus_.empty()) gpu_memory::register_host(address, bytes);

@@ -6,12 +6,10 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
-#include <span>
-#include <string>
 
 #include "beeline/core/error.hpp"
 #include "beeline/core/layout.hpp"
+#include "memory/agreement.hpp"
 #include "memory/allocator_union.hpp"
 
 namespace beeline {
@@ -21,39 +19,6 @@ namespace {
 /// Places for the range, the default first: far from what loaders, heaps and CUDA take by themselves.
 constexpr std::array<std::uintptr_t, 6> candidate_bases = {0x400000000000, 0x300000000000, 0x200000000000,
                                                            0x500000000000, 0x100000000000, 0x600000000000};
-
-/// All zero for ranks that have failed or left.
-template <class T>
-std::vector<T> allgather_values(Bootstrap& bootstrap, const T& mine, std::int64_t deadline_ns) {
-  std::vector<T> all;
-  for (const auto& bytes : bootstrap.allgather(std::as_bytes(std::span(&mine, 1)), deadline_ns)) {
-    T value{};
-    require(bytes.empty() || bytes.size() == sizeof value, Status::invalid_argument,
-            "ranks are in different collective functions");
-    if (!bytes.empty()) std::memcpy(&value, bytes.data(), sizeof value);
-    all.push_back(value);
-  }
-  return all;
-}
-
-/// Why a rank could not do its part of a collective step; ok: it could.
-struct Problem {
-  Status code = Status::ok;
-  std::string text;
-};
-
-/// Collective. Throws on every rank when any has a problem, and names it: nobody is left waiting for it.
-void fail_together(Bootstrap& bootstrap, const Problem& mine, std::int64_t deadline_ns) {
-  const std::string message = static_cast<char>(mine.code) + mine.text;
-  const auto all = bootstrap.allgather(std::as_bytes(std::span(message)), deadline_ns);
-  for (std::size_t rank = 0; rank < all.size(); ++rank) {
-    if (all[rank].empty()) continue;  // it has failed or left
-    const auto code = static_cast<Status>(all[rank].front());
-    const std::string text(reinterpret_cast<const char*>(all[rank].data()) + 1, all[rank].size() - 1);
-    if (code != Status::ok)
-      throw Error(code, fmt::format("rank {} could not make its part: {}", rank, text), bootstrap.rank());
-  }
-}
 
 std::size_t round_to_pages(std::size_t bytes) {
   const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
@@ -130,14 +95,11 @@ void NodeMemory::share(const std::vector<Part>& parts) {
   const auto rank = static_cast<std::size_t>(bootstrap_.rank());
   const Part& mine = parts[rank];
   FileDescriptor descriptor;
-  Problem problem;
-  try {
+  const Problem problem = problem_of([&] {
     if (mine.bytes > 0)
       descriptor = mine.device ? range_->create_device(mine.address, mine.bytes, members_[rank].gpu)
                                : range_->create_host(mine.address, mine.bytes);
-  } catch (const Error& error) {
-    problem = {error.code(), error.what()};
-  }
+  });
   fail_together(bootstrap_, problem, deadline_ns_);
   const auto descriptors = bootstrap_.exchange_descriptors(descriptor.get(), deadline_ns_);
   for (std::size_t peer = 0; peer < parts.size(); ++peer) {

@@ -80,6 +80,7 @@ struct Case {
 [[nodiscard]] const std::vector<Case>& stream_cases();
 [[nodiscard]] const std::vector<Case>& staged_cases();
 [[nodiscard]] const std::vector<Case>& memory_cases();
+[[nodiscard]] const std::vector<Case>& distributed_cases();
 /// The cases that suit worlds of many ranks on few cores.
 [[nodiscard]] const std::vector<Case>& crowd_cases();
 

@@ -18,6 +18,7 @@
 #include "beeline/core/log.hpp"
 #include "beeline/device/context.hpp"
 #include "beeline/device/packets.hpp"
+#include "beeline/memory/address_map.hpp"
 #include "beeline/memory/segment.hpp"
 #include "beeline/runtime/device.hpp"
 #include "beeline/runtime/health.hpp"
@@ -79,8 +80,10 @@ class World {
   [[nodiscard]] const Segment& create_segment(MemoryKind kind, std::size_t bytes);
   /// Collective.
   void destroy_segment(std::uint32_t id);
-  /// Rank whose memory `address` is, or -1.
+  /// Rank whose memory `address` is (a chunk of a `DistributedArray` included), or -1.
   [[nodiscard]] int owner_of(const void* address) const;
+  /// The same question for kernels: this by value.
+  [[nodiscard]] AddressMap address_map() const;
   /// The address on `peer` of what `local` is here; throws invalid_argument outside symmetric memory.
   template <class T>
   [[nodiscard]] T* at(T* local, int peer) const {

@@ -4,7 +4,8 @@
 /// One virtual address range for all ranks of a node: a slot for each, half for device memory, half for host memory.
 ///
 /// Slot of 2^shift bytes:  [ device half: heap | segments ][ host half: heap of a host rank | host area and segments ]
-/// where each bar splits a half in two. Source: seed 001, segmented unified address space; seed 000 section 6.3.
+/// where each bar splits a half in two. Behind the ranks' slots lie those of distributed arrays.
+/// Source: seed 001, segmented unified address space; seed 000 section 6.3.
 
 #include <cstddef>
 #include <cstdint>
@@ -13,6 +14,7 @@
 #include <mutex>
 #include <vector>
 
+#include "beeline/memory/address_map.hpp"
 #include "beeline/runtime/file_descriptor.hpp"
 
 namespace beeline {
@@ -35,7 +37,8 @@ class AddressRange {
   [[nodiscard]] static std::shared_ptr<AddressRange> of_world(std::uint64_t world_id);
   ~AddressRange();
 
-  /// Reserves `ranks` slots at `base` (nullptr: anywhere), the device halves of the slots in `gpu_ranks` with CUDA.
+  /// Reserves `ranks` slots and those of arrays at `base` (nullptr: anywhere), the device halves of the slots in
+  /// `gpu_ranks` with CUDA.
   /// Returns false, with nothing reserved, when the place is taken. True at once when this process holds it already.
   [[nodiscard]] bool reserve(std::byte* base, SlotLayout layout, int ranks, const std::vector<bool>& gpu_ranks);
   void release();
@@ -49,6 +52,8 @@ class AddressRange {
   /// GPUs of this process that are to reach mapped memory. Set before anything is mapped.
   void set_gpus(std::vector<int> gpus);
 
+  /// Makes `bytes` of zeroed host memory that is mapped nowhere yet.
+  [[nodiscard]] static FileDescriptor make_host(std::size_t bytes);
   /// Makes `bytes` of zeroed host memory at `address` and returns its descriptor for the other processes.
   [[nodiscard]] FileDescriptor create_host(std::byte* address, std::size_t bytes);
   /// Makes `bytes` of memory of GPU `gpu` at `address` and returns its descriptor. The memory is not zeroed.
@@ -56,6 +61,13 @@ class AddressRange {
   /// Maps another process's memory; does nothing where a thread of this process has mapped it.
   void map_host(std::byte* address, std::size_t bytes, const FileDescriptor& descriptor);
   void map_device(std::byte* address, std::size_t bytes, const FileDescriptor& descriptor);
+  /// Maps `bytes` of a memfd from `offset` on; does nothing where a thread of this process has.
+  void map_host_piece(std::byte* address, std::size_t bytes, int descriptor, std::size_t offset);
+  /// Makes a piece of the arrays' slots ready for device memory; does nothing where a thread of this process has.
+  /// Throws no_resource when CUDA does not take the place.
+  void lend_to_device(std::byte* address, std::size_t bytes);
+  /// Undoes it once nothing is mapped there; does nothing when another thread of this process has.
+  void take_back(std::byte* address);
   /// Undoes create or map; does nothing when another thread of this process has undone it.
   void unmap(std::byte* address);
 
@@ -67,7 +79,9 @@ class AddressRange {
     std::size_t bytes;
     bool device;
   };
-  void map_host_locked(std::byte* address, std::size_t bytes, int descriptor);
+  [[nodiscard]] std::size_t total_bytes() const;
+  void release_slots();
+  void map_host_locked(std::byte* address, std::size_t bytes, int descriptor, std::size_t offset = 0);
   void unmap_locked(std::map<std::byte*, Mapping>::iterator mapping);
 
   std::mutex mutex_;
@@ -77,6 +91,7 @@ class AddressRange {
   std::vector<bool> gpu_ranks_;
   std::vector<int> gpus_;
   std::map<std::byte*, Mapping> mappings_;
+  std::map<std::byte*, std::size_t> lent_;  ///< pieces of the arrays' slots that CUDA has
 };
 
 }  // namespace beeline

@@ -37,7 +37,7 @@ class NodeMemory {
   NodeMemory(const NodeMemory&) = delete;
   NodeMemory& operator=(const NodeMemory&) = delete;
 
-  [[nodiscard]] const AddressRange& range() const { return *range_; }
+  [[nodiscard]] AddressRange& range() const { return *range_; }
   /// Whether every process sees the range at the same address.
   [[nodiscard]] bool global_addresses() const { return global_addresses_; }
   [[nodiscard]] std::byte* heap(int rank) const;

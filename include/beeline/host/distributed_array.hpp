@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// One array over the memory of several ranks, behind one pointer.
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <utility>
+#include <vector>
+
+#include "beeline/host/world.hpp"
+#include "beeline/memory/chunk_table.hpp"
+
+namespace beeline {
+
+/// How an array is dealt out to the ranks: chunks go to ranks 0, 1, ... in turn.
+struct Distribution {
+  std::size_t chunk_elements = 0;  ///< 0: one equal chunk for each rank; otherwise block-cyclic
+  /// `device`: each rank's own kind of memory; `pinned` or `host`: host memory on all.
+  MemoryKind kind = MemoryKind::device;
+};
+
+/// A distributed array as kernels see it; pass it by value. Elements of all ranks are loaded and stored directly,
+/// where the access matrix allows it (docs/design.md).
+template <class T>
+struct DistributedView {
+  T* data;
+  std::size_t count;
+  ChunkTable chunks;
+
+  [[nodiscard]] BEELINE_HOST_DEVICE T& operator[](std::size_t index) const { return data[index]; }
+  /// World rank in whose memory the element (its first byte) lies; `index` is less than `count`.
+  [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t owner_of(std::size_t index) const {
+    return chunks.owner_at(index * sizeof(T));
+  }
+};
+
+/// Elements [first, last) of an array.
+struct ElementRange {
+  std::size_t first, last;
+};
+
+namespace detail {
+[[nodiscard]] ChunkTable make_distributed(World& world, std::size_t bytes, std::size_t chunk_bytes, MemoryKind kind);
+void free_distributed(World& world, std::uintptr_t base);
+}  // namespace detail
+
+/// `count` zeroed elements of T, dealt out over the ranks of the world. Freed by its destructor, which is collective
+/// and waits for the default stream, as `World::free`; an exception that leaves its scope on one rank only must end
+/// that rank's world.
+///
+/// Chunks are rounded up to whole pages: 4 KiB, 2 MiB where the memory of GPUs takes part. Where sizeof(T) does not
+/// divide that, an element may lie in two chunks; its owner is that of its first byte. The pointer is the same on every
+/// rank where `World::global_addresses()`. After a failure an array that has chunks of a dead rank is to be freed.
+/// Source: seed 001 (unified address space; one object over several devices); seed 000 section 6.3.
+template <class T>
+class DistributedArray {
+ public:
+  static_assert(std::is_trivially_copyable_v<T>, "elements are zeroed, and travel as bytes");
+
+  /// Collective. Throws invalid_argument when ranks ask for different arrays, for none (0 elements) or for too many
+  /// chunks (16384; 512 where the memory of GPUs takes part), no_resource when there is no memory or no place.
+  DistributedArray(World& world, std::size_t count, const Distribution& distribution = {})
+      : world_(&world), count_(count),
+        chunks_(detail::make_distributed(world, detail::array_bytes(count, sizeof(T)),
+                                         detail::array_bytes(distribution.chunk_elements, sizeof(T)),
+                                         distribution.kind)) {}
+  DistributedArray(DistributedArray&& other) noexcept
+      : world_(other.world_), count_(std::exchange(other.count_, 0)), chunks_(std::exchange(other.chunks_, {})) {}
+  DistributedArray(const DistributedArray&) = delete;
+  DistributedArray& operator=(const DistributedArray&) = delete;
+  DistributedArray& operator=(DistributedArray&&) = delete;
+  ~DistributedArray() {
+    if (chunks_.base == 0 || world_->failed() || std::uncaught_exceptions() > 0) return;
+    try {
+      detail::free_distributed(*world_, chunks_.base);
+    } catch (const std::exception& error) {
+      log(LogLevel::warning, error.what(), world_->rank());
+    }
+  }
+
+  [[nodiscard]] T* data() const { return reinterpret_cast<T*>(chunks_.base); }
+  [[nodiscard]] std::size_t count() const { return count_; }
+  [[nodiscard]] std::size_t bytes() const { return count_ * sizeof(T); }
+  /// Plain access by a CPU thread: for elements in host memory. Others go through `World::copy`.
+  [[nodiscard]] T& operator[](std::size_t index) const { return data()[index]; }
+  [[nodiscard]] int owner_of(std::size_t index) const { return static_cast<int>(chunks_.owner_at(index * sizeof(T))); }
+  [[nodiscard]] const ChunkTable& chunks() const { return chunks_; }
+  /// For kernels.
+  [[nodiscard]] DistributedView<T> view() const { return {data(), count_, chunks_}; }
+
+  /// The elements that `rank` owns, in ascending pieces.
+  [[nodiscard]] std::vector<ElementRange> elements_of(int rank) const {
+    std::vector<ElementRange> ranges;
+    for (std::size_t start = 0; start < chunks_.bytes; start += chunks_.chunk_bytes()) {
+      if (static_cast<int>(chunks_.owner_at(start)) != rank) continue;
+      const auto first_behind = [this](std::size_t offset) {
+        const std::size_t index = (offset + sizeof(T) - 1) / sizeof(T);
+        return index < count_ ? index : count_;
+      };
+      const ElementRange range{first_behind(start), first_behind(start + chunks_.chunk_bytes())};
+      if (range.first < range.last) ranges.push_back(range);
+    }
+    return ranges;
+  }
+
+ private:
+  World* world_;
+  std::size_t count_;
+  ChunkTable chunks_;
+};
+
+}  // namespace beeline

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// The owner of any address: slots by a shift, distributed arrays by their chunk tables, registered memory by
+/// intervals.
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#include "beeline/core/layout.hpp"
+#include "beeline/core/macros.hpp"
+#include "beeline/memory/chunk_table.hpp"
+
+namespace beeline {
+
+/// Slots behind those of the ranks, where distributed arrays lie.
+inline constexpr std::uint32_t array_slots = 8;
+/// Equal places that these slots are divided into: an array takes one or several.
+inline constexpr std::uint32_t array_places = 256;
+/// Registered parts that are reached by address.
+inline constexpr std::uint32_t max_intervals = 256;
+
+/// Memory outside the address range that a rank has registered.
+struct AddressInterval {
+  std::uintptr_t begin;  ///< in this process
+  std::uint64_t bytes;
+  std::uint32_t owner;  ///< world rank
+  std::uint32_t unused;
+};
+
+/// What is not said by an address itself. Each rank has one where its kernels read it.
+struct AddressTable {
+  std::uint16_t array_at[array_places];  ///< 1 + place at which the array there begins; 0: none
+  ChunkTable arrays[array_places];       ///< by the place at which they begin
+  std::uint32_t interval_count;
+  AddressInterval intervals[max_intervals];  ///< [interval_count] ascending, without overlaps
+};
+static_assert(std::is_trivially_copyable_v<AddressTable>);
+
+/// For kernels: pass it by value. Made by `World::address_map`. What it points to follows arrays and registrations that
+/// come and go; kernels that use it must not run meanwhile.
+struct AddressMap {
+  std::byte* range;  ///< start of the address range in this process
+  std::uint32_t slot_shift, slots;
+  const AddressTable* table;
+
+  /// World rank whose memory `address` is, or `no_peer`.
+  [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t owner_of(const void* address) const {
+    const std::uintptr_t offset = reinterpret_cast<std::uintptr_t>(address) - reinterpret_cast<std::uintptr_t>(range);
+    const std::uintptr_t slot = offset >> slot_shift;
+    if (slot < slots) return static_cast<std::uint32_t>(slot);
+    if (const ChunkTable* array = array_of(address)) return array->owner_of(address);
+    const AddressInterval* interval = interval_of(address);
+    return interval == nullptr ? no_peer : interval->owner;
+  }
+
+  /// The distributed array whose place holds `address`, or nullptr.
+  [[nodiscard]] BEELINE_HOST_DEVICE const ChunkTable* array_of(const void* address) const {
+    const std::uintptr_t first = reinterpret_cast<std::uintptr_t>(range) + (std::uintptr_t{slots} << slot_shift);
+    const std::uintptr_t place = (reinterpret_cast<std::uintptr_t>(address) - first) >> place_shift();
+    if (place >= array_places || table->array_at[place] == 0) return nullptr;
+    return &table->arrays[table->array_at[place] - 1];
+  }
+
+  /// The registered memory that holds `address`, or nullptr.
+  [[nodiscard]] BEELINE_HOST_DEVICE const AddressInterval* interval_of(const void* address) const {
+    const auto wanted = reinterpret_cast<std::uintptr_t>(address);
+    std::uint32_t first = 0, last = table->interval_count;
+    while (first < last) {
+      const std::uint32_t middle = (first + last) / 2;
+      const AddressInterval& interval = table->intervals[middle];
+      if (wanted - interval.begin < interval.bytes) return &interval;
+      if (wanted < interval.begin)
+        last = middle;
+      else
+        first = middle + 1;
+    }
+    return nullptr;
+  }
+
+  /// log2 of the bytes of one place for arrays.
+  [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t place_shift() const {
+    static_assert(array_places == array_slots * 32);
+    return slot_shift - 5;
+  }
+};
+static_assert(std::is_trivially_copyable_v<AddressMap>);
+
+}  // namespace beeline

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// Small collective steps of set-up: values from all ranks, and failing together.
+
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "beeline/core/error.hpp"
+#include "beeline/runtime/bootstrap.hpp"
+
+namespace beeline {
+
+/// Collective. Everyone's value, by rank; all zero for ranks that have failed or left.
+template <class T>
+std::vector<T> allgather_values(Bootstrap& bootstrap, const T& mine, std::int64_t deadline_ns) {
+  std::vector<T> all;
+  for (const auto& bytes : bootstrap.allgather(std::as_bytes(std::span(&mine, 1)), deadline_ns)) {
+    T value{};
+    require(bytes.empty() || bytes.size() == sizeof value, Status::invalid_argument,
+            "ranks are in different collective functions");
+    if (!bytes.empty()) std::memcpy(&value, bytes.data(), sizeof value);
+    all.push_back(value);
+  }
+  return all;
+}
+
+/// Why a rank could not do its part of a collective step; ok: it could.
+struct Problem {
+  Status code = Status::ok;
+  std::string text;
+};
+
+/// What `step` throws, as a problem.
+template <class Step>
+Problem problem_of(Step step) {
+  try {
+    step();
+    return {};
+  } catch (const Error& error) {
+    return {error.code(), error.what()};
+  }
+}
+
+/// Collective. Throws on every rank when any has a problem, and names it: nobody is left waiting for it.
+void fail_together(Bootstrap& bootstrap, const Problem& mine, std::int64_t deadline_ns);
+
+}  // namespace beeline

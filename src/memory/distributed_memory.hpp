@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// Objects that lie across several ranks behind one pointer: their places, and the mapping of their chunks.
+
+#include <bitset>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "beeline/memory/address_map.hpp"
+#include "beeline/memory/node_memory.hpp"
+#include "beeline/memory/segment.hpp"
+#include "beeline/runtime/bootstrap.hpp"
+
+namespace beeline {
+
+/// What a rank asks for; all must ask alike.
+struct DistributedRequest {
+  std::size_t bytes = 0;
+  std::size_t chunk_bytes = 0;  ///< 0: one equal chunk for each rank
+  MemoryKind kind = MemoryKind::device;
+};
+
+/// Owned by one rank's world.
+class DistributedMemory {
+ public:
+  DistributedMemory(Bootstrap& bootstrap, AddressRange& range, std::vector<MemoryMember> members,
+                    std::int64_t deadline_ns)
+      : bootstrap_(bootstrap), range_(range), members_(std::move(members)), deadline_ns_(deadline_ns) {}
+
+  /// Collective. Throws on all ranks alike: invalid_argument (nothing asked for, ranks differ, too many chunks),
+  /// no_resource (no place, no memory). Device memory is not zeroed.
+  [[nodiscard]] ChunkTable create(const DistributedRequest& request);
+  /// Collective. Throws invalid_argument when ranks free different arrays, or one that is not there.
+  void free(std::uintptr_t base);
+  /// This rank's arrays, by place.
+  [[nodiscard]] const std::map<std::uint32_t, ChunkTable>& arrays() const { return arrays_; }
+  [[nodiscard]] std::uint32_t place_of(std::uintptr_t base) const;
+  [[nodiscard]] std::size_t place_bytes() const { return range_.layout().slot_bytes() * array_slots / array_places; }
+
+ private:
+  using Places = std::bitset<array_places>;
+
+  /// A chunk of an array: where it is mapped, whose it is.
+  struct Chunk {
+    std::byte* address;
+    std::size_t bytes;
+    int owner;
+    std::size_t offset;  ///< in the owner's memory
+    bool device;
+  };
+  /// What ranks say to each other before anything is made.
+  struct Proposal {
+    DistributedRequest request;
+    std::uint8_t calls = 0;  ///< 0: the rank has failed or left
+    Places used;
+  };
+  [[nodiscard]] std::vector<Proposal> exchange(const DistributedRequest& request);
+  [[nodiscard]] std::uint32_t find_place(const std::vector<Proposal>& all, std::size_t bytes) const;
+  [[nodiscard]] bool in_device_memory(int rank, MemoryKind kind) const;
+  [[nodiscard]] ChunkTable plan(const DistributedRequest& request, const std::vector<Proposal>& all) const;
+  [[nodiscard]] std::vector<Chunk> chunks_of(const ChunkTable& table, MemoryKind kind) const;
+  void share(const std::vector<Chunk>& chunks);
+  void share_host(const std::vector<Chunk>& chunks, int descriptor);
+  void share_device(const std::vector<Chunk>& chunks, const std::vector<FileDescriptor>& mine);
+  void remove(const std::vector<Chunk>& chunks);
+  [[nodiscard]] Places used() const;
+
+  Bootstrap& bootstrap_;
+  AddressRange& range_;
+  const std::vector<MemoryMember> members_;
+  const std::int64_t deadline_ns_;
+  std::map<std::uint32_t, ChunkTable> arrays_;
+  std::map<std::uint32_t, MemoryKind> kinds_;
+};
+
+}  // namespace beeline

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+// Distributed arrays: owners of chunks on host and device, plain access to every element, copies across chunks.
+#include <memory>
+#include <utility>
+
+#include "tests/conformance/rank_test.hpp"
+
+namespace beeline_test {
+
+namespace {
+
+using namespace beeline;
+
+using Array = DistributedArray<std::uint32_t>;
+
+BEELINE_HOST_DEVICE std::uint32_t value_of(std::size_t index, std::uint32_t round) {
+  return static_cast<std::uint32_t>(index) * 7 + round * 1'000'003;
+}
+
+/// What all ranks ask for: equal chunks or cyclic ones, of each kind of memory.
+Distribution choose_distribution(RankTest& test, std::size_t count) {
+  constexpr MemoryKind kinds[] = {MemoryKind::device, MemoryKind::pinned, MemoryKind::host};
+  Distribution distribution;
+  distribution.kind = kinds[test.random().below(3)];
+  if (test.random().coin()) distribution.chunk_elements = 1 + test.random().below(count);
+  return distribution;
+}
+
+std::size_t choose_count(RankTest& test) {
+  return 1 + test.random().below(std::size_t{under_thread_sanitizer ? 5000u : 60'000u});
+}
+
+/// Owners go round; every way to ask gives the same answer; `elements_of` covers each element once.
+void check_owners(RankTest& test, const Array& array) {
+  const std::size_t chunk = array.chunks().chunk_bytes();
+  for (std::size_t i = 0; i < array.count(); i += 1 + i / 50) {
+    const auto expected = static_cast<int>(i * sizeof(std::uint32_t) / chunk % static_cast<std::size_t>(test.size()));
+    BEELINE_CHECK_EQ(expected, array.owner_of(i));
+    BEELINE_CHECK_EQ(expected, test.world().owner_of(array.data() + i));
+  }
+  std::size_t elements = 0;
+  for (int rank = 0; rank < test.size(); ++rank)
+    for (const ElementRange& range : array.elements_of(rank)) {
+      elements += range.last - range.first;
+      BEELINE_CHECK_EQ(rank, array.owner_of(range.first));
+      BEELINE_CHECK_EQ(rank, array.owner_of(range.last - 1));
+    }
+  BEELINE_CHECK_EQ(array.count(), elements);
+  BEELINE_CHECK_EQ(-1, test.world().owner_of(array.data() + array.count()));
+}
+
+struct ArrayArguments {
+  DistributedView<std::uint32_t> array;
+  AddressMap addresses;
+  std::uint32_t round;
+};
+
+/// Each rank stores every size-th element, whosever it is.
+struct StoreElements {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport*, ArrayArguments a) const {
+    for (std::size_t i = ctx.rank + std::size_t{ctx.size} * grid.thread_rank(); i < a.array.count;
+         i += std::size_t{ctx.size} * grid.size())
+      a.array[i] = value_of(i, a.round);
+    quiet(grid.block(), ctx);
+  }
+};
+
+/// Each rank loads every element and decodes its owner.
+struct CheckElements {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report, ArrayArguments a) const {
+    const std::size_t chunk = a.array.chunks.chunk_bytes();
+    for (std::size_t i = grid.thread_rank(); i < a.array.count; i += grid.size()) {
+      BEELINE_DEVICE_CHECK_EQ(report, value_of(i, a.round), a.array[i]);
+      const std::uint64_t owner = i * sizeof(std::uint32_t) / chunk % ctx.size;
+      BEELINE_DEVICE_CHECK_EQ(report, owner, a.array.owner_of(i));
+      BEELINE_DEVICE_CHECK_EQ(report, owner, a.addresses.owner_of(&a.array[i]));
+    }
+    BEELINE_DEVICE_CHECK_EQ(report, no_peer, a.addresses.owner_of(a.array.data + a.array.count));
+    BEELINE_DEVICE_CHECK_EQ(report, ctx.rank, a.addresses.owner_of(report));
+  }
+};
+
+void elements_by_plain_pointer(RankTest& test) {
+  World& world = test.world();
+  for (std::uint32_t round = 0; round < 4; ++round) {
+    const std::size_t count = choose_count(test);
+    const Array array(world, count, choose_distribution(test, count));
+    check_owners(test, array);
+    for (const ElementRange& range : array.elements_of(test.rank()))
+      check_bytes(std::vector<std::byte>((range.last - range.first) * sizeof(std::uint32_t)),
+                  test.read(array.data() + range.first, (range.last - range.first) * sizeof(std::uint32_t)),
+                  "a new array is zero");
+    world.barrier();
+    const ArrayArguments arguments{array.view(), world.address_map(), round};
+    test.run(test.shape(3, false), StoreElements{}, arguments, "stores into an array");
+    world.barrier();
+    test.run(test.shape(3, false), CheckElements{}, arguments, "loads from an array");
+    world.barrier();
+  }
+}
+
+/// A copy goes over as many chunks as it covers, to and from each.
+void copies_across_chunks(RankTest& test) {
+  World& world = test.world();
+  for (std::uint32_t round = 0; round < 3; ++round) {
+    const std::size_t count = choose_count(test);
+    const Array array(world, count, choose_distribution(test, count));
+    std::vector<std::uint32_t> data(count), seen(count);
+    for (std::size_t i = 0; i < count; ++i) data[i] = value_of(i, round);
+    const int writer = test.random().below(test.size());
+    const bool asynchronous = test.random().coin();
+    if (test.rank() == writer) world.copy(array.data(), data.data(), array.bytes());
+    world.barrier();
+    if (asynchronous) {
+      world.copy(seen.data(), array.data(), array.bytes(), world.stream());
+      world.synchronize();
+    } else {
+      world.copy(seen.data(), array.data(), array.bytes());
+    }
+    BEELINE_CHECK(data == seen);
+    world.barrier();
+  }
+}
+
+/// Places are used again; what is gone has no owner.
+void arrays_come_and_go(RankTest& test) {
+  World& world = test.world();
+  std::vector<std::unique_ptr<Array>> arrays;
+  const std::uint32_t* gone = nullptr;
+  for (int step = 0; step < 12; ++step) {
+    if (arrays.size() > 2 || (!arrays.empty() && test.random().coin())) {
+      const auto victim = static_cast<std::ptrdiff_t>(test.random().below(arrays.size()));
+      gone = arrays[static_cast<std::size_t>(victim)]->data();
+      arrays.erase(arrays.begin() + victim);
+      BEELINE_CHECK_EQ(-1, world.owner_of(gone));
+    } else {
+      const std::size_t count = choose_count(test);
+      arrays.push_back(std::make_unique<Array>(world, count, choose_distribution(test, count)));
+    }
+    for (const auto& array : arrays) check_owners(test, *array);
+  }
+  Array first(world, 100);
+  const Array second(std::move(first));
+  BEELINE_CHECK_EQ(0u, first.count());
+  BEELINE_CHECK_EQ(100u, second.count());
+}
+
+/// Elements whose size no page is a multiple of.
+void elements_of_odd_size(RankTest& test) {
+  struct Odd {
+    std::uint8_t bytes[12];
+  };
+  World& world = test.world();
+  const DistributedArray<Odd> array(world, 3000, {.chunk_elements = 400, .kind = MemoryKind::host});
+  std::size_t next = 0;
+  for (std::size_t start = 0, chunk = 0; start < array.bytes(); start += array.chunks().chunk_bytes(), ++chunk)
+    BEELINE_CHECK_EQ(static_cast<int>(chunk % static_cast<std::size_t>(test.size())),
+                     world.owner_of(reinterpret_cast<std::byte*>(array.data()) + start));
+  for (int rank = 0; rank < test.size(); ++rank)
+    for (const ElementRange& range : array.elements_of(rank)) next += range.last - range.first;
+  BEELINE_CHECK_EQ(3000u, next);
+  if (test.rank() == 0)
+    for (std::size_t i = 0; i < array.count(); ++i)
+      for (std::uint8_t& byte : array[i].bytes) byte = static_cast<std::uint8_t>(i);
+  world.barrier();
+  BEELINE_CHECK_EQ(static_cast<int>(static_cast<std::uint8_t>(2999)), static_cast<int>(array[2999].bytes[11]));
+  world.barrier();
+}
+
+}  // namespace
+
+const std::vector<Case>& distributed_cases() {
+  static const std::vector<Case> cases = {{"elements_by_plain_pointer", 1, elements_by_plain_pointer},
+                                          {"copies_across_chunks", 1, copies_across_chunks},
+                                          {"arrays_come_and_go", 1, arrays_come_and_go},
+                                          {"elements_of_odd_size", 1, elements_of_odd_size}};
+  return cases;
+}
+
+}  // namespace beeline_test

@@ -26,7 +26,7 @@ struct alignas(128) PacketState {
 struct PacketChannel {
   machine::PacketPair* rings;  ///< [ranks, depth, slot_pairs] at the receiver
   PacketState* states;         ///< [ranks]
-  std::uint32_t depth;         ///< messages in flight, a power of two, at least 2
+  std::uint32_t depth;         ///< messages in flight, a power of two, at least 2; half of them are always granted
   std::uint32_t slot_pairs;    ///< 8 bytes of payload each
   [[nodiscard]] BEELINE_HOST_DEVICE std::size_t slot_bytes() const { return std::size_t{8} * slot_pairs; }
 };
@@ -150,6 +150,7 @@ class PacketPort {
   /// Leaves the sequence numbers for the next port: those of the directions that it used, since a group may have one
   /// port to send and another to receive.
   BEELINE_HOST_DEVICE ~PacketPort() {
+    return_credit();
     if (group_.thread_rank() != 0) return;
     if (sent_ != first_sent_) state_->sent = sent_, state_->credit = credit_;
     if (received_ != first_received_) state_->received = received_;
@@ -158,12 +159,13 @@ class PacketPort {
   PacketPort& operator=(const PacketPort&) = delete;
 
   /// Sends `bytes` from `source`; messages above a slot's size use several slots. `source` may be reused on return.
-  /// Blocks only while the receiver is `depth` messages behind.
+  /// Blocks only while the receiver is at least `depth` / 2 messages behind.
   /// Every thread of the group calls it, and gets the same status: ok, timeout, deadline, aborted.
   [[nodiscard]] BEELINE_HOST_DEVICE Status send(const void* source, std::size_t bytes,
                                                 Timeout timeout = Timeout::none()) {
     const auto* from = static_cast<const std::byte*>(source);
-    if (bytes > slot_bytes_) return send_parts(from, bytes, timeout);
+    if (bytes > slot_bytes_) [[unlikely]]
+      return send_parts(from, bytes, timeout);
     const Status status = await_credit(timeout);
     if (status == Status::ok) write_slot(from, static_cast<std::uint32_t>(bytes));
     return status;
@@ -174,7 +176,8 @@ class PacketPort {
   [[nodiscard]] BEELINE_HOST_DEVICE Status receive(void* destination, std::size_t bytes,
                                                    Timeout timeout = Timeout::none()) {
     auto* to = static_cast<std::byte*>(destination);
-    if (bytes > slot_bytes_) return receive_parts(to, bytes, timeout);
+    if (bytes > slot_bytes_) [[unlikely]]
+      return receive_parts(to, bytes, timeout);
     return read_slot(to, static_cast<std::uint32_t>(bytes), timeout);
   }
 
@@ -238,9 +241,13 @@ class PacketPort {
     return status;
   }
 
-  /// Every thread decides alike: `credit_` follows from the sequence, not from what each thread happened to see.
   BEELINE_HOST_DEVICE Status await_credit(Timeout timeout) {
-    if (sent_ - credit_ < depth_) return Status::ok;
+    if (sent_ - credit_ < depth_) [[likely]]
+      return Status::ok;
+    return renew_credit(timeout);
+  }
+  /// Every thread decides alike: `credit_` follows from the sequence, not from what each thread happened to see.
+  BEELINE_HOST_DEVICE Status renew_credit(Timeout timeout) {
     const std::uint32_t needed = sent_ + 1 - depth_;
     const Awaited awaited{Operation::packet_send, peer_, sent_ + 1, needed};
     const Status status = detail::await_consumed(group_, ctx_, awaited, timeout, &state_->consumed);
@@ -249,20 +256,31 @@ class PacketPort {
     return status;
   }
 
-  /// Writes message `sent_` + 1, then makes ready what the next one needs, while this one travels.
+  /// Writes message `sent_` + 1, then makes ready what the next one needs, while this one travels. A message of whole
+  /// words, at most one for each thread, takes the straight way: no loop, no call, few lines of instructions.
   BEELINE_HOST_DEVICE void write_slot(const std::byte* source, std::uint32_t bytes) {
-    const std::uint32_t whole = whole_pairs(source, bytes), threads = group_.size();
+    const std::uint32_t whole = whole_pairs(source, bytes);
     const std::uint32_t pairs = rewrites_slot_ ? slot_bytes_ / 8 : pairs_for(bytes);
-    std::uint32_t i = group_.thread_rank();
-    BEELINE_NO_UNROLL
-    for (; i + 3 * threads < whole; i += 4 * threads) write_pairs<4>(source, i);
-    BEELINE_NO_UNROLL
-    for (; i < whole; i += threads) write_pairs<1>(source, i);
-    if (pairs != whole)
-      detail::write_rest(group_, {.slot = out_slot_, .memory = source, .bytes = bytes, .whole = whole, .pairs = pairs},
-                         sent_ + 1);
+    if (pairs == whole && whole <= group_.size()) [[likely]] {
+      if (group_.thread_rank() < whole) write_pairs<1>(source, group_.thread_rank());
+    } else {
+      write_many(source, {.slot = out_slot_, .memory = source, .bytes = bytes, .whole = whole, .pairs = pairs});
+    }
     ++sent_;
     prepare_slot();
+    // Credits are looked for when they are due, not when they are used up: this message travels meanwhile.
+    if (sent_ - credit_ == depth_) [[unlikely]]
+      static_cast<void>(renew_credit(Timeout::test()));
+  }
+  BEELINE_HOST_DEVICE void write_many(const std::byte* source,
+                                      const detail::SlotPart<machine::PacketPair, const std::byte>& part) {
+    const std::uint32_t threads = group_.size();
+    std::uint32_t i = group_.thread_rank();
+    BEELINE_NO_UNROLL
+    for (; i + 3 * threads < part.whole; i += 4 * threads) write_pairs<4>(source, i);
+    BEELINE_NO_UNROLL
+    for (; i < part.whole; i += threads) write_pairs<1>(source, i);
+    if (part.pairs != part.whole) detail::write_rest(group_, part, sent_ + 1);
   }
   BEELINE_HOST_DEVICE void prepare_slot() {
     out_slot_ = slot_of(out_, sent_ + 1);
@@ -280,23 +298,37 @@ class PacketPort {
   }
 
   BEELINE_HOST_DEVICE Status read_slot(std::byte* destination, std::uint32_t bytes, Timeout timeout) {
+    if (owes_credit_) [[unlikely]]
+      return_credit();
     const std::uint32_t sequence = received_ + 1;
     const Awaited awaited{Operation::packet_receive, peer_, sequence, sequence};
+    const std::uint32_t whole = whole_pairs(destination, bytes), pairs = pairs_for(bytes);
     const machine::PacketPair* slot = slot_of(in_, sequence);
-    const std::uint32_t whole = whole_pairs(destination, bytes), pairs = pairs_for(bytes), threads = group_.size();
+    Status status = Status::ok;
+    if (pairs == whole && whole <= group_.size()) [[likely]] {
+      const std::uint32_t i = group_.thread_rank();
+      if (i < whole) status = read_pairs<1>(awaited, timeout, slot + i, destination + std::size_t{8} * i);
+    } else {
+      status = read_many(awaited, timeout,
+                         {.slot = slot, .memory = destination, .bytes = bytes, .whole = whole, .pairs = pairs});
+    }
+    status = agree(group_, status);
+    if (status == Status::ok) consume(sequence);
+    return status;
+  }
+  BEELINE_HOST_DEVICE Status read_many(const Awaited& awaited, Timeout timeout,
+                                       const detail::SlotPart<const machine::PacketPair, std::byte>& part) {
+    const std::uint32_t threads = group_.size();
     std::uint32_t i = group_.thread_rank();
     Status status = Status::ok;
     BEELINE_NO_UNROLL
-    for (; status == Status::ok && i + 3 * threads < whole; i += 4 * threads)
-      status = read_pairs<4>(awaited, timeout, slot + i, destination + std::size_t{8} * i);
+    for (; status == Status::ok && i + 3 * threads < part.whole; i += 4 * threads)
+      status = read_pairs<4>(awaited, timeout, part.slot + i, part.memory + std::size_t{8} * i);
     BEELINE_NO_UNROLL
-    for (; status == Status::ok && i < whole; i += threads)
-      status = read_pairs<1>(awaited, timeout, slot + i, destination + std::size_t{8} * i);
-    if (pairs != whole && status == Status::ok)
-      status = detail::read_rest(group_, ctx_, awaited, timeout,
-                                 {.slot = slot, .memory = destination, .bytes = bytes, .whole = whole, .pairs = pairs});
-    status = agree(group_, status);
-    if (status == Status::ok) consume(sequence);
+    for (; status == Status::ok && i < part.whole; i += threads)
+      status = read_pairs<1>(awaited, timeout, part.slot + i, part.memory + std::size_t{8} * i);
+    if (part.pairs != part.whole && status == Status::ok)
+      status = detail::read_rest(group_, ctx_, awaited, timeout, part);
     return status;
   }
 
@@ -312,11 +344,16 @@ class PacketPort {
     return status;
   }
 
-  /// Credits go back twice a lap: often enough to keep the sender going, rarely enough for their release to be cheap.
+  /// Credits are due twice a lap: often enough to keep the sender going, rarely enough for their release to be cheap.
+  /// They go back when the next message is asked for: its way here hides what the release costs.
   BEELINE_HOST_DEVICE void consume(std::uint32_t sequence) {
     received_ = sequence;
-    if (group_.thread_rank() == 0 && (sequence & (half_lap() - 1)) == 0)
-      detail::SystemAtomic<std::uint32_t>(*credit_word_).store(sequence, cuda::memory_order_release);
+    owes_credit_ = (sequence & (half_lap() - 1)) == 0;
+  }
+  BEELINE_HOST_DEVICE void return_credit() {
+    if (owes_credit_ && group_.thread_rank() == 0)
+      detail::SystemAtomic<std::uint32_t>(*credit_word_).store(received_, cuda::memory_order_release);
+    owes_credit_ = false;
   }
 
   Group group_;
@@ -329,6 +366,7 @@ class PacketPort {
   std::uint32_t sent_ = 0, received_ = 0, credit_ = 0, first_sent_ = 0, first_received_ = 0;
   machine::PacketPair* out_slot_ = nullptr;  ///< of message `sent_` + 1
   bool rewrites_slot_ = false;               ///< whether that message rewrites its whole slot
+  bool owes_credit_ = false;                 ///< whether message `received_` is the last of half a lap
 };
 
 }  // namespace beeline

@@ -19,8 +19,9 @@ std::vector<Case> all_cases(Command command) {
               host_copy_latency(), staged_latency(false), staged_latency(true), flag_latency(),
               nvshmem_signal(),    barrier_latency(),     nvshmem_barrier()};
     case Command::bandwidth:
-      return {packet_bandwidth(),      put_bandwidth(),       nvshmem_put(),           get_bandwidth(),
-              stream_copy_bandwidth(), host_copy_bandwidth(), staged_bandwidth(false), staged_bandwidth(true)};
+      return {packet_bandwidth(),    put_bandwidth(),         bulk_bandwidth(),
+              nvshmem_put(),         get_bandwidth(),         stream_copy_bandwidth(),
+              host_copy_bandwidth(), staged_bandwidth(false), staged_bandwidth(true)};
     case Command::rate:
       return {packet_rate(),          put_signal_rate(), fetch_add_latency(),     nvshmem_fetch_add(),
               compare_swap_latency(), random_update(),   nvshmem_random_update(), random_store()};

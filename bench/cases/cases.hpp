@@ -19,6 +19,7 @@ namespace beeline::bench {
 
 [[nodiscard]] Case packet_bandwidth();
 [[nodiscard]] Case put_bandwidth();
+[[nodiscard]] Case bulk_bandwidth();
 [[nodiscard]] Case get_bandwidth();
 [[nodiscard]] Case stream_copy_bandwidth();
 [[nodiscard]] Case host_copy_bandwidth();

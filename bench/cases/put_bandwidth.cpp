@@ -2,119 +2,41 @@
 /// @file
 /// device/peer/signal: every block of a grid stores its share in place and signals it, message after message.
 
-#include "beeline/device/put_get.hpp"
-#include "cases/cases.hpp"
-#include "harness/message_buffers.hpp"
-#include "harness/timed_grid.hpp"
-#include "peers/bare_store.hpp"
+#include "cases/put_flood.hpp"
 
 namespace beeline::bench {
 
 namespace {
 
-/// What a launch moves. Words that blocks poll are a line apart.
-struct Flood {
-  BlockTimes* times;
-  PaddedWord* arrived;       ///< [blocks] at the receiver
-  PaddedWord* acknowledged;  ///< [blocks] at the sender
-  std::byte* destination;
-  const std::byte* source;
-  std::uint64_t bytes;
-  std::uint64_t first;  ///< sequence number of the last message of the launch before
-  std::uint32_t messages, warm_up, peer;
-  bool sends;
-};
-
-struct PutFlood {
-  template <class Grid>
-  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, Flood flood) const {
-    const Share share = share_of(flood.bytes, grid.block_rank(), grid.blocks());
-    if (!pass(grid, ctx, flood, share, flood.first, flood.warm_up)) return;
-    // Blocks start together, or the first ones would wait for the last inside the time.
-    if (grid.sync(ctx) != Status::ok) return;
-    const std::uint64_t start = machine::clock_ns();
-    if (!pass(grid, ctx, flood, share, flood.first + flood.warm_up, flood.messages)) return;
-    if (grid.block().thread_rank() == 0) flood.times[grid.block_rank()] = {start, machine::clock_ns()};
-  }
-
- private:
-  /// This block's part of `count` messages, to the receiver's word that the last has arrived.
-  template <class Grid>
-  static BEELINE_HOST_DEVICE bool pass(Grid& grid, const Context& ctx, const Flood& flood, Share share,
-                                       std::uint64_t before, std::uint32_t count) {
-    // No message, nothing to wait for: launches of fewer blocks in between have left this block's words behind.
-    if (count == 0) return true;
-    const auto& block = grid.block();
-    std::uint64_t* arrived = &flood.arrived[grid.block_rank()].value;
-    std::uint64_t* acknowledged = &flood.acknowledged[grid.block_rank()].value;
-    const std::uint64_t last = before + count;
-    if (!flood.sends) {
-      if (wait(block, ctx, arrived, Compare::greater_equal, last, flood.peer) != Status::ok) return false;
-      signal(block, ctx, acknowledged, last, flood.peer);
-      return true;
-    }
-    for (std::uint64_t sequence = before + 1; sequence <= last; ++sequence)
-      put_signal(block, ctx, flood.destination + share.offset, flood.source + share.offset, share.bytes, arrived,
-                 sequence, flood.peer);
-    return wait(block, ctx, acknowledged, Compare::greater_equal, last, flood.peer) == Status::ok;
+/// Stores by all threads of the block.
+template <class BlockGroup>
+struct StoreSender {
+  BlockGroup block;
+  const Context& ctx;
+  BEELINE_HOST_DEVICE void put_signal(std::byte* destination, const std::byte* source, std::uint64_t bytes,
+                                      std::uint64_t* signal, std::uint64_t value, std::uint32_t peer) const {
+    beeline::put_signal(block, ctx, destination, source, bytes, signal, value, peer);
   }
 };
 
-/// What the shapes of one message size share.
-struct State {
-  State(Session& session_in, std::uint64_t bytes, unsigned blocks)
-      : session(session_in), buffers(std::make_shared<MessageBuffers>(session, bytes)), timed(session, blocks),
-        arrived(session.world(), blocks), acknowledged(session.world(), blocks) {}
-
-  std::vector<double> time_library(const GridShape& shape, Rounds rounds) {
-    std::vector<double> times;
-    for (std::uint32_t batch = 0; batch < rounds.batches; ++batch) {
-      const Flood flood{
-          timed.times(),    arrived.data(), acknowledged.data(), buffers->destination(), buffers->source(),
-          buffers->bytes(), last,           rounds.iterations,   rounds.warm_up,         session.peer(),
-          session.leads()};
-      last += rounds.warm_up + rounds.iterations;
-      times.push_back(timed.run(shape, session.paired(), PutFlood{}, flood));
-    }
-    return times;
+struct StorePath {
+  static constexpr std::size_t shared_bytes = 0;
+  template <class BlockGroup>
+  static BEELINE_HOST_DEVICE StoreSender<BlockGroup> open(const BlockGroup& block, const Context& ctx) {
+    return {block, ctx};
   }
-
-  std::vector<double> time_bare(const GridShape& shape, Rounds rounds) {
-    std::vector<double> times;
-    std::byte* there = session.leads() ? session.world().at(buffers->destination(), 1) : nullptr;
-    for (std::uint32_t batch = 0; batch < rounds.batches; ++batch)
-      times.push_back(timed.run(shape, session.leads(), BareStore{}, timed.times(), there, buffers->source(),
-                                buffers->bytes(), rounds.iterations));
-    return times;
-  }
-
-  Session& session;
-  std::shared_ptr<MessageBuffers> buffers;
-  TimedGrid timed;
-  SymmetricArray<PaddedWord> arrived, acknowledged;
-  std::uint64_t last = 0;
 };
-
-Measurement measurement_of(Session& session, std::shared_ptr<State> state, const GridShape& shape, std::string method,
-                           std::function<std::vector<double>(Rounds)> time) {
-  Measurement measurement{.operation = "put", .method = std::move(method), .bytes = state->buffers->bytes()};
-  measurement.unit = Unit::gigabytes_per_second;
-  measurement.settings = shape.settings(session.world().device().is_gpu());
-  measurement.verify = verify_messages(session, state->buffers, time, Receivers::second);
-  measurement.time = std::move(time);
-  return measurement;
-}
 
 std::vector<Measurement> prepare(Session& session, std::uint64_t bytes) {
-  const std::vector<GridShape> shapes = resident_shapes<PutFlood, Flood>(session);
-  auto state = std::make_shared<State>(session, bytes, shapes.back().blocks);
+  const std::vector<GridShape> shapes = resident_shapes<PutFlood<StorePath>, Flood>(session);
+  auto state = std::make_shared<FloodState>(session, bytes, shapes.back().blocks);
   std::vector<Measurement> all;
   for (const GridShape& shape : shapes) {
-    all.push_back(measurement_of(session, state, shape, "bare/store",
-                                 [=](Rounds rounds) { return state->time_bare(shape, rounds); }));
+    all.push_back(
+        flood_measurement(state, shape, "bare/store", [=](Rounds rounds) { return state->time_bare(shape, rounds); }));
     all.back().peer_of = "device/peer/signal";
-    all.push_back(measurement_of(session, state, shape, "device/peer/signal",
-                                 [=](Rounds rounds) { return state->time_library(shape, rounds); }));
+    all.push_back(flood_measurement(state, shape, "device/peer/signal",
+                                    [=](Rounds rounds) { return state->time_library<StorePath>(shape, rounds); }));
     all.back().baseline = all.size() - 2;
   }
   return all;

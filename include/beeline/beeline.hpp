@@ -10,6 +10,7 @@
 #include "beeline/core/status.hpp"
 #include "beeline/device/atomic.hpp"
 #include "beeline/device/barrier.hpp"
+#include "beeline/device/bulk.hpp"
 #include "beeline/device/context.hpp"
 #include "beeline/device/grid.hpp"
 #include "beeline/device/group.hpp"

@@ -61,16 +61,31 @@ json access_matrix(const std::vector<Device>& gpus) {
   return matrix;
 }
 
+/// Why the method is not available among these GPUs (among host ranks where there are none); empty if it is.
+std::string obstacle(const beeline::MethodInfo& info, const std::vector<Device>& gpus) {
+  if (info.needs_cuda_peer && !all_peers(gpus)) return "no peer access between some GPUs";
+  for (const Device& gpu : gpus)
+    if (const int has = beeline::compute_capability(gpu.index); has < info.least_compute_capability)
+      return fmt::format("GPU {} has compute capability {}.{}", gpu.index, has / 10, has % 10);
+  return {};
+}
+
+std::string needs(const beeline::MethodInfo& info) {
+  if (!info.needs_cuda_peer) return "host memory";
+  const int least = info.least_compute_capability;
+  return fmt::format("peer access between GPUs{}; shared memory between host ranks",
+                     least == 0 ? "" : fmt::format(" of compute capability {}.{}", least / 10, least % 10));
+}
+
 json method_entries(const std::vector<Device>& gpus) {
   json all = json::array();
   for (const beeline::MethodInfo& info : beeline::methods()) {
-    const bool available = gpus.empty() || !info.needs_cuda_peer || all_peers(gpus);
-    all.push_back(
-        {{"id", info.method.id()},
-         {"summary", info.summary},
-         {"available", available},
-         {"needs", info.needs_cuda_peer ? "peer access between GPUs; shared memory between host ranks" : "host memory"},
-         {"reason", available ? json(nullptr) : json("no peer access between some GPUs")}});
+    const std::string why_not = obstacle(info, gpus);
+    all.push_back({{"id", info.method.id()},
+                   {"summary", info.summary},
+                   {"available", why_not.empty()},
+                   {"needs", needs(info)},
+                   {"reason", text_or_null(why_not)}});
   }
   return all;
 }

@@ -18,8 +18,8 @@ namespace {
 
 constexpr unsigned max_host_threads = 64;  // that run one waiting launch of a host rank
 
-std::vector<const void*>& kernels() {
-  static std::vector<const void*> all;
+std::vector<KernelCode>& kernels() {
+  static std::vector<KernelCode> all;
   return all;
 }
 
@@ -78,17 +78,17 @@ void run_blocks(const HostBlock& block, unsigned first, unsigned last, unsigned 
 
 }  // namespace
 
-const std::vector<const void*>& registered_kernels() { return kernels(); }
+const std::vector<KernelCode>& registered_kernels() { return kernels(); }
 
-bool register_kernel(const void* kernel) {
+bool register_kernel(const KernelCode& kernel) {
   kernels().push_back(kernel);
   return true;
 }
 
-GpuLaunch prepare_gpu_launch(World& world, const LaunchOptions& options, const void* kernel,
+GpuLaunch prepare_gpu_launch(World& world, const LaunchOptions& options, const KernelCode& kernel,
                              const std::type_info& name) {
   ProfilerRange range("launch");
-  if (kernel == nullptr)
+  if (kernel.address == nullptr)
     refuse(Status::unavailable, name, fmt::format("compiled without CUDA, cannot run on GPU rank {}", world.rank()));
   if (options.blocks == 0 || options.threads == 0 || options.threads > 1024)
     refuse(Status::invalid_argument, name,
@@ -97,9 +97,11 @@ GpuLaunch prepare_gpu_launch(World& world, const LaunchOptions& options, const v
   Stream& stream = stream_of(world, options);
   const unsigned capacity = gpu_resident_blocks(kernel, options.threads, world.device().index);
   if (capacity == 0)
-    refuse(Status::no_resource, name,
-           fmt::format("not even one block of {} threads fits a multiprocessor of rank {}'s GPU: launch fewer threads",
-                       options.threads, world.rank()));
+    refuse(
+        Status::no_resource, name,
+        fmt::format("not even one block of {} threads and {} bytes of shared memory fits a multiprocessor of rank {}'s "
+                    "GPU: launch fewer threads",
+                    options.threads, kernel.shared_bytes, world.rank()));
   if (options.waits) claim_residency(world, options, name, capacity);
   const Context& context = options.context == nullptr ? world.context() : *options.context;
   world.implementation().note_launch(stream, context);
@@ -117,8 +119,8 @@ unsigned host_resident_blocks(const World& world) {
   return std::max(1u, max_host_threads / static_cast<unsigned>(world.config().host_threads));
 }
 
-unsigned gpu_share_of_blocks(World& world, const void* kernel, unsigned threads) {
-  require(kernel != nullptr, Status::unavailable,
+unsigned gpu_share_of_blocks(World& world, const KernelCode& kernel, unsigned threads) {
+  require(kernel.address != nullptr, Status::unavailable,
           fmt::format("this kernel was compiled without CUDA; rank {} has a GPU", world.rank()));
   const unsigned all = gpu_resident_blocks(kernel, threads, world.device().index);
   return all / static_cast<unsigned>(world.ranks_on_device());

@@ -157,7 +157,7 @@ void World::Implementation::make_contexts() {
 
 void World::Implementation::load_kernels() {
   if (!device().is_gpu()) return;
-  for (const void* kernel : detail::registered_kernels()) load_kernel(kernel, device().index);
+  for (const KernelCode& kernel : detail::registered_kernels()) load_kernel(kernel, device().index);
 }
 
 void World::Implementation::watch_for_deaths() {

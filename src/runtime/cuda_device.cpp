@@ -24,14 +24,24 @@ std::string format_uuid(const cudaUUID_t& uuid) {
   return text;
 }
 
-unsigned query_resident_blocks(const void* kernel, unsigned threads, int device) {
+int attribute(cudaDeviceAttr which, int device) {
+  int value = 0;
+  cuda_api::check(cudaDeviceGetAttribute(&value, which, device), "cudaDeviceGetAttribute");
+  return value;
+}
+
+bool shared_memory_fits(const KernelCode& kernel, int device) {
+  return kernel.shared_bytes <= static_cast<std::size_t>(attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
+}
+
+unsigned query_resident_blocks(const KernelCode& kernel, unsigned threads, int device) {
   use_gpu(device);
-  int per_multiprocessor = 0, multiprocessors = 0;
-  cuda_api::check(
-      cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_multiprocessor, kernel, static_cast<int>(threads), 0),
-      "cudaOccupancyMaxActiveBlocksPerMultiprocessor");
-  cuda_api::check(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device),
-                  "cudaDeviceGetAttribute");
+  if (!shared_memory_fits(kernel, device)) return 0;
+  int per_multiprocessor = 0;
+  cuda_api::check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_multiprocessor, kernel.address,
+                                                                static_cast<int>(threads), kernel.shared_bytes),
+                  "cudaOccupancyMaxActiveBlocksPerMultiprocessor");
+  const int multiprocessors = attribute(cudaDevAttrMultiProcessorCount, device);
   return static_cast<unsigned>(per_multiprocessor) * static_cast<unsigned>(multiprocessors);
 }
 
@@ -79,17 +89,26 @@ CudaVersions cuda_versions() {
 
 bool built_with_cuda() { return true; }
 
-void load_kernel(const void* kernel, int device) {
-  use_gpu(device);
-  cudaFuncAttributes attributes{};
-  cuda_api::check(cudaFuncGetAttributes(&attributes, kernel), "loading a kernel");
+int compute_capability(int index) {
+  return 10 * attribute(cudaDevAttrComputeCapabilityMajor, index) + attribute(cudaDevAttrComputeCapabilityMinor, index);
 }
 
-unsigned gpu_resident_blocks(const void* kernel, unsigned threads, int device) {
+void load_kernel(const KernelCode& kernel, int device) {
+  use_gpu(device);
+  cudaFuncAttributes attributes{};
+  cuda_api::check(cudaFuncGetAttributes(&attributes, kernel.address), "loading a kernel");
+  // More than 48 KB must be asked for. Where the device has less, no block is resident, and launches say so.
+  if (kernel.shared_bytes == 0 || !shared_memory_fits(kernel, device)) return;
+  cuda_api::check(cudaFuncSetAttribute(kernel.address, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                       static_cast<int>(kernel.shared_bytes)),
+                  "asking for a kernel's shared memory");
+}
+
+unsigned gpu_resident_blocks(const KernelCode& kernel, unsigned threads, int device) {
   static std::mutex mutex;
   static std::map<std::tuple<const void*, unsigned, int>, unsigned> known;
   const std::lock_guard lock(mutex);
-  const std::tuple key{kernel, threads, device};
+  const std::tuple key{kernel.address, threads, device};
   if (const auto entry = known.find(key); entry != known.end()) return entry->second;
   return known[key] = query_resident_blocks(kernel, threads, device);
 }

@@ -17,8 +17,9 @@ bool peer_access(int, int) { unavailable(); }
 void use_gpu(int) { unavailable(); }
 CudaVersions cuda_versions() { return {}; }
 bool built_with_cuda() { return false; }
-void load_kernel(const void*, int) { unavailable(); }
-unsigned gpu_resident_blocks(const void*, unsigned, int) { unavailable(); }
+int compute_capability(int) { unavailable(); }
+void load_kernel(const KernelCode&, int) { unavailable(); }
+unsigned gpu_resident_blocks(const KernelCode&, unsigned, int) { unavailable(); }
 std::string launch_error() { unavailable(); }
 
 }  // namespace beeline

@@ -81,7 +81,8 @@ def test_bandwidth_of_every_method(threads: bool) -> None:
         assert_measured(record, ranks=2)
         assert record["unit"] == "GB/s"
         assert record["bytes"] == 70001
-    assert {r["method"] for r in found if r["operation"] == "put"} == {*METHODS, "bare/copy", "bare/store"}
+    puts = {*METHODS, "device/bulk/signal", "bare/copy", "bare/store"}
+    assert {r["method"] for r in found if r["operation"] == "put"} == puts
     assert [r["method"] for r in found if r["operation"] == "get"] == ["device/peer/signal"]
     copies = {r["method"]: r for r in found if r["method"] in {"bare/copy", "host/copy_engine/signal"}}
     ratio = copies["host/copy_engine/signal"]["median"] / copies["bare/copy"]["median"]

@@ -29,8 +29,9 @@ struct Method {
 /// A method with what it needs, as `beeline info` prints it.
 struct MethodInfo {
   Method method;
-  std::string summary;   ///< one line: who does what
-  bool needs_cuda_peer;  ///< between GPUs it needs peer access
+  std::string summary;               ///< one line: who does what
+  bool needs_cuda_peer;              ///< between GPUs it needs peer access
+  int least_compute_capability = 0;  ///< of GPUs, as 90 for 9.0; 0: any
 };
 
 /// Every method that this version implements.

@@ -8,6 +8,9 @@
 ///     BEELINE_HOST_DEVICE void operator()(Grid& grid, const beeline::Context& ctx, float* data) const { ... }
 ///   };
 ///   beeline::launch(world, {.blocks = 4, .threads = 256}, Hello{}, data);
+///
+/// A functor's `static constexpr std::size_t shared_bytes`, if it has one, is the dynamic shared memory of each of its
+/// thread blocks.
 
 #include "beeline/host/impl/launch.hpp"
 #include "beeline/host/launch_options.hpp"

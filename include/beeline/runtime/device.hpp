@@ -62,12 +62,20 @@ struct CudaVersions {
 /// Whether this build compiled its kernels for GPUs.
 [[nodiscard]] bool built_with_cuda();
 
-/// Loads the code of `kernel` (a `__global__` function's host address) on GPU `device` now: lazy loading would wait
-/// behind a spinning kernel.
-void load_kernel(const void* kernel, int device);
+/// Compute capability of GPU `index` of this process, as 90 for 9.0.
+[[nodiscard]] int compute_capability(int index);
+
+/// A `__global__` function, by its address in host code, and the dynamic shared memory of its blocks.
+struct KernelCode {
+  const void* address = nullptr;
+  std::size_t shared_bytes = 0;
+};
+
+/// Loads the kernel's code on GPU `device` now: lazy loading would wait behind a spinning kernel.
+void load_kernel(const KernelCode& kernel, int device);
 /// Blocks of `threads` threads of `kernel` that GPU `device` holds at once; 0 if not even one fits. Asked of the driver
 /// once for each combination.
-[[nodiscard]] unsigned gpu_resident_blocks(const void* kernel, unsigned threads, int device);
+[[nodiscard]] unsigned gpu_resident_blocks(const KernelCode& kernel, unsigned threads, int device);
 /// Why the calling thread's last launch failed; empty if it did not.
 [[nodiscard]] std::string launch_error();
 

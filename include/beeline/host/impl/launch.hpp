@@ -14,8 +14,17 @@
 namespace beeline::detail {
 
 /// Every `__global__` function that this program may launch; worlds load them before anything spins.
-[[nodiscard]] const std::vector<const void*>& registered_kernels();
-bool register_kernel(const void* kernel);
+[[nodiscard]] const std::vector<KernelCode>& registered_kernels();
+bool register_kernel(const KernelCode& kernel);
+
+/// Dynamic shared memory of a block: what the kernel declares as `shared_bytes`, or none.
+template <class Kernel>
+[[nodiscard]] constexpr std::size_t shared_bytes_of() {
+  if constexpr (requires { Kernel::shared_bytes; })
+    return Kernel::shared_bytes;
+  else
+    return 0;
+}
 
 /// What a launch needs once it is allowed: booked in the residency ledger, with the GPU made current.
 struct GpuLaunch {
@@ -23,7 +32,7 @@ struct GpuLaunch {
   GridState* grid_state;
   const Context* context;
 };
-[[nodiscard]] GpuLaunch prepare_gpu_launch(World& world, const LaunchOptions& options, const void* kernel,
+[[nodiscard]] GpuLaunch prepare_gpu_launch(World& world, const LaunchOptions& options, const KernelCode& kernel,
                                            const std::type_info& name);
 void finish_gpu_launch(const std::type_info& name);
 
@@ -34,7 +43,7 @@ void launch_on_host(World& world, const LaunchOptions& options, const std::type_
 
 /// Blocks that may wait at once on a host rank: each needs threads of its own.
 [[nodiscard]] unsigned host_resident_blocks(const World& world);
-[[nodiscard]] unsigned gpu_share_of_blocks(World& world, const void* kernel, unsigned threads);
+[[nodiscard]] unsigned gpu_share_of_blocks(World& world, const KernelCode& kernel, unsigned threads);
 
 #if BEELINE_COMPILES_CUDA
 
@@ -47,8 +56,10 @@ __global__ void grid_kernel(Kernel kernel, const __grid_constant__ Context conte
 
 template <class Kernel, class... Args>
 struct RegisteredKernel {
-  static const void* address() { return reinterpret_cast<const void*>(&grid_kernel<Kernel, Args...>); }
-  static inline const bool registered = register_kernel(address());
+  static KernelCode code() {
+    return {reinterpret_cast<const void*>(&grid_kernel<Kernel, Args...>), shared_bytes_of<Kernel>()};
+  }
+  static inline const bool registered = register_kernel(code());
 };
 
 #endif
@@ -58,9 +69,9 @@ unsigned resident_blocks(World& world, unsigned threads) {
   if (!world.device().is_gpu()) return host_resident_blocks(world);
 #if BEELINE_COMPILES_CUDA
   static_cast<void>(RegisteredKernel<Kernel, Args...>::registered);
-  return gpu_share_of_blocks(world, RegisteredKernel<Kernel, Args...>::address(), threads);
+  return gpu_share_of_blocks(world, RegisteredKernel<Kernel, Args...>::code(), threads);
 #else
-  return gpu_share_of_blocks(world, nullptr, threads);
+  return gpu_share_of_blocks(world, {}, threads);
 #endif
 }
 
@@ -77,13 +88,14 @@ void launch_kernel(World& world, const LaunchOptions& options, const Kernel& ker
   }
 #if BEELINE_COMPILES_CUDA
   static_cast<void>(RegisteredKernel<Kernel, Args...>::registered);
-  const GpuLaunch launch =
-      prepare_gpu_launch(world, options, RegisteredKernel<Kernel, Args...>::address(), typeid(Kernel));
-  grid_kernel<Kernel, Args...><<<options.blocks, options.threads, 0, static_cast<cudaStream_t>(launch.stream)>>>(
+  const KernelCode code = RegisteredKernel<Kernel, Args...>::code();
+  const GpuLaunch launch = prepare_gpu_launch(world, options, code, typeid(Kernel));
+  const auto stream = static_cast<cudaStream_t>(launch.stream);
+  grid_kernel<Kernel, Args...><<<options.blocks, options.threads, code.shared_bytes, stream>>>(
       kernel, *launch.context, launch.grid_state, args...);
   finish_gpu_launch(typeid(Kernel));
 #else
-  static_cast<void>(prepare_gpu_launch(world, options, nullptr, typeid(Kernel)));
+  static_cast<void>(prepare_gpu_launch(world, options, {}, typeid(Kernel)));
 #endif
 }
 

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// device/bulk/signal: one thread of each block moves its share by bulk copies and signals it, message after message.
+
+#include "beeline/device/bulk.hpp"
+#include "cases/put_flood.hpp"
+
+namespace beeline::bench {
+
+namespace {
+
+constexpr unsigned block_threads = 32;  // one of them issues
+
+struct BulkPath {
+  static constexpr std::size_t shared_bytes = sizeof(BulkBuffer);
+  template <class BlockGroup>
+  static BEELINE_HOST_DEVICE BulkPort<BlockGroup> open(const BlockGroup& block, const Context& ctx) {
+    return BulkPort<BlockGroup>(block, ctx, bulk_buffer());
+  }
+};
+
+/// Few blocks fill the link: the grid that the options ask for, or 1 to 16 blocks; one team on a host rank.
+std::vector<GridShape> bulk_shapes(const Session& session) {
+  const World& world = session.world();
+  if (!world.device().is_gpu()) return grid_shapes(session, 1);
+  const unsigned asked = session.options().threads_per_block, threads = asked != 0 ? asked : block_threads;
+  const unsigned most = resident_blocks<PutFlood<BulkPath>, Flood>(session.world(), threads);
+  const unsigned blocks_asked = session.options().blocks;
+  require(most >= std::max(1u, blocks_asked), Status::no_resource,
+          "at most " + std::to_string(most) + " blocks of " + std::to_string(sizeof(BulkBuffer)) +
+              " bytes of shared memory can wait at once on this device");
+  if (blocks_asked != 0) return {{blocks_asked, threads}};
+  std::vector<GridShape> shapes;
+  for (unsigned blocks : {1u, 2u, 4u, 8u, 16u})
+    if (blocks <= most) shapes.push_back({blocks, threads});
+  return shapes;
+}
+
+std::vector<Measurement> prepare(Session& session, std::uint64_t bytes) {
+  const Device& device = session.world().device();
+  const int capability = device.is_gpu() ? compute_capability(device.index) : 0;
+  require(!device.is_gpu() || capability >= bulk_compute_capability, Status::unavailable,
+          "no bulk copies on a GPU of compute capability " + std::to_string(capability / 10) + "." +
+              std::to_string(capability % 10));
+  const std::vector<GridShape> shapes = bulk_shapes(session);
+  auto state = std::make_shared<FloodState>(session, bytes, shapes.back().blocks);
+  std::vector<Measurement> all;
+  for (const GridShape& shape : shapes)
+    all.push_back(flood_measurement(state, shape, "device/bulk/signal",
+                                    [=](Rounds rounds) { return state->time_library<BulkPath>(shape, rounds); }));
+  return all;
+}
+
+}  // namespace
+
+Case bulk_bandwidth() { return {"put", "device/bulk/signal", true, prepare}; }
+
+}  // namespace beeline::bench

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// Bulk transfers (path `bulk`, TMA): one thread of a block moves large pieces through the block's shared memory, and a
+/// few blocks fill a link, where the path `peer` needs every multiprocessor.
+///
+/// The thread starts loads into the stages of a ring ahead of time and stores each as soon as it has arrived. GPUs of
+/// compute capability 9.0 or more have the instructions; on others, and on host ranks, the same calls copy by loads and
+/// stores of all the block's threads.
+///
+/// Order: the last wait (`cp.async.bulk.wait_group`, without `.read`) ends when the writes are complete and visible to
+/// the thread that issued them, and a completion so observed includes the fence between the proxies (PTX ISA,
+/// "Asynchronous copy: async proxy"). From there on they are ordered like the thread's own stores: a later release
+/// (`signal`, `quiet`) covers them. Before the first read `fence.proxy.async` orders what the block stored or acquired.
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#include "beeline/device/impl/bulk_machine.hpp"
+#include "beeline/device/put_get.hpp"
+
+namespace beeline {
+
+/// Compute capability, as 90 for 9.0, from which GPUs copy in bulk.
+inline constexpr int bulk_compute_capability = 90;
+
+/// Pieces on their way through a block, and the bytes of each: 46 GB/s, what one multiprocessor stores to a peer (m),
+/// times 2 us from the start of a load to the end of its store is 92 KB.
+inline constexpr std::uint32_t bulk_stages = 8, bulk_stage_bytes = 16 << 10;
+
+/// What a block's bulk transfers go through, in its shared memory (128 KB): dynamic, since static shared memory ends at
+/// 48 KB. Kernels that `launch` starts have it by declaring `static constexpr std::size_t shared_bytes =
+/// sizeof(BulkBuffer)`, and get it from `bulk_buffer()`.
+struct alignas(128) BulkBuffer {
+  std::byte stages[bulk_stages][bulk_stage_bytes];
+  std::uint64_t loaded[bulk_stages];  ///< mbarriers
+};
+
+/// The start of the calling block's dynamic shared memory; nullptr on a host rank, where transfers need none.
+[[nodiscard]] BEELINE_HOST_DEVICE inline BulkBuffer* bulk_buffer() {
+  return reinterpret_cast<BulkBuffer*>(machine::dynamic_shared_memory());
+}
+
+/// Transfers by one block. `BlockGroup` is `Block` on a GPU, `HostTeam` on a host rank.
+///
+/// Speed: addresses that agree modulo 16, else the block's threads copy. Both ends lie in global memory, not in a
+/// kernel's shared or local memory, and on GPUs: pinned heaps have not been tried.
+template <class BlockGroup>
+class BulkPort {
+  static_assert(!std::is_same_v<BlockGroup, Thread> && !std::is_same_v<BlockGroup, Warp>, "a whole block's");
+
+ public:
+  /// Every thread of `block` calls it. `buffer` is the port's until its end and the block's next `sync()`.
+  BEELINE_HOST_DEVICE BulkPort(const BlockGroup& block, const Context& ctx, BulkBuffer* buffer)
+      : block_(block), ctx_(ctx), buffer_(buffer) {
+#if BEELINE_HAS_BULK_COPIES
+    BEELINE_CHECK_CALLER(buffer != nullptr);
+    block_.sync();  // nobody uses the memory otherwise any more
+    if (block_.thread_rank() == 0) {
+      for (std::uint64_t& barrier : buffer_->loaded) machine::make_bulk_barrier(&barrier);
+      machine::fence_async_proxy();
+    }
+#endif
+  }
+  BEELINE_HOST_DEVICE ~BulkPort() {
+#if BEELINE_HAS_BULK_COPIES
+    if (block_.thread_rank() != 0) return;
+    for (std::uint64_t& barrier : buffer_->loaded) machine::end_bulk_barrier(&barrier);
+#endif
+  }
+  BulkPort(const BulkPort&) = delete;
+  BulkPort& operator=(const BulkPort&) = delete;
+
+  /// Copies `count` elements from local `source` to `destination` on `peer`.
+  ///   destination  [count] symmetric address;  source  [count] local, reusable when every thread returned
+  /// Every thread of the block calls it, with the same arguments. Waits for its own copies, not for the peer. The two
+  /// must not overlap.
+  /// Completion: visible at `peer` after a later `signal` of this queue, or `quiet`.
+  /// Source: OpenSHMEM 1.5 put.
+  template <class T>
+  BEELINE_HOST_DEVICE void put(T* destination, const T* source, std::size_t count, std::uint32_t peer, Queue = {}) {
+    static_assert(std::is_trivially_copyable_v<T>, "only trivially copyable elements travel as bytes");
+    move(reinterpret_cast<std::byte*>(ctx_.at(destination, peer)), reinterpret_cast<const std::byte*>(source),
+         count * sizeof(T));
+  }
+
+  /// Copies `count` elements from `source` on `peer` to local `destination`.
+  ///   source  [count] symmetric address;  destination  [count] local
+  /// Every thread of the block calls it. The whole has arrived after the block's next `sync()`. Acquire the data first
+  /// (`wait` for its signal, `barrier`) if the peer wrote it concurrently.
+  /// Source: OpenSHMEM 1.5 get.
+  template <class T>
+  BEELINE_HOST_DEVICE void get(T* destination, const T* source, std::size_t count, std::uint32_t peer) {
+    static_assert(std::is_trivially_copyable_v<T>, "only trivially copyable elements travel as bytes");
+    move(reinterpret_cast<std::byte*>(destination), reinterpret_cast<const std::byte*>(ctx_.at(source, peer)),
+         count * sizeof(T));
+  }
+
+  /// `put`, then sets `signal` on `peer` to `value`: whoever sees the signal sees the data.
+  ///   signal  symmetric address, 8-byte aligned
+  /// Every thread of the block calls it. Source: OpenSHMEM 1.5 put_signal; GASPI write_notify.
+  template <class T>
+  BEELINE_HOST_DEVICE void put_signal(T* destination, const T* source, std::size_t count, std::uint64_t* signal,
+                                      std::uint64_t value, std::uint32_t peer, Queue queue = {}) {
+    put(destination, source, count, peer, queue);
+    beeline::signal(block_, ctx_, signal, value, peer, Order::memory, queue);
+  }
+
+ private:
+#if BEELINE_HAS_BULK_COPIES
+  BEELINE_HOST_DEVICE void move(std::byte* to, const std::byte* from, std::size_t bytes) {
+    constexpr std::size_t grain = 16;
+    const auto address = reinterpret_cast<std::uintptr_t>(to);
+    const std::size_t head = (grain - address) & (grain - 1);
+    const bool alike = ((address ^ reinterpret_cast<std::uintptr_t>(from)) & (grain - 1)) == 0;
+    const unsigned thread = block_.thread_rank(), threads = block_.size();
+    if (!alike || bytes < head + grain) {
+      detail::copy_unaligned(thread, threads, to, from, bytes);
+      return;
+    }
+    block_.sync();  // what any thread stored or acquired before this call is covered by the fence below
+    const std::size_t body = (bytes - head) & ~(grain - 1), tail = head + body;
+    detail::copy_words<std::byte>(thread, threads, to, from, head);
+    detail::copy_words<std::byte>(thread, threads, to + tail, from + tail, bytes - tail);
+    if (thread != 0) return;
+    machine::fence_async_proxy();
+    move_through_stages(to + head, from + head, body);
+    machine::await_bulk_stores();
+  }
+
+  /// Each wait here is for this thread's own copy, which like a load ends with the data or a fault: no rank is waited
+  /// for, so there is no deadline.
+  BEELINE_HOST_DEVICE void move_through_stages(std::byte* to, const std::byte* from, std::size_t bytes) {
+    std::size_t loaded = 0, stored = 0;
+    Turn load_turn = turn_;
+    const auto load_next = [&] {
+      const std::uint32_t piece = piece_of(bytes - loaded);
+      machine::bulk_load(buffer_->stages[load_turn.stage], from + loaded, piece, &buffer_->loaded[load_turn.stage]);
+      loaded += piece;
+      load_turn.pass();
+    };
+    BEELINE_NO_UNROLL
+    for (std::uint32_t i = 0; i < bulk_stages && loaded < bytes; ++i) load_next();
+    while (stored < bytes) {
+      const std::uint32_t piece = piece_of(bytes - stored);
+      while (!machine::bulk_loaded(&buffer_->loaded[turn_.stage], turn_.parity)) {
+      }
+      machine::bulk_store(to + stored, buffer_->stages[turn_.stage], piece);
+      stored += piece;
+      turn_.pass();
+      // One piece behind: the store that has just begun goes on while the stage before it is filled again.
+      if (stored <= bulk_stage_bytes || loaded == bytes) continue;
+      machine::await_earlier_bulk_reads();
+      load_next();
+    }
+  }
+
+  [[nodiscard]] BEELINE_HOST_DEVICE static std::uint32_t piece_of(std::size_t bytes) {
+    return bytes < bulk_stage_bytes ? static_cast<std::uint32_t>(bytes) : bulk_stage_bytes;
+  }
+
+  /// The next stage, and the parity of its barrier's phase.
+  struct Turn {
+    std::uint32_t stage = 0, parity = 0;
+    BEELINE_HOST_DEVICE void pass() {
+      if (++stage < bulk_stages) return;
+      stage = 0;
+      parity ^= 1u;
+    }
+  };
+#else
+  BEELINE_HOST_DEVICE void move(std::byte* to, const std::byte* from, std::size_t bytes) {
+    detail::copy_bytes(block_, to, from, bytes);
+  }
+#endif
+
+  BlockGroup block_;
+  const Context& ctx_;
+  [[maybe_unused]] BulkBuffer* buffer_;
+#if BEELINE_HAS_BULK_COPIES
+  Turn turn_;
+#endif
+};
+
+}  // namespace beeline

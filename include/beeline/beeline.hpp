@@ -17,6 +17,7 @@
 #include "beeline/device/packets.hpp"
 #include "beeline/device/put_get.hpp"
 #include "beeline/device/signal.hpp"
+#include "beeline/device/strided.hpp"
 #include "beeline/device/wait.hpp"
 #include "beeline/host/distributed_array.hpp"
 #include "beeline/host/launch.hpp"

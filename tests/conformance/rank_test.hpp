@@ -73,6 +73,7 @@ struct Case {
 
 [[nodiscard]] const std::vector<Case>& put_get_cases();
 [[nodiscard]] const std::vector<Case>& bulk_cases();
+[[nodiscard]] const std::vector<Case>& strided_cases();
 [[nodiscard]] const std::vector<Case>& signal_cases();
 [[nodiscard]] const std::vector<Case>& atomic_cases();
 [[nodiscard]] const std::vector<Case>& barrier_cases();

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// Strided transfers by the threads that call them (path `peer`): blocks of elements that lie apart, like the columns
+/// of a matrix or the faces of a volume.
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#include "beeline/device/put_get.hpp"
+
+namespace beeline {
+
+/// `count` blocks of `block_length` elements each; strides lead from one block's first element to the next one's.
+struct StridedShape {
+  std::size_t count, block_length;                ///< 0: nothing is moved
+  std::size_t destination_stride, source_stride;  ///< in elements
+};
+
+namespace detail {
+
+/// A strided transfer in bytes.
+struct Rows {
+  std::byte* to;
+  const std::byte* from;
+  std::size_t count, bytes;            ///< rows, and bytes of each
+  std::size_t to_stride, from_stride;  ///< bytes from row to row
+};
+
+/// Whether the last block ends inside an address space.
+BEELINE_HOST_DEVICE constexpr bool can_span(std::size_t count, std::size_t block_length, std::size_t stride,
+                                            std::size_t element_bytes) {
+  const std::size_t most = static_cast<std::size_t>(-1) / element_bytes;
+  return block_length <= most && (stride == 0 || count - 1 <= (most - block_length) / stride);
+}
+
+/// Blocks of the destination that overlap have no defined result; those of the source may.
+BEELINE_HOST_DEVICE constexpr bool is_valid(const StridedShape& shape, std::size_t element_bytes) {
+  if (shape.count == 0 || shape.block_length == 0) return true;
+  if (shape.count > 1 && shape.destination_stride < shape.block_length) return false;
+  return can_span(shape.count, shape.block_length, shape.destination_stride, element_bytes) &&
+         can_span(shape.count, shape.block_length, shape.source_stride, element_bytes);
+}
+
+/// Copies words of type Word, strided over the threads row by row, four loads in flight each. A thread's place moves on
+/// by additions: dividing its index by the row's length would take longer than the copy.
+template <class Word>
+BEELINE_COLD BEELINE_HOST_DEVICE void copy_row_words(std::size_t thread, std::size_t threads, const Rows& rows) {
+  constexpr std::size_t size = sizeof(Word), in_flight = 4;
+  const std::size_t words = rows.bytes / size, step_rows = threads / words, step_words = threads % words;
+  std::size_t row = thread / words, word = thread % words;
+  BEELINE_NO_UNROLL
+  while (row < rows.count) {
+    Word held[in_flight];
+    std::byte* targets[in_flight];
+    for (std::size_t i = 0; i < in_flight; ++i) {
+      targets[i] = row < rows.count ? rows.to + row * rows.to_stride + word * size : nullptr;
+      if (targets[i] != nullptr) held[i] = machine::load_as<Word>(rows.from + row * rows.from_stride + word * size);
+      row += step_rows, word += step_words;
+      if (word >= words) ++row, word -= words;
+    }
+    for (std::size_t i = 0; i < in_flight; ++i)
+      if (targets[i] != nullptr) machine::store_as(targets[i], held[i]);
+  }
+}
+
+/// Short rows: each thread has words of any row, of the largest size that everything is aligned for.
+BEELINE_HOST_DEVICE inline void copy_short_rows(std::size_t thread, std::size_t threads, const Rows& rows) {
+#if BEELINE_ON_GPU
+  const auto bits = reinterpret_cast<std::uintptr_t>(rows.to) | reinterpret_cast<std::uintptr_t>(rows.from) |
+                    rows.bytes | rows.to_stride | rows.from_stride;
+  if ((bits & 15u) == 0)
+    copy_row_words<machine::Word16>(thread, threads, rows);
+  else if ((bits & 7u) == 0)
+    copy_row_words<std::uint64_t>(thread, threads, rows);
+  else if ((bits & 3u) == 0)
+    copy_row_words<std::uint32_t>(thread, threads, rows);
+  else if ((bits & 1u) == 0)
+    copy_row_words<std::uint16_t>(thread, threads, rows);
+  else
+    copy_row_words<std::byte>(thread, threads, rows);
+#else
+  for (std::size_t row = thread; row < rows.count; row += threads)
+    std::memcpy(rows.to + row * rows.to_stride, rows.from + row * rows.from_stride, rows.bytes);
+#endif
+}
+
+template <class Group>
+BEELINE_HOST_DEVICE void copy_rows(const Group& group, Rows rows) {
+  if (rows.count == 0 || rows.bytes == 0) return;
+  if (rows.count == 1) rows.to_stride = rows.from_stride = rows.bytes;
+  if (rows.to_stride == rows.bytes && rows.from_stride == rows.bytes)
+    rows = {rows.to, rows.from, 1, rows.count * rows.bytes, 0, 0};
+  // A long row keeps the whole group busy by itself.
+  constexpr std::size_t long_share = BEELINE_ON_GPU ? 4 * sizeof(machine::Word16) : 4096;
+  if (rows.bytes < long_share * group.size() && rows.count > 1) {
+    copy_short_rows(group.thread_rank(), group.size(), rows);
+    return;
+  }
+  BEELINE_NO_UNROLL
+  for (std::size_t row = 0; row < rows.count; ++row)
+    copy_bytes(group, rows.to + row * rows.to_stride, rows.from + row * rows.from_stride, rows.bytes);
+}
+
+template <class T>
+BEELINE_HOST_DEVICE Rows rows_of(T* destination, const T* source, const StridedShape& shape) {
+  static_assert(std::is_trivially_copyable_v<T>, "only trivially copyable elements travel as bytes");
+  return {reinterpret_cast<std::byte*>(destination),
+          reinterpret_cast<const std::byte*>(source),
+          shape.count,
+          shape.block_length * sizeof(T),
+          shape.destination_stride * sizeof(T),
+          shape.source_stride * sizeof(T)};
+}
+
+}  // namespace detail
+
+/// Copies the shape's blocks from local `source` to `destination` on `peer`; what lies between the blocks stays as it
+/// is.
+///   destination  symmetric address of the first block;  source  local address of the first block, reusable when every
+///                thread returned; its blocks may overlap (stride 0: one block many times)
+/// Every thread of `group` calls it, with the same arguments. Does not wait for the peer. The two must not overlap.
+/// Completion: visible at `peer` after a later `signal` of this queue, or `quiet`.
+/// Returns ok; invalid_argument, with nothing touched, for a peer outside the team, a destination stride below the
+/// block length, or blocks beyond the end of the address space.
+/// Source: OpenSHMEM 1.5 shmem_iput (blocks of one element), 1.6 shmem_ibput.
+template <class Group, class T>
+[[nodiscard]] BEELINE_HOST_DEVICE Status put_strided(const Group& group, const Context& ctx, T* destination,
+                                                     const T* source, const StridedShape& shape, std::uint32_t peer,
+                                                     Queue = {}) {
+  if (peer >= ctx.size || !detail::is_valid(shape, sizeof(T))) return Status::invalid_argument;
+  detail::copy_rows(group, detail::rows_of(ctx.at(destination, peer), source, shape));
+  return Status::ok;
+}
+
+/// Copies the shape's blocks from `source` on `peer` to local `destination`.
+///   source  symmetric address of the first block; blocks may overlap;  destination  local address of the first block
+/// Every thread of `group` calls it. Blocking: each thread's share has arrived when it returns; after `group.sync()`
+/// the whole does. Acquire the data first (`wait` for its signal, `barrier`) if the peer wrote it concurrently. Returns
+/// as `put_strided`. Source: OpenSHMEM 1.5 shmem_iget, 1.6 shmem_ibget.
+template <class Group, class T>
+[[nodiscard]] BEELINE_HOST_DEVICE Status get_strided(const Group& group, const Context& ctx, T* destination,
+                                                     const T* source, const StridedShape& shape, std::uint32_t peer) {
+  if (peer >= ctx.size || !detail::is_valid(shape, sizeof(T))) return Status::invalid_argument;
+  detail::copy_rows(group, detail::rows_of(destination, ctx.at(source, peer), shape));
+  return Status::ok;
+}
+
+}  // namespace beeline

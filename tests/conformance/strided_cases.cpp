@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+// Strided put and get: random shapes, by every group and with several element types, gaps and surroundings untouched.
+#include "tests/conformance/group_kind.hpp"
+#include "tests/conformance/guarded_area.hpp"
+#include "tests/conformance/rank_test.hpp"
+
+namespace beeline_test {
+
+namespace {
+
+using namespace beeline;
+
+/// An element without padding whose size is no power of two.
+struct Triple {
+  std::uint32_t a, b, c;
+};
+
+template <class T>
+struct StridedArguments {
+  const T* source;
+  T *destination, *got;
+  std::uint64_t* signal;
+  StridedShape put, get;
+  std::uint32_t to, from;
+};
+
+/// Puts blocks ahead, and gets others from ahead.
+template <GroupKind kind, class T>
+struct StridedKernel {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report,
+                                      StridedArguments<T> a) const {
+    const auto group = group_of<kind>(grid);
+    if (place_of<kind>(grid).index != 0) return;
+    BEELINE_DEVICE_CHECK_EQ(report, Status::ok, put_strided(group, ctx, a.destination, a.source, a.put, a.to));
+    signal(group, ctx, a.signal, 1, a.to);
+    BEELINE_DEVICE_CHECK_EQ(report, Status::ok, get_strided(group, ctx, a.got, a.source, a.get, a.to));
+    BEELINE_DEVICE_CHECK_EQ(report, Status::ok, wait(group, ctx, a.signal, Compare::equal, 1, a.from));
+  }
+};
+
+/// Zero, one, some or many.
+std::size_t any_count(Random& random, std::size_t most) {
+  const std::size_t edges[] = {0, 1, 2, 3};
+  return random.below(3) == 0 ? edges[random.below(std::size(edges))] : random.below(most) + 1;
+}
+
+/// Blocks that touch, that lie apart by few or by many elements, and of the source also blocks that overlap.
+StridedShape any_shape(Random& random) {
+  const bool long_blocks = random.below(4) == 0;
+  StridedShape shape{any_count(random, long_blocks ? 6 : 300), any_count(random, long_blocks ? 5000 : 40), 0, 0};
+  const auto gap = [&] { return random.coin() ? random.below(std::size_t{3}) : random.below(std::size_t{70}); };
+  // Multiples of 4 elements let every word size have its turn.
+  const std::size_t grain = random.coin() ? 4 : 1;
+  shape.block_length *= grain;
+  shape.destination_stride = shape.block_length + grain * gap();
+  shape.source_stride = random.below(5) == 0 ? grain * gap() : shape.block_length + grain * gap();
+  return shape;
+}
+
+std::size_t extent(const StridedShape& shape, std::size_t stride) {
+  if (shape.count == 0 || shape.block_length == 0) return 0;
+  return (shape.count - 1) * stride + shape.block_length;
+}
+
+/// What the destination must hold: the blocks of `source`, and guards between them.
+std::vector<std::byte> expected_image(const std::vector<std::byte>& source, const StridedShape& shape,
+                                      std::size_t element_bytes) {
+  std::vector<std::byte> image(extent(shape, shape.destination_stride) * element_bytes, guard_value);
+  for (std::size_t i = 0; i < shape.count && !image.empty(); ++i)
+    std::copy_n(source.begin() + static_cast<std::ptrdiff_t>(i * shape.source_stride * element_bytes),
+                shape.block_length * element_bytes,
+                image.begin() + static_cast<std::ptrdiff_t>(i * shape.destination_stride * element_bytes));
+  return image;
+}
+
+std::string describe(const StridedShape& shape) {
+  return join(shape.count, " blocks of ", shape.block_length, ", strides ", shape.destination_stride, " from ",
+              shape.source_stride);
+}
+
+template <GroupKind kind, class T>
+void transfer_one(RankTest& test) {
+  World& world = test.world();
+  Random& random = test.random();
+  const StridedShape put = any_shape(random), get = any_shape(random);
+  const auto offset_of = [&] { return random.offset() / 16 * alignof(T); };
+  const std::size_t source_offset = offset_of(), put_offset = offset_of(), get_offset = offset_of();
+  const std::size_t bytes = sizeof(T) * std::max(extent(put, put.source_stride), extent(get, get.source_stride));
+  const std::size_t put_bytes = sizeof(T) * extent(put, put.destination_stride);
+  const std::size_t get_bytes = sizeof(T) * extent(get, get.destination_stride);
+  const int distance = random.below(test.size());
+  const SymmetricArray<std::byte> source(world, source_offset + bytes + 1, test.any_heap());
+  const SymmetricArray<std::byte> put_memory(world, GuardedArea::needed(put_offset, put_bytes), test.any_heap());
+  const SymmetricArray<std::byte> get_memory(world, GuardedArea::needed(get_offset, get_bytes), test.any_heap());
+  const SymmetricArray<std::uint64_t> signal(world, 1);
+  const std::uint64_t key = random.next();
+  const auto data_of = [&](int rank) { return pattern(key + static_cast<std::uint64_t>(rank), bytes); };
+  test.write(source.data() + source_offset, data_of(test.rank()));
+  GuardedArea put_area(test, put_memory.data(), put_offset, put_bytes);
+  GuardedArea get_area(test, get_memory.data(), get_offset, get_bytes);
+  const std::string what = join(name(kind), ", elements of ", sizeof(T), " bytes, put ", describe(put), ", got ",
+                                describe(get), ", distance ", distance);
+  world.barrier();
+  test.run(test.shape(1, true), StridedKernel<kind, T>{},
+           StridedArguments<T>{reinterpret_cast<const T*>(source.data() + source_offset),
+                               reinterpret_cast<T*>(put_area.data()), reinterpret_cast<T*>(get_area.data()),
+                               signal.data(), put, get, static_cast<std::uint32_t>(test.ahead(distance)),
+                               static_cast<std::uint32_t>(test.behind(distance))},
+           what);
+  put_area.check(expected_image(data_of(test.behind(distance)), put, sizeof(T)), what + ": put");
+  get_area.check(expected_image(data_of(test.ahead(distance)), get, sizeof(T)), what + ": got");
+  world.barrier();  // nobody reads the source any more
+}
+
+template <GroupKind kind, class T>
+void transfer(RankTest& test) {
+  for (int i = 0; i < (under_thread_sanitizer ? 4 : 25); ++i) transfer_one<kind, T>(test);
+}
+
+void strided_put_and_get(RankTest& test) {
+  for_each_group_kind(test.world(), [&]<GroupKind kind>() { transfer<kind, std::uint16_t>(test); });
+  transfer<GroupKind::block, std::byte>(test);
+  transfer<GroupKind::block, std::uint64_t>(test);
+  transfer<GroupKind::block, Triple>(test);
+}
+
+struct RefusedArguments {
+  std::uint64_t* memory;
+};
+
+struct RefusedKernel {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report, RefusedArguments a) const {
+    constexpr std::size_t huge = ~std::size_t{0};
+    const StridedShape good{2, 2, 3, 3};
+    const StridedShape bad[] = {{2, 4, 3, 4},          {2, 1, 0, 1},       {huge, 1, 2, 1}, {1, huge / 8 + 1, 0, 0},
+                                {huge / 16, 2, 2, 17}, {2, 2, huge / 8, 2}};
+    const auto& block = grid.block();
+    for (const StridedShape& shape : bad) {
+      BEELINE_DEVICE_CHECK_EQ(report, Status::invalid_argument,
+                              put_strided(block, ctx, a.memory, a.memory + 64, shape, ctx.rank));
+      BEELINE_DEVICE_CHECK_EQ(report, Status::invalid_argument,
+                              get_strided(block, ctx, a.memory, a.memory + 64, shape, ctx.rank));
+    }
+    for (const std::uint32_t peer : {ctx.size, no_peer}) {
+      BEELINE_DEVICE_CHECK_EQ(report, Status::invalid_argument,
+                              put_strided(block, ctx, a.memory, a.memory + 64, good, peer));
+      BEELINE_DEVICE_CHECK_EQ(report, Status::invalid_argument,
+                              get_strided(block, ctx, a.memory, a.memory + 64, good, peer));
+    }
+    // Nothing to move: whatever the strides.
+    BEELINE_DEVICE_CHECK_EQ(report, Status::ok,
+                            put_strided(block, ctx, a.memory, a.memory + 64, {0, huge, huge, huge}, ctx.rank));
+    BEELINE_DEVICE_CHECK_EQ(report, Status::ok,
+                            get_strided(block, ctx, a.memory, a.memory + 64, {huge, 0, 0, huge}, ctx.rank));
+  }
+};
+
+void strided_bad_arguments(RankTest& test) {
+  constexpr std::size_t words = 128;
+  const SymmetricArray<std::uint64_t> memory(test.world(), words);
+  const std::vector<std::byte> before = pattern(test.random().next(), memory.bytes());
+  test.write(memory.data(), before);
+  test.run(test.shape(1, false), RefusedKernel{}, RefusedArguments{memory.data()}, "refused shapes");
+  check_bytes(before, test.read(memory.data(), memory.bytes()), "memory after refused transfers");
+}
+
+}  // namespace
+
+const std::vector<Case>& strided_cases() {
+  static const std::vector<Case> cases = {{"strided_put_and_get", 1, strided_put_and_get},
+                                          {"strided_bad_arguments", 1, strided_bad_arguments}};
+  return cases;
+}
+
+}  // namespace beeline_test

@@ -10,6 +10,7 @@
 namespace beeline::bench {
 
 [[nodiscard]] Case packet_latency();
+[[nodiscard]] Case packets128_latency();
 [[nodiscard]] Case put_signal_latency();
 [[nodiscard]] Case stream_copy_latency();
 [[nodiscard]] Case host_copy_latency();
@@ -18,6 +19,7 @@ namespace beeline::bench {
 [[nodiscard]] Case barrier_latency();
 
 [[nodiscard]] Case packet_bandwidth();
+[[nodiscard]] Case packets128_bandwidth();
 [[nodiscard]] Case put_bandwidth();
 [[nodiscard]] Case bulk_bandwidth();
 [[nodiscard]] Case get_bandwidth();

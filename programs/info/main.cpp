@@ -10,6 +10,8 @@
 #include "beeline/core/config.hpp"
 #include "beeline/core/error.hpp"
 #include "beeline/core/method.hpp"
+#include "beeline/host/packets128.hpp"
+#include "beeline/host/run.hpp"
 #include "beeline/runtime/device.hpp"
 
 namespace {
@@ -61,9 +63,28 @@ json access_matrix(const std::vector<Device>& gpus) {
   return matrix;
 }
 
+/// Why a world of a rank on each of these GPUs cannot use packets128; empty if it can.
+std::string lines_obstacle(const std::vector<Device>& gpus) {
+  if (gpus.empty()) return "only GPUs store whole lines, and there is none";
+  beeline::Config config = beeline::Config::from_environment();
+  config.threads = true;
+  config.rank = 0;
+  config.size = static_cast<int>(gpus.size());
+  config.device = "auto";
+  config.heap_bytes = std::size_t{16} << 20;
+  config.pinned_heap_bytes = std::size_t{1} << 20;
+  std::string found;
+  const int failed = beeline::run(config, [&](beeline::World& world) {
+    const std::string obstacle = beeline::packets128_obstacle(world);
+    if (world.rank() == 0) found = obstacle;
+  });
+  return failed != 0 ? "the self-test failed" : found;
+}
+
 /// Why the method is not available among these GPUs (among host ranks where there are none); empty if it is.
 std::string obstacle(const beeline::MethodInfo& info, const std::vector<Device>& gpus) {
   if (info.needs_cuda_peer && !all_peers(gpus)) return "no peer access between some GPUs";
+  if (info.needs_whole_lines) return lines_obstacle(gpus);
   for (const Device& gpu : gpus)
     if (const int has = beeline::compute_capability(gpu.index); has < info.least_compute_capability)
       return fmt::format("GPU {} has compute capability {}.{}", gpu.index, has / 10, has % 10);
@@ -72,6 +93,7 @@ std::string obstacle(const beeline::MethodInfo& info, const std::vector<Device>&
 
 std::string needs(const beeline::MethodInfo& info) {
   if (!info.needs_cuda_peer) return "host memory";
+  if (info.needs_whole_lines) return "peer access between GPUs, and a self-test that sees no torn line";
   const int least = info.least_compute_capability;
   return fmt::format("peer access between GPUs{}; shared memory between host ranks",
                      least == 0 ? "" : fmt::format(" of compute capability {}.{}", least / 10, least % 10));

@@ -78,6 +78,7 @@ struct Case {
 [[nodiscard]] const std::vector<Case>& atomic_cases();
 [[nodiscard]] const std::vector<Case>& barrier_cases();
 [[nodiscard]] const std::vector<Case>& packet_cases();
+[[nodiscard]] const std::vector<Case>& packets128_cases();
 [[nodiscard]] const std::vector<Case>& team_cases();
 [[nodiscard]] const std::vector<Case>& stream_cases();
 [[nodiscard]] const std::vector<Case>& staged_cases();

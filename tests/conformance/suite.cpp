@@ -29,9 +29,9 @@ namespace {
 std::vector<Case> cases_of(const WorldShape& shape) {
   if (shape.crowd) return crowd_cases();
   std::vector<Case> all;
-  for (const auto& some :
-       {memory_cases(), distributed_cases(), put_get_cases(), bulk_cases(), strided_cases(), signal_cases(),
-        atomic_cases(), barrier_cases(), team_cases(), packet_cases(), stream_cases(), staged_cases()})
+  for (const auto& some : {memory_cases(), distributed_cases(), put_get_cases(), bulk_cases(), strided_cases(),
+                           signal_cases(), atomic_cases(), barrier_cases(), team_cases(), packet_cases(),
+                           packets128_cases(), stream_cases(), staged_cases()})
     for (const Case& each : some)
       if (each.least_ranks <= shape.size) all.push_back(each);
   return all;

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// What the self-test of packets128 needs of the GPU, beside machine.hpp: only it includes this.
+
+#include <cstdint>
+
+#include "beeline/device/impl/machine.hpp"
+
+namespace beeline::machine {
+
+#if BEELINE_ON_GPU
+/// The value that thread `lane` of the calling warp has.
+BEELINE_HOST_DEVICE inline std::uint64_t from_lane(std::uint64_t value, unsigned lane) {
+  return __shfl_sync(0xffffffffu, value, static_cast<int>(lane));
+}
+#else
+BEELINE_HOST_DEVICE inline std::uint64_t from_lane(std::uint64_t, unsigned) { not_on_a_cpu(); }
+#endif
+
+}  // namespace beeline::machine

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+// Packets of 128 bytes: any size and alignment, sequences that wrap, credits and time-outs, and many messages of
+// changing data; host ranks and worlds with torn lines refuse them.
+#include <cstdio>
+
+#include "beeline/host/packets128.hpp"
+#include "tests/conformance/group_kind.hpp"
+#include "tests/conformance/rank_test.hpp"
+#include "tests/support/errors.hpp"
+
+namespace beeline_test {
+
+namespace {
+
+using namespace beeline;
+
+/// Whether this world can use them; otherwise a channel is refused with the reason, which is printed.
+bool usable(RankTest& test) {
+  const std::string obstacle = packets128_obstacle(test.world());
+  if (obstacle.empty()) return true;
+  if (test.rank() == 0) std::printf("  skipped: %s\n", obstacle.c_str());
+  check_error(Status::unavailable, {obstacle, "packet_channel"},
+              [&] { static_cast<void>(packets128_channel(test.world(), 64)); });
+  return false;
+}
+
+void free_channel(World& world, const Packets128Channel& channel) {
+  world.free(channel.slots.rings);
+  world.free(channel.slots.states);
+}
+
+/// One message of a plan that all ranks share: places in the sender's source and in the receiver's destination.
+struct Message {
+  std::size_t bytes, source_offset, destination_offset;
+};
+
+struct PlanArguments {
+  Packets128Channel channel;
+  const Message* messages;
+  std::uint32_t count;
+  const std::byte* source;
+  std::byte* destination;
+  std::uint32_t to, from;
+};
+
+/// Opens the ports of a ring: one where both neighbours are the same rank.
+template <class Group, class Arguments, class Use>
+BEELINE_HOST_DEVICE void with_ports(const Group& group, const Context& ctx, const Arguments& a, Use use) {
+  if (a.to == a.from) {
+    Packets128Port port(group, ctx, a.channel, a.to);
+    use(port, port);
+  } else {
+    Packets128Port out(group, ctx, a.channel, a.to), in(group, ctx, a.channel, a.from);
+    use(out, in);
+  }
+}
+
+/// Every rank sends each message ahead and receives it from behind. Rank 0 receives first, so that messages beyond the
+/// credits cannot block the whole ring. Every call gives up once before it may wait, and goes on.
+template <GroupKind kind>
+struct PlanKernel {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report, PlanArguments a) const {
+    const auto group = group_of<kind>(grid);
+    if (place_of<kind>(grid).index != 0) return;
+    with_ports(group, ctx, a, [&](auto& out, auto& in) {
+      const bool receive_first = ctx.rank == 0 && ctx.size > 1;
+      for (std::uint32_t i = 0; i < 2 * a.count; ++i) {
+        const Message message = a.messages[i / 2];
+        Status status = Status::timeout;
+        for (int attempt = 0; attempt < 2 && status == Status::timeout; ++attempt) {
+          const Timeout timeout = attempt == 0 ? Timeout::test() : Timeout::none();
+          status = (i % 2 == 0) == receive_first
+                       ? in.receive(a.destination + message.destination_offset, message.bytes, timeout)
+                       : out.send(a.source + message.source_offset, message.bytes, timeout);
+        }
+        BEELINE_DEVICE_CHECK_EQ(report, Status::ok, status);
+        if (status != Status::ok) return;
+      }
+    });
+  }
+};
+
+struct Plan {
+  std::vector<Message> messages;
+  std::size_t source_bytes = 0, destination_bytes = 0;
+};
+
+Plan make_plan(Random& random, std::size_t count, std::size_t slot_bytes, std::size_t most) {
+  const std::size_t edges[] = {0, 1, 112, 113, 119, 120, 121, 240, slot_bytes - 1, slot_bytes, slot_bytes + 1, most};
+  Plan plan;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::size_t bytes = i < std::size(edges) ? std::min(edges[i], most) : random.message_bytes(most);
+    plan.messages.push_back(
+        {bytes, plan.source_bytes + random.offset() % 24, plan.destination_bytes + 8 + random.offset() % 24});
+    plan.source_bytes = plan.messages.back().source_offset + bytes;
+    plan.destination_bytes = plan.messages.back().destination_offset + bytes + 8;
+  }
+  return plan;
+}
+
+/// What the receiver's memory must hold: the messages, and guards between them.
+std::vector<std::byte> expected_image(const Plan& plan, const std::vector<std::byte>& sent, std::byte guard) {
+  std::vector<std::byte> image(plan.destination_bytes, guard);
+  for (const Message& message : plan.messages)
+    std::copy_n(sent.begin() + static_cast<std::ptrdiff_t>(message.source_offset), message.bytes,
+                image.begin() + static_cast<std::ptrdiff_t>(message.destination_offset));
+  return image;
+}
+
+struct ChannelShape {
+  std::size_t slot_bytes;
+  std::uint32_t depth, first_sequence;
+};
+
+template <GroupKind kind>
+void run_plan(RankTest& test, const ChannelShape& shape, std::size_t count) {
+  World& world = test.world();
+  constexpr std::byte guard{0x5a};
+  const Packets128Channel channel = packets128_channel(world, shape.slot_bytes, shape.depth, shape.first_sequence);
+  // A rank that sends to itself cannot receive meanwhile: it has the credits that are certain, no more.
+  const std::size_t slots = test.size() == 1 ? shape.depth / 2 + 1 : shape.depth * 5 / 2;
+  const Plan plan = make_plan(test.random(), count, channel.slot_bytes(), channel.slot_bytes() * slots);
+  const SymmetricArray<Message> messages(world, plan.messages.size());
+  const SymmetricArray<std::byte> source(world, plan.source_bytes), destination(world, plan.destination_bytes);
+  world.copy(messages.data(), plan.messages.data(), messages.bytes());
+  const std::uint64_t key = test.random().next();
+  const auto data_of = [&](int rank) { return pattern(key + static_cast<std::uint64_t>(rank), plan.source_bytes); };
+  test.write(source.data(), data_of(test.rank()));
+  test.write(destination.data(), std::vector<std::byte>(plan.destination_bytes, guard));
+  const std::string what = join(name(kind), " lines, slots of ", channel.slot_bytes(), " bytes, depth ", shape.depth,
+                                ", first sequence ", shape.first_sequence);
+  test.run(test.shape(1, true), PlanKernel<kind>{},
+           PlanArguments{channel, messages.data(), static_cast<std::uint32_t>(plan.messages.size()), source.data(),
+                         destination.data(), static_cast<std::uint32_t>(test.ahead(1)),
+                         static_cast<std::uint32_t>(test.behind(1))},
+           what);
+  check_bytes(expected_image(plan, data_of(test.behind(1)), guard),
+              test.read(destination.data(), plan.destination_bytes), what);
+  free_channel(world, channel);
+}
+
+template <class Body>
+void for_each_line_group(Body body) {
+  body.template operator()<GroupKind::warp>();
+  body.template operator()<GroupKind::block>();
+}
+
+void packets128_of_any_size(RankTest& test) {
+  if (!usable(test)) return;
+  constexpr std::uint32_t sweep = detail::packet_sweep_period;
+  for_each_line_group([&]<GroupKind kind>() {
+    run_plan<kind>(test, {1, 2, 0}, 60);
+    run_plan<kind>(test, {4096, 4, 0}, 60);
+    run_plan<kind>(test, {1 + test.random().below(std::size_t{2000}), 8, 0}, 60);
+    for (const std::uint32_t first : {0xffffffffu, 0xffffffefu, sweep - 5}) run_plan<kind>(test, {500, 4, first}, 40);
+  });
+}
+
+struct StreamArguments {
+  Packets128Channel channel;
+  std::uint64_t *source, *destination;  ///< [words]
+  std::uint32_t words, messages, to, from;
+};
+
+BEELINE_HOST_DEVICE inline std::uint64_t stream_word(std::uint32_t rank, std::uint32_t message, std::uint32_t index) {
+  return (std::uint64_t{message} << 32 | index) * 0x9e3779b97f4a7c15u + rank;
+}
+
+/// Message after message of data that differs in every word from the one before: none may arrive torn.
+template <GroupKind kind>
+struct StreamKernel {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report, StreamArguments a) const {
+    const auto group = group_of<kind>(grid);
+    if (place_of<kind>(grid).index != 0) return;
+    with_ports(group, ctx, a, [&](auto& out, auto& in) {
+      for (std::uint32_t message = 0; message < a.messages; ++message) {
+        for (std::uint32_t i = group.thread_rank(); i < a.words; i += group.size())
+          a.source[i] = stream_word(ctx.rank, message, i);
+        group.sync();
+        const Status sent = out.send(a.source, a.words * sizeof a.source[0]);
+        const Status received = in.receive(a.destination, a.words * sizeof a.source[0]);
+        BEELINE_DEVICE_CHECK_EQ(report, Status::ok, sent);
+        BEELINE_DEVICE_CHECK_EQ(report, Status::ok, received);
+        if (sent != Status::ok || received != Status::ok) return;
+        for (std::uint32_t i = group.thread_rank(); i < a.words; i += group.size())
+          BEELINE_DEVICE_CHECK_EQ(report, stream_word(a.from, message, i), a.destination[i]);
+        group.sync();
+      }
+    });
+  }
+};
+
+template <GroupKind kind>
+void run_stream(RankTest& test, std::uint32_t words, std::uint32_t messages) {
+  World& world = test.world();
+  const Packets128Channel channel = packets128_channel(world, words * sizeof(std::uint64_t), 8);
+  const SymmetricArray<std::uint64_t> source(world, words), destination(world, words);
+  test.run(test.shape(1, true), StreamKernel<kind>{},
+           StreamArguments{channel, source.data(), destination.data(), words, messages,
+                           static_cast<std::uint32_t>(test.ahead(1)), static_cast<std::uint32_t>(test.behind(1))},
+           join(messages, " messages of ", words, " words by ", name(kind), "s"));
+  free_channel(world, channel);
+}
+
+void packets128_stay_whole(RankTest& test) {
+  if (!usable(test)) return;
+  for_each_line_group([&]<GroupKind kind>() {
+    run_stream<kind>(test, 15, 20000);
+    run_stream<kind>(test, 1000, 5000);
+  });
+}
+
+}  // namespace
+
+const std::vector<Case>& packets128_cases() {
+  static const std::vector<Case> cases = {{"packets128_of_any_size", 1, packets128_of_any_size},
+                                          {"packets128_stay_whole", 1, packets128_stay_whole}};
+  return cases;
+}
+
+}  // namespace beeline_test

@@ -157,6 +157,14 @@ std::vector<float> Domain::gather(int iteration) {
   return whole;
 }
 
+std::array<Planes, 2> Domain::halves() const {
+  const Planes all = all_planes();
+  const int middle = (all.first + all.last) / 2;
+  const Planes top{middle, all.last}, bottom{all.first, middle};
+  const bool top_first = world_.rank() % 2 == 0;
+  return {top_first ? top : bottom, top_first ? bottom : top};
+}
+
 Shape Domain::clamped(unsigned blocks) { return {std::clamp(blocks, 1u, max_blocks), gpu_threads}; }
 
 Tiling Domain::tiling(unsigned blocks, int planes) const {

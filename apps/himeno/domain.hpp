@@ -3,6 +3,7 @@
 /// @file
 /// One rank's share of the grid in symmetric memory, and what every method needs around it.
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -58,6 +59,9 @@ class Domain {
   [[nodiscard]] double gosa() const { return *mailbox_.total; }
   /// All interior planes of this rank.
   [[nodiscard]] Planes all_planes() const { return {1, slab_.planes + 1}; }
+  /// They in two halves, of which one may be empty, in this rank's order of computation. Neighbours go in opposite
+  /// orders, so that the two planes at a side are computed at the same time and have the other half's time to travel.
+  [[nodiscard]] std::array<Planes, 2> halves() const;
   [[nodiscard]] std::size_t plane_bytes() const { return static_cast<std::size_t>(fields_.plane()) * sizeof(float); }
 
   /// The shape of launches of `Kernel`: as many blocks as can be resident, so that it may wait.
@@ -69,7 +73,7 @@ class Domain {
   /// How `blocks` blocks of such a launch share `planes` planes.
   [[nodiscard]] Tiling tiling(unsigned blocks, int planes) const;
 
-  static constexpr unsigned gpu_threads = 256;
+  static constexpr unsigned gpu_threads = max_block_threads;
 
  private:
   [[nodiscard]] static Shape clamped(unsigned blocks);

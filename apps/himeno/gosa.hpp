@@ -20,7 +20,7 @@ namespace himeno {
 
 /// Where partial sums lie, in this rank's memory.
 struct Sums {
-  double* threads;  ///< [threads of the largest grid]
+  double* threads;  ///< scratch, [threads of the largest grid]; see block_total
   double* blocks;   ///< [2][max_blocks]: two launches' sums
 };
 inline constexpr unsigned max_blocks = 4096;
@@ -33,10 +33,18 @@ struct Mailbox {
 };
 inline constexpr std::uint64_t mailbox_slots = 8;
 
+/// Threads of a block, at most, on a GPU.
+inline constexpr unsigned max_block_threads = 256;
+
 /// Adds up `mine` over the block; the result is valid on thread 0. `scratch` [block.size()] may be used again after
-/// the block's next sync. The order of additions depends on the block's size only.
+/// the block's next sync; on a GPU shared memory serves instead, because each iteration ends with this and waits for
+/// it. The order of additions depends on the block's size only.
 template <class BlockGroup>
 BEELINE_HOST_DEVICE double block_total(const BlockGroup& block, double* scratch, double mine) {
+#if BEELINE_ON_GPU
+  __shared__ double shared[max_block_threads];
+  scratch = shared;
+#endif
   constexpr unsigned lanes = 16;
   const unsigned thread = block.thread_rank(), columns = block.size() < lanes ? block.size() : lanes;
   scratch[thread] = mine;

@@ -18,17 +18,10 @@ struct UpdateHalf {
   }
 };
 
-/// Both halves in the order of computation. Neighbours go in opposite orders, so that the two planes at a side are
-/// computed at the same time and have the other half's time to travel.
+/// Both halves, as kernels.
 class Halves {
  public:
-  explicit Halves(const Domain& domain) : domain_(domain) {
-    const Planes all = domain.all_planes();
-    const int middle = (all.first + all.last) / 2;
-    const Planes top{middle, all.last}, bottom{all.first, middle};
-    const bool top_first = domain.world().rank() % 2 == 0;
-    parts_[0] = top_first ? top : bottom;
-    parts_[1] = top_first ? bottom : top;
+  explicit Halves(const Domain& domain) : domain_(domain), parts_(domain.halves()) {
     shape_ = domain.shape<UpdateHalf, Fields, Tiling, Sums, Planes, int, unsigned>();
     for (unsigned half = 0; half < 2; ++half)
       tilings_[half] = domain.tiling(shape_.blocks, parts_[half].last - parts_[half].first);
@@ -48,7 +41,7 @@ class Halves {
 
  private:
   const Domain& domain_;
-  Planes parts_[2]{};
+  std::array<Planes, 2> parts_;
   Shape shape_{};
   Tiling tilings_[2]{};
 };

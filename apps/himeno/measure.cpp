@@ -100,8 +100,7 @@ class Session {
  public:
   Session(beeline::World& world, const Options& options)
       : world_(world), options_(options), copy_bandwidth_(copy_bandwidth(world)), domain_(world, options.size),
-        iterations_(options.iterations > 0 ? options.iterations
-                                           : choose_iterations(domain_, find_method(options.methods.front()))) {
+        iterations_(options.iterations > 0 ? options.iterations : choose_iterations(domain_, options.methods.front())) {
     if (!options.verify) return;
     official_ = expect(world, options.size, Data::official, iterations_, seconds_of_reference);
     fresh_ = expect(world, options.size, Data::scrambled, fresh_iterations, seconds_of_reference);
@@ -216,7 +215,7 @@ class Session {
 bool measure(beeline::World& world, const Options& options) {
   Session session(world, options);
   bool good = true;
-  for (const std::string& name : options.methods) good = session.run(find_method(name)) && good;
+  for (const MethodInfo& info : options.methods) good = session.run(info) && good;
   return good;
 }
 

@@ -3,18 +3,18 @@
 /// @file
 /// One run of the program: times methods, verifies them, and prints JSON lines from rank 0.
 
-#include <string>
 #include <vector>
 
 #include "beeline/host/world.hpp"
+#include "method.hpp"
 #include "problem.hpp"
 
 namespace himeno {
 
 struct Options {
   Size size{};
-  std::vector<std::string> methods;  ///< names, known ones
-  int iterations = 0;                ///< of a timed run; 0: as many as take about a third of a second, at least 10
+  std::vector<MethodInfo> methods;
+  int iterations = 0;  ///< of a timed run; 0: as many as take about a third of a second, at least 10
   bool verify = true;
 };
 

@@ -22,9 +22,9 @@ const std::vector<MethodInfo>& methods() {
   return all;
 }
 
-const MethodInfo& find_method(const std::string& name) {
+const MethodInfo& find_method(const std::vector<MethodInfo>& all, const std::string& name) {
   std::string known;
-  for (const MethodInfo& info : methods()) {
+  for (const MethodInfo& info : all) {
     if (info.name == name) return info;
     known += (known.empty() ? "" : ", ") + info.name;
   }

@@ -38,12 +38,13 @@ class Method {
 struct MethodInfo {
   std::string name, summary;
   std::unique_ptr<Method> (*make)(Domain&);
+  bool needs_gpu = false;  ///< does not run on host ranks
 };
 
-/// All methods, the host's first.
+/// The methods of the program `himeno`, the host's first. Method 7 has a program of its own: device_launched.hpp.
 [[nodiscard]] const std::vector<MethodInfo>& methods();
-/// The method of that name; throws invalid_argument listing the known ones.
-[[nodiscard]] const MethodInfo& find_method(const std::string& name);
+/// The method of that name among `all`; throws invalid_argument listing the known ones.
+[[nodiscard]] const MethodInfo& find_method(const std::vector<MethodInfo>& all, const std::string& name);
 
 [[nodiscard]] std::unique_ptr<Method> make_host_staged(Domain& domain);
 [[nodiscard]] std::unique_ptr<Method> make_host_copy_engine(Domain& domain);

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -15,24 +14,14 @@
 #include "method.hpp"
 #include "serial.hpp"
 #include "tests/support/ranks.hpp"
+#include "tests/unit/himeno_methods_case.hpp"
 #include "verify.hpp"
 
 namespace himeno {
 
-void PrintTo(const Size& size, std::ostream* out) { *out << size.x << 'x' << size.y << 'x' << size.z; }
-
 namespace {
 
 using beeline_test::WorldKind;
-
-/// Memory for a problem on `ranks` ranks; small slots, because ThreadSanitizer leaves little address space.
-beeline::Config config_for(const Size& size, int ranks) {
-  beeline::Config config = beeline_test::test_config();
-  const Domain::Heaps heaps = Domain::heaps(size, ranks);
-  config.heap_bytes = heaps.symmetric_bytes, config.pinned_heap_bytes = heaps.pinned_bytes;
-  config.slot_shift = 32;
-  return config;
-}
 
 TEST(HimenoProblem, SizesAreNamedOrSpelledOut) {
   EXPECT_EQ(parse_size("XS"), (Size{32, 32, 64}));
@@ -157,82 +146,37 @@ TEST(HimenoVerify, SeesWrongResults) {
   EXPECT_NE(checksum({1, 2, 3}), checksum({1, 3, 2}));
 }
 
-struct Case {
-  Size size;
-  int ranks, host_threads;
-  HostGrid grid{};
-  const char* device = "cpu";
-};
-
-std::ostream& operator<<(std::ostream& out, const Case& c) {
-  return out << c.size.x << 'x' << c.size.y << 'x' << c.size.z << " on " << c.ranks << " ranks of " << c.grid.blocks
-             << " blocks of " << c.host_threads;
-}
-
-class HimenoMethods : public testing::TestWithParam<Case> {};
-
-/// Every method after runs that end on either parity, and after runs without communication: nothing of them may be
-/// left. On CPUs the field has the bits of the serial reference, on GPUs the same bits for every method.
-void run_methods(beeline::World& world, const Case& c, std::span<const int> runs,
-                 const std::vector<Expectation>& expected) {
-  Domain domain(world, c.size, c.grid);
-  std::vector<std::vector<float>> first(runs.size());
-  for (const MethodInfo& info : methods()) {
-    const std::unique_ptr<Method> method = info.make(domain);
-    for (std::size_t run = 0; run < runs.size(); ++run) {
-      domain.reset(Data::scrambled);
-      method->run(runs[run], true);
-      EXPECT_NEAR(domain.gosa() / expected[run].gosa, 1, 1e-10) << info.name;
-      const std::vector<float> field = domain.gather(runs[run]);
-      if (world.rank() == 0) {
-        const double tolerance = world.device().is_gpu() ? 1e-5 : 0;
-        EXPECT_LE(compare(expected[run], field, domain.gosa()).max_error, tolerance) << info.name << ", " << runs[run];
-        if (first[run].empty()) first[run] = field;
-        EXPECT_EQ(checksum(field), checksum(first[run])) << info.name << ", " << runs[run] << " iterations";
-      }
-      method->run(runs[run], false);
-    }
-  }
-}
+class HimenoMethods : public testing::TestWithParam<MethodCase> {};
 
 TEST_P(HimenoMethods, HaveTheSameBits) {
-  const Case c = GetParam();
-  std::string why_none;
-  if (c.device != std::string("cpu") &&
-      beeline_test::gpus_here(&why_none) < (c.device == std::string("auto") ? c.ranks : 1))
-    GTEST_SKIP() << (why_none.empty() ? "too few GPUs" : why_none);
-  constexpr int runs[] = {1, 2, 5, 12};
-  std::vector<Expectation> expected;
-  for (const int iterations : runs) {
-    Serial serial(c.size, Data::scrambled, 1);
-    serial.advance(iterations);
-    expected.push_back({iterations, serial.field(), serial.gosa(), serial.gosa_float32()});
-  }
-  beeline::Config config = config_for(c.size, c.ranks);
-  config.device = c.device, config.host_threads = c.host_threads;
-  beeline_test::expect_all_passed(beeline_test::run_ranks(
-      WorldKind::threads, c.ranks, [&](beeline::World& world) { run_methods(world, c, runs, expected); }, config));
+  if (const std::string why = why_skipped(GetParam()); !why.empty()) GTEST_SKIP() << why;
+  expect_same_bits(GetParam(), methods(), {1, 2, 5, 12});
 }
 
 INSTANTIATE_TEST_SUITE_P(Ranks, HimenoMethods,
-                         testing::Values(Case{{5, 7, 9}, 1, 1}, Case{{5, 7, 9}, 2, 1}, Case{{5, 7, 9}, 3, 1},
-                                         Case{{5, 7, 9}, 7, 1}, Case{{8, 4, 12}, 4, 2}));
+                         testing::Values(MethodCase{{5, 7, 9}, 1, 1}, MethodCase{{5, 7, 9}, 2, 1},
+                                         MethodCase{{5, 7, 9}, 3, 1}, MethodCase{{5, 7, 9}, 7, 1},
+                                         MethodCase{{8, 4, 12}, 4, 2}));
 
 // Planes too large for packets, rows that need padding.
-INSTANTIATE_TEST_SUITE_P(LargePlanes, HimenoMethods, testing::Values(Case{{66, 65, 7}, 3, 1}, Case{{66, 65, 7}, 2, 3}));
+INSTANTIATE_TEST_SUITE_P(LargePlanes, HimenoMethods,
+                         testing::Values(MethodCase{{66, 65, 7}, 3, 1}, MethodCase{{66, 65, 7}, 2, 3}));
 
 // As on GPUs: few blocks without carriers, then with; tiles that end inside rows, and such that a row is several tiles;
 // two sections of a plane.
 INSTANTIATE_TEST_SUITE_P(ManyBlocks, HimenoMethods,
-                         testing::Values(Case{{9, 8, 10}, 2, 1, {3, 4}}, Case{{9, 8, 10}, 3, 1, {9, 4}},
-                                         Case{{9, 8, 10}, 8, 1, {9, 5}}, Case{{9, 8, 10}, 2, 1, {9, 1}},
-                                         Case{{9, 8, 30}, 2, 2, {10, 32}}, Case{{130, 128, 7}, 2, 1, {8, 256}}));
+                         testing::Values(MethodCase{{9, 8, 10}, 2, 1, {3, 4}}, MethodCase{{9, 8, 10}, 3, 1, {9, 4}},
+                                         MethodCase{{9, 8, 10}, 8, 1, {9, 5}}, MethodCase{{9, 8, 10}, 2, 1, {9, 1}},
+                                         MethodCase{{9, 8, 30}, 2, 2, {10, 32}},
+                                         MethodCase{{130, 128, 7}, 2, 1, {8, 256}}));
 
 // Several ranks of one GPU, and GPUs of their own.
 INSTANTIATE_TEST_SUITE_P(Gpus, HimenoMethods,
-                         testing::Values(Case{{130, 128, 40}, 1, 1, {}, "cuda:0"}, Case{{5, 7, 9}, 3, 1, {}, "cuda:0"},
-                                         Case{{130, 128, 40}, 2, 1, {}, "cuda:0"}, Case{{66, 65, 23}, 2, 1, {}, "auto"},
-                                         Case{{258, 130, 41}, 4, 1, {}, "auto"}));
+                         testing::Values(MethodCase{{130, 128, 40}, 1, 1, {}, "cuda:0"},
+                                         MethodCase{{5, 7, 9}, 3, 1, {}, "cuda:0"},
+                                         MethodCase{{130, 128, 40}, 2, 1, {}, "cuda:0"},
+                                         MethodCase{{66, 65, 23}, 2, 1, {}, "auto"},
+                                         MethodCase{{258, 130, 41}, 4, 1, {}, "auto"}));
 
 TEST(HimenoBound, IsTheCopyBandwidthAgainst56BytesAPoint) {
   EXPECT_DOUBLE_EQ(bytes_per_point, 56);
@@ -260,7 +204,7 @@ TEST(HimenoBound, CopiesAreTimedOnAllRanks) {
 }
 
 TEST(HimenoDomain, RefusesMoreRanksThanPlanes) {
-  beeline::Config config = config_for({5, 7, 9}, 3);
+  beeline::Config config = himeno_config({5, 7, 9}, 3);
   config.device = "cpu";
   beeline_test::expect_all_passed(beeline_test::run_ranks(
       WorldKind::threads, 3,

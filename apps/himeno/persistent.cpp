@@ -13,6 +13,7 @@
 #include "beeline/device/put_get.hpp"
 #include "last_block.hpp"
 #include "method.hpp"
+#include "prefetch.hpp"
 
 namespace himeno {
 
@@ -132,7 +133,20 @@ struct Everything {
       };
       edges_first(edges, part, update_some, publish, step.communicate ? 0 : sides);
     }
+    prefetch_next(grid, f, edges, tiling, carriage, step.communicate);
     store_block_gosa(grid, sums, static_cast<unsigned>(step.iteration % 2), gosa);
+  }
+
+  /// Asks for the coefficients that this block needs first in the next iteration, so that memory has work while blocks
+  /// sum up and meet at the grid barrier.
+  template <class Grid>
+  BEELINE_HOST_DEVICE static void prefetch_next(const Grid& grid, const Fields& f, const Edges& edges,
+                                                const Tiling& tiling, const Carriage& carriage, bool communicate) {
+    const unsigned item = grid.block_rank() - carriage.carriers;
+    if (item >= tiling.items()) return;
+    const Planes part = planes_of_item(tiling, {1, f.planes + 1}, item);
+    const bool from_above = communicate && edges.touched(upper, part) && !edges.touched(lower, part);
+    prefetch_coefficients(grid.block(), f, tiling, item % tiling.tiles, from_above ? part.last - 1 : part.first);
   }
 
   /// Exchanges the sums that the blocks left in the iteration before `step`.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finding out that a wait has failed, somewhere, and saying so.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <time.h>
 
 #include <algorithm>
@@ -8,6 +9,7 @@
 
 #include "beeline/device/wait.hpp"
 #include "host/world_implementation.hpp"
+#include "runtime/gpu_fault.hpp"
 
 namespace beeline {
 
@@ -180,8 +182,31 @@ void World::Implementation::give_up_streams(std::uint32_t watched, std::uint64_t
   }
 }
 
+void World::Implementation::check_gpu() const {
+  const std::string fault = device().is_gpu() ? detail::gpu_fault(device().index) : "";
+  if (fault.empty()) return;
+  std::vector<int> together;
+  for (int other = 0; other < size; ++other)
+    if (members[static_cast<std::size_t>(other)].process == members[static_cast<std::size_t>(rank)].process)
+      together.push_back(other);
+  throw Error(Status::internal,
+              fmt::format("a fault of GPU {} ({}) ends every rank of its process: {}", device().index, fault,
+                          fmt::join(together, ", ")),
+              rank);
+}
+
 void World::Implementation::await(const char* what, std::int64_t deadline_ns, const std::function<bool()>& over,
                                   std::uint32_t watched, Stream* awaited) {
+  try {
+    poll_until_over(what, deadline_ns, over, watched, awaited);
+  } catch (const Error& error) {
+    if (error.code() == Status::internal) check_gpu();
+    throw;
+  }
+}
+
+void World::Implementation::poll_until_over(const char* what, std::int64_t deadline_ns,
+                                            const std::function<bool()>& over, std::uint32_t watched, Stream* awaited) {
   const std::uint64_t start = machine::clock_ns();
   bool released = false;
   for (std::uint32_t poll = 0; !over(); ++poll) {

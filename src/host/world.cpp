@@ -51,7 +51,11 @@ void World::leave() {
 }
 
 World::Implementation::~Implementation() {
-  if (failed()) stream->release_waits();
+  try {
+    if (failed()) stream->release_waits();
+  } catch (const Error& error) {  // a GPU that works no more holds nothing back
+    log(LogLevel::error, fmt::format("leaving a failed world: {}", error.what()), rank);
+  }
   bootstrap->on_abort(nullptr);  // it uses the copy stream
   copy_stream.reset();
   stream.reset();

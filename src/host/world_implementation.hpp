@@ -160,7 +160,8 @@ class World::Implementation {
   void check(std::uint32_t watched);
   [[noreturn]] void fail(Status status, std::uint32_t team);
   /// Polls `over()` up to `deadline_ns`, or until one of `watched` is aborted; throws naming `what`. Then the default
-  /// stream and `awaited` (if any) give up their waits for signals, and at the deadline `watched` is aborted.
+  /// stream and `awaited` (if any) give up their waits for signals, and at the deadline `watched` is aborted. A fault
+  /// of this rank's GPU names all ranks that end with it.
   void await(const char* what, std::int64_t deadline_ns, const std::function<bool()>& over, std::uint32_t watched,
              Stream* awaited = nullptr);
   [[nodiscard]] std::vector<WaitRecord> failed_waits() const;
@@ -170,6 +171,10 @@ class World::Implementation {
  private:
   void choose_device();
   void make_memory();
+  void poll_until_over(const char* what, std::int64_t deadline_ns, const std::function<bool()>& over,
+                       std::uint32_t watched, Stream* awaited);
+  /// Throws if this rank's GPU works no more.
+  void check_gpu() const;
   void make_contexts();
   void load_kernels();
   void watch_for_deaths();

@@ -10,6 +10,7 @@
 #include "beeline/core/error.hpp"
 #include "beeline/runtime/device.hpp"
 #include "runtime/cuda.hpp"
+#include "runtime/gpu_fault.hpp"
 
 namespace beeline {
 
@@ -111,6 +112,13 @@ unsigned gpu_resident_blocks(const KernelCode& kernel, unsigned threads, int dev
   const std::tuple key{kernel.address, threads, device};
   if (const auto entry = known.find(key); entry != known.end()) return entry->second;
   return known[key] = query_resident_blocks(kernel, threads, device);
+}
+
+std::string detail::gpu_fault(int index) {
+  const cudaError_t current = cudaSetDevice(index);
+  // After a fault every call returns it. Nothing waits on the legacy stream.
+  const cudaError_t state = current == cudaSuccess ? cudaStreamQuery(cudaStreamLegacy) : current;
+  return state == cudaSuccess || state == cudaErrorNotReady ? "" : cudaGetErrorString(state);
 }
 
 std::string launch_error() {

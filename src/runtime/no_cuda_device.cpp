@@ -2,6 +2,7 @@
 // The twin of cuda_device.cpp in builds without CUDA.
 #include "beeline/core/error.hpp"
 #include "beeline/runtime/device.hpp"
+#include "runtime/gpu_fault.hpp"
 
 namespace beeline {
 
@@ -20,6 +21,7 @@ bool built_with_cuda() { return false; }
 int compute_capability(int) { unavailable(); }
 void load_kernel(const KernelCode&, int) { unavailable(); }
 unsigned gpu_resident_blocks(const KernelCode&, unsigned, int) { unavailable(); }
+std::string detail::gpu_fault(int) { unavailable(); }
 std::string launch_error() { unavailable(); }
 
 }  // namespace beeline

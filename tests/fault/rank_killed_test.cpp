@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "beeline/beeline.hpp"
 #include "beeline/runtime/bootstrap.hpp"
@@ -22,13 +23,19 @@ namespace {
 
 using namespace beeline;
 
-constexpr int ranks = 4, victim = 2;
 constexpr double soon_s = 5;  // of a deadline of 20
+constexpr int ranks = 4;
+constexpr int gpu_ranks = 2;  // processes do not share GPUs
+
+/// The rank that is killed in a world of `size`.
+constexpr int victim_of(int size) { return size / 2; }
+constexpr int victim = victim_of(ranks);
 
 void expect_survivors_name_the_victim(const std::vector<RankOutcome>& outcomes) {
-  for (int rank = 0; rank < ranks; ++rank) {
+  const int size = static_cast<int>(outcomes.size());
+  for (int rank = 0; rank < size; ++rank) {
     const RankOutcome& outcome = outcomes[static_cast<std::size_t>(rank)];
-    if (rank == victim)
+    if (rank == victim_of(size))
       EXPECT_EQ(SIGKILL, outcome.signal) << outcome.failure;
     else
       EXPECT_TRUE(outcome.passed()) << "rank " << rank << ": " << outcome.failure;
@@ -37,12 +44,12 @@ void expect_survivors_name_the_victim(const std::vector<RankOutcome>& outcomes) 
 
 /// Runs `wait`, which must throw soon, naming the victim.
 template <class Wait>
-void survive(Wait wait) {
+void survive(Wait wait, int killed = victim) {
   const Stopwatch stopwatch;
   try {
     wait();
   } catch (const Error& error) {
-    BEELINE_CHECK_CONTAINS(error.what(), "rank 2 ended without leaving the world");
+    BEELINE_CHECK_CONTAINS(error.what(), join("rank ", killed, " ended without leaving the world"));
     BEELINE_CHECK_EQ(std::string(name(Status::peer_died)), name(error.code()));
     BEELINE_CHECK(stopwatch.seconds() < soon_s);
     return;
@@ -104,14 +111,14 @@ void staged_exchanges(World& world) {
   StagedChannel channel(world, 4096, 2);
   const SymmetricArray<std::byte> out(world, 50'000), in(world, 50'000);
   for (;;)
-    channel.exchange(out.data(), (world.rank() + 1) % ranks, in.data(), (world.rank() + ranks - 1) % ranks,
-                     out.bytes());
+    channel.exchange(out.data(), (world.rank() + 1) % world.size(), in.data(),
+                     (world.rank() + world.size() - 1) % world.size(), out.bytes());
 }
 
 void waits_on_streams(World& world) {
   std::uint64_t* signals = world.signals(1);
   for (std::uint64_t round = 1;; ++round) {
-    world.stream().write_signal(world.at(signals, (world.rank() + 1) % ranks), round);
+    world.stream().write_signal(world.at(signals, (world.rank() + 1) % world.size()), round);
     world.stream().wait_signal(signals, round);
     world.synchronize();
   }
@@ -120,7 +127,7 @@ void waits_on_streams(World& world) {
 struct StoreKernel {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, std::uint64_t* area, std::size_t count) const {
-    put(grid.block(), ctx, area, area + count, count, victim);
+    put(grid.block(), ctx, area, area + count, count, ctx.size / 2);
     quiet(grid.block(), ctx);
   }
 };
@@ -136,8 +143,8 @@ void puts_to_the_victim(World& world) {
 }
 
 void stores_to_the_victim(World& world) {
-  const SymmetricArray<std::uint64_t> area(world, 1000);
-  volatile std::uint64_t* theirs = area.at(victim);
+  const SymmetricArray<std::uint64_t> area(world, 1000, Heap::pinned);
+  volatile std::uint64_t* theirs = area.at(victim_of(world.size()));
   for (std::uint64_t value = 0;; ++value) {
     for (std::size_t i = 0; i < area.count(); ++i) theirs[i] = value;
     world.check();
@@ -164,29 +171,49 @@ constexpr Activity activities[] = {
      }},
 };
 
-class KilledWhile : public ::testing::TestWithParam<Activity> {};
+struct Parameter {
+  Activity activity;
+  bool gpu;
+};
+
+class KilledWhile : public ::testing::TestWithParam<Parameter> {};
 
 TEST_P(KilledWhile, SurvivorsNameIt) {
+  const bool gpu = GetParam().gpu;
+  std::string why;
+  if (gpu && gpus_here(&why) < gpu_ranks)
+    GTEST_SKIP() << "needs " << gpu_ranks << " GPUs, " << gpus_here() << " here " << why;
   Config config = test_config();
-  config.device = "cpu";
-  for (int repetition = 0, end = repetitions(2); repetition < end && !HasFailure(); ++repetition)
+  config.device = gpu ? "auto" : "cpu";
+  const int size = gpu ? gpu_ranks : ranks;
+  for (int repetition = 0, end = repetitions(gpu ? 1 : 2); repetition < end && !HasFailure(); ++repetition)
     expect_survivors_name_the_victim(run_ranks(
-        WorldKind::processes, ranks,
-        [repetition](World& world) {
+        WorldKind::processes, size,
+        [=](World& world) {
           world.barrier();
-          std::thread killer([repetition, rank = world.rank()] {
-            if (rank != victim) return;
+          std::thread killer([=, rank = world.rank()] {
+            if (rank != victim_of(size)) return;
             usleep(20'000 + 777u * static_cast<unsigned>(repetition % 50));
             kill(getpid(), SIGKILL);
           });
           killer.detach();
-          survive([&] { GetParam().repeat(world); });
+          survive([&] { GetParam().activity.repeat(world); }, victim_of(size));
         },
         config, 60));
 }
 
-INSTANTIATE_TEST_SUITE_P(Activities, KilledWhile, ::testing::ValuesIn(activities),
-                         [](const ::testing::TestParamInfo<Activity>& each) { return std::string(each.param.name); });
+std::vector<Parameter> parameters() {
+  std::vector<Parameter> all;
+  for (const bool gpu : {false, true})
+    for (const Activity& activity : activities) all.push_back({activity, gpu});
+  return all;
+}
+
+std::string parameter_name(const ::testing::TestParamInfo<Parameter>& info) {
+  return join(info.param.activity.name, info.param.gpu ? "Gpu" : "");
+}
+
+INSTANTIATE_TEST_SUITE_P(Activities, KilledWhile, ::testing::ValuesIn(parameters()), parameter_name);
 
 }  // namespace
 

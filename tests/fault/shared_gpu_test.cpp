@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranks that are threads and share a GPU: its memory, its multiprocessors, and its faults.
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "beeline/beeline.hpp"
+#include "tests/support/check.hpp"
+#include "tests/support/errors.hpp"
+#include "tests/support/ranks.hpp"
+#include "tests/support/stopwatch.hpp"
+
+namespace beeline_test {
+
+namespace {
+
+using namespace beeline;
+
+/// Why the machine lacks `needed` GPUs; empty if it does not.
+std::string missing_gpus(int needed) {
+  std::string why;
+  const int gpus = gpus_here(&why);
+  if (gpus == 0) return "no GPU: " + why;
+  return gpus < needed ? join("needs ", needed, " GPUs, ", gpus, " here") : "";
+}
+
+Config config_of(const std::string& device) {
+  Config config = test_config();
+  config.device = device;
+  return config;
+}
+
+struct WaitForSignal {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, std::uint64_t* signal) const {
+    static_cast<void>(wait(grid.block(), ctx, signal, Compare::equal, 1));
+  }
+};
+
+LaunchOptions waiting_blocks(unsigned blocks) {
+  LaunchOptions options;
+  options.blocks = blocks;
+  options.threads = 64;
+  options.waits = true;
+  return options;
+}
+
+/// Three grids of a third of the GPU fit; the fourth rank's is refused with the list of what waits, and fits later.
+TEST(SharedGpu, HoldsAsManyWaitingRanksAsFit) {
+  if (const std::string why = missing_gpus(1); !why.empty()) GTEST_SKIP() << why;
+  expect_all_passed(run_ranks(
+      WorldKind::threads, 4,
+      [](World& world) {
+        std::uint64_t* signal = world.signals(1);
+        const unsigned quarter = resident_blocks<WaitForSignal, std::uint64_t*>(world, 64);
+        const LaunchOptions third = waiting_blocks(quarter * 4 / 3);
+        if (world.rank() < 3) launch(world, third, WaitForSignal{}, signal);
+        world.barrier();
+        if (world.rank() == 3)
+          check_error(Status::no_resource,
+                      {"rank 3's kernel", "WaitForSignal", "rank 0's kernel", "rank 1's kernel", "rank 2's kernel",
+                       "holds 33 %"},
+                      [&] { launch(world, third, WaitForSignal{}, signal); });
+        world.barrier();
+        const std::unique_ptr<Stream> releasing = world.make_stream();
+        releasing->write_signal(signal, 1);
+        world.synchronize(*releasing);
+        if (world.rank() < 3) world.synchronize();
+        world.barrier();
+        if (world.rank() == 3) launch(world, third, WaitForSignal{}, signal);
+        world.synchronize();
+        world.barrier();
+      },
+      config_of("cuda:0"), 60));
+}
+
+/// Heaps of two fifths of the GPU's memory: the third rank's does not fit, and all ranks learn whose.
+TEST(SharedGpu, HasNoMemoryForMoreRanks) {
+  if (const std::string why = missing_gpus(1); !why.empty()) GTEST_SKIP() << why;
+  constexpr int ranks = 3;
+  Config config = config_of("cuda:0");
+  const std::size_t memory = visible_gpus().front().memory_bytes;
+  config.heap_bytes = memory / 5 * 2;
+  config.slot_shift = max_slot_shift;
+  for (const RankOutcome& outcome : run_ranks(
+           WorldKind::threads, ranks, [](World&) { throw CheckFailure("a world without memory"); }, config, 60)) {
+    EXPECT_NE(std::string::npos, outcome.failure.find("GPU 0 has no room for")) << outcome.failure;
+    EXPECT_NE(std::string::npos, outcome.failure.find("could not make its part")) << outcome.failure;
+  }
+}
+
+struct StoreNowhere {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context&, std::uintptr_t address) const {
+    if (grid.thread_rank() == 0) *reinterpret_cast<volatile std::uint32_t*>(address) = 1;
+  }
+};
+
+/// Rank 0's kernel stores to no memory while rank 1's waits: both errors name both ranks, soon.
+void fail_together(World& world) {
+  std::uint64_t* signal = world.signals(1);
+  const Stopwatch stopwatch;
+  try {
+    if (world.rank() == 0)
+      launch(world, {}, StoreNowhere{}, std::uintptr_t{64});
+    else
+      launch(world, waiting_blocks(1), WaitForSignal{}, signal);
+    world.synchronize();
+  } catch (const Error& error) {
+    world.abort(error.what());
+    BEELINE_CHECK_CONTAINS(error.what(), "ends every rank of its process: 0, 1");
+    BEELINE_CHECK(stopwatch.seconds() < 5);
+    return;
+  }
+  throw CheckFailure("a kernel stored to no memory, and nobody noticed");
+}
+
+class GpuFault : public ::testing::TestWithParam<int> {};
+
+/// Last in this file: CUDA cannot be used in this process any more.
+TEST_P(GpuFault, NamesAllRanksOfItsProcess) {
+  if (const std::string why = missing_gpus(GetParam()); !why.empty()) GTEST_SKIP() << why;
+  expect_all_passed(
+      run_ranks(WorldKind::threads, 2, fail_together, config_of(GetParam() == 1 ? "cuda:0" : "cuda:0,1"), 60));
+}
+
+INSTANTIATE_TEST_SUITE_P(Gpus, GpuFault, ::testing::Values(1, 2));
+
+}  // namespace
+
+}  // namespace beeline_test

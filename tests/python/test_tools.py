@@ -187,3 +187,46 @@ def test_summary_fails_without_tests(tool, tmp_path, text):
     if text is not None:
         plant(tmp_path, "a.xml", text)
     assert tool("summary", f"unit={tmp_path}/a.xml").returncode == 1
+
+
+def test_the_reference_is_what_the_headers_say(tool):
+    done = tool("reference", "--check")
+    assert done.returncode == 0, done.stderr
+
+
+HEADER = """namespace beeline {
+/// Adds.
+int add(int a, int b = 2);
+namespace detail {
+int hidden();
+}
+/// Holds.
+class Box {
+  int inside;
+
+ public:
+  int size() const { return 1; }
+};
+}
+"""
+
+
+def test_a_changed_header_makes_the_reference_stale(tool, tmp_path):
+    header, document = tmp_path / "include/beeline/a.hpp", tmp_path / "docs/reference.md"
+    header.parent.mkdir(parents=True)
+    document.parent.mkdir()
+    (header.parent / "beeline.hpp").write_text('#include "beeline/a.hpp"\n', encoding="utf-8")
+    header.write_text(HEADER, encoding="utf-8")
+    root = ("--root", str(tmp_path))
+    assert tool("reference", "--check", *root).returncode == 1
+    assert tool("reference", *root).returncode == 0
+    written = document.read_text(encoding="utf-8")
+    for text in ("- `int add(int a, int b = 2)`: Adds.\n", "### Box", "- `int size() const`"):
+        assert text in written
+    for text in ("hidden", "inside"):
+        assert text not in written
+    assert tool("reference", "--check", *root).returncode == 0
+    header.write_text(HEADER.replace("b = 2", "b = 3"), encoding="utf-8")
+    stale = tool("reference", "--check", *root)
+    assert stale.returncode == 1
+    assert "run tools/reference" in stale.stderr

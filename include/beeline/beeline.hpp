@@ -8,6 +8,7 @@
 #include "beeline/core/log.hpp"
 #include "beeline/core/method.hpp"
 #include "beeline/core/status.hpp"
+#include "beeline/device/access.hpp"
 #include "beeline/device/atomic.hpp"
 #include "beeline/device/barrier.hpp"
 #include "beeline/device/bulk.hpp"

@@ -18,8 +18,18 @@ namespace {
 constexpr std::int64_t nap_ns = 10'000'000;         // from one look at the abort words to the next while a stream works
 constexpr std::uint64_t gathering_ns = 50'000'000;  // for the others' waits to notice the abort and record themselves
 
+bool has_status(const WaitRecord& record, Status status) { return record.status == static_cast<std::uint32_t>(status); }
+
+/// Whether a record tells why its team was aborted, and not only that it was.
+bool is_cause(const WaitRecord& record) { return !has_status(record, Status::aborted); }
+
 std::string describe(const WaitRecord& record) {
   const std::string peer = record.peer == no_peer ? "any rank" : fmt::format("rank {}", record.peer);
+  if (has_status(record, Status::unreachable))
+    return fmt::format(
+        "rank {}: {} on {} refused: GPU memory takes no loads and stores of CPU threads, host memory no "
+        "atomics of GPUs beside CPUs ({})",
+        record.rank, name(static_cast<Operation>(record.operation)), peer, name(Status::unreachable));
   return fmt::format("rank {}: {} on {}, sequence {}: expected {}, observed {}, after {:.3f} s ({})", record.rank,
                      name(static_cast<Operation>(record.operation)), peer, record.sequence, record.expected,
                      record.observed, static_cast<double>(record.waited_ns) / 1e9,
@@ -103,10 +113,7 @@ std::vector<WaitRecord> World::Implementation::failed_waits() const {
     collect(host_header(other)->control.device_waits, found);
     collect(host_header(other)->control.host_waits, found);
   }
-  // The waits that reached their deadline first: they are the cause, aborted ones the consequence.
-  std::stable_partition(found.begin(), found.end(), [](const WaitRecord& record) {
-    return record.status == static_cast<std::uint32_t>(Status::deadline);
-  });
+  std::stable_partition(found.begin(), found.end(), is_cause);
   std::vector<WaitRecord> distinct;  // waits that fail at the same moment do not see each other's records
   for (const WaitRecord& record : found)
     if (std::none_of(distinct.begin(), distinct.end(), [&](const WaitRecord& other) { return alike(record, other); }))
@@ -152,17 +159,18 @@ void World::Implementation::fail(Status status, std::uint32_t team) {
   for (std::uint32_t poll = 0; machine::clock_ns() < end; ++poll) machine::back_off(poll, 0);
   const std::vector<WaitRecord> waits = failed_waits_of(team);
   // A wait that reached its deadline is the cause; a rank that ended then did so because of it.
-  const bool overdue = !waits.empty() && waits.front().status == static_cast<std::uint32_t>(Status::deadline);
+  const bool has_cause = !waits.empty() && is_cause(waits.front());
   const End end_noticed = end_of_team(team);
-  if (overdue && waits.front().rank == static_cast<std::uint32_t>(rank)) status = Status::deadline;
-  if (!overdue && !end_noticed.text.empty()) status = end_noticed.status;
+  if (has_cause && waits.front().rank == static_cast<std::uint32_t>(rank))
+    status = static_cast<Status>(waits.front().status);
+  if (!has_cause && !end_noticed.text.empty()) status = end_noticed.status;
   std::string message = end_noticed.text;
-  if (overdue || (message.empty() && !waits.empty())) message = describe(waits.front());
+  if (has_cause || (message.empty() && !waits.empty())) message = describe(waits.front());
   const std::uint64_t word = load_word(host_header(rank)->control.abort[team]);
   if (message.empty())
     message =
         word == 0 ? "no wait recorded" : fmt::format("rank {} aborted the {}", word - 1, team == 0 ? "world" : "team");
-  std::string others = overdue && !end_noticed.text.empty() ? "\n  " + end_noticed.text : "";
+  std::string others = has_cause && !end_noticed.text.empty() ? "\n  " + end_noticed.text : "";
   for (const WaitRecord& record : waits)
     if (const std::string text = describe(record); text != message) others += "\n  " + text;
   throw Error(status, others.empty() ? message : fmt::format("{}; when it was noticed:{}", message, others), rank);

@@ -11,6 +11,9 @@
 
 namespace beeline {
 
+/// What a rank runs on, and what executes a piece of code.
+enum class DeviceKind : std::uint32_t { host, gpu };
+
 /// Ranks of one node that have a slot in the address range.
 inline constexpr std::uint32_t max_ranks = 64;
 /// Limits of log2 of a rank's slot: distances between slots count steps of the smallest.
@@ -22,9 +25,10 @@ inline constexpr std::uint32_t max_queues = 32;
 /// Waits that one rank can have recorded between two checks; later ones are counted only.
 inline constexpr std::uint32_t max_wait_records = 64;
 
-/// A wait that ended without success: what was waited for, and what was seen instead.
+/// A wait that ended without success: what was waited for, and what was seen instead. Or an operation that was refused:
+/// then only status, operation, ranks and team mean anything.
 struct WaitRecord {
-  std::uint32_t status;     ///< Status that the wait returned: deadline or aborted; 0: record unused
+  std::uint32_t status;     ///< Status that was returned: deadline, aborted or unreachable; 0: record unused
   std::uint32_t operation;  ///< Operation
   std::uint32_t rank;       ///< world rank that waited
   std::uint32_t peer;       ///< world rank waited for, or `no_peer`

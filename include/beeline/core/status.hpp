@@ -17,14 +17,14 @@ enum class Status : std::uint32_t {
   no_resource,       ///< a queue, table or the device is full; try again after progress
   deadline,          ///< the deadline passed while waiting; the team is aborted
   aborted,           ///< another participant aborted the team
-  unreachable,       ///< no path to this memory from here
+  unreachable,       ///< no path to this memory from here; nothing was touched
   invalid_argument,  ///< refused before anything was touched
   unavailable,       ///< this machine or build lacks what the operation needs
   peer_died,         ///< a rank ended without leaving the world
   internal           ///< a failure below Beeline (driver, operating system)
 };
 
-/// The operation that a wait belongs to; named in errors and wait records.
+/// The operation that a wait belongs to, or that was refused; named in errors and wait records.
 enum class Operation : std::uint32_t {
   none = 0,
   wait,
@@ -38,7 +38,12 @@ enum class Operation : std::uint32_t {
   stream_synchronize,
   setup,
   allgather,
-  user
+  user,
+  put,
+  get,
+  signal,
+  signal_add,
+  atomic
 };
 
 [[nodiscard]] BEELINE_HOST_DEVICE constexpr bool failed(Status status) {

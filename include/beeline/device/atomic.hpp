@@ -2,16 +2,19 @@
 #pragma once
 /// @file
 /// Atomics on a peer's memory. One thread calls each; they order nothing else (relaxed). Those named `fetch`, exchange
-/// and compare-swap return the old value, and wait for it; the others return nothing, and do not wait.
+/// and compare-swap return the old value, and wait for it; the others return only whether they were possible, and do
+/// not wait.
 ///
 /// They exclude each other among the devices that share atomics over that memory: all GPUs of a node over GPU memory,
-/// all CPU threads over host memory. Types: 32- and 64-bit integers. Source: OpenSHMEM 1.5 atomics; GASPI atomics.
+/// all CPU threads over host memory. What else a mixed world might ask for (`has_atomics` tells) is refused: it returns
+/// 0 or `unreachable`, touches nothing, and aborts the team. Types: 32- and 64-bit integers. Source: OpenSHMEM 1.5
+/// atomics; GASPI atomics.
 
 #include <cstdint>
 #include <cuda/atomic>
 #include <type_traits>
 
-#include "beeline/device/wait.hpp"
+#include "beeline/device/access.hpp"
 
 namespace beeline {
 
@@ -33,6 +36,12 @@ BEELINE_HOST_DEVICE Bits<T>* remote_bits(const Context& ctx, T* target, std::uin
   return reinterpret_cast<Bits<T>*>(ctx.at(target, peer));
 }
 
+/// Whether an atomic may go ahead; otherwise it has been refused.
+template <class T>
+BEELINE_HOST_DEVICE bool admit_atomic(const Context& ctx, T* target, std::uint32_t peer) {
+  return admit<Access::atomic>(Thread{}, ctx, Operation::atomic, ctx.at(target, peer), peer) == Status::ok;
+}
+
 }  // namespace detail
 
 /// The element type without letting it take part in deduction, so that literals convert.
@@ -40,57 +49,72 @@ template <class T>
 using Operand = std::type_identity_t<T>;
 
 template <class T>
-BEELINE_HOST_DEVICE void atomic_add(const Context& ctx, T* target, Operand<T> value, std::uint32_t peer) {
+BEELINE_HOST_DEVICE Status atomic_add(const Context& ctx, T* target, Operand<T> value, std::uint32_t peer) {
+  if (!detail::admit_atomic(ctx, target, peer)) return Status::unreachable;
   machine::reduce_add(detail::remote_bits(ctx, target, peer), static_cast<detail::Bits<T>>(value));
+  return Status::ok;
 }
 
 template <class T>
-BEELINE_HOST_DEVICE void atomic_and(const Context& ctx, T* target, Operand<T> value, std::uint32_t peer) {
+BEELINE_HOST_DEVICE Status atomic_and(const Context& ctx, T* target, Operand<T> value, std::uint32_t peer) {
+  if (!detail::admit_atomic(ctx, target, peer)) return Status::unreachable;
   machine::reduce_and(detail::remote_bits(ctx, target, peer), static_cast<detail::Bits<T>>(value));
+  return Status::ok;
 }
 
 template <class T>
-BEELINE_HOST_DEVICE void atomic_or(const Context& ctx, T* target, Operand<T> value, std::uint32_t peer) {
+BEELINE_HOST_DEVICE Status atomic_or(const Context& ctx, T* target, Operand<T> value, std::uint32_t peer) {
+  if (!detail::admit_atomic(ctx, target, peer)) return Status::unreachable;
   machine::reduce_or(detail::remote_bits(ctx, target, peer), static_cast<detail::Bits<T>>(value));
+  return Status::ok;
 }
 
 template <class T>
-BEELINE_HOST_DEVICE void atomic_xor(const Context& ctx, T* target, Operand<T> value, std::uint32_t peer) {
+BEELINE_HOST_DEVICE Status atomic_xor(const Context& ctx, T* target, Operand<T> value, std::uint32_t peer) {
+  if (!detail::admit_atomic(ctx, target, peer)) return Status::unreachable;
   machine::reduce_xor(detail::remote_bits(ctx, target, peer), static_cast<detail::Bits<T>>(value));
+  return Status::ok;
 }
 
 template <class T>
 BEELINE_HOST_DEVICE T atomic_fetch_add(const Context& ctx, T* target, Operand<T> value, std::uint32_t peer) {
+  if (!detail::admit_atomic(ctx, target, peer)) return 0;
   return detail::remote_word(ctx, target, peer).fetch_add(value, cuda::memory_order_relaxed);
 }
 
 template <class T>
 BEELINE_HOST_DEVICE T atomic_fetch_and(const Context& ctx, T* target, Operand<T> value, std::uint32_t peer) {
+  if (!detail::admit_atomic(ctx, target, peer)) return 0;
   return detail::remote_word(ctx, target, peer).fetch_and(value, cuda::memory_order_relaxed);
 }
 
 template <class T>
 BEELINE_HOST_DEVICE T atomic_fetch_or(const Context& ctx, T* target, Operand<T> value, std::uint32_t peer) {
+  if (!detail::admit_atomic(ctx, target, peer)) return 0;
   return detail::remote_word(ctx, target, peer).fetch_or(value, cuda::memory_order_relaxed);
 }
 
 template <class T>
 BEELINE_HOST_DEVICE T atomic_fetch_xor(const Context& ctx, T* target, Operand<T> value, std::uint32_t peer) {
+  if (!detail::admit_atomic(ctx, target, peer)) return 0;
   return detail::remote_word(ctx, target, peer).fetch_xor(value, cuda::memory_order_relaxed);
 }
 
 template <class T>
 BEELINE_HOST_DEVICE T atomic_fetch_min(const Context& ctx, T* target, Operand<T> value, std::uint32_t peer) {
+  if (!detail::admit_atomic(ctx, target, peer)) return 0;
   return detail::remote_word(ctx, target, peer).fetch_min(value, cuda::memory_order_relaxed);
 }
 
 template <class T>
 BEELINE_HOST_DEVICE T atomic_fetch_max(const Context& ctx, T* target, Operand<T> value, std::uint32_t peer) {
+  if (!detail::admit_atomic(ctx, target, peer)) return 0;
   return detail::remote_word(ctx, target, peer).fetch_max(value, cuda::memory_order_relaxed);
 }
 
 template <class T>
 BEELINE_HOST_DEVICE T atomic_exchange(const Context& ctx, T* target, Operand<T> value, std::uint32_t peer) {
+  if (!detail::admit_atomic(ctx, target, peer)) return 0;
   return detail::remote_word(ctx, target, peer).exchange(value, cuda::memory_order_relaxed);
 }
 
@@ -98,6 +122,7 @@ BEELINE_HOST_DEVICE T atomic_exchange(const Context& ctx, T* target, Operand<T> 
 template <class T>
 BEELINE_HOST_DEVICE T atomic_compare_swap(const Context& ctx, T* target, Operand<T> expected, Operand<T> desired,
                                           std::uint32_t peer) {
+  if (!detail::admit_atomic(ctx, target, peer)) return 0;
   detail::remote_word(ctx, target, peer).compare_exchange_strong(expected, desired, cuda::memory_order_relaxed);
   return expected;
 }

@@ -31,6 +31,8 @@ struct Context {
   std::uint32_t team;                ///< team id
   std::uint32_t rank, size;          ///< this rank in the team, members of the team
   std::uint32_t own_world_rank;      ///< this rank in the world
+  bool mixed;                        ///< members of both kinds: then host memory takes no atomics from GPUs
+  std::uint64_t gpu_members;         ///< bit by member: it is a GPU rank
   /// From this rank's slot to each member's, in steps of 2^min_slot_shift bytes: between a flag's arrival and the
   /// answer an address costs one load and one addition.
   std::int32_t distances[max_ranks];
@@ -39,6 +41,18 @@ struct Context {
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t world_rank(std::uint32_t peer) const {
     BEELINE_CHECK_CALLER(peer < size);
     return own_world_rank + static_cast<std::uint32_t>(distances[peer] >> (slot_shift - min_slot_shift));
+  }
+
+  /// What the team's `peer` runs on.
+  [[nodiscard]] BEELINE_HOST_DEVICE DeviceKind kind_of(std::uint32_t peer) const {
+    BEELINE_CHECK_CALLER(peer < size);
+    return (gpu_members >> peer & 1u) != 0 ? DeviceKind::gpu : DeviceKind::host;
+  }
+
+  /// Whether an address inside the range lies in the half of its slot that is host memory on every rank.
+  [[nodiscard]] BEELINE_HOST_DEVICE bool in_host_half(const void* address) const {
+    const std::uintptr_t offset = reinterpret_cast<std::uintptr_t>(address) - reinterpret_cast<std::uintptr_t>(range);
+    return (offset >> (slot_shift - 1) & 1u) != 0;
   }
 
   /// The address on `peer` of what `local` is here. `local` lies in this rank's symmetric memory; the result can be

@@ -91,45 +91,58 @@ BEELINE_HOST_DEVICE void copy_bytes(const Group& group, void* destination, const
 ///   destination  [count] symmetric address;  source  [count] any local address, reusable when every thread returned
 /// Every thread of `group` calls it, with the same arguments. Does not wait for the peer. The two must not overlap.
 /// Completion: visible at `peer` after a later `signal` of this queue, or `quiet`.
+/// Returns ok; unreachable when a CPU thread puts into GPU memory (refused: see access.hpp).
 /// Speed: 16-byte accesses where source and destination agree modulo 16.
 /// Source: OpenSHMEM 1.5 put; seed 000 sections 5.7 and 6.2.
 template <class Group, class T>
-BEELINE_HOST_DEVICE void put(const Group& group, const Context& ctx, T* destination, const T* source, std::size_t count,
-                             std::uint32_t peer, Queue = {}) {
+BEELINE_HOST_DEVICE Status put(const Group& group, const Context& ctx, T* destination, const T* source,
+                               std::size_t count, std::uint32_t peer, Queue = {}) {
   static_assert(std::is_trivially_copyable_v<T>, "only trivially copyable elements travel as bytes");
-  detail::copy_bytes(group, ctx.at(destination, peer), source, count * sizeof(T));
+  T* there = ctx.at(destination, peer);
+  const Status status = detail::admit<Access::load_store>(group, ctx, Operation::put, there, peer);
+  if (status == Status::ok) detail::copy_bytes(group, there, source, count * sizeof(T));
+  return status;
 }
 
 /// Copies `count` elements from `source` on `peer` to local `destination`.
 ///   source  [count] symmetric address;  destination  [count] any local address
 /// Every thread of `group` calls it. Blocking: each thread's share has arrived when it returns; after `group.sync()`
 /// the whole does. Acquire the data first (`wait` for its signal, `barrier`) if the peer wrote it concurrently.
+/// Returns ok; unreachable when a CPU thread gets from GPU memory (refused: see access.hpp).
 /// Source: OpenSHMEM 1.5 get.
 template <class Group, class T>
-BEELINE_HOST_DEVICE void get(const Group& group, const Context& ctx, T* destination, const T* source, std::size_t count,
-                             std::uint32_t peer) {
+BEELINE_HOST_DEVICE Status get(const Group& group, const Context& ctx, T* destination, const T* source,
+                               std::size_t count, std::uint32_t peer) {
   static_assert(std::is_trivially_copyable_v<T>, "only trivially copyable elements travel as bytes");
-  detail::copy_bytes(group, destination, ctx.at(source, peer), count * sizeof(T));
+  const T* there = ctx.at(source, peer);
+  const Status status = detail::admit<Access::load_store>(group, ctx, Operation::get, there, peer);
+  if (status == Status::ok) detail::copy_bytes(group, destination, there, count * sizeof(T));
+  return status;
 }
 
 /// `put`, then sets `signal` on `peer` to `value`: whoever sees the signal sees the data.
 ///   signal  symmetric address, 8-byte aligned
 /// Every thread of `group` calls it. Does not wait for the peer. `source` is reusable when every thread returned.
+/// Returns ok; unreachable, as `put` and `signal` do.
 /// Source: OpenSHMEM 1.5 put_signal; GASPI write_notify.
 template <class Group, class T>
-BEELINE_HOST_DEVICE void put_signal(const Group& group, const Context& ctx, T* destination, const T* source,
-                                    std::size_t count, std::uint64_t* signal, std::uint64_t value, std::uint32_t peer,
-                                    Queue queue = {}) {
-  put(group, ctx, destination, source, count, peer, queue);
-  beeline::signal(group, ctx, signal, value, peer, Order::memory, queue);
+BEELINE_HOST_DEVICE Status put_signal(const Group& group, const Context& ctx, T* destination, const T* source,
+                                      std::size_t count, std::uint64_t* signal, std::uint64_t value, std::uint32_t peer,
+                                      Queue queue = {}) {
+  const Status status = put(group, ctx, destination, source, count, peer, queue);
+  return status == Status::ok ? beeline::signal(group, ctx, signal, value, peer, Order::memory, queue) : status;
 }
 
 /// Stores one scalar into `destination` on `peer`: one store, never torn (1, 2, 4 or 8 bytes, naturally aligned), so it
-/// may be polled there. One thread calls it. Source: OpenSHMEM 1.5 p; seed 003, scalar put.
+/// may be polled there. One thread calls it. Returns ok; unreachable, as `put`.
+/// Source: OpenSHMEM 1.5 p; seed 003, scalar put.
 template <class T>
-BEELINE_HOST_DEVICE void put_value(const Context& ctx, T* destination, T value, std::uint32_t peer, Queue = {}) {
+BEELINE_HOST_DEVICE Status put_value(const Context& ctx, T* destination, T value, std::uint32_t peer, Queue = {}) {
   static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= 8, "a scalar of at most 8 bytes");
-  detail::SystemAtomic<T>(*ctx.at(destination, peer)).store(value, cuda::memory_order_relaxed);
+  T* there = ctx.at(destination, peer);
+  const Status status = detail::admit<Access::load_store>(Thread{}, ctx, Operation::put, there, peer);
+  if (status == Status::ok) detail::SystemAtomic<T>(*there).store(value, cuda::memory_order_relaxed);
+  return status;
 }
 
 /// Orders what happened before this call ahead of what this thread does after it, as every other device sees it.

@@ -4,12 +4,13 @@
 /// Signals: 64-bit words that announce data (GASPI: notifications), and the waits on them.
 ///
 /// A signal lies where its waiter polls: in the symmetric heap (`World::signals`) for kernels, in the pinned heap
-/// (`World::signals(count, Heap::pinned)`) for CPU threads. A signal that nobody waits for harms nothing.
+/// (`World::signals(count, Heap::pinned)`) for CPU threads; in a mixed world always in host memory, which both reach. A
+/// signal that nobody waits for harms nothing.
 
 #include <cstdint>
 #include <cuda/atomic>
 
-#include "beeline/device/wait.hpp"
+#include "beeline/device/access.hpp"
 
 namespace beeline {
 
@@ -61,26 +62,35 @@ BEELINE_HOST_DEVICE inline void store_signal(std::uint64_t* signal, std::uint64_
 ///   signal   symmetric address, 8-byte aligned
 ///   queue    of the puts that it announces
 /// Every thread of `group` calls it. Does not block. `Order::relaxed` orders nothing and saves half a microsecond.
+/// Returns ok; unreachable when a CPU thread signals in GPU memory (refused: see access.hpp).
 /// Source: GASPI notify; OpenSHMEM 1.5 signal_set.
 template <class Group>
-BEELINE_HOST_DEVICE void signal(const Group& group, const Context& ctx, std::uint64_t* signal, std::uint64_t value,
-                                std::uint32_t peer, Order order = Order::memory, Queue = {}) {
+BEELINE_HOST_DEVICE Status signal(const Group& group, const Context& ctx, std::uint64_t* signal, std::uint64_t value,
+                                  std::uint32_t peer, Order order = Order::memory, Queue = {}) {
+  std::uint64_t* there = ctx.at(signal, peer);
   group.sync();
-  if (group.thread_rank() == 0) detail::store_signal(ctx.at(signal, peer), value, order);
+  const Status status = detail::admit<Access::load_store>(group, ctx, Operation::signal, there, peer);
+  if (status == Status::ok && group.thread_rank() == 0) detail::store_signal(there, value, order);
+  return status;
 }
 
 /// Adds `value` to `signal` on `peer`, otherwise as `signal`. The sum of many senders is exact: it is an atomic of
 /// devices that share atomics over this memory (all GPUs of a node over GPU memory, all CPU threads over host memory).
+/// Returns ok; unreachable where `has_atomics` says no (refused: see access.hpp): use a signal for each sender.
 template <class Group>
-BEELINE_HOST_DEVICE void signal_add(const Group& group, const Context& ctx, std::uint64_t* signal, std::uint64_t value,
-                                    std::uint32_t peer, Order order = Order::memory, Queue = {}) {
+BEELINE_HOST_DEVICE Status signal_add(const Group& group, const Context& ctx, std::uint64_t* signal,
+                                      std::uint64_t value, std::uint32_t peer, Order order = Order::memory,
+                                      Queue = {}) {
+  std::uint64_t* there = ctx.at(signal, peer);
   group.sync();
-  if (group.thread_rank() != 0) return;
-  detail::SystemAtomic<std::uint64_t> word(*ctx.at(signal, peer));
+  const Status status = detail::admit<Access::atomic>(group, ctx, Operation::signal_add, there, peer);
+  if (status != Status::ok || group.thread_rank() != 0) return status;
+  detail::SystemAtomic<std::uint64_t> word(*there);
   if (order == Order::memory)
     word.fetch_add(value, cuda::memory_order_release);
   else
     word.fetch_add(value, cuda::memory_order_relaxed);
+  return status;
 }
 
 /// Whether the local `signal` compares true with `value` now. One thread calls it. Acquires: when true, the data that
@@ -135,7 +145,8 @@ template <class Group>
 }
 
 /// Sets the local `signal` to `value` and returns what it held, atomically among the devices that share atomics over
-/// its memory. Source: GASPI notify_reset.
+/// its memory: not by a GPU while a CPU thread may set the same signal in host memory. There let the values grow, and
+/// wait for the next. Source: GASPI notify_reset.
 BEELINE_HOST_DEVICE inline std::uint64_t exchange(std::uint64_t* signal, std::uint64_t value) {
   return detail::SystemAtomic<std::uint64_t>(*signal).exchange(value, cuda::memory_order_acq_rel);
 }

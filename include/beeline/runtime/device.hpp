@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-namespace beeline {
+#include "beeline/core/layout.hpp"
 
-enum class DeviceKind : std::uint32_t { host, gpu };
+namespace beeline {
 
 /// What a rank runs on.
 struct Device {

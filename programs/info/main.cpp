@@ -56,8 +56,9 @@ json access_matrix(const std::vector<Device>& gpus) {
   if (!gpus.empty()) {
     add("GPU kernel", "GPU memory of the node",
         all_peers(gpus) ? "load, store, atomic" : "own memory only: not every pair has peer access");
-    add("GPU kernel", "host memory of the node", "load, store (aligned, up to 8 bytes whole); no atomics against CPUs");
-    add("CPU thread", "GPU memory of the node", "copies and stream writes only");
+    add("GPU kernel", "host memory of the node",
+        "load, store (aligned, up to 8 bytes whole); atomics refused where CPUs take part");
+    add("CPU thread", "GPU memory of the node", "copies and stream writes only; the rest refused");
   }
   add("CPU thread", "host memory of the node", "load, store, atomic");
   return matrix;

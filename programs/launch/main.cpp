@@ -6,10 +6,10 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
-#include <regex>
 
 #include "beeline/core/error.hpp"
 #include "beeline/core/layout.hpp"
+#include "beeline/runtime/device.hpp"
 #include "guardian.hpp"
 #include "job.hpp"
 
@@ -17,9 +17,12 @@ namespace {
 
 constexpr int usage_error = 2;
 
-std::string check_device(const std::string& text) {
-  static const std::regex known("auto|cpu|cuda:[^,]+(,[^,]+)*");
-  return std::regex_match(text, known) ? "" : "expected auto, cpu, or cuda:ID[,ID...], not \"" + text + "\"";
+void check_devices(const beeline::launch::Options& options) {
+  try {
+    static_cast<void>(beeline::devices_of_ranks(options.device, options.ranks));
+  } catch (const beeline::Error& error) {
+    throw CLI::ValidationError("--device", error.what());
+  }
 }
 
 }  // namespace
@@ -37,7 +40,8 @@ int main(int argument_count, char** arguments) {
   app.add_flag("--keep-going", options.keep_going,
                "A rank that fails does not end the job: the others go on without it")
       ->excludes(threads);
-  app.add_option("--device", options.device, "auto, cpu, or cuda:ID[,ID...] (ID: index or UUID)")->check(check_device);
+  app.add_option("--device", options.device,
+                 "auto, cpu, cuda:ID[,ID...] (ID: index or UUID), or an entry for each rank: cuda:0,cuda:1,cpu,cpu");
   app.add_option("--deadline", options.deadline_s, "End of every wait, in seconds")->check(CLI::Range(1e-3, 1e6));
   app.add_option("--bind", options.bind, "host[:port] where ranks meet")->capture_default_str();
   app.add_flag("--no-prefix", options.no_prefix, "Print the ranks' lines without \"[rank] \"");
@@ -47,6 +51,7 @@ int main(int argument_count, char** arguments) {
     app.parse(argument_count, arguments);
     options.command = app.remaining();
     if (!options.command.empty() && options.command.front() == "--") options.command.erase(options.command.begin());
+    check_devices(options);
     if (options.command.empty()) throw CLI::RequiredError("PROGRAM");
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : usage_error;

@@ -13,7 +13,7 @@ MAX_RANKS = 64
 MAX_ITERATIONS = 1_000_000_000
 SIZE = re.compile(r"(\d+)([KMG]?)", re.IGNORECASE)
 SHIFTS = {"": 0, "K": 10, "M": 20, "G": 30}
-DEVICE = re.compile(r"auto|cpu|cuda:[^,\s]+(,[^,\s]+)*")
+DEVICE = re.compile(r"auto|cuda:[^,\s]+(,[^,\s]+)*|(cpu|cuda:[^,\s]+)(,(cpu|cuda:[^,\s]+))*")
 GRID = re.compile(r"(\d{1,9})[xX](\d{1,9})[xX](\d{1,9})")
 
 
@@ -48,7 +48,10 @@ def parse_names(text: str) -> list[str]:
 
 def check_device(text: str) -> str:
     if DEVICE.fullmatch(text) is None:
-        raise typer.BadParameter(f"{text!r} is no device; valid: auto, cpu, or cuda:ID[,ID...] (ID: index or UUID)")
+        raise typer.BadParameter(
+            f"{text!r} is no device; valid: auto, cpu, cuda:ID[,ID...] (ID: index or UUID), or an entry for each rank: "
+            "cuda:0,cuda:1,cpu,cpu"
+        )
     return text
 
 
@@ -67,7 +70,9 @@ Threads = Annotated[bool, typer.Option("--threads", help="Ranks are threads of o
 Device = Annotated[
     str,
     typer.Option(
-        "--device", help="Where ranks run: auto, cpu, or cuda:ID[,ID...] (ID: index or UUID).", callback=check_device
+        "--device",
+        help="Where ranks run: auto, cpu, cuda:ID[,ID...] (ID: index or UUID), or an entry for each rank: cuda:0,cpu.",
+        callback=check_device,
     ),
 ]
 Output = Annotated[

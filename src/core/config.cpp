@@ -102,7 +102,7 @@ std::vector<ConfigEntry> describe(const Config& config) {
       {"BEELINE_THREADS", config.threads ? "1" : "0", "1: all ranks are threads of this process"},
       {"BEELINE_RENDEZVOUS", config.rendezvous, "host:port of the launcher's server"},
       {"BEELINE_TOKEN", config.token.empty() ? "unset" : "set", "the world's secret"},
-      {"BEELINE_DEVICE", config.device, "auto, cpu, or cuda:ID[,ID...]"},
+      {"BEELINE_DEVICE", config.device, "auto, cpu, cuda:ID[,ID...], or an entry for each rank: cuda:0,cpu"},
       {"BEELINE_DEADLINE_S", fmt::format("{}", static_cast<double>(config.deadline_ns) / 1e9),
        "end of every wait, seconds"},
       {"BEELINE_STREAM_DEADLINE_S", fmt::format("{}", static_cast<double>(config.stream_deadline_ns) / 1e9),

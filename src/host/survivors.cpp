@@ -87,6 +87,7 @@ void World::Implementation::clear_team(std::uint32_t id) {
   zero(&heap_header(rank)->abort[id], sizeof(HeapHeader::abort[id]));
   zero(&heap_header(rank)->teams[id], sizeof(TeamSync));
   std::memset(&host_header(rank)->teams[id], 0, sizeof(TeamSync));
+  std::memset(&host_header(rank)->kernel_teams[id], 0, sizeof(TeamSync));
   forget_waits(1u << id);
 }
 

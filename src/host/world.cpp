@@ -15,6 +15,7 @@
 #include "host/profiler_range.hpp"
 #include "host/world_implementation.hpp"
 #include "transport/checks.hpp"
+#include "transport/host_stream.hpp"
 
 namespace beeline {
 
@@ -57,8 +58,8 @@ World::Implementation::~Implementation() {
     log(LogLevel::error, fmt::format("leaving a failed world: {}", error.what()), rank);
   }
   bootstrap->on_abort(nullptr);  // it uses the copy stream
-  copy_stream.reset();
   stream.reset();
+  copy_stream.reset();
   bootstrap.reset();  // no abort is handled from here on
 }
 
@@ -70,6 +71,11 @@ const Device& World::device(int rank) const {
   return implementation_->members[static_cast<std::size_t>(rank)].device;
 }
 const Config& World::config() const { return implementation_->config; }
+bool World::mixed() const {
+  const Implementation& world = *implementation_;
+  return world.has_gpus() &&
+         std::any_of(world.members.begin(), world.members.end(), [](const Member& m) { return !m.device.is_gpu(); });
+}
 int World::ranks_on_device() const { return implementation_->ranks_on_device; }
 bool World::global_addresses() const { return implementation_->memory->global_addresses(); }
 const Context& World::context() const { return implementation_->context; }
@@ -186,7 +192,8 @@ const Segment& World::create_segment(MemoryKind kind, std::size_t bytes) {
 void World::destroy_segment(std::uint32_t id) { implementation_->memory->destroy_segment(id); }
 
 std::uint64_t* World::signals(std::size_t count, Heap heap) {
-  return static_cast<std::uint64_t*>(allocate(detail::array_bytes(count, sizeof(std::uint64_t)), heap));
+  return static_cast<std::uint64_t*>(
+      allocate(detail::array_bytes(count, sizeof(std::uint64_t)), mixed() ? Heap::pinned : heap));
 }
 
 PacketChannel World::packet_channel(std::size_t slot_bytes, std::uint32_t depth, Heap heap,
@@ -195,6 +202,7 @@ PacketChannel World::packet_channel(std::size_t slot_bytes, std::uint32_t depth,
           fmt::format("packet slots of {} bytes: 1 to 2^30", slot_bytes));
   require(depth >= 2 && (depth & (depth - 1)) == 0, Status::invalid_argument,
           fmt::format("packet channel depth {}: a power of two, at least 2", depth));
+  if (mixed()) heap = Heap::pinned;  // CPU threads store into the rings of GPU ranks
   PacketChannel channel{};
   channel.depth = depth;
   channel.slot_pairs = static_cast<std::uint32_t>((slot_bytes + 7) / 8);
@@ -232,14 +240,23 @@ void World::copy(void* destination, const void* source, std::size_t bytes, Strea
 
 void World::Implementation::write(void* destination, const void* source, std::size_t bytes) {
   if (bytes == 0) return;
-  if (!device().is_gpu()) {
-    check_copy(destination, source, bytes);
+  check_copy(destination, source, bytes);
+  if (!device().is_gpu() && gpu_reach == nullptr) {
     std::memcpy(destination, source, bytes);
     return;
   }
-  const std::unique_ptr<Event> event = copy_stream->make_event();
-  enqueue_copy(*copy_stream, destination, source, bytes);
-  copy_stream->record(*event);
+  Stream* gpu = nullptr;
+  for_pieces(destination, source, bytes, [&](std::byte* to, const std::byte* from, std::size_t piece) {
+    if (!device().is_gpu() && !gpu_reach->needed({to, from})) {
+      std::memcpy(to, from, piece);
+      return;
+    }
+    gpu = device().is_gpu() ? copy_stream.get() : &gpu_reach->stream();
+    gpu->copy(to, from, piece);
+  });
+  if (gpu == nullptr) return;
+  const std::unique_ptr<Event> event = gpu->make_event();
+  gpu->record(*event);
   constexpr std::uint32_t whatever_fails = 0;
   await(
       "a copy", config.stream_deadline_ns, [&event] { return event->done(); }, whatever_fails);
@@ -247,13 +264,18 @@ void World::Implementation::write(void* destination, const void* source, std::si
 
 void World::Implementation::enqueue_copy(Stream& to, void* destination, const void* source, std::size_t bytes) {
   check_copy(destination, source, bytes);
-  auto* there = static_cast<std::byte*>(destination);
+  for_pieces(destination, source, bytes,
+             [&to](std::byte* there, const std::byte* from, std::size_t piece) { to.copy(there, from, piece); });
+}
+
+template <class Call>
+void World::Implementation::for_pieces(void* destination, const void* source, std::size_t bytes, Call call) const {
+  auto* to = static_cast<std::byte*>(destination);
   const auto* from = static_cast<const std::byte*>(source);
-  while (bytes > 0) {  // chunks of a distributed array are memory of different devices: a copy for each
-    const std::size_t piece =
-        std::min({bytes, addresses.bytes_of_one_owner(there), addresses.bytes_of_one_owner(from)});
-    to.copy(there, from, piece);
-    there += piece, from += piece, bytes -= piece;
+  while (bytes > 0) {
+    const std::size_t piece = std::min({bytes, addresses.bytes_of_one_owner(to), addresses.bytes_of_one_owner(from)});
+    call(to, from, piece);
+    to += piece, from += piece, bytes -= piece;
   }
 }
 
@@ -333,6 +355,7 @@ void World::Implementation::zero(void* address, std::size_t bytes) {
 }
 
 std::unique_ptr<Stream> World::Implementation::make_stream() {
+  if (gpu_reach) return make_host_stream(device(), host_context, lend_grid_state(), gpu_reach.get());
   return beeline::make_stream(device(), host_context, lend_grid_state());
 }
 

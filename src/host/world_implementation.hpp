@@ -17,6 +17,7 @@
 #include "beeline/runtime/residency.hpp"
 #include "host/address_book.hpp"
 #include "memory/distributed_memory.hpp"
+#include "transport/gpu_reach.hpp"
 
 namespace beeline {
 
@@ -38,7 +39,8 @@ struct HeapHeader {
 /// Start of every host area: state that CPU threads poll and that survives for the others to read.
 struct HostAreaHeader {
   ControlBlock control;
-  TeamSync teams[max_teams];
+  TeamSync teams[max_teams];         ///< of barriers by CPU threads
+  TeamSync kernel_teams[max_teams];  ///< of barriers by kernels of teams that mix GPUs and CPUs
   alignas(64) std::uint32_t wait_claims;
 };
 
@@ -51,6 +53,7 @@ inline constexpr std::size_t allocation_alignment = 256;
 struct Member {
   std::uint64_t process = 0;
   Device device;
+  int reaching_gpu = -1;  ///< host rank beside GPU ranks: the GPU that copies for it; -1: none that its process sees
 };
 
 class World::Implementation {
@@ -74,8 +77,9 @@ class World::Implementation {
   std::mutex grid_mutex;
   std::vector<std::uint32_t> free_grids;
   ResidencyLedger host_ledger;
+  std::unique_ptr<GpuReach> gpu_reach;  ///< of a host rank in a world with GPUs
   std::unique_ptr<Stream> stream;       ///< default stream
-  std::unique_ptr<Stream> copy_stream;  ///< of blocking copies
+  std::unique_ptr<Stream> copy_stream;  ///< of blocking copies by a GPU
 
   /// The end of a rank, or of the launcher (-1).
   struct RankEnd {
@@ -92,6 +96,9 @@ class World::Implementation {
   std::map<const void*, std::uint32_t> launched;  ///< stream (its grid state) to teams of its kernels; by grid_mutex
   std::unique_ptr<Team> survivors;                ///< what World::survivors returned last
 
+  /// Whether some of `ranks` have GPUs and others do not.
+  [[nodiscard]] bool mixes_kinds(const std::vector<int>& ranks) const;
+  [[nodiscard]] bool has_gpus() const;  ///< of any rank
   [[nodiscard]] const Device& device() const { return members[static_cast<std::size_t>(rank)].device; }
   [[nodiscard]] HeapHeader* heap_header(int of) const { return reinterpret_cast<HeapHeader*>(memory->heap(of)); }
   [[nodiscard]] HostAreaHeader* host_header(int of) const {
@@ -130,6 +137,10 @@ class World::Implementation {
   void write(void* destination, const void* source, std::size_t bytes);
   /// Enqueues a copy between any two addresses.
   void enqueue_copy(Stream& to, void* destination, const void* source, std::size_t bytes);
+  /// Calls `call(to, from, bytes)` for each piece of a copy: chunks of a distributed array are memory of different
+  /// devices.
+  template <class Call>
+  void for_pieces(void* destination, const void* source, std::size_t bytes, Call call) const;
   /// Hands the address book to this rank's kernels.
   void publish_addresses();
   /// Keeps the reason for which a rank ended, and ends this rank's waits in every team that `culprit` belongs to (in
@@ -170,11 +181,13 @@ class World::Implementation {
 
  private:
   void choose_device();
+  void learn_devices(const Device& mine, const std::vector<DeviceInventory>& inventories);
   void make_memory();
   void poll_until_over(const char* what, std::int64_t deadline_ns, const std::function<bool()>& over,
                        std::uint32_t watched, Stream* awaited);
   /// Throws if this rank's GPU works no more.
   void check_gpu() const;
+  void make_gpu_reach();
   void make_contexts();
   void load_kernels();
   void watch_for_deaths();

@@ -9,6 +9,7 @@
 #include "beeline/host/impl/launch.hpp"
 #include "host/world_implementation.hpp"
 #include "runtime/process_id.hpp"
+#include "transport/host_stream.hpp"
 
 namespace beeline {
 
@@ -53,8 +54,9 @@ World::Implementation::Implementation(const Config& settings, std::unique_ptr<Bo
     make_memory();
     make_contexts();
     load_kernels();
-    stream = make_stream();
+    make_gpu_reach();
     copy_stream = make_stream();
+    stream = make_stream();
     zero(heap_header(rank), sizeof(HeapHeader));
     watch_for_deaths();
     bootstrap->barrier(config.deadline_ns);
@@ -66,42 +68,68 @@ World::Implementation::Implementation(const Config& settings, std::unique_ptr<Bo
 }
 
 void World::Implementation::choose_device() {
+  const std::string choice = devices_of_ranks(config.device, size)[static_cast<std::size_t>(rank)];
   const std::vector<Device> gpus = config.device == "cpu" ? std::vector<Device>{} : visible_gpus();
-  std::string mine = fmt::format("{}\n", detail::process_id());
+  std::string mine = fmt::format("{}\n{}\n", detail::process_id(), choice);
   for (const Device& gpu : gpus) mine += gpu.uuid + "\n";
   std::vector<DeviceInventory> inventories;
   for (const std::string& text : allgather_text(*bootstrap, mine, config.deadline_ns)) {
     auto parts = lines(text);
-    inventories.push_back({std::stoull(parts.front()), {parts.begin() + 1, parts.end()}});
+    inventories.push_back({std::stoull(parts[0]), {parts.begin() + 2, parts.end()}, parts[1]});
   }
-  const int index = choose_gpu(config.device, rank, inventories, mps_runs());
+  const int index = choose_gpu(rank, inventories, mps_runs());
   const Device chosen = index < 0 ? host_device() : gpus[static_cast<std::size_t>(index)];
-  const std::string description = fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n", chosen.index, chosen.uuid, chosen.name,
-                                              chosen.multiprocessors, chosen.memory_bytes, config.device);
-  int gpu_ranks = 0;
+  learn_devices(chosen, inventories);
+  ranks_on_device = 0;
+  for (const Member& member : members)
+    if (!chosen.is_gpu() ? &member == &members[static_cast<std::size_t>(rank)] : member.device.uuid == chosen.uuid)
+      ++ranks_on_device;
+  const int reaching = members[static_cast<std::size_t>(rank)].reaching_gpu;
+  if (const int used = chosen.is_gpu() ? chosen.index : reaching; used >= 0) use_gpu(used);
+  log(LogLevel::info,
+      fmt::format("device {}{}{}", chosen.is_gpu() ? fmt::format("cuda:{} ", chosen.index) : "cpu ", chosen.name,
+                  reaching < 0 ? "" : fmt::format(", reaching GPU memory with cuda:{}", reaching)),
+      rank);
+}
+
+void World::Implementation::learn_devices(const Device& mine, const std::vector<DeviceInventory>& inventories) {
+  const std::string description =
+      fmt::format("{}\n{}\n{}\n{}\n{}\n", mine.index, mine.uuid, mine.name, mine.multiprocessors, mine.memory_bytes);
+  std::vector<std::string> owned;
   for (const std::string& text : allgather_text(*bootstrap, description, config.deadline_ns)) {
     const auto parts = lines(text);
     const int gpu = std::stoi(parts[0]);
     members.push_back({inventories[members.size()].process,
                        {gpu < 0 ? DeviceKind::host : DeviceKind::gpu, gpu, parts[1], parts[2], std::stoi(parts[3]),
                         std::stoull(parts[4])}});
-    gpu_ranks += gpu >= 0 ? 1 : 0;
+    owned.push_back(parts[1]);
   }
-  require(gpu_ranks == 0 || gpu_ranks == size, Status::unavailable,
-          fmt::format("{} of {} ranks have a GPU: worlds of GPU and host ranks together are not supported yet; set "
-                      "BEELINE_DEVICE alike on all ranks",
-                      gpu_ranks, size));
-  ranks_on_device = 0;
-  for (const Member& member : members)
-    if (!chosen.is_gpu() ? &member == &members[static_cast<std::size_t>(rank)] : member.device.uuid == chosen.uuid)
-      ++ranks_on_device;
-  if (chosen.is_gpu()) use_gpu(chosen.index);
-  log(LogLevel::info,
-      fmt::format("device {}{}", chosen.is_gpu() ? fmt::format("cuda:{} ", chosen.index) : "cpu ", chosen.name), rank);
+  for (std::size_t each = 0; each < members.size(); ++each)
+    if (!members[each].device.is_gpu())
+      members[each].reaching_gpu = choose_reaching_gpu(static_cast<int>(each), inventories, owned);
+}
+
+bool World::Implementation::mixes_kinds(const std::vector<int>& ranks) const {
+  const auto kind = [this](int each) { return members[static_cast<std::size_t>(each)].device.kind; };
+  return std::any_of(ranks.begin(), ranks.end(), [&](int each) { return kind(each) != kind(ranks.front()); });
+}
+
+bool World::Implementation::has_gpus() const {
+  return std::any_of(members.begin(), members.end(), [](const Member& member) { return member.device.is_gpu(); });
+}
+
+void World::Implementation::make_gpu_reach() {
+  if (device().is_gpu() || !has_gpus()) return;
+  const int gpu = members[static_cast<std::size_t>(rank)].reaching_gpu;
+  std::unique_ptr<Stream> copying;
+  if (gpu >= 0) copying = make_gpu_stream({.kind = DeviceKind::gpu, .index = gpu}, host_context, nullptr);
+  gpu_reach = std::make_unique<GpuReach>([this](const void* address) { return memory->range().is_gpu_memory(address); },
+                                         std::move(copying));
 }
 
 void World::Implementation::make_memory() {
-  if (config.heap_bytes == 0) config.heap_bytes = device().is_gpu() ? default_gpu_heap : default_host_heap;
+  const bool all_gpus = std::all_of(members.begin(), members.end(), [](const Member& m) { return m.device.is_gpu(); });
+  if (config.heap_bytes == 0) config.heap_bytes = all_gpus ? default_gpu_heap : default_host_heap;
   const std::string mine = fmt::format("{} {} {}", config.heap_bytes, config.pinned_heap_bytes, config.slot_shift);
   const auto all = allgather_text(*bootstrap, mine, config.deadline_ns);
   for (std::size_t other = 0; other < all.size(); ++other)
@@ -109,7 +137,8 @@ void World::Implementation::make_memory() {
             fmt::format("rank {} has heap, pinned heap, slot shift {}, rank {} has {}: they must agree", rank, mine,
                         other, all[other]));
   std::vector<MemoryMember> memory_members;
-  for (const Member& member : members) memory_members.push_back({member.process, member.device.index});
+  for (const Member& member : members)
+    memory_members.push_back({member.process, member.device.index, member.reaching_gpu});
   memory = std::make_unique<NodeMemory>(*bootstrap, agree_on_world_id(*bootstrap, config.deadline_ns), memory_members,
                                         MemorySizes{config.slot_shift, config.heap_bytes + aligned(sizeof(HeapHeader)),
                                                     config.pinned_heap_bytes + aligned(sizeof(HostAreaHeader))},
@@ -128,11 +157,15 @@ Context World::Implementation::make_context(std::uint32_t team, const std::vecto
   const bool gpu = device().is_gpu() && !for_host;
   Context made{};
   made.range = memory->range().base();
-  made.abort_words = gpu ? heap_header(rank)->abort : host_header(rank)->control.abort;
+  made.mixed = mixes_kinds(ranks);
+  // What GPUs and CPUs both write and poll lies in host memory: a word for each writer, and no atomics.
+  made.abort_words = gpu && !made.mixed ? heap_header(rank)->abort : host_header(rank)->control.abort;
   made.host_abort_words = host_header(rank)->control.abort;
   made.waits = gpu ? host_header(rank)->control.device_waits.records : host_header(rank)->control.host_waits.records;
   made.wait_claims = gpu ? &heap_header(rank)->wait_claims : &host_header(rank)->wait_claims;
-  made.sync = for_host ? &host_header(rank)->teams[team] : &heap_header(rank)->teams[team];
+  made.sync = for_host     ? &host_header(rank)->teams[team]
+              : made.mixed ? &host_header(rank)->kernel_teams[team]
+                           : &heap_header(rank)->teams[team];
   made.deadline_ns = static_cast<std::uint64_t>(config.deadline_ns);
   made.slot_shift = config.slot_shift;
   made.slots = static_cast<std::uint32_t>(size);
@@ -143,6 +176,8 @@ Context World::Implementation::make_context(std::uint32_t team, const std::vecto
   for (std::size_t member = 0; member < ranks.size(); ++member) {
     made.distances[member] = (ranks[member] - rank) * (1 << (config.slot_shift - min_slot_shift));
     if (ranks[member] == rank) made.rank = static_cast<std::uint32_t>(member);
+    if (members[static_cast<std::size_t>(ranks[member])].device.is_gpu())
+      made.gpu_members |= std::uint64_t{1} << member;
   }
   return made;
 }

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <iterator>
 
 #include "beeline/core/error.hpp"
 #include "memory/gpu_memory.hpp"
@@ -62,7 +63,8 @@ bool AddressRange::reserve(std::byte* base, SlotLayout layout, int ranks, const 
   const std::lock_guard lock(mutex_);
   if (base_ != nullptr) return base == nullptr || base == base_;
   const bool any_gpu = std::find(gpu_ranks.begin(), gpu_ranks.end(), true) != gpu_ranks.end();
-  if (base == nullptr && any_gpu) return false;  // CUDA cannot be told to leave the host halves out of a range it picks
+  if (base == nullptr && any_gpu)
+    return false;  // CUDA cannot be told to leave the host's parts out of a range it picks
   layout_ = layout, ranks_ = ranks, gpu_ranks_ = gpu_ranks;
   if (!any_gpu) {
     base_ = reserve_host(base, total_bytes());
@@ -119,6 +121,16 @@ void AddressRange::set_gpus(std::vector<int> gpus) {
   gpus_ = std::move(gpus);
 }
 
+bool AddressRange::is_gpu_memory(const void* address) {
+  auto* byte = static_cast<std::byte*>(const_cast<void*>(address));
+  const std::lock_guard lock(mutex_);
+  if (byte < base_ || byte >= base_ + total_bytes()) return false;
+  const auto behind = mappings_.upper_bound(byte);
+  if (behind == mappings_.begin()) return true;
+  const auto& [start, mapping] = *std::prev(behind);
+  return mapping.device || byte >= start + mapping.bytes;
+}
+
 std::size_t AddressRange::device_bytes(std::size_t bytes) {
   return (bytes + device_granularity - 1) / device_granularity * device_granularity;
 }
@@ -156,7 +168,7 @@ void AddressRange::map_host_piece(std::byte* address, std::size_t bytes, int des
 
 void AddressRange::lend_to_device(std::byte* address, std::size_t bytes) {
   const std::lock_guard lock(mutex_);
-  if (lent_.contains(address)) return;
+  if (gpus_.empty() || lent_.contains(address)) return;
   munmap(address, bytes);
   if (!gpu_memory::reserve(address, bytes)) {
     static_cast<void>(reserve_host(address, bytes));
@@ -177,7 +189,7 @@ void AddressRange::take_back(std::byte* address) {
 
 void AddressRange::map_device(std::byte* address, std::size_t bytes, const FileDescriptor& descriptor) {
   const std::lock_guard lock(mutex_);
-  if (mappings_.contains(address)) return;
+  if (gpus_.empty() || mappings_.contains(address)) return;
   gpu_memory::map(address, bytes, descriptor.get(), gpus_);
   mappings_[address] = {bytes, true};
 }

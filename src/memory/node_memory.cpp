@@ -36,8 +36,8 @@ NodeMemory::NodeMemory(Bootstrap& bootstrap, std::uint64_t world_id, std::vector
   for (const MemoryMember& member : members_) {
     gpu_ranks.push_back(member.gpu >= 0);
     const bool here = member.process == members_[static_cast<std::size_t>(bootstrap.rank())].process;
-    if (here && member.gpu >= 0 && std::find(gpus.begin(), gpus.end(), member.gpu) == gpus.end())
-      gpus.push_back(member.gpu);
+    const int gpu = member.gpu >= 0 ? member.gpu : member.reaching_gpu;
+    if (here && gpu >= 0 && std::find(gpus.begin(), gpus.end(), gpu) == gpus.end()) gpus.push_back(gpu);
   }
   const SlotLayout layout{sizes.slot_shift};
   require(sizes.slot_shift >= min_slot_shift && sizes.slot_shift <= max_slot_shift, Status::invalid_argument,
@@ -47,7 +47,7 @@ NodeMemory::NodeMemory(Bootstrap& bootstrap, std::uint64_t world_id, std::vector
           Status::invalid_argument,
           fmt::format("heaps of {} and {} bytes do not fit slots of 2^{} bytes: raise BEELINE_SLOT_SHIFT",
                       sizes.heap_bytes, sizes.host_area_bytes, sizes.slot_shift));
-  reserve(gpu_ranks);
+  reserve(gpus.empty() ? std::vector<bool>(gpu_ranks.size(), false) : gpu_ranks);
   range_->set_gpus(gpus);
   std::vector<Part> heaps, host_areas;
   for (int rank = 0; rank < bootstrap.size(); ++rank) {
@@ -85,9 +85,7 @@ void NodeMemory::reserve(const std::vector<bool>& gpu_ranks) {
   global_addresses_ = std::all_of(bases.begin(), bases.end(), [&](std::byte* base) { return base == bases.front(); });
 }
 
-std::byte* NodeMemory::heap(int rank) const {
-  return range_->slot(rank) + range_->layout().heap_offset(members_[static_cast<std::size_t>(rank)].gpu >= 0);
-}
+std::byte* NodeMemory::heap(int rank) const { return range_->slot(rank); }
 
 std::byte* NodeMemory::host_area(int rank) const { return range_->slot(rank) + range_->layout().host_area_offset(); }
 

@@ -48,17 +48,39 @@ int find_gpu(const std::string& id, const DeviceInventory& inventory) {
   return index;
 }
 
+constexpr std::string_view cuda_prefix = "cuda:";
+
 /// The GPU of `rank` before conflicts are looked at.
-int wanted_gpu(const std::string& choice, int rank, const DeviceInventory& inventory) {
-  if (choice == "auto") return inventory.gpus.empty() ? -1 : rank % static_cast<int>(inventory.gpus.size());
-  const std::vector<std::string> ids = split(std::string_view(choice).substr(5));
-  return find_gpu(ids[static_cast<std::size_t>(rank) % ids.size()], inventory);
+int wanted_gpu(int rank, const DeviceInventory& inventory) {
+  if (inventory.choice == "cpu") return -1;
+  if (inventory.choice == "auto") return inventory.gpus.empty() ? -1 : rank % static_cast<int>(inventory.gpus.size());
+  return find_gpu(inventory.choice.substr(cuda_prefix.size()), inventory);
+}
+
+/// Takes the GPUs away from all ranks that left the choice to the library.
+void give_up_automatic(std::vector<int>& wanted, const std::vector<DeviceInventory>& inventories) {
+  for (std::size_t rank = 0; rank < wanted.size(); ++rank)
+    if (inventories[rank].choice == "auto") wanted[rank] = -1;
+}
+
+bool an_automatic_rank_has_none(const std::vector<int>& wanted, const std::vector<DeviceInventory>& inventories) {
+  for (std::size_t rank = 0; rank < wanted.size(); ++rank)
+    if (inventories[rank].choice == "auto" && wanted[rank] < 0) return true;
+  return false;
+}
+
+[[noreturn]] void refuse_syntax(const std::string& choice) {
+  throw Error(Status::invalid_argument,
+              fmt::format("device \"{}\": expected auto, cpu, cuda:ID[,ID...], or an entry for each rank, each cpu or "
+                          "cuda:ID",
+                          choice));
 }
 
 /// The first rank whose GPU another process has too, or -1.
 int conflicting_rank(const std::vector<int>& wanted, const std::vector<DeviceInventory>& inventories) {
   std::map<std::string, std::uint64_t> owner;
   for (std::size_t rank = 0; rank < wanted.size(); ++rank) {
+    if (wanted[rank] < 0) continue;
     const auto& inventory = inventories[rank];
     const auto [entry, added] =
         owner.try_emplace(inventory.gpus[static_cast<std::size_t>(wanted[rank])], inventory.process);
@@ -82,23 +104,50 @@ bool mps_runs() {
   return access(fmt::format("{}/control", folder == nullptr ? "/tmp/nvidia-mps" : folder).c_str(), F_OK) == 0;
 }
 
-int choose_gpu(const std::string& choice, int rank, const std::vector<DeviceInventory>& inventories, bool mps) {
-  if (choice == "cpu") return -1;
-  const bool automatic = choice == "auto";
-  if (!automatic && (!choice.starts_with("cuda:") || choice.size() == 5))
-    throw Error(Status::invalid_argument, fmt::format("device \"{}\": expected auto, cpu, or cuda:ID[,ID...]", choice));
+std::vector<std::string> devices_of_ranks(const std::string& choice, int ranks) {
+  const auto count = static_cast<std::size_t>(ranks);
+  if (choice == "auto" || choice == "cpu") return std::vector<std::string>(count, choice);
+  std::vector<std::string> entries = split(choice);
+  const auto names_a_device = [](const std::string& entry) { return entry == "cpu" || entry.starts_with(cuda_prefix); };
+  const auto bare =
+      std::count_if(entries.begin(), entries.end(), [&](const std::string& e) { return !names_a_device(e); });
+  const bool in_turn = entries.front().starts_with(cuda_prefix) && bare + 1 == static_cast<long>(entries.size());
+  if (in_turn)
+    for (std::size_t i = 1; i < entries.size(); ++i) entries[i].insert(0, cuda_prefix);
+  if ((bare > 0 && !in_turn) || std::find(entries.begin(), entries.end(), cuda_prefix) != entries.end())
+    refuse_syntax(choice);
+  require(in_turn || entries.size() == count, Status::invalid_argument,
+          fmt::format("device \"{}\": a list of {} devices for {} ranks; it needs an entry for each", choice,
+                      entries.size(), ranks));
+  std::vector<std::string> all;
+  for (std::size_t rank = 0; rank < count; ++rank) all.push_back(entries[rank % entries.size()]);
+  return all;
+}
+
+int choose_gpu(int rank, const std::vector<DeviceInventory>& inventories, bool mps) {
   std::vector<int> wanted;
-  for (std::size_t r = 0; r < inventories.size(); ++r)
-    wanted.push_back(wanted_gpu(choice, static_cast<int>(r), inventories[r]));
-  if (automatic && std::find(wanted.begin(), wanted.end(), -1) != wanted.end()) return -1;
-  const int conflict = mps ? -1 : conflicting_rank(wanted, inventories);
-  if (conflict < 0) return wanted[static_cast<std::size_t>(rank)];
-  if (automatic) return -1;
-  throw Error(
-      Status::no_resource,
-      fmt::format("rank {} would share its GPU with another process, which needs MPS: give each rank its own GPU, "
-                  "or run the ranks as threads (--threads)",
-                  conflict));
+  for (std::size_t each = 0; each < inventories.size(); ++each)
+    wanted.push_back(wanted_gpu(static_cast<int>(each), inventories[each]));
+  const auto conflict = [&] { return mps ? -1 : conflicting_rank(wanted, inventories); };
+  if (an_automatic_rank_has_none(wanted, inventories) || conflict() >= 0) give_up_automatic(wanted, inventories);
+  require(conflict() < 0, Status::no_resource,
+          fmt::format("rank {} would share its GPU with another process, which needs MPS: give each rank its own GPU, "
+                      "or run the ranks as threads (--threads)",
+                      conflict()));
+  return wanted[static_cast<std::size_t>(rank)];
+}
+
+int choose_reaching_gpu(int rank, const std::vector<DeviceInventory>& inventories,
+                        const std::vector<std::string>& owned) {
+  const std::vector<std::string>& seen = inventories[static_cast<std::size_t>(rank)].gpus;
+  std::vector<int> candidates;
+  for (const std::string& uuid : owned) {
+    const auto here = std::find(seen.begin(), seen.end(), uuid);
+    const int index = static_cast<int>(here - seen.begin());
+    if (here != seen.end() && std::find(candidates.begin(), candidates.end(), index) == candidates.end())
+      candidates.push_back(index);
+  }
+  return candidates.empty() ? -1 : candidates[static_cast<std::size_t>(rank) % candidates.size()];
 }
 
 }  // namespace beeline

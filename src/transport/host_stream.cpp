@@ -16,6 +16,7 @@
 #include "beeline/device/group.hpp"
 #include "beeline/device/signal.hpp"
 #include "transport/checks.hpp"
+#include "transport/gpu_reach.hpp"
 
 namespace beeline {
 
@@ -33,8 +34,9 @@ class HostEvent final : public Event {
 
 class HostStream final : public Stream {
  public:
-  HostStream(const Device& device, const Context& context, std::shared_ptr<GridState> grid_state)
-      : device_(device), context_(context), grid_state_(std::move(grid_state)), thread_([this] { serve(); }) {}
+  HostStream(const Device& device, const Context& context, std::shared_ptr<GridState> grid_state, const GpuReach* reach)
+      : device_(device), context_(context), grid_state_(std::move(grid_state)), reach_(reach),
+        thread_([this] { serve(); }) {}
 
   ~HostStream() override {
     {
@@ -49,14 +51,23 @@ class HostStream final : public Stream {
 
   void copy(void* destination, const void* source, std::size_t bytes) override {
     check_copy(destination, source, bytes);
-    enqueue([=] { std::memcpy(destination, source, bytes); });
+    if (needs_gpu({destination, source}))
+      enqueue_on_gpu([=](Stream& gpu) { gpu.copy(destination, source, bytes); });
+    else
+      enqueue([=] { std::memcpy(destination, source, bytes); });
   }
   void fill(void* destination, unsigned char value, std::size_t bytes) override {
-    enqueue([=] { std::memset(destination, value, bytes); });
+    if (needs_gpu({destination}))
+      enqueue_on_gpu([=](Stream& gpu) { gpu.fill(destination, value, bytes); });
+    else
+      enqueue([=] { std::memset(destination, value, bytes); });
   }
   void write_signal(std::uint64_t* signal, std::uint64_t value) override {
     check_signal(signal);
-    enqueue([=] { detail::store_signal(signal, value, Order::memory); });
+    if (needs_gpu({signal}))
+      enqueue_on_gpu([=](Stream& gpu) { gpu.write_signal(signal, value); });
+    else
+      enqueue([=] { detail::store_signal(signal, value, Order::memory); });
   }
   void wait_signal(std::uint64_t* signal, std::uint64_t value) override {
     check_signal(signal);
@@ -112,6 +123,27 @@ class HostStream final : public Stream {
     bool always;  ///< runs after a failure too
   };
 
+  [[nodiscard]] bool needs_gpu(std::initializer_list<const void*> addresses) const {
+    return reach_ != nullptr && reach_->needed(addresses);
+  }
+
+  /// Starts `work` on a GPU's stream when its turn comes, and holds this stream until it is over.
+  template <class Work>
+  void enqueue_on_gpu(Work work) {
+    enqueue([this, work] {
+      Stream& gpu = reach_->stream();
+      const std::unique_ptr<Event> over = gpu.make_event();
+      work(gpu);
+      gpu.record(*over);
+      const Awaited awaited{Operation::stream_synchronize, no_peer, 0, 1};
+      const Status status = poll_until(context_, awaited, Timeout::none(), [&](std::uint64_t& observed) {
+        observed = over->done() ? 1 : 0;
+        return observed != 0;
+      });
+      if (status != Status::ok) throw Error(status, "a GPU's part of a host rank's stream");
+    });
+  }
+
   void enqueue_always(std::function<void()> work) { push({std::move(work), true}); }
 
   void push(Task task) {
@@ -150,6 +182,7 @@ class HostStream final : public Stream {
   const Device device_;
   const Context& context_;
   const std::shared_ptr<GridState> grid_state_;
+  const GpuReach* const reach_;
   mutable std::mutex mutex_;
   std::condition_variable wake_, drained_;
   std::deque<Task> tasks_;
@@ -162,8 +195,8 @@ class HostStream final : public Stream {
 }  // namespace
 
 std::unique_ptr<Stream> make_host_stream(const Device& device, const Context& context,
-                                         std::shared_ptr<GridState> grid_state) {
-  return std::make_unique<HostStream>(device, context, std::move(grid_state));
+                                         std::shared_ptr<GridState> grid_state, const GpuReach* reach) {
+  return std::make_unique<HostStream>(device, context, std::move(grid_state), reach);
 }
 
 std::unique_ptr<Stream> make_stream(const Device& device, const Context& context,

@@ -9,8 +9,12 @@
 
 namespace beeline {
 
+class GpuReach;
+
+/// As `make_stream`; `reach`, if any, outlives the stream and serves what it does with GPU memory.
 [[nodiscard]] std::unique_ptr<Stream> make_host_stream(const Device& device, const Context& context,
-                                                       std::shared_ptr<GridState> grid_state);
+                                                       std::shared_ptr<GridState> grid_state,
+                                                       const GpuReach* reach = nullptr);
 /// Throws unavailable in builds without CUDA.
 [[nodiscard]] std::unique_ptr<Stream> make_gpu_stream(const Device& device, const Context& context,
                                                       std::shared_ptr<GridState> grid_state);

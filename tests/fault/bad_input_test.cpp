@@ -347,7 +347,7 @@ TEST(BadConfig, DeviceIsNamed) {
   for (const char* device : {"gpu", "cuda", "cuda:", "CPU", ""}) {
     Config config = test_config();
     config.device = device;
-    expect_no_world(Status::invalid_argument, {std::string("\"") + device + "\"", "auto, cpu, or cuda:ID"}, config);
+    expect_no_world(Status::invalid_argument, {std::string("\"") + device + "\"", "auto, cpu, cuda:ID"}, config);
   }
   for (const char* id : {"99", "-1", "0x", "GPU-00000000-0000-0000-0000-000000000000"}) {
     Config config = test_config();

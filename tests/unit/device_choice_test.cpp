@@ -24,16 +24,29 @@ Inventories processes(int ranks, const std::vector<std::string>& gpus) {
   return all;
 }
 
-std::vector<int> choices(const std::string& choice, const Inventories& inventories, bool mps = false) {
+Inventories with_choices(Inventories inventories, const std::vector<std::string>& choices) {
+  for (std::size_t rank = 0; rank < inventories.size(); ++rank) inventories[rank].choice = choices[rank];
+  return inventories;
+}
+
+Inventories with_choice(const Inventories& inventories, const std::string& choice) {
+  return with_choices(inventories, devices_of_ranks(choice, static_cast<int>(inventories.size())));
+}
+
+std::vector<int> gpus(const Inventories& inventories, bool mps = false) {
   std::vector<int> all;
   for (int rank = 0; rank < static_cast<int>(inventories.size()); ++rank)
-    all.push_back(choose_gpu(choice, rank, inventories, mps));
+    all.push_back(choose_gpu(rank, inventories, mps));
   return all;
+}
+
+std::vector<int> choices(const std::string& choice, const Inventories& inventories, bool mps = false) {
+  return gpus(with_choice(inventories, choice), mps);
 }
 
 std::string refusal(Status code, const std::string& choice, const Inventories& inventories) {
   try {
-    static_cast<void>(choose_gpu(choice, 0, inventories, false));
+    static_cast<void>(choose_gpu(0, with_choice(inventories, choice), false));
   } catch (const Error& error) {
     EXPECT_EQ(code, error.code()) << error.what();
     return error.what();
@@ -87,6 +100,55 @@ TEST(ChooseGpu, UnknownDevicesAreNamed) {
     EXPECT_NE(std::string::npos, text.find("1 GPU(s) visible: a")) << text;
   }
   static_cast<void>(refusal(Status::invalid_argument, "cuda:,0", threads(1, {"a"})));
+}
+
+TEST(ChooseGpu, ListsNameADeviceForEachRank) {
+  using Names = std::vector<std::string>;
+  EXPECT_EQ((Names{"cuda:0", "cuda:1", "cpu", "cpu"}), devices_of_ranks("cuda:0,cuda:1,cpu,cpu", 4));
+  EXPECT_EQ((Names{"cpu", "cuda:GPU-b"}), devices_of_ranks("cpu,cuda:GPU-b", 2));
+  EXPECT_EQ((Names{"cuda:0", "cuda:1", "cuda:0"}), devices_of_ranks("cuda:0,1", 3)) << "IDs in turn";
+  EXPECT_EQ((Names{"cpu", "cpu"}), devices_of_ranks("cpu", 2));
+  EXPECT_EQ((std::vector{0, 1, -1, -1}), choices("cuda:0,cuda:1,cpu,cpu", processes(4, {"a", "b"})));
+  EXPECT_EQ((std::vector{-1, 1, -1}), choices("cpu,cuda:1,cpu", threads(3, {"a", "b"})));
+  EXPECT_EQ((std::vector{1, -1, 1}), choices("cuda:1,cpu,cuda:1", threads(3, {"a", "b"}))) << "threads may share";
+  Inventories blind = processes(3, {"a", "b"});
+  blind[1].gpus.clear();
+  EXPECT_EQ((std::vector{0, -1, 1}), choices("cuda:0,cpu,cuda:1", blind)) << "a host rank needs to see no GPU";
+}
+
+TEST(ChooseGpu, BadListsAreNamed) {
+  const Inventories four = processes(4, {"a", "b"});
+  for (const char* list : {"cuda:0,1,cpu,cpu", "cpu,0", "cuda:0,auto,cpu,cpu", "auto,cpu", "cuda:0,cuda:,cpu,cpu",
+                           "cuda:0,,cpu,cpu", "cpu,cpu,cpu,", ",cpu,cpu,cpu", "cuda:0, cpu,cpu,cpu"}) {
+    const std::string text = refusal(Status::invalid_argument, list, four);
+    EXPECT_NE(std::string::npos, text.find(std::string("\"") + list + "\": expected auto, cpu")) << text;
+  }
+  for (const char* list : {"cuda:0,cpu", "cpu,cpu,cpu", "cuda:0,cuda:1,cpu,cpu,cpu"}) {
+    const std::string text = refusal(Status::invalid_argument, list, four);
+    EXPECT_NE(std::string::npos, text.find("devices for 4 ranks")) << text;
+  }
+  EXPECT_NE(std::string::npos,
+            refusal(Status::invalid_argument, "cuda:0,cuda:2,cpu,cpu", four).find("\"cuda:2\" is not here"));
+  EXPECT_NE(std::string::npos, refusal(Status::no_resource, "cuda:0,cpu,cuda:0,cpu", four).find("rank 2"));
+}
+
+TEST(ChooseGpu, RanksMayBeToldDifferentThings) {
+  EXPECT_EQ((std::vector{0, -1, 0}), gpus(with_choices(threads(3, {"a"}), {"cuda:0", "cpu", "auto"})));
+  EXPECT_EQ((std::vector{0, -1, -1}), gpus(with_choices(processes(3, {"a"}), {"cuda:0", "cpu", "auto"})))
+      << "what was asked for goes first";
+}
+
+TEST(ChooseReachingGpu, IsOneThatARankHasInTurn) {
+  const Inventories four = processes(4, {"a", "b", "c"});
+  const std::vector<std::string> owned = {"c", "b", "", ""};
+  EXPECT_EQ(2, choose_reaching_gpu(2, four, owned));
+  EXPECT_EQ(1, choose_reaching_gpu(3, four, owned));
+  EXPECT_EQ(-1, choose_reaching_gpu(2, four, {"", "", "", ""})) << "no rank has a GPU";
+  Inventories partly = four;
+  partly[2].gpus = {"b"};
+  partly[3].gpus.clear();
+  EXPECT_EQ(0, choose_reaching_gpu(2, partly, owned));
+  EXPECT_EQ(-1, choose_reaching_gpu(3, partly, owned)) << "this process sees no GPU";
 }
 
 TEST(HostDevice, HasANameAndMemory) {

@@ -21,7 +21,7 @@ struct Config {
   bool threads = false;                       ///< BEELINE_THREADS: all ranks are threads of this process
   std::string rendezvous;                     ///< BEELINE_RENDEZVOUS: host:port of the launcher's server
   std::string token;                          ///< BEELINE_TOKEN: the world's secret, never printed
-  std::string device = "auto";                ///< BEELINE_DEVICE: auto, cpu, or cuda:ID[,ID...] (index or UUID)
+  std::string device = "auto";                ///< BEELINE_DEVICE: auto, cpu, cuda:ID[,ID...], or one of them a rank
   std::int64_t deadline_ns = 30'000'000'000;  ///< BEELINE_DEADLINE_S: end of every wait, seconds in the environment
   std::int64_t stream_deadline_ns = 600'000'000'000;  ///< BEELINE_STREAM_DEADLINE_S: end of a host's wait for a stream
   std::size_t heap_bytes = 0;  ///< BEELINE_HEAP_BYTES: symmetric heap of a rank; 0: by device kind

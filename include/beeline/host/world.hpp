@@ -60,6 +60,8 @@ class World {
   [[nodiscard]] int size() const;
   [[nodiscard]] const Device& device() const;          ///< this rank's
   [[nodiscard]] const Device& device(int rank) const;  ///< any rank's (its index is meaningful on its process only)
+  /// Whether ranks of both kinds take part: see `Context::kind_of`, and access.hpp for who may touch what.
+  [[nodiscard]] bool mixed() const;
   [[nodiscard]] const Config& config() const;
   /// Ranks of this process that share this rank's GPU, this one included; 1 on a host rank.
   [[nodiscard]] int ranks_on_device() const;
@@ -89,17 +91,19 @@ class World {
   [[nodiscard]] T* at(T* local, int peer) const {
     return static_cast<T*>(translate(const_cast<std::remove_const_t<T>*>(local), peer));
   }
-  /// Collective. `count` zeroed signals where kernels poll them (symmetric) or CPU threads do (pinned).
+  /// Collective. `count` zeroed signals where kernels poll them (symmetric) or CPU threads do (pinned). In a mixed
+  /// world always pinned: every rank can set those.
   [[nodiscard]] std::uint64_t* signals(std::size_t count, Heap heap = Heap::symmetric);
   /// Collective. Packet rings between all pairs; messages of up to `slot_bytes` need one slot. `depth` is a power of
-  /// two.
+  /// two. In a mixed world always pinned.
   [[nodiscard]] PacketChannel packet_channel(std::size_t slot_bytes, std::uint32_t depth = 16,
                                              Heap heap = Heap::symmetric, std::uint32_t first_sequence = 0);
 
   // --- Moving data from the host --------------------------------------------------------------------------------
 
   /// Copies between any two addresses, on `stream` (asynchronous, in its order) or blocking without one: then in no
-  /// order with any stream, so `synchronize` first where a kernel made the data. Any thread, any device.
+  /// order with any stream, so `synchronize` first where a kernel made the data. Any thread, any device: host ranks
+  /// reach GPU memory with a GPU that their process sees. Throws unreachable where it sees none.
   void copy(void* destination, const void* source, std::size_t bytes);
   void copy(void* destination, const void* source, std::size_t bytes, Stream& stream);
   /// This rank's default stream.

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// One virtual address range for all ranks of a node: a slot for each, half for device memory, half for host memory.
+/// One virtual address range for all ranks of a node: a slot for each.
 ///
-/// Slot of 2^shift bytes:  [ device half: heap | segments ][ host half: heap of a host rank | host area and segments ]
-/// where each bar splits a half in two. Behind the ranks' slots lie those of distributed arrays.
+/// Slot of 2^shift bytes:  [ heap | device segments ][ free | host area and host segments ]
+/// where each bar splits a half in two. The first half is device memory on a GPU rank; the heap of a host rank lies at
+/// the same offset, in host memory, so that symmetric addresses are one addition apart whatever the kinds. Behind the
+/// ranks' slots lie those of distributed arrays.
 /// Source: seed 001, segmented unified address space; seed 000 section 6.3.
 
 #include <cstddef>
@@ -25,7 +27,6 @@ struct SlotLayout {
   [[nodiscard]] std::size_t slot_bytes() const { return std::size_t{1} << shift; }
   [[nodiscard]] std::size_t half() const { return slot_bytes() / 2; }
   [[nodiscard]] std::size_t quarter() const { return slot_bytes() / 4; }
-  [[nodiscard]] std::size_t heap_offset(bool gpu) const { return gpu ? 0 : half(); }
   [[nodiscard]] std::size_t device_segments_offset() const { return quarter(); }
   [[nodiscard]] std::size_t host_area_offset() const { return half() + quarter(); }
 };
@@ -37,7 +38,7 @@ class AddressRange {
   [[nodiscard]] static std::shared_ptr<AddressRange> of_world(std::uint64_t world_id);
   ~AddressRange();
 
-  /// Reserves `ranks` slots and those of arrays at `base` (nullptr: anywhere), the device halves of the slots in
+  /// Reserves `ranks` slots and those of arrays at `base` (nullptr: anywhere), the first halves of the slots in
   /// `gpu_ranks` with CUDA.
   /// Returns false, with nothing reserved, when the place is taken. True at once when this process holds it already.
   [[nodiscard]] bool reserve(std::byte* base, SlotLayout layout, int ranks, const std::vector<bool>& gpu_ranks);
@@ -49,8 +50,12 @@ class AddressRange {
   /// Rank whose slot holds `address`, or -1.
   [[nodiscard]] int owner_of(const void* address) const;
 
-  /// GPUs of this process that are to reach mapped memory. Set before anything is mapped.
+  /// GPUs of this process that are to reach mapped memory. Set before anything is mapped. Without one, the device
+  /// memory of other processes stays out of this one's reach.
   void set_gpus(std::vector<int> gpus);
+  /// Whether an address lies in the range, but not in host memory that this process has mapped: in GPU memory, where no
+  /// CPU thread loads or stores.
+  [[nodiscard]] bool is_gpu_memory(const void* address);
 
   /// Makes `bytes` of zeroed host memory that is mapped nowhere yet.
   [[nodiscard]] static FileDescriptor make_host(std::size_t bytes);

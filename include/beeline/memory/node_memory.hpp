@@ -20,6 +20,7 @@ namespace beeline {
 struct MemoryMember {
   std::uint64_t process = 0;  ///< equal for ranks that are threads of one process
   int gpu = -1;               ///< CUDA index in its own process, -1 on a host rank
+  int reaching_gpu = -1;      ///< host rank: the GPU with which its process reaches GPU memory; -1: it does not
 };
 
 /// Sizes that every rank agrees on.

@@ -34,15 +34,27 @@ struct Device {
 struct DeviceInventory {
   std::uint64_t process = 0;      ///< equal for ranks that are threads of one process
   std::vector<std::string> gpus;  ///< UUIDs in CUDA order
+  std::string choice = "auto";    ///< its entry of `devices_of_ranks`
 };
 
-/// The GPU, as an index into `inventories[rank].gpus`, that `choice` gives to `rank`; -1 for the host device.
-///   choice   auto, cpu, or cuda:ID[,ID...] (ID an index or a UUID; rank r gets the r-th, round robin)
+/// What each of `ranks` ranks is to have: auto, cpu, or cuda:ID (ID an index or a UUID).
+///   choice   auto or cpu, for all; cuda:ID[,ID...], the IDs in turn; or a list with an entry for each rank, each cpu
+///   or
+///            cuda:ID, as in cuda:0,cuda:1,cpu,cpu
+/// Throws invalid_argument: unknown syntax, a list with more or fewer entries than ranks.
+[[nodiscard]] std::vector<std::string> devices_of_ranks(const std::string& choice, int ranks);
+
+/// The GPU of `rank`, as an index into its inventory's GPUs; -1 for the host device.
 ///   mps      whether processes may share a GPU (NVIDIA MPS runs)
-/// Pure: every rank computes every rank's choice alike. `auto` gives all ranks GPUs or none.
-/// Throws invalid_argument (no such device, unknown syntax) or no_resource (a GPU shared by processes without MPS).
-[[nodiscard]] int choose_gpu(const std::string& choice, int rank, const std::vector<DeviceInventory>& inventories,
-                             bool mps);
+/// Pure: every rank computes every rank's choice alike. `auto` gives all ranks that say so GPUs, or none of them.
+/// Throws invalid_argument (no such device) or no_resource (a GPU shared by processes without MPS).
+[[nodiscard]] int choose_gpu(int rank, const std::vector<DeviceInventory>& inventories, bool mps);
+
+/// The GPU with which host rank `rank` copies to and from GPU memory, as an index into its inventory's GPUs: one of
+/// those that ranks have, in turn; -1 where its process sees none of them. Pure, as `choose_gpu`.
+///   owned    each rank's GPU by UUID, empty for host ranks
+[[nodiscard]] int choose_reaching_gpu(int rank, const std::vector<DeviceInventory>& inventories,
+                                      const std::vector<std::string>& owned);
 
 /// Whether NVIDIA's Multi-Process Service runs for this user.
 [[nodiscard]] bool mps_runs();

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// How a host rank reaches GPU memory, where CPU threads cannot load or store.
+
+#include <functional>
+#include <initializer_list>
+#include <memory>
+#include <utility>
+
+#include "beeline/core/error.hpp"
+#include "beeline/transport/stream.hpp"
+
+namespace beeline {
+
+/// A stream of some GPU that this process sees, for copies and stream writes. Thread-safe.
+class GpuReach {
+ public:
+  /// `stream` is nullptr where the process sees no GPU of the world: then all that needs one is refused.
+  GpuReach(std::function<bool(const void*)> is_gpu_memory, std::unique_ptr<Stream> stream)
+      : is_gpu_memory_(std::move(is_gpu_memory)), stream_(std::move(stream)) {}
+
+  /// Whether one of `addresses` is out of reach of CPU threads. Throws unreachable if so and there is no stream.
+  [[nodiscard]] bool needed(std::initializer_list<const void*> addresses) const {
+    for (const void* address : addresses) {
+      if (!is_gpu_memory_(address)) continue;
+      require(
+          stream_ != nullptr, Status::unreachable,
+          "this host rank sees no GPU of the world, so it cannot reach GPU memory: let a GPU rank copy, or name this "
+          "rank's device in a list (cuda:0,cpu) that leaves its process the GPUs");
+      return true;
+    }
+    return false;
+  }
+  [[nodiscard]] Stream& stream() const { return *stream_; }
+
+ private:
+  std::function<bool(const void*)> is_gpu_memory_;
+  std::unique_ptr<Stream> stream_;
+};
+
+}  // namespace beeline

@@ -82,8 +82,8 @@ int run(const Options& options, const std::vector<std::string>& arguments) {
   fit(config, options.size, options.verify, machine);
   std::atomic<bool> good{true};
   const int code = beeline::run(config, [&](beeline::World& world) {
-    require(!world.mixed(), Status::unavailable,
-            "ranks store into their neighbours' arrays: either all have GPUs or none has");
+    beeline::require(!world.mixed(), beeline::Status::unavailable,
+                     "ranks store into their neighbours' arrays: either all have GPUs or none has");
     print_environment(world, arguments);
     if (!measure(world, options)) good = false;
   });

@@ -18,7 +18,10 @@ INSTANTIATE_TEST_SUITE_P(Worlds, ProcessesConformance,
                                            WorldShape{processes, 8, 1, Devices::cpu, true},
                                            WorldShape{processes, 64, 1, Devices::cpu, true},
                                            WorldShape{processes, 2, 1, Devices::gpus, false},
-                                           WorldShape{processes, 4, 1, Devices::gpus, false}),
+                                           WorldShape{processes, 4, 1, Devices::gpus, false},
+                                           WorldShape{processes, 2, 1, Devices::cpus_and_a_gpu, false},
+                                           WorldShape{processes, 4, 1, Devices::cpus_and_a_gpu, false},
+                                           WorldShape{processes, 4, 1, Devices::cpus_and_two_gpus, false}),
                          shape_name);
 
 }  // namespace

@@ -71,6 +71,7 @@ struct Case {
   void (*body)(RankTest&);
 };
 
+[[nodiscard]] const std::vector<Case>& access_cases();
 [[nodiscard]] const std::vector<Case>& put_get_cases();
 [[nodiscard]] const std::vector<Case>& bulk_cases();
 [[nodiscard]] const std::vector<Case>& strided_cases();

@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -19,22 +21,38 @@ using beeline::World;
 
 std::string shape_name(const ::testing::TestParamInfo<WorldShape>& info) {
   const WorldShape& shape = info.param;
-  const char* devices = shape.devices == Devices::cpu ? "cpu" : shape.devices == Devices::gpus ? "gpus" : "one_gpu";
-  return fmt::format("{}_{}_{}{}", shape.kind == WorldKind::threads ? "threads" : "processes", shape.size, devices,
+  constexpr std::array names = {"cpu", "gpus", "one_gpu", "cpus_and_a_gpu", "cpus_and_two_gpus"};
+  return fmt::format("{}_{}_{}{}", shape.kind == WorldKind::threads ? "threads" : "processes", shape.size,
+                     names[static_cast<std::size_t>(shape.devices)],
                      shape.host_threads > 1 ? fmt::format("_{}_host_threads", shape.host_threads) : "");
 }
 
 namespace {
 
+bool is_mixed(Devices devices) { return devices == Devices::cpus_and_a_gpu || devices == Devices::cpus_and_two_gpus; }
+
 std::vector<Case> cases_of(const WorldShape& shape) {
   if (shape.crowd) return crowd_cases();
+  std::vector<std::vector<Case>> kinds = {access_cases(), memory_cases(), stream_cases(), staged_cases()};
+  if (!is_mixed(shape.devices))  // there the ranks' kernels do not all make the same choices
+    for (const auto& some : {distributed_cases(), put_get_cases(), signal_cases(), atomic_cases(), barrier_cases(),
+                             team_cases(), packet_cases()})
+      kinds.push_back(some);
   std::vector<Case> all;
-  for (const auto& some : {memory_cases(), distributed_cases(), put_get_cases(), bulk_cases(), strided_cases(),
-                           signal_cases(), atomic_cases(), barrier_cases(), team_cases(), packet_cases(),
-                           packets128_cases(), stream_cases(), staged_cases()})
+  for (const std::vector<Case>& some : kinds)
     for (const Case& each : some)
       if (each.least_ranks <= shape.size) all.push_back(each);
   return all;
+}
+
+/// What BEELINE_DEVICE says in such a world: a GPU first, or not.
+std::string device_choice(const WorldShape& shape) {
+  if (shape.devices == Devices::cpu) return "cpu";
+  if (shape.devices == Devices::one_gpu) return "cuda:0";
+  std::string list = shape.devices == Devices::cpus_and_a_gpu && shape.size > 2 ? "cpu,cuda:0" : "cuda:0,cpu";
+  if (shape.devices == Devices::cpus_and_two_gpus) list += ",cuda:1";
+  for (auto entries = std::count(list.begin(), list.end(), ',') + 1; entries < shape.size; ++entries) list += ",cpu";
+  return list;
 }
 
 /// Why this machine cannot run the shape; empty if it can.
@@ -43,7 +61,8 @@ std::string obstacle(const WorldShape& shape) {
   std::string why;
   const int gpus = gpus_here(&why);
   if (gpus == 0) return "no GPU: " + why;
-  if (shape.kind == WorldKind::processes && gpus < shape.size)
+  if (shape.devices == Devices::cpus_and_two_gpus && gpus < 2) return "one GPU, two are needed";
+  if (!is_mixed(shape.devices) && shape.kind == WorldKind::processes && gpus < shape.size)
     return fmt::format("{} processes need a GPU each, {} here", shape.size, gpus);
   return {};
 }
@@ -70,8 +89,7 @@ void run_suite(const WorldShape& shape) {
   if (const std::string why = obstacle(shape); !why.empty()) GTEST_SKIP() << why;
   Config config = test_config();
   config.host_threads = shape.host_threads;
-  if (shape.devices == Devices::cpu) config.device = "cpu";
-  if (shape.devices == Devices::one_gpu) config.device = "cuda:0";
+  if (shape.devices != Devices::gpus) config.device = device_choice(shape);
   const std::vector<Case> cases = cases_of(shape);
   expect_all_passed(run_ranks(
       shape.kind, shape.size, [&](World& world) { run_cases(world, cases); }, config));

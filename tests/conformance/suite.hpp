@@ -11,7 +11,8 @@
 
 namespace beeline_test {
 
-enum class Devices { cpu, gpus, one_gpu };
+/// Which devices the ranks have: CPUs, GPUs, all the first GPU; or both kinds, with one GPU or two.
+enum class Devices { cpu, gpus, one_gpu, cpus_and_a_gpu, cpus_and_two_gpus };
 
 /// A world that the cases run in.
 struct WorldShape {

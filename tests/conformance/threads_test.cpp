@@ -18,7 +18,10 @@ INSTANTIATE_TEST_SUITE_P(
                       WorldShape{threads, 4, 1, Devices::cpu, false}, WorldShape{threads, 8, 1, Devices::cpu, true},
                       WorldShape{threads, 64, 1, Devices::cpu, true}, WorldShape{threads, 1, 1, Devices::gpus, false},
                       WorldShape{threads, 2, 1, Devices::one_gpu, false},
-                      WorldShape{threads, 4, 1, Devices::gpus, false}),
+                      WorldShape{threads, 4, 1, Devices::gpus, false},
+                      WorldShape{threads, 2, 1, Devices::cpus_and_a_gpu, false},
+                      WorldShape{threads, 4, 2, Devices::cpus_and_a_gpu, false},
+                      WorldShape{threads, 4, 1, Devices::cpus_and_two_gpus, false}),
     shape_name);
 
 }  // namespace

@@ -115,7 +115,7 @@ const std::vector<Unanswered>& unanswered_waits() {
 }
 
 std::string message_of(const Unanswered& unanswered, const World& world) {
-  return world.device().is_gpu() && unanswered.gpu_message != nullptr ? unanswered.gpu_message : unanswered.message;
+  return world.device(0).is_gpu() && unanswered.gpu_message != nullptr ? unanswered.gpu_message : unanswered.message;
 }
 
 void wait_in_vain(Scene& scene, const Unanswered& unanswered) {
@@ -152,9 +152,17 @@ void be_the_culprit(Scene& scene, const Unanswered& unanswered) {
   throw CheckFailure("the world went on");
 }
 
+/// The devices of the two ranks.
+struct Devices {
+  const char *name, *choice;
+  int gpus;  ///< that processes need
+};
+constexpr Devices all_devices[] = {
+    {"Cpu", "cpu", 0}, {"Gpu", "auto", 2}, {"GpuOnCpu", "cuda:0,cpu", 1}, {"CpuOnGpu", "cpu,cuda:0", 1}};
+
 struct Parameter {
   WorldKind kind;
-  bool gpu;
+  Devices devices;
   std::size_t wait;
 };
 
@@ -164,15 +172,15 @@ TEST_P(UnansweredWait, EndsAtItsDeadline) {
   if (GetParam().kind == WorldKind::processes && under_thread_sanitizer)
     GTEST_SKIP() << "ThreadSanitizer sees one process";
   std::string why;
-  if (GetParam().gpu && gpus_here(&why) == 0) GTEST_SKIP() << "no GPU: " << why;
-  if (GetParam().gpu && GetParam().kind == WorldKind::processes && gpus_here() < 2)
-    GTEST_SKIP() << "one GPU, two processes";
+  const Devices& devices = GetParam().devices;
+  if (devices.gpus > 0 && gpus_here(&why) == 0) GTEST_SKIP() << "no GPU: " << why;
+  if (GetParam().kind == WorldKind::processes && gpus_here() < devices.gpus) GTEST_SKIP() << "one GPU, two processes";
   Config config = test_config();
-  config.device = GetParam().gpu ? "auto" : "cpu";
+  config.device = devices.choice;
   config.deadline_ns = static_cast<std::int64_t>(deadline_s * 1e9);
   const Unanswered& unanswered = unanswered_waits()[GetParam().wait];
   // The wait of a GPU's stream ends by the host's deadline for streams; every other wait by its own, long before.
-  if (GetParam().gpu && unanswered.gpu_message != nullptr) config.stream_deadline_ns = config.deadline_ns;
+  if (devices.gpus > 0 && unanswered.gpu_message != nullptr) config.stream_deadline_ns = config.deadline_ns;
   expect_all_passed(run_ranks(
       GetParam().kind, 2,
       [&](World& world) {
@@ -188,16 +196,17 @@ TEST_P(UnansweredWait, EndsAtItsDeadline) {
 /// Processes first: once threads have used CUDA, this process can no longer fork.
 std::vector<Parameter> parameters() {
   std::vector<Parameter> all;
-  for (const bool gpu : {false, true})
-    for (const std::size_t wait : {0, 6, 7}) all.push_back({WorldKind::processes, gpu, wait});
-  for (const bool gpu : {false, true})
-    for (std::size_t wait = 0; wait < unanswered_waits().size(); ++wait) all.push_back({WorldKind::threads, gpu, wait});
+  for (const Devices& devices : all_devices)
+    for (const std::size_t wait : {0, 6, 7}) all.push_back({WorldKind::processes, devices, wait});
+  for (const Devices& devices : all_devices)
+    for (std::size_t wait = 0; wait < unanswered_waits().size(); ++wait)
+      all.push_back({WorldKind::threads, devices, wait});
   return all;
 }
 
 std::string parameter_name(const ::testing::TestParamInfo<Parameter>& info) {
   return join(unanswered_waits()[info.param.wait].name, info.param.kind == WorldKind::threads ? "Threads" : "Processes",
-              info.param.gpu ? "Gpu" : "Cpu");
+              info.param.devices.name);
 }
 
 INSTANTIATE_TEST_SUITE_P(Waits, UnansweredWait, ::testing::ValuesIn(parameters()), parameter_name);

@@ -151,9 +151,9 @@ BEELINE_HOST_DEVICE Status poll_until(const Context& ctx, const Awaited& awaited
 
 namespace detail {
 
-/// Polls of a word that acquire each time, some 7 us on a GPU. An acquiring poll adds nothing to a short wait, but drops
-/// the multiprocessor's first-level cache under the blocks that compute beside the waiter: a long wait polls relaxed,
-/// and pays for it with one more load at its end.
+/// Polls of a word that acquire each time, some 7 us on a GPU. An acquiring poll adds nothing to a short wait, but
+/// drops the multiprocessor's first-level cache under the blocks that compute beside the waiter: a long wait polls
+/// relaxed, and pays for it with one more load at its end.
 inline constexpr std::uint32_t acquiring_polls = 64;
 
 /// Polls `word` until `holds(value)`; `Order::memory` acquires what was released with the value. One thread calls it.

@@ -171,7 +171,7 @@ class DeviceLaunched final : public Method {
   explicit DeviceLaunched(Domain& domain)
       : Method(on_gpu(domain)), block_sums_(world(), 4 * max_blocks), finished_(world(), 2), arrived_(world(), sides),
         launch_error_(world(), 1, beeline::Heap::pinned) {
-    const auto* kernel = reinterpret_cast<const void*>(&update_half);
+    const beeline::KernelCode kernel{reinterpret_cast<const void*>(&update_half)};
     const int gpu = world().device().index;
     beeline::load_kernel(kernel, gpu);
     // All blocks but one of this rank's share of the device: that one's place is the control block's.

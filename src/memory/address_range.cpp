@@ -55,7 +55,6 @@ std::shared_ptr<AddressRange> AddressRange::of_world(std::uint64_t world_id) {
 
 AddressRange::~AddressRange() {
   while (!mappings_.empty()) unmap_locked(mappings_.begin());
-  for (const auto& [address, bytes] : lent_) gpu_memory::release(address, bytes);
   release();
 }
 
@@ -71,7 +70,9 @@ bool AddressRange::reserve(std::byte* base, SlotLayout layout, int ranks, const 
     return base_ != nullptr;
   }
   std::byte* arrays = base + layout.slot_bytes() * static_cast<std::size_t>(ranks);
-  if (reserve_host(arrays, layout.slot_bytes() * array_slots) == nullptr) return false;
+  // CUDA reserves no place of its user's choice below 32 MiB, but does not mind host memory in what it has reserved:
+  // arrays get their slots as a whole, for chunks of either kind.
+  if (!gpu_memory::reserve(arrays, layout.slot_bytes() * array_slots)) return false;
   for (int rank = 0; rank < ranks; ++rank) {
     std::byte* slot = base + layout.slot_bytes() * static_cast<std::size_t>(rank);
     const bool gpu = gpu_ranks[static_cast<std::size_t>(rank)];
@@ -79,7 +80,7 @@ bool AddressRange::reserve(std::byte* base, SlotLayout layout, int ranks, const 
         gpu ? gpu_memory::reserve(slot, layout.half()) : reserve_host(slot, layout.half()) != nullptr;
     if (device_half && reserve_host(slot + layout.half(), layout.half()) != nullptr) continue;
     if (device_half) gpu ? gpu_memory::release(slot, layout.half()) : static_cast<void>(munmap(slot, layout.half()));
-    munmap(arrays, layout.slot_bytes() * array_slots);
+    gpu_memory::release(arrays, layout.slot_bytes() * array_slots);
     ranks_ = rank;
     base_ = base;
     release_slots();
@@ -91,7 +92,11 @@ bool AddressRange::reserve(std::byte* base, SlotLayout layout, int ranks, const 
 
 void AddressRange::release() {
   if (base_ == nullptr) return;
-  munmap(slot(ranks_), layout_.slot_bytes() * array_slots);
+  const std::size_t arrays = layout_.slot_bytes() * array_slots;
+  if (std::find(gpu_ranks_.begin(), gpu_ranks_.end(), true) != gpu_ranks_.end())
+    gpu_memory::release(slot(ranks_), arrays);
+  else
+    munmap(slot(ranks_), arrays);
   release_slots();
 }
 
@@ -164,27 +169,6 @@ void AddressRange::map_host(std::byte* address, std::size_t bytes, const FileDes
 void AddressRange::map_host_piece(std::byte* address, std::size_t bytes, int descriptor, std::size_t offset) {
   const std::lock_guard lock(mutex_);
   if (!mappings_.contains(address)) map_host_locked(address, bytes, descriptor, offset);
-}
-
-void AddressRange::lend_to_device(std::byte* address, std::size_t bytes) {
-  const std::lock_guard lock(mutex_);
-  if (gpus_.empty() || lent_.contains(address)) return;
-  munmap(address, bytes);
-  if (!gpu_memory::reserve(address, bytes)) {
-    static_cast<void>(reserve_host(address, bytes));
-    throw Error(Status::no_resource,
-                fmt::format("CUDA does not take {} bytes at {} for a distributed array", bytes, fmt::ptr(address)));
-  }
-  lent_[address] = bytes;
-}
-
-void AddressRange::take_back(std::byte* address) {
-  const std::lock_guard lock(mutex_);
-  const auto piece = lent_.find(address);
-  if (piece == lent_.end()) return;
-  gpu_memory::release(address, piece->second);
-  static_cast<void>(reserve_host(address, piece->second));
-  lent_.erase(piece);
 }
 
 void AddressRange::map_device(std::byte* address, std::size_t bytes, const FileDescriptor& descriptor) {

@@ -30,18 +30,6 @@ std::string describe(const DistributedRequest& request) {
                      text(request.kind));
 }
 
-/// Neighbouring chunks in device memory, as one piece of the address range.
-template <class Chunks, class Call>
-void for_device_runs(const Chunks& chunks, Call call) {
-  for (std::size_t first = 0; first < chunks.size();) {
-    std::size_t last = first;
-    std::size_t bytes = 0;
-    for (; last < chunks.size() && chunks[last].device; ++last) bytes += chunks[last].bytes;
-    if (bytes > 0) call(chunks[first].address, bytes);
-    first = std::max(last, first + 1);
-  }
-}
-
 }  // namespace
 
 bool DistributedMemory::in_device_memory(int rank, MemoryKind kind) const {
@@ -152,8 +140,6 @@ void DistributedMemory::share(const std::vector<Chunk>& chunks) {
   FileDescriptor host;
   std::vector<FileDescriptor> device;
   fail_together(bootstrap_, problem_of([&] {
-                  for_device_runs(
-                      chunks, [this](std::byte* address, std::size_t bytes) { range_.lend_to_device(address, bytes); });
                   std::size_t host_bytes = 0;
                   for (const Chunk& chunk : chunks) {
                     if (chunk.owner != rank) continue;
@@ -209,7 +195,6 @@ void DistributedMemory::share_device(const std::vector<Chunk>& chunks, const std
 
 void DistributedMemory::remove(const std::vector<Chunk>& chunks) {
   for (const Chunk& chunk : chunks) range_.unmap(chunk.address);
-  for_device_runs(chunks, [this](std::byte* address, std::size_t) { range_.take_back(address); });
 }
 
 std::uint32_t DistributedMemory::place_of(std::uintptr_t base) const {

@@ -68,11 +68,6 @@ class AddressRange {
   void map_device(std::byte* address, std::size_t bytes, const FileDescriptor& descriptor);
   /// Maps `bytes` of a memfd from `offset` on; does nothing where a thread of this process has.
   void map_host_piece(std::byte* address, std::size_t bytes, int descriptor, std::size_t offset);
-  /// Makes a piece of the arrays' slots ready for device memory; does nothing where a thread of this process has.
-  /// Throws no_resource when CUDA does not take the place.
-  void lend_to_device(std::byte* address, std::size_t bytes);
-  /// Undoes it once nothing is mapped there; does nothing when another thread of this process has.
-  void take_back(std::byte* address);
   /// Undoes create or map; does nothing when another thread of this process has undone it.
   void unmap(std::byte* address);
 
@@ -96,7 +91,6 @@ class AddressRange {
   std::vector<bool> gpu_ranks_;
   std::vector<int> gpus_;
   std::map<std::byte*, Mapping> mappings_;
-  std::map<std::byte*, std::size_t> lent_;  ///< pieces of the arrays' slots that CUDA has
 };
 
 }  // namespace beeline

@@ -33,12 +33,15 @@ GpuRoom gpu_room(const beeline::Config& config, const std::vector<beeline::Devic
     const auto bytes = [](const beeline::Device& gpu) { return gpu.memory_bytes; };
     return {true, std::ranges::max(gpus, {}, bytes).memory_bytes};
   }
-  beeline::DeviceInventory mine;
-  for (const beeline::Device& gpu : gpus) mine.gpus.push_back(gpu.uuid);
-  const std::vector<beeline::DeviceInventory> inventories(static_cast<std::size_t>(config.size), mine);
+  std::vector<beeline::DeviceInventory> inventories;
+  for (const std::string& choice : beeline::devices_of_ranks(config.device, config.size)) {
+    beeline::DeviceInventory& each = inventories.emplace_back();
+    for (const beeline::Device& gpu : gpus) each.gpus.push_back(gpu.uuid);
+    each.choice = choice;
+  }
   std::map<int, std::size_t> ranks_of_gpu;
-  for (int rank = 0; rank < config.size; ++rank)
-    ++ranks_of_gpu[beeline::choose_gpu(config.device, rank, inventories, false)];
+  for (int rank = 0; rank < config.size; ++rank) ++ranks_of_gpu[beeline::choose_gpu(rank, inventories, false)];
+  ranks_of_gpu.erase(-1);
   std::size_t least = SIZE_MAX;
   for (const auto& [gpu, ranks] : ranks_of_gpu)
     least = std::min(least, gpus[static_cast<std::size_t>(gpu)].memory_bytes / ranks);

@@ -39,8 +39,7 @@ struct DeviceInventory {
 
 /// What each of `ranks` ranks is to have: auto, cpu, or cuda:ID (ID an index or a UUID).
 ///   choice   auto or cpu, for all; cuda:ID[,ID...], the IDs in turn; or a list with an entry for each rank, each cpu
-///   or
-///            cuda:ID, as in cuda:0,cuda:1,cpu,cpu
+///            or cuda:ID, as in cuda:0,cuda:1,cpu,cpu
 /// Throws invalid_argument: unknown syntax, a list with more or fewer entries than ranks.
 [[nodiscard]] std::vector<std::string> devices_of_ranks(const std::string& choice, int ranks);
 

@@ -35,8 +35,8 @@ std::vector<Case> cases_of(const WorldShape& shape) {
   if (shape.crowd) return crowd_cases();
   std::vector<std::vector<Case>> kinds = {access_cases(), memory_cases(), stream_cases(), staged_cases()};
   if (!is_mixed(shape.devices))  // there the ranks' kernels do not all make the same choices
-    for (const auto& some : {distributed_cases(), put_get_cases(), signal_cases(), atomic_cases(), barrier_cases(),
-                             team_cases(), packet_cases()})
+    for (const auto& some : {distributed_cases(), put_get_cases(), bulk_cases(), strided_cases(), signal_cases(),
+                             atomic_cases(), barrier_cases(), team_cases(), packet_cases(), packets128_cases()})
       kinds.push_back(some);
   std::vector<Case> all;
   for (const std::vector<Case>& some : kinds)

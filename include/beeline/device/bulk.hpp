@@ -44,8 +44,8 @@ struct alignas(128) BulkBuffer {
 
 /// Transfers by one block. `BlockGroup` is `Block` on a GPU, `HostTeam` on a host rank.
 ///
-/// Speed: addresses that agree modulo 16, else the block's threads copy. Both ends lie in global memory, not in a
-/// kernel's shared or local memory, and on GPUs: pinned heaps have not been tried.
+/// Speed: addresses in GPUs' memory that agree modulo 16; for others, host memory included, the block's threads copy.
+/// Both ends lie in global memory, not in a kernel's shared or local memory.
 template <class BlockGroup>
 class BulkPort {
   static_assert(!std::is_same_v<BlockGroup, Thread> && !std::is_same_v<BlockGroup, Warp>, "a whole block's");
@@ -77,45 +77,54 @@ class BulkPort {
   /// Every thread of the block calls it, with the same arguments. Waits for its own copies, not for the peer. The two
   /// must not overlap.
   /// Completion: visible at `peer` after a later `signal` of this queue, or `quiet`.
-  /// Source: OpenSHMEM 1.5 put.
+  /// Returns ok; unreachable, as `beeline::put`. Source: OpenSHMEM 1.5 put.
   template <class T>
-  BEELINE_HOST_DEVICE void put(T* destination, const T* source, std::size_t count, std::uint32_t peer, Queue = {}) {
+  BEELINE_HOST_DEVICE Status put(T* destination, const T* source, std::size_t count, std::uint32_t peer, Queue = {}) {
     static_assert(std::is_trivially_copyable_v<T>, "only trivially copyable elements travel as bytes");
-    move(reinterpret_cast<std::byte*>(ctx_.at(destination, peer)), reinterpret_cast<const std::byte*>(source),
-         count * sizeof(T));
+    T* there = ctx_.at(destination, peer);
+    const Status status = detail::admit<Access::load_store>(block_, ctx_, Operation::put, there, peer);
+    if (status == Status::ok)
+      move(reinterpret_cast<std::byte*>(there), reinterpret_cast<const std::byte*>(source), count * sizeof(T), peer);
+    return status;
   }
 
   /// Copies `count` elements from `source` on `peer` to local `destination`.
   ///   source  [count] symmetric address;  destination  [count] local
   /// Every thread of the block calls it. The whole has arrived after the block's next `sync()`. Acquire the data first
   /// (`wait` for its signal, `barrier`) if the peer wrote it concurrently.
-  /// Source: OpenSHMEM 1.5 get.
+  /// Returns as `put`. Source: OpenSHMEM 1.5 get.
   template <class T>
-  BEELINE_HOST_DEVICE void get(T* destination, const T* source, std::size_t count, std::uint32_t peer) {
+  BEELINE_HOST_DEVICE Status get(T* destination, const T* source, std::size_t count, std::uint32_t peer) {
     static_assert(std::is_trivially_copyable_v<T>, "only trivially copyable elements travel as bytes");
-    move(reinterpret_cast<std::byte*>(destination), reinterpret_cast<const std::byte*>(ctx_.at(source, peer)),
-         count * sizeof(T));
+    const T* there = ctx_.at(source, peer);
+    const Status status = detail::admit<Access::load_store>(block_, ctx_, Operation::get, there, peer);
+    if (status == Status::ok)
+      move(reinterpret_cast<std::byte*>(destination), reinterpret_cast<const std::byte*>(there), count * sizeof(T),
+           peer);
+    return status;
   }
 
   /// `put`, then sets `signal` on `peer` to `value`: whoever sees the signal sees the data.
   ///   signal  symmetric address, 8-byte aligned
-  /// Every thread of the block calls it. Source: OpenSHMEM 1.5 put_signal; GASPI write_notify.
+  /// Every thread of the block calls it. Returns as `put`. Source: OpenSHMEM 1.5 put_signal; GASPI write_notify.
   template <class T>
-  BEELINE_HOST_DEVICE void put_signal(T* destination, const T* source, std::size_t count, std::uint64_t* signal,
-                                      std::uint64_t value, std::uint32_t peer, Queue queue = {}) {
-    put(destination, source, count, peer, queue);
-    beeline::signal(block_, ctx_, signal, value, peer, Order::memory, queue);
+  BEELINE_HOST_DEVICE Status put_signal(T* destination, const T* source, std::size_t count, std::uint64_t* signal,
+                                        std::uint64_t value, std::uint32_t peer, Queue queue = {}) {
+    const Status status = put(destination, source, count, peer, queue);
+    return status == Status::ok ? beeline::signal(block_, ctx_, signal, value, peer, Order::memory, queue) : status;
   }
 
  private:
 #if BEELINE_HAS_BULK_COPIES
-  BEELINE_HOST_DEVICE void move(std::byte* to, const std::byte* from, std::size_t bytes) {
+  BEELINE_HOST_DEVICE void move(std::byte* to, const std::byte* from, std::size_t bytes, std::uint32_t peer) {
     constexpr std::size_t grain = 16;
     const auto address = reinterpret_cast<std::uintptr_t>(to);
     const std::size_t head = (grain - address) & (grain - 1);
     const bool alike = ((address ^ reinterpret_cast<std::uintptr_t>(from)) & (grain - 1)) == 0;
+    const bool in_host_memory =
+        ctx_.kind_of(peer) == DeviceKind::host || ctx_.in_host_half(to) || ctx_.in_host_half(from);
     const unsigned thread = block_.thread_rank(), threads = block_.size();
-    if (!alike || bytes < head + grain) {
+    if (!alike || bytes < head + grain || in_host_memory) {
       detail::copy_unaligned(thread, threads, to, from, bytes);
       return;
     }
@@ -170,7 +179,7 @@ class BulkPort {
     }
   };
 #else
-  BEELINE_HOST_DEVICE void move(std::byte* to, const std::byte* from, std::size_t bytes) {
+  BEELINE_HOST_DEVICE void move(std::byte* to, const std::byte* from, std::size_t bytes, std::uint32_t) {
     detail::copy_bytes(block_, to, from, bytes);
   }
 #endif

@@ -123,15 +123,17 @@ BEELINE_HOST_DEVICE Rows rows_of(T* destination, const T* source, const StridedS
 /// Every thread of `group` calls it, with the same arguments. Does not wait for the peer. The two must not overlap.
 /// Completion: visible at `peer` after a later `signal` of this queue, or `quiet`.
 /// Returns ok; invalid_argument, with nothing touched, for a peer outside the team, a destination stride below the
-/// block length, or blocks beyond the end of the address space.
+/// block length, or blocks beyond the end of the address space; unreachable, as `put`.
 /// Source: OpenSHMEM 1.5 shmem_iput (blocks of one element), 1.6 shmem_ibput.
 template <class Group, class T>
 [[nodiscard]] BEELINE_HOST_DEVICE Status put_strided(const Group& group, const Context& ctx, T* destination,
                                                      const T* source, const StridedShape& shape, std::uint32_t peer,
                                                      Queue = {}) {
   if (peer >= ctx.size || !detail::is_valid(shape, sizeof(T))) return Status::invalid_argument;
-  detail::copy_rows(group, detail::rows_of(ctx.at(destination, peer), source, shape));
-  return Status::ok;
+  T* there = ctx.at(destination, peer);
+  const Status status = detail::admit<Access::load_store>(group, ctx, Operation::put, there, peer);
+  if (status == Status::ok) detail::copy_rows(group, detail::rows_of(there, source, shape));
+  return status;
 }
 
 /// Copies the shape's blocks from `source` on `peer` to local `destination`.
@@ -143,8 +145,10 @@ template <class Group, class T>
 [[nodiscard]] BEELINE_HOST_DEVICE Status get_strided(const Group& group, const Context& ctx, T* destination,
                                                      const T* source, const StridedShape& shape, std::uint32_t peer) {
   if (peer >= ctx.size || !detail::is_valid(shape, sizeof(T))) return Status::invalid_argument;
-  detail::copy_rows(group, detail::rows_of(destination, ctx.at(source, peer), shape));
-  return Status::ok;
+  const T* there = ctx.at(source, peer);
+  const Status status = detail::admit<Access::load_store>(group, ctx, Operation::get, there, peer);
+  if (status == Status::ok) detail::copy_rows(group, detail::rows_of(destination, there, shape));
+  return status;
 }
 
 }  // namespace beeline

@@ -9,10 +9,14 @@ target_compile_options(beeline_options INTERFACE
 target_compile_definitions(beeline_options INTERFACE $<$<COMPILE_LANGUAGE:CUDA>:FMT_USE_CONSTEXPR=1>)
 if(BEELINE_SANITIZE)
   target_compile_options(beeline_options INTERFACE
-    "$<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${BEELINE_SANITIZE};-g;-fno-omit-frame-pointer>")
+    "$<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${BEELINE_SANITIZE};-g1;-fno-omit-frame-pointer>")
   target_link_options(beeline_options INTERFACE -fsanitize=${BEELINE_SANITIZE})
   if(BEELINE_SANITIZE STREQUAL "thread")
     target_compile_options(beeline_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-tsan>)
+  else()
+    # AddressSanitizer sees null pointers by itself; checks of types are dear to compile.
+    target_compile_options(beeline_options INTERFACE
+      "$<$<COMPILE_LANGUAGE:CXX>:-fno-sanitize=null,vptr;-fno-sanitize-recover=all>")
   endif()
 endif()
 

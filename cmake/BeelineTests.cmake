@@ -3,8 +3,9 @@
 
 find_package(GTest REQUIRED)
 
-# Builds every test that has the label tsan: those that tools/test runs under ThreadSanitizer.
+# Build every test of a label: those that tools/test runs under ThreadSanitizer, and under AddressSanitizer.
 add_custom_target(tsan_tests)
+add_custom_target(asan_tests)
 
 # Properties of every test.
 set(BEELINE_TEST_PROPERTIES)
@@ -12,21 +13,23 @@ if(BEELINE_SANITIZE)  # shadow memory leaves little address space
   set(BEELINE_TEST_PROPERTIES ENVIRONMENT BEELINE_SLOT_SHIFT=32)
 endif()
 
-# beeline_test(name SOURCES a.cpp ... [KERNELS k.cpp ...] [LABEL tsan] [TIMEOUT seconds]): a GoogleTest program.
-# LABEL tsan: its ranks are threads, and it also runs under ThreadSanitizer.
+# beeline_test(name SOURCES a.cpp ... [KERNELS k.cpp ...] [LABEL tsan asan] [TIMEOUT seconds]): a GoogleTest program.
+# LABEL tsan: its ranks are threads, and it also runs under ThreadSanitizer; asan: it also runs under AddressSanitizer
+# and UndefinedBehaviorSanitizer.
 function(beeline_test name)
-  cmake_parse_arguments(TEST "" "LABEL;TIMEOUT" "SOURCES;KERNELS" ${ARGN})
+  cmake_parse_arguments(TEST "" "TIMEOUT" "SOURCES;KERNELS;LABEL" ${ARGN})
   beeline_program(${name} SOURCES ${TEST_SOURCES} KERNELS ${TEST_KERNELS})
   target_link_libraries(${name} PRIVATE GTest::gtest_main)
   if(NOT TEST_TIMEOUT)
     set(TEST_TIMEOUT 120)
   endif()
   set(properties TIMEOUT ${TEST_TIMEOUT} ${BEELINE_TEST_PROPERTIES})
+  foreach(label IN LISTS TEST_LABEL)
+    add_dependencies(${label}_tests ${name})
+  endforeach()
   if(TEST_LABEL)
-    list(APPEND properties LABELS ${TEST_LABEL})
-  endif()
-  if(TEST_LABEL STREQUAL "tsan")
-    add_dependencies(tsan_tests ${name})
+    string(REPLACE ";" "_" labels "${TEST_LABEL}")  # ctest -L takes a part of a label
+    list(APPEND properties LABELS "${labels}")
   endif()
   include(GoogleTest)
   gtest_discover_tests(${name} TEST_PREFIX "${name}." DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60 NO_PRETTY_VALUES

@@ -51,12 +51,14 @@ class HostStream final : public Stream {
 
   void copy(void* destination, const void* source, std::size_t bytes) override {
     check_copy(destination, source, bytes);
+    if (bytes == 0) return;
     if (needs_gpu({destination, source}))
       enqueue_on_gpu([=](Stream& gpu) { gpu.copy(destination, source, bytes); });
     else
       enqueue([=] { std::memcpy(destination, source, bytes); });
   }
   void fill(void* destination, unsigned char value, std::size_t bytes) override {
+    if (bytes == 0) return;
     if (needs_gpu({destination}))
       enqueue_on_gpu([=](Stream& gpu) { gpu.fill(destination, value, bytes); });
     else

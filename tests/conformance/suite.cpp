@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <sstream>
 #include <string>
 
 #include "tests/conformance/rank_test.hpp"
@@ -31,6 +32,16 @@ namespace {
 
 bool is_mixed(Devices devices) { return devices == Devices::cpus_and_a_gpu || devices == Devices::cpus_and_two_gpus; }
 
+/// BEELINE_TEST_CASES: parts of names, comma-separated; unset: all cases.
+bool is_wanted(const std::string& name) {
+  const char* wanted = std::getenv("BEELINE_TEST_CASES");
+  if (wanted == nullptr) return true;
+  std::istringstream parts(wanted);
+  for (std::string part; std::getline(parts, part, ',');)
+    if (name.find(part) != std::string::npos) return true;
+  return false;
+}
+
 std::vector<Case> cases_of(const WorldShape& shape) {
   if (shape.crowd) return crowd_cases();
   std::vector<std::vector<Case>> kinds = {access_cases(), memory_cases(), stream_cases(), staged_cases()};
@@ -41,7 +52,7 @@ std::vector<Case> cases_of(const WorldShape& shape) {
   std::vector<Case> all;
   for (const std::vector<Case>& some : kinds)
     for (const Case& each : some)
-      if (each.least_ranks <= shape.size) all.push_back(each);
+      if (each.least_ranks <= shape.size && is_wanted(each.name)) all.push_back(each);
   return all;
 }
 
@@ -91,6 +102,7 @@ void run_suite(const WorldShape& shape) {
   config.host_threads = shape.host_threads;
   if (shape.devices != Devices::gpus) config.device = device_choice(shape);
   const std::vector<Case> cases = cases_of(shape);
+  ASSERT_FALSE(cases.empty()) << "BEELINE_TEST_CASES names no case";
   expect_all_passed(run_ranks(
       shape.kind, shape.size, [&](World& world) { run_cases(world, cases); }, config));
 }

@@ -14,6 +14,6 @@ def test_the_memory_model_names_tests_that_exist(repository: Path) -> None:
     named = set(re.findall(r"Litmus\.(\w+)", text))
     assert named == set(re.findall(r"TEST_P\(Litmus, (\w+)\)", litmus))
     where_tests_stand = re.findall(r"\[([^\]]*)\](?!\()", text) + re.findall(r"\| ([^|]*) \|$", text, re.MULTILINE)
-    names = {name for place in where_tests_stand for name in re.findall(r"\b[a-z]+(?:_[a-z]+)+\b", place)}
+    names = {name for place in where_tests_stand for name in re.findall(r"\b[a-z][a-z0-9]*(?:_[a-z0-9]+)+\b", place)}
     assert names
     assert {name for name in names if f'{{"{name}", ' not in cases} == set()

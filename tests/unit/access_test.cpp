@@ -79,6 +79,12 @@ struct Scene {
   Context ctx;
 };
 
+/// A block of one CPU thread.
+struct OneThread {
+  HostTeamState state{1, 1'000'000'000};
+  HostTeam team{&state, 0};
+};
+
 struct Refused {
   const char* name;
   Operation operation;
@@ -97,6 +103,18 @@ const std::vector<Refused>& refused() {
       {"get", Operation::get, [](const Scene& s, auto* t) { return get(Thread{}, s.ctx, s.mine.data(), t, 2, 1); }},
       {"put_signal", Operation::put,
        [](const Scene& s, auto* t) { return put_signal(Thread{}, s.ctx, t, s.mine.data(), 1, t + 1, 9, 1); }},
+      {"put_strided", Operation::put,
+       [](const Scene& s, auto* t) {
+         return put_strided(Thread{}, s.ctx, t, s.mine.data(), StridedShape{2, 1, 1, 1}, 1);
+       }},
+      {"get_strided", Operation::get,
+       [](const Scene& s, auto* t) {
+         return get_strided(Thread{}, s.ctx, s.mine.data(), t, StridedShape{2, 1, 1, 1}, 1);
+       }},
+      {"bulk_put", Operation::put,
+       [](const Scene& s, auto* t) { return BulkPort(OneThread().team, s.ctx, nullptr).put(t, s.mine.data(), 2, 1); }},
+      {"bulk_get", Operation::get,
+       [](const Scene& s, auto* t) { return BulkPort(OneThread().team, s.ctx, nullptr).get(s.mine.data(), t, 2, 1); }},
       {"signal", Operation::signal, [](const Scene& s, auto* t) { return signal(Thread{}, s.ctx, t, 9, 1); }},
       {"signal_add", Operation::signal_add,
        [](const Scene& s, auto* t) { return signal_add(Thread{}, s.ctx, t, 9, 1); }},

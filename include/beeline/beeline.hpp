@@ -30,6 +30,7 @@
 #include "beeline/host/world.hpp"
 #include "beeline/memory/address_map.hpp"
 #include "beeline/memory/chunk_table.hpp"
+#include "beeline/memory/registered_memory.hpp"
 #include "beeline/memory/segment.hpp"
 #include "beeline/runtime/device.hpp"
 #include "beeline/transport/stream.hpp"

@@ -30,32 +30,37 @@ json device_entry(const Device& device) {
           {"multiprocessors", device.is_gpu() ? json(device.multiprocessors) : json(nullptr)}};
 }
 
-json links(const std::vector<Device>& gpus) {
+json links(const std::vector<Device>& gpus, bool peers) {
   json all = json::array();
   for (const Device& from : gpus)
     for (const Device& to : gpus)
-      if (from.index != to.index)
-        all.push_back(
-            {{"from", from.index}, {"to", to.index}, {"peer_access", beeline::peer_access(from.index, to.index)}});
+      if (from.index != to.index) {
+        const bool direct = peers && beeline::peer_access(from.index, to.index);
+        all.push_back({{"from", from.index},
+                       {"to", to.index},
+                       {"peer_access", direct},
+                       {"copies", direct ? "direct" : "staged through host memory"}});
+      }
   return all;
 }
 
-bool all_peers(const std::vector<Device>& gpus) {
+bool all_peers(const std::vector<Device>& gpus, bool peers) {
   for (const Device& from : gpus)
     for (const Device& to : gpus)
-      if (!beeline::peer_access(from.index, to.index)) return false;
+      if (from.index != to.index && !(peers && beeline::peer_access(from.index, to.index))) return false;
   return true;
 }
 
 /// Who may touch what directly (docs/design.md, one address range).
-json access_matrix(const std::vector<Device>& gpus) {
+json access_matrix(const std::vector<Device>& gpus, bool peers) {
   json matrix = json::array();
   const auto add = [&](const char* from, const char* to, const std::string& how) {
     matrix.push_back({{"from", from}, {"to", to}, {"how", how}});
   };
   if (!gpus.empty()) {
     add("GPU kernel", "GPU memory of the node",
-        all_peers(gpus) ? "load, store, atomic" : "own memory only: not every pair has peer access");
+        all_peers(gpus, peers) ? "load, store, atomic"
+                               : "own memory only: not every pair has peer access; copies are staged");
     add("GPU kernel", "host memory of the node",
         "load, store (aligned, up to 8 bytes whole); atomics refused where CPUs take part");
     add("CPU thread", "GPU memory of the node", "copies and stream writes only; the rest refused");
@@ -83,8 +88,8 @@ std::string lines_obstacle(const std::vector<Device>& gpus) {
 }
 
 /// Why the method is not available among these GPUs (among host ranks where there are none); empty if it is.
-std::string obstacle(const beeline::MethodInfo& info, const std::vector<Device>& gpus) {
-  if (info.needs_cuda_peer && !all_peers(gpus)) return "no peer access between some GPUs";
+std::string obstacle(const beeline::MethodInfo& info, const std::vector<Device>& gpus, bool peers) {
+  if (info.needs_cuda_peer && !all_peers(gpus, peers)) return "no peer access between some GPUs";
   if (info.needs_whole_lines) return lines_obstacle(gpus);
   for (const Device& gpu : gpus)
     if (const int has = beeline::compute_capability(gpu.index); has < info.least_compute_capability)
@@ -100,10 +105,10 @@ std::string needs(const beeline::MethodInfo& info) {
                      least == 0 ? "" : fmt::format(" of compute capability {}.{}", least / 10, least % 10));
 }
 
-json method_entries(const std::vector<Device>& gpus) {
+json method_entries(const std::vector<Device>& gpus, bool peers) {
   json all = json::array();
   for (const beeline::MethodInfo& info : beeline::methods()) {
-    const std::string why_not = obstacle(info, gpus);
+    const std::string why_not = obstacle(info, gpus, peers);
     all.push_back({{"id", info.method.id()},
                    {"summary", info.summary},
                    {"available", why_not.empty()},
@@ -149,9 +154,9 @@ json report() {
       {"devices", devices},
       {"no_gpu_reason", gpus.empty() ? json(no_gpu) : json(nullptr)},
       {"driver", {{"cuda_driver", text_or_null(versions.driver)}, {"cuda_runtime", text_or_null(versions.runtime)}}},
-      {"links", links(gpus)},
-      {"access", access_matrix(gpus)},
-      {"methods", method_entries(gpus)},
+      {"links", links(gpus, config.peer_access)},
+      {"access", access_matrix(gpus, config.peer_access)},
+      {"methods", method_entries(gpus, config.peer_access)},
       {"launcher", launcher(config)},
       {"configuration", configuration(config)},
       {"host", {{"cpu", host.name}, {"cores", std::thread::hardware_concurrency()}, {"kernel", system.release}}}};

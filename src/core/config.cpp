@@ -90,6 +90,7 @@ Config Config::from_environment() {
   read_bytes("BEELINE_PINNED_HEAP_BYTES", config.pinned_heap_bytes, 0);
   read_number("BEELINE_SLOT_SHIFT", config.slot_shift, min_slot_shift, max_slot_shift);
   read_bytes("BEELINE_CHUNK_BYTES", config.chunk_bytes, 1);
+  read_flag("BEELINE_PEER_ACCESS", config.peer_access);
   read_number("BEELINE_HOST_THREADS", config.host_threads, 1, 256);
   read_level(config.log_level);
   return config;
@@ -111,6 +112,8 @@ std::vector<ConfigEntry> describe(const Config& config) {
       {"BEELINE_PINNED_HEAP_BYTES", fmt::format("{}", config.pinned_heap_bytes), "host-memory heap of a rank"},
       {"BEELINE_SLOT_SHIFT", fmt::format("{}", config.slot_shift), "log2 of a rank's slot in the address range"},
       {"BEELINE_CHUNK_BYTES", fmt::format("{}", config.chunk_bytes), "chunk of staged, pipelined transfers"},
+      {"BEELINE_PEER_ACCESS", config.peer_access ? "1" : "0",
+       "0: copies are staged through host memory, as if no device reached another's memory"},
       {"BEELINE_HOST_THREADS", fmt::format("{}", config.host_threads), "CPU threads that run one block on a host rank"},
       {"BEELINE_LOG", std::string(level_names[static_cast<std::size_t>(config.log_level)]), "most detailed log level"},
   };

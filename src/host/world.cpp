@@ -241,7 +241,7 @@ void World::copy(void* destination, const void* source, std::size_t bytes, Strea
 void World::Implementation::write(void* destination, const void* source, std::size_t bytes) {
   if (bytes == 0) return;
   check_copy(destination, source, bytes);
-  if (!device().is_gpu() && gpu_reach == nullptr) {
+  if (!device().is_gpu() && gpu_reach == nullptr && !stages_copies()) {
     std::memcpy(destination, source, bytes);
     return;
   }
@@ -352,11 +352,6 @@ void World::Implementation::zero(void* address, std::size_t bytes) {
   constexpr std::uint32_t whatever_fails = 0;
   await(
       "zeroing memory", config.deadline_ns, [&event] { return event->done(); }, whatever_fails);
-}
-
-std::unique_ptr<Stream> World::Implementation::make_stream() {
-  if (gpu_reach) return make_host_stream(device(), host_context, lend_grid_state(), gpu_reach.get());
-  return beeline::make_stream(device(), host_context, lend_grid_state());
 }
 
 std::shared_ptr<GridState> World::Implementation::lend_grid_state() {

@@ -17,6 +17,7 @@
 #include "beeline/runtime/residency.hpp"
 #include "host/address_book.hpp"
 #include "memory/distributed_memory.hpp"
+#include "memory/registration.hpp"
 #include "transport/gpu_reach.hpp"
 
 namespace beeline {
@@ -67,8 +68,10 @@ class World::Implementation {
   int rank, size;
   std::vector<Member> members;
   int ranks_on_device = 1;
+  std::vector<MemoryMember> routes;  ///< [ranks] to each rank's memory
   std::unique_ptr<NodeMemory> memory;
   std::unique_ptr<DistributedMemory> distributed;
+  std::unique_ptr<Registration> registration;
   AddressBook addresses;
   Context context{}, host_context{};
   Context barrier_context{};  ///< of World::barrier: as host_context, among the ranks that are left
@@ -141,6 +144,13 @@ class World::Implementation {
   /// devices.
   template <class Call>
   void for_pieces(void* destination, const void* source, std::size_t bytes, Call call) const;
+  /// The device that has to touch an address: -1 the own, otherwise as RoutedStream has it. Throws unreachable.
+  [[nodiscard]] int device_for(const void* address);
+  /// Whether only the GPU of another rank reaches it, for staged copies. Throws unreachable where none does.
+  [[nodiscard]] bool is_far_gpu_memory(const void* address);
+  [[nodiscard]] bool stages_copies() const;
+  /// How to copy to or from a place; throws unless its owner is well.
+  [[nodiscard]] Registration::Way reach(const RegisteredPlace& place, std::size_t bytes) const;
   /// Hands the address book to this rank's kernels.
   void publish_addresses();
   /// Keeps the reason for which a rank ended, and ends this rank's waits in every team that `culprit` belongs to (in
@@ -188,6 +198,7 @@ class World::Implementation {
   /// Throws if this rank's GPU works no more.
   void check_gpu() const;
   void make_gpu_reach();
+  [[nodiscard]] std::vector<MemoryMember> find_routes() const;
   void make_contexts();
   void load_kernels();
   void watch_for_deaths();

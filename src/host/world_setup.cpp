@@ -123,8 +123,12 @@ void World::Implementation::make_gpu_reach() {
   const int gpu = members[static_cast<std::size_t>(rank)].reaching_gpu;
   std::unique_ptr<Stream> copying;
   if (gpu >= 0) copying = make_gpu_stream({.kind = DeviceKind::gpu, .index = gpu}, host_context, nullptr);
-  gpu_reach = std::make_unique<GpuReach>([this](const void* address) { return memory->range().is_gpu_memory(address); },
-                                         std::move(copying));
+  const auto is_gpu_memory = [this](const void* address) {
+    if (!memory->range().is_gpu_memory(address)) return false;
+    static_cast<void>(is_far_gpu_memory(address));  // refuses what this rank's GPU does not reach
+    return true;
+  };
+  gpu_reach = std::make_unique<GpuReach>(is_gpu_memory, std::move(copying));
 }
 
 void World::Implementation::make_memory() {
@@ -136,14 +140,13 @@ void World::Implementation::make_memory() {
     require(all[other] == mine, Status::invalid_argument,
             fmt::format("rank {} has heap, pinned heap, slot shift {}, rank {} has {}: they must agree", rank, mine,
                         other, all[other]));
-  std::vector<MemoryMember> memory_members;
-  for (const Member& member : members)
-    memory_members.push_back({member.process, member.device.index, member.reaching_gpu});
-  memory = std::make_unique<NodeMemory>(*bootstrap, agree_on_world_id(*bootstrap, config.deadline_ns), memory_members,
+  routes = find_routes();
+  memory = std::make_unique<NodeMemory>(*bootstrap, agree_on_world_id(*bootstrap, config.deadline_ns), routes,
                                         MemorySizes{config.slot_shift, config.heap_bytes + aligned(sizeof(HeapHeader)),
                                                     config.pinned_heap_bytes + aligned(sizeof(HostAreaHeader))},
                                         config.deadline_ns);
-  distributed = std::make_unique<DistributedMemory>(*bootstrap, memory->range(), memory_members, config.deadline_ns);
+  distributed = std::make_unique<DistributedMemory>(*bootstrap, memory->range(), routes, config.deadline_ns);
+  registration = std::make_unique<Registration>(*bootstrap, memory->range(), routes, config.deadline_ns);
   addresses.open(memory->range().base(), config.slot_shift, static_cast<std::uint32_t>(size));
   heap = std::make_unique<OffsetAllocator>(config.heap_bytes, allocation_alignment);
   pinned_heap = std::make_unique<OffsetAllocator>(config.pinned_heap_bytes, allocation_alignment);

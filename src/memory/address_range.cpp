@@ -136,6 +136,15 @@ bool AddressRange::is_gpu_memory(const void* address) {
   return mapping.device || byte >= start + mapping.bytes;
 }
 
+void AddressRange::set_access(std::vector<std::vector<int>> seen_by) {
+  const std::lock_guard lock(mutex_);
+  seen_by_ = std::move(seen_by);
+}
+
+const std::vector<int>& AddressRange::seen_by(const std::byte* address, int owner) const {
+  return seen_by_.at(static_cast<std::size_t>(owner < 0 ? owner_of(address) : owner));
+}
+
 std::size_t AddressRange::device_bytes(std::size_t bytes) {
   return (bytes + device_granularity - 1) / device_granularity * device_granularity;
 }
@@ -154,9 +163,9 @@ FileDescriptor AddressRange::create_host(std::byte* address, std::size_t bytes) 
   return memory;
 }
 
-FileDescriptor AddressRange::create_device(std::byte* address, std::size_t bytes, int gpu) {
+FileDescriptor AddressRange::create_device(std::byte* address, std::size_t bytes, int gpu, int owner) {
   const std::lock_guard lock(mutex_);
-  FileDescriptor memory = gpu_memory::create(address, bytes, gpu, gpus_);
+  FileDescriptor memory = gpu_memory::create(address, bytes, gpu, seen_by(address, owner));
   mappings_[address] = {bytes, true};
   return memory;
 }
@@ -171,10 +180,10 @@ void AddressRange::map_host_piece(std::byte* address, std::size_t bytes, int des
   if (!mappings_.contains(address)) map_host_locked(address, bytes, descriptor, offset);
 }
 
-void AddressRange::map_device(std::byte* address, std::size_t bytes, const FileDescriptor& descriptor) {
+void AddressRange::map_device(std::byte* address, std::size_t bytes, const FileDescriptor& descriptor, int owner) {
   const std::lock_guard lock(mutex_);
-  if (gpus_.empty() || mappings_.contains(address)) return;
-  gpu_memory::map(address, bytes, descriptor.get(), gpus_);
+  if (mappings_.contains(address) || seen_by(address, owner).empty()) return;
+  gpu_memory::map(address, bytes, descriptor.get(), seen_by(address, owner));
   mappings_[address] = {bytes, true};
 }
 

@@ -145,7 +145,7 @@ void DistributedMemory::share(const std::vector<Chunk>& chunks) {
                     if (chunk.owner != rank) continue;
                     if (chunk.device)
                       device.push_back(range_.create_device(chunk.address, chunk.bytes,
-                                                            members_[static_cast<std::size_t>(rank)].gpu));
+                                                            members_[static_cast<std::size_t>(rank)].gpu, rank));
                     else
                       host_bytes = chunk.offset + chunk.bytes;
                   }
@@ -187,7 +187,8 @@ void DistributedMemory::share_device(const std::vector<Chunk>& chunks, const std
     problem = problem_of([&] {
       for (std::size_t owner = 0; owner < by_owner.size(); ++owner)
         if (owner != static_cast<std::size_t>(bootstrap_.rank()) && round < by_owner[owner].size())
-          range_.map_device(by_owner[owner][round]->address, by_owner[owner][round]->bytes, descriptors[owner]);
+          range_.map_device(by_owner[owner][round]->address, by_owner[owner][round]->bytes, descriptors[owner],
+                            static_cast<int>(owner));
     });
   }
   fail_together(bootstrap_, problem, deadline_ns_);

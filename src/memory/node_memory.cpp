@@ -49,6 +49,9 @@ NodeMemory::NodeMemory(Bootstrap& bootstrap, std::uint64_t world_id, std::vector
                       sizes.heap_bytes, sizes.host_area_bytes, sizes.slot_shift));
   reserve(gpus.empty() ? std::vector<bool>(gpu_ranks.size(), false) : gpu_ranks);
   range_->set_gpus(gpus);
+  std::vector<std::vector<int>> seen_by;
+  for (const MemoryMember& member : members_) seen_by.push_back(member.seen_by);
+  range_->set_access(std::move(seen_by));
   std::vector<Part> heaps, host_areas;
   for (int rank = 0; rank < bootstrap.size(); ++rank) {
     heaps.push_back(

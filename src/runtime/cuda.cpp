@@ -31,6 +31,7 @@ Driver find_all() {
   find("cuMemSetAccess", driver.mem_set_access);
   find("cuMemExportToShareableHandle", driver.mem_export);
   find("cuMemImportFromShareableHandle", driver.mem_import);
+  find("cuMemGetAddressRange", driver.mem_address_range);
   find("cuMemGetAllocationGranularity", driver.mem_granularity);
   find("cuStreamWaitValue64", driver.stream_wait_value);
   find("cuStreamWriteValue64", driver.stream_write_value);

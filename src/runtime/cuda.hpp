@@ -14,6 +14,21 @@ namespace beeline::cuda_api {
 void check(cudaError_t result, const char* call, std::source_location where = std::source_location::current());
 void check(CUresult result, const char* call, std::source_location where = std::source_location::current());
 
+/// Makes a GPU current for a scope: any thread may drive any device.
+class CurrentGpu {
+ public:
+  explicit CurrentGpu(int index) {
+    check(cudaGetDevice(&previous_), "cudaGetDevice");
+    if (previous_ != index) check(cudaSetDevice(index), "cudaSetDevice");
+  }
+  ~CurrentGpu() { static_cast<void>(cudaSetDevice(previous_)); }
+  CurrentGpu(const CurrentGpu&) = delete;
+  CurrentGpu& operator=(const CurrentGpu&) = delete;
+
+ private:
+  int previous_ = 0;
+};
+
 /// Driver functions that the runtime API does not offer.
 struct Driver {
   CUresult (*mem_address_reserve)(CUdeviceptr*, size_t, size_t, CUdeviceptr, unsigned long long);
@@ -25,6 +40,7 @@ struct Driver {
   CUresult (*mem_set_access)(CUdeviceptr, size_t, const CUmemAccessDesc*, size_t);
   CUresult (*mem_export)(void*, CUmemGenericAllocationHandle, CUmemAllocationHandleType, unsigned long long);
   CUresult (*mem_import)(CUmemGenericAllocationHandle*, void*, CUmemAllocationHandleType);
+  CUresult (*mem_address_range)(CUdeviceptr*, size_t*, CUdeviceptr);
   CUresult (*mem_granularity)(size_t*, const CUmemAllocationProp*, CUmemAllocationGranularity_flags);
   CUresult (*stream_wait_value)(CUstream, CUdeviceptr, cuuint64_t, unsigned int);
   CUresult (*stream_write_value)(CUstream, CUdeviceptr, cuuint64_t, unsigned int);

@@ -15,22 +15,8 @@ namespace beeline {
 namespace {
 
 using cuda_api::check;
+using cuda_api::CurrentGpu;
 using cuda_api::driver;
-
-/// Makes a GPU current for a scope: any thread may drive any device.
-class CurrentGpu {
- public:
-  explicit CurrentGpu(int index) {
-    check(cudaGetDevice(&previous_), "cudaGetDevice");
-    if (previous_ != index) check(cudaSetDevice(index), "cudaSetDevice");
-  }
-  ~CurrentGpu() { static_cast<void>(cudaSetDevice(previous_)); }
-  CurrentGpu(const CurrentGpu&) = delete;
-  CurrentGpu& operator=(const CurrentGpu&) = delete;
-
- private:
-  int previous_ = 0;
-};
 
 class GpuEvent final : public Event {
  public:

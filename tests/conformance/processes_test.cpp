@@ -21,7 +21,9 @@ INSTANTIATE_TEST_SUITE_P(Worlds, ProcessesConformance,
                                            WorldShape{processes, 4, 1, Devices::gpus, false},
                                            WorldShape{processes, 2, 1, Devices::cpus_and_a_gpu, false},
                                            WorldShape{processes, 4, 1, Devices::cpus_and_a_gpu, false},
-                                           WorldShape{processes, 4, 1, Devices::cpus_and_two_gpus, false}),
+                                           WorldShape{processes, 4, 1, Devices::cpus_and_two_gpus, false},
+                                           WorldShape{processes, 3, 1, Devices::cpu, false, false},
+                                           WorldShape{processes, 2, 1, Devices::gpus, false, false}),
                          shape_name);
 
 }  // namespace

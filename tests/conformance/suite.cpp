@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <sstream>
 #include <string>
+#include <string_view>
 
 #include "tests/conformance/rank_test.hpp"
 
@@ -25,7 +26,8 @@ std::string shape_name(const ::testing::TestParamInfo<WorldShape>& info) {
   constexpr std::array names = {"cpu", "gpus", "one_gpu", "cpus_and_a_gpu", "cpus_and_two_gpus"};
   return fmt::format("{}_{}_{}{}", shape.kind == WorldKind::threads ? "threads" : "processes", shape.size,
                      names[static_cast<std::size_t>(shape.devices)],
-                     shape.host_threads > 1 ? fmt::format("_{}_host_threads", shape.host_threads) : "");
+                     shape.host_threads > 1 ? fmt::format("_{}_host_threads", shape.host_threads) : "") +
+         (shape.peer_access ? "" : "_no_peer_access");
 }
 
 namespace {
@@ -45,9 +47,12 @@ bool is_wanted(const std::string& name) {
 std::vector<Case> cases_of(const WorldShape& shape) {
   if (shape.crowd) return crowd_cases();
   std::vector<std::vector<Case>> kinds = {access_cases(), memory_cases(), stream_cases(), staged_cases()};
-  if (!is_mixed(shape.devices))  // there the ranks' kernels do not all make the same choices
-    for (const auto& some : {distributed_cases(), put_get_cases(), bulk_cases(), strided_cases(), signal_cases(),
-                             atomic_cases(), barrier_cases(), team_cases(), packet_cases(), packets128_cases()})
+  if (!shape.peer_access)
+    kinds = {copy_cases(), registered_cases(), stream_cases(), staged_cases()};
+  else if (!is_mixed(shape.devices))  // there the ranks' kernels do not all make the same choices
+    for (const auto& some :
+         {distributed_cases(), registered_cases(), put_get_cases(), bulk_cases(), strided_cases(), signal_cases(),
+          atomic_cases(), barrier_cases(), team_cases(), packet_cases(), packets128_cases()})
       kinds.push_back(some);
   std::vector<Case> all;
   for (const std::vector<Case>& some : kinds)
@@ -65,6 +70,20 @@ std::string device_choice(const WorldShape& shape) {
   for (auto entries = std::count(list.begin(), list.end(), ',') + 1; entries < shape.size; ++entries) list += ",cpu";
   return list;
 }
+
+}  // namespace
+
+std::vector<Case> copy_cases() {
+  std::vector<Case> all;
+  for (const auto& some : {memory_cases(), distributed_cases()})
+    for (const Case& each : some)
+      if (const std::string_view name = each.name;
+          name != "kernels_store_to_global_addresses" && name != "elements_by_plain_pointer")
+        all.push_back(each);
+  return all;
+}
+
+namespace {
 
 /// Why this machine cannot run the shape; empty if it can.
 std::string obstacle(const WorldShape& shape) {
@@ -101,6 +120,10 @@ void run_suite(const WorldShape& shape) {
   Config config = test_config();
   config.host_threads = shape.host_threads;
   if (shape.devices != Devices::gpus) config.device = device_choice(shape);
+  if (!shape.peer_access) {
+    config.peer_access = false;
+    config.chunk_bytes = 50'000;  // several in most copies
+  }
   const std::vector<Case> cases = cases_of(shape);
   ASSERT_FALSE(cases.empty()) << "BEELINE_TEST_CASES names no case";
   expect_all_passed(run_ranks(

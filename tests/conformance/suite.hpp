@@ -20,7 +20,8 @@ struct WorldShape {
   int size;
   int host_threads;
   Devices devices;
-  bool crowd;  ///< many ranks on few cores: only the cases that suit them
+  bool crowd;               ///< many ranks on few cores: only the cases that suit them
+  bool peer_access = true;  ///< false: copies are staged; only the cases that copy
 };
 
 /// Names a shape in GoogleTest's lists.

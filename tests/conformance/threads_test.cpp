@@ -21,7 +21,9 @@ INSTANTIATE_TEST_SUITE_P(
                       WorldShape{threads, 4, 1, Devices::gpus, false},
                       WorldShape{threads, 2, 1, Devices::cpus_and_a_gpu, false},
                       WorldShape{threads, 4, 2, Devices::cpus_and_a_gpu, false},
-                      WorldShape{threads, 4, 1, Devices::cpus_and_two_gpus, false}),
+                      WorldShape{threads, 4, 1, Devices::cpus_and_two_gpus, false},
+                      WorldShape{threads, 3, 1, Devices::cpu, false, false},
+                      WorldShape{threads, 2, 1, Devices::gpus, false, false}),
     shape_name);
 
 }  // namespace

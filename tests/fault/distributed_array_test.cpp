@@ -88,7 +88,7 @@ TEST_P(DistributedArrayRefused, FreesThatDiffer) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Worlds, DistributedArrayRefused, ::testing::Values(WorldKind::threads, WorldKind::processes),
-                         [](const auto& info) { return info.param == WorldKind::threads ? "threads" : "processes"; });
+                         [](const auto& each) { return each.param == WorldKind::threads ? "threads" : "processes"; });
 
 }  // namespace
 

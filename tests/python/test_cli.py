@@ -125,7 +125,7 @@ def test_info_shows_everything(cli):
     for text in (
         "Fake GPU", "GPU-1", "peer access, atomics", "load, store, atomic", "device/peer/packets",
         "no: no GPU of this kind", "BEELINE_LOG", "Fake CPU", "140.4 GiB", "CUDA driver",
-        "torchrun: rank 1 of 2, on several hosts",
+        "torchrun: rank 1 of 2, on several hosts", "no peer access; copies staged through host memory",
     ):  # fmt: skip
         assert text in done.stdout
 

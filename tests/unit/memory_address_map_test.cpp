@@ -21,7 +21,9 @@ TEST(ChunkTable, ChunksAreDealtOutInTurn) {
     const std::uint64_t first = chunk * three_ranks.chunk_bytes();
     EXPECT_EQ(expected[chunk], three_ranks.owner_at(first));
     EXPECT_EQ(expected[chunk], three_ranks.owner_of(at(0x10000 + first)));
-    if (chunk < 5) EXPECT_EQ(expected[chunk], three_ranks.owner_at(first + three_ranks.chunk_bytes() - 1));
+    if (chunk < 5) {
+      EXPECT_EQ(expected[chunk], three_ranks.owner_at(first + three_ranks.chunk_bytes() - 1));
+    }
   }
 }
 

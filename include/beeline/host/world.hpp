@@ -19,6 +19,7 @@
 #include "beeline/device/context.hpp"
 #include "beeline/device/packets.hpp"
 #include "beeline/memory/address_map.hpp"
+#include "beeline/memory/registered_memory.hpp"
 #include "beeline/memory/segment.hpp"
 #include "beeline/runtime/device.hpp"
 #include "beeline/runtime/health.hpp"
@@ -82,7 +83,18 @@ class World {
   [[nodiscard]] const Segment& create_segment(MemoryKind kind, std::size_t bytes);
   /// Collective.
   void destroy_segment(std::uint32_t id);
-  /// Rank whose memory `address` is (a chunk of a `DistributedArray` included), or -1.
+  /// Collective. Makes memory that each rank has already, wherever it comes from, known to all: host memory, or what
+  /// cudaMalloc gave on the rank's own GPU; sizes may differ, a rank without a part passes nullptr and 0. It stays the
+  /// caller's, and must stay where it is until it is deregistered.
+  ///   pointer  aligned to 16 bytes, outside the world's memory, registered once
+  /// Each part says how this rank reaches it: parts of ranks that are threads of this process by their address, GPU
+  /// memory of other processes by an address here (CUDA IPC), host memory of other processes by `copy` only.
+  /// Throws on all ranks alike, naming the rank: invalid_argument (no memory there, not aligned, registered already, no
+  /// bytes, the world's own), no_resource (more than 256 parts with an address here).
+  [[nodiscard]] const RegisteredMemory& register_memory(void* pointer, std::size_t bytes);
+  /// Collective. No rank may be copying to or from it; from then on its owners may free it.
+  void deregister_memory(std::uint32_t id);
+  /// Rank whose memory `address` is (a chunk of a `DistributedArray`, or a registered part, included), or -1.
   [[nodiscard]] int owner_of(const void* address) const;
   /// The same question for kernels: this by value.
   [[nodiscard]] AddressMap address_map() const;
@@ -106,6 +118,10 @@ class World {
   /// reach GPU memory with a GPU that their process sees. Throws unreachable where it sees none.
   void copy(void* destination, const void* source, std::size_t bytes);
   void copy(void* destination, const void* source, std::size_t bytes, Stream& stream);
+  /// Copies to or from registered memory by rank and offset, over the best path that there is; blocking, as `copy`.
+  /// Throws invalid_argument (not registered, outside the part), unreachable (the part says why), peer_died.
+  void copy(const RegisteredPlace& destination, const void* source, std::size_t bytes);
+  void copy(void* destination, const RegisteredPlace& source, std::size_t bytes);
   /// This rank's default stream.
   [[nodiscard]] Stream& stream();
   [[nodiscard]] std::unique_ptr<Stream> make_stream();

@@ -56,16 +56,19 @@ class AddressRange {
   /// Whether an address lies in the range, but not in host memory that this process has mapped: in GPU memory, where no
   /// CPU thread loads or stores.
   [[nodiscard]] bool is_gpu_memory(const void* address);
+  /// By rank, the GPUs of this process that its device memory is mapped for. Set before anything is mapped.
+  void set_access(std::vector<std::vector<int>> seen_by);
 
   /// Makes `bytes` of zeroed host memory that is mapped nowhere yet.
   [[nodiscard]] static FileDescriptor make_host(std::size_t bytes);
   /// Makes `bytes` of zeroed host memory at `address` and returns its descriptor for the other processes.
   [[nodiscard]] FileDescriptor create_host(std::byte* address, std::size_t bytes);
   /// Makes `bytes` of memory of GPU `gpu` at `address` and returns its descriptor. The memory is not zeroed.
-  [[nodiscard]] FileDescriptor create_device(std::byte* address, std::size_t bytes, int gpu);
+  /// `owner` is the rank whose it is; -1: that of the slot.
+  [[nodiscard]] FileDescriptor create_device(std::byte* address, std::size_t bytes, int gpu, int owner = -1);
   /// Maps another process's memory; does nothing where a thread of this process has mapped it.
   void map_host(std::byte* address, std::size_t bytes, const FileDescriptor& descriptor);
-  void map_device(std::byte* address, std::size_t bytes, const FileDescriptor& descriptor);
+  void map_device(std::byte* address, std::size_t bytes, const FileDescriptor& descriptor, int owner = -1);
   /// Maps `bytes` of a memfd from `offset` on; does nothing where a thread of this process has.
   void map_host_piece(std::byte* address, std::size_t bytes, int descriptor, std::size_t offset);
   /// Undoes create or map; does nothing when another thread of this process has undone it.
@@ -82,6 +85,7 @@ class AddressRange {
   [[nodiscard]] std::size_t total_bytes() const;
   void release_slots();
   void map_host_locked(std::byte* address, std::size_t bytes, int descriptor, std::size_t offset = 0);
+  [[nodiscard]] const std::vector<int>& seen_by(const std::byte* address, int owner) const;
   void unmap_locked(std::map<std::byte*, Mapping>::iterator mapping);
 
   std::mutex mutex_;
@@ -90,6 +94,7 @@ class AddressRange {
   int ranks_ = 0;
   std::vector<bool> gpu_ranks_;
   std::vector<int> gpus_;
+  std::vector<std::vector<int>> seen_by_;  ///< [ranks]
   std::map<std::byte*, Mapping> mappings_;
 };
 

@@ -95,7 +95,7 @@ def format_memory(value: Any) -> str:
 
 def describe_link(link: Event) -> str:
     if not link.get("peer_access"):
-        return "no peer access"
+        return f"no peer access; copies {link.get('copies') or MISSING}"
     return "peer access, atomics" if link.get("native_atomics") else "peer access"
 
 

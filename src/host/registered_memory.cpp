@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// Existing memory, registered afterwards, and copies to and from it.
+#include "beeline/memory/registered_memory.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "host/profiler_range.hpp"
+#include "host/world_implementation.hpp"
+
+namespace beeline {
+
+namespace {
+
+/// Calls `move(offset, bytes)` for pieces that fit a buffer.
+template <class Move>
+void in_pieces(std::size_t bytes, std::size_t most, Move move) {
+  for (std::size_t offset = 0; offset < bytes; offset += most) move(offset, std::min(most, bytes - offset));
+}
+
+}  // namespace
+
+const RegisteredMemory& World::register_memory(void* pointer, std::size_t bytes) {
+  const detail::ProfilerRange range("register memory");
+  Implementation& world = *implementation_;
+  world.check(Implementation::world_only);
+  const RegisteredMemory& memory = world.registration->add(pointer, bytes);
+  world.addresses.set_intervals(world.registration->intervals());
+  world.publish_addresses();
+  return memory;
+}
+
+void World::deregister_memory(std::uint32_t id) {
+  Implementation& world = *implementation_;
+  world.check(Implementation::world_only);
+  world.registration->remove(id);
+  world.addresses.set_intervals(world.registration->intervals());
+  world.publish_addresses();
+}
+
+Registration::Way World::Implementation::reach(const RegisteredPlace& place, std::size_t bytes) const {
+  const Registration::Way way = registration->reach(place, bytes);
+  const RankHealth health = bootstrap->health()[static_cast<std::size_t>(place.rank)];
+  require(health.state == RankState::healthy, Status::peer_died,
+          fmt::format("rank {}'s registered memory went with it: {}", place.rank,
+                      health.state == RankState::left ? "it has left the world" : health.reason));
+  return way;
+}
+
+void World::copy(const RegisteredPlace& destination, const void* source, std::size_t bytes) {
+  const detail::ProfilerRange range("copy");
+  Implementation& world = *implementation_;
+  const Registration::Way way = world.reach(destination, bytes);
+  if (bytes == 0) return;
+  if (way.address != nullptr) return world.write(way.address, source, bytes);
+  if (!device().is_gpu()) return way.process->write(way.there, source, bytes);
+  std::vector<std::byte> buffer(std::min(bytes, config().chunk_bytes));  // the source may be GPU memory
+  in_pieces(bytes, buffer.size(), [&](std::size_t offset, std::size_t piece) {
+    world.write(buffer.data(), static_cast<const std::byte*>(source) + offset, piece);
+    way.process->write(way.there + offset, buffer.data(), piece);
+  });
+}
+
+void World::copy(void* destination, const RegisteredPlace& source, std::size_t bytes) {
+  const detail::ProfilerRange range("copy");
+  Implementation& world = *implementation_;
+  const Registration::Way way = world.reach(source, bytes);
+  if (bytes == 0) return;
+  if (way.address != nullptr) return world.write(destination, way.address, bytes);
+  if (!device().is_gpu()) return way.process->read(destination, way.there, bytes);
+  std::vector<std::byte> buffer(std::min(bytes, config().chunk_bytes));  // the destination may be GPU memory
+  in_pieces(bytes, buffer.size(), [&](std::size_t offset, std::size_t piece) {
+    way.process->read(buffer.data(), way.there + offset, piece);
+    world.write(static_cast<std::byte*>(destination) + offset, buffer.data(), piece);
+  });
+}
+
+}  // namespace beeline

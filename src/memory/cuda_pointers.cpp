@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "beeline/core/error.hpp"
+#include "memory/gpu_pointers.hpp"
+#include "runtime/cuda.hpp"
+
+namespace beeline::gpu_memory {
+
+namespace {
+
+using cuda_api::check;
+using cuda_api::CurrentGpu;
+using cuda_api::driver;
+
+/// The allocation that holds a pointer.
+struct Allocation {
+  CUdeviceptr start = 0;
+  std::size_t bytes = 0;
+};
+
+Allocation allocation_of(const void* pointer, int gpu) {
+  const CurrentGpu current(gpu);
+  Allocation found;
+  check(driver().mem_address_range(&found.start, &found.bytes, reinterpret_cast<CUdeviceptr>(pointer)),
+        "cuMemGetAddressRange");
+  return found;
+}
+
+/// A failed call of the runtime API also leaves its error for the next look: take it away.
+std::string taken_error(cudaError_t result) {
+  static_cast<void>(cudaGetLastError());
+  return cudaGetErrorString(result);
+}
+
+}  // namespace
+
+PointerInfo describe(const void* pointer) {
+  cudaPointerAttributes attributes{};
+  if (const cudaError_t result = cudaPointerGetAttributes(&attributes, pointer); result != cudaSuccess) {
+    static_cast<void>(taken_error(result));
+    return {};
+  }
+  switch (attributes.type) {
+    case cudaMemoryTypeDevice:
+      return {PointerKind::device, attributes.device};
+    case cudaMemoryTypeManaged:
+      return {PointerKind::managed, attributes.device};
+    case cudaMemoryTypeHost:
+      return {PointerKind::pinned, -1};
+    default:
+      return {};
+  }
+}
+
+std::size_t bytes_behind(const void* pointer, int gpu) {
+  const Allocation allocation = allocation_of(pointer, gpu);
+  return allocation.bytes - (reinterpret_cast<CUdeviceptr>(pointer) - allocation.start);
+}
+
+IpcHandle export_ipc(const void* pointer, int gpu) {
+  const CurrentGpu current(gpu);
+  const Allocation allocation = allocation_of(pointer, gpu);
+  cudaIpcMemHandle_t handle{};
+  if (const cudaError_t result = cudaIpcGetMemHandle(&handle, reinterpret_cast<void*>(allocation.start));
+      result != cudaSuccess)
+    throw Error(Status::invalid_argument,
+                fmt::format("CUDA does not share the memory at {} with other processes ({}): only what cudaMalloc gave",
+                            pointer, taken_error(result)));
+  IpcHandle exported{};
+  static_assert(sizeof handle == sizeof exported.bytes);
+  std::memcpy(exported.bytes.data(), &handle, sizeof handle);
+  exported.offset = reinterpret_cast<CUdeviceptr>(pointer) - allocation.start;
+  return exported;
+}
+
+std::byte* open_ipc(const IpcHandle& handle, int gpu) {
+  const CurrentGpu current(gpu);
+  cudaIpcMemHandle_t imported{};
+  std::memcpy(&imported, handle.bytes.data(), sizeof imported);
+  void* start = nullptr;
+  if (const cudaError_t result = cudaIpcOpenMemHandle(&start, imported, cudaIpcMemLazyEnablePeerAccess);
+      result != cudaSuccess)
+    throw Error(Status::unreachable, fmt::format("cudaIpcOpenMemHandle: {}", taken_error(result)));
+  return static_cast<std::byte*>(start);
+}
+
+void close_ipc(std::byte* start, int gpu) {
+  const CurrentGpu current(gpu);
+  if (const cudaError_t result = cudaIpcCloseMemHandle(start); result != cudaSuccess)
+    static_cast<void>(taken_error(result));
+}
+
+bool enable_peer(int from, int to) {
+  if (from == to) return true;
+  const CurrentGpu current(from);
+  const cudaError_t result = cudaDeviceEnablePeerAccess(to, 0);
+  if (result == cudaSuccess) return true;
+  static_cast<void>(taken_error(result));
+  return result == cudaErrorPeerAccessAlreadyEnabled;
+}
+
+}  // namespace beeline::gpu_memory

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// The twin of cuda_pointers.cpp in builds without CUDA: all memory is host memory.
+#include "beeline/core/error.hpp"
+#include "memory/gpu_pointers.hpp"
+
+namespace beeline::gpu_memory {
+
+namespace {
+[[noreturn]] void unavailable() { throw Error(Status::unavailable, "this build has no CUDA"); }
+}  // namespace
+
+PointerInfo describe(const void*) { return {}; }
+std::size_t bytes_behind(const void*, int) { unavailable(); }
+IpcHandle export_ipc(const void*, int) { unavailable(); }
+std::byte* open_ipc(const IpcHandle&, int) { unavailable(); }
+void close_ipc(std::byte*, int) {}
+bool enable_peer(int, int) { return false; }
+
+}  // namespace beeline::gpu_memory

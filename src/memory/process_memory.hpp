@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// Copies to and from the memory of another process of this user (cross-memory attach).
+
+#include <sys/types.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "beeline/runtime/file_descriptor.hpp"
+
+namespace beeline {
+
+/// What a process publishes so that another knows that it has found the right one.
+struct ProcessProof {
+  pid_t pid = 0;
+  std::uintptr_t address = 0;  ///< of `value` in that process
+  std::array<std::uint64_t, 2> value{};
+  /// This process's; it lives as long as the process.
+  [[nodiscard]] static ProcessProof mine();
+};
+
+/// One other process. Thread-safe.
+class ProcessMemory {
+ public:
+  /// Throws unreachable with the reason when the system does not let this process at the other's memory.
+  explicit ProcessMemory(const ProcessProof& proof);
+  /// Blocking. Throw peer_died when the process has ended, invalid_argument when the memory is not there any more.
+  void read(void* destination, std::uintptr_t source, std::size_t bytes) const;
+  void write(std::uintptr_t destination, const void* source, std::size_t bytes) const;
+
+ private:
+  enum class Direction { read, write };
+  void move(Direction direction, std::byte* here, std::uintptr_t there, std::size_t bytes) const;
+  [[nodiscard]] bool ended() const;
+  pid_t pid_;
+  FileDescriptor process_;  ///< readable once the process has ended; none where the kernel has no such thing
+};
+
+}  // namespace beeline

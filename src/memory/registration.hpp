@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// Registered memory: what ranks tell each other about it, and how each reaches the others' parts.
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <shared_mutex>
+#include <vector>
+
+#include "beeline/memory/address_map.hpp"
+#include "beeline/memory/node_memory.hpp"
+#include "beeline/memory/registered_memory.hpp"
+#include "beeline/runtime/bootstrap.hpp"
+#include "memory/gpu_pointers.hpp"
+#include "memory/process_memory.hpp"
+
+namespace beeline {
+
+/// Owned by one rank's world. Collective functions are called by one thread; `reach` by any.
+class Registration {
+ public:
+  Registration(Bootstrap& bootstrap, const AddressRange& range, std::vector<MemoryMember> members,
+               std::int64_t deadline_ns);
+  ~Registration();
+
+  /// Collective. See World::register_memory.
+  [[nodiscard]] const RegisteredMemory& add(void* pointer, std::size_t bytes);
+  /// Collective. See World::deregister_memory.
+  void remove(std::uint32_t id);
+
+  /// How a place is reached: by an address here, or through the owner's process.
+  struct Way {
+    std::byte* address = nullptr;
+    std::shared_ptr<const ProcessMemory> process;
+    std::uintptr_t there = 0;  ///< in that process
+  };
+  /// Throws invalid_argument for what is not registered, unreachable with the reason.
+  [[nodiscard]] Way reach(const RegisteredPlace& place, std::size_t bytes) const;
+  /// What has an address in this process, ascending.
+  [[nodiscard]] std::vector<AddressInterval> intervals() const;
+
+ private:
+  /// What a rank says of its part before anyone attaches it.
+  struct Offer {
+    std::uint8_t calls = 0;  ///< 0: the rank has failed or left
+    bool device = false;
+    std::uint32_t next_id = 0;
+    std::uintptr_t pointer = 0;
+    std::uint64_t bytes = 0;
+    gpu_memory::IpcHandle handle{};
+    ProcessProof proof;
+  };
+  /// How this rank reaches one part.
+  struct Access {
+    std::byte* address = nullptr;    ///< for copies at least
+    std::byte* ipc_start = nullptr;  ///< of the allocation that holds it, mapped for `ipc_gpu`
+    int ipc_gpu = -1;
+    std::shared_ptr<const ProcessMemory> process;
+    std::uintptr_t there = 0;  ///< in that process
+  };
+  struct Entry {
+    RegisteredMemory memory;
+    std::vector<Access> access;  ///< [ranks]
+  };
+  [[nodiscard]] Offer offer(void* pointer, std::size_t bytes) const;
+  void describe_part(Offer& mine, void* pointer, std::size_t bytes) const;
+  void check_conflicts(const std::vector<Offer>& all) const;
+  void attach(Entry& entry, const std::vector<Offer>& all);
+  void attach_device(RegisteredPart& part, Access& access, const Offer& theirs, int owner) const;
+  void attach_host(RegisteredPart& part, Access& access, const Offer& theirs, int owner);
+  void check_intervals(const Entry& entry) const;
+  void detach(Entry& entry) const;
+  [[nodiscard]] bool same_process(int rank) const;
+  [[nodiscard]] const MemoryMember& own() const;
+
+  Bootstrap& bootstrap_;
+  const AddressRange& range_;
+  const std::vector<MemoryMember> members_;
+  const std::int64_t deadline_ns_;
+  mutable std::shared_mutex mutex_;
+  std::map<std::uint32_t, std::unique_ptr<Entry>> entries_;
+  std::map<int, std::shared_ptr<const ProcessMemory>> processes_;  ///< by rank
+  std::uint32_t next_id_ = 0;
+};
+
+}  // namespace beeline

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transport/routed_stream.hpp"
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <mutex>
+#include <utility>
+
+#include "beeline/core/error.hpp"
+#include "memory/gpu_memory.hpp"
+#include "transport/checks.hpp"
+
+namespace beeline {
+
+namespace {
+
+constexpr std::size_t buffer_count = 4;
+constexpr int own_device = -1;
+
+/// Host memory that every GPU of the process reaches.
+class Buffers {
+ public:
+  Buffers(std::size_t chunk_bytes, bool pinned) : chunk_bytes_(chunk_bytes), pinned_(pinned) {
+    void* given = mmap(nullptr, bytes(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    require(given != MAP_FAILED, Status::no_resource, fmt::format("no {} bytes to stage copies through", bytes()));
+    start_ = static_cast<std::byte*>(given);
+    try {
+      if (pinned_) gpu_memory::register_host(start_, bytes());
+    } catch (...) {
+      munmap(start_, bytes());
+      throw;
+    }
+  }
+  ~Buffers() {
+    if (pinned_) gpu_memory::unregister_host(start_);
+    munmap(start_, bytes());
+  }
+  Buffers(const Buffers&) = delete;
+  Buffers& operator=(const Buffers&) = delete;
+  [[nodiscard]] std::byte* operator[](std::size_t index) const { return start_ + index * chunk_bytes_; }
+
+ private:
+  [[nodiscard]] std::size_t bytes() const { return chunk_bytes_ * buffer_count; }
+  const std::size_t chunk_bytes_;
+  const bool pinned_;
+  std::byte* start_ = nullptr;
+};
+
+/// What copies from one device to another go through; both are driven by streams of one RoutedStream.
+struct Ring {
+  Ring(Stream& out, Stream& in, std::size_t chunk_bytes, bool pinned) : buffers(chunk_bytes, pinned) {
+    for (auto& event : filled) event = out.make_event();
+    for (auto& event : emptied) event = in.make_event();
+  }
+  Buffers buffers;
+  std::array<std::unique_ptr<Event>, buffer_count> filled, emptied;
+  std::size_t next = 0;
+};
+
+/// A stream of another device, and the events that put its work into the order of the own stream.
+struct Far {
+  Far(std::unique_ptr<Stream> made, Stream& own)
+      : stream(std::move(made)), begun(own.make_event()), done(stream->make_event()) {}
+  std::unique_ptr<Stream> stream;
+  std::unique_ptr<Event> begun, done;
+};
+
+class RoutedStream final : public Stream {
+ public:
+  RoutedStream(std::unique_ptr<Stream> own, Routes routes) : routes_(std::move(routes)), own_(std::move(own)) {}
+
+  const Device& device() const override { return own_->device(); }
+
+  void copy(void* destination, const void* source, std::size_t bytes) override {
+    check_copy(destination, source, bytes);
+    const int to = routes_.device_of(destination), from = routes_.device_of(source);
+    if (to == own_device && from == own_device) return own_->copy(destination, source, bytes);
+    const std::lock_guard lock(mutex_);
+    if (to == from) return on(to, [&](Stream& far) { far.copy(destination, source, bytes); });
+    begin(from);
+    begin(to);
+    stage(from, to, static_cast<std::byte*>(destination), static_cast<const std::byte*>(source), bytes);
+    end(to);
+    end(from);
+  }
+  void fill(void* destination, unsigned char value, std::size_t bytes) override {
+    const int to = routes_.device_of(destination);
+    if (to == own_device) return own_->fill(destination, value, bytes);
+    const std::lock_guard lock(mutex_);
+    on(to, [&](Stream& far) { far.fill(destination, value, bytes); });
+  }
+  void write_signal(std::uint64_t* signal, std::uint64_t value) override {
+    const int to = routes_.device_of(signal);
+    if (to == own_device) return own_->write_signal(signal, value);
+    const std::lock_guard lock(mutex_);
+    on(to, [&](Stream& far) { far.write_signal(signal, value); });
+  }
+  void wait_signal(std::uint64_t* signal, std::uint64_t value) override { own_->wait_signal(signal, value); }
+  bool holds_signal_waits() override { return own_->holds_signal_waits(); }
+  void release_waits() override { own_->release_waits(); }
+
+  std::unique_ptr<Event> make_event() override { return own_->make_event(); }
+  void record(Event& event) override { own_->record(event); }
+  void wait_event(Event& event) override { own_->wait_event(event); }
+
+  bool drained() const noexcept override { return own_->drained(); }  // it waits for the others' work itself
+  bool sleep_until_drained(std::int64_t longest_ns) override { return own_->sleep_until_drained(longest_ns); }
+  bool idle() override {
+    if (!own_->idle()) return false;
+    const std::lock_guard lock(mutex_);
+    return std::all_of(far_.begin(), far_.end(), [](const auto& far) { return far.second.stream->idle(); });
+  }
+  void* native() const override { return own_->native(); }
+  void enqueue(std::function<void()> work) override { own_->enqueue(std::move(work)); }
+  GridState* grid_state() const override { return own_->grid_state(); }
+
+ private:
+  [[nodiscard]] Far& far(int device) {
+    const auto known = far_.find(device);
+    if (known != far_.end()) return known->second;
+    return far_.try_emplace(device, routes_.make_stream(device), *own_).first->second;
+  }
+  [[nodiscard]] Stream& stream_of(int device) { return device == own_device ? *own_ : *far(device).stream; }
+
+  /// Later work of `device` follows what this stream has so far.
+  void begin(int device) {
+    if (device == own_device) return;
+    own_->record(*far(device).begun);
+    far(device).stream->wait_event(*far(device).begun);
+  }
+  /// Later work of this stream follows what `device` has so far.
+  void end(int device) {
+    if (device == own_device) return;
+    far(device).stream->record(*far(device).done);
+    own_->wait_event(*far(device).done);
+  }
+  template <class Work>
+  void on(int device, Work work) {
+    begin(device);
+    work(stream_of(device));
+    end(device);
+  }
+
+  void stage(int from, int to, std::byte* destination, const std::byte* source, std::size_t bytes) {
+    Stream &out = stream_of(from), &in = stream_of(to);
+    Ring& ring = rings_.try_emplace({from, to}, out, in, routes_.chunk_bytes, routes_.pinned).first->second;
+    for (std::size_t offset = 0; offset < bytes; offset += routes_.chunk_bytes) {
+      const std::size_t piece = std::min(routes_.chunk_bytes, bytes - offset), buffer = ring.next++ % buffer_count;
+      out.wait_event(*ring.emptied[buffer]);  // by the chunk that had it before
+      out.copy(ring.buffers[buffer], source + offset, piece);
+      out.record(*ring.filled[buffer]);
+      in.wait_event(*ring.filled[buffer]);
+      in.copy(destination + offset, ring.buffers[buffer], piece);
+      in.record(*ring.emptied[buffer]);
+    }
+  }
+
+  const Routes routes_;
+  std::mutex mutex_;  ///< held while enqueuing on several streams
+  // The own stream ends first, since its work waits for the others'; the buffers outlive all work.
+  std::map<std::pair<int, int>, Ring> rings_;
+  std::map<int, Far> far_;
+  std::unique_ptr<Stream> own_;
+};
+
+}  // namespace
+
+std::unique_ptr<Stream> make_routed_stream(std::unique_ptr<Stream> own, Routes routes) {
+  return std::make_unique<RoutedStream>(std::move(own), std::move(routes));
+}
+
+}  // namespace beeline

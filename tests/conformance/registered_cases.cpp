@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory that ranks had before: registered, then reached by rank and offset, or by address where that is possible.
+#include <algorithm>
+#include <cstdlib>
+#include <span>
+
+#include "tests/conformance/rank_test.hpp"
+
+#if BEELINE_COMPILES_CUDA
+#include <cuda_runtime_api.h>
+#endif
+
+namespace beeline_test {
+
+namespace {
+
+using namespace beeline;
+
+enum class Origin { heap, cuda_device, cuda_pinned };
+
+/// Memory that the world did not make: malloc's, or on a GPU rank CUDA's.
+class ForeignMemory {
+ public:
+  ForeignMemory(std::size_t bytes, Origin origin) : origin_(origin) {
+    constexpr std::size_t alignment = 16;
+#if BEELINE_COMPILES_CUDA
+    if (origin_ == Origin::cuda_device) BEELINE_CHECK(cudaMalloc(&data_, bytes) == cudaSuccess);
+    if (origin_ == Origin::cuda_pinned)
+      BEELINE_CHECK(cudaHostAlloc(&data_, bytes, cudaHostAllocPortable) == cudaSuccess);
+#endif
+    if (origin_ == Origin::heap) data_ = std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+    BEELINE_CHECK(data_ != nullptr);
+  }
+  ~ForeignMemory() {
+#if BEELINE_COMPILES_CUDA
+    if (origin_ == Origin::cuda_device) static_cast<void>(cudaFree(data_));
+    if (origin_ == Origin::cuda_pinned) static_cast<void>(cudaFreeHost(data_));
+#endif
+    if (origin_ == Origin::heap) std::free(data_);
+  }
+  ForeignMemory(const ForeignMemory&) = delete;
+  ForeignMemory& operator=(const ForeignMemory&) = delete;
+  [[nodiscard]] std::byte* data() const { return static_cast<std::byte*>(data_); }
+
+ private:
+  const Origin origin_;
+  void* data_ = nullptr;
+};
+
+struct Choice {
+  std::size_t bytes;
+  Origin origin;
+};
+
+/// What each rank has: another size each, of any origin; in worlds of three and more one rank nothing.
+std::vector<Choice> choose(RankTest& test) {
+  std::vector<Choice> all;
+  for (int rank = 0; rank < test.size(); ++rank)
+    all.push_back({1000 + test.random().below(std::size_t{under_thread_sanitizer ? 5000u : 400'000u}),
+                   test.on_gpu() ? static_cast<Origin>(test.random().below(3)) : Origin::heap});
+  if (test.size() >= 3) all[static_cast<std::size_t>(test.random().below(test.size()))].bytes = 0;
+  return all;
+}
+
+struct FillArguments {
+  std::uint8_t* there;
+  std::size_t bytes;
+  std::uint8_t value;
+};
+
+struct FillKernel {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport*, FillArguments a) const {
+    for (std::size_t i = grid.thread_rank(); i < a.bytes; i += grid.size()) a.there[i] = a.value;
+    quiet(grid.block(), ctx);
+  }
+};
+
+/// Parts are what their owners have; an address here belongs to its owner.
+void check_memory(RankTest& test, const RegisteredMemory& memory, const std::vector<Choice>& all) {
+  for (int rank = 0; rank < test.size(); ++rank) {
+    const RegisteredPart& part = memory.parts[static_cast<std::size_t>(rank)];
+    const Choice& choice = all[static_cast<std::size_t>(rank)];
+    BEELINE_CHECK_EQ(choice.bytes, part.bytes);
+    if (choice.bytes == 0) continue;
+    BEELINE_CHECK_EQ(choice.origin == Origin::cuda_device, part.kind == MemoryKind::device);
+    BEELINE_CHECK_EQ(part.address == nullptr, !part.not_directly.empty());
+    if (!part.copies) throw CheckFailure(join("no copies to rank ", rank, ": ", part.not_directly));
+    if (part.address == nullptr) continue;
+    BEELINE_CHECK_EQ(rank, test.world().owner_of(part.address));
+    BEELINE_CHECK_EQ(rank, test.world().owner_of(part.address + part.bytes - 1));
+  }
+}
+
+/// Every rank writes into the next one's part, reads it back, and the owner finds it.
+void copies_by_rank_and_offset(RankTest& test) {
+  World& world = test.world();
+  for (int round = 0; round < 3; ++round) {
+    const std::vector<Choice> all = choose(test);
+    std::size_t most = 1;
+    for (const Choice& each : all) most = std::max(most, each.bytes);
+    const Choice& own = all[static_cast<std::size_t>(test.rank())];
+    const ForeignMemory foreign(own.bytes + 16, own.origin);
+    const RegisteredMemory& memory = world.register_memory(own.bytes == 0 ? nullptr : foreign.data(), own.bytes);
+    check_memory(test, memory, all);
+    const std::uint64_t key = test.random().next();
+    const auto data_for = [&](int rank, std::size_t bytes) {
+      return pattern(key + static_cast<std::uint64_t>(rank), bytes);
+    };
+    const std::size_t offset = test.random().below(std::size_t{500});
+    const int next = test.ahead(1);
+    const SymmetricArray<std::byte> local(world, most, test.any_heap());
+    if (const std::size_t bytes = all[static_cast<std::size_t>(next)].bytes; bytes > 0) {
+      test.write(local.data(), data_for(next, bytes - offset));
+      world.copy(RegisteredPlace{memory.id, next, offset}, local.data(), bytes - offset);
+      test.write(local.data(), std::vector<std::byte>(bytes - offset));
+      world.copy(local.data(), RegisteredPlace{memory.id, next, offset}, bytes - offset);
+      check_bytes(data_for(next, bytes - offset), test.read(local.data(), bytes - offset), "read back");
+    }
+    world.barrier();
+    if (own.bytes > 0)
+      check_bytes(data_for(test.rank(), own.bytes - offset), test.read(foreign.data() + offset, own.bytes - offset),
+                  "own registered memory");
+    world.deregister_memory(memory.id);
+    BEELINE_CHECK_EQ(-1, world.owner_of(foreign.data()));
+  }
+}
+
+/// Loads and stores, where a part has an address here.
+void kernels_store_to_registered_memory(RankTest& test) {
+  World& world = test.world();
+  const std::vector<Choice> all = choose(test);
+  const Choice& own = all[static_cast<std::size_t>(test.rank())];
+  const ForeignMemory foreign(own.bytes + 16, own.origin);
+  const RegisteredMemory& memory = world.register_memory(own.bytes == 0 ? nullptr : foreign.data(), own.bytes);
+  for (int writer = 0; writer < test.size(); ++writer) {
+    const int owner = (writer + 1) % test.size();
+    const auto value = static_cast<std::uint8_t>(100 + writer);
+    std::uint8_t stored = 0;
+    if (test.rank() == writer) {
+      const RegisteredPart& part = memory.parts[static_cast<std::size_t>(owner)];
+      stored = part.address == nullptr ? 0 : 1;
+      if (stored != 0)
+        test.run(test.shape(2, false), FillKernel{},
+                 FillArguments{reinterpret_cast<std::uint8_t*>(part.address), part.bytes, value}, "stores");
+    }
+    const auto told = world.allgather(std::as_bytes(std::span(&stored, 1)));
+    if (test.rank() == owner && told[static_cast<std::size_t>(writer)].front() != std::byte{0})
+      check_bytes(std::vector<std::byte>(own.bytes, std::byte{value}), test.read(foreign.data(), own.bytes),
+                  "stored by another rank");
+  }
+  world.deregister_memory(memory.id);
+}
+
+/// Several at once, deregistered in another order.
+void registrations_come_and_go(RankTest& test) {
+  World& world = test.world();
+  const ForeignMemory first(256, Origin::heap), second(256, Origin::heap),
+      third(256, test.on_gpu() ? Origin::cuda_device : Origin::heap);
+  const std::uint32_t a = world.register_memory(first.data(), 256).id, b = world.register_memory(second.data(), 256).id;
+  world.deregister_memory(a);
+  const std::uint32_t c = world.register_memory(third.data(), 256).id;
+  BEELINE_CHECK(a != b && b != c && a != c);
+  BEELINE_CHECK_EQ(-1, world.owner_of(first.data()));
+  BEELINE_CHECK_EQ(test.rank(), world.owner_of(second.data() + 255));
+  BEELINE_CHECK_EQ(test.rank(), world.owner_of(third.data()));
+  world.deregister_memory(c);
+  world.deregister_memory(b);
+  const std::uint32_t again = world.register_memory(first.data(), 128).id;
+  world.deregister_memory(again);
+}
+
+}  // namespace
+
+const std::vector<Case>& registered_cases() {
+  static const std::vector<Case> cases = {{"copies_by_rank_and_offset", 1, copies_by_rank_and_offset},
+                                          {"kernels_store_to_registered_memory", 1, kernels_store_to_registered_memory},
+                                          {"registrations_come_and_go", 1, registrations_come_and_go}};
+  return cases;
+}
+
+}  // namespace beeline_test

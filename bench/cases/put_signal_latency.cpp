@@ -3,6 +3,7 @@
 /// device/peer/signal: the kernel stores in place, then releases a signal; ping-pong inside one kernel.
 
 #include "beeline/device/put_get.hpp"
+#include "beeline/device/signaled_word.hpp"
 #include "cases/cases.hpp"
 #include "harness/group_choice.hpp"
 #include "harness/message_buffers.hpp"
@@ -31,11 +32,32 @@ struct PutSignalPingPong {
   }
 };
 
+/// Eight bytes with their signal beside them: one store, no fence.
+struct SignaledWordPingPong {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, Loop loop, SignaledWord* word,
+                                      std::uint64_t* destination, const std::uint64_t* source) const {
+    if (grid.block().thread_rank() != 0) return;
+    time_rounds(Thread{}, loop, [&](std::uint64_t sequence) {
+      return round_trip(
+          loop.leads, [&] { return put_signal(ctx, word, *source, sequence, loop.peer) == Status::ok; },
+          [&] { return wait(ctx, word, Compare::greater_equal, sequence, *destination, loop.peer) == Status::ok; });
+    });
+  }
+};
+
 /// What the groups of one message size share.
 struct State {
   State(Session& session_in, std::uint64_t bytes)
       : session(session_in), buffers(std::make_shared<MessageBuffers>(session, bytes)), signals(session.world(), 1),
-        timed(session) {}
+        word(session.world(), 1), timed(session) {}
+
+  /// The receiver keeps the value where messages of other methods arrive.
+  std::vector<double> time_word(Rounds rounds) {
+    return timed.run(single_thread(session).threads, session.paired(), rounds, SignaledWordPingPong{}, word.data(),
+                     reinterpret_cast<std::uint64_t*>(buffers->destination()),
+                     reinterpret_cast<const std::uint64_t*>(buffers->source()));
+  }
 
   std::vector<double> time(const GroupChoice& choice, Rounds rounds) {
     return with_group(choice.kind, [&]<class Wanted>(Wanted) {
@@ -47,15 +69,30 @@ struct State {
   Session& session;
   std::shared_ptr<MessageBuffers> buffers;
   SymmetricArray<PaddedWord> signals;
+  SymmetricArray<SignaledWord> word;
   TimedKernel timed;
 };
+
+Measurement signaled_word(Session& session, std::shared_ptr<State> state) {
+  Measurement measurement{.operation = "message", .method = "device/peer/signal", .bytes = state->buffers->bytes()};
+  measurement.operations_per_iteration = 2;
+  measurement.settings = single_thread(session).settings();
+  measurement.settings.emplace_back("layout", "signaled_word");
+  measurement.time = [=](Rounds rounds) { return state->time_word(rounds); };
+  measurement.verify = verify_messages(session, state->buffers, measurement.time, Receivers::both);
+  measurement.baseline = 0;
+  return measurement;
+}
 
 std::vector<Measurement> prepare(Session& session, std::uint64_t bytes) {
   constexpr unsigned store_bytes = 16, most_threads = 512;
   auto state = std::make_shared<State>(session, bytes);
   std::vector<Measurement> all;
   const bool one_word = bytes == sizeof(std::uint64_t);
-  if (one_word) all.push_back(bare_put_signal(session, state->buffers));
+  if (one_word) {
+    all.push_back(bare_put_signal(session, state->buffers));
+    all.push_back(signaled_word(session, state));
+  }
   for (const GroupChoice& choice : candidate_groups(session, bytes, store_bytes, most_threads)) {
     Measurement measurement{.operation = "message", .method = "device/peer/signal", .bytes = bytes};
     measurement.operations_per_iteration = 2;

@@ -19,6 +19,7 @@
 #include "beeline/device/packets128.hpp"
 #include "beeline/device/put_get.hpp"
 #include "beeline/device/signal.hpp"
+#include "beeline/device/signaled_word.hpp"
 #include "beeline/device/strided.hpp"
 #include "beeline/device/wait.hpp"
 #include "beeline/host/distributed_array.hpp"

@@ -121,8 +121,10 @@ bool World::Implementation::has_gpus() const {
 void World::Implementation::make_gpu_reach() {
   if (device().is_gpu() || !has_gpus()) return;
   const int gpu = members[static_cast<std::size_t>(rank)].reaching_gpu;
+  Device copier;
+  copier.kind = DeviceKind::gpu, copier.index = gpu;
   std::unique_ptr<Stream> copying;
-  if (gpu >= 0) copying = make_gpu_stream({.kind = DeviceKind::gpu, .index = gpu}, host_context, nullptr);
+  if (gpu >= 0) copying = make_gpu_stream(copier, host_context, nullptr);
   const auto is_gpu_memory = [this](const void* address) {
     if (!memory->range().is_gpu_memory(address)) return false;
     static_cast<void>(is_far_gpu_memory(address));  // refuses what this rank's GPU does not reach

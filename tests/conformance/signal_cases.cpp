@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // signal, signal_add, test, wait with every comparison and time-outs, wait_any with exchange.
+#include "beeline/device/signaled_word.hpp"
 #include "tests/conformance/group_kind.hpp"
 #include "tests/conformance/rank_test.hpp"
 
@@ -202,11 +203,63 @@ void wait_for_any_of_none(RankTest& test) {
   test.run(test.shape(1, true), EmptyKernel{}, signals.data(), "wait_any of nothing");
 }
 
+struct SignaledWordArguments {
+  SignaledWord* words;  ///< [2] from the rank behind, and what the rank ahead has seen
+  std::uint64_t key;
+  std::uint32_t ahead, behind, rounds;
+};
+
+BEELINE_HOST_DEVICE constexpr std::uint64_t signaled_value(std::uint64_t key, std::uint64_t rank, std::uint64_t round) {
+  return (key + rank * 1000003 + round) * 0x9e3779b97f4a7c15u;
+}
+
+/// Around a ring: each round's value must come with its signal, neither an older one nor half of it.
+struct SignaledWordKernel {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report,
+                                      SignaledWordArguments a) const {
+    if (grid.thread_rank() != 0) return;
+    for (std::uint64_t round = 1; round <= a.rounds; ++round) {
+      const std::uint64_t mine = signaled_value(a.key, ctx.rank, round);
+      BEELINE_DEVICE_CHECK_EQ(report, Status::ok, put_signal(ctx, &a.words[0], mine, round, a.ahead));
+      std::uint64_t value = 0;
+      BEELINE_DEVICE_CHECK_EQ(report, Status::ok,
+                              beeline::wait(ctx, &a.words[0], Compare::equal, round, value, a.behind));
+      BEELINE_DEVICE_CHECK_EQ(report, signaled_value(a.key, a.behind, round), value);
+      BEELINE_DEVICE_CHECK_EQ(report, Status::ok, put_signal(ctx, &a.words[1], value, round, a.behind));
+      BEELINE_DEVICE_CHECK_EQ(report, Status::ok,
+                              beeline::wait(ctx, &a.words[1], Compare::greater_equal, round, value, a.ahead));
+      BEELINE_DEVICE_CHECK_EQ(report, mine, value);
+    }
+    std::uint64_t untouched = 5;
+    BEELINE_DEVICE_CHECK_EQ(report, Status::timeout,
+                            beeline::wait(ctx, &a.words[0], Compare::greater, std::uint64_t{a.rounds}, untouched,
+                                          a.behind, Timeout{20'000}));
+    BEELINE_DEVICE_CHECK_EQ(report, std::uint64_t{5}, untouched);
+  }
+};
+
+void words_with_their_signals(RankTest& test) {
+  for (const Heap heap : {Heap::symmetric, Heap::pinned}) {
+    const SymmetricArray<SignaledWord> words(test.world(), 2, heap);
+    const std::vector<SignaledWord> zero(2);
+    test.world().copy(words.data(), zero.data(), words.bytes());
+    test.world().barrier();
+    const std::uint64_t key = test.random().next();  // the same on every rank
+    test.run(test.shape(1, true), SignaledWordKernel{},
+             SignaledWordArguments{words.data(), key, static_cast<std::uint32_t>(test.ahead(1)),
+                                   static_cast<std::uint32_t>(test.behind(1)), test.on_gpu() ? 2000u : 200u},
+             "words with their signals");
+    test.world().barrier();
+  }
+}
+
 }  // namespace
 
 const std::vector<Case>& signal_cases() {
   static const std::vector<Case> cases = {{"add_to_a_signal", 1, add_to_a_signal},
                                           {"wait_with_every_comparison", 1, wait_with_every_comparison},
+                                          {"words_with_their_signals", 1, words_with_their_signals},
                                           {"wait_for_any", 1, wait_for_any},
                                           {"wait_for_any_of_none", 1, wait_for_any_of_none}};
   return cases;

@@ -166,9 +166,10 @@ class PacketPort {
     const auto* from = static_cast<const std::byte*>(source);
     if (bytes > slot_bytes_) [[unlikely]]
       return send_parts(from, bytes, timeout);
-    const Status status = await_credit(timeout);
-    if (status == Status::ok) write_slot(from, static_cast<std::uint32_t>(bytes));
-    return status;
+    if (sent_ - credit_ == depth_) [[unlikely]]
+      if (const Status status = renew_credit(timeout); status != Status::ok) return status;
+    write_slot(from, static_cast<std::uint32_t>(bytes));
+    return Status::ok;
   }
 
   /// Receives a message of `bytes`, as many as were sent, into `destination`, visible to the whole group on return.
@@ -242,9 +243,7 @@ class PacketPort {
   }
 
   BEELINE_HOST_DEVICE Status await_credit(Timeout timeout) {
-    if (sent_ - credit_ < depth_) [[likely]]
-      return Status::ok;
-    return renew_credit(timeout);
+    return sent_ - credit_ < depth_ ? Status::ok : renew_credit(timeout);
   }
   /// Every thread decides alike: `credit_` follows from the sequence, not from what each thread happened to see.
   BEELINE_HOST_DEVICE Status renew_credit(Timeout timeout) {
@@ -304,15 +303,16 @@ class PacketPort {
     const Awaited awaited{Operation::packet_receive, peer_, sequence, sequence};
     const std::uint32_t whole = whole_pairs(destination, bytes), pairs = pairs_for(bytes);
     const machine::PacketPair* slot = slot_of(in_, sequence);
-    Status status = Status::ok;
-    if (pairs == whole && whole <= group_.size()) [[likely]] {
-      const std::uint32_t i = group_.thread_rank();
-      if (i < whole) status = read_pairs<1>(awaited, timeout, slot + i, destination + std::size_t{8} * i);
-    } else {
-      status = read_many(awaited, timeout,
-                         {.slot = slot, .memory = destination, .bytes = bytes, .whole = whole, .pairs = pairs});
-    }
-    status = agree(group_, status);
+    if (pairs != whole || whole > group_.size()) [[unlikely]]
+      return received(sequence,
+                      read_many(awaited, timeout,
+                                {.slot = slot, .memory = destination, .bytes = bytes, .whole = whole, .pairs = pairs}));
+    const std::uint32_t i = group_.thread_rank();
+    if (i >= whole) return received(sequence, Status::ok);
+    return received(sequence, read_pairs<1>(awaited, timeout, slot + i, destination + std::size_t{8} * i));
+  }
+  BEELINE_HOST_DEVICE Status received(std::uint32_t sequence, Status mine) {
+    const Status status = agree(group_, mine);
     if (status == Status::ok) consume(sequence);
     return status;
   }

@@ -55,22 +55,26 @@ struct LinePart {
   std::uint32_t offset;  ///< of its payload in the message
   bool holds_flag;       ///< then 8 bytes of payload, otherwise 16
 
-  /// Eight bytes of the message from `at` on, zeros behind its end.
-  [[nodiscard]] BEELINE_HOST_DEVICE static std::uint64_t word(const std::byte* message, std::uint32_t at,
-                                                              std::uint32_t bytes, bool aligned) {
-    if (at >= bytes) return 0;
-    if (aligned && at + 8 <= bytes) return machine::load_as<std::uint64_t>(message + at);
-    return gather_bytes(message + at, bytes - at);
-  }
-  BEELINE_HOST_DEVICE static void put_word(std::byte* message, std::uint32_t at, std::uint64_t value,
-                                           std::uint32_t bytes, bool aligned) {
-    if (at >= bytes) return;
-    if (aligned && at + 8 <= bytes)
-      machine::store_as(message + at, value);
-    else
-      scatter_bytes(message + at, value, bytes - at);
+  /// Whether its payload is whole aligned words of a message of `bytes`.
+  [[nodiscard]] BEELINE_HOST_DEVICE bool is_whole(std::uint32_t bytes, bool aligned) const {
+    return aligned && offset + (holds_flag ? 8 : 16) <= bytes;
   }
 };
+
+/// The part's words where they are not whole: zeros behind the message's end. Of a part with the flag the first counts.
+BEELINE_COLD BEELINE_HOST_DEVICE inline machine::PacketPair gather_part(const std::byte* message, std::uint32_t offset,
+                                                                        std::uint32_t bytes) {
+  machine::PacketPair words{};
+  if (offset < bytes) words.low = gather_bytes(message + offset, bytes - offset);
+  if (offset + 8 < bytes) words.high = gather_bytes(message + offset + 8, bytes - offset - 8);
+  return words;
+}
+BEELINE_COLD BEELINE_HOST_DEVICE inline void scatter_part(std::byte* message, LinePart part, std::uint32_t bytes,
+                                                          machine::PacketPair words) {
+  if (part.offset < bytes) scatter_bytes(message + part.offset, words.low, bytes - part.offset);
+  if (!part.holds_flag && part.offset + 8 < bytes)
+    scatter_bytes(message + part.offset + 8, words.high, bytes - part.offset - 8);
+}
 
 [[nodiscard]] BEELINE_HOST_DEVICE inline bool is_aligned(const std::byte* memory) {
   return (reinterpret_cast<std::uintptr_t>(memory) & 7u) == 0;
@@ -188,10 +192,13 @@ class Packets128Port {
     for_each_line(lines, [&](std::uint32_t line, std::uint32_t thread, bool exists) {
       const detail::LinePart part(line, thread);
       machine::PacketPair words{};
-      if (exists) {
-        words.low = detail::LinePart::word(source, part.offset, bytes, aligned);
-        words.high = part.holds_flag ? flag_of(sent_) : detail::LinePart::word(source, part.offset + 8, bytes, aligned);
+      if (exists && part.is_whole(bytes, aligned)) {
+        words.low = machine::load_as<std::uint64_t>(source + part.offset);
+        if (!part.holds_flag) words.high = machine::load_as<std::uint64_t>(source + part.offset + 8);
+      } else if (exists) {
+        words = detail::gather_part(source, part.offset, bytes);
       }
+      if (part.holds_flag) words.high = flag_of(sent_);
       machine::warp_sync();  // a line is whole only when its eight threads store in one instruction
       if (exists) machine::store_packets(slot + line * line_threads + thread, words);
     });
@@ -215,8 +222,12 @@ class Packets128Port {
             return !machine::warp_any(!flagged);
           });
       if (status != Status::ok || !exists) return;
-      detail::LinePart::put_word(destination, part.offset, words.low, bytes, aligned);
-      if (!part.holds_flag) detail::LinePart::put_word(destination, part.offset + 8, words.high, bytes, aligned);
+      if (part.is_whole(bytes, aligned)) {
+        machine::store_as(destination + part.offset, words.low);
+        if (!part.holds_flag) machine::store_as(destination + part.offset + 8, words.high);
+      } else {
+        detail::scatter_part(destination, part, bytes, words);
+      }
     });
     status = agree(group_, status);
     if (status == Status::ok) consume(sequence);

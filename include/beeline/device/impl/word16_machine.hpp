@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// Sixteen bytes as one: accesses that no observer of GPU memory sees half done. GPUs only.
+/// Source: PTX ISA 8.3, st and ld of type .b128; memory consistency model, "Vector and 128-bit data types".
+
+#include "beeline/device/impl/machine.hpp"
+
+namespace beeline::machine {
+
+#if BEELINE_ON_GPU
+
+BEELINE_HOST_DEVICE inline void store_whole(Word16* to, Word16 value) {
+  asm volatile(
+      "{\n\t.reg .b128 whole;\n\tmov.b128 whole, {%1, %2};\n\tst.relaxed.sys.global.b128 [%0], whole;\n\t}" ::"l"(to),
+      "l"(value.low), "l"(value.high)
+      : "memory");
+}
+BEELINE_HOST_DEVICE inline Word16 load_whole(const Word16* from) {
+  Word16 value;
+  asm volatile("{\n\t.reg .b128 whole;\n\tld.relaxed.sys.global.b128 whole, [%2];\n\tmov.b128 {%0, %1}, whole;\n\t}"
+               : "=l"(value.low), "=l"(value.high)
+               : "l"(from)
+               : "memory");
+  return value;
+}
+
+#endif
+
+}  // namespace beeline::machine

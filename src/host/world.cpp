@@ -241,22 +241,23 @@ void World::copy(void* destination, const void* source, std::size_t bytes, Strea
 void World::Implementation::write(void* destination, const void* source, std::size_t bytes) {
   if (bytes == 0) return;
   check_copy(destination, source, bytes);
-  if (!device().is_gpu() && gpu_reach == nullptr && !stages_copies()) {
+  const bool by_stream = device().is_gpu() || stages_copies();
+  if (!by_stream && gpu_reach == nullptr) {
     std::memcpy(destination, source, bytes);
     return;
   }
-  Stream* gpu = nullptr;
+  Stream* used = nullptr;
   for_pieces(destination, source, bytes, [&](std::byte* to, const std::byte* from, std::size_t piece) {
-    if (!device().is_gpu() && !gpu_reach->needed({to, from})) {
+    if (!by_stream && !gpu_reach->needed({to, from})) {
       std::memcpy(to, from, piece);
       return;
     }
-    gpu = device().is_gpu() ? copy_stream.get() : &gpu_reach->stream();
-    gpu->copy(to, from, piece);
+    used = by_stream ? copy_stream.get() : &gpu_reach->stream();
+    used->copy(to, from, piece);
   });
-  if (gpu == nullptr) return;
-  const std::unique_ptr<Event> event = gpu->make_event();
-  gpu->record(*event);
+  if (used == nullptr) return;
+  const std::unique_ptr<Event> event = used->make_event();
+  used->record(*event);
   constexpr std::uint32_t whatever_fails = 0;
   await(
       "a copy", config.stream_deadline_ns, [&event] { return event->done(); }, whatever_fails);

@@ -36,12 +36,16 @@ std::vector<GridShape> bulk_shapes(const Session& session) {
   return shapes;
 }
 
-std::vector<Measurement> prepare(Session& session, std::uint64_t bytes) {
+void require_bulk_copies(const Session& session) {
   const Device& device = session.world().device();
   const int capability = device.is_gpu() ? compute_capability(device.index) : 0;
   require(!device.is_gpu() || capability >= bulk_compute_capability, Status::unavailable,
           "no bulk copies on a GPU of compute capability " + std::to_string(capability / 10) + "." +
               std::to_string(capability % 10));
+}
+
+std::vector<Measurement> prepare(Session& session, std::uint64_t bytes) {
+  require_bulk_copies(session);
   const std::vector<GridShape> shapes = bulk_shapes(session);
   auto state = std::make_shared<FloodState>(session, bytes, shapes.back().blocks);
   std::vector<Measurement> all;
@@ -51,7 +55,26 @@ std::vector<Measurement> prepare(Session& session, std::uint64_t bytes) {
   return all;
 }
 
+/// What so many threads store in `address-space`, copied by the hardware at a kernel's word.
+std::vector<Measurement> copies_of_all_sizes(Session& session) {
+  require_bulk_copies(session);
+  const GridShape shape = bulk_shapes(session).back();
+  std::vector<Measurement> all;
+  for (std::uint64_t bytes = 8 << 10; bytes <= std::uint64_t{64} << 20; bytes *= 2) {
+    auto state = std::make_shared<FloodState>(session, bytes, shape.blocks);
+    all.push_back(flood_measurement(state, shape, "device/bulk/signal",
+                                    [=](Rounds rounds) { return state->time_library<BulkPath>(shape, rounds); }));
+    all.back().operation = "copy";
+  }
+  return all;
+}
+
 }  // namespace
+
+Case bulk_copy() {
+  return {"copy", "device/bulk/signal", false,
+          [](Session& session, std::uint64_t) { return copies_of_all_sizes(session); }};
+}
 
 Case bulk_bandwidth() { return {"put", "device/bulk/signal", true, prepare}; }
 

@@ -40,6 +40,7 @@ namespace beeline::bench {
 [[nodiscard]] Case load_by_threads();
 [[nodiscard]] Case store_by_stride();
 [[nodiscard]] Case load_by_stride();
+[[nodiscard]] Case bulk_copy();
 [[nodiscard]] Case device_copy();
 
 [[nodiscard]] Case nvshmem_put_signal();

@@ -176,7 +176,7 @@ def test_a_seed_is_kept_and_verification_can_be_left_out() -> None:
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        (["latency", "--methods", "device/peer/pigeons"], "device/peer/packets, device/peer/signal"),
+        (["latency", "--methods", "device/peer/pigeons"], "device/peer/packets128, device/peer/signal"),
         (["bandwidth", "--operations", "message"], 'unknown operation "message"; valid here: put, get'),
         (["latency", "--sizes", "8,4X"], 'bad size "4X"; valid: 1 to 16G bytes'),
         (["latency", "--sizes", "0"], 'bad size "0"'),

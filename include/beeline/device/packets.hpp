@@ -307,10 +307,12 @@ class PacketPort {
       return received(sequence,
                       read_many(awaited, timeout,
                                 {.slot = slot, .memory = destination, .bytes = bytes, .whole = whole, .pairs = pairs}));
+    Status status = Status::ok;
     const std::uint32_t i = group_.thread_rank();
-    if (i >= whole) return received(sequence, Status::ok);
-    return received(sequence, read_pairs<1>(awaited, timeout, slot + i, destination + std::size_t{8} * i));
+    if (i < whole) status = read_pairs<1>(awaited, timeout, slot + i, destination + std::size_t{8} * i);
+    return received(sequence, status);
   }
+  /// Ends the receipt of a message. Every thread calls it from the same place: it may be a barrier.
   BEELINE_HOST_DEVICE Status received(std::uint32_t sequence, Status mine) {
     const Status status = agree(group_, mine);
     if (status == Status::ok) consume(sequence);

@@ -61,23 +61,35 @@ struct LinePart {
   }
 };
 
-/// The part's words where they are not whole: zeros behind the message's end. Of a part with the flag the first counts.
+[[nodiscard]] BEELINE_HOST_DEVICE inline bool is_aligned(const std::byte* memory) {
+  return (reinterpret_cast<std::uintptr_t>(memory) & 7u) == 0;
+}
+
+/// Eight bytes of a message from `at` on, zeros behind its end.
+[[nodiscard]] BEELINE_HOST_DEVICE inline std::uint64_t word_at(const std::byte* message, std::uint32_t at,
+                                                               std::uint32_t bytes) {
+  if (at >= bytes) return 0;
+  if (at + 8 <= bytes && is_aligned(message)) return machine::load_as<std::uint64_t>(message + at);
+  return gather_bytes(message + at, bytes - at);
+}
+BEELINE_HOST_DEVICE inline void put_word_at(std::byte* message, std::uint32_t at, std::uint32_t bytes,
+                                            std::uint64_t word) {
+  if (at >= bytes) return;
+  if (at + 8 <= bytes && is_aligned(message))
+    machine::store_as(message + at, word);
+  else
+    scatter_bytes(message + at, word, bytes - at);
+}
+
+/// The part's words where they are not whole. Of a part with the flag the first counts.
 BEELINE_COLD BEELINE_HOST_DEVICE inline machine::PacketPair gather_part(const std::byte* message, std::uint32_t offset,
                                                                         std::uint32_t bytes) {
-  machine::PacketPair words{};
-  if (offset < bytes) words.low = gather_bytes(message + offset, bytes - offset);
-  if (offset + 8 < bytes) words.high = gather_bytes(message + offset + 8, bytes - offset - 8);
-  return words;
+  return {word_at(message, offset, bytes), word_at(message, offset + 8, bytes)};
 }
 BEELINE_COLD BEELINE_HOST_DEVICE inline void scatter_part(std::byte* message, LinePart part, std::uint32_t bytes,
                                                           machine::PacketPair words) {
-  if (part.offset < bytes) scatter_bytes(message + part.offset, words.low, bytes - part.offset);
-  if (!part.holds_flag && part.offset + 8 < bytes)
-    scatter_bytes(message + part.offset + 8, words.high, bytes - part.offset - 8);
-}
-
-[[nodiscard]] BEELINE_HOST_DEVICE inline bool is_aligned(const std::byte* memory) {
-  return (reinterpret_cast<std::uintptr_t>(memory) & 7u) == 0;
+  put_word_at(message, part.offset, bytes, words.low);
+  if (!part.holds_flag) put_word_at(message, part.offset + 8, bytes, words.high);
 }
 
 }  // namespace detail

@@ -22,22 +22,22 @@ struct Tiles {
   /// Waits for the tiles with points in the rows and places beside this one's.
   template <class BlockGroup>
   [[nodiscard]] BEELINE_HOST_DEVICE beeline::Status await(const BlockGroup& block, const beeline::Context& ctx,
-                                                          const Work& work, unsigned tile, unsigned side) const {
+                                                          const Work& work, const Edge& edge, unsigned tile,
+                                                          unsigned side) const {
     const Tiling& tiling = work.tiling;
     // A tile is a range of vectors, row after row: the farthest that it reads are a row and a vector away.
     const unsigned reach = static_cast<unsigned>(work.fields.row / vector_cells) + 1;
     const unsigned tiles_away = (reach + tiling.tile_vectors - 1) / tiling.tile_vectors;
     const unsigned first = tile > tiles_away ? tile - tiles_away : 0;
     const unsigned behind = tiling.tiles - tile > tiles_away + 1 ? tile + tiles_away + 1 : tiling.tiles;
-    return await_signals(block, ctx, signals(tiling, side) + first, behind - first, work.step.tag(),
-                         work.edges.side[side].peer);
+    return await_signals(block, ctx, signals(tiling, side) + first, behind - first, work.step.tag(), edge.peer);
   }
 
   template <class BlockGroup>
   BEELINE_HOST_DEVICE void hand_over(const BlockGroup& block, const beeline::Context& ctx, const Work& work,
-                                     unsigned tile, unsigned side) const {
+                                     const Edge& edge, unsigned tile, unsigned side) const {
     block.sync();  // the tile is the work of all threads
-    put_part(block, ctx, work, side, work.range(tile, 1), signals(work.tiling, opposite(side)) + tile);
+    put_part(block, ctx, work, edge, work.range(tile, 1), signals(work.tiling, opposite(side)) + tile);
   }
 
  private:

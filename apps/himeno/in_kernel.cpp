@@ -28,19 +28,20 @@ struct Sections {
   /// Waits for every section.
   template <class BlockGroup>
   [[nodiscard]] BEELINE_HOST_DEVICE beeline::Status await(const BlockGroup& block, const beeline::Context& ctx,
-                                                          const Work& work, unsigned, unsigned side) const {
+                                                          const Work& work, const Edge& edge, unsigned,
+                                                          unsigned side) const {
     const std::uint64_t tag = work.step.tag();
-    return await_signals(block, ctx, signals(tag, side), count, tag, work.edges.side[side].peer);
+    return await_signals(block, ctx, signals(tag, side), count, tag, edge.peer);
   }
 
   /// Counts the tile; the last of its section sends the section and its signal.
   template <class BlockGroup>
   BEELINE_HOST_DEVICE void hand_over(const BlockGroup& block, const beeline::Context& ctx, const Work& work,
-                                     unsigned tile, unsigned side) const {
+                                     const Edge& edge, unsigned tile, unsigned side) const {
     const unsigned section = tile / tiles, first_tile = section * tiles;
     const unsigned rest = work.tiling.tiles - first_tile, here = rest < tiles ? rest : tiles;
     if (!is_last(block, &finished[side * max_sections + section], here)) return;
-    put_part(block, ctx, work, side, work.range(first_tile, here),
+    put_part(block, ctx, work, edge, work.range(first_tile, here),
              signals(work.step.tag() + 1, opposite(side)) + section);
   }
 

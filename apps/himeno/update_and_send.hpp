@@ -10,10 +10,10 @@
 
 namespace himeno {
 
-/// What a block has before it while it computes.
+/// What a block has before it while it computes. Not the edges: which of them is needed is found at run time, so they
+/// lie in local memory, and all that stood in one structure with them would have to follow.
 struct Work {
   Fields fields;
-  Edges edges;
   Tiling tiling;
   Step step;
 
@@ -30,23 +30,23 @@ struct Work {
   }
 };
 
-/// Puts `range` of the plane that `step` computed at `side` into the peer's halo, then sets `signal` there.
+/// Puts `range` of the plane that `step` computed at `edge` into the peer's halo, then sets `signal` there.
 template <class BlockGroup>
-BEELINE_HOST_DEVICE void put_part(const BlockGroup& block, const beeline::Context& ctx, const Work& work, unsigned side,
-                                  const Work::Range& range, std::uint64_t* signal) {
-  const Edge& edge = work.edges.side[side];
+BEELINE_HOST_DEVICE void put_part(const BlockGroup& block, const beeline::Context& ctx, const Work& work,
+                                  const Edge& edge, const Work::Range& range, std::uint64_t* signal) {
   float* p = work.fields.pressure(work.step.iteration + 1) + range.first;
   beeline::put_signal(block, ctx, p + edge.theirs, p + edge.mine, static_cast<std::size_t>(range.count), signal,
                       work.step.tag() + 1, edge.peer);
 }
 
 /// The kernel. `Handover` has
-///   await(block, ctx, work, tile, side)      blocks until the halo of `side` that `tile` reads is here
-///   hand_over(block, ctx, work, tile, side)  the block has computed its tile of the outermost plane at `side`
+///   await(block, ctx, work, edge, tile, side)      blocks until the halo of `side` that `tile` reads is here
+///   hand_over(block, ctx, work, edge, tile, side)  the block has computed its tile of the outermost plane at `side`
+/// where `edge` is that of the side.
 template <class Handover>
 struct UpdateAndSend {
   template <class Grid>
-  BEELINE_HOST_DEVICE void operator()(const Grid& grid, const beeline::Context& ctx, Work work, Sums sums,
+  BEELINE_HOST_DEVICE void operator()(const Grid& grid, const beeline::Context& ctx, Work work, Edges edges, Sums sums,
                                       Mailbox mailbox, Handover handover) const {
     const auto& block = grid.block();
     const Fields& f = work.fields;
@@ -67,8 +67,10 @@ struct UpdateAndSend {
         update(part);
         continue;
       }
-      if (step.needs_halos() && await_halos(block, ctx, work, handover, tile, part) != beeline::Status::ok) return;
-      edges_first(work.edges, part, update, [&](unsigned side) { handover.hand_over(block, ctx, work, tile, side); });
+      if (step.needs_halos() && await_halos(block, ctx, work, edges, handover, tile, part) != beeline::Status::ok)
+        return;
+      edges_first(edges, part, update,
+                  [&](unsigned side) { handover.hand_over(block, ctx, work, edges.side[side], tile, side); });
     }
     store_block_gosa(grid, sums, static_cast<unsigned>(step.iteration % 2), gosa);
   }
@@ -88,12 +90,12 @@ struct UpdateAndSend {
 
   template <class BlockGroup>
   BEELINE_HOST_DEVICE static beeline::Status await_halos(const BlockGroup& block, const beeline::Context& ctx,
-                                                         const Work& work, const Handover& handover, unsigned tile,
-                                                         Planes part) {
+                                                         const Work& work, const Edges& edges, const Handover& handover,
+                                                         unsigned tile, Planes part) {
     beeline::Status status = beeline::Status::ok;
     BEELINE_NO_UNROLL
     for (unsigned side = 0; side < sides && status == beeline::Status::ok; ++side)
-      if (work.edges.touched(side, part)) status = handover.await(block, ctx, work, tile, side);
+      if (edges.touched(side, part)) status = handover.await(block, ctx, work, edges.side[side], tile, side);
     return status;
   }
 };
@@ -127,14 +129,14 @@ class OneKernelAnIteration : public Method {
  public:
   explicit OneKernelAnIteration(Domain& domain)
       : Method(domain), window_(world()),
-        shape_(domain.shape<UpdateAndSend<Handover>, Work, Sums, Mailbox, Handover>()),
+        shape_(domain.shape<UpdateAndSend<Handover>, Work, Edges, Sums, Mailbox, Handover>()),
         tiling_(domain.tiling(shape_.blocks, domain.slab().planes)) {}
 
   void run(int iterations, bool communicate) override {
     Step step{0, domain().take_tags(iterations), communicate};
     for (; step.iteration < iterations; ++step.iteration) {
       beeline::launch(world(), {.blocks = shape_.blocks, .threads = shape_.threads, .waits = true},
-                      UpdateAndSend<Handover>{}, Work{domain().fields(), domain().edges(), tiling_, step},
+                      UpdateAndSend<Handover>{}, Work{domain().fields(), tiling_, step}, domain().edges(),
                       domain().sums(), domain().mailbox(), handover_);
       window_.advance();
     }

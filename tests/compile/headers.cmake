@@ -22,8 +22,9 @@ foreach(language IN LISTS languages)
   target_compile_options(header_check_${language} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Werror>)
 endforeach()
 
-# One architecture tells as much as all of them.
+# One architecture tells as much as all of them, and PTX as much as machine code.
 if(BEELINE_CUDA)
   list(GET BEELINE_CUDA_ARCHITECTURES 0 first_architecture)
-  set_target_properties(header_check_cu PROPERTIES CUDA_ARCHITECTURES ${first_architecture})
+  set_target_properties(header_check_cu PROPERTIES
+    CUDA_ARCHITECTURES ${first_architecture} CUDA_PTX_COMPILATION ON)
 endif()

@@ -55,7 +55,7 @@ void World::copy(const RegisteredPlace& destination, const void* source, std::si
   const Registration::Way way = world.reach(destination, bytes);
   if (bytes == 0) return;
   if (way.address != nullptr) return world.write(way.address, source, bytes);
-  if (!device().is_gpu()) return way.process->write(way.there, source, bytes);
+  if (!world.reaches_gpus()) return way.process->write(way.there, source, bytes);
   std::vector<std::byte> buffer(std::min(bytes, config().chunk_bytes));  // the source may be GPU memory
   in_pieces(bytes, buffer.size(), [&](std::size_t offset, std::size_t piece) {
     world.write(buffer.data(), static_cast<const std::byte*>(source) + offset, piece);
@@ -69,7 +69,7 @@ void World::copy(void* destination, const RegisteredPlace& source, std::size_t b
   const Registration::Way way = world.reach(source, bytes);
   if (bytes == 0) return;
   if (way.address != nullptr) return world.write(destination, way.address, bytes);
-  if (!device().is_gpu()) return way.process->read(destination, way.there, bytes);
+  if (!world.reaches_gpus()) return way.process->read(destination, way.there, bytes);
   std::vector<std::byte> buffer(std::min(bytes, config().chunk_bytes));  // the destination may be GPU memory
   in_pieces(bytes, buffer.size(), [&](std::size_t offset, std::size_t piece) {
     way.process->read(buffer.data(), way.there + offset, piece);

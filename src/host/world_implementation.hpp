@@ -102,6 +102,8 @@ class World::Implementation {
   /// Whether some of `ranks` have GPUs and others do not.
   [[nodiscard]] bool mixes_kinds(const std::vector<int>& ranks) const;
   [[nodiscard]] bool has_gpus() const;  ///< of any rank
+  /// Whether this rank's copies may have an end in GPU memory.
+  [[nodiscard]] bool reaches_gpus() const { return device().is_gpu() || gpu_reach != nullptr; }
   [[nodiscard]] const Device& device() const { return members[static_cast<std::size_t>(rank)].device; }
   [[nodiscard]] HeapHeader* heap_header(int of) const { return reinterpret_cast<HeapHeader*>(memory->heap(of)); }
   [[nodiscard]] HostAreaHeader* host_header(int of) const {

@@ -71,11 +71,12 @@ std::uint32_t DistributedMemory::find_place(const std::vector<Proposal>& all, st
     run = taken.test(place) ? 0 : run + 1;
     if (run == count) return static_cast<std::uint32_t>(place + 1 - count);
   }
-  throw Error(Status::no_resource,
-              fmt::format("no place for a distributed array of {} bytes: {} of {} places of {} bytes are taken; raise "
-                          "BEELINE_SLOT_SHIFT",
-                          bytes, taken.count(), array_places, place_bytes()),
-              bootstrap_.rank());
+  throw Error(
+      Status::no_resource,
+      fmt::format("no place for a distributed array of {} bytes: of {} places of {} bytes, {} are taken and no {} "
+                  "in a row are free; free arrays, or, if they are large, raise BEELINE_SLOT_SHIFT",
+                  bytes, array_places, place_bytes(), taken.count(), count),
+      bootstrap_.rank());
 }
 
 ChunkTable DistributedMemory::plan(const DistributedRequest& request, const std::vector<Proposal>& all) const {

@@ -122,7 +122,7 @@ class Packets128Port {
   Packets128Port& operator=(const Packets128Port&) = delete;
 
   /// Sends `bytes` from `source`; messages above a slot's size use several slots. `source` may be reused on return.
-  /// Blocks only while the receiver is `depth` messages behind.
+  /// Blocks only while the receiver is at least `depth` / 2 messages behind.
   /// Every thread of the group calls it, and gets the same status: ok, timeout, deadline, aborted.
   [[nodiscard]] BEELINE_HOST_DEVICE Status send(const void* source, std::size_t bytes,
                                                 Timeout timeout = Timeout::none()) {

@@ -47,7 +47,8 @@ BEELINE_HOST_DEVICE inline SignaledWord load_signaled(const SignaledWord* from, 
 }  // namespace detail
 
 /// Sets value and signal of `destination` on `peer`: whoever sees the signal sees the value.
-///   destination  symmetric address
+///   destination  symmetric address; in host memory, where value and signal are two stores, the receiver must have
+///                answered before it is written again
 /// One thread calls it. Does not wait for the peer. Orders nothing else, not even inside a queue: what was put before
 /// may arrive after it. In host memory it costs a release.
 /// Returns ok; unreachable, as `signal`. Source: OpenSHMEM 1.5 put_signal, for one word.

@@ -97,7 +97,9 @@ class Study:
     def check(self) -> None:
         """Refuses what cannot run, before anything starts."""
         if self.scaling is not Scaling.none and len(self.ranks) < 2:
-            raise typer.BadParameter("--scaling compares numbers of ranks: give several, like --ranks 1,2,4")
+            raise typer.BadParameter(
+                f"{self.scaling.value} scaling compares numbers of ranks: give several, like --ranks 1,2,4"
+            )
         for ranks in self.ranks:
             z = self.grid_for(ranks)[2]
             if z > LARGEST:
@@ -150,7 +152,16 @@ def himeno(
             "weak (128x192x64 a rank), strong (128x128x192).",
         ),
     ] = None,
-    ranks: Annotated[str, typer.Option("--ranks", "-n", metavar="N[,N..]", help="Numbers of ranks.")] = "4",
+    ranks: Annotated[
+        str | None,
+        typer.Option(
+            "--ranks",
+            "-n",
+            metavar="N[,N..]",
+            help="Numbers of ranks; to compare them, several.",
+            show_default="4; 1,2,4 to compare",
+        ),
+    ] = None,
     method: Annotated[
         str, typer.Option("--method", metavar="NAME,..", help="Methods by name, or all that are available.")
     ] = "all",
@@ -176,6 +187,8 @@ def himeno(
     if preset is not None and (size is not None or scaling is not Scaling.none):
         raise typer.BadParameter("--preset sets the size and the scaling: leave --size and --scaling out")
     sizes, scaling = ([size or DEFAULT_SIZE], scaling) if preset is None else PRESETS[preset]
+    if ranks is None:
+        ranks = "4" if scaling is Scaling.none else "1,2,4"
     study = Study(
         sizes[0], options.parse_ranks(ranks), options.parse_names(method), iterations, scaling, threads, device,
         not no_verify,

@@ -69,7 +69,8 @@ TEST_P(DistributedArrayRefused, WithoutAPlace) {
   run(GetParam(), [](World& world) {
     std::vector<std::unique_ptr<Array>> all;
     for (int i = 0; i < 256; ++i) all.push_back(std::make_unique<Array>(world, 1, Distribution{0, MemoryKind::host}));
-    check_error(Status::no_resource, {"of 256 places", "256 are taken", "free arrays"}, [&] { const Array one_more(world, 1); });
+    check_error(Status::no_resource, {"of 256 places", "256 are taken", "free arrays"},
+                [&] { const Array one_more(world, 1); });
     all.erase(all.begin() + 100);
     const Array now(world, 1);
     BEELINE_CHECK_EQ(0, world.owner_of(now.data()));

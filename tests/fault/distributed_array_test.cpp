@@ -77,6 +77,18 @@ TEST_P(DistributedArrayRefused, WithoutAPlace) {
   });
 }
 
+TEST_P(DistributedArrayRefused, WhereAnotherRankRegistersMemory) {
+  run(GetParam(), [](World& world) {
+    std::vector<std::byte> mine(64);
+    check_error(Status::invalid_argument, {"different collective functions"}, [&] {
+      if (world.rank() == 0)
+        static_cast<void>(world.register_memory(mine.data(), mine.size()));
+      else
+        const Array array(world, 10);
+    });
+  });
+}
+
 TEST_P(DistributedArrayRefused, FreesThatDiffer) {
   run(GetParam(), [](World& world) {
     const Array one(world, 10), two(world, 10);

@@ -105,7 +105,6 @@ std::vector<Measurement> barrier(Session& session, std::uint64_t) {
       all.push_back(measurement_of("barrier", "nvshmem/barrier", 0, choice.settings()));
       all.back().settings.emplace_back("order", operation == Operation::sync ? "relaxed" : "memory");
       all.back().time = [=](Rounds rounds) { return messages->time(operation, choice, rounds); };
-      all.back().verify = nullptr;
     }
   return all;
 }

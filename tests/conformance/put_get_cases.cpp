@@ -300,7 +300,7 @@ struct ScalarArguments {
 template <class T>
 BEELINE_HOST_DEVICE Status await_scalar(const Context& ctx, T* word, T value, std::uint32_t from) {
   return poll_until(ctx, {Operation::user, from, 0, value}, Timeout::none(), [=](std::uint64_t& observed) {
-    observed = detail::SystemAtomic<T>(*word).load(cuda::memory_order_relaxed);
+    observed = load_value(word);
     return observed == value;
   });
 }

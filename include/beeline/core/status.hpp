@@ -43,7 +43,8 @@ enum class Operation : std::uint32_t {
   get,
   signal,
   signal_add,
-  atomic
+  atomic,
+  collective
 };
 
 [[nodiscard]] BEELINE_HOST_DEVICE constexpr bool failed(Status status) {

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "beeline/device/impl/scalar_machine.hpp"
 #include "beeline/device/signal.hpp"
 
 namespace beeline {
@@ -133,16 +134,32 @@ BEELINE_HOST_DEVICE Status put_signal(const Group& group, const Context& ctx, T*
   return status == Status::ok ? beeline::signal(group, ctx, signal, value, peer, Order::memory, queue) : status;
 }
 
+namespace detail {
+
+template <class T>
+inline constexpr bool is_scalar = std::is_trivially_copyable_v<T> &&
+                                  (sizeof(T) == 1 || sizeof(T) == 2 || sizeof(T) == 4 || sizeof(T) == 8);
+
+}  // namespace detail
+
 /// Stores one scalar into `destination` on `peer`: one store, never torn (1, 2, 4 or 8 bytes, naturally aligned), so it
-/// may be polled there. One thread calls it. Returns ok; unreachable, as `put`.
+/// may be polled there with `load_value`. One thread calls it. Returns ok; unreachable, as `put`.
 /// Source: OpenSHMEM 1.5 p; seed 003, scalar put.
 template <class T>
 BEELINE_HOST_DEVICE Status put_value(const Context& ctx, T* destination, T value, std::uint32_t peer, Queue = {}) {
-  static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= 8, "a scalar of at most 8 bytes");
+  static_assert(detail::is_scalar<T>, "a scalar of 1, 2, 4 or 8 bytes");
   T* there = ctx.at(destination, peer);
   const Status status = detail::admit<Access::load_store>(Thread{}, ctx, Operation::put, there, peer);
-  if (status == Status::ok) detail::SystemAtomic<T>(*there).store(value, cuda::memory_order_relaxed);
+  if (status == Status::ok) machine::store_scalar(there, value);
   return status;
+}
+
+/// The local scalar that a peer's `put_value` may be changing: one load, never torn, that orders nothing else.
+/// One thread calls it.
+template <class T>
+[[nodiscard]] BEELINE_HOST_DEVICE T load_value(const T* word) {
+  static_assert(detail::is_scalar<T>, "a scalar of 1, 2, 4 or 8 bytes");
+  return machine::load_scalar(word);
 }
 
 /// Orders what happened before this call ahead of what this thread does after it, as every other device sees it.

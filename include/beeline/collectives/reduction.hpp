@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// What collectives compute with.
+///
+/// Elements are combined in the order of ranks, so that every rank gets the same bits, in every run, whoever computes
+/// them. 16-bit floats are combined in float32 and rounded once, at the end; integers in 64 bits, of which the low bits
+/// are kept. An average is the sum divided by the number of ranks (integers: towards zero). Minimum and maximum of
+/// anything and a NaN are a NaN, whose bits may differ from those that went in.
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#include "beeline/collectives/elements.hpp"
+
+namespace beeline {
+
+/// How elements are combined. The bitwise ones are for integers.
+enum class Reduction : std::uint32_t { sum, product, minimum, maximum, average, bit_and, bit_or, bit_xor };
+inline constexpr std::uint32_t reductions = 8;
+
+[[nodiscard]] constexpr bool is_bitwise(Reduction reduction) { return reduction >= Reduction::bit_and; }
+/// Whether the type has the reduction.
+[[nodiscard]] constexpr bool has_reduction(ElementType type, Reduction reduction) {
+  return static_cast<std::uint32_t>(reduction) < reductions &&
+         (!is_bitwise(reduction) || type == ElementType::int32 || type == ElementType::int64 ||
+          type == ElementType::uint8);
+}
+/// The reduction's name as it appears in messages, in Python and in JSON.
+[[nodiscard]] constexpr const char* name(Reduction reduction) {
+  constexpr const char* names[] = {"sum", "product", "minimum", "maximum", "average", "bit_and", "bit_or", "bit_xor"};
+  return static_cast<std::uint32_t>(reduction) < reductions ? names[static_cast<std::uint32_t>(reduction)] : "unknown";
+}
+
+namespace detail {
+
+/// Sums and products of integers wrap.
+template <class Wide>
+BEELINE_HOST_DEVICE Wide add(Wide a, Wide b) {
+  if constexpr (std::is_integral_v<Wide>)
+    return static_cast<Wide>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
+  else
+    return a + b;
+}
+template <class Wide>
+BEELINE_HOST_DEVICE Wide multiply(Wide a, Wide b) {
+  if constexpr (std::is_integral_v<Wide>)
+    return static_cast<Wide>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b));
+  else
+    return a * b;
+}
+/// The one of the two that compares as asked; a NaN if either is one.
+template <class Wide>
+BEELINE_HOST_DEVICE Wide extreme(Wide a, Wide b, bool smaller) {
+  if (a != a || b != b) return add(a, b);
+  return (b < a) == smaller && a != b ? b : a;
+}
+
+template <class Wide>
+BEELINE_HOST_DEVICE Wide combine(Reduction reduction, Wide a, Wide b) {
+  switch (reduction) {
+    case Reduction::product:
+      return multiply(a, b);
+    case Reduction::minimum:
+      return extreme(a, b, true);
+    case Reduction::maximum:
+      return extreme(a, b, false);
+    case Reduction::bit_and:
+    case Reduction::bit_or:
+    case Reduction::bit_xor:
+      if constexpr (std::is_integral_v<Wide>)
+        return reduction == Reduction::bit_and ? (a & b) : reduction == Reduction::bit_or ? (a | b) : (a ^ b);
+      [[fallthrough]];
+    default:
+      return add(a, b);
+  }
+}
+
+/// The elements in one register word of type Word while they are being combined.
+template <class T, class Word>
+struct Partial {
+  static constexpr unsigned count = sizeof(Word) / sizeof(T);
+  Accumulator<T> values[count];
+
+  BEELINE_HOST_DEVICE void start(const Word& word) {
+    T elements[count];
+    std::memcpy(elements, &word, sizeof word);
+    for (unsigned i = 0; i < count; ++i) values[i] = ElementTraits<T>::widen(elements[i]);
+  }
+  BEELINE_HOST_DEVICE void combine(Reduction reduction, const Word& word) {
+    T elements[count];
+    std::memcpy(elements, &word, sizeof word);
+    for (unsigned i = 0; i < count; ++i)
+      values[i] = detail::combine(reduction, values[i], ElementTraits<T>::widen(elements[i]));
+  }
+  [[nodiscard]] BEELINE_HOST_DEVICE Word finish(Reduction reduction, std::uint32_t ranks) const {
+    T elements[count];
+    for (unsigned i = 0; i < count; ++i) {
+      const Accumulator<T> whole = values[i];
+      elements[i] = ElementTraits<T>::narrow(
+          reduction == Reduction::average ? static_cast<Accumulator<T>>(whole / static_cast<Accumulator<T>>(ranks))
+                                          : whole);
+    }
+    Word word;
+    std::memcpy(&word, elements, sizeof word);
+    return word;
+  }
+};
+
+}  // namespace detail
+
+}  // namespace beeline

@@ -55,9 +55,7 @@ std::vector<Case> cases_of(const WorldShape& shape) {
           atomic_cases(), barrier_cases(), team_cases(), packet_cases(), packets128_cases()})
       kinds.push_back(some);
   std::vector<Case> all;
-  for (const std::vector<Case>& some : kinds)
-    for (const Case& each : some)
-      if (each.least_ranks <= shape.size && is_wanted(each.name)) all.push_back(each);
+  for (const std::vector<Case>& some : kinds) all.insert(all.end(), some.begin(), some.end());
   return all;
 }
 
@@ -115,7 +113,11 @@ void run_cases(World& world, const std::vector<Case>& cases) {
 
 }  // namespace
 
-void run_suite(const WorldShape& shape) {
+std::vector<Case> collective_cases() { return allreduce_cases(); }
+
+void run_suite(const WorldShape& shape) { run_suite(shape, cases_of(shape)); }
+
+void run_suite(const WorldShape& shape, const std::vector<Case>& every) {
   if (const std::string why = obstacle(shape); !why.empty()) GTEST_SKIP() << why;
   Config config = test_config();
   config.host_threads = shape.host_threads;
@@ -124,7 +126,9 @@ void run_suite(const WorldShape& shape) {
     config.peer_access = false;
     config.chunk_bytes = 50'000;  // several in most copies
   }
-  const std::vector<Case> cases = cases_of(shape);
+  std::vector<Case> cases;
+  for (const Case& each : every)
+    if (each.least_ranks <= shape.size && is_wanted(each.name)) cases.push_back(each);
   ASSERT_FALSE(cases.empty()) << "BEELINE_TEST_CASES names no case";
   expect_all_passed(run_ranks(
       shape.kind, shape.size, [&](World& world) { run_cases(world, cases); }, config));

@@ -6,7 +6,9 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
 
+#include "tests/conformance/rank_test.hpp"
 #include "tests/support/ranks.hpp"
 
 namespace beeline_test {
@@ -29,5 +31,7 @@ struct WorldShape {
 
 /// Runs every case that suits the shape in one world; skips with the reason where the machine cannot.
 void run_suite(const WorldShape& shape);
+/// The same with these cases.
+void run_suite(const WorldShape& shape, const std::vector<Case>& cases);
 
 }  // namespace beeline_test

@@ -49,8 +49,8 @@ struct BFloat16 {
 
 namespace detail {
 
-/// `Accumulator`: what elements of T are added up in; `widen` and `narrow` convert. Narrowing rounds to nearest, ties to
-/// even; integers keep their low bits.
+/// `Accumulator`: what elements of T are added up in; `widen` and `narrow` convert. Narrowing rounds to nearest, ties
+/// to even; integers keep their low bits.
 template <class T>
 struct ElementTraits;
 

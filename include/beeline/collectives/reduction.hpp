@@ -81,7 +81,7 @@ BEELINE_HOST_DEVICE Wide combine(Reduction reduction, Wide a, Wide b) {
 template <class T, class Word>
 struct Partial {
   static constexpr unsigned count = sizeof(Word) / sizeof(T);
-  Accumulator<T> values[count];
+  Accumulator<T> values[count] = {};
 
   BEELINE_HOST_DEVICE void start(const Word& word) {
     T elements[count];

@@ -10,7 +10,7 @@
 ///   beeline::launch(world, {.blocks = 4, .threads = 256}, Hello{}, data);
 ///
 /// A functor's `static constexpr std::size_t shared_bytes`, if it has one, is the dynamic shared memory of each of its
-/// thread blocks.
+/// thread blocks; its `static constexpr unsigned max_threads` the most threads of a block that it is compiled for.
 
 #include "beeline/host/impl/launch.hpp"
 #include "beeline/host/launch_options.hpp"

@@ -26,6 +26,15 @@ template <class Kernel>
     return 0;
 }
 
+/// Most threads of a block that the kernel is compiled for: what it declares as `max_threads`, or any.
+template <class Kernel>
+[[nodiscard]] constexpr unsigned max_threads_of() {
+  if constexpr (requires { Kernel::max_threads; })
+    return Kernel::max_threads;
+  else
+    return 0;
+}
+
 /// What a launch needs once it is allowed: booked in the residency ledger, with the GPU made current.
 struct GpuLaunch {
   void* stream;
@@ -54,10 +63,27 @@ __global__ void grid_kernel(Kernel kernel, const __grid_constant__ Context conte
   kernel(grid, context, args...);
 }
 
+/// The same with no more registers a thread than blocks of `max_threads` leave.
+template <class Kernel, class... Args>
+__global__ __launch_bounds__(max_threads_of<Kernel>()) void bounded_kernel(Kernel kernel,
+                                                                           const __grid_constant__ Context context,
+                                                                           GridState* grid_state, Args... args) {
+  Grid<Block> grid(Block{}, machine::block_rank(), machine::block_count(), grid_state);
+  kernel(grid, context, args...);
+}
+
+template <class Kernel, class... Args>
+[[nodiscard]] constexpr auto kernel_function() {
+  if constexpr (max_threads_of<Kernel>() != 0)
+    return &bounded_kernel<Kernel, Args...>;
+  else
+    return &grid_kernel<Kernel, Args...>;
+}
+
 template <class Kernel, class... Args>
 struct RegisteredKernel {
   static KernelCode code() {
-    return {reinterpret_cast<const void*>(&grid_kernel<Kernel, Args...>), shared_bytes_of<Kernel>()};
+    return {reinterpret_cast<const void*>(kernel_function<Kernel, Args...>()), shared_bytes_of<Kernel>()};
   }
   static inline const bool registered = register_kernel(code());
 };
@@ -91,8 +117,9 @@ void launch_kernel(World& world, const LaunchOptions& options, const Kernel& ker
   const KernelCode code = RegisteredKernel<Kernel, Args...>::code();
   const GpuLaunch launch = prepare_gpu_launch(world, options, code, typeid(Kernel));
   const auto stream = static_cast<cudaStream_t>(launch.stream);
-  grid_kernel<Kernel, Args...><<<options.blocks, options.threads, code.shared_bytes, stream>>>(
-      kernel, *launch.context, launch.grid_state, args...);
+  constexpr auto function = kernel_function<Kernel, Args...>();
+  function<<<options.blocks, options.threads, code.shared_bytes, stream>>>(kernel, *launch.context, launch.grid_state,
+                                                                           args...);
   finish_gpu_launch(typeid(Kernel));
 #else
   static_cast<void>(prepare_gpu_launch(world, options, {}, typeid(Kernel)));

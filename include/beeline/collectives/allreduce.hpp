@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// All-reduce: every member gets the combination of all members' vectors, with the same bits.
+
+#include "beeline/collectives/algorithm.hpp"
+#include "beeline/collectives/allreduce_packets.hpp"
+#include "beeline/collectives/allreduce_peer.hpp"
+#include "beeline/device/grid.hpp"
+
+namespace beeline {
+
+namespace detail {
+
+/// The algorithm for vectors of so many bytes on one lane. Follows from what all members know.
+[[nodiscard]] BEELINE_HOST_DEVICE inline Algorithm choose_allreduce(const Context& ctx, std::size_t bytes) {
+  constexpr std::size_t one_shot_bytes = 4096, packet_bytes = executor == DeviceKind::gpu ? 32768 : 8192;
+  if (bytes * (ctx.size - 1) <= one_shot_bytes) return Algorithm::packets_one_shot;
+  return bytes <= packet_bytes || ctx.mixed ? Algorithm::packets_two_shot : Algorithm::two_shot;
+}
+
+}  // namespace detail
+
+/// Combines `count` elements of every member on this lane.
+///   source       [count] any local address, unchanged until the call has ended with ok
+///   destination  [count] any local address; may be `source`; else the two do not overlap
+///   timeout      the call's own limit; after `timeout` the same call continues
+/// Every thread of the lane's group calls it, on every member with the same count, reduction and algorithm. Blocking:
+/// with ok the result is visible to the group, and `source` may change. Nothing else is ordered between members.
+/// Returns ok, timeout, deadline, aborted; invalid_argument for an algorithm that all-reduce does not have here (in
+/// teams of both kinds of rank only those in packets).
+/// Source: seed 000, 6.8; MPI 4.0, 6.9.
+template <class T, class Group>
+[[nodiscard]] BEELINE_HOST_DEVICE Status allreduce(Lane<Group>& lane, T* destination, const T* source,
+                                                   std::size_t count, Reduction reduction,
+                                                   Timeout timeout = Timeout::none(),
+                                                   Algorithm algorithm = Algorithm::automatic) {
+  if (count == 0) return Status::ok;
+  if (algorithm == Algorithm::automatic) algorithm = detail::choose_allreduce(lane.context(), count * sizeof(T));
+  switch (algorithm) {
+    case Algorithm::packets_one_shot:
+      return detail::allreduce_packets<true>(lane, destination, source, count, reduction, timeout);
+    case Algorithm::packets_two_shot:
+      return detail::allreduce_packets<false>(lane, destination, source, count, reduction, timeout);
+    case Algorithm::two_shot:
+      if (lane.context().mixed) return Status::invalid_argument;
+      return detail::allreduce_two_shot(lane, destination, source, count, reduction, timeout);
+    default:
+      return Status::invalid_argument;
+  }
+}
+
+/// As above by one group of each member, on lane 0: nobody else uses the channel meanwhile.
+template <class T, class Group>
+[[nodiscard]] BEELINE_HOST_DEVICE Status allreduce(const Group& group, const Context& ctx,
+                                                   const CollectiveChannel& channel, T* destination, const T* source,
+                                                   std::size_t count, Reduction reduction,
+                                                   Timeout timeout = Timeout::none()) {
+  Lane<Group> lane(group, ctx, channel, 0);
+  return allreduce(lane, destination, source, count, reduction, timeout);
+}
+
+/// As above by a whole grid, of as many blocks on every member: each block takes a slice, on the lane of its number.
+/// Returns each block the status of its slice, whose result its threads see; those of other blocks after `grid.sync`.
+/// After `timeout`, the blocks call again that got it.
+template <class T, class BlockGroup>
+[[nodiscard]] BEELINE_HOST_DEVICE Status allreduce(const Grid<BlockGroup>& grid, const Context& ctx,
+                                                   const CollectiveChannel& channel, T* destination, const T* source,
+                                                   std::size_t count, Reduction reduction,
+                                                   Timeout timeout = Timeout::none(),
+                                                   Algorithm algorithm = Algorithm::automatic) {
+  if (grid.blocks() > channel.lanes) return Status::invalid_argument;
+  const detail::Range mine = detail::part_of(count, grid.blocks(), grid.block_rank(), detail::elements_in_16<T>);
+  Lane<BlockGroup> lane(grid.block(), ctx, channel, grid.block_rank());
+  return allreduce(lane, destination + mine.first, source + mine.first, mine.count, reduction, timeout, algorithm);
+}
+
+}  // namespace beeline

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// All-reduce in packets: vectors anywhere, no barrier, no fence. Source: seed 000, 6.8 (all-gather; all-to-all +
+/// all-gather), in the protocol LL.
+
+#include "beeline/collectives/words.hpp"
+
+namespace beeline::detail {
+
+/// One round: everyone sends everything to all, and reduces. `count` elements that fit an area.
+template <class T, class Group>
+[[nodiscard]] BEELINE_HOST_DEVICE Status one_shot_round(Lane<Group>& lane, T* destination, const T* source,
+                                                        std::uint32_t count, Reduction reduction, Timeout timeout) {
+  const Context& ctx = lane.context();
+  const std::uint32_t thread = lane.group().thread_rank(), threads = lane.group().size();
+  bool is_new = false;
+  if (const Status status = lane.enter(timeout, is_new); status != Status::ok) return status;
+  const auto words = static_cast<std::uint32_t>(words_of<T>(count));
+  if (is_new)
+    for (std::uint32_t i = thread; i < words; i += threads) {
+      const std::uint64_t word = load_word(source, i, count);
+      for (std::uint32_t peer = 0; peer < ctx.size; ++peer) lane.send_word(peer, i, word);
+    }
+  Status status = Status::ok;
+  for (std::uint32_t i = thread; i < words && status == Status::ok; i += threads) {
+    std::uint64_t result = 0;
+    status = reduce_received<T>(lane, i, reduction, timeout, result);
+    if (status == Status::ok) store_word(destination, i, count, result);
+  }
+  return lane.finish(status);
+}
+
+/// Reduces this member's part, of `words` words, as it comes, and sends it to all, behind what they got.
+template <class T, class Group>
+[[nodiscard]] BEELINE_HOST_DEVICE Status reduce_own_part(const Lane<Group>& lane, std::uint32_t words,
+                                                         Reduction reduction, Timeout timeout) {
+  const Context& ctx = lane.context();
+  Status status = Status::ok;
+  for (std::uint32_t i = lane.group().thread_rank(); i < words && status == Status::ok; i += lane.group().size()) {
+    std::uint64_t result = 0;
+    status = reduce_received<T>(lane, i, reduction, timeout, result);
+    if (status != Status::ok) return status;
+    for (std::uint32_t peer = 0; peer < ctx.size; ++peer) lane.send_word(peer, lane.area_words() / 2 + i, result);
+  }
+  return status;
+}
+
+/// One round: a part of the vector to each, who reduces it, and sends it to all. Parts fit half an area.
+///
+/// A thread of the owner sends a reduced word on as soon as it has it, in the second half of the areas: the two steps
+/// need no barrier between them. What was received before a time-out is still there, so all of it is done again.
+template <class T, class Group>
+[[nodiscard]] BEELINE_HOST_DEVICE Status two_shot_round(Lane<Group>& lane, T* destination, const T* source,
+                                                        std::uint32_t count, Reduction reduction, Timeout timeout) {
+  const Context& ctx = lane.context();
+  const std::uint32_t thread = lane.group().thread_rank(), threads = lane.group().size();
+  bool is_new = false;
+  if (const Status status = lane.enter(timeout, is_new); status != Status::ok) return status;
+  const auto words = static_cast<std::uint32_t>(words_of<T>(count));
+  const std::uint32_t part = (words + ctx.size - 1) / ctx.size;
+  const auto words_of_part = [&](std::uint32_t owner) {
+    return owner * part >= words ? 0 : words - owner * part < part ? words - owner * part : part;
+  };
+  if (is_new)
+    for (std::uint32_t step = 1; step <= ctx.size; ++step) {  // everyone begins with another peer
+      const std::uint32_t peer = ctx.rank + step < ctx.size ? ctx.rank + step : ctx.rank + step - ctx.size;
+      for (std::uint32_t i = thread; i < words_of_part(peer); i += threads)
+        lane.send_word(peer, i, load_word(source, peer * part + i, count));
+    }
+  Status status = reduce_own_part<T>(lane, words_of_part(ctx.rank), reduction, timeout);
+  for (std::uint32_t step = 0; step < ctx.size; ++step) {
+    const std::uint32_t peer = ctx.rank + step < ctx.size ? ctx.rank + step : ctx.rank + step - ctx.size;
+    for (std::uint32_t i = thread; i < words_of_part(peer) && status == Status::ok; i += threads) {
+      std::uint64_t result[1];
+      status = lane.receive_words(peer, lane.area_words() / 2 + i, result, timeout);
+      if (status == Status::ok) store_word(destination, peer * part + i, count, result[0]);
+    }
+  }
+  return lane.finish(status);
+}
+
+/// All-reduce of any count, in as many rounds as it needs.
+template <bool one_shot, class T, class Group>
+[[nodiscard]] BEELINE_HOST_DEVICE Status allreduce_packets(Lane<Group>& lane, T* destination, const T* source,
+                                                           std::size_t count, Reduction reduction, Timeout timeout) {
+  const std::size_t words = one_shot ? lane.area_words() : std::size_t{lane.area_words()} / 2 * lane.context().size;
+  const std::size_t most = words * (8 / sizeof(T));
+  for (std::size_t done = lane.offset(); done < count;) {
+    const auto some = static_cast<std::uint32_t>(count - done < most ? count - done : most);
+    const Status status = one_shot ? one_shot_round(lane, destination + done, source + done, some, reduction, timeout)
+                                   : two_shot_round(lane, destination + done, source + done, some, reduction, timeout);
+    if (status != Status::ok) return status;
+    done += some;
+    lane.set_offset(done);
+  }
+  lane.set_offset(0);
+  return Status::ok;
+}
+
+}  // namespace beeline::detail

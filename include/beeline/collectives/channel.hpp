@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// What kernels need for the collectives of a team, made by `Collectives` and passed by value.
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#include "beeline/core/layout.hpp"
+#include "beeline/device/impl/machine.hpp"
+
+namespace beeline {
+
+/// Where one lane of one rank stands. Kept from call to call, and over a time-out.
+struct alignas(128) LaneState {
+  std::uint64_t round;      ///< the last that this rank has entered
+  std::uint64_t exchanged;  ///< the last that every member is known to have entered
+  std::uint64_t offset;     ///< what an interrupted call has done already
+  std::uint32_t entered;    ///< whether `round` is still under way
+  std::uint32_t stage;      ///< how far an interrupted call has come
+  std::uint32_t swept[2];   ///< by parity: period of rounds (see lane.hpp) in which its areas were swept last
+  std::uint32_t staged;     ///< whether the last call went through `staging`: its vectors did not lie alike everywhere
+};
+static_assert(sizeof(LaneState) == 128);
+
+/// A channel for the collectives of a team. It has *lanes*: a block of every member's grid meets the blocks of the same
+/// number on a lane of their own, so that a grid needs no barrier over its blocks.
+///
+/// On one lane the members make the same calls in the same order. Calls that go on at the same time, from several
+/// streams or kernels, take channels of their own.
+struct CollectiveChannel {
+  LaneState* states;             ///< [lanes]
+  PaddedWord* arrived;           ///< [lanes, max_ranks] last barrier round that each member has reached, written by it
+  PaddedWord* finished;          ///< [lanes, max_ranks] last round whose packets each has read, where one rank sends
+  machine::PacketPair* packets;  ///< [lanes, 2, members, area_pairs] by the parity of the round, and the sender
+  std::byte* staging;            ///< [lanes, 2, staging_bytes] for vectors that do not lie alike on every rank
+  std::uint32_t lanes;
+  std::uint32_t area_pairs;     ///< 8 bytes of payload each, an even number
+  std::uint64_t staging_bytes;  ///< a multiple of 256
+};
+static_assert(std::is_trivially_copyable_v<CollectiveChannel>);
+
+}  // namespace beeline

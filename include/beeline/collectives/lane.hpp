@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// A lane: what one group of each member needs to work together, in rounds. Algorithms are written on it.
+///
+/// A round is a barrier, or an exchange of packets: 8 bytes of data with a flag, the round's number, in one store.
+/// Areas for packets come in two, used in turn. Whoever has ended round n, in which all members sent to all, knows that
+/// all have entered it, so have read what came in round n - 1, whose areas round n + 1 may use: no acknowledgements.
+/// Rounds in which one member sends leave that open; then members say when they have read (`finish_one_way`), and the
+/// next round asks.
+///
+/// A call that its time-out ends is called again with the same arguments, and goes on: the round, its stage and its
+/// offset stay in the lane; what was sent is not sent again.
+
+#include <cstdint>
+
+#include "beeline/collectives/channel.hpp"
+#include "beeline/device/packets.hpp"
+#include "beeline/device/signal.hpp"
+
+namespace beeline {
+
+namespace detail {
+
+/// Flags are 32 bits of the round. At the first use of an area in a period of so many rounds, what lies there from long
+/// ago gets a flag that will not be waited for before the next sweep.
+inline constexpr std::uint32_t log_sweep_period = 30;
+
+/// Sweeps what this rank sends into at one parity. Rare, so out of the way, and by value: see packets.hpp.
+template <class Group>
+BEELINE_COLD BEELINE_HOST_DEVICE void sweep_areas(Group group, const Context& ctx, machine::PacketPair* area,
+                                                  std::uint32_t pairs, std::uint32_t flag) {
+  const std::uint32_t stale = flag - (std::uint32_t{1} << 31);
+  BEELINE_NO_UNROLL
+  for (std::uint32_t peer = 0; peer < ctx.size; ++peer) BEELINE_NO_UNROLL
+  for (std::uint32_t i = group.thread_rank(); i < pairs; i += group.size())
+    machine::store_packets(ctx.at(area + i, peer), packets_of(0, stale));
+  group.sync();  // another thread may send where this one has swept
+}
+
+/// Until `words`, one of each member, have reached `round`.
+template <class Group>
+BEELINE_COLD BEELINE_HOST_DEVICE Status await_members(Group group, const Context& ctx, PaddedWord* words,
+                                                      std::uint64_t round, Order order, Timeout timeout) {
+  Status status = Status::ok;
+  BEELINE_NO_UNROLL
+  for (std::uint32_t peer = group.thread_rank(); peer < ctx.size && status == Status::ok; peer += group.size())
+    if (peer != ctx.rank)
+      status = await_word(ctx, {Operation::collective, peer, round, round}, timeout,
+                          SystemAtomic<std::uint64_t>(words[peer].value), order,
+                          [round](std::uint64_t observed) { return observed >= round; });
+  return agree(group, status);
+}
+
+/// Sets this member's word of `words` on every other member to `round`.
+template <class Group>
+BEELINE_HOST_DEVICE void tell_members(const Group& group, const Context& ctx, PaddedWord* words, std::uint64_t round,
+                                      Order order) {
+  std::uint64_t* mine = &words[ctx.rank].value;
+  for (std::uint32_t peer = group.thread_rank(); peer < ctx.size; peer += group.size())
+    if (peer != ctx.rank) store_signal(ctx.at(mine, peer), round, order);
+}
+
+}  // namespace detail
+
+/// Every thread of the group makes it and calls its functions alike. At most one group of a rank has a lane at a time.
+/// Loops may keep one over many calls: then the state of the rounds stays in registers.
+template <class Group>
+class Lane {
+ public:
+  BEELINE_HOST_DEVICE Lane(const Group& group, const Context& ctx, const CollectiveChannel& channel,
+                           std::uint32_t index)
+      : group_(group), ctx_(ctx), channel_(channel), index_(index), state_(&channel.states[index]) {
+    group_.sync();  // what an earlier lane of this group left in memory is there
+    round_ = state_->round, exchanged_ = state_->exchanged, offset_ = state_->offset;
+    entered_ = state_->entered != 0, stage_ = state_->stage;
+    swept_even_ = state_->swept[0], swept_odd_ = state_->swept[1];
+    group_.sync();  // every thread has read it before the first changes it
+  }
+  BEELINE_HOST_DEVICE ~Lane() {
+    if (group_.thread_rank() != 0) return;
+    state_->round = round_, state_->exchanged = exchanged_, state_->offset = offset_;
+    state_->entered = entered_ ? 1 : 0, state_->stage = stage_;
+    state_->swept[0] = swept_even_, state_->swept[1] = swept_odd_;
+  }
+  Lane(const Lane&) = delete;
+  Lane& operator=(const Lane&) = delete;
+
+  [[nodiscard]] BEELINE_HOST_DEVICE const Group& group() const { return group_; }
+  [[nodiscard]] BEELINE_HOST_DEVICE const Context& context() const { return ctx_; }
+  [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t index() const { return index_; }
+
+  // --- Where an interrupted call goes on ------------------------------------------------------------------------
+
+  /// 0 in a new call; what `set_stage` said last in one that goes on. Ends at 0 with the call.
+  [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t stage() const { return stage_; }
+  BEELINE_HOST_DEVICE void set_stage(std::uint32_t stage) { stage_ = stage; }
+  /// As `stage`, for calls that go in chunks: what is done, in units of the algorithm's own.
+  [[nodiscard]] BEELINE_HOST_DEVICE std::uint64_t offset() const { return offset_; }
+  BEELINE_HOST_DEVICE void set_offset(std::uint64_t offset) { offset_ = offset; }
+
+  /// Leaves a note, for who asks, whether the vectors of this call go through the channel's memory.
+  BEELINE_HOST_DEVICE void note_staged(bool staged) {
+    if (group_.thread_rank() == 0) state_->staged = staged ? 1 : 0;
+  }
+
+  // --- Memory of the channel ------------------------------------------------------------------------------------
+
+  /// This lane's part of the channel's memory, at the same place on every member: two halves.
+  [[nodiscard]] BEELINE_HOST_DEVICE std::byte* staging(std::uint32_t half) const {
+    return channel_.staging + (std::size_t{index_} * 2 + half) * channel_.staging_bytes;
+  }
+  [[nodiscard]] BEELINE_HOST_DEVICE std::size_t staging_bytes() const { return channel_.staging_bytes; }
+
+  // --- Barrier rounds -------------------------------------------------------------------------------------------
+
+  /// A round without data: every member has come. `Order::memory`: what each did before is visible to all after.
+  [[nodiscard]] BEELINE_HOST_DEVICE Status barrier(Order order, Timeout timeout) {
+    if (!entered_) {
+      ++round_, entered_ = true;
+      group_.sync();  // the rest of the group has done its work
+      detail::tell_members(group_, ctx_, arrived(), round_, order);
+    }
+    const Status status = detail::await_members(group_, ctx_, arrived(), round_, order, timeout);
+    if (status == Status::ok) exchanged_ = round_, entered_ = false;
+    return status;
+  }
+
+  // --- Packet rounds --------------------------------------------------------------------------------------------
+
+  /// Enters a round of packets. `is_new`: whether this call entered it, and so sends; false when an earlier call that
+  /// was interrupted has sent already.
+  [[nodiscard]] BEELINE_HOST_DEVICE Status enter(Timeout timeout, bool& is_new) {
+    is_new = !entered_;
+    if (entered_) return Status::ok;
+    if (exchanged_ < round_) {
+      // The last round went one way. The next one's areas were in use in the round before it.
+      const Status status = detail::await_members(group_, ctx_, finished(), round_ - 1, Order::memory, timeout);
+      if (status != Status::ok) return status;
+    }
+    ++round_, entered_ = true;
+    const auto period = static_cast<std::uint32_t>(round_ >> detail::log_sweep_period);
+    const bool odd = (round_ & 1u) != 0;
+    if ((odd ? swept_odd_ : swept_even_) != period) [[unlikely]] {
+      (odd ? swept_odd_ : swept_even_) = period;
+      detail::sweep_areas(group_, ctx_, area(ctx_.rank), channel_.area_pairs, flag());
+    }
+    return Status::ok;
+  }
+  /// Ends a round in which every member has received from every member. Every thread passes what it has come to, and
+  /// gets what the group has: from the same place of the code.
+  [[nodiscard]] BEELINE_HOST_DEVICE Status finish(Status mine) {
+    const Status status = agree(group_, mine);
+    if (status == Status::ok) exchanged_ = round_, entered_ = false;
+    return status;
+  }
+  /// Ends a round in which members received from some only: tells all that their packets have been read.
+  [[nodiscard]] BEELINE_HOST_DEVICE Status finish_one_way(Status mine) {
+    const Status status = agree(group_, mine);
+    if (status != Status::ok) return status;
+    detail::tell_members(group_, ctx_, finished(), round_, Order::memory);
+    entered_ = false;
+    return status;
+  }
+
+  /// 8-byte words that an area holds.
+  [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t area_words() const { return channel_.area_pairs; }
+
+  /// Word `place` of what this rank sends to `peer`, itself included, in this round.
+  BEELINE_HOST_DEVICE void send_word(std::uint32_t peer, std::uint32_t place, std::uint64_t word) const {
+    machine::store_packets(ctx_.at(area(ctx_.rank) + place, peer), detail::packets_of(word, flag()));
+  }
+
+  /// Words `place` of what `count` peers from `first` on sent. One thread waits for all of them.
+  template <unsigned count>
+  [[nodiscard]] BEELINE_HOST_DEVICE Status receive_words(std::uint32_t first, std::uint32_t place,
+                                                         std::uint64_t (&words)[count], Timeout timeout) const {
+    const machine::PacketPair* pairs = area(first) + place;
+    const std::uint32_t stride = channel_.area_pairs, sequence = flag();
+    // Which of them is late is found in the error, not in the loop: the first is named.
+    return poll_until(ctx_, {Operation::collective, first, round_, sequence}, timeout, [&](std::uint64_t& observed) {
+      machine::PacketPair pair[count];
+      for (unsigned k = 0; k < count; ++k) pair[k] = machine::load_packets(pairs + k * stride);
+      bool all = true;
+      for (unsigned k = 0; k < count; ++k) {
+        words[k] = detail::payload_of(pair[k]);
+        if (detail::has_flags(pair[k], sequence)) continue;
+        observed = pair[k].low >> 32;
+        all = false;
+      }
+      return all;
+    });
+  }
+
+ private:
+  [[nodiscard]] BEELINE_HOST_DEVICE PaddedWord* arrived() const { return channel_.arrived + index_ * max_ranks; }
+  [[nodiscard]] BEELINE_HOST_DEVICE PaddedWord* finished() const { return channel_.finished + index_ * max_ranks; }
+  /// Where this rank gets the packets of `sender` in this round.
+  [[nodiscard]] BEELINE_HOST_DEVICE machine::PacketPair* area(std::uint32_t sender) const {
+    const auto parity = static_cast<std::uint32_t>(round_ & 1u);
+    return channel_.packets + (std::size_t{index_ * 2 + parity} * ctx_.size + sender) * channel_.area_pairs;
+  }
+  [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t flag() const { return static_cast<std::uint32_t>(round_); }
+
+  Group group_;
+  const Context& ctx_;
+  CollectiveChannel channel_;
+  std::uint32_t index_;
+  LaneState* state_;
+  std::uint64_t round_ = 0, exchanged_ = 0, offset_ = 0;
+  std::uint32_t swept_even_ = 0, swept_odd_ = 0, stage_ = 0;
+  bool entered_ = false;
+};
+
+}  // namespace beeline

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// Vectors as words: how lanes cut them up, and read and write them at any count and alignment.
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "beeline/collectives/lane.hpp"
+#include "beeline/collectives/reduction.hpp"
+
+namespace beeline::detail {
+
+/// Elements [first, first + count) of a vector.
+struct Range {
+  std::size_t first, count;
+};
+
+/// One of the threads that share some work.
+struct ThreadShare {
+  std::size_t index, count;
+};
+
+/// Part `index` of `parts` equal ones of `count` elements; all but the last end at multiples of `grain`.
+[[nodiscard]] BEELINE_HOST_DEVICE inline Range part_of(std::size_t count, std::uint32_t parts, std::uint32_t index,
+                                                       std::size_t grain) {
+  const std::size_t grains = (count + grain - 1) / grain;
+  const std::size_t each = (grains + parts - 1) / parts * grain;
+  const std::size_t first = each * index < count ? each * index : count;
+  return {first, first + each < count ? each : count - first};
+}
+
+template <class T>
+inline constexpr std::size_t elements_in_16 = 16 / sizeof(T);
+
+/// At most 8 bytes of elements as a word: those of a vector's end, or unaligned ones.
+template <class T>
+[[nodiscard]] BEELINE_COLD BEELINE_HOST_DEVICE std::uint64_t gather_elements(const T* from, std::size_t count) {
+  T elements[8 / sizeof(T)] = {};
+  BEELINE_NO_UNROLL
+  for (std::size_t i = 0; i < 8 / sizeof(T) && i < count; ++i) elements[i] = from[i];
+  std::uint64_t word;
+  std::memcpy(&word, elements, sizeof word);
+  return word;
+}
+template <class T>
+BEELINE_COLD BEELINE_HOST_DEVICE void scatter_elements(T* to, std::uint64_t word, std::size_t count) {
+  T elements[8 / sizeof(T)];
+  std::memcpy(elements, &word, sizeof word);
+  BEELINE_NO_UNROLL
+  for (std::size_t i = 0; i < 8 / sizeof(T) && i < count; ++i) to[i] = elements[i];
+}
+
+template <class T>
+[[nodiscard]] BEELINE_HOST_DEVICE bool is_whole_word(const T* at, std::size_t count) {
+  return count >= 8 / sizeof(T) && (reinterpret_cast<std::uintptr_t>(at) & 7u) == 0;
+}
+
+/// Word `index` of a vector of `count` elements; zeros behind its end.
+template <class T>
+[[nodiscard]] BEELINE_HOST_DEVICE std::uint64_t load_word(const T* vector, std::size_t index, std::size_t count) {
+  const std::size_t first = index * (8 / sizeof(T));
+  if (is_whole_word(vector + first, count - first)) [[likely]]
+    return machine::load_as<std::uint64_t>(reinterpret_cast<const std::byte*>(vector + first));
+  return gather_elements(vector + first, count - first);
+}
+template <class T>
+BEELINE_HOST_DEVICE void store_word(T* vector, std::size_t index, std::size_t count, std::uint64_t word) {
+  const std::size_t first = index * (8 / sizeof(T));
+  if (is_whole_word(vector + first, count - first)) [[likely]]
+    machine::store_as(reinterpret_cast<std::byte*>(vector + first), word);
+  else
+    scatter_elements(vector + first, word, count - first);
+}
+template <class T>
+[[nodiscard]] BEELINE_HOST_DEVICE std::size_t words_of(std::size_t count) {
+  return (count * sizeof(T) + 7) / 8;
+}
+
+/// Words `place` of all members, combined in the order of ranks. One thread waits for all of them.
+template <class T, class Group>
+[[nodiscard]] BEELINE_HOST_DEVICE Status reduce_received(const Lane<Group>& lane, std::uint32_t place,
+                                                         Reduction reduction, Timeout timeout, std::uint64_t& result) {
+  const std::uint32_t members = lane.context().size;
+  Partial<T, std::uint64_t> partial;
+  std::uint32_t peer = 0;
+  BEELINE_NO_UNROLL
+  for (; peer + 4 <= members; peer += 4) {
+    std::uint64_t words[4];
+    if (const Status status = lane.receive_words(peer, place, words, timeout); status != Status::ok) return status;
+    for (unsigned k = 0; k < 4; ++k) peer + k == 0 ? partial.start(words[k]) : partial.combine(reduction, words[k]);
+  }
+  BEELINE_NO_UNROLL
+  for (; peer + 2 <= members; peer += 2) {
+    std::uint64_t words[2];
+    if (const Status status = lane.receive_words(peer, place, words, timeout); status != Status::ok) return status;
+    for (unsigned k = 0; k < 2; ++k) peer + k == 0 ? partial.start(words[k]) : partial.combine(reduction, words[k]);
+  }
+  if (peer < members) {
+    std::uint64_t words[1];
+    if (const Status status = lane.receive_words(peer, place, words, timeout); status != Status::ok) return status;
+    peer == 0 ? partial.start(words[0]) : partial.combine(reduction, words[0]);
+  }
+  result = partial.finish(reduction, members);
+  return Status::ok;
+}
+
+}  // namespace beeline::detail

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "beeline/host/collectives.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "host/collectives/launchers.hpp"
+#include "host/world_implementation.hpp"
+
+namespace beeline {
+
+namespace {
+
+constexpr std::size_t whole_lines(std::size_t bytes) { return (bytes + 255) & ~std::size_t{255}; }
+
+bool any_host_rank(const World& world) { return world.mixed() || !world.device().is_gpu(); }
+
+/// Asked for, or what suits the ranks: packets for messages of microseconds, staging that hides a barrier.
+CollectiveOptions complete(const World& world, CollectiveOptions options) {
+  const bool host = any_host_rank(world);
+  const auto ranks = static_cast<std::size_t>(world.size());
+  if (options.lanes == 0) options.lanes = host ? 4 : 64;
+  if (options.packet_bytes == 0)
+    options.packet_bytes = std::max<std::size_t>(256, 131072 / std::max<std::size_t>(8, ranks));
+  if (options.staging_bytes == 0) options.staging_bytes = std::size_t{256} << 10;
+  return options;
+}
+
+void check(const CollectiveOptions& options) {
+  require(options.lanes <= 1024, Status::invalid_argument,
+          fmt::format("{} lanes of a collective channel: at most 1024", options.lanes));
+  require(options.packet_bytes <= std::size_t{1} << 24 && options.packet_bytes % 16 == 0, Status::invalid_argument,
+          fmt::format("packet_bytes {}: multiples of 16 up to 2^24", options.packet_bytes));
+  require(options.staging_bytes <= std::size_t{1} << 32 && options.staging_bytes % 256 == 0, Status::invalid_argument,
+          fmt::format("staging_bytes {}: multiples of 256 up to 2^32", options.staging_bytes));
+}
+
+/// Collective. Throws on all ranks alike when one gives other options than rank 0.
+void compare(World& world, const CollectiveOptions& mine) {
+  const auto all = world.allgather(std::as_bytes(std::span(&mine, 1)));
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    CollectiveOptions theirs, first;
+    if (all[rank].size() != sizeof theirs || all[0].size() != sizeof first) continue;  // has failed or left
+    std::memcpy(&theirs, all[rank].data(), sizeof theirs);
+    std::memcpy(&first, all[0].data(), sizeof first);
+    require(theirs.lanes == first.lanes && theirs.packet_bytes == first.packet_bytes &&
+                theirs.staging_bytes == first.staging_bytes && theirs.first_round == first.first_round,
+            Status::invalid_argument, fmt::format("ranks 0 and {} give different options for collectives", rank));
+  }
+}
+
+/// Where the parts of a channel's memory begin.
+struct Layout {
+  std::size_t arrived, finished, packets, staging, bytes;
+};
+
+Layout layout_of(const CollectiveOptions& options, int ranks) {
+  Layout layout{};
+  const auto after = [](std::size_t offset, std::size_t bytes) { return whole_lines(offset + bytes); };
+  const std::size_t words = std::size_t{options.lanes} * max_ranks * sizeof(PaddedWord);
+  layout.arrived = after(0, std::size_t{options.lanes} * sizeof(LaneState));
+  layout.finished = after(layout.arrived, words);
+  layout.packets = after(layout.finished, words);
+  const std::size_t area_bytes = options.packet_bytes / 8 * sizeof(machine::PacketPair);
+  layout.staging = after(layout.packets, std::size_t{options.lanes} * 2 * static_cast<std::size_t>(ranks) * area_bytes);
+  layout.bytes = after(layout.staging, std::size_t{options.lanes} * 2 * options.staging_bytes);
+  return layout;
+}
+
+CollectiveChannel make_channel(std::byte* memory, const Layout& layout, const CollectiveOptions& options) {
+  return {.states = reinterpret_cast<LaneState*>(memory),
+          .arrived = reinterpret_cast<PaddedWord*>(memory + layout.arrived),
+          .finished = reinterpret_cast<PaddedWord*>(memory + layout.finished),
+          .packets = reinterpret_cast<machine::PacketPair*>(memory + layout.packets),
+          .staging = memory + layout.staging,
+          .lanes = options.lanes,
+          .area_pairs = static_cast<std::uint32_t>(options.packet_bytes / 8),
+          .staging_bytes = options.staging_bytes};
+}
+
+}  // namespace
+
+class Collectives::Implementation {
+ public:
+  Implementation(World& rank_world, const Team* rank_team, const CollectiveOptions& options)
+      : world(rank_world), team(rank_team), layout(layout_of(options, world.size())),
+        memory(world, layout.bytes, world.mixed() ? Heap::pinned : Heap::symmetric),
+        channel(make_channel(memory.data(), layout, options)) {
+    if (options.first_round != 0) start_at(options);
+  }
+
+  [[nodiscard]] const Context& context() const { return team == nullptr ? world.context() : team->context(); }
+
+  World& world;
+  const Team* team;
+  Layout layout;
+  SymmetricArray<std::byte> memory;
+  CollectiveChannel channel;
+
+ private:
+  void start_at(const CollectiveOptions& options) {
+    const auto period = static_cast<std::uint32_t>(options.first_round >> 30);
+    std::vector<LaneState> states(options.lanes);
+    for (LaneState& state : states) {
+      state.round = state.exchanged = options.first_round;
+      state.swept[0] = state.swept[1] = period;
+    }
+    world.copy(channel.states, states.data(), states.size() * sizeof(LaneState));
+    world.barrier();
+  }
+};
+
+Collectives::Collectives(World& world, const CollectiveOptions& options) : Collectives(world, nullptr, options) {}
+
+Collectives::Collectives(World& world, const Team* team, const CollectiveOptions& options) {
+  const CollectiveOptions all = complete(world, options);
+  check(all);
+  compare(world, all);
+  implementation_ = std::make_unique<Implementation>(world, team, all);
+}
+
+Collectives::~Collectives() = default;
+
+const CollectiveChannel& Collectives::channel() const { return implementation_->channel; }
+
+const Context& Collectives::context() const { return implementation_->context(); }
+
+namespace {
+
+/// What every call on vectors must hold to, before anything is touched.
+void check_vectors(const void* destination, const void* source, std::size_t count, ElementType type) {
+  const std::size_t element = bytes_of(type);
+  require(element != 0, Status::invalid_argument,
+          fmt::format("element type {} does not exist", static_cast<std::uint32_t>(type)));
+  require(count <= SIZE_MAX / 2 / element, Status::invalid_argument,
+          fmt::format("{} elements of {} bytes are more than an address space", count, element));
+  if (count == 0) return;
+  for (const auto& [vector, name_of_it] : {std::pair{destination, "destination"}, std::pair{source, "source"}}) {
+    require(vector != nullptr, Status::invalid_argument, fmt::format("the {} is a null pointer", name_of_it));
+    require(reinterpret_cast<std::uintptr_t>(vector) % element == 0, Status::invalid_argument,
+            fmt::format("the {} {} is not aligned to its elements of {} bytes", name_of_it, fmt::ptr(vector), element));
+  }
+  const auto to = reinterpret_cast<std::uintptr_t>(destination), from = reinterpret_cast<std::uintptr_t>(source);
+  require(to == from || to + count * element <= from || from + count * element <= to, Status::invalid_argument,
+          "source and destination overlap without being the same");
+}
+
+}  // namespace
+
+CollectiveCall Collectives::allreduce_choice(std::size_t count, ElementType type, const CollectiveCall& call) const {
+  const CollectiveChannel& channel = implementation_->channel;
+  const Context& ctx = implementation_->context();
+  const bool host = any_host_rank(implementation_->world);
+  const std::size_t bytes = count * bytes_of(type), others = ctx.size - 1;
+  CollectiveCall choice = call;
+  if (choice.algorithm == Algorithm::automatic) {
+    const std::size_t one_shot = host ? 4096 : 65536, packets = host ? 8192 : std::size_t{1} << 20;
+    choice.algorithm = bytes * others <= one_shot      ? Algorithm::packets_one_shot
+                       : bytes <= packets || ctx.mixed ? Algorithm::packets_two_shot
+                                                       : Algorithm::two_shot;
+  }
+  if (choice.blocks == 0) {
+    // A thread sends a word or two of 8 bytes, or reads eight of 16.
+    const std::size_t block_bytes = choice.algorithm == Algorithm::two_shot ? 65536 : 4096;
+    const std::size_t wanted = host ? 1 : (bytes + block_bytes - 1) / block_bytes;
+    choice.blocks = static_cast<unsigned>(std::clamp<std::size_t>(wanted, 1, channel.lanes));
+  }
+  return choice;
+}
+
+void Collectives::allreduce_on_stream(void* destination, const void* source, std::size_t count, ElementType type,
+                                      Reduction reduction, const CollectiveCall& call) {
+  check_vectors(destination, source, count, type);
+  require(has_reduction(type, reduction), Status::invalid_argument,
+          fmt::format("there is no {} of {}", name(reduction), name(type)));
+  const CollectiveCall choice = allreduce_choice(count, type, call);
+  const CollectiveChannel& channel = implementation_->channel;
+  require(choice.blocks <= channel.lanes, Status::invalid_argument,
+          fmt::format("{} blocks on a channel of {} lanes", choice.blocks, channel.lanes));
+  const detail::ReductionLauncher launcher = detail::allreduce_launcher(type, choice.algorithm);
+  require(launcher != nullptr, Status::invalid_argument,
+          fmt::format("all-reduce has no algorithm {}", name(choice.algorithm)));
+  require(choice.algorithm != Algorithm::two_shot || !context().mixed, Status::unavailable,
+          "two_shot: ranks of both kinds do not reach each other's memory; the algorithms in packets do");
+  if (count == 0) return;
+  const LaunchOptions options{.blocks = choice.blocks,
+                              .threads = detail::collective_threads,
+                              .waits = true,
+                              .stream = choice.stream,
+                              .context = &context()};
+  launcher(implementation_->world, options, channel, {destination, source, count, reduction});
+}
+
+}  // namespace beeline

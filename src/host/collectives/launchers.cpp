@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/collectives/launchers.hpp"
+
+namespace beeline::detail {
+
+ReductionLauncher allreduce_launcher(ElementType type, Algorithm algorithm) {
+  switch (type) {
+    case ElementType::float32:
+      return allreduce_launcher_of<float>(algorithm);
+    case ElementType::float64:
+      return allreduce_launcher_of<double>(algorithm);
+    case ElementType::float16:
+      return allreduce_launcher_of<Float16>(algorithm);
+    case ElementType::bfloat16:
+      return allreduce_launcher_of<BFloat16>(algorithm);
+    case ElementType::int32:
+      return allreduce_launcher_of<std::int32_t>(algorithm);
+    case ElementType::int64:
+      return allreduce_launcher_of<std::int64_t>(algorithm);
+    case ElementType::uint8:
+      return allreduce_launcher_of<std::uint8_t>(algorithm);
+  }
+  return nullptr;
+}
+
+}  // namespace beeline::detail

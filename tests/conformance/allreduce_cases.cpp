@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+// All-reduce: every algorithm, type, reduction, count and alignment; on streams and in kernels; with time-outs that
+// continue, over the wrap of flags, in teams.
+#include <algorithm>
+#include <memory>
+#include <numeric>
+
+#include "beeline/collectives/allreduce.hpp"
+#include "beeline/host/collectives.hpp"
+#include "tests/conformance/guarded_area.hpp"
+#include "tests/conformance/rank_test.hpp"
+#include "tests/conformance/vectors.hpp"
+
+namespace beeline_test {
+
+namespace {
+
+using namespace beeline;
+
+/// Every algorithm that the world's ranks have.
+std::vector<Algorithm> algorithms_of(const World& world) {
+  if (world.mixed()) return {Algorithm::automatic, Algorithm::packets_one_shot, Algorithm::packets_two_shot};
+  return {Algorithm::automatic, Algorithm::packets_one_shot, Algorithm::packets_two_shot, Algorithm::two_shot};
+}
+
+/// Small areas and staging, so that counts of thousands take several rounds.
+constexpr CollectiveOptions small_channel{.lanes = 3, .packet_bytes = 512, .staging_bytes = 2048};
+
+std::vector<int> everyone(int size) {
+  std::vector<int> ranks(static_cast<std::size_t>(size));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  return ranks;
+}
+
+/// Where one call's vectors lie: offsets in bytes from an aligned place.
+struct Placing {
+  std::size_t source, destination;
+  bool in_place;
+};
+
+/// One call on a stream, checked on this rank.
+class StreamCall {
+ public:
+  StreamCall(RankTest& test, Collectives& collectives, std::size_t most_bytes)
+      : test_(test), collectives_(collectives), source_(test.world(), most_bytes + 1024),
+        destination_(test.world(), most_bytes + 1024) {}
+
+  void check(const VectorKey& key, std::size_t count, const Placing& placing, const CollectiveCall& call) {
+    const std::vector<std::byte> mine = vector_of(key, test_.rank(), count);
+    GuardedArea to(test_, destination_.data(), placing.destination, mine.size());
+    std::byte* from = placing.in_place ? to.data() : source_.data() + placing.source;
+    if (!mine.empty()) test_.write(from, mine);
+    collectives_.allreduce_on_stream(to.data(), from, count, key.type, key.reduction, call);
+    test_.world().synchronize();
+    to.check(reduced_vector(key, everyone(test_.size()), count),
+             join(name(key.reduction), " of ", count, " ", name(key.type), " by ", name(call.algorithm), ", blocks ",
+                  call.blocks, ", offsets ", placing.source, " and ", placing.destination,
+                  placing.in_place ? ", in place" : ""));
+  }
+
+ private:
+  RankTest& test_;
+  Collectives& collectives_;
+  SymmetricArray<std::byte> source_, destination_;
+};
+
+void every_type_and_reduction(RankTest& test) {
+  Collectives collectives(test.world(), small_channel);
+  StreamCall call(test, collectives, 8 * 331);
+  std::uint64_t round = 0;
+  for (std::uint32_t type = 0; type < element_types; ++type)
+    for (std::uint32_t reduction = 0; reduction < reductions; ++reduction) {
+      const VectorKey key{static_cast<ElementType>(type), static_cast<Reduction>(reduction), ++round};
+      if (!has_reduction(key.type, key.reduction)) continue;
+      for (const Algorithm algorithm : algorithms_of(test.world()))
+        call.check(key, 331, {0, 0, round % 2 == 0}, {.algorithm = algorithm, .blocks = 1 + unsigned(round % 3)});
+    }
+}
+
+void every_count_and_alignment(RankTest& test) {
+  Collectives collectives(test.world(), small_channel);
+  const std::size_t most = under_thread_sanitizer ? 3001 : 20011;
+  StreamCall call(test, collectives, 8 * most);
+  std::uint64_t round = 0;
+  for (const Algorithm algorithm : algorithms_of(test.world()))
+    for (const std::size_t count : {std::size_t{0}, std::size_t{1}, std::size_t{2}, std::size_t{7}, std::size_t{64},
+                                    static_cast<std::size_t>(test.size()), std::size_t{1000}, most})
+      for (const Placing& placing : {Placing{0, 0, false}, Placing{0, 0, true}, Placing{8, 8, false},
+                                     Placing{16, 2, false}, Placing{6, 4, false}, Placing{2, 2, true}}) {
+        ++round;
+        const VectorKey key{ElementType::bfloat16, Reduction::sum, round};
+        call.check(key, count, placing, {.algorithm = algorithm, .blocks = 1 + unsigned(round % 3)});
+      }
+}
+
+/// Vectors at another place on every rank cannot be read where they are; that must not show.
+void vectors_that_lie_unlike(RankTest& test) {
+  if (test.world().mixed()) return;
+  Collectives collectives(test.world(), small_channel);
+  StreamCall call(test, collectives, 4 * 4000);
+  const std::size_t mine = 16 * static_cast<std::size_t>(test.rank());
+  for (const Placing& placing : {Placing{mine, 0, false}, Placing{0, mine, false}, Placing{mine, mine, true}})
+    for (const unsigned blocks : {1u, 3u})
+      call.check({ElementType::float32, Reduction::sum, blocks}, 3001, placing,
+                 {.algorithm = Algorithm::two_shot, .blocks = blocks});
+}
+
+struct KernelArguments {
+  CollectiveChannel channel;
+  std::int64_t* vectors;   ///< [2, blocks, count] what goes in and comes out of each block's calls
+  std::uint64_t* waiting;  ///< at the late rank: how many others have seen a time-out
+  std::uint32_t count, rounds;
+  bool some_are_late;
+};
+
+/// Rounds of all algorithms on one lane that stays open, with barriers between; one member may come late, when all
+/// others' calls have timed out.
+struct LaneKernel {
+  static constexpr unsigned max_threads = 128;
+
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report, KernelArguments a) const {
+    const auto& block = grid.block();
+    std::int64_t* in = a.vectors + std::size_t{grid.block_rank()} * a.count;
+    std::int64_t* out = in + std::size_t{grid.blocks()} * a.count;
+    Lane lane(block, ctx, a.channel, grid.block_rank());
+    for (std::uint32_t round = 1; round <= a.rounds; ++round) {
+      for (std::uint32_t i = block.thread_rank(); i < a.count; i += block.size())
+        in[i] = static_cast<std::int64_t>(ctx.rank + 1) * round + i;
+      block.sync();
+      const std::uint32_t late = round % ctx.size;
+      if (a.some_are_late && ctx.rank == late) {
+        const std::uint64_t others = ctx.size - 1;
+        BEELINE_DEVICE_CHECK_EQ(report, Status::ok,
+                                wait(block, ctx, a.waiting + round, Compare::greater_equal, others));
+      }
+      bool told = !a.some_are_late || ctx.rank == late;
+      Status status = Status::timeout;
+      while (status == Status::timeout) {
+        status = call(lane, round, out, in, a, ctx.mixed);
+        if (status == Status::timeout && !told) {
+          signal_add(block, ctx, a.waiting + round, 1, late);
+          told = true;
+        }
+      }
+      BEELINE_DEVICE_CHECK_EQ(report, Status::ok, status);
+      const std::int64_t ranks = ctx.size;
+      for (std::uint32_t i = block.thread_rank(); i < a.count; i += block.size())
+        BEELINE_DEVICE_CHECK_EQ(report, ranks * (ranks + 1) / 2 * round + ranks * i, out[i]);
+      block.sync();
+    }
+  }
+
+  template <class Lane>
+  BEELINE_HOST_DEVICE static Status call(Lane& lane, std::uint32_t round, std::int64_t* out, const std::int64_t* in,
+                                         const KernelArguments& a, bool mixed) {
+    const Timeout timeout = a.some_are_late ? Timeout{50'000} : Timeout::none();
+    const Algorithm algorithms[] = {Algorithm::packets_one_shot, Algorithm::packets_two_shot, Algorithm::two_shot};
+    const Algorithm algorithm = algorithms[round % (mixed ? 2 : 3)];
+    return allreduce(lane, out, in, a.count, Reduction::sum, timeout, algorithm);
+  }
+};
+
+void run_lanes(RankTest& test, const CollectiveOptions& options, unsigned blocks, bool some_are_late) {
+  World& world = test.world();
+  Collectives collectives(world, options);
+  const std::uint32_t rounds = some_are_late ? 12 : under_thread_sanitizer ? 20 : 100;
+  for (const std::uint32_t count : {1u, 501u}) {
+    const SymmetricArray<std::int64_t> vectors(world, 2 * std::size_t{blocks} * count);
+    const SymmetricArray<std::uint64_t> waiting(world, rounds + 1);
+    test.run(test.shape(blocks, true), LaneKernel{},
+             KernelArguments{collectives.channel(), vectors.data(), waiting.data(), count, rounds, some_are_late},
+             join(count, " elements in kernels of ", blocks, " blocks", some_are_late ? ", some late" : ""));
+  }
+}
+
+void all_algorithms_on_one_lane(RankTest& test) {
+  run_lanes(test, small_channel, 1, false);
+  run_lanes(test, small_channel, 3, false);
+}
+
+void allreduce_continues_after_a_timeout(RankTest& test) {
+  if (!test.world().mixed()) run_lanes(test, small_channel, 1, true);
+}
+
+/// Rounds from just below where sweeps happen and flags wrap.
+void flags_wrap(RankTest& test) {
+  for (const std::uint64_t first : {(std::uint64_t{1} << 30) - 5, (std::uint64_t{1} << 32) - 5}) {
+    CollectiveOptions options = small_channel;
+    options.first_round = first;
+    run_lanes(test, options, 1, false);
+  }
+}
+
+void two_teams_at_once(RankTest& test) {
+  World& world = test.world();
+  std::vector<int> members;
+  for (int rank = test.rank() % 2; rank < test.size(); rank += 2) members.push_back(rank);
+  const std::unique_ptr<Team> team = world.make_team(members);
+  Collectives collectives(world, team.get(), small_channel);
+  const SymmetricArray<std::byte> source(world, 4096), destination(world, 4096);
+  for (const Algorithm algorithm : algorithms_of(world))
+    for (std::uint64_t round = 0; round < 20; ++round) {
+      const VectorKey key{ElementType::int32, Reduction::sum, round};
+      test.write(source.data(), vector_of(key, test.rank(), 301));
+      collectives.allreduce_on_stream(destination.data(), source.data(), 301, key.type, key.reduction,
+                                      {.algorithm = algorithm});
+      world.synchronize();
+      check_bytes(reduced_vector(key, members, 301), test.read(destination.data(), 4 * 301), name(algorithm));
+    }
+  world.barrier();
+}
+
+template <class Call>
+void expect_refused(const char* part, Call call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    BEELINE_CHECK(std::string(error.what()).find(part) != std::string::npos);
+    return;
+  }
+  throw CheckFailure(join("not refused: ", part));
+}
+
+void calls_that_cannot_work(RankTest& test) {
+  Collectives collectives(test.world(), small_channel);
+  const SymmetricArray<float> vector(test.world(), 64);
+  float* data = vector.data();
+  const auto call = [&](void* to, const void* from, std::size_t count, ElementType type, Reduction reduction,
+                        const CollectiveCall& how = {}) {
+    return [=, &collectives] { collectives.allreduce_on_stream(to, from, count, type, reduction, how); };
+  };
+  constexpr auto f32 = ElementType::float32;
+  expect_refused("null pointer", call(nullptr, data, 4, f32, Reduction::sum));
+  expect_refused("null pointer", call(data, nullptr, 4, f32, Reduction::sum));
+  expect_refused("not aligned", call(reinterpret_cast<std::byte*>(data) + 2, data, 4, f32, Reduction::sum));
+  expect_refused("overlap", call(data + 1, data, 4, f32, Reduction::sum));
+  expect_refused("more than an address space", call(data, data, SIZE_MAX / 2, f32, Reduction::sum));
+  expect_refused("no bit_xor of float32", call(data, data, 4, f32, Reduction::bit_xor));
+  expect_refused("element type 9", call(data, data, 4, static_cast<ElementType>(9), Reduction::sum));
+  expect_refused("4 blocks on a channel of 3 lanes", call(data, data, 4, f32, Reduction::sum, {.blocks = 4}));
+  expect_refused("no algorithm peer", call(data, data, 4, f32, Reduction::sum, {.algorithm = Algorithm::peer}));
+  collectives.allreduce_on_stream(nullptr, nullptr, 0, f32, Reduction::sum);
+  if (test.size() > 1)
+    expect_refused("different options", [&] { Collectives(test.world(), {.lanes = test.rank() == 0 ? 2u : 3u}); });
+  expect_refused("at most 1024", [&] { Collectives(test.world(), {.lanes = 1025}); });
+}
+
+}  // namespace
+
+const std::vector<Case>& allreduce_cases() {
+  static const std::vector<Case> cases = {
+      {"every_type_and_reduction", 1, every_type_and_reduction},
+      {"every_count_and_alignment", 1, every_count_and_alignment},
+      {"vectors_that_lie_unlike", 2, vectors_that_lie_unlike},
+      {"all_algorithms_on_one_lane", 1, all_algorithms_on_one_lane},
+      {"allreduce_continues_after_a_timeout", 2, allreduce_continues_after_a_timeout},
+      {"collective_flags_wrap", 1, flags_wrap},
+      {"collectives_of_two_teams", 2, two_teams_at_once},
+      {"collectives_refused", 1, calls_that_cannot_work}};
+  return cases;
+}
+
+}  // namespace beeline_test

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/conformance/vectors.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace beeline_test {
+
+using beeline::ElementType;
+using beeline::Reduction;
+
+namespace {
+
+template <class T>
+void append(std::vector<std::byte>& bytes, T value) {
+  const auto* first = reinterpret_cast<const std::byte*>(&value);
+  bytes.insert(bytes.end(), first, first + sizeof value);
+}
+
+/// A 16-bit float of a number that it holds exactly: by its definition, not by the library's conversion.
+std::uint16_t exact_float16(double number, int exponent_bits) {
+  const int mantissa_bits = 15 - exponent_bits, bias = (1 << (exponent_bits - 1)) - 1;
+  if (number == 0) return 0;
+  int exponent = 0;
+  double mantissa = number < 0 ? -number : number;
+  for (; mantissa >= 2; mantissa /= 2) ++exponent;
+  for (; mantissa < 1; mantissa *= 2) --exponent;
+  const auto fraction = static_cast<unsigned>((mantissa - 1) * (1 << mantissa_bits));
+  return static_cast<std::uint16_t>((number < 0 ? 0x8000 : 0) | (exponent + bias) << mantissa_bits | fraction);
+}
+
+/// `numerator` / `denominator`, which the type holds exactly; of integers, towards zero.
+void append_number(std::vector<std::byte>& bytes, ElementType type, std::int64_t numerator, std::int64_t denominator) {
+  const double exact = static_cast<double>(numerator) / static_cast<double>(denominator);
+  switch (type) {
+    case ElementType::float32:
+      return append(bytes, static_cast<float>(exact));
+    case ElementType::float64:
+      return append(bytes, exact);
+    case ElementType::float16:
+      return append(bytes, exact_float16(exact, 5));
+    case ElementType::bfloat16:
+      return append(bytes, exact_float16(exact, 8));
+    case ElementType::int32:
+      return append(bytes, static_cast<std::int32_t>(numerator / denominator));
+    case ElementType::int64:
+      return append(bytes, numerator / denominator);
+    case ElementType::uint8:
+      return append(bytes, static_cast<std::uint8_t>(numerator / denominator));
+  }
+}
+
+std::int64_t combine(Reduction reduction, std::int64_t a, std::int64_t b) {
+  switch (reduction) {
+    case Reduction::sum:
+    case Reduction::average:
+      return a + b;
+    case Reduction::product:
+      return a * b;
+    case Reduction::minimum:
+      return std::min(a, b);
+    case Reduction::maximum:
+      return std::max(a, b);
+    case Reduction::bit_and:
+      return a & b;
+    case Reduction::bit_or:
+      return a | b;
+    case Reduction::bit_xor:
+      return a ^ b;
+  }
+  return 0;
+}
+
+}  // namespace
+
+std::int64_t element_of(const VectorKey& key, int rank, std::size_t index) {
+  const std::uint64_t mixed = (index + 31 * key.round + 17 * static_cast<std::uint64_t>(rank)) * 0x9e3779b97f4a7c15u;
+  const auto few = static_cast<std::int64_t>(mixed >> 61);  // 0 to 7
+  const bool is_signed = key.type != ElementType::uint8 && !beeline::is_bitwise(key.reduction);
+  switch (key.reduction) {
+    case Reduction::product:  // at most one rank in seven doubles: 64 ranks stay below 2^10
+      return (index + key.round + static_cast<std::uint64_t>(rank)) % 7 == 0 ? 2 : 1;
+    case Reduction::average:  // alike on all ranks, so that every number of ranks divides the sum
+      return static_cast<std::int64_t>((index + key.round) % 4);
+    case Reduction::sum:
+      return is_signed ? few % 4 - 1 : few % 4;
+    default:
+      return is_signed ? few - 3 : static_cast<std::int64_t>(mixed >> 57);
+  }
+}
+
+std::vector<std::byte> vector_of(const VectorKey& key, int rank, std::size_t count) {
+  std::vector<std::byte> bytes;
+  bytes.reserve(count * beeline::bytes_of(key.type));
+  for (std::size_t i = 0; i < count; ++i) append_number(bytes, key.type, element_of(key, rank, i), 1);
+  return bytes;
+}
+
+std::vector<std::byte> reduced_vector(const VectorKey& key, const std::vector<int>& ranks, std::size_t count) {
+  std::vector<std::byte> bytes;
+  bytes.reserve(count * beeline::bytes_of(key.type));
+  for (std::size_t i = 0; i < count; ++i) {
+    std::int64_t whole = element_of(key, ranks[0], i);
+    for (std::size_t k = 1; k < ranks.size(); ++k) whole = combine(key.reduction, whole, element_of(key, ranks[k], i));
+    const bool divides = key.reduction == Reduction::average;
+    append_number(bytes, key.type, whole, divides ? static_cast<std::int64_t>(ranks.size()) : 1);
+  }
+  return bytes;
+}
+
+}  // namespace beeline_test

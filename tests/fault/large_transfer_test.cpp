@@ -47,11 +47,18 @@ void for_each_mark(std::size_t bytes, Visit visit) {
     if (place < bytes) visit(place, static_cast<std::byte>(place % 251 + 1));
 }
 
-/// Rank 0 moves `bytes` to rank 1's part of the segment, which looks for the marks and clears them.
+/// Rank 0 moves `bytes` to rank 1's part of the segment, which looks for the marks and clears them. Marks are written
+/// and read by copies: the memory may be a GPU's.
 void move_and_check(World& world, const Segment& segment, std::byte* from, std::size_t bytes, bool by_kernel) {
   std::byte* there = segment.parts[1].address;
+  const auto write = [&](std::byte* place, std::byte value) { world.copy(place, &value, 1); };
+  const auto read = [&](const std::byte* place) {
+    std::byte value{};
+    world.copy(&value, place, 1);
+    return value;
+  };
   if (world.rank() == 0) {
-    for_each_mark(bytes, [&](std::size_t place, std::byte mark) { from[place] = mark; });
+    for_each_mark(bytes, [&](std::size_t place, std::byte mark) { write(from + place, mark); });
     if (by_kernel) {
       std::byte* here = there - (std::size_t{1} << world.config().slot_shift);  // what a put takes: the own address
       launch(world, {}, PutBytes{}, here, static_cast<const std::byte*>(from), bytes);
@@ -59,22 +66,44 @@ void move_and_check(World& world, const Segment& segment, std::byte* from, std::
     } else {
       world.copy(there, from, bytes);
     }
-    for_each_mark(bytes, [&](std::size_t place, std::byte) { from[place] = std::byte{0}; });
+    for_each_mark(bytes, [&](std::size_t place, std::byte) { write(from + place, std::byte{0}); });
   }
   world.barrier();
   if (world.rank() == 1) {
-    for_each_mark(bytes, [&](std::size_t place, std::byte mark) { BEELINE_CHECK(there[place] == mark); });
-    BEELINE_CHECK(there[bytes] == std::byte{0});
-    for_each_mark(bytes, [&](std::size_t place, std::byte) { there[place] = std::byte{0}; });
+    for_each_mark(bytes, [&](std::size_t place, std::byte mark) { BEELINE_CHECK(read(there + place) == mark); });
+    BEELINE_CHECK(read(there + bytes) == std::byte{0});
+    for_each_mark(bytes, [&](std::size_t place, std::byte) { write(there + place, std::byte{0}); });
   }
   world.barrier();
+}
+
+constexpr std::size_t most = 4 * gibibyte + 4099;
+
+/// By a kernel's stores and by a copy, within GPU memory or between two GPUs.
+TEST(LargeTransfer, BeyondTwoAndFourGibibytesOfGpuMemory) {
+  std::string why;
+  const int gpus = gpus_here(&why);
+  if (gpus == 0) GTEST_SKIP() << "no GPU: " << why;
+  expect_all_passed(run_ranks(
+      WorldKind::threads, 2,
+      [](World& world) {
+        const bool sends = world.rank() == 0;
+        const Segment& target = world.create_segment(MemoryKind::device, sends ? 0 : most + 1);
+        const Segment& source = world.create_segment(MemoryKind::device, sends ? most : 0);
+        world.synchronize();
+        move_and_check(world, target, source.parts[0].address, most, true);
+        move_and_check(world, target, source.parts[0].address, most, false);
+        move_and_check(world, target, source.parts[0].address, 2 * gibibyte + 1, false);
+        world.destroy_segment(source.id);
+        world.destroy_segment(target.id);
+      },
+      test_config(), 100));
 }
 
 TEST(LargeTransfer, BeyondTwoAndFourGibibytes) {
   if (under_thread_sanitizer) GTEST_SKIP() << "ThreadSanitizer's shadow memory would take several times the size";
   const char* shift = std::getenv("BEELINE_SLOT_SHIFT");
   if (shift != nullptr && std::atoi(shift) < 36) GTEST_SKIP() << "slots of 2^" << shift << " bytes hold no such heap";
-  constexpr std::size_t most = 4 * gibibyte + 4099;
   if (available_memory() < most + 2 * gibibyte)
     GTEST_SKIP() << "needs " << (most >> 30) + 2 << " GiB of available memory, there are "
                  << (available_memory() >> 30);

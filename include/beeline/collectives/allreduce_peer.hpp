@@ -29,7 +29,8 @@ template <class Group>
   bool is_new = false;
   if (const Status status = lane.enter(timeout, is_new); status != Status::ok) return status;
   group.sync();  // the rest of the group has done its work
-  if (is_new && group.thread_rank() < ctx.size) machine::fence_system();
+  // Fences are dear, and one thread's covers what the others did before the group met: those that send and poll.
+  if (group.thread_rank() < ctx.size) machine::fence_system();
   bool same = mine[0] != ~std::uint64_t{0} && mine[1] != ~std::uint64_t{0};
   Status status = Status::ok;
   for (std::uint32_t peer = group.thread_rank(); is_new && peer < ctx.size; peer += group.size())
@@ -40,7 +41,7 @@ template <class Group>
       status = lane.receive_words(peer, k, theirs, timeout);
       same = same && theirs[0] == mine[k];
     }
-  machine::fence_system();
+  if (group.thread_rank() < ctx.size) machine::fence_system();
   status = lane.finish(status);
   if (status == Status::ok) alike = !group.any(!same);
   return status;

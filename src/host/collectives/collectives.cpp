@@ -18,11 +18,23 @@ constexpr std::size_t whole_lines(std::size_t bytes) { return (bytes + 255) & ~s
 
 bool any_host_rank(const World& world) { return world.mixed() || !world.device().is_gpu(); }
 
-/// Asked for, or what suits the ranks: packets for messages of microseconds, staging that hides a barrier.
-CollectiveOptions complete(const World& world, CollectiveOptions options) {
-  const bool host = any_host_rank(world);
+/// Lanes that blocks of every rank can use at once, beside those of the ranks that share its GPU.
+unsigned default_lanes(World& world) {
+  const unsigned mine = any_host_rank(world) ? 4 : 128 / static_cast<unsigned>(world.ranks_on_device());
+  unsigned least = std::max(1u, mine);
+  for (const auto& bytes : world.allgather(std::as_bytes(std::span(&mine, 1)))) {
+    unsigned theirs = least;
+    if (bytes.size() == sizeof theirs) std::memcpy(&theirs, bytes.data(), sizeof theirs);
+    least = std::min(least, std::max(1u, theirs));
+  }
+  return least;
+}
+
+/// Collective. Asked for, or what suits the ranks: packets for messages of microseconds, staging that hides a barrier.
+CollectiveOptions complete(World& world, CollectiveOptions options) {
   const auto ranks = static_cast<std::size_t>(world.size());
-  if (options.lanes == 0) options.lanes = host ? 4 : 64;
+  const unsigned lanes = default_lanes(world);
+  if (options.lanes == 0) options.lanes = lanes;
   if (options.packet_bytes == 0)
     options.packet_bytes = std::max<std::size_t>(256, 131072 / std::max<std::size_t>(8, ranks));
   if (options.staging_bytes == 0) options.staging_bytes = std::size_t{256} << 10;
@@ -150,23 +162,35 @@ void check_vectors(const void* destination, const void* source, std::size_t coun
 
 }  // namespace
 
+namespace {
+
+/// Up to which size an algorithm is the fastest, in bytes of the vector; measured on 2 x H200 (docs/methods.md).
+struct Limits {
+  std::size_t one_shot_traffic;  ///< bytes that a rank sends
+  std::size_t packets;
+};
+constexpr Limits gpu_limits{std::size_t{512} << 10, std::size_t{2} << 20}, host_limits{4096, 8192};
+
+/// Bytes that keep a block busy: words of a packet or two for each thread, or eight loads of 16 bytes.
+constexpr std::size_t packet_block_bytes = 4096, peer_block_bytes = 32768;
+
+}  // namespace
+
 CollectiveCall Collectives::allreduce_choice(std::size_t count, ElementType type, const CollectiveCall& call) const {
-  const CollectiveChannel& channel = implementation_->channel;
   const Context& ctx = implementation_->context();
   const bool host = any_host_rank(implementation_->world);
-  const std::size_t bytes = count * bytes_of(type), others = ctx.size - 1;
+  const std::size_t bytes = count * bytes_of(type);
   CollectiveCall choice = call;
   if (choice.algorithm == Algorithm::automatic) {
-    const std::size_t one_shot = host ? 4096 : 65536, packets = host ? 8192 : std::size_t{1} << 20;
-    choice.algorithm = bytes * others <= one_shot      ? Algorithm::packets_one_shot
-                       : bytes <= packets || ctx.mixed ? Algorithm::packets_two_shot
-                                                       : Algorithm::two_shot;
+    const Limits& limits = host ? host_limits : gpu_limits;
+    choice.algorithm = bytes * (ctx.size - 1) <= limits.one_shot_traffic ? Algorithm::packets_one_shot
+                       : bytes <= limits.packets || ctx.mixed            ? Algorithm::packets_two_shot
+                                                                         : Algorithm::two_shot;
   }
   if (choice.blocks == 0) {
-    // A thread sends a word or two of 8 bytes, or reads eight of 16.
-    const std::size_t block_bytes = choice.algorithm == Algorithm::two_shot ? 65536 : 4096;
+    const std::size_t block_bytes = choice.algorithm == Algorithm::two_shot ? peer_block_bytes : packet_block_bytes;
     const std::size_t wanted = host ? 1 : (bytes + block_bytes - 1) / block_bytes;
-    choice.blocks = static_cast<unsigned>(std::clamp<std::size_t>(wanted, 1, channel.lanes));
+    choice.blocks = static_cast<unsigned>(std::clamp<std::size_t>(wanted, 1, implementation_->channel.lanes));
   }
   return choice;
 }

@@ -164,15 +164,17 @@ void check_vectors(const void* destination, const void* source, std::size_t coun
 
 namespace {
 
-/// Up to which size an algorithm is the fastest, in bytes of the vector; measured on 2 x H200 (docs/methods.md).
+/// Up to which size an algorithm is the fastest, in bytes of the vector; measured on 2 and 4 x H200.
 struct Limits {
   std::size_t one_shot_traffic;  ///< bytes that a rank sends
   std::size_t packets;
 };
 constexpr Limits gpu_limits{std::size_t{512} << 10, std::size_t{2} << 20}, host_limits{4096, 8192};
 
-/// Bytes that keep a block busy: words of a packet or two for each thread, or eight loads of 16 bytes.
-constexpr std::size_t packet_block_bytes = 4096, peer_block_bytes = 32768;
+/// Bytes that keep a block busy: a packet for every other thread, or four loads of 16 bytes for each.
+constexpr std::size_t packet_block_bytes = 2048, peer_block_bytes = 32768;
+/// Blocks that fill a GPU's links: reads from one peer need more on their way than reads from several.
+constexpr std::size_t blocks_for_one_peer = 128, blocks_for_peers = 32;
 
 }  // namespace
 

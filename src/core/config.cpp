@@ -91,6 +91,7 @@ Config Config::from_environment() {
   read_number("BEELINE_SLOT_SHIFT", config.slot_shift, min_slot_shift, max_slot_shift);
   read_bytes("BEELINE_CHUNK_BYTES", config.chunk_bytes, 1);
   read_flag("BEELINE_PEER_ACCESS", config.peer_access);
+  read_flag("BEELINE_CHECK_COLLECTIVES", config.check_collectives);
   read_number("BEELINE_HOST_THREADS", config.host_threads, 1, 256);
   read_level(config.log_level);
   return config;
@@ -114,6 +115,8 @@ std::vector<ConfigEntry> describe(const Config& config) {
       {"BEELINE_CHUNK_BYTES", fmt::format("{}", config.chunk_bytes), "chunk of staged, pipelined transfers"},
       {"BEELINE_PEER_ACCESS", config.peer_access ? "1" : "0",
        "0: copies are staged through host memory, as if no device reached another's memory"},
+      {"BEELINE_CHECK_COLLECTIVES", config.check_collectives ? "1" : "0",
+       "1: ranks compare every collective call, and name those who make another"},
       {"BEELINE_HOST_THREADS", fmt::format("{}", config.host_threads), "CPU threads that run one block on a host rank"},
       {"BEELINE_LOG", std::string(level_names[static_cast<std::size_t>(config.log_level)]), "most detailed log level"},
   };

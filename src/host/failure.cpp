@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "beeline/collectives/call_check.hpp"
 #include "beeline/device/wait.hpp"
 #include "host/world_implementation.hpp"
 #include "runtime/gpu_fault.hpp"
@@ -23,6 +24,30 @@ bool has_status(const WaitRecord& record, Status status) { return record.status 
 /// Whether a record tells why its team was aborted, and not only that it was.
 bool is_cause(const WaitRecord& record) { return !has_status(record, Status::aborted); }
 
+std::string describe_call(std::uint64_t packed) {
+  const CallSignature call = unpacked_call(packed);
+  return fmt::format("{} of {} ({}, algorithm {}, root {})", name(call.operation), name(call.type),
+                     name(call.reduction), name(call.algorithm), call.root);
+}
+
+/// Members that are in different calls of one channel.
+std::string describe_difference(const WaitRecord& record) {
+  switch (static_cast<detail::CallDifference>(record.sequence)) {
+    case detail::CallDifference::call:
+      return fmt::format("rank {} is in {}, rank {} in {}: members make the same calls in the same order ({})",
+                         record.rank, describe_call(record.expected), record.peer, describe_call(record.observed),
+                         name(Status::invalid_argument));
+    case detail::CallDifference::count:
+      return fmt::format("rank {} passes {} elements to a collective, rank {} passes {} ({})", record.rank,
+                         record.expected, record.peer, record.observed, name(Status::invalid_argument));
+    case detail::CallDifference::lane_in_use:
+      break;
+  }
+  return fmt::format("rank {} makes {} while another call uses the channel: one after the other, or on channels of "
+                     "their own ({})",
+                     record.rank, describe_call(record.expected), name(Status::invalid_argument));
+}
+
 std::string describe(const WaitRecord& record) {
   const std::string peer = record.peer == no_peer ? "any rank" : fmt::format("rank {}", record.peer);
   if (has_status(record, Status::unreachable))
@@ -30,6 +55,9 @@ std::string describe(const WaitRecord& record) {
         "rank {}: {} on {} refused: GPU memory takes no loads and stores of CPU threads, host memory no "
         "atomics of GPUs beside CPUs ({})",
         record.rank, name(static_cast<Operation>(record.operation)), peer, name(Status::unreachable));
+  if (has_status(record, Status::invalid_argument) &&
+      record.operation == static_cast<std::uint32_t>(Operation::collective))
+    return describe_difference(record);
   return fmt::format("rank {}: {} on {}, sequence {}: expected {}, observed {}, after {:.3f} s ({})", record.rank,
                      name(static_cast<Operation>(record.operation)), peer, record.sequence, record.expected,
                      record.observed, static_cast<double>(record.waited_ns) / 1e9,

@@ -6,6 +6,7 @@
 #include "beeline/collectives/algorithm.hpp"
 #include "beeline/collectives/allreduce_packets.hpp"
 #include "beeline/collectives/allreduce_peer.hpp"
+#include "beeline/collectives/call_check.hpp"
 #include "beeline/device/grid.hpp"
 
 namespace beeline {
@@ -19,6 +20,26 @@ namespace detail {
   return bytes <= packet_bytes || ctx.mixed ? Algorithm::packets_two_shot : Algorithm::two_shot;
 }
 
+/// All-reduce by `algorithm`; see below.
+template <class T, class Group>
+[[nodiscard]] BEELINE_HOST_DEVICE Status run_allreduce(Lane<Group>& lane, T* destination, const T* source,
+                                                       std::size_t count, Reduction reduction, Timeout timeout,
+                                                       Algorithm algorithm) {
+  if (count == 0) return Status::ok;
+  if (algorithm == Algorithm::automatic) algorithm = choose_allreduce(lane.context(), count * sizeof(T));
+  switch (algorithm) {
+    case Algorithm::packets_one_shot:
+      return allreduce_packets<true>(lane, destination, source, count, reduction, timeout);
+    case Algorithm::packets_two_shot:
+      return allreduce_packets<false>(lane, destination, source, count, reduction, timeout);
+    case Algorithm::two_shot:
+      if (lane.context().mixed) return Status::invalid_argument;
+      return allreduce_two_shot(lane, destination, source, count, reduction, timeout);
+    default:
+      return Status::invalid_argument;
+  }
+}
+
 }  // namespace detail
 
 /// Combines `count` elements of every member on this lane.
@@ -28,26 +49,23 @@ namespace detail {
 /// Every thread of the lane's group calls it, on every member with the same count, reduction and algorithm. Blocking:
 /// with ok the result is visible to the group, and `source` may change. Nothing else is ordered between members.
 /// Returns ok, timeout, deadline, aborted; invalid_argument for an algorithm that all-reduce does not have here (in
-/// teams of both kinds of rank only those in packets).
+/// teams of both kinds of rank only those in packets), and, on channels that check, when members make different calls or
+/// this one makes two at once: then the team is aborted, and the host's error says who is in which.
 /// Source: seed 000, 6.8; MPI 4.0, 6.9.
 template <class T, class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status allreduce(Lane<Group>& lane, T* destination, const T* source,
                                                    std::size_t count, Reduction reduction,
                                                    Timeout timeout = Timeout::none(),
                                                    Algorithm algorithm = Algorithm::automatic) {
-  if (count == 0) return Status::ok;
-  if (algorithm == Algorithm::automatic) algorithm = detail::choose_allreduce(lane.context(), count * sizeof(T));
-  switch (algorithm) {
-    case Algorithm::packets_one_shot:
-      return detail::allreduce_packets<true>(lane, destination, source, count, reduction, timeout);
-    case Algorithm::packets_two_shot:
-      return detail::allreduce_packets<false>(lane, destination, source, count, reduction, timeout);
-    case Algorithm::two_shot:
-      if (lane.context().mixed) return Status::invalid_argument;
-      return detail::allreduce_two_shot(lane, destination, source, count, reduction, timeout);
-    default:
-      return Status::invalid_argument;
-  }
+  const CallSignature call{.operation = CollectiveOperation::allreduce,
+                           .type = detail::ElementTraits<T>::type,
+                           .reduction = reduction,
+                           .algorithm = algorithm,
+                           .count = count};
+  if (const Status status = detail::compare_calls(lane, call, timeout); status != Status::ok) return status;
+  const Status status = detail::run_allreduce(lane, destination, source, count, reduction, timeout, algorithm);
+  if (status == Status::ok) lane.set_checked(false);
+  return status;
 }
 
 /// As above by one group of each member, on lane 0: nobody else uses the channel meanwhile.

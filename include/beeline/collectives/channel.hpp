@@ -19,6 +19,8 @@ struct alignas(128) LaneState {
   std::uint64_t offset;     ///< what an interrupted call has done already
   std::uint32_t entered;    ///< whether `round` is still under way
   std::uint32_t stage;      ///< how far an interrupted call has come
+  std::uint32_t checked;    ///< whether the members have found that they make the same call
+  std::uint32_t taken;      ///< whether a lane is open: only on channels that check
   std::uint32_t swept[2];   ///< by parity: period of rounds (see lane.hpp) in which its areas were swept last
   std::uint32_t staged;     ///< whether the last call went through `staging`: its vectors did not lie alike everywhere
 };
@@ -36,6 +38,7 @@ struct CollectiveChannel {
   machine::PacketPair* packets;  ///< [lanes, 2, members, area_pairs] by the parity of the round, and the sender
   std::byte* staging;            ///< [lanes, 2, staging_bytes] for vectors that do not lie alike on every rank
   std::uint32_t lanes;
+  std::uint32_t checks;         ///< whether members compare their calls first
   std::uint32_t area_pairs;     ///< 8 bytes of payload each, an even number
   std::uint64_t staging_bytes;  ///< a multiple of 256
 };

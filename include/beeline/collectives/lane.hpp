@@ -73,14 +73,20 @@ class Lane {
       : group_(group), ctx_(ctx), channel_(channel), index_(index), state_(&channel.states[index]) {
     group_.sync();  // what an earlier lane of this group left in memory is there
     round_ = state_->round, exchanged_ = state_->exchanged, offset_ = state_->offset;
-    entered_ = state_->entered != 0, stage_ = state_->stage;
+    entered_ = state_->entered != 0, stage_ = state_->stage, is_checked_ = state_->checked != 0;
     swept_even_ = state_->swept[0], swept_odd_ = state_->swept[1];
-    group_.sync();  // every thread has read it before the first changes it
+    // Every thread has read it before the first changes it.
+    if (channel.checks == 0)
+      group_.sync();
+    else
+      is_taken_ = group_.any(group_.thread_rank() == 0 && taken().exchange(1, cuda::memory_order_relaxed) != 0);
   }
   BEELINE_HOST_DEVICE ~Lane() {
     if (group_.thread_rank() != 0) return;
     state_->round = round_, state_->exchanged = exchanged_, state_->offset = offset_;
     state_->entered = entered_ ? 1 : 0, state_->stage = stage_;
+    state_->checked = is_checked_ ? 1 : 0;
+    if (channel_.checks != 0 && !is_taken_) taken().store(0, cuda::memory_order_relaxed);
     state_->swept[0] = swept_even_, state_->swept[1] = swept_odd_;
   }
   Lane(const Lane&) = delete;
@@ -103,6 +109,15 @@ class Lane {
   BEELINE_HOST_DEVICE void note_staged(bool staged) {
     if (group_.thread_rank() == 0) state_->staged = staged ? 1 : 0;
   }
+
+  // --- Checking: see call_check.hpp --------------------------------------------------------------------------------
+
+  [[nodiscard]] BEELINE_HOST_DEVICE bool checks() const { return channel_.checks != 0; }
+  /// Whether the members have compared the call that is under way.
+  [[nodiscard]] BEELINE_HOST_DEVICE bool is_checked() const { return is_checked_; }
+  BEELINE_HOST_DEVICE void set_checked(bool is_checked) { is_checked_ = is_checked; }
+  /// Whether another group had this lane open when this one was made.
+  [[nodiscard]] BEELINE_HOST_DEVICE bool is_taken() const { return is_taken_; }
 
   // --- Memory of the channel ------------------------------------------------------------------------------------
 
@@ -177,15 +192,15 @@ class Lane {
                                                          std::uint64_t (&words)[count], Timeout timeout) const {
     const machine::PacketPair* pairs = area(first) + place;
     const std::uint32_t stride = channel_.area_pairs, sequence = flag();
-    // Which of them is late is found in the error, not in the loop: the first is named.
-    return poll_until(ctx_, {Operation::collective, first, round_, sequence}, timeout, [&](std::uint64_t& observed) {
+    Awaited awaited{Operation::collective, first, round_, sequence};
+    return poll_until(ctx_, awaited, timeout, [&](std::uint64_t& observed) {
       machine::PacketPair pair[count];
       for (unsigned k = 0; k < count; ++k) pair[k] = machine::load_packets(pairs + k * stride);
       bool all = true;
       for (unsigned k = 0; k < count; ++k) {
         words[k] = detail::payload_of(pair[k]);
         if (detail::has_flags(pair[k], sequence)) continue;
-        observed = pair[k].low >> 32;
+        observed = pair[k].low >> 32, awaited.peer = first + k;  // who is late, for the error
         all = false;
       }
       return all;
@@ -193,6 +208,9 @@ class Lane {
   }
 
  private:
+  [[nodiscard]] BEELINE_HOST_DEVICE detail::DeviceAtomic<std::uint32_t> taken() const {
+    return detail::DeviceAtomic<std::uint32_t>(state_->taken);
+  }
   [[nodiscard]] BEELINE_HOST_DEVICE PaddedWord* arrived() const { return channel_.arrived + index_ * max_ranks; }
   [[nodiscard]] BEELINE_HOST_DEVICE PaddedWord* finished() const { return channel_.finished + index_ * max_ranks; }
   /// Where this rank gets the packets of `sender` in this round.
@@ -209,7 +227,7 @@ class Lane {
   LaneState* state_;
   std::uint64_t round_ = 0, exchanged_ = 0, offset_ = 0;
   std::uint32_t swept_even_ = 0, swept_odd_ = 0, stage_ = 0;
-  bool entered_ = false;
+  bool entered_ = false, is_checked_ = false, is_taken_ = false;
 };
 
 }  // namespace beeline

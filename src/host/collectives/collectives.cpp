@@ -37,6 +37,7 @@ CollectiveOptions complete(World& world, CollectiveOptions options) {
   if (options.lanes == 0) options.lanes = lanes;
   if (options.packet_bytes == 0)
     options.packet_bytes = std::max<std::size_t>(256, 131072 / std::max<std::size_t>(8, ranks));
+  options.checks = options.checks || world.config().check_collectives;
   if (options.staging_bytes == 0) options.staging_bytes = std::size_t{256} << 10;
   return options;
 }
@@ -59,7 +60,8 @@ void compare(World& world, const CollectiveOptions& mine) {
     std::memcpy(&theirs, all[rank].data(), sizeof theirs);
     std::memcpy(&first, all[0].data(), sizeof first);
     require(theirs.lanes == first.lanes && theirs.packet_bytes == first.packet_bytes &&
-                theirs.staging_bytes == first.staging_bytes && theirs.first_round == first.first_round,
+                theirs.staging_bytes == first.staging_bytes && theirs.first_round == first.first_round &&
+                theirs.checks == first.checks,
             Status::invalid_argument, fmt::format("ranks 0 and {} give different options for collectives", rank));
   }
 }
@@ -89,6 +91,7 @@ CollectiveChannel make_channel(std::byte* memory, const Layout& layout, const Co
           .packets = reinterpret_cast<machine::PacketPair*>(memory + layout.packets),
           .staging = memory + layout.staging,
           .lanes = options.lanes,
+          .checks = options.checks ? 1u : 0u,
           .area_pairs = static_cast<std::uint32_t>(options.packet_bytes / 8),
           .staging_bytes = options.staging_bytes};
 }
@@ -211,7 +214,7 @@ void Collectives::allreduce_on_stream(void* destination, const void* source, std
           fmt::format("all-reduce has no algorithm {}", name(choice.algorithm)));
   require(choice.algorithm != Algorithm::two_shot || !context().mixed, Status::unavailable,
           "two_shot: ranks of both kinds do not reach each other's memory; the algorithms in packets do");
-  if (count == 0) return;
+  if (count == 0 && channel.checks == 0) return;
   const LaunchOptions options{.blocks = choice.blocks,
                               .threads = detail::collective_threads,
                               .waits = true,

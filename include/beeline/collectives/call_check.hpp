@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// The checking mode: before each call the members compare what they are about to do.
+
+#include <cstdint>
+
+#include "beeline/collectives/lane.hpp"
+#include "beeline/collectives/operation.hpp"
+
+namespace beeline::detail {
+
+/// What differs: the sequence of such a record.
+enum class CallDifference : std::uint64_t { call, count, lane_in_use };
+
+/// Records what this member is in and what another is in, and aborts the team: its calls no longer fit together.
+BEELINE_COLD BEELINE_HOST_DEVICE inline void refuse_call(const Context& ctx, std::uint32_t peer,
+                                                         CallDifference difference, std::uint64_t mine,
+                                                         std::uint64_t theirs) {
+  const auto sequence = static_cast<std::uint64_t>(difference);
+  record_wait(ctx, Awaited{Operation::collective, peer, sequence, mine}, theirs, 0, Status::invalid_argument);
+  raise_abort(ctx, ctx.own_world_rank);
+}
+
+/// A round of packets in which all members say which call they begin. Does nothing on channels that do not check, and
+/// in a call that goes on after a time-out. Ok when all agree; invalid_argument on every member otherwise: if two
+/// differ, each of the others differs from one of them.
+template <class Group>
+[[nodiscard]] BEELINE_HOST_DEVICE Status compare_calls(Lane<Group>& lane, const CallSignature& call, Timeout timeout) {
+  if (!lane.checks() || lane.is_checked()) return Status::ok;
+  const Context& ctx = lane.context();
+  const Group& group = lane.group();
+  const std::uint64_t mine[2] = {call.packed(), call.count};
+  if (lane.is_taken()) {
+    if (group.thread_rank() == 0) refuse_call(ctx, ctx.rank, CallDifference::lane_in_use, mine[0], 0);
+    return Status::invalid_argument;
+  }
+  bool is_new = false;
+  if (const Status status = lane.enter(timeout, is_new); status != Status::ok) return status;
+  Status status = Status::ok;
+  for (std::uint32_t peer = group.thread_rank(); is_new && peer < ctx.size; peer += group.size())
+    for (unsigned k = 0; k < 2; ++k) lane.send_word(peer, k, mine[k]);
+  for (std::uint32_t peer = group.thread_rank(); peer < ctx.size && status == Status::ok; peer += group.size())
+    for (unsigned k = 0; k < 2 && status == Status::ok; ++k) {
+      std::uint64_t theirs[1] = {};
+      status = lane.receive_words(peer, k, theirs, timeout);
+      if (status != Status::ok || theirs[0] == mine[k]) continue;
+      refuse_call(ctx, peer, k == 0 ? CallDifference::call : CallDifference::count, mine[k], theirs[0]);
+      status = Status::invalid_argument;
+    }
+  status = lane.finish(status);
+  if (status == Status::ok) lane.set_checked(true);
+  return status;
+}
+
+}  // namespace beeline::detail

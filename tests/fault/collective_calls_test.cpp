@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+// Collectives that go wrong: a rank that does not come, ranks in different calls, two calls at once on one channel. Each
+// ends with an error that says who and what; the survivors go on with channels of their own.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+
+#include "beeline/beeline.hpp"
+#include "beeline/host/collectives.hpp"
+#include "tests/support/check.hpp"
+#include "tests/support/ranks.hpp"
+
+namespace beeline_test {
+
+namespace {
+
+using namespace beeline;
+
+struct Shape {
+  const char* name;
+  const char* device;  ///< BEELINE_DEVICE of all ranks
+};
+
+class CollectiveCalls : public ::testing::TestWithParam<Shape> {
+ protected:
+  void SetUp() override {
+    std::string why;
+    if (std::string(GetParam().device) != "cpu" && gpus_here(&why) == 0) GTEST_SKIP() << "no GPU: " << why;
+  }
+
+  /// Runs `body` on three ranks, threads, with a short deadline.
+  template <class Body>
+  void run(Body body, double deadline_s = 20) {
+    Config config = test_config();
+    config.device = GetParam().device;
+    config.deadline_ns = static_cast<std::int64_t>(deadline_s * 1e9);
+    expect_all_passed(run_ranks(WorldKind::threads, 3, body, config));
+  }
+};
+
+/// What `call` throws.
+template <class Call>
+std::string error_of(Call call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return {};
+}
+
+void expect_part(const std::string& text, const std::string& part) {
+  if (text.find(part) == std::string::npos) throw CheckFailure("\"" + part + "\" is not in: " + text);
+}
+
+TEST_P(CollectiveCalls, NameTheRankThatDoesNotCome) {
+  run(
+      [](World& world) {
+        Collectives collectives(world);
+        const SymmetricArray<float> vector(world, 1000);
+        for (const Algorithm algorithm :
+             {Algorithm::packets_one_shot, Algorithm::packets_two_shot, Algorithm::two_shot}) {
+          Collectives fresh(world);  // the last one's rounds were cut off
+          if (world.rank() == 1) {
+            while (!world.failed()) machine::back_off(0, 0);
+          } else {
+            const std::string error = error_of([&] {
+              fresh.allreduce_on_stream(vector.data(), vector.data(), 1000, ElementType::float32, Reduction::sum,
+                                        {.algorithm = algorithm});
+              world.synchronize();
+            });
+            expect_part(error, "collective on rank 1, sequence 1");
+          }
+          Team& all = world.survivors();
+          BEELINE_CHECK_EQ(3, all.size());
+        }
+      },
+      0.5);
+}
+
+/// Ranks 0 and 1 or 2 make calls that differ; everyone hears of it.
+template <class Call>
+void expect_difference(World& world, Call call, const char* part) {
+  const SymmetricArray<std::int32_t> vector(world, 1000);
+  Collectives collectives(world, {.checks = true});
+  collectives.allreduce_on_stream(vector.data(), vector.data(), 1000, ElementType::int32, Reduction::sum);
+  world.synchronize();
+  const std::string error = error_of([&] {
+    call(collectives, vector.data());
+    world.synchronize();
+  });
+  expect_part(error, part);
+  BEELINE_CHECK_EQ(3, world.survivors().size());
+}
+
+TEST_P(CollectiveCalls, ThatDifferAreFound) {
+  run([](World& world) {
+    const bool other = world.rank() == 2;
+    expect_difference(
+        world,
+        [=](Collectives& collectives, std::int32_t* data) {
+          collectives.allreduce_on_stream(data, data, 100, ElementType::int32,
+                                          other ? Reduction::maximum : Reduction::sum);
+        },
+        "allreduce of int32 (maximum, algorithm packets_one_shot");
+    expect_difference(
+        world,
+        [=](Collectives& collectives, std::int32_t* data) {
+          collectives.allreduce_on_stream(data, data, other ? 7 : 8, ElementType::int32, Reduction::sum);
+        },
+        "elements to a collective, rank");
+    expect_difference(
+        world,
+        [=](Collectives& collectives, std::int32_t* data) {
+          collectives.allreduce_on_stream(data, data, other ? 0 : 8, ElementType::int32, Reduction::sum);
+        },
+        "passes 0");
+    expect_difference(
+        world,
+        [=](Collectives& collectives, std::int32_t* data) {
+          collectives.allreduce_on_stream(data, data, 16, other ? ElementType::uint8 : ElementType::int32,
+                                          Reduction::sum);
+        },
+        "members make the same calls in the same order");
+  });
+}
+
+TEST_P(CollectiveCalls, AtOnceOnOneChannelAreFound) {
+  run([](World& world) {
+    const SymmetricArray<float> vector(world, 8);
+    Collectives collectives(world, {.checks = true});
+    const std::unique_ptr<Stream> second = world.make_stream();
+    world.barrier();
+    const std::string error = error_of([&] {
+      if (world.rank() != 0) {
+        while (!world.failed()) machine::back_off(0, 0);
+        world.check();
+      }
+      for (Stream* stream : {&world.stream(), second.get()})
+        collectives.allreduce_on_stream(vector.data(), vector.data(), 8, ElementType::float32, Reduction::sum,
+                                        {.stream = stream});
+      world.synchronize();
+      world.synchronize(*second);
+    });
+    expect_part(error, "rank 0 makes allreduce of float32");
+    expect_part(error, "while another call uses the channel");
+    if (world.rank() == 0) static_cast<void>(error_of([&] { world.synchronize(*second); }));
+    BEELINE_CHECK_EQ(3, world.survivors().size());
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, CollectiveCalls, ::testing::Values(Shape{"cpus", "cpu"}, Shape{"one_gpu", "cuda:0"}),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+}  // namespace
+
+}  // namespace beeline_test

@@ -20,11 +20,23 @@ if(BEELINE_SANITIZE)
   endif()
 endif()
 
+# fmt, for the library and what is linked with it. The library compiles fmt's functions (src/core/fmt_functions.cpp),
+# where it knows that version's; otherwise every object does.
+add_library(beeline_fmt INTERFACE)
+if(fmt_VERSION VERSION_GREATER_EQUAL 9 AND fmt_VERSION VERSION_LESS 10)
+  set(BEELINE_COMPILES_FMT ON)
+  target_include_directories(beeline_fmt SYSTEM INTERFACE
+    $<TARGET_PROPERTY:fmt::fmt-header-only,INTERFACE_INCLUDE_DIRECTORIES>)
+else()
+  set(BEELINE_COMPILES_FMT OFF)
+  target_link_libraries(beeline_fmt INTERFACE fmt::fmt-header-only)
+endif()
+
 # beeline_program(name SOURCES a.cpp ... [KERNELS k.cpp ...]): a program; KERNELS are portable sources.
 function(beeline_program name)
   cmake_parse_arguments(PROGRAM "" "" "SOURCES;KERNELS" ${ARGN})
   beeline_portable_sources(${PROGRAM_KERNELS})
   add_executable(${name} ${PROGRAM_SOURCES} ${PROGRAM_KERNELS})
   target_link_libraries(${name} PRIVATE
-    beeline beeline_options fmt::fmt-header-only nlohmann_json::nlohmann_json CLI11::CLI11)
+    beeline beeline_options beeline_fmt nlohmann_json::nlohmann_json CLI11::CLI11)
 endfunction()

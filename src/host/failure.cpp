@@ -40,12 +40,18 @@ std::string describe_difference(const WaitRecord& record) {
     case detail::CallDifference::count:
       return fmt::format("rank {} passes {} elements to a collective, rank {} passes {} ({})", record.rank,
                          record.expected, record.peer, record.observed, name(Status::invalid_argument));
+    case detail::CallDifference::places:
+      return fmt::format(
+          "rank {} is in {}, which needs vectors at the same place of the symmetric heap on all ranks; "
+          "they are not ({})",
+          record.rank, describe_call(record.expected), name(Status::invalid_argument));
     case detail::CallDifference::lane_in_use:
       break;
   }
-  return fmt::format("rank {} makes {} while another call uses the channel: one after the other, or on channels of "
-                     "their own ({})",
-                     record.rank, describe_call(record.expected), name(Status::invalid_argument));
+  return fmt::format(
+      "rank {} makes {} while another call uses the channel: one after the other, or on channels of "
+      "their own ({})",
+      record.rank, describe_call(record.expected), name(Status::invalid_argument));
 }
 
 std::string describe(const WaitRecord& record) {

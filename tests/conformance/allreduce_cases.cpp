@@ -20,7 +20,8 @@ using namespace beeline;
 /// Every algorithm that the world's ranks have.
 std::vector<Algorithm> algorithms_of(const World& world) {
   if (world.mixed()) return {Algorithm::automatic, Algorithm::packets_one_shot, Algorithm::packets_two_shot};
-  return {Algorithm::automatic, Algorithm::packets_one_shot, Algorithm::packets_two_shot, Algorithm::two_shot};
+  return {Algorithm::automatic, Algorithm::packets_one_shot, Algorithm::packets_two_shot, Algorithm::two_shot,
+          Algorithm::copy_engine};
 }
 
 /// Small areas and staging, so that counts of thousands take several rounds.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collectives that go wrong: a rank that does not come, ranks in different calls, two calls at once on one channel. Each
-// ends with an error that says who and what; the survivors go on with channels of their own.
+// Collectives that go wrong: a rank that does not come, ranks in different calls, two calls at once on one channel.
+// Each ends with an error that says who and what; the survivors go on with channels of their own.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -123,6 +123,13 @@ TEST_P(CollectiveCalls, ThatDifferAreFound) {
                                           Reduction::sum);
         },
         "members make the same calls in the same order");
+    expect_difference(
+        world,
+        [=](Collectives& collectives, std::int32_t* data) {
+          collectives.allreduce_on_stream(data + (other ? 4 : 0), data + (other ? 4 : 0), 16, ElementType::int32,
+                                          Reduction::sum, {.algorithm = Algorithm::copy_engine});
+        },
+        "needs vectors at the same place of the symmetric heap");
   });
 }
 

@@ -49,9 +49,9 @@ template <class T, class Group>
 /// Every thread of the lane's group calls it, on every member with the same count, reduction and algorithm. Blocking:
 /// with ok the result is visible to the group, and `source` may change. Nothing else is ordered between members.
 /// Returns ok, timeout, deadline, aborted; invalid_argument for an algorithm that all-reduce does not have here (in
-/// teams of both kinds of rank only those in packets), and, on channels that check, when members make different calls or
-/// this one makes two at once: then the team is aborted, and the host's error says who is in which.
-/// Source: seed 000, 6.8; MPI 4.0, 6.9.
+/// teams of both kinds of rank only those in packets), and, on channels that check, when members make different calls
+/// or this one makes two at once: then the team is aborted, and the host's error says who is in which. Source: seed
+/// 000, 6.8; MPI 4.0, 6.9.
 template <class T, class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status allreduce(Lane<Group>& lane, T* destination, const T* source,
                                                    std::size_t count, Reduction reduction,

@@ -11,7 +11,7 @@
 namespace beeline::detail {
 
 /// What differs: the sequence of such a record.
-enum class CallDifference : std::uint64_t { call, count, lane_in_use };
+enum class CallDifference : std::uint64_t { call, count, lane_in_use, places };
 
 /// Records what this member is in and what another is in, and aborts the team: its calls no longer fit together.
 BEELINE_COLD BEELINE_HOST_DEVICE inline void refuse_call(const Context& ctx, std::uint32_t peer,

@@ -21,8 +21,8 @@ struct CollectiveOptions {
   std::size_t packet_bytes = 0;   ///< payload of a round of packets, on each lane from each rank
   std::size_t staging_bytes = 0;  ///< on each lane, for vectors that do not lie alike on all ranks, twice
   std::uint64_t first_round = 0;  ///< where rounds start to count
-  /// Members compare every call, and find those that differ, or overlap on one rank: about 1.5 us each on GPUs. Also set
-  /// for all channels by `Config::check_collectives`.
+  /// Members compare every call, and find those that differ, or overlap on one rank: about 1.5 us each on GPUs. Also
+  /// set for all channels by `Config::check_collectives`.
   bool checks = false;
 };
 

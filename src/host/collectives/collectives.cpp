@@ -7,6 +7,7 @@
 #include <cstring>
 #include <vector>
 
+#include "host/collectives/copy_engine.hpp"
 #include "host/collectives/launchers.hpp"
 #include "host/world_implementation.hpp"
 
@@ -114,6 +115,18 @@ class Collectives::Implementation {
   Layout layout;
   SymmetricArray<std::byte> memory;
   CollectiveChannel channel;
+  std::unique_ptr<detail::EngineAllreduce> engine;  ///< made when it is first asked for
+
+  void run_engine(detail::EngineCall call) {
+    require(!context().mixed, Status::unavailable,
+            "copy_engine: ranks of both kinds do not reach each other's memory; the algorithms in packets do");
+    for (const void* vector : {static_cast<const void*>(call.destination), static_cast<const void*>(call.source)})
+      require(call.call.count == 0 || world.owner_of(vector) == world.rank(), Status::invalid_argument,
+              "copy_engine: vectors lie at the same place of the symmetric heap on all ranks; one of these does not");
+    if (engine == nullptr) engine = std::make_unique<detail::EngineAllreduce>(world, context(), channel);
+    if (call.stream == nullptr) call.stream = &world.stream();
+    engine->run(call);
+  }
 
  private:
   void start_at(const CollectiveOptions& options) {
@@ -209,6 +222,17 @@ void Collectives::allreduce_on_stream(void* destination, const void* source, std
   const CollectiveChannel& channel = implementation_->channel;
   require(choice.blocks <= channel.lanes, Status::invalid_argument,
           fmt::format("{} blocks on a channel of {} lanes", choice.blocks, channel.lanes));
+  if (choice.algorithm == Algorithm::copy_engine) {
+    const CallSignature signature{.operation = CollectiveOperation::allreduce,
+                                  .type = type,
+                                  .reduction = reduction,
+                                  .algorithm = choice.algorithm,
+                                  .count = count};
+    return implementation_->run_engine({.destination = static_cast<std::byte*>(destination),
+                                        .source = static_cast<const std::byte*>(source),
+                                        .call = signature,
+                                        .stream = choice.stream});
+  }
   const detail::ReductionLauncher launcher = detail::allreduce_launcher(type, choice.algorithm);
   require(launcher != nullptr, Status::invalid_argument,
           fmt::format("all-reduce has no algorithm {}", name(choice.algorithm)));

@@ -30,8 +30,24 @@ using ReductionLauncher = void (*)(World& world, const LaunchOptions& options, c
 /// What launches an all-reduce of elements of `type` by `algorithm`, or nullptr where it has no such kernel.
 [[nodiscard]] ReductionLauncher allreduce_launcher(ElementType type, Algorithm algorithm);
 
+/// Vectors of all members that lie on this rank, and what is to become of them.
+struct LocalReduction {
+  void* destination;        ///< [count], may be `own`
+  const void* own;          ///< [count] this member's
+  const std::byte* others;  ///< the others', in the order of ranks, `stride_bytes` apart
+  std::size_t stride_bytes;
+  std::size_t count;
+  Reduction reduction;
+  std::uint32_t rank, members;
+};
+
+using LocalReduceLauncher = void (*)(World& world, const LaunchOptions& options, const LocalReduction& work);
+[[nodiscard]] LocalReduceLauncher local_reduce_launcher(ElementType type);
+
 /// The same for one element type: each is compiled in a file of its own.
 template <class T>
 [[nodiscard]] ReductionLauncher allreduce_launcher_of(Algorithm algorithm);
+template <class T>
+void launch_local_reduce_of(World& world, const LaunchOptions& options, const LocalReduction& work);
 
 }  // namespace beeline::detail

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "host/collectives/local_reduce_kernel.hpp"
 #include "host/collectives/reduction_kernels.hpp"
 
 template beeline::detail::ReductionLauncher beeline::detail::allreduce_launcher_of<std::int64_t>(Algorithm);
+template void beeline::detail::launch_local_reduce_of<std::int64_t>(World&, const LaunchOptions&,
+                                                                    const LocalReduction&);

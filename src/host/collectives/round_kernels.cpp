@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/collectives/round_kernels.hpp"
+
+#include "beeline/collectives/allreduce_peer.hpp"
+#include "beeline/collectives/call_check.hpp"
+#include "beeline/host/launch.hpp"
+
+namespace beeline::detail {
+
+namespace {
+
+struct MeetingKernel {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, CollectiveChannel channel, CallSignature call,
+                                      const std::byte* destination, const std::byte* source) const {
+    Lane lane(grid.block(), ctx, channel, 0);
+    if (compare_calls(lane, call, Timeout::none()) != Status::ok) return;
+    lane.set_checked(false);
+    bool alike = false;
+    if (compare_places(lane, destination, source, Timeout::none(), alike) != Status::ok || alike) return;
+    if (grid.block().thread_rank() == 0)
+      refuse_call(ctx, ctx.rank, CallDifference::places, call.packed(), place_in_slot(ctx, destination));
+  }
+};
+
+struct PartingKernel {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, CollectiveChannel channel) const {
+    Lane lane(grid.block(), ctx, channel, 0);
+    static_cast<void>(lane.barrier(Order::memory, Timeout::none()));
+  }
+};
+
+}  // namespace
+
+void launch_meeting(World& world, const LaunchOptions& options, const CollectiveChannel& channel,
+                    const CallSignature& call, const void* destination, const void* source) {
+  launch(world, options, MeetingKernel{}, channel, call, static_cast<const std::byte*>(destination),
+         static_cast<const std::byte*>(source));
+}
+
+void launch_parting(World& world, const LaunchOptions& options, const CollectiveChannel& channel) {
+  launch(world, options, PartingKernel{}, channel);
+}
+
+}  // namespace beeline::detail

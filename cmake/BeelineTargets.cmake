@@ -32,6 +32,12 @@ else()
   target_link_libraries(beeline_fmt INTERFACE fmt::fmt-header-only)
 endif()
 
+# beeline_sources_run_once(a.cpp ...): sources that parse options or print a line. Templates of CLI11 and nlohmann_json
+# take the optimizer long, for nothing.
+function(beeline_sources_run_once)
+  set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS -O1)
+endfunction()
+
 # beeline_program(name SOURCES a.cpp ... [KERNELS k.cpp ...]): a program; KERNELS are portable sources.
 function(beeline_program name)
   cmake_parse_arguments(PROGRAM "" "" "SOURCES;KERNELS" ${ARGN})

@@ -39,14 +39,21 @@ Stream& stream_of(World& world, const LaunchOptions& options) {
   return options.stream == nullptr ? world.stream() : *options.stream;
 }
 
-void claim_residency(World& world, const LaunchOptions& options, const std::type_info& kernel, unsigned capacity) {
+/// Books a grid whose threads wait, and returns the grid state for it. What is captured (in `capture`, unless 0) stays
+/// booked for as long as its graph may run.
+GridState* book_waiting(World& world, const LaunchOptions& options, const std::type_info& kernel, unsigned capacity,
+                        std::uint64_t capture) {
   Stream& stream = stream_of(world, options);
+  World::Implementation::GraphGrid grid{stream.grid_state(), stream.grid_state()};
+  if (capture != 0) grid = world.implementation().graph_grid(stream, capture);
   world.implementation().ledger().claim(
-      stream.grid_state(), static_cast<double>(options.blocks) / capacity,
-      [rank = world.rank(), &kernel, blocks = options.blocks] {
-        return fmt::format("rank {}'s kernel {} ({} blocks)", rank, readable(kernel), blocks);
+      grid.booking, static_cast<double>(options.blocks) / capacity,
+      [rank = world.rank(), &kernel, blocks = options.blocks, in_graph = capture != 0] {
+        return fmt::format("rank {}'s kernel {} ({} blocks{})", rank, readable(kernel), blocks,
+                           in_graph ? ", in a graph" : "");
       },
-      [&stream] { return stream.drained(); });
+      [&stream, in_graph = capture != 0] { return !in_graph && stream.drained(); });
+  return grid.state;
 }
 
 /// Runs all threads of blocks [first, last) at once; the first exception of any wins.
@@ -102,11 +109,12 @@ GpuLaunch prepare_gpu_launch(World& world, const LaunchOptions& options, const K
         fmt::format("not even one block of {} threads and {} bytes of shared memory fits a multiprocessor of rank {}'s "
                     "GPU: launch fewer threads",
                     options.threads, kernel.shared_bytes, world.rank()));
-  if (options.waits) claim_residency(world, options, name, capacity);
+  const std::uint64_t capture = stream.capture();
+  GridState* grid_state = options.waits ? book_waiting(world, options, name, capacity, capture) : nullptr;
   const Context& context = options.context == nullptr ? world.context() : *options.context;
-  world.implementation().note_launch(stream, context);
+  world.implementation().note_launch(stream, context, capture != 0);
   range.leave_open();
-  return {stream.native(), options.waits ? stream.grid_state() : nullptr, &context};
+  return {stream.native(), grid_state, &context};
 }
 
 void finish_gpu_launch(const std::type_info& name) {
@@ -131,13 +139,14 @@ void launch_on_host(World& world, const LaunchOptions& options, const std::type_
   if (options.blocks == 0 || options.threads == 0)
     refuse(Status::invalid_argument, name,
            fmt::format("{} blocks of {} threads; at least one", options.blocks, options.threads));
-  if (options.waits) claim_residency(world, options, name, host_resident_blocks(world));
+  constexpr std::uint64_t no_capture = 0;
+  const bool together = options.waits;
+  GridState* grid_state =
+      together ? book_waiting(world, options, name, host_resident_blocks(world), no_capture) : nullptr;
   Stream& stream = stream_of(world, options);
   const Context context = options.context == nullptr ? world.context() : *options.context;
-  world.implementation().note_launch(stream, context);
+  world.implementation().note_launch(stream, context, false);
   const auto team_size = static_cast<unsigned>(world.config().host_threads);
-  const bool together = options.waits;
-  GridState* grid_state = together ? stream.grid_state() : nullptr;
   stream.enqueue([=, block = std::move(block), blocks = options.blocks] {
     for (unsigned first = 0; first < blocks; first += together ? blocks : 1)
       run_blocks(block, first, together ? blocks : first + 1, team_size, grid_state, context);

@@ -89,7 +89,14 @@ bool World::Implementation::stages_copies() const {
 
 std::unique_ptr<Stream> World::Implementation::make_stream() {
   if (gpu_reach) return make_host_stream(device(), host_context, lend_grid_state(), gpu_reach.get());
-  std::unique_ptr<Stream> own = beeline::make_stream(device(), host_context, lend_grid_state());
+  return routed(beeline::make_stream(device(), host_context, lend_grid_state()));
+}
+
+std::unique_ptr<Stream> World::Implementation::adopt_stream(void* native) {
+  return routed(adopt_gpu_stream(device(), lend_grid_state(), native));
+}
+
+std::unique_ptr<Stream> World::Implementation::routed(std::unique_ptr<Stream> own) {
   if (!stages_copies()) return own;
   Routes how;
   how.device_of = [this](const void* address) { return device_for(address); };

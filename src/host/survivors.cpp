@@ -125,14 +125,14 @@ std::uint32_t World::Implementation::teams_of(Stream& stream) {
     const std::lock_guard lock(grid_mutex);
     const auto entry = launched.find(stream.grid_state());
     if (entry == launched.end()) return living;
-    found = entry->second & living;
+    found = (entry->second | captured_teams) & living;
   }
   return found | (stream.holds_signal_waits() ? world_only : 0);
 }
 
-void World::Implementation::note_launch(const Stream& stream, const Context& in) {
+void World::Implementation::note_launch(const Stream& stream, const Context& in, bool is_captured) {
   const std::lock_guard lock(grid_mutex);
-  launched[stream.grid_state()] |= 1u << in.team;
+  (is_captured ? captured_teams : launched[stream.grid_state()]) |= 1u << in.team;
 }
 
 void World::Implementation::forget_launches(const Stream& stream) {

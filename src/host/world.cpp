@@ -146,6 +146,8 @@ void World::free(void* pointer) {
     require(place.heap != nullptr && place.heap->holds(place.offset), Status::invalid_argument,
             fmt::format("{} is not allocated by rank {}'s world: freed before, or never", pointer, rank()));
   }
+  require(stream().capture() == 0, Status::unavailable,
+          "freeing memory cannot be captured in a graph: it waits for the default stream");
   constexpr std::uint32_t whatever_fails = 0;
   world.await(
       "the default stream", config().stream_deadline_ns, [this] { return stream().drained(); }, whatever_fails,
@@ -282,6 +284,11 @@ void World::Implementation::for_pieces(void* destination, const void* source, st
 
 Stream& World::stream() { return *implementation_->stream; }
 std::unique_ptr<Stream> World::make_stream() { return implementation_->make_stream(); }
+std::unique_ptr<Stream> World::adopt_stream(void* native) {
+  require(device().is_gpu(), Status::unavailable,
+          fmt::format("rank {} has no GPU, so it cannot adopt a CUDA stream", rank()));
+  return implementation_->adopt_stream(native);
+}
 
 void World::synchronize(Stream& stream) {
   const std::uint32_t watched = implementation_->teams_of(stream);
@@ -353,19 +360,6 @@ void World::Implementation::zero(void* address, std::size_t bytes) {
   constexpr std::uint32_t whatever_fails = 0;
   await(
       "zeroing memory", config.deadline_ns, [&event] { return event->done(); }, whatever_fails);
-}
-
-std::shared_ptr<GridState> World::Implementation::lend_grid_state() {
-  const std::lock_guard lock(grid_mutex);
-  require(!free_grids.empty(), Status::no_resource, fmt::format("{} streams exist", max_streams));
-  const std::uint32_t grid = free_grids.back();
-  free_grids.pop_back();
-  return {&heap_header(rank)->grids[grid].state, [this, grid](GridState* state) {
-            ledger().forget(state);
-            const std::lock_guard giving_back(grid_mutex);
-            launched.erase(state);
-            free_grids.push_back(grid);
-          }};
 }
 
 }  // namespace beeline

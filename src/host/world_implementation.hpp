@@ -57,6 +57,24 @@ struct Member {
   int reaching_gpu = -1;  ///< host rank beside GPU ranks: the GPU that copies for it; -1: none that its process sees
 };
 
+/// Grid states that nothing uses, by index. It outlives the world where graphs still hold others.
+struct FreeGrids {
+  std::mutex mutex;
+  std::vector<std::uint32_t> indices;
+};
+
+/// What waiting kernels that were captured from one stream hold of the device, until the last of their graphs is gone.
+class GraphBooking {
+ public:
+  explicit GraphBooking(ResidencyLedger& ledger) : ledger_(ledger) {}
+  ~GraphBooking() { ledger_.forget(this); }
+  GraphBooking(const GraphBooking&) = delete;
+  GraphBooking& operator=(const GraphBooking&) = delete;
+
+ private:
+  ResidencyLedger& ledger_;
+};
+
 class World::Implementation {
  public:
   Implementation(const Config& config, std::unique_ptr<Bootstrap> bootstrap);
@@ -78,7 +96,7 @@ class World::Implementation {
   std::mutex allocation_mutex;
   std::unique_ptr<OffsetAllocator> heap, pinned_heap;  ///< offsets behind the headers
   std::mutex grid_mutex;
-  std::vector<std::uint32_t> free_grids;
+  const std::shared_ptr<FreeGrids> free_grids = std::make_shared<FreeGrids>();
   ResidencyLedger host_ledger;
   std::unique_ptr<GpuReach> gpu_reach;  ///< of a host rank in a world with GPUs
   std::unique_ptr<Stream> stream;       ///< default stream
@@ -97,7 +115,15 @@ class World::Implementation {
   /// Ids that are not used again, by bit: a member of their teams has ended, and may yet have stored into their state.
   std::uint32_t retired_ids = 0;
   std::map<const void*, std::uint32_t> launched;  ///< stream (its grid state) to teams of its kernels; by grid_mutex
-  std::unique_ptr<Team> survivors;                ///< what World::survivors returned last
+  std::uint32_t captured_teams = 0;               ///< of kernels in graphs, which run on whatever stream; by grid_mutex
+  /// What was captured from a stream last.
+  struct Captured {
+    std::uint64_t capture = 0;
+    std::weak_ptr<GridState> grid;
+    std::weak_ptr<GraphBooking> booking;
+  };
+  std::map<const void*, Captured> captured;  ///< by stream (its grid state); by grid_mutex
+  std::unique_ptr<Team> survivors;           ///< what World::survivors returned last
 
   /// Whether some of `ranks` have GPUs and others do not.
   [[nodiscard]] bool mixes_kinds(const std::vector<int>& ranks) const;
@@ -134,8 +160,17 @@ class World::Implementation {
   /// Contexts of a team of world ranks, with this rank in it.
   [[nodiscard]] Context make_context(std::uint32_t team, const std::vector<int>& ranks, bool for_host) const;
   [[nodiscard]] std::unique_ptr<Stream> make_stream();
+  [[nodiscard]] std::unique_ptr<Stream> adopt_stream(void* native);
+  [[nodiscard]] std::unique_ptr<Stream> routed(std::unique_ptr<Stream> own);
   /// A grid state for one stream; given back, and its line in the ledger closed, when the stream lets it go.
   [[nodiscard]] std::shared_ptr<GridState> lend_grid_state();
+  /// What a waiting kernel gets that is captured from a stream: each graph has a grid state of its own, and all graphs
+  /// of the stream share an entry in the ledger.
+  struct GraphGrid {
+    GridState* state;
+    const void* booking;
+  };
+  [[nodiscard]] GraphGrid graph_grid(Stream& on, std::uint64_t capture);
   /// Fills device or host memory with zeros, and waits for it.
   void zero(void* address, std::size_t bytes);
   /// Writes to device or host memory, and waits for it.
@@ -173,7 +208,7 @@ class World::Implementation {
   [[nodiscard]] std::uint32_t living_teams() const;
   /// Teams whose failure concerns what a stream does.
   [[nodiscard]] std::uint32_t teams_of(Stream& stream);
-  void note_launch(const Stream& stream, const Context& in);
+  void note_launch(const Stream& stream, const Context& in, bool is_captured);
   void forget_launches(const Stream& stream);
   /// One of `watched` that is aborted, or -1.
   [[nodiscard]] int failed_team(std::uint32_t watched) const;
@@ -192,6 +227,7 @@ class World::Implementation {
   static constexpr std::uint32_t world_only = 1;  ///< the set that holds the world alone
 
  private:
+  [[nodiscard]] std::shared_ptr<GridState> take_grid() const;
   void choose_device();
   void learn_devices(const Device& mine, const std::vector<DeviceInventory>& inventories);
   void make_memory();

@@ -152,7 +152,7 @@ void World::Implementation::make_memory() {
   addresses.open(memory->range().base(), config.slot_shift, static_cast<std::uint32_t>(size));
   heap = std::make_unique<OffsetAllocator>(config.heap_bytes, allocation_alignment);
   pinned_heap = std::make_unique<OffsetAllocator>(config.pinned_heap_bytes, allocation_alignment);
-  for (std::uint32_t grid = max_streams; grid-- > 0;) free_grids.push_back(grid);
+  for (std::uint32_t grid = max_streams; grid-- > 0;) free_grids->indices.push_back(grid);
 }
 
 Context World::Implementation::make_context(std::uint32_t team, const std::vector<int>& ranks, bool for_host) const {

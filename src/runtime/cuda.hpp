@@ -14,7 +14,22 @@ namespace beeline::cuda_api {
 void check(cudaError_t result, const char* call, std::source_location where = std::source_location::current());
 void check(CUresult result, const char* call, std::source_location where = std::source_location::current());
 
-/// Makes a GPU current for a scope: any thread may drive any device.
+/// For a scope, lets this thread call what CUDA forbids while any thread of the process captures a graph (queries and
+/// allocations, mostly), so that neither this call nor that capture fails. What is put on a captured stream is
+/// captured.
+class BesideCaptures {
+ public:
+  BesideCaptures() noexcept { exchange(); }
+  ~BesideCaptures() { exchange(); }
+  BesideCaptures(const BesideCaptures&) = delete;
+  BesideCaptures& operator=(const BesideCaptures&) = delete;
+
+ private:
+  void exchange() noexcept { static_cast<void>(cudaThreadExchangeStreamCaptureMode(&mode_)); }
+  cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
+};
+
+/// Makes a GPU current for a scope: any thread may drive any device, also beside captures.
 class CurrentGpu {
  public:
   explicit CurrentGpu(int index) {
@@ -26,6 +41,7 @@ class CurrentGpu {
   CurrentGpu& operator=(const CurrentGpu&) = delete;
 
  private:
+  const BesideCaptures beside_;
   int previous_ = 0;
 };
 

@@ -36,6 +36,7 @@ bool shared_memory_fits(const KernelCode& kernel, int device) {
 }
 
 unsigned query_resident_blocks(const KernelCode& kernel, unsigned threads, int device) {
+  const cuda_api::BesideCaptures beside;
   use_gpu(device);
   if (!shared_memory_fits(kernel, device)) return 0;
   int per_multiprocessor = 0;

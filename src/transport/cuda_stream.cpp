@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <atomic>
 #include <mutex>
 #include <utility>
 #include <vector>
@@ -14,9 +15,30 @@ namespace beeline {
 
 namespace {
 
+using cuda_api::BesideCaptures;
 using cuda_api::check;
 using cuda_api::CurrentGpu;
 using cuda_api::driver;
+
+[[noreturn]] void refuse_capture(const char* what, const char* why) {
+  throw Error(Status::unavailable, fmt::format("{} cannot be captured in a graph: {}", what, why));
+}
+
+struct Capture {
+  std::uint64_t id = 0;  ///< 0: none
+  cudaGraph_t graph = nullptr;
+};
+
+/// The capture that a stream is in. Throws unavailable when an error has ended it.
+Capture capture_of(cudaStream_t stream) {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  unsigned long long id = 0;
+  cudaGraph_t graph = nullptr;
+  check(cudaStreamGetCaptureInfo(stream, &status, &id, &graph), "cudaStreamGetCaptureInfo");
+  require(status != cudaStreamCaptureStatusInvalidated, Status::unavailable,
+          "the stream's capture into a graph has failed, by an earlier error: end it");
+  return status == cudaStreamCaptureStatusActive ? Capture{id, graph} : Capture{};
+}
 
 class GpuEvent final : public Event {
  public:
@@ -24,32 +46,54 @@ class GpuEvent final : public Event {
     const CurrentGpu current(gpu);
     check(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "cudaEventCreate");
   }
-  ~GpuEvent() override { static_cast<void>(cudaEventDestroy(event_)); }
+  ~GpuEvent() override {
+    const BesideCaptures beside;
+    static_cast<void>(cudaEventDestroy(event_));
+  }
   [[nodiscard]] bool done() const override {
+    if (record_.load() > 0) refuse_capture("a wait for an event", "the event was recorded while a graph was captured");
     const CurrentGpu current(gpu_);
     const cudaError_t state = cudaEventQuery(event_);
     if (state == cudaErrorNotReady) return false;
     check(state, "cudaEventQuery");
     return true;
   }
-  [[nodiscard]] cudaEvent_t native() const { return event_; }
+  void record(cudaStream_t stream) {
+    check(cudaEventRecord(event_, stream), "cudaEventRecord");
+    record_ = static_cast<std::int64_t>(capture_of(stream).id);
+  }
+  /// Holds later work of `stream`, which is in `capture` (0: in none).
+  void hold(cudaStream_t stream, std::uint64_t capture) const {
+    const std::int64_t recorded = record_.load();
+    if (recorded == never) return;
+    if (capture != 0 && recorded != static_cast<std::int64_t>(capture))
+      refuse_capture("wait_event", "the event was recorded outside this capture");
+    check(cudaStreamWaitEvent(stream, event_, 0), "cudaStreamWaitEvent");
+  }
 
  private:
+  static constexpr std::int64_t never = -1;
   int gpu_;
   cudaEvent_t event_ = nullptr;
+  std::atomic<std::int64_t> record_{never};  ///< the capture that the last record is part of; 0: none
 };
 
 class GpuStream final : public Stream {
  public:
-  GpuStream(const Device& device, std::shared_ptr<GridState> grid_state)
-      : device_(device), grid_state_(std::move(grid_state)) {
+  /// `adopted`: a stream that somebody else made and destroys; nullptr: one of its own.
+  GpuStream(const Device& device, std::shared_ptr<GridState> grid_state, cudaStream_t adopted)
+      : device_(device), grid_state_(std::move(grid_state)), stream_(adopted), owned_(adopted == nullptr) {
     const CurrentGpu current(device.index);
-    check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
+    if (owned_)
+      check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
+    else
+      check_device();
     check(cudaStreamCreateWithFlags(&release_, cudaStreamNonBlocking), "cudaStreamCreate");
   }
   ~GpuStream() override {
+    const BesideCaptures beside;
     static_cast<void>(cudaStreamDestroy(release_));
-    static_cast<void>(cudaStreamDestroy(stream_));
+    if (owned_) static_cast<void>(cudaStreamDestroy(stream_));
   }
 
   const Device& device() const override { return device_; }
@@ -67,6 +111,7 @@ class GpuStream final : public Stream {
   }
   void write_signal(std::uint64_t* signal, std::uint64_t value) override {
     check_signal(signal);
+    refuse_fixed_value("write_signal");
     const CurrentGpu current(device_.index);
     check(driver().stream_write_value(stream_, reinterpret_cast<CUdeviceptr>(signal), value,
                                       CU_STREAM_WRITE_VALUE_DEFAULT),
@@ -74,6 +119,7 @@ class GpuStream final : public Stream {
   }
   void wait_signal(std::uint64_t* signal, std::uint64_t value) override {
     check_signal(signal);
+    refuse_fixed_value("wait_signal");
     const CurrentGpu current(device_.index);
     const std::lock_guard lock(mutex_);
     check(driver().stream_wait_value(stream_, reinterpret_cast<CUdeviceptr>(signal), value, CU_STREAM_WAIT_VALUE_GEQ),
@@ -97,17 +143,23 @@ class GpuStream final : public Stream {
   std::unique_ptr<Event> make_event() override { return std::make_unique<GpuEvent>(device_.index); }
   void record(Event& event) override {
     const CurrentGpu current(device_.index);
-    check(cudaEventRecord(dynamic_cast<GpuEvent&>(event).native(), stream_), "cudaEventRecord");
+    dynamic_cast<GpuEvent&>(event).record(stream_);
   }
   void wait_event(Event& event) override {
     const CurrentGpu current(device_.index);
-    check(cudaStreamWaitEvent(stream_, dynamic_cast<GpuEvent&>(event).native(), 0), "cudaStreamWaitEvent");
+    dynamic_cast<GpuEvent&>(event).hold(stream_, capture());
   }
 
-  bool drained() const noexcept override { return cudaStreamQuery(stream_) != cudaErrorNotReady; }
+  bool drained() const noexcept override {
+    const BesideCaptures beside;
+    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;  // a query would end a capture
+    if (cudaStreamIsCapturing(stream_, &status) == cudaSuccess && status != cudaStreamCaptureStatusNone) return false;
+    return cudaStreamQuery(stream_) != cudaErrorNotReady;
+  }
   bool sleep_until_drained(std::int64_t) override { return false; }
   bool idle() override {
     const CurrentGpu current(device_.index);
+    if (capture() != 0) refuse_capture("a wait for a stream", "nothing of what is captured has run");
     const cudaError_t state = cudaStreamQuery(stream_);
     if (state == cudaErrorNotReady) return false;
     check(state, "work on a stream");
@@ -121,7 +173,34 @@ class GpuStream final : public Stream {
   }
   GridState* grid_state() const override { return grid_state_.get(); }
 
+  std::uint64_t capture() const override { return capture_of(stream_).id; }
+  void keep_with_graph(std::shared_ptr<void> held) override {
+    const CurrentGpu current(device_.index);
+    const Capture capture = capture_of(stream_);
+    require(capture.graph != nullptr, Status::invalid_argument, "the stream is in no capture");
+    auto kept = std::make_unique<std::shared_ptr<void>>(std::move(held));
+    const auto let_go = [](void* last) { delete static_cast<std::shared_ptr<void>*>(last); };
+    cudaUserObject_t object = nullptr;
+    check(cudaUserObjectCreate(&object, kept.get(), let_go, 1, cudaUserObjectNoDestructorSync), "cudaUserObjectCreate");
+    static_cast<void>(kept.release());
+    const cudaError_t result = cudaGraphRetainUserObject(capture.graph, object, 1, cudaGraphUserObjectMove);
+    if (result != cudaSuccess) static_cast<void>(cudaUserObjectRelease(object, 1));
+    check(result, "cudaGraphRetainUserObject");
+  }
+
  private:
+  void refuse_fixed_value(const char* what) const {
+    if (capture() != 0)
+      refuse_capture(what,
+                     "each of its runs would have the same value; signals by kernels (put_signal) can be captured");
+  }
+  void check_device() const {
+    int index = -1;
+    check(cudaStreamGetDevice(stream_, &index), "cudaStreamGetDevice");
+    require(index == device_.index, Status::invalid_argument,
+            fmt::format("a stream of GPU {} for a rank on GPU {}", index, device_.index));
+  }
+
   struct ArmedWait {
     std::uint64_t* signal;
     std::uint64_t value;
@@ -130,6 +209,7 @@ class GpuStream final : public Stream {
   const Device device_;
   const std::shared_ptr<GridState> grid_state_;
   cudaStream_t stream_ = nullptr, release_ = nullptr;
+  const bool owned_;
   std::mutex mutex_;
   std::vector<ArmedWait> armed_;  ///< waits since the stream was last seen idle
 };
@@ -137,7 +217,12 @@ class GpuStream final : public Stream {
 }  // namespace
 
 std::unique_ptr<Stream> make_gpu_stream(const Device& device, const Context&, std::shared_ptr<GridState> grid_state) {
-  return std::make_unique<GpuStream>(device, std::move(grid_state));
+  return std::make_unique<GpuStream>(device, std::move(grid_state), nullptr);
+}
+
+std::unique_ptr<Stream> adopt_gpu_stream(const Device& device, std::shared_ptr<GridState> grid_state, void* native) {
+  const auto stream = native == nullptr ? cudaStreamLegacy : static_cast<cudaStream_t>(native);
+  return std::make_unique<GpuStream>(device, std::move(grid_state), stream);
 }
 
 }  // namespace beeline

@@ -9,4 +9,8 @@ std::unique_ptr<Stream> make_gpu_stream(const Device&, const Context&, std::shar
   throw Error(Status::unavailable, "this build has no CUDA");
 }
 
+std::unique_ptr<Stream> adopt_gpu_stream(const Device&, std::shared_ptr<GridState>, void*) {
+  throw Error(Status::unavailable, "this build has no CUDA");
+}
+
 }  // namespace beeline

@@ -79,6 +79,7 @@ class RoutedStream final : public Stream {
     check_copy(destination, source, bytes);
     const int to = routes_.device_of(destination), from = routes_.device_of(source);
     if (to == own_device && from == own_device) return own_->copy(destination, source, bytes);
+    refuse_capture();
     const std::lock_guard lock(mutex_);
     if (to == from) return on(to, [&](Stream& far) { far.copy(destination, source, bytes); });
     begin(from);
@@ -90,12 +91,14 @@ class RoutedStream final : public Stream {
   void fill(void* destination, unsigned char value, std::size_t bytes) override {
     const int to = routes_.device_of(destination);
     if (to == own_device) return own_->fill(destination, value, bytes);
+    refuse_capture();
     const std::lock_guard lock(mutex_);
     on(to, [&](Stream& far) { far.fill(destination, value, bytes); });
   }
   void write_signal(std::uint64_t* signal, std::uint64_t value) override {
     const int to = routes_.device_of(signal);
     if (to == own_device) return own_->write_signal(signal, value);
+    refuse_capture();
     const std::lock_guard lock(mutex_);
     on(to, [&](Stream& far) { far.write_signal(signal, value); });
   }
@@ -117,8 +120,15 @@ class RoutedStream final : public Stream {
   void* native() const override { return own_->native(); }
   void enqueue(std::function<void()> work) override { own_->enqueue(std::move(work)); }
   GridState* grid_state() const override { return own_->grid_state(); }
+  std::uint64_t capture() const override { return own_->capture(); }
+  void keep_with_graph(std::shared_ptr<void> held) override { own_->keep_with_graph(std::move(held)); }
 
  private:
+  void refuse_capture() const {
+    require(own_->capture() == 0, Status::unavailable,
+            "work on memory that this rank's device does not reach cannot be captured in a graph: other devices' "
+            "streams do it, through host memory");
+  }
   [[nodiscard]] Far& far(int device) {
     const auto known = far_.find(device);
     if (known != far_.end()) return known->second;

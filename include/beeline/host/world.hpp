@@ -125,6 +125,10 @@ class World {
   /// This rank's default stream.
   [[nodiscard]] Stream& stream();
   [[nodiscard]] std::unique_ptr<Stream> make_stream();
+  /// A stream that somebody else made, as one of this rank's: `native` is a cudaStream_t of its GPU (nullptr: the
+  /// legacy default stream). It is not destroyed with the result, which is to be destroyed before it, after its work.
+  /// Throws unavailable on a host rank, invalid_argument for another GPU's stream.
+  [[nodiscard]] std::unique_ptr<Stream> adopt_stream(void* native);
   /// Blocks until `stream`'s work is over. Throws what went wrong in it, a kernel's failed wait included: the failure
   /// of each team whose kernels `launch` has put on it, or of any team of this rank where `launch` never did. At the
   /// deadline names the rank, and dumps every pending wait of the team.

@@ -17,13 +17,19 @@ namespace beeline {
 class Event {
  public:
   virtual ~Event() = default;
-  /// Whether the work before the last record is over; true when nothing was recorded.
+  /// Whether the work before the last record is over; true when nothing was recorded. Throws unavailable when the last
+  /// record is part of a graph, since that says nothing about the graph's runs.
   [[nodiscard]] virtual bool done() const = 0;
 };
 
 /// An in-order queue of work for one device: a CUDA stream on a GPU, a thread on a host rank.
 /// Any thread may call any function; enqueuing holds a short lock and never waits for the device.
 /// A stream is destroyed after its work; its destructor waits for what is still running.
+///
+/// While a CUDA graph captures the stream, `copy`, `fill`, `record`, `wait_event` and `launch` become part of the
+/// graph. What would not be repeated by it, or cannot wait inside it, throws unavailable, and the capture goes on:
+/// `write_signal` and `wait_signal` (their value is fixed), copies that go through host memory, and whatever asks about
+/// the stream's progress.
 class Stream {
  public:
   virtual ~Stream() = default;
@@ -47,14 +53,16 @@ class Stream {
 
   [[nodiscard]] virtual std::unique_ptr<Event> make_event() = 0;
   virtual void record(Event& event) = 0;
-  /// Holds later work of this stream until `event` (of any stream of this process) is done.
+  /// Holds later work of this stream until `event` (of any stream of this process) is done. In a capture the event must
+  /// have been recorded in the same one; otherwise throws unavailable.
   virtual void wait_event(Event& event) = 0;
 
-  /// Whether all work is over, whether it failed or not.
+  /// Whether all work is over, whether it failed or not. False while the stream is captured.
   [[nodiscard]] virtual bool drained() const noexcept = 0;
   /// Sleeps until all work is over, at most `longest_ns`. False, at once, where only polling tells: on a GPU.
   [[nodiscard]] virtual bool sleep_until_drained(std::int64_t longest_ns) = 0;
-  /// Whether all work is over. Throws the first failure of the stream's work, once.
+  /// Whether all work is over. Throws the first failure of the stream's work, once; unavailable while the stream is
+  /// captured.
   [[nodiscard]] virtual bool idle() = 0;
   /// The underlying `cudaStream_t`, or nullptr on a host rank.
   [[nodiscard]] virtual void* native() const = 0;
@@ -62,6 +70,13 @@ class Stream {
   virtual void enqueue(std::function<void()> work) = 0;
   /// State of the grid barrier that this stream's kernels share: they run one after the other.
   [[nodiscard]] virtual GridState* grid_state() const = 0;
+
+  /// Number of the CUDA graph capture that this stream is in; 0: in none, as on a host rank. Throws unavailable when an
+  /// error has ended the capture.
+  [[nodiscard]] virtual std::uint64_t capture() const { return 0; }
+  /// In a capture: keeps `held` until the graph and all that is made of it are destroyed. A thread of CUDA's may let it
+  /// go, so its destructor calls nothing of CUDA.
+  virtual void keep_with_graph(std::shared_ptr<void> /*held*/) {}
 };
 
 /// A new stream of `device`.

@@ -1,0 +1,408 @@
+// SPDX-License-Identifier: Apache-2.0
+// CUDA graphs of launches and copies, and streams that somebody else made. All but one case need a GPU.
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "beeline/beeline.hpp"
+#include "tests/support/check.hpp"
+#include "tests/support/errors.hpp"
+#include "tests/support/ranks.hpp"
+#include "tests/support/stopwatch.hpp"
+
+namespace beeline_test {
+
+namespace {
+
+using namespace beeline;
+
+constexpr unsigned blocks = 4, threads = 64;
+constexpr std::size_t words = 300;
+
+void must(cudaError_t result) {
+  if (result != cudaSuccess) throw CheckFailure(cudaGetErrorString(result));
+}
+cudaStream_t native(const Stream& stream) { return static_cast<cudaStream_t>(stream.native()); }
+
+/// A graph of what `work` puts on a stream, ready to run.
+class Graph {
+ public:
+  Graph(World& world, Stream& stream, const std::function<void()>& work) {
+    must(cudaSetDevice(world.device().index));
+    must(cudaStreamBeginCapture(native(stream), cudaStreamCaptureModeGlobal));
+    try {
+      work();
+    } catch (...) {
+      static_cast<void>(cudaStreamEndCapture(native(stream), &graph_));
+      if (graph_ != nullptr) static_cast<void>(cudaGraphDestroy(graph_));
+      throw;
+    }
+    must(cudaStreamEndCapture(native(stream), &graph_));
+    must(cudaGraphInstantiate(&runnable_, graph_, 0));
+    must(cudaGraphUpload(runnable_, native(stream)));
+    world.synchronize(stream);
+  }
+  ~Graph() {
+    static_cast<void>(cudaGraphExecDestroy(runnable_));
+    static_cast<void>(cudaGraphDestroy(graph_));
+  }
+  Graph(const Graph&) = delete;
+  Graph& operator=(const Graph&) = delete;
+
+  void run(const Stream& stream) const { must(cudaGraphLaunch(runnable_, native(stream))); }
+  [[nodiscard]] std::size_t nodes() const {
+    std::size_t count = 0;
+    must(cudaGraphGetNodes(graph_, nullptr, &count));
+    return count;
+  }
+
+ private:
+  cudaGraph_t graph_ = nullptr;
+  cudaGraphExec_t runnable_ = nullptr;
+};
+
+/// What two ranks exchange. Every number that changes lies in memory, so that a graph goes on where the last run ended.
+struct Exchange {
+  std::uint64_t* outbox;  ///< [words]
+  std::uint64_t* inbox;   ///< [2, words] of even and of odd steps
+  std::uint64_t* signal;
+  std::uint64_t* state;  ///< [steps taken, wrong words]
+};
+
+BEELINE_HOST_DEVICE std::uint64_t word_of(std::uint64_t step, std::uint64_t index, std::uint64_t rank) {
+  return step * 1009 + index * 2 + rank;
+}
+
+/// One step: the grid fills the outbox, its first block sends it to the other rank and waits for what comes from there,
+/// the grid checks it.
+struct Step {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, Exchange exchange) const {
+    const std::uint64_t step = exchange.state[0] + 1;
+    const std::uint32_t peer = ctx.size - 1 - ctx.rank;
+    std::uint64_t* const inbox = exchange.inbox + step % 2 * words;
+    for (std::size_t i = grid.thread_rank(); i < words; i += grid.size())
+      exchange.outbox[i] = word_of(step, i, ctx.rank);
+    if (grid.sync(ctx) != Status::ok) return;
+    if (grid.block_rank() == 0) {
+      const auto& block = grid.block();
+      if (put_signal(block, ctx, inbox, exchange.outbox, words, exchange.signal, step, peer) != Status::ok) return;
+      if (wait(block, ctx, exchange.signal, Compare::greater_equal, step) != Status::ok) return;
+      if (block.thread_rank() == 0) exchange.state[0] = step;
+    }
+    if (grid.sync(ctx) != Status::ok) return;
+    for (std::size_t i = grid.thread_rank(); i < words; i += grid.size())
+      if (inbox[i] != word_of(step, i, peer)) exchange.state[1] = step;
+  }
+};
+
+/// Adds up what the graph copied.
+struct Add {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context&, std::uint64_t* sum,
+                                      const std::uint64_t* copied) const {
+    if (grid.thread_rank() == 0) *sum += copied[words - 1];
+  }
+};
+
+Exchange make_exchange(World& world) {
+  return {static_cast<std::uint64_t*>(world.allocate(words * sizeof(std::uint64_t))),
+          static_cast<std::uint64_t*>(world.allocate(2 * words * sizeof(std::uint64_t))), world.signals(1),
+          static_cast<std::uint64_t*>(world.allocate(2 * sizeof(std::uint64_t)))};
+}
+
+void take_step(World& world, Stream& stream, const Exchange& exchange) {
+  launch(world, {.blocks = blocks, .threads = threads, .waits = true, .stream = &stream}, Step{}, exchange);
+}
+
+void check_steps(World& world, const Exchange& exchange, std::uint64_t expected) {
+  std::uint64_t state[2] = {};
+  world.copy(state, exchange.state, sizeof state);
+  BEELINE_CHECK_EQ(expected, state[0]);
+  BEELINE_CHECK_EQ(std::uint64_t{0}, state[1]);
+}
+
+std::string missing_gpus(int needed) {
+  std::string why;
+  const int gpus = gpus_here(&why);
+  if (gpus == 0) return "no GPU: " + why;
+  return gpus < needed ? join("needs ", needed, " GPUs, ", gpus, " here") : "";
+}
+
+Config config_of(const std::string& device) {
+  Config config = test_config();
+  config.device = device;
+  return config;
+}
+
+/// Two ranks that are threads, on this many GPUs.
+class TwoRanks : public ::testing::TestWithParam<int> {
+ protected:
+  void run(const std::function<void(World&)>& body) const {
+    if (const std::string why = missing_gpus(GetParam()); !why.empty()) GTEST_SKIP() << why;
+    expect_all_passed(run_ranks(WorldKind::threads, 2, body, config_of(GetParam() == 1 ? "cuda:0" : "cuda:0,1"), 100));
+  }
+};
+
+/// Three launches and a copy, 10,000 times, with steps outside the graph in between.
+TEST_P(TwoRanks, RepeatLaunchesAndCopiesBesideOthers) {
+  run([](World& world) {
+    constexpr int runs = 10'000;
+    Stream& stream = world.stream();
+    const Exchange exchange = make_exchange(world);
+    auto* copied = static_cast<std::uint64_t*>(world.allocate(words * sizeof(std::uint64_t)));
+    auto* sum = static_cast<std::uint64_t*>(world.allocate(sizeof(std::uint64_t)));
+    const Graph graph(world, stream, [&] {
+      take_step(world, stream, exchange);
+      stream.copy(copied, exchange.outbox, words * sizeof(std::uint64_t));
+      take_step(world, stream, exchange);
+      launch(world, {.threads = 32, .stream = &stream}, Add{}, sum, copied);
+    });
+    BEELINE_CHECK_EQ(std::size_t{4}, graph.nodes());
+    world.barrier();  // from here on kernels wait for those of the other rank
+    std::uint64_t steps = 0, expected_sum = 0;
+    for (int i = 0; i < runs; ++i) {
+      graph.run(stream);
+      expected_sum += word_of(steps + 1, words - 1, static_cast<std::uint64_t>(world.rank()));
+      steps += 2;
+      if (i % 3 == 0) {
+        take_step(world, stream, exchange);
+        ++steps;
+      }
+      if (i % 100 == 0) world.synchronize(stream);  // a full queue would hold back the other rank's thread
+    }
+    world.synchronize(stream);
+    check_steps(world, exchange, steps);
+    std::uint64_t observed_sum = 0;
+    world.copy(&observed_sum, sum, sizeof observed_sum);
+    BEELINE_CHECK_EQ(expected_sum, observed_sum);
+    world.barrier();
+  });
+}
+
+/// Two graphs of one stream in turn, then beside each other on two streams: each has a grid barrier of its own.
+TEST_P(TwoRanks, RunTwoGraphsInTurnAndBesideEachOther) {
+  run([](World& world) {
+    constexpr int runs = 2'000;
+    const std::unique_ptr<Stream> other = world.make_stream();
+    const Exchange first = make_exchange(world), second = make_exchange(world);
+    const Graph one(world, world.stream(), [&] { take_step(world, world.stream(), first); });
+    const Graph two(world, world.stream(), [&] {
+      take_step(world, world.stream(), second);
+      take_step(world, world.stream(), second);
+    });
+    world.barrier();
+    for (int i = 0; i < runs; ++i) {
+      one.run(world.stream());
+      two.run(world.stream());
+      if (i % 100 == 0) world.synchronize();
+    }
+    world.synchronize();
+    for (int i = 0; i < runs; ++i) {
+      one.run(world.stream());
+      two.run(*other);
+      if (i % 100 != 0) continue;
+      world.synchronize();
+      world.synchronize(*other);
+    }
+    world.synchronize();
+    world.synchronize(*other);
+    check_steps(world, first, 2 * runs);
+    check_steps(world, second, 4 * runs);
+    world.barrier();
+  });
+}
+
+/// A rank captures, in the mode that forbids most, while the other waits for kernels, copies, and makes streams.
+TEST_P(TwoRanks, CaptureWhileOthersWork) {
+  run([](World& world) {
+    const Exchange exchange = make_exchange(world);
+    std::vector<std::uint64_t> here(words, 7), back(words);
+    if (world.rank() == 0) {
+      const Graph graph(world, world.stream(), [&] {
+        world.barrier();
+        take_step(world, world.stream(), exchange);
+        world.barrier();
+      });
+      world.barrier();
+      graph.run(world.stream());
+    } else {
+      world.barrier();
+      for (int i = 0; i < 100; ++i) {
+        const std::unique_ptr<Stream> stream = world.make_stream();
+        stream->copy(exchange.inbox, here.data(), words * sizeof(std::uint64_t));
+        world.synchronize(*stream);
+        world.copy(back.data(), exchange.inbox, words * sizeof(std::uint64_t));
+        BEELINE_CHECK(back == here);
+      }
+      world.barrier();
+      world.barrier();
+      take_step(world, world.stream(), exchange);
+    }
+    world.synchronize();
+    check_steps(world, exchange, 1);
+    world.barrier();
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Gpus, TwoRanks, ::testing::Values(1, 2));
+
+/// One rank on a GPU.
+class OneRank : public ::testing::Test {
+ protected:
+  static void run(const std::function<void(World&)>& body) {
+    if (const std::string why = missing_gpus(1); !why.empty()) GTEST_SKIP() << why;
+    expect_all_passed(run_ranks(WorldKind::threads, 1, body, config_of("cuda:0"), 60));
+  }
+};
+
+using Graphs = OneRank;
+using AdoptedStream = OneRank;
+
+/// What a graph cannot repeat is refused, by name; the rest of the capture goes on.
+TEST_F(Graphs, RefuseWhatCannotBeCaptured) {
+  run([](World& world) {
+    const std::unique_ptr<Stream> stream = world.make_stream();
+    std::uint64_t* signal = world.signals(2);
+    const std::unique_ptr<Event> outside = world.stream().make_event(), inside = stream->make_event();
+    world.stream().record(*outside);
+    const auto refused = [](const std::function<void()>& call) {
+      check_error(Status::unavailable, {"cannot be captured in a graph"}, call);
+    };
+    const Graph graph(world, *stream, [&] {
+      BEELINE_CHECK(stream->capture() != 0);
+      stream->fill(signal, 1, sizeof *signal);
+      refused([&] { stream->write_signal(signal, 1); });
+      refused([&] { stream->wait_signal(signal, 1); });
+      refused([&] { world.synchronize(*stream); });
+      refused([&] { stream->wait_event(*outside); });
+      stream->record(*inside);
+      stream->wait_event(*inside);
+      refused([&] { static_cast<void>(inside->done()); });
+      refused([&] { world.synchronize(*inside); });
+      BEELINE_CHECK(!stream->drained());
+      stream->copy(signal + 1, signal, sizeof *signal);
+    });
+    BEELINE_CHECK(stream->capture() == 0);
+    BEELINE_CHECK_EQ(std::size_t{2}, graph.nodes());
+    graph.run(*stream);
+    world.synchronize(*stream);
+    std::uint64_t observed = 0;
+    world.copy(&observed, signal + 1, sizeof observed);
+    BEELINE_CHECK_EQ(std::uint64_t{0x0101010101010101}, observed);
+    const Graph of_default(world, world.stream(), [&] { refused([&] { world.free(signal); }); });
+    stream->record(*inside);  // outside a capture again
+    world.synchronize(*inside);
+  });
+}
+
+struct WaitForNothing {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx) const {
+    static_cast<void>(grid.sync(ctx));
+  }
+};
+
+/// A waiting grid in a graph holds its share of the device until the graph is gone, whatever became of its stream.
+TEST_F(Graphs, HoldTheirShareOfTheDevice) {
+  run([](World& world) {
+    const unsigned all = resident_blocks<WaitForNothing>(world, threads);
+    const auto launch_most = [&world, all](Stream& on) {
+      launch(world, {.blocks = all / 10 * 6, .threads = threads, .waits = true, .stream = &on}, WaitForNothing{});
+    };
+    std::unique_ptr<Stream> captured = world.make_stream();
+    auto graph = std::make_unique<Graph>(world, *captured, [&] { launch_most(*captured); });
+    captured.reset();
+    check_error(Status::no_resource, {"WaitForNothing", "in a graph", "holds"}, [&] { launch_most(world.stream()); });
+    graph->run(world.stream());
+    world.synchronize();
+    graph.reset();
+    const Stopwatch stopwatch;  // CUDA tells of a graph's end some time later
+    for (bool launched = false; !launched;) {
+      try {
+        launch_most(world.stream());
+        launched = true;
+      } catch (const Error&) {
+        if (stopwatch.seconds() > 10) throw;
+        std::this_thread::yield();
+      }
+    }
+    world.synchronize();
+  });
+}
+
+void use_adopted(World& world, Stream& stream) {
+  std::vector<std::uint64_t> there(words, 5);
+  auto* data = static_cast<std::uint64_t*>(world.allocate(2 * words * sizeof(std::uint64_t)));
+  stream.fill(data, 0, 2 * words * sizeof(std::uint64_t));
+  stream.copy(data + words, there.data(), words * sizeof(std::uint64_t));
+  for (int i = 0; i < 3; ++i)
+    launch(world, {.threads = 32, .stream = &stream}, Add{}, data, static_cast<const std::uint64_t*>(data + words));
+  launch(world, {.blocks = blocks, .threads = threads, .waits = true, .stream = &stream}, WaitForNothing{});
+  const std::unique_ptr<Event> event = stream.make_event();
+  stream.record(*event);
+  world.synchronize(*event);
+  world.synchronize(stream);
+  std::uint64_t sum = 0;
+  world.copy(&sum, data, sizeof sum);
+  BEELINE_CHECK_EQ(std::uint64_t{15}, sum);
+  world.free(data);
+}
+
+TEST_F(AdoptedStream, WorksAndStaysItsOwners) {
+  run([](World& world) {
+    must(cudaSetDevice(world.device().index));
+    for (const unsigned flags : {cudaStreamDefault, cudaStreamNonBlocking}) {
+      cudaStream_t theirs = nullptr;
+      must(cudaStreamCreateWithFlags(&theirs, flags));
+      for (int i = 0; i < 2; ++i) {  // adopted twice, one after the other
+        const std::unique_ptr<Stream> stream = world.adopt_stream(theirs);
+        BEELINE_CHECK(stream->native() == theirs);
+        use_adopted(world, *stream);
+        const Graph graph(world, *stream, [&] {
+          launch(world, {.blocks = blocks, .threads = threads, .waits = true, .stream = stream.get()},
+                 WaitForNothing{});
+        });
+        graph.run(*stream);
+        world.synchronize(*stream);
+      }
+      must(cudaStreamSynchronize(theirs));
+      must(cudaStreamDestroy(theirs));
+    }
+    const std::unique_ptr<Stream> legacy = world.adopt_stream(nullptr);
+    use_adopted(world, *legacy);
+  });
+}
+
+TEST_F(AdoptedStream, IsOfTheRanksGpu) {
+  if (const std::string why = missing_gpus(2); !why.empty()) GTEST_SKIP() << why;
+  run([](World& world) {
+    cudaStream_t theirs = nullptr;
+    must(cudaSetDevice(1));
+    must(cudaStreamCreate(&theirs));
+    check_error(Status::invalid_argument, {"a stream of GPU 1 for a rank on GPU 0"},
+                [&] { static_cast<void>(world.adopt_stream(theirs)); });
+    must(cudaStreamDestroy(theirs));
+  });
+}
+
+TEST(HostRank, HasNoStreamToAdopt) {
+  expect_all_passed(run_ranks(
+      WorldKind::threads, 1,
+      [](World& world) {
+        check_error(Status::unavailable, {"rank 0 has no GPU"},
+                    [&] { static_cast<void>(world.adopt_stream(nullptr)); });
+        BEELINE_CHECK(world.stream().capture() == 0);
+      },
+      config_of("cpu"), 60));
+}
+
+}  // namespace
+
+}  // namespace beeline_test

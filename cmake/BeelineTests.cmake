@@ -7,6 +7,14 @@ find_package(GTest REQUIRED)
 add_custom_target(tsan_tests)
 add_custom_target(asan_tests)
 
+# The test programs share what is precompiled for this one.
+if(BEELINE_SANITIZE)
+  file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/precompiled.cpp CONTENT "int main() {}\n")
+  beeline_program(beeline-test-precompiled SOURCES ${PROJECT_BINARY_DIR}/precompiled.cpp)
+  target_link_libraries(beeline-test-precompiled PRIVATE GTest::gtest_main)
+  beeline_precompile(beeline-test-precompiled <gtest/gtest.h>)
+endif()
+
 # Properties of every test.
 set(BEELINE_TEST_PROPERTIES)
 if(BEELINE_SANITIZE)  # shadow memory leaves little address space
@@ -20,6 +28,10 @@ function(beeline_test name)
   cmake_parse_arguments(TEST "" "TIMEOUT" "SOURCES;KERNELS;LABEL" ${ARGN})
   beeline_program(${name} SOURCES ${TEST_SOURCES} KERNELS ${TEST_KERNELS})
   target_link_libraries(${name} PRIVATE GTest::gtest_main)
+  if(BEELINE_SANITIZE)
+    target_precompile_headers(${name} REUSE_FROM beeline-test-precompiled)
+    target_compile_options(${name} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)
+  endif()
   if(NOT TEST_TIMEOUT)
     set(TEST_TIMEOUT 120)
   endif()

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`pip install .` into a venv of its own: the command line works outside the source tree, over the wheel's programs."""
+"""`pip install .` into a venv of its own: command line and library work outside the source tree, over what the wheel
+has."""
 
 from __future__ import annotations
 
@@ -50,7 +51,7 @@ def run(command: Sequence[str | Path], folder: Path, **environment: str) -> subp
 
 @pytest.mark.timeout(300)
 def test_the_wheel_works_outside_the_source_tree(tmp_path: Path) -> None:
-    for module in ("scikit_build_core", "pip"):
+    for module in ("scikit_build_core", "nanobind", "pip"):
         if importlib.util.find_spec(module) is None:
             pytest.skip(f"{module} is not installed")
     settings = [f"--config-settings={name}={value}" for name, value in options().items()]
@@ -58,10 +59,12 @@ def test_the_wheel_works_outside_the_source_tree(tmp_path: Path) -> None:
     offline = ["--no-index", "--no-deps"]
     run([*pip, "wheel", *offline, "--no-build-isolation", "-w", tmp_path, *settings, REPOSITORY], tmp_path)
     (wheel,) = tmp_path.glob("beeline-*.whl")
-    assert wheel.name.startswith("beeline-0.1.0-py3-none-")
+    python = f"cp{sys.version_info.major}{sys.version_info.minor}"
+    assert wheel.name.startswith(f"beeline-0.1.0-{python}-{python}-")
     names = zipfile.ZipFile(wheel).namelist()
     assert {"beeline/cli.py", "beeline/bin/beeline-launch", "beeline/bin/beeline-info"} <= set(names)
-    assert not [name for name in names if name.endswith((".hpp", ".a", ".cmake"))]
+    assert [name for name in names if name.startswith("beeline/_beeline.") and name.endswith(".so")]
+    assert not [name for name in names if name.endswith((".hpp", ".cpp", ".a", ".cmake"))]
 
     venv = tmp_path / "venv"
     run([sys.executable, "-m", "venv", "--without-pip", venv], tmp_path)
@@ -77,3 +80,7 @@ def test_the_wheel_works_outside_the_source_tree(tmp_path: Path) -> None:
         (line,) = [line.removeprefix(f"[{rank}] ") for line in info if line.startswith(f"[{rank}]")]
         launcher = json.loads(line)["launcher"]
         assert (launcher["name"], launcher["rank"], launcher["size"]) == ("beeline", rank, 2)
+
+    program = "import beeline; print(beeline.run(3, lambda world: world.allgather(b'%d' % world.rank)))"
+    library = run([venv / "bin" / "python", "-c", program], tmp_path).stdout
+    assert library == f"{[[b'0', b'1', b'2']] * 3}\n"

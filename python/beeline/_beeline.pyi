@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Beeline's library. Use it through the package `beeline`."""
+
+
+
+class Stream:
+    """
+    An in-order queue of work of one rank: a CUDA stream, or a thread on a host rank.
+
+    Made by `World.make_stream`; `World.stream` is the default one. Destroying it waits for its work.
+    """
+
+    @property
+    def native(self) -> int | None:
+        """
+        The CUDA stream's handle, as `torch.cuda.ExternalStream` takes it; None on a host rank.
+        """
+
+    @property
+    def idle(self) -> bool:
+        """Whether all its work is over. Raises what went wrong in it, once."""
+
+    def wait(self, other: Stream) -> None:
+        """
+        Holds what is put on this stream from now on until what `other` has been given so far is over.
+        """
+
+class Memory:
+    """
+    Elements in a heap of the world, made by `World.allocate`: at the same place on every rank.
+
+    Speaks DLPack: `numpy.from_dlpack(memory)` and `torch.from_dlpack(memory)` are views of it, without a copy. It stays
+    allocated until `free` is called or the world ends; views keep the world's memory mapped.
+    """
+
+    @property
+    def shape(self) -> tuple:
+        """Its extents, in elements."""
+
+    @property
+    def dtype(self) -> str:
+        """Type of an element, as 'float32'."""
+
+    @property
+    def bytes(self) -> int:
+        """Its size in bytes."""
+
+    @property
+    def rank(self) -> int:
+        """The rank whose memory it is."""
+
+    @property
+    def heap(self) -> str:
+        """'symmetric' or 'pinned'."""
+
+    @property
+    def address(self) -> int:
+        """Its address in this process."""
+
+    def at(self, peer: int) -> Memory:
+        """
+        The same elements on rank `peer`: for `World.copy`, and, where that is a host rank, for DLPack too.
+        """
+
+    def free(self) -> None:
+        """
+        Collective. Gives the memory back, on every rank; views of it must not be used any more.
+
+        Waits for the default stream; the work of other streams must be over.
+        """
+
+    def __dlpack__(self, **kwargs) -> object:
+        """DLPack's export, without a copy."""
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """DLPack's device: (1, 0) for CPUs, (2, index) for a GPU."""
+
+    def __repr__(self) -> str: ...
+
+class Device:
+    """What a rank runs on."""
+
+    @property
+    def kind(self) -> str:
+        """'gpu' or 'host'."""
+
+    @property
+    def index(self) -> int | None:
+        """The GPU's number in its rank's process; None for a host device."""
+
+    @property
+    def uuid(self) -> str:
+        """The GPU's UUID; empty for a host device."""
+
+    @property
+    def name(self) -> str:
+        """The GPU's or CPU's model."""
+
+    @property
+    def memory_bytes(self) -> int:
+        """Memory in bytes."""
+
+    def __repr__(self) -> str: ...
+
+class RankHealth:
+    """The state of a rank, as another sees it."""
+
+    @property
+    def state(self) -> str:
+        """'healthy', 'failed' or 'left'."""
+
+    @property
+    def noticed_by(self) -> int | None:
+        """Of a failed rank: the rank that noticed it; None: the launcher did."""
+
+    @property
+    def reason(self) -> str:
+        """Of a failed rank: one line."""
+
+    def __repr__(self) -> str: ...
+
+class World:
+    """
+    One rank's view of the world: all ranks, and their memory.
+
+    Functions marked collective are called by every rank, in the same order. Every wait ends by the deadline with an
+    Error.
+    """
+
+    @staticmethod
+    def create(*, device: str | None = None, deadline_s: float | None = None, heap_bytes: int | None = None) -> World:
+        """
+        Collective. Joins the world that the environment describes, as `beeline run`, torchrun, mpirun or srun set it.
+
+        device      'auto', 'cpu', 'cuda:ID'; None: BEELINE_DEVICE
+        deadline_s  end of every wait, in seconds; None: BEELINE_DEADLINE_S
+        heap_bytes  symmetric heap of a rank, in bytes; None: BEELINE_HEAP_BYTES
+        Without a launcher it is a world of one.
+        """
+
+    @property
+    def rank(self) -> int:
+        """This rank's number."""
+
+    @property
+    def size(self) -> int:
+        """How many ranks there are."""
+
+    @property
+    def device(self) -> Device:
+        """This rank's device."""
+
+    @property
+    def devices(self) -> list[Device]:
+        """Every rank's device, by rank."""
+
+    @property
+    def mixed(self) -> bool:
+        """Whether both GPU ranks and host ranks take part."""
+
+    @property
+    def failed(self) -> bool:
+        """Whether the world is aborted."""
+
+    @property
+    def stream(self) -> Stream:
+        """This rank's default stream."""
+
+    def allocate(self, shape: object, dtype: object = 'uint8', *, heap: str = 'symmetric') -> Memory:
+        """
+        Collective. Zeroed memory at the same place on every rank, 256-byte aligned.
+
+        shape  elements: an int, or a tuple of them; the same on every rank
+        dtype  'float32' and so on, or a type of numpy or torch
+        heap   'symmetric': a GPU's memory on a GPU rank, host memory on a host rank; 'pinned': host memory on all
+        Raises InvalidArgumentError when ranks ask for different sizes, NoResourceError when the heap is full.
+        """
+
+    def copy(self, destination: object, source: object, stream: Stream | None = None) -> None:
+        """
+        Copies all bytes of one tensor to another, equally large one; both may lie on any rank (`Memory.at`).
+
+        Blocks; with a stream it returns at once, and the copy runs in the stream's order: until `synchronize` the stream keeps
+        both alive, and neither may be changed. Raises ValueError before anything is touched: not contiguous, read-only, sizes
+        that differ.
+        """
+
+    def owner_of(self, tensor: object) -> int | None:
+        """
+        The rank in whose part of the world's memory the tensor lies; None for memory from elsewhere.
+        """
+
+    def barrier(self) -> None:
+        """
+        Collective. Blocks until every rank is here; raises DeadlineError, naming who is missing.
+        """
+
+    def allgather(self, data: bytes) -> list[bytes]:
+        """
+        Collective. Everyone's bytes, by rank; sizes may differ. For set-up: small data, by way of the CPUs.
+        """
+
+    def make_stream(self) -> Stream:
+        """A new stream of this rank."""
+
+    def synchronize(self, stream: Stream | None = None) -> None:
+        """
+        Blocks until the work of `stream` (None: the default stream) is over; raises what went wrong in it.
+        """
+
+    def leave(self) -> None:
+        """
+        Collective. Waits for the default stream, then until every rank leaves; nothing works afterwards.
+
+        `with world:` calls it at the end, and so does the end of the program.
+        """
+
+    def health(self) -> list[RankHealth]:
+        """Every rank's state, by rank, as this rank sees it. Does not block."""
+
+    def abort(self, reason: str) -> None:
+        """
+        This rank gives up: every wait of the world ends with AbortedError or PeerDiedError, naming `reason`.
+        """
+
+    def check(self) -> None:
+        """
+        Raises if the world is aborted or a wait has failed, naming operation, ranks and values.
+        """
+
+    def __enter__(self) -> World: ...
+
+    def __exit__(self, type: object | None, value: object | None, traceback: object | None) -> None:
+        """
+        Leaves the world; after an exception aborts it instead, so that other ranks do not wait.
+        """
+
+    def __repr__(self) -> str: ...

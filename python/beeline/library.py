@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The library: what the extension module has, and what is built on it."""
+
+from __future__ import annotations
+
+import atexit
+import sys
+import threading
+from collections.abc import Callable
+from typing import TypeVar
+
+try:
+    from beeline import _beeline
+except ImportError as problem:
+    raise ImportError(
+        f"beeline's library needs its extension module, which is not there for Python {sys.version_info.major}."
+        f"{sys.version_info.minor} ({problem}). In a checkout: tools/setup, then tools/build, where Python's headers"
+        " and nanobind are; elsewhere: pip install with -Ccmake.define.BEELINE_WITH_PYTHON=ON. The command line works"
+        " without it."
+    ) from problem
+
+from beeline._beeline import Device, Memory, RankHealth, Stream, World
+
+__all__ = ["Device", "Memory", "RankHealth", "Stream", "World", "run"]
+
+Result = TypeVar("Result")
+
+
+def _end_worlds() -> None:
+    """A program that ends by an exception aborts its worlds: the others must not wait for it."""
+    error = getattr(sys, "last_value", None)
+    _beeline._end_worlds("" if error is None else f"{type(error).__name__}: {error}")
+
+
+atexit.register(_end_worlds)
+
+
+def run(
+    ranks: int,
+    function: Callable[[World], Result],
+    *,
+    device: str | None = "cpu",
+    deadline_s: float | None = None,
+    heap_bytes: int | None = None,
+) -> list[Result]:
+    """Calls `function(world)` on `ranks` ranks that are threads of this process; returns the results, by rank.
+
+    The worlds are left at the end. An exception in one rank aborts the world, so that the others end too; the first one
+    is raised here. Without `device` they are host ranks; the other arguments are those of `World.create`. Python runs
+    one thread at a time: for trying things out and for tests, not for speed.
+    """
+    threads = _beeline._ThreadRanks(ranks)
+    results: dict[int, Result] = {}
+    failures: list[BaseException] = []
+
+    def rank_main(rank: int) -> None:
+        try:
+            with threads.join(rank, device, deadline_s, heap_bytes) as world:
+                results[rank] = function(world)
+        except BaseException as problem:
+            failures.append(problem)
+
+    running = [threading.Thread(target=rank_main, args=(rank,), name=f"rank {rank}") for rank in range(ranks)]
+    for thread in running:
+        thread.start()
+    for thread in running:
+        thread.join()
+    if failures:
+        raise failures[0]
+    return [results[rank] for rank in range(ranks)]

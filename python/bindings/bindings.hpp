@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// The parts of the extension module `beeline._beeline`: one function for each source file.
+
+#include <nanobind/nanobind.h>
+
+namespace beeline::python {
+
+void bind_errors(nanobind::module_& module);
+void bind_stream(nanobind::module_& module);
+void bind_memory(nanobind::module_& module);
+void bind_world(nanobind::module_& module);
+
+}  // namespace beeline::python

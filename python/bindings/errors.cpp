@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <nanobind/nanobind.h>
+
+#include <exception>
+
+#include "beeline/core/error.hpp"
+#include "bindings.hpp"
+
+namespace nb = nanobind;
+
+namespace beeline::python {
+
+namespace {
+
+/// Raises the class of `beeline.errors` that belongs to the error's code.
+void translate(const std::exception_ptr& thrown, void* /*unused*/) {
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const Error& error) {
+    const nb::object rank = error.rank() < 0 ? nb::none() : nb::cast(error.rank());
+    const nb::object type = nb::module_::import_("beeline.errors").attr("class_of")(name(error.code()));
+    PyErr_SetObject(type.ptr(), type(error.what(), rank).ptr());
+  }
+}
+
+}  // namespace
+
+void bind_errors(nb::module_& /*module*/) { nb::register_exception_translator(translate); }
+
+}  // namespace beeline::python

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "joined_world.hpp"
+
+#include <fmt/format.h>
+#include <nanobind/nanobind.h>
+
+#include <algorithm>
+#include <cmath>
+#include <exception>
+#include <mutex>
+
+namespace nb = nanobind;
+
+namespace beeline::python {
+
+namespace {
+
+/// Every world of the process, for its end.
+struct Registry {
+  std::mutex mutex;
+  std::vector<std::weak_ptr<JoinedWorld>> worlds;
+};
+
+Registry& registry() {
+  static Registry the_only;
+  return the_only;
+}
+
+std::shared_ptr<JoinedWorld> registered(std::unique_ptr<World> world) {
+  auto joined = std::make_shared<JoinedWorld>(std::move(world));
+  const std::lock_guard lock(registry().mutex);
+  std::erase_if(registry().worlds, [](const auto& one) { return one.expired(); });
+  registry().worlds.push_back(joined);
+  return joined;
+}
+
+}  // namespace
+
+Config Settings::config() const {
+  Config config = Config::from_environment();
+  if (device) config.device = *device;
+  if (deadline_s) {
+    constexpr double longest_s = 1e9;
+    require(std::isfinite(*deadline_s) && *deadline_s > 0 && *deadline_s <= longest_s, Status::invalid_argument,
+            fmt::format("deadline_s: a number of seconds above 0 and up to 1e9, not {}", *deadline_s));
+    config.deadline_ns = static_cast<std::int64_t>(*deadline_s * 1e9);
+  }
+  if (heap_bytes) config.heap_bytes = *heap_bytes;
+  return config;
+}
+
+std::shared_ptr<JoinedWorld> JoinedWorld::create(const Settings& settings) {
+  return registered(World::create(settings.config()));
+}
+
+std::shared_ptr<JoinedWorld> JoinedWorld::create(const Settings& settings, std::unique_ptr<Bootstrap> bootstrap) {
+  Config config = settings.config();
+  config.rank = bootstrap->rank();
+  config.size = bootstrap->size();
+  return registered(World::create(config, std::move(bootstrap)));
+}
+
+JoinedWorld::~JoinedWorld() {
+  // DLPack's consumers may let go of memory with or without Python's lock.
+  if (Py_IsInitialized() != 0 && PyGILState_Check() != 0) {
+    const nb::gil_scoped_release unlocked;
+    world_.reset();
+  } else {
+    world_.reset();
+  }
+}
+
+World& JoinedWorld::world() const {
+  if (left_)
+    throw Error(Status::invalid_argument, fmt::format("rank {} has left the world", world_->rank()), world_->rank());
+  return *world_;
+}
+
+void JoinedWorld::leave() {
+  if (left_ || world_->failed()) return;
+  world_->leave();
+  left_ = true;
+}
+
+void JoinedWorld::abort(const std::string& reason) {
+  if (!left_ && !world_->failed()) world_->abort(reason);
+}
+
+bool JoinedWorld::has_gpus() const { return world_->device().is_gpu() || world_->mixed(); }
+
+void JoinedWorld::end_all(const std::string& reason) {
+  std::vector<std::weak_ptr<JoinedWorld>> worlds;
+  {
+    const std::lock_guard lock(registry().mutex);
+    worlds.swap(registry().worlds);
+  }
+  for (const auto& one : worlds) {
+    const std::shared_ptr<JoinedWorld> joined = one.lock();
+    if (!joined) continue;
+    try {
+      if (reason.empty())
+        joined->leave();
+      else
+        joined->abort(reason);
+    } catch (const std::exception& error) {
+      log(LogLevel::error, fmt::format("leaving the world: {}", error.what()), joined->world_->rank());
+    }
+  }
+}
+
+}  // namespace beeline::python

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// A world as Python objects share it.
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "beeline/core/config.hpp"
+#include "beeline/host/world.hpp"
+#include "beeline/runtime/bootstrap.hpp"
+
+namespace beeline::python {
+
+/// What a program may set beside the environment.
+struct Settings {
+  std::optional<std::string> device;
+  std::optional<double> deadline_s;
+  std::optional<std::size_t> heap_bytes;
+
+  [[nodiscard]] Config config() const;
+};
+
+/// One rank's world. It lives until the last object that refers to it is gone, views of its memory included, also when
+/// it was left before. Destroying it may block: it is done without Python's lock.
+class JoinedWorld : public std::enable_shared_from_this<JoinedWorld> {
+ public:
+  /// Collective. Takes part in the world that the environment describes, or that `bootstrap` belongs to.
+  [[nodiscard]] static std::shared_ptr<JoinedWorld> create(const Settings& settings);
+  [[nodiscard]] static std::shared_ptr<JoinedWorld> create(const Settings& settings,
+                                                           std::unique_ptr<Bootstrap> bootstrap);
+  explicit JoinedWorld(std::unique_ptr<World> world) : world_(std::move(world)) {}
+  JoinedWorld(const JoinedWorld&) = delete;
+  JoinedWorld& operator=(const JoinedWorld&) = delete;
+  ~JoinedWorld();
+
+  /// The world; throws invalid_argument when this rank has left it.
+  [[nodiscard]] World& world() const;
+  /// As above, for what stays known afterwards.
+  [[nodiscard]] const World& known() const { return *world_; }
+  /// Collective. Does nothing in a world that was left, or has failed.
+  void leave();
+  /// This rank gives up. Does nothing in a world that was left, or has failed.
+  void abort(const std::string& reason);
+  [[nodiscard]] bool has_gpus() const;
+
+  /// The worlds of this process that are not left, when the program ends: leaves them, or, if it ends by an exception,
+  /// aborts them with `reason`, so that other ranks do not wait.
+  static void end_all(const std::string& reason);
+
+ private:
+  std::unique_ptr<World> world_;
+  bool left_ = false;
+};
+
+}  // namespace beeline::python

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <nanobind/nanobind.h>
+
+#include "bindings.hpp"
+
+NB_MODULE(_beeline, module) {
+  module.doc() = "Beeline's library. Use it through the package `beeline`.";
+  // A program that ends by an exception leaves objects behind; that is no fault of its bindings.
+  nanobind::set_leak_warnings(false);
+  beeline::python::bind_errors(module);
+  beeline::python::bind_stream(module);
+  beeline::python::bind_memory(module);
+  beeline::python::bind_world(module);
+}

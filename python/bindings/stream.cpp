@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "stream.hpp"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/shared_ptr.h>
+
+#include <cstdint>
+#include <optional>
+#include <utility>
+
+#include "bindings.hpp"
+
+namespace nb = nanobind;
+
+namespace beeline::python {
+
+StreamObject::StreamObject(std::shared_ptr<JoinedWorld> world)
+    : world_(std::move(world)), stream_(&world_->world().stream()) {}
+
+StreamObject::StreamObject(std::shared_ptr<JoinedWorld> world, std::unique_ptr<Stream> owned)
+    : world_(std::move(world)), owned_(std::move(owned)), stream_(owned_.get()) {}
+
+StreamObject::~StreamObject() {
+  if (!owned_) return;
+  const nb::gil_scoped_release unlocked;  // waits for its work
+  owned_.reset();
+}
+
+Stream& StreamObject::stream() const {
+  static_cast<void>(world_->world());
+  return *stream_;
+}
+
+void StreamObject::keep(nb::object object) {
+  if (stream_->drained()) used_.clear();
+  used_.push_back(std::move(object));
+}
+
+namespace {
+
+std::optional<std::uintptr_t> native(const StreamObject& self) {
+  void* const handle = self.stream().native();
+  return handle == nullptr ? std::nullopt : std::optional(reinterpret_cast<std::uintptr_t>(handle));
+}
+
+void wait(StreamObject& self, StreamObject& other) {
+  const std::unique_ptr<Event> event = other.stream().make_event();
+  other.stream().record(*event);
+  self.stream().wait_event(*event);
+}
+
+}  // namespace
+
+void bind_stream(nb::module_& module) {
+  nb::class_<StreamObject>(module, "Stream",
+                           R"(An in-order queue of work of one rank: a CUDA stream, or a thread on a host rank.
+
+Made by `World.make_stream`; `World.stream` is the default one. Destroying it waits for its work.)")
+      .def_prop_ro("native", native,
+                   "The CUDA stream's handle, as `torch.cuda.ExternalStream` takes it; None on a host rank.")
+      .def_prop_ro(
+          "idle", [](StreamObject& self) { return self.stream().idle(); },
+          "Whether all its work is over. Raises what went wrong in it, once.")
+      .def("wait", wait, nb::arg("other"),
+           "Holds what is put on this stream from now on until what `other` has been given so far is over.");
+}
+
+}  // namespace beeline::python

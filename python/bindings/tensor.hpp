@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// Memory that Python code passes: numpy arrays, `beeline.Memory`, and whatever else speaks DLPack.
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "joined_world.hpp"
+
+namespace beeline::python {
+
+/// Whether a call reads a tensor or writes it.
+enum class Access { read, write };
+
+/// A contiguous tensor on a device that a world's ranks reach, and what keeps it alive.
+struct Tensor {
+  void* data = nullptr;
+  std::size_t elements = 0, bytes = 0;
+  std::string type;  ///< as `float32`
+  bool on_gpu = false;
+  nanobind::object owner;
+};
+
+/// The tensor that `object` is; throws TypeError (no tensor) or ValueError (not contiguous, on a device that no rank of
+/// this world has, read-only where it is to be written), naming the argument.
+[[nodiscard]] Tensor tensor_of(const nanobind::object& object, const char* argument, Access access,
+                               const JoinedWorld& world);
+
+/// `float32` and so on, as DLPack has it; throws ValueError that lists the known names. Takes names, and the types of
+/// numpy and torch.
+[[nodiscard]] nanobind::dlpack::dtype element_type(const nanobind::object& type);
+/// The name of one.
+[[nodiscard]] std::string type_name(nanobind::dlpack::dtype type);
+
+}  // namespace beeline::python

@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <cstring>
+#include <span>
+#include <utility>
+
+#include "beeline/runtime/bootstrap.hpp"
+#include "bindings.hpp"
+#include "joined_world.hpp"
+#include "memory.hpp"
+#include "stream.hpp"
+#include "tensor.hpp"
+
+namespace nb = nanobind;
+
+namespace beeline::python {
+
+namespace {
+
+using Shared = std::shared_ptr<JoinedWorld>;
+using Unlocked = nb::call_guard<nb::gil_scoped_release>;
+
+/// The ranks that are threads of this process, until each has joined.
+class ThreadRanks {
+ public:
+  explicit ThreadRanks(int ranks) {
+    require(ranks >= 1 && ranks <= static_cast<int>(max_ranks), Status::invalid_argument,
+            fmt::format("a world has 1 to {} ranks, not {}", max_ranks, ranks));
+    bootstraps_ = make_thread_bootstraps(ranks);
+  }
+  ThreadRanks(const ThreadRanks&) = delete;
+  ThreadRanks& operator=(const ThreadRanks&) = delete;
+  Shared join(int rank, const Settings& settings) {
+    require(rank >= 0 && rank < static_cast<int>(bootstraps_.size()) && bootstraps_[static_cast<std::size_t>(rank)],
+            Status::invalid_argument, fmt::format("rank {} has joined already, or does not exist", rank));
+    return JoinedWorld::create(settings, std::move(bootstraps_[static_cast<std::size_t>(rank)]));
+  }
+
+ private:
+  std::vector<std::unique_ptr<Bootstrap>> bootstraps_;
+};
+
+/// None for what C++ calls -1.
+std::optional<int> rank_or_none(int rank) { return rank < 0 ? std::nullopt : std::optional(rank); }
+
+Memory::Shape shape_of(const nb::object& shape) {
+  Memory::Shape extents;
+  const auto add = [&extents](nb::handle extent) {
+    std::int64_t value = 0;
+    if (!nb::try_cast(extent, value)) throw nb::type_error("shape: expected an int or a tuple of them");
+    if (value < 0) throw nb::value_error(fmt::format("shape: an extent of {}", value).c_str());
+    extents.push_back(static_cast<std::size_t>(value));
+  };
+  if (nb::isinstance<nb::int_>(shape)) {
+    add(shape);
+  } else if (nb::isinstance<nb::tuple>(shape) || nb::isinstance<nb::list>(shape)) {
+    for (const nb::handle extent : shape) add(extent);
+  } else {
+    throw nb::type_error("shape: expected an int or a tuple of them");
+  }
+  return extents;
+}
+
+Memory allocate(const Shared& self, const nb::object& shape, const nb::object& dtype, const std::string& heap) {
+  if (heap != "symmetric" && heap != "pinned")
+    throw nb::value_error(fmt::format("heap {}: known are symmetric, pinned", heap).c_str());
+  Memory::Shape extents = shape_of(shape);
+  const nb::dlpack::dtype type = element_type(dtype);
+  const nb::gil_scoped_release unlocked;
+  return Memory::allocate(self, std::move(extents), type, heap == "pinned" ? Heap::pinned : Heap::symmetric);
+}
+
+/// The stream, after a check that it is this world's.
+StreamObject& own_stream(const Shared& self, StreamObject& stream) {
+  if (stream.joined() != self) throw nb::value_error("stream: it belongs to another world");
+  return stream;
+}
+
+void copy(const Shared& self, const nb::object& destination, const nb::object& source, StreamObject* stream) {
+  const Tensor to = tensor_of(destination, "destination", Access::write, *self);
+  const Tensor from = tensor_of(source, "source", Access::read, *self);
+  if (to.bytes != from.bytes)
+    throw nb::value_error(
+        fmt::format("destination has {} bytes, source {}: they must be equal", to.bytes, from.bytes).c_str());
+  World& world = self->world();
+  if (stream == nullptr) {
+    const nb::gil_scoped_release unlocked;
+    world.copy(to.data, from.data, to.bytes);
+    return;
+  }
+  StreamObject& queue = own_stream(self, *stream);
+  queue.keep(to.owner);
+  queue.keep(from.owner);
+  world.copy(to.data, from.data, to.bytes, queue.stream());
+}
+
+void synchronize(const Shared& self, StreamObject* stream) {
+  World& world = self->world();
+  Stream& queue = stream == nullptr ? world.stream() : own_stream(self, *stream).stream();
+  {
+    const nb::gil_scoped_release unlocked;
+    world.synchronize(queue);
+  }
+  if (stream != nullptr) stream->let_go();
+}
+
+/// One object for all calls: it keeps what its work uses.
+nb::object default_stream(nb::handle self) {
+  constexpr const char* place = "_stream";
+  if (!nb::hasattr(self, place)) nb::setattr(self, place, nb::cast(StreamObject(nb::cast<Shared>(self))));
+  return self.attr(place);
+}
+
+std::vector<nb::bytes> allgather(const Shared& self, const nb::bytes& mine) {
+  World& world = self->world();
+  std::vector<std::vector<std::byte>> all;
+  {
+    const std::span bytes(static_cast<const std::byte*>(mine.data()), mine.size());
+    const nb::gil_scoped_release unlocked;
+    all = world.allgather(bytes);
+  }
+  std::vector<nb::bytes> everyone;
+  for (const auto& one : all) everyone.emplace_back(one.data(), one.size());
+  return everyone;
+}
+
+std::vector<Device> devices(const Shared& self) {
+  std::vector<Device> all;
+  for (int rank = 0; rank < self->known().size(); ++rank) all.push_back(self->known().device(rank));
+  return all;
+}
+
+std::optional<int> owner_of(const Shared& self, const nb::object& tensor) {
+  return rank_or_none(self->world().owner_of(tensor_of(tensor, "tensor", Access::read, *self).data));
+}
+
+/// The end of `with world:`. An exception here leaves the others waiting: they are told of it.
+void exit(const Shared& self, const nb::object& type, const nb::object& value, const nb::object& /*traceback*/) {
+  const std::string reason =
+      type.is_none() ? "" : fmt::format("{}: {}", nb::cast<std::string>(type.attr("__name__")), nb::str(value).c_str());
+  const nb::gil_scoped_release unlocked;
+  if (reason.empty())
+    self->leave();
+  else
+    self->abort(reason);
+}
+
+void bind_device(nb::module_& module) {
+  nb::class_<Device>(module, "Device", "What a rank runs on.")
+      .def_prop_ro(
+          "kind", [](const Device& self) { return self.is_gpu() ? "gpu" : "host"; }, "'gpu' or 'host'.")
+      .def_prop_ro(
+          "index", [](const Device& self) { return rank_or_none(self.is_gpu() ? self.index : -1); },
+          "The GPU's number in its rank's process; None for a host device.")
+      .def_ro("uuid", &Device::uuid, "The GPU's UUID; empty for a host device.")
+      .def_ro("name", &Device::name, "The GPU's or CPU's model.")
+      .def_ro("memory_bytes", &Device::memory_bytes, "Memory in bytes.")
+      .def("__repr__", [](const Device& self) {
+        return self.is_gpu() ? fmt::format("<beeline.Device gpu {}: {}>", self.index, self.name)
+                             : fmt::format("<beeline.Device host: {}>", self.name);
+      });
+}
+
+void bind_health(nb::module_& module) {
+  nb::class_<RankHealth>(module, "RankHealth", "The state of a rank, as another sees it.")
+      .def_prop_ro(
+          "state", [](const RankHealth& self) { return name(self.state); }, "'healthy', 'failed' or 'left'.")
+      .def_prop_ro(
+          "noticed_by", [](const RankHealth& self) { return rank_or_none(self.noticed_by); },
+          "Of a failed rank: the rank that noticed it; None: the launcher did.")
+      .def_ro("reason", &RankHealth::reason, "Of a failed rank: one line.")
+      .def("__repr__", [](const RankHealth& self) {
+        return fmt::format("<beeline.RankHealth {}{}{}>", name(self.state), self.reason.empty() ? "" : ": ",
+                           self.reason);
+      });
+}
+
+using WorldClass = nb::class_<JoinedWorld>;
+
+void bind_members(WorldClass& world) {
+  world
+      .def_prop_ro(
+          "rank", [](const Shared& self) { return self->known().rank(); }, "This rank's number.")
+      .def_prop_ro(
+          "size", [](const Shared& self) { return self->known().size(); }, "How many ranks there are.")
+      .def_prop_ro(
+          "device", [](const Shared& self) { return self->known().device(); }, "This rank's device.")
+      .def_prop_ro("devices", devices, "Every rank's device, by rank.")
+      .def_prop_ro(
+          "mixed", [](const Shared& self) { return self->known().mixed(); },
+          "Whether both GPU ranks and host ranks take part.")
+      .def_prop_ro(
+          "failed", [](const Shared& self) { return self->known().failed(); }, "Whether the world is aborted.")
+      .def_prop_ro("stream", default_stream, nb::for_getter(nb::sig("def stream(self) -> Stream")),
+                   "This rank's default stream.");
+}
+
+void bind_memory_functions(WorldClass& world) {
+  world
+      .def("allocate", allocate, nb::arg("shape"), nb::arg("dtype") = "uint8", nb::kw_only(),
+           nb::arg("heap") = "symmetric",
+           R"(Collective. Zeroed memory at the same place on every rank, 256-byte aligned.
+
+shape  elements: an int, or a tuple of them; the same on every rank
+dtype  'float32' and so on, or a type of numpy or torch
+heap   'symmetric': a GPU's memory on a GPU rank, host memory on a host rank; 'pinned': host memory on all
+Raises InvalidArgumentError when ranks ask for different sizes, NoResourceError when the heap is full.)")
+      .def("copy", copy, nb::arg("destination"), nb::arg("source"), nb::arg("stream") = nb::none(),
+           R"(Copies all bytes of one tensor to another, equally large one; both may lie on any rank (`Memory.at`).
+
+Blocks; with a stream it returns at once, and the copy runs in the stream's order: until `synchronize` the stream keeps
+both alive, and neither may be changed. Raises ValueError before anything is touched: not contiguous, read-only, sizes
+that differ.)")
+      .def("owner_of", owner_of, nb::arg("tensor"),
+           "The rank in whose part of the world's memory the tensor lies; None for memory from elsewhere.");
+}
+
+void bind_working_together(WorldClass& world) {
+  world
+      .def(
+          "barrier", [](const Shared& self) { self->world().barrier(); }, Unlocked(),
+          "Collective. Blocks until every rank is here; raises DeadlineError, naming who is missing.")
+      .def("allgather", allgather, nb::arg("data"),
+           "Collective. Everyone's bytes, by rank; sizes may differ. For set-up: small data, by way of the CPUs.")
+      .def(
+          "make_stream", [](const Shared& self) { return StreamObject(self, self->world().make_stream()); },
+          "A new stream of this rank.")
+      .def("synchronize", synchronize, nb::arg("stream") = nb::none(),
+           "Blocks until the work of `stream` (None: the default stream) is over; raises what went wrong in it.")
+      .def("leave", &JoinedWorld::leave, Unlocked(),
+           R"(Collective. Waits for the default stream, then until every rank leaves; nothing works afterwards.
+
+`with world:` calls it at the end, and so does the end of the program.)");
+}
+
+void bind_failure(WorldClass& world) {
+  world
+      .def(
+          "health", [](const Shared& self) { return self->world().health(); },
+          "Every rank's state, by rank, as this rank sees it. Does not block.")
+      .def(
+          "abort", [](const Shared& self, const std::string& reason) { self->world().abort(reason); },
+          nb::arg("reason"), Unlocked(),
+          "This rank gives up: every wait of the world ends with AbortedError or PeerDiedError, naming `reason`.")
+      .def(
+          "check", [](const Shared& self) { self->world().check(); }, Unlocked(),
+          "Raises if the world is aborted or a wait has failed, naming operation, ranks and values.")
+      .def("__enter__", [](const Shared& self) { return self; })
+      .def("__exit__", exit, nb::arg("type").none(), nb::arg("value").none(), nb::arg("traceback").none(),
+           "Leaves the world; after an exception aborts it instead, so that other ranks do not wait.")
+      .def("__repr__", [](const Shared& self) {
+        return fmt::format("<beeline.World rank {} of {}>", self->known().rank(), self->known().size());
+      });
+}
+
+}  // namespace
+
+void bind_world(nb::module_& module) {
+  bind_device(module);
+  bind_health(module);
+  WorldClass world(module, "World", nb::dynamic_attr(), R"(One rank's view of the world: all ranks, and their memory.
+
+Functions marked collective are called by every rank, in the same order. Every wait ends by the deadline with an
+Error.)");
+  world.def_static(
+      "create",
+      [](std::optional<std::string> device, std::optional<double> deadline_s, std::optional<std::size_t> heap_bytes) {
+        return JoinedWorld::create({std::move(device), deadline_s, heap_bytes});
+      },
+      nb::kw_only(), nb::arg("device") = nb::none(), nb::arg("deadline_s") = nb::none(),
+      nb::arg("heap_bytes") = nb::none(), Unlocked(),
+      R"(Collective. Joins the world that the environment describes, as `beeline run`, torchrun, mpirun or srun set it.
+
+device      'auto', 'cpu', 'cuda:ID'; None: BEELINE_DEVICE
+deadline_s  end of every wait, in seconds; None: BEELINE_DEADLINE_S
+heap_bytes  symmetric heap of a rank, in bytes; None: BEELINE_HEAP_BYTES
+Without a launcher it is a world of one.)");
+  bind_members(world);
+  bind_memory_functions(world);
+  bind_working_together(world);
+  bind_failure(world);
+
+  nb::class_<ThreadRanks>(module, "_ThreadRanks", "Ranks that are threads of this process: for `beeline.run`.")
+      .def(nb::init<int>(), nb::arg("ranks"))
+      .def(
+          "join",
+          [](ThreadRanks& self, int rank, std::optional<std::string> device, std::optional<double> deadline_s,
+             std::optional<std::size_t> heap_bytes) {
+            return self.join(rank, {std::move(device), deadline_s, heap_bytes});
+          },
+          nb::arg("rank"), nb::arg("device").none(), nb::arg("deadline_s").none(), nb::arg("heap_bytes").none(),
+          Unlocked(), "Collective. The world of this thread's rank.");
+  module.def("_end_worlds", &JoinedWorld::end_all, nb::arg("reason"), Unlocked(),
+             "Leaves the worlds of this process, or aborts them with a reason.");
+}
+
+}  // namespace beeline::python

@@ -1,0 +1,314 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Python library: worlds, memory, copies and errors, on ranks that are threads and on ranks that are processes."""
+
+from __future__ import annotations
+
+import gc
+import importlib.util
+import os
+import pickle
+import re
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import beeline
+import pytest
+from beeline import errors
+
+np = pytest.importorskip("numpy")
+try:
+    import beeline.library
+except ImportError as reason:
+    pytest.skip(str(reason), allow_module_level=True)
+
+PACKAGE = Path(beeline.__file__).resolve().parent
+REPOSITORY = Path(__file__).resolve().parents[2]
+LAUNCHER = REPOSITORY / "build" / "bin" / "beeline-launch"
+
+
+def launch(tmp_path: Path, ranks: int, program: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Runs a Python program on host ranks that are processes."""
+    path = tmp_path / "program.py"
+    path.write_text(program)
+    merged = {**os.environ, "PYTHONPATH": str(REPOSITORY / "python"), "BEELINE_DEVICE": "cpu", **environment}
+    command = [LAUNCHER, "-n", str(ranks), "--", sys.executable, path]
+    return subprocess.run(command, capture_output=True, text=True, env=merged, timeout=100, check=False)
+
+
+def test_a_world_of_one() -> None:
+    with beeline.World.create(device="cpu") as world:
+        assert (world.rank, world.size, world.mixed, world.failed) == (0, 1, False, False)
+        assert world.device.kind == "host"
+        assert world.device.index is None
+        assert [each.name for each in world.devices] == [world.device.name]
+        assert world.stream is world.stream
+        assert world.stream.native is None
+        assert [each.state for each in world.health()] == ["healthy"]
+        assert repr(world) == "<beeline.World rank 0 of 1>"
+
+
+def test_results_come_by_rank() -> None:
+    assert beeline.run(3, lambda world: 10 * world.rank + world.size) == [3, 13, 23]
+
+
+def test_bytes_of_all_ranks() -> None:
+    expected = [b"", b"x", b"xx"]
+    assert beeline.run(3, lambda world: world.allgather(b"x" * world.rank)) == [expected] * 3
+
+
+class TestMemory:
+    def test_views_share_it(self) -> None:
+        def body(world: beeline.World) -> None:
+            memory = world.allocate((2, 3), "float32")
+            assert (memory.shape, memory.dtype, memory.bytes) == ((2, 3), "float32", 24)
+            assert (memory.rank, memory.heap) == (world.rank, "symmetric")
+            assert memory.__dlpack_device__() == (1, 0)
+            first, second = np.from_dlpack(memory), np.from_dlpack(memory)
+            assert first.shape == (2, 3)
+            assert first.dtype == np.float32
+            assert not first.any()
+            first[1, 2] = world.rank + 1
+            assert second[1, 2] == world.rank + 1
+            assert first.ctypes.data == memory.address
+            world.barrier()
+            other = np.from_dlpack(memory.at((world.rank + 1) % world.size))
+            assert other[1, 2] == (world.rank + 1) % world.size + 1
+            world.barrier()
+
+        beeline.run(3, body)
+
+    def test_its_owner_is_known(self) -> None:
+        def body(world: beeline.World) -> None:
+            memory = world.allocate(4)
+            assert world.owner_of(memory) == world.rank
+            assert world.owner_of(memory.at(1 - world.rank)) == 1 - world.rank
+            assert world.owner_of(np.from_dlpack(memory)[2:]) == world.rank
+            assert world.owner_of(np.zeros(4)) is None
+
+        beeline.run(2, body)
+
+    @pytest.mark.parametrize("dtype", ["uint8", "int64", "float16", "bool", np.float64, np.dtype("int32")])
+    def test_types(self, dtype) -> None:
+        with beeline.World.create(device="cpu") as world:
+            memory = world.allocate(5, dtype)
+            assert np.from_dlpack(memory).dtype == np.dtype(dtype)
+            assert memory.bytes == 5 * np.dtype(dtype).itemsize
+
+    def test_views_outlive_the_world(self) -> None:
+        world = beeline.World.create(device="cpu")
+        view = np.from_dlpack(world.allocate(1000, "int32", heap="pinned"))
+        view[:] = 7
+        world.leave()
+        del world
+        gc.collect()
+        assert view.sum() == 7000
+
+    def test_freed_memory_is_used_again_and_refused(self) -> None:
+        def body(world: beeline.World) -> None:
+            first = world.allocate(1 << 10)
+            address = first.address
+            first.free()
+            with pytest.raises(beeline.InvalidArgumentError, match="freed"):
+                np.from_dlpack(first)
+            assert world.allocate(1 << 10).address == address
+
+        beeline.run(2, body)
+
+    def test_bad_requests(self) -> None:
+        with beeline.World.create(device="cpu", heap_bytes=1 << 20) as world:
+            with pytest.raises(ValueError, match=r"dtype float8: known are uint8, .*bfloat16"):
+                world.allocate(1, "float8")
+            with pytest.raises(ValueError, match="heap middle: known are symmetric, pinned"):
+                world.allocate(1, heap="middle")
+            with pytest.raises(ValueError, match="extent of -1"):
+                world.allocate((2, -1))
+            with pytest.raises(TypeError, match="shape"):
+                world.allocate("2")
+            with pytest.raises(beeline.NoResourceError) as full:
+                world.allocate(1 << 30)
+            assert full.value.code == "no_resource"
+            with pytest.raises(beeline.NoResourceError):
+                world.allocate((1 << 40, 1 << 40))
+
+    def test_ranks_that_ask_for_different_sizes(self) -> None:
+        def body(world: beeline.World) -> None:
+            with pytest.raises(beeline.InvalidArgumentError, match="allocations differ") as refused:
+                world.allocate(64 * (world.rank + 1))
+            assert refused.value.rank == world.rank
+
+        beeline.run(2, body)
+
+
+class TestCopy:
+    def test_between_arrays_and_ranks(self) -> None:
+        def body(world: beeline.World) -> None:
+            memory = world.allocate(100, "int32")
+            mine = np.arange(100, dtype=np.int32) + 1000 * world.rank
+            peer = (world.rank + 1) % world.size
+            world.copy(memory.at(peer), mine)
+            world.barrier()
+            got = np.empty_like(mine)
+            world.copy(got, memory)
+            assert (got == np.arange(100) + 1000 * ((world.rank - 1) % world.size)).all()
+
+        beeline.run(3, body)
+
+    def test_on_streams(self) -> None:
+        with beeline.World.create(device="cpu") as world:
+            first, second = world.make_stream(), world.make_stream()
+            memory = world.allocate(1 << 16, "float64")
+            result = np.zeros(1 << 16)
+            world.copy(memory, np.full(1 << 16, 3.0), first)  # the stream alone refers to the array
+            second.wait(first)
+            world.copy(result, memory, second)
+            world.synchronize(second)
+            assert (result == 3).all()
+            world.synchronize(first)
+            assert first.idle
+            world.copy(memory, result, world.stream)
+            world.synchronize()
+
+    def test_what_is_refused(self) -> None:
+        with beeline.World.create(device="cpu") as world:
+            memory = world.allocate((4, 4), "float32")
+            array = np.ones((4, 8), np.float32)
+            with pytest.raises(ValueError, match=r"source: ndarray that is not contiguous"):
+                world.copy(memory, array[:, ::2])
+            with pytest.raises(TypeError, match=r"source: expected .* not list"):
+                world.copy(memory, [1.0] * 16)
+            with pytest.raises(ValueError, match="destination has 64 bytes, source 128"):
+                world.copy(memory, array)
+            fixed = np.zeros((4, 4), np.float32)
+            fixed.flags.writeable = False
+            with pytest.raises(ValueError, match="destination: ndarray that is read-only"):
+                world.copy(fixed, memory)
+            world.copy(memory, fixed)
+            assert not np.from_dlpack(memory).any()
+            other = beeline.World.create(device="cpu")
+            with pytest.raises(ValueError, match="another world"):
+                world.copy(memory, fixed, other.stream)
+            other.leave()
+
+
+class TestFailure:
+    def test_each_status_has_a_class(self) -> None:
+        for name in errors.__all__:
+            each = getattr(beeline, name)
+            assert issubclass(each, beeline.Error)
+            if each is beeline.Error:
+                continue
+            assert errors.class_of(each.code) is each
+            copy = pickle.loads(pickle.dumps(each("text", 3)))
+            assert (type(copy), str(copy), copy.rank) == (each, "text", 3)
+        assert issubclass(beeline.InvalidArgumentError, ValueError)
+
+    def test_an_exception_ends_the_other_ranks(self) -> None:
+        def body(world: beeline.World) -> None:
+            if world.rank == 1:
+                raise LookupError("nothing here")
+            with pytest.raises(beeline.AbortedError, match="LookupError: nothing here"):
+                world.barrier()
+            assert world.failed
+            assert [each.state for each in world.health()] == ["healthy", "failed", "healthy"]
+
+        with pytest.raises(LookupError, match="nothing here"):
+            beeline.run(3, body, deadline_s=60)
+
+    def test_a_missing_rank_is_named(self) -> None:
+        def body(world: beeline.World) -> None:
+            if world.rank == 0:
+                with pytest.raises(beeline.DeadlineError, match=r"rank 1") as late:
+                    world.barrier()
+                assert late.value.rank == 0
+                over.set()
+            else:
+                assert over.wait(60)
+
+        over = threading.Event()
+        beeline.run(2, body, deadline_s=0.3)
+
+    def test_nothing_works_after_leaving(self) -> None:
+        world = beeline.World.create(device="cpu")
+        memory = world.allocate(8)
+        world.leave()
+        world.leave()
+        for call in (world.barrier, world.health, lambda: world.allocate(1), lambda: memory.address):
+            with pytest.raises(beeline.InvalidArgumentError, match="rank 0 has left the world"):
+                call()
+        assert (world.rank, world.size) == (0, 1)
+
+    def test_settings_are_checked(self) -> None:
+        with pytest.raises(beeline.InvalidArgumentError, match="deadline_s"):
+            beeline.World.create(device="cpu", deadline_s=-1)
+        with pytest.raises(beeline.InvalidArgumentError, match="1 to 64 ranks, not 65"):
+            beeline.run(65, lambda world: None)
+
+    def test_waiting_lets_other_threads_run(self) -> None:
+        # With the lock of Python held, rank 0's barrier would keep rank 1 from ever coming.
+        beeline.run(2, lambda world: [world.barrier() for _ in range(50)], deadline_s=60)
+
+
+class TestProcesses:
+    def test_ranks_exchange_numbers(self, tmp_path: Path) -> None:
+        done = launch(tmp_path, 4, "\n".join([
+            "import beeline, numpy",
+            "with beeline.World.create() as world:",
+            "    memory = world.allocate(4, 'int64')",
+            "    mine = numpy.full(4, world.rank)",
+            "    world.copy(memory.at((world.rank + 1) % world.size), mine)",
+            "    world.barrier()",
+            "    print('rank', world.rank, 'got', numpy.from_dlpack(memory).tolist(), flush=True)",
+        ]))  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        for rank in range(4):
+            assert f"rank {rank} got {[(rank - 1) % 4] * 4}" in done.stdout
+
+    def test_a_world_that_nobody_leaves_is_left_at_the_end(self, tmp_path: Path) -> None:
+        done = launch(tmp_path, 2, "import beeline\nworld = beeline.World.create()\nmemory = world.allocate(8)\n")
+        assert (done.returncode, done.stderr) == (0, "")
+
+    def test_an_exception_is_told_to_the_others(self, tmp_path: Path) -> None:
+        done = launch(tmp_path, 2, "\n".join([
+            "import beeline",
+            "world = beeline.World.create()",
+            "if world.rank == 1: raise LookupError('lost')",
+            "try: world.barrier()",
+            "except beeline.Error as error: print(type(error).__name__, error, flush=True)",
+        ]), BEELINE_DEADLINE_S="60")  # fmt: skip
+        assert done.returncode != 0
+        assert re.search(r"(AbortedError|PeerDiedError) .*rank 1", done.stdout), done.stdout + done.stderr
+
+
+def test_the_command_line_needs_no_extension(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text("import beeline.cli\ntry: beeline.World\nexcept ImportError as error: print(error)\n")
+    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY / "python"), "BEELINE_BIN": str(tmp_path / "bin")}
+    done = subprocess.run(
+        [sys.executable, program], capture_output=True, text=True, env=environment, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "beeline's library needs its extension module, which is not there for Python" in done.stdout
+
+
+def test_the_stub_is_up_to_date() -> None:
+    """python/beeline/_beeline.pyi is what nanobind says of the extension; this test's failure shows how to make it."""
+    pins = (REPOSITORY / "tools" / "requirements.txt").read_text()
+    pinned = re.search(r"^nanobind==(.*)$", pins, re.MULTILINE)[1]
+    if importlib.util.find_spec("nanobind") is None:
+        pytest.skip("nanobind is not installed")
+    from importlib.metadata import version
+
+    if version("nanobind") != pinned:
+        pytest.skip(f"nanobind {version('nanobind')} may write another stub than {pinned}, which wrote the one here")
+    from beeline import _beeline
+    from nanobind.stubgen import StubGen
+
+    generator = StubGen(_beeline)
+    generator.put(_beeline)
+    wanted = "# SPDX-License-Identifier: Apache-2.0\n" + generator.get()
+    stub = PACKAGE / "_beeline.pyi"
+    if os.environ.get("BEELINE_UPDATE_STUB"):
+        stub.write_text(wanted)
+    assert stub.read_text() == wanted, "run this test with BEELINE_UPDATE_STUB=1"

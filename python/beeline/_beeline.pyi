@@ -236,3 +236,31 @@ class World:
         """
 
     def __repr__(self) -> str: ...
+
+class StagedChannel:
+    """
+    Messages between all pairs of ranks, through host memory at the receivers.
+
+    The CPU threads of both ends take part. Between two ranks messages keep their order; one thread of each drives a
+    direction at a time. It lives until its world is left.
+    """
+
+    def __init__(self, world: World, chunk_bytes: int = 0, slots: int = 4) -> None:
+        """
+        Collective.
+
+        chunk_bytes  that a message is cut into; 0: BEELINE_CHUNK_BYTES
+        slots        chunks under way from one rank to another; 1: one after the other
+        """
+
+    def send(self, source: object, peer: int) -> None:
+        """
+        Sends a tensor to rank `peer`; blocks until it may be changed: the slots take that much ahead.
+
+        Raises InvalidArgumentError (no such peer), DeadlineError, AbortedError, PeerDiedError.
+        """
+
+    def receive(self, destination: object, peer: int) -> None:
+        """
+        Receives as many bytes as rank `peer` sends; blocks until they are there. Errors as `send`.
+        """

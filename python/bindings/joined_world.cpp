@@ -64,10 +64,16 @@ JoinedWorld::~JoinedWorld() {
   // DLPack's consumers may let go of memory with or without Python's lock.
   if (Py_IsInitialized() != 0 && PyGILState_Check() != 0) {
     const nb::gil_scoped_release unlocked;
+    destroy_adopted();
     world_.reset();
   } else {
+    destroy_adopted();
     world_.reset();
   }
+}
+
+void JoinedWorld::destroy_adopted() {
+  while (!adopted_.empty()) adopted_.pop_back();
 }
 
 World& JoinedWorld::world() const {
@@ -78,6 +84,8 @@ World& JoinedWorld::world() const {
 
 void JoinedWorld::leave() {
   if (left_ || world_->failed()) return;
+  world_->synchronize();
+  destroy_adopted();
   world_->leave();
   left_ = true;
 }

@@ -45,13 +45,24 @@ class JoinedWorld : public std::enable_shared_from_this<JoinedWorld> {
   /// This rank gives up. Does nothing in a world that was left, or has failed.
   void abort(const std::string& reason);
   [[nodiscard]] bool has_gpus() const;
+  /// Keeps what all ranks have made together, and whose destructor is collective, until this rank leaves: then the
+  /// ranks destroy all of it in the same order, the last first. Python's objects end at different times on each rank.
+  template <class T>
+  [[nodiscard]] T& adopt(std::unique_ptr<T> shared) {
+    T& adopted = *shared;
+    adopted_.push_back(std::move(shared));
+    return adopted;
+  }
 
   /// The worlds of this process that are not left, when the program ends: leaves them, or, if it ends by an exception,
   /// aborts them with `reason`, so that other ranks do not wait.
   static void end_all(const std::string& reason);
 
  private:
+  void destroy_adopted();
+
   std::unique_ptr<World> world_;
+  std::vector<std::shared_ptr<void>> adopted_;
   bool left_ = false;
 };
 

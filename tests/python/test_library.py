@@ -192,6 +192,32 @@ class TestCopy:
             other.leave()
 
 
+class TestStagedChannel:
+    @pytest.mark.parametrize("count", [1, 1000, 100_000])
+    def test_messages_go_round(self, count: int) -> None:
+        def body(world: beeline.World) -> None:
+            channel = beeline.StagedChannel(world, chunk_bytes=1 << 12, slots=2)
+            after, before = (world.rank + 1) % world.size, (world.rank - 1) % world.size
+            got = np.zeros(count, np.int32)
+            if world.rank == 0:
+                channel.send(np.arange(count, dtype=np.int32), after)
+                channel.receive(got, before)
+            else:
+                channel.receive(got, before)
+                channel.send(got + 1, after)
+            assert (got == np.arange(count) + (before if before else 0)).all()
+
+        beeline.run(3, body)
+
+    def test_a_peer_that_does_not_exist(self) -> None:
+        with beeline.World.create(device="cpu") as world:
+            channel = beeline.StagedChannel(world)
+            with pytest.raises(beeline.InvalidArgumentError, match="peer 1 of a world of 1"):
+                channel.send(np.zeros(1), 1)
+        with pytest.raises(beeline.InvalidArgumentError, match="has left"):
+            channel.send(np.zeros(1), 0)
+
+
 class TestFailure:
     def test_each_status_has_a_class(self) -> None:
         for name in errors.__all__:

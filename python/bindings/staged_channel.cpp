@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "beeline/host/staged_channel.hpp"
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/shared_ptr.h>
+
+#include <memory>
+#include <utility>
+
+#include "bindings.hpp"
+#include "joined_world.hpp"
+#include "tensor.hpp"
+
+namespace nb = nanobind;
+
+namespace beeline::python {
+
+namespace {
+
+/// A channel that its world keeps.
+class ChannelObject {
+ public:
+  /// Collective.
+  ChannelObject(std::shared_ptr<JoinedWorld> world, std::size_t chunk_bytes, std::uint32_t slots)
+      : world_(std::move(world)) {
+    const nb::gil_scoped_release unlocked;
+    channel_ = &world_->adopt(std::make_unique<StagedChannel>(world_->world(), chunk_bytes, slots));
+  }
+
+  void send(const nb::object& source, int peer) {
+    const Tensor from = tensor_of(source, "source", Access::read, *world_);
+    static_cast<void>(world_->world());  // whether it was left
+    const nb::gil_scoped_release unlocked;
+    channel_->send(from.data, from.bytes, peer);
+  }
+
+  void receive(const nb::object& destination, int peer) {
+    const Tensor to = tensor_of(destination, "destination", Access::write, *world_);
+    static_cast<void>(world_->world());
+    const nb::gil_scoped_release unlocked;
+    channel_->receive(to.data, to.bytes, peer);
+  }
+
+ private:
+  std::shared_ptr<JoinedWorld> world_;
+  StagedChannel* channel_ = nullptr;
+};
+
+}  // namespace
+
+void bind_staged_channel(nb::module_& module) {
+  nb::class_<ChannelObject>(module, "StagedChannel",
+                            R"(Messages between all pairs of ranks, through host memory at the receivers.
+
+The CPU threads of both ends take part. Between two ranks messages keep their order; one thread of each drives a
+direction at a time. It lives until its world is left.)")
+      .def(nb::init<std::shared_ptr<JoinedWorld>, std::size_t, std::uint32_t>(), nb::arg("world"),
+           nb::arg("chunk_bytes") = 0, nb::arg("slots") = 4,
+           R"(Collective.
+
+chunk_bytes  that a message is cut into; 0: BEELINE_CHUNK_BYTES
+slots        chunks under way from one rank to another; 1: one after the other)")
+      .def("send", &ChannelObject::send, nb::arg("source"), nb::arg("peer"),
+           R"(Sends a tensor to rank `peer`; blocks until it may be changed: the slots take that much ahead.
+
+Raises InvalidArgumentError (no such peer), DeadlineError, AbortedError, PeerDiedError.)")
+      .def("receive", &ChannelObject::receive, nb::arg("destination"), nb::arg("peer"),
+           "Receives as many bytes as rank `peer` sends; blocks until they are there. Errors as `send`.");
+}
+
+}  // namespace beeline::python

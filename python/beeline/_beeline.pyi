@@ -237,6 +237,58 @@ class World:
 
     def __repr__(self) -> str: ...
 
+class Choice:
+    """The way that a collective call takes."""
+
+    @property
+    def algorithm(self) -> str:
+        """Its name, as 'packets_one_shot'."""
+
+    @property
+    def blocks(self) -> int:
+        """Blocks of threads that take part."""
+
+    def __repr__(self) -> str: ...
+
+class Collectives:
+    """
+    Collective operations of all ranks, on tensors.
+
+    All ranks make the same calls in the same order, one after the other: on one stream, or on streams that wait for each
+    other. Calls that are to go on at the same time use several objects. Tensors are contiguous, aligned to their elements,
+    and in memory that this rank's device reaches: the GPU's own, or host memory on a host rank. Memory in the symmetric
+    heap, at the same place on all ranks, is used as it is by every algorithm. It lives until its world is left.
+    """
+
+    def __init__(self, world: World, *, lanes: int = 0, packet_bytes: int = 0, staging_bytes: int = 0) -> None:
+        """
+        Collective; all ranks give the same sizes. 0: by the kind and number of ranks.
+
+        lanes          blocks that may take part in a call
+        packet_bytes   payload of a round of packets, on each lane from each rank
+        staging_bytes  on each lane, for vectors that do not lie alike on all ranks, twice
+        """
+
+    def allreduce(self, destination: object, source: object | None = None, reduction: str = 'sum', *, stream: Stream | None = None, algorithm: str = 'automatic', blocks: int = 0) -> None:
+        """
+        Collective. Combines the ranks' vectors, element by element, in the order of ranks; all get the same bits.
+
+        source     alike on all ranks; None, or the same object as `destination`: in place. float32, float64, float16, bfloat16,
+                   int32, int64, uint8
+        reduction  'sum', 'product', 'minimum', 'maximum', 'average'; of integers also 'bit_and', 'bit_or', 'bit_xor'
+        stream     None: blocks until it is over; otherwise it returns at once, `World.synchronize(stream)` tells of failures,
+                   and until then the stream keeps both tensors alive
+        algorithm  by name, the same on all ranks; 'automatic': by size
+        blocks     of threads, the same on all ranks; 0: by size
+        Raises TypeError or ValueError (InvalidArgumentError among them) before anything is touched; DeadlineError and the like
+        name who was waited for.
+        """
+
+    def allreduce_choice(self, count: int, dtype: object, *, algorithm: str = 'automatic', blocks: int = 0) -> Choice:
+        """
+        The algorithm and number of blocks that `allreduce` takes for `count` elements.
+        """
+
 class StagedChannel:
     """
     Messages between all pairs of ranks, through host memory at the receivers.

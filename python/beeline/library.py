@@ -19,9 +19,9 @@ except ImportError as problem:
         " without it."
     ) from problem
 
-from beeline._beeline import Device, Memory, RankHealth, StagedChannel, Stream, World
+from beeline._beeline import Choice, Collectives, Device, Memory, RankHealth, StagedChannel, Stream, World
 
-__all__ = ["Device", "Memory", "RankHealth", "StagedChannel", "Stream", "World", "run"]
+__all__ = ["Choice", "Collectives", "Device", "Memory", "RankHealth", "StagedChannel", "Stream", "World", "run"]
 
 Result = TypeVar("Result")
 

@@ -11,5 +11,6 @@ NB_MODULE(_beeline, module) {
   beeline::python::bind_stream(module);
   beeline::python::bind_memory(module);
   beeline::python::bind_world(module);
+  beeline::python::bind_collectives(module);
   beeline::python::bind_staged_channel(module);
 }

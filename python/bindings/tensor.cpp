@@ -65,7 +65,7 @@ Tensor checked(const Array& array, const nb::object& object, const char* argumen
           .elements = array.size(),
           .bytes = array.nbytes(),
           .type = type_name(array.dtype()),
-          .on_gpu = gpu,
+          .gpu = gpu ? static_cast<int>(array.device_id()) : -1,
           .owner = object};
 }
 
@@ -96,7 +96,7 @@ Tensor tensor_of(const nb::object& object, const char* argument, Access access, 
             .elements = memory->elements(),
             .bytes = memory->bytes(),
             .type = type_name(memory->type()),
-            .on_gpu = memory->on_gpu(),
+            .gpu = memory->on_gpu() ? world.known().device(memory->rank()).index : -1,
             .owner = object};
   if (nb::ndarray<> array; access == Access::write && nb::try_cast(object, array))
     return checked(array, object, argument, world);

@@ -22,7 +22,7 @@ struct Tensor {
   void* data = nullptr;
   std::size_t elements = 0, bytes = 0;
   std::string type;  ///< as `float32`
-  bool on_gpu = false;
+  int gpu = -1;      ///< index of the GPU whose memory it is, in this process; -1: host memory
   nanobind::object owner;
 };
 

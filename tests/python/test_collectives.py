@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Collectives on numpy arrays and on memory of the world, on host ranks that are threads."""
+
+from __future__ import annotations
+
+import threading
+
+import beeline
+import pytest
+
+np = pytest.importorskip("numpy")
+try:
+    import beeline.library
+except ImportError as reason:
+    pytest.skip(str(reason), allow_module_level=True)
+
+COMBINE = {
+    "sum": np.add.reduce,
+    "product": np.multiply.reduce,
+    "minimum": np.minimum.reduce,
+    "maximum": np.maximum.reduce,
+    "average": lambda vectors: np.add.reduce(vectors) / len(vectors),
+    "bit_and": np.bitwise_and.reduce,
+    "bit_or": np.bitwise_or.reduce,
+    "bit_xor": np.bitwise_xor.reduce,
+}
+TYPES = ("float32", "float64", "float16", "int32", "int64", "uint8")
+CASES = [(dtype, how) for dtype in TYPES for how in COMBINE if not (dtype.startswith("float") and "bit" in how)]
+
+
+def vectors(ranks: int, count: int, dtype: str) -> list[np.ndarray]:
+    """Small whole numbers: sums and products of a few are exact in every type."""
+    random = np.random.default_rng(count)
+    return [random.integers(1, 4, count).astype(dtype) for _ in range(ranks)]
+
+
+@pytest.mark.parametrize(("dtype", "reduction"), CASES)
+def test_all_reduce(dtype: str, reduction: str) -> None:
+    ranks, count = 3, 1003
+    mine = vectors(ranks, count, dtype)
+    expected = COMBINE[reduction](np.array(mine).astype("float64" if dtype.startswith("float") else "int64"))
+    expected = expected.astype(dtype)  # an average of integers is cut off
+
+    def body(world: beeline.World) -> list[np.ndarray]:
+        collectives = beeline.Collectives(world)
+        result, in_place = np.empty_like(mine[0]), mine[world.rank].copy()
+        memory = world.allocate(count, dtype)
+        collectives.allreduce(result, mine[world.rank], reduction)
+        collectives.allreduce(in_place, reduction=reduction)
+        world.copy(memory, mine[world.rank])
+        collectives.allreduce(memory, memory, reduction)
+        return [result, in_place, np.from_dlpack(memory)]
+
+    for results in beeline.run(ranks, body):
+        for result in results:
+            assert np.array_equal(result, expected)
+
+
+@pytest.mark.parametrize("algorithm", ["packets_one_shot", "packets_two_shot", "two_shot"])
+@pytest.mark.parametrize("count", [1, 2, 77, 60_001])
+def test_algorithms_and_sizes(algorithm: str, count: int) -> None:
+    mine = vectors(4, count, "float32")
+
+    def body(world: beeline.World) -> np.ndarray:
+        collectives = beeline.Collectives(world)
+        result = np.empty(count, "float32")
+        for _ in range(3):
+            collectives.allreduce(result, mine[world.rank], algorithm=algorithm, blocks=1)
+        return result
+
+    for result in beeline.run(4, body):
+        assert np.array_equal(result, sum(mine))
+
+
+def test_streams_keep_what_they_use() -> None:
+    def body(world: beeline.World) -> None:
+        collectives, stream = beeline.Collectives(world), world.make_stream()
+        result = np.zeros(5000)
+        for round_ in range(10):
+            collectives.allreduce(result, np.full(5000, float(world.rank + round_)), stream=stream)
+        world.synchronize(stream)
+        assert (result == sum(rank + 9 for rank in range(world.size))).all()
+
+    beeline.run(3, body)
+
+
+def test_the_choice_is_told() -> None:
+    def body(world: beeline.World) -> None:
+        collectives = beeline.Collectives(world, lanes=2)
+        small, large = (collectives.allreduce_choice(count, "float32") for count in (1, 1 << 20))
+        assert (small.algorithm, small.blocks) == ("packets_one_shot", 1)
+        assert large.algorithm == "two_shot"
+        assert collectives.allreduce_choice(8, np.float64, algorithm="two_shot", blocks=2).blocks == 2
+
+    beeline.run(2, body)
+
+
+def test_what_is_refused() -> None:
+    def body(world: beeline.World) -> None:
+        collectives = beeline.Collectives(world)
+        array = np.ones(8, "float32")
+        before = array.copy()
+        with pytest.raises(ValueError, match="destination: ndarray that is not contiguous"):
+            collectives.allreduce(array[::2])
+        with pytest.raises(TypeError, match="source: expected a numpy array"):
+            collectives.allreduce(array, [1.0] * 8)
+        with pytest.raises(ValueError, match=r"destination has 8 elements of float32, source 7 of float32"):
+            collectives.allreduce(array, np.ones(7, "float32"))
+        with pytest.raises(ValueError, match="they must be alike"):
+            collectives.allreduce(array, np.ones(8))
+        with pytest.raises(ValueError, match=r"reduction mean: known are sum, .*bit_xor"):
+            collectives.allreduce(array, reduction="mean")
+        with pytest.raises(ValueError, match="algorithm fast: known are automatic, packets_one_shot"):
+            collectives.allreduce(array, algorithm="fast")
+        with pytest.raises(ValueError, match="element type int16: known are float32"):
+            collectives.allreduce(np.ones(8, "int16"))
+        with pytest.raises(beeline.InvalidArgumentError, match="no bit_or of float32"):
+            collectives.allreduce(array, reduction="bit_or")
+        with pytest.raises(beeline.InvalidArgumentError, match="blocks on a channel of"):
+            collectives.allreduce(array, blocks=1000)
+        with pytest.raises(beeline.InvalidArgumentError, match="no algorithm tree"):
+            collectives.allreduce(array, algorithm="tree")
+        with pytest.raises(beeline.InvalidArgumentError, match="overlap"):
+            collectives.allreduce(array[:4], array[2:6])
+        assert (array == before).all()
+        collectives.allreduce(array)
+        assert (array == world.size).all()
+
+    beeline.run(2, body)
+
+
+def test_different_options_are_refused() -> None:
+    def body(world: beeline.World) -> None:
+        with pytest.raises(beeline.InvalidArgumentError, match="ranks 0 and 1 give different options"):
+            beeline.Collectives(world, packet_bytes=1024 * (world.rank + 1))
+
+    beeline.run(2, body)
+
+
+def test_a_missing_rank_is_named() -> None:
+    def body(world: beeline.World) -> None:
+        collectives = beeline.Collectives(world)
+        if world.rank == 1:
+            with pytest.raises(beeline.DeadlineError, match="rank 0"):
+                collectives.allreduce(np.ones(4))
+            over.set()
+            raise KeyError("over")
+        assert over.wait(60)
+
+    over = threading.Event()
+    with pytest.raises(KeyError):
+        beeline.run(2, body, deadline_s=0.5)
+
+
+def test_nothing_is_called_after_leaving() -> None:
+    with beeline.World.create(device="cpu") as world:
+        collectives = beeline.Collectives(world)
+        alone = np.arange(4.0)
+        collectives.allreduce(alone)
+        assert alone.tolist() == [0, 1, 2, 3]
+    with pytest.raises(beeline.InvalidArgumentError, match="has left"):
+        collectives.allreduce(alone)

@@ -6,6 +6,7 @@
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 
+#include <initializer_list>
 #include <memory>
 #include <string>
 #include <utility>
@@ -62,7 +63,7 @@ class CollectivesObject {
     check_alike(to, from);
     const auto type = by_name<ElementType>(to.type, element_types, "element type");
     const auto how = by_name<Reduction>(reduction, reductions, "reduction");
-    run(stream, call_of(algorithm, blocks), {to, from}, [&](const CollectiveCall& call) {
+    run(stream, call_of(algorithm, blocks), {to.owner, from.owner}, [&](const CollectiveCall& call) {
       collectives_->allreduce_on_stream(to.data, from.data, to.elements, type, how, call);
     });
   }
@@ -101,7 +102,7 @@ class CollectivesObject {
   /// Makes a call on `stream`, which keeps the tensors; without one, on the default stream, and blocks until it is
   /// over.
   template <class Call>
-  void run(StreamObject* stream, CollectiveCall how, std::initializer_list<Tensor> tensors, Call call) {
+  void run(StreamObject* stream, CollectiveCall how, std::initializer_list<nb::object> tensors, Call call) {
     World& world = world_->world();
     if (stream == nullptr) {
       const nb::gil_scoped_release unlocked;
@@ -110,7 +111,7 @@ class CollectivesObject {
       return;
     }
     if (stream->joined() != world_) throw nb::value_error("stream: it belongs to another world");
-    for (const Tensor& tensor : tensors) stream->keep(tensor.owner);
+    stream->keep(tensors);
     how.stream = &stream->stream();
     const nb::gil_scoped_release unlocked;
     call(how);

@@ -31,9 +31,21 @@ Stream& StreamObject::stream() const {
   return *stream_;
 }
 
-void StreamObject::keep(nb::object object) {
-  if (stream_->drained()) used_.clear();
-  used_.push_back(std::move(object));
+void StreamObject::keep(std::initializer_list<nb::object> objects) {
+  constexpr std::size_t enough = 64;  // an event for each call would cost more than the call
+  if (stream_->drained()) {
+    let_go();
+  } else if (used_.size() >= enough && (!between_ || between_->done())) {
+    earlier_ = std::exchange(used_, {});
+    if (!between_) between_ = stream_->make_event();
+    stream_->record(*between_);
+  }
+  used_.insert(used_.end(), objects);
+}
+
+void StreamObject::let_go() {
+  used_.clear();
+  earlier_.clear();
 }
 
 namespace {

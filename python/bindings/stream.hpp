@@ -5,6 +5,7 @@
 
 #include <nanobind/nanobind.h>
 
+#include <initializer_list>
 #include <memory>
 #include <vector>
 
@@ -24,15 +25,17 @@ class StreamObject {
   [[nodiscard]] const std::shared_ptr<JoinedWorld>& joined() const { return world_; }
   /// Throws invalid_argument when the world was left.
   [[nodiscard]] Stream& stream() const;
-  /// Keeps `object` alive until the stream's work is over, as a later `keep` or `let_go` finds.
-  void keep(nanobind::object object);
-  void let_go() { used_.clear(); }
+  /// Keeps `objects`, which the next call uses, alive until its work is over, as a later `keep` or `let_go` finds.
+  void keep(std::initializer_list<nanobind::object> objects);
+  void let_go();
 
  private:
   std::shared_ptr<JoinedWorld> world_;
   std::unique_ptr<Stream> owned_;
   Stream* stream_;
-  std::vector<nanobind::object> used_;
+  std::vector<nanobind::object> used_;     ///< by the latest calls
+  std::vector<nanobind::object> earlier_;  ///< by calls before the point where `between_` was recorded
+  std::unique_ptr<Event> between_;
 };
 
 }  // namespace beeline::python

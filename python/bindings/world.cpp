@@ -95,8 +95,7 @@ void copy(const Shared& self, const nb::object& destination, const nb::object& s
     return;
   }
   StreamObject& queue = own_stream(self, *stream);
-  queue.keep(to.owner);
-  queue.keep(from.owner);
+  queue.keep({to.owner, from.owner});
   world.copy(to.data, from.data, to.bytes, queue.stream());
 }
 

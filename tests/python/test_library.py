@@ -170,6 +170,16 @@ class TestCopy:
             world.copy(memory, result, world.stream)
             world.synchronize()
 
+    def test_many_copies_in_a_row(self) -> None:
+        with beeline.World.create(device="cpu") as world:
+            stream = world.make_stream()
+            memory = world.allocate((300, 1000), "int32")
+            rows = np.from_dlpack(memory)
+            for row in range(300):
+                world.copy(rows[row], np.full(1000, row, np.int32), stream)
+            world.synchronize(stream)
+            assert (rows == np.arange(300)[:, None]).all()
+
     def test_what_is_refused(self) -> None:
         with beeline.World.create(device="cpu") as world:
             memory = world.allocate((4, 4), "float32")

@@ -260,13 +260,14 @@ class Collectives:
     heap, at the same place on all ranks, is used as it is by every algorithm. It lives until its world is left.
     """
 
-    def __init__(self, world: World, *, lanes: int = 0, packet_bytes: int = 0, staging_bytes: int = 0) -> None:
+    def __init__(self, world: World, *, lanes: int = 0, packet_bytes: int = 0, staging_bytes: int = 0, checks: bool = False) -> None:
         """
-        Collective; all ranks give the same sizes. 0: by the kind and number of ranks.
+        Collective; all ranks give the same options. 0: by the kind and number of ranks.
 
         lanes          blocks that may take part in a call
         packet_bytes   payload of a round of packets, on each lane from each rank
         staging_bytes  on each lane, for vectors that do not lie alike on all ranks, twice
+        checks         the ranks compare every call, and find those that differ or overlap
         """
 
     def allreduce(self, destination: object, source: object | None = None, reduction: str = 'sum', *, stream: Stream | None = None, algorithm: str = 'automatic', blocks: int = 0) -> None:

@@ -49,9 +49,10 @@ class CollectivesObject {
  public:
   /// Collective.
   CollectivesObject(std::shared_ptr<JoinedWorld> world, unsigned lanes, std::size_t packet_bytes,
-                    std::size_t staging_bytes)
+                    std::size_t staging_bytes, bool checks)
       : world_(std::move(world)) {
-    const CollectiveOptions options{.lanes = lanes, .packet_bytes = packet_bytes, .staging_bytes = staging_bytes};
+    const CollectiveOptions options{
+        .lanes = lanes, .packet_bytes = packet_bytes, .staging_bytes = staging_bytes, .checks = checks};
     const nb::gil_scoped_release unlocked;
     collectives_ = &world_->adopt(std::make_unique<Collectives>(world_->world(), options));
   }
@@ -137,13 +138,15 @@ All ranks make the same calls in the same order, one after the other: on one str
 other. Calls that are to go on at the same time use several objects. Tensors are contiguous, aligned to their elements,
 and in memory that this rank's device reaches: the GPU's own, or host memory on a host rank. Memory in the symmetric
 heap, at the same place on all ranks, is used as it is by every algorithm. It lives until its world is left.)")
-      .def(nb::init<std::shared_ptr<JoinedWorld>, unsigned, std::size_t, std::size_t>(), nb::arg("world"),
+      .def(nb::init<std::shared_ptr<JoinedWorld>, unsigned, std::size_t, std::size_t, bool>(), nb::arg("world"),
            nb::kw_only(), nb::arg("lanes") = 0, nb::arg("packet_bytes") = 0, nb::arg("staging_bytes") = 0,
-           R"(Collective; all ranks give the same sizes. 0: by the kind and number of ranks.
+           nb::arg("checks") = false,
+           R"(Collective; all ranks give the same options. 0: by the kind and number of ranks.
 
 lanes          blocks that may take part in a call
 packet_bytes   payload of a round of packets, on each lane from each rank
-staging_bytes  on each lane, for vectors that do not lie alike on all ranks, twice)")
+staging_bytes  on each lane, for vectors that do not lie alike on all ranks, twice
+checks         the ranks compare every call, and find those that differ or overlap)")
       .def("allreduce", &CollectivesObject::allreduce, nb::arg("destination"), nb::arg("source") = nb::none(),
            nb::arg("reduction") = "sum", nb::kw_only(), nb::arg("stream") = nb::none(),
            nb::arg("algorithm") = "automatic", nb::arg("blocks") = 0,

@@ -140,7 +140,8 @@ std::optional<int> owner_of(const Shared& self, const nb::object& tensor) {
 }
 
 /// The end of `with world:`. An exception here leaves the others waiting: they are told of it.
-void exit(const Shared& self, const nb::object& type, const nb::object& value, const nb::object& /*traceback*/) {
+void leave_or_abort(const Shared& self, const nb::object& type, const nb::object& value,
+                    const nb::object& /*traceback*/) {
   const std::string reason =
       type.is_none() ? "" : fmt::format("{}: {}", nb::cast<std::string>(type.attr("__name__")), nb::str(value).c_str());
   const nb::gil_scoped_release unlocked;
@@ -251,7 +252,7 @@ void bind_failure(WorldClass& world) {
           "check", [](const Shared& self) { self->world().check(); }, Unlocked(),
           "Raises if the world is aborted or a wait has failed, naming operation, ranks and values.")
       .def("__enter__", [](const Shared& self) { return self; })
-      .def("__exit__", exit, nb::arg("type").none(), nb::arg("value").none(), nb::arg("traceback").none(),
+      .def("__exit__", leave_or_abort, nb::arg("type").none(), nb::arg("value").none(), nb::arg("traceback").none(),
            "Leaves the world; after an exception aborts it instead, so that other ranks do not wait.")
       .def("__repr__", [](const Shared& self) {
         return fmt::format("<beeline.World rank {} of {}>", self->known().rank(), self->known().size());

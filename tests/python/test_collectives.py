@@ -137,6 +137,18 @@ def test_different_options_are_refused() -> None:
     beeline.run(2, body)
 
 
+def test_checks_find_calls_that_differ() -> None:
+    def body(world: beeline.World) -> None:
+        collectives = beeline.Collectives(world, checks=True)
+        collectives.allreduce(np.ones(4))
+        with pytest.raises(beeline.Error, match="rank"):
+            collectives.allreduce(np.ones(4), reduction="sum" if world.rank == 0 else "maximum")
+        raise KeyError("found")
+
+    with pytest.raises(KeyError, match="found"):
+        beeline.run(2, body, deadline_s=5)
+
+
 def test_a_missing_rank_is_named() -> None:
     def body(world: beeline.World) -> None:
         collectives = beeline.Collectives(world)

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One rank of test_torch_backend.py: every operation of the back end, called through torch.distributed."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+import beeline
+import beeline.torch_backend
+import pytest
+import torch
+import torch.distributed as dist
+
+WORLD = beeline.World.create() if "own_world" in sys.argv else None
+if WORLD is None:
+    dist.init_process_group("beeline")
+else:
+    store = beeline.torch_backend.make_store(WORLD)
+    dist.init_process_group("beeline", store=store, rank=WORLD.rank, world_size=WORLD.size, pg_options=WORLD)
+RANK, SIZE = dist.get_rank(), dist.get_world_size()
+GROUP = dist.group.WORLD
+DEVICE = torch.device("cpu")
+if GROUP.world.device.kind == "gpu":
+    DEVICE = torch.device("cuda", GROUP.world.device.index)
+    torch.cuda.set_device(DEVICE)
+
+
+def full(shape: int | tuple[int, ...], value: float, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+    return torch.full(shape if isinstance(shape, tuple) else (shape,), value, dtype=dtype, device=DEVICE)
+
+
+def refused(kind: type[BaseException], text: str, call: Callable[[], object]) -> None:
+    with pytest.raises(kind, match=text):
+        call()
+
+
+def all_reduce() -> None:
+    for count in (1, 5, 100_003):
+        for dtype in (torch.float32, torch.float64, torch.bfloat16, torch.float16, torch.int32, torch.int64):
+            tensor = full(count, RANK + 1, dtype)
+            dist.all_reduce(tensor)
+            assert (tensor == SIZE * (SIZE + 1) / 2).all(), (count, dtype, tensor)
+    ops = {
+        dist.ReduceOp.MAX: SIZE, dist.ReduceOp.MIN: 1, dist.ReduceOp.AVG: (SIZE + 1) / 2, dist.ReduceOp.PRODUCT: 24,
+    }  # fmt: skip
+    for op, expected in ops.items():
+        tensor = full((3, 4), RANK + 1)
+        work = dist.all_reduce(tensor, op=op, async_op=True)
+        assert work.wait()
+        assert work.get_future().wait()[0] is tensor or (work.get_future().wait()[0] == tensor).all()
+        if op != dist.ReduceOp.PRODUCT or SIZE == 4:
+            assert (tensor == expected).all(), (op, tensor)
+    masks = full(9, 1 << RANK, torch.int32)
+    dist.all_reduce(masks, op=dist.ReduceOp.BOR)
+    assert (masks == (1 << SIZE) - 1).all()
+
+
+def gather_and_scatter() -> None:
+    for dtype in (torch.int16, torch.float32, torch.bool):
+        gathered = torch.empty(SIZE * 7, dtype=dtype, device=DEVICE)
+        dist.all_gather_into_tensor(gathered, full(7, RANK, dtype))
+        assert (
+            gathered.view(SIZE, 7)[:, 3].tolist()
+            == full(SIZE, 0).add(torch.arange(SIZE, device=DEVICE)).to(dtype).tolist()
+        )
+    each = [torch.empty(2, 3, device=DEVICE) for _ in range(SIZE)]
+    dist.all_gather(each, full((2, 3), RANK))
+    assert [int(part.sum()) for part in each] == [6 * rank for rank in range(SIZE)]
+    part = torch.empty(5, device=DEVICE)
+    dist.reduce_scatter_tensor(part, torch.arange(5.0 * SIZE, device=DEVICE))
+    assert (part == SIZE * (torch.arange(5.0, device=DEVICE) + 5 * RANK)).all()
+    dist.reduce_scatter(part, [full(5, rank + RANK) for rank in range(SIZE)], op=dist.ReduceOp.MAX)
+    assert (part == RANK + SIZE - 1).all()
+
+
+def all_to_all() -> None:
+    got = torch.empty(2 * SIZE, device=DEVICE)
+    dist.all_to_all_single(got, torch.arange(SIZE, device=DEVICE).repeat_interleave(2) + 10.0 * RANK)
+    assert got.view(SIZE, 2)[:, 0].tolist() == [10.0 * rank + RANK for rank in range(SIZE)]
+    splits = [1 + (RANK + rank) % 3 for rank in range(SIZE)]  # the same both ways
+    got = torch.empty(sum(splits), 3, device=DEVICE)
+    dist.all_to_all_single(got, full((sum(splits), 3), RANK), splits, splits)
+    assert got[:, 1].tolist() == [float(rank) for rank in range(SIZE) for _ in range(splits[rank])]
+    refused(ValueError, "splits", lambda: dist.all_to_all_single(got, got, [1] * SIZE, [1] * SIZE))
+
+
+def broadcast() -> None:
+    for root in range(SIZE):
+        tensor = full(1001, root == RANK, torch.bool)
+        dist.broadcast(tensor, root)
+        assert tensor.all()
+    objects = [{"rank": RANK}]
+    dist.broadcast_object_list(objects, 1)
+    assert objects == [{"rank": 1}]
+    everyone: list[object] = [None] * SIZE
+    dist.all_gather_object(everyone, "x" * RANK)
+    assert everyone == ["x" * rank for rank in range(SIZE)]
+
+
+def messages() -> None:
+    count = 1 << 20  # more than the channel's slots hold
+    mine, got = full(count, RANK), torch.empty(count, device=DEVICE)
+    operations = [
+        dist.P2POp(dist.isend, mine, (RANK + 1) % SIZE), dist.P2POp(dist.irecv, got, (RANK - 1) % SIZE),
+    ]  # fmt: skip
+    for work in dist.batch_isend_irecv(operations):
+        work.wait()
+    assert (got == (RANK - 1) % SIZE).all()
+    if RANK == 0:
+        dist.send(full(3, 7), 1)
+    elif RANK == 1:
+        dist.recv(got[:3], 0)
+        assert got[:3].tolist() == [7, 7, 7]
+
+
+def order() -> None:
+    """What follows a collective sees its result; what it was given came before."""
+    tensor = full(1 << 20, 1)
+    for _ in range(20):
+        tensor.mul_(2)
+        dist.all_reduce(tensor, op=dist.ReduceOp.AVG)
+        tensor.div_(2)
+    assert (tensor == 1).all()
+
+
+def refusals() -> None:
+    refused(ValueError, "not contiguous", lambda: dist.broadcast(full((4, 4), 0).t(), 0))
+    refused(ValueError, "not contiguous", lambda: dist.all_reduce(full((4, 4), 0)[:, :2]))
+    if "gpu" in sys.argv:
+        refused(ValueError, "a tensor on cpu", lambda: dist.all_reduce(torch.zeros(1)))
+    if SIZE > 2 and RANK < 2:
+        refused(beeline.UnavailableError, "beeline's groups have all ranks", lambda: dist.new_group([0, 1]))
+    elif SIZE > 2:
+        dist.new_group([0, 1])
+
+
+def learn() -> None:
+    torch.manual_seed(RANK)
+    model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(4, 1).to(DEVICE))
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    for _ in range(3):
+        optimizer.zero_grad()
+        model(torch.randn(6, 4, device=DEVICE)).square().mean().backward()
+        optimizer.step()
+    weights = model.module.weight.detach().clone()
+    dist.broadcast(weights, 0)
+    assert (weights == model.module.weight).all()
+
+
+assert dist.get_backend() == "beeline"
+for case in (all_reduce, gather_and_scatter, all_to_all, broadcast, messages, order, refusals, learn):
+    case()
+    dist.barrier()
+    print(f"rank {RANK}: {case.__name__}", flush=True)
+dist.destroy_process_group()
+if WORLD is not None:
+    WORLD.leave()

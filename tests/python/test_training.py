@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""apps/training: four ranks learn the same by each back end; without torch it is skipped."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="torch is not installed")
+try:
+    import beeline.library  # noqa: F401
+except ImportError as reason:
+    pytest.skip(str(reason), allow_module_level=True)
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+
+def train(device: str, *arguments: str, ranks: int = 4) -> subprocess.CompletedProcess[str]:
+    launcher = [str(REPOSITORY / "build" / "bin" / "beeline-launch"), "-n", str(ranks), "--json"]
+    command = [*launcher, "--", sys.executable, str(REPOSITORY / "apps" / "training" / "main.py"), *arguments]
+    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY / "python")}
+    if device == "cpu":
+        environment["BEELINE_DEVICE"] = "cpu"
+    return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=200, check=False)
+
+
+@pytest.mark.timeout(250)
+@pytest.mark.parametrize(("device", "peer"), [("cpu", "gloo"), ("gpu", "nccl")])
+def test_all_back_ends_learn_the_same(device: str, peer: str) -> None:
+    if device == "gpu" and torch.cuda.device_count() < 2:
+        pytest.skip(f"{torch.cuda.device_count()} GPUs: two are needed")
+    ranks = 4 if device == "cpu" else min(4, torch.cuda.device_count())
+    done = train(device, "--backend", f"{peer},beeline,serial", ranks=ranks)
+    assert done.returncode == 0, done.stdout + done.stderr
+    results = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [result["backend"] for result in results] == [peer, "beeline", "serial"]
+    for result in results:
+        assert (result["steps"], result["ranks"], result["verified"]) == (200, ranks, True)
+        assert result["relative_difference"] <= 1e-3
+        assert result["loss"] < 1.0, "it has learnt: 2.3 is a guess among ten"
+
+
+def test_bad_arguments_are_refused() -> None:
+    done = train("cpu", "--backend", "gloo,telegraph", ranks=1)
+    assert done.returncode != 0
+    assert "telegraph" in done.stderr

@@ -1,17 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "measure.hpp"
 
-#include <sys/resource.h>
-
 #include <algorithm>
-#include <chrono>
 #include <cmath>
-#include <cstdio>
-#include <cstring>
-#include <nlohmann/json.hpp>
 #include <optional>
-#include <span>
 
+#include "common/program.hpp"
+#include "common/sampling.hpp"
 #include "copy_bandwidth.hpp"
 #include "method.hpp"
 #include "verify.hpp"
@@ -20,7 +15,9 @@ namespace himeno {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
+using apps::Json;
+using apps::median;
+using apps::Sample;
 
 constexpr int samples = 3;
 constexpr int warm_up_iterations = 3;
@@ -29,52 +26,10 @@ constexpr double seconds_of_a_sample = 1.0 / samples;
 constexpr double seconds_of_reference = 4;
 constexpr int phases = 1 + 2 * samples + 1;  // warm-up, runs with and without communication, verification
 
-/// One timed run: the slowest rank's time, and the CPU time of all.
-struct Sample {
-  double seconds, cpu_seconds;
-};
-
-double process_cpu_seconds() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  const auto seconds = [](const timeval& time) {
-    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
-  };
-  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
-}
-
-/// Ranks that are threads share one process, which rank 0 counts.
-bool counts_cpu(const beeline::World& world) { return !world.config().threads || world.rank() == 0; }
-
-Sample combine(beeline::World& world, Sample mine) {
-  if (!counts_cpu(world)) mine.cpu_seconds = 0;
-  Sample all{0, 0};
-  for (const auto& bytes : world.allgather(std::as_bytes(std::span(&mine, 1)))) {
-    Sample theirs{};
-    std::memcpy(&theirs, bytes.data(), sizeof theirs);
-    all.seconds = std::max(all.seconds, theirs.seconds);
-    all.cpu_seconds += theirs.cpu_seconds;
-  }
-  return all;
-}
-
 /// Collective. One run of `iterations` from initial data.
 Sample timed_run(Domain& domain, Method& method, int iterations, bool communicate) {
   domain.reset(Data::official);
-  beeline::World& world = domain.world();
-  world.barrier();
-  const double cpu = process_cpu_seconds();
-  const auto start = std::chrono::steady_clock::now();
-  method.run(iterations, communicate);
-  const Sample mine{std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(),
-                    process_cpu_seconds() - cpu};
-  world.barrier();
-  return combine(world, mine);
-}
-
-Sample median(std::vector<Sample> all) {
-  std::sort(all.begin(), all.end(), [](const Sample& a, const Sample& b) { return a.seconds < b.seconds; });
-  return all[all.size() / 2];
+  return apps::timed_run(domain.world(), [&] { method.run(iterations, communicate); });
 }
 
 /// Collective. So many iterations that a run takes about `seconds_of_a_sample`.
@@ -154,14 +109,8 @@ class Session {
     outcome.fresh = world_.rank() == 0 ? compare(fresh_, field, gosa) : Comparison{};
   }
 
-  void print(const Json& line) const {
-    if (world_.rank() != 0) return;
-    std::puts(line.dump().c_str());
-    std::fflush(stdout);
-  }
-
   void progress(const MethodInfo& info, int done) const {
-    print({{"event", "progress"}, {"method", info.name}, {"done", done}, {"total", phases}});
+    apps::print_line(world_, {{"event", "progress"}, {"method", info.name}, {"done", done}, {"total", phases}});
   }
 
   void print_result(const MethodInfo& info, const Outcome& outcome) const {
@@ -185,7 +134,7 @@ class Session {
     add_verification(line, outcome);
     line["cpu_seconds"] = with.cpu_seconds;
     for (const Sample& sample : outcome.with) line["samples_seconds"].push_back(sample.seconds);
-    print(line);
+    apps::print_line(world_, line);
   }
 
   void add_verification(Json& line, const Outcome& outcome) const {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "method.hpp"
 
-#include "beeline/core/error.hpp"
+#include "common/program.hpp"
 
 namespace himeno {
 
@@ -23,12 +23,7 @@ const std::vector<MethodInfo>& methods() {
 }
 
 const MethodInfo& find_method(const std::vector<MethodInfo>& all, const std::string& name) {
-  std::string known;
-  for (const MethodInfo& info : all) {
-    if (info.name == name) return info;
-    known += (known.empty() ? "" : ", ") + info.name;
-  }
-  throw beeline::Error(beeline::Status::invalid_argument, "no method '" + name + "'; known: " + known);
+  return apps::find_method(all, name);
 }
 
 LaunchWindow::LaunchWindow(beeline::World& world) : world_(world) {

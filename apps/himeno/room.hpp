@@ -3,24 +3,13 @@
 /// @file
 /// Whether a problem fits the machine, asked before anything is allocated.
 
-#include <cstddef>
-#include <string>
-#include <vector>
-
-#include "beeline/core/config.hpp"
-#include "beeline/runtime/device.hpp"
+#include "common/room.hpp"
 #include "problem.hpp"
 
 namespace himeno {
 
-/// What there is for ranks to run on.
-struct Machine {
-  std::vector<beeline::Device> gpus;  ///< that ranks may take; empty: they run on CPUs
-  std::size_t memory_bytes = 0;       ///< of the host
-};
-
-/// This machine, without its GPUs where `device` is "cpu".
-[[nodiscard]] Machine machine_for(const std::string& device);
+using apps::Machine;
+using apps::machine_for;
 
 /// Gives the world of `config` the heaps that the problem needs.
 ///   verify  rank 0 holds the serial reference too

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/room.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+
+#include "beeline/core/error.hpp"
+#include "beeline/memory/address_range.hpp"
+
+namespace apps {
+
+namespace {
+
+using beeline::require;
+using beeline::Status;
+
+/// Memory of a GPU that one rank can have at most.
+struct GpuRoom {
+  bool on_gpus;
+  std::size_t bytes;
+};
+
+GpuRoom gpu_room(const beeline::Config& config, const std::vector<beeline::Device>& gpus) {
+  if (gpus.empty()) return {false, 0};
+  if (!config.threads) {
+    // Each process may see other GPUs than this one; more ranks than GPUs here may turn out to run on CPUs.
+    if (config.device == "auto" && static_cast<std::size_t>(config.size) > gpus.size()) return {true, SIZE_MAX};
+    const auto bytes = [](const beeline::Device& gpu) { return gpu.memory_bytes; };
+    return {true, std::ranges::max(gpus, {}, bytes).memory_bytes};
+  }
+  std::vector<beeline::DeviceInventory> inventories;
+  for (const std::string& choice : beeline::devices_of_ranks(config.device, config.size)) {
+    beeline::DeviceInventory& each = inventories.emplace_back();
+    for (const beeline::Device& gpu : gpus) each.gpus.push_back(gpu.uuid);
+    each.choice = choice;
+  }
+  std::map<int, std::size_t> ranks_of_gpu;
+  for (int rank = 0; rank < config.size; ++rank) ++ranks_of_gpu[beeline::choose_gpu(rank, inventories, false)];
+  ranks_of_gpu.erase(-1);
+  std::size_t least = SIZE_MAX;
+  for (const auto& [gpu, ranks] : ranks_of_gpu)
+    least = std::min(least, gpus[static_cast<std::size_t>(gpu)].memory_bytes / ranks);
+  return {true, least};
+}
+
+double gibibytes(std::size_t bytes) { return static_cast<double>(bytes) / static_cast<double>(std::size_t{1} << 30); }
+
+}  // namespace
+
+Machine machine_for(const std::string& device) {
+  return {device == "cpu" ? std::vector<beeline::Device>{} : beeline::visible_gpus(),
+          beeline::host_device().memory_bytes};
+}
+
+void fit(beeline::Config& config, const Need& need, const Machine& machine) {
+  const GpuRoom gpu = gpu_room(config, machine.gpus);
+  if (gpu.on_gpus)
+    require(need.symmetric_bytes <= gpu.bytes, Status::no_resource,
+            fmt::format("{} needs {:.1f} GiB of GPU memory a rank, and a rank has {:.1f}: choose a smaller size, or "
+                        "more GPUs",
+                        need.problem, gibibytes(need.symmetric_bytes), gibibytes(gpu.bytes)));
+  const std::size_t of_a_rank = need.pinned_bytes + (gpu.on_gpus ? 0 : need.symmetric_bytes);
+  const std::size_t in_all = of_a_rank * static_cast<std::size_t>(config.size) + need.reference_bytes;
+  require(in_all <= machine.memory_bytes, Status::no_resource,
+          fmt::format("{} needs {:.1f} GiB of host memory, {:.1f} of it for the serial reference, and this machine has "
+                      "{:.1f}: choose a smaller size{}",
+                      need.problem, gibibytes(in_all), gibibytes(need.reference_bytes), gibibytes(machine.memory_bytes),
+                      need.reference_bytes > 0 ? ", or --no-verify" : ""));
+  const std::size_t quarter = beeline::SlotLayout{config.slot_shift}.quarter();
+  require(need.symmetric_bytes <= quarter && need.pinned_bytes <= quarter / 2, Status::invalid_argument,
+          fmt::format("{} needs heaps of {:.1f} and {:.1f} GiB, which do not fit slots of 2^{} bytes: raise "
+                      "BEELINE_SLOT_SHIFT",
+                      need.problem, gibibytes(need.symmetric_bytes), gibibytes(need.pinned_bytes), config.slot_shift));
+  config.heap_bytes = std::max(config.heap_bytes, need.symmetric_bytes);
+  config.pinned_heap_bytes = std::max(config.pinned_heap_bytes, need.pinned_bytes);
+}
+
+}  // namespace apps

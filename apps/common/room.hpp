@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// Whether a problem fits the machine, asked before anything is allocated.
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "beeline/core/config.hpp"
+#include "beeline/runtime/device.hpp"
+
+namespace apps {
+
+/// What there is for ranks to run on.
+struct Machine {
+  std::vector<beeline::Device> gpus;  ///< that ranks may take; empty: they run on CPUs
+  std::size_t memory_bytes = 0;       ///< of the host
+};
+
+/// This machine, without its GPUs where `device` is "cpu".
+[[nodiscard]] Machine machine_for(const std::string& device);
+
+/// What a problem needs.
+struct Need {
+  std::string problem;                                ///< in messages, as "size 64x64x128 on 4 ranks"
+  std::size_t symmetric_bytes = 0, pinned_bytes = 0;  ///< heaps of each rank
+  std::size_t reference_bytes = 0;                    ///< host memory for the serial reference, of all ranks together
+};
+
+/// Gives the world of `config` heaps that hold what is needed.
+/// Throws no_resource when the memory could not hold it, whatever else runs on the machine; invalid_argument when slots
+/// are too small for the heaps.
+void fit(beeline::Config& config, const Need& need, const Machine& machine);
+
+}  // namespace apps

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "measure.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <optional>
+#include <span>
+#include <thread>
+
+#include "common/program.hpp"
+#include "common/sampling.hpp"
+#include "problem.hpp"
+#include "serial.hpp"
+
+namespace ring_reduction {
+
+namespace {
+
+using apps::Json;
+using apps::Sample;
+
+constexpr int samples = 3;
+constexpr double seconds_of_a_sample = 0.25;
+constexpr int phases = 1 + samples + 1;  // warm-up, timed runs, verification
+constexpr std::uint32_t timed_set = 0;   // data sets from 1 on are for verification, one for each scheme
+
+/// Whether the result is that of the serial reference.
+struct Verdict {
+  int wrong_ranks = 0;   ///< whose vector has other bits
+  double max_error = 0;  ///< of rank 0
+};
+
+/// Runs all schemes over one vector.
+class Session {
+ public:
+  Session(beeline::World& world, const Options& options)
+      : world_(world), options_(options), vectors_(world, options.count) {}
+
+  /// Collective. Returns whether the result was right.
+  bool run(const SchemeInfo& info) {
+    progress(info, 0);
+    const std::unique_ptr<Scheme> scheme = info.make(vectors_);
+    const int reductions = options_.reductions > 0 ? options_.reductions : choose_reductions(*scheme);
+    progress(info, 1);
+    std::vector<Sample> all;
+    for (int sample = 0; sample < samples; ++sample) {
+      all.push_back(timed_reductions(*scheme, reductions));
+      progress(info, 2 + sample);
+    }
+    std::optional<Verdict> verdict;
+    if (options_.verify) verdict = verify(*scheme);
+    progress(info, phases);
+    print_result(info, *scheme, reductions, all, verdict);
+    return !verdict || verdict->wrong_ranks == 0;
+  }
+
+ private:
+  /// Collective. One sample: runs of as many reductions as keep the values in range, each on fresh data. Filling is not
+  /// timed.
+  Sample timed_reductions(Scheme& scheme, int reductions) {
+    const int at_once = reductions_in_range(world_.size());
+    Sample all{0, 0};
+    for (int left = reductions; left > 0; left -= at_once) {
+      vectors_.fill(timed_set);
+      const Sample some = apps::timed_run(world_, [&] { scheme.run(std::min(left, at_once)); });
+      all.seconds += some.seconds, all.cpu_seconds += some.cpu_seconds;
+    }
+    return all;
+  }
+
+  /// Collective. Warms up, too.
+  int choose_reductions(Scheme& scheme) {
+    constexpr int fewest = 3, most = 100'000;
+    static_cast<void>(timed_reductions(scheme, 1));
+    const int trial = std::min(10, reductions_in_range(world_.size()));
+    double seconds = timed_reductions(scheme, 1).seconds;
+    if (seconds * trial < seconds_of_a_sample) seconds = timed_reductions(scheme, trial).seconds / trial;
+    return static_cast<int>(std::clamp(std::ceil(seconds_of_a_sample / seconds), double(fewest), double(most)));
+  }
+
+  /// Collective. Reductions on data of this scheme alone, so that nothing left by another can pass for a result.
+  Verdict verify(Scheme& scheme) {
+    const int reductions = exact_reductions(world_.size());
+    const std::uint32_t set = ++verified_;
+    vectors_.fill(set);
+    scheme.run(reductions);
+    const std::vector<float> observed = vectors_.values();
+    struct Message {
+      std::uint64_t observed, expected;
+      double max_error;
+    } mine{checksum(observed), 0, 0};
+    if (world_.rank() == 0) {
+      const auto threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+      const std::vector<float> expected = serial_reduction(options_.count, world_.size(), set, reductions, threads);
+      mine.expected = checksum(expected);
+      mine.max_error = max_error(expected, observed);
+    }
+    std::vector<Message> all;
+    for (const auto& bytes : world_.allgather(std::as_bytes(std::span(&mine, 1))))
+      std::memcpy(&all.emplace_back(), bytes.data(), sizeof(Message));
+    const auto wrong = [&](const Message& each) { return each.observed != all.front().expected; };
+    return {static_cast<int>(std::ranges::count_if(all, wrong)), all.front().max_error};
+  }
+
+  void progress(const SchemeInfo& info, int done) const {
+    apps::print_line(world_, {{"event", "progress"}, {"method", info.name}, {"done", done}, {"total", phases}});
+  }
+
+  void print_result(const SchemeInfo& info, const Scheme& scheme, int reductions, const std::vector<Sample>& all,
+                    const std::optional<Verdict>& verdict) const {
+    const Sample one = apps::median(all);
+    const double seconds = one.seconds / reductions;
+    const std::size_t bytes = options_.count * sizeof(float);
+    const double ranks = world_.size();
+    Json line{{"event", "result"},
+              {"app", "ring_reduction"},
+              {"method", info.name},
+              {"id", info.id},
+              {"ranks", world_.size()},
+              {"device", world_.device().name},
+              {"bytes", bytes},
+              {"steps", scheme.ring().steps()},
+              {"chunks", scheme.ring().chunks},
+              {"lanes", scheme.lanes() > 0 ? Json(scheme.lanes()) : Json()},
+              {"reductions", reductions},
+              {"seconds", seconds}};
+    // As nccl-tests defines it: what a link carries at best. A single rank moves nothing.
+    line["bus_bytes_per_second"] =
+        world_.size() > 1 ? Json(2 * (ranks - 1) / ranks * static_cast<double>(bytes) / seconds) : Json();
+    line["cpu_seconds"] = one.cpu_seconds / reductions;
+    line["max_error"] = verdict ? Json(verdict->max_error) : Json();
+    line["wrong_ranks"] = verdict ? Json(verdict->wrong_ranks) : Json();
+    line["verified"] = verdict ? Json(verdict->wrong_ranks == 0) : Json();
+    for (const Sample& sample : all) line["samples_seconds"].push_back(sample.seconds / reductions);
+    apps::print_line(world_, line);
+  }
+
+  beeline::World& world_;
+  const Options& options_;
+  Vectors vectors_;
+  std::uint32_t verified_ = timed_set;  ///< data sets used
+};
+
+}  // namespace
+
+bool measure(beeline::World& world, const Options& options) {
+  Session session(world, options);
+  bool good = true;
+  for (const SchemeInfo& info : options.schemes) good = session.run(info) && good;
+  return good;
+}
+
+}  // namespace ring_reduction

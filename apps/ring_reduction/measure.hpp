@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// One run of the program: times schemes, verifies them, and prints JSON lines from rank 0.
+
+#include <cstddef>
+#include <vector>
+
+#include "beeline/host/world.hpp"
+#include "scheme.hpp"
+
+namespace ring_reduction {
+
+struct Options {
+  std::size_t count = 0;  ///< elements of a rank's vector
+  std::vector<SchemeInfo> schemes;
+  int reductions = 0;  ///< of a timed run; 0: as many as take about a quarter of a second
+  bool verify = true;
+};
+
+/// Collective. Returns whether every scheme's result was right, on every rank alike.
+[[nodiscard]] bool measure(beeline::World& world, const Options& options);
+
+}  // namespace ring_reduction

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "problem.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <charconv>
+#include <cstring>
+
+#include "beeline/core/error.hpp"
+#include "vectors.hpp"
+
+namespace ring_reduction {
+
+namespace {
+
+constexpr int bits_of_values = std::bit_width(unsigned{largest_value}) - 1;
+
+/// Bits that a sum over the ranks grows by.
+int bits_of_sum(int ranks) { return static_cast<int>(std::bit_width(static_cast<unsigned>(ranks - 1))); }
+
+}  // namespace
+
+std::size_t parse_size(const std::string& text) {
+  constexpr std::size_t largest = std::size_t{1} << 40;
+  std::size_t bytes = 0;
+  const char* const end = text.data() + text.size();
+  const auto [after, error] = std::from_chars(text.data(), end, bytes);
+  bool good = error == std::errc{} && end - after <= 1;
+  if (good && after != end) {
+    const char* const units = "KMG";
+    const char* const unit = std::strchr(units, *after);
+    good = unit != nullptr && *after != '\0' && bytes <= largest >> (10 * (unit - units + 1));
+    if (good) bytes <<= 10 * (unit - units + 1);
+  }
+  beeline::require(good && bytes <= largest && bytes % sizeof(float) == 0, beeline::Status::invalid_argument,
+                   fmt::format("size '{}': bytes of a rank's vector like 1024, 4K, 64M or 1G, a multiple of {}, at "
+                               "most 1024G",
+                               text, sizeof(float)));
+  return bytes / sizeof(float);
+}
+
+int reductions_in_range(int ranks) {
+  constexpr int bits_of_range = 126, most = 1'000'000;
+  return ranks == 1 ? most : (bits_of_range - bits_of_values) / bits_of_sum(ranks);
+}
+
+int exact_reductions(int ranks) {
+  constexpr int bits_of_mantissa = 24, most = 3;
+  return ranks == 1 ? most : std::min(most, (bits_of_mantissa - bits_of_values) / bits_of_sum(ranks));
+}
+
+void fit(beeline::Config& config, std::size_t count, bool verify, const apps::Machine& machine) {
+  const Vectors::Heaps heaps = Vectors::heaps(count, config.size);
+  // Rank 0's reference, and every rank's result beside it.
+  const std::size_t reference = verify ? (static_cast<std::size_t>(config.size) + 1) * count * sizeof(float) : 0;
+  apps::fit(config,
+            {.problem = fmt::format("a vector of {} bytes on {} ranks", count * sizeof(float), config.size),
+             .symmetric_bytes = heaps.symmetric_bytes,
+             .pinned_bytes = heaps.pinned_bytes,
+             .reference_bytes = reference},
+            machine);
+}
+
+}  // namespace ring_reduction

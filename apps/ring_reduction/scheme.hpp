@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// The interface of the control schemes, and their list.
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "vectors.hpp"
+
+namespace ring_reduction {
+
+/// One way of driving the ring. Constructors and destructors are collective.
+class Scheme {
+ public:
+  explicit Scheme(Vectors& vectors) : vectors_(vectors) {}
+  virtual ~Scheme() = default;
+  Scheme(const Scheme&) = delete;
+  Scheme& operator=(const Scheme&) = delete;
+
+  /// Collective. Replaces the vector by its sum over the ranks, `reductions` times in a row, and returns when this
+  /// rank's part is over. Throws what a wait met: deadline, aborted, peer_died.
+  virtual void run(int reductions) = 0;
+  /// How the vector was cut for it.
+  [[nodiscard]] virtual const Ring& ring() const = 0;
+  /// Blocks of the kernel that communicates; 0: no kernel does.
+  [[nodiscard]] virtual unsigned lanes() const { return 0; }
+
+ protected:
+  [[nodiscard]] Vectors& vectors() const { return vectors_; }
+  [[nodiscard]] beeline::World& world() const { return vectors_.world(); }
+
+ private:
+  Vectors& vectors_;
+};
+
+/// A scheme's name, its method (control/path/protocol), and how to make it.
+struct SchemeInfo {
+  std::string name, id, summary;
+  std::unique_ptr<Scheme> (*make)(Vectors&);
+};
+
+/// Every scheme, the host's first.
+[[nodiscard]] const std::vector<SchemeInfo>& schemes();
+
+[[nodiscard]] std::unique_ptr<Scheme> make_host(Vectors& vectors);
+[[nodiscard]] std::unique_ptr<Scheme> make_stream(Vectors& vectors);
+[[nodiscard]] std::unique_ptr<Scheme> make_device(Vectors& vectors);
+[[nodiscard]] std::unique_ptr<Scheme> make_device_packets(Vectors& vectors);
+
+}  // namespace ring_reduction

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// Scheme stream: the CPU only enqueues. One stream waits until what a chunk needs is here, copies it to the next rank
+/// and signals it; the default stream waits for the signals of what arrives and adds it. Nothing waits for the CPU.
+/// Source: seed 003, GPUDirect Async (GDS).
+
+#include <array>
+
+#include "add_arrived.hpp"
+#include "scheme.hpp"
+
+namespace ring_reduction {
+
+namespace {
+
+/// Bounds how far a stream is enqueued ahead: a full queue would block the driver, and with it every rank that shares
+/// the GPU.
+class Window {
+ public:
+  Window(beeline::World& world, beeline::Stream& stream) : world_(world), stream_(stream) {
+    for (auto& event : events_) event = stream.make_event();
+  }
+  /// Called after each transfer's work, three operations at most.
+  void advance() {
+    constexpr std::uint32_t batch = 100;
+    if (++transfers_ % batch != 0) return;
+    beeline::Event& oldest = *events_[(transfers_ / batch) % events_.size()];
+    world_.synchronize(oldest);
+    stream_.record(oldest);
+  }
+
+ private:
+  beeline::World& world_;
+  beeline::Stream& stream_;
+  std::array<std::unique_ptr<beeline::Event>, 2> events_;
+  std::uint32_t transfers_ = 0;
+};
+
+class OnStreams final : public Scheme {
+ public:
+  explicit OnStreams(Vectors& vectors)
+      : Scheme(vectors), ring_(vectors.ring(vectors.copy_chunk_bytes())), transfers_(transfers(ring_)),
+        arrived_(world(), 1), copies_(world().make_stream()), ready_(world().stream().make_event()),
+        copied_(copies_->make_event()), copies_ahead_(world(), *copies_), sums_ahead_(world(), world().stream()) {
+    for (std::uint32_t chunk = 0; chunk < ring_.chunks; ++chunk) summed_.push_back(world().stream().make_event());
+  }
+
+  void run(int reductions) override {
+    if (ring_.ranks == 1) return;
+    for (int reduction = 0; reduction < reductions; ++reduction) enqueue();
+    world().synchronize();
+    world().synchronize(*copies_);
+  }
+  const Ring& ring() const override { return ring_; }
+
+ private:
+  /// One reduction of what earlier work of the default stream has left in the vector; the stream's later work finds the
+  /// sum.
+  void enqueue() {
+    world().stream().record(*ready_);
+    copies_->wait_event(*ready_);
+    for (const Transfer& transfer : transfers_) {
+      send(transfer);
+      receive(transfer);
+    }
+    copies_->record(*copied_);
+    world().stream().wait_event(*copied_);
+    sequence_ += transfers_.size();
+  }
+
+  /// Number of the signal of a transfer; of this reduction, the next one's begin behind the last.
+  [[nodiscard]] std::uint64_t number(std::uint32_t step, std::uint32_t chunk) const {
+    return sequence_ + std::uint64_t{step} * ring_.chunks + chunk + 1;
+  }
+
+  void send(const Transfer& transfer) {
+    // What is sent now came in the step before: as a term of a sum, or as a result.
+    if (transfer.step > 0) {
+      const bool is_sum = transfer.step < ring_.ranks;
+      if (is_sum)
+        copies_->wait_event(*summed_[transfer.chunk]);
+      else
+        copies_->wait_signal(arrived_.data(), number(transfer.step - 1, transfer.chunk));
+    }
+    if (transfer.sends.count > 0)
+      world().copy(destination_of(vectors(), transfer, ring_.next()), vectors().data() + transfer.sends.first,
+                   transfer.sends.count * sizeof(float), *copies_);
+    copies_->write_signal(arrived_.at(static_cast<int>(ring_.next())), number(transfer.step, transfer.chunk));
+    copies_ahead_.advance();
+  }
+
+  void receive(const Transfer& transfer) {
+    world().stream().wait_signal(arrived_.data(), number(transfer.step, transfer.chunk));
+    if (transfer.reduces) {
+      enqueue_sum(vectors(), transfer);
+      world().stream().record(*summed_[transfer.chunk]);
+    }
+    sums_ahead_.advance();
+  }
+
+  Ring ring_;
+  std::vector<Transfer> transfers_;
+  beeline::SymmetricArray<std::uint64_t> arrived_;  ///< number of the last transfer that is here
+  std::unique_ptr<beeline::Stream> copies_;
+  std::unique_ptr<beeline::Event> ready_, copied_;
+  std::vector<std::unique_ptr<beeline::Event>> summed_;  ///< [chunks]
+  Window copies_ahead_, sums_ahead_;
+  std::uint64_t sequence_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Scheme> make_stream(Vectors& vectors) { return std::make_unique<OnStreams>(vectors); }
+
+}  // namespace ring_reduction

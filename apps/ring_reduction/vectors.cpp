@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vectors.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <span>
+
+#include "device_packets.hpp"
+#include "problem.hpp"
+
+namespace ring_reduction {
+
+namespace {
+
+struct Fill {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(const Grid& grid, const beeline::Context& ctx, float* values, std::size_t count,
+                                      std::uint32_t set) const {
+    for (std::size_t i = grid.thread_rank(); i < count; i += grid.size()) values[i] = initial_value(set, ctx.rank, i);
+  }
+};
+
+}  // namespace
+
+Vectors::Vectors(beeline::World& world, std::size_t count, const Shape& shape)
+    : world_(world), shape_(shape), count_(count), data_(world, std::max<std::size_t>(count, 1)),
+      inbox_(world, std::max<std::size_t>(inbox_elements(count, static_cast<std::uint32_t>(world.size())), 1)) {}
+
+Vectors::Heaps Vectors::heaps(std::size_t count, int ranks) {
+  constexpr std::size_t margin = std::size_t{4} << 20;  // signals, states of packet rings, alignment
+  const std::size_t elements = count + inbox_elements(count, static_cast<std::uint32_t>(ranks));
+  return {elements * sizeof(float) + packet_ring_bytes(ranks) + margin, margin};
+}
+
+void Vectors::fill(std::uint32_t set) {
+  world_.barrier();  // nothing is still on its way here
+  if (count_ > 0)
+    beeline::launch(world_, {.blocks = blocks_for(world_, count_), .threads = block_threads}, Fill{}, data(), count_,
+                    set);
+  world_.synchronize();
+  world_.barrier();
+}
+
+std::vector<float> Vectors::values() {
+  std::vector<float> all(count_);
+  world_.copy(all.data(), data(), count_ * sizeof(float));
+  return all;
+}
+
+Ring Vectors::ring(std::size_t chunk_bytes) const {
+  return make_ring(count_, static_cast<std::uint32_t>(world_.size()), static_cast<std::uint32_t>(world_.rank()),
+                   chunk_bytes);
+}
+
+unsigned Vectors::agree_on_lanes(const Ring& ring, unsigned on_gpus, unsigned resident) const {
+  const unsigned wanted = shape_.lanes > 0 ? shape_.lanes : world_.device().is_gpu() ? on_gpus : 1;
+  unsigned least = std::max(1u, std::min(resident, wanted));
+  for (const auto& bytes : world_.allgather(std::as_bytes(std::span(&least, 1)))) {
+    unsigned theirs = 0;
+    std::memcpy(&theirs, bytes.data(), sizeof theirs);
+    least = std::min(least, theirs);
+  }
+  return std::min(least, ring.chunks);
+}
+
+unsigned blocks_for(const beeline::World& world, std::size_t count) {
+  if (!world.device().is_gpu()) return 1;
+  constexpr std::size_t elements_of_a_block = 4 * grain * block_threads;
+  const std::size_t most = 2 * static_cast<std::size_t>(world.device().multiprocessors);
+  return static_cast<unsigned>(
+      std::clamp((count + elements_of_a_block - 1) / elements_of_a_block, std::size_t{1}, most));
+}
+
+}  // namespace ring_reduction

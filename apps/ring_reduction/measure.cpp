@@ -31,6 +31,12 @@ struct Verdict {
   double max_error = 0;  ///< of rank 0
 };
 
+/// Timed runs of so many reductions each; none on a single rank, which has nothing to do.
+struct Timing {
+  int reductions = 0;
+  std::vector<Sample> all;
+};
+
 /// Runs all schemes over one vector.
 class Session {
  public:
@@ -41,21 +47,28 @@ class Session {
   bool run(const SchemeInfo& info) {
     progress(info, 0);
     const std::unique_ptr<Scheme> scheme = info.make(vectors_);
-    const int reductions = options_.reductions > 0 ? options_.reductions : choose_reductions(*scheme);
-    progress(info, 1);
-    std::vector<Sample> all;
-    for (int sample = 0; sample < samples; ++sample) {
-      all.push_back(timed_reductions(*scheme, reductions));
-      progress(info, 2 + sample);
-    }
+    Timing timing;
+    if (world_.size() > 1) timing = time(info, *scheme);
     std::optional<Verdict> verdict;
     if (options_.verify) verdict = verify(*scheme);
     progress(info, phases);
-    print_result(info, *scheme, reductions, all, verdict);
+    print_result(info, *scheme, timing, verdict);
     return !verdict || verdict->wrong_ranks == 0;
   }
 
  private:
+  /// Collective.
+  Timing time(const SchemeInfo& info, Scheme& scheme) {
+    Timing timing;
+    timing.reductions = options_.reductions > 0 ? options_.reductions : choose_reductions(scheme);
+    progress(info, 1);
+    for (int sample = 0; sample < samples; ++sample) {
+      timing.all.push_back(timed_reductions(scheme, timing.reductions));
+      progress(info, 2 + sample);
+    }
+    return timing;
+  }
+
   /// Collective. One sample: runs of as many reductions as keep the values in range, each on fresh data. Filling is not
   /// timed.
   Sample timed_reductions(Scheme& scheme, int reductions) {
@@ -107,33 +120,38 @@ class Session {
     apps::print_line(world_, {{"event", "progress"}, {"method", info.name}, {"done", done}, {"total", phases}});
   }
 
-  void print_result(const SchemeInfo& info, const Scheme& scheme, int reductions, const std::vector<Sample>& all,
+  void print_result(const SchemeInfo& info, const Scheme& scheme, const Timing& timing,
                     const std::optional<Verdict>& verdict) const {
-    const Sample one = apps::median(all);
-    const double seconds = one.seconds / reductions;
-    const std::size_t bytes = options_.count * sizeof(float);
-    const double ranks = world_.size();
     Json line{{"event", "result"},
               {"app", "ring_reduction"},
               {"method", info.name},
               {"id", info.id},
               {"ranks", world_.size()},
               {"device", world_.device().name},
-              {"bytes", bytes},
+              {"bytes", options_.count * sizeof(float)},
               {"steps", scheme.ring().steps()},
               {"chunks", scheme.ring().chunks},
-              {"lanes", scheme.lanes() > 0 ? Json(scheme.lanes()) : Json()},
-              {"reductions", reductions},
-              {"seconds", seconds}};
-    // As nccl-tests defines it: what a link carries at best. A single rank moves nothing.
-    line["bus_bytes_per_second"] =
-        world_.size() > 1 ? Json(2 * (ranks - 1) / ranks * static_cast<double>(bytes) / seconds) : Json();
-    line["cpu_seconds"] = one.cpu_seconds / reductions;
+              {"lanes", scheme.lanes() > 0 ? Json(scheme.lanes()) : Json()}};
+    add_timing(line, timing);
     line["max_error"] = verdict ? Json(verdict->max_error) : Json();
     line["wrong_ranks"] = verdict ? Json(verdict->wrong_ranks) : Json();
     line["verified"] = verdict ? Json(verdict->wrong_ranks == 0) : Json();
-    for (const Sample& sample : all) line["samples_seconds"].push_back(sample.seconds / reductions);
     apps::print_line(world_, line);
+  }
+
+  void add_timing(Json& line, const Timing& timing) const {
+    for (const char* name : {"reductions", "seconds", "bus_bytes_per_second", "cpu_seconds", "samples_seconds"})
+      line[name] = nullptr;
+    if (timing.all.empty()) return;
+    const Sample one = apps::median(timing.all);
+    const double ranks = world_.size(), seconds = one.seconds / timing.reductions;
+    line["reductions"] = timing.reductions;
+    line["seconds"] = seconds;
+    // As nccl-tests defines it: what a link carries at best.
+    line["bus_bytes_per_second"] =
+        2 * (ranks - 1) / ranks * static_cast<double>(vectors_.count() * sizeof(float)) / seconds;
+    line["cpu_seconds"] = one.cpu_seconds / timing.reductions;
+    for (const Sample& sample : timing.all) line["samples_seconds"].push_back(sample.seconds / timing.reductions);
   }
 
   beeline::World& world_;

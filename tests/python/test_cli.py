@@ -22,11 +22,12 @@ COMMANDS = {
     ("bench", "bandwidth"): ["--methods", "--sizes", "--ranks", "--iterations", "--json", "--output"],
     ("bench", "rate"): ["--methods", "--operations", "--sizes", "--table", "--ranks", "--iterations", "--json"],
     ("bench", "address-space"): ["--operations", "--ranks", "--iterations", "--json", "--output"],
-    ("app",): ["himeno"],
+    ("app",): ["himeno", "ring-reduction"],
     ("app", "himeno"): [
         "--size", "official i, j, k", "3 to 32768", "--preset", "--ranks", "--method", "--scaling", "--no-verify",
         "--json", "--output",
     ],
+    ("app", "ring-reduction"): ["--size", "--ranks", "--method", "--reductions", "--no-verify", "--json", "--output"],
 }  # fmt: skip
 
 BAD = {
@@ -61,6 +62,10 @@ BAD = {
     ("app", "himeno", "--preset", "strong", "--scaling", "weak"): "leave --size and --scaling out",
     ("app", "himeno", "--preset", "huge"): "table-5.6",
     ("app", "himeno", "--method", "magic"): "valid: host_staged, in_kernel, needs_gpu",
+    ("app", "ring-reduction", "--size", "64M,1M"): "is no vector of float32; valid: one size",
+    ("app", "ring-reduction", "--size", "6"): "a multiple of 4",
+    ("app", "ring-reduction", "--ranks", "65"): "valid: 1 to 64",
+    ("app", "ring-reduction", "--method", "magic"): "valid: host, device",
     ("run", "-n", "0", "true"): "--ranks",
     ("run", "-n", "2", "--deadline", "-1", "true"): "--deadline",
     ("run",): "PROGRAM",

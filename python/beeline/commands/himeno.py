@@ -6,15 +6,16 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import typer
 from rich.console import Group, RenderableType
 
 from beeline import options
+from beeline.applications import raise_failures, run_methods
 from beeline.display import MISSING, ResultView, format_number, format_percent, format_verified, new_table
-from beeline.jobs import Event, running
-from beeline.programs import USAGE_ERROR, CliError, World, find_program, launch_command
+from beeline.jobs import Event
+from beeline.programs import CliError, World
 
 # The benchmark's sizes, x, y, z: the official i, j, k. Ranks divide z, the official k.
 GRIDS = {
@@ -80,6 +81,7 @@ class Study:
     threads: bool
     device: str
     verify: bool
+    programs: ClassVar = PROGRAMS
 
     def world(self, ranks: int) -> World:
         return World(ranks, self.threads, self.device)
@@ -206,96 +208,7 @@ def run_studies(studies: list[Study], as_json: bool, output: Path | None) -> Non
             for ranks in study.ranks:
                 view.set_progress(f"{study.size}, {ranks} ranks")
                 failures += run_methods(study, ranks, view)
-    if failures:
-        status = USAGE_ERROR if all(failure.status == USAGE_ERROR for failure in failures) else 1
-        raise CliError("\nbeeline: ".join(str(failure) for failure in failures), status)
-    wrong = [str(result.get("method")) for result in view.results if result.get("verified") is False]
-    if wrong:
-        raise CliError(f"wrong result: {', '.join(dict.fromkeys(wrong))}")
-
-
-def run_methods(study: Study, ranks: int, view: ResultView) -> list[CliError]:
-    """Runs each program's methods on so many ranks; returns what failed."""
-    chosen = choose_methods(study, ranks, view)
-    if not chosen:
-        return [CliError(f"no method is available on {ranks} ranks")]
-    failures: list[CliError] = []
-    for program, names in chosen.items():
-        failed, refused = run_jobs(study, ranks, program, names, view)
-        failures += failed
-        if refused:
-            break
-    return failures
-
-
-def run_jobs(
-    study: Study, ranks: int, program: str, waiting: list[str], view: ResultView
-) -> tuple[list[CliError], bool]:
-    """Runs the methods in one job, so that they share the serial reference.
-
-    A method that ends the job is left out, and those after it run in another. A job that fails before it prints
-    anything would fail with every method: then the second value is True.
-    """
-    failures: list[CliError] = []
-    while waiting:
-        command = launch_command(study.world(ranks), find_program(program), study.arguments(waiting, ranks))
-        begun = False
-        try:
-            with running(command, view.show_line) as events:
-                for event in events:
-                    begun = True
-                    if event.get("event") == "progress":
-                        view.set_progress(f"{event.get('method', '')}, {ranks} ranks")
-                    view.add(event)
-                    if event.get("event") == "result" and event.get("method") in waiting:
-                        waiting.remove(event["method"])
-            failures += [CliError(f"no result of {name} from: {' '.join(command)}") for name in waiting]
-            break
-        except CliError as error:
-            if not begun:
-                return [*failures, error], True
-            failures.append(CliError(f"{waiting.pop(0)}: {error}") if waiting else error)
-    return failures, False
-
-
-def list_methods(study: Study, ranks: int, view: ResultView) -> dict[str, Event]:
-    """The methods by name, each with its program, as the programs list them."""
-    known: dict[str, Event] = {}
-    for program, lacking in PROGRAMS.items():
-        try:
-            command = launch_command(study.world(ranks), find_program(program), ["--list"])
-        except CliError:
-            if lacking is None:
-                raise
-            known[lacking["name"]] = lacking
-            continue
-        with running(command, view.show_line) as events:
-            known |= {str(event["name"]): event | {"program": program} for event in events if "name" in event}
-    if not known:
-        raise CliError("himeno --list printed no method")
-    return known
-
-
-def choose_methods(study: Study, ranks: int, view: ResultView) -> dict[str, list[str]]:
-    """The names to run on so many ranks, by program; refuses unknown ones, and says which are left out."""
-    known = list_methods(study, ranks, view)
-    if study.methods:
-        unknown = [name for name in study.methods if name not in known]
-        if unknown:
-            raise CliError(f"unknown method {', '.join(unknown)}; valid: {', '.join(known)}", status=USAGE_ERROR)
-        lacking = [f"{name}: {known[name].get('reason')}" for name in study.methods if not known[name].get("available")]
-        if lacking:
-            raise CliError(f"not available on {ranks} ranks here: {'; '.join(lacking)}")
-        names = list(dict.fromkeys(study.methods))
-    else:
-        for name, event in known.items():
-            if not event.get("available"):
-                view.show_line(f"left out on {ranks} ranks: {name}: {event.get('reason')}")
-        names = [name for name, event in known.items() if event.get("available")]
-    chosen: dict[str, list[str]] = {}
-    for name in names:
-        chosen.setdefault(known[name]["program"], []).append(name)
-    return chosen
+    raise_failures(failures, view)
 
 
 def render(results: list[Event], scaling: Scaling) -> RenderableType:

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Running an application's methods under the launcher: what the commands of the applications share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from beeline.display import ResultView
+from beeline.jobs import Event, running
+from beeline.programs import USAGE_ERROR, CliError, World, find_program, launch_command
+
+
+class Study(Protocol):
+    """What to run: an application's methods, on some number of ranks."""
+
+    programs: Mapping[str, Event | None]
+    """Those that have methods; beside one that only some builds have, the event that says so where it is missing."""
+    methods: list[str]
+    """By name; empty: all that are available."""
+
+    def world(self, ranks: int) -> World: ...
+
+    def arguments(self, methods: list[str], ranks: int) -> list[str]: ...
+
+
+def run_methods(study: Study, ranks: int, view: ResultView) -> list[CliError]:
+    """Runs each program's methods on so many ranks; returns what failed."""
+    chosen = choose_methods(study, ranks, view)
+    if not chosen:
+        return [CliError(f"no method is available on {ranks} ranks")]
+    failures: list[CliError] = []
+    for program, names in chosen.items():
+        failed, refused = run_jobs(study, ranks, program, names, view)
+        failures += failed
+        if refused:
+            break
+    return failures
+
+
+def run_jobs(
+    study: Study, ranks: int, program: str, waiting: list[str], view: ResultView
+) -> tuple[list[CliError], bool]:
+    """Runs the methods in one job, so that they share the serial reference.
+
+    A method that ends the job is left out, and those after it run in another. A job that fails before it prints
+    anything would fail with every method: then the second value is True.
+    """
+    failures: list[CliError] = []
+    while waiting:
+        command = launch_command(study.world(ranks), find_program(program), study.arguments(waiting, ranks))
+        begun = False
+        try:
+            with running(command, view.show_line) as events:
+                for event in events:
+                    begun = True
+                    if event.get("event") == "progress":
+                        view.set_progress(f"{event.get('method', '')}, {ranks} ranks")
+                    view.add(event)
+                    if event.get("event") == "result" and event.get("method") in waiting:
+                        waiting.remove(event["method"])
+            failures += [CliError(f"no result of {name} from: {' '.join(command)}") for name in waiting]
+            break
+        except CliError as error:
+            if not begun:
+                return [*failures, error], True
+            failures.append(CliError(f"{waiting.pop(0)}: {error}") if waiting else error)
+    return failures, False
+
+
+def list_methods(study: Study, ranks: int, view: ResultView) -> dict[str, Event]:
+    """The methods by name, each with its program, as the programs list them."""
+    known: dict[str, Event] = {}
+    for program, lacking in study.programs.items():
+        try:
+            command = launch_command(study.world(ranks), find_program(program), ["--list"])
+        except CliError:
+            if lacking is None:
+                raise
+            known[lacking["name"]] = lacking
+            continue
+        with running(command, view.show_line) as events:
+            known |= {str(event["name"]): event | {"program": program} for event in events if "name" in event}
+    if not known:
+        raise CliError(f"{next(iter(study.programs))} --list printed no method")
+    return known
+
+
+def choose_methods(study: Study, ranks: int, view: ResultView) -> dict[str, list[str]]:
+    """The names to run on so many ranks, by program; refuses unknown ones, and says which are left out."""
+    known = list_methods(study, ranks, view)
+    if study.methods:
+        unknown = [name for name in study.methods if name not in known]
+        if unknown:
+            raise CliError(f"unknown method {', '.join(unknown)}; valid: {', '.join(known)}", status=USAGE_ERROR)
+        lacking = [f"{name}: {known[name].get('reason')}" for name in study.methods if not known[name].get("available")]
+        if lacking:
+            raise CliError(f"not available on {ranks} ranks here: {'; '.join(lacking)}")
+        names = list(dict.fromkeys(study.methods))
+    else:
+        for name, event in known.items():
+            if not event.get("available"):
+                view.show_line(f"left out on {ranks} ranks: {name}: {event.get('reason')}")
+        names = [name for name, event in known.items() if event.get("available")]
+    chosen: dict[str, list[str]] = {}
+    for name in names:
+        chosen.setdefault(known[name]["program"], []).append(name)
+    return chosen
+
+
+def raise_failures(failures: list[CliError], view: ResultView) -> None:
+    """Ends the command with what went wrong, if anything did."""
+    if failures:
+        status = USAGE_ERROR if all(failure.status == USAGE_ERROR for failure in failures) else 1
+        raise CliError("\nbeeline: ".join(str(failure) for failure in failures), status)
+    wrong = [str(result.get("method")) for result in view.results if result.get("verified") is False]
+    if wrong:
+        raise CliError(f"wrong result: {', '.join(dict.fromkeys(wrong))}")

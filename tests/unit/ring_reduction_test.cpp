@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+// The ring reduction: its schedule by itself, and every scheme against the serial reference, bit for bit. Ranks are
+// threads.
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "problem.hpp"
+#include "scheme.hpp"
+#include "serial.hpp"
+#include "tests/support/errors.hpp"
+#include "tests/support/ranks.hpp"
+
+namespace ring_reduction {
+
+namespace {
+
+using beeline::Status;
+using beeline_test::check_error;
+
+TEST(RingProblem, SizesAreBytesOfWholeElements) {
+  EXPECT_EQ(parse_size("0"), 0u);
+  EXPECT_EQ(parse_size("4"), 1u);
+  EXPECT_EQ(parse_size("4K"), 1024u);
+  EXPECT_EQ(parse_size("64M"), std::size_t{16} << 20);
+  EXPECT_EQ(parse_size("1024G"), std::size_t{1} << 38);
+  for (const char* bad : {"", "M", "5", "-4", "4 K", "4KB", "4k", "1025G", "99999999999999999999", "1e6"})
+    check_error(Status::invalid_argument, {"size '", bad, "a multiple of 4"},
+                [&] { static_cast<void>(parse_size(bad)); });
+}
+
+TEST(RingProblem, RepeatedSumsStayInRange) {
+  EXPECT_EQ(reductions_in_range(2), 120);
+  EXPECT_EQ(reductions_in_range(3), 60);
+  EXPECT_EQ(reductions_in_range(64), 20);
+  for (int ranks = 1; ranks <= 64; ++ranks) EXPECT_EQ(exact_reductions(ranks), 3);
+}
+
+TEST(RingProblem, TooLargeIsRefused) {
+  beeline::Config config;
+  config.size = 4;
+  const apps::Machine small{{}, std::size_t{1} << 30};
+  check_error(Status::no_resource, {"a vector of 1073741824 bytes on 4 ranks", "this machine has 1.0"},
+              [&] { fit(config, std::size_t{1} << 28, true, small); });
+  fit(config, 1000, true, small);
+  EXPECT_EQ(config.heap_bytes, Vectors::heaps(1000, 4).symmetric_bytes);
+}
+
+/// Which ranks' values an element holds the sum of, by bit.
+using Terms = std::uint64_t;
+
+/// Runs the lists of all ranks, step by step, over sets of terms instead of numbers.
+std::vector<std::vector<Terms>> run_schedule(std::size_t count, std::uint32_t ranks, std::size_t chunk_bytes) {
+  std::vector<std::vector<Transfer>> lists;
+  std::vector<std::vector<Terms>> vectors, inboxes;
+  for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+    lists.push_back(transfers(make_ring(count, ranks, rank, chunk_bytes)));
+    vectors.emplace_back(count, Terms{1} << rank);
+    inboxes.emplace_back(inbox_elements(count, ranks));
+  }
+  for (std::size_t n = 0; n < lists.front().size(); ++n) {
+    const std::vector<std::vector<Terms>> before = vectors;
+    for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+      const std::uint32_t previous = (rank + ranks - 1) % ranks;
+      const Transfer &out = lists[previous][n], &in = lists[rank][n];
+      EXPECT_EQ(out.sends, in.receives);
+      EXPECT_EQ(out.inbox, in.inbox);
+      EXPECT_EQ(out.reduces, in.reduces);
+      EXPECT_EQ(in.receives.first % grain, in.receives.count == 0 ? in.receives.first % grain : 0);
+      for (std::size_t i = 0; i < in.receives.count; ++i) {
+        const Terms arrived = before[previous][in.receives.first + i];
+        Terms& mine = vectors[rank][in.receives.first + i];
+        if (!in.reduces) {
+          mine = arrived;
+          continue;
+        }
+        EXPECT_EQ(mine & arrived, 0u) << "a term is added twice";
+        EXPECT_EQ(inboxes[rank].at(in.inbox + i), 0u) << "two chunks in one place";
+        inboxes[rank].at(in.inbox + i) = arrived;
+        mine |= arrived;
+      }
+    }
+  }
+  return vectors;
+}
+
+TEST(RingSchedule, EveryRankEndsWithEveryTermOnce) {
+  for (const std::uint32_t ranks : {1u, 2u, 3u, 4u, 5u, 7u, 8u, 16u})
+    for (const std::size_t count : {0, 1, 3, 4, 5, 17, 64, 100, 257})
+      for (const std::size_t chunk_bytes : {1, 16, 48, 1 << 20}) {
+        const Terms all = (Terms{1} << ranks) - 1;
+        for (const std::vector<Terms>& vector : run_schedule(count, ranks, chunk_bytes))
+          EXPECT_EQ(vector, std::vector<Terms>(count, all)) << ranks << " ranks, " << count << " elements";
+      }
+}
+
+TEST(RingSchedule, ChunksAreOfTheSizeAskedFor) {
+  const Ring ring = make_ring(std::size_t{16} << 20, 2, 1, std::size_t{4} << 20);
+  EXPECT_EQ(ring.chunks, 8u);
+  EXPECT_EQ(ring.chunk_elements, std::size_t{1} << 20);
+  EXPECT_EQ(ring.steps(), 2u);
+  EXPECT_EQ(make_ring(1000, 64, 63, 1 << 20).chunks, 1u);
+  EXPECT_EQ(transfers(make_ring(1000, 64, 63, 1 << 20)).size(), 126u);
+}
+
+/// Ranks that reduce vectors; ranks are threads.
+struct SchemeCase {
+  int ranks, host_threads;
+  Shape shape;
+  const char* device = "cpu";
+};
+
+std::ostream& operator<<(std::ostream& out, const SchemeCase& c) {
+  return out << c.ranks << " ranks of " << c.host_threads << " threads, " << c.shape.lanes << " lanes, on " << c.device;
+}
+
+/// Chunks so small that short vectors have many.
+constexpr Shape fine{.copy_chunk_bytes = 256, .put_chunk_bytes = 64, .packet_chunk_bytes = 32, .lanes = 3};
+
+class RingSchemes : public testing::TestWithParam<SchemeCase> {};
+
+void run_schemes(beeline::World& world, std::size_t count, const Shape& shape) {
+  Vectors vectors(world, count, shape);
+  std::uint32_t set = 0;
+  for (const SchemeInfo& info : schemes()) {
+    const std::unique_ptr<Scheme> scheme = info.make(vectors);
+    for (const int reductions : {1, exact_reductions(world.size())}) {
+      vectors.fill(++set);
+      scheme->run(reductions);
+      const std::vector<float> expected = serial_reduction(count, world.size(), set, reductions, 1);
+      EXPECT_EQ(max_error(expected, vectors.values()), 0) << info.name << ", " << count << " elements";
+      EXPECT_EQ(checksum(expected), checksum(vectors.values())) << info.name << ", " << count << " elements";
+    }
+  }
+}
+
+TEST_P(RingSchemes, HaveTheReferencesBits) {
+  const SchemeCase& c = GetParam();
+  const std::string device = c.device;
+  std::string why_none;
+  if (device != "cpu" && beeline_test::gpus_here(&why_none) < (device == "auto" ? c.ranks : 1))
+    GTEST_SKIP() << (why_none.empty() ? "too few GPUs" : why_none);
+  beeline::Config config = beeline_test::test_config();
+  const Vectors::Heaps heaps = Vectors::heaps(100'003, c.ranks);
+  config.heap_bytes = heaps.symmetric_bytes, config.pinned_heap_bytes = heaps.pinned_bytes;
+  config.slot_shift = 32, config.device = c.device, config.host_threads = c.host_threads;
+  beeline_test::expect_all_passed(beeline_test::run_ranks(
+      beeline_test::WorldKind::threads, c.ranks,
+      [&](beeline::World& world) {
+        for (const std::size_t count : {0, 1, 5, 1001, 4096}) run_schemes(world, count, c.shape);
+        run_schemes(world, 100'003, {});
+      },
+      config));
+}
+
+INSTANTIATE_TEST_SUITE_P(Host, RingSchemes,
+                         testing::Values(SchemeCase{1, 1, {}}, SchemeCase{2, 1, fine}, SchemeCase{3, 2, fine},
+                                         SchemeCase{4, 1, fine}, SchemeCase{7, 1, {}}));
+INSTANTIATE_TEST_SUITE_P(Gpu, RingSchemes,
+                         testing::Values(SchemeCase{1, 1, {}, "auto"}, SchemeCase{2, 1, fine, "auto"},
+                                         SchemeCase{2, 1, {}, "auto"}, SchemeCase{4, 1, fine, "auto"},
+                                         SchemeCase{2, 1, fine, "cuda:0"}, SchemeCase{3, 1, {}, "cuda:0"}));
+
+}  // namespace
+
+}  // namespace ring_reduction

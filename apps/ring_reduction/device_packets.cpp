@@ -23,6 +23,9 @@ namespace {
 /// still has room, and no circle of ranks waits for room.
 constexpr std::uint32_t window = packet_depth / 4;
 
+/// Threads of a block: more would leave each too few registers for two ports.
+constexpr unsigned packet_threads = 256;
+
 /// What every block has before it.
 struct PacketLanes {
   Ring ring;
@@ -35,20 +38,20 @@ template <class BlockGroup>
 class PacketLane {
  public:
   BEELINE_HOST_DEVICE PacketLane(const BlockGroup& block, const beeline::Context& ctx, const PacketLanes& lanes,
-                                 unsigned lane)
-      : block_(block), lanes_(lanes), to_next_(block, ctx, lanes.channels[lane], lanes.ring.next()),
-        from_previous_(block, ctx, lanes.channels[lane], lanes.ring.previous()) {}
+                                 const beeline::PacketChannel& channel)
+      : block_(block), ring_(lanes.ring), data_(lanes.data), inbox_(lanes.inbox),
+        to_next_(block, ctx, channel, ring_.next()), from_previous_(block, ctx, channel, ring_.previous()) {}
 
   /// Takes chunks first, first + stride, ... below `end` through all steps.
   [[nodiscard]] BEELINE_HOST_DEVICE beeline::Status reduce(std::uint32_t first, std::uint32_t stride,
                                                            std::uint32_t end) {
-    const std::uint32_t steps = lanes_.ring.steps();
+    const std::uint32_t steps = ring_.steps();
     // Behind the last step the chunks that it brought are only received.
     for (std::uint32_t step = 0; step <= steps; ++step)
       for (std::uint32_t chunk = first; chunk < end; chunk += stride) {
         beeline::Status status = beeline::Status::ok;
-        if (step > 0) status = receive(lanes_.ring.transfer(step - 1, chunk));
-        if (status == beeline::Status::ok && step < steps) status = send(lanes_.ring.transfer(step, chunk));
+        if (step > 0) status = receive(ring_.transfer(step - 1, chunk));
+        if (status == beeline::Status::ok && step < steps) status = send(ring_.transfer(step, chunk));
         if (status != beeline::Status::ok) return status;
       }
     return beeline::Status::ok;
@@ -56,13 +59,13 @@ class PacketLane {
 
  private:
   [[nodiscard]] BEELINE_HOST_DEVICE beeline::Status send(const Transfer& transfer) {
-    return to_next_.send(lanes_.data + transfer.sends.first, transfer.sends.count * sizeof(float));
+    return to_next_.send(data_ + transfer.sends.first, transfer.sends.count * sizeof(float));
   }
 
   /// Leaves in the vector what the next step sends: the sum with what arrived, or the result that arrived.
   [[nodiscard]] BEELINE_HOST_DEVICE beeline::Status receive(const Transfer& transfer) {
-    float* mine = lanes_.data + transfer.receives.first;
-    float* arrived = transfer.reduces ? lanes_.inbox + transfer.inbox : mine;
+    float* mine = data_ + transfer.receives.first;
+    float* arrived = transfer.reduces ? inbox_ + transfer.inbox : mine;
     const beeline::Status status = from_previous_.receive(arrived, transfer.receives.count * sizeof(float));
     if (status == beeline::Status::ok && transfer.reduces)
       store_sum(block_.thread_rank(), block_.size(), {mine, arrived, mine, nullptr, transfer.receives.count});
@@ -71,7 +74,9 @@ class PacketLane {
   }
 
   const BlockGroup& block_;
-  const PacketLanes& lanes_;
+  const Ring ring_;
+  float* const data_;
+  float* const inbox_;
   beeline::PacketPort<BlockGroup> to_next_, from_previous_;
 };
 
@@ -80,7 +85,8 @@ struct RunPacketLanes {
   BEELINE_HOST_DEVICE void operator()(const Grid& grid, const beeline::Context& ctx, PacketLanes lanes,
                                       int reductions) const {
     const std::uint32_t stride = grid.blocks(), chunks = lanes.ring.chunks;
-    PacketLane lane(grid.block(), ctx, lanes, grid.block_rank());
+    const beeline::PacketChannel channel = lanes.channels[grid.block_rank()];
+    PacketLane lane(grid.block(), ctx, lanes, channel);
     for (int reduction = 0; reduction < reductions; ++reduction)
       for (std::uint32_t first = grid.block_rank(); first < chunks; first += window * stride) {
         const std::uint32_t end = chunks - first < window * stride ? chunks : first + window * stride;
@@ -96,7 +102,7 @@ class DevicePackets final : public Scheme {
         lanes_(std::min(most_packet_lanes,
                         vectors.agree_on_lanes(
                             ring_, most_packet_lanes,
-                            beeline::resident_blocks<RunPacketLanes, PacketLanes, int>(world(), block_threads)))) {
+                            beeline::resident_blocks<RunPacketLanes, PacketLanes, int>(world(), packet_threads)))) {
     for (unsigned lane = 0; lane < lanes_; ++lane)
       channels_[lane] = world().packet_channel(packet_slot_bytes, packet_depth);
   }
@@ -116,7 +122,7 @@ class DevicePackets final : public Scheme {
     if (ring_.ranks == 1) return;
     PacketLanes lanes{ring_, vectors().data(), vectors().inbox(), {}};
     std::ranges::copy(channels_, lanes.channels);
-    beeline::launch(world(), {.blocks = lanes_, .threads = block_threads, .waits = true}, RunPacketLanes{}, lanes,
+    beeline::launch(world(), {.blocks = lanes_, .threads = packet_threads, .waits = true}, RunPacketLanes{}, lanes,
                     reductions);
     world().synchronize();
   }

@@ -13,9 +13,9 @@ inline constexpr unsigned most_packet_lanes = 16;
 inline constexpr std::uint32_t packet_depth = 16;
 inline constexpr std::size_t packet_slot_bytes = std::size_t{8} << 10;
 
-/// Symmetric memory of a rank of `ranks` for all lanes: a packet pair of 16 bytes carries 8.
-[[nodiscard]] constexpr std::size_t packet_ring_bytes(int ranks) {
-  return most_packet_lanes * packet_depth * 2 * packet_slot_bytes * static_cast<std::size_t>(ranks);
+/// Symmetric memory of a rank of `ranks` for so many lanes: a packet pair of 16 bytes carries 8.
+[[nodiscard]] constexpr std::size_t packet_ring_bytes(int ranks, unsigned lanes) {
+  return lanes * packet_depth * 2 * packet_slot_bytes * static_cast<std::size_t>(ranks);
 }
 
 }  // namespace ring_reduction

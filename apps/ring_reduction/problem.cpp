@@ -52,7 +52,7 @@ int exact_reductions(int ranks) {
 }
 
 void fit(beeline::Config& config, std::size_t count, bool verify, const apps::Machine& machine) {
-  const Vectors::Heaps heaps = Vectors::heaps(count, config.size);
+  const Vectors::Heaps heaps = Vectors::heaps(count, config.size, !machine.gpus.empty());
   // Rank 0's reference, and every rank's result beside it.
   const std::size_t reference = verify ? (static_cast<std::size_t>(config.size) + 1) * count * sizeof(float) : 0;
   apps::fit(config,

@@ -26,10 +26,10 @@ Vectors::Vectors(beeline::World& world, std::size_t count, const Shape& shape)
     : world_(world), shape_(shape), count_(count), data_(world, std::max<std::size_t>(count, 1)),
       inbox_(world, std::max<std::size_t>(inbox_elements(count, static_cast<std::uint32_t>(world.size())), 1)) {}
 
-Vectors::Heaps Vectors::heaps(std::size_t count, int ranks) {
+Vectors::Heaps Vectors::heaps(std::size_t count, int ranks, bool gpus) {
   constexpr std::size_t margin = std::size_t{4} << 20;  // signals, states of packet rings, alignment
   const std::size_t elements = count + inbox_elements(count, static_cast<std::uint32_t>(ranks));
-  return {elements * sizeof(float) + packet_ring_bytes(ranks) + margin, margin};
+  return {elements * sizeof(float) + packet_ring_bytes(ranks, gpus ? most_packet_lanes : 1) + margin, margin};
 }
 
 void Vectors::fill(std::uint32_t set) {

@@ -25,11 +25,11 @@ class Vectors {
  public:
   Vectors(beeline::World& world, std::size_t count, const Shape& shape = {});
 
-  /// Heap and pinned heap that a rank needs for any scheme.
+  /// Heap and pinned heap that a rank needs for any scheme, on GPUs or on CPUs.
   struct Heaps {
     std::size_t symmetric_bytes, pinned_bytes;
   };
-  [[nodiscard]] static Heaps heaps(std::size_t count, int ranks);
+  [[nodiscard]] static Heaps heaps(std::size_t count, int ranks, bool gpus);
 
   /// Collective. Fills the vector with data set `set`.
   void fill(std::uint32_t set);

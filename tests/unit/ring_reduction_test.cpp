@@ -45,7 +45,7 @@ TEST(RingProblem, TooLargeIsRefused) {
   check_error(Status::no_resource, {"a vector of 1073741824 bytes on 4 ranks", "this machine has 1.0"},
               [&] { fit(config, std::size_t{1} << 28, true, small); });
   fit(config, 1000, true, small);
-  EXPECT_EQ(config.heap_bytes, Vectors::heaps(1000, 4).symmetric_bytes);
+  EXPECT_EQ(config.heap_bytes, Vectors::heaps(1000, 4, false).symmetric_bytes);
 }
 
 /// Which ranks' values an element holds the sum of, by bit.
@@ -143,7 +143,7 @@ TEST_P(RingSchemes, HaveTheReferencesBits) {
   if (device != "cpu" && beeline_test::gpus_here(&why_none) < (device == "auto" ? c.ranks : 1))
     GTEST_SKIP() << (why_none.empty() ? "too few GPUs" : why_none);
   beeline::Config config = beeline_test::test_config();
-  const Vectors::Heaps heaps = Vectors::heaps(100'003, c.ranks);
+  const Vectors::Heaps heaps = Vectors::heaps(100'003, c.ranks, true);  // room for the lanes
   config.heap_bytes = heaps.symmetric_bytes, config.pinned_heap_bytes = heaps.pinned_bytes;
   config.slot_shift = 32, config.device = c.device, config.host_threads = c.host_threads;
   beeline_test::expect_all_passed(beeline_test::run_ranks(

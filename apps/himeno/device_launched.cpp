@@ -18,7 +18,7 @@
 #include "beeline/core/error.hpp"
 #include "beeline/device/put_get.hpp"
 #include "beeline/runtime/device.hpp"
-#include "last_block.hpp"
+#include "common/last_block.hpp"
 
 namespace himeno {
 
@@ -39,7 +39,7 @@ __global__ void update_half(Fields f, Half half, double* block_sums, int iterati
   const double total = block_total(grid.block(), nullptr, gosa);
   if (grid.block().thread_rank() != 0) return;
   block_sums[grid.block_rank()] = total;
-  DeviceCounter(*half.finished).fetch_add(1, cuda::memory_order_release);
+  apps::DeviceCounter(*half.finished).fetch_add(1, cuda::memory_order_release);
 }
 
 /// What the control block works with.
@@ -78,7 +78,7 @@ class Control {
     beeline::Status status = beeline::Status::ok;
     if (block_.thread_rank() == 0) {
       const std::uint32_t expected = plan_.blocks * static_cast<std::uint32_t>(step.iteration + 1);
-      const DeviceCounter finished(*plan_.halves[half].finished);
+      const apps::DeviceCounter finished(*plan_.halves[half].finished);
       status =
           beeline::poll_until(ctx_, {beeline::Operation::user, ctx_.rank, step.tag(), expected},
                               beeline::Timeout::none(), [&](std::uint64_t& observed) {

@@ -14,6 +14,7 @@
 #include <cuda/atomic>
 
 #include "beeline/device/put_get.hpp"
+#include "common/block_total.hpp"
 #include "fields.hpp"
 
 namespace himeno {
@@ -33,33 +34,8 @@ struct Mailbox {
 };
 inline constexpr std::uint64_t mailbox_slots = 8;
 
-/// Threads of a block, at most, on a GPU.
-inline constexpr unsigned max_block_threads = 256;
-
-/// Adds up `mine` over the block; the result is valid on thread 0. `scratch` [block.size()] may be used again after
-/// the block's next sync; on a GPU shared memory serves instead, because each iteration ends with this and waits for
-/// it. The order of additions depends on the block's size only.
-template <class BlockGroup>
-BEELINE_HOST_DEVICE double block_total(const BlockGroup& block, double* scratch, double mine) {
-#if BEELINE_ON_GPU
-  __shared__ double shared[max_block_threads];
-  scratch = shared;
-#endif
-  constexpr unsigned lanes = 16;
-  const unsigned thread = block.thread_rank(), columns = block.size() < lanes ? block.size() : lanes;
-  scratch[thread] = mine;
-  block.sync();
-  if (thread < columns) {
-    double column = 0;
-    for (unsigned i = thread; i < block.size(); i += columns) column += scratch[i];
-    scratch[thread] = column;
-  }
-  block.sync();
-  double total = 0;
-  if (thread == 0)
-    for (unsigned i = 0; i < columns; ++i) total += scratch[i];
-  return total;
-}
+using apps::block_total;
+using apps::max_block_threads;
 
 /// Leaves the block's sum in `sums.blocks[slot * max_blocks + block rank]`.
 template <class Grid>

@@ -10,7 +10,7 @@
 #include <algorithm>
 
 #include "beeline/device/put_get.hpp"
-#include "last_block.hpp"
+#include "common/last_block.hpp"
 #include "update_and_send.hpp"
 
 namespace himeno {
@@ -40,7 +40,7 @@ struct Sections {
                                      const Edge& edge, unsigned tile, unsigned side) const {
     const unsigned section = tile / tiles, first_tile = section * tiles;
     const unsigned rest = work.tiling.tiles - first_tile, here = rest < tiles ? rest : tiles;
-    if (!is_last(block, &finished[side * max_sections + section], here)) return;
+    if (!apps::is_last(block, &finished[side * max_sections + section], here)) return;
     put_part(block, ctx, work, edge, work.range(first_tile, here),
              signals(work.step.tag() + 1, opposite(side)) + section);
   }

@@ -26,16 +26,4 @@ const MethodInfo& find_method(const std::vector<MethodInfo>& all, const std::str
   return apps::find_method(all, name);
 }
 
-LaunchWindow::LaunchWindow(beeline::World& world) : world_(world) {
-  for (auto& event : events_) event = world.stream().make_event();
-}
-
-void LaunchWindow::advance() {
-  constexpr std::uint32_t batch = 64;  // at most 2 x 64 iterations of a few kernels each are queued
-  if (++iterations_ % batch != 0) return;
-  beeline::Event& oldest = *events_[(iterations_ / batch) % 2];
-  world_.synchronize(oldest);
-  world_.stream().record(oldest);
-}
-
 }  // namespace himeno

@@ -8,9 +8,12 @@
 #include <string>
 #include <vector>
 
+#include "common/launch_window.hpp"
 #include "domain.hpp"
 
 namespace himeno {
+
+using apps::LaunchWindow;
 
 /// One way of running iterations with their communication. Constructors and destructors are collective.
 class Method {
@@ -53,19 +56,5 @@ struct MethodInfo {
 [[nodiscard]] std::unique_ptr<Method> make_block_signals(Domain& domain);
 [[nodiscard]] std::unique_ptr<Method> make_global_address_space(Domain& domain);
 [[nodiscard]] std::unique_ptr<Method> make_persistent(Domain& domain);
-
-/// Bounds how far launches run ahead of the device: a full launch queue would block the driver, and with it every rank
-/// that shares the GPU.
-class LaunchWindow {
- public:
-  explicit LaunchWindow(beeline::World& world);
-  /// Called after each iteration's launches on the default stream. Throws like `World::synchronize`.
-  void advance();
-
- private:
-  beeline::World& world_;
-  std::unique_ptr<beeline::Event> events_[2];
-  std::uint32_t iterations_ = 0;
-};
 
 }  // namespace himeno

@@ -11,7 +11,7 @@
 #include <type_traits>
 
 #include "beeline/device/put_get.hpp"
-#include "last_block.hpp"
+#include "common/last_block.hpp"
 #include "method.hpp"
 #include "prefetch.hpp"
 
@@ -65,7 +65,7 @@ class Carrier {
     beeline::Status status = beeline::Status::ok;
     if (block_.thread_rank() == 0) {
       const std::uint32_t expected = tiles * static_cast<std::uint32_t>(step.iteration + 1);
-      const DeviceCounter finished(carriage_.finished[side_]);
+      const apps::DeviceCounter finished(carriage_.finished[side_]);
       status =
           beeline::poll_until(ctx_, {beeline::Operation::user, ctx_.rank, step.tag(), expected},
                               beeline::Timeout::none(), [&](std::uint64_t& observed) {
@@ -129,7 +129,8 @@ struct Everything {
       };
       const auto publish = [&](unsigned side) {
         block.sync();
-        if (block.thread_rank() == 0) DeviceCounter(carriage.finished[side]).fetch_add(1, cuda::memory_order_release);
+        if (block.thread_rank() == 0)
+          apps::DeviceCounter(carriage.finished[side]).fetch_add(1, cuda::memory_order_release);
       };
       edges_first(edges, part, update_some, publish, step.communicate ? 0 : sides);
     }

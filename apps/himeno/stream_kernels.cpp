@@ -8,8 +8,8 @@
 #include <algorithm>
 
 #include "beeline/device/put_get.hpp"
+#include "common/last_block.hpp"
 #include "halves.hpp"
-#include "last_block.hpp"
 #include "method.hpp"
 
 namespace himeno {
@@ -64,7 +64,7 @@ struct Communicate {
     if (first < last)
       beeline::put(block, ctx, p + edge.theirs + first, p + edge.mine + first, static_cast<std::size_t>(last - first),
                    edge.peer);
-    if (is_last(block, &post.finished[side], grid.blocks()))
+    if (apps::is_last(block, &post.finished[side], grid.blocks()))
       beeline::signal(block, ctx, &post.arrived[opposite(side)], tag, edge.peer);
   }
 };

@@ -4,44 +4,24 @@
 /// and signals it; the default stream waits for the signals of what arrives and adds it. Nothing waits for the CPU.
 /// Source: seed 003, GPUDirect Async (GDS).
 
-#include <array>
-
 #include "add_arrived.hpp"
+#include "common/launch_window.hpp"
 #include "scheme.hpp"
 
 namespace ring_reduction {
 
 namespace {
 
-/// Bounds how far a stream is enqueued ahead: a full queue would block the driver, and with it every rank that shares
-/// the GPU.
-class Window {
- public:
-  Window(beeline::World& world, beeline::Stream& stream) : world_(world), stream_(stream) {
-    for (auto& event : events_) event = stream.make_event();
-  }
-  /// Called after each transfer's work, three operations at most.
-  void advance() {
-    constexpr std::uint32_t batch = 100;
-    if (++transfers_ % batch != 0) return;
-    beeline::Event& oldest = *events_[(transfers_ / batch) % events_.size()];
-    world_.synchronize(oldest);
-    stream_.record(oldest);
-  }
-
- private:
-  beeline::World& world_;
-  beeline::Stream& stream_;
-  std::array<std::unique_ptr<beeline::Event>, 2> events_;
-  std::uint32_t transfers_ = 0;
-};
+/// Transfers of at most three operations each that a launch window holds.
+constexpr std::uint32_t transfers_ahead = 100;
 
 class OnStreams final : public Scheme {
  public:
   explicit OnStreams(Vectors& vectors)
       : Scheme(vectors), ring_(vectors.ring(vectors.copy_chunk_bytes())), transfers_(transfers(ring_)),
         arrived_(world(), 1), copies_(world().make_stream()), ready_(world().stream().make_event()),
-        copied_(copies_->make_event()), copies_ahead_(world(), *copies_), sums_ahead_(world(), world().stream()) {
+        copied_(copies_->make_event()), copies_ahead_(world(), *copies_, transfers_ahead),
+        sums_ahead_(world(), world().stream(), transfers_ahead) {
     for (std::uint32_t chunk = 0; chunk < ring_.chunks; ++chunk) summed_.push_back(world().stream().make_event());
   }
 
@@ -104,7 +84,7 @@ class OnStreams final : public Scheme {
   std::unique_ptr<beeline::Stream> copies_;
   std::unique_ptr<beeline::Event> ready_, copied_;
   std::vector<std::unique_ptr<beeline::Event>> summed_;  ///< [chunks]
-  Window copies_ahead_, sums_ahead_;
+  apps::LaunchWindow copies_ahead_, sums_ahead_;
   std::uint64_t sequence_ = 0;
 };
 

@@ -9,7 +9,7 @@
 
 #include "beeline/core/macros.hpp"
 
-namespace himeno {
+namespace apps {
 
 using DeviceCounter = cuda::atomic_ref<std::uint32_t, cuda::thread_scope_device>;
 
@@ -27,4 +27,4 @@ template <class BlockGroup>
   return block.any(last);
 }
 
-}  // namespace himeno
+}  // namespace apps

@@ -5,10 +5,9 @@
 
 #include <algorithm>
 #include <bit>
-#include <charconv>
-#include <cstring>
 
 #include "beeline/core/error.hpp"
+#include "common/quantity.hpp"
 #include "vectors.hpp"
 
 namespace ring_reduction {
@@ -23,22 +22,12 @@ int bits_of_sum(int ranks) { return static_cast<int>(std::bit_width(static_cast<
 }  // namespace
 
 std::size_t parse_size(const std::string& text) {
-  constexpr std::size_t largest = std::size_t{1} << 40;
-  std::size_t bytes = 0;
-  const char* const end = text.data() + text.size();
-  const auto [after, error] = std::from_chars(text.data(), end, bytes);
-  bool good = error == std::errc{} && end - after <= 1;
-  if (good && after != end) {
-    const char* const units = "KMG";
-    const char* const unit = std::strchr(units, *after);
-    good = unit != nullptr && *after != '\0' && bytes <= largest >> (10 * (unit - units + 1));
-    if (good) bytes <<= 10 * (unit - units + 1);
-  }
-  beeline::require(good && bytes <= largest && bytes % sizeof(float) == 0, beeline::Status::invalid_argument,
+  const std::optional<std::size_t> bytes = apps::parse_quantity(text);
+  beeline::require(bytes && *bytes % sizeof(float) == 0, beeline::Status::invalid_argument,
                    fmt::format("size '{}': bytes of a rank's vector like 1024, 4K, 64M or 1G, a multiple of {}, at "
                                "most 1024G",
                                text, sizeof(float)));
-  return bytes / sizeof(float);
+  return *bytes / sizeof(float);
 }
 
 int reductions_in_range(int ranks) {

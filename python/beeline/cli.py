@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from beeline import __version__, options
-from beeline.commands import bench, himeno, info, ring_reduction, run
+from beeline.commands import bench, global_reduction, himeno, info, ring_reduction, run
 from beeline.jobs import Interrupted, interruptible
 from beeline.programs import CliError
 
@@ -30,6 +30,7 @@ benchmarks.command()(bench.latency)
 benchmarks.command()(bench.bandwidth)
 benchmarks.command()(bench.rate)
 benchmarks.command("address-space")(bench.address_space)
+apps.command()(global_reduction.global_reduction)
 apps.command()(himeno.himeno)
 apps.command()(ring_reduction.ring_reduction)
 

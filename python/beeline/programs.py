@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +33,7 @@ class World:
     device: str = "auto"
     deadline_s: float | None = None
     keep_going: bool = False
+    mpirun: bool = False  # starts the ranks, instead of Beeline's launcher
 
 
 def find_program(name: str) -> Path:
@@ -60,6 +62,8 @@ def resolve_program(name: str) -> str:
 
 def launch_command(world: World, program: str | Path, arguments: list[str], as_json: bool = True) -> list[str]:
     """The command line that runs `program` on the ranks of `world`; of their output, only JSON lines, or all."""
+    if world.mpirun:
+        return [*mpirun_command(world), str(program), *arguments]
     command = [str(find_program("beeline-launch")), "-n", str(world.ranks)]
     if as_json:
         command.append("--json")
@@ -72,3 +76,15 @@ def launch_command(world: World, program: str | Path, arguments: list[str], as_j
     if world.deadline_s is not None:
         command += ["--deadline", f"{world.deadline_s:g}"]
     return [*command, "--", str(program), *arguments]
+
+
+def mpirun_command(world: World) -> list[str]:
+    """Ranks that are processes on this host, not tied to a core each: some have threads that copy."""
+    mpirun = shutil.which("mpirun")
+    if mpirun is None:
+        raise CliError("mpirun is not on PATH: install Open MPI or MPICH, or leave --mpirun out")
+    version = subprocess.run([mpirun, "--version"], capture_output=True, text=True, check=False).stdout
+    options = ["-bind-to", "none"]
+    if "Open MPI" in version or "OpenRTE" in version:
+        options = ["--bind-to", "none", "--oversubscribe", *(["--allow-run-as-root"] if os.geteuid() == 0 else [])]
+    return ["env", f"BEELINE_DEVICE={world.device}", mpirun, *options, "-n", str(world.ranks)]

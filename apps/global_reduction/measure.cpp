@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "measure.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <span>
+#include <thread>
+
+#include "common/program.hpp"
+#include "common/sampling.hpp"
+#include "problem.hpp"
+
+namespace global_reduction {
+
+namespace {
+
+using apps::Json;
+using apps::Sample;
+
+constexpr int samples = 3;
+constexpr double seconds_of_a_sample = 0.1;
+constexpr int phases = 1 + samples + 1;  // warm-up, timed runs, verification
+
+/// A method's result beside the serial reference's, which rank 0 knows.
+struct Verdict {
+  double sum = 0, reference = 0;
+  int wrong_ranks = 0;
+};
+
+/// Runs all methods over one number of values.
+class Session {
+ public:
+  Session(beeline::World& world, const Options& options, std::size_t count)
+      : world_(world), options_(options), values_(world, count) {}
+
+  /// Collective. Returns whether the result was right.
+  bool run(const MethodInfo& info) {
+    progress(info, 0);
+    const std::unique_ptr<Method> method = info.make(values_);
+    values_.fill(data_set_);
+    const int reductions = options_.reductions > 0 ? options_.reductions : choose_reductions(*method);
+    progress(info, 1);
+    std::vector<Sample> all;
+    for (int sample = 0; sample < samples; ++sample) {
+      all.push_back(apps::timed_run(world_, [&] { method->run(reductions); }));
+      progress(info, 2 + sample);
+    }
+    const Verdict verdict = verify(*method);
+    progress(info, phases);
+    print_result(info, reductions, all, verdict);
+    return verdict.wrong_ranks == 0;
+  }
+
+ private:
+  /// Collective. Warms up, too.
+  int choose_reductions(Method& method) {
+    constexpr int fewest = 3, most = 1'000'000, trial = 10;
+    method.run(trial);
+    const double seconds = apps::timed_run(world_, [&] { method.run(trial); }).seconds / trial;
+    return static_cast<int>(std::clamp(std::ceil(seconds_of_a_sample / seconds), double(fewest), double(most)));
+  }
+
+  /// Collective. Two reductions of fresh data, the second of which must not find anything of the first.
+  Verdict verify(Method& method) {
+    values_.fill(++data_set_);
+    method.run(1);
+    values_.fill(++data_set_);
+    method.run(1);
+    struct Message {
+      double sum, reference;
+    } mine{values_.total(), 0};
+    if (world_.rank() == 0) {
+      const auto threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+      mine.reference = serial_sum(values_.count(), world_.size(), data_set_, threads);
+    }
+    std::vector<Message> all;
+    for (const auto& bytes : world_.allgather(std::as_bytes(std::span(&mine, 1))))
+      std::memcpy(&all.emplace_back(), bytes.data(), sizeof(Message));
+    const auto wrong = [&](const Message& each) { return each.sum != all.front().reference; };
+    return {all.front().sum, all.front().reference, static_cast<int>(std::ranges::count_if(all, wrong))};
+  }
+
+  void progress(const MethodInfo& info, int done) const {
+    apps::print_line(world_, {{"event", "progress"}, {"method", info.name}, {"done", done}, {"total", phases}});
+  }
+
+  void print_result(const MethodInfo& info, int reductions, const std::vector<Sample>& all,
+                    const Verdict& verdict) const {
+    const Sample one = apps::median(all);
+    const double seconds = one.seconds / reductions;
+    Json line{{"event", "result"},
+              {"app", "global_reduction"},
+              {"method", info.name},
+              {"ranks", world_.size()},
+              {"device", world_.device().name},
+              {"values", values_.count()},
+              {"reductions", reductions},
+              {"seconds", seconds},
+              {"reductions_per_second", 1 / seconds},
+              {"cpu_seconds", one.cpu_seconds / reductions},
+              {"sum", verdict.sum},
+              {"reference", verdict.reference},
+              {"wrong_ranks", verdict.wrong_ranks},
+              {"verified", verdict.wrong_ranks == 0}};
+    for (const Sample& sample : all) line["samples_seconds"].push_back(sample.seconds / reductions);
+    apps::print_line(world_, line);
+  }
+
+  beeline::World& world_;
+  const Options& options_;
+  Values values_;
+  std::uint32_t data_set_ = 0;
+};
+
+}  // namespace
+
+bool measure(beeline::World& world, const Options& options) {
+  bool good = true;
+  for (const std::size_t count : options.counts) {
+    Session session(world, options, count);
+    for (const MethodInfo& info : options.methods) good = session.run(info) && good;
+  }
+  return good;
+}
+
+}  // namespace global_reduction

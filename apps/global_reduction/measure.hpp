@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// One run of the program: times methods, verifies them, and prints JSON lines from rank 0.
+
+#include <cstddef>
+#include <vector>
+
+#include "beeline/host/world.hpp"
+#include "method.hpp"
+
+namespace global_reduction {
+
+struct Options {
+  std::vector<std::size_t> counts;  ///< values of a rank, one measurement after another
+  std::vector<MethodInfo> methods;
+  int reductions = 0;  ///< of a timed run; 0: as many as take about a tenth of a second
+};
+
+/// Collective. Returns whether every method's result was right, on every rank alike.
+[[nodiscard]] bool measure(beeline::World& world, const Options& options);
+
+}  // namespace global_reduction

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// The interface of the methods, and their list.
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "beeline/core/config.hpp"
+#include "values.hpp"
+
+namespace global_reduction {
+
+/// One way of reducing the values of all ranks to one. Constructors and destructors are collective.
+class Method {
+ public:
+  explicit Method(Values& values) : values_(values) {}
+  virtual ~Method() = default;
+  Method(const Method&) = delete;
+  Method& operator=(const Method&) = delete;
+
+  /// Collective. `reductions` in a row, each of the values as they are: each leaves the sum over the ranks in
+  /// `Values::global` of every rank before the next begins. Returns when this rank's part is over. Throws what a wait
+  /// met: deadline, aborted, peer_died.
+  virtual void run(int reductions) = 0;
+
+ protected:
+  [[nodiscard]] Values& values() const { return values_; }
+  [[nodiscard]] beeline::World& world() const { return values_.world(); }
+
+ private:
+  Values& values_;
+};
+
+/// A method's name and how to make it.
+struct MethodInfo {
+  std::string name, summary;
+  std::unique_ptr<Method> (*make)(Values&);
+  /// Why it does not run in a world of this configuration; empty: it does.
+  std::string (*why_not)(const beeline::Config&);
+};
+
+/// Every method, the baseline first.
+[[nodiscard]] const std::vector<MethodInfo>& methods();
+
+[[nodiscard]] std::unique_ptr<Method> make_mpi(Values& values);
+[[nodiscard]] std::string why_no_mpi(const beeline::Config& config);
+[[nodiscard]] std::unique_ptr<Method> make_on_stream(Values& values);
+[[nodiscard]] std::unique_ptr<Method> make_in_kernel(Values& values);
+[[nodiscard]] std::unique_ptr<Method> make_persistent(Values& values);
+
+/// Ends MPI if a method has begun it; before the program ends.
+void finish_mpi();
+
+}  // namespace global_reduction

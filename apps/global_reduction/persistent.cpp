@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// Method persistent: one kernel for all reductions, as inside an iterative solver that never leaves the device. Blocks
+/// meet at a grid barrier; the first one all-reduces, and a second barrier shows all blocks the result.
+
+#include "beeline/collectives/allreduce.hpp"
+#include "beeline/host/collectives.hpp"
+#include "method.hpp"
+
+namespace global_reduction {
+
+namespace {
+
+struct ReduceAgainAndAgain {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const beeline::Context& ctx, Input input,
+                                      beeline::CollectiveChannel channel, double* sums, int reductions) const {
+    for (int reduction = 0; reduction < reductions; ++reduction) {
+      store_block_sum(grid, input);
+      if (grid.sync(ctx) != beeline::Status::ok) return;
+      if (grid.block_rank() == 0 && reduce_blocks(grid, ctx, input, channel, sums) != beeline::Status::ok) return;
+      if (grid.sync(ctx) != beeline::Status::ok) return;
+    }
+  }
+
+ private:
+  /// By one block: this rank's sum into sums[0], that of all ranks into sums[1].
+  template <class Grid>
+  [[nodiscard]] BEELINE_HOST_DEVICE static beeline::Status reduce_blocks(const Grid& grid, const beeline::Context& ctx,
+                                                                         const Input& input,
+                                                                         const beeline::CollectiveChannel& channel,
+                                                                         double* sums) {
+    const double total = total_of_blocks(grid, input);
+    if (grid.block().thread_rank() == 0) sums[0] = total;
+    grid.block().sync();
+    return beeline::allreduce(grid.block(), ctx, channel, sums + 1, static_cast<const double*>(sums), 1,
+                              beeline::Reduction::sum);
+  }
+};
+
+class Persistent final : public Method {
+ public:
+  explicit Persistent(Values& values)
+      : Method(values), collectives_(world(), {.lanes = 1}),
+        blocks_(values.blocks<ReduceAgainAndAgain, Input, beeline::CollectiveChannel, double*, int>()) {}
+
+  void run(int reductions) override {
+    beeline::launch(world(), {.blocks = blocks_, .threads = block_threads, .waits = true}, ReduceAgainAndAgain{},
+                    values().input(), collectives_.channel(), values().local(), reductions);
+    world().synchronize();
+  }
+
+ private:
+  beeline::Collectives collectives_;
+  unsigned blocks_;
+};
+
+}  // namespace
+
+std::unique_ptr<Method> make_persistent(Values& values) { return std::make_unique<Persistent>(values); }
+
+}  // namespace global_reduction

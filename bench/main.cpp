@@ -34,7 +34,7 @@ std::vector<std::string> split(const std::string& list) {
 
 /// What the command line holds before it is checked.
 struct Texts {
-  std::string operations = "all", methods = "all", sizes, table;
+  std::string operations = "all", methods = "all", sizes, table, blocks, type = "float32";
 };
 
 /// A subcommand.
@@ -53,6 +53,8 @@ constexpr Measuring commands[] = {
      "Message sizes, up to 4K (default: 8,64,512)"},
     {Command::address_space, "address-space",
      "Loads from the peer's memory and stores to it, against threads and strides", nullptr},
+    {Command::collectives, "collectives", "Collectives by every algorithm, called in every way, beside the peers",
+     "Vector sizes (default: 8 to 4G on GPUs, to 1M on CPUs)"},
 };
 
 void add_options(CLI::App& app, const Measuring& measuring, Options& options, Texts& texts) {
@@ -74,8 +76,20 @@ void add_options(CLI::App& app, const Measuring& measuring, Options& options, Te
   if (command == Command::rate)
     app.add_option("--table", texts.table,
                    "Bytes of a rank's table of random updates, a power of two (default: 512M on GPUs, 16M on CPUs)");
+  if (command == Command::collectives) {
+    app.add_option("--type", texts.type, "Type of the elements")
+        ->check(CLI::IsMember({"float32", "bfloat16"}))
+        ->capture_default_str();
+    app.add_option("--blocks", texts.blocks, "Blocks of a call, like 1,2,4,8: each is measured (default: by size)");
+  }
   app.add_option("--seed", options.seed, "Seed of the data that is verified (default: drawn, and printed)");
   app.add_flag("!--no-verify", options.verify, "Skip the transfer of fresh data after each timed loop");
+}
+
+unsigned parse_blocks(const std::string& text) {
+  const std::uint64_t blocks = parse_size(text);
+  require(blocks <= 1024, Status::invalid_argument, fmt::format("bad number of blocks {}; valid: 1 to 1024", blocks));
+  return static_cast<unsigned>(blocks);
 }
 
 void interpret(Options& options, const Texts& texts) {
@@ -83,6 +97,8 @@ void interpret(Options& options, const Texts& texts) {
   if (texts.methods != "all") options.methods = split(texts.methods);
   for (const std::string& size : split(texts.sizes)) options.sizes.push_back(parse_size(size));
   if (!texts.table.empty()) options.table_bytes = parse_size(texts.table);
+  for (const std::string& blocks : split(texts.blocks)) options.block_counts.push_back(parse_blocks(blocks));
+  if (texts.type == name(ElementType::bfloat16)) options.type = ElementType::bfloat16;
   check_sizes(options);
   static_cast<void>(cases_of(options));
 }
@@ -134,6 +150,7 @@ int main(int argc, char** argv) {
   if (config.size < 2)
     return refuse(
         config, "needs two ranks or more: beeline run -n 2 beeline-bench " + app.get_subcommands().front()->get_name());
-  if (config.heap_bytes == 0) config.heap_bytes = heap_bytes_for(options, config.size);
+  if (config.heap_bytes == 0)
+    config.heap_bytes = heap_bytes_for(options, config.size, config.device != "cpu" && !visible_gpus().empty());
   return run(config, [&](World& world) { measure(world, options); });
 }

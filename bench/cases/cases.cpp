@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "beeline/core/error.hpp"
+#include "collectives/cases.hpp"
 
 namespace beeline::bench {
 
@@ -28,6 +29,8 @@ std::vector<Case> all_cases(Command command) {
     case Command::address_space:
       return {write_latency(), read_latency(), store_by_threads(), load_by_threads(),
               bulk_copy(),     device_copy(),  store_by_stride(),  load_by_stride()};
+    case Command::collectives:
+      return collective_cases();
   }
   return {};
 }

@@ -38,6 +38,8 @@ struct Measurement {
   std::uint32_t most_iterations = 10'000;    ///< what queues of the method can hold
   std::optional<std::string> peer_of = {};   ///< bare peers: the method that is compared with this
   std::optional<std::size_t> baseline = {};  ///< index of the bare peer among the measurements of its case
+  std::optional<double> bus_factor = {};     ///< collectives: bytes on the busiest link for each byte of the message
+  std::string compared_as = {};              ///< collectives: their baseline is the best peer with the same word
   Settings settings = {};
   /// Collective. Nanoseconds of each batch on rank 0; elsewhere whatever it returns is ignored.
   std::function<std::vector<double>(Rounds)> time = {};

@@ -31,6 +31,14 @@ unsigned shift_of(char suffix) {
   }
 }
 
+std::vector<std::uint64_t> collective_sizes(bool on_gpus) {
+  constexpr std::uint64_t kib = 1 << 10, mib = 1 << 20;
+  std::vector<std::uint64_t> sizes = {8, 64, 512, 4 * kib, 8 * kib, 32 * kib, 128 * kib, 512 * kib, mib};
+  if (on_gpus)
+    for (std::uint64_t mibs : {4, 16, 64, 256, 1024, 4096}) sizes.push_back(mibs * mib);
+  return sizes;
+}
+
 }  // namespace
 
 std::uint64_t parse_size(const std::string& text) {
@@ -49,6 +57,7 @@ std::vector<std::uint64_t> default_sizes(Command command, bool on_gpus) {
   if (command == Command::latency) return {8, 64, 512, 4 << 10, 32 << 10, 256 << 10, 1 << 20};
   if (command == Command::rate) return {8, 64, 512};
   if (command == Command::address_space) return {};
+  if (command == Command::collectives) return collective_sizes(on_gpus);
   // One CPU thread copies a few GB/s: larger messages would show nothing new there.
   const std::uint64_t largest = std::uint64_t{on_gpus ? 512u : 64u} << 20;
   std::vector<std::uint64_t> sizes;
@@ -60,6 +69,10 @@ void check_sizes(const Options& options) {
   for (std::uint64_t bytes : options.sizes)
     require(options.command != Command::rate || bytes <= largest_rate_size, Status::invalid_argument,
             fmt::format("bad size {}: message rates are measured up to {} bytes", bytes, largest_rate_size));
+  for (std::uint64_t bytes : options.sizes)
+    require(options.command != Command::collectives || bytes % bytes_of(options.type) == 0, Status::invalid_argument,
+            fmt::format("bad size {}: no multiple of the {} bytes of a {}", bytes, bytes_of(options.type),
+                        name(options.type)));
   const std::uint64_t table = options.table_bytes;
   require(table == 0 || (table >= sizeof(std::uint64_t) && (table & (table - 1)) == 0), Status::invalid_argument,
           fmt::format("bad table of {} bytes; valid: a power of two, at least 8", table));
@@ -70,11 +83,12 @@ std::uint64_t table_bytes(const Options& options, bool on_gpus) {
   return std::uint64_t{on_gpus ? 512u : 16u} << 20;
 }
 
-std::size_t heap_bytes_for(const Options& options, int ranks) {
+std::size_t heap_bytes_for(const Options& options, int ranks, bool on_gpus) {
   constexpr std::size_t mib = std::size_t{1} << 20, signals_and_stamps = 16 * mib;
   // The arrays of all strides, 63 times what the threads move at stride 1, and as many local words for each.
   if (options.command == Command::address_space) return 1024 * mib;
-  const std::vector<std::uint64_t> sizes = options.sizes.empty() ? default_sizes(options.command, true) : options.sizes;
+  const std::vector<std::uint64_t> sizes =
+      options.sizes.empty() ? default_sizes(options.command, on_gpus) : options.sizes;
   const std::size_t largest = *std::max_element(sizes.begin(), sizes.end()), world = static_cast<std::size_t>(ranks);
   // For each sender a channel with a ring from every rank; beside them a few buffers for each number of senders.
   constexpr std::size_t channels = 256, buffers = 2048;

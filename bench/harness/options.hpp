@@ -8,9 +8,11 @@
 #include <string>
 #include <vector>
 
+#include "beeline/collectives/elements.hpp"
+
 namespace beeline::bench {
 
-enum class Command { latency, bandwidth, rate, address_space };
+enum class Command { latency, bandwidth, rate, address_space, collectives };
 
 struct Options {
   Command command = Command::latency;
@@ -20,7 +22,9 @@ struct Options {
   std::uint64_t iterations = 0;         ///< operations in one timed batch; 0: as many as last long enough to be timed
   unsigned threads_per_block = 0;       ///< GPU ranks; 0: chosen by size
   unsigned blocks = 0;                  ///< GPU ranks, bandwidth; 0: a sweep
-  std::uint64_t table_bytes = 0;        ///< rate: a rank's table of random updates, a power of two; 0: by device
+  std::vector<unsigned> block_counts;   ///< GPU ranks, collectives; empty: as many as suit the size
+  ElementType type = ElementType::float32;  ///< collectives: of the elements
+  std::uint64_t table_bytes = 0;            ///< rate: a rank's table of random updates, a power of two; 0: by device
   bool verify = true;
   std::uint64_t seed = 0;              ///< of the random data; 0: drawn, and printed
   std::vector<std::string> arguments;  ///< the command line, for the record
@@ -42,7 +46,7 @@ void check_sizes(const Options& options);
 /// Messages in flight of a sender whose rate is measured: many small ones, fewer of those that fill the memory.
 [[nodiscard]] constexpr std::uint32_t rate_ring_depth(std::uint64_t bytes) { return bytes <= 64 ? 64 : 16; }
 
-/// Symmetric heap that these options need in a world of `ranks`.
-[[nodiscard]] std::size_t heap_bytes_for(const Options& options, int ranks);
+/// Symmetric heap that these options need in a world of `ranks`, where the machine has GPUs or not.
+[[nodiscard]] std::size_t heap_bytes_for(const Options& options, int ranks, bool on_gpus);
 
 }  // namespace beeline::bench

@@ -44,6 +44,9 @@ Json result_record(const Measurement& measurement, const Outcome& outcome, int r
   record["reason"] = nullptr;
   record["unit"] = text(measurement.unit);
   record["median"] = middle;
+  record["bus_gb_per_s"] = measurement.bus_factor
+                               ? Json(*measurement.bus_factor * static_cast<double>(measurement.bytes) / middle / 1e3)
+                               : Json(nullptr);
   record["relative_deviation"] = relative_deviation(outcome.samples);
   record["iterations"] = outcome.iterations;
   record["samples"] = outcome.samples;
@@ -60,7 +63,8 @@ Json unavailable_record(const Case& lacking, std::uint64_t bytes, int ranks, con
   Json record = head(lacking.operation, lacking.method, bytes, ranks);
   record["available"] = false;
   record["reason"] = reason;
-  for (const char* missing : {"unit", "median", "relative_deviation", "iterations"}) record[missing] = nullptr;
+  for (const char* missing : {"unit", "median", "bus_gb_per_s", "relative_deviation", "iterations"})
+    record[missing] = nullptr;
   record["samples"] = Json::array();
   for (const char* missing : {"verified", "seed", "peer_of", "baseline", "ratio_to_baseline"})
     record[missing] = nullptr;

@@ -18,17 +18,30 @@ constexpr double batch_ns = 2e6;
 constexpr std::uint32_t warm_up = 4;
 constexpr std::uint32_t batches_per_round = 5;
 
+/// Cases that are measured in turns.
 struct Task {
-  const Case* todo;
+  std::vector<const Case*> todo;
   std::uint64_t bytes;
 };
+
+/// Collectives: all ways of doing an operation, size by size, so that a peer is timed in the same moments.
+std::vector<Task> tasks_by_size(const std::vector<Case>& cases, const std::vector<std::uint64_t>& sizes) {
+  std::vector<Task> tasks;
+  for (std::uint64_t bytes : sizes)
+    for (const Case& todo : cases) {
+      if (tasks.empty() || tasks.back().bytes != bytes || tasks.back().todo.front()->operation != todo.operation)
+        tasks.push_back({{}, bytes});
+      tasks.back().todo.push_back(&todo);
+    }
+  return tasks;
+}
 
 std::vector<Task> tasks_of(const std::vector<Case>& cases, const std::vector<std::uint64_t>& sizes) {
   std::vector<Task> tasks;
   for (const Case& todo : cases) {
-    if (!todo.sized) tasks.push_back({&todo, 0});
+    if (!todo.sized) tasks.push_back({{&todo}, 0});
     for (std::uint64_t bytes : sizes)
-      if (todo.sized) tasks.push_back({&todo, bytes});
+      if (todo.sized) tasks.push_back({{&todo}, bytes});
   }
   return tasks;
 }
@@ -105,11 +118,11 @@ void print_results(Session& session, const std::vector<Measurement>& measurement
 }
 
 /// Prepares the measurements; empty, with the reason printed, where the machine lacks what they need.
-std::vector<Measurement> prepare(Session& session, const Task& task) {
+std::vector<Measurement> prepare(Session& session, const Case& todo, std::uint64_t bytes) {
   std::vector<Measurement> measurements;
   std::string reason;
   try {
-    measurements = task.todo->prepare(session, task.bytes);
+    measurements = todo.prepare(session, bytes);
   } catch (const Error& error) {
     const bool lacking = error.code() == Status::unavailable || error.code() == Status::unreachable ||
                          error.code() == Status::no_resource;
@@ -118,14 +131,27 @@ std::vector<Measurement> prepare(Session& session, const Task& task) {
   }
   reason = session.first_error(reason);
   if (reason.empty()) return measurements;
-  if (session.leads()) print(unavailable_record(*task.todo, task.bytes, session.world().size(), reason));
+  if (session.leads()) print(unavailable_record(todo, bytes, session.world().size(), reason));
   return {};
 }
 
-/// Whether everything that was verified was right.
-bool run_task(Session& session, const Task& task) {
-  const std::vector<Measurement> measurements = prepare(session, task);
-  if (measurements.empty()) return true;
+/// Compares each collective with the quickest peer that is called like it.
+void choose_baselines(std::vector<Measurement>& measurements, const std::vector<Outcome>& outcomes) {
+  for (Measurement& one : measurements) {
+    if (one.compared_as.empty() || one.peer_of) continue;
+    for (std::size_t i = 0; i < measurements.size(); ++i) {
+      if (!measurements[i].peer_of || measurements[i].compared_as != one.compared_as) continue;
+      if (!one.baseline || median(outcomes[i].samples) < median(outcomes[*one.baseline].samples)) one.baseline = i;
+    }
+  }
+}
+
+/// The methods whose data was wrong.
+std::vector<std::string> run_task(Session& session, const Task& task) {
+  std::vector<Measurement> measurements;
+  for (const Case* todo : task.todo)
+    for (Measurement& measurement : prepare(session, *todo, task.bytes)) measurements.push_back(std::move(measurement));
+  if (measurements.empty()) return {};
   std::vector<Outcome> outcomes(measurements.size());
   for (Outcome& outcome : outcomes) outcome.iterations = 1;
   // Twice: the first calls touch memory for the first time, and may have found the ranks on one core.
@@ -135,9 +161,14 @@ bool run_task(Session& session, const Task& task) {
   }
   sample(session, measurements, outcomes);
   if (session.options().verify) verify(session, measurements, outcomes);
-  if (session.leads()) print_results(session, measurements, outcomes);
-  return std::all_of(outcomes.begin(), outcomes.end(),
-                     [](const Outcome& outcome) { return outcome.verified.value_or(true); });
+  if (session.leads()) {
+    choose_baselines(measurements, outcomes);
+    print_results(session, measurements, outcomes);
+  }
+  std::vector<std::string> wrong;
+  for (std::size_t i = 0; i < outcomes.size(); ++i)
+    if (!outcomes[i].verified.value_or(true)) wrong.push_back(measurements[i].method);
+  return wrong;
 }
 
 }  // namespace
@@ -146,13 +177,14 @@ void run_cases(Session& session, const std::vector<Case>& cases) {
   const std::vector<std::uint64_t> sizes =
       session.options().sizes.empty() ? default_sizes(session.options().command, session.world().device(0).is_gpu())
                                       : session.options().sizes;
-  const std::vector<Task> tasks = tasks_of(cases, sizes);
+  const bool in_turns = session.options().command == Command::collectives;
+  const std::vector<Task> tasks = in_turns ? tasks_by_size(cases, sizes) : tasks_of(cases, sizes);
   std::string wrong;
   for (std::size_t i = 0; i < tasks.size(); ++i) {
     const Task& task = tasks[i];
-    if (session.leads()) print(progress_record(*task.todo, task.bytes, i, tasks.size()));
-    if (!run_task(session, task))
-      wrong += fmt::format("\n  {} {} of {} bytes", task.todo->method, task.todo->operation, task.bytes);
+    if (session.leads()) print(progress_record(*task.todo.front(), task.bytes, i, tasks.size()));
+    for (const std::string& method : run_task(session, task))
+      wrong += fmt::format("\n  {} {} of {} bytes", method, task.todo.front()->operation, task.bytes);
   }
   require(wrong.empty(), Status::internal, "data did not arrive as it was sent:" + wrong);
 }

@@ -27,6 +27,16 @@ std::uint64_t Session::least(std::uint64_t value) const {
   return *std::min_element(values.begin(), values.end());
 }
 
+std::vector<double> Session::slowest(const std::vector<double>& mine) const {
+  std::vector<double> all = mine, theirs(mine.size());
+  for (const auto& bytes : world_.allgather(std::as_bytes(std::span(mine)))) {
+    if (bytes.size() != mine.size() * sizeof(double)) continue;  // has failed or left
+    std::memcpy(theirs.data(), bytes.data(), bytes.size());
+    for (std::size_t i = 0; i < all.size(); ++i) all[i] = std::max(all[i], theirs[i]);
+  }
+  return all;
+}
+
 void Session::require_alike() const {
   for (int rank = 1; rank < world_.size(); ++rank)
     require(world_.device(rank).is_gpu() == world_.device(0).is_gpu(), Status::unavailable,

@@ -29,6 +29,8 @@ class Session {
   [[nodiscard]] std::vector<std::uint64_t> from_all(std::uint64_t value) const;
   /// Collective. The smallest of all ranks' values, so that they choose alike.
   [[nodiscard]] std::uint64_t least(std::uint64_t value) const;
+  /// Collective. The largest of all ranks' values at each place; all give as many.
+  [[nodiscard]] std::vector<double> slowest(const std::vector<double>& mine) const;
   /// Throws unavailable in worlds of GPU and host ranks, whose grids do not match.
   void require_alike() const;
   /// Collective. Whether it is true on every rank.

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collectives/operation.hpp"
+
+namespace beeline::bench {
+
+static_assert(allreduce_bus_factor(1) == 0 && allreduce_bus_factor(2) == 1 && allreduce_bus_factor(4) == 1.5);
+
+namespace {
+
+constexpr std::uint64_t mib = 1 << 20;
+
+CollectiveOperation allreduce() {
+  return {.kind = CollectiveKind::allreduce,
+          .name = "allreduce",
+          .bus_factor = allreduce_bus_factor,
+          .expectation =
+              [](int ranks) {
+                return Expectation{0, static_cast<std::uint32_t>(ranks)};
+              },
+          .start =
+              [](Collectives& collectives, const VectorPair& vectors, const CollectiveCall& call) {
+                collectives.allreduce_on_stream(vectors.destination, vectors.source, vectors.count, vectors.type,
+                                                Reduction::sum, call);
+              },
+          .choice =
+              [](const Collectives& collectives, const VectorPair& vectors, const CollectiveCall& call) {
+                return collectives.allreduce_choice(vectors.count, vectors.type, call);
+              },
+          .algorithms = {{Algorithm::automatic},
+                         {Algorithm::packets_one_shot, 4 * mib},
+                         {Algorithm::packets_two_shot, 64 * mib},
+                         {Algorithm::two_shot}}};
+}
+
+}  // namespace
+
+const std::vector<CollectiveOperation>& collective_operations() {
+  static const std::vector<CollectiveOperation> all = {allreduce()};
+  return all;
+}
+
+}  // namespace beeline::bench

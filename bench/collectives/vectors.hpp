@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// Vectors of collectives: fresh random data, and the check of every element of the result, on the rank's own device.
+
+#include <cstddef>
+#include <cstdint>
+
+#include "beeline/collectives/elements.hpp"
+#include "harness/session.hpp"
+
+namespace beeline::bench {
+
+/// Source and destination of one call on one rank.
+struct VectorPair {
+  void *source, *destination;
+  std::size_t count;
+  ElementType type;
+};
+
+/// Element i of a result: the sum of the elements i of ranks [first, first + ranks).
+struct Expectation {
+  std::uint32_t first, ranks;
+};
+
+/// Fills and checks vectors of random integers from 0 to 3. Their sums over all ranks are exact in every type, in any
+/// order, so that every element of a result has one right value.
+class VectorCheck {
+ public:
+  /// Collective.
+  explicit VectorCheck(Session& session) : session_(session), wrong_(session.world(), 1) {}
+
+  /// Makes `vector` the `rank`-th of `seed`. Blocking.
+  void fill(void* vector, std::size_t count, ElementType type, std::uint64_t seed);
+  /// Makes every byte of it one that no result has.
+  void spoil(void* vector, std::size_t bytes);
+  /// Whether `vector` holds what is expected of all ranks' vectors of `seed`.
+  [[nodiscard]] bool holds(const void* vector, std::size_t count, ElementType type, std::uint64_t seed,
+                           const Expectation& expectation);
+
+ private:
+  Session& session_;
+  SymmetricArray<std::uint64_t> wrong_;
+};
+
+}  // namespace beeline::bench

@@ -15,6 +15,7 @@
 #include "environment/environment.hpp"
 #include "harness/record.hpp"
 #include "harness/runner.hpp"
+#include "peers/mpi/mpi.hpp"
 #include "peers/nvshmem/nvshmem.hpp"
 
 namespace {
@@ -109,6 +110,7 @@ void measure(World& world, const Options& options) {
   if (session.leads()) print(environment);
   run_cases(session, cases_of(options));
   nvshmem::stop();
+  mpi::stop();
 }
 
 /// Fails on every rank alike, and says why on the first.

@@ -15,6 +15,14 @@ namespace beeline::bench {
 [[nodiscard]] Case collective_on_stream(const CollectiveOperation& operation, const MeasuredAlgorithm& measured,
                                         std::shared_ptr<Workplaces> places);
 
+[[nodiscard]] Case collective_in_graph(const CollectiveOperation& operation, const MeasuredAlgorithm& measured,
+                                       std::shared_ptr<Workplaces> places);
+[[nodiscard]] Case collective_in_kernel(const CollectiveOperation& operation, const MeasuredAlgorithm& measured,
+                                        std::shared_ptr<Workplaces> places);
+
+/// What the machine has of other libraries that do the same.
+[[nodiscard]] std::vector<Case> peer_cases(const CollectiveOperation& operation, std::shared_ptr<Workplaces> places);
+
 /// All of every operation.
 [[nodiscard]] std::vector<Case> collective_cases();
 

@@ -26,6 +26,7 @@ CollectiveOperation allreduce() {
               [](const Collectives& collectives, const VectorPair& vectors, const CollectiveCall& call) {
                 return collectives.allreduce_choice(vectors.count, vectors.type, call);
               },
+          .in_kernel = allreduce_in_kernel,
           .algorithms = {{Algorithm::automatic},
                          {Algorithm::packets_one_shot, 4 * mib},
                          {Algorithm::packets_two_shot, 64 * mib},

@@ -10,6 +10,7 @@
 
 #include "beeline/collectives/elements.hpp"
 #include "beeline/host/collectives.hpp"
+#include "collectives/in_kernel.hpp"
 #include "collectives/vectors.hpp"
 
 namespace beeline::bench {
@@ -34,6 +35,8 @@ struct CollectiveOperation {
   void (*start)(Collectives&, const VectorPair&, const CollectiveCall&);
   /// The algorithm and blocks that a call takes.
   CollectiveCall (*choice)(const Collectives&, const VectorPair&, const CollectiveCall&);
+  /// The same by one block of each rank, in a loop inside one kernel.
+  std::vector<double> (*in_kernel)(TimedKernel&, const KernelLoop&, const CollectiveChannel&, const VectorPair&);
   std::vector<MeasuredAlgorithm> algorithms;
 };
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Twin of nvshmem.cpp for builds without NVSHMEM.
+// Twin of nvshmem.cu and reduce.cu for builds without NVSHMEM.
 #include "beeline/core/error.hpp"
 #include "peers/nvshmem/nvshmem.hpp"
+#include "peers/nvshmem/reduce.hpp"
 
 namespace beeline::bench::nvshmem {
 
@@ -24,5 +25,8 @@ double TimedBlocks::put(unsigned, std::byte*, const std::byte*, std::size_t, std
 double TimedBlocks::update(unsigned, std::uint64_t*, std::uint64_t, std::uint64_t, std::uint64_t) { return 0; }
 std::uint64_t TimedBlocks::sum(const std::uint64_t*, std::uint64_t) { return 0; }
 std::uint64_t TimedBlocks::sum_of_updates(unsigned, std::uint64_t, std::uint64_t, std::uint64_t) { return 0; }
+TimedReduction::TimedReduction(Session& session) : session_(session), stamps_(0) {}
+void TimedReduction::start(const VectorPair&, void*) {}
+std::vector<double> TimedReduction::in_block(const VectorPair&, unsigned, Rounds) { return {}; }
 
 }  // namespace beeline::bench::nvshmem

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The only benchmark source with relocatable device code: NVSHMEM's device library asks for it.
+// With relocatable device code: NVSHMEM's device library asks for it.
 #include <cuda_runtime.h>
 #include <nvshmem.h>
 #include <nvshmemx.h>
@@ -196,7 +196,10 @@ void start(Session& session) {
   const World& world = session.world();
   require(session.everywhere(world.device().is_gpu()), Status::unavailable, "NVSHMEM's ranks are GPUs");
   check(cudaSetDevice(world.device().index), "cudaSetDevice");
-  setenv("NVSHMEM_SYMMETRIC_SIZE", "4294967296", 0);  // two messages of the largest default size, and tables
+  constexpr std::size_t least_heap = std::size_t{4} << 30;  // tables, and what NVSHMEM itself needs
+  const std::size_t heap = std::max(least_heap, heap_bytes_for(session.options(), world.size(), true));
+  setenv("NVSHMEM_SYMMETRIC_SIZE", std::to_string(heap).c_str(), 0);
+  setenv("NVSHMEM_DISABLE_NVLS", "1", 0);  // like with like: nothing here uses the switches' multicast
   nvshmemx_uniqueid_t id = NVSHMEMX_UNIQUEID_INITIALIZER;
   if (session.leads()) require(nvshmemx_get_uniqueid(&id) == 0, Status::internal, "nvshmemx_get_uniqueid failed");
   const auto ids = session.world().allgather(std::as_bytes(std::span(&id, 1)));

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collectives/in_kernel.hpp"
+
+#include "beeline/collectives/allreduce.hpp"
+
+namespace beeline::bench {
+
+namespace {
+
+template <class T, Algorithm algorithm>
+struct AllreduceRounds {
+  static constexpr unsigned max_threads = 512;
+
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, Loop loop, CollectiveChannel channel,
+                                      T* destination, const T* source, std::uint64_t count) const {
+    Lane lane(grid.block(), ctx, channel, 0);
+    time_rounds(grid.block(), loop, [&](std::uint64_t) {
+      return allreduce(lane, destination, source, count, Reduction::sum, Timeout::none(), algorithm) == Status::ok;
+    });
+  }
+};
+
+template <class T, Algorithm algorithm>
+std::vector<double> run(TimedKernel& timed, const KernelLoop& loop, const CollectiveChannel& channel,
+                        const VectorPair& vectors) {
+  return timed.run(loop.threads, true, loop.rounds, AllreduceRounds<T, algorithm>{}, channel,
+                   static_cast<T*>(vectors.destination), static_cast<const T*>(vectors.source),
+                   std::uint64_t{vectors.count});
+}
+
+template <class T>
+std::vector<double> run_of(TimedKernel& timed, const KernelLoop& loop, const CollectiveChannel& channel,
+                           const VectorPair& vectors) {
+  switch (loop.algorithm) {
+    case Algorithm::automatic:
+      return run<T, Algorithm::automatic>(timed, loop, channel, vectors);
+    case Algorithm::packets_one_shot:
+      return run<T, Algorithm::packets_one_shot>(timed, loop, channel, vectors);
+    case Algorithm::packets_two_shot:
+      return run<T, Algorithm::packets_two_shot>(timed, loop, channel, vectors);
+    case Algorithm::two_shot:
+      return run<T, Algorithm::two_shot>(timed, loop, channel, vectors);
+    default:
+      throw Error(Status::invalid_argument,
+                  std::string("all-reduce in a kernel has no algorithm ") + name(loop.algorithm));
+  }
+}
+
+}  // namespace
+
+std::vector<double> allreduce_in_kernel(TimedKernel& timed, const KernelLoop& loop, const CollectiveChannel& channel,
+                                        const VectorPair& vectors) {
+  return vectors.type == ElementType::bfloat16 ? run_of<BFloat16>(timed, loop, channel, vectors)
+                                               : run_of<float>(timed, loop, channel, vectors);
+}
+
+}  // namespace beeline::bench

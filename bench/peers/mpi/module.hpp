@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// What the module that is linked with MPI offers to the program that opens it, which is not.
+
+#include <cstddef>
+
+extern "C" {
+
+/// Failures are texts, success is nullptr.
+struct BeelineMpiModule {
+  /// Starts MPI, and gives this process's place in MPI_COMM_WORLD.
+  const char* (*start)(int* rank, int* size);
+  /// The library's first line about itself.
+  const char* (*version)();
+  /// Sums of `count` floats.
+  const char* (*allreduce)(const void* source, void* destination, std::size_t count);
+  void (*stop)();
+};
+
+/// The module's one entry.
+const BeelineMpiModule* beeline_mpi_module();
+}

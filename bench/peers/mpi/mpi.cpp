@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "peers/mpi/mpi.hpp"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "peers/mpi/module.hpp"
+
+namespace beeline::bench::mpi {
+
+namespace {
+
+/// MPI starts and ends once in a process.
+const BeelineMpiModule* started = nullptr;
+
+void check(const char* failure, const char* call) {
+  if (failure != nullptr) throw Error(Status::internal, fmt::format("{}: {}", call, failure));
+}
+
+/// The module lies beside the program. Its symbols are global: Open MPI's own plug-ins look for them.
+const BeelineMpiModule& open() {
+  const auto path = std::filesystem::read_symlink("/proc/self/exe").parent_path() / BEELINE_MPI_MODULE;
+  require(std::filesystem::exists(path), Status::unavailable, "this program was built without MPI");
+  void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
+  if (handle == nullptr) throw Error(Status::unavailable, fmt::format("MPI is absent: {}", dlerror()));
+  using Entry = const BeelineMpiModule* (*)();
+  const auto entry = reinterpret_cast<Entry>(dlsym(handle, "beeline_mpi_module"));
+  require(entry != nullptr, Status::unavailable, "the module of MPI has no entry");
+  return *entry();
+}
+
+void start(Session& session) {
+  const World& world = session.world();
+  const std::string launcher = world.config().launcher.name;
+  require(launcher == "mpirun", Status::unavailable, "ranks were not started by mpirun, as MPI's are");
+  const BeelineMpiModule& module = open();
+  int rank = 0, size = 0;
+  check(module.start(&rank, &size), "MPI_Init");
+  started = &module;
+  require(rank == world.rank() && size == world.size(), Status::unavailable,
+          fmt::format("rank {} of {} is {} of {} in MPI", world.rank(), world.size(), rank, size));
+}
+
+class AllRanks final : public Communicator {
+ public:
+  [[nodiscard]] std::string version() const override { return started->version(); }
+  void call(CollectiveKind kind, const VectorPair& vectors) override {
+    switch (kind) {
+      case CollectiveKind::allreduce:
+        return check(started->allreduce(vectors.source, vectors.destination, vectors.count), "MPI_Allreduce");
+    }
+  }
+};
+
+}  // namespace
+
+std::shared_ptr<Communicator> communicator(Session& session) {
+  require(session.options().type == ElementType::float32, Status::unavailable,
+          fmt::format("MPI has no {}", name(session.options().type)));
+  std::string reason;
+  if (started == nullptr) try {
+      start(session);
+    } catch (const Error& error) {
+      reason = error.what();
+    }
+  reason = session.first_error(reason);
+  require(reason.empty(), Status::unavailable, reason);
+  return std::make_shared<AllRanks>();
+}
+
+void stop() {
+  if (started != nullptr) started->stop();
+  started = nullptr;
+}
+
+}  // namespace beeline::bench::mpi

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// NCCL beside Beeline, opened at run time: libnccl.so.2, or the file that BEELINE_NCCL names.
+
+#include <memory>
+#include <string>
+
+#include "collectives/operation.hpp"
+
+namespace beeline::bench::nccl {
+
+class Communicator {
+ public:
+  virtual ~Communicator() = default;
+  /// As `2.28.9`.
+  [[nodiscard]] virtual std::string version() const = 0;
+  /// Puts one call on the stream of a GPU. Throws internal with NCCL's own message.
+  virtual void start(CollectiveKind kind, const VectorPair& vectors, Stream& stream) = 0;
+};
+
+/// Makes the communicator of a run's cases when the first asks for it.
+class Communicators {
+ public:
+  /// Collective. All ranks of the session's world. Throws unavailable, on all ranks alike, where the library is absent
+  /// or too old on one of them, or a rank has no GPU of its own.
+  [[nodiscard]] std::shared_ptr<Communicator> get(Session& session);
+
+ private:
+  std::shared_ptr<Communicator> communicator_;
+  std::string reason_;
+};
+
+}  // namespace beeline::bench::nccl

@@ -10,6 +10,10 @@ class CollectivesConformance : public ::testing::TestWithParam<WorldShape> {};
 
 TEST_P(CollectivesConformance, EveryCase) { run_suite(GetParam(), collective_cases()); }
 
+TEST(CollectivesOfACrowd, EveryCase) {
+  run_suite({WorldKind::threads, 64, 1, Devices::cpu, true}, crowded_collective_cases());
+}
+
 constexpr WorldKind threads = WorldKind::threads, processes = WorldKind::processes;
 
 INSTANTIATE_TEST_SUITE_P(

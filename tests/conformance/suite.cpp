@@ -113,7 +113,11 @@ void run_cases(World& world, const std::vector<Case>& cases) {
 
 }  // namespace
 
-std::vector<Case> collective_cases() { return allreduce_cases(); }
+std::vector<Case> collective_cases() {
+  std::vector<Case> all;
+  for (const auto& some : {allreduce_cases(), movement_cases()}) all.insert(all.end(), some.begin(), some.end());
+  return all;
+}
 
 void run_suite(const WorldShape& shape) { run_suite(shape, cases_of(shape)); }
 

@@ -14,6 +14,7 @@
 
 #include <cstdint>
 
+#include "beeline/collectives/barrier_steps.hpp"
 #include "beeline/collectives/channel.hpp"
 #include "beeline/device/packets.hpp"
 #include "beeline/device/signal.hpp"
@@ -36,29 +37,6 @@ BEELINE_COLD BEELINE_HOST_DEVICE void sweep_areas(Group group, const Context& ct
   for (std::uint32_t i = group.thread_rank(); i < pairs; i += group.size())
     machine::store_packets(ctx.at(area + i, peer), packets_of(0, stale));
   group.sync();  // another thread may send where this one has swept
-}
-
-/// Until `words`, one of each member, have reached `round`.
-template <class Group>
-BEELINE_COLD BEELINE_HOST_DEVICE Status await_members(Group group, const Context& ctx, PaddedWord* words,
-                                                      std::uint64_t round, Order order, Timeout timeout) {
-  Status status = Status::ok;
-  BEELINE_NO_UNROLL
-  for (std::uint32_t peer = group.thread_rank(); peer < ctx.size && status == Status::ok; peer += group.size())
-    if (peer != ctx.rank)
-      status = await_word(ctx, {Operation::collective, peer, round, round}, timeout,
-                          SystemAtomic<std::uint64_t>(words[peer].value), order,
-                          [round](std::uint64_t observed) { return observed >= round; });
-  return agree(group, status);
-}
-
-/// Sets this member's word of `words` on every other member to `round`.
-template <class Group>
-BEELINE_HOST_DEVICE void tell_members(const Group& group, const Context& ctx, PaddedWord* words, std::uint64_t round,
-                                      Order order) {
-  std::uint64_t* mine = &words[ctx.rank].value;
-  for (std::uint32_t peer = group.thread_rank(); peer < ctx.size; peer += group.size())
-    if (peer != ctx.rank) store_signal(ctx.at(mine, peer), round, order);
 }
 
 }  // namespace detail
@@ -137,6 +115,19 @@ class Lane {
       detail::tell_members(group_, ctx_, arrived(), round_, order);
     }
     const Status status = detail::await_members(group_, ctx_, arrived(), round_, order, timeout);
+    if (status == Status::ok) exchanged_ = round_, entered_ = false;
+    return status;
+  }
+
+  /// The same by an algorithm. Members agree on it; from round to round it may change.
+  [[nodiscard]] BEELINE_HOST_DEVICE Status barrier(BarrierAlgorithm algorithm, Order order, Timeout timeout) {
+    if (algorithm != BarrierAlgorithm::flat && algorithm != BarrierAlgorithm::dissemination)
+      return barrier(order, timeout);
+    if (!entered_) ++round_, entered_ = true;
+    group_.sync();  // the rest of the group has done its work
+    const Status status = algorithm == BarrierAlgorithm::flat
+                              ? detail::meet_flat(group_, ctx_, arrived(), round_, order, timeout)
+                              : detail::meet_by_dissemination(group_, ctx_, arrived(), round_, order, timeout);
     if (status == Status::ok) exchanged_ = round_, entered_ = false;
     return status;
   }

@@ -6,8 +6,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 
 #include "beeline/collectives/algorithm.hpp"
+#include "beeline/collectives/barrier_algorithms.hpp"
 #include "beeline/collectives/channel.hpp"
 #include "beeline/collectives/reduction.hpp"
 #include "beeline/host/team.hpp"
@@ -31,6 +33,12 @@ struct CollectiveCall {
   Stream* stream = nullptr;                    ///< nullptr: the rank's default stream
   Algorithm algorithm = Algorithm::automatic;  ///< the same on all ranks
   unsigned blocks = 0;                         ///< the same on all ranks; 0: by size
+};
+
+/// Pieces whose lengths differ from peer to peer, in elements, as in MPI_Alltoallv: [members] each. Read when the call
+/// is made.
+struct PieceSpans {
+  std::span<const std::size_t> send_counts, send_offsets, receive_counts, receive_offsets;
 };
 
 /// A channel for the collectives of the world or of a team, and what a host asks of it. Calls on one channel are made
@@ -66,6 +74,52 @@ class Collectives {
   /// The algorithm and the number of blocks that `call` takes for an all-reduce of `count` elements.
   [[nodiscard]] CollectiveCall allreduce_choice(std::size_t count, ElementType type,
                                                 const CollectiveCall& call = {}) const;
+
+  // --- Moving data ----------------------------------------------------------------------------------------------
+  //
+  // On a stream; asynchronous, in its order. Vectors are aligned to their elements, lie in whatever memory this rank's
+  // kernels reach, and overlap only as said. Algorithms: packets (any memory, the lowest latency, the only one in teams
+  // of both kinds of rank); peer and bulk, one kernel, which store where the data is to lie if that is in the heaps,
+  // and go through the channel's memory otherwise; copy_engine (all-gather and all-to-all): copies between two small
+  // kernels, `destination` at the same place of all members' heaps.
+  // Throw invalid_argument, before anything is touched, for arguments that do not work, unavailable for an algorithm
+  // that these ranks or this destination do not allow. Source: MPI 4.0, chapter 6.
+
+  /// Copies the root's `count` elements to all.
+  ///   source  [count] the root's; may be its `destination`; of others not looked at
+  ///   destination  [count]
+  void broadcast_on_stream(void* destination, const void* source, std::size_t count, ElementType type, int root,
+                           const CollectiveCall& call = {});
+  /// Copies part r of the root's vector to member r.
+  ///   source  [members, count] the root's; of others not looked at
+  ///   destination  [count]; the root's may be its part of `source`
+  void scatter_on_stream(void* destination, const void* source, std::size_t count, ElementType type, int root,
+                         const CollectiveCall& call = {});
+  /// Copies all vectors to the root, by rank.
+  ///   source  [count]; the root's may be its part of `destination`
+  ///   destination  [members, count] the root's; of others not looked at
+  void gather_on_stream(void* destination, const void* source, std::size_t count, ElementType type, int root,
+                        const CollectiveCall& call = {});
+  /// Copies all vectors to all, by rank.
+  ///   source  [count]; may be this member's part of `destination`
+  ///   destination  [members, count]
+  void allgather_on_stream(void* destination, const void* source, std::size_t count, ElementType type,
+                           const CollectiveCall& call = {});
+  /// Copies part j of member i's vector to part i of member j's.
+  ///   source, destination  [members, count]; they do not overlap
+  void alltoall_on_stream(void* destination, const void* source, std::size_t count, ElementType type,
+                          const CollectiveCall& call = {});
+  /// The same with pieces of any lengths at any places. What a member receives from another is as long as what that one
+  /// sends to it; otherwise the call ends at the deadline or leaves something behind.
+  void alltoallv_on_stream(void* destination, const void* source, const PieceSpans& pieces, ElementType type,
+                           const CollectiveCall& call = {});
+  /// The algorithm and the number of blocks that `call` takes for pieces of so many bytes from each to each.
+  [[nodiscard]] CollectiveCall movement_choice(std::size_t piece_bytes, const CollectiveCall& call = {}) const;
+
+  /// Holds later work of the stream until all members' streams have come here; what their earlier work did is visible
+  /// to it. One kernel. Throws invalid_argument for an algorithm that does not exist.
+  /// Source: seed 000, 6.7 (barrier as a kernel between two kernels).
+  void barrier_on_stream(BarrierAlgorithm algorithm = BarrierAlgorithm::alltoall, Stream* stream = nullptr);
 
  private:
   class Implementation;

@@ -7,21 +7,24 @@
 #include <cstring>
 #include <vector>
 
-#include "host/collectives/copy_engine.hpp"
+#include "host/collectives/checks.hpp"
+#include "host/collectives/implementation.hpp"
 #include "host/collectives/launchers.hpp"
 #include "host/world_implementation.hpp"
 
 namespace beeline {
 
+bool detail::any_host_rank(const World& world) { return world.mixed() || !world.device().is_gpu(); }
+
 namespace {
+
+using detail::any_host_rank;
 
 constexpr std::size_t whole_lines(std::size_t bytes) { return (bytes + 255) & ~std::size_t{255}; }
 
-bool any_host_rank(const World& world) { return world.mixed() || !world.device().is_gpu(); }
-
 /// Lanes that blocks of every rank can use at once, beside those of the ranks that share its GPU.
 unsigned default_lanes(World& world) {
-  const unsigned mine = any_host_rank(world) ? 4 : 128 / static_cast<unsigned>(world.ranks_on_device());
+  const unsigned mine = any_host_rank(world) ? 4 : 64 / static_cast<unsigned>(world.ranks_on_device());
   unsigned least = std::max(1u, mine);
   for (const auto& bytes : world.allgather(std::as_bytes(std::span(&mine, 1)))) {
     unsigned theirs = least;
@@ -67,10 +70,7 @@ void compare(World& world, const CollectiveOptions& mine) {
   }
 }
 
-/// Where the parts of a channel's memory begin.
-struct Layout {
-  std::size_t arrived, finished, packets, staging, bytes;
-};
+using Layout = detail::ChannelLayout;
 
 Layout layout_of(const CollectiveOptions& options, int ranks) {
   Layout layout{};
@@ -81,7 +81,8 @@ Layout layout_of(const CollectiveOptions& options, int ranks) {
   layout.packets = after(layout.finished, words);
   const std::size_t area_bytes = options.packet_bytes / 8 * sizeof(machine::PacketPair);
   layout.staging = after(layout.packets, std::size_t{options.lanes} * 2 * static_cast<std::size_t>(ranks) * area_bytes);
-  layout.bytes = after(layout.staging, std::size_t{options.lanes} * 2 * options.staging_bytes);
+  layout.tables = after(layout.staging, std::size_t{options.lanes} * 2 * options.staging_bytes);
+  layout.bytes = after(layout.tables, std::size_t{options.lanes} * 4 * max_ranks * sizeof(std::size_t));
   return layout;
 }
 
@@ -99,47 +100,46 @@ CollectiveChannel make_channel(std::byte* memory, const Layout& layout, const Co
 
 }  // namespace
 
-class Collectives::Implementation {
- public:
-  Implementation(World& rank_world, const Team* rank_team, const CollectiveOptions& options)
-      : world(rank_world), team(rank_team), layout(layout_of(options, world.size())),
-        memory(world, layout.bytes, world.mixed() ? Heap::pinned : Heap::symmetric),
-        channel(make_channel(memory.data(), layout, options)) {
-    if (options.first_round != 0) start_at(options);
+Collectives::Implementation::Implementation(World& rank_world, const Team* rank_team, const CollectiveOptions& options)
+    : world(rank_world), team(rank_team), layout(layout_of(options, world.size())),
+      memory(world, layout.bytes, world.mixed() ? Heap::pinned : Heap::symmetric),
+      channel(make_channel(memory.data(), layout, options)),
+      tables(reinterpret_cast<std::size_t*>(memory.data() + layout.tables)) {
+  if (options.first_round != 0) start_at(options);
+}
+
+const Context& Collectives::Implementation::context() const {
+  return team == nullptr ? world.context() : team->context();
+}
+
+LaunchOptions Collectives::Implementation::launch_options(unsigned blocks, Stream* stream) const {
+  require(blocks <= channel.lanes, Status::invalid_argument,
+          fmt::format("{} blocks on a channel of {} lanes", blocks, channel.lanes));
+  return {
+      .blocks = blocks, .threads = detail::collective_threads, .waits = true, .stream = stream, .context = &context()};
+}
+
+void Collectives::Implementation::start_at(const CollectiveOptions& options) {
+  const auto period = static_cast<std::uint32_t>(options.first_round >> 30);
+  std::vector<LaneState> states(options.lanes);
+  for (LaneState& state : states) {
+    state.round = state.exchanged = options.first_round;
+    state.swept[0] = state.swept[1] = period;
   }
+  world.copy(channel.states, states.data(), states.size() * sizeof(LaneState));
+  world.barrier();
+}
 
-  [[nodiscard]] const Context& context() const { return team == nullptr ? world.context() : team->context(); }
-
-  World& world;
-  const Team* team;
-  Layout layout;
-  SymmetricArray<std::byte> memory;
-  CollectiveChannel channel;
-  std::unique_ptr<detail::EngineAllreduce> engine;  ///< made when it is first asked for
-
-  void run_engine(detail::EngineCall call) {
-    require(!context().mixed, Status::unavailable,
-            "copy_engine: ranks of both kinds do not reach each other's memory; the algorithms in packets do");
-    for (const void* vector : {static_cast<const void*>(call.destination), static_cast<const void*>(call.source)})
-      require(call.call.count == 0 || world.owner_of(vector) == world.rank(), Status::invalid_argument,
-              "copy_engine: vectors lie at the same place of the symmetric heap on all ranks; one of these does not");
-    if (engine == nullptr) engine = std::make_unique<detail::EngineAllreduce>(world, context(), channel);
-    if (call.stream == nullptr) call.stream = &world.stream();
-    engine->run(call);
-  }
-
- private:
-  void start_at(const CollectiveOptions& options) {
-    const auto period = static_cast<std::uint32_t>(options.first_round >> 30);
-    std::vector<LaneState> states(options.lanes);
-    for (LaneState& state : states) {
-      state.round = state.exchanged = options.first_round;
-      state.swept[0] = state.swept[1] = period;
-    }
-    world.copy(channel.states, states.data(), states.size() * sizeof(LaneState));
-    world.barrier();
-  }
-};
+void Collectives::Implementation::run_engine(detail::EngineCall call) {
+  require(!context().mixed, Status::unavailable,
+          "copy_engine: ranks of both kinds do not reach each other's memory; the algorithms in packets do");
+  for (const void* vector : {static_cast<const void*>(call.destination), static_cast<const void*>(call.source)})
+    require(call.call.count == 0 || world.owner_of(vector) == world.rank(), Status::invalid_argument,
+            "copy_engine: vectors lie at the same place of the symmetric heap on all ranks; one of these does not");
+  if (engine == nullptr) engine = std::make_unique<detail::EngineAllreduce>(world, context(), channel);
+  if (call.stream == nullptr) call.stream = &world.stream();
+  engine->run(call);
+}
 
 Collectives::Collectives(World& world, const CollectiveOptions& options) : Collectives(world, nullptr, options) {}
 
@@ -158,28 +158,6 @@ const Context& Collectives::context() const { return implementation_->context();
 
 namespace {
 
-/// What every call on vectors must hold to, before anything is touched.
-void check_vectors(const void* destination, const void* source, std::size_t count, ElementType type) {
-  const std::size_t element = bytes_of(type);
-  require(element != 0, Status::invalid_argument,
-          fmt::format("element type {} does not exist", static_cast<std::uint32_t>(type)));
-  require(count <= SIZE_MAX / 2 / element, Status::invalid_argument,
-          fmt::format("{} elements of {} bytes are more than an address space", count, element));
-  if (count == 0) return;
-  for (const auto& [vector, name_of_it] : {std::pair{destination, "destination"}, std::pair{source, "source"}}) {
-    require(vector != nullptr, Status::invalid_argument, fmt::format("the {} is a null pointer", name_of_it));
-    require(reinterpret_cast<std::uintptr_t>(vector) % element == 0, Status::invalid_argument,
-            fmt::format("the {} {} is not aligned to its elements of {} bytes", name_of_it, fmt::ptr(vector), element));
-  }
-  const auto to = reinterpret_cast<std::uintptr_t>(destination), from = reinterpret_cast<std::uintptr_t>(source);
-  require(to == from || to + count * element <= from || from + count * element <= to, Status::invalid_argument,
-          "source and destination overlap without being the same");
-}
-
-}  // namespace
-
-namespace {
-
 /// Up to which size an algorithm is the fastest, in bytes of the vector; measured on 2 and 4 x H200.
 struct Limits {
   std::size_t one_shot_traffic;  ///< bytes that a rank sends
@@ -190,7 +168,7 @@ constexpr Limits gpu_limits{std::size_t{512} << 10, std::size_t{2} << 20}, host_
 /// Bytes that keep a block busy: a packet for every other thread, or four loads of 16 bytes for each.
 constexpr std::size_t packet_block_bytes = 2048, peer_block_bytes = 32768;
 /// Blocks that fill a GPU's links: reads from one peer need more on their way than reads from several.
-constexpr std::size_t blocks_for_one_peer = 128, blocks_for_peers = 32;
+constexpr std::size_t blocks_for_one_peer = 64, blocks_for_peers = 32;
 
 }  // namespace
 
@@ -215,13 +193,12 @@ CollectiveCall Collectives::allreduce_choice(std::size_t count, ElementType type
 
 void Collectives::allreduce_on_stream(void* destination, const void* source, std::size_t count, ElementType type,
                                       Reduction reduction, const CollectiveCall& call) {
-  check_vectors(destination, source, count, type);
-  require(has_reduction(type, reduction), Status::invalid_argument,
-          fmt::format("there is no {} of {}", name(reduction), name(type)));
+  const std::size_t bytes = detail::checked_bytes(count, 1, type);
+  detail::check_reduction(type, reduction);
+  detail::check_vector("destination", destination, bytes, type);
+  detail::check_vector("source", source, bytes, type);
+  detail::check_apart({destination, bytes}, {source, bytes}, destination);
   const CollectiveCall choice = allreduce_choice(count, type, call);
-  const CollectiveChannel& channel = implementation_->channel;
-  require(choice.blocks <= channel.lanes, Status::invalid_argument,
-          fmt::format("{} blocks on a channel of {} lanes", choice.blocks, channel.lanes));
   if (choice.algorithm == Algorithm::copy_engine) {
     const CallSignature signature{.operation = CollectiveOperation::allreduce,
                                   .type = type,
@@ -233,18 +210,14 @@ void Collectives::allreduce_on_stream(void* destination, const void* source, std
                                         .call = signature,
                                         .stream = choice.stream});
   }
+  const LaunchOptions options = implementation_->launch_options(choice.blocks, choice.stream);
   const detail::ReductionLauncher launcher = detail::allreduce_launcher(type, choice.algorithm);
   require(launcher != nullptr, Status::invalid_argument,
           fmt::format("all-reduce has no algorithm {}", name(choice.algorithm)));
   require(choice.algorithm != Algorithm::two_shot || !context().mixed, Status::unavailable,
           "two_shot: ranks of both kinds do not reach each other's memory; the algorithms in packets do");
-  if (count == 0 && channel.checks == 0) return;
-  const LaunchOptions options{.blocks = choice.blocks,
-                              .threads = detail::collective_threads,
-                              .waits = true,
-                              .stream = choice.stream,
-                              .context = &context()};
-  launcher(implementation_->world, options, channel, {destination, source, count, reduction});
+  if (count == 0 && implementation_->channel.checks == 0) return;
+  launcher(implementation_->world, options, implementation_->channel, {destination, source, count, reduction});
 }
 
 }  // namespace beeline

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// All-gather: every member gets all members' vectors.
+
+#include "beeline/collectives/exchange.hpp"
+
+namespace beeline {
+
+namespace detail {
+
+template <class T>
+[[nodiscard]] BEELINE_HOST_DEVICE ExchangePlan allgather_plan(T* destination, const T* source, std::size_t count) {
+  static_assert(std::is_trivially_copyable_v<T>, "only trivially copyable elements travel as bytes");
+  return {.destination = reinterpret_cast<std::byte*>(destination),
+          .source = reinterpret_cast<const std::byte*>(source),
+          .bytes = count * sizeof(T),
+          .send_step = 0,
+          .receive_step = count * sizeof(T),
+          .sender = no_peer,
+          .receiver = no_peer};
+}
+
+}  // namespace detail
+
+/// Copies every member's vector to all, by rank.
+///   source       [count] any local address
+///   destination  [members, count] any local address; `source` may be this member's part of it, otherwise the two do
+///                not overlap
+/// Every thread of the lane's group calls it, on every member with the same count and algorithm.
+/// Blocking: with ok the result is visible to the group, and `source` may change. Nothing else is ordered between
+/// members.
+/// Returns ok, timeout, deadline, aborted; invalid_argument for an algorithm that does not work here (in teams of both
+/// kinds of rank only packets).
+/// Source: MPI 4.0, 6.7.
+template <class T, class Group>
+[[nodiscard]] BEELINE_HOST_DEVICE Status allgather(Lane<Group>& lane, T* destination, const T* source,
+                                                   std::size_t count, const Movement& how = {}) {
+  return detail::exchange(lane, detail::allgather_plan(destination, source, count), how);
+}
+
+/// As above by one group of each member, on lane 0: nobody else uses the channel meanwhile.
+template <class T, class Group>
+[[nodiscard]] BEELINE_HOST_DEVICE Status allgather(const Group& group, const Context& ctx,
+                                                   const CollectiveChannel& channel, T* destination, const T* source,
+                                                   std::size_t count, const Movement& how = {}) {
+  return detail::exchange_by_group(group, ctx, channel, detail::allgather_plan(destination, source, count), how);
+}
+
+/// As above by a whole grid, of as many blocks on every member: each block moves a slice of every piece, on the lane of
+/// its number. Returns each block the status of its slice; what others moved is visible after `grid.sync`. After
+/// `timeout`, the blocks call again that got it.
+template <class T, class BlockGroup>
+[[nodiscard]] BEELINE_HOST_DEVICE Status allgather(const Grid<BlockGroup>& grid, const Context& ctx,
+                                                   const CollectiveChannel& channel, T* destination, const T* source,
+                                                   std::size_t count, const Movement& how = {}) {
+  return detail::exchange_by_grid(grid, ctx, channel, detail::allgather_plan(destination, source, count), how);
+}
+
+}  // namespace beeline

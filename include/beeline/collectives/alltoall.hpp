@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// All-to-all: every member sends a part of its vector to each, of one length or of lengths of their own.
+
+#include "beeline/collectives/exchange.hpp"
+
+namespace beeline {
+
+namespace detail {
+
+template <class T>
+[[nodiscard]] BEELINE_HOST_DEVICE ExchangePlan alltoall_plan(T* destination, const T* source, std::size_t count) {
+  static_assert(std::is_trivially_copyable_v<T>, "only trivially copyable elements travel as bytes");
+  return {.destination = reinterpret_cast<std::byte*>(destination),
+          .source = reinterpret_cast<const std::byte*>(source),
+          .bytes = count * sizeof(T),
+          .send_step = count * sizeof(T),
+          .receive_step = count * sizeof(T),
+          .sender = no_peer,
+          .receiver = no_peer};
+}
+
+template <class T>
+[[nodiscard]] BEELINE_HOST_DEVICE ExchangePlan alltoallv_plan(T* destination, const T* source,
+                                                              const PieceTable& pieces) {
+  static_assert(std::is_trivially_copyable_v<T>, "only trivially copyable elements travel as bytes");
+  return {.destination = reinterpret_cast<std::byte*>(destination),
+          .source = reinterpret_cast<const std::byte*>(source),
+          .bytes = 0,
+          .send_step = 0,
+          .receive_step = 0,
+          .sender = no_peer,
+          .receiver = no_peer,
+          .table = pieces,
+          .element_bytes = sizeof(T)};
+}
+
+}  // namespace detail
+
+/// Copies part `j` of member `i`'s vector to part `i` of member `j`'s.
+///   source       [members, count] any local address
+///   destination  [members, count] any local address; the two do not overlap
+/// Every thread of the lane's group calls it, on every member with the same count and algorithm.
+/// Blocking: with ok the result is visible to the group, and `source` may change. Nothing else is ordered between
+/// members.
+/// Returns ok, timeout, deadline, aborted; invalid_argument for an algorithm that does not work here (in teams of both
+/// kinds of rank only packets).
+/// Source: MPI 4.0, 6.8.
+template <class T, class Group>
+[[nodiscard]] BEELINE_HOST_DEVICE Status alltoall(Lane<Group>& lane, T* destination, const T* source, std::size_t count,
+                                                  const Movement& how = {}) {
+  return detail::exchange(lane, detail::alltoall_plan(destination, source, count), how);
+}
+
+/// As above by one group of each member, on lane 0: nobody else uses the channel meanwhile.
+template <class T, class Group>
+[[nodiscard]] BEELINE_HOST_DEVICE Status alltoall(const Group& group, const Context& ctx,
+                                                  const CollectiveChannel& channel, T* destination, const T* source,
+                                                  std::size_t count, const Movement& how = {}) {
+  return detail::exchange_by_group(group, ctx, channel, detail::alltoall_plan(destination, source, count), how);
+}
+
+/// As above by a whole grid, of as many blocks on every member: each block moves a slice of every piece, on the lane of
+/// its number. Returns each block the status of its slice; what others moved is visible after `grid.sync`. After
+/// `timeout`, the blocks call again that got it.
+template <class T, class BlockGroup>
+[[nodiscard]] BEELINE_HOST_DEVICE Status alltoall(const Grid<BlockGroup>& grid, const Context& ctx,
+                                                  const CollectiveChannel& channel, T* destination, const T* source,
+                                                  std::size_t count, const Movement& how = {}) {
+  return detail::exchange_by_grid(grid, ctx, channel, detail::alltoall_plan(destination, source, count), how);
+}
+
+/// As `alltoall`, with pieces of any lengths at any places: `pieces.send_counts[j]` elements from
+/// `source + pieces.send_offsets[j]` on go to member `j`; `pieces.receive_counts[i]` from member `i` go to
+/// `destination + pieces.receive_offsets[i]`.
+///   source, destination  any local address; what is received overlaps nothing
+/// A count that the other member does not expect ends in a deadline, or leaves part of a piece behind.
+/// Otherwise as `alltoall`, with the same algorithm on every member. Source: MPI 4.0, 6.8, MPI_Alltoallv.
+template <class T, class Group>
+[[nodiscard]] BEELINE_HOST_DEVICE Status alltoallv(Lane<Group>& lane, T* destination, const T* source,
+                                                   const PieceTable& pieces, const Movement& how = {}) {
+  return detail::exchange(lane, detail::alltoallv_plan(destination, source, pieces), how);
+}
+
+/// As above by one group of each member, on lane 0: nobody else uses the channel meanwhile.
+template <class T, class Group>
+[[nodiscard]] BEELINE_HOST_DEVICE Status alltoallv(const Group& group, const Context& ctx,
+                                                   const CollectiveChannel& channel, T* destination, const T* source,
+                                                   const PieceTable& pieces, const Movement& how = {}) {
+  return detail::exchange_by_group(group, ctx, channel, detail::alltoallv_plan(destination, source, pieces), how);
+}
+
+/// As above by a whole grid, as `alltoall`.
+template <class T, class BlockGroup>
+[[nodiscard]] BEELINE_HOST_DEVICE Status alltoallv(const Grid<BlockGroup>& grid, const Context& ctx,
+                                                   const CollectiveChannel& channel, T* destination, const T* source,
+                                                   const PieceTable& pieces, const Movement& how = {}) {
+  return detail::exchange_by_grid(grid, ctx, channel, detail::alltoallv_plan(destination, source, pieces), how);
+}
+
+}  // namespace beeline

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// Collectives that move data, as one: rank i sends piece [i, j] to rank j, who puts it at a place of its own.
+///
+/// broadcast, scatter and gather have one sender or one receiver; of all-gather and all-to-all all members are both.
+/// Three ways: `packets` (any memory, no barrier; the only one in teams of both kinds of rank), `peer` (stores of the
+/// calling threads) and `bulk` (TMA). The latter two store where the piece is to lie, if that is in the heap of its
+/// rank on every member, else through the channel's memory.
+/// Source: MPI 4.0, chapter 6; seed 000, 6.8.2 and 6.8.3.
+
+#include "beeline/collectives/algorithm.hpp"
+#include "beeline/collectives/exchange_packets.hpp"
+#include "beeline/collectives/exchange_peer.hpp"
+#include "beeline/device/grid.hpp"
+
+namespace beeline {
+
+/// How a call that moves data is made.
+struct Movement {
+  Timeout timeout = Timeout::none();           ///< the call's own; after `timeout` the same call continues
+  Algorithm algorithm = Algorithm::automatic;  ///< packets, peer or bulk; the same on all members
+  BulkBuffer* buffer = nullptr;                ///< for bulk on a GPU: the block's shared memory (device/bulk.hpp)
+};
+
+namespace detail {
+
+/// Follows from what all members know.
+[[nodiscard]] BEELINE_HOST_DEVICE inline Algorithm choose_movement(const Context& ctx, const ExchangePlan& plan) {
+  constexpr std::size_t packet_bytes = executor == DeviceKind::gpu ? 16384 : 4096;
+  return ctx.mixed || (!plan.varies() && plan.bytes <= packet_bytes) ? Algorithm::packets : Algorithm::peer;
+}
+
+template <class Group>
+[[nodiscard]] BEELINE_HOST_DEVICE Status exchange(Lane<Group>& lane, const ExchangePlan& plan, const Movement& how) {
+  const Context& ctx = lane.context();
+  if (!plan.varies() && plan.bytes == 0) return Status::ok;
+  const Algorithm algorithm = how.algorithm == Algorithm::automatic ? choose_movement(ctx, plan) : how.algorithm;
+  if (algorithm == Algorithm::packets) return exchange_packets(lane, plan, how.timeout);
+  if (ctx.mixed) return Status::invalid_argument;
+  if (algorithm == Algorithm::peer) {
+    StoreMover<Group> mover{lane.group(), ctx};
+    return exchange_direct(lane, plan, mover, how.timeout);
+  }
+  if constexpr (!std::is_same_v<Group, Thread> && !std::is_same_v<Group, Warp>)
+    if (algorithm == Algorithm::bulk && (how.buffer != nullptr || executor == DeviceKind::host)) {
+      BulkMover<Group> mover{{lane.group(), ctx, how.buffer}};
+      return exchange_direct(lane, plan, mover, how.timeout);
+    }
+  return Status::invalid_argument;
+}
+
+/// By one group of each member, on lane 0.
+template <class Group>
+[[nodiscard]] BEELINE_HOST_DEVICE Status exchange_by_group(const Group& group, const Context& ctx,
+                                                           const CollectiveChannel& channel, const ExchangePlan& plan,
+                                                           const Movement& how) {
+  Lane<Group> lane(group, ctx, channel, 0);
+  return exchange(lane, plan, how);
+}
+
+/// By a whole grid: each block takes a slice of every piece, on the lane of its number.
+template <class BlockGroup>
+[[nodiscard]] BEELINE_HOST_DEVICE Status exchange_by_grid(const Grid<BlockGroup>& grid, const Context& ctx,
+                                                          const CollectiveChannel& channel, const ExchangePlan& plan,
+                                                          const Movement& how) {
+  if (grid.blocks() > channel.lanes) return Status::invalid_argument;
+  Lane<BlockGroup> lane(grid.block(), ctx, channel, grid.block_rank());
+  return exchange(lane, plan.slice(grid.block_rank(), grid.blocks()), how);
+}
+
+}  // namespace detail
+
+}  // namespace beeline

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// The round with which members begin to store into each other's memory.
+
+#include "beeline/collectives/allreduce_peer.hpp"
+#include "beeline/collectives/exchange_plan.hpp"
+
+namespace beeline::detail {
+
+/// What a member tells another: where that one's piece is to lie in its slot.
+inline constexpr std::uint32_t told_place = 0;
+/// Twice the bytes of its longest piece, and one more if a piece is to lie outside its slot. To all alike.
+inline constexpr std::uint32_t told_needs = 1;
+
+/// Every member tells all; see above. Also a barrier that orders memory: who has been told a place may write there.
+template <class Group>
+[[nodiscard]] BEELINE_HOST_DEVICE Status tell_places(Lane<Group>& lane, const ExchangePlan& plan, Timeout timeout) {
+  const Context& ctx = lane.context();
+  const Group& group = lane.group();
+  bool is_new = false;
+  if (const Status status = lane.enter(timeout, is_new); status != Status::ok) return status;
+  std::uint64_t outside = 0;
+  for (std::uint32_t peer = 0; is_new && peer < ctx.size; ++peer)
+    if (const auto piece = plan.incoming(ctx, peer); peer != ctx.rank && piece.bytes != 0)
+      if (place_in_slot(ctx, piece.at) == ~std::uint64_t{0}) outside = 1;
+  const std::uint64_t needs = 2 * static_cast<std::uint64_t>(plan.longest_incoming(ctx)) + outside;
+  group.sync();  // the rest of the group has done its work
+  if (group.thread_rank() < ctx.size) machine::fence_system();
+  for (std::uint32_t peer = group.thread_rank(); is_new && peer < ctx.size; peer += group.size()) {
+    lane.send_word(peer, told_place, place_in_slot(ctx, plan.incoming(ctx, peer).at));
+    lane.send_word(peer, told_needs, needs);
+  }
+  Status status = Status::ok;
+  for (std::uint32_t peer = group.thread_rank(); peer < ctx.size && status == Status::ok; peer += group.size())
+    for (std::uint32_t k = 0; k < 2 && status == Status::ok; ++k) {
+      std::uint64_t theirs[1];
+      status = lane.receive_words(peer, k, theirs, timeout);
+    }
+  if (group.thread_rank() < ctx.size) machine::fence_system();
+  return lane.finish(status);
+}
+
+/// What `peer` has told, to every thread, until the lane's next round: nobody writes there before.
+template <class Group>
+[[nodiscard]] BEELINE_HOST_DEVICE std::uint64_t told(const Lane<Group>& lane, std::uint32_t peer, std::uint32_t what) {
+  std::uint64_t word[1] = {};
+  static_cast<void>(lane.receive_words(peer, what, word, Timeout::none()));
+  return word[0];
+}
+
+/// What all need together: the longest piece of all, and whether one lies outside.
+struct Needs {
+  std::size_t longest;
+  bool outside;
+};
+template <class Group>
+[[nodiscard]] BEELINE_HOST_DEVICE Needs needs_of_all(const Lane<Group>& lane) {
+  Needs all{0, false};
+  BEELINE_NO_UNROLL
+  for (std::uint32_t peer = 0; peer < lane.context().size; ++peer) {
+    const std::uint64_t theirs = told(lane, peer, told_needs);
+    all.longest = theirs / 2 > all.longest ? theirs / 2 : all.longest;
+    all.outside = all.outside || (theirs & 1u) != 0;
+  }
+  return all;
+}
+
+}  // namespace beeline::detail

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/collectives/checks.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdint>
+
+#include "beeline/core/error.hpp"
+
+namespace beeline::detail {
+
+std::size_t checked_bytes(std::size_t count, std::size_t parts, ElementType type) {
+  const std::size_t element = bytes_of(type);
+  require(element != 0, Status::invalid_argument,
+          fmt::format("element type {} does not exist", static_cast<std::uint32_t>(type)));
+  require(count <= SIZE_MAX / 2 / element / parts, Status::invalid_argument,
+          fmt::format("{} times {} elements of {} bytes are more than an address space", parts, count, element));
+  return count * parts * element;
+}
+
+void check_reduction(ElementType type, Reduction reduction) {
+  require(has_reduction(type, reduction), Status::invalid_argument,
+          fmt::format("there is no {} of {}", name(reduction), name(type)));
+}
+
+void check_vector(const char* name, const void* vector, std::size_t bytes, ElementType type) {
+  if (bytes == 0) return;
+  require(vector != nullptr, Status::invalid_argument, fmt::format("the {} is a null pointer", name));
+  require(reinterpret_cast<std::uintptr_t>(vector) % bytes_of(type) == 0, Status::invalid_argument,
+          fmt::format("the {} {} is not aligned to its elements of {} bytes", name, fmt::ptr(vector), bytes_of(type)));
+}
+
+void check_apart(const VectorPlace& destination, const VectorPlace& source, const void* in_place) {
+  if (source.at == in_place || source.bytes == 0 || destination.bytes == 0) return;
+  const auto to = reinterpret_cast<std::uintptr_t>(destination.at), from = reinterpret_cast<std::uintptr_t>(source.at);
+  require(to + destination.bytes <= from || from + source.bytes <= to, Status::invalid_argument,
+          "source and destination overlap without being the same");
+}
+
+}  // namespace beeline::detail

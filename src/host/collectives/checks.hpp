@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// What the arguments of collectives on streams must hold to, before anything is touched. All throw invalid_argument.
+
+#include <cstddef>
+
+#include "beeline/collectives/reduction.hpp"
+
+namespace beeline::detail {
+
+/// Bytes of `parts` times `count` elements.
+[[nodiscard]] std::size_t checked_bytes(std::size_t count, std::size_t parts, ElementType type);
+
+void check_reduction(ElementType type, Reduction reduction);
+
+/// A vector of so many bytes lies somewhere, aligned to its elements; one of none may lie nowhere.
+void check_vector(const char* name, const void* vector, std::size_t bytes, ElementType type);
+
+struct VectorPlace {
+  const void* at;
+  std::size_t bytes;
+};
+/// The two do not overlap, unless the source begins at `in_place`.
+void check_apart(const VectorPlace& destination, const VectorPlace& source, const void* in_place);
+
+}  // namespace beeline::detail

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// What a `Collectives` object holds, for the files that implement its calls.
+
+#include <cstddef>
+
+#include "beeline/collectives/exchange_plan.hpp"
+#include "beeline/host/collectives.hpp"
+#include "beeline/host/launch_options.hpp"
+#include "host/collectives/copy_engine.hpp"
+
+namespace beeline {
+
+namespace detail {
+
+/// Where the parts of a channel's memory begin.
+struct ChannelLayout {
+  std::size_t arrived, finished, packets, staging, tables, bytes;
+};
+
+/// Whether a rank of the world runs on CPU threads.
+[[nodiscard]] bool any_host_rank(const World& world);
+
+}  // namespace detail
+
+class Collectives::Implementation {
+ public:
+  Implementation(World& world, const Team* team, const CollectiveOptions& options);
+
+  [[nodiscard]] const Context& context() const;
+  /// For a waiting kernel of `blocks` blocks. Throws invalid_argument for more than there are lanes.
+  [[nodiscard]] LaunchOptions launch_options(unsigned blocks, Stream* stream) const;
+
+  [[nodiscard]] std::uint32_t checked_root(int root) const;
+  /// Checks the choice, and makes the call where there is anything to move.
+  void move(const detail::ExchangePlan& plan, const CollectiveCall& choice);
+  /// All-reduce by copy engines. Throws where the vectors cannot be reached by them.
+  void run_engine(detail::EngineCall call);
+
+  World& world;
+  const Team* team;
+  detail::ChannelLayout layout;
+  SymmetricArray<std::byte> memory;
+  CollectiveChannel channel;
+  std::unique_ptr<detail::EngineAllreduce> engine;  ///< made when it is first asked for
+  std::size_t* tables;  ///< [lanes, 4, max_ranks] counts and offsets that a kernel's blocks work by
+
+ private:
+  void copy_by_engine(const detail::ExchangePlan& plan, Stream* on);
+  void start_at(const CollectiveOptions& options);
+};
+
+}  // namespace beeline

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+// The calls on streams that move data, and barriers.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "host/collectives/checks.hpp"
+#include "host/collectives/implementation.hpp"
+#include "host/collectives/movement_kernels.hpp"
+
+namespace beeline {
+
+using detail::checked_bytes;
+using detail::ExchangePlan;
+
+namespace {
+
+/// Bytes of a piece up to which packets are taken, and those that keep a block busy.
+constexpr std::size_t gpu_packet_bytes = std::size_t{128} << 10, host_packet_bytes = 4096;
+constexpr std::size_t packet_block_bytes = 4096, peer_block_bytes = 32768, bulk_block_bytes = std::size_t{256} << 10;
+
+/// Blocks of a call whose members do not know each other's lengths.
+constexpr unsigned varied_blocks = 32;
+
+void check_algorithm(Algorithm algorithm, const Context& ctx, bool has_copy_engine) {
+  const bool exists = algorithm == Algorithm::packets || algorithm == Algorithm::peer || algorithm == Algorithm::bulk ||
+                      (algorithm == Algorithm::copy_engine && has_copy_engine);
+  require(exists, Status::invalid_argument, fmt::format("this collective has no algorithm {}", name(algorithm)));
+  require(algorithm == Algorithm::packets || !ctx.mixed, Status::unavailable,
+          fmt::format("{}: ranks of both kinds do not reach each other's memory; packets do", name(algorithm)));
+}
+
+/// What both ends of one call look like to one member.
+struct Ends {
+  void* destination;
+  const void* source;
+  std::size_t destination_parts, source_parts;  ///< of `piece` bytes; 0: not looked at
+  std::size_t piece;
+  ElementType type;
+  const void* in_place;  ///< where the source may begin although it lies in the destination
+};
+
+void check_ends(const Ends& ends) {
+  const detail::VectorPlace to{ends.destination, ends.destination_parts * ends.piece},
+      from{ends.source, ends.source_parts * ends.piece};
+  detail::check_vector("destination", to.at, to.bytes, ends.type);
+  detail::check_vector("source", from.at, from.bytes, ends.type);
+  if (ends.in_place == nullptr || ends.in_place != ends.source) detail::check_apart(to, from, nullptr);
+}
+
+const std::byte* part(const void* vector, std::size_t index, std::size_t bytes) {
+  return static_cast<const std::byte*>(vector) + index * bytes;
+}
+
+}  // namespace
+
+CollectiveCall Collectives::movement_choice(std::size_t piece_bytes, const CollectiveCall& call) const {
+  const bool host = detail::any_host_rank(implementation_->world);
+  CollectiveCall choice = call;
+  if (choice.algorithm == Algorithm::automatic)
+    choice.algorithm = context().mixed || piece_bytes <= (host ? host_packet_bytes : gpu_packet_bytes)
+                           ? Algorithm::packets
+                           : Algorithm::peer;
+  if (choice.blocks == 0) {
+    const std::size_t block_bytes = choice.algorithm == Algorithm::packets ? packet_block_bytes
+                                    : choice.algorithm == Algorithm::bulk  ? bulk_block_bytes
+                                                                           : peer_block_bytes;
+    const std::size_t bytes = piece_bytes * std::max(1u, context().size - 1);
+    const std::size_t wanted = host || choice.algorithm == Algorithm::copy_engine ? 1 : (bytes - 1) / block_bytes + 1;
+    choice.blocks = static_cast<unsigned>(std::clamp<std::size_t>(wanted, 1, implementation_->channel.lanes));
+  }
+  return choice;
+}
+
+void Collectives::Implementation::move(const ExchangePlan& plan, const CollectiveCall& choice) {
+  check_algorithm(choice.algorithm, context(), plan.is_full());
+  const LaunchOptions options = launch_options(choice.blocks, choice.stream);
+  if (plan.bytes == 0) return;
+  if (choice.algorithm == Algorithm::copy_engine)
+    copy_by_engine(plan, choice.stream);
+  else
+    detail::launch_movement(world, options, channel, plan, choice.algorithm);
+}
+
+void Collectives::Implementation::copy_by_engine(const ExchangePlan& plan, Stream* on) {
+  const Context& ctx = context();
+  const LaunchOptions options = launch_options(1, on);
+  const std::size_t extent = plan.receive_step * ctx.size;
+  const auto offset =
+      static_cast<std::size_t>(plan.destination - ctx.range) - (std::size_t{ctx.own_world_rank} << ctx.slot_shift);
+  require(offset >> ctx.slot_shift == 0 && (offset + extent - 1) >> ctx.slot_shift == 0, Status::unavailable,
+          "copy_engine copies into symmetric memory only, and the destination lies elsewhere");
+  Stream& stream = on == nullptr ? world.stream() : *on;
+  detail::launch_barrier(world, options, channel, BarrierAlgorithm::alltoall);  // the destinations may be written
+  for (std::uint32_t step = 0; step < ctx.size; ++step) {
+    const std::uint32_t peer = detail::peer_ahead(ctx, step);
+    const std::byte* const from = plan.source + peer * plan.send_step;
+    std::byte* const to = ctx.at(plan.destination + ctx.rank * plan.receive_step, peer);
+    if (from != to) world.copy(to, from, plan.bytes, stream);
+  }
+  detail::launch_barrier(world, options, channel, BarrierAlgorithm::alltoall);  // they have been
+}
+
+std::uint32_t Collectives::Implementation::checked_root(int root) const {
+  require(root >= 0 && root < static_cast<int>(context().size), Status::invalid_argument,
+          fmt::format("root {} of a team of {}", root, context().size));
+  return static_cast<std::uint32_t>(root);
+}
+
+void Collectives::broadcast_on_stream(void* destination, const void* source, std::size_t count, ElementType type,
+                                      int root, const CollectiveCall& call) {
+  const std::size_t bytes = checked_bytes(count, 1, type);
+  const std::uint32_t sender = implementation_->checked_root(root);
+  const bool is_root = context().rank == sender;
+  check_ends({destination, source, 1, is_root ? 1u : 0u, bytes, type, destination});
+  implementation_->move({.destination = static_cast<std::byte*>(destination),
+                         .source = static_cast<const std::byte*>(source),
+                         .bytes = bytes,
+                         .send_step = 0,
+                         .receive_step = 0,
+                         .sender = sender,
+                         .receiver = no_peer},
+                        movement_choice(bytes, call));
+}
+
+void Collectives::scatter_on_stream(void* destination, const void* source, std::size_t count, ElementType type,
+                                    int root, const CollectiveCall& call) {
+  const std::size_t parts = context().size, bytes = checked_bytes(count, parts, type) / parts;
+  const std::uint32_t sender = implementation_->checked_root(root);
+  const bool is_root = context().rank == sender;
+  // In place, the destination lies in the source.
+  const bool in_place = is_root && destination == part(source, sender, bytes);
+  check_ends({destination, source, 1, is_root ? parts : 0, bytes, type, in_place ? source : nullptr});
+  implementation_->move({.destination = static_cast<std::byte*>(destination),
+                         .source = static_cast<const std::byte*>(source),
+                         .bytes = bytes,
+                         .send_step = bytes,
+                         .receive_step = 0,
+                         .sender = sender,
+                         .receiver = no_peer},
+                        movement_choice(bytes, call));
+}
+
+void Collectives::gather_on_stream(void* destination, const void* source, std::size_t count, ElementType type, int root,
+                                   const CollectiveCall& call) {
+  const std::size_t parts = context().size, bytes = checked_bytes(count, parts, type) / parts;
+  const std::uint32_t receiver = implementation_->checked_root(root);
+  const bool is_root = context().rank == receiver;
+  check_ends({destination, source, is_root ? parts : 0, 1, bytes, type, part(destination, receiver, bytes)});
+  implementation_->move({.destination = static_cast<std::byte*>(destination),
+                         .source = static_cast<const std::byte*>(source),
+                         .bytes = bytes,
+                         .send_step = 0,
+                         .receive_step = bytes,
+                         .sender = no_peer,
+                         .receiver = receiver},
+                        movement_choice(bytes, call));
+}
+
+void Collectives::allgather_on_stream(void* destination, const void* source, std::size_t count, ElementType type,
+                                      const CollectiveCall& call) {
+  const std::size_t parts = context().size, bytes = checked_bytes(count, parts, type) / parts;
+  check_ends({destination, source, parts, 1, bytes, type, part(destination, context().rank, bytes)});
+  implementation_->move({.destination = static_cast<std::byte*>(destination),
+                         .source = static_cast<const std::byte*>(source),
+                         .bytes = bytes,
+                         .send_step = 0,
+                         .receive_step = bytes,
+                         .sender = no_peer,
+                         .receiver = no_peer},
+                        movement_choice(bytes, call));
+}
+
+void Collectives::alltoall_on_stream(void* destination, const void* source, std::size_t count, ElementType type,
+                                     const CollectiveCall& call) {
+  const std::size_t parts = context().size, bytes = checked_bytes(count, parts, type) / parts;
+  check_ends({destination, source, parts, parts, bytes, type, nullptr});
+  implementation_->move({.destination = static_cast<std::byte*>(destination),
+                         .source = static_cast<const std::byte*>(source),
+                         .bytes = bytes,
+                         .send_step = bytes,
+                         .receive_step = bytes,
+                         .sender = no_peer,
+                         .receiver = no_peer},
+                        movement_choice(bytes, call));
+}
+
+namespace {
+
+/// Elements from the first to the last of all pieces.
+std::size_t extent(std::span<const std::size_t> counts, std::span<const std::size_t> offsets, ElementType type) {
+  std::size_t end = 0;
+  for (std::size_t peer = 0; peer < counts.size(); ++peer) {
+    const std::size_t first = checked_bytes(offsets[peer], 1, type), bytes = checked_bytes(counts[peer], 1, type);
+    if (bytes != 0) end = std::max(end, first + bytes);
+  }
+  return end;
+}
+
+}  // namespace
+
+void Collectives::alltoallv_on_stream(void* destination, const void* source, const PieceSpans& pieces, ElementType type,
+                                      const CollectiveCall& call) {
+  const std::size_t members = context().size;
+  const std::span<const std::size_t> columns[] = {pieces.send_counts, pieces.send_offsets, pieces.receive_counts,
+                                                  pieces.receive_offsets};
+  detail::PieceValues values{};
+  for (std::size_t column = 0; column < 4; ++column) {
+    require(columns[column].size() == members, Status::invalid_argument,
+            fmt::format("{} counts or offsets for a team of {}", columns[column].size(), members));
+    std::copy(columns[column].begin(), columns[column].end(), values.values + column * max_ranks);
+  }
+  const std::size_t to_bytes = extent(pieces.receive_counts, pieces.receive_offsets, type);
+  const std::size_t from_bytes = extent(pieces.send_counts, pieces.send_offsets, type);
+  detail::check_vector("destination", destination, to_bytes, type);
+  detail::check_vector("source", source, from_bytes, type);
+  detail::check_apart({destination, to_bytes}, {source, from_bytes}, nullptr);
+  const std::size_t rank = context().rank;
+  require(pieces.send_counts[rank] == pieces.receive_counts[rank], Status::invalid_argument,
+          fmt::format("rank {} sends {} elements to itself and expects {}", rank, pieces.send_counts[rank],
+                      pieces.receive_counts[rank]));
+  CollectiveCall choice = call;
+  if (choice.algorithm == Algorithm::automatic)
+    choice.algorithm = context().mixed ? Algorithm::packets : Algorithm::peer;
+  if (choice.blocks == 0)
+    choice.blocks =
+        detail::any_host_rank(implementation_->world) ? 1 : std::min(varied_blocks, implementation_->channel.lanes);
+  check_algorithm(choice.algorithm, context(), false);
+  const ExchangePlan plan{.destination = static_cast<std::byte*>(destination),
+                          .source = static_cast<const std::byte*>(source),
+                          .bytes = 0,
+                          .send_step = 0,
+                          .receive_step = 0,
+                          .sender = no_peer,
+                          .receiver = no_peer,
+                          .element_bytes = bytes_of(type)};
+  detail::launch_varied_movement(implementation_->world, implementation_->launch_options(choice.blocks, choice.stream),
+                                 implementation_->channel, plan, choice.algorithm, values, implementation_->tables);
+}
+
+void Collectives::barrier_on_stream(BarrierAlgorithm algorithm, Stream* stream) {
+  require(static_cast<std::uint32_t>(algorithm) < barrier_algorithms, Status::invalid_argument,
+          fmt::format("barrier algorithm {} does not exist", static_cast<std::uint32_t>(algorithm)));
+  const unsigned blocks =
+      algorithm == BarrierAlgorithm::hierarchical ? std::min(4u, implementation_->channel.lanes) : 1;
+  detail::launch_barrier(implementation_->world, implementation_->launch_options(blocks, stream),
+                         implementation_->channel, algorithm);
+}
+
+}  // namespace beeline

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// Starts the kernels of collectives that move data, and of barriers.
+
+#include <cstddef>
+
+#include "beeline/collectives/algorithm.hpp"
+#include "beeline/collectives/barrier_algorithms.hpp"
+#include "beeline/collectives/exchange_plan.hpp"
+#include "beeline/host/launch_options.hpp"
+#include "beeline/host/world.hpp"
+
+namespace beeline::detail {
+
+/// A table of pieces by value: counts sent, offsets sent, counts received, offsets received.
+struct PieceValues {
+  std::size_t values[4 * max_ranks];
+};
+
+/// By packets, peer or bulk.
+void launch_movement(World& world, const LaunchOptions& options, const CollectiveChannel& channel,
+                     const ExchangePlan& plan, Algorithm algorithm);
+/// The same with pieces as `values` says. `tables`: [lanes, 4, max_ranks], where the kernel keeps them.
+void launch_varied_movement(World& world, const LaunchOptions& options, const CollectiveChannel& channel,
+                            const ExchangePlan& plan, Algorithm algorithm, const PieceValues& values,
+                            std::size_t* tables);
+
+void launch_barrier(World& world, const LaunchOptions& options, const CollectiveChannel& channel,
+                    BarrierAlgorithm algorithm);
+
+}  // namespace beeline::detail

@@ -1,0 +1,434 @@
+// SPDX-License-Identifier: Apache-2.0
+// Collectives that move data: every operation by every algorithm, of any count, alignment, root and memory; on streams
+// and in kernels, with time-outs that continue, in teams.
+#include <algorithm>
+#include <memory>
+
+#include "beeline/collectives/allgather.hpp"
+#include "beeline/collectives/alltoall.hpp"
+#include "beeline/collectives/broadcast.hpp"
+#include "beeline/collectives/gather.hpp"
+#include "beeline/collectives/scatter.hpp"
+#include "beeline/host/collectives.hpp"
+#include "tests/conformance/guarded_area.hpp"
+#include "tests/conformance/rank_test.hpp"
+
+namespace beeline_test {
+
+namespace {
+
+using namespace beeline;
+
+enum class Move : std::uint32_t { broadcast, scatter, gather, allgather, alltoall };
+constexpr std::uint32_t moves = 5;
+constexpr const char* move_names[] = {"broadcast", "scatter", "gather", "allgather", "alltoall"};
+
+std::vector<Algorithm> algorithms_of(const World& world, Move move) {
+  if (world.mixed()) return {Algorithm::automatic, Algorithm::packets};
+  std::vector<Algorithm> all = {Algorithm::automatic, Algorithm::packets, Algorithm::peer, Algorithm::bulk};
+  if (move == Move::allgather || move == Move::alltoall) all.push_back(Algorithm::copy_engine);
+  return all;
+}
+
+/// Small areas and staging, so that counts of thousands take several rounds.
+constexpr CollectiveOptions small_channel{.lanes = 3, .packet_bytes = 512, .staging_bytes = 2048};
+
+/// What one call moves: other data in each round. Ranks are the team's.
+struct Pieces {
+  Move move;
+  std::uint64_t round;
+  int size, root;
+  std::size_t bytes;
+
+  [[nodiscard]] bool one_sends() const { return move == Move::broadcast || move == Move::scatter; }
+  [[nodiscard]] bool parts_differ() const { return move == Move::scatter || move == Move::alltoall; }
+  [[nodiscard]] bool is_collected() const { return move >= Move::gather; }
+
+  void append_piece(std::vector<std::byte>& to, int from, int peer) const {
+    const auto key = static_cast<std::uint64_t>(from * 64 + (parts_differ() ? peer : 0)) + 4096 * round;
+    for (std::size_t i = 0; i < bytes; ++i) to.push_back(static_cast<std::byte>((key + i) * 0x9e3779b97f4a7c15u >> 56));
+  }
+  [[nodiscard]] std::vector<std::byte> source(int rank) const {
+    std::vector<std::byte> all;
+    if (one_sends() && rank != root) return all;
+    for (int peer = 0; peer < (parts_differ() ? size : 1); ++peer) append_piece(all, rank, peer);
+    return all;
+  }
+  [[nodiscard]] std::vector<std::byte> expected(int rank) const {
+    std::vector<std::byte> all;
+    if (move == Move::gather && rank != root) return all;
+    if (!is_collected()) append_piece(all, root, rank);
+    for (int from = 0; is_collected() && from < size; ++from) append_piece(all, from, rank);
+    return all;
+  }
+};
+
+void call_on_stream(Collectives& collectives, const Pieces& pieces, void* to, const void* from, ElementType type,
+                    const CollectiveCall& how) {
+  const std::size_t count = pieces.bytes / bytes_of(type);
+  switch (pieces.move) {
+    case Move::broadcast:
+      return collectives.broadcast_on_stream(to, from, count, type, pieces.root, how);
+    case Move::scatter:
+      return collectives.scatter_on_stream(to, from, count, type, pieces.root, how);
+    case Move::gather:
+      return collectives.gather_on_stream(to, from, count, type, pieces.root, how);
+    case Move::allgather:
+      return collectives.allgather_on_stream(to, from, count, type, how);
+    case Move::alltoall:
+      return collectives.alltoall_on_stream(to, from, count, type, how);
+  }
+}
+
+/// Where one call's vectors lie: offsets in bytes from an aligned place.
+struct Placing {
+  std::size_t source, destination;
+  bool in_place;
+};
+
+/// One call on a stream, checked on this rank.
+class StreamCall {
+ public:
+  StreamCall(RankTest& test, Collectives& collectives, std::size_t most_bytes)
+      : test_(test), collectives_(collectives), source_(test.world(), most_bytes + 1024),
+        destination_(test.world(), most_bytes + 1024) {}
+
+  /// `memory`: where the destination lies instead of the heap.
+  void check(const Pieces& pieces, const Placing& placing, const CollectiveCall& how, std::byte* memory = nullptr) {
+    const int rank = static_cast<int>(collectives_.context().rank);
+    const std::vector<std::byte> mine = pieces.source(rank);
+    std::vector<std::byte> expected = pieces.expected(rank);
+    GuardedArea to(test_, memory != nullptr ? memory : destination_.data(), placing.destination, expected.size());
+    std::byte* target = to.data();
+    std::byte* from = source_.data() + placing.source;
+    if (placing.in_place && pieces.is_collected() && !expected.empty())
+      from = to.data() + static_cast<std::size_t>(rank) * pieces.bytes;
+    if (placing.in_place && pieces.move == Move::broadcast && rank == pieces.root) from = to.data();
+    if (!mine.empty()) test_.write(from, mine);
+    const bool in_source = placing.in_place && pieces.move == Move::scatter && rank == pieces.root;
+    if (in_source) target = from + static_cast<std::size_t>(rank) * pieces.bytes;
+    call_on_stream(collectives_, pieces, target, from, ElementType::uint8, how);
+    test_.world().synchronize();
+    const std::string what = join(move_names[static_cast<int>(pieces.move)], " of ", pieces.bytes, " bytes by ",
+                                  name(how.algorithm), ", root ", pieces.root, ", blocks ", how.blocks, ", offsets ",
+                                  placing.source, " and ", placing.destination, placing.in_place ? ", in place" : "");
+    if (in_source)
+      check_bytes(mine, test_.read(from, mine.size()), what);
+    else
+      to.check(expected, what);
+  }
+
+ private:
+  RankTest& test_;
+  Collectives& collectives_;
+  SymmetricArray<std::byte> source_, destination_;
+};
+
+/// `body(move, algorithm)` for all that this world has.
+template <class Body>
+void for_each_way(RankTest& test, Body body) {
+  for (std::uint32_t move = 0; move < moves; ++move)
+    for (const Algorithm algorithm : algorithms_of(test.world(), static_cast<Move>(move)))
+      body(static_cast<Move>(move), algorithm);
+}
+
+void movement_of_every_count(RankTest& test) {
+  Collectives collectives(test.world(), small_channel);
+  const std::size_t most = under_thread_sanitizer ? 3001 : 20011;
+  StreamCall call(test, collectives, static_cast<std::size_t>(test.size()) * most);
+  std::uint64_t round = 0;
+  for_each_way(test, [&](Move move, Algorithm algorithm) {
+    for (const std::size_t bytes : {std::size_t{0}, std::size_t{1}, std::size_t{8}, std::size_t{515}, most})
+      for (const Placing& placing : {Placing{0, 0, false}, Placing{3, 5, false}, Placing{8, 24, true}}) {
+        ++round;
+        if (placing.in_place && move == Move::alltoall) continue;
+        const int root = static_cast<int>(round % static_cast<std::uint64_t>(test.size()));
+        call.check({move, round, test.size(), root, bytes}, placing,
+                   {.algorithm = algorithm, .blocks = 1 + unsigned(round % 3)});
+      }
+  });
+}
+
+void movement_between_unlike_addresses(RankTest& test) {
+  Collectives collectives(test.world(), small_channel);
+  StreamCall call(test, collectives, static_cast<std::size_t>(test.size()) * 3001);
+  const auto rank = static_cast<std::size_t>(test.rank());
+  std::uint64_t round = 0;
+  for_each_way(test, [&](Move move, Algorithm algorithm) {
+    if (algorithm == Algorithm::copy_engine) return;
+    for (const Placing& placing : {Placing{16 * rank, 32 * rank, false}, Placing{rank, 3 * rank, false}})
+      call.check({move, ++round, test.size(), test.size() - 1, 3001}, placing,
+                 {.algorithm = algorithm, .blocks = 1 + unsigned(round % 3)});
+  });
+}
+
+/// Destinations of some members outside the heap: what cannot be stored into directly, which must not show.
+void movement_to_other_memory(RankTest& test) {
+  if (test.on_gpu() || test.world().mixed()) return;
+  Collectives collectives(test.world(), small_channel);
+  StreamCall call(test, collectives, static_cast<std::size_t>(test.size()) * 3001);
+  std::vector<std::byte> memory(static_cast<std::size_t>(test.size()) * 3001 + 1024);
+  std::uint64_t round = 0;
+  for_each_way(test, [&](Move move, Algorithm algorithm) {
+    if (algorithm == Algorithm::copy_engine) return;
+    for (const bool all : {true, false})
+      for (const std::size_t bytes : {std::size_t{1}, std::size_t{3001}})
+        call.check({move, ++round, test.size(), 0, bytes}, {0, 0, false},
+                   {.algorithm = algorithm, .blocks = 1 + unsigned(round % 3)},
+                   all || test.rank() == test.size() - 1 ? memory.data() : nullptr);
+  });
+}
+
+/// Elements that member `from` sends to `to` in a round: none, few, or many rounds of packets.
+std::size_t varied_count(std::uint64_t round, int from, int to) {
+  const std::uint64_t mixed =
+      (round * 4099 + static_cast<std::uint64_t>(from) * 67 + static_cast<std::uint64_t>(to)) * 0x9e3779b97f4a7c15u;
+  const std::size_t kinds[] = {0, 1, 17, 700};
+  return round == 1 ? 0 : kinds[mixed >> 62];
+}
+
+void movement_of_varied_counts(RankTest& test) {
+  using Element = std::uint16_t;
+  World& world = test.world();
+  Collectives collectives(world, small_channel);
+  const int size = test.size(), rank = test.rank();
+  const std::size_t room = static_cast<std::size_t>(size) * 703;
+  const SymmetricArray<Element> source(world, room), destination(world, room + 128);
+  const auto element = [](int from, int to, std::size_t i) {
+    return static_cast<Element>(static_cast<std::size_t>(from * 1000 + to * 100) + i);
+  };
+  for (std::uint64_t round = 1; round <= 24; ++round) {
+    std::vector<std::size_t> counts[2], offsets[2];
+    std::vector<Element> sent(room), expected(room, 0xa5a5);
+    for (int peer = 0; peer < size; ++peer) {
+      for (int way = 0; way < 2; ++way) {
+        const int from = way == 0 ? rank : peer, to = way == 0 ? peer : rank;
+        const std::size_t count = varied_count(round, from, to);
+        // The source's pieces lie in the order of ranks with gaps, the destination's in the opposite order.
+        const std::size_t offset = 703 * static_cast<std::size_t>(way == 0 ? peer : size - 1 - peer) + round % 3;
+        counts[way].push_back(count), offsets[way].push_back(offset);
+        for (std::size_t i = 0; i < count; ++i) (way == 0 ? sent : expected)[offset + i] = element(from, to, i);
+      }
+    }
+    world.copy(source.data(), sent.data(), room * sizeof(Element));
+    GuardedArea to(test, reinterpret_cast<std::byte*>(destination.data()), 0, room * sizeof(Element));
+    const Algorithm all[] = {Algorithm::packets, Algorithm::automatic, Algorithm::peer, Algorithm::bulk};
+    const CollectiveCall how{.algorithm = all[world.mixed() ? round % 2 : round % 4],
+                             .blocks = 1 + unsigned(round % 3)};
+    collectives.alltoallv_on_stream(to.data(), source.data(), {counts[0], offsets[0], counts[1], offsets[1]},
+                                    ElementType::float16, how);
+    world.synchronize();
+    const auto* bytes = reinterpret_cast<const std::byte*>(expected.data());
+    to.check({bytes, bytes + room * sizeof(Element)}, join("alltoallv by ", name(how.algorithm), ", round ", round));
+  }
+}
+
+void movement_in_two_teams(RankTest& test) {
+  World& world = test.world();
+  std::vector<int> members;
+  for (int rank = test.rank() % 2; rank < test.size(); rank += 2) members.push_back(rank);
+  const std::unique_ptr<Team> team = world.make_team(members);
+  Collectives collectives(world, team.get(), small_channel);
+  StreamCall call(test, collectives, static_cast<std::size_t>(test.size()) * 1001);
+  std::uint64_t round = 0;
+  for_each_way(test, [&](Move move, Algorithm algorithm) {
+    for (int i = 0; i < 3; ++i)
+      call.check({move, ++round, team->size(), i % team->size(), 1001}, {0, 0, false}, {.algorithm = algorithm});
+  });
+  world.barrier();
+}
+
+struct KernelArguments {
+  CollectiveChannel channel;
+  std::uint32_t* vectors;  ///< [2, ranks, count] what goes in and comes out
+  std::uint64_t* waiting;  ///< [rounds + 1] at the late rank: how many others have seen a time-out
+  std::uint32_t count, rounds;
+  bool some_are_late;
+};
+
+/// Rounds of all operations and algorithms on one lane that stays open; one member may come late, when all others that
+/// have to wait for it have timed out.
+struct LaneKernel {
+  static constexpr unsigned max_threads = 128;
+
+  BEELINE_HOST_DEVICE static std::uint32_t value(std::uint32_t round, std::uint32_t from, std::uint32_t part) {
+    return round * 100000 + from * 1000 + part;
+  }
+
+  template <class Lane>
+  BEELINE_HOST_DEVICE static Status call(Lane& lane, std::uint32_t round, std::uint32_t* out, const std::uint32_t* in,
+                                         const KernelArguments& a) {
+    const Context& ctx = lane.context();
+    const std::uint32_t root = round % ctx.size;
+    const Movement how{a.some_are_late ? Timeout{50'000} : Timeout::none(),
+                       ctx.mixed || (round / moves) % 2 == 0 ? Algorithm::packets : Algorithm::peer};
+    switch (static_cast<Move>(round % moves)) {
+      case Move::broadcast:
+        return broadcast(lane, out, in, a.count, root, how);
+      case Move::scatter:
+        return scatter(lane, out, in, a.count, root, how);
+      case Move::gather:
+        return gather(lane, out, in, a.count, root, how);
+      case Move::allgather:
+        return allgather(lane, out, in, a.count, how);
+      default:
+        return alltoall(lane, out, in, a.count, how);
+    }
+  }
+
+  template <class Group>
+  BEELINE_HOST_DEVICE static void check(const Group& group, const Context& ctx, DeviceReport* report,
+                                        std::uint32_t round, const std::uint32_t* out, std::uint32_t count) {
+    const auto move = static_cast<Move>(round % moves);
+    const std::uint32_t root = round % ctx.size;
+    const bool collects = move >= Move::gather;
+    if (move == Move::gather && ctx.rank != root) return;
+    for (std::uint32_t from = 0; from < (collects ? ctx.size : 1); ++from)
+      for (std::uint32_t i = group.thread_rank(); i < count; i += group.size())
+        BEELINE_DEVICE_CHECK_EQ(
+            report,
+            value(round, collects ? from : root, move == Move::scatter || move == Move::alltoall ? ctx.rank : 0) + i,
+            out[from * count + i]);
+  }
+
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report, KernelArguments a) const {
+    const auto& block = grid.block();
+    std::uint32_t* in = a.vectors;
+    std::uint32_t* out = in + std::size_t{ctx.size} * a.count;
+    Lane lane(block, ctx, a.channel, 0);
+    for (std::uint32_t round = 1; round <= a.rounds; ++round) {
+      for (std::uint32_t i = block.thread_rank(); i < ctx.size * a.count; i += block.size())
+        in[i] = value(round, ctx.rank, i / a.count) + i % a.count;
+      block.sync();
+      const std::uint32_t late = (round / moves) % ctx.size;
+      const bool some_wait = a.some_are_late && waits_for_all(round, late, ctx.size);
+      if (some_wait && ctx.rank == late) {
+        const std::uint64_t others = ctx.size - 1;
+        BEELINE_DEVICE_CHECK_EQ(report, Status::ok,
+                                wait(block, ctx, a.waiting + round, Compare::greater_equal, others));
+      }
+      bool told = !some_wait || ctx.rank == late;
+      Status status = Status::timeout;
+      while (status == Status::timeout) {
+        status = call(lane, round, out, in, a);
+        if (status == Status::timeout && !told) {
+          signal_add(block, ctx, a.waiting + round, 1, late);
+          told = true;
+        }
+      }
+      BEELINE_DEVICE_CHECK_EQ(report, Status::ok, status);
+      check(block, ctx, report, round, out, a.count);
+      block.sync();
+    }
+  }
+
+  /// Whether every other member's call waits for `late`: in packets from one or to one, only receivers wait.
+  BEELINE_HOST_DEVICE static bool waits_for_all(std::uint32_t round, std::uint32_t late, std::uint32_t size) {
+    const auto move = static_cast<Move>(round % moves);
+    const bool peer = (round / moves) % 2 != 0, is_root = round % size == late;
+    return move >= Move::allgather || peer || (move != Move::gather && is_root);
+  }
+};
+
+void run_lanes(RankTest& test, bool some_are_late) {
+  World& world = test.world();
+  Collectives collectives(world, small_channel);
+  const std::uint32_t rounds = some_are_late ? 30 : under_thread_sanitizer ? 20 : 100;
+  for (const std::uint32_t count : {1u, 501u}) {
+    const SymmetricArray<std::uint32_t> vectors(world, 2 * static_cast<std::size_t>(test.size()) * count);
+    const SymmetricArray<std::uint64_t> waiting(world, rounds + 1);
+    test.run(test.shape(1, true), LaneKernel{},
+             KernelArguments{collectives.channel(), vectors.data(), waiting.data(), count, rounds, some_are_late},
+             join(count, " elements in kernels", some_are_late ? ", some late" : ""));
+  }
+}
+
+void movement_in_kernels(RankTest& test) { run_lanes(test, false); }
+
+void movement_continues_after_a_timeout(RankTest& test) {
+  if (!test.world().mixed()) run_lanes(test, true);
+}
+
+template <class Call>
+void expect_refused(const char* part, Call call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    if (std::string(error.what()).find(part) != std::string::npos) return;
+    throw CheckFailure(join("expected \"", part, "\" in: ", error.what()));
+  }
+  throw CheckFailure(join("not refused: ", part));
+}
+
+void movement_refused(RankTest& test) {
+  Collectives collectives(test.world(), small_channel);
+  const SymmetricArray<float> vector(test.world(), 1024);
+  float* data = vector.data();
+  constexpr auto f32 = ElementType::float32;
+  const int size = test.size();
+  const auto parts = static_cast<std::size_t>(size);
+  expect_refused("root -1 of", [&] { collectives.broadcast_on_stream(data, data, 4, f32, -1); });
+  expect_refused(join("root ", size, " of").c_str(), [&] { collectives.gather_on_stream(data, data, 4, f32, size); });
+  expect_refused("null pointer", [&] { collectives.allgather_on_stream(nullptr, data, 4, f32); });
+  expect_refused("null pointer", [&] { collectives.scatter_on_stream(nullptr, data, 4, f32, 0); });
+  expect_refused("not aligned",
+                 [&] { collectives.alltoall_on_stream(reinterpret_cast<std::byte*>(data) + 2, data + 512, 4, f32); });
+  expect_refused("overlap", [&] { collectives.alltoall_on_stream(data, data, 4, f32); });
+  expect_refused("overlap", [&] { collectives.allgather_on_stream(data, data + 1, 4, f32); });
+  expect_refused("more than an address space", [&] { collectives.allgather_on_stream(data, data, SIZE_MAX / 4, f32); });
+  expect_refused("element type 9",
+                 [&] { collectives.broadcast_on_stream(data, data, 4, static_cast<ElementType>(9), 0); });
+  expect_refused("no algorithm tree",
+                 [&] { collectives.alltoall_on_stream(data, data + 512, 4, f32, {.algorithm = Algorithm::tree}); });
+  expect_refused("no algorithm copy_engine", [&] {
+    collectives.broadcast_on_stream(data, data, 4, f32, 0, {.algorithm = Algorithm::copy_engine});
+  });
+  expect_refused("4 blocks on a channel of 3 lanes",
+                 [&] { collectives.alltoall_on_stream(data, data + 512, 4, f32, {.blocks = 4}); });
+  const std::vector<std::size_t> few(parts + 1, 1), right(parts, 1), other(parts, 2);
+  expect_refused("counts or offsets for a team", [&] {
+    collectives.alltoallv_on_stream(data, data + 512, {few, right, right, right}, f32);
+  });
+  expect_refused("to itself", [&] {
+    collectives.alltoallv_on_stream(data, data + 512, {right, right, other, right}, f32);
+  });
+  if (!test.world().mixed()) {
+    std::vector<float> outside(4 * parts);
+    expect_refused("copy_engine copies into symmetric memory", [&] {
+      collectives.allgather_on_stream(outside.data(), data, 4, f32, {.algorithm = Algorithm::copy_engine});
+    });
+  }
+}
+
+/// Many ranks on few cores, once each.
+void crowded_movement(RankTest& test) {
+  Collectives collectives(test.world(), {.lanes = 1, .packet_bytes = 64, .staging_bytes = 256});
+  StreamCall call(test, collectives, static_cast<std::size_t>(test.size()) * 99);
+  std::uint64_t round = 0;
+  for (const Algorithm algorithm : {Algorithm::packets, Algorithm::peer}) {
+    call.check({Move::alltoall, ++round, test.size(), 0, 99}, {0, 0, false}, {.algorithm = algorithm});
+    call.check({Move::gather, ++round, test.size(), 5, 9}, {1, 0, false}, {.algorithm = algorithm});
+  }
+}
+
+}  // namespace
+
+const std::vector<Case>& movement_cases() {
+  static const std::vector<Case> cases = {{"movement_of_every_count", 1, movement_of_every_count},
+                                          {"movement_between_unlike_addresses", 2, movement_between_unlike_addresses},
+                                          {"movement_to_other_memory", 2, movement_to_other_memory},
+                                          {"movement_of_varied_counts", 1, movement_of_varied_counts},
+                                          {"movement_in_two_teams", 2, movement_in_two_teams},
+                                          {"movement_in_kernels", 1, movement_in_kernels},
+                                          {"movement_continues_after_a_timeout", 2, movement_continues_after_a_timeout},
+                                          {"movement_refused", 1, movement_refused}};
+  return cases;
+}
+
+const std::vector<Case>& crowded_collective_cases() {
+  static const std::vector<Case> cases = {{"crowded_movement", 1, crowded_movement}};
+  return cases;
+}
+
+}  // namespace beeline_test

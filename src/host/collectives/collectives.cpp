@@ -198,7 +198,9 @@ void Collectives::allreduce_on_stream(void* destination, const void* source, std
   detail::check_vector("destination", destination, bytes, type);
   detail::check_vector("source", source, bytes, type);
   detail::check_apart({destination, bytes}, {source, bytes}, destination);
-  const CollectiveCall choice = allreduce_choice(count, type, call);
+  if (count == 0 && implementation_->channel.checks == 0) return;
+  CollectiveCall choice = allreduce_choice(count, type, call);
+  if (count == 0) choice.algorithm = Algorithm::packets_one_shot;  // the members compare the call, and move nothing
   if (choice.algorithm == Algorithm::copy_engine) {
     const CallSignature signature{.operation = CollectiveOperation::allreduce,
                                   .type = type,
@@ -216,7 +218,6 @@ void Collectives::allreduce_on_stream(void* destination, const void* source, std
           fmt::format("all-reduce has no algorithm {}", name(choice.algorithm)));
   require(choice.algorithm != Algorithm::two_shot || !context().mixed, Status::unavailable,
           "two_shot: ranks of both kinds do not reach each other's memory; the algorithms in packets do");
-  if (count == 0 && implementation_->channel.checks == 0) return;
   launcher(implementation_->world, options, implementation_->channel, {destination, source, count, reduction});
 }
 

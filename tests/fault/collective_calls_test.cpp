@@ -86,6 +86,7 @@ void expect_difference(World& world, Call call, const char* part) {
   Collectives collectives(world, {.checks = true});
   collectives.allreduce_on_stream(vector.data(), vector.data(), 1000, ElementType::int32, Reduction::sum);
   world.synchronize();
+  world.barrier();  // nobody is left in a call that went well
   const std::string error = error_of([&] {
     call(collectives, vector.data());
     world.synchronize();

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from beeline import __version__, options
-from beeline.commands import bench, global_reduction, himeno, info, ring_reduction, run
+from beeline.commands import bench, collectives, global_reduction, himeno, info, plot, ring_reduction, run
 from beeline.jobs import Interrupted, interruptible
 from beeline.programs import CliError
 
@@ -24,12 +24,14 @@ benchmarks = typer.Typer(help="Measure operations.", no_args_is_help=True, conte
 app.command()(info.info)
 # What follows PROGRAM belongs to it, options included.
 app.command(context_settings={**HELP, "allow_interspersed_args": False})(run.run)
+app.command()(plot.plot)
 app.add_typer(benchmarks, name="bench")
 app.add_typer(apps, name="app")
 benchmarks.command()(bench.latency)
 benchmarks.command()(bench.bandwidth)
 benchmarks.command()(bench.rate)
 benchmarks.command("address-space")(bench.address_space)
+benchmarks.command()(collectives.collectives)
 apps.command()(global_reduction.global_reduction)
 apps.command()(himeno.himeno)
 apps.command()(ring_reduction.ring_reduction)

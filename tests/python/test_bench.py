@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
+from beeline.commands.collectives import mpirun_options
 
 PROGRAMS = Path(__file__).resolve().parents[2] / "build" / "bin"
 METHODS = [
@@ -19,8 +21,8 @@ METHODS = [
 QUICK = ["--iterations", "2"]
 RESULT_FIELDS = {
     "event", "schema_version", "operation", "method", "bytes", "ranks", "available", "reason", "unit", "median",
-    "relative_deviation", "iterations", "samples", "verified", "seed", "peer_of", "baseline", "ratio_to_baseline",
-    "settings",
+    "bus_gb_per_s", "relative_deviation", "iterations", "samples", "verified", "seed", "peer_of", "baseline",
+    "ratio_to_baseline", "settings",
 }  # fmt: skip
 Record = dict[str, Any]
 
@@ -71,6 +73,7 @@ def assert_measured(record: Record, ranks: int) -> None:
     assert min(record["samples"]) > 0
     assert min(record["samples"]) <= record["median"] <= max(record["samples"])
     assert record["relative_deviation"] >= 0
+    assert (record["bus_gb_per_s"] is not None) == (record["operation"] == "allreduce")
 
 
 @pytest.mark.parametrize("threads", [False, True], ids=["processes", "threads"])
@@ -144,6 +147,73 @@ def test_address_space_against_threads_and_strides(threads: bool) -> None:
     assert "no proxy" in copy["reason"]
 
 
+def collectives(*arguments: str, ranks: int, threads: bool = False) -> tuple[list[Record], list[Record]]:
+    """What was measured, and what host ranks lack: each says why."""
+    found = results(records("collectives", *arguments, ranks=ranks, threads=threads))
+    return [one for one in found if one["available"]], [one for one in found if not one["available"]]
+
+
+ALGORITHMS = ["automatic", "packets_one_shot", "packets_two_shot", "two_shot"]
+
+
+@pytest.mark.parametrize(("ranks", "threads"), [(2, False), (3, True), (4, False)])
+def test_collectives_by_every_algorithm(ranks: int, threads: bool) -> None:
+    measured, lacking = collectives("--sizes", "4,1000", ranks=ranks, threads=threads)
+    for record in measured:
+        assert_measured(record, ranks)
+        assert record["unit"] == "us"
+        assert record["settings"]["type"] == "float32"
+        # As nccl-tests defines it: 2 (n - 1) / n of the bytes pass the busiest link.
+        per_us = record["bytes"] * 2 * (ranks - 1) / ranks / record["median"]
+        assert record["bus_gb_per_s"] == pytest.approx(per_us / 1e3)
+    for control in ("stream", "device"):
+        for algorithm in ALGORITHMS:
+            sizes = [r["bytes"] for r in measured if r["method"] == f"{control}/{algorithm}"]
+            assert sizes == [4, 1000]
+    reasons = {record["method"]: record["reason"] for record in lacking}
+    graphs = {f"graph/{algorithm}" for algorithm in ALGORITHMS}
+    peers = {"nccl/stream", "nccl/graph", "nvshmem/stream", "nvshmem/graph", "nvshmem/device", "mpi/host"}
+    assert set(reasons) == graphs | peers | {"bare/empty_kernel"}
+    assert all("CUDA graphs" in reasons[method] for method in graphs)
+    assert "NCCL" in reasons["nccl/stream"]
+    assert "mpirun" in reasons["mpi/host"]
+
+
+def test_collectives_of_bfloat16() -> None:
+    measured, lacking = collectives("--sizes", "6", "--type", "bfloat16", ranks=2)
+    assert {record["settings"]["type"] for record in measured} == {"bfloat16"}
+    assert all(record["verified"] for record in measured)
+    assert next(r for r in lacking if r["method"] == "mpi/host")["reason"].endswith("MPI has no bfloat16")
+
+
+def test_collectives_beyond_an_algorithms_use_are_left_out() -> None:
+    measured, _ = collectives("--sizes", "8M", "--operations", "allreduce", ranks=2)
+    assert [record["method"] for record in measured] == [
+        "stream/automatic", "stream/packets_two_shot", "stream/two_shot",
+    ]  # fmt: skip
+
+
+@pytest.mark.skipif(shutil.which("mpirun") is None, reason="mpirun is not installed")
+@pytest.mark.skipif(not (PROGRAMS / "beeline-bench-mpi.so").exists(), reason="built without MPI")
+def test_collectives_beside_mpi() -> None:
+    command = mpirun_options(str(shutil.which("mpirun")), 2)
+    foreign = ("OMPI_", "PMIX_", "BEELINE_")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
+    arguments = ["collectives", "--sizes", "8,4K", "--methods", "stream/automatic,mpi/host", *QUICK]
+    result = subprocess.run(
+        [*command, str(PROGRAMS / "beeline-bench"), *arguments], capture_output=True, text=True, timeout=120,
+        env={**environment, "BEELINE_DEVICE": "cpu"}, check=False,
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    found = results([json.loads(line) for line in result.stdout.splitlines()])
+    for record in found:
+        assert_measured(record, ranks=2)
+    for size in (8, 4096):
+        library, peer = (r for r in found if r["bytes"] == size)
+        assert peer["method"] == library["baseline"] == "mpi/host"
+        assert library["ratio_to_baseline"] == pytest.approx(library["median"] / peer["median"])
+
+
 def test_other_ranks_take_part_in_barriers_only() -> None:
     found = results(records("latency", "--sizes", "8", "--methods", "device/peer/signal", ranks=3))
     assert {r["operation"] for r in found} == {"message", "flag", "barrier"}
@@ -183,6 +253,10 @@ def test_a_seed_is_kept_and_verification_can_be_left_out() -> None:
         (["latency", "--sizes", "17G"], 'bad size "17G"'),
         (["rate", "--sizes", "8K"], "message rates are measured up to 4096 bytes"),
         (["rate", "--table", "24"], "bad table of 24 bytes; valid: a power of two"),
+        (["collectives", "--sizes", "7"], "no multiple of the 4 bytes of a float32"),
+        (["collectives", "--type", "float8"], "--type"),
+        (["collectives", "--blocks", "2K"], "bad number of blocks 2048"),
+        (["collectives", "--methods", "stream/pigeons"], "device/packets_two_shot"),
         (["address-space", "--operations", "put"], "write_latency, read_latency, store, load, copy"),
         (["latency", "--iterations", "1000000001"], "1000000000"),
         (["latency", "--iterations", "999999999999999999999"], "--iterations"),

@@ -14,14 +14,18 @@ import pytest
 from conftest import FAKES
 
 COMMANDS = {
-    (): ["info", "run", "bench", "app"],
+    (): ["info", "run", "bench", "app", "plot"],
     ("info",): ["--json"],
     ("run",): ["-n", "--threads", "--device", "--deadline", "--keep-going", "--json", "PROGRAM"],
-    ("bench",): ["latency", "bandwidth", "rate", "address-space"],
+    ("bench",): ["latency", "bandwidth", "rate", "address-space", "collectives"],
     ("bench", "latency"): ["--methods", "--sizes", "--ranks", "--iterations", "--json", "--output"],
     ("bench", "bandwidth"): ["--methods", "--sizes", "--ranks", "--iterations", "--json", "--output"],
     ("bench", "rate"): ["--methods", "--operations", "--sizes", "--table", "--ranks", "--iterations", "--json"],
     ("bench", "address-space"): ["--operations", "--ranks", "--iterations", "--json", "--output"],
+    ("bench", "collectives"): [
+        "--methods", "--operations", "--sizes", "--type", "--blocks", "--launcher", "--ranks", "--json", "--output",
+    ],
+    ("plot",): ["RECORD", "--output", "-o", "--over"],
     ("app",): ["global-reduction", "himeno", "ring-reduction"],
     ("app", "global-reduction"): ["--values", "--ranks", "--method", "--reductions", "--mpirun", "--json", "--output"],
     ("app", "himeno"): [
@@ -46,6 +50,9 @@ BAD = {
     ("bench", "rate", "--table", "8,16"): "'8,16' is no table",
     ("bench", "rate", "--operations", "a,,b"): "empty name",
     ("bench", "address-space", "--ranks", "65"): "--ranks",
+    ("bench", "collectives", "--blocks", "1,0"): "'0' is no number of blocks",
+    ("bench", "collectives", "--type", "float8"): "bfloat16",
+    ("bench", "collectives", "--threads", "--launcher", "mpirun"): "ranks of mpirun are processes",
     ("bench", "throughput"): "throughput",
     ("app", "himeno", "--size", "XXL"): "valid: XS, S, M, L, XL",
     ("app", "himeno", "--size", "64x64"): "or NxNxN",

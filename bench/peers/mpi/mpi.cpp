@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
+#include <exception>
 #include <filesystem>
 
 #include "peers/mpi/module.hpp"
@@ -59,14 +60,15 @@ class AllRanks final : public Communicator {
 std::shared_ptr<Communicator> communicator(Session& session) {
   require(session.options().type == ElementType::float32, Status::unavailable,
           fmt::format("MPI has no {}", name(session.options().type)));
-  std::string reason;
+  std::exception_ptr failure;
   if (started == nullptr) try {
       start(session);
-    } catch (const Error& error) {
-      reason = error.what();
+    } catch (const Error&) {
+      failure = std::current_exception();
     }
-  reason = session.first_error(reason);
-  require(reason.empty(), Status::unavailable, reason);
+  const bool everywhere = session.everywhere(failure == nullptr);
+  if (failure != nullptr) std::rethrow_exception(failure);
+  require(everywhere, Status::unavailable, "another rank has no MPI");
   return std::make_shared<AllRanks>();
 }
 

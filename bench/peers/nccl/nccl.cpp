@@ -100,14 +100,15 @@ class Loaded final : public Communicator {
 std::shared_ptr<Communicator> make(Session& session) {
   require(session.everywhere(session.world().device().is_gpu()), Status::unavailable, "NCCL's ranks are GPUs");
   Library library{};
-  std::string reason;
+  std::exception_ptr failure;
   try {
     library = open();
-  } catch (const Error& error) {
-    reason = error.what();
+  } catch (const Error&) {
+    failure = std::current_exception();
   }
-  reason = session.first_error(reason);
-  require(reason.empty(), Status::unavailable, reason);
+  const bool everywhere = session.everywhere(failure == nullptr);
+  if (failure != nullptr) std::rethrow_exception(failure);
+  require(everywhere, Status::unavailable, "another rank has no NCCL");
   try {
     return std::make_shared<Loaded>(session, library);
   } catch (const Error& error) {  // ranks that share a GPU, for one
@@ -118,14 +119,14 @@ std::shared_ptr<Communicator> make(Session& session) {
 }  // namespace
 
 std::shared_ptr<Communicator> Communicators::get(Session& session) {
-  if (communicator_ == nullptr && reason_.empty()) {
+  if (communicator_ == nullptr && failure_ == nullptr) {
     try {
       communicator_ = make(session);
-    } catch (const Error& error) {
-      reason_ = error.what();
+    } catch (const Error&) {
+      failure_ = std::current_exception();
     }
   }
-  require(reason_.empty(), Status::unavailable, reason_);
+  if (failure_ != nullptr) std::rethrow_exception(failure_);
   return communicator_;
 }
 

@@ -3,6 +3,7 @@
 /// @file
 /// NCCL beside Beeline, opened at run time: libnccl.so.2, or the file that BEELINE_NCCL names.
 
+#include <exception>
 #include <memory>
 #include <string>
 
@@ -28,7 +29,7 @@ class Communicators {
 
  private:
   std::shared_ptr<Communicator> communicator_;
-  std::string reason_;
+  std::exception_ptr failure_;  ///< of the first try
 };
 
 }  // namespace beeline::bench::nccl

@@ -141,9 +141,13 @@ def measure(
             if event.get("event") == "progress":
                 view.set_progress(" ".join(str(event.get(key, "")) for key in ("method", "operation", "bytes")))
             view.add(event)
-    if not view.results:
+    check_results(view.results)
+
+
+def check_results(results: list[Event]) -> None:
+    if not results:
         raise CliError("beeline-bench printed no result")
-    if any(result.get("verified") is False for result in view.results):
+    if any(result.get("verified") is False for result in results):
         raise CliError("some data did not arrive as it was sent: see verified")
 
 

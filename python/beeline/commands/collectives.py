@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`beeline bench collectives`: collectives beside the peers that this machine has."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+from enum import Enum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Group, RenderableType
+
+from beeline import options
+from beeline.commands import bench
+from beeline.display import MISSING, ResultView, format_bytes, format_number, new_table
+from beeline.jobs import Event, running
+from beeline.programs import CliError, World, find_program, launch_command
+
+TORCH_PEER = "beeline.torch_peer"
+MPI_MODULE = "beeline-bench-mpi.so"  # beside beeline-bench, where it was built beside MPI
+
+
+class ElementType(str, Enum):
+    float32 = "float32"
+    bfloat16 = "bfloat16"
+
+
+class Launcher(str, Enum):
+    auto = "auto"
+    beeline = "beeline"
+    mpirun = "mpirun"
+
+
+def collectives(
+    methods: bench.Methods = "all",
+    operations: bench.Operations = "all",
+    sizes: bench.Sizes = None,
+    element_type: Annotated[ElementType, typer.Option("--type", help="Type of the elements.")] = ElementType.float32,
+    blocks: Annotated[
+        str | None,
+        typer.Option(
+            "--blocks", metavar="N,..", help="Blocks of a call on a GPU: each is measured.", show_default="by size"
+        ),
+    ] = None,
+    launcher: Annotated[
+        Launcher,
+        typer.Option("--launcher", help="What starts the ranks: MPI is measured under mpirun; auto: if there is one."),
+    ] = Launcher.auto,
+    ranks: bench.Ranks = 2,
+    iterations: bench.Iterations = None,
+    threads: options.Threads = False,
+    device: options.Device = "auto",
+    as_json: options.Json = False,
+    output: options.Output = None,
+) -> None:
+    """Collectives by every algorithm, on streams, in graphs and in kernels, beside NCCL, NVSHMEM, MPI and torch."""
+    arguments = bench.program_arguments("collectives", methods, sizes, iterations, operations)
+    arguments += ["--type", element_type.value]
+    if blocks is not None:
+        arguments += ["--blocks", ",".join(str(count) for count in parse_blocks(blocks))]
+    if nccl := nccl_library():
+        os.environ.setdefault("BEELINE_NCCL", nccl)
+    with ResultView(as_json, output, render) as view:
+        kinds = pass_on(start_command(World(ranks, threads, device), arguments, launcher), view)
+        wanted = options.parse_names(methods)
+        if not wanted or any(name.startswith("torch/") for name in wanted):
+            measure_torch(view, kinds, element_type, device)
+    bench.check_results(view.results)
+
+
+def parse_blocks(text: str) -> list[int]:
+    counts = []
+    for item in text.split(","):
+        if not item.strip().isdecimal() or not 1 <= int(item) <= 1024:
+            raise typer.BadParameter(f"{item!r} is no number of blocks; valid: 1 to 1024, separated by commas")
+        counts.append(int(item))
+    return counts
+
+
+def nccl_library() -> str | None:
+    """The library of the wheel nvidia-nccl-cu13, which torch brings along."""
+    try:
+        found = importlib.util.find_spec("nvidia.nccl")
+    except ModuleNotFoundError:
+        return None
+    folders = [] if found is None else found.submodule_search_locations or []
+    paths = [Path(folder) / "lib" / "libnccl.so.2" for folder in folders]
+    return next((str(path) for path in paths if path.exists()), None)
+
+
+def start_command(world: World, arguments: list[str], launcher: Launcher) -> list[str]:
+    program = find_program("beeline-bench")
+    mpirun = shutil.which("mpirun")
+    if launcher is Launcher.auto:
+        usable = mpirun is not None and not world.threads and (program.parent / MPI_MODULE).exists()
+        launcher = Launcher.mpirun if usable else Launcher.beeline
+    if launcher is Launcher.beeline:
+        return launch_command(world, program, arguments)
+    if world.threads:
+        raise typer.BadParameter("--threads: ranks of mpirun are processes")
+    if mpirun is None:
+        raise CliError("mpirun is not on PATH")
+    return ["env", f"BEELINE_DEVICE={world.device}", *mpirun_options(mpirun, world.ranks), str(program), *arguments]
+
+
+def mpirun_options(mpirun: str, ranks: int) -> list[str]:
+    """The launcher places no rank: Beeline's own launcher does not either. More ranks than cores are asked for."""
+    command = [mpirun, "-n", str(ranks)]
+    version = subprocess.run([mpirun, "--version"], capture_output=True, text=True, check=False).stdout
+    if "Open MPI" in version or "OpenRTE" in version:
+        command += ["--oversubscribe", "--bind-to", "none"]
+        command += ["--allow-run-as-root"] if os.geteuid() == 0 else []
+    return command
+
+
+def pass_on(command: list[str], view: ResultView) -> list[str]:
+    """Runs a program, and shows what it prints; the kinds of the ranks' devices."""
+    kinds: list[str] = []
+    with running(command, view.show_line) as events:
+        for event in events:
+            if event.get("event") == "progress":
+                view.set_progress(f"{event.get('operation', '')} {event.get('bytes', '')}")
+            if event.get("event") == "environment":
+                kinds = [str(one.get("kind")) for one in event.get("devices", []) if isinstance(one, dict)]
+            view.add(event)
+    return kinds
+
+
+def measure_torch(view: ResultView, kinds: list[str], element_type: ElementType, device: str) -> None:
+    """The same sizes by torch's symmetric memory, in a program of its own, on the same GPUs right behind."""
+    measured = [one for one in view.results if one.get("operation") == "allreduce" and one.get("bytes")]
+    sizes = sorted({int(one["bytes"]) for one in measured})
+    if not sizes:
+        return
+    reason = None
+    if not kinds or any(kind != "gpu" for kind in kinds):
+        reason = "torch's symmetric memory is for GPUs"
+    elif importlib.util.find_spec("torch") is None:
+        reason = "torch is not installed"
+    if reason is not None:
+        for size in sizes:
+            view.add(lacking("allreduce", "torch/symmetric_memory", size, int(measured[0]["ranks"]), reason))
+        return
+    gpus = [] if not device.startswith("cuda:") else ["--gpus", device]
+    arguments = ["--ranks", str(len(kinds)), "--type", element_type.value, "--sizes", ",".join(map(str, sizes)), *gpus]
+    try:
+        pass_on([sys.executable, "-m", TORCH_PEER, *arguments], view)
+    except CliError as error:  # a peer that fails leaves the others' results as they are
+        view.show_line(f"torch: {error}")
+        view.add(lacking("allreduce", "torch/symmetric_memory", 0, len(kinds), str(error.args[0]).split(":")[0]))
+
+
+def lacking(operation: str, method: str, size: int, ranks: int, reason: str) -> Event:
+    """The record of a peer that is absent, with the fields that the program's have."""
+    record: Event = {"event": "result", "schema_version": 1, "operation": operation, "method": method, "bytes": size}
+    record |= {"ranks": ranks, "available": False, "reason": reason}
+    missing = ("unit", "median", "bus_gb_per_s", "relative_deviation", "iterations")
+    record |= dict.fromkeys(missing) | {"samples": []}
+    return record | dict.fromkeys(("verified", "seed", "peer_of", "baseline", "ratio_to_baseline")) | {"settings": {}}
+
+
+def render(results: list[Event]) -> RenderableType:
+    """Tables for each operation: times by method and size, and how they compare with the best peer."""
+    measured = [one for one in results if one.get("median") is not None]
+    parts: list[RenderableType] = []
+    for operation in dict.fromkeys(str(one.get("operation")) for one in measured):
+        mine = [one for one in measured if str(one.get("operation")) == operation]
+        parts += [bench.operation_table(operation, "us", mine), summary_table(operation, mine)]
+    lacks = {(str(one.get("method")), str(one.get("reason"))): None for one in results if one.get("median") is None}
+    parts += [f"not measured: {method}: {reason}" for method, reason in lacks]
+    return Group(*parts)
+
+
+def control_of(result: Event) -> str:
+    return str(result.get("settings", {}).get("control", ""))
+
+
+def is_peer(result: Event) -> bool:
+    return result.get("peer_of") is not None and not str(result.get("method")).startswith("bare/")
+
+
+def best(results: list[Event]) -> Event | None:
+    return min(results, key=lambda one: float(one["median"]), default=None)
+
+
+def rivals_of(results: list[Event], control: str) -> list[Event]:
+    """Peers that are called alike; one that blocks the host is compared with what the host starts, or with all."""
+    peers = [one for one in results if is_peer(one)]
+    alike = [one for one in peers if control_of(one) == control]
+    blocking = [one for one in peers if control_of(one) == "host"]
+    on_host = all(control_of(one) == "host" for one in peers)
+    return alike + (blocking if on_host or control == "stream" else [])
+
+
+def summary_table(operation: str, results: list[Event]) -> RenderableType:
+    """For each way of calling and size: Beeline's choice, its best, the best peer, and the ratio of the first to it."""
+    names = (">bytes", ">automatic us", ">bus GB/s", ">best us", "algorithm", ">best peer us", "peer", ">ratio")
+    table = new_table(f"{operation}: beside the best peer", "called", *names)
+    own = [one for one in results if one.get("peer_of") is None]
+    for control in dict.fromkeys(control_of(one) for one in own):
+        for size in dict.fromkeys(one["bytes"] for one in own):
+            here = [one for one in own if control_of(one) == control and one["bytes"] == size]
+            chosen = best([one for one in here if str(one.get("method")).endswith("/automatic")])
+            fastest = best(here)
+            if fastest is None:
+                continue
+            peer = best([one for one in rivals_of(results, control) if one["bytes"] == size])
+            ratio = chosen["median"] / peer["median"] if chosen and peer else None
+            table.add_row(
+                control, format_bytes(size), *numbers_of(chosen), format_number(fastest["median"]),
+                str(fastest["method"]).split("/")[-1], format_number(peer and peer["median"]),
+                str(peer["method"]) if peer else MISSING, format_number(ratio, 3),
+            )  # fmt: skip
+    return table
+
+
+def numbers_of(result: Event | None) -> tuple[str, str]:
+    if result is None:
+        return MISSING, MISSING
+    return format_number(result["median"]), format_number(result.get("bus_gb_per_s"), 3)

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`beeline plot`: pictures of records of `beeline bench collectives`."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from enum import Enum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from beeline.jobs import Event, parse_event
+from beeline.programs import CliError
+
+Curves = dict[str, list[tuple[int, Event]]]
+FORMATS = (".png", ".svg")
+
+
+class Axis(str, Enum):
+    bytes = "bytes"
+    blocks = "blocks"
+
+
+def check_picture(path: Path) -> Path:
+    if path.suffix not in FORMATS:
+        raise typer.BadParameter(f"{path} is no picture that can be written; valid: names that end in .png or .svg")
+    return path
+
+
+def plot(
+    records: Annotated[list[Path], typer.Argument(metavar="RECORD...", help="Files of JSON lines.", exists=True)],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="Picture: .png or .svg.", callback=check_picture)
+    ],
+    over: Annotated[
+        Axis, typer.Option("--over", help="What runs along the axis: bytes, or blocks of a GPU.")
+    ] = Axis.bytes,
+) -> None:
+    """Draws time and bus bandwidth of collectives: a curve for each method and peer."""
+    results = [one for path in records for one in read_results(path)]
+    if not results:
+        raise CliError(f"no collective was measured in {', '.join(map(str, records))}")
+    curves = curves_over(results, over)
+    if not curves:
+        raise CliError(f"no record says which {over.value} it was measured with")
+    draw(curves, over, results, output)
+
+
+def read_results(path: Path) -> list[Event]:
+    """The measured collectives of a record."""
+    events = (parse_event(line) for line in path.read_text(encoding="utf-8").splitlines())
+    return [one for one in events if one and one.get("median") is not None and one.get("bus_gb_per_s") is not None]
+
+
+def curves_over(results: list[Event], over: Axis) -> Curves:
+    """Points by curve; of several settings at one point the quickest."""
+    fastest: dict[tuple[str, int], Event] = {}
+    several = len({result["operation"] for result in results}) > 1
+    for result in results:
+        name = f"{result['operation']} {result['method']}" if several else str(result["method"])
+        place: Any = result["bytes"] if over is Axis.bytes else result.get("settings", {}).get("blocks")
+        if over is Axis.blocks:
+            name += f", {result['bytes']:,} B"
+        if not isinstance(place, int):
+            continue
+        before = fastest.get((name, place))
+        if before is None or result["median"] < before["median"]:
+            fastest[name, place] = result
+    curves: Curves = {}
+    for (name, place), result in fastest.items():
+        curves.setdefault(name, []).append((place, result))
+    return {name: sorted(points, key=lambda point: point[0]) for name, points in curves.items()}
+
+
+def title_of(results: list[Event]) -> str:
+    ranks = ", ".join(dict.fromkeys(str(one["ranks"]) for one in results))
+    types = ", ".join(dict.fromkeys(str(one["settings"].get("type")) for one in results))
+    operations = ", ".join(dict.fromkeys(str(one["operation"]) for one in results))
+    return f"{operations} of {types}, {ranks} ranks"
+
+
+def draw(curves: Curves, over: Axis, results: list[Event], output: Path) -> None:
+    if importlib.util.find_spec("matplotlib") is None:
+        raise CliError("plot needs matplotlib, which is not installed: pip install matplotlib")
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    figure, (times, bandwidths) = pyplot.subplots(1, 2, figsize=(15, 7), layout="constrained")
+    peers = {str(one["method"]) for one in results if one.get("peer_of") is not None}
+    for name, points in curves.items():
+        style = "--" if str(points[0][1]["method"]) in peers else "-"
+        places = [place for place, _ in points]
+        times.plot(places, [one["median"] for _, one in points], style, marker=".", label=name)
+        bandwidths.plot(places, [one["bus_gb_per_s"] for _, one in points], style, marker=".", label=name)
+    for axes, what in ((times, "time of a call, µs"), (bandwidths, "bus bandwidth, GB/s")):
+        axes.set_xscale("log", base=2)
+        axes.set_yscale("log")
+        axes.set_xlabel(over.value)
+        axes.set_ylabel(what)
+        axes.grid(alpha=0.3)
+    figure.suptitle(title_of(results))
+    figure.legend(*times.get_legend_handles_labels(), loc="outside right upper", fontsize="small")
+    figure.savefig(output, metadata={"Description": json.dumps({"curves": list(curves)})})
+    pyplot.close(figure)

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+// The barriers of a channel by name: in kernels by every group and by grids, as kernels on streams, with time-outs that
+// continue.
+#include "beeline/collectives/barrier.hpp"
+#include "beeline/host/collectives.hpp"
+#include "tests/conformance/group_kind.hpp"
+#include "tests/conformance/rank_test.hpp"
+
+namespace beeline_test {
+
+namespace {
+
+using namespace beeline;
+
+/// Where all ranks of the world may store.
+Heap common_heap(const World& world) { return world.mixed() ? Heap::pinned : Heap::symmetric; }
+
+constexpr CollectiveOptions channel_options{.lanes = 4, .packet_bytes = 64, .staging_bytes = 256};
+
+struct BoardArguments {
+  CollectiveChannel channel;
+  std::uint64_t* board;  ///< [2, ranks, blocks] what each block of each rank wrote in the last even and odd round
+  std::uint32_t first_round, rounds;
+  BarrierAlgorithm algorithm;
+};
+
+/// In each round every block writes to every rank; after the barrier all of it must be there.
+template <class Group>
+BEELINE_HOST_DEVICE void write_board(const Group& group, const Context& ctx, const BoardArguments& a,
+                                     std::uint64_t round, GroupPlace block) {
+  std::uint64_t* board = a.board + (round & 1) * ctx.size * block.count;
+  for (std::uint32_t peer = group.thread_rank(); peer < ctx.size; peer += group.size())
+    put_value(ctx, &board[ctx.rank * block.count + block.index], round, peer);
+}
+/// A plain load: ThreadSanitizer checks that the barrier orders memory.
+BEELINE_HOST_DEVICE inline void check_board(const Context& ctx, DeviceReport* report, const BoardArguments& a,
+                                            std::uint64_t round, std::uint32_t blocks) {
+  const std::uint64_t* board = a.board + (round & 1) * ctx.size * blocks;
+  for (std::uint32_t i = 0; i < ctx.size * blocks; ++i)
+    BEELINE_DEVICE_CHECK_EQ(report, round, *static_cast<const volatile std::uint64_t*>(&board[i]));
+}
+
+template <GroupKind kind>
+struct GroupKernel {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report, BoardArguments a) const {
+    const auto group = group_of<kind>(grid);
+    if (place_of<kind>(grid).index != 0) return;
+    for (std::uint64_t round = 1; round <= a.rounds; ++round) {
+      write_board(group, ctx, a, round, {0, 1});
+      // In turn with the others: all count the same rounds.
+      const bool other = round % 4 == 0;
+      const Status status = barrier(group, ctx, a.channel, other ? BarrierAlgorithm::alltoall : a.algorithm);
+      BEELINE_DEVICE_CHECK_EQ(report, Status::ok, status);
+      check_board(ctx, report, a, round, 1);
+    }
+  }
+};
+
+struct GridKernel {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report, BoardArguments a) const {
+    for (std::uint64_t round = 1; round <= a.rounds; ++round) {
+      write_board(grid.block(), ctx, a, round, {grid.block_rank(), grid.blocks()});
+      BEELINE_DEVICE_CHECK_EQ(report, Status::ok, barrier(grid, ctx, a.channel, a.algorithm));
+      check_board(ctx, report, a, round, grid.blocks());
+    }
+  }
+};
+
+template <class Body>
+void for_each_algorithm(Body body) {
+  for (std::uint32_t i = 0; i < barrier_algorithms; ++i) body(static_cast<BarrierAlgorithm>(i));
+}
+
+void barriers_by_name(RankTest& test) {
+  World& world = test.world();
+  const Collectives collectives(world, channel_options);
+  const std::uint32_t rounds = test.on_gpu() ? 1000 : under_thread_sanitizer || test.size() > 4 ? 20 : 100;
+  for_each_algorithm([&](BarrierAlgorithm algorithm) {
+    for_each_group_kind(world, [&]<GroupKind kind>() {
+      if (world.mixed() && kind != GroupKind::block) return;  // which not all ranks have
+      const SymmetricArray<std::uint64_t> board(world, 2 * max_ranks, common_heap(world));
+      test.run(test.shape(1, true), GroupKernel<kind>{},
+               BoardArguments{collectives.channel(), board.data(), 1, world.mixed() ? 20 : rounds, algorithm},
+               join(name(kind), " barriers by ", name(algorithm)));
+    });
+    const SymmetricArray<std::uint64_t> board(world, 2 * max_ranks * 3, common_heap(world));
+    test.run(test.shape(3, true), GridKernel{}, BoardArguments{collectives.channel(), board.data(), 1, 20, algorithm},
+             join("grids that meet by ", name(algorithm)));
+  });
+}
+
+struct WriteKernel {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, BoardArguments a) const {
+    write_board(grid.block(), ctx, a, a.first_round, {0, 1});
+  }
+};
+struct CheckKernel {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid&, const Context& ctx, DeviceReport* report, BoardArguments a) const {
+    check_board(ctx, report, a, a.first_round, 1);
+  }
+};
+
+void barriers_on_streams(RankTest& test) {
+  World& world = test.world();
+  Collectives collectives(world, channel_options);
+  const SymmetricArray<std::uint64_t> board(world, 2 * max_ranks, common_heap(world));
+  std::uint32_t round = 0;
+  for (int i = 0; i < 5; ++i)
+    for_each_algorithm([&](BarrierAlgorithm algorithm) {
+      const BoardArguments arguments{collectives.channel(), board.data(), ++round, 1, algorithm};
+      launch(world, test.shape(1, false), WriteKernel{}, arguments);
+      collectives.barrier_on_stream(algorithm);
+      test.run(test.shape(1, false), CheckKernel{}, arguments, join("barrier kernel by ", name(algorithm)));
+    });
+  world.barrier();
+  try {
+    collectives.barrier_on_stream(static_cast<BarrierAlgorithm>(7));
+  } catch (const Error& error) {
+    BEELINE_CHECK(std::string(error.what()).find("barrier algorithm 7") != std::string::npos);
+    return;
+  }
+  throw CheckFailure("not refused: barrier algorithm 7");
+}
+
+struct LateArguments {
+  CollectiveChannel channel;
+  std::uint64_t* waiting;  ///< at the late rank: how many others have seen a time-out
+  std::uint32_t rounds;
+  BarrierAlgorithm algorithm;
+};
+
+/// One rank enters only after all others' calls have timed out; the same calls then continue, and nothing is lost.
+struct LateKernel {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report, LateArguments a) const {
+    const auto& group = grid.block();
+    Lane lane(group, ctx, a.channel, 0);
+    for (std::uint32_t round = 0; round < a.rounds; ++round) {
+      const std::uint32_t late = round % ctx.size;
+      Status status = Status::timeout;
+      if (ctx.rank == late) {
+        const std::uint64_t others = static_cast<std::uint64_t>(round / ctx.size + 1) * (ctx.size - 1);
+        BEELINE_DEVICE_CHECK_EQ(report, Status::ok, wait(group, ctx, a.waiting, Compare::greater_equal, others));
+      } else {
+        BEELINE_DEVICE_CHECK_EQ(report, Status::timeout, lane.barrier(a.algorithm, Order::memory, Timeout{50'000}));
+        BEELINE_DEVICE_CHECK_EQ(report, Status::timeout, lane.barrier(a.algorithm, Order::memory, Timeout::test()));
+        signal_add(group, ctx, a.waiting, 1, late);
+      }
+      while (status == Status::timeout) status = lane.barrier(a.algorithm, Order::memory, Timeout{100'000});
+      BEELINE_DEVICE_CHECK_EQ(report, Status::ok, status);
+    }
+  }
+};
+
+void named_barriers_continue_after_a_timeout(RankTest& test) {
+  if (test.world().mixed()) return;
+  const Collectives collectives(test.world(), channel_options);
+  for_each_algorithm([&](BarrierAlgorithm algorithm) {
+    const SymmetricArray<std::uint64_t> waiting(test.world(), 1);
+    test.run(test.shape(1, true), LateKernel{}, LateArguments{collectives.channel(), waiting.data(), 6, algorithm},
+             join(name(algorithm), " barriers with time-outs"));
+  });
+}
+
+}  // namespace
+
+const std::vector<Case>& named_barrier_cases() {
+  static const std::vector<Case> cases = {
+      {"barriers_by_name", 1, barriers_by_name},
+      {"barriers_on_streams", 1, barriers_on_streams},
+      {"named_barriers_continue_after_a_timeout", 2, named_barriers_continue_after_a_timeout}};
+  return cases;
+}
+
+}  // namespace beeline_test

@@ -260,7 +260,7 @@ struct LaneKernel {
                                          const KernelArguments& a) {
     const Context& ctx = lane.context();
     const std::uint32_t root = round % ctx.size;
-    const Movement how{a.some_are_late ? Timeout{50'000} : Timeout::none(),
+    const LaneCall how{a.some_are_late ? Timeout{50'000} : Timeout::none(),
                        ctx.mixed || (round / moves) % 2 == 0 ? Algorithm::packets : Algorithm::peer};
     switch (static_cast<Move>(round % moves)) {
       case Move::broadcast:
@@ -403,7 +403,7 @@ void movement_refused(RankTest& test) {
 
 /// Many ranks on few cores, once each.
 void crowded_movement(RankTest& test) {
-  Collectives collectives(test.world(), {.lanes = 1, .packet_bytes = 64, .staging_bytes = 256});
+  Collectives collectives(test.world(), {.lanes = 1, .packet_bytes = 64, .staging_bytes = 1024});
   StreamCall call(test, collectives, static_cast<std::size_t>(test.size()) * 99);
   std::uint64_t round = 0;
   for (const Algorithm algorithm : {Algorithm::packets, Algorithm::peer}) {

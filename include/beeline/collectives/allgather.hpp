@@ -12,7 +12,8 @@ namespace detail {
 template <class T>
 [[nodiscard]] BEELINE_HOST_DEVICE ExchangePlan allgather_plan(T* destination, const T* source, std::size_t count) {
   static_assert(std::is_trivially_copyable_v<T>, "only trivially copyable elements travel as bytes");
-  return {.destination = reinterpret_cast<std::byte*>(destination),
+  return {.operation = CollectiveOperation::allgather,
+          .destination = reinterpret_cast<std::byte*>(destination),
           .source = reinterpret_cast<const std::byte*>(source),
           .bytes = count * sizeof(T),
           .send_step = 0,
@@ -35,7 +36,7 @@ template <class T>
 /// Source: MPI 4.0, 6.7.
 template <class T, class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status allgather(Lane<Group>& lane, T* destination, const T* source,
-                                                   std::size_t count, const Movement& how = {}) {
+                                                   std::size_t count, const LaneCall& how = {}) {
   return detail::exchange(lane, detail::allgather_plan(destination, source, count), how);
 }
 
@@ -43,7 +44,7 @@ template <class T, class Group>
 template <class T, class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status allgather(const Group& group, const Context& ctx,
                                                    const CollectiveChannel& channel, T* destination, const T* source,
-                                                   std::size_t count, const Movement& how = {}) {
+                                                   std::size_t count, const LaneCall& how = {}) {
   return detail::exchange_by_group(group, ctx, channel, detail::allgather_plan(destination, source, count), how);
 }
 
@@ -53,7 +54,7 @@ template <class T, class Group>
 template <class T, class BlockGroup>
 [[nodiscard]] BEELINE_HOST_DEVICE Status allgather(const Grid<BlockGroup>& grid, const Context& ctx,
                                                    const CollectiveChannel& channel, T* destination, const T* source,
-                                                   std::size_t count, const Movement& how = {}) {
+                                                   std::size_t count, const LaneCall& how = {}) {
   return detail::exchange_by_grid(grid, ctx, channel, detail::allgather_plan(destination, source, count), how);
 }
 

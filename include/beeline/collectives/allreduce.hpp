@@ -7,6 +7,7 @@
 #include "beeline/collectives/allreduce_packets.hpp"
 #include "beeline/collectives/allreduce_peer.hpp"
 #include "beeline/collectives/call_check.hpp"
+#include "beeline/collectives/reduce_by.hpp"
 #include "beeline/device/grid.hpp"
 
 namespace beeline {
@@ -26,7 +27,8 @@ template <class T, class Group>
                                                        std::size_t count, Reduction reduction, Timeout timeout,
                                                        Algorithm algorithm) {
   if (count == 0) return Status::ok;
-  if (algorithm == Algorithm::automatic) algorithm = choose_allreduce(lane.context(), count * sizeof(T));
+  const bool is_chosen = algorithm == Algorithm::automatic;
+  if (is_chosen) algorithm = choose_allreduce(lane.context(), count * sizeof(T));
   switch (algorithm) {
     case Algorithm::packets_one_shot:
       return allreduce_packets<true>(lane, destination, source, count, reduction, timeout);
@@ -36,7 +38,9 @@ template <class T, class Group>
       if (lane.context().mixed) return Status::invalid_argument;
       return allreduce_two_shot(lane, destination, source, count, reduction, timeout);
     default:
-      return Status::invalid_argument;
+      // What is never chosen is not compiled where the choice is automatic.
+      if (is_chosen) return Status::invalid_argument;
+      return reduce_by(lane, ReductionPlan<T>{destination, source, count, reduction}, {timeout, algorithm, nullptr});
   }
 }
 

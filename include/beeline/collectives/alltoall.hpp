@@ -12,7 +12,8 @@ namespace detail {
 template <class T>
 [[nodiscard]] BEELINE_HOST_DEVICE ExchangePlan alltoall_plan(T* destination, const T* source, std::size_t count) {
   static_assert(std::is_trivially_copyable_v<T>, "only trivially copyable elements travel as bytes");
-  return {.destination = reinterpret_cast<std::byte*>(destination),
+  return {.operation = CollectiveOperation::alltoall,
+          .destination = reinterpret_cast<std::byte*>(destination),
           .source = reinterpret_cast<const std::byte*>(source),
           .bytes = count * sizeof(T),
           .send_step = count * sizeof(T),
@@ -25,7 +26,8 @@ template <class T>
 [[nodiscard]] BEELINE_HOST_DEVICE ExchangePlan alltoallv_plan(T* destination, const T* source,
                                                               const PieceTable& pieces) {
   static_assert(std::is_trivially_copyable_v<T>, "only trivially copyable elements travel as bytes");
-  return {.destination = reinterpret_cast<std::byte*>(destination),
+  return {.operation = CollectiveOperation::alltoallv,
+          .destination = reinterpret_cast<std::byte*>(destination),
           .source = reinterpret_cast<const std::byte*>(source),
           .bytes = 0,
           .send_step = 0,
@@ -49,7 +51,7 @@ template <class T>
 /// Source: MPI 4.0, 6.8.
 template <class T, class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status alltoall(Lane<Group>& lane, T* destination, const T* source, std::size_t count,
-                                                  const Movement& how = {}) {
+                                                  const LaneCall& how = {}) {
   return detail::exchange(lane, detail::alltoall_plan(destination, source, count), how);
 }
 
@@ -57,7 +59,7 @@ template <class T, class Group>
 template <class T, class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status alltoall(const Group& group, const Context& ctx,
                                                   const CollectiveChannel& channel, T* destination, const T* source,
-                                                  std::size_t count, const Movement& how = {}) {
+                                                  std::size_t count, const LaneCall& how = {}) {
   return detail::exchange_by_group(group, ctx, channel, detail::alltoall_plan(destination, source, count), how);
 }
 
@@ -67,7 +69,7 @@ template <class T, class Group>
 template <class T, class BlockGroup>
 [[nodiscard]] BEELINE_HOST_DEVICE Status alltoall(const Grid<BlockGroup>& grid, const Context& ctx,
                                                   const CollectiveChannel& channel, T* destination, const T* source,
-                                                  std::size_t count, const Movement& how = {}) {
+                                                  std::size_t count, const LaneCall& how = {}) {
   return detail::exchange_by_grid(grid, ctx, channel, detail::alltoall_plan(destination, source, count), how);
 }
 
@@ -79,7 +81,7 @@ template <class T, class BlockGroup>
 /// Otherwise as `alltoall`, with the same algorithm on every member. Source: MPI 4.0, 6.8, MPI_Alltoallv.
 template <class T, class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status alltoallv(Lane<Group>& lane, T* destination, const T* source,
-                                                   const PieceTable& pieces, const Movement& how = {}) {
+                                                   const PieceTable& pieces, const LaneCall& how = {}) {
   return detail::exchange(lane, detail::alltoallv_plan(destination, source, pieces), how);
 }
 
@@ -87,7 +89,7 @@ template <class T, class Group>
 template <class T, class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status alltoallv(const Group& group, const Context& ctx,
                                                    const CollectiveChannel& channel, T* destination, const T* source,
-                                                   const PieceTable& pieces, const Movement& how = {}) {
+                                                   const PieceTable& pieces, const LaneCall& how = {}) {
   return detail::exchange_by_group(group, ctx, channel, detail::alltoallv_plan(destination, source, pieces), how);
 }
 
@@ -95,7 +97,7 @@ template <class T, class Group>
 template <class T, class BlockGroup>
 [[nodiscard]] BEELINE_HOST_DEVICE Status alltoallv(const Grid<BlockGroup>& grid, const Context& ctx,
                                                    const CollectiveChannel& channel, T* destination, const T* source,
-                                                   const PieceTable& pieces, const Movement& how = {}) {
+                                                   const PieceTable& pieces, const LaneCall& how = {}) {
   return detail::exchange_by_grid(grid, ctx, channel, detail::alltoallv_plan(destination, source, pieces), how);
 }
 

@@ -10,18 +10,13 @@
 /// Source: MPI 4.0, chapter 6; seed 000, 6.8.2 and 6.8.3.
 
 #include "beeline/collectives/algorithm.hpp"
+#include "beeline/collectives/call_check.hpp"
 #include "beeline/collectives/exchange_packets.hpp"
 #include "beeline/collectives/exchange_peer.hpp"
+#include "beeline/collectives/lane_call.hpp"
 #include "beeline/device/grid.hpp"
 
 namespace beeline {
-
-/// How a call that moves data is made.
-struct Movement {
-  Timeout timeout = Timeout::none();           ///< the call's own; after `timeout` the same call continues
-  Algorithm algorithm = Algorithm::automatic;  ///< packets, peer or bulk; the same on all members
-  BulkBuffer* buffer = nullptr;                ///< for bulk on a GPU: the block's shared memory (device/bulk.hpp)
-};
 
 namespace detail {
 
@@ -32,7 +27,8 @@ namespace detail {
 }
 
 template <class Group>
-[[nodiscard]] BEELINE_HOST_DEVICE Status exchange(Lane<Group>& lane, const ExchangePlan& plan, const Movement& how) {
+[[nodiscard]] BEELINE_HOST_DEVICE Status run_exchange(Lane<Group>& lane, const ExchangePlan& plan,
+                                                      const LaneCall& how) {
   const Context& ctx = lane.context();
   if (!plan.varies() && plan.bytes == 0) return Status::ok;
   const Algorithm algorithm = how.algorithm == Algorithm::automatic ? choose_movement(ctx, plan) : how.algorithm;
@@ -50,11 +46,23 @@ template <class Group>
   return Status::invalid_argument;
 }
 
+template <class Group>
+[[nodiscard]] BEELINE_HOST_DEVICE Status exchange(Lane<Group>& lane, const ExchangePlan& plan, const LaneCall& how) {
+  const CallSignature call{.operation = plan.operation,
+                           .algorithm = how.algorithm,
+                           .root = plan.sender != no_peer ? plan.sender : plan.receiver,
+                           .count = plan.bytes};
+  if (const Status status = compare_calls(lane, call, how.timeout); status != Status::ok) return status;
+  const Status status = run_exchange(lane, plan, how);
+  if (status == Status::ok) lane.set_checked(false);
+  return status;
+}
+
 /// By one group of each member, on lane 0.
 template <class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status exchange_by_group(const Group& group, const Context& ctx,
                                                            const CollectiveChannel& channel, const ExchangePlan& plan,
-                                                           const Movement& how) {
+                                                           const LaneCall& how) {
   Lane<Group> lane(group, ctx, channel, 0);
   return exchange(lane, plan, how);
 }
@@ -63,7 +71,7 @@ template <class Group>
 template <class BlockGroup>
 [[nodiscard]] BEELINE_HOST_DEVICE Status exchange_by_grid(const Grid<BlockGroup>& grid, const Context& ctx,
                                                           const CollectiveChannel& channel, const ExchangePlan& plan,
-                                                          const Movement& how) {
+                                                          const LaneCall& how) {
   if (grid.blocks() > channel.lanes) return Status::invalid_argument;
   Lane<BlockGroup> lane(grid.block(), ctx, channel, grid.block_rank());
   return exchange(lane, plan.slice(grid.block_rank(), grid.blocks()), how);

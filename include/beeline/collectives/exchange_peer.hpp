@@ -26,11 +26,10 @@ struct BulkMover {
   }
 };
 
-/// Bytes of the channel's memory for the pieces of one sender.
+/// Bytes of the channel's memory for the pieces of one sender: at least 16.
 template <class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE std::size_t staged_piece_bytes(const Lane<Group>& lane) {
-  const std::size_t each = lane.staging_bytes() / lane.context().size;
-  return each < 16 ? each : each & ~std::size_t{15};
+  return lane.staging_bytes() / lane.context().size & ~std::size_t{15};
 }
 
 /// Every piece to where it is to lie.

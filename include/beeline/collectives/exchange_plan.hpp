@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "beeline/collectives/operation.hpp"
 #include "beeline/collectives/words.hpp"
 #include "beeline/device/put_get.hpp"
 
@@ -39,6 +40,7 @@ struct Piece {
 
 /// What one member of an exchange sends and receives.
 struct ExchangePlan {
+  CollectiveOperation operation;
   std::byte* destination;
   const std::byte* source;
   std::size_t bytes;                    ///< of each piece

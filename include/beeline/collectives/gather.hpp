@@ -13,7 +13,8 @@ template <class T>
 [[nodiscard]] BEELINE_HOST_DEVICE ExchangePlan gather_plan(T* destination, const T* source, std::size_t count,
                                                            std::uint32_t root) {
   static_assert(std::is_trivially_copyable_v<T>, "only trivially copyable elements travel as bytes");
-  return {.destination = reinterpret_cast<std::byte*>(destination),
+  return {.operation = CollectiveOperation::gather,
+          .destination = reinterpret_cast<std::byte*>(destination),
           .source = reinterpret_cast<const std::byte*>(source),
           .bytes = count * sizeof(T),
           .send_step = 0,
@@ -36,7 +37,7 @@ template <class T>
 /// Source: MPI 4.0, 6.5.
 template <class T, class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status gather(Lane<Group>& lane, T* destination, const T* source, std::size_t count,
-                                                std::uint32_t root, const Movement& how = {}) {
+                                                std::uint32_t root, const LaneCall& how = {}) {
   return detail::exchange(lane, detail::gather_plan(destination, source, count, root), how);
 }
 
@@ -44,7 +45,7 @@ template <class T, class Group>
 template <class T, class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status gather(const Group& group, const Context& ctx,
                                                 const CollectiveChannel& channel, T* destination, const T* source,
-                                                std::size_t count, std::uint32_t root, const Movement& how = {}) {
+                                                std::size_t count, std::uint32_t root, const LaneCall& how = {}) {
   return detail::exchange_by_group(group, ctx, channel, detail::gather_plan(destination, source, count, root), how);
 }
 
@@ -54,7 +55,7 @@ template <class T, class Group>
 template <class T, class BlockGroup>
 [[nodiscard]] BEELINE_HOST_DEVICE Status gather(const Grid<BlockGroup>& grid, const Context& ctx,
                                                 const CollectiveChannel& channel, T* destination, const T* source,
-                                                std::size_t count, std::uint32_t root, const Movement& how = {}) {
+                                                std::size_t count, std::uint32_t root, const LaneCall& how = {}) {
   return detail::exchange_by_grid(grid, ctx, channel, detail::gather_plan(destination, source, count, root), how);
 }
 

@@ -13,7 +13,8 @@ template <class T>
 [[nodiscard]] BEELINE_HOST_DEVICE ExchangePlan scatter_plan(T* destination, const T* source, std::size_t count,
                                                             std::uint32_t root) {
   static_assert(std::is_trivially_copyable_v<T>, "only trivially copyable elements travel as bytes");
-  return {.destination = reinterpret_cast<std::byte*>(destination),
+  return {.operation = CollectiveOperation::scatter,
+          .destination = reinterpret_cast<std::byte*>(destination),
           .source = reinterpret_cast<const std::byte*>(source),
           .bytes = count * sizeof(T),
           .send_step = count * sizeof(T),
@@ -35,7 +36,7 @@ template <class T>
 /// Source: MPI 4.0, 6.6.
 template <class T, class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status scatter(Lane<Group>& lane, T* destination, const T* source, std::size_t count,
-                                                 std::uint32_t root, const Movement& how = {}) {
+                                                 std::uint32_t root, const LaneCall& how = {}) {
   return detail::exchange(lane, detail::scatter_plan(destination, source, count, root), how);
 }
 
@@ -43,7 +44,7 @@ template <class T, class Group>
 template <class T, class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status scatter(const Group& group, const Context& ctx,
                                                  const CollectiveChannel& channel, T* destination, const T* source,
-                                                 std::size_t count, std::uint32_t root, const Movement& how = {}) {
+                                                 std::size_t count, std::uint32_t root, const LaneCall& how = {}) {
   return detail::exchange_by_group(group, ctx, channel, detail::scatter_plan(destination, source, count, root), how);
 }
 
@@ -53,7 +54,7 @@ template <class T, class Group>
 template <class T, class BlockGroup>
 [[nodiscard]] BEELINE_HOST_DEVICE Status scatter(const Grid<BlockGroup>& grid, const Context& ctx,
                                                  const CollectiveChannel& channel, T* destination, const T* source,
-                                                 std::size_t count, std::uint32_t root, const Movement& how = {}) {
+                                                 std::size_t count, std::uint32_t root, const LaneCall& how = {}) {
   return detail::exchange_by_grid(grid, ctx, channel, detail::scatter_plan(destination, source, count, root), how);
 }
 

@@ -71,6 +71,18 @@ class Collectives {
   void allreduce_on_stream(void* destination, const void* source, std::size_t count, ElementType type,
                            Reduction reduction, const CollectiveCall& call = {});
 
+  /// Combines `count` elements of all ranks on the root, as `allreduce_on_stream`.
+  ///   destination  [count] the root's; may be `source`; of others not looked at
+  ///   call         packets, read, gather, alltoall_gather or tree
+  void reduce_on_stream(void* destination, const void* source, std::size_t count, ElementType type, Reduction reduction,
+                        int root, const CollectiveCall& call = {});
+  /// Combines part r of all ranks' vectors on rank r, as `allreduce_on_stream`.
+  ///   source       [members, count]
+  ///   destination  [count]; may be this rank's part of `source`
+  ///   call         packets, read, peer or bulk
+  void reduce_scatter_on_stream(void* destination, const void* source, std::size_t count, ElementType type,
+                                Reduction reduction, const CollectiveCall& call = {});
+
   /// The algorithm and the number of blocks that `call` takes for an all-reduce of `count` elements.
   [[nodiscard]] CollectiveCall allreduce_choice(std::size_t count, ElementType type,
                                                 const CollectiveCall& call = {}) const;

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <vector>
 
+#include "beeline/collectives/reduce_names.hpp"
 #include "host/collectives/checks.hpp"
 #include "host/collectives/implementation.hpp"
 #include "host/collectives/launchers.hpp"
@@ -53,6 +54,13 @@ void check(const CollectiveOptions& options) {
           fmt::format("packet_bytes {}: multiples of 16 up to 2^24", options.packet_bytes));
   require(options.staging_bytes <= std::size_t{1} << 32 && options.staging_bytes % 256 == 0, Status::invalid_argument,
           fmt::format("staging_bytes {}: multiples of 256 up to 2^32", options.staging_bytes));
+}
+
+/// Each rank has a piece of another's staging, of at least one aligned word.
+void check_staging(const CollectiveOptions& options, int ranks) {
+  const std::size_t least = std::size_t{16} * static_cast<unsigned>(ranks);
+  require(options.staging_bytes >= least, Status::invalid_argument,
+          fmt::format("staging_bytes {} for {} ranks: at least {}", options.staging_bytes, ranks, least));
 }
 
 /// Collective. Throws on all ranks alike when one gives other options than rank 0.
@@ -146,6 +154,7 @@ Collectives::Collectives(World& world, const CollectiveOptions& options) : Colle
 Collectives::Collectives(World& world, const Team* team, const CollectiveOptions& options) {
   const CollectiveOptions all = complete(world, options);
   check(all);
+  check_staging(all, world.size());
   compare(world, all);
   implementation_ = std::make_unique<Implementation>(world, team, all);
 }
@@ -184,8 +193,11 @@ CollectiveCall Collectives::allreduce_choice(std::size_t count, ElementType type
                                                                          : Algorithm::two_shot;
   }
   if (choice.blocks == 0) {
-    const std::size_t block_bytes = choice.algorithm == Algorithm::two_shot ? peer_block_bytes : packet_block_bytes;
-    const std::size_t wanted = host ? 1 : (bytes + block_bytes - 1) / block_bytes;
+    const bool in_packets =
+        choice.algorithm == Algorithm::packets_one_shot || choice.algorithm == Algorithm::packets_two_shot;
+    const std::size_t block_bytes = in_packets ? packet_block_bytes : peer_block_bytes;
+    const std::size_t most = host ? 1 : in_packets || ctx.size <= 2 ? blocks_for_one_peer : blocks_for_peers;
+    const std::size_t wanted = std::min(most, (bytes + block_bytes - 1) / block_bytes);
     choice.blocks = static_cast<unsigned>(std::clamp<std::size_t>(wanted, 1, implementation_->channel.lanes));
   }
   return choice;
@@ -213,12 +225,19 @@ void Collectives::allreduce_on_stream(void* destination, const void* source, std
                                         .stream = choice.stream});
   }
   const LaunchOptions options = implementation_->launch_options(choice.blocks, choice.stream);
+  const bool is_named = detail::reduces_by(choice.algorithm, false, false);
   const detail::ReductionLauncher launcher = detail::allreduce_launcher(type, choice.algorithm);
-  require(launcher != nullptr, Status::invalid_argument,
+  require(is_named || launcher != nullptr, Status::invalid_argument,
           fmt::format("all-reduce has no algorithm {}", name(choice.algorithm)));
-  require(choice.algorithm != Algorithm::two_shot || !context().mixed, Status::unavailable,
-          "two_shot: ranks of both kinds do not reach each other's memory; the algorithms in packets do");
-  launcher(implementation_->world, options, implementation_->channel, {destination, source, count, reduction});
+  require((!is_named && choice.algorithm != Algorithm::two_shot) || !context().mixed, Status::unavailable,
+          fmt::format("{}: ranks of both kinds do not reach each other's memory; the algorithms in packets do",
+                      name(choice.algorithm)));
+  const detail::ReductionCall vectors{destination, source, count, reduction};
+  if (is_named)
+    detail::reduction_launcher(type)(implementation_->world, options, implementation_->channel,
+                                     {vectors, no_peer, false, choice.algorithm});
+  else
+    launcher(implementation_->world, options, implementation_->channel, vectors);
 }
 
 }  // namespace beeline

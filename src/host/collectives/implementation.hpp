@@ -9,6 +9,7 @@
 #include "beeline/host/collectives.hpp"
 #include "beeline/host/launch_options.hpp"
 #include "host/collectives/copy_engine.hpp"
+#include "host/collectives/launchers.hpp"
 
 namespace beeline {
 
@@ -37,6 +38,9 @@ class Collectives::Implementation {
   void move(const detail::ExchangePlan& plan, const CollectiveCall& choice);
   /// All-reduce by copy engines. Throws where the vectors cannot be reached by them.
   void run_engine(detail::EngineCall call);
+
+  /// The same for a reduction by name.
+  void reduce(const detail::NamedReductionCall& call, ElementType type, const CollectiveCall& how);
 
   World& world;
   const Team* team;

@@ -3,44 +3,42 @@
 
 namespace beeline::detail {
 
-ReductionLauncher allreduce_launcher(ElementType type, Algorithm algorithm) {
+namespace {
+
+/// What `of`, a template over element types, gives for `type`; nullptr for a type that does not exist.
+template <class Of>
+auto for_elements(ElementType type, Of of) -> decltype(of.template operator()<float>()) {
   switch (type) {
     case ElementType::float32:
-      return allreduce_launcher_of<float>(algorithm);
+      return of.template operator()<float>();
     case ElementType::float64:
-      return allreduce_launcher_of<double>(algorithm);
+      return of.template operator()<double>();
     case ElementType::float16:
-      return allreduce_launcher_of<Float16>(algorithm);
+      return of.template operator()<Float16>();
     case ElementType::bfloat16:
-      return allreduce_launcher_of<BFloat16>(algorithm);
+      return of.template operator()<BFloat16>();
     case ElementType::int32:
-      return allreduce_launcher_of<std::int32_t>(algorithm);
+      return of.template operator()<std::int32_t>();
     case ElementType::int64:
-      return allreduce_launcher_of<std::int64_t>(algorithm);
+      return of.template operator()<std::int64_t>();
     case ElementType::uint8:
-      return allreduce_launcher_of<std::uint8_t>(algorithm);
+      return of.template operator()<std::uint8_t>();
   }
   return nullptr;
 }
 
+}  // namespace
+
+ReductionLauncher allreduce_launcher(ElementType type, Algorithm algorithm) {
+  return for_elements(type, [=]<class T>() { return allreduce_launcher_of<T>(algorithm); });
+}
+
 LocalReduceLauncher local_reduce_launcher(ElementType type) {
-  switch (type) {
-    case ElementType::float32:
-      return launch_local_reduce_of<float>;
-    case ElementType::float64:
-      return launch_local_reduce_of<double>;
-    case ElementType::float16:
-      return launch_local_reduce_of<Float16>;
-    case ElementType::bfloat16:
-      return launch_local_reduce_of<BFloat16>;
-    case ElementType::int32:
-      return launch_local_reduce_of<std::int32_t>;
-    case ElementType::int64:
-      return launch_local_reduce_of<std::int64_t>;
-    case ElementType::uint8:
-      return launch_local_reduce_of<std::uint8_t>;
-  }
-  return nullptr;
+  return for_elements(type, []<class T>() { return LocalReduceLauncher{launch_local_reduce_of<T>}; });
+}
+
+NamedReductionLauncher reduction_launcher(ElementType type) {
+  return for_elements(type, []<class T>() { return reduction_launcher_of<T>(); });
 }
 
 }  // namespace beeline::detail

@@ -21,6 +21,14 @@ struct ReductionCall {
   Reduction reduction;
 };
 
+/// What the kernel of reductions by name gets.
+struct NamedReductionCall {
+  ReductionCall vectors;
+  std::uint32_t root;  ///< `no_peer`: all
+  bool scatters;
+  Algorithm algorithm;
+};
+
 /// Threads of a block of a collective's kernel on a GPU.
 inline constexpr unsigned collective_threads = 512;
 
@@ -49,5 +57,13 @@ template <class T>
 [[nodiscard]] ReductionLauncher allreduce_launcher_of(Algorithm algorithm);
 template <class T>
 void launch_local_reduce_of(World& world, const LaunchOptions& options, const LocalReduction& work);
+
+using NamedReductionLauncher = void (*)(World& world, const LaunchOptions& options, const CollectiveChannel& channel,
+                                        const NamedReductionCall& call);
+
+/// What launches reductions by name (collectives/reduce_by.hpp) of elements of `type`.
+[[nodiscard]] NamedReductionLauncher reduction_launcher(ElementType type);
+template <class T>
+[[nodiscard]] NamedReductionLauncher reduction_launcher_of();
 
 }  // namespace beeline::detail

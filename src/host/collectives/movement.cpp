@@ -75,7 +75,7 @@ CollectiveCall Collectives::movement_choice(std::size_t piece_bytes, const Colle
 void Collectives::Implementation::move(const ExchangePlan& plan, const CollectiveCall& choice) {
   check_algorithm(choice.algorithm, context(), plan.is_full());
   const LaunchOptions options = launch_options(choice.blocks, choice.stream);
-  if (plan.bytes == 0) return;
+  if (plan.bytes == 0 && (channel.checks == 0 || choice.algorithm == Algorithm::copy_engine)) return;
   if (choice.algorithm == Algorithm::copy_engine)
     copy_by_engine(plan, choice.stream);
   else
@@ -113,7 +113,8 @@ void Collectives::broadcast_on_stream(void* destination, const void* source, std
   const std::uint32_t sender = implementation_->checked_root(root);
   const bool is_root = context().rank == sender;
   check_ends({destination, source, 1, is_root ? 1u : 0u, bytes, type, destination});
-  implementation_->move({.destination = static_cast<std::byte*>(destination),
+  implementation_->move({.operation = CollectiveOperation::broadcast,
+                         .destination = static_cast<std::byte*>(destination),
                          .source = static_cast<const std::byte*>(source),
                          .bytes = bytes,
                          .send_step = 0,
@@ -131,7 +132,8 @@ void Collectives::scatter_on_stream(void* destination, const void* source, std::
   // In place, the destination lies in the source.
   const bool in_place = is_root && destination == part(source, sender, bytes);
   check_ends({destination, source, 1, is_root ? parts : 0, bytes, type, in_place ? source : nullptr});
-  implementation_->move({.destination = static_cast<std::byte*>(destination),
+  implementation_->move({.operation = CollectiveOperation::scatter,
+                         .destination = static_cast<std::byte*>(destination),
                          .source = static_cast<const std::byte*>(source),
                          .bytes = bytes,
                          .send_step = bytes,
@@ -147,7 +149,8 @@ void Collectives::gather_on_stream(void* destination, const void* source, std::s
   const std::uint32_t receiver = implementation_->checked_root(root);
   const bool is_root = context().rank == receiver;
   check_ends({destination, source, is_root ? parts : 0, 1, bytes, type, part(destination, receiver, bytes)});
-  implementation_->move({.destination = static_cast<std::byte*>(destination),
+  implementation_->move({.operation = CollectiveOperation::gather,
+                         .destination = static_cast<std::byte*>(destination),
                          .source = static_cast<const std::byte*>(source),
                          .bytes = bytes,
                          .send_step = 0,
@@ -161,7 +164,8 @@ void Collectives::allgather_on_stream(void* destination, const void* source, std
                                       const CollectiveCall& call) {
   const std::size_t parts = context().size, bytes = checked_bytes(count, parts, type) / parts;
   check_ends({destination, source, parts, 1, bytes, type, part(destination, context().rank, bytes)});
-  implementation_->move({.destination = static_cast<std::byte*>(destination),
+  implementation_->move({.operation = CollectiveOperation::allgather,
+                         .destination = static_cast<std::byte*>(destination),
                          .source = static_cast<const std::byte*>(source),
                          .bytes = bytes,
                          .send_step = 0,
@@ -175,7 +179,8 @@ void Collectives::alltoall_on_stream(void* destination, const void* source, std:
                                      const CollectiveCall& call) {
   const std::size_t parts = context().size, bytes = checked_bytes(count, parts, type) / parts;
   check_ends({destination, source, parts, parts, bytes, type, nullptr});
-  implementation_->move({.destination = static_cast<std::byte*>(destination),
+  implementation_->move({.operation = CollectiveOperation::alltoall,
+                         .destination = static_cast<std::byte*>(destination),
                          .source = static_cast<const std::byte*>(source),
                          .bytes = bytes,
                          .send_step = bytes,
@@ -226,7 +231,8 @@ void Collectives::alltoallv_on_stream(void* destination, const void* source, con
     choice.blocks =
         detail::any_host_rank(implementation_->world) ? 1 : std::min(varied_blocks, implementation_->channel.lanes);
   check_algorithm(choice.algorithm, context(), false);
-  const ExchangePlan plan{.destination = static_cast<std::byte*>(destination),
+  const ExchangePlan plan{.operation = CollectiveOperation::alltoallv,
+                          .destination = static_cast<std::byte*>(destination),
                           .source = static_cast<const std::byte*>(source),
                           .bytes = 0,
                           .send_step = 0,

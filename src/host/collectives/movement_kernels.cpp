@@ -20,7 +20,7 @@ struct MovementKernel {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, CollectiveChannel channel, ExchangePlan plan,
                                       Algorithm algorithm) const {
-    const Movement how{.algorithm = bulk ? Algorithm::bulk : algorithm, .buffer = bulk ? bulk_buffer() : nullptr};
+    const LaneCall how{.algorithm = bulk ? Algorithm::bulk : algorithm, .buffer = bulk ? bulk_buffer() : nullptr};
     // What fails is recorded where it fails.
     static_cast<void>(exchange_by_grid(grid, ctx, channel, plan, how));
   }
@@ -39,7 +39,7 @@ struct VariedMovementKernel {
       table[i] = values.values[i];
     grid.block().sync();
     plan.table = {table, table + max_ranks, table + 2 * max_ranks, table + 3 * max_ranks};
-    const Movement how{.algorithm = bulk ? Algorithm::bulk : algorithm, .buffer = bulk ? bulk_buffer() : nullptr};
+    const LaneCall how{.algorithm = bulk ? Algorithm::bulk : algorithm, .buffer = bulk ? bulk_buffer() : nullptr};
     static_cast<void>(exchange_by_grid(grid, ctx, channel, plan, how));
   }
 };

@@ -5,3 +5,4 @@
 template beeline::detail::ReductionLauncher beeline::detail::allreduce_launcher_of<beeline::Float16>(Algorithm);
 template void beeline::detail::launch_local_reduce_of<beeline::Float16>(World&, const LaunchOptions&,
                                                                         const LocalReduction&);
+template beeline::detail::NamedReductionLauncher beeline::detail::reduction_launcher_of<beeline::Float16>();

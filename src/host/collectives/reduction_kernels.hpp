@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// The kernels of collectives that reduce, for one element type: a kernel for each algorithm, since registers are few.
+/// The kernels of collectives that reduce, for one element type: a kernel for each of the quick algorithms, since
+/// registers are few, and one for all the others.
 
 #include "beeline/collectives/allreduce.hpp"
 #include "beeline/host/launch.hpp"
@@ -40,6 +41,37 @@ ReductionLauncher allreduce_launcher_of(Algorithm algorithm) {
     default:
       return nullptr;
   }
+}
+
+template <class T>
+struct NamedReductionKernel {
+  static constexpr unsigned max_threads = collective_threads;
+  static constexpr std::size_t shared_bytes = sizeof(BulkBuffer);
+
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, CollectiveChannel channel, ReductionPlan<T> plan,
+                                      Algorithm algorithm) const {
+    static_cast<void>(
+        reduce_by_grid(grid, ctx, channel, plan, LaneCall{.algorithm = algorithm, .buffer = bulk_buffer()}));
+  }
+};
+
+template <class T>
+void launch_named_reduction(World& world, const LaunchOptions& options, const CollectiveChannel& channel,
+                            const NamedReductionCall& call) {
+  const ReductionPlan<T> plan{.destination = static_cast<T*>(call.vectors.destination),
+                              .source = static_cast<const T*>(call.vectors.source),
+                              .count = call.vectors.count,
+                              .reduction = call.vectors.reduction,
+                              .root = call.root,
+                              .scatters = call.scatters,
+                              .part_step = call.vectors.count};
+  launch(world, options, NamedReductionKernel<T>{}, channel, plan, call.algorithm);
+}
+
+template <class T>
+NamedReductionLauncher reduction_launcher_of() {
+  return launch_named_reduction<T>;
 }
 
 }  // namespace beeline::detail

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// How a collective is called on a lane.
+
+#include "beeline/collectives/algorithm.hpp"
+#include "beeline/device/bulk.hpp"
+
+namespace beeline {
+
+struct LaneCall {
+  Timeout timeout = Timeout::none();           ///< the call's own limit; after `timeout` the same call continues
+  Algorithm algorithm = Algorithm::automatic;  ///< the same on all members
+  BulkBuffer* buffer = nullptr;                ///< for bulk on a GPU: the block's shared memory (device/bulk.hpp)
+};
+
+}  // namespace beeline

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// Reduce, reduce-scatter, and all-reduce by the algorithms of seed 000; see reduce_names.hpp.
+
+#include "beeline/collectives/call_check.hpp"
+#include "beeline/collectives/lane_call.hpp"
+#include "beeline/collectives/reduce_names.hpp"
+#include "beeline/collectives/reduce_packets.hpp"
+#include "beeline/collectives/reduce_staged.hpp"
+#include "beeline/device/grid.hpp"
+
+namespace beeline::detail {
+
+/// Each reads its part of all vectors where they are, if they lie alike; otherwise parts go to their owners.
+template <class T, class Group>
+[[nodiscard]] BEELINE_HOST_DEVICE Status reduce_scatter_read(Lane<Group>& lane, const ReductionPlan<T>& plan,
+                                                             Timeout timeout) {
+  constexpr std::uint32_t has_read = ~std::uint32_t{0};
+  if (lane.stage() == 0) {
+    bool alike = false;
+    if (const Status status = compare_places(lane, plan.source, plan.source, timeout, alike); status != Status::ok)
+      return status;
+    lane.note_staged(!alike);
+    const T* mine = plan.source + lane.context().rank * plan.part_step;
+    if (alike)
+      combine_vectors(lane, plan.destination, Operands{reinterpret_cast<const std::byte*>(mine), 0, true}, plan.count,
+                      plan.reduction);
+    lane.set_stage(alike ? has_read : 1);  // the others have come: nobody uses the channel's memory otherwise
+  }
+  if (lane.stage() != has_read) {
+    StoreMover<Group> mover{lane.group(), lane.context()};
+    return reduce_collected(lane, plan, mover, Algorithm::peer, timeout);
+  }
+  const Status status = lane.barrier(Order::memory, timeout);  // the sources may change
+  if (status == Status::ok) lane.set_stage(0);
+  return status;
+}
+
+/// A reduction by name. Returns ok, timeout, deadline, aborted; invalid_argument for an algorithm that it does not
+/// have.
+template <class T, class Group>
+[[nodiscard]] BEELINE_HOST_DEVICE Status reduce_by(Lane<Group>& lane, const ReductionPlan<T>& plan,
+                                                   const LaneCall& how) {
+  const Context& ctx = lane.context();
+  if (plan.count == 0) return Status::ok;
+  if (!reduces_by(how.algorithm, plan.scatters, plan.root != no_peer)) return Status::invalid_argument;
+  if (how.algorithm == Algorithm::packets) return reduce_packets(lane, plan, how.timeout);
+  if (ctx.mixed) return Status::invalid_argument;
+  if constexpr (!std::is_same_v<Group, Thread> && !std::is_same_v<Group, Warp>)
+    if (how.algorithm == Algorithm::bulk && (how.buffer != nullptr || executor == DeviceKind::host)) {
+      BulkMover<Group> mover{{lane.group(), ctx, how.buffer}};
+      return reduce_collected(lane, plan, mover, how.algorithm, how.timeout);
+    }
+  if (how.algorithm == Algorithm::bulk) return Status::invalid_argument;
+  if (how.algorithm == Algorithm::read && plan.scatters) return reduce_scatter_read(lane, plan, how.timeout);
+  StoreMover<Group> mover{lane.group(), ctx};
+  if (how.algorithm == Algorithm::tree && ctx.size > 1) return reduce_by_tree(lane, plan, mover, how.timeout);
+  return reduce_collected(lane, plan, mover, how.algorithm, how.timeout);
+}
+
+/// What suits `bytes` of one vector or part.
+[[nodiscard]] BEELINE_HOST_DEVICE inline Algorithm choose_reduction(const Context& ctx, std::size_t bytes,
+                                                                    bool scatters) {
+  constexpr std::size_t packet_bytes = executor == DeviceKind::gpu ? 16384 : 4096;
+  if (ctx.mixed || bytes <= packet_bytes) return Algorithm::packets;
+  return scatters ? Algorithm::read : Algorithm::alltoall_gather;
+}
+
+template <class T, class Group>
+[[nodiscard]] BEELINE_HOST_DEVICE Status reduce_on_lane(Lane<Group>& lane, const ReductionPlan<T>& plan, LaneCall how) {
+  const CallSignature call{.operation = plan.scatters          ? CollectiveOperation::reduce_scatter
+                                        : plan.root != no_peer ? CollectiveOperation::reduce
+                                                               : CollectiveOperation::allreduce,
+                           .type = ElementTraits<T>::type,
+                           .reduction = plan.reduction,
+                           .algorithm = how.algorithm,
+                           .root = plan.root,
+                           .count = plan.count};
+  if (const Status status = compare_calls(lane, call, how.timeout); status != Status::ok) return status;
+  if (how.algorithm == Algorithm::automatic)
+    how.algorithm = choose_reduction(lane.context(), plan.count * sizeof(T), plan.scatters);
+  const Status status = reduce_by(lane, plan, how);
+  if (status == Status::ok) lane.set_checked(false);
+  return status;
+}
+
+/// By a whole grid: each block takes a slice, on the lane of its number.
+template <class T, class BlockGroup>
+[[nodiscard]] BEELINE_HOST_DEVICE Status reduce_by_grid(const Grid<BlockGroup>& grid, const Context& ctx,
+                                                        const CollectiveChannel& channel, const ReductionPlan<T>& plan,
+                                                        const LaneCall& how) {
+  if (grid.blocks() > channel.lanes) return Status::invalid_argument;
+  Lane<BlockGroup> lane(grid.block(), ctx, channel, grid.block_rank());
+  return reduce_on_lane(lane, plan.slice(grid.block_rank(), grid.blocks()), how);
+}
+
+}  // namespace beeline::detail

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// Reduce and reduce-scatter in packets: to the root, or to the owner of each part, who reduces them as they come.
+
+#include "beeline/collectives/reduction_plan.hpp"
+
+namespace beeline::detail {
+
+/// One round: `count` elements from `done` on, of each part, that fit an area.
+template <class T, class Group>
+[[nodiscard]] BEELINE_HOST_DEVICE Status reduce_round(Lane<Group>& lane, const ReductionPlan<T>& plan, std::size_t done,
+                                                      std::size_t count, Timeout timeout) {
+  const Context& ctx = lane.context();
+  const std::uint32_t thread = lane.group().thread_rank(), threads = lane.group().size();
+  bool is_new = false;
+  if (const Status status = lane.enter(timeout, is_new); status != Status::ok) return status;
+  const auto words = static_cast<std::uint32_t>(words_of<T>(count));
+  const std::uint32_t receivers = plan.scatters ? ctx.size : 1;
+  for (std::uint32_t step = 0; is_new && step < receivers; ++step) {  // everyone begins with another
+    const std::uint32_t behind = ctx.rank + 1 + step;
+    const std::uint32_t peer = !plan.scatters ? plan.root : behind < ctx.size ? behind : behind - ctx.size;
+    const T* part = plan.source + (plan.scatters ? peer * plan.part_step : 0) + done;
+    for (std::uint32_t i = thread; i < words; i += threads) lane.send_word(peer, i, load_word(part, i, count));
+  }
+  const std::uint32_t mine = plan.is_received_by(ctx.rank) ? words : 0;
+  Status status = Status::ok;
+  for (std::uint32_t i = thread; i < mine && status == Status::ok; i += threads) {
+    std::uint64_t result = 0;
+    status = reduce_received<T>(lane, i, plan.reduction, timeout, result);
+    if (status == Status::ok) store_word(plan.destination + done, i, count, result);
+  }
+  return plan.scatters ? lane.finish(status) : lane.finish_one_way(status);
+}
+
+/// Of any count, in as many rounds as it needs.
+template <class T, class Group>
+[[nodiscard]] BEELINE_HOST_DEVICE Status reduce_packets(Lane<Group>& lane, const ReductionPlan<T>& plan,
+                                                        Timeout timeout) {
+  const std::size_t most = std::size_t{lane.area_words()} * (8 / sizeof(T));
+  for (std::size_t done = lane.offset(); done < plan.count;) {
+    const std::size_t some = plan.count - done < most ? plan.count - done : most;
+    if (const Status status = reduce_round(lane, plan, done, some, timeout); status != Status::ok) return status;
+    done += some;
+    lane.set_offset(done);
+  }
+  lane.group().sync();  // the whole result is there
+  lane.set_offset(0);
+  return Status::ok;
+}
+
+}  // namespace beeline::detail

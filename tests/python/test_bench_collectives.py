@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`beeline bench collectives` and `beeline plot`: what they make of records."""
+
+from __future__ import annotations
+
+import importlib.util
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from beeline.commands import collectives, plot
+from beeline.torch_peer import deviation, enough, unavailable
+from rich.console import Console
+
+Record = dict[str, Any]
+
+
+def result(method: str, size: int, median: float, peer: bool = False, **settings: Any) -> Record:
+    control = "host" if method.startswith("mpi") else method.split("/")[0 if not peer else -1]
+    return {
+        "event": "result", "operation": "allreduce", "method": method, "bytes": size, "ranks": 4, "available": True,
+        "reason": None, "unit": "us", "median": median, "bus_gb_per_s": 1.5 * size / median / 1e3, "verified": True,
+        "peer_of": "stream/automatic" if peer else None,
+        "settings": {"control": control, "type": "float32", "blocks": 1, **settings},
+    }  # fmt: skip
+
+
+RESULTS = [
+    result("stream/automatic", 8, 4.0), result("stream/two_shot", 8, 3.0), result("graph/automatic", 8, 2.0),
+    result("nccl/stream", 8, 16.0, peer=True), result("nccl/graph", 8, 10.0, peer=True),
+    result("mpi/host", 8, 8.0, peer=True), result("stream/automatic", 4096, 5.0),
+]  # fmt: skip
+
+
+def shown(results: list[Record]) -> list[list[str]]:
+    text = io.StringIO()
+    Console(file=text, width=200).print(collectives.render(results))
+    return [line.split() for line in text.getvalue().splitlines()]
+
+
+def test_the_choice_is_compared_with_the_best_peer_that_is_called_alike() -> None:
+    rows = shown(RESULTS)
+    # A peer that blocks the host is an alternative to a stream, not to a graph.
+    assert ["stream", "8", "B", "4", "0.003", "3", "two_shot", "8", "mpi/host", "0.5"] in rows
+    assert ["graph", "8", "B", "2", "0.006", "2", "automatic", "10", "nccl/graph", "0.2"] in rows
+    assert ["stream", "4", "KiB", "5", "1.23", "5", "automatic", "–", "–", "–"] in rows
+
+
+def test_on_host_ranks_everything_is_compared_with_what_blocks() -> None:
+    rows = shown([result("device/automatic", 8, 4.0), result("mpi/host", 8, 8.0, peer=True)])
+    assert ["device", "8", "B", "4", "0.003", "4", "automatic", "8", "mpi/host", "0.5"] in rows
+
+
+def test_an_absent_peer_has_all_fields_and_a_reason() -> None:
+    record = collectives.lacking("allreduce", "torch/symmetric_memory", 8, 4, "torch is not installed")
+    assert set(record) == set(unavailable("")) | {"event", "schema_version", "operation", "method", "bytes", "ranks"}
+    assert record["median"] is None
+    assert ["not", "measured:", "torch/symmetric_memory:", "torch", "is", "not", "installed"] in shown([record])
+
+
+def test_torch_samples_until_they_agree() -> None:
+    assert deviation([1.0, 1.0, 3.0]) == 0
+    assert not enough([1.0] * 19)
+    assert enough([1.0] * 20)
+    assert not enough([1.0, 2.0] * 20)
+    assert enough([1.0, 2.0] * 30)
+
+
+def test_the_command_passes_everything_on_and_shows_a_table(cli) -> None:
+    done = cli("bench", "collectives", "--launcher", "beeline", "--type", "bfloat16", "--blocks", "1,2", "--sizes", "8")
+    assert done.returncode == 0, done.stderr
+    assert "message, us, 2 ranks" in done.stdout
+    assert "not measured: device/bulk/signal: no GPU of this kind" in done.stdout
+
+
+def test_curves_take_the_quickest_of_several_settings() -> None:
+    results = [result("stream/two_shot", 8, 3.0, blocks=2), result("stream/two_shot", 8, 2.0, blocks=4)]
+    (points,) = plot.curves_over(results, plot.Axis.bytes).values()
+    assert [(place, one["median"]) for place, one in points] == [(8, 2.0)]
+    (points,) = plot.curves_over(results, plot.Axis.blocks).values()
+    assert [(place, one["median"]) for place, one in points] == [(2, 3.0), (4, 2.0)]
+
+
+@pytest.fixture
+def record(tmp_path: Path) -> Path:
+    path = tmp_path / "record.jsonl"
+    path.write_text("".join(json.dumps(one) + "\n" for one in [{"event": "environment"}, *RESULTS]))
+    return path
+
+
+@pytest.mark.skipif(importlib.util.find_spec("matplotlib") is None, reason="matplotlib is not installed")
+@pytest.mark.parametrize("name", ["picture.png", "picture.svg"])
+def test_plot_writes_a_picture(cli, record: Path, name: str) -> None:
+    picture = record.parent / name
+    assert cli("plot", str(record), "-o", str(picture)).returncode == 0
+    assert picture.stat().st_size > 1000
+
+
+def test_plot_says_that_matplotlib_is_missing(cli, record: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    done = cli("plot", str(record), "-o", str(record.parent / "picture.png"))
+    assert done.returncode == 1
+    assert "plot needs matplotlib, which is not installed: pip install matplotlib" in done.stderr
+
+
+def test_plot_refuses_what_it_cannot_draw(cli, record: Path) -> None:
+    assert "valid: names that end in .png or .svg" in cli("plot", str(record), "-o", "picture.txt").stderr
+    record.write_text('{"event": "environment"}\n')
+    done = cli("plot", str(record), "-o", str(record.parent / "picture.png"))
+    assert done.returncode == 1
+    assert "no collective was measured" in done.stderr

@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <memory>
+#include <string>
 
 #include "collectives/workplace.hpp"
 
@@ -14,6 +15,7 @@ namespace beeline::bench {
 struct StreamCall {
   std::function<void(Stream&)> start;
   VectorPair vectors;
+  std::string version = {};  ///< of the peer, where it says one
 };
 
 /// Completes a measurement: calls one after the other, by the host's clock.

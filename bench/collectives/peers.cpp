@@ -23,6 +23,7 @@ Case streamed(const CollectiveOperation& operation, const std::string& peer, Con
     const auto place = places->get(session, bytes);
     const StreamCall call = provide(session, place);
     Measurement measurement = peer_measurement(operation, method, control, *place);
+    if (!call.version.empty()) measurement.settings.emplace_back("version", call.version);
     return std::vector{control == Control::graph ? measured_in_graph(std::move(measurement), operation, place, call)
                                                  : measured_on_stream(std::move(measurement), operation, place, call)};
   };
@@ -33,7 +34,7 @@ Provider nccl_calls(CollectiveKind kind, std::shared_ptr<nccl::Communicators> co
   return [=](Session& session, std::shared_ptr<Workplace> place) -> StreamCall {
     const auto communicator = communicators->get(session);
     const VectorPair vectors = place->vectors();
-    return {[=](Stream& stream) { communicator->start(kind, vectors, stream); }, vectors};
+    return {[=](Stream& stream) { communicator->start(kind, vectors, stream); }, vectors, communicator->version()};
   };
 }
 

@@ -152,8 +152,10 @@ class GpuStream final : public Stream {
 
   bool drained() const noexcept override {
     const BesideCaptures beside;
-    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;  // a query would end a capture
-    if (cudaStreamIsCapturing(stream_, &status) == cudaSuccess && status != cudaStreamCaptureStatusNone) return false;
+    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    const cudaError_t asked = cudaStreamIsCapturing(stream_, &status);
+    // A query would end a capture: this stream's, or, where it is the legacy default stream, another's.
+    if (status != cudaStreamCaptureStatusNone || asked == cudaErrorStreamCaptureImplicit) return false;
     return cudaStreamQuery(stream_) != cudaErrorNotReady;
   }
   bool sleep_until_drained(std::int64_t) override { return false; }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "beeline/beeline.hpp"
+#include "beeline/host/collectives.hpp"
 #include "tests/support/check.hpp"
 #include "tests/support/errors.hpp"
 #include "tests/support/ranks.hpp"
@@ -216,6 +217,56 @@ TEST_P(TwoRanks, RunTwoGraphsInTurnAndBesideEachOther) {
     check_steps(world, first, 2 * runs);
     check_steps(world, second, 4 * runs);
     world.barrier();
+  });
+}
+
+/// Makes the next input of an all-reduce from its result.
+struct Mix {
+  static constexpr std::int64_t modulus = 1'000'003;
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, std::int64_t* input, const std::int64_t* sum,
+                                      std::uint64_t count) const {
+    for (std::uint64_t i = grid.thread_rank(); i < count; i += grid.size())
+      input[i] = sum[i] % modulus + static_cast<std::int64_t>(i + ctx.rank);
+  }
+};
+
+/// All-reduces in a graph, with others in between: their rounds go on wherever the last one ended.
+TEST_P(TwoRanks, RepeatAllReduces) {
+  run([](World& world) {
+    constexpr int runs = 500;
+    Stream& stream = world.stream();
+    Collectives collectives(world);
+    for (const std::size_t count : {std::size_t{100}, std::size_t{200'000}}) {
+      auto* input = static_cast<std::int64_t*>(world.allocate(count * sizeof(std::int64_t)));
+      auto* sum = static_cast<std::int64_t*>(world.allocate(count * sizeof(std::int64_t)));
+      const auto step = [&] {
+        collectives.allreduce_on_stream(sum, input, count, ElementType::int64, Reduction::sum, {.blocks = blocks});
+        launch(world, {.blocks = 8}, Mix{}, input, static_cast<const std::int64_t*>(sum), std::uint64_t{count});
+      };
+      const Graph graph(world, stream, [&] { step(), step(); });
+      world.barrier();
+      int steps = 0;
+      for (int i = 0; i < runs; ++i) {
+        graph.run(stream);
+        steps += 2;
+        if (i % 3 == 0) step(), ++steps;
+        if (i % 100 == 0) world.synchronize(stream);
+      }
+      world.synchronize(stream);
+      std::vector<std::int64_t> observed(count);
+      world.copy(observed.data(), sum, count * sizeof(std::int64_t));
+      for (std::size_t i = 0; i < count; i += 99) {
+        std::int64_t expected = 0, inputs[2] = {0, 0};
+        for (int each = 0; each < steps; ++each) {
+          expected = inputs[0] + inputs[1];
+          for (int rank = 0; rank < 2; ++rank)
+            inputs[rank] = expected % Mix::modulus + static_cast<std::int64_t>(i) + rank;
+        }
+        BEELINE_CHECK_EQ(expected, observed[i]);
+      }
+      world.barrier();
+    }
   });
 }
 

@@ -427,7 +427,8 @@ const std::vector<Case>& movement_cases() {
 }
 
 const std::vector<Case>& crowded_collective_cases() {
-  static const std::vector<Case> cases = {{"crowded_movement", 1, crowded_movement}};
+  static const std::vector<Case> cases = {{"crowded_movement", 1, crowded_movement},
+                                          {"crowded_reductions", 1, crowded_reductions}};
   return cases;
 }
 

@@ -89,10 +89,12 @@ struct Case {
 [[nodiscard]] const std::vector<Case>& allreduce_cases();
 [[nodiscard]] const std::vector<Case>& movement_cases();
 [[nodiscard]] const std::vector<Case>& named_barrier_cases();
+[[nodiscard]] const std::vector<Case>& reduce_cases();
 /// Those of all collectives.
 [[nodiscard]] std::vector<Case> collective_cases();
 /// Those of them that suit worlds of many ranks on few cores.
 [[nodiscard]] const std::vector<Case>& crowded_collective_cases();
+void crowded_reductions(RankTest& test);
 /// Of memory_cases and distributed_cases, those in which no kernel reaches another rank's memory.
 [[nodiscard]] std::vector<Case> copy_cases();
 /// The cases that suit worlds of many ranks on few cores.

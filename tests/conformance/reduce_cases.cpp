@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reduce, reduce-scatter, and all-reduce by the algorithms of seed 000: every type, reduction, count, alignment and
+// root; on streams and in kernels, with time-outs that continue, in teams.
+#include <algorithm>
+#include <memory>
+#include <numeric>
+
+#include "beeline/collectives/allreduce.hpp"
+#include "beeline/collectives/reduce.hpp"
+#include "beeline/collectives/reduce_scatter.hpp"
+#include "beeline/host/collectives.hpp"
+#include "tests/conformance/guarded_area.hpp"
+#include "tests/conformance/rank_test.hpp"
+#include "tests/conformance/vectors.hpp"
+
+namespace beeline_test {
+
+namespace {
+
+using namespace beeline;
+
+enum class Kind : std::uint32_t { reduce, allreduce, reduce_scatter };
+constexpr Kind kinds[] = {Kind::reduce, Kind::allreduce, Kind::reduce_scatter};
+constexpr const char* kind_names[] = {"reduce", "all-reduce", "reduce-scatter"};
+
+std::vector<Algorithm> algorithms_of(const World& world, Kind kind) {
+  if (world.mixed())
+    return kind == Kind::allreduce ? std::vector<Algorithm>{}
+                                   : std::vector<Algorithm>{Algorithm::automatic, Algorithm::packets};
+  switch (kind) {
+    case Kind::reduce:
+      return {Algorithm::automatic, Algorithm::packets,         Algorithm::read,
+              Algorithm::gather,    Algorithm::alltoall_gather, Algorithm::tree};
+    case Kind::allreduce:
+      return {Algorithm::read, Algorithm::gather_cast, Algorithm::allgather, Algorithm::alltoall_allgather,
+              Algorithm::tree, Algorithm::bulk};
+    case Kind::reduce_scatter:
+      return {Algorithm::automatic, Algorithm::packets, Algorithm::read, Algorithm::peer, Algorithm::bulk};
+  }
+  return {};
+}
+
+/// `body(kind, algorithm)` for all that this world has.
+template <class Body>
+void for_each_way(RankTest& test, Body body) {
+  for (const Kind kind : kinds)
+    for (const Algorithm algorithm : algorithms_of(test.world(), kind)) body(kind, algorithm);
+}
+
+/// Small areas and staging, so that counts of thousands take several rounds.
+constexpr CollectiveOptions small_channel{.lanes = 3, .packet_bytes = 512, .staging_bytes = 2048};
+
+/// Where one call's vectors lie: offsets in bytes from an aligned place.
+struct Placing {
+  std::size_t source, destination;
+  bool in_place;
+};
+
+/// One call on a stream, checked on this rank. Vectors of a reduce-scatter have a part for each member.
+class StreamCall {
+ public:
+  StreamCall(RankTest& test, Collectives& collectives, std::vector<int> members, std::size_t most_bytes)
+      : test_(test), collectives_(collectives), members_(std::move(members)), source_(test.world(), most_bytes + 1024),
+        destination_(test.world(), most_bytes + 1024) {}
+
+  void check(Kind kind, const VectorKey& key, std::size_t count, const Placing& placing, const CollectiveCall& how) {
+    const std::size_t rank = collectives_.context().rank, size = members_.size(), bytes = count * bytes_of(key.type);
+    const bool scatters = kind == Kind::reduce_scatter;
+    const int root = static_cast<int>(key.round % size);
+    const std::vector<std::byte> mine = vector_of(key, test_.rank(), scatters ? size * count : count);
+    std::vector<std::byte> expected = reduced_vector(key, members_, scatters ? size * count : count);
+    if (scatters) {
+      const auto first = expected.begin() + static_cast<std::ptrdiff_t>(rank * bytes);
+      expected = {first, first + static_cast<std::ptrdiff_t>(bytes)};
+    }
+    const bool gets = kind != Kind::reduce || static_cast<int>(rank) == root;
+    if (!gets) expected.clear();
+    GuardedArea to(test_, destination_.data(), placing.destination, expected.size());
+    std::byte* from = source_.data() + placing.source;
+    std::byte* target = to.data();
+    if (placing.in_place && gets && !scatters) from = target;
+    if (placing.in_place && scatters) target = from + rank * bytes;
+    if (!mine.empty()) test_.write(from, mine);
+    if (kind == Kind::reduce)
+      collectives_.reduce_on_stream(target, from, count, key.type, key.reduction, root, how);
+    else if (scatters)
+      collectives_.reduce_scatter_on_stream(target, from, count, key.type, key.reduction, how);
+    else
+      collectives_.allreduce_on_stream(target, from, count, key.type, key.reduction, how);
+    test_.world().synchronize();
+    const std::string what =
+        join(kind_names[static_cast<int>(kind)], ", ", name(key.reduction), " of ", count, " ", name(key.type), " by ",
+             name(how.algorithm), ", root ", root, ", blocks ", how.blocks, ", offsets ", placing.source, " and ",
+             placing.destination, placing.in_place ? ", in place" : "");
+    if (target != to.data())
+      check_bytes(expected, test_.read(target, bytes), what);
+    else
+      to.check(expected, what);
+  }
+
+ private:
+  RankTest& test_;
+  Collectives& collectives_;
+  std::vector<int> members_;
+  SymmetricArray<std::byte> source_, destination_;
+};
+
+std::vector<int> everyone(int size) {
+  std::vector<int> ranks(static_cast<std::size_t>(size));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  return ranks;
+}
+
+void named_reductions_of_every_type(RankTest& test) {
+  Collectives collectives(test.world(), small_channel);
+  StreamCall call(test, collectives, everyone(test.size()), 8 * 331 * static_cast<std::size_t>(test.size()));
+  std::uint64_t round = 0;
+  for (std::uint32_t type = 0; type < element_types; ++type)
+    for (std::uint32_t reduction = 0; reduction < reductions; ++reduction)
+      for_each_way(test, [&](Kind kind, Algorithm algorithm) {
+        const VectorKey key{static_cast<ElementType>(type), static_cast<Reduction>(reduction), ++round};
+        if (has_reduction(key.type, key.reduction))
+          call.check(kind, key, 331, {0, 0, round % 2 == 0},
+                     {.algorithm = algorithm, .blocks = 1 + unsigned(round % 3)});
+      });
+}
+
+void named_reductions_of_every_count(RankTest& test) {
+  Collectives collectives(test.world(), small_channel);
+  const std::size_t most = under_thread_sanitizer ? 1001 : 6011;
+  StreamCall call(test, collectives, everyone(test.size()), 2 * most * static_cast<std::size_t>(test.size()));
+  std::uint64_t round = 0;
+  for_each_way(test, [&](Kind kind, Algorithm algorithm) {
+    for (const std::size_t count : {std::size_t{0}, std::size_t{1}, std::size_t{7}, std::size_t{64},
+                                    static_cast<std::size_t>(test.size()), std::size_t{1000}, most})
+      for (const Placing& placing : {Placing{0, 0, false}, Placing{8, 8, true}, Placing{6, 4, false}})
+        call.check(kind, {ElementType::bfloat16, Reduction::sum, ++round}, count, placing,
+                   {.algorithm = algorithm, .blocks = 1 + unsigned(round % 3)});
+  });
+}
+
+/// Vectors at another place on every rank cannot be read where they are; that must not show.
+void named_reductions_that_lie_unlike(RankTest& test) {
+  Collectives collectives(test.world(), small_channel);
+  StreamCall call(test, collectives, everyone(test.size()), 4 * 2000 * static_cast<std::size_t>(test.size()));
+  const std::size_t mine = 16 * static_cast<std::size_t>(test.rank());
+  std::uint64_t round = 0;
+  for_each_way(test, [&](Kind kind, Algorithm algorithm) {
+    for (const Placing& placing : {Placing{mine, 0, false}, Placing{0, mine, false}})
+      call.check(kind, {ElementType::float32, Reduction::sum, ++round}, 1501, placing,
+                 {.algorithm = algorithm, .blocks = 1 + unsigned(round % 3)});
+  });
+}
+
+void named_reductions_in_two_teams(RankTest& test) {
+  World& world = test.world();
+  std::vector<int> members;
+  for (int rank = test.rank() % 2; rank < test.size(); rank += 2) members.push_back(rank);
+  const std::unique_ptr<Team> team = world.make_team(members);
+  Collectives collectives(world, team.get(), small_channel);
+  StreamCall call(test, collectives, members, 4 * 501 * static_cast<std::size_t>(test.size()));
+  std::uint64_t round = 0;
+  for_each_way(test, [&](Kind kind, Algorithm algorithm) {
+    for (int i = 0; i < 3; ++i)
+      call.check(kind, {ElementType::int32, Reduction::sum, ++round}, 501, {0, 0, false}, {.algorithm = algorithm});
+  });
+  world.barrier();
+}
+
+struct KernelArguments {
+  CollectiveChannel channel;
+  std::int64_t* vectors;   ///< [ranks + 1, count] what goes in, a part for each rank, and what comes out
+  std::uint64_t* waiting;  ///< [rounds + 1] at the late rank: how many others have seen a time-out
+  std::uint32_t count, rounds;
+  bool some_are_late;
+};
+
+struct Way {
+  Kind kind;
+  Algorithm algorithm;
+};
+
+/// Rounds of all operations and algorithms on one lane that stays open; one member may come late, when all others that
+/// wait for it have timed out.
+struct LaneKernel {
+  static constexpr unsigned max_threads = 128;
+
+  BEELINE_HOST_DEVICE static Way way_of(std::uint32_t round, bool mixed) {
+    constexpr Way all[] = {{Kind::reduce, Algorithm::packets},
+                           {Kind::reduce_scatter, Algorithm::packets},
+                           {Kind::reduce, Algorithm::gather},
+                           {Kind::allreduce, Algorithm::allgather},
+                           {Kind::reduce_scatter, Algorithm::read},
+                           {Kind::allreduce, Algorithm::gather_cast},
+                           {Kind::reduce, Algorithm::alltoall_gather},
+                           {Kind::allreduce, Algorithm::alltoall_allgather},
+                           {Kind::reduce_scatter, Algorithm::peer},
+                           {Kind::reduce, Algorithm::tree},
+                           {Kind::allreduce, Algorithm::tree},
+                           {Kind::allreduce, Algorithm::read},
+                           {Kind::reduce, Algorithm::read}};
+    return all[round % (mixed ? 2 : 13)];
+  }
+
+  template <class Lane>
+  BEELINE_HOST_DEVICE static Status call(Lane& lane, Way way, std::uint32_t root, const KernelArguments& a) {
+    const Context& ctx = lane.context();
+    const std::int64_t* in = a.vectors;
+    std::int64_t* out = a.vectors + std::size_t{ctx.size} * a.count;
+    const Timeout timeout = a.some_are_late ? Timeout{50'000} : Timeout::none();
+    const LaneCall how{timeout, way.algorithm};
+    if (way.kind == Kind::reduce) return reduce(lane, out, in, a.count, Reduction::sum, root, how);
+    if (way.kind == Kind::reduce_scatter) return reduce_scatter(lane, out, in, a.count, Reduction::sum, how);
+    return allreduce(lane, out, in, a.count, Reduction::sum, timeout, way.algorithm);
+  }
+
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report, KernelArguments a) const {
+    const auto& block = grid.block();
+    const std::int64_t* out = a.vectors + std::size_t{ctx.size} * a.count;
+    const std::int64_t ranks = ctx.size;
+    Lane lane(block, ctx, a.channel, 0);
+    for (std::uint32_t round = 1; round <= a.rounds; ++round) {
+      const Way way = way_of(round, ctx.mixed);
+      const std::uint32_t root = round % ctx.size, late = (round / 13 + round) % ctx.size;
+      for (std::uint32_t i = block.thread_rank(); i < ctx.size * a.count; i += block.size())
+        a.vectors[i] = static_cast<std::int64_t>(ctx.rank + 1) * round + i;
+      block.sync();
+      // In packets to the root only that one waits.
+      const bool some_wait = a.some_are_late && !(way.kind == Kind::reduce && way.algorithm == Algorithm::packets);
+      if (some_wait && ctx.rank == late) {
+        const std::uint64_t others = ctx.size - 1;
+        BEELINE_DEVICE_CHECK_EQ(report, Status::ok,
+                                wait(block, ctx, a.waiting + round, Compare::greater_equal, others));
+      }
+      bool told = !some_wait || ctx.rank == late;
+      Status status = Status::timeout;
+      while (status == Status::timeout) {
+        status = call(lane, way, root, a);
+        if (status == Status::timeout && !told) {
+          signal_add(block, ctx, a.waiting + round, 1, late);
+          told = true;
+        }
+      }
+      BEELINE_DEVICE_CHECK_EQ(report, Status::ok, status);
+      const std::int64_t part = way.kind == Kind::reduce_scatter ? std::int64_t{ctx.rank} * a.count : 0;
+      const bool gets = way.kind != Kind::reduce || ctx.rank == root;
+      for (std::uint32_t i = block.thread_rank(); gets && i < a.count; i += block.size())
+        BEELINE_DEVICE_CHECK_EQ(report, ranks * (ranks + 1) / 2 * round + ranks * (part + i), out[i]);
+      block.sync();
+    }
+  }
+};
+
+void run_lanes(RankTest& test, bool some_are_late) {
+  World& world = test.world();
+  Collectives collectives(world, small_channel);
+  const std::uint32_t rounds = some_are_late || under_thread_sanitizer ? 26 : 78;
+  for (const std::uint32_t count : {1u, 301u}) {
+    const SymmetricArray<std::int64_t> vectors(world, (static_cast<std::size_t>(test.size()) + 1) * count);
+    const SymmetricArray<std::uint64_t> waiting(world, rounds + 1);
+    test.run(test.shape(1, true), LaneKernel{},
+             KernelArguments{collectives.channel(), vectors.data(), waiting.data(), count, rounds, some_are_late},
+             join(count, " elements reduced in kernels", some_are_late ? ", some late" : ""));
+  }
+}
+
+void named_reductions_in_kernels(RankTest& test) { run_lanes(test, false); }
+
+void named_reductions_continue_after_a_timeout(RankTest& test) {
+  if (!test.world().mixed()) run_lanes(test, true);
+}
+
+template <class Call>
+void expect_refused(const char* part, Call call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    if (std::string(error.what()).find(part) != std::string::npos) return;
+    throw CheckFailure(join("expected \"", part, "\" in: ", error.what()));
+  }
+  throw CheckFailure(join("not refused: ", part));
+}
+
+void named_reductions_refused(RankTest& test) {
+  Collectives collectives(test.world(), small_channel);
+  const SymmetricArray<float> vector(test.world(), 1024);
+  float* data = vector.data();
+  constexpr auto f32 = ElementType::float32;
+  constexpr auto sum = Reduction::sum;
+  expect_refused("root 77 of", [&] { collectives.reduce_on_stream(data, data, 4, f32, sum, 77); });
+  expect_refused("null pointer", [&] { collectives.reduce_scatter_on_stream(nullptr, data, 4, f32, sum); });
+  expect_refused("null pointer", [&] { collectives.reduce_on_stream(data, nullptr, 4, f32, sum, 0); });
+  expect_refused("overlap", [&] { collectives.reduce_scatter_on_stream(data + 1023, data + 1022, 4, f32, sum); });
+  expect_refused("no bit_or of float32",
+                 [&] { collectives.reduce_on_stream(data, data, 4, f32, Reduction::bit_or, 0); });
+  expect_refused("reduce has no algorithm allgather", [&] {
+    collectives.reduce_on_stream(data, data, 4, f32, sum, 0, {.algorithm = Algorithm::allgather});
+  });
+  expect_refused("reduce-scatter has no algorithm tree", [&] {
+    collectives.reduce_scatter_on_stream(data, data + 512, 4, f32, sum, {.algorithm = Algorithm::tree});
+  });
+  expect_refused("4 blocks on a channel of 3 lanes",
+                 [&] { collectives.reduce_on_stream(data, data, 4, f32, sum, 0, {.blocks = 4}); });
+  if (test.size() > 16) expect_refused("at least", [&] { Collectives(test.world(), {.staging_bytes = 256}); });
+}
+
+}  // namespace
+
+void crowded_reductions(RankTest& test) {
+  Collectives collectives(test.world(), {.lanes = 1, .packet_bytes = 64, .staging_bytes = 1024});
+  StreamCall call(test, collectives, everyone(test.size()), 4 * 99 * static_cast<std::size_t>(test.size()));
+  std::uint64_t round = 0;
+  for (const Way& way : {Way{Kind::reduce, Algorithm::tree}, Way{Kind::allreduce, Algorithm::alltoall_allgather},
+                         Way{Kind::reduce_scatter, Algorithm::packets}})
+    call.check(way.kind, {ElementType::int32, Reduction::sum, ++round}, 99, {0, 0, false},
+               {.algorithm = way.algorithm});
+}
+
+const std::vector<Case>& reduce_cases() {
+  static const std::vector<Case> cases = {
+      {"named_reductions_of_every_type", 1, named_reductions_of_every_type},
+      {"named_reductions_of_every_count", 1, named_reductions_of_every_count},
+      {"named_reductions_that_lie_unlike", 2, named_reductions_that_lie_unlike},
+      {"named_reductions_in_two_teams", 2, named_reductions_in_two_teams},
+      {"named_reductions_in_kernels", 1, named_reductions_in_kernels},
+      {"named_reductions_continue_after_a_timeout", 2, named_reductions_continue_after_a_timeout},
+      {"named_reductions_refused", 1, named_reductions_refused}};
+  return cases;
+}
+
+}  // namespace beeline_test

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Beeline's library. Use it through the package `beeline`."""
 
+from collections.abc import Sequence
 
 
 class Stream:
@@ -288,6 +289,56 @@ class Collectives:
     def allreduce_choice(self, count: int, dtype: object, *, algorithm: str = 'automatic', blocks: int = 0) -> Choice:
         """
         The algorithm and number of blocks that `allreduce` takes for `count` elements.
+        """
+
+    def reduce(self, destination: object | None, source: object, root: int, reduction: str = 'sum', *, stream: Stream | None = None, algorithm: str = 'automatic', blocks: int = 0) -> None:
+        """
+        Collective. As `allreduce`, but only rank `root` gets the result; of others `destination` may be None.
+        """
+
+    def reduce_scatter(self, destination: object, source: object, reduction: str = 'sum', *, stream: Stream | None = None, algorithm: str = 'automatic', blocks: int = 0) -> None:
+        """
+        Collective. As `allreduce`, but rank r gets part r of the result.
+
+        source       as many equal parts as ranks
+        destination  one part; may be this rank's part of `source`
+        """
+
+    def broadcast(self, destination: object, root: int, source: object | None = None, *, stream: Stream | None = None, algorithm: str = 'automatic', blocks: int = 0) -> None:
+        """
+        Collective. Copies the root's vector to all; elements of any type, as in all calls that only move them.
+
+        source  the root's; None: its `destination`
+        """
+
+    def scatter(self, destination: object, source: object | None, root: int, *, stream: Stream | None = None, algorithm: str = 'automatic', blocks: int = 0) -> None:
+        """
+        Collective. Copies part r of the root's `source` to rank r; of others it may be None.
+        """
+
+    def gather(self, destination: object | None, source: object, root: int, *, stream: Stream | None = None, algorithm: str = 'automatic', blocks: int = 0) -> None:
+        """
+        Collective. Copies all vectors, by rank, to the root's `destination`; of others it may be None.
+        """
+
+    def allgather(self, destination: object, source: object, *, stream: Stream | None = None, algorithm: str = 'automatic', blocks: int = 0) -> None:
+        """
+        Collective. Copies all vectors, by rank, to all; `source` may be this rank's part of `destination`.
+        """
+
+    def alltoall(self, destination: object, source: object, *, stream: Stream | None = None, algorithm: str = 'automatic', blocks: int = 0) -> None:
+        """
+        Collective. Copies part j of rank i's vector to part i of rank j's; all parts are equal.
+        """
+
+    def alltoallv(self, destination: object, receive_counts: Sequence[int], source: object, send_counts: Sequence[int], *, stream: Stream | None = None) -> None:
+        """
+        Collective. The same with parts of any lengths, in elements by rank, that follow each other.
+        """
+
+    def barrier(self, *, stream: Stream | None = None, algorithm: str = 'alltoall') -> None:
+        """
+        Collective. Holds later work of the stream until all ranks' streams have come here.
         """
 
 class StagedChannel:

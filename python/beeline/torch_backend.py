@@ -10,11 +10,10 @@ The group has all ranks of a Beeline world, in its order; groups of a part of th
 joins the world that the environment describes, or takes one as `pg_options=world`. A launcher that sets no MASTER_ADDR
 leaves torch without a store: then pass `store=beeline.torch_backend.make_store(world)` too, with rank and world_size.
 
-Tensors are contiguous, and on a GPU they lie on the rank's own. There, all_reduce and reduce_scatter_tensor (an
-all-reduce, of which each rank keeps its part) run on a stream of their own, after what torch's current stream has been
-given, and `Work.wait` holds the current stream until they are done; on a host rank they block. What only moves data
-(broadcast, all_gather_into_tensor, all_to_all_single, send, recv) goes through host memory, driven by CPU threads, in
-messages between the ranks; of these isend and irecv alone return before they are done.
+Tensors are contiguous, and on a GPU they lie on the rank's own. There, collectives run on a stream of their own, after
+what torch's current stream has been given, and `Work.wait` holds the current stream until they are done; on a host rank
+they block. Messages (send, recv) go through host memory, driven by CPU threads; isend and irecv return before they are
+done.
 """
 
 from __future__ import annotations
@@ -43,7 +42,6 @@ REDUCTIONS = {
 }
 MESSAGE_CHUNK_BYTES = 256 << 10
 Tensors = Sequence[torch.Tensor]
-Parts = Sequence[torch.Tensor | None]  # by rank
 
 
 def make_store(world: beeline.World) -> dist.Store:
@@ -124,10 +122,8 @@ class BeelineProcessGroup(dist.ProcessGroup):
         self._world = world
         self._owns_world = owns_world
         self._collectives = beeline.Collectives(world)
-        # Apart, since a message under way may wait for a call that comes later.
         self._messages = beeline.StagedChannel(world, MESSAGE_CHUNK_BYTES)
-        self._moves = beeline.StagedChannel(world, MESSAGE_CHUNK_BYTES)
-        self._drivers: dict[tuple[str, bool, int], ThreadPoolExecutor] = {}
+        self._drivers: dict[tuple[str, int], ThreadPoolExecutor] = {}
         self._stream: beeline.Stream | None = None
         if world.device.kind == "gpu":
             self._stream = world.make_stream()
@@ -169,15 +165,9 @@ class BeelineProcessGroup(dist.ProcessGroup):
 
     def _reduce_scatter_base(self, output: torch.Tensor, source: torch.Tensor, opts: Any = None) -> dist.Work:
         reduction = reduction_of(opts)
-        if source.numel() != output.numel() * self.size():
-            raise ValueError(f"{source.numel()} elements to {self.size()} ranks that take {output.numel()} each")
-
-        def reduce_and_cut(on: dict[str, Any]) -> None:
-            whole = torch.empty_like(source)
-            self._collectives.allreduce(whole, source, reduction, **on)
-            output.view(-1).copy_(whole.view(self.size(), -1)[self.rank()])
-
-        return self._start([output], reduce_and_cut, [source])
+        return self._start(
+            [output], lambda on: self._collectives.reduce_scatter(output, source, reduction, **on), [source]
+        )
 
     def reduce_scatter(self, outputs: Tensors, sources: Sequence[Tensors], opts: Any = None) -> dist.Work:
         (output,), (each,) = outputs, sources
@@ -185,22 +175,24 @@ class BeelineProcessGroup(dist.ProcessGroup):
 
     def broadcast(self, tensors: Tensors, opts: Any) -> dist.Work:
         (tensor,) = tensors
-        data, nothing = as_words(tensor), [None] * self.size()
-        if opts.rootRank == self.rank():
-            others = [None if peer == self.rank() else data for peer in range(self.size())]
-            return self._exchange([tensor], others, nothing)
-        nothing[opts.rootRank] = data
-        return self._exchange([tensor], [None] * self.size(), nothing)
+        data, root = as_bytes(tensor), opts.rootRank
+        return self._start([tensor], lambda on: self._collectives.broadcast(data, root, **on))
 
     def _allgather_base(self, output: torch.Tensor, source: torch.Tensor, opts: Any = None) -> dist.Work:
-        to, data = as_words(output), as_words(source)
-        if to.numel() != data.numel() * self.size():
-            raise ValueError(f"{output.numel()} elements of {self.size()} ranks that give {source.numel()} each")
-        return self._exchange([output, source], [data] * self.size(), to.chunk(self.size()))
+        to, data = as_bytes(output), as_bytes(source)
+        return self._start([output], lambda on: self._collectives.allgather(to, data, **on), [source])
 
     def allgather(self, outputs: Sequence[Tensors], sources: Tensors, opts: Any = None) -> dist.Work:
         (each,), (source,) = outputs, sources
-        return self._exchange([*each, source], [as_words(source)] * self.size(), [as_words(one) for one in each])
+        data = as_bytes(source)
+
+        def gather(on: dict[str, Any]) -> None:
+            together = torch.empty(self.size() * data.numel(), dtype=torch.uint8, device=data.device)
+            self._collectives.allgather(together, data, **on)
+            for output, part in zip(each, together.chunk(self.size()), strict=True):
+                output.copy_(part.view(source.dtype).view_as(output))
+
+        return self._start(each, gather, [source])
 
     def alltoall_base(
         self,
@@ -210,8 +202,16 @@ class BeelineProcessGroup(dist.ProcessGroup):
         source_splits: Sequence[int],
         opts: Any = None,
     ) -> dist.Work:
+        to, data = as_bytes(output), as_bytes(source)
         receive, send = split(output, output_splits, self.size()), split(source, source_splits, self.size())
-        return self._exchange([output, source], send, receive)
+
+        def exchange(on: dict[str, Any]) -> None:
+            if output_splits or source_splits:
+                self._collectives.alltoallv(to, receive, data, send, **on)
+            else:
+                self._collectives.alltoall(to, data, **on)
+
+        return self._start([output], exchange, [source])
 
     def barrier(self, opts: Any = None) -> dist.Work:
         if self._stream is not None:
@@ -226,12 +226,12 @@ class BeelineProcessGroup(dist.ProcessGroup):
     def send(self, tensors: Tensors, peer: int, tag: int = 0) -> dist.Work:
         (tensor,) = tensors
         self._check(tensor)
-        return self._drive("send", self._messages, as_words(tensor), peer)
+        return self._drive("send", as_bytes(tensor), peer)
 
     def recv(self, tensors: Tensors, peer: int, tag: int = 0) -> dist.Work:
         (tensor,) = tensors
         self._check(tensor)
-        return self._drive("receive", self._messages, as_words(tensor), peer)
+        return self._drive("receive", as_bytes(tensor), peer)
 
     # --- The end --------------------------------------------------------------------------------------------------
 
@@ -272,30 +272,10 @@ class BeelineProcessGroup(dist.ProcessGroup):
             done.record(self._torch_stream)
             return BeelineWork(outputs, done)
 
-    def _exchange(self, tensors: Tensors, outgoing: Parts, incoming: Parts) -> dist.Work:
-        """Sends each rank its part, receives each rank's, both by rank; blocks. A part is None where there is none."""
-        for tensor in tensors:
-            self._check(tensor)
-        under_way = []
-        for peer in range(self.size()):
-            send, receive = outgoing[peer], incoming[peer]
-            if peer == self.rank():
-                if send is not None and receive is not None:
-                    receive.copy_(send)
-                continue
-            if send is not None:
-                under_way.append(self._drive("send", self._moves, send, peer))
-            if receive is not None:
-                under_way.append(self._drive("receive", self._moves, receive, peer))
-        for work in under_way:
-            work.wait()
-        return BeelineWork(tensors, None)
-
-    def _drive(self, direction: str, channel: beeline.StagedChannel, data: torch.Tensor, peer: int) -> BeelineMessage:
+    def _drive(self, direction: str, data: torch.Tensor, peer: int) -> BeelineMessage:
         """Sends or receives on a thread of its own for each peer: messages between two ranks keep their order."""
-        key = (direction, channel is self._moves, peer)
-        if key not in self._drivers:
-            self._drivers[key] = ThreadPoolExecutor(1, f"beeline {direction} {peer}")
+        if (direction, peer) not in self._drivers:
+            self._drivers[direction, peer] = ThreadPoolExecutor(1, f"beeline {direction} {peer}")
         ready = None
         if self._stream is not None:
             ready = torch.cuda.Event()
@@ -304,9 +284,9 @@ class BeelineProcessGroup(dist.ProcessGroup):
         def drive() -> None:
             if ready is not None:
                 ready.synchronize()
-            getattr(channel, direction)(data, peer)
+            getattr(self._messages, direction)(data, peer)
 
-        return BeelineMessage([data], self._drivers[key].submit(drive), peer)
+        return BeelineMessage([data], self._drivers[direction, peer].submit(drive), peer)
 
 
 def reduction_of(opts: Any) -> str:
@@ -318,23 +298,22 @@ def reduction_of(opts: Any) -> str:
     raise ValueError(f"reduction {operation}: beeline has {', '.join(REDUCTIONS.values())}")
 
 
-def as_words(tensor: torch.Tensor) -> torch.Tensor:
+def as_bytes(tensor: torch.Tensor) -> torch.Tensor:
     """A tensor of any type and shape as a row of bytes, for what only moves it."""
     if not tensor.is_contiguous():
         raise ValueError(f"a tensor of shape {tuple(tensor.shape)} that is not contiguous")
     return tensor.detach().view(-1).view(torch.uint8)
 
 
-def split(tensor: torch.Tensor, splits: Sequence[int], ranks: int) -> Sequence[torch.Tensor]:
-    """The bytes for each rank: `splits` rows of the first dimension, without them as many for each."""
+def split(tensor: torch.Tensor, splits: Sequence[int], ranks: int) -> list[int]:
+    """How many bytes each rank's part has: `splits` rows of the first dimension, without them as many for each."""
     rows = tensor.shape[0]
     if not splits and rows % ranks:
         raise ValueError(f"{rows} rows cannot be divided among {ranks} ranks")
     if splits and (len(splits) != ranks or sum(splits) != rows):
         raise ValueError(f"splits {list(splits)}: there are {ranks} ranks and {rows} rows")
-    words = as_words(tensor)
-    row = words.numel() // rows if rows else 0
-    return words.split([each * row for each in splits or [rows // ranks] * ranks])
+    row = tensor[:1].nbytes
+    return [each * row for each in splits or [rows // ranks] * ranks]
 
 
 def _create(options: Any, world: beeline.World | None) -> BeelineProcessGroup:

@@ -5,11 +5,13 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
 #include <initializer_list>
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "bindings.hpp"
 #include "joined_world.hpp"
@@ -44,6 +46,8 @@ CollectiveCall call_of(const std::string& algorithm, unsigned blocks) {
   return {.algorithm = by_name<Algorithm>(algorithm, algorithms, "algorithm"), .blocks = blocks};
 }
 
+using Counts = std::vector<std::size_t>;
+
 /// A channel that its world keeps.
 class CollectivesObject {
  public:
@@ -61,12 +65,110 @@ class CollectivesObject {
                  StreamObject* stream, const std::string& algorithm, unsigned blocks) {
     const Tensor to = vector(destination, "destination", Access::write);
     const Tensor from = source.is_none() || source.is(destination) ? to : vector(source, "source", Access::read);
-    check_alike(to, from);
-    const auto type = by_name<ElementType>(to.type, element_types, "element type");
-    const auto how = by_name<Reduction>(reduction, reductions, "reduction");
+    check_alike(to, from, 1, 1);
+    const auto [type, how] = reduced(to, reduction);
     run(stream, call_of(algorithm, blocks), {to.owner, from.owner}, [&](const CollectiveCall& call) {
       collectives_->allreduce_on_stream(to.data, from.data, to.elements, type, how, call);
     });
+  }
+
+  void reduce(const nb::object& destination, const nb::object& source, int root, const std::string& reduction,
+              StreamObject* stream, const std::string& algorithm, unsigned blocks) {
+    const Tensor from = vector(source, "source", Access::read);
+    const Tensor to = at_root(destination, "destination", Access::write, root);
+    if (is(root)) check_alike(to, from, 1, 1);
+    const auto [type, how] = reduced(from, reduction);
+    run(stream, call_of(algorithm, blocks), {to.owner, from.owner}, [&](const CollectiveCall& call) {
+      collectives_->reduce_on_stream(to.data, from.data, from.elements, type, how, root, call);
+    });
+  }
+
+  void reduce_scatter(const nb::object& destination, const nb::object& source, const std::string& reduction,
+                      StreamObject* stream, const std::string& algorithm, unsigned blocks) {
+    const Tensor to = vector(destination, "destination", Access::write);
+    const Tensor from = vector(source, "source", Access::read);
+    check_alike(to, from, 1, ranks());
+    const auto [type, how] = reduced(to, reduction);
+    run(stream, call_of(algorithm, blocks), {to.owner, from.owner}, [&](const CollectiveCall& call) {
+      collectives_->reduce_scatter_on_stream(to.data, from.data, to.elements, type, how, call);
+    });
+  }
+
+  void broadcast(const nb::object& destination, int root, const nb::object& source, StreamObject* stream,
+                 const std::string& algorithm, unsigned blocks) {
+    const Tensor to = vector(destination, "destination", Access::write);
+    const Tensor from = source.is_none() || !is(root) ? to : vector(source, "source", Access::read);
+    check_alike(to, from, 1, 1);
+    const Words words = moved(to);
+    run(stream, call_of(algorithm, blocks), {to.owner, from.owner}, [&](const CollectiveCall& call) {
+      collectives_->broadcast_on_stream(to.data, from.data, to.elements * words.each, words.type, root, call);
+    });
+  }
+
+  void scatter(const nb::object& destination, const nb::object& source, int root, StreamObject* stream,
+               const std::string& algorithm, unsigned blocks) {
+    const Tensor to = vector(destination, "destination", Access::write);
+    const Tensor from = at_root(source, "source", Access::read, root);
+    if (is(root)) check_alike(to, from, 1, ranks());
+    const Words words = moved(to);
+    run(stream, call_of(algorithm, blocks), {to.owner, from.owner}, [&](const CollectiveCall& call) {
+      collectives_->scatter_on_stream(to.data, from.data, to.elements * words.each, words.type, root, call);
+    });
+  }
+
+  void gather(const nb::object& destination, const nb::object& source, int root, StreamObject* stream,
+              const std::string& algorithm, unsigned blocks) {
+    const Tensor from = vector(source, "source", Access::read);
+    const Tensor to = at_root(destination, "destination", Access::write, root);
+    if (is(root)) check_alike(to, from, ranks(), 1);
+    const Words words = moved(from);
+    run(stream, call_of(algorithm, blocks), {to.owner, from.owner}, [&](const CollectiveCall& call) {
+      collectives_->gather_on_stream(to.data, from.data, from.elements * words.each, words.type, root, call);
+    });
+  }
+
+  void allgather(const nb::object& destination, const nb::object& source, StreamObject* stream,
+                 const std::string& algorithm, unsigned blocks) {
+    const Tensor to = vector(destination, "destination", Access::write);
+    const Tensor from = vector(source, "source", Access::read);
+    check_alike(to, from, ranks(), 1);
+    const Words words = moved(from);
+    run(stream, call_of(algorithm, blocks), {to.owner, from.owner}, [&](const CollectiveCall& call) {
+      collectives_->allgather_on_stream(to.data, from.data, from.elements * words.each, words.type, call);
+    });
+  }
+
+  void alltoall(const nb::object& destination, const nb::object& source, StreamObject* stream,
+                const std::string& algorithm, unsigned blocks) {
+    const Tensor to = vector(destination, "destination", Access::write);
+    const Tensor from = vector(source, "source", Access::read);
+    check_alike(to, from, 1, 1);
+    if (from.elements % ranks() != 0)
+      throw nb::value_error(
+          fmt::format("{} elements cannot be divided among {} ranks", from.elements, ranks()).c_str());
+    const Words words = moved(from);
+    run(stream, call_of(algorithm, blocks), {to.owner, from.owner}, [&](const CollectiveCall& call) {
+      collectives_->alltoall_on_stream(to.data, from.data, from.elements / ranks() * words.each, words.type, call);
+    });
+  }
+
+  void alltoallv(const nb::object& destination, const Counts& receive, const nb::object& source, const Counts& send,
+                 StreamObject* stream) {
+    const Tensor to = vector(destination, "destination", Access::write);
+    const Tensor from = vector(source, "source", Access::read);
+    if (to.type != from.type)
+      throw nb::value_error(fmt::format("destination is of {}, source of {}", to.type, from.type).c_str());
+    const Words words = moved(from);
+    const Row received = row_of(receive, to, "receive_counts", words), sent = row_of(send, from, "send_counts", words);
+    run(stream, {}, {to.owner, from.owner}, [&](const CollectiveCall& call) {
+      collectives_->alltoallv_on_stream(
+          to.data, from.data, {sent.counts, sent.offsets, received.counts, received.offsets}, words.type, call);
+    });
+  }
+
+  void barrier(StreamObject* stream, const std::string& algorithm) {
+    const auto how = by_name<BarrierAlgorithm>(algorithm, barrier_algorithms, "algorithm");
+    run(stream, {}, {}, [&](const CollectiveCall& call) { collectives_->barrier_on_stream(how, call.stream); });
   }
 
   [[nodiscard]] Choice allreduce_choice(std::size_t count, const nb::object& dtype, const std::string& algorithm,
@@ -93,11 +195,57 @@ class CollectivesObject {
     return tensor;
   }
 
-  static void check_alike(const Tensor& to, const Tensor& from) {
-    if (to.type != from.type || to.elements != from.elements)
-      throw nb::value_error(fmt::format("destination has {} elements of {}, source {} of {}: they must be alike",
-                                        to.elements, to.type, from.elements, from.type)
-                                .c_str());
+  /// What only the root passes; nothing on other ranks.
+  [[nodiscard]] Tensor at_root(const nb::object& object, const char* argument, Access access, int root) const {
+    return is(root) ? vector(object, argument, access) : Tensor{};
+  }
+  [[nodiscard]] bool is(int root) const { return world_->world().rank() == root; }
+  [[nodiscard]] std::size_t ranks() const { return static_cast<std::size_t>(world_->world().size()); }
+
+  /// Throws ValueError unless types are the same, and sizes as `to_parts` to `from_parts`.
+  static void check_alike(const Tensor& to, const Tensor& from, std::size_t to_parts, std::size_t from_parts) {
+    if (to.type == from.type && to.elements * from_parts == from.elements * to_parts) return;
+    throw nb::value_error(fmt::format("destination has {} elements of {}, source {} of {}: types must be the same, and "
+                                      "sizes as {} to {}",
+                                      to.elements, to.type, from.elements, from.type, to_parts, from_parts)
+                              .c_str());
+  }
+
+  static std::pair<ElementType, Reduction> reduced(const Tensor& tensor, const std::string& reduction) {
+    return {by_name<ElementType>(tensor.type, element_types, "element type"),
+            by_name<Reduction>(reduction, reductions, "reduction")};
+  }
+
+  /// What is only moved may be of any type: as bytes, where collectives do not know it.
+  struct Words {
+    ElementType type;
+    std::size_t each;  ///< of the tensor's elements
+  };
+  static Words moved(const Tensor& tensor) {
+    for (std::uint32_t i = 0; i < element_types; ++i)
+      if (tensor.type == name(static_cast<ElementType>(i))) return {static_cast<ElementType>(i), 1};
+    return {ElementType::uint8, tensor.elements == 0 ? 1 : tensor.bytes / tensor.elements};
+  }
+
+  /// One side of an all-to-all-v: pieces that follow each other.
+  struct Row {
+    Counts counts, offsets;
+  };
+  [[nodiscard]] Row row_of(const Counts& counts, const Tensor& tensor, const char* argument, Words words) const {
+    Row row;
+    std::size_t offset = 0;
+    for (const std::size_t count : counts) {
+      row.counts.push_back(count * words.each);
+      row.offsets.push_back(offset * words.each);
+      if (count > tensor.elements - offset) offset = SIZE_MAX;
+      if (offset == SIZE_MAX) break;
+      offset += count;
+    }
+    if (counts.size() != ranks() || offset != tensor.elements)
+      throw nb::value_error(
+          fmt::format("{}: {} counts must be given, which add up to {} elements", argument, ranks(), tensor.elements)
+              .c_str());
+    return row;
   }
 
   /// Makes a call on `stream`, which keeps the tensors; without one, on the default stream, and blocks until it is
@@ -122,6 +270,52 @@ class CollectivesObject {
   Collectives* collectives_ = nullptr;
 };
 
+using CollectivesClass = nb::class_<CollectivesObject>;
+
+/// The keywords that all calls have, behind those of their own.
+#define BEELINE_CALL_KEYWORDS \
+  nb::kw_only(), nb::arg("stream") = nb::none(), nb::arg("algorithm") = "automatic", nb::arg("blocks") = 0
+
+void bind_reductions(CollectivesClass& collectives) {
+  collectives
+      .def("reduce", &CollectivesObject::reduce, nb::arg("destination").none(), nb::arg("source"), nb::arg("root"),
+           nb::arg("reduction") = "sum", BEELINE_CALL_KEYWORDS,
+           "Collective. As `allreduce`, but only rank `root` gets the result; of others `destination` may be None.")
+      .def("reduce_scatter", &CollectivesObject::reduce_scatter, nb::arg("destination"), nb::arg("source"),
+           nb::arg("reduction") = "sum", BEELINE_CALL_KEYWORDS,
+           R"(Collective. As `allreduce`, but rank r gets part r of the result.
+
+source       as many equal parts as ranks
+destination  one part; may be this rank's part of `source`)");
+}
+
+void bind_movement(CollectivesClass& collectives) {
+  collectives
+      .def("broadcast", &CollectivesObject::broadcast, nb::arg("destination"), nb::arg("root"),
+           nb::arg("source") = nb::none(), BEELINE_CALL_KEYWORDS,
+           R"(Collective. Copies the root's vector to all; elements of any type, as in all calls that only move them.
+
+source  the root's; None: its `destination`)")
+      .def("scatter", &CollectivesObject::scatter, nb::arg("destination"), nb::arg("source").none(), nb::arg("root"),
+           BEELINE_CALL_KEYWORDS,
+           "Collective. Copies part r of the root's `source` to rank r; of others it may be None.")
+      .def("gather", &CollectivesObject::gather, nb::arg("destination").none(), nb::arg("source"), nb::arg("root"),
+           BEELINE_CALL_KEYWORDS,
+           "Collective. Copies all vectors, by rank, to the root's `destination`; of others it may be None.")
+      .def("allgather", &CollectivesObject::allgather, nb::arg("destination"), nb::arg("source"), BEELINE_CALL_KEYWORDS,
+           "Collective. Copies all vectors, by rank, to all; `source` may be this rank's part of `destination`.")
+      .def("alltoall", &CollectivesObject::alltoall, nb::arg("destination"), nb::arg("source"), BEELINE_CALL_KEYWORDS,
+           "Collective. Copies part j of rank i's vector to part i of rank j's; all parts are equal.")
+      .def("alltoallv", &CollectivesObject::alltoallv, nb::arg("destination"), nb::arg("receive_counts"),
+           nb::arg("source"), nb::arg("send_counts"), nb::kw_only(), nb::arg("stream") = nb::none(),
+           "Collective. The same with parts of any lengths, in elements by rank, that follow each other.")
+      .def("barrier", &CollectivesObject::barrier, nb::kw_only(), nb::arg("stream") = nb::none(),
+           nb::arg("algorithm") = "alltoall",
+           "Collective. Holds later work of the stream until all ranks' streams have come here.");
+}
+
+#undef BEELINE_CALL_KEYWORDS
+
 }  // namespace
 
 void bind_collectives(nb::module_& module) {
@@ -132,12 +326,13 @@ void bind_collectives(nb::module_& module) {
         return fmt::format("<beeline.Choice {} in {} blocks>", self.algorithm, self.blocks);
       });
 
-  nb::class_<CollectivesObject>(module, "Collectives", R"(Collective operations of all ranks, on tensors.
+  CollectivesClass collectives(module, "Collectives", R"(Collective operations of all ranks, on tensors.
 
 All ranks make the same calls in the same order, one after the other: on one stream, or on streams that wait for each
 other. Calls that are to go on at the same time use several objects. Tensors are contiguous, aligned to their elements,
 and in memory that this rank's device reaches: the GPU's own, or host memory on a host rank. Memory in the symmetric
-heap, at the same place on all ranks, is used as it is by every algorithm. It lives until its world is left.)")
+heap, at the same place on all ranks, is used as it is by every algorithm. It lives until its world is left.)");
+  collectives
       .def(nb::init<std::shared_ptr<JoinedWorld>, unsigned, std::size_t, std::size_t, bool>(), nb::arg("world"),
            nb::kw_only(), nb::arg("lanes") = 0, nb::arg("packet_bytes") = 0, nb::arg("staging_bytes") = 0,
            nb::arg("checks") = false,
@@ -164,6 +359,8 @@ name who was waited for.)")
       .def("allreduce_choice", &CollectivesObject::allreduce_choice, nb::arg("count"), nb::arg("dtype"), nb::kw_only(),
            nb::arg("algorithm") = "automatic", nb::arg("blocks") = 0,
            "The algorithm and number of blocks that `allreduce` takes for `count` elements.");
+  bind_reductions(collectives);
+  bind_movement(collectives);
 }
 
 }  // namespace beeline::python

@@ -72,6 +72,71 @@ def test_algorithms_and_sizes(algorithm: str, count: int) -> None:
         assert np.array_equal(result, sum(mine))
 
 
+@pytest.mark.parametrize("dtype", ["float32", "int16", "uint8"])
+@pytest.mark.parametrize("count", [1, 1000])
+def test_moving_data(dtype: str, count: int) -> None:
+    def body(world: beeline.World) -> None:
+        collectives, rank, size = beeline.Collectives(world), world.rank, world.size
+        part = np.empty(count, dtype)
+
+        def rows(first: int) -> np.ndarray:
+            """[ranks, count]: row r holds first + r."""
+            return np.repeat(np.arange(first, first + size), count).reshape(size, count).astype(dtype)
+
+        for root in range(size):
+            vector = rows(root)[0] if rank == root else np.zeros(count, dtype)
+            collectives.broadcast(vector, root)
+            assert (vector == root).all()
+            collectives.scatter(part, rows(5) if rank == root else None, root)
+            assert (part == 5 + rank).all()
+            gathered = np.zeros((size, count), dtype) if rank == root else None
+            collectives.gather(gathered, part, root)
+            assert gathered is None or (gathered == rows(5)).all()
+        everyone = np.empty((size, count), dtype)
+        collectives.allgather(everyone, part)
+        assert (everyone == rows(5)).all()
+        collectives.alltoall(everyone, rows(10 * rank))
+        assert (everyone == rank + 10 * np.arange(size)[:, None]).all()
+        collectives.barrier()
+
+    beeline.run(3, body)
+
+
+def test_all_to_all_of_any_lengths() -> None:
+    def body(world: beeline.World) -> None:
+        collectives, ranks = beeline.Collectives(world), range(world.size)
+        counts = [world.rank + peer for peer in ranks]  # the same both ways; rank 0 sends itself nothing
+        source = np.full(sum(counts), world.rank, "int64")
+        result = np.empty_like(source)
+        collectives.alltoallv(result, counts, source, counts)
+        assert result.tolist() == [peer for peer in ranks for _ in range(counts[peer])]
+        with pytest.raises(ValueError, match="receive_counts: 3 counts must be given, which add up to"):
+            collectives.alltoallv(result, counts[:2], source, counts)
+        with pytest.raises(ValueError, match="send_counts"):
+            collectives.alltoallv(result, counts, source, [1 << 63, 1 << 63, len(source)])
+
+    beeline.run(3, body)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "int32"])
+def test_reductions_to_one_rank_and_in_parts(dtype: str) -> None:
+    mine = vectors(3, 999, dtype)
+
+    def body(world: beeline.World) -> None:
+        collectives = beeline.Collectives(world)
+        for root in range(world.size):
+            result = np.empty(999, dtype) if world.rank == root else None
+            collectives.reduce(result, mine[world.rank], root, "maximum")
+            assert result is None or (result == np.maximum.reduce(mine)).all()
+        part = np.empty(333, dtype)
+        collectives.reduce_scatter(part, mine[world.rank])
+        assert (part == sum(mine)[333 * world.rank : 333 * (world.rank + 1)]).all()
+        with pytest.raises(ValueError, match="sizes as 1 to 3"):
+            collectives.reduce_scatter(part, part)
+
+    beeline.run(3, body)
+
+
 def test_streams_keep_what_they_use() -> None:
     def body(world: beeline.World) -> None:
         collectives, stream = beeline.Collectives(world), world.make_stream()
@@ -106,7 +171,7 @@ def test_what_is_refused() -> None:
             collectives.allreduce(array, [1.0] * 8)
         with pytest.raises(ValueError, match=r"destination has 8 elements of float32, source 7 of float32"):
             collectives.allreduce(array, np.ones(7, "float32"))
-        with pytest.raises(ValueError, match="they must be alike"):
+        with pytest.raises(ValueError, match="types must be the same"):
             collectives.allreduce(array, np.ones(8))
         with pytest.raises(ValueError, match=r"reduction mean: known are sum, .*bit_xor"):
             collectives.allreduce(array, reduction="mean")

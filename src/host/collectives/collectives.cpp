@@ -172,7 +172,7 @@ struct Limits {
   std::size_t one_shot_traffic;  ///< bytes that a rank sends
   std::size_t packets;
 };
-constexpr Limits gpu_limits{std::size_t{512} << 10, std::size_t{2} << 20}, host_limits{4096, 8192};
+constexpr Limits gpu_limits{std::size_t{512} << 10, std::size_t{2} << 20}, host_limits{2048, 1024};
 
 /// Bytes that keep a block busy: a packet for every other thread, or four loads of 16 bytes for each.
 constexpr std::size_t packet_block_bytes = 2048, peer_block_bytes = 32768;

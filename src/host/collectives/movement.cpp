@@ -7,6 +7,7 @@
 #include "host/collectives/checks.hpp"
 #include "host/collectives/implementation.hpp"
 #include "host/collectives/movement_kernels.hpp"
+#include "host/collectives/round_kernels.hpp"
 
 namespace beeline {
 
@@ -91,14 +92,15 @@ void Collectives::Implementation::copy_by_engine(const ExchangePlan& plan, Strea
   require(offset >> ctx.slot_shift == 0 && (offset + extent - 1) >> ctx.slot_shift == 0, Status::unavailable,
           "copy_engine copies into symmetric memory only, and the destination lies elsewhere");
   Stream& stream = on == nullptr ? world.stream() : *on;
-  detail::launch_barrier(world, options, channel, BarrierAlgorithm::alltoall);  // the destinations may be written
+  const CallSignature call{.operation = plan.operation, .algorithm = Algorithm::copy_engine, .count = plan.bytes};
+  detail::launch_meeting(world, options, channel, call, plan.destination, plan.destination);  // they may be written
   for (std::uint32_t step = 0; step < ctx.size; ++step) {
     const std::uint32_t peer = detail::peer_ahead(ctx, step);
     const std::byte* const from = plan.source + peer * plan.send_step;
     std::byte* const to = ctx.at(plan.destination + ctx.rank * plan.receive_step, peer);
     if (from != to) world.copy(to, from, plan.bytes, stream);
   }
-  detail::launch_barrier(world, options, channel, BarrierAlgorithm::alltoall);  // they have been
+  detail::launch_parting(world, options, channel);
 }
 
 std::uint32_t Collectives::Implementation::checked_root(int root) const {

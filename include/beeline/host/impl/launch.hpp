@@ -65,9 +65,9 @@ __global__ void grid_kernel(Kernel kernel, const __grid_constant__ Context conte
 
 /// The same with no more registers a thread than blocks of `max_threads` leave.
 template <class Kernel, class... Args>
-__global__ __launch_bounds__(max_threads_of<Kernel>()) void bounded_kernel(Kernel kernel,
-                                                                           const __grid_constant__ Context context,
-                                                                           GridState* grid_state, Args... args) {
+__global__ __launch_bounds__(max_threads_of<Kernel>(), 1) void bounded_kernel(Kernel kernel,
+                                                                              const __grid_constant__ Context context,
+                                                                              GridState* grid_state, Args... args) {
   Grid<Block> grid(Block{}, machine::block_rank(), machine::block_count(), grid_state);
   kernel(grid, context, args...);
 }

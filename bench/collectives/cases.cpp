@@ -7,8 +7,11 @@ std::vector<Case> collective_cases() {
   const auto places = std::make_shared<Workplaces>();
   std::vector<Case> all;
   for (const CollectiveOperation& operation : collective_operations()) {
-    for (const auto& make : {collective_on_stream, collective_in_graph, collective_in_kernel})
-      for (const MeasuredAlgorithm& measured : operation.algorithms) all.push_back(make(operation, measured, places));
+    for (const MeasuredAlgorithm& measured : operation.algorithms)
+      all.push_back(collective_on_stream(operation, measured, places));
+    for (const auto& make : {collective_in_graph, collective_in_kernel})
+      for (const MeasuredAlgorithm& measured : operation.algorithms)
+        if (!measured.streams_only) all.push_back(make(operation, measured, places));
     for (Case& peer : peer_cases(operation, places)) all.push_back(std::move(peer));
   }
   return all;

@@ -17,7 +17,7 @@ Case streamed(const CollectiveOperation& operation, const MeasuredAlgorithm& mea
   const std::string method = method_of(control, measured.algorithm);
   const auto prepare = [=, &operation](Session& session, std::uint64_t bytes) {
     std::vector<Measurement> all;
-    if (bytes > measured.most_bytes) return all;
+    if (bytes > measured.most_bytes || bytes < measured.least_bytes) return all;
     const auto place = places->get(session, bytes);
     for (unsigned blocks : block_counts(session)) {
       const CollectiveCall call{.algorithm = measured.algorithm, .blocks = blocks};

@@ -7,7 +7,7 @@ static_assert(allreduce_bus_factor(1) == 0 && allreduce_bus_factor(2) == 1 && al
 
 namespace {
 
-constexpr std::uint64_t mib = 1 << 20;
+constexpr std::uint64_t mib = 1 << 20, everything = std::numeric_limits<std::uint64_t>::max();
 
 CollectiveOperation allreduce() {
   return {.kind = CollectiveKind::allreduce,
@@ -30,7 +30,14 @@ CollectiveOperation allreduce() {
           .algorithms = {{Algorithm::automatic},
                          {Algorithm::packets_one_shot, 4 * mib},
                          {Algorithm::packets_two_shot, 64 * mib},
-                         {Algorithm::two_shot}}};
+                         {Algorithm::two_shot},
+                         {Algorithm::copy_engine, everything, mib, true},
+                         {Algorithm::bulk, everything, mib, true},
+                         {Algorithm::read, 16 * mib, 0, true},
+                         {Algorithm::gather_cast, 16 * mib, 0, true},
+                         {Algorithm::allgather, 16 * mib, 0, true},
+                         {Algorithm::alltoall_allgather, 16 * mib, 0, true},
+                         {Algorithm::tree, 16 * mib, 0, true}}};
 }
 
 }  // namespace

@@ -20,10 +20,11 @@ namespace beeline::bench {
 
 enum class CollectiveKind { allreduce };
 
-/// An algorithm, and the largest vectors that it is measured with: far beyond its use it only takes time.
+/// An algorithm, and the vectors that it is measured with: far from its use it only takes time.
 struct MeasuredAlgorithm {
   Algorithm algorithm;
-  std::uint64_t most_bytes = std::numeric_limits<std::uint64_t>::max();
+  std::uint64_t most_bytes = std::numeric_limits<std::uint64_t>::max(), least_bytes = 0;
+  bool streams_only = false;  ///< not in graphs, nor in kernels
 };
 
 struct CollectiveOperation {

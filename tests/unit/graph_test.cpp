@@ -36,7 +36,7 @@ class Graph {
  public:
   Graph(World& world, Stream& stream, const std::function<void()>& work) {
     must(cudaSetDevice(world.device().index));
-    must(cudaStreamBeginCapture(native(stream), cudaStreamCaptureModeGlobal));
+    must(cudaStreamBeginCapture(native(stream), cudaStreamCaptureModeThreadLocal));
     try {
       work();
     } catch (...) {

@@ -20,7 +20,7 @@ void check(cudaError_t result, const char* what) {
 }
 
 template <class T>
-__global__ void sum_rounds(Loop loop, T* destination, const T* source, std::size_t count) {
+__global__ __launch_bounds__(512) void sum_rounds(Loop loop, T* destination, const T* source, std::size_t count) {
   time_rounds(beeline::Block{}, loop, [&](std::uint64_t) {
     if constexpr (std::is_same_v<T, float>)
       return nvshmemx_float_sum_reduce_block(NVSHMEM_TEAM_WORLD, destination, source, count) == 0;

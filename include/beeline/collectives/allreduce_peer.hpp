@@ -59,8 +59,7 @@ BEELINE_HOST_DEVICE void reduce_words(const Context& ctx, const std::byte* sourc
     Word words[batch][count] = {};
     for (std::uint32_t k = 0; k < batch; ++k)
       if (first + k < ctx.size)
-        for (unsigned i = 0; i < count; ++i)
-          words[k][i] = machine::load_as<Word>(ctx.at(source, first + k) + i * stride);
+        for (unsigned i = 0; i < count; ++i) words[k][i] = load_vector<T, Word>(ctx.at(source, first + k) + i * stride);
     for (std::uint32_t k = 0; k < batch; ++k)
       if (first + k < ctx.size)
         for (unsigned i = 0; i < count; ++i)
@@ -78,7 +77,7 @@ BEELINE_HOST_DEVICE void reduce_and_spread(const Context& ctx, ThreadShare threa
   const auto spread = [&](std::size_t place, const Word& word) {
     for (std::uint32_t step = 0; step < ctx.size; ++step) {
       const std::uint32_t peer = ctx.rank + step < ctx.size ? ctx.rank + step : ctx.rank + step - ctx.size;
-      machine::store_as(ctx.at(destination, peer) + place * sizeof(Word), word);
+      store_vector<T>(ctx.at(destination, peer) + place * sizeof(Word), word);
     }
   };
   std::size_t i = threads.index;

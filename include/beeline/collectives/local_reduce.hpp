@@ -32,10 +32,10 @@ BEELINE_HOST_DEVICE void reduce_local_words(const LocalVectors<T>& vectors, Thre
     Partial<T, Word> partial;
     BEELINE_NO_UNROLL
     for (std::uint32_t peer = 0; peer < vectors.members; ++peer) {
-      const Word word = machine::load_as<Word>(reinterpret_cast<const std::byte*>(vectors.of(peer, first)));
+      const Word word = load_vector<T, Word>(reinterpret_cast<const std::byte*>(vectors.of(peer, first)));
       peer == 0 ? partial.start(word) : partial.combine(reduction, word);
     }
-    machine::store_as(reinterpret_cast<std::byte*>(destination + first), partial.finish(reduction, vectors.members));
+    store_vector<T>(reinterpret_cast<std::byte*>(destination + first), partial.finish(reduction, vectors.members));
   }
 }
 

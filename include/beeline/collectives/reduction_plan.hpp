@@ -54,11 +54,11 @@ BEELINE_HOST_DEVICE void combine_words(const Context& ctx, ThreadShare threads, 
     for (std::uint32_t first = 0; first < ctx.size; first += batch) {
       Word words[batch] = {};
       for (std::uint32_t k = 0; k < batch; ++k)
-        if (first + k < ctx.size) words[k] = machine::load_as<Word>(from.of(ctx, first + k) + i * sizeof(Word));
+        if (first + k < ctx.size) words[k] = load_vector<T, Word>(from.of(ctx, first + k) + i * sizeof(Word));
       for (std::uint32_t k = 0; k < batch; ++k)
         if (first + k < ctx.size) first + k == 0 ? partial.start(words[k]) : partial.combine(reduction, words[k]);
     }
-    machine::store_as(to + i * sizeof(Word), partial.finish(reduction, ctx.size));
+    store_vector<T>(to + i * sizeof(Word), partial.finish(reduction, ctx.size));
   }
 }
 

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 #include "beeline/collectives/lane.hpp"
 #include "beeline/collectives/reduction.hpp"
@@ -76,6 +77,24 @@ BEELINE_HOST_DEVICE void store_word(T* vector, std::size_t index, std::size_t co
 template <class T>
 [[nodiscard]] BEELINE_HOST_DEVICE std::size_t words_of(std::size_t count) {
   return (count * sizeof(T) + 7) / 8;
+}
+
+/// A word of a vector of T: one element, or 16 bytes. An element is accessed as what it is: of copies of less than 4
+/// bytes nvcc makes accesses of single bytes, and the store of a converted float's low byte then stores another number
+/// (13.0; tests/conformance/allreduce_cases.cpp, copy_engine of float16).
+template <class T, class Word>
+[[nodiscard]] BEELINE_HOST_DEVICE Word load_vector(const std::byte* from) {
+  if constexpr (std::is_same_v<T, Word>)
+    return *reinterpret_cast<const T*>(from);
+  else
+    return machine::load_as<Word>(from);
+}
+template <class T, class Word>
+BEELINE_HOST_DEVICE void store_vector(std::byte* to, const Word& word) {
+  if constexpr (std::is_same_v<T, Word>)
+    *reinterpret_cast<T*>(to) = word;
+  else
+    machine::store_as(to, word);
 }
 
 /// Words `place` of all members, combined in the order of ranks. One thread waits for all of them.

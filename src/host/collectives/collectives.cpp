@@ -114,6 +114,10 @@ Collectives::Implementation::Implementation(World& rank_world, const Team* rank_
       channel(make_channel(memory.data(), layout, options)),
       tables(reinterpret_cast<std::size_t*>(memory.data() + layout.tables)) {
   if (options.first_round != 0) start_at(options);
+  // A stream cannot be made on a GPU while another rank's kernel spins there.
+  if (world.ranks_on_device() > 1 && !context().mixed)
+    engine = std::make_unique<detail::EngineAllreduce>(world, context(), channel);
+  world.barrier();
 }
 
 const Context& Collectives::Implementation::context() const {
@@ -135,7 +139,6 @@ void Collectives::Implementation::start_at(const CollectiveOptions& options) {
     state.swept[0] = state.swept[1] = period;
   }
   world.copy(channel.states, states.data(), states.size() * sizeof(LaneState));
-  world.barrier();
 }
 
 void Collectives::Implementation::run_engine(detail::EngineCall call) {

@@ -206,6 +206,16 @@ CollectiveCall Collectives::allreduce_choice(std::size_t count, ElementType type
   return choice;
 }
 
+namespace {
+
+/// Threads of a block that sends so many bytes in packets, one for each word: threads without work make others wait.
+unsigned threads_for(std::size_t block_bytes) {
+  const std::size_t words = (block_bytes + 7) / 8, warps = (words + 31) / 32;
+  return static_cast<unsigned>(std::clamp<std::size_t>(32 * warps, 64, detail::collective_threads));
+}
+
+}  // namespace
+
 void Collectives::allreduce_on_stream(void* destination, const void* source, std::size_t count, ElementType type,
                                       Reduction reduction, const CollectiveCall& call) {
   const std::size_t bytes = detail::checked_bytes(count, 1, type);
@@ -227,7 +237,9 @@ void Collectives::allreduce_on_stream(void* destination, const void* source, std
                                         .call = signature,
                                         .stream = choice.stream});
   }
-  const LaunchOptions options = implementation_->launch_options(choice.blocks, choice.stream);
+  LaunchOptions options = implementation_->launch_options(choice.blocks, choice.stream);
+  if (choice.algorithm == Algorithm::packets_one_shot || choice.algorithm == Algorithm::packets_two_shot)
+    options.threads = threads_for(bytes / choice.blocks);
   const bool is_named = detail::reduces_by(choice.algorithm, false, false);
   const detail::ReductionLauncher launcher = detail::allreduce_launcher(type, choice.algorithm);
   require(is_named || launcher != nullptr, Status::invalid_argument,

@@ -59,7 +59,9 @@ def collectives(
     output: options.Output = None,
 ) -> None:
     """Collectives by every algorithm, on streams, in graphs and in kernels, beside NCCL, NVSHMEM, MPI and torch."""
-    arguments = bench.program_arguments("collectives", methods, sizes, iterations, operations)
+    wanted = options.parse_names(methods)
+    others = ",".join(name for name in wanted if not name.startswith("torch/")) if wanted else methods
+    arguments = bench.program_arguments("collectives", others, sizes, iterations, operations)
     arguments += ["--type", element_type.value]
     if blocks is not None:
         arguments += ["--blocks", ",".join(str(count) for count in parse_blocks(blocks))]
@@ -67,7 +69,6 @@ def collectives(
         os.environ.setdefault("BEELINE_NCCL", nccl)
     with ResultView(as_json, output, render) as view:
         kinds = pass_on(start_command(World(ranks, threads, device), arguments, launcher), view)
-        wanted = options.parse_names(methods)
         if not wanted or any(name.startswith("torch/") for name in wanted):
             measure_torch(view, kinds, element_type, device)
     bench.check_results(view.results)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Each public header in a source file of its own, compiled as C++ and, where nvcc is, as CUDA. impl/ is not public.
+# Each public header in a source file of its own, compiled as C++; where nvcc is, those that kernels include (and the one
+# that includes all) as CUDA too. impl/ is not public.
 
 file(GLOB_RECURSE headers RELATIVE ${PROJECT_SOURCE_DIR}/include CONFIGURE_DEPENDS
   ${PROJECT_SOURCE_DIR}/include/beeline/*.hpp)
@@ -11,7 +12,11 @@ if(BEELINE_CUDA)
 endif()
 foreach(language IN LISTS languages)
   set(sources)
-  foreach(header IN LISTS headers)
+  set(checked ${headers})
+  if(language STREQUAL "cu")
+    list(FILTER checked INCLUDE REGEX "beeline/(core|device|collectives)/|beeline/beeline.hpp|host/launch.hpp")
+  endif()
+  foreach(header IN LISTS checked)
     string(REGEX REPLACE "[/.]" "_" name ${header})
     set(source ${CMAKE_CURRENT_BINARY_DIR}/${name}.${language})
     file(CONFIGURE OUTPUT ${source} CONTENT "#include \"@header@\"\n" @ONLY)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// expect: a scalar of at most 8 bytes
+// expect: a scalar of 1, 2, 4 or 8 bytes
 #include "beeline/device/put_get.hpp"
 
 struct Pair {

@@ -49,23 +49,22 @@ class Lane {
   BEELINE_HOST_DEVICE Lane(const Group& group, const Context& ctx, const CollectiveChannel& channel,
                            std::uint32_t index)
       : group_(group), ctx_(ctx), channel_(channel), index_(index), state_(&channel.states[index]) {
+    if (channel.checks != 0)
+      is_taken_ = group_.any(group_.thread_rank() == 0 && taken().exchange(1, cuda::memory_order_acquire) != 0);
+    if (is_taken_) return;
     group_.sync();  // what an earlier lane of this group left in memory is there
     round_ = state_->round, exchanged_ = state_->exchanged, offset_ = state_->offset;
     entered_ = state_->entered != 0, stage_ = state_->stage, is_checked_ = state_->checked != 0;
     swept_even_ = state_->swept[0], swept_odd_ = state_->swept[1];
-    // Every thread has read it before the first changes it.
-    if (channel.checks == 0)
-      group_.sync();
-    else
-      is_taken_ = group_.any(group_.thread_rank() == 0 && taken().exchange(1, cuda::memory_order_relaxed) != 0);
+    group_.sync();  // every thread has read it before the first changes it
   }
   BEELINE_HOST_DEVICE ~Lane() {
-    if (group_.thread_rank() != 0) return;
+    if (group_.thread_rank() != 0 || is_taken_) return;
     state_->round = round_, state_->exchanged = exchanged_, state_->offset = offset_;
     state_->entered = entered_ ? 1 : 0, state_->stage = stage_;
     state_->checked = is_checked_ ? 1 : 0;
-    if (channel_.checks != 0 && !is_taken_) taken().store(0, cuda::memory_order_relaxed);
     state_->swept[0] = swept_even_, state_->swept[1] = swept_odd_;
+    if (channel_.checks != 0) taken().store(0, cuda::memory_order_release);
   }
   Lane(const Lane&) = delete;
   Lane& operator=(const Lane&) = delete;

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Each public header in a source file of its own, compiled as C++; where nvcc is, those that kernels include (and the one
-# that includes all) as CUDA too. impl/ is not public.
+# Each public header in a source file of its own, compiled as C++. Where nvcc is, those that kernels include, and the
+# one that includes all, as CUDA too. impl/ is not public.
 
 file(GLOB_RECURSE headers RELATIVE ${PROJECT_SOURCE_DIR}/include CONFIGURE_DEPENDS
   ${PROJECT_SOURCE_DIR}/include/beeline/*.hpp)

@@ -3,10 +3,9 @@
 // continue, over the wrap of flags, in teams.
 #include <algorithm>
 #include <memory>
-#include <numeric>
 
 #include "beeline/collectives/allreduce.hpp"
-#include "beeline/host/collectives.hpp"
+#include "tests/conformance/collective_calls.hpp"
 #include "tests/conformance/guarded_area.hpp"
 #include "tests/conformance/rank_test.hpp"
 #include "tests/conformance/vectors.hpp"
@@ -23,21 +22,6 @@ std::vector<Algorithm> algorithms_of(const World& world) {
   return {Algorithm::automatic, Algorithm::packets_one_shot, Algorithm::packets_two_shot, Algorithm::two_shot,
           Algorithm::copy_engine};
 }
-
-/// Small areas and staging, so that counts of thousands take several rounds.
-constexpr CollectiveOptions small_channel{.lanes = 3, .packet_bytes = 512, .staging_bytes = 2048};
-
-std::vector<int> everyone(int size) {
-  std::vector<int> ranks(static_cast<std::size_t>(size));
-  std::iota(ranks.begin(), ranks.end(), 0);
-  return ranks;
-}
-
-/// Where one call's vectors lie: offsets in bytes from an aligned place.
-struct Placing {
-  std::size_t source, destination;
-  bool in_place;
-};
 
 /// One call on a stream, checked on this rank.
 class StreamCall {
@@ -210,17 +194,6 @@ void two_teams_at_once(RankTest& test) {
       check_bytes(reduced_vector(key, members, 301), test.read(destination.data(), 4 * 301), name(algorithm));
     }
   world.barrier();
-}
-
-template <class Call>
-void expect_refused(const char* part, Call call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    BEELINE_CHECK(std::string(error.what()).find(part) != std::string::npos);
-    return;
-  }
-  throw CheckFailure(join("not refused: ", part));
 }
 
 void calls_that_cannot_work(RankTest& test) {

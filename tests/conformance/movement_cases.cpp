@@ -9,7 +9,7 @@
 #include "beeline/collectives/broadcast.hpp"
 #include "beeline/collectives/gather.hpp"
 #include "beeline/collectives/scatter.hpp"
-#include "beeline/host/collectives.hpp"
+#include "tests/conformance/collective_calls.hpp"
 #include "tests/conformance/guarded_area.hpp"
 #include "tests/conformance/rank_test.hpp"
 
@@ -29,9 +29,6 @@ std::vector<Algorithm> algorithms_of(const World& world, Move move) {
   if (move == Move::allgather || move == Move::alltoall) all.push_back(Algorithm::copy_engine);
   return all;
 }
-
-/// Small areas and staging, so that counts of thousands take several rounds.
-constexpr CollectiveOptions small_channel{.lanes = 3, .packet_bytes = 512, .staging_bytes = 2048};
 
 /// What one call moves: other data in each round. Ranks are the team's.
 struct Pieces {
@@ -79,12 +76,6 @@ void call_on_stream(Collectives& collectives, const Pieces& pieces, void* to, co
       return collectives.alltoall_on_stream(to, from, count, type, how);
   }
 }
-
-/// Where one call's vectors lie: offsets in bytes from an aligned place.
-struct Placing {
-  std::size_t source, destination;
-  bool in_place;
-};
 
 /// One call on a stream, checked on this rank.
 class StreamCall {
@@ -348,17 +339,6 @@ void movement_in_kernels(RankTest& test) { run_lanes(test, false); }
 
 void movement_continues_after_a_timeout(RankTest& test) {
   if (!test.world().mixed()) run_lanes(test, true);
-}
-
-template <class Call>
-void expect_refused(const char* part, Call call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    if (std::string(error.what()).find(part) != std::string::npos) return;
-    throw CheckFailure(join("expected \"", part, "\" in: ", error.what()));
-  }
-  throw CheckFailure(join("not refused: ", part));
 }
 
 void movement_refused(RankTest& test) {

@@ -3,12 +3,11 @@
 // root; on streams and in kernels, with time-outs that continue, in teams.
 #include <algorithm>
 #include <memory>
-#include <numeric>
 
 #include "beeline/collectives/allreduce.hpp"
 #include "beeline/collectives/reduce.hpp"
 #include "beeline/collectives/reduce_scatter.hpp"
-#include "beeline/host/collectives.hpp"
+#include "tests/conformance/collective_calls.hpp"
 #include "tests/conformance/guarded_area.hpp"
 #include "tests/conformance/rank_test.hpp"
 #include "tests/conformance/vectors.hpp"
@@ -46,15 +45,6 @@ void for_each_way(RankTest& test, Body body) {
   for (const Kind kind : kinds)
     for (const Algorithm algorithm : algorithms_of(test.world(), kind)) body(kind, algorithm);
 }
-
-/// Small areas and staging, so that counts of thousands take several rounds.
-constexpr CollectiveOptions small_channel{.lanes = 3, .packet_bytes = 512, .staging_bytes = 2048};
-
-/// Where one call's vectors lie: offsets in bytes from an aligned place.
-struct Placing {
-  std::size_t source, destination;
-  bool in_place;
-};
 
 /// One call on a stream, checked on this rank. Vectors of a reduce-scatter have a part for each member.
 class StreamCall {
@@ -104,12 +94,6 @@ class StreamCall {
   std::vector<int> members_;
   SymmetricArray<std::byte> source_, destination_;
 };
-
-std::vector<int> everyone(int size) {
-  std::vector<int> ranks(static_cast<std::size_t>(size));
-  std::iota(ranks.begin(), ranks.end(), 0);
-  return ranks;
-}
 
 void named_reductions_of_every_type(RankTest& test) {
   Collectives collectives(test.world(), small_channel);
@@ -269,17 +253,6 @@ void named_reductions_in_kernels(RankTest& test) { run_lanes(test, false); }
 
 void named_reductions_continue_after_a_timeout(RankTest& test) {
   if (!test.world().mixed()) run_lanes(test, true);
-}
-
-template <class Call>
-void expect_refused(const char* part, Call call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    if (std::string(error.what()).find(part) != std::string::npos) return;
-    throw CheckFailure(join("expected \"", part, "\" in: ", error.what()));
-  }
-  throw CheckFailure(join("not refused: ", part));
 }
 
 void named_reductions_refused(RankTest& test) {

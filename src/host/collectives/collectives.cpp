@@ -170,7 +170,7 @@ const Context& Collectives::context() const { return implementation_->context();
 
 namespace {
 
-/// Up to which size an algorithm is the fastest, in bytes of the vector; measured on 2 and 4 x H200.
+/// Up to which size an algorithm is taken, in bytes of the vector.
 struct Limits {
   std::size_t one_shot_traffic;  ///< bytes that a rank sends
   std::size_t packets;
@@ -179,7 +179,7 @@ constexpr Limits gpu_limits{std::size_t{512} << 10, std::size_t{2} << 20}, host_
 
 /// Bytes that keep a block busy: a packet for every other thread, or four loads of 16 bytes for each.
 constexpr std::size_t packet_block_bytes = 2048, peer_block_bytes = 32768;
-/// Blocks that fill a GPU's links: reads from one peer need more on their way than reads from several.
+/// Blocks of one call at most: reads from one peer need more on their way than reads from several.
 constexpr std::size_t blocks_for_one_peer = 64, blocks_for_peers = 32;
 
 }  // namespace

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// What the cases of all collectives share.
+
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "beeline/host/collectives.hpp"
+#include "tests/support/check.hpp"
+
+namespace beeline_test {
+
+/// Small areas and staging, so that counts of thousands take several rounds.
+inline constexpr beeline::CollectiveOptions small_channel{.lanes = 3, .packet_bytes = 512, .staging_bytes = 2048};
+
+/// Where one call's vectors lie: offsets in bytes from an aligned place.
+struct Placing {
+  std::size_t source, destination;
+  bool in_place;
+};
+
+[[nodiscard]] inline std::vector<int> everyone(int size) {
+  std::vector<int> ranks(static_cast<std::size_t>(size));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  return ranks;
+}
+
+/// Throws unless `call` throws an Error whose text has `part`.
+template <class Call>
+void expect_refused(const char* part, Call call) {
+  try {
+    call();
+  } catch (const beeline::Error& error) {
+    if (std::string(error.what()).find(part) != std::string::npos) return;
+    throw CheckFailure(join("expected \"", part, "\" in: ", error.what()));
+  }
+  throw CheckFailure(join("not refused: ", part));
+}
+
+}  // namespace beeline_test

@@ -24,25 +24,43 @@ namespace detail {
 
 /// All-reduce by `algorithm`; see below.
 template <class T, class Group>
-[[nodiscard]] BEELINE_HOST_DEVICE Status run_allreduce(Lane<Group>& lane, T* destination, const T* source,
-                                                       std::size_t count, Reduction reduction, Timeout timeout,
+[[nodiscard]] BEELINE_HOST_DEVICE Status run_allreduce(Lane<Group>& lane, const AllreduceCall<T>& call, Timeout timeout,
                                                        Algorithm algorithm) {
-  if (count == 0) return Status::ok;
   const bool is_chosen = algorithm == Algorithm::automatic;
-  if (is_chosen) algorithm = choose_allreduce(lane.context(), count * sizeof(T));
+  const AllreduceCall<T> own = call.own();
+  // All lanes come to the same choice: by the first slice, which is the longest.
+  if (is_chosen)
+    algorithm =
+        choose_allreduce(lane.context(), part_of(call.count, call.slices, 0, elements_in_16<T>).count * sizeof(T));
   switch (algorithm) {
     case Algorithm::packets_one_shot:
-      return allreduce_packets<true>(lane, destination, source, count, reduction, timeout);
+      return allreduce_packets<true>(lane, own.destination, own.source, own.count, own.reduction, timeout);
     case Algorithm::packets_two_shot:
-      return allreduce_packets<false>(lane, destination, source, count, reduction, timeout);
+      return allreduce_packets<false>(lane, own.destination, own.source, own.count, own.reduction, timeout);
     case Algorithm::two_shot:
       if (lane.context().mixed) return Status::invalid_argument;
-      return allreduce_two_shot(lane, destination, source, count, reduction, timeout);
+      return call.count == 0 ? Status::ok : allreduce_two_shot(lane, call, timeout);
     default:
       // What is never chosen is not compiled where the choice is automatic.
       if (is_chosen) return Status::invalid_argument;
-      return reduce_by(lane, ReductionPlan<T>{destination, source, count, reduction}, {timeout, algorithm, nullptr});
+      return reduce_by(lane, ReductionPlan<T>{own.destination, own.source, own.count, own.reduction},
+                       {timeout, algorithm, nullptr});
   }
+}
+
+/// The same, compared with the other members' calls first on channels that check.
+template <class T, class Group>
+[[nodiscard]] BEELINE_HOST_DEVICE Status checked_allreduce(Lane<Group>& lane, const AllreduceCall<T>& call,
+                                                           Timeout timeout, Algorithm algorithm) {
+  const CallSignature signature{.operation = CollectiveOperation::allreduce,
+                                .type = ElementTraits<T>::type,
+                                .reduction = call.reduction,
+                                .algorithm = algorithm,
+                                .count = call.count};
+  if (const Status status = compare_calls(lane, signature, timeout); status != Status::ok) return status;
+  const Status status = run_allreduce(lane, call, timeout, algorithm);
+  if (status == Status::ok) lane.set_checked(false);
+  return status;
 }
 
 }  // namespace detail
@@ -62,15 +80,8 @@ template <class T, class Group>
                                                    std::size_t count, Reduction reduction,
                                                    Timeout timeout = Timeout::none(),
                                                    Algorithm algorithm = Algorithm::automatic) {
-  const CallSignature call{.operation = CollectiveOperation::allreduce,
-                           .type = detail::ElementTraits<T>::type,
-                           .reduction = reduction,
-                           .algorithm = algorithm,
-                           .count = count};
-  if (const Status status = detail::compare_calls(lane, call, timeout); status != Status::ok) return status;
-  const Status status = detail::run_allreduce(lane, destination, source, count, reduction, timeout, algorithm);
-  if (status == Status::ok) lane.set_checked(false);
-  return status;
+  return detail::checked_allreduce(lane, detail::AllreduceCall<T>{destination, source, count, reduction}, timeout,
+                                   algorithm);
 }
 
 /// As above by one group of each member, on lane 0: nobody else uses the channel meanwhile.
@@ -83,9 +94,9 @@ template <class T, class Group>
   return allreduce(lane, destination, source, count, reduction, timeout);
 }
 
-/// As above by a whole grid, of as many blocks on every member: each block takes a slice, on the lane of its number.
-/// Returns each block the status of its slice, whose result its threads see; those of other blocks after `grid.sync`.
-/// After `timeout`, the blocks call again that got it.
+/// As above by a whole grid, of as many blocks on every member: each block takes a share, on the lane of its number.
+/// Returns each block the status of its share; the result is visible to all threads after `grid.sync`, and after the
+/// kernel. After `timeout`, the blocks call again that got it.
 template <class T, class BlockGroup>
 [[nodiscard]] BEELINE_HOST_DEVICE Status allreduce(const Grid<BlockGroup>& grid, const Context& ctx,
                                                    const CollectiveChannel& channel, T* destination, const T* source,
@@ -93,9 +104,9 @@ template <class T, class BlockGroup>
                                                    Timeout timeout = Timeout::none(),
                                                    Algorithm algorithm = Algorithm::automatic) {
   if (grid.blocks() > channel.lanes) return Status::invalid_argument;
-  const detail::Range mine = detail::part_of(count, grid.blocks(), grid.block_rank(), detail::elements_in_16<T>);
   Lane<BlockGroup> lane(grid.block(), ctx, channel, grid.block_rank());
-  return allreduce(lane, destination + mine.first, source + mine.first, mine.count, reduction, timeout, algorithm);
+  const detail::AllreduceCall<T> call{destination, source, count, reduction, grid.block_rank(), grid.blocks()};
+  return detail::checked_allreduce(lane, call, timeout, algorithm);
 }
 
 }  // namespace beeline

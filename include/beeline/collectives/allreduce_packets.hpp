@@ -64,13 +64,13 @@ template <class T, class Group>
   };
   if (is_new)
     for (std::uint32_t step = 1; step <= ctx.size; ++step) {  // everyone begins with another peer
-      const std::uint32_t peer = ctx.rank + step < ctx.size ? ctx.rank + step : ctx.rank + step - ctx.size;
+      const std::uint32_t peer = peer_ahead(ctx, step);
       for (std::uint32_t i = thread; i < words_of_part(peer); i += threads)
         lane.send_word(peer, i, load_word(source, peer * part + i, count));
     }
   Status status = reduce_own_part<T>(lane, words_of_part(ctx.rank), reduction, timeout);
   for (std::uint32_t step = 0; step < ctx.size; ++step) {
-    const std::uint32_t peer = ctx.rank + step < ctx.size ? ctx.rank + step : ctx.rank + step - ctx.size;
+    const std::uint32_t peer = peer_ahead(ctx, step);
     for (std::uint32_t i = thread; i < words_of_part(peer) && status == Status::ok; i += threads) {
       std::uint64_t result[1];
       status = lane.receive_words(peer, lane.area_words() / 2 + i, result, timeout);

@@ -3,8 +3,8 @@
 /// @file
 /// The round with which members begin to store into each other's memory.
 
-#include "beeline/collectives/allreduce_peer.hpp"
 #include "beeline/collectives/exchange_plan.hpp"
+#include "beeline/collectives/meeting.hpp"
 
 namespace beeline::detail {
 
@@ -17,28 +17,15 @@ inline constexpr std::uint32_t told_needs = 1;
 template <class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status tell_places(Lane<Group>& lane, const ExchangePlan& plan, Timeout timeout) {
   const Context& ctx = lane.context();
-  const Group& group = lane.group();
-  bool is_new = false;
-  if (const Status status = lane.enter(timeout, is_new); status != Status::ok) return status;
   std::uint64_t outside = 0;
-  for (std::uint32_t peer = 0; is_new && peer < ctx.size; ++peer)
+  for (std::uint32_t peer = 0; peer < ctx.size; ++peer)
     if (const auto piece = plan.incoming(ctx, peer); peer != ctx.rank && piece.bytes != 0)
-      if (place_in_slot(ctx, piece.at) == ~std::uint64_t{0}) outside = 1;
+      if (place_in_slot(ctx, piece.at) == no_place) outside = 1;
   const std::uint64_t needs = 2 * static_cast<std::uint64_t>(plan.longest_incoming(ctx)) + outside;
-  group.sync();  // the rest of the group has done its work
-  if (group.thread_rank() < ctx.size) machine::fence_system();
-  for (std::uint32_t peer = group.thread_rank(); is_new && peer < ctx.size; peer += group.size()) {
-    lane.send_word(peer, told_place, place_in_slot(ctx, plan.incoming(ctx, peer).at));
-    lane.send_word(peer, told_needs, needs);
-  }
-  Status status = Status::ok;
-  for (std::uint32_t peer = group.thread_rank(); peer < ctx.size && status == Status::ok; peer += group.size())
-    for (std::uint32_t k = 0; k < 2 && status == Status::ok; ++k) {
-      std::uint64_t theirs[1];
-      status = lane.receive_words(peer, k, theirs, timeout);
-    }
-  if (group.thread_rank() < ctx.size) machine::fence_system();
-  return lane.finish(status);
+  const auto tell = [&](std::uint32_t peer, unsigned what) {
+    return what == told_place ? place_in_slot(ctx, plan.incoming(ctx, peer).at) : needs;
+  };
+  return meet<2>(lane, timeout, tell, [](std::uint32_t, unsigned, std::uint64_t) {});
 }
 
 /// What `peer` has told, to every thread, until the lane's next round: nobody writes there before.

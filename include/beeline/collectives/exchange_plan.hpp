@@ -100,11 +100,6 @@ struct ExchangePlan {
 };
 static_assert(std::is_trivially_copyable_v<ExchangePlan>);
 
-/// The peer `distance` behind this member, on a ring: everyone begins with another.
-[[nodiscard]] BEELINE_HOST_DEVICE inline std::uint32_t peer_ahead(const Context& ctx, std::uint32_t distance) {
-  return ctx.rank + distance < ctx.size ? ctx.rank + distance : ctx.rank + distance - ctx.size;
-}
-
 /// What this member sends to itself.
 template <class Group>
 BEELINE_HOST_DEVICE void copy_own_piece(const Lane<Group>& lane, const ExchangePlan& plan) {

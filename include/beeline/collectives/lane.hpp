@@ -39,6 +39,11 @@ BEELINE_COLD BEELINE_HOST_DEVICE void sweep_areas(Group group, const Context& ct
   group.sync();  // another thread may send where this one has swept
 }
 
+/// The peer `distance` (up to the number of members) behind this one, on a ring: everyone begins with another.
+[[nodiscard]] BEELINE_HOST_DEVICE inline std::uint32_t peer_ahead(const Context& ctx, std::uint32_t distance) {
+  return ctx.rank + distance < ctx.size ? ctx.rank + distance : ctx.rank + distance - ctx.size;
+}
+
 }  // namespace detail
 
 /// Every thread of the group makes it and calls its functions alike. At most one group of a rank has a lane at a time.
@@ -195,6 +200,12 @@ class Lane {
       }
       return all;
     });
+  }
+
+  /// What `peer` did before a fence, after which it sent word `place` of this round, which this thread has received, is
+  /// visible to the thread. A fence here would wait for what this thread has sent itself.
+  BEELINE_HOST_DEVICE void acquire_word(std::uint32_t peer, std::uint32_t place) const {
+    static_cast<void>(detail::SystemAtomic<std::uint64_t>((area(peer) + place)->low).load(cuda::memory_order_acquire));
   }
 
  private:

@@ -24,8 +24,9 @@ template <class T, class Group>
     lane.note_staged(!alike);
     const T* mine = plan.source + lane.context().rank * plan.part_step;
     if (alike)
-      combine_vectors(lane, plan.destination, Operands{reinterpret_cast<const std::byte*>(mine), 0, true}, plan.count,
-                      plan.reduction);
+      combine_into({lane.group().thread_rank(), lane.group().size()},
+                   MemberVectors{lane.context(), reinterpret_cast<const std::byte*>(mine)}, plan.destination,
+                   plan.count, plan.reduction);
     lane.set_stage(alike ? has_read : 1);  // the others have come: nobody uses the channel's memory otherwise
   }
   if (lane.stage() != has_read) {

@@ -18,8 +18,7 @@ template <class T, class Group>
   const auto words = static_cast<std::uint32_t>(words_of<T>(count));
   const std::uint32_t receivers = plan.scatters ? ctx.size : 1;
   for (std::uint32_t step = 0; is_new && step < receivers; ++step) {  // everyone begins with another
-    const std::uint32_t behind = ctx.rank + 1 + step;
-    const std::uint32_t peer = !plan.scatters ? plan.root : behind < ctx.size ? behind : behind - ctx.size;
+    const std::uint32_t peer = plan.scatters ? peer_ahead(ctx, step + 1) : plan.root;
     const T* part = plan.source + (plan.scatters ? peer * plan.part_step : 0) + done;
     for (std::uint32_t i = thread; i < words; i += threads) lane.send_word(peer, i, load_word(part, i, count));
   }

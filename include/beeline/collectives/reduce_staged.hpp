@@ -50,7 +50,7 @@ struct CollectSteps {
     std::byte* const mine = collected(done) + ctx().rank * slot_bytes();
     BEELINE_NO_UNROLL
     for (std::uint32_t k = 1; k <= ctx().size; ++k) {
-      const std::uint32_t peer = k == ctx().size ? ctx().rank : peer_ahead(ctx(), k);
+      const std::uint32_t peer = peer_ahead(ctx(), k);
       const Range share = share_of(peer, count);
       const T* from = plan.source + (plan.scatters ? peer * plan.part_step : 0) + done + share.first;
       if (share.count != 0) mover.put(mine, reinterpret_cast<const std::byte*>(from), share.count * sizeof(T), peer);
@@ -67,7 +67,12 @@ struct CollectSteps {
     const Range share = share_of(ctx().rank, count);
     if (share.count == 0) return;
     T* const to = casts ? results + share.first : plan.destination + done;
-    combine_vectors(lane, to, Operands{collected(done), slot_bytes(), reads}, share.count, plan.reduction);
+    const ThreadShare threads{lane.group().thread_rank(), lane.group().size()};
+    if (reads)
+      combine_into(threads, MemberVectors{ctx(), collected(done)}, to, share.count, plan.reduction);
+    else
+      combine_into(threads, CollectedVectors{collected(done), slot_bytes(), ctx().size}, to, share.count,
+                   plan.reduction);
     if (casts) cast(reinterpret_cast<std::byte*>(to), share.count * sizeof(T));
   }
 

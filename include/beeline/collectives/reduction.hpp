@@ -78,34 +78,45 @@ BEELINE_HOST_DEVICE Wide combine(Reduction reduction, Wide a, Wide b) {
   }
 }
 
-/// The elements in one register word of type Word while they are being combined.
+/// The elements in one register word of type Word while they are being combined. What all elements have in common is
+/// asked once for a word, not once for each.
 template <class T, class Word>
 struct Partial {
   static constexpr unsigned count = sizeof(Word) / sizeof(T);
   Accumulator<T> values[count] = {};
 
   BEELINE_HOST_DEVICE void start(const Word& word) {
-    T elements[count];
-    std::memcpy(elements, &word, sizeof word);
-    for (unsigned i = 0; i < count; ++i) values[i] = ElementTraits<T>::widen(elements[i]);
+    each(word, [](Accumulator<T>, Accumulator<T> element) { return element; });
   }
   BEELINE_HOST_DEVICE void combine(Reduction reduction, const Word& word) {
-    T elements[count];
-    std::memcpy(elements, &word, sizeof word);
-    for (unsigned i = 0; i < count; ++i)
-      values[i] = detail::combine(reduction, values[i], ElementTraits<T>::widen(elements[i]));
+    if (reduction == Reduction::sum || reduction == Reduction::average)
+      each(word, [](Accumulator<T> so_far, Accumulator<T> element) { return add(so_far, element); });
+    else
+      each(word, [reduction](Accumulator<T> so_far, Accumulator<T> element) {
+        return detail::combine(reduction, so_far, element);
+      });
   }
-  [[nodiscard]] BEELINE_HOST_DEVICE Word finish(Reduction reduction, std::uint32_t ranks) const {
+  [[nodiscard]] BEELINE_HOST_DEVICE Word finish(Reduction reduction, std::uint32_t ranks) {
     T elements[count];
-    for (unsigned i = 0; i < count; ++i) {
-      const Accumulator<T> whole = values[i];
-      elements[i] = ElementTraits<T>::narrow(
-          reduction == Reduction::average ? static_cast<Accumulator<T>>(whole / static_cast<Accumulator<T>>(ranks))
-                                          : whole);
+    if (reduction == Reduction::average) {
+      BEELINE_UNROLL
+      for (unsigned i = 0; i < count; ++i)
+        values[i] = static_cast<Accumulator<T>>(values[i] / static_cast<Accumulator<T>>(ranks));
     }
+    BEELINE_UNROLL
+    for (unsigned i = 0; i < count; ++i) elements[i] = ElementTraits<T>::narrow(values[i]);
     Word word;
     std::memcpy(&word, elements, sizeof word);
     return word;
+  }
+
+ private:
+  template <class Combine>
+  BEELINE_HOST_DEVICE void each(const Word& word, const Combine& combine) {
+    T elements[count];
+    std::memcpy(elements, &word, sizeof word);
+    BEELINE_UNROLL
+    for (unsigned i = 0; i < count; ++i) values[i] = combine(values[i], ElementTraits<T>::widen(elements[i]));
   }
 };
 

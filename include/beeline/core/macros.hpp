@@ -18,7 +18,10 @@
 #if defined(__CUDA_ARCH__)
 #define BEELINE_ON_GPU 1
 #define BEELINE_NO_UNROLL _Pragma("unroll 1")
+/// For loops over arrays that are to stay in registers.
+#define BEELINE_UNROLL _Pragma("unroll")
 #else
 #define BEELINE_ON_GPU 0
 #define BEELINE_NO_UNROLL
+#define BEELINE_UNROLL
 #endif

@@ -33,6 +33,9 @@ struct CollectiveCall {
   Stream* stream = nullptr;                    ///< nullptr: the rank's default stream
   Algorithm algorithm = Algorithm::automatic;  ///< the same on all ranks
   unsigned blocks = 0;                         ///< the same on all ranks; 0: by size
+  /// The caller's word, the same on all ranks, that the vectors lie at the same place of all members' heaps. Then
+  /// `automatic` takes copy engines where they are quicker. A word that is not true ends the team, with an error.
+  bool alike = false;
 };
 
 /// Pieces whose lengths differ from peer to peer, in elements, as in MPI_Alltoallv: [members] each. Read when the call

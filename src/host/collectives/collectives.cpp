@@ -115,8 +115,7 @@ Collectives::Implementation::Implementation(World& rank_world, const Team* rank_
       tables(reinterpret_cast<std::size_t*>(memory.data() + layout.tables)) {
   if (options.first_round != 0) start_at(options);
   // A stream cannot be made on a GPU while another rank's kernel spins there.
-  if (world.ranks_on_device() > 1 && !context().mixed)
-    engine = std::make_unique<detail::EngineAllreduce>(world, context(), channel);
+  if (world.ranks_on_device() > 1 && !context().mixed) make_engine();
   world.barrier();
 }
 
@@ -141,13 +140,33 @@ void Collectives::Implementation::start_at(const CollectiveOptions& options) {
   world.copy(channel.states, states.data(), states.size() * sizeof(LaneState));
 }
 
+/// Collective over the members. Ranks that share a device, whose memory they share too, and teams, whose calls the
+/// others do not make, have the channel's staging for scratch; else the heap gives what it can.
+void Collectives::Implementation::make_engine() {
+  std::span<std::byte> scratch(channel.staging, std::size_t{channel.lanes} * 2 * channel.staging_bytes);
+  const bool has_more = team == nullptr && world.ranks_on_device() == 1 && world.device().is_gpu();
+  for (std::size_t bytes = detail::EngineAllreduce::wanted_bytes(context()); has_more && bytes > scratch.size();
+       bytes /= 2) {
+    try {  // heaps are alike: all ranks come to the same answer
+      engine_scratch = std::make_unique<SymmetricArray<std::byte>>(world, bytes);
+      scratch = {engine_scratch->data(), bytes};
+      break;
+    } catch (const Error& error) {
+      if (error.code() != Status::no_resource) throw;
+    }
+  }
+  require(scratch.size() >= detail::EngineAllreduce::least_bytes(context()), Status::no_resource,
+          "copy_engine: the channel's staging is too small, and the heap is full");
+  engine = std::make_unique<detail::EngineAllreduce>(world, context(), channel, scratch);
+}
+
 void Collectives::Implementation::run_engine(detail::EngineCall call) {
   require(!context().mixed, Status::unavailable,
           "copy_engine: ranks of both kinds do not reach each other's memory; the algorithms in packets do");
   for (const void* vector : {static_cast<const void*>(call.destination), static_cast<const void*>(call.source)})
     require(call.call.count == 0 || world.owner_of(vector) == world.rank(), Status::invalid_argument,
             "copy_engine: vectors lie at the same place of the symmetric heap on all ranks; one of these does not");
-  if (engine == nullptr) engine = std::make_unique<detail::EngineAllreduce>(world, context(), channel);
+  if (engine == nullptr) make_engine();
   if (call.stream == nullptr) call.stream = &world.stream();
   engine->run(call);
 }
@@ -174,8 +193,10 @@ namespace {
 struct Limits {
   std::size_t one_shot_traffic;  ///< bytes that a rank sends
   std::size_t packets;
+  std::size_t stores;  ///< of the kernel's threads, where copy engines may be taken
 };
-constexpr Limits gpu_limits{std::size_t{512} << 10, std::size_t{2} << 20}, host_limits{2048, 1024};
+constexpr Limits gpu_limits{std::size_t{512} << 10, std::size_t{512} << 10, std::size_t{128} << 20},
+    host_limits{2048, 1024, ~std::size_t{0}};
 
 /// Bytes that keep a block busy: a packet for every other thread, or four loads of 16 bytes for each.
 constexpr std::size_t packet_block_bytes = 2048, peer_block_bytes = 32768;
@@ -193,6 +214,7 @@ CollectiveCall Collectives::allreduce_choice(std::size_t count, ElementType type
     const Limits& limits = host ? host_limits : gpu_limits;
     choice.algorithm = bytes * (ctx.size - 1) <= limits.one_shot_traffic ? Algorithm::packets_one_shot
                        : bytes <= limits.packets || ctx.mixed            ? Algorithm::packets_two_shot
+                       : bytes > limits.stores && call.alike             ? Algorithm::copy_engine
                                                                          : Algorithm::two_shot;
   }
   if (choice.blocks == 0) {

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "beeline/collectives/words.hpp"
 #include "host/collectives/launchers.hpp"
 #include "host/collectives/round_kernels.hpp"
 
@@ -11,96 +10,111 @@ namespace beeline::detail {
 
 namespace {
 
-/// More streams than these keep no further engines busy.
-constexpr std::uint32_t most_streams = 4;
-/// Chunks below this cost more for being started than they gain by overlap; above, their first and last are not hidden.
-constexpr std::size_t least_chunk_bytes = std::size_t{1} << 20, most_chunk_bytes = std::size_t{16} << 20;
-constexpr std::size_t chunks_at_least = 4;
+/// Chunks on their way: while one is combined, the next comes, and the one after that may begin.
+constexpr std::size_t slots = 3;
+/// A copy's start costs some 6 us: below, too many of them; above, the last combination takes too long.
+constexpr std::size_t least_chunk_bytes = std::size_t{1} << 20, most_chunk_bytes = std::size_t{64} << 20;
+/// Chunks of a part, so that combining is hidden behind copies.
+constexpr std::size_t chunks_at_least = 2;
+constexpr unsigned combining_blocks = 128;
+constexpr std::size_t alignment = 256;
+
+std::size_t others_of(const Context& context) { return std::max(1u, context.size - 1); }
+
+std::size_t whole_lines(std::size_t bytes) { return (bytes + alignment - 1) / alignment * alignment; }
 
 }  // namespace
 
-EngineAllreduce::EngineAllreduce(World& world, const Context& context, const CollectiveChannel& channel)
-    : world_(world), context_(context), channel_(channel) {
-  const std::uint32_t others = std::max(1u, context.size - 1);
-  const std::size_t memory = std::size_t{channel.lanes} * 2 * channel.staging_bytes;
-  slot_bytes_ = std::min(most_chunk_bytes, memory / 2 / others) & ~std::size_t{255};
-  for (std::uint32_t i = 0; i < std::min(others, most_streams); ++i) {
-    fetching_.push_back(world.make_stream());
-    sending_.push_back(world.make_stream());
-    for (auto& events : fetched_) events.push_back(fetching_.back()->make_event());
-    sent_.push_back(sending_.back()->make_event());
-  }
-  for (auto& event : combined_) event = world.stream().make_event();
-  met_ = world.stream().make_event();
+std::size_t EngineAllreduce::wanted_bytes(const Context& context) {
+  return slots * others_of(context) * most_chunk_bytes;
 }
 
-std::byte* EngineAllreduce::slot(unsigned half, std::uint32_t other) const {
-  const std::uint32_t others = std::max(1u, context_.size - 1);
-  return channel_.staging + (std::size_t{half} * others + other) * slot_bytes_;
+std::size_t EngineAllreduce::least_bytes(const Context& context) { return slots * others_of(context) * alignment; }
+
+EngineAllreduce::EngineAllreduce(World& world, const Context& context, const CollectiveChannel& channel,
+                                 std::span<std::byte> scratch)
+    : world_(world), context_(context), channel_(channel), scratch_(scratch.data()),
+      slot_bytes_(std::min(most_chunk_bytes, scratch.size() / slots / others_of(context)) / alignment * alignment),
+      copying_(world.make_stream()), copied_(copying_->make_event()), met_(world.stream().make_event()),
+      combined_(world.stream().make_event()) {}
+
+std::vector<EngineAllreduce::Chunk> EngineAllreduce::chunks_of(const EngineCall& call) const {
+  const std::size_t element = bytes_of(call.call.type);
+  // The first part is the longest.
+  const std::size_t part = part_of(call.call.count, context_.size, 0, alignment / element).count * element;
+  const std::size_t wanted = std::max(whole_lines(part / chunks_at_least), least_chunk_bytes);
+  const std::size_t each = std::min(wanted, slot_bytes_);
+  std::vector<Chunk> chunks;
+  for (std::size_t first = 0; first < part; first += each)
+    chunks.push_back({first, std::min(each, part - first), static_cast<unsigned>(chunks.size() % slots)});
+  return chunks;
 }
 
-void EngineAllreduce::follow(const std::vector<std::unique_ptr<Stream>>& streams, Event& event) {
-  for (const auto& stream : streams) stream->wait_event(event);
+EngineAllreduce::Piece EngineAllreduce::piece(const EngineCall& call, const Chunk& chunk, std::uint32_t owner) const {
+  const std::size_t element = bytes_of(call.call.type);
+  const Range part = part_of(call.call.count, context_.size, owner, alignment / element);
+  const std::size_t bytes = part.count * element, first = std::min(chunk.first, bytes);
+  return {part.first * element + first, std::min(chunk.bytes, bytes - first)};
 }
 
-void EngineAllreduce::fetch(const EngineCall& call, const Chunk& chunk) {
+std::byte* EngineAllreduce::slot(const Chunk& chunk, std::uint32_t owner, std::uint32_t sender) const {
+  const std::size_t other = sender < owner ? sender : sender - 1;
+  return scratch_ + (chunk.slot * others_of(context_) + other) * slot_bytes_;
+}
+
+void EngineAllreduce::scatter(const EngineCall& call, const Chunk& chunk) {
   for (std::uint32_t distance = 1; distance < context_.size; ++distance) {
-    const std::uint32_t peer = (context_.rank + distance) % context_.size;
-    Stream& stream = *fetching_[(distance - 1) % fetching_.size()];
-    stream.copy(slot(chunk.half, peer < context_.rank ? peer : peer - 1), context_.at(call.source + chunk.offset, peer),
-                chunk.bytes);
+    const std::uint32_t peer = peer_ahead(context_, distance);
+    const Piece theirs = piece(call, chunk, peer);
+    copying_->copy(context_.at(slot(chunk, peer, context_.rank), peer), call.source + theirs.offset, theirs.bytes);
   }
-  for (std::size_t i = 0; i < fetching_.size(); ++i) fetching_[i]->record(*fetched_[chunk.half][i]);
+  copying_->record(*copied_);
 }
 
 void EngineAllreduce::combine(const EngineCall& call, const Chunk& chunk) {
-  for (const auto& event : fetched_[chunk.half]) call.stream->wait_event(*event);
-  const LocalReduction work{.destination = call.destination + chunk.offset,
-                            .own = call.source + chunk.offset,
-                            .others = slot(chunk.half, 0),
-                            .stride_bytes = slot_bytes_,
-                            .count = chunk.bytes / bytes_of(call.call.type),
-                            .reduction = call.call.reduction,
-                            .rank = context_.rank,
-                            .members = context_.size};
-  const unsigned blocks = world_.device().is_gpu() ? 128 : 1;
+  meet(call);  // all have sent this chunk's parts, and have combined the chunk before
+  const Piece mine = piece(call, chunk, context_.rank);
+  const LocalReduction work{
+      .destination = call.destination + mine.offset,
+      .vectors = {.own = call.source + mine.offset,
+                  .others = {.first = slot(chunk, context_.size, 0), .stride = slot_bytes_, .count = context_.size - 1},
+                  .rank = context_.rank},
+      .count = mine.bytes / bytes_of(call.call.type),
+      .reduction = call.call.reduction};
+  const unsigned blocks = world_.device().is_gpu() ? combining_blocks : 1;
   local_reduce_launcher(call.call.type)(
       world_, {.blocks = blocks, .threads = collective_threads, .stream = call.stream, .context = &context_}, work);
-  call.stream->record(*combined_[chunk.half]);
+  call.stream->record(*combined_);
 }
 
-void EngineAllreduce::send(const EngineCall& call, const Chunk& chunk) {
-  follow(sending_, *combined_[chunk.half]);
-  for (std::uint32_t distance = 1; distance < context_.size; ++distance) {
-    const std::uint32_t peer = (context_.rank + distance) % context_.size;
-    sending_[(distance - 1) % sending_.size()]->copy(context_.at(call.destination + chunk.offset, peer),
-                                                     call.destination + chunk.offset, chunk.bytes);
-  }
+void EngineAllreduce::cast(const EngineCall& call, const Chunk& chunk) {
+  copying_->wait_event(*combined_);
+  const Piece mine = piece(call, chunk, context_.rank);
+  for (std::uint32_t distance = 1; distance < context_.size; ++distance)
+    copying_->copy(context_.at(call.destination + mine.offset, peer_ahead(context_, distance)),
+                   call.destination + mine.offset, mine.bytes);
+}
+
+void EngineAllreduce::meet(const EngineCall& call) {
+  call.stream->wait_event(*copied_);
+  launch_round(world_, {.threads = 64, .waits = true, .stream = call.stream, .context = &context_}, channel_);
 }
 
 void EngineAllreduce::run(const EngineCall& call) {
-  const LaunchOptions one_block{.threads = 64, .waits = true, .stream = call.stream, .context = &context_};
-  launch_meeting(world_, one_block, channel_, call.call, call.destination, call.source);
+  launch_meeting(world_, {.threads = 64, .waits = true, .stream = call.stream, .context = &context_}, channel_,
+                 call.call, call.destination, call.source);
   call.stream->record(*met_);
-  follow(fetching_, *met_);
-  const std::size_t element = bytes_of(call.call.type);
-  const Range part = part_of(call.call.count, context_.size, context_.rank, 256 / element);
-  const std::size_t end = (part.first + part.count) * element;
-  const std::size_t wanted = part.count * element / chunks_at_least & ~std::size_t{255};
-  const std::size_t each = std::clamp(wanted, std::min(least_chunk_bytes, slot_bytes_), slot_bytes_);
-  unsigned index = 0;
-  for (std::size_t offset = part.first * element; offset < end; offset += each, ++index) {
-    const Chunk chunk{offset, std::min(each, end - offset), index % 2};
-    if (index >= 2) follow(fetching_, *combined_[chunk.half]);  // its slots have been read
-    fetch(call, chunk);
-    combine(call, chunk);
-    send(call, chunk);
+  copying_->wait_event(*met_);
+  const std::vector<Chunk> chunks = chunks_of(call);
+  if (!chunks.empty()) scatter(call, chunks[0]);
+  for (std::size_t i = 0; i < chunks.size(); ++i) {
+    combine(call, chunks[i]);
+    // While that goes on. The next chunk's slot was read by the combination two chunks ago, for which all have met.
+    if (i + 1 < chunks.size()) scatter(call, chunks[i + 1]);
+    cast(call, chunks[i]);
   }
-  for (std::size_t i = 0; i < sending_.size(); ++i) {
-    sending_[i]->record(*sent_[i]);
-    call.stream->wait_event(*sent_[i]);
-  }
-  launch_parting(world_, one_block, channel_);
+  copying_->record(*copied_);
+  meet(call);
 }
 
 }  // namespace beeline::detail

@@ -47,10 +47,12 @@ class Collectives::Implementation {
   detail::ChannelLayout layout;
   SymmetricArray<std::byte> memory;
   CollectiveChannel channel;
-  std::unique_ptr<detail::EngineAllreduce> engine;  ///< made when it is first asked for
+  std::unique_ptr<SymmetricArray<std::byte>> engine_scratch;  ///< nullptr: the channel's staging
+  std::unique_ptr<detail::EngineAllreduce> engine;            ///< made when it is first asked for
   std::size_t* tables;  ///< [lanes, 4, max_ranks] counts and offsets that a kernel's blocks work by
 
  private:
+  void make_engine();
   void copy_by_engine(const detail::ExchangePlan& plan, Stream* on);
   void start_at(const CollectiveOptions& options);
 };

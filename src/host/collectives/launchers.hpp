@@ -7,7 +7,7 @@
 
 #include "beeline/collectives/algorithm.hpp"
 #include "beeline/collectives/channel.hpp"
-#include "beeline/collectives/reduction.hpp"
+#include "beeline/collectives/combine.hpp"
 #include "beeline/host/launch_options.hpp"
 #include "beeline/host/world.hpp"
 
@@ -40,13 +40,10 @@ using ReductionLauncher = void (*)(World& world, const LaunchOptions& options, c
 
 /// Vectors of all members that lie on this rank, and what is to become of them.
 struct LocalReduction {
-  void* destination;        ///< [count], may be `own`
-  const void* own;          ///< [count] this member's
-  const std::byte* others;  ///< the others', in the order of ranks, `stride_bytes` apart
-  std::size_t stride_bytes;
+  void* destination;  ///< [count], may be this member's
+  FetchedVectors vectors;
   std::size_t count;
   Reduction reduction;
-  std::uint32_t rank, members;
 };
 
 using LocalReduceLauncher = void (*)(World& world, const LaunchOptions& options, const LocalReduction& work);

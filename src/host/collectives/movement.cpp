@@ -100,7 +100,7 @@ void Collectives::Implementation::copy_by_engine(const ExchangePlan& plan, Strea
     std::byte* const to = ctx.at(plan.destination + ctx.rank * plan.receive_step, peer);
     if (from != to) world.copy(to, from, plan.bytes, stream);
   }
-  detail::launch_parting(world, options, channel);
+  detail::launch_round(world, options, channel);
 }
 
 std::uint32_t Collectives::Implementation::checked_root(int root) const {

@@ -13,10 +13,17 @@ namespace beeline::detail {
 template <class T, Algorithm algorithm>
 struct AllreduceKernel {
   static constexpr unsigned max_threads = collective_threads;
+  static constexpr bool starts_early = true;
 
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, CollectiveChannel channel, T* destination,
                                       const T* source, std::size_t count, Reduction reduction) const {
+    if constexpr (algorithm == Algorithm::packets_one_shot || algorithm == Algorithm::packets_two_shot) {
+      // Comes while the lane's state comes.
+      const auto own = AllreduceCall<T>{destination, source, count, reduction, grid.block_rank(), grid.blocks()}.own();
+      const std::size_t first = grid.block().thread_rank() * (8 / sizeof(T));
+      if (first < own.count) machine::prefetch(own.source + first);
+    }
     // What fails is recorded where it fails.
     static_cast<void>(allreduce(grid, ctx, channel, destination, source, count, reduction, Timeout::none(), algorithm));
   }

@@ -23,7 +23,7 @@ struct MeetingKernel {
   }
 };
 
-struct PartingKernel {
+struct RoundKernel {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, CollectiveChannel channel) const {
     Lane lane(grid.block(), ctx, channel, 0);
@@ -39,8 +39,8 @@ void launch_meeting(World& world, const LaunchOptions& options, const Collective
          static_cast<const std::byte*>(source));
 }
 
-void launch_parting(World& world, const LaunchOptions& options, const CollectiveChannel& channel) {
-  launch(world, options, PartingKernel{}, channel);
+void launch_round(World& world, const LaunchOptions& options, const CollectiveChannel& channel) {
+  launch(world, options, RoundKernel{}, channel);
 }
 
 }  // namespace beeline::detail

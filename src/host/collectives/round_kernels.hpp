@@ -16,6 +16,6 @@ void launch_meeting(World& world, const LaunchOptions& options, const Collective
                     const CallSignature& call, const void* destination, const void* source);
 
 /// Everything that members did is visible to all.
-void launch_parting(World& world, const LaunchOptions& options, const CollectiveChannel& channel);
+void launch_round(World& world, const LaunchOptions& options, const CollectiveChannel& channel);
 
 }  // namespace beeline::detail

@@ -58,6 +58,8 @@ BEELINE_HOST_DEVICE inline PacketPair load_packets(const PacketPair* from) {
 }
 /// Orders everything this thread observed or did before it, towards the whole system.
 BEELINE_HOST_DEVICE inline void fence_system() { __threadfence_system(); }
+/// The same, but that two threads which each store and then load may both miss the other's store: quicker.
+BEELINE_HOST_DEVICE inline void fence_acquire_release() { asm volatile("fence.acq_rel.sys;" ::: "memory"); }
 BEELINE_HOST_DEVICE inline void fence_device() { __threadfence(); }
 /// Atomics whose old value nobody wants, on global memory, relaxed, of system scope. The instruction that returns
 /// nothing is half as fast again as the one that does; the compiler chooses it only for addresses that it knows to be
@@ -74,6 +76,17 @@ BEELINE_REDUCTION(reduce_and, "and.b")
 BEELINE_REDUCTION(reduce_or, "or.b")
 BEELINE_REDUCTION(reduce_xor, "xor.b")
 #undef BEELINE_REDUCTION
+
+/// Starts to bring what a later load will want; nobody waits for it.
+BEELINE_HOST_DEVICE inline void prefetch(const void* from) {
+  asm volatile("{ .reg .u32 unused; ld.global.u8 unused, [%0]; }" ::"l"(from));
+}
+/// Of a kernel that has started early: until what its stream did before has ended, and is visible.
+BEELINE_HOST_DEVICE inline void await_stream() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
 
 BEELINE_HOST_DEVICE inline void back_off(std::uint32_t, std::uint32_t) {}
 BEELINE_HOST_DEVICE inline bool backs_off(std::uint32_t, std::uint32_t) { return false; }
@@ -107,7 +120,11 @@ BEELINE_HOST_DEVICE inline PacketPair load_packets(const PacketPair* from) {
   return {__atomic_load_n(&from->low, __ATOMIC_RELAXED), __atomic_load_n(&from->high, __ATOMIC_RELAXED)};
 }
 BEELINE_HOST_DEVICE inline void fence_system() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+BEELINE_HOST_DEVICE inline void fence_acquire_release() { __atomic_thread_fence(__ATOMIC_ACQ_REL); }
 BEELINE_HOST_DEVICE inline void fence_device() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+
+BEELINE_HOST_DEVICE inline void prefetch(const void*) {}
+BEELINE_HOST_DEVICE inline void await_stream() {}
 
 template <class T>
 BEELINE_HOST_DEVICE void reduce_add(T* word, T value) {

@@ -35,6 +35,15 @@ template <class Kernel>
     return 0;
 }
 
+/// Whether the kernel is set up while the work before it ends: what it declares as `starts_early`.
+template <class Kernel>
+[[nodiscard]] constexpr bool starts_early() {
+  if constexpr (requires { Kernel::starts_early; })
+    return Kernel::starts_early;
+  else
+    return false;
+}
+
 /// What a launch needs once it is allowed: booked in the residency ledger, with the GPU made current.
 struct GpuLaunch {
   void* stream;
@@ -59,6 +68,7 @@ void launch_on_host(World& world, const LaunchOptions& options, const std::type_
 template <class Kernel, class... Args>
 __global__ void grid_kernel(Kernel kernel, const __grid_constant__ Context context, GridState* grid_state,
                             Args... args) {
+  if constexpr (starts_early<Kernel>()) machine::await_stream();
   Grid<Block> grid(Block{}, machine::block_rank(), machine::block_count(), grid_state);
   kernel(grid, context, args...);
 }
@@ -68,6 +78,7 @@ template <class Kernel, class... Args>
 __global__ __launch_bounds__(max_threads_of<Kernel>(), 1) void bounded_kernel(Kernel kernel,
                                                                               const __grid_constant__ Context context,
                                                                               GridState* grid_state, Args... args) {
+  if constexpr (starts_early<Kernel>()) machine::await_stream();
   Grid<Block> grid(Block{}, machine::block_rank(), machine::block_count(), grid_state);
   kernel(grid, context, args...);
 }
@@ -118,8 +129,16 @@ void launch_kernel(World& world, const LaunchOptions& options, const Kernel& ker
   const GpuLaunch launch = prepare_gpu_launch(world, options, code, typeid(Kernel));
   const auto stream = static_cast<cudaStream_t>(launch.stream);
   constexpr auto function = kernel_function<Kernel, Args...>();
-  function<<<options.blocks, options.threads, code.shared_bytes, stream>>>(kernel, *launch.context, launch.grid_state,
-                                                                           args...);
+  cudaLaunchAttribute early{};
+  early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  early.val.programmaticStreamSerializationAllowed = 1;
+  const cudaLaunchConfig_t shape{.gridDim = options.blocks,
+                                 .blockDim = options.threads,
+                                 .dynamicSmemBytes = code.shared_bytes,
+                                 .stream = stream,
+                                 .attrs = &early,
+                                 .numAttrs = starts_early<Kernel>() ? 1u : 0u};
+  static_cast<void>(cudaLaunchKernelEx(&shape, function, kernel, *launch.context, launch.grid_state, args...));
   finish_gpu_launch(typeid(Kernel));
 #else
   static_cast<void>(prepare_gpu_launch(world, options, {}, typeid(Kernel)));

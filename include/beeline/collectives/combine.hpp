@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// Combining vectors that a rank's loads reach: one of each member, in the order of ranks.
+
+#include "beeline/collectives/words.hpp"
+
+namespace beeline::detail {
+
+/// One vector of each member, at the same place of its slot.
+struct MemberVectors {
+  const Context& ctx;
+  const std::byte* local;  ///< this member's
+
+  [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t members() const { return ctx.size; }
+  [[nodiscard]] BEELINE_HOST_DEVICE const std::byte* of(std::uint32_t member) const { return ctx.at(local, member); }
+  [[nodiscard]] BEELINE_HOST_DEVICE std::uintptr_t bits() const { return reinterpret_cast<std::uintptr_t>(local); }
+};
+
+/// The same, all in this rank's memory, `stride` bytes apart.
+struct CollectedVectors {
+  const std::byte* first;
+  std::size_t stride;
+  std::uint32_t count;
+
+  [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t members() const { return count; }
+  [[nodiscard]] BEELINE_HOST_DEVICE const std::byte* of(std::uint32_t member) const { return first + member * stride; }
+  [[nodiscard]] BEELINE_HOST_DEVICE std::uintptr_t bits() const {
+    return reinterpret_cast<std::uintptr_t>(first) | stride;
+  }
+};
+
+/// The same, this member's lying elsewhere than the others', which follow each other in the order of ranks.
+struct FetchedVectors {
+  const std::byte* own;
+  CollectedVectors others;
+  std::uint32_t rank;
+
+  [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t members() const { return others.count + 1; }
+  [[nodiscard]] BEELINE_HOST_DEVICE const std::byte* of(std::uint32_t member) const {
+    return member == rank ? own : others.of(member < rank ? member : member - 1);
+  }
+  [[nodiscard]] BEELINE_HOST_DEVICE std::uintptr_t bits() const {
+    return reinterpret_cast<std::uintptr_t>(own) | others.bits();
+  }
+};
+
+/// `count` words of every member, `step` bytes apart, the first `offset` bytes from the vectors' start.
+template <class T, class Word, unsigned count, class Vectors>
+BEELINE_HOST_DEVICE void combine_words(const Vectors& from, std::size_t offset, std::size_t step, Reduction reduction,
+                                       Word (&result)[count]) {
+  constexpr std::uint32_t batch = 4;  // members whose loads overlap
+  const std::uint32_t members = from.members();
+  Partial<T, Word> partial[count];
+  BEELINE_NO_UNROLL
+  for (std::uint32_t first = 0; first < members; first += batch) {
+    Word words[batch][count] = {};
+    BEELINE_UNROLL
+    for (std::uint32_t k = 0; k < batch; ++k)
+      if (first + k < members) {
+        const std::byte* const at = from.of(first + k) + offset;
+        BEELINE_UNROLL
+        for (unsigned i = 0; i < count; ++i) words[k][i] = load_vector<T, Word>(at + i * step);
+      }
+    BEELINE_UNROLL
+    for (std::uint32_t k = 0; k < batch; ++k)
+      if (first + k < members) {
+        BEELINE_UNROLL
+        for (unsigned i = 0; i < count; ++i)
+          first + k == 0 ? partial[i].start(words[k][i]) : partial[i].combine(reduction, words[k][i]);
+      }
+  }
+  BEELINE_UNROLL
+  for (unsigned i = 0; i < count; ++i) result[i] = partial[i].finish(reduction, members);
+}
+
+/// Words [0, range.count) from byte `range.first` on; `store` gets the place of each in bytes, and the word.
+template <class T, class Word, class Vectors, class Store>
+BEELINE_HOST_DEVICE void combine_range(ThreadShare threads, const Vectors& from, Range range, Reduction reduction,
+                                       const Store& store) {
+  constexpr unsigned at_once = sizeof(Word) == 16 ? 2 : 1;
+  const std::size_t step = threads.count * sizeof(Word);
+  const auto combine_some = [&](auto some, std::size_t index) {
+    Word result[decltype(some)::value];
+    const std::size_t offset = range.first + index * sizeof(Word);
+    combine_words<T>(from, offset, step, reduction, result);
+    BEELINE_UNROLL
+    for (unsigned k = 0; k < decltype(some)::value; ++k) store(offset + k * step, result[k]);
+  };
+  std::size_t i = threads.index;
+  BEELINE_NO_UNROLL
+  for (; i + (at_once - 1) * threads.count < range.count; i += at_once * threads.count)
+    combine_some(std::integral_constant<unsigned, at_once>{}, i);
+  if constexpr (at_once > 1)
+    if (i < range.count) combine_some(std::integral_constant<unsigned, 1>{}, i);
+}
+
+/// `count` elements, by all threads of the share.
+///   to     where the caller stores: by its alignment, with the vectors', words are as wide as they can be
+///   store  gets the place of a word in bytes from the vectors' start, and the word
+template <class T, class Vectors, class Store>
+BEELINE_HOST_DEVICE void combine_vectors(ThreadShare threads, const Vectors& from, const void* to, std::size_t count,
+                                         Reduction reduction, const Store& store) {
+  const bool aligned = ((reinterpret_cast<std::uintptr_t>(to) | from.bits()) & 15u) == 0;
+  const std::size_t whole = aligned ? count / elements_in_16<T> : 0, rest = whole * elements_in_16<T>;
+  if (reduction == Reduction::sum)  // a loop of its own, which asks for nothing
+    combine_range<T, machine::Word16>(threads, from, {0, whole}, Reduction::sum, store);
+  else
+    combine_range<T, machine::Word16>(threads, from, {0, whole}, reduction, store);
+  combine_range<T, T>(threads, from, {rest * sizeof(T), count - rest}, reduction, store);
+}
+
+/// The same into a vector of this rank's.
+template <class T, class Vectors>
+BEELINE_HOST_DEVICE void combine_into(ThreadShare threads, const Vectors& from, T* to, std::size_t count,
+                                      Reduction reduction) {
+  combine_vectors<T>(threads, from, to, count, reduction, [to](std::size_t place, const auto& word) {
+    store_vector<T>(reinterpret_cast<std::byte*>(to) + place, word);
+  });
+}
+
+}  // namespace beeline::detail

@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
+#include <array>
 #include <cstdint>
 #include <cstdio>
 #include <sstream>
@@ -35,14 +36,15 @@ std::vector<std::string> split(const std::string& list) {
 
 /// What the command line holds before it is checked.
 struct Texts {
-  std::string operations = "all", methods = "all", sizes, table, blocks, type = "float32";
+  std::string operations, methods = "all", sizes, table, blocks, type = "float32";
 };
 
 /// A subcommand.
 struct Measuring {
   Command command;
   const char *name, *summary;
-  const char* sizes;  ///< what its sizes are; nullptr where it has none
+  const char* sizes;               ///< what its sizes are; nullptr where it has none
+  const char* operations = "all";  ///< that are measured when none are named
 };
 
 constexpr Measuring commands[] = {
@@ -55,15 +57,16 @@ constexpr Measuring commands[] = {
     {Command::address_space, "address-space",
      "Loads from the peer's memory and stores to it, against threads and strides", nullptr},
     {Command::collectives, "collectives", "Collectives by every algorithm, called in every way, beside the peers",
-     "Vector sizes (default: 8 to 4G on GPUs, to 1M on CPUs)"},
+     "Vector sizes (default: 8 to 1G on GPUs, to 1M on CPUs)", "allreduce"},
 };
 
 void add_options(CLI::App& app, const Measuring& measuring, Options& options, Texts& texts) {
   const Command command = measuring.command;
+  texts.operations = measuring.operations;
   app.footer(fmt::format("Methods:\n  {}", fmt::join(methods_of(command), "\n  ")));
   app.add_option("--methods", texts.methods, "Methods, by identifier, with commas between them")->capture_default_str();
   app.add_option("--operations", texts.operations,
-                 fmt::format("{}, with commas between them", fmt::join(operations_of(command), ", ")))
+                 fmt::format("{}, with commas between them, or all", fmt::join(operations_of(command), ", ")))
       ->capture_default_str();
   if (measuring.sizes != nullptr) app.add_option("--sizes", texts.sizes, measuring.sizes);
   app.add_option("--iterations", options.iterations, "Operations in a timed batch (default: about 2 ms worth)")
@@ -131,18 +134,20 @@ int main(int argc, char** argv) {
       "Exit status 1 when data arrived wrong.",
       "beeline-bench");
   Options options;
-  Texts texts;
+  std::array<Texts, std::size(commands)> texts;
   options.arguments.assign(argv, argv + argc);
   app.require_subcommand(1);
-  for (const Measuring& measuring : commands)
-    add_options(*app.add_subcommand(measuring.name, measuring.summary), measuring, options, texts);
+  for (std::size_t i = 0; i < texts.size(); ++i)
+    add_options(*app.add_subcommand(commands[i].name, commands[i].summary), commands[i], options, texts[i]);
   Config config;
   try {
     config = Config::from_environment();
     app.parse(argc, argv);
-    for (const Measuring& measuring : commands)
-      if (app.got_subcommand(measuring.name)) options.command = measuring.command;
-    interpret(options, texts);
+    for (std::size_t i = 0; i < texts.size(); ++i)
+      if (app.got_subcommand(commands[i].name)) {
+        options.command = commands[i].command;
+        interpret(options, texts[i]);
+      }
   } catch (const CLI::ParseError& error) {
     if (config.rank != 0) return error.get_exit_code() == 0 ? 0 : usage_error;
     return app.exit(error) == 0 ? 0 : usage_error;

@@ -1,58 +1,61 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collectives/calls.hpp"
 
+#include "beeline/device/impl/machine.hpp"
 #include "peers/captured_graph.hpp"
 
 namespace beeline::bench {
 
 namespace {
 
-/// A graph of the default stream's. All are captured from that one: graphs of one stream take turns, so they count once
-/// in the residency ledger.
-class GraphLoop {
- public:
-  GraphLoop(World& world, const StreamCall& call)
-      : world_(world), graph_(world.stream(), [&] {
-          for (unsigned i = 0; i < graph_calls; ++i) call.start(world.stream());
-        }) {}
-
-  void start() { graph_.launch(); }
-  void finish() { world_.synchronize(); }
-
- private:
-  World& world_;
-  CapturedGraph graph_;
-};
-
-Measurement complete(Measurement measurement, const CollectiveOperation& operation, std::shared_ptr<Workplace> place,
-                     const VectorPair& vectors, const std::function<void()>& start,
-                     const std::function<void()>& finish) {
-  measurement.time = [=](Rounds rounds) { return time_calls(place->session(), rounds, start, finish); };
-  measurement.verify = [=, &operation](std::uint64_t seed) {
-    return place->verify(operation, vectors, seed, [&] { start(), finish(); });
-  };
-  return measurement;
+/// Collective. The nanoseconds of each batch on the slowest rank.
+std::vector<double> time_calls(const Session& session, Rounds rounds, const Calls& calls) {
+  session.world().barrier();
+  for (std::uint32_t i = 0; i < rounds.warm_up; ++i) calls.start();
+  calls.finish();
+  std::vector<double> times;
+  for (std::uint32_t batch = 0; batch < rounds.batches; ++batch) {
+    const std::uint64_t start = machine::clock_ns();
+    for (std::uint32_t i = 0; i < rounds.iterations; ++i) calls.start();
+    calls.finish();
+    times.push_back(static_cast<double>(machine::clock_ns() - start));
+  }
+  return session.slowest(times);
 }
 
 }  // namespace
 
-Measurement measured_on_stream(Measurement measurement, const CollectiveOperation& operation,
-                               std::shared_ptr<Workplace> place, const StreamCall& call) {
-  const auto start = [place, call] { call.start(place->world().stream()); };
-  const auto finish = [place] { place->world().synchronize(); };
-  return complete(std::move(measurement), operation, place, call.vectors, start, finish);
+Calls calls_on_stream(World& world, const StreamStart& start) {
+  return {[&world, start] { start(world.stream()); }, [&world] { world.synchronize(); }};
 }
 
-Measurement measured_in_graph(Measurement measurement, const CollectiveOperation& operation,
-                              std::shared_ptr<Workplace> place, const StreamCall& call) {
+Calls calls_in_graph(World& world, const StreamStart& start, unsigned each) {
+  require(world.device().is_gpu(), Status::unavailable, "host ranks have no CUDA graphs");
   // Whatever loads or allocates at its first use must have done so: a capture allows none of it.
-  const bool on_gpu = place->world().device().is_gpu();
-  if (on_gpu) call.start(place->world().stream());
-  if (on_gpu) place->world().synchronize();
-  const auto loop = std::make_shared<GraphLoop>(place->world(), call);
-  measurement.operations_per_iteration = graph_calls;
-  return complete(
-      std::move(measurement), operation, place, call.vectors, [loop] { loop->start(); }, [loop] { loop->finish(); });
+  start(world.stream());
+  world.synchronize();
+  // All are captured from the default stream: graphs of one stream take turns, so they count once in the residency
+  // ledger.
+  const auto graph = std::make_shared<CapturedGraph>(world.stream(), [&] {
+    for (unsigned i = 0; i < each; ++i) start(world.stream());
+  });
+  // `start` is kept for what it holds.
+  return {[graph, start] { graph->launch(); }, [&world] { world.synchronize(); }, each};
+}
+
+Calls calls_by(Control control, World& world, const StreamStart& start, std::uint64_t bytes) {
+  return control == Control::graph ? calls_in_graph(world, start, graph_calls(bytes)) : calls_on_stream(world, start);
+}
+
+void time_by_host(Measurement& measurement, const Session& session, const Calls& calls) {
+  measurement.operations_per_iteration = calls.each;
+  if (calls.each > 1) measurement.settings.emplace_back("calls_of_graph", std::uint64_t{calls.each});
+  measurement.time = [&session, calls](Rounds rounds) { return time_calls(session, rounds, calls); };
+}
+
+void verify_by(Measurement& measurement, std::shared_ptr<Workplace> place, const VectorPair& vectors,
+               std::function<void()> call) {
+  measurement.verify = [=](std::uint64_t seed) { return place->verify(vectors, seed, call); };
 }
 
 }  // namespace beeline::bench

@@ -1,33 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Calls that go to a stream, Beeline's and the peers': measured one after the other, and as graphs.
+/// Calls that go to a stream, Beeline's and the peers', by the host's clock: one after the other, and as graphs.
 
+#include <cstdint>
 #include <functional>
-#include <memory>
-#include <string>
 
 #include "collectives/workplace.hpp"
 
 namespace beeline::bench {
 
-/// One call of a collective, and the vectors that it works on.
-struct StreamCall {
-  std::function<void(Stream&)> start;
-  VectorPair vectors;
-  std::string version = {};  ///< of the peer, where it says one
+/// Puts one call on a stream.
+using StreamStart = std::function<void(Stream&)>;
+
+/// What is timed.
+struct Calls {
+  std::function<void()> start;
+  std::function<void()> finish;  ///< waits for what was started
+  unsigned each = 1;             ///< calls that a `start` makes
 };
 
-/// Completes a measurement: calls one after the other, by the host's clock.
-[[nodiscard]] Measurement measured_on_stream(Measurement measurement, const CollectiveOperation& operation,
-                                             std::shared_ptr<Workplace> place, const StreamCall& call);
+[[nodiscard]] Calls calls_on_stream(World& world, const StreamStart& start);
 
-/// Calls in a CUDA graph.
-inline constexpr unsigned graph_calls = 20;
+/// Calls of one CUDA graph: enough to hide what starting it costs, for long vectors one.
+[[nodiscard]] constexpr unsigned graph_calls(std::uint64_t bytes) {
+  constexpr std::uint64_t mib = 1 << 20;
+  return bytes <= mib ? 20 : bytes <= 16 * mib ? 5 : 1;
+}
 
-/// Completes a measurement: a graph of `graph_calls` calls, launched again and again; the time is a call's.
-/// Throws unavailable, with the reason, where the call cannot be captured.
-[[nodiscard]] Measurement measured_in_graph(Measurement measurement, const CollectiveOperation& operation,
-                                            std::shared_ptr<Workplace> place, const StreamCall& call);
+/// A graph of `each` calls, launched again and again. Throws unavailable, with the reason, where the call cannot be
+/// captured.
+[[nodiscard]] Calls calls_in_graph(World& world, const StreamStart& start, unsigned each);
+
+/// On a stream or in a graph, as `control` says.
+[[nodiscard]] Calls calls_by(Control control, World& world, const StreamStart& start, std::uint64_t bytes);
+
+/// Lets `measurement` time the calls; what they need lives as long as they do.
+void time_by_host(Measurement& measurement, const Session& session, const Calls& calls);
+
+/// Lets it verify by one `call` that blocks.
+void verify_by(Measurement& measurement, std::shared_ptr<Workplace> place, const VectorPair& vectors,
+               std::function<void()> call);
 
 }  // namespace beeline::bench

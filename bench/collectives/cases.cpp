@@ -1,33 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collectives/cases.hpp"
 
+#include <iterator>
+
 namespace beeline::bench {
+
+namespace {
+
+void append(std::vector<Case>& all, std::vector<Case> more) {
+  all.insert(all.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+}
+
+}  // namespace
 
 std::vector<Case> collective_cases() {
   const auto places = std::make_shared<Workplaces>();
+  const auto peers = make_peers();
   std::vector<Case> all;
-  for (const CollectiveOperation& operation : collective_operations()) {
-    for (const MeasuredAlgorithm& measured : operation.algorithms)
-      all.push_back(collective_on_stream(operation, measured, places));
-    for (const auto& make : {collective_in_graph, collective_in_kernel})
+  for (const MeasuredOperation& operation : measured_operations()) {
+    for (Control control : {Control::stream, Control::graph})
       for (const MeasuredAlgorithm& measured : operation.algorithms)
-        if (!measured.streams_only) all.push_back(make(operation, measured, places));
-    for (Case& peer : peer_cases(operation, places)) all.push_back(std::move(peer));
+        if (control == Control::stream || measured.in_graphs)
+          all.push_back(collective_by_host(operation, measured, control, places));
+    for (const MeasuredAlgorithm& measured : operation.algorithms)
+      if (measured.in_kernels) all.push_back(collective_in_kernel(operation, measured, places));
+    append(all, peer_cases(operation, places, peers));
+    append(all, bare_cases(operation, places));
   }
+  append(all, barrier_cases());
   return all;
-}
-
-std::string method_of(Control control, Algorithm algorithm) {
-  return std::string(name(control)) + "/" + name(algorithm);
-}
-
-std::vector<unsigned> block_counts(const Session& session) {
-  return session.options().block_counts.empty() ? std::vector<unsigned>{0} : session.options().block_counts;
-}
-
-void add_choice(Measurement& measurement, const CollectiveCall& choice) {
-  measurement.settings.emplace_back("algorithm", name(choice.algorithm));
-  measurement.settings.emplace_back("blocks", std::uint64_t{choice.blocks});
 }
 
 }  // namespace beeline::bench

@@ -12,27 +12,28 @@
 
 namespace beeline::bench {
 
-[[nodiscard]] Case collective_on_stream(const CollectiveOperation& operation, const MeasuredAlgorithm& measured,
+/// On a stream or in a graph.
+[[nodiscard]] Case collective_by_host(const MeasuredOperation& operation, const MeasuredAlgorithm& measured,
+                                      Control control, std::shared_ptr<Workplaces> places);
+[[nodiscard]] Case collective_in_kernel(const MeasuredOperation& operation, const MeasuredAlgorithm& measured,
                                         std::shared_ptr<Workplaces> places);
 
-[[nodiscard]] Case collective_in_graph(const CollectiveOperation& operation, const MeasuredAlgorithm& measured,
-                                       std::shared_ptr<Workplaces> places);
-[[nodiscard]] Case collective_in_kernel(const CollectiveOperation& operation, const MeasuredAlgorithm& measured,
-                                        std::shared_ptr<Workplaces> places);
+/// What the peers' cases of all operations share: they start once.
+struct Peers;
+[[nodiscard]] std::shared_ptr<Peers> make_peers();
 
 /// What the machine has of other libraries that do the same.
-[[nodiscard]] std::vector<Case> peer_cases(const CollectiveOperation& operation, std::shared_ptr<Workplaces> places);
+[[nodiscard]] std::vector<Case> peer_cases(const MeasuredOperation& operation, std::shared_ptr<Workplaces> places,
+                                           const std::shared_ptr<Peers>& peers);
+
+/// What the hardware does at the least or at the most: empty kernels in a graph; of all-gather and all-to-all the bare
+/// copies, with nothing that waits for another rank.
+[[nodiscard]] std::vector<Case> bare_cases(const MeasuredOperation& operation, std::shared_ptr<Workplaces> places);
+
+/// The barrier by every algorithm: inside a kernel, as a kernel on a stream, in graphs; and the peers'.
+[[nodiscard]] std::vector<Case> barrier_cases();
 
 /// All of every operation.
 [[nodiscard]] std::vector<Case> collective_cases();
-
-/// As records name it: stream/two_shot, ...
-[[nodiscard]] std::string method_of(Control control, Algorithm algorithm);
-
-/// Blocks of grids to measure: what the options ask for, or 0, which is Beeline's choice.
-[[nodiscard]] std::vector<unsigned> block_counts(const Session& session);
-
-/// Notes what a call takes.
-void add_choice(Measurement& measurement, const CollectiveCall& choice);
 
 }  // namespace beeline::bench

@@ -19,9 +19,13 @@ struct KernelLoop {
   Algorithm algorithm;
 };
 
-/// Collective. The batches' nanoseconds by this rank's clock. Throws invalid_argument for an algorithm that kernels do
-/// not have.
+/// Collective, like those below. The batches' nanoseconds by this rank's clock. Throws invalid_argument for an
+/// algorithm that kernels do not have.
 [[nodiscard]] std::vector<double> allreduce_in_kernel(TimedKernel& timed, const KernelLoop& loop,
                                                       const CollectiveChannel& channel, const VectorPair& vectors);
+[[nodiscard]] std::vector<double> allgather_in_kernel(TimedKernel& timed, const KernelLoop& loop,
+                                                      const CollectiveChannel& channel, const VectorPair& vectors);
+[[nodiscard]] std::vector<double> alltoall_in_kernel(TimedKernel& timed, const KernelLoop& loop,
+                                                     const CollectiveChannel& channel, const VectorPair& vectors);
 
 }  // namespace beeline::bench

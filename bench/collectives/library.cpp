@@ -9,30 +9,40 @@ namespace beeline::bench {
 
 namespace {
 
-using Complete = Measurement (*)(Measurement, const CollectiveOperation&, std::shared_ptr<Workplace>,
-                                 const StreamCall&);
+bool is_measured(const MeasuredAlgorithm& measured, std::uint64_t bytes) {
+  return bytes >= measured.least_bytes && bytes <= measured.most_bytes;
+}
 
-Case streamed(const CollectiveOperation& operation, const MeasuredAlgorithm& measured,
-              std::shared_ptr<Workplaces> places, Control control, Complete complete) {
-  const std::string method = method_of(control, measured.algorithm);
-  const auto prepare = [=, &operation](Session& session, std::uint64_t bytes) {
-    std::vector<Measurement> all;
-    if (bytes > measured.most_bytes || bytes < measured.least_bytes) return all;
-    const auto place = places->get(session, bytes);
-    for (unsigned blocks : block_counts(session)) {
-      const CollectiveCall call{.algorithm = measured.algorithm, .blocks = blocks};
-      const auto start = [=, &operation](Stream& stream) {
-        CollectiveCall mine = call;
-        mine.stream = &stream;
-        operation.start(place->collectives(), place->vectors(), mine);
-      };
-      Measurement measurement = collective_measurement(operation, method, control, *place);
-      add_choice(measurement, operation.choice(place->collectives(), place->vectors(), call));
-      all.push_back(complete(std::move(measurement), operation, place, {start, place->vectors()}));
-    }
-    return all;
+/// As records name it: stream/two_shot, ...
+std::string method_of(Control control, Algorithm algorithm) {
+  return std::string(name(control)) + "/" + name(algorithm);
+}
+
+/// Blocks of grids to measure: what the options ask for, or 0, which is Beeline's choice.
+std::vector<unsigned> block_counts(const Session& session) {
+  return session.options().block_counts.empty() ? std::vector<unsigned>{0} : session.options().block_counts;
+}
+
+/// Notes what a call takes, as far as the library says.
+void add_choice(Measurement& measurement, const Workplace& place, const Collectives& collectives,
+                const CollectiveCall& call) {
+  const CollectiveCall choice = place.operation().choice(collectives, place.vectors(), call).value_or(call);
+  measurement.settings.emplace_back("algorithm", name(choice.algorithm));
+  if (choice.blocks != 0) measurement.settings.emplace_back("blocks", std::uint64_t{choice.blocks});
+}
+
+Measurement streamed(std::shared_ptr<Workplace> place, Control control, const CollectiveCall& call) {
+  const auto start = [place, call](Stream& stream) {
+    CollectiveCall mine = call;
+    mine.stream = &stream;
+    place->operation().start(place->collectives(), place->vectors(), mine);
   };
-  return {operation.name, method, true, prepare};
+  Measurement measurement = collective_measurement(method_of(control, call.algorithm), control, *place);
+  add_choice(measurement, *place, place->collectives(), call);
+  const Calls calls = calls_by(control, place->world(), start, place->bytes());
+  time_by_host(measurement, place->session(), calls);
+  verify_by(measurement, place, place->vectors(), [calls] { calls.start(), calls.finish(); });
+  return measurement;
 }
 
 /// Threads of the one block: a warp, and as many as there are words of 8 bytes.
@@ -44,43 +54,48 @@ std::vector<unsigned> kernel_threads(const World& world, std::uint64_t bytes) {
   return threads;
 }
 
+Measurement in_kernel(std::shared_ptr<Workplace> place, std::shared_ptr<TimedKernel> timed, Algorithm algorithm,
+                      unsigned threads) {
+  const auto run = [=](Rounds rounds) {
+    return place->operation().in_kernel(*timed, {threads, rounds, algorithm}, place->collectives().channel(),
+                                        place->vectors());
+  };
+  Measurement measurement = collective_measurement(method_of(Control::device, algorithm), Control::device, *place);
+  measurement.settings.emplace_back("algorithm", name(algorithm));
+  measurement.settings.emplace_back("blocks", std::uint64_t{1});
+  measurement.settings.emplace_back("threads_per_block", std::uint64_t{threads});
+  measurement.time = run;
+  verify_by(measurement, place, place->vectors(), [run] { static_cast<void>(run({})); });
+  return measurement;
+}
+
 }  // namespace
 
-Case collective_on_stream(const CollectiveOperation& operation, const MeasuredAlgorithm& measured,
-                          std::shared_ptr<Workplaces> places) {
-  return streamed(operation, measured, std::move(places), Control::stream, measured_on_stream);
-}
-
-Case collective_in_graph(const CollectiveOperation& operation, const MeasuredAlgorithm& measured,
-                         std::shared_ptr<Workplaces> places) {
-  return streamed(operation, measured, std::move(places), Control::graph, measured_in_graph);
-}
-
-Case collective_in_kernel(const CollectiveOperation& operation, const MeasuredAlgorithm& measured,
-                          std::shared_ptr<Workplaces> places) {
-  const std::string method = method_of(Control::device, measured.algorithm);
+Case collective_by_host(const MeasuredOperation& operation, const MeasuredAlgorithm& measured, Control control,
+                        std::shared_ptr<Workplaces> places) {
   const auto prepare = [=, &operation](Session& session, std::uint64_t bytes) {
     std::vector<Measurement> all;
-    if (bytes > most_kernel_bytes) return all;
-    const auto place = places->get(session, bytes);
-    const auto timed = std::make_shared<TimedKernel>(session);
-    for (unsigned threads : kernel_threads(session.world(), bytes)) {
-      const auto run = [=, &operation](Rounds rounds) {
-        return operation.in_kernel(*timed, {threads, rounds, measured.algorithm}, place->collectives().channel(),
-                                   place->vectors());
-      };
-      all.push_back(collective_measurement(operation, method, Control::device, *place));
-      all.back().settings.emplace_back("algorithm", name(measured.algorithm));
-      all.back().settings.emplace_back("blocks", std::uint64_t{1});
-      all.back().settings.emplace_back("threads_per_block", std::uint64_t{threads});
-      all.back().time = run;
-      all.back().verify = [=, &operation](std::uint64_t seed) {
-        return place->verify(operation, place->vectors(), seed, [&] { static_cast<void>(run({})); });
-      };
-    }
+    if (!is_measured(measured, bytes)) return all;
+    for (unsigned blocks : block_counts(session))
+      all.push_back(streamed(places->get(session, operation, bytes), control,
+                             {.algorithm = measured.algorithm, .blocks = blocks}));
     return all;
   };
-  return {operation.name, method, true, prepare};
+  return {name(operation.kind), method_of(control, measured.algorithm), true, prepare};
+}
+
+Case collective_in_kernel(const MeasuredOperation& operation, const MeasuredAlgorithm& measured,
+                          std::shared_ptr<Workplaces> places) {
+  const auto prepare = [=, &operation](Session& session, std::uint64_t bytes) {
+    std::vector<Measurement> all;
+    if (!is_measured(measured, bytes) || bytes > most_kernel_bytes) return all;
+    const auto place = places->get(session, operation, bytes);
+    const auto timed = std::make_shared<TimedKernel>(session);
+    for (unsigned threads : kernel_threads(session.world(), place->bytes()))
+      all.push_back(in_kernel(place, timed, measured.algorithm, threads));
+    return all;
+  };
+  return {name(operation.kind), method_of(Control::device, measured.algorithm), true, prepare};
 }
 
 }  // namespace beeline::bench

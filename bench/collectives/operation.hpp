@@ -1,46 +1,57 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// The collective operations that are measured, one row each.
+/// The collective operations that move or combine vectors, as they are measured: one row each.
 
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <vector>
 
-#include "beeline/collectives/elements.hpp"
+#include "beeline/collectives/operation.hpp"
 #include "beeline/host/collectives.hpp"
 #include "collectives/in_kernel.hpp"
 #include "collectives/vectors.hpp"
 
 namespace beeline::bench {
 
-/// Bytes on the busiest link for each byte of the vector, n being the ranks. Source: nccl-tests, doc/PERFORMANCE.md.
+/// The root of those that have one.
+inline constexpr int measured_root = 0;
+
+/// Bytes on the busiest link for each byte of the measured size, n being the ranks.
+/// Source: nccl-tests, doc/PERFORMANCE.md.
 [[nodiscard]] constexpr double allreduce_bus_factor(int ranks) { return 2.0 * (ranks - 1) / ranks; }
+[[nodiscard]] constexpr double pieces_bus_factor(int ranks) { return 1.0 * (ranks - 1) / ranks; }
+[[nodiscard]] constexpr double rooted_bus_factor(int) { return 1; }
 
-enum class CollectiveKind { allreduce };
-
-/// An algorithm, and the vectors that it is measured with: far from its use it only takes time.
+/// An algorithm, and the sizes that it is measured with: far from its use it only takes time.
 struct MeasuredAlgorithm {
   Algorithm algorithm;
   std::uint64_t most_bytes = std::numeric_limits<std::uint64_t>::max(), least_bytes = 0;
-  bool streams_only = false;  ///< not in graphs, nor in kernels
+  bool in_graphs = true, in_kernels = false;
 };
 
-struct CollectiveOperation {
-  CollectiveKind kind;
-  const char* name;
+/// What one rank puts in and gets, in pieces of `VectorPair::count` elements; 0: its vector is not looked at.
+struct RankPart {
+  std::uint32_t source_pieces, destination_pieces;
+  Expectation expectation;  ///< of each piece that it gets
+};
+
+struct MeasuredOperation {
+  CollectiveOperation kind;
+  /// Whether the measured size is that of a vector with a piece for each rank; otherwise the vector is one piece.
+  bool has_pieces;
   double (*bus_factor)(int ranks);
-  /// What every element of the result is.
-  Expectation (*expectation)(int ranks);
+  RankPart (*part)(std::uint32_t rank, std::uint32_t ranks);
   void (*start)(Collectives&, const VectorPair&, const CollectiveCall&);
-  /// The algorithm and blocks that a call takes.
-  CollectiveCall (*choice)(const Collectives&, const VectorPair&, const CollectiveCall&);
-  /// The same by one block of each rank, in a loop inside one kernel.
+  /// The algorithm and blocks that a call takes, where the library says.
+  std::optional<CollectiveCall> (*choice)(const Collectives&, const VectorPair&, const CollectiveCall&);
+  /// The same by one block of each rank, in a loop inside one kernel; nullptr: not measured.
   std::vector<double> (*in_kernel)(TimedKernel&, const KernelLoop&, const CollectiveChannel&, const VectorPair&);
   std::vector<MeasuredAlgorithm> algorithms;
 };
 
-[[nodiscard]] const std::vector<CollectiveOperation>& collective_operations();
+[[nodiscard]] const std::vector<MeasuredOperation>& measured_operations();
 
 }  // namespace beeline::bench

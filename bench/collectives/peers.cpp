@@ -4,76 +4,103 @@
 
 #include "collectives/calls.hpp"
 #include "collectives/cases.hpp"
-#include "peers/captured_graph.hpp"
 #include "peers/mpi/mpi.hpp"
 #include "peers/nccl/nccl.hpp"
-#include "peers/nvshmem/reduce.hpp"
+#include "peers/nvshmem/collectives.hpp"
 
 namespace beeline::bench {
 
 namespace {
 
-/// Prepares a peer's call; throws unavailable, with the reason, where the peer is absent.
-using Provider = std::function<StreamCall(Session&, std::shared_ptr<Workplace>)>;
+/// A peer's call, ready to be put on a stream.
+struct PeerCall {
+  StreamStart start;
+  VectorPair vectors;
+  std::string version = {};  ///< where it says one
+};
 
-Case streamed(const CollectiveOperation& operation, const std::string& peer, Control control,
+/// Prepares a peer's call; throws unavailable, with the reason, where the peer is absent.
+using Provider = std::function<PeerCall(std::shared_ptr<Workplace>)>;
+
+Case streamed(const MeasuredOperation& operation, const std::string& peer, Control control,
               std::shared_ptr<Workplaces> places, Provider provide) {
   const std::string method = peer + "/" + name(control);
   const auto prepare = [=, &operation](Session& session, std::uint64_t bytes) {
-    const auto place = places->get(session, bytes);
-    const StreamCall call = provide(session, place);
-    Measurement measurement = peer_measurement(operation, method, control, *place);
+    const auto place = places->get(session, operation, bytes);
+    const PeerCall call = provide(place);
+    Measurement measurement = peer_measurement(method, control, *place);
     if (!call.version.empty()) measurement.settings.emplace_back("version", call.version);
-    return std::vector{control == Control::graph ? measured_in_graph(std::move(measurement), operation, place, call)
-                                                 : measured_on_stream(std::move(measurement), operation, place, call)};
+    const auto start = [place, call](Stream& stream) { call.start(stream); };
+    const Calls calls = calls_by(control, place->world(), start, place->bytes());
+    time_by_host(measurement, session, calls);
+    verify_by(measurement, place, call.vectors, [calls] { calls.start(), calls.finish(); });
+    return std::vector{measurement};
   };
-  return {operation.name, method, true, prepare};
+  return {name(operation.kind), method, true, prepare};
 }
 
-Provider nccl_calls(CollectiveKind kind, std::shared_ptr<nccl::Communicators> communicators) {
-  return [=](Session& session, std::shared_ptr<Workplace> place) -> StreamCall {
-    const auto communicator = communicators->get(session);
+Provider nccl_calls(std::shared_ptr<nccl::Communicators> communicators) {
+  return [=](std::shared_ptr<Workplace> place) -> PeerCall {
+    const auto communicator = communicators->get(place->session());
+    const CollectiveOperation operation = place->operation().kind;
     const VectorPair vectors = place->vectors();
-    return {[=](Stream& stream) { communicator->start(kind, vectors, stream); }, vectors, communicator->version()};
+    return {[=](Stream& stream) { communicator->start(operation, vectors, stream); }, vectors, communicator->version()};
   };
 }
 
 /// Vectors in NVSHMEM's own heap.
 struct NvshmemVectors {
-  NvshmemVectors(Session& session, const VectorPair& like)
-      : source((nvshmem::start(session), like.count * bytes_of(like.type))),
-        destination(like.count * bytes_of(like.type)),
-        timed(session), vectors{source.data(), destination.data(), like.count, like.type} {}
+  explicit NvshmemVectors(const std::shared_ptr<Workplace>& workplace)
+      : place((nvshmem::start(workplace->session()), workplace)), source(place->bytes()), destination(place->bytes()),
+        timed(place->session()), vectors{source.data(), destination.data(), place->vectors().count,
+                                         place->vectors().type} {}
+  std::shared_ptr<Workplace> place;
   nvshmem::Memory source, destination;
-  nvshmem::TimedReduction timed;
+  nvshmem::TimedCollectives timed;
   VectorPair vectors;
 };
 
-Provider nvshmem_calls() {
-  return [](Session& session, std::shared_ptr<Workplace> place) -> StreamCall {
-    const auto mine = std::make_shared<NvshmemVectors>(session, place->vectors());
-    return {[=](Stream& stream) { mine->timed.start(mine->vectors, stream.native()); }, mine->vectors};
+/// Gives the ways of calling NVSHMEM the same vectors.
+class NvshmemPlaces {
+ public:
+  /// Collective.
+  std::shared_ptr<NvshmemVectors> get(const std::shared_ptr<Workplace>& place) {
+    std::shared_ptr<NvshmemVectors> mine = current_.lock();
+    if (mine == nullptr || mine->place != place) current_ = mine = std::make_shared<NvshmemVectors>(place);
+    return mine;
+  }
+
+ private:
+  std::weak_ptr<NvshmemVectors> current_;
+};
+
+Provider nvshmem_calls(std::shared_ptr<NvshmemPlaces> memory) {
+  return [=](std::shared_ptr<Workplace> place) -> PeerCall {
+    const auto mine = memory->get(place);
+    const CollectiveOperation operation = place->operation().kind;
+    return {[=](Stream& stream) { mine->timed.start(operation, mine->vectors, stream.native()); }, mine->vectors};
   };
 }
 
-Case nvshmem_in_kernel(const CollectiveOperation& operation, std::shared_ptr<Workplaces> places) {
+Case nvshmem_in_kernel(const MeasuredOperation& operation, std::shared_ptr<Workplaces> places,
+                       std::shared_ptr<NvshmemPlaces> memory) {
   const auto prepare = [=, &operation](Session& session, std::uint64_t bytes) {
     std::vector<Measurement> all;
     if (bytes > most_kernel_bytes) return all;
-    const auto place = places->get(session, bytes);
-    const auto mine = std::make_shared<NvshmemVectors>(session, place->vectors());
+    const auto place = places->get(session, operation, bytes);
+    const auto mine = memory->get(place);
     for (unsigned threads : {32u, 512u}) {
-      const auto run = [=](Rounds rounds) { return mine->timed.in_block(mine->vectors, threads, rounds); };
-      all.push_back(peer_measurement(operation, "nvshmem/device", Control::device, *place));
+      const auto run = [=, &operation](Rounds rounds) {
+        return mine->timed.in_block(operation.kind, mine->vectors, threads, rounds);
+      };
+      all.push_back(peer_measurement("nvshmem/device", Control::device, *place));
       all.back().settings.emplace_back("threads_per_block", std::uint64_t{threads});
       all.back().time = run;
-      all.back().verify = [=, &operation](std::uint64_t seed) {
-        return place->verify(operation, mine->vectors, seed, [&] { static_cast<void>(run({})); });
-      };
+      verify_by(all.back(), place, mine->vectors, [run] { static_cast<void>(run({})); });
     }
     return all;
   };
-  return {operation.name, "nvshmem/device", true, prepare};
+  return {name(operation.kind), "nvshmem/device", true, prepare};
 }
 
 /// MPI on host memory: the ranks' own, or where a GPU's vector is copied to and the result from.
@@ -85,12 +112,14 @@ struct MpiVectors {
     destination.emplace(place->world(), place->bytes(), Heap::pinned);
   }
 
-  void call(CollectiveKind kind) {
+  void call() {
     const VectorPair vectors = place->vectors();
-    if (!source) return communicator->call(kind, vectors);
-    place->world().copy(source->data(), vectors.source, source->bytes());
-    communicator->call(kind, {source->data(), destination->data(), vectors.count, vectors.type});
-    place->world().copy(vectors.destination, destination->data(), destination->bytes());
+    const CollectiveOperation operation = place->operation().kind;
+    if (!source) return communicator->call(operation, vectors);
+    const RankPart part = place->part();
+    place->world().copy(source->data(), vectors.source, part.source_pieces * place->piece_bytes());
+    communicator->call(operation, {source->data(), destination->data(), vectors.count, vectors.type});
+    place->world().copy(vectors.destination, destination->data(), part.destination_pieces * place->piece_bytes());
   }
 
   std::shared_ptr<Workplace> place;
@@ -98,56 +127,45 @@ struct MpiVectors {
   std::optional<SymmetricArray<std::byte>> source, destination;
 };
 
-Case mpi_calls(const CollectiveOperation& operation, std::shared_ptr<Workplaces> places) {
+Case mpi_calls(const MeasuredOperation& operation, std::shared_ptr<Workplaces> places) {
   constexpr std::uint64_t most_staged_bytes = 16 << 20;  // two vectors in the heap of host memory
   const auto prepare = [=, &operation](Session& session, std::uint64_t bytes) {
     std::vector<Measurement> all;
     const bool staged = session.world().device().is_gpu();
     if (staged && bytes > most_staged_bytes) return all;
-    const auto place = places->get(session, bytes);
+    const auto place = places->get(session, operation, bytes);
     const auto mine = std::make_shared<MpiVectors>(place, mpi::communicator(session));
-    const auto call = [=, &operation] { mine->call(operation.kind); };
-    all.push_back(peer_measurement(operation, "mpi/host", Control::host, *place));
+    const auto call = [mine] { mine->call(); };
+    all.push_back(peer_measurement("mpi/host", Control::host, *place));
     if (staged) all.back().compared_as = name(Control::stream);
     all.back().settings.emplace_back("memory", staged ? "staged" : "host");
     all.back().settings.emplace_back("version", mine->communicator->version());
-    all.back().time = [=](Rounds rounds) { return time_calls(place->session(), rounds, call, [] {}); };
-    all.back().verify = [=, &operation](std::uint64_t seed) {
-      return place->verify(operation, place->vectors(), seed, call);
-    };
+    time_by_host(all.back(), session, {call, [] {}});
+    verify_by(all.back(), place, place->vectors(), call);
     return all;
   };
-  return {operation.name, "mpi/host", true, prepare};
-}
-
-/// What a graph's call takes that does nothing.
-Case empty_kernel_in_graph(const CollectiveOperation& operation, std::shared_ptr<Workplaces> places) {
-  const auto prepare = [=, &operation](Session& session, std::uint64_t bytes) {
-    const auto place = places->get(session, bytes);
-    Measurement measurement = peer_measurement(operation, "bare/empty_kernel", Control::graph, *place);
-    measurement.compared_as.clear();
-    measurement.bus_factor.reset();
-    measurement = measured_in_graph(std::move(measurement), operation, place, {launch_empty_kernel, place->vectors()});
-    measurement.verify = nullptr;
-    return std::vector{measurement};
-  };
-  return {operation.name, "bare/empty_kernel", true, prepare};
+  return {name(operation.kind), "mpi/host", true, prepare};
 }
 
 }  // namespace
 
-std::vector<Case> peer_cases(const CollectiveOperation& operation, std::shared_ptr<Workplaces> places) {
+struct Peers {
+  std::shared_ptr<nccl::Communicators> communicators = std::make_shared<nccl::Communicators>();
+  std::shared_ptr<NvshmemPlaces> memory = std::make_shared<NvshmemPlaces>();
+};
+
+std::shared_ptr<Peers> make_peers() { return std::make_shared<Peers>(); }
+
+std::vector<Case> peer_cases(const MeasuredOperation& operation, std::shared_ptr<Workplaces> places,
+                             const std::shared_ptr<Peers>& peers) {
   std::vector<Case> all;
-  const auto communicators = std::make_shared<nccl::Communicators>();
   for (Control control : {Control::stream, Control::graph})
-    all.push_back(streamed(operation, "nccl", control, places, nccl_calls(operation.kind, communicators)));
-  if (operation.kind == CollectiveKind::allreduce) {
+    all.push_back(streamed(operation, "nccl", control, places, nccl_calls(peers->communicators)));
+  if (nvshmem::is_on_streams(operation.kind))
     for (Control control : {Control::stream, Control::graph})
-      all.push_back(streamed(operation, "nvshmem", control, places, nvshmem_calls()));
-    all.push_back(nvshmem_in_kernel(operation, places));
-  }
+      all.push_back(streamed(operation, "nvshmem", control, places, nvshmem_calls(peers->memory)));
+  if (nvshmem::is_in_kernels(operation.kind)) all.push_back(nvshmem_in_kernel(operation, places, peers->memory));
   all.push_back(mpi_calls(operation, places));
-  all.push_back(empty_kernel_in_graph(operation, places));
   return all;
 }
 

@@ -45,12 +45,17 @@ template <class T>
 struct CheckVector {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context&, const T* vector, std::uint64_t count,
-                                      std::uint64_t seed, Expectation expectation, std::uint64_t* wrong) const {
+                                      std::uint32_t pieces, std::uint64_t seed, Expectation expected,
+                                      std::uint64_t* wrong) const {
     std::uint64_t mismatches = 0;
-    for (std::uint64_t i = grid.thread_rank(); i < count; i += grid.size()) {
-      std::uint32_t sum = 0;
-      for (std::uint32_t k = 0; k < expectation.ranks; ++k) sum += small_random(seed, i, expectation.first + k);
-      if (bits_of(vector[i]) != bits_of(element_of<T>(sum))) ++mismatches;
+    for (std::uint32_t piece = 0; piece < pieces; ++piece) {
+      const std::uint32_t first = expected.first + piece * expected.next_rank;
+      for (std::uint64_t i = grid.thread_rank(); i < count; i += grid.size()) {
+        const std::uint64_t from = expected.source_piece * count + i;
+        std::uint32_t sum = 0;
+        for (std::uint32_t k = 0; k < expected.ranks; ++k) sum += small_random(seed, from, first + k);
+        if (bits_of(vector[piece * count + i]) != bits_of(element_of<T>(sum))) ++mismatches;
+      }
     }
     if (mismatches != 0)
       beeline::detail::SystemAtomic<std::uint64_t>(*wrong).fetch_add(mismatches, cuda::memory_order_relaxed);
@@ -90,14 +95,14 @@ void VectorCheck::spoil(void* vector, std::size_t bytes) {
   world.synchronize();
 }
 
-bool VectorCheck::holds(const void* vector, std::size_t count, ElementType type, std::uint64_t seed,
+bool VectorCheck::holds(const VectorPair& vectors, std::uint32_t pieces, std::uint64_t seed,
                         const Expectation& expectation) {
   World& world = session_.world();
   std::uint64_t wrong = 0;
   world.copy(wrong_.data(), &wrong, sizeof wrong);
-  with_type(type, [&]<class T>(T*) {
-    launch(world, shape(world), CheckVector<T>{}, static_cast<const T*>(vector), std::uint64_t{count}, seed,
-           expectation, wrong_.data());
+  with_type(vectors.type, [&]<class T>(T*) {
+    launch(world, shape(world), CheckVector<T>{}, static_cast<const T*>(vectors.destination),
+           std::uint64_t{vectors.count}, pieces, seed, expectation, wrong_.data());
   });
   world.synchronize();
   world.copy(&wrong, wrong_.data(), sizeof wrong);

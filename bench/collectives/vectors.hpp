@@ -14,13 +14,16 @@ namespace beeline::bench {
 /// Source and destination of one call on one rank.
 struct VectorPair {
   void *source, *destination;
-  std::size_t count;
+  std::size_t count;  ///< elements of a piece: what the functions of collectives are given
   ElementType type;
 };
 
-/// Element i of a result: the sum of the elements i of ranks [first, first + ranks).
+/// What a piece of a result is: the sum of a piece of the sources of some ranks that follow each other. Element j of
+/// piece p is the sum of elements `source_piece * count + j` of ranks [first + p * next_rank, ... + ranks).
 struct Expectation {
-  std::uint32_t first, ranks;
+  std::uint32_t first = 0, ranks = 1;
+  std::uint32_t next_rank = 0;     ///< from one piece of the result to the next
+  std::uint32_t source_piece = 0;  ///< of each source
 };
 
 /// Fills and checks vectors of random integers from 0 to 3. Their sums over all ranks are exact in every type, in any
@@ -34,8 +37,8 @@ class VectorCheck {
   void fill(void* vector, std::size_t count, ElementType type, std::uint64_t seed);
   /// Makes every byte of it one that no result has.
   void spoil(void* vector, std::size_t bytes);
-  /// Whether `vector` holds what is expected of all ranks' vectors of `seed`.
-  [[nodiscard]] bool holds(const void* vector, std::size_t count, ElementType type, std::uint64_t seed,
+  /// Whether the `pieces` of `vectors.destination` are what is expected of all ranks' vectors of `seed`.
+  [[nodiscard]] bool holds(const VectorPair& vectors, std::uint32_t pieces, std::uint64_t seed,
                            const Expectation& expectation);
 
  private:

@@ -1,47 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collectives/workplace.hpp"
 
-#include "beeline/device/impl/machine.hpp"
+#include <algorithm>
 
 namespace beeline::bench {
 
-Workplace::Workplace(Session& session, std::uint64_t bytes)
-    : session_(session), source_(session.world(), bytes), destination_(session.world(), bytes),
-      collectives_(session.world()), check_(session) {}
-
-VectorPair Workplace::vectors() const {
-  const ElementType type = session_.options().type;
-  return {source_.data(), destination_.data(), source_.bytes() / bytes_of(type), type};
+std::size_t piece_elements(const MeasuredOperation& operation, std::uint64_t bytes, ElementType type, int ranks) {
+  constexpr std::uint64_t unit = 16;
+  const std::uint64_t element = bytes_of(type), pieces = operation.has_pieces ? static_cast<unsigned>(ranks) : 1;
+  if (pieces == 1) return bytes / element;
+  const std::uint64_t piece = bytes / pieces;
+  return std::max<std::uint64_t>(1, (piece < unit ? piece : piece / unit * unit) / element);
 }
 
-bool Workplace::verify(const CollectiveOperation& operation, const VectorPair& vectors, std::uint64_t seed,
-                       const std::function<void()>& call) {
-  check_.fill(vectors.source, vectors.count, vectors.type, seed);
-  check_.spoil(vectors.destination, vectors.count * bytes_of(vectors.type));
+Workplace::Workplace(Session& session, const MeasuredOperation& operation, std::uint64_t bytes)
+    : session_(session), operation_(operation), asked_bytes_(bytes),
+      count_(piece_elements(operation, bytes, session.options().type, session.world().size())),
+      source_(session.world(), piece_bytes() * (operation.has_pieces ? static_cast<unsigned>(world().size()) : 1)),
+      destination_(session.world(), source_.bytes()), collectives_(session.world()), check_(session) {}
+
+VectorPair Workplace::vectors() const { return {source_.data(), destination_.data(), count_, session_.options().type}; }
+
+RankPart Workplace::part() const {
+  return operation_.part(static_cast<std::uint32_t>(world().rank()), static_cast<std::uint32_t>(world().size()));
+}
+
+bool Workplace::verify(const VectorPair& vectors, std::uint64_t seed, const std::function<void()>& call) {
+  const RankPart mine = part();
+  check_.fill(vectors.source, mine.source_pieces * vectors.count, vectors.type, seed);
+  check_.spoil(vectors.destination, mine.destination_pieces * piece_bytes());
   world().barrier();
   call();
-  return check_.holds(vectors.destination, vectors.count, vectors.type, seed, operation.expectation(world().size()));
+  return check_.holds(vectors, mine.destination_pieces, seed, mine.expectation);
 }
 
-std::shared_ptr<Workplace> Workplaces::get(Session& session, std::uint64_t bytes) {
+std::shared_ptr<Workplace> Workplaces::get(Session& session, const MeasuredOperation& operation, std::uint64_t bytes) {
   std::shared_ptr<Workplace> place = current_.lock();
-  if (place == nullptr || place->bytes() != bytes) current_ = place = std::make_shared<Workplace>(session, bytes);
+  if (place == nullptr || &place->operation() != &operation || place->asked_bytes() != bytes)
+    current_ = place = std::make_shared<Workplace>(session, operation, bytes);
   return place;
-}
-
-std::vector<double> time_calls(const Session& session, Rounds rounds, const std::function<void()>& call,
-                               const std::function<void()>& finish) {
-  session.world().barrier();
-  for (std::uint32_t i = 0; i < rounds.warm_up; ++i) call();
-  finish();
-  std::vector<double> times;
-  for (std::uint32_t batch = 0; batch < rounds.batches; ++batch) {
-    const std::uint64_t start = machine::clock_ns();
-    for (std::uint32_t i = 0; i < rounds.iterations; ++i) call();
-    finish();
-    times.push_back(static_cast<double>(machine::clock_ns() - start));
-  }
-  return session.slowest(times);
 }
 
 const char* name(Control control) {
@@ -49,20 +46,22 @@ const char* name(Control control) {
   return names[static_cast<int>(control)];
 }
 
-Measurement collective_measurement(const CollectiveOperation& operation, const std::string& method, Control control,
-                                   const Workplace& place) {
-  const World& world = place.world();
-  Measurement measurement{.operation = operation.name, .method = method, .bytes = place.bytes()};
-  measurement.bus_factor = operation.bus_factor(world.size());
+void compare_as(Measurement& measurement, Control control, const World& world) {
   // Host ranks have one kind of peer, whose call blocks: everything is compared with it.
   measurement.compared_as = world.device().is_gpu() ? name(control) : name(Control::host);
+}
+
+Measurement collective_measurement(const std::string& method, Control control, const Workplace& place) {
+  const World& world = place.world();
+  Measurement measurement{.operation = name(place.operation().kind), .method = method, .bytes = place.bytes()};
+  measurement.bus_factor = place.operation().bus_factor(world.size());
+  compare_as(measurement, control, world);
   measurement.settings = {{"control", name(control)}, {"type", name(place.vectors().type)}};
   return measurement;
 }
 
-Measurement peer_measurement(const CollectiveOperation& operation, const std::string& method, Control control,
-                             const Workplace& place) {
-  Measurement measurement = collective_measurement(operation, method, control, place);
+Measurement peer_measurement(const std::string& method, Control control, const Workplace& place) {
+  Measurement measurement = collective_measurement(method, control, place);
   measurement.peer_of = std::string(control == Control::host ? "stream" : name(control)) + "/automatic";
   return measurement;
 }

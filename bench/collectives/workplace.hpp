@@ -13,55 +13,66 @@
 
 namespace beeline::bench {
 
+/// Elements of a piece where the measured size is `bytes`: as nccl-tests, the size is that of the larger of a rank's
+/// vectors, and pieces are whole multiples of 16 bytes; shorter ones of elements, at least one.
+[[nodiscard]] std::size_t piece_elements(const MeasuredOperation& operation, std::uint64_t bytes, ElementType type,
+                                         int ranks);
+
 /// Vectors of one size, and a channel.
 class Workplace {
  public:
   /// Collective.
-  Workplace(Session& session, std::uint64_t bytes);
+  Workplace(Session& session, const MeasuredOperation& operation, std::uint64_t bytes);
 
   [[nodiscard]] Session& session() const { return session_; }
   [[nodiscard]] World& world() const { return session_.world(); }
+  [[nodiscard]] const MeasuredOperation& operation() const { return operation_; }
   [[nodiscard]] Collectives& collectives() { return collectives_; }
+  /// Both as long as `bytes`, whatever this rank's part.
   [[nodiscard]] VectorPair vectors() const;
+  /// What this rank puts in and gets.
+  [[nodiscard]] RankPart part() const;
+  [[nodiscard]] std::uint64_t piece_bytes() const { return count_ * bytes_of(session_.options().type); }
+  /// The measured size: what was asked for, in whole pieces.
   [[nodiscard]] std::uint64_t bytes() const { return source_.bytes(); }
+  [[nodiscard]] std::uint64_t asked_bytes() const { return asked_bytes_; }
 
   /// Collective. Whether one `call`, from `source` to `destination`, makes of fresh data what it should. The call
   /// blocks; both may be other memory of the rank than this object's.
-  [[nodiscard]] bool verify(const CollectiveOperation& operation, const VectorPair& vectors, std::uint64_t seed,
-                            const std::function<void()>& call);
+  [[nodiscard]] bool verify(const VectorPair& vectors, std::uint64_t seed, const std::function<void()>& call);
 
  private:
   Session& session_;
+  const MeasuredOperation& operation_;
+  std::uint64_t asked_bytes_;
+  std::size_t count_;
   SymmetricArray<std::byte> source_, destination_;
   Collectives collectives_;
   VectorCheck check_;
 };
 
-/// Gives the cases of a size the same workplace while one of them is being measured.
+/// Gives the cases of an operation and size the same workplace while one of them is being measured.
 class Workplaces {
  public:
   /// Collective, where the cases of a size begin.
-  [[nodiscard]] std::shared_ptr<Workplace> get(Session& session, std::uint64_t bytes);
+  [[nodiscard]] std::shared_ptr<Workplace> get(Session& session, const MeasuredOperation& operation,
+                                               std::uint64_t bytes);
 
  private:
   std::weak_ptr<Workplace> current_;
 };
-
-/// Collective. Calls `call` for each iteration, `finish` after each batch, which waits for the calls; the nanoseconds
-/// of each batch on the slowest rank.
-[[nodiscard]] std::vector<double> time_calls(const Session& session, Rounds rounds, const std::function<void()>& call,
-                                             const std::function<void()>& finish);
 
 /// How a collective is called; peers are compared with what is called alike.
 enum class Control { host, stream, graph, device };
 [[nodiscard]] const char* name(Control control);
 
 /// The line of `method`, without `time` and `verify`.
-[[nodiscard]] Measurement collective_measurement(const CollectiveOperation& operation, const std::string& method,
-                                                 Control control, const Workplace& place);
+[[nodiscard]] Measurement collective_measurement(const std::string& method, Control control, const Workplace& place);
 
 /// The same of a peer.
-[[nodiscard]] Measurement peer_measurement(const CollectiveOperation& operation, const std::string& method,
-                                           Control control, const Workplace& place);
+[[nodiscard]] Measurement peer_measurement(const std::string& method, Control control, const Workplace& place);
+
+/// Sets what `measurement` is compared with.
+void compare_as(Measurement& measurement, Control control, const World& world);
 
 }  // namespace beeline::bench

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 #include <random>
 
 #include "harness/record.hpp"
@@ -15,8 +16,10 @@ namespace {
 
 /// Long beside the resolution of the GPU's clock (1 us at worst) and the cost of starting a batch.
 constexpr double batch_ns = 2e6;
-constexpr std::uint32_t warm_up = 4;
 constexpr std::uint32_t batches_per_round = 5;
+
+/// Untimed operations before the first batch. What fills a batch alone needs no more than one.
+constexpr std::uint32_t warm_up(std::uint32_t iterations) { return iterations > 1 ? 4 : 1; }
 
 /// Cases that are measured in turns.
 struct Task {
@@ -24,15 +27,20 @@ struct Task {
   std::uint64_t bytes;
 };
 
-/// Collectives: all ways of doing an operation, size by size, so that a peer is timed in the same moments.
-std::vector<Task> tasks_by_size(const std::vector<Case>& cases, const std::vector<std::uint64_t>& sizes) {
+/// Collectives: operation by operation and size by size all ways of doing it, so that a peer is timed in the same
+/// moments.
+std::vector<Task> tasks_by_operation(const std::vector<Case>& cases, const std::vector<std::uint64_t>& sizes) {
+  std::vector<std::vector<const Case*>> operations;
+  for (const Case& todo : cases) {
+    if (operations.empty() || operations.back().front()->operation != todo.operation) operations.emplace_back();
+    operations.back().push_back(&todo);
+  }
   std::vector<Task> tasks;
-  for (std::uint64_t bytes : sizes)
-    for (const Case& todo : cases) {
-      if (tasks.empty() || tasks.back().bytes != bytes || tasks.back().todo.front()->operation != todo.operation)
-        tasks.push_back({{}, bytes});
-      tasks.back().todo.push_back(&todo);
-    }
+  for (const std::vector<const Case*>& todo : operations) {
+    if (!todo.front()->sized) tasks.push_back({todo, 0});
+    for (std::uint64_t bytes : sizes)
+      if (todo.front()->sized) tasks.push_back({todo, bytes});
+  }
   return tasks;
 }
 
@@ -53,7 +61,7 @@ std::uint32_t calibrate(Session& session, const Measurement& measurement, std::u
     return static_cast<std::uint32_t>(
         std::min<std::uint64_t>(session.options().iterations, measurement.most_iterations));
   for (;;) {
-    const std::vector<double> times = measurement.time({iterations, batches_per_round, warm_up});
+    const std::vector<double> times = measurement.time({iterations, batches_per_round, warm_up(iterations)});
     double wanted = iterations;
     if (session.leads()) {
       const double quickest = std::max(*std::min_element(times.begin(), times.end()), 1.0);
@@ -83,19 +91,27 @@ double sample_of(const Measurement& measurement, std::uint32_t iterations, doubl
   return 0;
 }
 
-/// Takes turns among the measurements, so that what drifts in the machine drifts for all of them.
+/// Takes turns among the measurements that have not enough samples yet, so that what drifts in the machine drifts for
+/// all of them.
 void sample(Session& session, const std::vector<Measurement>& measurements, std::vector<Outcome>& outcomes) {
   const StopRule enough;
-  for (bool more = true; more;) {
-    more = false;
-    for (std::size_t i = 0; i < measurements.size(); ++i) {
-      const Rounds rounds{outcomes[i].iterations, batches_per_round, warm_up};
+  std::vector<double> spent_ns(measurements.size());
+  std::vector<std::size_t> left(measurements.size());
+  std::iota(left.begin(), left.end(), std::size_t{0});
+  while (!left.empty()) {
+    std::vector<std::size_t> unfinished;
+    for (std::size_t i : left) {
+      const Rounds rounds{outcomes[i].iterations, batches_per_round, warm_up(outcomes[i].iterations)};
       const std::vector<double> times = measurements[i].time(rounds);
-      if (!session.leads()) continue;
-      for (double ns : times) outcomes[i].samples.push_back(sample_of(measurements[i], rounds.iterations, ns));
-      if (!enough.satisfied(outcomes[i].samples)) more = true;
+      if (session.leads())
+        for (double ns : times) {
+          outcomes[i].samples.push_back(sample_of(measurements[i], rounds.iterations, ns));
+          spent_ns[i] += ns;
+        }
+      const bool is_enough = !session.leads() || enough.satisfied(outcomes[i].samples, spent_ns[i]);
+      if (session.from_leader(is_enough) == 0) unfinished.push_back(i);
     }
-    more = session.from_leader(more) != 0;
+    left = std::move(unfinished);
   }
 }
 
@@ -178,7 +194,7 @@ void run_cases(Session& session, const std::vector<Case>& cases) {
       session.options().sizes.empty() ? default_sizes(session.options().command, session.world().device(0).is_gpu())
                                       : session.options().sizes;
   const bool in_turns = session.options().command == Command::collectives;
-  const std::vector<Task> tasks = in_turns ? tasks_by_size(cases, sizes) : tasks_of(cases, sizes);
+  const std::vector<Task> tasks = in_turns ? tasks_by_operation(cases, sizes) : tasks_of(cases, sizes);
   std::string wrong;
   for (std::size_t i = 0; i < tasks.size(); ++i) {
     const Task& task = tasks[i];

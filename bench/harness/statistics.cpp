@@ -22,7 +22,8 @@ double relative_deviation(const std::vector<double>& samples) {
   return center == 0 ? 0 : median(std::move(distances)) / center;
 }
 
-bool StopRule::satisfied(const std::vector<double>& samples) const {
+bool StopRule::satisfied(const std::vector<double>& samples, double spent_ns) const {
+  if (spent_ns >= longest_ns && samples.size() >= least_of_slow) return true;
   if (samples.size() < least) return false;
   return samples.size() >= most || bench::relative_deviation(samples) <= relative_deviation;
 }

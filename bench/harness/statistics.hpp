@@ -14,11 +14,13 @@ namespace beeline::bench {
 /// Median distance from the median, as a share of the median.
 [[nodiscard]] double relative_deviation(const std::vector<double>& samples);
 
-/// When to stop: enough samples, and either they agree or there are too many.
+/// When to stop: enough samples, and either they agree or there are too many. Of what takes long, fewer are enough.
 struct StopRule {
-  std::size_t least = 20, most = 60;
+  std::size_t least = 20, most = 60, least_of_slow = 5;
   double relative_deviation = 0.01;
-  [[nodiscard]] bool satisfied(const std::vector<double>& samples) const;
+  double longest_ns = 5e8;
+  /// spent_ns  time that the samples took together
+  [[nodiscard]] bool satisfied(const std::vector<double>& samples, double spent_ns) const;
 };
 
 }  // namespace beeline::bench

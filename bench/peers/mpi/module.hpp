@@ -7,14 +7,17 @@
 
 extern "C" {
 
+/// A collective of floats: sums, or from rank 0; `count` elements of a piece. Failures are texts, success is nullptr.
+using BeelineMpiCollective = const char* (*)(const void* source, void* destination, std::size_t count);
+
 /// Failures are texts, success is nullptr.
 struct BeelineMpiModule {
   /// Starts MPI, and gives this process's place in MPI_COMM_WORLD.
   const char* (*start)(int* rank, int* size);
   /// The library's first line about itself.
   const char* (*version)();
-  /// Sums of `count` floats.
-  const char* (*allreduce)(const void* source, void* destination, std::size_t count);
+  BeelineMpiCollective broadcast, scatter, gather, allgather, reduce, allreduce, reduce_scatter, alltoall, alltoallv;
+  const char* (*barrier)();
   void (*stop)();
 };
 

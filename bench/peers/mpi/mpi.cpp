@@ -16,7 +16,7 @@ namespace {
 /// MPI starts and ends once in a process.
 const BeelineMpiModule* started = nullptr;
 
-void check(const char* failure, const char* call) {
+void check(const char* failure, const std::string& call) {
   if (failure != nullptr) throw Error(Status::internal, fmt::format("{}: {}", call, failure));
 }
 
@@ -44,15 +44,37 @@ void start(Session& session) {
           fmt::format("rank {} of {} is {} of {} in MPI", world.rank(), world.size(), rank, size));
 }
 
+BeelineMpiCollective collective(CollectiveOperation operation) {
+  switch (operation) {
+    case CollectiveOperation::broadcast:
+      return started->broadcast;
+    case CollectiveOperation::scatter:
+      return started->scatter;
+    case CollectiveOperation::gather:
+      return started->gather;
+    case CollectiveOperation::allgather:
+      return started->allgather;
+    case CollectiveOperation::reduce:
+      return started->reduce;
+    case CollectiveOperation::reduce_scatter:
+      return started->reduce_scatter;
+    case CollectiveOperation::alltoall:
+      return started->alltoall;
+    case CollectiveOperation::alltoallv:
+      return started->alltoallv;
+    default:
+      return started->allreduce;
+  }
+}
+
 class AllRanks final : public Communicator {
  public:
   [[nodiscard]] std::string version() const override { return started->version(); }
-  void call(CollectiveKind kind, const VectorPair& vectors) override {
-    switch (kind) {
-      case CollectiveKind::allreduce:
-        return check(started->allreduce(vectors.source, vectors.destination, vectors.count), "MPI_Allreduce");
-    }
+  void call(CollectiveOperation operation, const VectorPair& vectors) override {
+    check(collective(operation)(vectors.source, vectors.destination, vectors.count),
+          fmt::format("MPI's {}", name(operation)));
   }
+  void barrier() override { check(started->barrier(), "MPI_Barrier"); }
 };
 
 }  // namespace

@@ -15,7 +15,8 @@ class Communicator {
   virtual ~Communicator() = default;
   [[nodiscard]] virtual std::string version() const = 0;
   /// Blocking. Vectors in host memory. Throws internal with MPI's own message.
-  virtual void call(CollectiveKind kind, const VectorPair& vectors) = 0;
+  virtual void call(CollectiveOperation operation, const VectorPair& vectors) = 0;
+  virtual void barrier() = 0;
 };
 
 /// Collective. MPI_COMM_WORLD; MPI starts at the first call. Throws unavailable, on all ranks alike, where ranks were

@@ -19,7 +19,11 @@ struct UniqueId {
 using Result = int;  // 0: success
 using Comm = void*;
 using CudaStream = void*;
-constexpr int float32 = 7, bfloat16 = 9, sum = 0, oldest_version = 21000;
+constexpr int float32 = 7, bfloat16 = 9, sum = 0, root = 0, oldest_version = 21000;
+using Move = Result (*)(const void*, void*, std::size_t, int type, Comm, CudaStream);
+using MoveByRoot = Result (*)(const void*, void*, std::size_t, int type, int root, Comm, CudaStream);
+using Reduce = Result (*)(const void*, void*, std::size_t, int type, int operation, Comm, CudaStream);
+using ReduceToRoot = Result (*)(const void*, void*, std::size_t, int type, int operation, int root, Comm, CudaStream);
 
 /// The functions of one loaded library.
 struct Library {
@@ -28,18 +32,33 @@ struct Library {
   Result (*get_unique_id)(UniqueId*);
   Result (*comm_init_rank)(Comm*, int ranks, UniqueId, int rank);
   Result (*comm_destroy)(Comm);
-  Result (*all_reduce)(const void*, void*, std::size_t, int type, int operation, Comm, CudaStream);
+  MoveByRoot broadcast;
+  Move all_gather;
+  ReduceToRoot reduce;
+  Reduce all_reduce, reduce_scatter;
+  Result (*group_start)();
+  Result (*group_end)();
+  Result (*send)(const void*, std::size_t, int type, int peer, Comm, CudaStream);
+  Result (*receive)(void*, std::size_t, int type, int peer, Comm, CudaStream);
+  // Since 2.28; nullptr before: then they are sends and receives of one group.
+  MoveByRoot scatter, gather;
+  Move all_to_all;
   int version = 0;
 };
 
 template <class Function>
-void find(void* library, const char* name, Function& function) {
+void find_if_any(void* library, const char* name, Function& function) {
   function = reinterpret_cast<Function>(dlsym(library, name));
+}
+
+template <class Function>
+void find(void* library, const char* name, Function& function) {
+  find_if_any(library, name, function);
   require(function != nullptr, Status::unavailable, fmt::format("NCCL has no {}", name));
 }
 
 void check(const Library& library, Result result, const char* call) {
-  if (result != 0) throw Error(Status::internal, fmt::format("{}: {}", call, library.get_error_string(result)));
+  if (result != 0) throw Error(Status::internal, fmt::format("NCCL's {}: {}", call, library.get_error_string(result)));
 }
 
 /// The library stays open until the process ends: NCCL's threads may outlive a communicator.
@@ -54,7 +73,18 @@ Library open() {
   find(handle, "ncclGetUniqueId", library.get_unique_id);
   find(handle, "ncclCommInitRank", library.comm_init_rank);
   find(handle, "ncclCommDestroy", library.comm_destroy);
+  find(handle, "ncclBroadcast", library.broadcast);
+  find(handle, "ncclAllGather", library.all_gather);
+  find(handle, "ncclReduce", library.reduce);
   find(handle, "ncclAllReduce", library.all_reduce);
+  find(handle, "ncclReduceScatter", library.reduce_scatter);
+  find(handle, "ncclGroupStart", library.group_start);
+  find(handle, "ncclGroupEnd", library.group_end);
+  find(handle, "ncclSend", library.send);
+  find(handle, "ncclRecv", library.receive);
+  find_if_any(handle, "ncclScatter", library.scatter);
+  find_if_any(handle, "ncclGather", library.gather);
+  find_if_any(handle, "ncclAlltoAll", library.all_to_all);
   check(library, library.get_version(&library.version), "ncclGetVersion");
   require(library.version >= oldest_version, Status::unavailable,
           fmt::format("NCCL {} is too old: at least {}", library.version, oldest_version));
@@ -63,7 +93,8 @@ Library open() {
 
 class Loaded final : public Communicator {
  public:
-  Loaded(Session& session, const Library& library) : library_(library) {
+  Loaded(Session& session, const Library& library)
+      : library_(library), rank_(session.world().rank()), ranks_(session.world().size()) {
     const World& world = session.world();
     UniqueId id{};
     if (session.leads()) check(library_, library_.get_unique_id(&id), "ncclGetUniqueId");
@@ -81,19 +112,73 @@ class Loaded final : public Communicator {
     return fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
   }
 
-  void start(CollectiveKind kind, const VectorPair& vectors, Stream& stream) override {
-    const int type = vectors.type == ElementType::bfloat16 ? bfloat16 : float32;
-    switch (kind) {
-      case CollectiveKind::allreduce:
-        return check(
-            library_,
-            library_.all_reduce(vectors.source, vectors.destination, vectors.count, type, sum, comm_, stream.native()),
-            "ncclAllReduce");
-    }
+  void start(CollectiveOperation operation, const VectorPair& vectors, Stream& stream) override {
+    const Call call{vectors.source, vectors.destination, vectors.count,
+                    vectors.type == ElementType::bfloat16 ? bfloat16 : float32, stream.native()};
+    check(library_, run(operation, call), name(operation));
   }
 
  private:
+  struct Call {
+    const void* source;
+    void* destination;
+    std::size_t count;
+    int type;
+    CudaStream stream;
+  };
+
+  Result run(CollectiveOperation operation, const Call& call) const {
+    switch (operation) {
+      case CollectiveOperation::broadcast:
+        return by_root(library_.broadcast, call);
+      case CollectiveOperation::scatter:
+        return library_.scatter != nullptr ? by_root(library_.scatter, call) : exchange(call, root, everyone);
+      case CollectiveOperation::gather:
+        return library_.gather != nullptr ? by_root(library_.gather, call) : exchange(call, everyone, root);
+      case CollectiveOperation::allgather:
+        return library_.all_gather(call.source, call.destination, call.count, call.type, comm_, call.stream);
+      case CollectiveOperation::reduce:
+        return library_.reduce(call.source, call.destination, call.count, call.type, sum, root, comm_, call.stream);
+      case CollectiveOperation::reduce_scatter:
+        return library_.reduce_scatter(call.source, call.destination, call.count, call.type, sum, comm_, call.stream);
+      case CollectiveOperation::alltoall:
+        if (library_.all_to_all == nullptr) return exchange(call, everyone, everyone);
+        return library_.all_to_all(call.source, call.destination, call.count, call.type, comm_, call.stream);
+      case CollectiveOperation::alltoallv:
+        return exchange(call, everyone, everyone);
+      default:
+        return library_.all_reduce(call.source, call.destination, call.count, call.type, sum, comm_, call.stream);
+    }
+  }
+
+  Result by_root(MoveByRoot function, const Call& call) const {
+    return function(call.source, call.destination, call.count, call.type, root, comm_, call.stream);
+  }
+
+  static constexpr int everyone = -1;
+
+  /// Sends and receives of one group, as NCCL's user guide says: each of `senders` sends a piece to each of
+  /// `receivers`.
+  Result exchange(const Call& call, int senders, int receivers) const {
+    const std::size_t piece = call.count * (call.type == bfloat16 ? 2 : 4);
+    const auto* from = static_cast<const std::byte*>(call.source);
+    auto* to = static_cast<std::byte*>(call.destination);
+    Result first = library_.group_start();
+    const auto note = [&first](Result result) { first = first != 0 ? first : result; };
+    for (int peer = 0; peer < ranks_; ++peer) {
+      const std::size_t place = static_cast<unsigned>(peer) * piece;
+      if ((senders == everyone || rank_ == senders) && (receivers == everyone || peer == receivers))
+        note(
+            library_.send(from + (receivers == everyone ? place : 0), call.count, call.type, peer, comm_, call.stream));
+      if ((receivers == everyone || rank_ == receivers) && (senders == everyone || peer == senders))
+        note(library_.receive(to + (senders == everyone ? place : 0), call.count, call.type, peer, comm_, call.stream));
+    }
+    note(library_.group_end());
+    return first;
+  }
+
   Library library_;
+  int rank_, ranks_;
   Comm comm_ = nullptr;
 };
 

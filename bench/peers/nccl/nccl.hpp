@@ -7,7 +7,8 @@
 #include <memory>
 #include <string>
 
-#include "collectives/operation.hpp"
+#include "beeline/collectives/operation.hpp"
+#include "collectives/vectors.hpp"
 
 namespace beeline::bench::nccl {
 
@@ -16,8 +17,8 @@ class Communicator {
   virtual ~Communicator() = default;
   /// As `2.28.9`.
   [[nodiscard]] virtual std::string version() const = 0;
-  /// Puts one call on the stream of a GPU. Throws internal with NCCL's own message.
-  virtual void start(CollectiveKind kind, const VectorPair& vectors, Stream& stream) = 0;
+  /// Puts one call on the stream of a GPU: sums, or from and to rank 0. Throws internal with NCCL's own message.
+  virtual void start(CollectiveOperation operation, const VectorPair& vectors, Stream& stream) = 0;
 };
 
 /// Makes the communicator of a run's cases when the first asks for it.

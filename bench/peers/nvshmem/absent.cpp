@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Twin of nvshmem.cu and reduce.cu for builds without NVSHMEM.
+// Twin of nvshmem.cu and collectives.cu for builds without NVSHMEM.
 #include "beeline/core/error.hpp"
+#include "peers/nvshmem/collectives.hpp"
 #include "peers/nvshmem/nvshmem.hpp"
-#include "peers/nvshmem/reduce.hpp"
 
 namespace beeline::bench::nvshmem {
 
@@ -25,8 +25,9 @@ double TimedBlocks::put(unsigned, std::byte*, const std::byte*, std::size_t, std
 double TimedBlocks::update(unsigned, std::uint64_t*, std::uint64_t, std::uint64_t, std::uint64_t) { return 0; }
 std::uint64_t TimedBlocks::sum(const std::uint64_t*, std::uint64_t) { return 0; }
 std::uint64_t TimedBlocks::sum_of_updates(unsigned, std::uint64_t, std::uint64_t, std::uint64_t) { return 0; }
-TimedReduction::TimedReduction(Session& session) : session_(session), stamps_(0) {}
-void TimedReduction::start(const VectorPair&, void*) {}
-std::vector<double> TimedReduction::in_block(const VectorPair&, unsigned, Rounds) { return {}; }
+TimedCollectives::TimedCollectives(Session& session) : session_(session), stamps_(0) {}
+void TimedCollectives::start(CollectiveOperation, const VectorPair&, void*) {}
+std::vector<double> TimedCollectives::in_block(CollectiveOperation, const VectorPair&, unsigned, Rounds) { return {}; }
+void start_barrier(void*) {}
 
 }  // namespace beeline::bench::nvshmem

@@ -196,8 +196,8 @@ void start(Session& session) {
   const World& world = session.world();
   require(session.everywhere(world.device().is_gpu()), Status::unavailable, "NVSHMEM's ranks are GPUs");
   check(cudaSetDevice(world.device().index), "cudaSetDevice");
-  constexpr std::size_t least_heap = std::size_t{4} << 30;  // tables, and what NVSHMEM itself needs
-  const std::size_t heap = std::max(least_heap, heap_bytes_for(session.options(), world.size(), true));
+  constexpr std::size_t gib = std::size_t{1} << 30;
+  const std::size_t heap = std::max(4 * gib, heap_bytes_for(session.options(), world.size(), true) + gib);  // its own
   setenv("NVSHMEM_SYMMETRIC_SIZE", std::to_string(heap).c_str(), 0);
   setenv("NVSHMEM_DISABLE_NVLS", "1", 0);  // like with like: nothing here uses the switches' multicast
   nvshmemx_uniqueid_t id = NVSHMEMX_UNIQUEID_INITIALIZER;

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// The barrier in each of its forms, beside the peers'. The one of device/barrier.hpp, without a channel, is measured
+/// by `beeline-bench latency`.
+
+#include "collectives/barrier_kernels.hpp"
+#include "collectives/calls.hpp"
+#include "collectives/cases.hpp"
+#include "peers/mpi/mpi.hpp"
+#include "peers/nvshmem/collectives.hpp"
+
+namespace beeline::bench {
+
+namespace {
+
+constexpr BarrierAlgorithm every_algorithm[] = {BarrierAlgorithm::alltoall, BarrierAlgorithm::flat,
+                                                BarrierAlgorithm::dissemination, BarrierAlgorithm::hierarchical};
+static_assert(std::size(every_algorithm) == barrier_algorithms);
+
+struct BarrierPlace {
+  /// Collective.
+  explicit BarrierPlace(Session& session) : collectives(session.world()), kernels(session) {}
+  Collectives collectives;
+  BarrierKernels kernels;
+};
+
+/// Gives all forms the same channel while they are being measured.
+class BarrierPlaces {
+ public:
+  /// Collective, where the forms begin.
+  std::shared_ptr<BarrierPlace> get(Session& session) {
+    std::shared_ptr<BarrierPlace> place = current_.lock();
+    if (place == nullptr) current_ = place = std::make_shared<BarrierPlace>(session);
+    return place;
+  }
+
+ private:
+  std::weak_ptr<BarrierPlace> current_;
+};
+
+Measurement barrier_measurement(const std::string& method, Control control, const World& world) {
+  Measurement measurement{.operation = name(CollectiveOperation::barrier), .method = method};
+  compare_as(measurement, control, world);
+  measurement.settings = {{"control", name(control)}};
+  return measurement;
+}
+
+Measurement peer_barrier(const std::string& method, Control control, const World& world) {
+  Measurement measurement = barrier_measurement(method, control, world);
+  measurement.peer_of = std::string(control == Control::host ? "stream" : name(control)) + "/alltoall";
+  return measurement;
+}
+
+std::string method_of(Control control, BarrierAlgorithm algorithm) {
+  return std::string(name(control)) + "/" + name(algorithm);
+}
+
+Case in_kernel(BarrierAlgorithm algorithm, std::shared_ptr<BarrierPlaces> places) {
+  const std::string method = method_of(Control::device, algorithm);
+  const auto prepare = [=](Session& session, std::uint64_t) {
+    const auto place = places->get(session);
+    std::vector<Measurement> all;
+    for (const GridShape& shape : place->kernels.shapes(algorithm)) {
+      all.push_back(barrier_measurement(method, Control::device, session.world()));
+      all.back().settings.emplace_back("blocks", std::uint64_t{shape.blocks});
+      all.back().settings.emplace_back("threads_per_block", std::uint64_t{shape.threads});
+      all.back().time = [=](Rounds rounds) {
+        return place->kernels.time({algorithm, shape}, place->collectives.channel(), rounds);
+      };
+      all.back().verify = [=](std::uint64_t seed) {
+        return place->kernels.holds({algorithm, shape}, place->collectives.channel(), seed);
+      };
+    }
+    return all;
+  };
+  return {name(CollectiveOperation::barrier), method, false, prepare};
+}
+
+Case as_kernel(BarrierAlgorithm algorithm, Control control, std::shared_ptr<BarrierPlaces> places) {
+  const std::string method = method_of(control, algorithm);
+  const auto prepare = [=](Session& session, std::uint64_t) {
+    const auto place = places->get(session);
+    const auto start = [=](Stream& stream) { place->collectives.barrier_on_stream(algorithm, &stream); };
+    const Calls calls = calls_by(control, session.world(), start, 0);
+    Measurement measurement = barrier_measurement(method, control, session.world());
+    time_by_host(measurement, session, calls);
+    measurement.verify = [=](std::uint64_t seed) { return place->kernels.holds(calls.start, seed); };
+    return std::vector{measurement};
+  };
+  return {name(CollectiveOperation::barrier), method, false, prepare};
+}
+
+// Whether a peer's barrier holds everybody back is its own affair; here it is only timed.
+
+Case nvshmem_barrier(Control control) {
+  const std::string method = std::string("nvshmem/") + name(control);
+  const auto prepare = [=](Session& session, std::uint64_t) {
+    nvshmem::start(session);
+    const auto start = [](Stream& stream) { nvshmem::start_barrier(stream.native()); };
+    Measurement measurement = peer_barrier(method, control, session.world());
+    time_by_host(measurement, session, calls_by(control, session.world(), start, 0));
+    return std::vector{measurement};
+  };
+  return {name(CollectiveOperation::barrier), method, false, prepare};
+}
+
+/// What a program does without barriers on streams: it waits for the stream, and then the CPU threads meet.
+Case mpi_barrier() {
+  const auto prepare = [](Session& session, std::uint64_t) {
+    const auto communicator = mpi::communicator(session);
+    World& world = session.world();
+    Measurement measurement = peer_barrier("mpi/host", Control::host, world);
+    if (world.device().is_gpu()) measurement.compared_as = name(Control::stream);
+    measurement.settings.emplace_back("version", communicator->version());
+    const auto meet = [&world, communicator] {
+      world.synchronize();
+      communicator->barrier();
+    };
+    time_by_host(measurement, session, {meet, [] {}});
+    return std::vector{measurement};
+  };
+  return {name(CollectiveOperation::barrier), "mpi/host", false, prepare};
+}
+
+}  // namespace
+
+std::vector<Case> barrier_cases() {
+  const auto places = std::make_shared<BarrierPlaces>();
+  std::vector<Case> all;
+  for (BarrierAlgorithm algorithm : every_algorithm) all.push_back(in_kernel(algorithm, places));
+  for (Control control : {Control::stream, Control::graph}) {
+    for (BarrierAlgorithm algorithm : every_algorithm) all.push_back(as_kernel(algorithm, control, places));
+    all.push_back(nvshmem_barrier(control));
+  }
+  all.push_back(mpi_barrier());
+  return all;
+}
+
+}  // namespace beeline::bench

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collectives/barrier_kernels.hpp"
+
+#include "beeline/collectives/barrier.hpp"
+#include "beeline/device/put_get.hpp"
+#include "harness/random.hpp"
+
+namespace beeline::bench {
+
+namespace {
+
+constexpr std::uint64_t check_rounds = 16;
+constexpr unsigned block_threads = 64, grid_threads_of_block = 256;
+
+/// Calls `use` with a function that meets the other members.
+template <BarrierAlgorithm algorithm, class Grid, class Use>
+BEELINE_HOST_DEVICE void with_barrier(Grid& grid, const Context& ctx, const CollectiveChannel& channel, Use use) {
+  if constexpr (algorithm == BarrierAlgorithm::hierarchical) {
+    use([&] { return barrier(grid, ctx, channel, algorithm) == Status::ok; });
+  } else {
+    Lane lane(grid.block(), ctx, channel, 0);
+    use([&] { return lane.barrier(algorithm, Order::memory, Timeout::none()) == Status::ok; });
+  }
+}
+
+template <BarrierAlgorithm algorithm>
+struct NamedBarrierRounds {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, BlockTimes* times, CollectiveChannel channel,
+                                      std::uint32_t warm_up, std::uint32_t rounds) const {
+    with_barrier<algorithm>(grid, ctx, channel, [&](auto meet) {
+      for (std::uint32_t i = 0; i < warm_up; ++i)
+        if (!meet()) return;
+      const std::uint64_t start = machine::clock_ns();
+      for (std::uint32_t i = 0; i < rounds; ++i)
+        if (!meet()) return;
+      if (grid.block().thread_rank() == 0) times[grid.block_rank()] = {start, machine::clock_ns()};
+    });
+  }
+};
+
+[[nodiscard]] BEELINE_HOST_DEVICE std::uint64_t stored_by(std::uint32_t rank, std::uint64_t seed, std::uint64_t round) {
+  return random_word(seed, round * max_ranks + rank);
+}
+
+template <class Grid>
+BEELINE_HOST_DEVICE void store_everywhere(const Grid& grid, const Context& ctx, std::uint64_t* words,
+                                          std::uint64_t seed, std::uint64_t round) {
+  for (std::uint32_t peer = grid.thread_rank(); peer < ctx.size; peer += grid.size())
+    static_cast<void>(put_value(ctx, &words[ctx.rank], stored_by(ctx.rank, seed, round), peer));
+}
+
+/// The last thread of the grid looks first, whom its block must have waited for.
+template <class Grid>
+BEELINE_HOST_DEVICE void look(const Grid& grid, const Context& ctx, const std::uint64_t* words, std::uint64_t seed,
+                              std::uint64_t round, std::uint64_t* wrong) {
+  for (std::uint32_t from = grid.size() - 1 - grid.thread_rank(); from < ctx.size; from += grid.size())
+    if (load_value(&words[from]) != stored_by(from, seed, round))
+      beeline::detail::SystemAtomic<std::uint64_t>(*wrong).fetch_add(1, cuda::memory_order_relaxed);
+}
+
+template <BarrierAlgorithm algorithm>
+struct NamedBarrierCheck {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, CollectiveChannel channel, std::uint64_t* words,
+                                      std::uint64_t seed, std::uint64_t* wrong) const {
+    with_barrier<algorithm>(grid, ctx, channel, [&](auto meet) {
+      for (std::uint64_t round = 0; round < check_rounds; ++round) {
+        store_everywhere(grid, ctx, words, seed, round);
+        if (!meet()) return;
+        look(grid, ctx, words, seed, round, wrong);
+        if (!meet()) return;  // nobody stores the next round's before all have looked
+      }
+    });
+  }
+};
+
+struct StoreEverywhere {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, std::uint64_t* words, std::uint64_t seed,
+                                      std::uint64_t round) const {
+    store_everywhere(grid, ctx, words, seed, round);
+  }
+};
+
+struct Look {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, std::uint64_t* words, std::uint64_t seed,
+                                      std::uint64_t round, std::uint64_t* wrong) const {
+    look(grid, ctx, words, seed, round, wrong);
+  }
+};
+
+/// Calls `use` with the algorithm as a constant.
+template <class Use>
+auto with_algorithm(BarrierAlgorithm algorithm, Use use) {
+  switch (algorithm) {
+    case BarrierAlgorithm::flat:
+      return use.template operator()<BarrierAlgorithm::flat>();
+    case BarrierAlgorithm::dissemination:
+      return use.template operator()<BarrierAlgorithm::dissemination>();
+    case BarrierAlgorithm::hierarchical:
+      return use.template operator()<BarrierAlgorithm::hierarchical>();
+    default:
+      return use.template operator()<BarrierAlgorithm::alltoall>();
+  }
+}
+
+}  // namespace
+
+std::vector<GridShape> BarrierKernels::shapes(BarrierAlgorithm algorithm) const {
+  const World& world = session_.world();
+  if (!world.device().is_gpu()) return {{1, static_cast<unsigned>(world.config().host_threads)}};
+  if (algorithm != BarrierAlgorithm::hierarchical) return {{1, block_threads}};
+  using Rounds = NamedBarrierRounds<BarrierAlgorithm::hierarchical>;
+  const unsigned most = resident_everywhere<Rounds, BlockTimes*, CollectiveChannel, std::uint32_t, std::uint32_t>(
+      session_, grid_threads_of_block);
+  const auto multiprocessors = static_cast<unsigned>(world.device().multiprocessors);
+  std::vector<GridShape> shapes;
+  for (unsigned blocks : {4u, multiprocessors})
+    if (blocks <= most) shapes.push_back({blocks, grid_threads_of_block});
+  return shapes;
+}
+
+std::vector<double> BarrierKernels::time(const KernelBarrier& barrier, const CollectiveChannel& channel,
+                                         Rounds rounds) {
+  std::vector<double> times;
+  for (std::uint32_t batch = 0; batch < rounds.batches; ++batch)
+    times.push_back(with_algorithm(barrier.algorithm, [&]<BarrierAlgorithm algorithm>() {
+      // One round at least comes before the clock: grids start at different times.
+      return timed_.run(barrier.shape, true, NamedBarrierRounds<algorithm>{}, timed_.times(), channel,
+                        rounds.warm_up + 1, rounds.iterations);
+    }));
+  return times;
+}
+
+bool BarrierKernels::holds(const KernelBarrier& barrier, const CollectiveChannel& channel, std::uint64_t seed) {
+  World& world = session_.world();
+  forget();
+  with_algorithm(barrier.algorithm, [&]<BarrierAlgorithm algorithm>() {
+    launch(world, {.blocks = barrier.shape.blocks, .threads = barrier.shape.threads, .waits = true},
+           NamedBarrierCheck<algorithm>{}, channel, words_.data(), seed, wrong_.data());
+  });
+  return found_nothing_wrong();
+}
+
+bool BarrierKernels::holds(const std::function<void()>& meet, std::uint64_t seed) {
+  World& world = session_.world();
+  forget();
+  for (std::uint64_t round = 0; round < check_rounds; ++round) {
+    launch(world, {}, StoreEverywhere{}, words_.data(), seed, round);
+    meet();
+    launch(world, {}, Look{}, words_.data(), seed, round, wrong_.data());
+    meet();
+  }
+  return found_nothing_wrong();
+}
+
+void BarrierKernels::forget() {
+  const std::uint64_t none = 0;
+  session_.world().copy(wrong_.data(), &none, sizeof none);
+  session_.world().barrier();
+}
+
+bool BarrierKernels::found_nothing_wrong() {
+  std::uint64_t wrong = 0;
+  session_.world().synchronize();
+  session_.world().copy(&wrong, wrong_.data(), sizeof wrong);
+  return wrong == 0;
+}
+
+}  // namespace beeline::bench

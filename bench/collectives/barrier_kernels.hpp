@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// Barriers by name in a loop inside one kernel, and the check that nobody is let through early.
+
+#include <cstdint>
+#include <functional>
+
+#include "beeline/collectives/barrier_algorithms.hpp"
+#include "beeline/collectives/channel.hpp"
+#include "harness/timed_grid.hpp"
+
+namespace beeline::bench {
+
+/// A barrier inside a kernel: of one block of each rank, or, hierarchical, of whole grids.
+struct KernelBarrier {
+  BarrierAlgorithm algorithm;
+  GridShape shape;
+};
+
+class BarrierKernels {
+ public:
+  /// Collective.
+  explicit BarrierKernels(Session& session)
+      : session_(session), timed_(session, most_blocks), words_(session.world(), max_ranks),
+        wrong_(session.world(), 1) {}
+
+  /// The shapes in which `algorithm` is measured.
+  [[nodiscard]] std::vector<GridShape> shapes(BarrierAlgorithm algorithm) const;
+
+  /// Collective. Nanoseconds of each batch by this rank's clock: a launch each.
+  [[nodiscard]] std::vector<double> time(const KernelBarrier& barrier, const CollectiveChannel& channel, Rounds rounds);
+
+  /// Collective. Inside a kernel every rank stores random words at every other, meets, and looks, again and again;
+  /// whether this rank found what it should.
+  [[nodiscard]] bool holds(const KernelBarrier& barrier, const CollectiveChannel& channel, std::uint64_t seed);
+  /// The same with kernels that store and look, before and behind what `meet` puts on the default stream.
+  [[nodiscard]] bool holds(const std::function<void()>& meet, std::uint64_t seed);
+
+ private:
+  static constexpr unsigned most_blocks = 1024;
+  void forget();
+  [[nodiscard]] bool found_nothing_wrong();
+
+  Session& session_;
+  TimedGrid timed_;
+  SymmetricArray<std::uint64_t> words_, wrong_;
+};
+
+}  // namespace beeline::bench

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "beeline/collectives/allgather.hpp"
+#include "beeline/collectives/alltoall.hpp"
+#include "collectives/in_kernel.hpp"
+
+namespace beeline::bench {
+
+namespace {
+
+/// Elements travel as bytes, so that one kernel serves every type; it takes the algorithm when it runs.
+template <CollectiveOperation operation>
+struct MovementRounds {
+  static constexpr unsigned max_threads = 512;
+
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, Loop loop, CollectiveChannel channel,
+                                      std::byte* destination, const std::byte* source, std::uint64_t piece_bytes,
+                                      Algorithm algorithm) const {
+    Lane lane(grid.block(), ctx, channel, 0);
+    const LaneCall how{.algorithm = algorithm};
+    time_rounds(grid.block(), loop, [&](std::uint64_t) {
+      if constexpr (operation == CollectiveOperation::allgather)
+        return allgather(lane, destination, source, piece_bytes, how) == Status::ok;
+      else
+        return alltoall(lane, destination, source, piece_bytes, how) == Status::ok;
+    });
+  }
+};
+
+template <CollectiveOperation operation>
+std::vector<double> run(TimedKernel& timed, const KernelLoop& loop, const CollectiveChannel& channel,
+                        const VectorPair& vectors) {
+  return timed.run(loop.threads, true, loop.rounds, MovementRounds<operation>{}, channel,
+                   static_cast<std::byte*>(vectors.destination), static_cast<const std::byte*>(vectors.source),
+                   std::uint64_t{vectors.count * bytes_of(vectors.type)}, loop.algorithm);
+}
+
+}  // namespace
+
+std::vector<double> allgather_in_kernel(TimedKernel& timed, const KernelLoop& loop, const CollectiveChannel& channel,
+                                        const VectorPair& vectors) {
+  return run<CollectiveOperation::allgather>(timed, loop, channel, vectors);
+}
+
+std::vector<double> alltoall_in_kernel(TimedKernel& timed, const KernelLoop& loop, const CollectiveChannel& channel,
+                                       const VectorPair& vectors) {
+  return run<CollectiveOperation::alltoall>(timed, loop, channel, vectors);
+}
+
+}  // namespace beeline::bench

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// NVSHMEM's collectives of all ranks: on a stream, and by one block inside a kernel.
+
+#include <vector>
+
+#include "beeline/collectives/operation.hpp"
+#include "collectives/vectors.hpp"
+#include "peers/nvshmem/nvshmem.hpp"
+
+namespace beeline::bench::nvshmem {
+
+/// Whether NVSHMEM has the operation as one call on streams.
+[[nodiscard]] constexpr bool is_on_streams(CollectiveOperation operation) {
+  return operation == CollectiveOperation::allreduce || operation == CollectiveOperation::broadcast ||
+         operation == CollectiveOperation::allgather || operation == CollectiveOperation::reduce_scatter ||
+         operation == CollectiveOperation::alltoall;
+}
+
+/// Whether it is measured inside kernels, as Beeline's is.
+[[nodiscard]] constexpr bool is_in_kernels(CollectiveOperation operation) {
+  return operation == CollectiveOperation::allreduce || operation == CollectiveOperation::allgather ||
+         operation == CollectiveOperation::alltoall;
+}
+
+class TimedCollectives {
+ public:
+  /// Collective.
+  explicit TimedCollectives(Session& session);
+  /// Puts one call on a CUDA stream: sums, or from rank 0. The vectors lie in NVSHMEM's heap.
+  void start(CollectiveOperation operation, const VectorPair& vectors, void* stream);
+  /// Collective. Nanoseconds of each batch by this rank's clock, of a block of `threads` threads.
+  std::vector<double> in_block(CollectiveOperation operation, const VectorPair& vectors, unsigned threads,
+                               Rounds rounds);
+
+ private:
+  Session& session_;
+  Memory stamps_;
+};
+
+/// Puts a barrier that orders memory on a CUDA stream.
+void start_barrier(void* stream);
+
+}  // namespace beeline::bench::nvshmem

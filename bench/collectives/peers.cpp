@@ -65,6 +65,8 @@ class NvshmemPlaces {
  public:
   /// Collective.
   std::shared_ptr<NvshmemVectors> get(const std::shared_ptr<Workplace>& place) {
+    require(nvshmem::is_sum(place->operation().kind) || place->piece_bytes() % 4 == 0, Status::unavailable,
+            "NVSHMEM is asked to move whole words of 4 bytes here");
     std::shared_ptr<NvshmemVectors> mine = current_.lock();
     if (mine == nullptr || mine->place != place) current_ = mine = std::make_shared<NvshmemVectors>(place);
     return mine;

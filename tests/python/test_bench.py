@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,14 @@ RESULT_FIELDS = {
     "ratio_to_baseline", "settings",
 }  # fmt: skip
 Record = dict[str, Any]
+# As nccl-tests defines it: how much of the measured size passes the busiest link, n being the ranks.
+BUS_FACTORS: dict[str, Callable[[int], float]] = {
+    "allreduce": lambda n: 2 * (n - 1) / n,
+    **dict.fromkeys(("broadcast", "reduce"), lambda n: 1.0),
+    **dict.fromkeys(
+        ("scatter", "gather", "allgather", "reduce_scatter", "alltoall", "alltoallv"), lambda n: (n - 1) / n
+    ),
+}
 
 
 def launch(
@@ -73,7 +82,9 @@ def assert_measured(record: Record, ranks: int) -> None:
     assert min(record["samples"]) > 0
     assert min(record["samples"]) <= record["median"] <= max(record["samples"])
     assert record["relative_deviation"] >= 0
-    assert (record["bus_gb_per_s"] is not None) == (record["operation"] == "allreduce")
+    factor = BUS_FACTORS.get(record["operation"])
+    bandwidth = factor and pytest.approx(factor(ranks) * record["bytes"] / record["median"] / 1e3)
+    assert record["bus_gb_per_s"] == bandwidth
 
 
 @pytest.mark.parametrize("threads", [False, True], ids=["processes", "threads"])
@@ -162,10 +173,8 @@ def test_collectives_by_every_algorithm(ranks: int, threads: bool) -> None:
     for record in measured:
         assert_measured(record, ranks)
         assert record["unit"] == "us"
+        assert record["operation"] == "allreduce"
         assert record["settings"]["type"] == "float32"
-        # As nccl-tests defines it: 2 (n - 1) / n of the bytes pass the busiest link.
-        per_us = record["bytes"] * 2 * (ranks - 1) / ranks / record["median"]
-        assert record["bus_gb_per_s"] == pytest.approx(per_us / 1e3)
     for control in ("stream", "device"):
         for algorithm in ALGORITHMS:
             sizes = [r["bytes"] for r in measured if r["method"] == f"{control}/{algorithm}"]
@@ -179,9 +188,49 @@ def test_collectives_by_every_algorithm(ranks: int, threads: bool) -> None:
     assert "mpirun" in reasons["mpi/host"]
 
 
+MOVED = ["automatic", "packets", "peer"]
+OPERATIONS = {
+    "broadcast": MOVED, "scatter": MOVED, "gather": MOVED, "allgather": MOVED, "alltoall": MOVED, "alltoallv": MOVED,
+    "reduce": ["automatic", "packets", "read", "gather", "alltoall_gather", "tree"],
+    "reduce_scatter": ["automatic", "packets", "read", "peer"],
+    "barrier": ["alltoall", "flat", "dissemination", "hierarchical"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("ranks", "threads", "sizes"), [(2, False, [8, 992]), (3, True, [12, 960])])
+def test_every_operation_by_every_algorithm(ranks: int, threads: bool, sizes: list[int]) -> None:
+    operations = ",".join(OPERATIONS)
+    measured, lacking = collectives("--operations", operations, "--sizes", "8,1000", ranks=ranks, threads=threads)
+    for record in measured:
+        assert_measured(record, ranks)
+    for operation, algorithms in OPERATIONS.items():
+        mine = [r for r in measured if r["operation"] == operation and r["method"].startswith("stream/")]
+        expected = {"barrier": [0], "broadcast": [8, 1000], "reduce": [8, 1000]}.get(operation, sizes)
+        for algorithm in algorithms:
+            assert [r["bytes"] for r in mine if r["method"] == f"stream/{algorithm}"] == expected
+        graphs = {r["method"] for r in lacking if r["operation"] == operation and r["method"].startswith("graph/")}
+        assert {f"graph/{algorithm}" for algorithm in algorithms} == graphs
+    in_kernels = {(r["operation"], r["method"]) for r in measured if r["method"].startswith("device/")}
+    assert in_kernels == {(name, f"device/{one}") for name in ("allgather", "alltoall") for one in MOVED} | {
+        ("barrier", f"device/{one}") for one in OPERATIONS["barrier"]
+    }
+    copies = [r for r in measured if r["method"] == "bare/copies"]
+    assert {r["operation"] for r in copies} == {"allgather", "alltoall"}
+
+
+def test_large_pieces_go_by_bulk_and_engines_too() -> None:
+    measured, _ = collectives("--operations", "alltoall,reduce_scatter", "--sizes", "200K", ranks=2)
+    methods = {(r["operation"], r["method"]) for r in measured if r["verified"]}
+    assert {
+        ("alltoall", "stream/bulk"),
+        ("alltoall", "stream/copy_engine"),
+        ("reduce_scatter", "stream/bulk"),
+    } <= methods
+
+
 def test_collectives_of_bfloat16() -> None:
-    measured, lacking = collectives("--sizes", "6", "--type", "bfloat16", ranks=2)
-    assert {record["settings"]["type"] for record in measured} == {"bfloat16"}
+    measured, lacking = collectives("--sizes", "6", "--type", "bfloat16", "--operations", "all", ranks=2)
+    assert {record["settings"].get("type") for record in measured} == {"bfloat16", None}
     assert all(record["verified"] for record in measured)
     assert next(r for r in lacking if r["method"] == "mpi/host")["reason"].endswith("MPI has no bfloat16")
 
@@ -198,19 +247,23 @@ def test_collectives_beside_mpi() -> None:
     command = mpirun_options(str(shutil.which("mpirun")), 2)
     foreign = ("OMPI_", "PMIX_", "BEELINE_")
     environment = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
-    arguments = ["collectives", "--sizes", "8,4K", "--methods", "stream/automatic,mpi/host", *QUICK]
+    arguments = ["collectives", "--operations", "all", "--sizes", "8,4K", "--methods", "stream/automatic,mpi/host"]
     result = subprocess.run(
-        [*command, str(PROGRAMS / "beeline-bench"), *arguments], capture_output=True, text=True, timeout=120,
+        [*command, str(PROGRAMS / "beeline-bench"), *arguments, *QUICK], capture_output=True, text=True, timeout=120,
         env={**environment, "BEELINE_DEVICE": "cpu"}, check=False,
     )  # fmt: skip
     assert result.returncode == 0, result.stderr
     found = results([json.loads(line) for line in result.stdout.splitlines()])
+    (barrier,) = (r for r in found if r["operation"] == "barrier")
+    assert barrier["method"] == "mpi/host"  # which is only timed
+    found.remove(barrier)
     for record in found:
         assert_measured(record, ranks=2)
-    for size in (8, 4096):
-        library, peer = (r for r in found if r["bytes"] == size)
-        assert peer["method"] == library["baseline"] == "mpi/host"
-        assert library["ratio_to_baseline"] == pytest.approx(library["median"] / peer["median"])
+    for operation in BUS_FACTORS:
+        for size in (8, 4096):
+            library, peer = (r for r in found if r["operation"] == operation and r["bytes"] == size)
+            assert peer["method"] == library["baseline"] == "mpi/host"
+            assert library["ratio_to_baseline"] == pytest.approx(library["median"] / peer["median"])
 
 
 def test_other_ranks_take_part_in_barriers_only() -> None:
@@ -256,6 +309,7 @@ def test_a_seed_is_kept_and_verification_can_be_left_out() -> None:
         (["collectives", "--type", "float8"], "--type"),
         (["collectives", "--blocks", "2K"], "bad number of blocks 2048"),
         (["collectives", "--methods", "stream/pigeons"], "device/packets_two_shot"),
+        (["collectives", "--operations", "sum"], "reduce_scatter, alltoall, alltoallv, barrier"),
         (["address-space", "--operations", "put"], "write_latency, read_latency, store, load, copy"),
         (["latency", "--iterations", "1000000001"], "1000000000"),
         (["latency", "--iterations", "999999999999999999999"], "--iterations"),

@@ -71,8 +71,9 @@ def test_torch_samples_until_they_agree() -> None:
 def test_the_command_passes_everything_on_and_shows_a_table(cli) -> None:
     done = cli("bench", "collectives", "--launcher", "beeline", "--type", "bfloat16", "--blocks", "1,2", "--sizes", "8")
     assert done.returncode == 0, done.stderr
-    assert "message, us, 2 ranks" in done.stdout
+    assert "allreduce, us, 2 ranks" in done.stdout  # the one operation that is measured unless others are named
     assert "not measured: device/bulk/signal: no GPU of this kind" in done.stdout
+    assert "alltoall, us, 2 ranks" in cli("bench", "collectives", "--operations", "alltoall", "--sizes", "8").stdout
 
 
 def test_curves_take_the_quickest_of_several_settings() -> None:
@@ -88,6 +89,29 @@ def record(tmp_path: Path) -> Path:
     path = tmp_path / "record.jsonl"
     path.write_text("".join(json.dumps(one) + "\n" for one in [{"event": "environment"}, *RESULTS]))
     return path
+
+
+def test_bare_copies_are_the_limit_not_a_peer() -> None:
+    copies = result("bare/copies", 8, 3.0, peer=True)
+    rows = shown([result("stream/automatic", 8, 4.0), result("stream/peer", 8, 3.5), copies])
+    assert ["stream", "8", "B", "4", "0.003", "3.5", "peer", "–", "–", "–", "0.857"] in rows
+
+
+def test_without_a_choice_the_best_is_compared() -> None:
+    rows = shown([result("stream/flat", 8, 4.0), result("nvshmem/stream", 8, 5.0, peer=True)])
+    assert ["stream", "8", "B", "–", "–", "4", "flat", "5", "nvshmem/stream", "0.8"] in rows
+
+
+def test_each_operation_has_a_picture(cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: dict[str, list[str]] = {}
+    monkeypatch.setattr(plot, "draw", lambda curves, over, results, output: drawn.update({output.name: list(curves)}))
+    others = [one | {"operation": "alltoall"} for one in RESULTS[:2]]
+    path = tmp_path / "record.jsonl"
+    path.write_text("".join(json.dumps(one) + "\n" for one in RESULTS + others))
+    assert cli("plot", str(path), "-o", str(tmp_path / "all.svg")).returncode == 0
+    assert list(drawn) == ["all-allreduce.svg", "all-alltoall.svg"]
+    assert drawn["all-alltoall.svg"] == ["stream/automatic", "stream/two_shot"]
+    assert "nccl/graph" in drawn["all-allreduce.svg"]
 
 
 @pytest.mark.skipif(importlib.util.find_spec("matplotlib") is None, reason="matplotlib is not installed")

@@ -52,25 +52,12 @@ int start_movement(CollectiveOperation operation, const Typed<std::uint32_t>& to
     return nvshmemx_uint32_fcollect_on_stream(world_team, to.destination, to.source, to.count, on);
   return nvshmemx_uint32_alltoall_on_stream(world_team, to.destination, to.source, to.count, on);
 }
-int start_movement(CollectiveOperation operation, const Typed<std::uint16_t>& to, cudaStream_t on) {
-  if (operation == CollectiveOperation::broadcast)
-    return nvshmemx_uint16_broadcast_on_stream(world_team, to.destination, to.source, to.count, 0, on);
-  if (operation == CollectiveOperation::allgather)
-    return nvshmemx_uint16_fcollect_on_stream(world_team, to.destination, to.source, to.count, on);
-  return nvshmemx_uint16_alltoall_on_stream(world_team, to.destination, to.source, to.count, on);
-}
 
-bool is_sum(CollectiveOperation operation) {
-  return operation == CollectiveOperation::allreduce || operation == CollectiveOperation::reduce_scatter;
-}
-
-/// Data that is only moved goes in words of 4 bytes where it can: NVSHMEM has quicker ways for those.
+/// Calls `use` with the vectors as the elements that NVSHMEM is told of: what is only moved goes in words.
 template <class Use>
 auto as_elements(CollectiveOperation operation, const VectorPair& vectors, Use use) {
-  const bool is_bfloat16 = vectors.type == ElementType::bfloat16;
-  if (is_sum(operation)) return is_bfloat16 ? use(Typed<__nv_bfloat16>(vectors)) : use(Typed<float>(vectors));
-  const bool in_words = vectors.count * bytes_of(vectors.type) % sizeof(std::uint32_t) == 0;
-  return in_words ? use(Typed<std::uint32_t>(vectors)) : use(Typed<std::uint16_t>(vectors));
+  if (!is_sum(operation)) return use(Typed<std::uint32_t>(vectors));
+  return vectors.type == ElementType::bfloat16 ? use(Typed<__nv_bfloat16>(vectors)) : use(Typed<float>(vectors));
 }
 
 // --- In a kernel ----------------------------------------------------------------------------------------------------
@@ -85,11 +72,6 @@ __device__ int call_in_block(CollectiveOperation operation, const Typed<std::uin
   return operation == CollectiveOperation::allgather
              ? nvshmemx_uint32_fcollect_block(world_team, to.destination, to.source, to.count)
              : nvshmemx_uint32_alltoall_block(world_team, to.destination, to.source, to.count);
-}
-__device__ int call_in_block(CollectiveOperation operation, const Typed<std::uint16_t>& to) {
-  return operation == CollectiveOperation::allgather
-             ? nvshmemx_uint16_fcollect_block(world_team, to.destination, to.source, to.count)
-             : nvshmemx_uint16_alltoall_block(world_team, to.destination, to.source, to.count);
 }
 
 template <class T>

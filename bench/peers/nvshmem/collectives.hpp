@@ -24,6 +24,11 @@ namespace beeline::bench::nvshmem {
          operation == CollectiveOperation::alltoall;
 }
 
+[[nodiscard]] constexpr bool is_sum(CollectiveOperation operation) {
+  return operation == CollectiveOperation::allreduce || operation == CollectiveOperation::reduce_scatter;
+}
+
+/// What is only moved is moved in words of 4 bytes, for which NVSHMEM has its quickest ways.
 class TimedCollectives {
  public:
   /// Collective.

@@ -38,7 +38,7 @@ class Launcher(str, Enum):
 
 def collectives(
     methods: bench.Methods = "all",
-    operations: bench.Operations = "all",
+    operations: bench.Operations = "allreduce",
     sizes: bench.Sizes = None,
     element_type: Annotated[ElementType, typer.Option("--type", help="Type of the elements.")] = ElementType.float32,
     blocks: Annotated[
@@ -61,8 +61,8 @@ def collectives(
     """Collectives by every algorithm, on streams, in graphs and in kernels, beside NCCL, NVSHMEM, MPI and torch."""
     wanted = options.parse_names(methods)
     others = ",".join(name for name in wanted if not name.startswith("torch/")) if wanted else methods
-    arguments = bench.program_arguments("collectives", others, sizes, iterations, operations)
-    arguments += ["--type", element_type.value]
+    arguments = bench.program_arguments("collectives", others, sizes, iterations)
+    arguments += ["--operations", ",".join(options.parse_names(operations)) or "all", "--type", element_type.value]
     if blocks is not None:
         arguments += ["--blocks", ",".join(str(count) for count in parse_blocks(blocks))]
     if nccl := nccl_library():
@@ -198,10 +198,17 @@ def rivals_of(results: list[Event], control: str) -> list[Event]:
     return alike + (blocking if on_host or control == "stream" else [])
 
 
+def bare_copies_of(results: list[Event], size: int) -> Event | None:
+    """The copies alone that the operation consists of, where they were measured."""
+    return next((one for one in results if one.get("method") == "bare/copies" and one["bytes"] == size), None)
+
+
 def summary_table(operation: str, results: list[Event]) -> RenderableType:
-    """For each way of calling and size: Beeline's choice, its best, the best peer, and the ratio of the first to it."""
-    names = (">bytes", ">automatic us", ">bus GB/s", ">best us", "algorithm", ">best peer us", "peer", ">ratio")
-    table = new_table(f"{operation}: beside the best peer", "called", *names)
+    """For each way of calling and size: Beeline's choice, its best, the best peer, and the ratio of the choice to it
+    (of the best where there is no choice); where bare copies were measured, their time as a share of the best's."""
+    names = [">bytes", ">automatic us", ">bus GB/s", ">best us", "algorithm", ">best peer us", "peer", ">ratio"]
+    has_copies = any(one.get("method") == "bare/copies" for one in results)
+    table = new_table(f"{operation}: beside the best peer", "called", *names, *([">of bare copies"] * has_copies))
     own = [one for one in results if one.get("peer_of") is None]
     for control in dict.fromkeys(control_of(one) for one in own):
         for size in dict.fromkeys(one["bytes"] for one in own):
@@ -211,11 +218,13 @@ def summary_table(operation: str, results: list[Event]) -> RenderableType:
             if fastest is None:
                 continue
             peer = best([one for one in rivals_of(results, control) if one["bytes"] == size])
-            ratio = chosen["median"] / peer["median"] if chosen and peer else None
+            ratio = (chosen or fastest)["median"] / peer["median"] if peer else None
+            copies = bare_copies_of(results, size)
+            share = [format_number(copies and copies["median"] / fastest["median"], 3)] if has_copies else []
             table.add_row(
                 control, format_bytes(size), *numbers_of(chosen), format_number(fastest["median"]),
                 str(fastest["method"]).split("/")[-1], format_number(peer and peer["median"]),
-                str(peer["method"]) if peer else MISSING, format_number(ratio, 3),
+                str(peer["method"]) if peer else MISSING, format_number(ratio, 3), *share,
             )  # fmt: skip
     return table
 

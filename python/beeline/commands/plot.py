@@ -32,20 +32,34 @@ def check_picture(path: Path) -> Path:
 def plot(
     records: Annotated[list[Path], typer.Argument(metavar="RECORD...", help="Files of JSON lines.", exists=True)],
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="Picture: .png or .svg.", callback=check_picture)
+        Path,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            callback=check_picture,
+            help="Picture: .png or .svg. Several operations get one each: FILE-OPERATION.",
+        ),
     ],
     over: Annotated[
         Axis, typer.Option("--over", help="What runs along the axis: bytes, or blocks of a GPU.")
     ] = Axis.bytes,
 ) -> None:
-    """Draws time and bus bandwidth of collectives: a curve for each method and peer."""
+    """Draws time and bus bandwidth of collectives: a picture for each operation, a curve for each method and peer."""
     results = [one for path in records for one in read_results(path)]
     if not results:
         raise CliError(f"no collective was measured in {', '.join(map(str, records))}")
-    curves = curves_over(results, over)
-    if not curves:
-        raise CliError(f"no record says which {over.value} it was measured with")
-    draw(curves, over, results, output)
+    operations = list(dict.fromkeys(str(one["operation"]) for one in results))
+    for operation in operations:
+        mine = [one for one in results if one["operation"] == operation]
+        curves = curves_over(mine, over)
+        if not curves:
+            raise CliError(f"no record of {operation} says which {over.value} it was measured with")
+        draw(curves, over, mine, output if len(operations) == 1 else picture_of(operation, output))
+
+
+def picture_of(operation: str, output: Path) -> Path:
+    return output.with_name(f"{output.stem}-{operation}{output.suffix}")
 
 
 def read_results(path: Path) -> list[Event]:
@@ -57,9 +71,8 @@ def read_results(path: Path) -> list[Event]:
 def curves_over(results: list[Event], over: Axis) -> Curves:
     """Points by curve; of several settings at one point the quickest."""
     fastest: dict[tuple[str, int], Event] = {}
-    several = len({result["operation"] for result in results}) > 1
     for result in results:
-        name = f"{result['operation']} {result['method']}" if several else str(result["method"])
+        name = str(result["method"])
         place: Any = result["bytes"] if over is Axis.bytes else result.get("settings", {}).get("blocks")
         if over is Axis.blocks:
             name += f", {result['bytes']:,} B"
@@ -77,8 +90,7 @@ def curves_over(results: list[Event], over: Axis) -> Curves:
 def title_of(results: list[Event]) -> str:
     ranks = ", ".join(dict.fromkeys(str(one["ranks"]) for one in results))
     types = ", ".join(dict.fromkeys(str(one["settings"].get("type")) for one in results))
-    operations = ", ".join(dict.fromkeys(str(one["operation"]) for one in results))
-    return f"{operations} of {types}, {ranks} ranks"
+    return f"{results[0]['operation']} of {types}, {ranks} ranks"
 
 
 def draw(curves: Curves, over: Axis, results: list[Event], output: Path) -> None:

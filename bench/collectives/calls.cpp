@@ -39,6 +39,8 @@ Calls calls_in_graph(World& world, const StreamStart& start, unsigned each) {
   const auto graph = std::make_shared<CapturedGraph>(world.stream(), [&] {
     for (unsigned i = 0; i < each; ++i) start(world.stream());
   });
+  graph->launch();  // what CUDA refuses at the first launch makes the method unavailable, too
+  world.synchronize();
   // `start` is kept for what it holds.
   return {[graph, start] { graph->launch(); }, [&world] { world.synchronize(); }, each};
 }

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "beeline/collectives/barrier_algorithms.hpp"
 #include "beeline/collectives/call_check.hpp"
 #include "beeline/device/wait.hpp"
 #include "host/world_implementation.hpp"
@@ -26,8 +27,15 @@ bool is_cause(const WaitRecord& record) { return !has_status(record, Status::abo
 
 std::string describe_call(std::uint64_t packed) {
   const CallSignature call = unpacked_call(packed);
+  if (call.operation == CollectiveOperation::barrier)
+    return fmt::format("barrier (algorithm {})", name(static_cast<BarrierAlgorithm>(call.algorithm)));
   return fmt::format("{} of {} ({}, algorithm {}, root {})", name(call.operation), name(call.type),
                      name(call.reduction), name(call.algorithm), call.root);
+}
+
+std::string describe_lengths(std::uint32_t sender, std::uint64_t sent, std::uint32_t receiver, std::uint64_t expected) {
+  return fmt::format("rank {} sends {} bytes to rank {}, which expects {} in alltoallv ({})", sender, sent, receiver,
+                     expected, name(Status::invalid_argument));
 }
 
 /// Members that are in different calls of one channel.
@@ -45,6 +53,10 @@ std::string describe_difference(const WaitRecord& record) {
           "rank {} is in {}, which needs vectors at the same place of the symmetric heap on all ranks; "
           "they are not ({})",
           record.rank, describe_call(record.expected), name(Status::invalid_argument));
+    case detail::CallDifference::sent_length:
+      return describe_lengths(record.rank, record.expected, record.peer, record.observed);
+    case detail::CallDifference::expected_length:
+      return describe_lengths(record.peer, record.observed, record.rank, record.expected);
     case detail::CallDifference::lane_in_use:
       break;
   }

@@ -5,8 +5,12 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "beeline/beeline.hpp"
+#include "beeline/collectives/allreduce.hpp"
+#include "beeline/collectives/alltoall.hpp"
+#include "beeline/collectives/barrier.hpp"
 #include "beeline/host/collectives.hpp"
 #include "tests/support/check.hpp"
 #include "tests/support/ranks.hpp"
@@ -131,6 +135,84 @@ TEST_P(CollectiveCalls, ThatDifferAreFound) {
                                           Reduction::sum, {.algorithm = Algorithm::copy_engine});
         },
         "needs vectors at the same place of the symmetric heap");
+  });
+}
+
+/// Member 2 reduces where the others meet.
+struct BarrierOrAllreduce {
+  static constexpr unsigned max_threads = 128;
+
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, CollectiveChannel channel,
+                                      std::int32_t* data) const {
+    Lane lane(grid.block(), ctx, channel, 0);
+    const Status status =
+        ctx.rank == 2 ? allreduce(lane, data, data, 8, Reduction::sum, Timeout::none(), Algorithm::packets_one_shot)
+                      : barrier(lane, BarrierAlgorithm::flat);
+    static_cast<void>(status);  // the record says it
+  }
+};
+
+TEST_P(CollectiveCalls, BarriersThatMeetOthersAreFound) {
+  run([](World& world) {
+    const bool other = world.rank() == 2;
+    expect_difference(
+        world,
+        [=](Collectives& collectives, std::int32_t* data) {
+          if (other)
+            collectives.allreduce_on_stream(data, data, 8, ElementType::int32, Reduction::sum);
+          else
+            collectives.barrier_on_stream();
+        },
+        "barrier (algorithm alltoall)");
+    expect_difference(
+        world,
+        [=](Collectives& collectives, std::int32_t*) {
+          collectives.barrier_on_stream(other ? BarrierAlgorithm::hierarchical : BarrierAlgorithm::dissemination);
+        },
+        "is in barrier (algorithm hierarchical)");
+    expect_difference(
+        world,
+        [&](Collectives& collectives, std::int32_t* data) {
+          launch(world, {.threads = 64, .waits = true}, BarrierOrAllreduce{}, collectives.channel(), data);
+        },
+        "allreduce of int32 (sum, algorithm packets_one_shot");
+    expect_difference(
+        world,
+        [&](Collectives& collectives, std::int32_t* data) {
+          launch(world, {.threads = 64, .waits = true}, BarrierOrAllreduce{}, collectives.channel(), data);
+        },
+        "barrier (algorithm flat)");
+  });
+}
+
+/// Rank 2 expects `expected` elements of rank 0, who sends `sent`; all others fit. Everyone hears of it.
+void expect_lengths_found(World& world, const CollectiveCall& how, bool checks, std::size_t sent,
+                          std::size_t expected) {
+  Collectives collectives(world, {.lanes = 3, .packet_bytes = 32, .staging_bytes = 2048, .checks = checks});
+  const SymmetricArray<std::int32_t> vectors(world, 6000);
+  std::vector<std::size_t> send(3, 7), receive(3, 7);
+  const std::vector<std::size_t> offsets = {0, 1000, 2000};
+  if (world.rank() == 0) send[2] = sent;
+  if (world.rank() == 2) receive[0] = expected;
+  world.barrier();
+  const std::string error = error_of([&] {
+    collectives.alltoallv_on_stream(vectors.data(), vectors.data() + 3000, {send, offsets, receive, offsets},
+                                    ElementType::int32, how);
+    world.synchronize();
+    while (!world.failed()) machine::back_off(0, 0);  // a member whose part was right
+    world.check();
+  });
+  expect_part(error, join("rank 0 sends ", 4 * sent, " bytes to rank 2, which expects ", 4 * expected));
+  BEELINE_CHECK_EQ(3, world.survivors().size());
+}
+
+TEST_P(CollectiveCalls, LengthsThatDoNotFitAreFound) {
+  run([](World& world) {
+    for (const Algorithm algorithm : {Algorithm::packets, Algorithm::peer, Algorithm::bulk})
+      expect_lengths_found(world, {.algorithm = algorithm, .blocks = 3}, false, 5, 900);
+    expect_lengths_found(world, {.algorithm = Algorithm::packets}, false, 900, 0);
+    expect_lengths_found(world, {.algorithm = Algorithm::peer}, true, 0, 1);
   });
 }
 

@@ -77,7 +77,8 @@ template <class T, class BlockGroup>
 /// `source + pieces.send_offsets[j]` on go to member `j`; `pieces.receive_counts[i]` from member `i` go to
 /// `destination + pieces.receive_offsets[i]`.
 ///   source, destination  any local address; what is received overlaps nothing
-/// A count that the other member does not expect ends in a deadline, or leaves part of a piece behind.
+/// Before anything is moved the members compare: where one does not expect what another sends, both return
+/// invalid_argument, and the team is aborted with an error that names both and their lengths.
 /// Otherwise as `alltoall`, with the same algorithm on every member. Source: MPI 4.0, 6.8, MPI_Alltoallv.
 template <class T, class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status alltoallv(Lane<Group>& lane, T* destination, const T* source,

@@ -10,8 +10,8 @@
 
 namespace beeline::detail {
 
-/// What differs: the sequence of such a record.
-enum class CallDifference : std::uint64_t { call, count, lane_in_use, places };
+/// What differs: the sequence of such a record. Of lengths, the one that this member sends, or that it expects.
+enum class CallDifference : std::uint64_t { call, count, lane_in_use, places, sent_length, expected_length };
 
 /// Records what this member is in and what another is in, and aborts the team: its calls no longer fit together.
 BEELINE_COLD BEELINE_HOST_DEVICE inline void refuse_call(const Context& ctx, std::uint32_t peer,

@@ -3,6 +3,7 @@
 /// @file
 /// The round with which members begin to store into each other's memory.
 
+#include "beeline/collectives/call_check.hpp"
 #include "beeline/collectives/exchange_plan.hpp"
 #include "beeline/collectives/meeting.hpp"
 
@@ -12,8 +13,23 @@ namespace beeline::detail {
 inline constexpr std::uint32_t told_place = 0;
 /// Twice the bytes of its longest piece, and one more if a piece is to lie outside its slot. To all alike.
 inline constexpr std::uint32_t told_needs = 1;
+/// Where lengths differ from peer to peer: the bytes that it sends to that one, and expects from it.
+inline constexpr std::uint32_t told_sent = 2;
+inline constexpr std::uint32_t told_expected = 3;
+
+/// Compares a length that `peer` has told with what this member expects from it or sends to it. Where they differ,
+/// both members record both, and abort the team: nothing has been moved.
+[[nodiscard]] BEELINE_HOST_DEVICE inline Status compare_lengths(const Context& ctx, std::uint32_t peer,
+                                                                std::uint32_t what, std::uint64_t mine,
+                                                                std::uint64_t theirs) {
+  if (mine == theirs) return Status::ok;
+  refuse_call(ctx, peer, what == told_sent ? CallDifference::expected_length : CallDifference::sent_length, mine,
+              theirs);
+  return Status::invalid_argument;
+}
 
 /// Every member tells all; see above. Also a barrier that orders memory: who has been told a place may write there.
+/// Returns invalid_argument where lengths do not fit together.
 template <class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status tell_places(Lane<Group>& lane, const ExchangePlan& plan, Timeout timeout) {
   const Context& ctx = lane.context();
@@ -22,10 +38,18 @@ template <class Group>
     if (const auto piece = plan.incoming(ctx, peer); peer != ctx.rank && piece.bytes != 0)
       if (place_in_slot(ctx, piece.at) == no_place) outside = 1;
   const std::uint64_t needs = 2 * static_cast<std::uint64_t>(plan.longest_incoming(ctx)) + outside;
-  const auto tell = [&](std::uint32_t peer, unsigned what) {
-    return what == told_place ? place_in_slot(ctx, plan.incoming(ctx, peer).at) : needs;
+  const auto tell = [&](std::uint32_t peer, std::uint32_t what) {
+    return what == told_place   ? place_in_slot(ctx, plan.incoming(ctx, peer).at)
+           : what == told_needs ? needs
+           : what == told_sent  ? plan.sent_bytes(peer)
+                                : plan.expected_bytes(peer);
   };
-  return meet<2>(lane, timeout, tell, [](std::uint32_t, unsigned, std::uint64_t) {});
+  const auto hear = [&](std::uint32_t peer, std::uint32_t what, std::uint64_t theirs) {
+    if (what < told_sent) return Status::ok;
+    return compare_lengths(ctx, peer, what, what == told_sent ? plan.expected_bytes(peer) : plan.sent_bytes(peer),
+                           theirs);
+  };
+  return meet(lane, plan.varies() ? 4 : 2, timeout, tell, hear);
 }
 
 /// What `peer` has told, to every thread, until the lane's next round: nobody writes there before.

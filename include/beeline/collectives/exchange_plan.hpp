@@ -64,6 +64,13 @@ struct ExchangePlan {
     if (varies()) return piece_of(destination, table.receive_counts[peer], table.receive_offsets[peer]);
     return {destination + peer * receive_step, bytes};
   }
+  /// Where lengths differ: bytes of a whole piece, of which lanes have slices.
+  [[nodiscard]] BEELINE_HOST_DEVICE std::uint64_t sent_bytes(std::uint32_t peer) const {
+    return table.send_counts[peer] * element_bytes;
+  }
+  [[nodiscard]] BEELINE_HOST_DEVICE std::uint64_t expected_bytes(std::uint32_t peer) const {
+    return table.receive_counts[peer] * element_bytes;
+  }
   /// The longest piece that comes from others.
   [[nodiscard]] BEELINE_HOST_DEVICE std::size_t longest_incoming(const Context& ctx) const {
     std::size_t longest = 0;

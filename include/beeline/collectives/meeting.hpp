@@ -20,9 +20,10 @@ inline constexpr std::uint64_t no_place = ~std::uint64_t{0};
 /// A round of packets in which every member tells every member, itself included, `count` words; also a barrier that
 /// orders memory.
 ///   tell  gets a peer and the number of a word, returns what that peer is told
-///   hear  gets the same and what the peer has told; one thread hears each word
-template <unsigned count, class Group, class Tell, class Hear>
-[[nodiscard]] BEELINE_HOST_DEVICE Status meet(Lane<Group>& lane, Timeout timeout, const Tell& tell, const Hear& hear) {
+///   hear  gets the same and what the peer has told, returns a status; one thread hears each word
+template <class Group, class Tell, class Hear>
+[[nodiscard]] BEELINE_HOST_DEVICE Status meet(Lane<Group>& lane, std::uint32_t count, Timeout timeout, const Tell& tell,
+                                              const Hear& hear) {
   const Context& ctx = lane.context();
   const Group& group = lane.group();
   bool is_new = false;
@@ -38,7 +39,7 @@ template <unsigned count, class Group, class Tell, class Hear>
     std::uint64_t theirs[1] = {};
     status = lane.receive_words(i / count, i % count, theirs, timeout);
     lane.acquire_word(i / count, i % count);
-    hear(i / count, i % count, theirs[0]);
+    if (status == Status::ok) status = hear(i / count, i % count, theirs[0]);
   }
   return lane.finish(status);
 }
@@ -51,11 +52,12 @@ template <class Group>
                                                         Timeout timeout, bool& alike) {
   const std::uint64_t mine[2] = {place_in_slot(lane.context(), destination), place_in_slot(lane.context(), source)};
   bool same = mine[0] != no_place && mine[1] != no_place;
-  const auto tell = [&mine](std::uint32_t, unsigned k) { return mine[k]; };
-  const auto hear = [&mine, &same](std::uint32_t, unsigned k, std::uint64_t theirs) {
+  const auto tell = [&mine](std::uint32_t, std::uint32_t k) { return mine[k]; };
+  const auto hear = [&mine, &same](std::uint32_t, std::uint32_t k, std::uint64_t theirs) {
     same = same && theirs == mine[k];
+    return Status::ok;
   };
-  const Status status = meet<2>(lane, timeout, tell, hear);
+  const Status status = meet(lane, 2, timeout, tell, hear);
   if (status == Status::ok) alike = !lane.group().any(!same);
   return status;
 }

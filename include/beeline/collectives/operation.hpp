@@ -38,7 +38,7 @@ struct CallSignature {
   CollectiveOperation operation = CollectiveOperation::none;
   ElementType type = ElementType::uint8;
   Reduction reduction = Reduction::sum;
-  Algorithm algorithm = Algorithm::automatic;
+  Algorithm algorithm = Algorithm::automatic;  ///< of a barrier, the number of its BarrierAlgorithm
   std::uint32_t root = 0;
   std::uint64_t count = 0;  ///< elements on this lane
 

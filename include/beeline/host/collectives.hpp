@@ -20,7 +20,7 @@ namespace beeline {
 /// Sizes of a channel. All ranks give the same; 0: by the kind and number of ranks.
 struct CollectiveOptions {
   unsigned lanes = 0;             ///< blocks that may take part in a call
-  std::size_t packet_bytes = 0;   ///< payload of a round of packets, on each lane from each rank
+  std::size_t packet_bytes = 0;   ///< payload of a round of packets, on each lane from each rank: at least 32
   std::size_t staging_bytes = 0;  ///< on each lane, for vectors that do not lie alike on all ranks, twice
   std::uint64_t first_round = 0;  ///< where rounds start to count
   /// Members compare every call, and find those that differ, or overlap on one rank: about 1.5 us each on GPUs. Also
@@ -125,7 +125,8 @@ class Collectives {
   void alltoall_on_stream(void* destination, const void* source, std::size_t count, ElementType type,
                           const CollectiveCall& call = {});
   /// The same with pieces of any lengths at any places. What a member receives from another is as long as what that one
-  /// sends to it; otherwise the call ends at the deadline or leaves something behind.
+  /// sends to it. Before anything is moved the members compare: where lengths differ, the team ends with an error that
+  /// names both ranks and both lengths.
   void alltoallv_on_stream(void* destination, const void* source, const PieceSpans& pieces, ElementType type,
                            const CollectiveCall& call = {});
   /// The algorithm and the number of blocks that `call` takes for pieces of so many bytes from each to each.

@@ -50,8 +50,11 @@ CollectiveOptions complete(World& world, CollectiveOptions options) {
 void check(const CollectiveOptions& options) {
   require(options.lanes <= 1024, Status::invalid_argument,
           fmt::format("{} lanes of a collective channel: at most 1024", options.lanes));
-  require(options.packet_bytes <= std::size_t{1} << 24 && options.packet_bytes % 16 == 0, Status::invalid_argument,
-          fmt::format("packet_bytes {}: multiples of 16 up to 2^24", options.packet_bytes));
+  constexpr std::size_t least = 32;  // what members tell each other before an exchange
+  require(
+      options.packet_bytes >= least && options.packet_bytes <= std::size_t{1} << 24 && options.packet_bytes % 16 == 0,
+      Status::invalid_argument,
+      fmt::format("packet_bytes {}: multiples of 16 from {} to 2^24", options.packet_bytes, least));
   require(options.staging_bytes <= std::size_t{1} << 32 && options.staging_bytes % 256 == 0, Status::invalid_argument,
           fmt::format("staging_bytes {}: multiples of 256 up to 2^32", options.staging_bytes));
 }

@@ -165,7 +165,9 @@ void all_algorithms_on_one_lane(RankTest& test) {
 }
 
 void allreduce_continues_after_a_timeout(RankTest& test) {
-  if (!test.world().mixed()) run_lanes(test, small_channel, 1, true);
+  if (test.world().mixed()) return;
+  run_lanes(test, small_channel, 1, true);
+  run_lanes(test, checking_channel(), 1, true);
 }
 
 /// Rounds from just below where sweeps happen and flags wrap.

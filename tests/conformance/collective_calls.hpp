@@ -15,6 +15,13 @@ namespace beeline_test {
 /// Small areas and staging, so that counts of thousands take several rounds.
 inline constexpr beeline::CollectiveOptions small_channel{.lanes = 3, .packet_bytes = 512, .staging_bytes = 2048};
 
+/// The same, whose members compare every call.
+[[nodiscard]] inline beeline::CollectiveOptions checking_channel() {
+  beeline::CollectiveOptions options = small_channel;
+  options.checks = true;
+  return options;
+}
+
 /// Where one call's vectors lie: offsets in bytes from an aligned place.
 struct Placing {
   std::size_t source, destination;

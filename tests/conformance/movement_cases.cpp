@@ -233,6 +233,7 @@ struct KernelArguments {
   CollectiveChannel channel;
   std::uint32_t* vectors;  ///< [2, ranks, count] what goes in and comes out
   std::uint64_t* waiting;  ///< [rounds + 1] at the late rank: how many others have seen a time-out
+  std::size_t* lengths;    ///< [3, ranks] sent and received by all-to-all-v, and their offsets
   std::uint32_t count, rounds;
   bool some_are_late;
 };
@@ -241,9 +242,21 @@ struct KernelArguments {
 /// have to wait for it have timed out.
 struct LaneKernel {
   static constexpr unsigned max_threads = 128;
+  static constexpr std::size_t shared_bytes = sizeof(BulkBuffer);
+  /// The moves, all-to-all-v, and the algorithms.
+  static constexpr std::uint32_t operations = moves + 1, ways = 3 * operations;
 
   BEELINE_HOST_DEVICE static std::uint32_t value(std::uint32_t round, std::uint32_t from, std::uint32_t part) {
     return round * 100000 + from * 1000 + part;
+  }
+  BEELINE_HOST_DEVICE static Algorithm algorithm_of(std::uint32_t round) {
+    constexpr Algorithm all[] = {Algorithm::packets, Algorithm::peer, Algorithm::bulk};
+    return all[round / operations % 3];
+  }
+  /// Elements that all-to-all-v moves: some pieces are empty.
+  BEELINE_HOST_DEVICE static std::uint32_t length(std::uint32_t round, std::uint32_t from, std::uint32_t to,
+                                                  std::uint32_t count) {
+    return count * ((round + from + 2 * to) % 4) / 3;
   }
 
   template <class Lane>
@@ -252,34 +265,52 @@ struct LaneKernel {
     const Context& ctx = lane.context();
     const std::uint32_t root = round % ctx.size;
     const LaneCall how{a.some_are_late ? Timeout{50'000} : Timeout::none(),
-                       ctx.mixed || (round / moves) % 2 == 0 ? Algorithm::packets : Algorithm::peer};
-    switch (static_cast<Move>(round % moves)) {
-      case Move::broadcast:
+                       ctx.mixed ? Algorithm::packets : algorithm_of(round), bulk_buffer()};
+    const std::size_t* const offsets = a.lengths + 2 * ctx.size;
+    switch (round % operations) {
+      case static_cast<std::uint32_t>(Move::broadcast):
         return broadcast(lane, out, in, a.count, root, how);
-      case Move::scatter:
+      case static_cast<std::uint32_t>(Move::scatter):
         return scatter(lane, out, in, a.count, root, how);
-      case Move::gather:
+      case static_cast<std::uint32_t>(Move::gather):
         return gather(lane, out, in, a.count, root, how);
-      case Move::allgather:
+      case static_cast<std::uint32_t>(Move::allgather):
         return allgather(lane, out, in, a.count, how);
-      default:
+      case static_cast<std::uint32_t>(Move::alltoall):
         return alltoall(lane, out, in, a.count, how);
+      default:
+        return alltoallv(lane, out, in, PieceTable{a.lengths, offsets, a.lengths + ctx.size, offsets}, how);
     }
+  }
+
+  /// What the next call moves.
+  template <class Group>
+  BEELINE_HOST_DEVICE static void fill(const Group& group, const Context& ctx, std::uint32_t round,
+                                       const KernelArguments& a) {
+    for (std::uint32_t i = group.thread_rank(); i < ctx.size * a.count; i += group.size())
+      a.vectors[i] = value(round, ctx.rank, i / a.count) + i % a.count;
+    for (std::uint32_t peer = group.thread_rank(); peer < ctx.size; peer += group.size()) {
+      a.lengths[peer] = length(round, ctx.rank, peer, a.count);
+      a.lengths[ctx.size + peer] = length(round, peer, ctx.rank, a.count);
+      a.lengths[2 * ctx.size + peer] = peer * a.count;
+    }
+    group.sync();
   }
 
   template <class Group>
   BEELINE_HOST_DEVICE static void check(const Group& group, const Context& ctx, DeviceReport* report,
                                         std::uint32_t round, const std::uint32_t* out, std::uint32_t count) {
-    const auto move = static_cast<Move>(round % moves);
-    const std::uint32_t root = round % ctx.size;
-    const bool collects = move >= Move::gather;
-    if (move == Move::gather && ctx.rank != root) return;
-    for (std::uint32_t from = 0; from < (collects ? ctx.size : 1); ++from)
-      for (std::uint32_t i = group.thread_rank(); i < count; i += group.size())
-        BEELINE_DEVICE_CHECK_EQ(
-            report,
-            value(round, collects ? from : root, move == Move::scatter || move == Move::alltoall ? ctx.rank : 0) + i,
-            out[from * count + i]);
+    const std::uint32_t operation = round % operations, root = round % ctx.size;
+    const bool collects = operation >= static_cast<std::uint32_t>(Move::gather);
+    const bool has_parts = operation == static_cast<std::uint32_t>(Move::scatter) ||
+                           operation >= static_cast<std::uint32_t>(Move::alltoall);
+    if (operation == static_cast<std::uint32_t>(Move::gather) && ctx.rank != root) return;
+    for (std::uint32_t from = 0; from < (collects ? ctx.size : 1); ++from) {
+      const std::uint32_t some = operation == moves ? length(round, from, ctx.rank, count) : count;
+      for (std::uint32_t i = group.thread_rank(); i < some; i += group.size())
+        BEELINE_DEVICE_CHECK_EQ(report, value(round, collects ? from : root, has_parts ? ctx.rank : 0) + i,
+                                out[from * count + i]);
+    }
   }
 
   template <class Grid>
@@ -289,10 +320,8 @@ struct LaneKernel {
     std::uint32_t* out = in + std::size_t{ctx.size} * a.count;
     Lane lane(block, ctx, a.channel, 0);
     for (std::uint32_t round = 1; round <= a.rounds; ++round) {
-      for (std::uint32_t i = block.thread_rank(); i < ctx.size * a.count; i += block.size())
-        in[i] = value(round, ctx.rank, i / a.count) + i % a.count;
-      block.sync();
-      const std::uint32_t late = (round / moves) % ctx.size;
+      fill(block, ctx, round, a);
+      const std::uint32_t late = (round / operations) % ctx.size;
       const bool some_wait = a.some_are_late && waits_for_all(round, late, ctx.size);
       if (some_wait && ctx.rank == late) {
         const std::uint64_t others = ctx.size - 1;
@@ -316,29 +345,33 @@ struct LaneKernel {
 
   /// Whether every other member's call waits for `late`: in packets from one or to one, only receivers wait.
   BEELINE_HOST_DEVICE static bool waits_for_all(std::uint32_t round, std::uint32_t late, std::uint32_t size) {
-    const auto move = static_cast<Move>(round % moves);
-    const bool peer = (round / moves) % 2 != 0, is_root = round % size == late;
-    return move >= Move::allgather || peer || (move != Move::gather && is_root);
+    const auto move = static_cast<Move>(round % operations);  // all-to-all-v comes behind them
+    const bool is_root = round % size == late;
+    return move >= Move::allgather || algorithm_of(round) != Algorithm::packets || (move != Move::gather && is_root);
   }
 };
 
-void run_lanes(RankTest& test, bool some_are_late) {
+void run_lanes(RankTest& test, const CollectiveOptions& options, bool some_are_late) {
   World& world = test.world();
-  Collectives collectives(world, small_channel);
-  const std::uint32_t rounds = some_are_late ? 30 : under_thread_sanitizer ? 20 : 100;
+  Collectives collectives(world, options);
+  const std::uint32_t rounds = LaneKernel::ways * (some_are_late ? 2 : under_thread_sanitizer ? 1 : 6);
   for (const std::uint32_t count : {1u, 501u}) {
     const SymmetricArray<std::uint32_t> vectors(world, 2 * static_cast<std::size_t>(test.size()) * count);
     const SymmetricArray<std::uint64_t> waiting(world, rounds + 1);
-    test.run(test.shape(1, true), LaneKernel{},
-             KernelArguments{collectives.channel(), vectors.data(), waiting.data(), count, rounds, some_are_late},
+    const SymmetricArray<std::size_t> lengths(world, 3 * static_cast<std::size_t>(test.size()));
+    const KernelArguments arguments{
+        collectives.channel(), vectors.data(), waiting.data(), lengths.data(), count, rounds, some_are_late};
+    test.run(test.shape(1, true), LaneKernel{}, arguments,
              join(count, " elements in kernels", some_are_late ? ", some late" : ""));
   }
 }
 
-void movement_in_kernels(RankTest& test) { run_lanes(test, false); }
+void movement_in_kernels(RankTest& test) { run_lanes(test, small_channel, false); }
 
 void movement_continues_after_a_timeout(RankTest& test) {
-  if (!test.world().mixed()) run_lanes(test, true);
+  if (test.world().mixed()) return;
+  run_lanes(test, small_channel, true);
+  run_lanes(test, checking_channel(), true);
 }
 
 void movement_refused(RankTest& test) {

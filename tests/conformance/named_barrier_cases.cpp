@@ -146,11 +146,11 @@ struct LateKernel {
         const std::uint64_t others = static_cast<std::uint64_t>(round / ctx.size + 1) * (ctx.size - 1);
         BEELINE_DEVICE_CHECK_EQ(report, Status::ok, wait(group, ctx, a.waiting, Compare::greater_equal, others));
       } else {
-        BEELINE_DEVICE_CHECK_EQ(report, Status::timeout, lane.barrier(a.algorithm, Order::memory, Timeout{50'000}));
-        BEELINE_DEVICE_CHECK_EQ(report, Status::timeout, lane.barrier(a.algorithm, Order::memory, Timeout::test()));
+        BEELINE_DEVICE_CHECK_EQ(report, Status::timeout, barrier(lane, a.algorithm, Order::memory, Timeout{50'000}));
+        BEELINE_DEVICE_CHECK_EQ(report, Status::timeout, barrier(lane, a.algorithm, Order::memory, Timeout::test()));
         signal_add(group, ctx, a.waiting, 1, late);
       }
-      while (status == Status::timeout) status = lane.barrier(a.algorithm, Order::memory, Timeout{100'000});
+      while (status == Status::timeout) status = barrier(lane, a.algorithm, Order::memory, Timeout{100'000});
       BEELINE_DEVICE_CHECK_EQ(report, Status::ok, status);
     }
   }
@@ -158,12 +158,16 @@ struct LateKernel {
 
 void named_barriers_continue_after_a_timeout(RankTest& test) {
   if (test.world().mixed()) return;
-  const Collectives collectives(test.world(), channel_options);
-  for_each_algorithm([&](BarrierAlgorithm algorithm) {
-    const SymmetricArray<std::uint64_t> waiting(test.world(), 1);
-    test.run(test.shape(1, true), LateKernel{}, LateArguments{collectives.channel(), waiting.data(), 6, algorithm},
-             join(name(algorithm), " barriers with time-outs"));
-  });
+  for (const bool checks : {false, true}) {
+    CollectiveOptions options = channel_options;
+    options.checks = checks;
+    const Collectives collectives(test.world(), options);
+    for_each_algorithm([&](BarrierAlgorithm algorithm) {
+      const SymmetricArray<std::uint64_t> waiting(test.world(), 1);
+      test.run(test.shape(1, true), LateKernel{}, LateArguments{collectives.channel(), waiting.data(), 6, algorithm},
+               join(name(algorithm), " barriers with time-outs", checks ? " on a channel that checks" : ""));
+    });
+  }
 }
 
 }  // namespace

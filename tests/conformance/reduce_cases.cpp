@@ -168,6 +168,8 @@ struct Way {
 /// wait for it have timed out.
 struct LaneKernel {
   static constexpr unsigned max_threads = 128;
+  static constexpr std::size_t shared_bytes = sizeof(BulkBuffer);
+  static constexpr std::uint32_t ways = 14;
 
   BEELINE_HOST_DEVICE static Way way_of(std::uint32_t round, bool mixed) {
     constexpr Way all[] = {{Kind::reduce, Algorithm::packets},
@@ -182,8 +184,9 @@ struct LaneKernel {
                            {Kind::reduce, Algorithm::tree},
                            {Kind::allreduce, Algorithm::tree},
                            {Kind::allreduce, Algorithm::read},
-                           {Kind::reduce, Algorithm::read}};
-    return all[round % (mixed ? 2 : 13)];
+                           {Kind::reduce, Algorithm::read},
+                           {Kind::reduce_scatter, Algorithm::bulk}};
+    return all[round % (mixed ? 2 : ways)];
   }
 
   template <class Lane>
@@ -192,7 +195,7 @@ struct LaneKernel {
     const std::int64_t* in = a.vectors;
     std::int64_t* out = a.vectors + std::size_t{ctx.size} * a.count;
     const Timeout timeout = a.some_are_late ? Timeout{50'000} : Timeout::none();
-    const LaneCall how{timeout, way.algorithm};
+    const LaneCall how{timeout, way.algorithm, bulk_buffer()};
     if (way.kind == Kind::reduce) return reduce(lane, out, in, a.count, Reduction::sum, root, how);
     if (way.kind == Kind::reduce_scatter) return reduce_scatter(lane, out, in, a.count, Reduction::sum, how);
     return allreduce(lane, out, in, a.count, Reduction::sum, timeout, way.algorithm);
@@ -206,7 +209,7 @@ struct LaneKernel {
     Lane lane(block, ctx, a.channel, 0);
     for (std::uint32_t round = 1; round <= a.rounds; ++round) {
       const Way way = way_of(round, ctx.mixed);
-      const std::uint32_t root = round % ctx.size, late = (round / 13 + round) % ctx.size;
+      const std::uint32_t root = round % ctx.size, late = (round / ways + round) % ctx.size;
       for (std::uint32_t i = block.thread_rank(); i < ctx.size * a.count; i += block.size())
         a.vectors[i] = static_cast<std::int64_t>(ctx.rank + 1) * round + i;
       block.sync();
@@ -236,10 +239,10 @@ struct LaneKernel {
   }
 };
 
-void run_lanes(RankTest& test, bool some_are_late) {
+void run_lanes(RankTest& test, const CollectiveOptions& options, bool some_are_late) {
   World& world = test.world();
-  Collectives collectives(world, small_channel);
-  const std::uint32_t rounds = some_are_late || under_thread_sanitizer ? 26 : 78;
+  Collectives collectives(world, options);
+  const std::uint32_t rounds = LaneKernel::ways * (some_are_late || under_thread_sanitizer ? 2 : 6);
   for (const std::uint32_t count : {1u, 301u}) {
     const SymmetricArray<std::int64_t> vectors(world, (static_cast<std::size_t>(test.size()) + 1) * count);
     const SymmetricArray<std::uint64_t> waiting(world, rounds + 1);
@@ -249,10 +252,38 @@ void run_lanes(RankTest& test, bool some_are_late) {
   }
 }
 
-void named_reductions_in_kernels(RankTest& test) { run_lanes(test, false); }
+void named_reductions_in_kernels(RankTest& test) { run_lanes(test, small_channel, false); }
 
 void named_reductions_continue_after_a_timeout(RankTest& test) {
-  if (!test.world().mixed()) run_lanes(test, true);
+  if (test.world().mixed()) return;
+  run_lanes(test, small_channel, true);
+  run_lanes(test, checking_channel(), true);
+}
+
+/// Below one element a member there is no work to share: by parts is then all-gather, or gather. That shows in the
+/// rounds of a call, since results of parts would take one more.
+void work_is_shared_from_one_element_a_member(RankTest& test) {
+  if (test.world().mixed()) return;
+  Collectives collectives(test.world(), small_channel);
+  const auto members = static_cast<std::size_t>(test.size());
+  StreamCall call(test, collectives, everyone(test.size()), 4 * members);
+  std::uint64_t calls = 0;
+  const auto rounds_of = [&](Kind kind, Algorithm algorithm, std::size_t count) {
+    const std::uint64_t before = test.read_value(collectives.channel().states).round;
+    call.check(kind, {ElementType::float32, Reduction::sum, ++calls}, count, {0, 0, false},
+               {.algorithm = algorithm, .blocks = 1});
+    return test.read_value(collectives.channel().states).round - before;
+  };
+  struct Pair {
+    Kind kind;
+    Algorithm by_parts, whole;
+  };
+  for (const Pair& pair : {Pair{Kind::reduce, Algorithm::alltoall_gather, Algorithm::gather},
+                           Pair{Kind::allreduce, Algorithm::alltoall_allgather, Algorithm::allgather},
+                           Pair{Kind::allreduce, Algorithm::bulk, Algorithm::allgather}})
+    for (const std::size_t count : {members - 1, members})
+      BEELINE_CHECK_EQ(rounds_of(pair.kind, pair.whole, count) + (count < members ? 0 : 1),
+                       rounds_of(pair.kind, pair.by_parts, count));
 }
 
 void named_reductions_refused(RankTest& test) {
@@ -288,6 +319,8 @@ void crowded_reductions(RankTest& test) {
                          Way{Kind::reduce_scatter, Algorithm::packets}})
     call.check(way.kind, {ElementType::int32, Reduction::sum, ++round}, 99, {0, 0, false},
                {.algorithm = way.algorithm});
+  const std::size_t few = static_cast<std::size_t>(test.size()) - 1;
+  BEELINE_CHECK(collectives.allreduce_choice(few, ElementType::float64).algorithm == Algorithm::packets_one_shot);
 }
 
 const std::vector<Case>& reduce_cases() {
@@ -298,6 +331,7 @@ const std::vector<Case>& reduce_cases() {
       {"named_reductions_in_two_teams", 2, named_reductions_in_two_teams},
       {"named_reductions_in_kernels", 1, named_reductions_in_kernels},
       {"named_reductions_continue_after_a_timeout", 2, named_reductions_continue_after_a_timeout},
+      {"work_is_shared_from_one_element_a_member", 2, work_is_shared_from_one_element_a_member},
       {"named_reductions_refused", 1, named_reductions_refused}};
   return cases;
 }

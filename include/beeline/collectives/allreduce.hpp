@@ -29,9 +29,9 @@ template <class T, class Group>
   const bool is_chosen = algorithm == Algorithm::automatic;
   const AllreduceCall<T> own = call.own();
   // All lanes come to the same choice: by the first slice, which is the longest.
-  if (is_chosen)
-    algorithm =
-        choose_allreduce(lane.context(), part_of(call.count, call.slices, 0, elements_in_16<T>).count * sizeof(T));
+  const std::size_t longest = part_of(call.count, call.slices, 0, elements_in_16<T>).count;
+  if (is_chosen) algorithm = choose_allreduce(lane.context(), longest * sizeof(T));
+  if (is_chosen && longest < lane.context().size) algorithm = Algorithm::packets_one_shot;  // no work to share
   switch (algorithm) {
     case Algorithm::packets_one_shot:
       return allreduce_packets<true>(lane, own.destination, own.source, own.count, own.reduction, timeout);

@@ -215,10 +215,11 @@ CollectiveCall Collectives::allreduce_choice(std::size_t count, ElementType type
   CollectiveCall choice = call;
   if (choice.algorithm == Algorithm::automatic) {
     const Limits& limits = host ? host_limits : gpu_limits;
-    choice.algorithm = bytes * (ctx.size - 1) <= limits.one_shot_traffic ? Algorithm::packets_one_shot
-                       : bytes <= limits.packets || ctx.mixed            ? Algorithm::packets_two_shot
-                       : bytes > limits.stores && call.alike             ? Algorithm::copy_engine
-                                                                         : Algorithm::two_shot;
+    const bool shares = count >= ctx.size;  // below one element a member there is no work to share
+    choice.algorithm = !shares || bytes * (ctx.size - 1) <= limits.one_shot_traffic ? Algorithm::packets_one_shot
+                       : bytes <= limits.packets || ctx.mixed                       ? Algorithm::packets_two_shot
+                       : bytes > limits.stores && call.alike                        ? Algorithm::copy_engine
+                                                                                    : Algorithm::two_shot;
   }
   if (choice.blocks == 0) {
     const bool in_packets =

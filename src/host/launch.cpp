@@ -47,7 +47,7 @@ GridState* book_waiting(World& world, const LaunchOptions& options, const std::t
   World::Implementation::GraphGrid grid{stream.grid_state(), stream.grid_state()};
   if (capture != 0) grid = world.implementation().graph_grid(stream, capture);
   world.implementation().ledger().claim(
-      grid.booking, static_cast<double>(options.blocks) / capacity,
+      grid.booking, options.turns, static_cast<double>(options.blocks) / capacity,
       [rank = world.rank(), &kernel, blocks = options.blocks, in_graph = capture != 0] {
         return fmt::format("rank {}'s kernel {} ({} blocks{})", rank, readable(kernel), blocks,
                            in_graph ? ", in a graph" : "");

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "beeline/core/error.hpp"
 
 namespace beeline {
@@ -14,36 +16,60 @@ ResidencyLedger& ResidencyLedger::of_gpu(int index) {
   return ledgers[index];
 }
 
-double ResidencyLedger::others(const void* stream) const {
+/// Of the entries that `group` gives the same, the largest: they follow each other.
+template <class Group>
+double ResidencyLedger::sum_of_largest(Group group) const {
+  std::map<const void*, double> largest;
+  for (const auto& [key, entry] : entries_) {
+    double& share = largest[group(key)];
+    share = std::max(share, entry.share);
+  }
   double sum = 0;
-  for (const auto& [other, entry] : entries_)
-    if (other != stream) sum += entry.share;
+  for (const auto& [each, share] : largest) sum += share;
   return sum;
 }
 
-void ResidencyLedger::claim(const void* stream, double share, std::function<std::string()> what,
+/// What is resident at once is one launch of each stream at most, and one of each turn: either sum is a bound.
+bool ResidencyLedger::all_fit() const {
+  constexpr double most = 1 + 1e-9;  // rounding
+  return sum_of_largest([](const Key& key) { return key.stream; }) <= most ||
+         sum_of_largest([](const Key& key) { return key.turn(); }) <= most;
+}
+
+std::string ResidencyLedger::others(const Key& key) const {
+  std::string waiting;
+  for (const auto& [other, entry] : entries_)
+    if (other.stream != key.stream && other.turn() != key.turn())
+      waiting += fmt::format("; {} holds {:.0f} %", entry.what(), 100 * entry.share);
+  return waiting;
+}
+
+void ResidencyLedger::claim(const void* stream, const void* turns, double share, std::function<std::string()> what,
                             std::function<bool()> is_idle) {
-  constexpr double rounding = 1e-9;
+  const Key key{stream, turns};
   const std::lock_guard lock(mutex_);
-  if (others(stream) + share > 1 + rounding)
-    std::erase_if(entries_, [&](const auto& entry) { return entry.first != stream && entry.second.is_idle(); });
-  if (others(stream) + share > 1 + rounding) {
-    std::string waiting;
-    for (const auto& [other, entry] : entries_)
-      if (other != stream) waiting += fmt::format("; {} holds {:.0f} %", entry.what(), 100 * entry.share);
-    throw Error(
-        Status::no_resource,
-        fmt::format("{} waits inside the kernel and needs {:.0f} % of the device's resident blocks at once{}: launch "
-                    "fewer blocks (resident_blocks), or wait for the others first",
-                    what(), 100 * share, waiting));
+  Entry& entry = entries_[key];
+  const double before = entry.share;
+  if (share > before) {
+    entry.share = share;
+    if (!all_fit())
+      std::erase_if(entries_, [&](const auto& other) { return other.first != key && other.second.is_idle(); });
+    if (!all_fit()) {
+      const std::string waiting = others(key);
+      entry.share = before;
+      if (before == 0) entries_.erase(key);
+      throw Error(Status::no_resource,
+                  fmt::format("{} waits inside the kernel and needs {:.0f} % of the device's resident blocks at "
+                              "once{}: launch fewer blocks (resident_blocks), or wait for the others first",
+                              what(), 100 * share, waiting));
+    }
   }
-  Entry& entry = entries_[stream];
-  if (share >= entry.share) entry = {share, std::move(what), std::move(is_idle)};
+  if (share >= before) entry = {share, std::move(what), std::move(is_idle)};
 }
 
 void ResidencyLedger::forget(const void* stream) {
   const std::lock_guard lock(mutex_);
-  entries_.erase(stream);
+  std::erase_if(entries_, [stream](const auto& entry) { return entry.first.stream == stream; });
 }
 
 }  // namespace beeline

@@ -270,6 +270,40 @@ TEST_P(TwoRanks, RepeatAllReduces) {
   });
 }
 
+/// Calls of one channel take turns, so they count once in the residency ledger: graphs from several streams and calls
+/// outside of them, of which any three would need more than the device.
+TEST_P(TwoRanks, CaptureCallsOfOneChannelFromSeveralStreams) {
+  run([](World& world) {
+    constexpr std::size_t count = 100'000;
+    constexpr int runs = 20;
+    Stream& stream = world.stream();
+    const std::unique_ptr<Stream> streams[] = {world.make_stream(), world.make_stream()};
+    Collectives collectives(world);
+    auto* vectors = static_cast<std::int32_t*>(world.allocate(4 * count * sizeof(std::int32_t)));
+    const std::vector<std::int32_t> ones(count, 1);
+    world.copy(vectors, ones.data(), count * sizeof ones[0]);
+    // Each call adds up the last one's result.
+    const auto call = [&](Stream& on, std::size_t from, std::size_t to) {
+      collectives.allreduce_on_stream(
+          vectors + to * count, vectors + from * count, count, ElementType::int32, Reduction::sum,
+          {.stream = &on, .algorithm = Algorithm::two_shot, .blocks = collectives.channel().lanes});
+    };
+    const Graph one(world, *streams[0], [&] { call(*streams[0], 0, 1); });
+    const Graph two(world, *streams[1], [&] { call(*streams[1], 1, 2); });
+    world.barrier();
+    for (int i = 0; i < runs; ++i) {
+      one.run(stream);
+      two.run(stream);
+      call(stream, 2, 3);
+    }
+    world.synchronize();
+    std::vector<std::int32_t> observed(count);
+    world.copy(observed.data(), vectors + 3 * count, count * sizeof observed[0]);
+    BEELINE_CHECK(observed == std::vector<std::int32_t>(count, 8));
+    world.barrier();
+  });
+}
+
 /// A rank captures, in the mode that forbids most, while the other waits for kernels, copies, and makes streams.
 TEST_P(TwoRanks, CaptureWhileOthersWork) {
   run([](World& world) {

@@ -17,10 +17,11 @@ bool over() { return true; }
 class Residency : public ::testing::Test {
  protected:
   /// The refusal's text, empty if the claim was granted.
-  std::string claim(const int& stream, double share, const char* what, bool (*is_idle)() = running) {
+  std::string claim(const int& stream, double share, const char* what, bool (*is_idle)() = running,
+                    const int* turns = nullptr) {
     try {
       ledger_.claim(
-          &stream, share, [what] { return std::string(what); }, is_idle);
+          &stream, turns, share, [what] { return std::string(what); }, is_idle);
     } catch (const Error& error) {
       EXPECT_EQ(Status::no_resource, error.code());
       return error.what();
@@ -28,7 +29,8 @@ class Residency : public ::testing::Test {
     return {};
   }
   ResidencyLedger ledger_;
-  int first_ = 0, second_ = 0, third_ = 0;
+  int first_ = 0, second_ = 0, third_ = 0, fourth_ = 0;
+  int channel_ = 0, other_channel_ = 0;
 };
 
 TEST_F(Residency, SharesThatFitAreGranted) {
@@ -52,6 +54,25 @@ TEST_F(Residency, LaunchesOfOneStreamFollowEachOther) {
   EXPECT_EQ("", claim(first_, 1.0, "b"));
   EXPECT_EQ("", claim(first_, 0.1, "c"));
   EXPECT_NE("", claim(second_, 0.1, "d")) << "b may still run";
+}
+
+TEST_F(Residency, LaunchesThatTakeTurnsCountOnce) {
+  EXPECT_EQ("", claim(first_, 0.5, "a", running, &channel_));
+  EXPECT_EQ("", claim(second_, 0.5, "b", running, &channel_));
+  EXPECT_EQ("", claim(third_, 0.4, "c", running, &channel_));
+  EXPECT_EQ("", claim(first_, 0.5, "d", running, &other_channel_));
+  const std::string refusal = claim(fourth_, 0.1, "e");
+  for (const char* words : {"a holds 50 %", "b holds 50 %", "c holds 40 %", "d holds 50 %"})
+    EXPECT_NE(std::string::npos, refusal.find(words)) << refusal;
+}
+
+TEST_F(Residency, LaunchesOfOneStreamFollowEachOtherWhateverTheirTurns) {
+  EXPECT_EQ("", claim(first_, 1.0, "a"));
+  EXPECT_EQ("", claim(first_, 0.5, "b", running, &channel_));
+  EXPECT_EQ("", claim(first_, 0.5, "c", running, &other_channel_));
+  EXPECT_NE("", claim(second_, 0.5, "d", running, &channel_)) << "a may still run";
+  ledger_.forget(&first_);
+  EXPECT_EQ("", claim(second_, 1.0, "e", running, &channel_));
 }
 
 TEST_F(Residency, IdleStreamsGiveTheirShareBack) {

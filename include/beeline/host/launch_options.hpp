@@ -15,6 +15,9 @@ struct LaunchOptions {
   bool waits = false;  ///< its threads wait for others (signals, barriers, `grid.sync`): every block must be resident
   Stream* stream = nullptr;          ///< nullptr: the rank's default stream
   const Context* context = nullptr;  ///< nullptr: the world's; otherwise a team's
+  /// Waiting launches that give the same take turns on whatever streams, as calls of one channel do: only the largest
+  /// needs room on the device.
+  const void* turns = nullptr;
 };
 
 }  // namespace beeline

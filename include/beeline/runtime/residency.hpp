@@ -3,6 +3,7 @@
 /// @file
 /// The residency ledger: what waits inside kernels on each device of this process.
 
+#include <compare>
 #include <functional>
 #include <map>
 #include <mutex>
@@ -17,26 +18,38 @@ class ResidencyLedger {
   /// The ledger of GPU `index`; each host rank makes its own.
   [[nodiscard]] static ResidencyLedger& of_gpu(int index);
 
-  /// Books a launch on the stream that `stream` stands for. Launches of one stream follow each other: the largest
-  /// counts.
+  /// Books a launch. Launches of one stream follow each other, and so do those with the same `turns`, whatever their
+  /// streams (nullptr: it takes turns with nobody): of either the largest counts.
+  ///   stream   what stands for the launch's stream, or for a graph
   ///   share    blocks of the launch / blocks of its kind that the device holds
   ///   what     names the launch; called for errors only
   ///   is_idle  whether the stream's work is over; asked before a launch is refused
   /// Throws no_resource, naming what waits already.
-  void claim(const void* stream, double share, std::function<std::string()> what, std::function<bool()> is_idle);
+  void claim(const void* stream, const void* turns, double share, std::function<std::string()> what,
+             std::function<bool()> is_idle);
   /// Forgets a stream that is being destroyed.
   void forget(const void* stream);
 
  private:
+  /// Launches that follow each other twice: on one stream, with the same turns.
+  struct Key {
+    const void *stream, *turns;
+    auto operator<=>(const Key&) const = default;
+    /// What it takes turns with: others of the same, or those of its stream.
+    [[nodiscard]] const void* turn() const { return turns == nullptr ? stream : turns; }
+  };
   struct Entry {
-    double share;
+    double share = 0;
     std::function<std::string()> what;
     std::function<bool()> is_idle;
   };
-  [[nodiscard]] double others(const void* stream) const;
+  template <class Group>
+  [[nodiscard]] double sum_of_largest(Group group) const;
+  [[nodiscard]] bool all_fit() const;
+  [[nodiscard]] std::string others(const Key& key) const;
 
   std::mutex mutex_;
-  std::map<const void*, Entry> entries_;
+  std::map<Key, Entry> entries_;
 };
 
 }  // namespace beeline

@@ -129,8 +129,12 @@ const Context& Collectives::Implementation::context() const {
 LaunchOptions Collectives::Implementation::launch_options(unsigned blocks, Stream* stream) const {
   require(blocks <= channel.lanes, Status::invalid_argument,
           fmt::format("{} blocks on a channel of {} lanes", blocks, channel.lanes));
-  return {
-      .blocks = blocks, .threads = detail::collective_threads, .waits = true, .stream = stream, .context = &context()};
+  return {.blocks = blocks,
+          .threads = detail::collective_threads,
+          .waits = true,
+          .stream = stream,
+          .context = &context(),
+          .turns = channel.states};
 }
 
 void Collectives::Implementation::start_at(const CollectiveOptions& options) {

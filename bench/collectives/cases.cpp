@@ -3,6 +3,8 @@
 
 #include <iterator>
 
+#include "device_launched/barrier.hpp"
+
 namespace beeline::bench {
 
 namespace {
@@ -28,6 +30,7 @@ std::vector<Case> collective_cases() {
     append(all, bare_cases(operation, places));
   }
   append(all, barrier_cases());
+  append(all, device_launched_barriers());
   return all;
 }
 

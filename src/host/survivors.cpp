@@ -82,6 +82,18 @@ std::uint32_t World::Implementation::free_ids() const {
   return ~taken;
 }
 
+std::uint32_t World::Implementation::free_ids_among(const std::vector<int>& ranks) const {
+  std::uint32_t free = free_ids();
+  const std::lock_guard lock(team_mutex);
+  for (const auto& [id, members_then] : former_teams)
+    for (const int other : members_then)
+      if (std::find(ranks.begin(), ranks.end(), other) == ranks.end() &&
+          detail::SystemAtomic<std::uint64_t>(host_header(other)->held_teams[id].value)
+                  .load(cuda::memory_order_acquire) != 0)
+        free &= ~(1u << id);
+  return free;
+}
+
 void World::Implementation::clear_team(std::uint32_t id) {
   detail::SystemAtomic<std::uint64_t>(host_header(rank)->control.abort[id]).store(0, cuda::memory_order_relaxed);
   zero(&heap_header(rank)->abort[id], sizeof(HeapHeader::abort[id]));

@@ -39,54 +39,86 @@ void check_members(const std::vector<int>& ranks, const World& world) {
           fmt::format("{} does not hold rank {}, which asks for it: pass no ranks to stay outside", text, rank));
 }
 
-std::vector<Proposal> exchange(World& world, const Proposal& mine) {
+Proposal propose(const std::vector<int>& ranks, std::uint32_t free_ids) {
+  Proposal mine{};
+  mine.count = static_cast<std::uint32_t>(ranks.size());
+  for (std::size_t i = 0; i < ranks.size(); ++i) mine.ranks[i] = static_cast<std::uint8_t>(ranks[i]);
+  mine.free_ids = free_ids;
+  return mine;
+}
+
+std::vector<Proposal> proposals(const std::vector<std::vector<std::byte>>& everyones) {
   std::vector<Proposal> all;
-  for (const auto& bytes : world.allgather(std::as_bytes(std::span(&mine, 1)))) {
+  for (const auto& bytes : everyones) {
     Proposal& theirs = all.emplace_back(Proposal{.free_ids = ~0u});  // of a rank that has failed or left
     if (bytes.size() == sizeof theirs) std::memcpy(&theirs, bytes.data(), sizeof theirs);
   }
   return all;
 }
 
+bool same_team(const Proposal& a, const Proposal& b) {
+  return a.count == b.count && std::memcmp(a.ranks, b.ranks, a.count) == 0;
+}
+
 /// Every rank looks at every proposal, so that all throw or none does.
 void check_agreement(const std::vector<Proposal>& all) {
   for (std::size_t rank = 0; rank < all.size(); ++rank)
-    for (std::uint32_t i = 0; i < all[rank].count; ++i) {
-      const Proposal& theirs = all[all[rank].ranks[i]];
-      require(theirs.count == all[rank].count && std::memcmp(theirs.ranks, all[rank].ranks, theirs.count) == 0,
-              Status::invalid_argument,
+    for (std::uint32_t i = 0; i < all[rank].count; ++i)
+      require(same_team(all[all[rank].ranks[i]], all[rank]), Status::invalid_argument,
               fmt::format("ranks {} and {} propose different teams", rank, all[rank].ranks[i]));
-    }
+}
+
+/// The same where only the members of one team have met.
+void check_members_agree(const std::vector<Proposal>& all, const std::vector<int>& ranks) {
+  require(all.size() == ranks.size(), Status::invalid_argument,
+          fmt::format("a team of {} ranks: its exchange gave the bytes of {}", ranks.size(), all.size()));
+  for (std::size_t i = 1; i < all.size(); ++i)
+    require(same_team(all[i], all[0]), Status::invalid_argument,
+            fmt::format("ranks {} and {} propose different teams", ranks[0], ranks[i]));
+}
+
+std::uint32_t lowest_free_id(const std::vector<Proposal>& all) {
+  std::uint32_t free_ids = ~0u;
+  for (const Proposal& other : all) free_ids &= other.free_ids;
+  require(free_ids != 0, Status::no_resource, fmt::format("{} teams exist", max_teams));
+  return static_cast<std::uint32_t>(__builtin_ctz(free_ids));
 }
 
 }  // namespace
 
+void World::Implementation::open_team(std::uint32_t id, const std::vector<int>& ranks) {
+  clear_team(id);
+  {
+    const std::lock_guard lock(team_mutex);
+    teams[id] = ranks;
+    former_teams.erase(id);
+  }
+  detail::SystemAtomic<std::uint64_t>(host_header(rank)->held_teams[id].value).store(1, cuda::memory_order_relaxed);
+  raise_missed_ends(id);
+}
+
+void World::Implementation::close_team(std::uint32_t id) {
+  const std::lock_guard lock(team_mutex);
+  if (const auto team = teams.find(id); team != teams.end()) {
+    former_teams[id] = std::move(team->second);
+    teams.erase(team);
+  }
+  // What this rank has stored for the team is done.
+  detail::SystemAtomic<std::uint64_t>(host_header(rank)->held_teams[id].value).store(0, cuda::memory_order_release);
+}
+
 std::unique_ptr<Team> World::make_team(const std::vector<int>& ranks) {
   Implementation& world = *implementation_;
   if (!ranks.empty()) check_members(ranks, *this);
-  Proposal mine{};
-  mine.count = static_cast<std::uint32_t>(ranks.size());
-  for (std::size_t i = 0; i < ranks.size(); ++i) mine.ranks[i] = static_cast<std::uint8_t>(ranks[i]);
-  mine.free_ids = world.free_ids();
-  const std::vector<Proposal> all = exchange(*this, mine);
-  std::uint32_t free_ids = ~0u;
-  for (const Proposal& other : all) free_ids &= other.free_ids;
-  require(free_ids != 0, Status::no_resource, fmt::format("{} teams exist", max_teams));
-  const auto id = static_cast<std::uint32_t>(__builtin_ctz(free_ids));
+  const Proposal mine = propose(ranks, world.free_ids());
+  const std::vector<Proposal> all = proposals(allgather(std::as_bytes(std::span(&mine, 1))));
+  const std::uint32_t id = lowest_free_id(all);
   check_agreement(all);
-  if (!ranks.empty()) {  // an earlier team's epochs are forgotten before any member enters the first barrier
-    world.clear_team(id);
-    {
-      const std::lock_guard lock(world.team_mutex);
-      world.teams[id] = ranks;
-    }
-    world.raise_missed_ends(id);
-  }
+  if (!ranks.empty()) world.open_team(id, ranks);
   try {
     barrier();
   } catch (...) {
-    const std::lock_guard lock(world.team_mutex);
-    if (!ranks.empty()) world.teams.erase(id);
+    if (!ranks.empty()) world.close_team(id);
     throw;
   }
   if (ranks.empty()) return nullptr;
@@ -94,11 +126,26 @@ std::unique_ptr<Team> World::make_team(const std::vector<int>& ranks) {
       new Team(*this, world.make_context(id, ranks, false), world.make_context(id, ranks, true)));
 }
 
-Team::~Team() {
-  World::Implementation& world = world_.implementation();
-  const std::lock_guard lock(world.team_mutex);
-  world.teams.erase(context_.team);
+std::unique_ptr<Team> make_team_among(World& world, const std::vector<int>& ranks, const TeamExchange& exchange) {
+  World::Implementation& implementation = world.implementation();
+  implementation.check(World::Implementation::world_only);
+  check_members(ranks, world);
+  const Proposal mine = propose(ranks, implementation.free_ids_among(ranks));
+  const std::vector<Proposal> all = proposals(exchange(std::as_bytes(std::span(&mine, 1))));
+  check_members_agree(all, ranks);
+  const std::uint32_t id = lowest_free_id(all);
+  implementation.open_team(id, ranks);
+  try {
+    static_cast<void>(exchange({}));  // nobody enters a barrier whose state another has yet to clear
+  } catch (...) {
+    implementation.close_team(id);
+    throw;
+  }
+  return std::unique_ptr<Team>(
+      new Team(world, implementation.make_context(id, ranks, false), implementation.make_context(id, ranks, true)));
 }
+
+Team::~Team() { world_.implementation().close_team(context_.team); }
 
 int Team::world_rank(int rank) const {
   require(rank >= 0 && rank < size(), Status::invalid_argument, fmt::format("rank {} of a team of {}", rank, size()));
@@ -111,6 +158,23 @@ void Team::barrier() {
   world_.implementation().check(1u << context_.team);  // the others may have entered before it failed: that is none
   const Status status = beeline::barrier(Thread{}, host_context_);
   if (status != Status::ok) world_.implementation().fail(status, context_.team);
+}
+
+std::vector<std::vector<std::byte>> Team::allgather(std::span<const std::byte> mine) {
+  require(mine.size() <= max_gathered_bytes, Status::invalid_argument,
+          fmt::format("{} bytes to gather in a team: at most {}", mine.size(), max_gathered_bytes));
+  const World::Implementation& world = world_.implementation();
+  TeamLetter& own = world.host_header(world.rank)->letters[context_.team];
+  own.bytes = mine.size();
+  if (!mine.empty()) std::memcpy(own.data, mine.data(), mine.size());
+  barrier();
+  std::vector<std::vector<std::byte>> all;
+  for (int member = 0; member < size(); ++member) {
+    const TeamLetter& theirs = world.host_header(world_rank(member))->letters[context_.team];
+    all.emplace_back(theirs.data, theirs.data + theirs.bytes);
+  }
+  barrier();  // nobody writes the next one before all have read this one
+  return all;
 }
 
 }  // namespace beeline

@@ -37,11 +37,19 @@ struct HeapHeader {
   alignas(128) AddressTable addresses;
 };
 
+/// What a member says to the others of a team, from one barrier to the next.
+struct alignas(64) TeamLetter {
+  std::uint64_t bytes;
+  std::byte data[Team::max_gathered_bytes];
+};
+
 /// Start of every host area: state that CPU threads poll and that survives for the others to read.
 struct HostAreaHeader {
   ControlBlock control;
   TeamSync teams[max_teams];         ///< of barriers by CPU threads
   TeamSync kernel_teams[max_teams];  ///< of barriers by kernels of teams that mix GPUs and CPUs
+  TeamLetter letters[max_teams];
+  PaddedWord held_teams[max_teams];  ///< whether this rank belongs to a team of this id
   alignas(64) std::uint32_t wait_claims;
 };
 
@@ -111,7 +119,8 @@ class World::Implementation {
   std::vector<RankEnd> ends;  ///< in the order in which they became known; guarded by failure_mutex
   mutable std::mutex team_mutex;
   std::map<std::uint32_t, std::vector<int>> teams;  ///< id to world ranks, those this rank belongs to; 0: who is left
-  std::uint32_t barrier_id = 0;                     ///< the team id whose state World::barrier uses
+  std::map<std::uint32_t, std::vector<int>> former_teams;  ///< those it belonged to last
+  std::uint32_t barrier_id = 0;                            ///< the team id whose state World::barrier uses
   /// Ids that are not used again, by bit: a member of their teams has ended, and may yet have stored into their state.
   std::uint32_t retired_ids = 0;
   std::map<const void*, std::uint32_t> launched;  ///< stream (its grid state) to teams of its kernels; by grid_mutex
@@ -199,6 +208,11 @@ class World::Implementation {
   void tell_kernels();
   /// Team ids that this rank has free, by bit.
   [[nodiscard]] std::uint32_t free_ids() const;
+  /// The same for a team of `ranks` alone: no other rank may still belong to an earlier team that this rank was in.
+  [[nodiscard]] std::uint32_t free_ids_among(const std::vector<int>& ranks) const;
+  /// A clean start for the team `id` of `ranks`, before any member enters its first barrier.
+  void open_team(std::uint32_t id, const std::vector<int>& ranks);
+  void close_team(std::uint32_t id);
   /// A clean start for the team `id`: abort words, records and barrier state of an earlier one are forgotten.
   void clear_team(std::uint32_t id);
   /// Goes on among `left`, after a failure. Collective over them.

@@ -34,21 +34,44 @@ void OffsetAllocator::assign(std::map<std::size_t, std::size_t> used) {
   used_ = std::move(used);
 }
 
-std::size_t OffsetAllocator::allocate(std::size_t bytes) {
+std::size_t OffsetAllocator::rounded(std::size_t bytes) const {
   const std::size_t wanted = std::max<std::size_t>(bytes, 1);
-  const std::size_t rounded = (wanted + alignment_ - 1) / alignment_ * alignment_;
-  const auto hole =
-      std::find_if(free_.begin(), free_.end(), [&](const auto& entry) { return entry.second >= rounded; });
-  if (rounded < wanted || hole == free_.end())
-    throw Error(Status::no_resource,
-                fmt::format("no room for {} bytes (in units of {}): {} bytes are free{}; set BEELINE_HEAP_BYTES or "
-                            "BEELINE_PINNED_HEAP_BYTES higher",
-                            bytes, alignment_, free_bytes(), free_.size() > 1 ? ", in several pieces" : ""));
+  const std::size_t units = (wanted + alignment_ - 1) / alignment_ * alignment_;
+  if (units < wanted) refuse(bytes);
+  return units;
+}
+
+void OffsetAllocator::refuse(std::size_t bytes) const {
+  throw Error(Status::no_resource,
+              fmt::format("no room for {} bytes (in units of {}): {} bytes are free{}; set BEELINE_HEAP_BYTES or "
+                          "BEELINE_PINNED_HEAP_BYTES higher",
+                          bytes, alignment_, free_bytes(), free_.size() > 1 ? ", in several pieces" : ""));
+}
+
+std::size_t OffsetAllocator::allocate(std::size_t bytes) {
+  const std::size_t wanted = rounded(bytes);
+  const auto hole = std::find_if(free_.begin(), free_.end(), [&](const auto& entry) { return entry.second >= wanted; });
+  if (hole == free_.end()) refuse(bytes);
   const auto [offset, size] = *hole;
   free_.erase(hole);
-  if (size > rounded) free_[offset + rounded] = size - rounded;
-  used_[offset] = rounded;
+  if (size > wanted) free_[offset + wanted] = size - wanted;
+  used_[offset] = wanted;
   return offset;
+}
+
+std::size_t OffsetAllocator::allocate_high(std::size_t bytes, std::size_t most) {
+  const std::size_t wanted = rounded(bytes);
+  for (auto hole = free_.rbegin(); hole != free_.rend(); ++hole) {
+    const auto [start, size] = *hole;
+    if (size < wanted || start > most) continue;
+    const std::size_t offset = std::min(start + size - wanted, most) / alignment_ * alignment_;
+    free_.erase(start);
+    if (offset > start) free_[start] = offset - start;
+    if (start + size > offset + wanted) free_[offset + wanted] = start + size - offset - wanted;
+    used_[offset] = wanted;
+    return offset;
+  }
+  refuse(bytes);
 }
 
 void OffsetAllocator::free(std::size_t offset) {

@@ -90,6 +90,7 @@ struct Case {
 [[nodiscard]] const std::vector<Case>& movement_cases();
 [[nodiscard]] const std::vector<Case>& named_barrier_cases();
 [[nodiscard]] const std::vector<Case>& reduce_cases();
+[[nodiscard]] const std::vector<Case>& team_channel_cases();
 /// Those of all collectives.
 [[nodiscard]] std::vector<Case> collective_cases();
 /// Those of them that suit worlds of many ranks on few cores.

@@ -115,7 +115,8 @@ void run_cases(World& world, const std::vector<Case>& cases) {
 
 std::vector<Case> collective_cases() {
   std::vector<Case> all;
-  for (const auto& some : {allreduce_cases(), movement_cases(), named_barrier_cases(), reduce_cases()})
+  for (const auto& some :
+       {allreduce_cases(), movement_cases(), named_barrier_cases(), reduce_cases(), team_channel_cases()})
     all.insert(all.end(), some.begin(), some.end());
   return all;
 }

@@ -12,6 +12,7 @@
 #include "beeline/collectives/barrier_algorithms.hpp"
 #include "beeline/collectives/channel.hpp"
 #include "beeline/collectives/reduction.hpp"
+#include "beeline/collectives/transfer.hpp"
 #include "beeline/host/team.hpp"
 #include "beeline/host/world.hpp"
 
@@ -54,7 +55,9 @@ class Collectives {
   explicit Collectives(World& world, const CollectiveOptions& options = {});
   /// Collective over the world, as `World::make_team`. Each rank passes its team, which outlives this, or nullptr.
   Collectives(World& world, const Team* team, const CollectiveOptions& options = {});
-  /// Collective over the world. The calls must be over: the memory is freed.
+  /// Collective over the team alone, which outlives this: other ranks have no part in it, nor memory for it.
+  Collectives(World& world, Team& team, const CollectiveOptions& options = {});
+  /// Collective over those who have made it. The calls must be over: the memory is freed.
   ~Collectives();
   Collectives(const Collectives&) = delete;
   Collectives& operator=(const Collectives&) = delete;
@@ -136,6 +139,13 @@ class Collectives {
   /// to it. One kernel. Throws invalid_argument for an algorithm that does not exist.
   /// Source: seed 000, 6.7 (barrier as a kernel between two kernels).
   void barrier_on_stream(BarrierAlgorithm algorithm = BarrierAlgorithm::alltoall, Stream* stream = nullptr);
+
+  /// How the vectors of the last call that a host made (barriers apart) got to the other members; that call is over:
+  /// its stream was synchronised. The same on all members. Algorithms that use vectors where they lie (two_shot, peer,
+  /// bulk of what only moves) find out in the call whether they can, and the answer is read from the channel's memory,
+  /// blocking; copy_engine always does, although what it combines goes through that memory too; reductions by all other
+  /// names are staged.
+  [[nodiscard]] Transfer last_transfer() const;
 
  private:
   class Implementation;

@@ -15,6 +15,8 @@ class OffsetAllocator {
 
   /// Offset of `bytes` (rounded up to the alignment; 0 counts as 1). Throws no_resource, naming what is free.
   [[nodiscard]] std::size_t allocate(std::size_t bytes);
+  /// The highest offset, of `most` at most, for as many bytes; allocates them there. Same errors.
+  [[nodiscard]] std::size_t allocate_high(std::size_t bytes, std::size_t most);
   /// Throws invalid_argument when `offset` is not allocated.
   void free(std::size_t offset);
   [[nodiscard]] bool holds(std::size_t offset) const { return used_.contains(offset); }
@@ -25,6 +27,8 @@ class OffsetAllocator {
   void assign(std::map<std::size_t, std::size_t> used);
 
  private:
+  [[nodiscard]] std::size_t rounded(std::size_t bytes) const;
+  [[noreturn]] void refuse(std::size_t bytes) const;
   std::size_t bytes_, alignment_;
   std::map<std::size_t, std::size_t> free_, used_;  ///< offset to bytes
 };

@@ -24,10 +24,11 @@ using detail::any_host_rank;
 constexpr std::size_t whole_lines(std::size_t bytes) { return (bytes + 255) & ~std::size_t{255}; }
 
 /// Lanes that blocks of every rank can use at once, beside those of the ranks that share its GPU.
-unsigned default_lanes(World& world) {
+unsigned default_lanes(const detail::Makers& makers) {
+  const World& world = makers.world();
   const unsigned mine = any_host_rank(world) ? 4 : 64 / static_cast<unsigned>(world.ranks_on_device());
   unsigned least = std::max(1u, mine);
-  for (const auto& bytes : world.allgather(std::as_bytes(std::span(&mine, 1)))) {
+  for (const auto& bytes : makers.allgather(std::as_bytes(std::span(&mine, 1)))) {
     unsigned theirs = least;
     if (bytes.size() == sizeof theirs) std::memcpy(&theirs, bytes.data(), sizeof theirs);
     least = std::min(least, std::max(1u, theirs));
@@ -36,13 +37,13 @@ unsigned default_lanes(World& world) {
 }
 
 /// Collective. Asked for, or what suits the ranks: packets for messages of microseconds, staging that hides a barrier.
-CollectiveOptions complete(World& world, CollectiveOptions options) {
-  const auto ranks = static_cast<std::size_t>(world.size());
-  const unsigned lanes = default_lanes(world);
+CollectiveOptions complete(const detail::Makers& makers, CollectiveOptions options) {
+  const auto ranks = static_cast<std::size_t>(makers.size());
+  const unsigned lanes = default_lanes(makers);
   if (options.lanes == 0) options.lanes = lanes;
   if (options.packet_bytes == 0)
     options.packet_bytes = std::max<std::size_t>(256, 131072 / std::max<std::size_t>(8, ranks));
-  options.checks = options.checks || world.config().check_collectives;
+  options.checks = options.checks || makers.world().config().check_collectives;
   if (options.staging_bytes == 0) options.staging_bytes = std::size_t{256} << 10;
   return options;
 }
@@ -67,8 +68,8 @@ void check_staging(const CollectiveOptions& options, int ranks) {
 }
 
 /// Collective. Throws on all ranks alike when one gives other options than rank 0.
-void compare(World& world, const CollectiveOptions& mine) {
-  const auto all = world.allgather(std::as_bytes(std::span(&mine, 1)));
+void compare(const detail::Makers& makers, const CollectiveOptions& mine) {
+  const auto all = makers.allgather(std::as_bytes(std::span(&mine, 1)));
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
     CollectiveOptions theirs, first;
     if (all[rank].size() != sizeof theirs || all[0].size() != sizeof first) continue;  // has failed or left
@@ -79,6 +80,15 @@ void compare(World& world, const CollectiveOptions& mine) {
                 theirs.checks == first.checks,
             Status::invalid_argument, fmt::format("ranks 0 and {} give different options for collectives", rank));
   }
+}
+
+/// Collective.
+CollectiveOptions agreed(const detail::Makers& makers, const CollectiveOptions& options) {
+  const CollectiveOptions all = complete(makers, options);
+  check(all);
+  check_staging(all, makers.size());
+  compare(makers, all);
+  return all;
 }
 
 using Layout = detail::ChannelLayout;
@@ -111,15 +121,16 @@ CollectiveChannel make_channel(std::byte* memory, const Layout& layout, const Co
 
 }  // namespace
 
-Collectives::Implementation::Implementation(World& rank_world, const Team* rank_team, const CollectiveOptions& options)
-    : world(rank_world), team(rank_team), layout(layout_of(options, world.size())),
-      memory(world, layout.bytes, world.mixed() ? Heap::pinned : Heap::symmetric),
+Collectives::Implementation::Implementation(const detail::Makers& channel_makers, const Team* rank_team,
+                                            const CollectiveOptions& options)
+    : makers(channel_makers), world(makers.world()), team(rank_team), layout(layout_of(options, makers.size())),
+      memory(makers, layout.bytes, world.mixed() ? Heap::pinned : Heap::symmetric),
       channel(make_channel(memory.data(), layout, options)),
       tables(reinterpret_cast<std::size_t*>(memory.data() + layout.tables)) {
   if (options.first_round != 0) start_at(options);
   // A stream cannot be made on a GPU while another rank's kernel spins there.
   if (world.ranks_on_device() > 1 && !context().mixed) make_engine();
-  world.barrier();
+  makers.barrier();
 }
 
 const Context& Collectives::Implementation::context() const {
@@ -147,15 +158,16 @@ void Collectives::Implementation::start_at(const CollectiveOptions& options) {
   world.copy(channel.states, states.data(), states.size() * sizeof(LaneState));
 }
 
-/// Collective over the members. Ranks that share a device, whose memory they share too, and teams, whose calls the
-/// others do not make, have the channel's staging for scratch; else the heap gives what it can.
+/// Collective over the members. Ranks that share a device, whose memory they share too, and teams that have not made
+/// the channel alone have its staging for scratch; else the heap gives what it can.
 void Collectives::Implementation::make_engine() {
   std::span<std::byte> scratch(channel.staging, std::size_t{channel.lanes} * 2 * channel.staging_bytes);
-  const bool has_more = team == nullptr && world.ranks_on_device() == 1 && world.device().is_gpu();
+  const bool made_by_members = static_cast<unsigned>(makers.size()) == context().size;
+  const bool has_more = made_by_members && world.ranks_on_device() == 1 && world.device().is_gpu();
   for (std::size_t bytes = detail::EngineAllreduce::wanted_bytes(context()); has_more && bytes > scratch.size();
        bytes /= 2) {
     try {  // heaps are alike: all ranks come to the same answer
-      engine_scratch = std::make_unique<SymmetricArray<std::byte>>(world, bytes);
+      engine_scratch = std::make_unique<detail::ChannelMemory>(makers, bytes, Heap::symmetric);
       scratch = {engine_scratch->data(), bytes};
       break;
     } catch (const Error& error) {
@@ -181,11 +193,13 @@ void Collectives::Implementation::run_engine(detail::EngineCall call) {
 Collectives::Collectives(World& world, const CollectiveOptions& options) : Collectives(world, nullptr, options) {}
 
 Collectives::Collectives(World& world, const Team* team, const CollectiveOptions& options) {
-  const CollectiveOptions all = complete(world, options);
-  check(all);
-  check_staging(all, world.size());
-  compare(world, all);
-  implementation_ = std::make_unique<Implementation>(world, team, all);
+  const detail::Makers everyone(world, nullptr);
+  implementation_ = std::make_unique<Implementation>(everyone, team, agreed(everyone, options));
+}
+
+Collectives::Collectives(World& world, Team& team, const CollectiveOptions& options) {
+  const detail::Makers members(world, &team);
+  implementation_ = std::make_unique<Implementation>(members, &team, agreed(members, options));
 }
 
 Collectives::~Collectives() = default;
@@ -253,7 +267,7 @@ void Collectives::allreduce_on_stream(void* destination, const void* source, std
   detail::check_vector("destination", destination, bytes, type);
   detail::check_vector("source", source, bytes, type);
   detail::check_apart({destination, bytes}, {source, bytes}, destination);
-  if (count == 0 && implementation_->channel.checks == 0) return;
+  if (count == 0 && implementation_->channel.checks == 0) return implementation_->note(Transfer::none);
   CollectiveCall choice = allreduce_choice(count, type, call);
   if (count == 0) choice.algorithm = Algorithm::packets_one_shot;  // the members compare the call, and move nothing
   if (choice.algorithm == Algorithm::copy_engine) {
@@ -262,10 +276,11 @@ void Collectives::allreduce_on_stream(void* destination, const void* source, std
                                   .reduction = reduction,
                                   .algorithm = choice.algorithm,
                                   .count = count};
-    return implementation_->run_engine({.destination = static_cast<std::byte*>(destination),
-                                        .source = static_cast<const std::byte*>(source),
-                                        .call = signature,
-                                        .stream = choice.stream});
+    implementation_->run_engine({.destination = static_cast<std::byte*>(destination),
+                                 .source = static_cast<const std::byte*>(source),
+                                 .call = signature,
+                                 .stream = choice.stream});
+    return implementation_->note(Transfer::in_place);
   }
   LaunchOptions options = implementation_->launch_options(choice.blocks, choice.stream);
   if (choice.algorithm == Algorithm::packets_one_shot || choice.algorithm == Algorithm::packets_two_shot)
@@ -283,6 +298,17 @@ void Collectives::allreduce_on_stream(void* destination, const void* source, std
                                      {vectors, no_peer, false, choice.algorithm});
   else
     launcher(implementation_->world, options, implementation_->channel, vectors);
+  if (choice.algorithm == Algorithm::two_shot)
+    implementation_->note_by_lanes();
+  else
+    implementation_->note(count == 0 ? Transfer::none : is_named ? Transfer::staged : Transfer::packets);
+}
+
+Transfer Collectives::last_transfer() const {
+  if (implementation_->noted) return *implementation_->noted;
+  LaneState state;
+  implementation_->world.copy(&state, implementation_->channel.states, sizeof state);
+  return state.staged != 0 ? Transfer::staged : Transfer::in_place;
 }
 
 }  // namespace beeline

@@ -4,10 +4,12 @@
 /// What a `Collectives` object holds, for the files that implement its calls.
 
 #include <cstddef>
+#include <optional>
 
 #include "beeline/collectives/exchange_plan.hpp"
 #include "beeline/host/collectives.hpp"
 #include "beeline/host/launch_options.hpp"
+#include "host/collectives/channel_memory.hpp"
 #include "host/collectives/copy_engine.hpp"
 #include "host/collectives/launchers.hpp"
 
@@ -27,7 +29,7 @@ struct ChannelLayout {
 
 class Collectives::Implementation {
  public:
-  Implementation(World& world, const Team* team, const CollectiveOptions& options);
+  Implementation(const detail::Makers& makers, const Team* team, const CollectiveOptions& options);
 
   [[nodiscard]] const Context& context() const;
   /// For a waiting kernel of `blocks` blocks. Throws invalid_argument for more than there are lanes.
@@ -39,16 +41,26 @@ class Collectives::Implementation {
   /// All-reduce by copy engines. Throws where the vectors cannot be reached by them.
   void run_engine(detail::EngineCall call);
 
-  /// The same for a reduction by name.
+  /// Leaves a note for `last_transfer`.
+  void note(Transfer transfer) { noted = transfer; }
+  /// The first lane, which has part of every call, leaves the note itself (`Lane::note_staged`).
+  void note_by_lanes() { noted.reset(); }
+
+  /// The same for a call that moves data.
+  void note_movement(Algorithm algorithm);
+
+  /// Makes a reduction by name.
   void reduce(const detail::NamedReductionCall& call, ElementType type, const CollectiveCall& how);
 
+  detail::Makers makers;
   World& world;
   const Team* team;
   detail::ChannelLayout layout;
-  SymmetricArray<std::byte> memory;
+  detail::ChannelMemory memory;
   CollectiveChannel channel;
-  std::unique_ptr<SymmetricArray<std::byte>> engine_scratch;  ///< nullptr: the channel's staging
-  std::unique_ptr<detail::EngineAllreduce> engine;            ///< made when it is first asked for
+  std::unique_ptr<detail::ChannelMemory> engine_scratch;  ///< nullptr: the channel's staging
+  std::unique_ptr<detail::EngineAllreduce> engine;        ///< made when it is first asked for
+  std::optional<Transfer> noted = Transfer::none;
   std::size_t* tables;  ///< [lanes, 4, max_ranks] counts and offsets that a kernel's blocks work by
 
  private:

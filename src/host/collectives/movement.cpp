@@ -76,11 +76,25 @@ CollectiveCall Collectives::movement_choice(std::size_t piece_bytes, const Colle
 void Collectives::Implementation::move(const ExchangePlan& plan, const CollectiveCall& choice) {
   check_algorithm(choice.algorithm, context(), plan.is_full());
   const LaunchOptions options = launch_options(choice.blocks, choice.stream);
-  if (plan.bytes == 0 && (channel.checks == 0 || choice.algorithm == Algorithm::copy_engine)) return;
+  if (plan.bytes == 0 && (channel.checks == 0 || choice.algorithm == Algorithm::copy_engine))
+    return note(Transfer::none);
   if (choice.algorithm == Algorithm::copy_engine)
     copy_by_engine(plan, choice.stream);
   else
     detail::launch_movement(world, options, channel, plan, choice.algorithm);
+  if (plan.bytes == 0)
+    note(Transfer::none);
+  else
+    note_movement(choice.algorithm);
+}
+
+void Collectives::Implementation::note_movement(Algorithm algorithm) {
+  if (algorithm == Algorithm::packets)
+    note(Transfer::packets);
+  else if (algorithm == Algorithm::copy_engine)
+    note(Transfer::in_place);
+  else
+    note_by_lanes();
 }
 
 void Collectives::Implementation::copy_by_engine(const ExchangePlan& plan, Stream* on) {
@@ -244,6 +258,7 @@ void Collectives::alltoallv_on_stream(void* destination, const void* source, con
                           .element_bytes = bytes_of(type)};
   detail::launch_varied_movement(implementation_->world, implementation_->launch_options(choice.blocks, choice.stream),
                                  implementation_->channel, plan, choice.algorithm, values, implementation_->tables);
+  implementation_->note_movement(choice.algorithm);
 }
 
 void Collectives::barrier_on_stream(BarrierAlgorithm algorithm, Stream* stream) {

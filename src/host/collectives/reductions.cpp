@@ -39,6 +39,7 @@ void Collectives::Implementation::reduce(const detail::NamedReductionCall& call,
       how.blocks != 0 ? how.blocks : static_cast<unsigned>(std::clamp<std::size_t>(wanted, 1, channel.lanes));
   const LaunchOptions options = launch_options(blocks, how.stream);
   if (bytes != 0 || channel.checks != 0) detail::reduction_launcher(type)(world, options, channel, chosen);
+  note(bytes == 0 ? Transfer::none : chosen.algorithm == Algorithm::packets ? Transfer::packets : Transfer::staged);
 }
 
 void Collectives::reduce_on_stream(void* destination, const void* source, std::size_t count, ElementType type,

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+// Channels of teams that their members make alone, and what calls say of how they moved data.
+#include <span>
+
+#include "tests/conformance/collective_calls.hpp"
+#include "tests/conformance/rank_test.hpp"
+#include "tests/conformance/vectors.hpp"
+
+namespace beeline_test {
+
+namespace {
+
+using namespace beeline;
+
+constexpr std::size_t count = 1001, bytes = count * sizeof(float);
+
+std::vector<int> every_second(int first, int size) {
+  std::vector<int> ranks;
+  for (int rank = first; rank < size; rank += 2) ranks.push_back(rank);
+  return ranks;
+}
+
+/// All-reduces of a team, of vectors in its own memory.
+void reduce_in(RankTest& test, Team& team, const std::vector<int>& members, std::uint64_t round) {
+  World& world = test.world();
+  Collectives collectives(world, team, small_channel);
+  auto* const vector = static_cast<std::byte*>(team.allocate(bytes));
+  const VectorKey key{ElementType::float32, Reduction::sum, round};
+  for (const Algorithm algorithm : {Algorithm::packets_two_shot, Algorithm::two_shot}) {
+    if (algorithm == Algorithm::two_shot && world.mixed()) continue;
+    test.write(vector, vector_of(key, test.rank(), count));
+    team.barrier();  // in place: nobody reads what is not written
+    collectives.allreduce_on_stream(vector, vector, count, key.type, key.reduction, {.algorithm = algorithm});
+    world.synchronize();
+    check_bytes(reduced_vector(key, members, count), test.read(vector, bytes), name(algorithm));
+    const Transfer expected = algorithm == Algorithm::two_shot ? Transfer::in_place : Transfer::packets;
+    BEELINE_CHECK(expected == collectives.last_transfer());
+  }
+  team.free(vector);
+}
+
+/// Two halves of the world, each as often as it likes; afterwards the world's own memory still lies alike.
+void teams_made_by_their_members(RankTest& test) {
+  World& world = test.world();
+  const std::vector<int> members = every_second(test.rank() % 2, test.size());
+  const std::unique_ptr<Team> met = world.make_team(members);
+  const auto exchange = [&](std::span<const std::byte> mine) { return met->allgather(mine); };
+  for (std::uint64_t round = 0; round < (test.rank() % 2 == 0 ? 5u : 2u); ++round) {
+    const std::unique_ptr<Team> team = make_team_among(world, members, exchange);
+    BEELINE_CHECK_EQ(test.rank(), team->world_rank(team->rank()));
+    BEELINE_CHECK_EQ(static_cast<int>(members.size()), team->size());
+    reduce_in(test, *team, members, round);
+  }
+  world.barrier();
+  const SymmetricArray<std::uint64_t> words(world, 1000), pinned(world, 1000, Heap::pinned);
+}
+
+/// Neighbours on a ring: every rank is in two teams, and makes them in the same order as the other members do.
+void teams_that_overlap(RankTest& test) {
+  if (test.size() < 3) return;
+  World& world = test.world();
+  const int last = test.size() - 1;
+  std::vector<std::unique_ptr<Team>> met, teams;
+  std::vector<std::vector<int>> members;
+  for (int first = 0; first < last; ++first) {
+    const bool is_in = test.rank() == first || test.rank() == first + 1;
+    members.push_back({first, first + 1});
+    met.push_back(world.make_team(is_in ? members.back() : std::vector<int>{}));
+  }
+  for (int first = 0; first < last; ++first) {
+    Team* const pair = met[static_cast<std::size_t>(first)].get();
+    if (pair == nullptr) continue;
+    const std::vector<int>& ranks = members[static_cast<std::size_t>(first)];
+    teams.push_back(
+        make_team_among(world, ranks, [&](std::span<const std::byte> mine) { return pair->allgather(mine); }));
+    reduce_in(test, *teams.back(), ranks, static_cast<std::uint64_t>(first));
+  }
+  const std::byte mine{static_cast<unsigned char>(test.rank())};
+  for (const std::unique_ptr<Team>& team : teams) {
+    const auto all = team->allgather(std::span(&mine, 1));
+    for (int member = 0; member < team->size(); ++member)
+      BEELINE_CHECK_EQ(team->world_rank(member), static_cast<int>(all[static_cast<std::size_t>(member)].at(0)));
+  }
+  world.barrier();
+}
+
+void team_memory_refused(RankTest& test) {
+  World& world = test.world();
+  const std::vector<int> everyone_here = everyone(test.size());
+  const std::unique_ptr<Team> team = world.make_team(everyone_here);
+  const std::byte much[Team::max_gathered_bytes + 1] = {};
+  expect_refused("to gather in a team", [&] { static_cast<void>(team->allgather(much)); });
+  expect_refused("no room for", [&] { static_cast<void>(team->allocate(SIZE_MAX / 2)); });
+  expect_refused("not allocated", [&] { team->free(&world); });
+  const auto meet = [&](std::span<const std::byte> mine) { return world.allgather(mine); };
+  expect_refused("does not hold rank", [&] { static_cast<void>(make_team_among(world, {}, meet)); });
+  if (test.size() == 1) return;
+  const auto different = static_cast<std::size_t>(100 * (test.rank() + 1));
+  expect_refused("allocations differ", [&] { static_cast<void>(team->allocate(different)); });
+  const auto garbled = [&](std::span<const std::byte> mine) {
+    auto all = world.allgather(mine);
+    all.back().at(8) = std::byte{63};  // the last one's first member
+    return all;
+  };
+  expect_refused("propose different teams", [&] { static_cast<void>(make_team_among(world, everyone_here, garbled)); });
+  const auto too_few = [](std::span<const std::byte>) { return std::vector<std::vector<std::byte>>(); };
+  expect_refused("its exchange gave", [&] { static_cast<void>(make_team_among(world, everyone_here, too_few)); });
+  team->free(team->allocate(100));  // what was refused is free again, on all alike
+}
+
+/// What a call says of its vectors, by where they lie and which algorithm moves them.
+void transfers_are_told(RankTest& test) {
+  World& world = test.world();
+  Collectives collectives(world, small_channel);
+  const auto ranks = static_cast<std::size_t>(test.size());
+  const SymmetricArray<float> heap(world, 2 * ranks * count);
+  float* const to = heap.data();
+  float* const from = heap.data() + ranks * count;
+  float* const unlike = to + 4 * test.rank();  // at another place on every rank
+  const auto expect = [&](Transfer transfer, const char* what) {
+    world.synchronize();
+    BEELINE_CHECK_EQ(join(what, ": ", name(transfer)), join(what, ": ", name(collectives.last_transfer())));
+  };
+  expect(Transfer::none, "before any call");
+  const auto reduce = [&](float* vector, Algorithm algorithm) {
+    collectives.allreduce_on_stream(vector, vector, count, ElementType::float32, Reduction::sum,
+                                    {.algorithm = algorithm});
+  };
+  const auto gather = [&](Algorithm algorithm) {
+    collectives.allgather_on_stream(to, from, count, ElementType::float32, {.algorithm = algorithm});
+  };
+  reduce(to, Algorithm::packets_one_shot), expect(Transfer::packets, "all-reduce by packets");
+  gather(Algorithm::packets), expect(Transfer::packets, "all-gather by packets");
+  collectives.barrier_on_stream(), expect(Transfer::packets, "a barrier changes nothing");
+  collectives.allreduce_on_stream(nullptr, nullptr, 0, ElementType::float32, Reduction::sum);
+  expect(Transfer::none, "nothing to move");
+  if (world.mixed()) return;
+  reduce(to, Algorithm::two_shot), expect(Transfer::in_place, "two_shot, alike");
+  gather(Algorithm::peer), expect(Transfer::in_place, "all-gather by peer");
+  reduce(to, Algorithm::copy_engine), expect(Transfer::in_place, "all-reduce by engines");
+  reduce(to, Algorithm::read), expect(Transfer::staged, "by reading");
+  collectives.reduce_scatter_on_stream(to, from, 16, ElementType::float32, Reduction::sum,
+                                       {.algorithm = Algorithm::bulk});
+  expect(Transfer::staged, "reduce-scatter in bulk");
+  if (test.size() > 1) reduce(unlike, Algorithm::two_shot), expect(Transfer::staged, "two_shot, unlike");
+}
+
+}  // namespace
+
+const std::vector<Case>& team_channel_cases() {
+  static const std::vector<Case> cases = {{"teams_made_by_their_members", 1, teams_made_by_their_members},
+                                          {"teams_that_overlap", 1, teams_that_overlap},
+                                          {"team_memory_refused", 1, team_memory_refused},
+                                          {"transfers_are_told", 1, transfers_are_told}};
+  return cases;
+}
+
+}  // namespace beeline_test

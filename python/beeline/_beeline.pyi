@@ -26,6 +26,11 @@ class Stream:
         Holds what is put on this stream from now on until what `other` has been given so far is over.
         """
 
+    def let_go(self) -> None:
+        """
+        Lets go of the tensors that its calls use: the caller sees to it that their memory stays until it is over.
+        """
+
 class Memory:
     """
     Elements in a heap of the world, made by `World.allocate`: at the same place on every rank.
@@ -75,6 +80,43 @@ class Memory:
 
     def __dlpack_device__(self) -> tuple[int, int]:
         """DLPack's device: (1, 0) for CPUs, (2, index) for a GPU."""
+
+    def __repr__(self) -> str: ...
+
+class Team:
+    """
+    Some ranks of a world, with a barrier and an abort of their own.
+
+    Made by `World.make_team`. `Collectives(world, team)` are its collectives.
+    """
+
+    @property
+    def rank(self) -> int:
+        """This rank's number in the team."""
+
+    @property
+    def size(self) -> int:
+        """How many members there are."""
+
+    @property
+    def ranks(self) -> list[int]:
+        """The members' ranks in the world, by their rank in the team."""
+
+    @property
+    def failed(self) -> bool:
+        """
+        Whether the team is aborted: by a deadline of its own, or the end of a member.
+        """
+
+    def barrier(self) -> None:
+        """
+        Collective over the team. Blocks until every member is here; raises DeadlineError, naming who is missing.
+        """
+
+    def allgather(self, data: bytes) -> list[bytes]:
+        """
+        Collective over the team. Everyone's bytes, by rank of the team: at most 120 of each.
+        """
 
     def __repr__(self) -> str: ...
 
@@ -160,6 +202,10 @@ class World:
         """Whether both GPU ranks and host ranks take part."""
 
     @property
+    def deadline_s(self) -> float:
+        """The end of every wait, in seconds."""
+
+    @property
     def failed(self) -> bool:
         """Whether the world is aborted."""
 
@@ -199,6 +245,17 @@ class World:
     def allgather(self, data: bytes) -> list[bytes]:
         """
         Collective. Everyone's bytes, by rank; sizes may differ. For set-up: small data, by way of the CPUs.
+        """
+
+    def make_team(self, ranks: Sequence[int], exchange: object | None = None) -> Team | None:
+        """
+        Collective. A team of some ranks; None on a rank that passes no ranks, and so stays outside.
+
+        ranks     those of the team, ascending, this one among them; several teams may be made at once if they have no rank in
+                  common
+        exchange  None: all ranks of the world call. Otherwise only those of the team do, and meet by this function: it gets
+                  bytes and returns a list of all members' bytes, by rank of the team, and is called twice
+        Raises InvalidArgumentError when members disagree, NoResourceError beyond 31 teams, and what `exchange` raises.
         """
 
     def make_stream(self) -> Stream:
@@ -253,18 +310,20 @@ class Choice:
 
 class Collectives:
     """
-    Collective operations of all ranks, on tensors.
+    Collective operations of all ranks, or of a team's, on tensors.
 
-    All ranks make the same calls in the same order, one after the other: on one stream, or on streams that wait for each
+    All of them make the same calls in the same order, one after the other: on one stream, or on streams that wait for each
     other. Calls that are to go on at the same time use several objects. Tensors are contiguous, aligned to their elements,
     and in memory that this rank's device reaches: the GPU's own, or host memory on a host rank. Memory in the symmetric
-    heap, at the same place on all ranks, is used as it is by every algorithm. It lives until its world is left.
+    heap, at the same place on all ranks, is used as it is by every algorithm. Roots and parts are counted by rank of the
+    team. It lives until it is freed, or its world is left.
     """
 
-    def __init__(self, world: World, *, lanes: int = 0, packet_bytes: int = 0, staging_bytes: int = 0, checks: bool = False) -> None:
+    def __init__(self, world: World, team: Team | None = None, *, lanes: int = 0, packet_bytes: int = 0, staging_bytes: int = 0, checks: bool = False) -> None:
         """
-        Collective; all ranks give the same options. 0: by the kind and number of ranks.
+        Collective over the team, or the world; all give the same options. 0: by the kind and number of ranks.
 
+        team           whose ranks take part; None: all of the world
         lanes          blocks that may take part in a call
         packet_bytes   payload of a round of packets, on each lane from each rank
         staging_bytes  on each lane, for vectors that do not lie alike on all ranks, twice
@@ -284,6 +343,32 @@ class Collectives:
         blocks     of threads, the same on all ranks; 0: by size
         Raises TypeError or ValueError (InvalidArgumentError among them) before anything is touched; DeadlineError and the like
         name who was waited for.
+        """
+
+    @property
+    def rank(self) -> int:
+        """This rank's number among those that take part."""
+
+    @property
+    def size(self) -> int:
+        """How many ranks take part."""
+
+    @property
+    def last_transfer(self) -> str | None:
+        """
+        How the vectors of the last call got to the other ranks; ask when the call is over.
+
+        'in_place'  zero-copy: read and written by the others where they lie
+        'staged'    in and out through the channel's memory, as vectors that do not lie alike in all ranks' heaps
+        'packets'   copied into packets, as short vectors wherever they lie
+        None        nothing was moved yet, or there was nothing to move. A barrier changes nothing
+        """
+
+    def free(self) -> None:
+        """
+        Collective over those that take part. Gives the memory back; no call works afterwards.
+
+        Waits for the default stream; the calls on other streams must be over.
         """
 
     def allreduce_choice(self, count: int, dtype: object, *, algorithm: str = 'automatic', blocks: int = 0) -> Choice:

@@ -19,9 +19,9 @@ except ImportError as problem:
         " without it."
     ) from problem
 
-from beeline._beeline import Choice, Collectives, Device, Memory, RankHealth, StagedChannel, Stream, World
+from beeline._beeline import Choice, Collectives, Device, Memory, RankHealth, StagedChannel, Stream, Team, World
 
-__all__ = ["Choice", "Collectives", "Device", "Memory", "RankHealth", "StagedChannel", "Stream", "World", "run"]
+__all__ = ["Choice", "Collectives", "Device", "Memory", "RankHealth", "StagedChannel", "Stream", "Team", "World", "run"]
 
 Result = TypeVar("Result")
 

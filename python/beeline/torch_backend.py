@@ -6,18 +6,30 @@
 
     dist.init_process_group(backend="beeline")
 
-The group has all ranks of a Beeline world, in its order; groups of a part of them are refused. `init_process_group`
-joins the world that the environment describes, or takes one as `pg_options=world`. A launcher that sets no MASTER_ADDR
-leaves torch without a store: then pass `store=beeline.torch_backend.make_store(world)` too, with rank and world_size.
+The default group has all ranks of a Beeline world, in its order. `init_process_group` joins the world that the
+environment describes, or takes one as `pg_options=world`. A launcher that sets no MASTER_ADDR leaves torch without a
+store: then pass `store=beeline.torch_backend.make_store(world)` too, with rank and world_size.
+
+`dist.new_group(ranks)` makes a group of any of them, a team of that world. Its members meet by torch's store, and take
+memory for it from the world's heap (some 50 MB on a GPU, 3 on a host rank) until `dist.destroy_process_group(group)`,
+which all members call. A rank may be in 30 groups at a time. Where the default group is another back end's, the first
+group with `backend="beeline"` has all ranks, and others follow.
 
 Tensors are contiguous, and on a GPU they lie on the rank's own. There, collectives run on a stream of their own, after
 what torch's current stream has been given, and `Work.wait` holds the current stream until they are done; on a host rank
 they block. Messages (send, recv) go through host memory, driven by CPU threads; isend and irecv return before they are
-done.
+done. Between two ranks they keep their order, that of all groups together.
+
+Tensors at the same place of the symmetric heap on all ranks are used without a copy, by calls of more than some 100 KB:
+`mem_pool` puts them there, and `last_transfer` tells.
 """
 
 from __future__ import annotations
 
+import ctypes
+import functools
+import itertools
+from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import timedelta
@@ -27,8 +39,9 @@ import torch
 import torch.distributed as dist
 
 import beeline
+from beeline.library import _beeline
 
-__all__ = ["BeelineProcessGroup", "make_store"]
+__all__ = ["BeelineProcessGroup", "last_transfer", "make_store", "mem_pool"]
 
 REDUCTIONS = {
     dist.ReduceOp.SUM: "sum",
@@ -53,13 +66,62 @@ def make_store(world: beeline.World) -> dist.Store:
     return dist.TCPStore("127.0.0.1", int(world.allgather(b"")[0]), world.size, is_master=False)
 
 
+def last_transfer(group: dist.ProcessGroup | None = None) -> str | None:
+    """How the tensors of the last collective call on `group` got to the other ranks: `Collectives.last_transfer`.
+
+    Waits until the group's calls are over.
+    """
+    asked = dist.group.WORLD if group is None else group
+    if not isinstance(asked, BeelineProcessGroup):
+        raise TypeError(f"group: expected one of the back end beeline, not {type(asked).__name__}")
+    return asked.last_transfer()
+
+
+def mem_pool(world: beeline.World | None = None) -> torch.cuda.MemPool:
+    """A pool of GPU memory in the symmetric heap of `world` (None: the default group's), for `torch.cuda.use_mem_pool`.
+
+        with torch.cuda.use_mem_pool(beeline.torch_backend.mem_pool()):
+            gradients = torch.empty(count, device="cuda")
+
+    What all ranks allocate alike inside it, the same sizes in the same order, lies at the same place on all of them, so
+    that collectives use it without a copy. torch asks the heap for segments (2 MB for tensors of up to 1 MB, 20 MB up
+    to 10 MB, then multiples of 2 MB) and places tensors in them; a request for a segment is collective over the world,
+    and blocks until all ranks make it. So no rank allocates more in a pool than the others, or less, or holds back what
+    they let go; otherwise places differ, and calls go through staging, which is slower but right, or a request meets
+    none of another rank and ends at the world's deadline. Tensors stay valid until the program ends, also after the
+    world was left. A full heap (BEELINE_HEAP_BYTES), or the deadline, is torch.OutOfMemoryError; the log says which.
+
+    Segments that torch gives back, by `torch.cuda.empty_cache` or with the pool, return to the heap when all ranks have
+    given them back, at the next request. One world of a process serves a GPU.
+    """
+    used = _root_world() if world is None else world
+    if used.device.kind != "gpu":
+        raise beeline.UnavailableError(f"rank {used.rank} runs on a CPU: torch has memory pools for GPUs", used.rank)
+    _beeline._serve_pool(used)
+    return torch.cuda.MemPool(_pool_allocator())
+
+
+@functools.cache
+def _pool_allocator() -> Any:
+    """torch's handle of the C functions. Pools point to it, and may end after all of Python: it is never let go."""
+    functions = torch.cuda.memory.CUDAPluggableAllocator(
+        _beeline.__file__, "beeline_pool_allocate", "beeline_pool_free"
+    )
+    handle = functions.allocator()
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(handle))
+    return handle
+
+
 class BeelineWork(dist.Work):
     """A call under way on the group's stream, or one that is over."""
 
-    def __init__(self, outputs: Tensors, done: torch.cuda.Event | None) -> None:
+    def __init__(
+        self, outputs: Tensors, done: torch.cuda.Event | None = None, device: torch.device | None = None
+    ) -> None:
         super().__init__()
         self._outputs = list(outputs)
         self._done = done
+        self._device = device
         # A future of torch's records what it waits for on the current stream: this is made on the group's.
         gpus = {output.device for output in outputs if output.is_cuda}
         self._future = torch.futures.Future(devices=list(gpus) or None)
@@ -67,7 +129,7 @@ class BeelineWork(dist.Work):
 
     def wait(self, timeout: timedelta | None = None) -> bool:
         if self._done is not None:
-            self._done.wait(torch.cuda.current_stream(self._outputs[0].device))
+            self._done.wait(torch.cuda.current_stream(self._device))
         return True
 
     def synchronize(self) -> None:
@@ -115,14 +177,32 @@ class BeelineMessage(dist.Work):
 
 
 class BeelineProcessGroup(dist.ProcessGroup):
-    """All ranks of a world, as torch.distributed calls them."""
+    """All ranks of a world, or some of them, as torch.distributed calls them."""
 
-    def __init__(self, world: beeline.World, owns_world: bool) -> None:
-        super().__init__(world.rank, world.size)
+    # What torch asks of `_get_backend`.
+    supports_splitting = False
+    supports_coalescing = False
+    supports_time_estimate = False
+
+    def __init__(
+        self,
+        world: beeline.World,
+        owns_world: bool,
+        team: beeline.Team | None = None,
+        root: BeelineProcessGroup | None = None,
+    ) -> None:
+        """All ranks of `world`; or, collective over its members alone, `team`, a part of the group `root`."""
+        self._members = world if team is None else team
+        super().__init__(self._members.rank, self._members.size)
         self._world = world
         self._owns_world = owns_world
-        self._collectives = beeline.Collectives(world)
-        self._messages = beeline.StagedChannel(world, MESSAGE_CHUNK_BYTES)
+        self._team = team
+        self._root = root
+        self._name = self._description = ""
+        self._is_over = False
+        self._collectives = beeline.Collectives(world, team)
+        if root is None:
+            self._messages = beeline.StagedChannel(world, MESSAGE_CHUNK_BYTES)
         self._drivers: dict[tuple[str, int], ThreadPoolExecutor] = {}
         self._stream: beeline.Stream | None = None
         if world.device.kind == "gpu":
@@ -131,17 +211,47 @@ class BeelineProcessGroup(dist.ProcessGroup):
 
     @property
     def world(self) -> beeline.World:
-        """The world whose ranks are this group."""
+        """The world whose ranks are in this group."""
         return self._world
+
+    def last_transfer(self) -> str | None:
+        """See the function of this name."""
+        if self._stream is not None:
+            self._world.synchronize(self._stream)
+        return self._collectives.last_transfer
 
     def getBackendName(self) -> str:
         return "beeline"
 
     def getRank(self) -> int:
-        return self._world.rank
+        return self._members.rank
 
     def getSize(self) -> int:
-        return self._world.size
+        return self._members.size
+
+    def _get_backend(self, device: torch.device) -> BeelineProcessGroup:
+        return self
+
+    # The base class keeps names in back ends, of which a group in Python has none.
+    def _set_group_name(self, name: str) -> None:
+        self._name = name
+
+    def getGroupName(self) -> str:
+        return self._name
+
+    @property
+    def group_name(self) -> str:
+        return self._name
+
+    def _set_group_desc(self, description: str) -> None:
+        self._description = description
+
+    def getGroupDesc(self) -> str:
+        return self._description
+
+    @property
+    def group_desc(self) -> str:
+        return self._description
 
     @property
     def _device_types(self) -> list[torch.device]:
@@ -163,6 +273,12 @@ class BeelineProcessGroup(dist.ProcessGroup):
 
         return self._start(tensors, reduce_each)
 
+    def reduce(self, tensors: Tensors, opts: Any) -> dist.Work:
+        (tensor,) = tensors
+        root, reduction = opts.rootRank, reduction_of(opts)
+        result = tensor if root == self.rank() else None
+        return self._start(tensors, lambda on: self._collectives.reduce(result, tensor, root, reduction, **on))
+
     def _reduce_scatter_base(self, output: torch.Tensor, source: torch.Tensor, opts: Any = None) -> dist.Work:
         reduction = reduction_of(opts)
         return self._start(
@@ -173,6 +289,15 @@ class BeelineProcessGroup(dist.ProcessGroup):
         (output,), (each,) = outputs, sources
         return self._reduce_scatter_base(output, torch.cat([part.reshape(-1) for part in each]), opts)
 
+    def reduce_scatter_tensor_coalesced(self, outputs: Tensors, sources: Tensors, opts: Any = None) -> dist.Work:
+        reduction = reduction_of(opts)
+
+        def reduce_each(on: dict[str, Any]) -> None:
+            for output, source in zip(outputs, sources, strict=True):
+                self._collectives.reduce_scatter(output, source, reduction, **on)
+
+        return self._start(outputs, reduce_each, sources)
+
     def broadcast(self, tensors: Tensors, opts: Any) -> dist.Work:
         (tensor,) = tensors
         data, root = as_bytes(tensor), opts.rootRank
@@ -182,6 +307,15 @@ class BeelineProcessGroup(dist.ProcessGroup):
         to, data = as_bytes(output), as_bytes(source)
         return self._start([output], lambda on: self._collectives.allgather(to, data, **on), [source])
 
+    def allgather_into_tensor_coalesced(self, outputs: Tensors, sources: Tensors, opts: Any = None) -> dist.Work:
+        pairs = [(as_bytes(output), as_bytes(source)) for output, source in zip(outputs, sources, strict=True)]
+
+        def gather_each(on: dict[str, Any]) -> None:
+            for to, data in pairs:
+                self._collectives.allgather(to, data, **on)
+
+        return self._start(outputs, gather_each, sources)
+
     def allgather(self, outputs: Sequence[Tensors], sources: Tensors, opts: Any = None) -> dist.Work:
         (each,), (source,) = outputs, sources
         data = as_bytes(source)
@@ -189,10 +323,33 @@ class BeelineProcessGroup(dist.ProcessGroup):
         def gather(on: dict[str, Any]) -> None:
             together = torch.empty(self.size() * data.numel(), dtype=torch.uint8, device=data.device)
             self._collectives.allgather(together, data, **on)
-            for output, part in zip(each, together.chunk(self.size()), strict=True):
-                output.copy_(part.view(source.dtype).view_as(output))
+            take_apart(together, each)
 
         return self._start(each, gather, [source])
+
+    def gather(self, outputs: Sequence[Tensors], sources: Tensors, opts: Any) -> dist.Work:
+        (source,), root = sources, opts.rootRank
+        each = outputs[0] if root == self.rank() else []
+        data = as_bytes(source)
+
+        def gather(on: dict[str, Any]) -> None:
+            together = torch.empty(len(each) * data.numel(), dtype=torch.uint8, device=data.device) if each else None
+            self._collectives.gather(together, data, root, **on)
+            if together is not None:
+                take_apart(together, each)
+
+        return self._start(each, gather, [source])
+
+    def scatter(self, outputs: Tensors, sources: Sequence[Tensors], opts: Any) -> dist.Work:
+        (output,), root = outputs, opts.rootRank
+        each = sources[0] if root == self.rank() else []
+        to = as_bytes(output)
+
+        def scatter(on: dict[str, Any]) -> None:
+            together = torch.cat([as_bytes(part) for part in each]) if each else None
+            self._collectives.scatter(to, together, root, **on)
+
+        return self._start([output], scatter, each)
 
     def alltoall_base(
         self,
@@ -213,13 +370,24 @@ class BeelineProcessGroup(dist.ProcessGroup):
 
         return self._start([output], exchange, [source])
 
+    def alltoall(self, outputs: Tensors, sources: Tensors, opts: Any = None) -> dist.Work:
+        parts = [as_bytes(part) for part in sources]
+        receive, send = [output.nbytes for output in outputs], [part.numel() for part in parts]
+
+        def exchange(on: dict[str, Any]) -> None:
+            together = torch.empty(sum(receive), dtype=torch.uint8, device=outputs[0].device)
+            self._collectives.alltoallv(together, receive, torch.cat(parts), send, **on)
+            take_apart(together, outputs)
+
+        return self._start(outputs, exchange, sources)
+
     def barrier(self, opts: Any = None) -> dist.Work:
         if self._stream is not None:
             # As with other back ends, the CPU waits too.
             self._torch_stream.wait_stream(torch.cuda.current_stream(self._torch_stream.device))
             self._world.synchronize(self._stream)
-        self._world.barrier()
-        return BeelineWork([], None)
+        self._members.barrier()
+        return BeelineWork([])
 
     # --- Messages -------------------------------------------------------------------------------------------------
 
@@ -236,7 +404,16 @@ class BeelineProcessGroup(dist.ProcessGroup):
     # --- The end --------------------------------------------------------------------------------------------------
 
     def shutdown(self) -> None:
-        """Collective: `destroy_process_group` calls it."""
+        """Collective over the group: `destroy_process_group` calls it."""
+        if self._is_over:
+            return
+        self._is_over = True
+        if self._root is not None:
+            if not self._root._is_over and not self._world.failed:
+                if self._stream is not None:
+                    self._world.synchronize(self._stream)
+                self._collectives.free()
+            return
         for driver in self._drivers.values():
             driver.shutdown()
         self._drivers.clear()
@@ -261,19 +438,24 @@ class BeelineProcessGroup(dist.ProcessGroup):
             self._world.check()
         if self._stream is None:
             call({})
-            return BeelineWork(outputs, None)
+            return BeelineWork(outputs)
         device = self._torch_stream.device
         self._torch_stream.wait_stream(torch.cuda.current_stream(device))
         with torch.cuda.stream(self._torch_stream):
             call({"stream": self._stream})
             for tensor in (*outputs, *sources):
                 tensor.record_stream(self._torch_stream)
+            self._stream.let_go()  # torch keeps their memory until the stream has passed here
             done = torch.cuda.Event()
             done.record(self._torch_stream)
-            return BeelineWork(outputs, done)
+            return BeelineWork(outputs, done, device)
 
     def _drive(self, direction: str, data: torch.Tensor, peer: int) -> BeelineMessage:
         """Sends or receives on a thread of its own for each peer: messages between two ranks keep their order."""
+        if self._root is not None:
+            message = self._root._drive(direction, data, self._team.ranks[peer])
+            message._source = peer
+            return message
         if (direction, peer) not in self._drivers:
             self._drivers[direction, peer] = ThreadPoolExecutor(1, f"beeline {direction} {peer}")
         ready = None
@@ -305,6 +487,12 @@ def as_bytes(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.detach().view(-1).view(torch.uint8)
 
 
+def take_apart(together: torch.Tensor, parts: Tensors) -> None:
+    """Copies bytes that follow each other into tensors."""
+    for part, data in zip(parts, together.split([part.nbytes for part in parts]), strict=True):
+        part.copy_(data.view(part.dtype).view_as(part))
+
+
 def split(tensor: torch.Tensor, splits: Sequence[int], ranks: int) -> list[int]:
     """How many bytes each rank's part has: `splits` rows of the first dimension, without them as many for each."""
     rows = tensor.shape[0]
@@ -316,19 +504,65 @@ def split(tensor: torch.Tensor, splits: Sequence[int], ranks: int) -> list[int]:
     return [each * row for each in splits or [rows // ranks] * ranks]
 
 
+_roots: list[BeelineProcessGroup] = []  # groups of all ranks, from whose worlds others are made
+_group_turns: Counter[str] = Counter()  # how often a group of this name was made: hashed names come again
+
+
+def _root() -> BeelineProcessGroup | None:
+    """The latest group of all ranks that is not over."""
+    _roots[:] = [group for group in _roots if not group._is_over]
+    return _roots[-1] if _roots else None
+
+
+def _root_world() -> beeline.World:
+    root = _root()
+    if root is None:
+        raise beeline.UnavailableError("no process group of the back end beeline: pass a world")
+    return root.world
+
+
+def _meet(options: Any, world: beeline.World) -> Callable[[bytes], list[bytes]]:
+    """How the members of a group that is being made exchange bytes: by its store, up to the world's deadline."""
+    name, ranks = str(options.group_id), list(options.global_ranks_in_group)
+    turn = _group_turns[name]
+    _group_turns[name] += 1
+    steps = itertools.count()
+
+    def exchange(mine: bytes) -> list[bytes]:
+        keys = [f"beeline/{turn}/{step}/{rank}" for step in [next(steps)] for rank in ranks]
+        options.store.set(keys[options.group_rank], mine.hex())
+        try:
+            options.store.wait(keys, timedelta(seconds=world.deadline_s))
+        except dist.DistStoreError as problem:
+            missing = [rank for rank, key in zip(ranks, keys, strict=True) if not options.store.check([key])]
+            raise beeline.DeadlineError(
+                f"group {name} of ranks {ranks}: within {world.deadline_s:g} s nothing came from ranks {missing}"
+                " to make it",
+                world.rank,
+            ) from problem
+        return [bytes.fromhex(options.store.get(key).decode()) for key in keys]
+
+    return exchange
+
+
 def _create(options: Any, world: beeline.World | None) -> BeelineProcessGroup:
     if world is not None and not isinstance(world, beeline.World):
         raise TypeError(f"pg_options: expected a beeline.World, not {type(world).__name__}")
-    group_ranks = options.global_ranks_in_group
-    if group_ranks and dist.is_initialized() and len(group_ranks) != dist.get_world_size():
-        raise beeline.UnavailableError(f"a group of ranks {list(group_ranks)}: beeline's groups have all ranks")
+    ranks, root = list(options.global_ranks_in_group), _root()
+    if ranks and root is not None and world in (None, root.world):
+        team = root.world.make_team(ranks, _meet(options, root.world))
+        return BeelineProcessGroup(root.world, False, team, root)
+    if ranks and len(ranks) != dist.get_world_size():
+        raise beeline.UnavailableError(f"a group of ranks {ranks}: make one of all ranks with backend='beeline' first")
     used = beeline.World.create() if world is None else world
     if (used.rank, used.size) != (options.group_rank, options.group_size):
         raise ValueError(
             f"torch.distributed calls this rank {options.group_rank} of {options.group_size}, "
             f"but it is rank {used.rank} of {used.size} of its Beeline world"
         )
-    return BeelineProcessGroup(used, world is None)
+    group = BeelineProcessGroup(used, world is None)
+    _roots.append(group)
+    return group
 
 
 dist.Backend.register_backend("beeline", _create, extended_api=True, devices=["cpu", "cuda"])

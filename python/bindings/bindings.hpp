@@ -10,8 +10,10 @@ namespace beeline::python {
 void bind_errors(nanobind::module_& module);
 void bind_stream(nanobind::module_& module);
 void bind_memory(nanobind::module_& module);
+void bind_team(nanobind::module_& module);
 void bind_collectives(nanobind::module_& module);
 void bind_staged_channel(nanobind::module_& module);
+void bind_memory_pool(nanobind::module_& module);
 void bind_world(nanobind::module_& module);
 
 }  // namespace beeline::python

@@ -3,12 +3,14 @@
 
 #include <fmt/format.h>
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include <initializer_list>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,6 +18,7 @@
 #include "bindings.hpp"
 #include "joined_world.hpp"
 #include "stream.hpp"
+#include "team.hpp"
 #include "tensor.hpp"
 
 namespace nb = nanobind;
@@ -48,17 +51,46 @@ CollectiveCall call_of(const std::string& algorithm, unsigned blocks) {
 
 using Counts = std::vector<std::size_t>;
 
+/// A team's channel, with what it needs.
+struct TeamChannel {
+  std::shared_ptr<Team> team;
+  Collectives collectives;
+};
+
 /// A channel that its world keeps.
 class CollectivesObject {
  public:
-  /// Collective.
-  CollectivesObject(std::shared_ptr<JoinedWorld> world, unsigned lanes, std::size_t packet_bytes,
-                    std::size_t staging_bytes, bool checks)
+  /// Collective: over the team, if there is one.
+  CollectivesObject(std::shared_ptr<JoinedWorld> world, const TeamObject* team, unsigned lanes,
+                    std::size_t packet_bytes, std::size_t staging_bytes, bool checks)
       : world_(std::move(world)) {
     const CollectiveOptions options{
         .lanes = lanes, .packet_bytes = packet_bytes, .staging_bytes = staging_bytes, .checks = checks};
+    if (team != nullptr && team->joined() != world_) throw nb::value_error("team: it belongs to another world");
+    const std::shared_ptr<Team> members = team == nullptr ? nullptr : team->team();
     const nb::gil_scoped_release unlocked;
-    collectives_ = &world_->adopt(std::make_unique<Collectives>(world_->world(), options));
+    if (members) {
+      auto& kept = world_->adopt(
+          std::unique_ptr<TeamChannel>(new TeamChannel{members, Collectives(world_->world(), *members, options)}));
+      collectives_ = &kept.collectives, kept_ = &kept;
+    } else {
+      collectives_ = &world_->adopt(std::make_unique<Collectives>(world_->world(), options));
+      kept_ = collectives_;
+    }
+  }
+
+  /// Collective over those who have made it.
+  void free() {
+    static_cast<void>(calls());
+    collectives_ = nullptr;
+    world_->destroy(kept_);
+  }
+
+  [[nodiscard]] std::size_t rank() const { return calls().context().rank; }
+  [[nodiscard]] std::size_t ranks() const { return calls().context().size; }
+  [[nodiscard]] std::optional<std::string> last_transfer() const {
+    const Transfer transfer = calls().last_transfer();
+    return transfer == Transfer::none ? std::nullopt : std::optional<std::string>(name(transfer));
   }
 
   void allreduce(const nb::object& destination, const nb::object& source, const std::string& reduction,
@@ -68,7 +100,7 @@ class CollectivesObject {
     check_alike(to, from, 1, 1);
     const auto [type, how] = reduced(to, reduction);
     run(stream, call_of(algorithm, blocks), {to.owner, from.owner}, [&](const CollectiveCall& call) {
-      collectives_->allreduce_on_stream(to.data, from.data, to.elements, type, how, call);
+      calls().allreduce_on_stream(to.data, from.data, to.elements, type, how, call);
     });
   }
 
@@ -79,7 +111,7 @@ class CollectivesObject {
     if (is(root)) check_alike(to, from, 1, 1);
     const auto [type, how] = reduced(from, reduction);
     run(stream, call_of(algorithm, blocks), {to.owner, from.owner}, [&](const CollectiveCall& call) {
-      collectives_->reduce_on_stream(to.data, from.data, from.elements, type, how, root, call);
+      calls().reduce_on_stream(to.data, from.data, from.elements, type, how, root, call);
     });
   }
 
@@ -90,7 +122,7 @@ class CollectivesObject {
     check_alike(to, from, 1, ranks());
     const auto [type, how] = reduced(to, reduction);
     run(stream, call_of(algorithm, blocks), {to.owner, from.owner}, [&](const CollectiveCall& call) {
-      collectives_->reduce_scatter_on_stream(to.data, from.data, to.elements, type, how, call);
+      calls().reduce_scatter_on_stream(to.data, from.data, to.elements, type, how, call);
     });
   }
 
@@ -101,7 +133,7 @@ class CollectivesObject {
     check_alike(to, from, 1, 1);
     const Words words = moved(to);
     run(stream, call_of(algorithm, blocks), {to.owner, from.owner}, [&](const CollectiveCall& call) {
-      collectives_->broadcast_on_stream(to.data, from.data, to.elements * words.each, words.type, root, call);
+      calls().broadcast_on_stream(to.data, from.data, to.elements * words.each, words.type, root, call);
     });
   }
 
@@ -112,7 +144,7 @@ class CollectivesObject {
     if (is(root)) check_alike(to, from, 1, ranks());
     const Words words = moved(to);
     run(stream, call_of(algorithm, blocks), {to.owner, from.owner}, [&](const CollectiveCall& call) {
-      collectives_->scatter_on_stream(to.data, from.data, to.elements * words.each, words.type, root, call);
+      calls().scatter_on_stream(to.data, from.data, to.elements * words.each, words.type, root, call);
     });
   }
 
@@ -123,7 +155,7 @@ class CollectivesObject {
     if (is(root)) check_alike(to, from, ranks(), 1);
     const Words words = moved(from);
     run(stream, call_of(algorithm, blocks), {to.owner, from.owner}, [&](const CollectiveCall& call) {
-      collectives_->gather_on_stream(to.data, from.data, from.elements * words.each, words.type, root, call);
+      calls().gather_on_stream(to.data, from.data, from.elements * words.each, words.type, root, call);
     });
   }
 
@@ -134,7 +166,7 @@ class CollectivesObject {
     check_alike(to, from, ranks(), 1);
     const Words words = moved(from);
     run(stream, call_of(algorithm, blocks), {to.owner, from.owner}, [&](const CollectiveCall& call) {
-      collectives_->allgather_on_stream(to.data, from.data, from.elements * words.each, words.type, call);
+      calls().allgather_on_stream(to.data, from.data, from.elements * words.each, words.type, call);
     });
   }
 
@@ -148,7 +180,7 @@ class CollectivesObject {
           fmt::format("{} elements cannot be divided among {} ranks", from.elements, ranks()).c_str());
     const Words words = moved(from);
     run(stream, call_of(algorithm, blocks), {to.owner, from.owner}, [&](const CollectiveCall& call) {
-      collectives_->alltoall_on_stream(to.data, from.data, from.elements / ranks() * words.each, words.type, call);
+      calls().alltoall_on_stream(to.data, from.data, from.elements / ranks() * words.each, words.type, call);
     });
   }
 
@@ -161,21 +193,20 @@ class CollectivesObject {
     const Words words = moved(from);
     const Row received = row_of(receive, to, "receive_counts", words), sent = row_of(send, from, "send_counts", words);
     run(stream, {}, {to.owner, from.owner}, [&](const CollectiveCall& call) {
-      collectives_->alltoallv_on_stream(
-          to.data, from.data, {sent.counts, sent.offsets, received.counts, received.offsets}, words.type, call);
+      calls().alltoallv_on_stream(to.data, from.data, {sent.counts, sent.offsets, received.counts, received.offsets},
+                                  words.type, call);
     });
   }
 
   void barrier(StreamObject* stream, const std::string& algorithm) {
     const auto how = by_name<BarrierAlgorithm>(algorithm, barrier_algorithms, "algorithm");
-    run(stream, {}, {}, [&](const CollectiveCall& call) { collectives_->barrier_on_stream(how, call.stream); });
+    run(stream, {}, {}, [&](const CollectiveCall& call) { calls().barrier_on_stream(how, call.stream); });
   }
 
   [[nodiscard]] Choice allreduce_choice(std::size_t count, const nb::object& dtype, const std::string& algorithm,
                                         unsigned blocks) const {
     const auto type = by_name<ElementType>(type_name(element_type(dtype)), element_types, "element type");
-    static_cast<void>(world_->world());
-    const CollectiveCall choice = collectives_->allreduce_choice(count, type, call_of(algorithm, blocks));
+    const CollectiveCall choice = calls().allreduce_choice(count, type, call_of(algorithm, blocks));
     return {name(choice.algorithm), choice.blocks};
   }
 
@@ -199,8 +230,13 @@ class CollectivesObject {
   [[nodiscard]] Tensor at_root(const nb::object& object, const char* argument, Access access, int root) const {
     return is(root) ? vector(object, argument, access) : Tensor{};
   }
-  [[nodiscard]] bool is(int root) const { return world_->world().rank() == root; }
-  [[nodiscard]] std::size_t ranks() const { return static_cast<std::size_t>(world_->world().size()); }
+  [[nodiscard]] bool is(int root) const { return root >= 0 && rank() == static_cast<std::size_t>(root); }
+  /// Throws invalid_argument when it was freed, or the world was left.
+  [[nodiscard]] Collectives& calls() const {
+    static_cast<void>(world_->world());
+    require(collectives_ != nullptr, Status::invalid_argument, "these collectives were freed");
+    return *collectives_;
+  }
 
   /// Throws ValueError unless types are the same, and sizes as `to_parts` to `from_parts`.
   static void check_alike(const Tensor& to, const Tensor& from, std::size_t to_parts, std::size_t from_parts) {
@@ -268,6 +304,7 @@ class CollectivesObject {
 
   std::shared_ptr<JoinedWorld> world_;
   Collectives* collectives_ = nullptr;
+  const void* kept_ = nullptr;  ///< what the world has adopted
 };
 
 using CollectivesClass = nb::class_<CollectivesObject>;
@@ -326,18 +363,20 @@ void bind_collectives(nb::module_& module) {
         return fmt::format("<beeline.Choice {} in {} blocks>", self.algorithm, self.blocks);
       });
 
-  CollectivesClass collectives(module, "Collectives", R"(Collective operations of all ranks, on tensors.
+  CollectivesClass collectives(module, "Collectives", R"(Collective operations of all ranks, or of a team's, on tensors.
 
-All ranks make the same calls in the same order, one after the other: on one stream, or on streams that wait for each
+All of them make the same calls in the same order, one after the other: on one stream, or on streams that wait for each
 other. Calls that are to go on at the same time use several objects. Tensors are contiguous, aligned to their elements,
 and in memory that this rank's device reaches: the GPU's own, or host memory on a host rank. Memory in the symmetric
-heap, at the same place on all ranks, is used as it is by every algorithm. It lives until its world is left.)");
+heap, at the same place on all ranks, is used as it is by every algorithm. Roots and parts are counted by rank of the
+team. It lives until it is freed, or its world is left.)");
   collectives
-      .def(nb::init<std::shared_ptr<JoinedWorld>, unsigned, std::size_t, std::size_t, bool>(), nb::arg("world"),
-           nb::kw_only(), nb::arg("lanes") = 0, nb::arg("packet_bytes") = 0, nb::arg("staging_bytes") = 0,
-           nb::arg("checks") = false,
-           R"(Collective; all ranks give the same options. 0: by the kind and number of ranks.
+      .def(nb::init<std::shared_ptr<JoinedWorld>, const TeamObject*, unsigned, std::size_t, std::size_t, bool>(),
+           nb::arg("world"), nb::arg("team") = nb::none(), nb::kw_only(), nb::arg("lanes") = 0,
+           nb::arg("packet_bytes") = 0, nb::arg("staging_bytes") = 0, nb::arg("checks") = false,
+           R"(Collective over the team, or the world; all give the same options. 0: by the kind and number of ranks.
 
+team           whose ranks take part; None: all of the world
 lanes          blocks that may take part in a call
 packet_bytes   payload of a round of packets, on each lane from each rank
 staging_bytes  on each lane, for vectors that do not lie alike on all ranks, twice
@@ -356,6 +395,19 @@ algorithm  by name, the same on all ranks; 'automatic': by size
 blocks     of threads, the same on all ranks; 0: by size
 Raises TypeError or ValueError (InvalidArgumentError among them) before anything is touched; DeadlineError and the like
 name who was waited for.)")
+      .def_prop_ro("rank", &CollectivesObject::rank, "This rank's number among those that take part.")
+      .def_prop_ro("size", &CollectivesObject::ranks, "How many ranks take part.")
+      .def_prop_ro("last_transfer", &CollectivesObject::last_transfer, nb::call_guard<nb::gil_scoped_release>(),
+                   R"(How the vectors of the last call got to the other ranks; ask when the call is over.
+
+'in_place'  zero-copy: read and written by the others where they lie
+'staged'    in and out through the channel's memory, as vectors that do not lie alike in all ranks' heaps
+'packets'   copied into packets, as short vectors wherever they lie
+None        nothing was moved yet, or there was nothing to move. A barrier changes nothing)")
+      .def("free", &CollectivesObject::free, nb::call_guard<nb::gil_scoped_release>(),
+           R"(Collective over those that take part. Gives the memory back; no call works afterwards.
+
+Waits for the default stream; the calls on other streams must be over.)")
       .def("allreduce_choice", &CollectivesObject::allreduce_choice, nb::arg("count"), nb::arg("dtype"), nb::kw_only(),
            nb::arg("algorithm") = "automatic", nb::arg("blocks") = 0,
            "The algorithm and number of blocks that `allreduce` takes for `count` elements.");

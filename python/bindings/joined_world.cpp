@@ -72,6 +72,14 @@ JoinedWorld::~JoinedWorld() {
   }
 }
 
+void JoinedWorld::destroy(const void* adopted) {
+  const auto place =
+      std::find_if(adopted_.begin(), adopted_.end(), [&](const auto& each) { return each.get() == adopted; });
+  if (place == adopted_.end()) return;
+  const std::shared_ptr<void> last = std::move(*place);
+  adopted_.erase(place);
+}
+
 void JoinedWorld::destroy_adopted() {
   while (!adopted_.empty()) adopted_.pop_back();
 }

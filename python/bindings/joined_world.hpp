@@ -3,6 +3,7 @@
 /// @file
 /// A world as Python objects share it.
 
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <string>
@@ -44,6 +45,7 @@ class JoinedWorld : public std::enable_shared_from_this<JoinedWorld> {
   void leave();
   /// This rank gives up. Does nothing in a world that was left, or has failed.
   void abort(const std::string& reason);
+  [[nodiscard]] bool has_left() const { return left_; }
   [[nodiscard]] bool has_gpus() const;
   /// Keeps what all ranks have made together, and whose destructor is collective, until this rank leaves: then the
   /// ranks destroy all of it in the same order, the last first. Python's objects end at different times on each rank.
@@ -54,6 +56,9 @@ class JoinedWorld : public std::enable_shared_from_this<JoinedWorld> {
     return adopted;
   }
 
+  /// Destroys something adopted now. Collective over those who have made it.
+  void destroy(const void* adopted);
+
   /// The worlds of this process that are not left, when the program ends: leaves them, or, if it ends by an exception,
   /// aborts them with `reason`, so that other ranks do not wait.
   static void end_all(const std::string& reason);
@@ -63,7 +68,7 @@ class JoinedWorld : public std::enable_shared_from_this<JoinedWorld> {
 
   std::unique_ptr<World> world_;
   std::vector<std::shared_ptr<void>> adopted_;
-  bool left_ = false;
+  std::atomic<bool> left_ = false;
 };
 
 }  // namespace beeline::python

@@ -10,7 +10,9 @@ NB_MODULE(_beeline, module) {
   beeline::python::bind_errors(module);
   beeline::python::bind_stream(module);
   beeline::python::bind_memory(module);
+  beeline::python::bind_team(module);
   beeline::python::bind_world(module);
   beeline::python::bind_collectives(module);
   beeline::python::bind_staged_channel(module);
+  beeline::python::bind_memory_pool(module);
 }

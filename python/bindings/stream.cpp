@@ -74,7 +74,10 @@ Made by `World.make_stream`; `World.stream` is the default one. Destroying it wa
           "idle", [](StreamObject& self) { return self.stream().idle(); },
           "Whether all its work is over. Raises what went wrong in it, once.")
       .def("wait", wait, nb::arg("other"),
-           "Holds what is put on this stream from now on until what `other` has been given so far is over.");
+           "Holds what is put on this stream from now on until what `other` has been given so far is over.")
+      .def(
+          "let_go", &StreamObject::let_go,
+          "Lets go of the tensors that its calls use: the caller sees to it that their memory stays until it is over.");
 }
 
 }  // namespace beeline::python

@@ -14,7 +14,9 @@
 #include "bindings.hpp"
 #include "joined_world.hpp"
 #include "memory.hpp"
+#include "memory_pool.hpp"
 #include "stream.hpp"
+#include "team.hpp"
 #include "tensor.hpp"
 
 namespace nb = nanobind;
@@ -196,6 +198,10 @@ void bind_members(WorldClass& world) {
           "mixed", [](const Shared& self) { return self->known().mixed(); },
           "Whether both GPU ranks and host ranks take part.")
       .def_prop_ro(
+          "deadline_s",
+          [](const Shared& self) { return static_cast<double>(self->known().config().deadline_ns) / 1e9; },
+          "The end of every wait, in seconds.")
+      .def_prop_ro(
           "failed", [](const Shared& self) { return self->known().failed(); }, "Whether the world is aborted.")
       .def_prop_ro("stream", default_stream, nb::for_getter(nb::sig("def stream(self) -> Stream")),
                    "This rank's default stream.");
@@ -228,6 +234,14 @@ void bind_working_together(WorldClass& world) {
           "Collective. Blocks until every rank is here; raises DeadlineError, naming who is missing.")
       .def("allgather", allgather, nb::arg("data"),
            "Collective. Everyone's bytes, by rank; sizes may differ. For set-up: small data, by way of the CPUs.")
+      .def("make_team", &TeamObject::make, nb::arg("ranks"), nb::arg("exchange") = nb::none(),
+           R"(Collective. A team of some ranks; None on a rank that passes no ranks, and so stays outside.
+
+ranks     those of the team, ascending, this one among them; several teams may be made at once if they have no rank in
+          common
+exchange  None: all ranks of the world call. Otherwise only those of the team do, and meet by this function: it gets
+          bytes and returns a list of all members' bytes, by rank of the team, and is called twice
+Raises InvalidArgumentError when members disagree, NoResourceError beyond 31 teams, and what `exchange` raises.)")
       .def(
           "make_stream", [](const Shared& self) { return StreamObject(self, self->world().make_stream()); },
           "A new stream of this rank.")
@@ -296,8 +310,13 @@ Without a launcher it is a world of one.)");
           },
           nb::arg("rank"), nb::arg("device").none(), nb::arg("deadline_s").none(), nb::arg("heap_bytes").none(),
           Unlocked(), "Collective. The world of this thread's rank.");
-  module.def("_end_worlds", &JoinedWorld::end_all, nb::arg("reason"), Unlocked(),
-             "Leaves the worlds of this process, or aborts them with a reason.");
+  module.def(
+      "_end_worlds",
+      [](const std::string& reason) {
+        JoinedWorld::end_all(reason);
+        end_memory_pools();
+      },
+      nb::arg("reason"), Unlocked(), "Leaves the worlds of this process, or aborts them with a reason.");
 }
 
 }  // namespace beeline::python

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 
 import beeline
@@ -145,6 +146,12 @@ def test_streams_keep_what_they_use() -> None:
             collectives.allreduce(result, np.full(5000, float(world.rank + round_)), stream=stream)
         world.synchronize(stream)
         assert (result == sum(rank + 9 for rank in range(world.size))).all()
+        held = sys.getrefcount(result)
+        collectives.allreduce(result, stream=stream)
+        assert sys.getrefcount(result) > held
+        stream.let_go()
+        assert sys.getrefcount(result) == held
+        world.synchronize(stream)
 
     beeline.run(3, body)
 

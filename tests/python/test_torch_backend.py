@@ -19,7 +19,10 @@ except ImportError as reason:
 REPOSITORY = Path(__file__).resolve().parents[2]
 LAUNCHER = str(REPOSITORY / "build" / "bin" / "beeline-launch")
 RANK = str(Path(__file__).resolve().parent / "torch_rank.py")
-CASES = ["all_reduce", "gather_and_scatter", "all_to_all", "broadcast", "messages", "order", "refusals", "learn"]
+CASES = [
+    "all_reduce", "gather_and_scatter", "all_to_all", "broadcast", "to_one_rank", "coalesced", "messages", "order",
+    "groups", "refusals", "learn",
+]  # fmt: skip
 
 
 def run(command: list[str], device: str) -> str:

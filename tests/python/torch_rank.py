@@ -129,10 +129,102 @@ def refusals() -> None:
     refused(ValueError, "not contiguous", lambda: dist.all_reduce(full((4, 4), 0)[:, :2]))
     if "gpu" in sys.argv:
         refused(ValueError, "a tensor on cpu", lambda: dist.all_reduce(torch.zeros(1)))
-    if SIZE > 2 and RANK < 2:
-        refused(beeline.UnavailableError, "beeline's groups have all ranks", lambda: dist.new_group([0, 1]))
-    elif SIZE > 2:
-        dist.new_group([0, 1])
+    refused(ValueError, "group ranks|world_size|within", lambda: dist.new_group([0, SIZE]))
+
+
+def to_one_rank(group: dist.ProcessGroup | None = None) -> None:
+    """Reduce, gather and scatter with each member as the root."""
+    members = dist.get_process_group_ranks(group or GROUP)
+    for root in members:
+        tensor = full(1000, RANK + 1)
+        dist.reduce(tensor, root, group=group)
+        assert (tensor == (sum(members) + len(members) if root == RANK else RANK + 1)).all()
+        parts = [torch.empty(3, 2, dtype=torch.int16, device=DEVICE) for _ in members] if root == RANK else None
+        dist.gather(full((3, 2), RANK, torch.int16), parts, root, group=group)
+        assert parts is None or [part[2, 1].item() for part in parts] == members
+        mine = torch.empty(5, dtype=torch.float64, device=DEVICE)
+        each = [full(5, rank + root, torch.float64) for rank in members] if root == RANK else None
+        dist.scatter(mine, each, root, group=group)
+        assert (mine == RANK + root).all()
+
+
+def coalesced(group: dist.ProcessGroup | None = None) -> None:
+    members = dist.get_process_group_ranks(group or GROUP)
+    tensors = [full(count, RANK) for count in (1, 7, 40_000)]
+    with dist._coalescing_manager(group):
+        for tensor in tensors:
+            dist.all_reduce(tensor, group=group)
+    assert all((tensor == sum(members)).all() for tensor in tensors)
+    outputs = [torch.empty(3 * len(members), device=DEVICE) for _ in range(2)]
+    with dist._coalescing_manager(group):
+        for index, output in enumerate(outputs):
+            dist.all_gather_into_tensor(output, full(3, RANK + index), group=group)
+    assert [output[::3].tolist() for output in outputs] == [[rank + i for rank in members] for i in range(2)]
+    parts = [torch.empty(4, device=DEVICE) for _ in range(2)]
+    with dist._coalescing_manager(group):
+        for part in parts:
+            dist.reduce_scatter_tensor(part, full(4 * len(members), RANK), group=group)
+    assert all((part == sum(members)).all() for part in parts)
+    got = [torch.empty(1 + (RANK + rank) % 3, device=DEVICE) for rank in members]
+    dist.all_to_all(got, [full(1 + (RANK + rank) % 3, 10 * RANK + rank) for rank in members], group=group)
+    assert [int(part[-1]) for part in got] == [10 * rank + RANK for rank in members]
+
+
+def groups() -> None:
+    """Groups of some ranks, of one, and of all: every rank is in several at once."""
+    chosen = [[0, SIZE - 1], list(range(1, SIZE)), list(range(SIZE)), [SIZE - 1], [0, 1]]
+    groups = [dist.new_group(ranks) for ranks in chosen]
+    for ranks, group in zip(chosen, groups, strict=True):
+        if RANK not in ranks:
+            assert group == dist.GroupMember.NON_GROUP_MEMBER
+            continue
+        assert isinstance(group, beeline.torch_backend.BeelineProcessGroup)
+        assert (group.rank(), group.size()) == (ranks.index(RANK), len(ranks))
+        for count in (5, 300_000):
+            tensor = full(count, RANK + 1)
+            dist.all_reduce(tensor, group=group)
+            assert (tensor == sum(ranks) + len(ranks)).all()
+            dist.broadcast(tensor.fill_(RANK), ranks[-1], group=group)
+            assert (tensor == ranks[-1]).all()
+        assert len(ranks) == 1 or beeline.torch_backend.last_transfer(group) == "staged"
+        gathered = torch.empty(len(ranks) * 3, device=DEVICE)
+        dist.all_gather_into_tensor(gathered, full(3, RANK), group=group)
+        assert gathered[::3].tolist() == ranks
+        splits = [1 + (RANK + rank) % 3 for rank in ranks]
+        got = torch.empty(sum(splits), device=DEVICE)
+        dist.all_to_all_single(got, full(sum(splits), RANK), splits, splits, group=group)
+        assert got.tolist() == [rank for rank, size in zip(ranks, splits, strict=True) for _ in range(size)]
+        to_one_rank(group)
+        coalesced(group)
+        everyone: list[object] = [None] * len(ranks)
+        dist.all_gather_object(everyone, RANK, group=group)
+        assert everyone == ranks
+        ahead, behind = (ranks[(ranks.index(RANK) + step) % len(ranks)] for step in (1, -1))
+        if len(ranks) > 1:
+            operations = [
+                dist.P2POp(dist.isend, full(4, RANK), ahead, group),
+                dist.P2POp(dist.irecv, got := torch.empty(4, device=DEVICE), behind, group),
+            ]
+            for work in dist.batch_isend_irecv(operations):
+                work.wait()
+            assert (got == behind).all()
+        dist.barrier(group)
+    for group in groups:
+        dist.destroy_process_group(group)
+    for _ in range(40):  # more than there may be at a time
+        again = dist.new_group([0, 1])
+        if RANK < 2:
+            dist.all_reduce(tensor := full(1, 1), group=again)
+            assert tensor.item() == 2
+        dist.destroy_process_group(again)
+    left_for_the_end = dist.new_group([0, 1])
+    assert (left_for_the_end == dist.GroupMember.NON_GROUP_MEMBER) == (RANK > 1)
+    if RANK < 2:  # the others take no part
+        for _ in range(3):
+            pair = dist.new_group([0, 1], use_local_synchronization=True)
+            dist.all_reduce(tensor := full(3, RANK), group=pair)
+            assert (tensor == 1).all()
+            dist.destroy_process_group(pair)
 
 
 def learn() -> None:
@@ -149,7 +241,11 @@ def learn() -> None:
 
 
 assert dist.get_backend() == "beeline"
-for case in (all_reduce, gather_and_scatter, all_to_all, broadcast, messages, order, refusals, learn):
+CASES = (
+    all_reduce, gather_and_scatter, all_to_all, broadcast, to_one_rank, coalesced, messages, order, groups, refusals,
+    learn,
+)  # fmt: skip
+for case in CASES:
     case()
     dist.barrier()
     print(f"rank {RANK}: {case.__name__}", flush=True)

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "team.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <cstddef>
+#include <cstring>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "bindings.hpp"
+
+namespace nb = nanobind;
+
+namespace beeline::python {
+
+namespace {
+
+using Unlocked = nb::call_guard<nb::gil_scoped_release>;
+using Everyones = std::vector<std::vector<std::byte>>;
+
+/// What a Python function of bytes says: a sequence of bytes.
+Everyones call(const nb::object& exchange, std::span<const std::byte> mine) {
+  const nb::gil_scoped_acquire locked;
+  Everyones all;
+  for (const nb::handle each : exchange(nb::bytes(mine.data(), mine.size()))) {
+    if (!nb::isinstance<nb::bytes>(each)) throw nb::type_error("exchange: expected a list of bytes from it");
+    const auto theirs = nb::borrow<nb::bytes>(each);
+    const auto* const data = static_cast<const std::byte*>(theirs.data());
+    all.emplace_back(data, data + theirs.size());
+  }
+  return all;
+}
+
+std::vector<nb::bytes> allgather(const TeamObject& self, const nb::bytes& mine) {
+  Team& team = *self.team();
+  Everyones all;
+  {
+    const std::span bytes(static_cast<const std::byte*>(mine.data()), mine.size());
+    const nb::gil_scoped_release unlocked;
+    all = team.allgather(bytes);
+  }
+  std::vector<nb::bytes> everyone;
+  for (const auto& one : all) everyone.emplace_back(one.data(), one.size());
+  return everyone;
+}
+
+}  // namespace
+
+std::optional<TeamObject> TeamObject::make(const std::shared_ptr<JoinedWorld>& world, const std::vector<int>& ranks,
+                                           const nb::object& exchange) {
+  World& joined = world->world();
+  std::unique_ptr<Team> team;
+  {
+    const bool is_among = !exchange.is_none();
+    const nb::gil_scoped_release unlocked;
+    team = is_among
+               ? make_team_among(joined, ranks, [&](std::span<const std::byte> mine) { return call(exchange, mine); })
+               : joined.make_team(ranks);
+  }
+  if (team == nullptr) return std::nullopt;
+  return TeamObject(world, std::move(team));
+}
+
+const std::shared_ptr<Team>& TeamObject::team() const {
+  static_cast<void>(world_->world());
+  return team_;
+}
+
+std::vector<int> TeamObject::ranks() const {
+  std::vector<int> all;
+  for (int rank = 0; rank < team_->size(); ++rank) all.push_back(team_->world_rank(rank));
+  return all;
+}
+
+void bind_team(nb::module_& module) {
+  nb::class_<TeamObject>(module, "Team", R"(Some ranks of a world, with a barrier and an abort of their own.
+
+Made by `World.make_team`. `Collectives(world, team)` are its collectives.)")
+      .def_prop_ro(
+          "rank", [](const TeamObject& self) { return self.known().rank(); }, "This rank's number in the team.")
+      .def_prop_ro(
+          "size", [](const TeamObject& self) { return self.known().size(); }, "How many members there are.")
+      .def_prop_ro("ranks", &TeamObject::ranks, "The members' ranks in the world, by their rank in the team.")
+      .def_prop_ro(
+          "failed", [](const TeamObject& self) { return self.known().failed(); },
+          "Whether the team is aborted: by a deadline of its own, or the end of a member.")
+      .def(
+          "barrier", [](const TeamObject& self) { self.team()->barrier(); }, Unlocked(),
+          "Collective over the team. Blocks until every member is here; raises DeadlineError, naming who is missing.")
+      .def("allgather", allgather, nb::arg("data"),
+           "Collective over the team. Everyone's bytes, by rank of the team: at most 120 of each.")
+      .def("__repr__", [](const TeamObject& self) {
+        return fmt::format("<beeline.Team of ranks {}>", fmt::join(self.ranks(), ", "));
+      });
+}
+
+}  // namespace beeline::python

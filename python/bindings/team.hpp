@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// `beeline.Team`: some ranks of a world.
+
+#include <nanobind/nanobind.h>
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "beeline/host/team.hpp"
+#include "joined_world.hpp"
+
+namespace beeline::python {
+
+/// This rank's membership. The team lives until the last object that refers to it is gone, channels included.
+class TeamObject {
+ public:
+  /// Collective: see `World::make_team`, and `make_team_among` for an `exchange` that is not None. Nothing on ranks
+  /// that stay outside.
+  [[nodiscard]] static std::optional<TeamObject> make(const std::shared_ptr<JoinedWorld>& world,
+                                                      const std::vector<int>& ranks, const nanobind::object& exchange);
+
+  [[nodiscard]] const std::shared_ptr<JoinedWorld>& joined() const { return world_; }
+  /// Throws invalid_argument when the world was left.
+  [[nodiscard]] const std::shared_ptr<Team>& team() const;
+  /// As above, for what stays known afterwards.
+  [[nodiscard]] const Team& known() const { return *team_; }
+  /// Its members' ranks in the world.
+  [[nodiscard]] std::vector<int> ranks() const;
+
+ private:
+  TeamObject(std::shared_ptr<JoinedWorld> world, std::unique_ptr<Team> team)
+      : world_(std::move(world)), team_(std::move(team)) {}
+
+  std::shared_ptr<JoinedWorld> world_;  // outlives the team
+  std::shared_ptr<Team> team_;
+};
+
+}  // namespace beeline::python

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One rank on a GPU: torch's tensors in the symmetric heap, by torch.cuda.MemPool.
+
+python torch_pool_rank.py  under a launcher, a GPU for each rank
+"""
+
+from __future__ import annotations
+
+import gc
+
+import beeline
+import beeline.torch_backend
+import torch
+import torch.distributed as dist
+from beeline.torch_backend import last_transfer, mem_pool
+
+WORLD = beeline.World.create()
+DEVICE = torch.device("cuda", WORLD.device.index)
+torch.cuda.set_device(DEVICE)
+store = beeline.torch_backend.make_store(WORLD)
+dist.init_process_group("beeline", store=store, rank=WORLD.rank, world_size=WORLD.size, pg_options=WORLD)
+RANK, SIZE = dist.get_rank(), dist.get_world_size()
+COUNT = 4 << 20
+
+
+def zero_copy() -> None:
+    pool = mem_pool()
+    with torch.cuda.use_mem_pool(pool):
+        tensor, small = torch.empty(COUNT, device=DEVICE), torch.full((1000,), RANK + 1.0, device=DEVICE)
+        gathered = torch.empty(SIZE * COUNT, dtype=torch.bfloat16, device=DEVICE)
+    assert {WORLD.owner_of(each) for each in (tensor, small, gathered)} == {RANK}
+    tensor.fill_(RANK + 1)
+    dist.all_reduce(tensor)
+    assert last_transfer() == "in_place"
+    assert (tensor == SIZE * (SIZE + 1) / 2).all()
+    dist.all_reduce(small)
+    assert last_transfer() == "packets"
+    assert (small == SIZE * (SIZE + 1) / 2).all()
+    dist.all_gather_into_tensor(gathered, torch.full((COUNT,), RANK, dtype=torch.bfloat16, device=DEVICE))
+    assert last_transfer() == "in_place"
+    assert gathered[::COUNT].tolist() == list(range(SIZE))
+    outside = torch.full((COUNT,), 1.0, device=DEVICE)
+    assert WORLD.owner_of(outside) is None
+    dist.all_reduce(outside)
+    assert last_transfer() == "staged"
+    assert (outside == SIZE).all()
+    pair = dist.new_group([0, 1])
+    if RANK < 2:
+        tensor.fill_(RANK)
+        dist.all_reduce(tensor, group=pair)
+        assert last_transfer(pair) == "in_place"
+        assert (tensor == 1).all()
+    dist.destroy_process_group(pair)
+
+
+def order() -> None:
+    """Memory that torch uses again is used in order."""
+    pool = mem_pool()
+    with torch.cuda.use_mem_pool(pool):
+        for step in range(20):
+            tensor = torch.full((COUNT,), RANK + step, dtype=torch.float32, device=DEVICE)
+            work = dist.all_reduce(tensor, async_op=True)
+            work.wait()
+            assert (tensor == sum(rank + step for rank in range(SIZE))).all()
+            del tensor, work
+
+
+def a_full_heap() -> None:
+    pool = mem_pool()
+    with torch.cuda.use_mem_pool(pool):
+        try:
+            torch.empty(1 << 42, dtype=torch.uint8, device=DEVICE)
+        except torch.OutOfMemoryError:
+            pass
+        else:
+            raise AssertionError("no error")
+        tensor = torch.full((COUNT,), 1.0, device=DEVICE)
+    dist.all_reduce(tensor)
+    assert last_transfer() == "in_place"
+    assert (tensor == SIZE).all()
+
+
+def segments_come_back() -> None:
+    """Each pool takes half of the heap: there is room for the next only if the last one's is given back."""
+    megabytes = 300
+    for _ in range(4):
+        pool = mem_pool()
+        with torch.cuda.use_mem_pool(pool):
+            tensor = torch.full((megabytes << 18,), float(RANK), device=DEVICE)
+        dist.all_reduce(tensor)
+        assert last_transfer() == "in_place"
+        assert (tensor == sum(range(SIZE))).all()
+        torch.cuda.synchronize()
+        del tensor, pool
+        gc.collect()
+        torch.cuda.empty_cache()
+
+
+for case in (zero_copy, order, a_full_heap, segments_come_back):
+    case()
+    gc.collect()
+    torch.cuda.empty_cache()
+    dist.barrier()
+    print(f"rank {RANK}: {case.__name__}", flush=True)
+dist.destroy_process_group()
+WORLD.leave()

@@ -49,6 +49,7 @@ void World::leave() {
   if (std::exchange(implementation_->has_left, true)) return;
   synchronize();
   static_cast<void>(implementation_->meet(Implementation::Meeting::leave, {}, config().stream_deadline_ns));
+  implementation_->bootstrap->leave();
 }
 
 World::Implementation::~Implementation() {

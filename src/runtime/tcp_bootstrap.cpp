@@ -14,6 +14,7 @@
 #include <mutex>
 #include <optional>
 #include <thread>
+#include <utility>
 
 #include "beeline/core/error.hpp"
 #include "runtime/descriptor_exchange.hpp"
@@ -53,6 +54,7 @@ class TcpBootstrap final : public Bootstrap {
   void abort(const std::string& reason) override;
   [[nodiscard]] std::vector<RankHealth> health() const override;
   [[nodiscard]] std::vector<int> agree_on_survivors(std::int64_t deadline_ns) override;
+  void leave() override;
 
  private:
   void greet(const std::string& token, const Deadline& deadline);
@@ -74,6 +76,7 @@ class TcpBootstrap final : public Bootstrap {
   detail::ServerHost host_;
   FileDescriptor socket_;
   FrameReader reader_;
+  bool left_ = false;
   detail::Event stop_;
   detail::Event failed_;      ///< raised with failure_, for waits in poll()
   std::mutex send_mutex_;     ///< one frame at a time
@@ -104,7 +107,8 @@ TcpBootstrap::TcpBootstrap(const Config& config, const Deadline& deadline, detai
   thread_ = detail::start_thread([](void* self) { static_cast<TcpBootstrap*>(self)->read_frames(); }, this);
 }
 
-TcpBootstrap::~TcpBootstrap() {
+void TcpBootstrap::leave() {
+  if (std::exchange(left_, true)) return;
   try {
     on_abort(nullptr);
     send(encode({.type = FrameType::goodbye}), Deadline(farewell_ns));
@@ -114,6 +118,10 @@ TcpBootstrap::~TcpBootstrap() {
   } catch (const std::exception&) {
     // The server is gone, or has ended the world: then nobody waits for a goodbye.
   }
+}
+
+TcpBootstrap::~TcpBootstrap() {
+  leave();
   stop_.raise();
   thread_.join();
   // If all is well, the others have been in the last barrier, and are about to leave too.

@@ -228,6 +228,7 @@ class ThreadBootstrap final : public Bootstrap {
  public:
   ThreadBootstrap(int rank, std::shared_ptr<ThreadWorld> world) : rank_(rank), world_(std::move(world)) {}
   ~ThreadBootstrap() override { world_->leave(rank_); }
+  void leave() override { world_->leave(rank_); }
 
   [[nodiscard]] int rank() const override { return rank_; }
   [[nodiscard]] int size() const override { return world_->size(); }

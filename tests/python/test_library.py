@@ -305,6 +305,17 @@ class TestProcesses:
         done = launch(tmp_path, 2, "import beeline\nworld = beeline.World.create()\nmemory = world.allocate(8)\n")
         assert (done.returncode, done.stderr) == (0, "")
 
+    @pytest.mark.parametrize("leaves", ["world.leave()", ""])
+    def test_a_world_that_is_never_destroyed(self, tmp_path: Path, leaves: str) -> None:
+        done = launch(tmp_path, 3, "\n".join([
+            "import beeline, ctypes",
+            "world = beeline.World.create()",
+            "world.barrier()",
+            "ctypes.pythonapi.Py_IncRef(ctypes.py_object(world))  # as caches of other libraries hold on to it",
+            leaves,
+        ]))  # fmt: skip
+        assert (done.returncode, done.stderr) == (0, "")
+
     def test_an_exception_is_told_to_the_others(self, tmp_path: Path) -> None:
         done = launch(tmp_path, 2, "\n".join([
             "import beeline",

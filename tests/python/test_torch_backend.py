@@ -21,7 +21,7 @@ LAUNCHER = str(REPOSITORY / "build" / "bin" / "beeline-launch")
 RANK = str(Path(__file__).resolve().parent / "torch_rank.py")
 CASES = [
     "all_reduce", "gather_and_scatter", "all_to_all", "broadcast", "to_one_rank", "coalesced", "messages", "order",
-    "groups", "refusals", "learn",
+    "groups", "meshes", "refusals", "learn",
 ]  # fmt: skip
 
 

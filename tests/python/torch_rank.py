@@ -11,6 +11,8 @@ import beeline.torch_backend
 import pytest
 import torch
 import torch.distributed as dist
+import torch.distributed._functional_collectives as functional
+from torch.distributed.device_mesh import init_device_mesh
 
 WORLD = beeline.World.create() if "own_world" in sys.argv else None
 if WORLD is None:
@@ -227,6 +229,18 @@ def groups() -> None:
             dist.destroy_process_group(pair)
 
 
+def meshes() -> None:
+    """What is built on groups: meshes of devices, and collectives as functions."""
+    rows = 2 if SIZE % 2 == 0 else 1
+    mesh = init_device_mesh(DEVICE.type, (rows, SIZE // rows), mesh_dim_names=("rows", "columns"))
+    for name, size in (("rows", rows), ("columns", SIZE // rows)):
+        group = mesh.get_group(name)
+        members = dist.get_process_group_ranks(group)
+        assert len(members) == size
+        assert functional.all_reduce(full(9, RANK), "sum", group).tolist() == [sum(members)] * 9
+        assert functional.all_gather_tensor(full(1, RANK), 0, group).tolist() == members
+
+
 def learn() -> None:
     torch.manual_seed(RANK)
     model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(4, 1).to(DEVICE))
@@ -242,8 +256,8 @@ def learn() -> None:
 
 assert dist.get_backend() == "beeline"
 CASES = (
-    all_reduce, gather_and_scatter, all_to_all, broadcast, to_one_rank, coalesced, messages, order, groups, refusals,
-    learn,
+    all_reduce, gather_and_scatter, all_to_all, broadcast, to_one_rank, coalesced, messages, order, groups, meshes,
+    refusals, learn,
 )  # fmt: skip
 for case in CASES:
     case()

@@ -60,6 +60,9 @@ class Bootstrap {
   /// as failed, or peer_died when the launcher has ended.
   [[nodiscard]] virtual std::vector<int> agree_on_survivors(std::int64_t deadline_ns) = 0;
 
+  /// Leaves the world, as the destructor does; only `health` may follow. For programs that do not destroy everything.
+  virtual void leave() = 0;
+
   /// Blocks until every rank has called it. Same errors as allgather.
   void barrier(std::int64_t deadline_ns);
 };

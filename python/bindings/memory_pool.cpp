@@ -5,8 +5,6 @@
 // go of tensors at different times: it is kept until, in some later request, all ranks find that each of them has given
 // back the one of this number; then all free it. Python's lock is left as it is: torch may hold a lock of its own here,
 // and another thread may want it while it has Python's.
-#include "memory_pool.hpp"
-
 #include <fmt/format.h>
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/shared_ptr.h>
@@ -32,7 +30,7 @@ namespace beeline::python {
 
 namespace {
 
-/// What torch asks of one rank's heap. It keeps the world's memory mapped until the program ends.
+/// What torch asks of one rank's heap. It keeps the world's memory mapped.
 class MemoryPool {
  public:
   explicit MemoryPool(std::shared_ptr<JoinedWorld> world) : world_(std::move(world)) {}
@@ -119,7 +117,7 @@ class MemoryPool {
   std::uint64_t next_ = 0;
 };
 
-/// All pools of the process. Never destroyed: torch gives segments back until the very end, after those have ended.
+/// All pools of the process. Never destroyed: torch gives segments back until the very end.
 struct Pools {
   std::mutex mutex;
   std::vector<std::shared_ptr<MemoryPool>> all;
@@ -165,12 +163,6 @@ void serve_pool(const std::shared_ptr<JoinedWorld>& world) {
 }
 
 }  // namespace
-
-void end_memory_pools() {
-  std::vector<std::shared_ptr<MemoryPool>> last;  // end without the lock
-  const std::lock_guard lock(pools().mutex);
-  last.swap(pools().all);
-}
 
 void bind_memory_pool(nb::module_& module) {
   module.def("_serve_pool", serve_pool, nb::arg("world"),

@@ -14,7 +14,6 @@
 #include "bindings.hpp"
 #include "joined_world.hpp"
 #include "memory.hpp"
-#include "memory_pool.hpp"
 #include "stream.hpp"
 #include "team.hpp"
 #include "tensor.hpp"
@@ -310,13 +309,8 @@ Without a launcher it is a world of one.)");
           },
           nb::arg("rank"), nb::arg("device").none(), nb::arg("deadline_s").none(), nb::arg("heap_bytes").none(),
           Unlocked(), "Collective. The world of this thread's rank.");
-  module.def(
-      "_end_worlds",
-      [](const std::string& reason) {
-        JoinedWorld::end_all(reason);
-        end_memory_pools();
-      },
-      nb::arg("reason"), Unlocked(), "Leaves the worlds of this process, or aborts them with a reason.");
+  module.def("_end_worlds", &JoinedWorld::end_all, nb::arg("reason"), Unlocked(),
+             "Leaves the worlds of this process, or aborts them with a reason.");
 }
 
 }  // namespace beeline::python

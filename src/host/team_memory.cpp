@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <cstring>
-#include <optional>
 #include <span>
+#include <utility>
 
 #include "beeline/host/team.hpp"
 #include "host/world_implementation.hpp"
@@ -31,33 +31,28 @@ class Reservation {
 
   /// Takes the highest place, of `most` at most, in exchange for what it has; `no_room` if there is none.
   [[nodiscard]] std::uint64_t take(std::size_t bytes, std::uint64_t most) {
-    if (offset_ && *offset_ <= most) return *offset_;
+    if (offset_ <= most) return offset_;
     give_up();
     const std::lock_guard lock(world_.allocation_mutex);
     try {
       offset_ = heap_.allocate_high(bytes, most);
-    } catch (const Error&) {
-      return no_room;
+    } catch (const Error& full) {
+      log(LogLevel::debug, full.what(), world_.rank);
     }
-    return *offset_;
+    return offset_;
   }
-  [[nodiscard]] std::size_t keep() {
-    const std::size_t kept = offset_.value();
-    offset_.reset();
-    return kept;
-  }
+  [[nodiscard]] std::uint64_t keep() { return std::exchange(offset_, no_room); }
 
  private:
   void give_up() {
-    if (!offset_) return;
+    if (offset_ == no_room) return;
     const std::lock_guard lock(world_.allocation_mutex);
-    heap_.free(*offset_);
-    offset_.reset();
+    heap_.free(keep());
   }
 
   World::Implementation& world_;
   OffsetAllocator& heap_;
-  std::optional<std::size_t> offset_;
+  std::uint64_t offset_ = no_room;
 };
 
 std::vector<Offer> offers(const std::vector<std::vector<std::byte>>& everyones) {

@@ -401,7 +401,7 @@ name who was waited for.)")
                    R"(How the vectors of the last call got to the other ranks; ask when the call is over.
 
 'in_place'  zero-copy: read and written by the others where they lie
-'staged'    in and out through the channel's memory, as vectors that do not lie alike in all ranks' heaps
+'staged'    in and out through the channel's memory: vectors outside the heaps, for reductions also unlike places
 'packets'   copied into packets, as short vectors wherever they lie
 None        nothing was moved yet, or there was nothing to move. A barrier changes nothing)")
       .def("free", &CollectivesObject::free, nb::call_guard<nb::gil_scoped_release>(),

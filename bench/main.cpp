@@ -90,6 +90,13 @@ void add_options(CLI::App& app, const Measuring& measuring, Options& options, Te
   app.add_flag("!--no-verify", options.verify, "Skip the transfer of fresh data after each timed loop");
 }
 
+/// The subcommand for measurements that are other programs: prints what their ranks run on, with their arguments.
+CLI::App& add_environment(CLI::App& app) {
+  CLI::App& environment = *app.add_subcommand("environment", "The environment record alone, with these arguments");
+  environment.prefix_command();
+  return environment;
+}
+
 unsigned parse_blocks(const std::string& text) {
   const std::uint64_t blocks = parse_size(text);
   require(blocks <= 1024, Status::invalid_argument, fmt::format("bad number of blocks {}; valid: 1 to 1024", blocks));
@@ -116,6 +123,11 @@ void measure(World& world, const Options& options) {
   mpi::stop();
 }
 
+void describe(World& world, const std::vector<std::string>& arguments) {
+  const nlohmann::ordered_json environment = environment_record(world, arguments);
+  if (world.rank() == 0) print(environment);
+}
+
 /// Fails on every rank alike, and says why on the first.
 int refuse(const Config& config, const std::string& reason) {
   if (config.rank == 0) fmt::print(stderr, "beeline-bench: {}\n", reason);
@@ -139,6 +151,7 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   for (std::size_t i = 0; i < texts.size(); ++i)
     add_options(*app.add_subcommand(commands[i].name, commands[i].summary), commands[i], options, texts[i]);
+  const CLI::App& environment = add_environment(app);
   Config config;
   try {
     config = Config::from_environment();
@@ -154,6 +167,7 @@ int main(int argc, char** argv) {
   } catch (const Error& error) {
     return refuse(config, error.what());
   }
+  if (environment) return run(config, [&](World& world) { describe(world, environment.remaining()); });
   if (config.size < 2)
     return refuse(
         config, "needs two ranks or more: beeline run -n 2 beeline-bench " + app.get_subcommands().front()->get_name());

@@ -9,7 +9,18 @@ from typing import Annotated
 import typer
 
 from beeline import __version__, options
-from beeline.commands import bench, collectives, global_reduction, himeno, info, plot, ring_reduction, run
+from beeline.commands import (
+    accuracy,
+    bench,
+    collectives,
+    global_reduction,
+    himeno,
+    info,
+    overlap,
+    plot,
+    ring_reduction,
+    run,
+)
 from beeline.jobs import Interrupted, interruptible
 from beeline.programs import CliError
 
@@ -32,6 +43,8 @@ benchmarks.command()(bench.bandwidth)
 benchmarks.command()(bench.rate)
 benchmarks.command("address-space")(bench.address_space)
 benchmarks.command()(collectives.collectives)
+benchmarks.command()(accuracy.accuracy)
+benchmarks.command()(overlap.overlap)
 apps.command()(global_reduction.global_reduction)
 apps.command()(himeno.himeno)
 apps.command()(ring_reduction.ring_reduction)

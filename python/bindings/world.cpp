@@ -6,6 +6,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <cstdint>
 #include <cstring>
 #include <span>
 #include <utility>
@@ -115,6 +116,10 @@ nb::object default_stream(nb::handle self) {
   constexpr const char* place = "_stream";
   if (!nb::hasattr(self, place)) nb::setattr(self, place, nb::cast(StreamObject(nb::cast<Shared>(self))));
   return self.attr(place);
+}
+
+StreamObject adopt_stream(const Shared& self, std::uintptr_t native) {
+  return {self, self->world().adopt_stream(reinterpret_cast<void*>(native))};
 }
 
 std::vector<nb::bytes> allgather(const Shared& self, const nb::bytes& mine) {

@@ -57,6 +57,20 @@ def test_streams_are_torchs_too() -> None:
         assert (result == 3).all()
 
 
+def test_torchs_stream_is_one_of_the_ranks() -> None:
+    with beeline.World.create(device="cuda:0") as world:
+        outside = torch.cuda.Stream("cuda:0", priority=-1)
+        stream = world.adopt_stream(outside.cuda_stream)
+        assert stream.native == outside.cuda_stream
+        source, result = torch.zeros(1 << 20, device="cuda:0"), torch.empty(1 << 20)
+        torch.cuda.synchronize()
+        with torch.cuda.stream(outside):
+            source.fill_(3)
+        world.copy(result, source, stream)
+        world.synchronize(stream)
+        assert (result == 3).all()
+
+
 def test_what_this_rank_does_not_reach_is_refused() -> None:
     with beeline.World.create(device="cuda:0") as world:
         collectives = beeline.Collectives(world)

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`beeline bench accuracy`: how far all-reduces are from the exact result, beside the peers that this machine has."""
+
+from __future__ import annotations
+
+import importlib.util
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+from rich.console import Group, RenderableType
+from rich.table import Table
+
+from beeline import options
+from beeline.commands import bench
+from beeline.display import MISSING, ResultView, format_number, format_percent, new_table
+from beeline.jobs import Event
+from beeline.on_ranks import measure_on_ranks, names_among
+from beeline.programs import CliError, World
+from beeline.ranks.names import ALGORITHMS, FLOATS, INTEGERS, PEERS, REDUCTIONS, TREE
+
+RANKS = "beeline.ranks.accuracy"
+MOST_ELEMENTS = 1 << 26
+
+
+@dataclass(frozen=True)
+class Row:
+    """Methods whose results have the same bits."""
+
+    type: str
+    reduction: str
+    data: str
+    digest: int
+
+
+def accuracy(
+    types: Annotated[str, typer.Option("--types", metavar="NAME,..", help="Types of elements, or all.")] = "all",
+    reductions: Annotated[
+        str, typer.Option("--reductions", metavar="NAME,..", help="sum, average, product, or all.")
+    ] = "all",
+    methods: Annotated[
+        str, typer.Option("--methods", metavar="ID,..", help="Methods, like stream/tree or nccl/stream, or all.")
+    ] = "all",
+    elements: Annotated[
+        int, typer.Option("--elements", min=1, max=MOST_ELEMENTS, help="Elements of a vector.")
+    ] = 65536,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the data.")] = 1,
+    ranks: Annotated[str, typer.Option("--ranks", "-n", metavar="N[,N..]", help="Numbers of ranks.")] = "2,4",
+    mpirun: Annotated[bool, typer.Option("--mpirun", help="Let mpirun start the ranks, as the peer mpi needs it.")] = (
+        False
+    ),
+    device: options.Device = "auto",
+    as_json: options.Json = False,
+    output: options.Output = None,
+) -> None:
+    """Errors of all-reduces, in units in the last place, by every algorithm and peer, of random vectors."""
+    arguments = ["--types", ",".join(names_among(types, (*FLOATS, *INTEGERS), "type"))]
+    arguments += ["--reductions", ",".join(names_among(reductions, REDUCTIONS, "reduction"))]
+    arguments += ["--elements", str(elements), "--seed", str(seed)]
+    arguments += ["--methods", ",".join(names_among(methods, (*ALGORITHMS, *PEERS), "method"))]
+    if importlib.util.find_spec("numpy") is None:
+        raise CliError("accuracy needs numpy, which is not installed: pip install numpy")
+    with ResultView(as_json, output, render) as view:
+        for count in options.parse_ranks(ranks):
+            measure_on_ranks(World(count, device=device, mpirun=mpirun), RANKS, "accuracy", arguments, view)
+    bench.check_results(view.results)
+
+
+def render(results: list[Event]) -> RenderableType:
+    """A table for each number of ranks; methods whose results have the same bits share a row."""
+    measured = [one for one in results if one.get("available")]
+    parts: list[RenderableType] = []
+    for ranks in dict.fromkeys(one["ranks"] for one in measured):
+        parts.append(table_of(ranks, [one for one in measured if one["ranks"] == ranks]))
+    lacking = {(str(one.get("method")), str(one.get("reason"))): None for one in results if not one.get("available")}
+    return Group(*parts, *(f"not measured: {method}: {reason}" for method, reason in lacking))
+
+
+def table_of(ranks: int, results: list[Event]) -> Table:
+    columns = (">max ulp", ">mean ulp", ">max relative", ">rounded right, %", ">wrong", "data", "methods")
+    table = new_table(f"all-reduce beside the exact result, {ranks} ranks", "type and reduction", *columns)
+    rows: dict[Row, list[Event]] = {}
+    for one in results:
+        rows.setdefault(Row(one["type"], one["reduction"], one["data"], one["digest"]), []).append(one)
+    for row, alike in rows.items():
+        first = alike[0]
+        figures = [format_figure(first[name]) for name in ("max_ulp", "mean_ulp", "max_relative")]
+        figures += [format_percent(first["correctly_rounded"]), format_number(first["wrong"])]
+        wrong = [str(one["method"]) for one in alike if not one["verified"]]
+        names = described([str(one["method"]) for one in alike], {str(one["method"]) for one in results})
+        names += "".join(f"; NOT ALIKE: {method}" for method in wrong)
+        table.add_row(f"{row.type} {row.reduction}", *figures, row.data, names)
+    return table
+
+
+def format_figure(value: float | None) -> str:
+    return MISSING if value is None else f"{value:.3g}"
+
+
+def described(methods: list[str], all_methods: set[str]) -> str:
+    """The methods' names; all of Beeline's algorithms, or all that combine in the order of ranks, in a word."""
+    own = {method for method in methods if method.startswith("stream/")}
+    all_own = {method for method in all_methods if method.startswith("stream/")}
+    others = [method for method in methods if method not in own]
+    if len(own) > 1 and own == all_own:
+        return ", ".join(["stream/*", *others])
+    if len(own) > 1 and own == all_own - {TREE}:
+        return ", ".join(["stream/* but tree", *others])
+    return ", ".join(methods)

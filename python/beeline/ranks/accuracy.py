@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One rank of `beeline bench accuracy`: all-reduces of random data by every algorithm and peer, and their errors.
+
+python -m beeline.ranks.accuracy --types float32,.. --reductions sum,.. --elements N --seed N --methods ID,..
+"""
+
+from __future__ import annotations
+
+import argparse
+import zlib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import beeline
+from beeline.ranks import references
+from beeline.ranks.accuracy_peers import Absent, open_peer
+from beeline.ranks.names import ALGORITHMS, PEERS
+from beeline.ranks.records import Record, emit, everyones, first_line, result
+from beeline.ranks.references import Exact, Vector
+
+Allreduce = Callable[[Vector, str, str], Vector]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--types", required=True)
+    parser.add_argument("--reductions", required=True)
+    parser.add_argument("--elements", type=int, required=True)
+    parser.add_argument("--seed", type=int, required=True)
+    parser.add_argument("--methods", required=True)
+    options = parser.parse_args()
+    with beeline.World.create() as world:
+        Study(world, options).run()
+
+
+class Own:
+    """Beeline's algorithms, between vectors in the heap, which all of them use as they are."""
+
+    def __init__(self, world: beeline.World) -> None:
+        self._world, self._collectives = world, beeline.Collectives(world)
+        self._memory: dict[str, tuple[Any, Any]] = {}
+
+    def by(self, algorithm: str) -> Allreduce:
+        def allreduce(vector: Vector, type_name: str, reduction: str) -> Vector:
+            source, destination = self._vectors(len(vector), type_name)
+            got = np.empty_like(vector)
+            self._world.copy(source, vector)
+            self._collectives.allreduce(destination, source, reduction, algorithm=algorithm)
+            self._world.copy(got, destination)
+            return got
+
+        return allreduce
+
+    def _vectors(self, count: int, type_name: str) -> tuple[Any, Any]:
+        if type_name not in self._memory:
+            self._memory[type_name] = tuple(self._world.allocate(count, type_name) for _ in range(2))
+        return self._memory[type_name]
+
+
+class Study:
+    """Every type and reduction by every method."""
+
+    def __init__(self, world: beeline.World, options: argparse.Namespace) -> None:
+        self.world, self.elements, self.seed = world, options.elements, options.seed
+        self.types, self.reductions = options.types.split(","), options.reductions.split(",")
+        own = Own(world)
+        wanted = options.methods.split(",")
+        self.methods: dict[str, Allreduce | Absent] = {}
+        for name in ALGORITHMS:
+            if name in wanted:
+                self.methods[name] = own.by(name.removeprefix("stream/"))
+        for name in PEERS:
+            if name in wanted:
+                try:
+                    self.methods[name] = open_peer(world, name)
+                except Absent as absent:
+                    self.methods[name] = absent
+
+    def run(self) -> None:
+        for type_name in self.types:
+            for reduction in self.reductions:
+                for data in references.data_for(type_name, reduction):
+                    self.measure(type_name, reduction, data)
+
+    def measure(self, type_name: str, reduction: str, data: str) -> None:
+        world = self.world
+        vectors = [
+            references.draw(self.seed, rank, self.elements, type_name, reduction, data) for rank in range(world.size)
+        ]
+        exact = references.reduced(vectors, type_name, reduction)
+        for method, allreduce in self.methods.items():
+            head = result("allreduce", method, vectors[0].nbytes, world.size)
+            head |= {"type": type_name, "reduction": reduction, "data": data, "elements": self.elements}
+            head |= {"seed": self.seed, "unit": "ulp"}
+            emit(world, head | self.outcome(allreduce, vectors[world.rank], exact, type_name, reduction))
+
+    def outcome(
+        self, allreduce: Allreduce | Absent, mine: Vector, exact: Exact, type_name: str, reduction: str
+    ) -> Record:
+        if isinstance(allreduce, Absent):
+            return lacking(str(allreduce))
+        try:
+            got = allreduce(mine, type_name, reduction)
+        except (Absent, beeline.UnavailableError) as missing:
+            return lacking(first_line(missing))
+        figures = references.errors(got, exact, type_name)
+        seen = everyones(self.world, {"digest": zlib.crc32(got.tobytes()), "wrong": figures["wrong"]})
+        same_bits = len({one["digest"] for one in seen}) == 1
+        verified = same_bits if figures["wrong"] is None else not any(one["wrong"] for one in seen)
+        return {**figures, "digest": seen[0]["digest"], "same_bits_on_all_ranks": same_bits, "verified": verified}
+
+
+def lacking(reason: str) -> Record:
+    missing = (*references.FIGURES, "wrong", "digest", "same_bits_on_all_ranks", "verified")
+    return {"available": False, "reason": reason, **dict.fromkeys(missing)}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One rank of `beeline bench overlap`: all-reduces on one stream beside products of matrices on another.
+
+python -m beeline.ranks.overlap --bytes N --matrix N --type bfloat16 --blocks 8,16,32 --methods ID,.. [--rounds N]
+"""
+
+from __future__ import annotations
+
+import argparse
+import faulthandler
+import importlib.util
+import statistics
+from typing import TYPE_CHECKING, Any
+
+import beeline
+from beeline.ranks.names import BY_BLOCKS
+from beeline.ranks.records import Record, emit, everyones, first_line, result
+
+if TYPE_CHECKING:
+    from beeline.ranks.beside import Bench, Calls
+
+LIMIT_S = 400  # after which a rank that still runs says where it is, and ends
+CHANNEL_BYTES = 256 << 20  # of the heap, beside the two vectors
+FIGURES = (
+    "unit", "median", "samples", "allreduce_alone_us", "allreduce_beside_us", "matmul_alone_tflops",
+    "matmul_beside_tflops", "matmul_slowdown", "lost_us", "verified",
+)  # fmt: skip
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--bytes", type=int, required=True)
+    parser.add_argument("--matrix", type=int, required=True)
+    parser.add_argument("--type", choices=["float32", "bfloat16"], required=True)
+    parser.add_argument("--blocks", required=True)
+    parser.add_argument("--methods", required=True)
+    parser.add_argument("--rounds", type=int, default=5)
+    options = parser.parse_args()
+    faulthandler.dump_traceback_later(LIMIT_S, exit=True)
+    with beeline.World.create(heap_bytes=2 * options.bytes + CHANNEL_BYTES) as world:
+        measure(world, options)
+    faulthandler.cancel_dump_traceback_later()
+
+
+def wanted_methods(options: argparse.Namespace) -> list[tuple[str, int]]:
+    """Methods with numbers of blocks; 0: by size, or none."""
+    wanted = options.methods.split(",")
+    counts = [int(count) for count in options.blocks.split(",")]
+    return [(name, count) for name in wanted for count in (counts if name in BY_BLOCKS else [0])]
+
+
+def measure(world: beeline.World, options: argparse.Namespace) -> None:
+    reason = reason_against(world)
+    if reason is not None:
+        for method, blocks in wanted_methods(options):
+            emit(world, head_of(world, options, method, blocks) | lacking(reason))
+        return
+    from beeline.ranks.beside import Bench
+
+    with Bench(world, options.bytes, options.type, options.matrix) as bench:
+        measure_in_turns(bench, world, options)
+
+
+def measure_in_turns(bench: Bench, world: beeline.World, options: argparse.Namespace) -> None:
+    """So that all methods meet the same clocks."""
+    opened: list[tuple[Record, Calls, list[Record]]] = []
+    for method, blocks in wanted_methods(options):
+        head = head_of(world, options, method, blocks)
+        try:
+            calls = bench.open(method, blocks)
+        except beeline.UnavailableError as missing:
+            emit(world, head | lacking(first_line(missing)))
+            continue
+        head["settings"] |= calls.settings
+        opened.append((head, calls, []))
+    for _ in range(options.rounds):
+        for head, calls, samples in opened:
+            emit(world, {"event": "progress", "method": head["method"]})
+            samples.append(slowest(everyones(world, calls.sample())))
+    for head, calls, samples in opened:
+        emit(world, head | summary(samples) | {"verified": all(everyones(world, calls.verify()))})
+
+
+def reason_against(world: beeline.World) -> str | None:
+    if any(device.kind != "gpu" for device in world.devices):
+        return "ranks are not on GPUs"
+    if len({device.uuid for device in world.devices}) < world.size:
+        return "ranks share a GPU"
+    return "torch is not installed" if importlib.util.find_spec("torch") is None else None
+
+
+def head_of(world: beeline.World, options: argparse.Namespace, method: str, blocks: int) -> Record:
+    settings: dict[str, Any] = {"type": options.type, "matrix": options.matrix, "blocks": blocks or None}
+    return result("allreduce_beside_matmul", method, options.bytes, world.size) | {"settings": settings}
+
+
+def lacking(reason: str) -> Record:
+    return {"available": False, "reason": reason, **dict.fromkeys(FIGURES)}
+
+
+def slowest(seen: list[Record]) -> Record:
+    """Of all ranks: times of the slowest, rates of the slowest."""
+    return {name: (min if name.endswith("tflops") else max)(one[name] for one in seen) for name in seen[0]}
+
+
+def summary(samples: list[Record]) -> Record:
+    """Medians.
+
+    matmul_slowdown  rate alone / rate beside
+    lost_us          what products alone would have done in this time, each all-reduce has cost; alone, one after the
+                     other with the products, it would have cost `allreduce_alone_us`
+    """
+    medians = {name: statistics.median(one[name] for one in samples) for name in samples[0]}
+    share = [1 - one["matmul_beside_tflops"] / one["matmul_alone_tflops"] for one in samples]
+    lost = [part * one["allreduce_beside_us"] for part, one in zip(share, samples, strict=True)]
+    return {
+        "unit": "us", "median": medians["allreduce_beside_us"], "samples": samples, **medians,
+        "matmul_slowdown": medians["matmul_alone_tflops"] / medians["matmul_beside_tflops"],
+        "lost_us": statistics.median(lost),
+    }  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`beeline bench accuracy` and `overlap`: references, what host ranks' collectives reach, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+from beeline.ranks import names
+
+np = pytest.importorskip("numpy")
+try:
+    import beeline.library  # noqa: F401
+except ImportError as reason:
+    pytest.skip(str(reason), allow_module_level=True)
+
+references = pytest.importorskip("beeline.ranks.references")
+PROGRAMS = str(Path(__file__).resolve().parents[2] / "build" / "bin")
+Record = dict[str, Any]
+
+
+def measured(run, tmp_path: Path, *arguments: str) -> list[Record]:
+    output = tmp_path / "record.jsonl"
+    done = run("bench", *arguments, "--device", "cpu", "--output", str(output), BEELINE_BIN=PROGRAMS)
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in output.read_text().splitlines()]
+
+
+@pytest.mark.parametrize("type_name", names.FLOATS)
+def test_what_is_encoded_is_the_next_number(type_name: str) -> None:
+    values = np.random.default_rng(3).standard_normal(1000)
+    decoded = references.decode(references.encode(values, type_name), type_name)
+    assert (abs(decoded - values) <= references.last_place(values, type_name) / 2).all()
+
+
+@pytest.mark.parametrize(
+    ("type_name", "number", "place"),
+    [("float32", 1.0, 2.0**-23), ("float32", 0.99, 2.0**-24), ("bfloat16", 3.0, 2.0**-6), ("float16", 0.0, 2.0**-24),
+     ("float16", 1e-6, 2.0**-24), ("float64", 8.0, 2.0**-49)],
+)  # fmt: skip
+def test_the_last_place(type_name: str, number: float, place: float) -> None:
+    assert references.last_place(np.array([number], np.longdouble), type_name)[0] == place
+
+
+def test_errors_are_counted_in_units_of_the_magnitude() -> None:
+    vectors = [np.array([1.0, 3.0], "float32"), np.array([2.0**-24, -3.0], "float32")]
+    exact = references.reduced(vectors, "float32", "sum")
+    assert [Fraction(float(value)) for value in exact.value] == [1 + Fraction(1, 2**24), 0]
+    figures = references.errors(np.array([1.0, 2.0**-21], "float32"), exact, "float32")
+    assert (figures["max_ulp"], figures["mean_ulp"]) == (1.0, 0.75)  # half of 2^-23; 2^-21 is one unit of 6
+    assert figures["correctly_rounded"] == 0.5
+    assert figures["max_relative"] == pytest.approx(2.0**-24)
+
+
+@pytest.mark.parametrize("type_name", names.INTEGERS)
+@pytest.mark.parametrize("reduction", names.REDUCTIONS)
+def test_integers_wrap(type_name: str, reduction: str) -> None:
+    vectors = [references.draw(5, rank, 50, type_name, reduction, "bits") for rank in range(3)]
+    bits = np.dtype(type_name).itemsize * 8
+
+    def wrapped(number: int, width: int, signed: bool) -> int:
+        number &= (1 << width) - 1
+        return number - (1 << width) if signed and number >> (width - 1) else number
+
+    expected = []
+    for one, two, three in zip(*(vector.tolist() for vector in vectors), strict=True):
+        whole = wrapped(one * two * three if reduction == "product" else one + two + three, 64, True)
+        if reduction == "average":
+            whole = abs(whole) // 3 * (1 if whole >= 0 else -1)
+        expected.append(wrapped(whole, bits, type_name != "uint8"))
+    assert references.reduced(vectors, type_name, reduction).value.tolist() == expected
+
+
+def test_sums_of_host_ranks(cli_process, tmp_path: Path) -> None:
+    """Three ranks: sums are off by two roundings at most, those of 16 bits by the last one alone."""
+    arguments = ["--ranks", "3", "--elements", "5000", "--methods", ",".join(names.ALGORITHMS)]
+    environment, *results = measured(cli_process, tmp_path, "accuracy", *arguments)
+    assert environment["arguments"][:2] == ["accuracy", "--types"]
+    assert environment["ranks"] == 3
+    assert len(results) == len(names.ALGORITHMS) * (4 * 5 + 3 * 3)
+    digests: dict[tuple[str, str, str], set[int]] = {}
+    for one in results:
+        assert one["verified"], one
+        assert one["same_bits_on_all_ranks"]
+        if one["method"] != names.TREE:
+            digests.setdefault((one["type"], one["reduction"], one["data"]), set()).add(one["digest"])
+        if one["type"] in names.INTEGERS:
+            assert one["wrong"] == 0
+        elif one["type"] in ("float16", "bfloat16"):
+            assert one["max_ulp"] < 0.51
+            assert one["correctly_rounded"] > 0.99
+        else:
+            assert 0 < one["mean_ulp"] < one["max_ulp"] < 2.5
+    assert all(len(each) == 1 for each in digests.values()), "what combines in the order of ranks has the same bits"
+
+
+def test_absent_peers_say_why(cli_process, tmp_path: Path) -> None:
+    arguments = ["--ranks", "2", "--types", "float16", "--reductions", "product", "--elements", "8"]
+    _, *results = measured(cli_process, tmp_path, "accuracy", *arguments, "--methods", "nccl/stream,mpi/host")
+    assert [(one["method"], one["reason"]) for one in results] == [
+        ("nccl/stream", "ranks are not on GPUs"),
+        ("mpi/host", "ranks were not started by mpirun, as MPI's are"),
+    ]
+
+
+def test_host_ranks_have_no_product_of_matrices_beside(cli_process, tmp_path: Path) -> None:
+    environment, *results = measured(cli_process, tmp_path, "overlap", "--blocks", "8,16", "--size", "1M")
+    assert environment["arguments"][0] == "overlap"
+    assert [(one["method"], one["settings"]["blocks"]) for one in results] == [
+        ("stream/automatic", None), ("stream/two_shot", 8), ("stream/two_shot", 16), ("stream/bulk", 8),
+        ("stream/bulk", 16), ("stream/copy_engine", None), ("nccl/stream", None),
+    ]  # fmt: skip
+    assert {one["reason"] for one in results} == {"ranks are not on GPUs"}
+    assert all(one["median"] is None for one in results)
+
+
+def gpus() -> int:
+    try:
+        import torch
+    except ImportError:
+        return 0
+    return torch.cuda.device_count()
+
+
+@pytest.mark.skipif(gpus() < 2, reason="torch with two GPUs is needed")
+def test_products_of_matrices_beside_all_reduces(cli_process, tmp_path: Path) -> None:
+    output = tmp_path / "record.jsonl"
+    arguments = ["--size", "16M", "--matrix", "4096", "--blocks", "8", "--rounds", "1", "--output", str(output)]
+    done = cli_process("bench", "overlap", *arguments, BEELINE_BIN=PROGRAMS)
+    assert done.returncode == 0, done.stderr
+    _, *results = [json.loads(line) for line in output.read_text().splitlines()]
+    assert {one["method"] for one in results} == set(names.BESIDE_MATMUL)
+    for one in results:
+        assert one["verified"], one
+        assert one["matmul_beside_tflops"] > 0
+        assert one["allreduce_beside_us"] > 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["accuracy", "--types", "float8"], "'float8' is no type here; valid: all, float16"),
+        (["accuracy", "--reductions", "sum,mean"], "'mean' is no reduction here; valid: all, sum"),
+        (["accuracy", "--methods", "tree"], "'tree' is no method here; valid: all, stream/packets_one_shot"),
+        (["overlap", "--methods", "stream/tree"], "'stream/tree' is no method here; valid: all, stream/automatic"),
+        (["overlap", "--size", "8,16"], "valid: one size"),
+        (["overlap", "--blocks", "0"], "'0' is no number of blocks"),
+    ],
+)
+def test_what_is_refused(cli, arguments: list[str], message: str) -> None:
+    done = cli("bench", *arguments)
+    assert done.returncode == 2
+    assert message in " ".join(done.stderr.replace("│", " ").split())

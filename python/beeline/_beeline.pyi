@@ -261,6 +261,14 @@ class World:
     def make_stream(self) -> Stream:
         """A new stream of this rank."""
 
+    def adopt_stream(self, native: int) -> Stream:
+        """
+        A CUDA stream that somebody else made, as one of this rank's: `torch.cuda.Stream(...).cuda_stream`.
+
+        It is not destroyed with the result, and outlives it; 0: the legacy default stream. Raises UnavailableError on a host
+        rank, InvalidArgumentError for another GPU's stream.
+        """
+
     def synchronize(self, stream: Stream | None = None) -> None:
         """
         Blocks until the work of `stream` (None: the default stream) is over; raises what went wrong in it.

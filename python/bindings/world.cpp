@@ -249,6 +249,11 @@ Raises InvalidArgumentError when members disagree, NoResourceError beyond 31 tea
       .def(
           "make_stream", [](const Shared& self) { return StreamObject(self, self->world().make_stream()); },
           "A new stream of this rank.")
+      .def("adopt_stream", adopt_stream, nb::arg("native"),
+           R"(A CUDA stream that somebody else made, as one of this rank's: `torch.cuda.Stream(...).cuda_stream`.
+
+It is not destroyed with the result, and outlives it; 0: the legacy default stream. Raises UnavailableError on a host
+rank, InvalidArgumentError for another GPU's stream.)")
       .def("synchronize", synchronize, nb::arg("stream") = nb::none(),
            "Blocks until the work of `stream` (None: the default stream) is over; raises what went wrong in it.")
       .def("leave", &JoinedWorld::leave, Unlocked(),

@@ -170,6 +170,10 @@ class TestCopy:
             world.copy(memory, result, world.stream)
             world.synchronize()
 
+    def test_a_host_rank_adopts_no_stream(self) -> None:
+        with beeline.World.create(device="cpu") as world, pytest.raises(beeline.UnavailableError, match="GPU"):
+            world.adopt_stream(0)
+
     def test_many_copies_in_a_row(self) -> None:
         with beeline.World.create(device="cpu") as world:
             stream = world.make_stream()

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 
@@ -20,6 +21,9 @@ def measure_on_ranks(world: World, module: str, name: str, arguments: list[str],
     name  of the command of `beeline bench`, for the record
     """
     check_library()
+    # The launcher's default would load all of torch's kernels. Beeline's are loaded when a world is made; what else is
+    # used is used once before anything waits in a kernel beside it.
+    os.environ.setdefault("CUDA_MODULE_LOADING", "LAZY")
     described = launch_command(world, find_program("beeline-bench"), ["environment", name, *arguments])
     pass_on(described, view, name)
     pass_on(launch_command(world, sys.executable, ["-m", module, *arguments]), view, name)

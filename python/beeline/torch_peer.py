@@ -7,13 +7,13 @@ python -m beeline.torch_peer --ranks N --sizes BYTES,.. --type float32|bfloat16 
 from __future__ import annotations
 
 import argparse
+import faulthandler
 import json
 import os
 import statistics
-import tempfile
 import time
 from collections.abc import Callable
-from pathlib import Path
+from datetime import timedelta
 from typing import Any
 
 GRAPH_CALLS = 20
@@ -22,6 +22,7 @@ WARM_UP = 4
 LEAST_SAMPLES, MOST_SAMPLES, SAMPLES_PER_ROUND = 20, 60, 5
 DEVIATION = 0.01
 MOST_ONE_SHOT_BYTES = 4 << 20
+WAIT_S, LIMIT_S = 60, 300  # of one wait of NCCL's; of all
 Call = Callable[[], Any]
 
 
@@ -34,19 +35,25 @@ def main() -> None:
     options = parser.parse_args()
     os.environ.setdefault("TORCH_SYMM_MEM_DISABLE_MULTICAST", "1")  # like with like: no switch multicast anywhere here
     os.environ.setdefault("NCCL_NVLS_ENABLE", "0")
-    from torch import multiprocessing
+    from torch import distributed, multiprocessing
 
-    with tempfile.TemporaryDirectory() as folder:
-        multiprocessing.spawn(run_rank, (options, str(Path(folder) / "store")), nprocs=options.ranks)
+    # Served by this process, on a port that the system chooses.
+    store = distributed.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+    multiprocessing.spawn(run_rank, (options, store.port), nprocs=options.ranks)
 
 
-def run_rank(rank: int, options: argparse.Namespace, store: str) -> None:
+def run_rank(rank: int, options: argparse.Namespace, port: int) -> None:
     import torch
     from torch import distributed
 
+    faulthandler.dump_traceback_later(LIMIT_S, exit=True)  # a rank that hangs ends all
     named = [entry for entry in options.gpus.removeprefix("cuda:").replace("cuda:", "").split(",") if entry]
-    torch.cuda.set_device(int(named[rank % len(named)]) if named and all(map(str.isdecimal, named)) else rank)
-    distributed.init_process_group("nccl", init_method=f"file://{store}", rank=rank, world_size=options.ranks)
+    index = int(named[rank % len(named)]) if named and all(map(str.isdecimal, named)) else rank
+    torch.cuda.set_device(index)
+    distributed.init_process_group(
+        "nccl", store=distributed.TCPStore("127.0.0.1", port, is_master=False), rank=rank, world_size=options.ranks,
+        device_id=torch.device("cuda", index), timeout=timedelta(seconds=WAIT_S),
+    )  # fmt: skip
     try:
         for size in map(int, options.sizes.split(",")):
             for algorithm in ("one_shot", "two_shot"):
@@ -54,6 +61,12 @@ def run_rank(rank: int, options: argparse.Namespace, store: str) -> None:
                     Peer(rank, options, algorithm, size).report()
     finally:
         distributed.destroy_process_group()
+
+
+def here() -> Any:
+    import torch
+
+    return torch.device("cuda", torch.cuda.current_device())
 
 
 class Peer:
@@ -67,7 +80,7 @@ class Peer:
         self.rank, self.ranks, self.algorithm, self.size = rank, options.ranks, algorithm, size
         self.type = options.type
         element = getattr(torch, options.type)
-        self.vector = symmetric_memory.empty(size // element.itemsize, dtype=element, device="cuda")
+        self.vector = symmetric_memory.empty(size // element.itemsize, dtype=element, device=here())
         self.vector.zero_()
         self.group = group.WORLD.group_name
         symmetric_memory.rendezvous(self.vector, group=self.group)
@@ -126,7 +139,7 @@ class Peer:
         self.call()
         torch.cuda.synchronize()
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
+        with torch.cuda.graph(graph, capture_error_mode="thread_local"):  # NCCL's watchdog is another thread
             for _ in range(calls):
                 self.captured = self.call()
         return graph.replay

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Annotated
 
 import typer
@@ -53,8 +52,6 @@ def overlap(
     arguments = ["--bytes", str(sizes[0]), "--matrix", str(matrix), "--type", element_type.value]
     arguments += ["--blocks", ",".join(map(str, parse_blocks(blocks))), "--rounds", str(rounds)]
     arguments += ["--methods", ",".join(names_among(methods, BESIDE_MATMUL, "method"))]
-    # All of torch's kernels would be loaded at once: what is used is loaded before anything waits in a kernel.
-    os.environ.setdefault("CUDA_MODULE_LOADING", "LAZY")
     with ResultView(as_json, output, render) as view:
         measure_on_ranks(World(ranks, device=device), RANKS, "overlap", arguments, view)
     bench.check_results(view.results)

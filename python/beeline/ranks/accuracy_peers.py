@@ -84,7 +84,8 @@ def symmetric_memory(world: beeline.World, algorithm: str) -> Allreduce:
     def allreduce(vector: Vector, type_name: str, reduction: str) -> Vector:
         if reduction != "sum" or type_name not in ("float32", "bfloat16"):
             raise Absent(f"torch's symmetric memory has no {reduction} of {type_name}")
-        tensor = memory.empty(len(vector), dtype=getattr(torch, type_name), device="cuda")
+        here = torch.device("cuda", torch.cuda.current_device())
+        tensor = memory.empty(len(vector), dtype=getattr(torch, type_name), device=here)
         memory.rendezvous(tensor, group=group.WORLD.group_name)
         tensor.copy_(tensor_of(torch, vector, type_name))
         torch.cuda.synchronize()

@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <thread>
+#include <type_traits>
 
 #include "host/profiler_range.hpp"
 #include "host/world_implementation.hpp"
@@ -39,6 +40,20 @@ Stream& stream_of(World& world, const LaunchOptions& options) {
   return options.stream == nullptr ? world.stream() : *options.stream;
 }
 
+/// Names a grid. It fits into a std::function, which otherwise would take memory for every launch.
+struct BookedGrid {
+  const std::type_info* kernel;
+  std::uint32_t blocks;
+  std::int16_t rank;
+  bool in_graph;
+
+  std::string operator()() const {
+    return fmt::format("rank {}'s kernel {} ({} blocks{})", rank, readable(*kernel), blocks,
+                       in_graph ? ", in a graph" : "");
+  }
+};
+static_assert(sizeof(BookedGrid) <= 16 && std::is_trivially_copyable_v<BookedGrid>);
+
 /// Books a grid whose threads wait, and returns the grid state for it. What is captured (in `capture`, unless 0) stays
 /// booked for as long as its graph may run.
 GridState* book_waiting(World& world, const LaunchOptions& options, const std::type_info& kernel, unsigned capacity,
@@ -48,10 +63,7 @@ GridState* book_waiting(World& world, const LaunchOptions& options, const std::t
   if (capture != 0) grid = world.implementation().graph_grid(stream, capture);
   world.implementation().ledger().claim(
       grid.booking, options.turns, static_cast<double>(options.blocks) / capacity,
-      [rank = world.rank(), &kernel, blocks = options.blocks, in_graph = capture != 0] {
-        return fmt::format("rank {}'s kernel {} ({} blocks{})", rank, readable(kernel), blocks,
-                           in_graph ? ", in a graph" : "");
-      },
+      BookedGrid{&kernel, options.blocks, static_cast<std::int16_t>(world.rank()), capture != 0},
       [&stream, in_graph = capture != 0] { return !in_graph && stream.drained(); });
   return grid.state;
 }
@@ -59,6 +71,10 @@ GridState* book_waiting(World& world, const LaunchOptions& options, const std::t
 /// Runs all threads of blocks [first, last) at once; the first exception of any wins.
 void run_blocks(const HostBlock& block, unsigned first, unsigned last, unsigned team_size, GridState* grid_state,
                 const Context& context) {
+  if (last - first == 1 && team_size == 1) {
+    HostTeamState alone(1, context.deadline_ns);
+    return block(HostTeam(&alone, 0), first, grid_state, context);
+  }
   std::vector<std::unique_ptr<HostTeamState>> teams;
   for (unsigned rank = first; rank < last; ++rank)
     teams.push_back(std::make_unique<HostTeamState>(team_size, context.deadline_ns));

@@ -9,32 +9,37 @@
 
 namespace beeline::detail {
 
+// Messages are made for errors only: every call comes by here.
+
 std::size_t checked_bytes(std::size_t count, std::size_t parts, ElementType type) {
   const std::size_t element = bytes_of(type);
-  require(element != 0, Status::invalid_argument,
-          fmt::format("element type {} does not exist", static_cast<std::uint32_t>(type)));
-  require(count <= SIZE_MAX / 2 / element / parts, Status::invalid_argument,
-          fmt::format("{} times {} elements of {} bytes are more than an address space", parts, count, element));
+  if (element == 0)
+    throw Error(Status::invalid_argument,
+                fmt::format("element type {} does not exist", static_cast<std::uint32_t>(type)));
+  if (count > SIZE_MAX / 2 / element / parts)
+    throw Error(Status::invalid_argument, fmt::format("{} times {} elements of {} bytes are more than an address space",
+                                                      parts, count, element));
   return count * parts * element;
 }
 
 void check_reduction(ElementType type, Reduction reduction) {
-  require(has_reduction(type, reduction), Status::invalid_argument,
-          fmt::format("there is no {} of {}", name(reduction), name(type)));
+  if (!has_reduction(type, reduction))
+    throw Error(Status::invalid_argument, fmt::format("there is no {} of {}", name(reduction), name(type)));
 }
 
 void check_vector(const char* name, const void* vector, std::size_t bytes, ElementType type) {
   if (bytes == 0) return;
-  require(vector != nullptr, Status::invalid_argument, fmt::format("the {} is a null pointer", name));
-  require(reinterpret_cast<std::uintptr_t>(vector) % bytes_of(type) == 0, Status::invalid_argument,
-          fmt::format("the {} {} is not aligned to its elements of {} bytes", name, fmt::ptr(vector), bytes_of(type)));
+  if (vector == nullptr) throw Error(Status::invalid_argument, fmt::format("the {} is a null pointer", name));
+  if (reinterpret_cast<std::uintptr_t>(vector) % bytes_of(type) != 0)
+    throw Error(Status::invalid_argument, fmt::format("the {} {} is not aligned to its elements of {} bytes", name,
+                                                      fmt::ptr(vector), bytes_of(type)));
 }
 
 void check_apart(const VectorPlace& destination, const VectorPlace& source, const void* in_place) {
   if (source.at == in_place || source.bytes == 0 || destination.bytes == 0) return;
   const auto to = reinterpret_cast<std::uintptr_t>(destination.at), from = reinterpret_cast<std::uintptr_t>(source.at);
-  require(to + destination.bytes <= from || from + source.bytes <= to, Status::invalid_argument,
-          "source and destination overlap without being the same");
+  if (to + destination.bytes > from && from + source.bytes > to)
+    throw Error(Status::invalid_argument, "source and destination overlap without being the same");
 }
 
 }  // namespace beeline::detail

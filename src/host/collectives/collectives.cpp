@@ -138,8 +138,8 @@ const Context& Collectives::Implementation::context() const {
 }
 
 LaunchOptions Collectives::Implementation::launch_options(unsigned blocks, Stream* stream) const {
-  require(blocks <= channel.lanes, Status::invalid_argument,
-          fmt::format("{} blocks on a channel of {} lanes", blocks, channel.lanes));
+  if (blocks > channel.lanes)
+    throw Error(Status::invalid_argument, fmt::format("{} blocks on a channel of {} lanes", blocks, channel.lanes));
   return {.blocks = blocks,
           .threads = detail::collective_threads,
           .waits = true,
@@ -287,11 +287,12 @@ void Collectives::allreduce_on_stream(void* destination, const void* source, std
     options.threads = threads_for(bytes / choice.blocks);
   const bool is_named = detail::reduces_by(choice.algorithm, false, false);
   const detail::ReductionLauncher launcher = detail::allreduce_launcher(type, choice.algorithm);
-  require(is_named || launcher != nullptr, Status::invalid_argument,
-          fmt::format("all-reduce has no algorithm {}", name(choice.algorithm)));
-  require((!is_named && choice.algorithm != Algorithm::two_shot) || !context().mixed, Status::unavailable,
-          fmt::format("{}: ranks of both kinds do not reach each other's memory; the algorithms in packets do",
-                      name(choice.algorithm)));
+  if (!is_named && launcher == nullptr)
+    throw Error(Status::invalid_argument, fmt::format("all-reduce has no algorithm {}", name(choice.algorithm)));
+  if (context().mixed && (is_named || choice.algorithm == Algorithm::two_shot))
+    throw Error(Status::unavailable,
+                fmt::format("{}: ranks of both kinds do not reach each other's memory; the algorithms in packets do",
+                            name(choice.algorithm)));
   const detail::ReductionCall vectors{destination, source, count, reduction};
   if (is_named)
     detail::reduction_launcher(type)(implementation_->world, options, implementation_->channel,

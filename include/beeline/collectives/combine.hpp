@@ -3,7 +3,7 @@
 /// @file
 /// Combining vectors that a rank's loads reach: one of each member, in the order of ranks.
 
-#include "beeline/collectives/words.hpp"
+#include "beeline/collectives/impl/combine_on_host.hpp"
 
 namespace beeline::detail {
 
@@ -97,10 +97,11 @@ BEELINE_HOST_DEVICE void combine_range(ThreadShare threads, const Vectors& from,
 
 /// `count` elements, by all threads of the share.
 ///   to     where the caller stores: by its alignment, with the vectors', words are as wide as they can be
-///   store  gets the place of a word in bytes from the vectors' start, and the word
+///   store  gets the place of a word (of a `Run` on a CPU) in bytes from the vectors' start, and the word
 template <class T, class Vectors, class Store>
 BEELINE_HOST_DEVICE void combine_vectors(ThreadShare threads, const Vectors& from, const void* to, std::size_t count,
                                          Reduction reduction, const Store& store) {
+  if constexpr (executor == DeviceKind::host) return combine_on_host<T>(threads, from, count, reduction, store);
   const bool aligned = ((reinterpret_cast<std::uintptr_t>(to) | from.bits()) & 15u) == 0;
   const std::size_t whole = aligned ? count / elements_in_16<T> : 0, rest = whole * elements_in_16<T>;
   if (reduction == Reduction::sum)  // a loop of its own, which asks for nothing

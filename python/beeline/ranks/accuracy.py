@@ -67,7 +67,7 @@ class Study:
         self.types, self.reductions = options.types.split(","), options.reductions.split(",")
         own = Own(world)
         wanted = options.methods.split(",")
-        self.methods: dict[str, Allreduce | Absent] = {}
+        self.methods: dict[str, Allreduce] = {}
         for name in ALGORITHMS:
             if name in wanted:
                 self.methods[name] = own.by(name.removeprefix("stream/"))
@@ -76,7 +76,7 @@ class Study:
                 try:
                     self.methods[name] = open_peer(world, name)
                 except Absent as absent:
-                    self.methods[name] = absent
+                    emit(world, result("allreduce", name, 0, world.size) | lacking(str(absent)))
 
     def run(self) -> None:
         for type_name in self.types:
@@ -96,11 +96,7 @@ class Study:
             head |= {"seed": self.seed, "unit": "ulp"}
             emit(world, head | self.outcome(allreduce, vectors[world.rank], exact, type_name, reduction))
 
-    def outcome(
-        self, allreduce: Allreduce | Absent, mine: Vector, exact: Exact, type_name: str, reduction: str
-    ) -> Record:
-        if isinstance(allreduce, Absent):
-            return lacking(str(allreduce))
+    def outcome(self, allreduce: Allreduce, mine: Vector, exact: Exact, type_name: str, reduction: str) -> Record:
         try:
             got = allreduce(mine, type_name, reduction)
         except (Absent, beeline.UnavailableError) as missing:

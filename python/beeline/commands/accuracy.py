@@ -86,9 +86,9 @@ def table_of(ranks: int, results: list[Event]) -> Table:
         first = alike[0]
         figures = [format_figure(first[name]) for name in ("max_ulp", "mean_ulp", "max_relative")]
         figures += [format_percent(first["correctly_rounded"]), format_number(first["wrong"])]
-        wrong = [str(one["method"]) for one in alike if not one["verified"]]
+        wrong = [str(one["method"]) for one in alike if one["verified"] is False]
         names = described([str(one["method"]) for one in alike], {str(one["method"]) for one in results})
-        names += "".join(f"; NOT ALIKE: {method}" for method in wrong)
+        names += "".join(f"; WRONG: {method}" for method in wrong)
         table.add_row(f"{row.type} {row.reduction}", *figures, row.data, names)
     return table
 

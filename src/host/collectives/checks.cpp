@@ -17,8 +17,8 @@ std::size_t checked_bytes(std::size_t count, std::size_t parts, ElementType type
     throw Error(Status::invalid_argument,
                 fmt::format("element type {} does not exist", static_cast<std::uint32_t>(type)));
   if (count > SIZE_MAX / 2 / element / parts)
-    throw Error(Status::invalid_argument, fmt::format("{} times {} elements of {} bytes are more than an address space",
-                                                      parts, count, element));
+    throw Error(Status::invalid_argument,
+                fmt::format("{} times {} elements of {} bytes are more than an address space", parts, count, element));
   return count * parts * element;
 }
 

@@ -26,9 +26,11 @@ constexpr unsigned varied_blocks = 32;
 void check_algorithm(Algorithm algorithm, const Context& ctx, bool has_copy_engine) {
   const bool exists = algorithm == Algorithm::packets || algorithm == Algorithm::peer || algorithm == Algorithm::bulk ||
                       (algorithm == Algorithm::copy_engine && has_copy_engine);
-  require(exists, Status::invalid_argument, fmt::format("this collective has no algorithm {}", name(algorithm)));
-  require(algorithm == Algorithm::packets || !ctx.mixed, Status::unavailable,
-          fmt::format("{}: ranks of both kinds do not reach each other's memory; packets do", name(algorithm)));
+  if (!exists)
+    throw Error(Status::invalid_argument, fmt::format("this collective has no algorithm {}", name(algorithm)));
+  if (algorithm != Algorithm::packets && ctx.mixed)
+    throw Error(Status::unavailable,
+                fmt::format("{}: ranks of both kinds do not reach each other's memory; packets do", name(algorithm)));
 }
 
 /// What both ends of one call look like to one member.
@@ -118,8 +120,8 @@ void Collectives::Implementation::copy_by_engine(const ExchangePlan& plan, Strea
 }
 
 std::uint32_t Collectives::Implementation::checked_root(int root) const {
-  require(root >= 0 && root < static_cast<int>(context().size), Status::invalid_argument,
-          fmt::format("root {} of a team of {}", root, context().size));
+  if (root < 0 || root >= static_cast<int>(context().size))
+    throw Error(Status::invalid_argument, fmt::format("root {} of a team of {}", root, context().size));
   return static_cast<std::uint32_t>(root);
 }
 
@@ -262,8 +264,9 @@ void Collectives::alltoallv_on_stream(void* destination, const void* source, con
 }
 
 void Collectives::barrier_on_stream(BarrierAlgorithm algorithm, Stream* stream) {
-  require(static_cast<std::uint32_t>(algorithm) < barrier_algorithms, Status::invalid_argument,
-          fmt::format("barrier algorithm {} does not exist", static_cast<std::uint32_t>(algorithm)));
+  if (static_cast<std::uint32_t>(algorithm) >= barrier_algorithms)
+    throw Error(Status::invalid_argument,
+                fmt::format("barrier algorithm {} does not exist", static_cast<std::uint32_t>(algorithm)));
   const unsigned blocks =
       algorithm == BarrierAlgorithm::hierarchical ? std::min(4u, implementation_->channel.lanes) : 1;
   detail::launch_barrier(implementation_->world, implementation_->launch_options(blocks, stream),

@@ -29,10 +29,13 @@ void Collectives::Implementation::reduce(const detail::NamedReductionCall& call,
     chosen.algorithm = context().mixed || bytes <= (host ? host_packet_bytes : gpu_packet_bytes) ? Algorithm::packets
                        : call.scatters                                                           ? Algorithm::read
                                        : Algorithm::alltoall_gather;
-  require(detail::reduces_by(chosen.algorithm, call.scatters, call.root != no_peer), Status::invalid_argument,
-          fmt::format("{} has no algorithm {}", call.scatters ? "reduce-scatter" : "reduce", name(chosen.algorithm)));
-  require(chosen.algorithm == Algorithm::packets || !context().mixed, Status::unavailable,
-          fmt::format("{}: ranks of both kinds do not reach each other's memory; packets do", name(chosen.algorithm)));
+  if (!detail::reduces_by(chosen.algorithm, call.scatters, call.root != no_peer))
+    throw Error(
+        Status::invalid_argument,
+        fmt::format("{} has no algorithm {}", call.scatters ? "reduce-scatter" : "reduce", name(chosen.algorithm)));
+  if (chosen.algorithm != Algorithm::packets && context().mixed)
+    throw Error(Status::unavailable, fmt::format("{}: ranks of both kinds do not reach each other's memory; packets do",
+                                                 name(chosen.algorithm)));
   const std::size_t block_bytes = chosen.algorithm == Algorithm::packets ? packet_block_bytes : peer_block_bytes;
   const std::size_t wanted = host ? 1 : (bytes + block_bytes - 1) / block_bytes;
   const unsigned blocks =

@@ -44,24 +44,31 @@ BEELINE_HOST_DEVICE inline std::uint16_t to_bfloat(float value) {
 
 #else
 
+// Every case is computed, and one is chosen by its bits: loops over these become vector instructions.
+
+/// `chosen` if the condition holds, otherwise `other`.
+inline std::uint32_t select(bool condition, std::uint32_t chosen, std::uint32_t other) {
+  const std::uint32_t mask = 0u - static_cast<std::uint32_t>(condition);
+  return (chosen & mask) | (other & ~mask);
+}
+
 inline float from_half(std::uint16_t half) {
   const std::uint32_t sign = std::uint32_t{half & 0x8000u} << 16, magnitude = half & 0x7fffu;
-  if (magnitude >= 0x7c00u) return float_of(sign | 0x7f800000u | (magnitude & 0x3ffu) << 13);
   // Times 2^112 shifts the exponent's bias, and makes subnormal numbers normal.
-  return float_of(sign | bits_of(float_of(magnitude << 13) * float_of(0x77800000u)));
+  const std::uint32_t finite = bits_of(float_of(magnitude << 13) * float_of(0x77800000u));
+  const std::uint32_t special = 0x7f800000u | (magnitude & 0x3ffu) << 13;  // infinity, NaN
+  return float_of(sign | select(magnitude >= 0x7c00u, special, finite));
 }
 
 inline std::uint16_t to_half(float value) {
-  const std::uint32_t bits = bits_of(value), magnitude = bits & 0x7fffffffu;
-  const auto sign = static_cast<std::uint16_t>(bits >> 16 & 0x8000u);
-  if (magnitude > 0x7f800000u) return 0x7fff;  // what a GPU makes of every NaN
-  if (magnitude >= 0x477ff000u) return sign | 0x7c00u;
-  if (magnitude < 0x38800000u) {  // adding one half lets the hardware round at the place of the smallest subnormal
-    const std::uint32_t rounded = bits_of(float_of(magnitude) + 0.5f) - 0x3f000000u;
-    return static_cast<std::uint16_t>(sign | rounded);
-  }
-  const std::uint32_t odd = magnitude >> 13 & 1u;
-  return static_cast<std::uint16_t>(sign | (magnitude - 0x38000000u + 0xfffu + odd) >> 13);
+  const std::uint32_t bits = bits_of(value), magnitude = bits & 0x7fffffffu, sign = bits >> 16 & 0x8000u;
+  // Adding one half lets the hardware round at the place of the smallest subnormal.
+  const std::uint32_t subnormal = bits_of(float_of(magnitude) + 0.5f) - 0x3f000000u;
+  const std::uint32_t normal = (magnitude - 0x38000000u + 0xfffu + (magnitude >> 13 & 1u)) >> 13;
+  const std::uint32_t finite = select(magnitude < 0x38800000u, subnormal, normal);
+  const std::uint32_t rounded = sign | select(magnitude >= 0x477ff000u, 0x7c00u, finite);
+  // A GPU makes the same of every NaN.
+  return static_cast<std::uint16_t>(select(magnitude > 0x7f800000u, 0x7fffu, rounded));
 }
 
 inline std::uint16_t to_bfloat(float value) {

@@ -96,7 +96,7 @@ std::size_t heap_bytes_for(const Options& options, int ranks, bool on_gpus) {
   if (options.command == Command::rate)
     return std::max(table_bytes(options, true), channels * world * ring_bytes + buffers * largest) +
            4 * signals_and_stamps;
-  constexpr std::size_t ring = 16 * mib, channel = 256 * mib;
+  constexpr std::size_t ring = 16 * mib, channel = 768 * mib;
   if (options.command == Command::collectives) return 2 * largest + (on_gpus ? channel : 0) + world * ring;
   return 2 * largest + world * ring + signals_and_stamps;
 }

@@ -24,8 +24,8 @@ namespace detail {
 
 /// All-reduce by `algorithm`; see below.
 template <class T, class Group>
-[[nodiscard]] BEELINE_HOST_DEVICE Status run_allreduce(Lane<Group>& lane, const AllreduceCall<T>& call, Timeout timeout,
-                                                       Algorithm algorithm) {
+[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status run_allreduce(Lane<Group>& lane, const AllreduceCall<T>& call,
+                                                                      Timeout timeout, Algorithm algorithm) {
   const bool is_chosen = algorithm == Algorithm::automatic;
   const AllreduceCall<T> own = call.own();
   // All lanes come to the same choice: by the first slice, which is the longest.
@@ -50,8 +50,9 @@ template <class T, class Group>
 
 /// The same, compared with the other members' calls first on channels that check.
 template <class T, class Group>
-[[nodiscard]] BEELINE_HOST_DEVICE Status checked_allreduce(Lane<Group>& lane, const AllreduceCall<T>& call,
-                                                           Timeout timeout, Algorithm algorithm) {
+[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status checked_allreduce(Lane<Group>& lane,
+                                                                          const AllreduceCall<T>& call, Timeout timeout,
+                                                                          Algorithm algorithm) {
   const CallSignature signature{.operation = CollectiveOperation::allreduce,
                                 .type = ElementTraits<T>::type,
                                 .reduction = call.reduction,
@@ -76,20 +77,21 @@ template <class T, class Group>
 /// or this one makes two at once: then the team is aborted, and the host's error says who is in which. Source: seed
 /// 000, 6.8; MPI 4.0, 6.9.
 template <class T, class Group>
-[[nodiscard]] BEELINE_HOST_DEVICE Status allreduce(Lane<Group>& lane, T* destination, const T* source,
-                                                   std::size_t count, Reduction reduction,
-                                                   Timeout timeout = Timeout::none(),
-                                                   Algorithm algorithm = Algorithm::automatic) {
+[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status allreduce(Lane<Group>& lane, T* destination, const T* source,
+                                                                  std::size_t count, Reduction reduction,
+                                                                  Timeout timeout = Timeout::none(),
+                                                                  Algorithm algorithm = Algorithm::automatic) {
   return detail::checked_allreduce(lane, detail::AllreduceCall<T>{destination, source, count, reduction}, timeout,
                                    algorithm);
 }
 
 /// As above by one group of each member, on lane 0: nobody else uses the channel meanwhile.
 template <class T, class Group>
-[[nodiscard]] BEELINE_HOST_DEVICE Status allreduce(const Group& group, const Context& ctx,
-                                                   const CollectiveChannel& channel, T* destination, const T* source,
-                                                   std::size_t count, Reduction reduction,
-                                                   Timeout timeout = Timeout::none()) {
+[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status allreduce(const Group& group, const Context& ctx,
+                                                                  const CollectiveChannel& channel, T* destination,
+                                                                  const T* source, std::size_t count,
+                                                                  Reduction reduction,
+                                                                  Timeout timeout = Timeout::none()) {
   Lane<Group> lane(group, ctx, channel, 0);
   return allreduce(lane, destination, source, count, reduction, timeout);
 }
@@ -98,11 +100,12 @@ template <class T, class Group>
 /// Returns each block the status of its share; the result is visible to all threads after `grid.sync`, and after the
 /// kernel. After `timeout`, the blocks call again that got it.
 template <class T, class BlockGroup>
-[[nodiscard]] BEELINE_HOST_DEVICE Status allreduce(const Grid<BlockGroup>& grid, const Context& ctx,
-                                                   const CollectiveChannel& channel, T* destination, const T* source,
-                                                   std::size_t count, Reduction reduction,
-                                                   Timeout timeout = Timeout::none(),
-                                                   Algorithm algorithm = Algorithm::automatic) {
+[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status allreduce(const Grid<BlockGroup>& grid, const Context& ctx,
+                                                                  const CollectiveChannel& channel, T* destination,
+                                                                  const T* source, std::size_t count,
+                                                                  Reduction reduction,
+                                                                  Timeout timeout = Timeout::none(),
+                                                                  Algorithm algorithm = Algorithm::automatic) {
   if (grid.blocks() > channel.lanes) return Status::invalid_argument;
   Lane<BlockGroup> lane(grid.block(), ctx, channel, grid.block_rank());
   const detail::AllreduceCall<T> call{destination, source, count, reduction, grid.block_rank(), grid.blocks()};

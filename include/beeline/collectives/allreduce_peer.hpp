@@ -21,7 +21,7 @@ struct AllreduceCall {
   std::uint32_t slice = 0, slices = 1;
 
   /// The slice as a call of its own.
-  [[nodiscard]] BEELINE_HOST_DEVICE AllreduceCall own() const {
+  [[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE AllreduceCall own() const {
     const Range mine = part_of(count, slices, slice, elements_in_16<T>);
     return {destination + mine.first, source + mine.first, mine.count, reduction};
   }
@@ -29,7 +29,7 @@ struct AllreduceCall {
 
 /// Stores a word to the same place of all members' memory.
 template <class T, class Word>
-BEELINE_HOST_DEVICE void store_to_all(const Context& ctx, std::byte* place, const Word& word) {
+BEELINE_INLINE BEELINE_HOST_DEVICE void store_to_all(const Context& ctx, std::byte* place, const Word& word) {
   for (std::uint32_t step = 0; step < ctx.size; ++step)  // everyone begins with another
     store_vector<T>(ctx.at(place, peer_ahead(ctx, step)), word);
 }
@@ -37,7 +37,7 @@ BEELINE_HOST_DEVICE void store_to_all(const Context& ctx, std::byte* place, cons
 /// This member's part of vectors that lie at the same places of all slots: read from all, combined, written to all.
 /// Lanes take turns with every word, so that all of them together use few pages of memory at a time.
 template <class T, class Group>
-BEELINE_HOST_DEVICE void reduce_own_share(const Lane<Group>& lane, const AllreduceCall<T>& call) {
+BEELINE_INLINE BEELINE_HOST_DEVICE void reduce_own_share(const Lane<Group>& lane, const AllreduceCall<T>& call) {
   const Context& ctx = lane.context();
   const std::size_t group_size = lane.group().size();
   const ThreadShare threads{call.slice * group_size + lane.group().thread_rank(), call.slices * group_size};
@@ -53,8 +53,9 @@ enum PeerStage : std::uint32_t { compare = 0, copy_in, reduce, copy_out, end_in_
 
 /// Vectors that do not lie alike: in through one half of the channel's memory, out through the other.
 template <class T, class Group>
-[[nodiscard]] BEELINE_HOST_DEVICE Status allreduce_staged(Lane<Group>& lane, const AllreduceCall<T>& call,
-                                                          Timeout timeout) {
+[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status allreduce_staged(Lane<Group>& lane,
+                                                                         const AllreduceCall<T>& call,
+                                                                         Timeout timeout) {
   const Group& group = lane.group();
   const std::size_t most = lane.staging_bytes() / sizeof(T);
   T* const in = reinterpret_cast<T*>(lane.staging(0));
@@ -81,8 +82,9 @@ template <class T, class Group>
 
 /// All-reduce of any count; see the file.
 template <class T, class Group>
-[[nodiscard]] BEELINE_HOST_DEVICE Status allreduce_two_shot(Lane<Group>& lane, const AllreduceCall<T>& call,
-                                                            Timeout timeout) {
+[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status allreduce_two_shot(Lane<Group>& lane,
+                                                                           const AllreduceCall<T>& call,
+                                                                           Timeout timeout) {
   if (lane.stage() == PeerStage::compare) {
     bool alike = false;
     if (const Status status = compare_places(lane, call.destination, call.source, timeout, alike); status != Status::ok)

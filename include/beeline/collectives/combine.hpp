@@ -47,8 +47,8 @@ struct FetchedVectors {
 
 /// `count` words of every member, `step` bytes apart, the first `offset` bytes from the vectors' start.
 template <class T, class Word, unsigned count, class Vectors>
-BEELINE_HOST_DEVICE void combine_words(const Vectors& from, std::size_t offset, std::size_t step, Reduction reduction,
-                                       Word (&result)[count]) {
+BEELINE_INLINE BEELINE_HOST_DEVICE void combine_words(const Vectors& from, std::size_t offset, std::size_t step,
+                                                      Reduction reduction, Word (&result)[count]) {
   constexpr std::uint32_t batch = 4;  // members whose loads overlap
   const std::uint32_t members = from.members();
   Partial<T, Word> partial[count];
@@ -76,8 +76,8 @@ BEELINE_HOST_DEVICE void combine_words(const Vectors& from, std::size_t offset, 
 
 /// Words [0, range.count) from byte `range.first` on; `store` gets the place of each in bytes, and the word.
 template <class T, class Word, class Vectors, class Store>
-BEELINE_HOST_DEVICE void combine_range(ThreadShare threads, const Vectors& from, Range range, Reduction reduction,
-                                       const Store& store) {
+BEELINE_INLINE BEELINE_HOST_DEVICE void combine_range(ThreadShare threads, const Vectors& from, Range range,
+                                                      Reduction reduction, const Store& store) {
   constexpr unsigned at_once = sizeof(Word) == 16 ? 2 : 1;
   const std::size_t step = threads.count * sizeof(Word);
   const auto combine_some = [&](auto some, std::size_t index) {
@@ -99,8 +99,8 @@ BEELINE_HOST_DEVICE void combine_range(ThreadShare threads, const Vectors& from,
 ///   to     where the caller stores: by its alignment, with the vectors', words are as wide as they can be
 ///   store  gets the place of a word (of a `Run` on a CPU) in bytes from the vectors' start, and the word
 template <class T, class Vectors, class Store>
-BEELINE_HOST_DEVICE void combine_vectors(ThreadShare threads, const Vectors& from, const void* to, std::size_t count,
-                                         Reduction reduction, const Store& store) {
+BEELINE_INLINE BEELINE_HOST_DEVICE void combine_vectors(ThreadShare threads, const Vectors& from, const void* to,
+                                                        std::size_t count, Reduction reduction, const Store& store) {
   if constexpr (executor == DeviceKind::host) return combine_on_host<T>(threads, from, count, reduction, store);
   const bool aligned = ((reinterpret_cast<std::uintptr_t>(to) | from.bits()) & 15u) == 0;
   const std::size_t whole = aligned ? count / elements_in_16<T> : 0, rest = whole * elements_in_16<T>;
@@ -113,8 +113,8 @@ BEELINE_HOST_DEVICE void combine_vectors(ThreadShare threads, const Vectors& fro
 
 /// The same into a vector of this rank's.
 template <class T, class Vectors>
-BEELINE_HOST_DEVICE void combine_into(ThreadShare threads, const Vectors& from, T* to, std::size_t count,
-                                      Reduction reduction) {
+BEELINE_INLINE BEELINE_HOST_DEVICE void combine_into(ThreadShare threads, const Vectors& from, T* to, std::size_t count,
+                                                     Reduction reduction) {
   combine_vectors<T>(threads, from, to, count, reduction, [to](std::size_t place, const auto& word) {
     store_vector<T>(reinterpret_cast<std::byte*>(to) + place, word);
   });

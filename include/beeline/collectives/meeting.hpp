@@ -22,8 +22,8 @@ inline constexpr std::uint64_t no_place = ~std::uint64_t{0};
 ///   tell  gets a peer and the number of a word, returns what that peer is told
 ///   hear  gets the same and what the peer has told, returns a status; one thread hears each word
 template <class Group, class Tell, class Hear>
-[[nodiscard]] BEELINE_HOST_DEVICE Status meet(Lane<Group>& lane, std::uint32_t count, Timeout timeout, const Tell& tell,
-                                              const Hear& hear) {
+[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status meet(Lane<Group>& lane, std::uint32_t count, Timeout timeout,
+                                                             const Tell& tell, const Hear& hear) {
   const Context& ctx = lane.context();
   const Group& group = lane.group();
   bool is_new = false;
@@ -48,8 +48,9 @@ template <class Group, class Tell, class Hear>
 ///   alike  set to whether all lie at the same places of their slots. Every member comes to the same answer: if one
 ///          differs, it sees that, and so does every other
 template <class Group>
-[[nodiscard]] BEELINE_HOST_DEVICE Status compare_places(Lane<Group>& lane, const void* destination, const void* source,
-                                                        Timeout timeout, bool& alike) {
+[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status compare_places(Lane<Group>& lane, const void* destination,
+                                                                       const void* source, Timeout timeout,
+                                                                       bool& alike) {
   const std::uint64_t mine[2] = {place_in_slot(lane.context(), destination), place_in_slot(lane.context(), source)};
   bool same = mine[0] != no_place && mine[1] != no_place;
   const auto tell = [&mine](std::uint32_t, std::uint32_t k) { return mine[k]; };

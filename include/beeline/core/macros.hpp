@@ -8,10 +8,13 @@
 #define BEELINE_COMPILES_CUDA 1
 /// For what is rarely run: a lone waiting thread pays for every line of instructions that lies in its way.
 #define BEELINE_COLD __noinline__
+/// For what takes a lane: a call of it would put the lane's state, and every access to it, in memory.
+#define BEELINE_INLINE __forceinline__
 #else
 #define BEELINE_HOST_DEVICE
 #define BEELINE_COMPILES_CUDA 0
 #define BEELINE_COLD [[gnu::noinline]]
+#define BEELINE_INLINE inline
 #endif
 
 /// 1 while the code for a GPU is compiled, 0 while the code for a CPU is.

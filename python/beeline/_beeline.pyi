@@ -338,7 +338,7 @@ class Collectives:
         checks         the ranks compare every call, and find those that differ or overlap
         """
 
-    def allreduce(self, destination: object, source: object | None = None, reduction: str = 'sum', *, stream: Stream | None = None, algorithm: str = 'automatic', blocks: int = 0) -> None:
+    def allreduce(self, destination: object, source: object | None = None, reduction: str = 'sum', *, stream: Stream | None = None, algorithm: str = 'automatic', blocks: int = 0, alike: bool = False) -> None:
         """
         Collective. Combines the ranks' vectors, element by element, in the order of ranks; all get the same bits.
 
@@ -349,6 +349,8 @@ class Collectives:
                    and until then the stream keeps both tensors alive
         algorithm  by name, the same on all ranks; 'automatic': by size
         blocks     of threads, the same on all ranks; 0: by size
+        alike      your word that the vectors lie at the same place of all ranks' heaps: 'automatic' then takes copy engines
+                   where they are quicker. Where it is not true, the call ends all with an error
         Raises TypeError or ValueError (InvalidArgumentError among them) before anything is touched; DeadlineError and the like
         name who was waited for.
         """
@@ -379,7 +381,7 @@ class Collectives:
         Waits for the default stream; the calls on other streams must be over.
         """
 
-    def allreduce_choice(self, count: int, dtype: object, *, algorithm: str = 'automatic', blocks: int = 0) -> Choice:
+    def allreduce_choice(self, count: int, dtype: object, *, algorithm: str = 'automatic', blocks: int = 0, alike: bool = False) -> Choice:
         """
         The algorithm and number of blocks that `allreduce` takes for `count` elements.
         """

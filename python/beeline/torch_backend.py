@@ -29,6 +29,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import itertools
+import weakref
 from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -40,21 +41,11 @@ import torch.distributed as dist
 
 import beeline
 from beeline.library import _beeline
+from beeline.torch_tensors import Tensors, as_bytes, reduction_of, split, take_apart
 
 __all__ = ["BeelineProcessGroup", "last_transfer", "make_store", "mem_pool"]
 
-REDUCTIONS = {
-    dist.ReduceOp.SUM: "sum",
-    dist.ReduceOp.AVG: "average",
-    dist.ReduceOp.PRODUCT: "product",
-    dist.ReduceOp.MIN: "minimum",
-    dist.ReduceOp.MAX: "maximum",
-    dist.ReduceOp.BAND: "bit_and",
-    dist.ReduceOp.BOR: "bit_or",
-    dist.ReduceOp.BXOR: "bit_xor",
-}
 MESSAGE_CHUNK_BYTES = 256 << 10
-Tensors = Sequence[torch.Tensor]
 
 
 def make_store(world: beeline.World) -> dist.Store:
@@ -176,6 +167,31 @@ class BeelineMessage(dist.Work):
     _source_rank = source_rank
 
 
+class PatientCalls:
+    """A channel's calls. One whose kernel finds no room on the GPU beside those of other groups comes after them.
+
+    Ranks that wait so for each other do not wait forever: calls that have members in common come in the same order
+    everywhere, and those before them end by themselves.
+    """
+
+    def __init__(self, collectives: Any, make_room: Callable[[], None]) -> None:
+        self._collectives = collectives
+        self._make_room = make_room
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        call = getattr(self._collectives, name)
+
+        def patient(*arguments: Any, **keywords: Any) -> Any:
+            try:
+                return call(*arguments, **keywords)
+            except beeline.NoResourceError:
+                self._make_room()
+            return call(*arguments, **keywords)
+
+        setattr(self, name, patient)
+        return patient
+
+
 class BeelineProcessGroup(dist.ProcessGroup):
     """All ranks of a world, or some of them, as torch.distributed calls them."""
 
@@ -200,7 +216,8 @@ class BeelineProcessGroup(dist.ProcessGroup):
         self._root = root
         self._name = self._description = ""
         self._is_over = False
-        self._collectives = beeline.Collectives(world, team)
+        self._channel = beeline.Collectives(world, team)
+        self._collectives = PatientCalls(self._channel, _wait_for_all_groups)
         if root is None:
             self._messages = beeline.StagedChannel(world, MESSAGE_CHUNK_BYTES)
         self._drivers: dict[tuple[str, int], ThreadPoolExecutor] = {}
@@ -208,6 +225,7 @@ class BeelineProcessGroup(dist.ProcessGroup):
         if world.device.kind == "gpu":
             self._stream = world.make_stream()
             self._torch_stream = torch.cuda.ExternalStream(self._stream.native, f"cuda:{world.device.index}")
+        _groups.add(self)
 
     @property
     def world(self) -> beeline.World:
@@ -218,7 +236,7 @@ class BeelineProcessGroup(dist.ProcessGroup):
         """See the function of this name."""
         if self._stream is not None:
             self._world.synchronize(self._stream)
-        return self._collectives.last_transfer
+        return self._channel.last_transfer
 
     def getBackendName(self) -> str:
         return "beeline"
@@ -412,7 +430,7 @@ class BeelineProcessGroup(dist.ProcessGroup):
             if not self._root._is_over and not self._world.failed:
                 if self._stream is not None:
                     self._world.synchronize(self._stream)
-                self._collectives.free()
+                self._channel.free()
             return
         for driver in self._drivers.values():
             driver.shutdown()
@@ -471,41 +489,16 @@ class BeelineProcessGroup(dist.ProcessGroup):
         return BeelineMessage([data], self._drivers[direction, peer].submit(drive), peer)
 
 
-def reduction_of(opts: Any) -> str:
-    """Beeline's word for torch's reduction; throws ValueError for those that it does not have."""
-    operation = dist.ReduceOp.SUM if opts is None else opts.reduceOp
-    for known, name in REDUCTIONS.items():
-        if operation == known:
-            return name
-    raise ValueError(f"reduction {operation}: beeline has {', '.join(REDUCTIONS.values())}")
-
-
-def as_bytes(tensor: torch.Tensor) -> torch.Tensor:
-    """A tensor of any type and shape as a row of bytes, for what only moves it."""
-    if not tensor.is_contiguous():
-        raise ValueError(f"a tensor of shape {tuple(tensor.shape)} that is not contiguous")
-    return tensor.detach().view(-1).view(torch.uint8)
-
-
-def take_apart(together: torch.Tensor, parts: Tensors) -> None:
-    """Copies bytes that follow each other into tensors."""
-    for part, data in zip(parts, together.split([part.nbytes for part in parts]), strict=True):
-        part.copy_(data.view(part.dtype).view_as(part))
-
-
-def split(tensor: torch.Tensor, splits: Sequence[int], ranks: int) -> list[int]:
-    """How many bytes each rank's part has: `splits` rows of the first dimension, without them as many for each."""
-    rows = tensor.shape[0]
-    if not splits and rows % ranks:
-        raise ValueError(f"{rows} rows cannot be divided among {ranks} ranks")
-    if splits and (len(splits) != ranks or sum(splits) != rows):
-        raise ValueError(f"splits {list(splits)}: there are {ranks} ranks and {rows} rows")
-    row = tensor[:1].nbytes
-    return [each * row for each in splits or [rows // ranks] * ranks]
-
-
+_groups: weakref.WeakSet[BeelineProcessGroup] = weakref.WeakSet()
 _roots: list[BeelineProcessGroup] = []  # groups of all ranks, from whose worlds others are made
 _group_turns: Counter[str] = Counter()  # how often a group of this name was made: hashed names come again
+
+
+def _wait_for_all_groups() -> None:
+    """Until what this process's groups have been given is over."""
+    for group in list(_groups):
+        if group._stream is not None and not group._is_over:
+            group._world.synchronize(group._stream)
 
 
 def _root() -> BeelineProcessGroup | None:

@@ -45,8 +45,8 @@ struct Choice {
   unsigned blocks;
 };
 
-CollectiveCall call_of(const std::string& algorithm, unsigned blocks) {
-  return {.algorithm = by_name<Algorithm>(algorithm, algorithms, "algorithm"), .blocks = blocks};
+CollectiveCall call_of(const std::string& algorithm, unsigned blocks, bool alike = false) {
+  return {.algorithm = by_name<Algorithm>(algorithm, algorithms, "algorithm"), .blocks = blocks, .alike = alike};
 }
 
 using Counts = std::vector<std::size_t>;
@@ -94,12 +94,12 @@ class CollectivesObject {
   }
 
   void allreduce(const nb::object& destination, const nb::object& source, const std::string& reduction,
-                 StreamObject* stream, const std::string& algorithm, unsigned blocks) {
+                 StreamObject* stream, const std::string& algorithm, unsigned blocks, bool alike) {
     const Tensor to = vector(destination, "destination", Access::write);
     const Tensor from = source.is_none() || source.is(destination) ? to : vector(source, "source", Access::read);
     check_alike(to, from, 1, 1);
     const auto [type, how] = reduced(to, reduction);
-    run(stream, call_of(algorithm, blocks), {to.owner, from.owner}, [&](const CollectiveCall& call) {
+    run(stream, call_of(algorithm, blocks, alike), {to.owner, from.owner}, [&](const CollectiveCall& call) {
       calls().allreduce_on_stream(to.data, from.data, to.elements, type, how, call);
     });
   }
@@ -204,9 +204,9 @@ class CollectivesObject {
   }
 
   [[nodiscard]] Choice allreduce_choice(std::size_t count, const nb::object& dtype, const std::string& algorithm,
-                                        unsigned blocks) const {
+                                        unsigned blocks, bool alike) const {
     const auto type = by_name<ElementType>(type_name(element_type(dtype)), element_types, "element type");
-    const CollectiveCall choice = calls().allreduce_choice(count, type, call_of(algorithm, blocks));
+    const CollectiveCall choice = calls().allreduce_choice(count, type, call_of(algorithm, blocks, alike));
     return {name(choice.algorithm), choice.blocks};
   }
 
@@ -383,7 +383,7 @@ staging_bytes  on each lane, for vectors that do not lie alike on all ranks, twi
 checks         the ranks compare every call, and find those that differ or overlap)")
       .def("allreduce", &CollectivesObject::allreduce, nb::arg("destination"), nb::arg("source") = nb::none(),
            nb::arg("reduction") = "sum", nb::kw_only(), nb::arg("stream") = nb::none(),
-           nb::arg("algorithm") = "automatic", nb::arg("blocks") = 0,
+           nb::arg("algorithm") = "automatic", nb::arg("blocks") = 0, nb::arg("alike") = false,
            R"(Collective. Combines the ranks' vectors, element by element, in the order of ranks; all get the same bits.
 
 source     alike on all ranks; None, or the same object as `destination`: in place. float32, float64, float16, bfloat16,
@@ -393,6 +393,8 @@ stream     None: blocks until it is over; otherwise it returns at once, `World.s
            and until then the stream keeps both tensors alive
 algorithm  by name, the same on all ranks; 'automatic': by size
 blocks     of threads, the same on all ranks; 0: by size
+alike      your word that the vectors lie at the same place of all ranks' heaps: 'automatic' then takes copy engines
+           where they are quicker. Where it is not true, the call ends all with an error
 Raises TypeError or ValueError (InvalidArgumentError among them) before anything is touched; DeadlineError and the like
 name who was waited for.)")
       .def_prop_ro("rank", &CollectivesObject::rank, "This rank's number among those that take part.")
@@ -409,7 +411,7 @@ None        nothing was moved yet, or there was nothing to move. A barrier chang
 
 Waits for the default stream; the calls on other streams must be over.)")
       .def("allreduce_choice", &CollectivesObject::allreduce_choice, nb::arg("count"), nb::arg("dtype"), nb::kw_only(),
-           nb::arg("algorithm") = "automatic", nb::arg("blocks") = 0,
+           nb::arg("algorithm") = "automatic", nb::arg("blocks") = 0, nb::arg("alike") = false,
            "The algorithm and number of blocks that `allreduce` takes for `count` elements.");
   bind_reductions(collectives);
   bind_movement(collectives);

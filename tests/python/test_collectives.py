@@ -163,6 +163,9 @@ def test_the_choice_is_told() -> None:
         assert (small.algorithm, small.blocks) == ("packets_one_shot", 1)
         assert large.algorithm == "two_shot"
         assert collectives.allreduce_choice(8, np.float64, algorithm="two_shot", blocks=2).blocks == 2
+        memory = world.allocate(64, "float32")
+        collectives.allreduce(memory, alike=True)
+        assert collectives.allreduce_choice(64, "float32", alike=True).algorithm.startswith("packets")
 
     beeline.run(2, body)
 

@@ -8,11 +8,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import beeline
 import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 try:
-    import beeline.library  # noqa: F401
+    import beeline.library
 except ImportError as reason:
     pytest.skip(str(reason), allow_module_level=True)
 
@@ -41,6 +42,25 @@ def ranks_on(device: str, most: int) -> int:
     if gpus < 2:
         pytest.skip(f"{gpus} GPUs: two are needed")
     return min(gpus, most)
+
+
+def test_a_call_without_room_comes_after_the_others() -> None:
+    from beeline.torch_backend import PatientCalls
+
+    class Channel:
+        full = True
+
+        def allreduce(self, vector: str, *, stream: str) -> str:
+            if self.full:
+                raise beeline.NoResourceError("no room")
+            return vector + stream
+
+    channel = Channel()
+    calls = PatientCalls(channel, lambda: setattr(channel, "full", False))
+    assert [calls.allreduce("a", stream="b") for _ in range(2)] == ["ab", "ab"]
+    calls = PatientCalls(Channel(), lambda: None)
+    with pytest.raises(beeline.NoResourceError):
+        calls.allreduce("a", stream="b")
 
 
 @pytest.mark.timeout(250)

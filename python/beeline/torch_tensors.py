@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""torch's tensors and reductions as Beeline's collectives take them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+Tensors = Sequence[torch.Tensor]
+REDUCTIONS = {
+    dist.ReduceOp.SUM: "sum",
+    dist.ReduceOp.AVG: "average",
+    dist.ReduceOp.PRODUCT: "product",
+    dist.ReduceOp.MIN: "minimum",
+    dist.ReduceOp.MAX: "maximum",
+    dist.ReduceOp.BAND: "bit_and",
+    dist.ReduceOp.BOR: "bit_or",
+    dist.ReduceOp.BXOR: "bit_xor",
+}
+
+
+def reduction_of(opts: Any) -> str:
+    """Beeline's word for torch's reduction; throws ValueError for those that it does not have."""
+    operation = dist.ReduceOp.SUM if opts is None else opts.reduceOp
+    for known, name in REDUCTIONS.items():
+        if operation == known:
+            return name
+    raise ValueError(f"reduction {operation}: beeline has {', '.join(REDUCTIONS.values())}")
+
+
+def as_bytes(tensor: torch.Tensor) -> torch.Tensor:
+    """A tensor of any type and shape as a row of bytes, for what only moves it."""
+    if not tensor.is_contiguous():
+        raise ValueError(f"a tensor of shape {tuple(tensor.shape)} that is not contiguous")
+    return tensor.detach().view(-1).view(torch.uint8)
+
+
+def take_apart(together: torch.Tensor, parts: Tensors) -> None:
+    """Copies bytes that follow each other into tensors."""
+    for part, data in zip(parts, together.split([part.nbytes for part in parts]), strict=True):
+        part.copy_(data.view(part.dtype).view_as(part))
+
+
+def split(tensor: torch.Tensor, splits: Sequence[int], ranks: int) -> list[int]:
+    """How many bytes each rank's part has: `splits` rows of the first dimension, without them as many for each."""
+    rows = tensor.shape[0]
+    if not splits and rows % ranks:
+        raise ValueError(f"{rows} rows cannot be divided among {ranks} ranks")
+    if splits and (len(splits) != ranks or sum(splits) != rows):
+        raise ValueError(f"splits {list(splits)}: there are {ranks} ranks and {rows} rows")
+    row = tensor[:1].nbytes
+    return [each * row for each in splits or [rows // ranks] * ranks]

@@ -97,3 +97,21 @@ def test_all_reduce_of_heap_and_other_tensors(count: int) -> None:
         assert (outside == 2).all()
 
     beeline.run(2, body, device="auto", deadline_s=30)
+
+
+@pytest.mark.skipif(GPUS < 2, reason=f"{GPUS} GPUs: two are needed")
+def test_calls_of_teams_tell_how_they_moved_data() -> None:
+    def body(world: beeline.World) -> None:
+        device, count = torch.device("cuda", world.device.index), 4 << 20
+        team = world.make_team([0, 1])
+        inside, outside = world.allocate(count, "float32"), torch.ones(count, device=device)
+        torch.cuda.synchronize(device)
+        for collectives in (beeline.Collectives(world), beeline.Collectives(world, team)):
+            for tensor, expected in ((inside, "in_place"), (outside, "staged"), (outside[:8], "packets")):
+                collectives.allreduce(tensor)
+                assert collectives.last_transfer == expected
+            collectives.broadcast(inside, 1)
+            assert collectives.last_transfer == "in_place"
+            collectives.free()
+
+    beeline.run(2, body, device="auto", deadline_s=30)

@@ -22,7 +22,7 @@ WARM_UP = 4
 LEAST_SAMPLES, MOST_SAMPLES, SAMPLES_PER_ROUND = 20, 60, 5
 DEVIATION = 0.01
 MOST_ONE_SHOT_BYTES = 4 << 20
-WAIT_S, LIMIT_S = 60, 300  # of one wait of NCCL's; of all
+WAIT_S, LIMIT_S = 60, 900  # of one wait of NCCL's; of all
 Call = Callable[[], Any]
 
 

@@ -7,6 +7,7 @@ python -m beeline.ranks.accuracy --types float32,.. --reductions sum,.. --elemen
 from __future__ import annotations
 
 import argparse
+import faulthandler
 import zlib
 from collections.abc import Callable
 from typing import Any
@@ -15,11 +16,12 @@ import numpy as np
 
 import beeline
 from beeline.ranks import references
-from beeline.ranks.accuracy_peers import Absent, open_peer
+from beeline.ranks.accuracy_peers import Absent, close_groups, open_peer
 from beeline.ranks.names import ALGORITHMS, PEERS
 from beeline.ranks.records import Record, emit, everyones, first_line, result
 from beeline.ranks.references import Exact, Vector
 
+LIMIT_S = 600  # after which a rank that still runs says where it is, and ends
 Allreduce = Callable[[Vector, str, str], Vector]
 
 
@@ -31,8 +33,11 @@ def main() -> None:
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--methods", required=True)
     options = parser.parse_args()
+    faulthandler.dump_traceback_later(LIMIT_S, exit=True)
     with beeline.World.create() as world:
         Study(world, options).run()
+        close_groups()
+    faulthandler.cancel_dump_traceback_later()
 
 
 class Own:

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import importlib.util
 import os
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from types import ModuleType
 from typing import Any
@@ -13,6 +15,7 @@ from typing import Any
 import numpy as np
 
 import beeline
+from beeline.ranks.records import first_line
 from beeline.ranks.references import Vector
 
 LIMIT = timedelta(seconds=60)  # of torch's own waits
@@ -21,6 +24,21 @@ Allreduce = Callable[[Vector, str, str], Vector]
 
 class Absent(Exception):
     """Why a peer, or what is asked of it, is not there. Every rank comes to the same."""
+
+
+@contextmanager
+def what_torch_lacks() -> Iterator[None]:
+    """torch refuses types and operations, on every rank alike, by errors of no class of their own."""
+    try:
+        yield
+    except (RuntimeError, ValueError) as problem:
+        raise Absent(first_line(problem)) from problem
+
+
+def close_groups() -> None:
+    """Collective: the end of the groups that were opened."""
+    if "torch" in sys.modules and sys.modules["torch"].distributed.is_initialized():
+        sys.modules["torch"].distributed.destroy_process_group()
 
 
 def torch_group(world: beeline.World, backend: str) -> ModuleType:
@@ -70,7 +88,8 @@ def torch_distributed(world: beeline.World, backend: str) -> Allreduce:
         if reduction not in operations:
             raise Absent(f"{backend} has no {reduction}")
         tensor = tensor_of(torch, vector, type_name)
-        distributed.all_reduce(tensor, op=operations[reduction])
+        with what_torch_lacks():
+            distributed.all_reduce(tensor, op=operations[reduction])
         return vector_of(torch, tensor, type_name)
 
     return allreduce
@@ -85,16 +104,17 @@ def symmetric_memory(world: beeline.World, algorithm: str) -> Allreduce:
         if reduction != "sum" or type_name not in ("float32", "bfloat16"):
             raise Absent(f"torch's symmetric memory has no {reduction} of {type_name}")
         here = torch.device("cuda", torch.cuda.current_device())
-        tensor = memory.empty(len(vector), dtype=getattr(torch, type_name), device=here)
-        memory.rendezvous(tensor, group=group.WORLD.group_name)
-        tensor.copy_(tensor_of(torch, vector, type_name))
-        torch.cuda.synchronize()
-        torch.distributed.barrier()
         operations = torch.ops.symm_mem
         one_shot = algorithm == "one_shot"
         operation = operations.one_shot_all_reduce if one_shot else operations.two_shot_all_reduce_
-        reduced = operation(tensor, "sum", group.WORLD.group_name)
-        torch.cuda.synchronize()
+        with what_torch_lacks():
+            tensor = memory.empty(len(vector), dtype=getattr(torch, type_name), device=here)
+            memory.rendezvous(tensor, group=group.WORLD.group_name)
+            tensor.copy_(tensor_of(torch, vector, type_name))
+            torch.cuda.synchronize()
+            torch.distributed.barrier()
+            reduced = operation(tensor, "sum", group.WORLD.group_name)
+            torch.cuda.synchronize()
         return vector_of(torch, reduced, type_name)
 
     return allreduce

@@ -115,7 +115,7 @@ class Study:
 
 def verified(method: str, figures: Record) -> bool | None:
     """Of Beeline's: whether integers are right, and the bits the same everywhere. What peers do with integers is
-    theirs: Open MPI 4.1 saturates sums of uint8."""
+    theirs: Open MPI 4.1 saturates most sums of uint8."""
     if method in PEERS or figures["digest"] is None:
         return None
     return figures["same_bits_on_all_ranks"] and not figures["wrong"]

@@ -9,6 +9,7 @@
 
 #include "beeline/collectives/barrier_algorithms.hpp"
 #include "beeline/collectives/call_check.hpp"
+#include "beeline/collectives/message_channel.hpp"
 #include "beeline/device/wait.hpp"
 #include "host/world_implementation.hpp"
 #include "runtime/gpu_fault.hpp"
@@ -66,6 +67,17 @@ std::string describe_difference(const WaitRecord& record) {
       record.rank, describe_call(record.expected), name(Status::invalid_argument));
 }
 
+/// A message that is not the one that its receiver expects.
+std::string describe_message(const WaitRecord& record) {
+  const auto message = [](std::uint64_t header) {
+    const std::uint64_t slices = detail::slices_in_header(header);
+    return fmt::format("{} bytes in {} block{}", detail::bytes_in_header(header), slices, slices == 1 ? "" : "s");
+  };
+  return fmt::format("rank {} receives {}, rank {} sends {}, as message {}: both are to say the same ({})", record.rank,
+                     message(record.expected), record.peer, message(record.observed), record.sequence,
+                     name(Status::invalid_argument));
+}
+
 std::string describe(const WaitRecord& record) {
   const std::string peer = record.peer == no_peer ? "any rank" : fmt::format("rank {}", record.peer);
   if (has_status(record, Status::unreachable))
@@ -76,6 +88,9 @@ std::string describe(const WaitRecord& record) {
   if (has_status(record, Status::invalid_argument) &&
       record.operation == static_cast<std::uint32_t>(Operation::collective))
     return describe_difference(record);
+  if (has_status(record, Status::invalid_argument) &&
+      record.operation == static_cast<std::uint32_t>(Operation::packet_receive))
+    return describe_message(record);
   return fmt::format("rank {}: {} on {}, sequence {}: expected {}, observed {}, after {:.3f} s ({})", record.rank,
                      name(static_cast<Operation>(record.operation)), peer, record.sequence, record.expected,
                      record.observed, static_cast<double>(record.waited_ns) / 1e9,

@@ -12,6 +12,7 @@
 
 #include "beeline/beeline.hpp"
 #include "beeline/host/collectives.hpp"
+#include "beeline/host/messages.hpp"
 #include "tests/support/check.hpp"
 #include "tests/support/errors.hpp"
 #include "tests/support/ranks.hpp"
@@ -301,6 +302,67 @@ TEST_P(TwoRanks, CaptureCallsOfOneChannelFromSeveralStreams) {
     world.copy(observed.data(), vectors + 3 * count, count * sizeof observed[0]);
     BEELINE_CHECK(observed == std::vector<std::int32_t>(count, 8));
     world.barrier();
+  });
+}
+
+/// Makes what is sent next of what has been received.
+struct Turn {
+  BEELINE_HOST_DEVICE static std::uint64_t next(std::uint64_t received, std::uint64_t rank, std::uint64_t index) {
+    return received % 1'000'003 * 3 + rank + index;
+  }
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, std::uint64_t* sent,
+                                      const std::uint64_t* received, std::uint64_t count) const {
+    for (std::uint64_t i = grid.thread_rank(); i < count; i += grid.size()) sent[i] = next(received[i], ctx.rank, i);
+  }
+};
+
+/// Messages in a graph, eager and by rendezvous, with others in between: their numbers go on wherever the last one
+/// ended.
+TEST_P(TwoRanks, RepeatMessages) {
+  run([](World& world) {
+    constexpr int runs = 500;
+    Stream& stream = world.stream();
+    Messages messages(world);
+    const int peer = 1 - world.rank();
+    for (const std::size_t count : {std::size_t{100}, std::size_t{50'000}}) {
+      auto* sent = static_cast<std::uint64_t*>(world.allocate(count * sizeof(std::uint64_t)));
+      auto* received = static_cast<std::uint64_t*>(world.allocate(count * sizeof(std::uint64_t)));
+      const auto turn = [&] {
+        launch(world, {.blocks = 8}, Turn{}, sent, static_cast<const std::uint64_t*>(received), std::uint64_t{count});
+      };
+      const auto step = [&] {
+        messages.exchange_on_stream({sent, count, peer}, {received, count, peer}, ElementType::int64, {.blocks = 3});
+        turn();
+        for (const bool sends : {world.rank() == 0, world.rank() != 0})
+          if (sends)
+            messages.send_on_stream(sent, count, ElementType::int64, peer, {.blocks = 2});
+          else
+            messages.receive_on_stream(received, count, ElementType::int64, peer, {.blocks = 2});
+        turn();
+      };
+      const Graph graph(world, stream, [&] { step(), step(); });
+      world.barrier();
+      int steps = 0;
+      for (int i = 0; i < runs; ++i) {
+        graph.run(stream);
+        steps += 2;
+        if (i % 3 == 0) step(), ++steps;
+        if (i % 100 == 0) world.synchronize(stream);
+      }
+      world.synchronize(stream);
+      std::vector<std::uint64_t> observed(count);
+      world.copy(observed.data(), sent, count * sizeof(std::uint64_t));
+      for (std::size_t i = 0; i < count; i += 99) {
+        std::uint64_t expected[2] = {0, 0};
+        for (int each = 0; each < 2 * steps; ++each) {
+          const std::uint64_t before[2] = {expected[0], expected[1]};
+          for (std::uint64_t rank = 0; rank < 2; ++rank) expected[rank] = Turn::next(before[1 - rank], rank, i);
+        }
+        BEELINE_CHECK_EQ(expected[world.rank()], observed[i]);
+      }
+      world.barrier();
+    }
   });
 }
 

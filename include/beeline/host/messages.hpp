@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// Messages from one member of a team to another: the memory that they need, the channel for kernels, and the calls on
+/// streams.
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "beeline/collectives/elements.hpp"
+#include "beeline/collectives/message_channel.hpp"
+#include "beeline/host/team.hpp"
+#include "beeline/host/world.hpp"
+
+namespace beeline {
+
+/// Sizes of a channel. All ranks give the same; 0: by the kind and number of ranks.
+struct MessageOptions {
+  unsigned lanes = 0;               ///< blocks that may share in a message
+  std::size_t eager_bytes = 0;      ///< longest message that is sent without asking the receiver: the value to tune
+  std::uint32_t depth = 0;          ///< messages that may be under way to one receiver, a power of two, at least 2
+  std::size_t chunk_bytes = 0;      ///< on each lane, for messages between memory outside the heaps; of 4 chunks
+  std::uint32_t first_message = 0;  ///< where messages start to count
+};
+
+/// How one call is to be made.
+struct MessageCall {
+  Stream* stream = nullptr;  ///< nullptr: the rank's default stream
+  unsigned blocks = 0;       ///< the same at sender and receiver; 0: by size
+};
+
+/// The two messages of an exchange, in elements of one type.
+struct SentMessage {
+  const void* source;
+  std::size_t count;
+  int peer;
+};
+struct ReceivedMessage {
+  void* destination;
+  std::size_t count;
+  int peer;
+};
+
+/// A channel for messages between the members of the world or of a team, and what a host asks of it: two-sided calls on
+/// streams, each one kernel, which the GPU drives alone.
+///
+/// Between two members messages are matched in the order of the calls, without tags. A message is received as it is
+/// sent: in as many bytes, and by as many blocks; another is found, and ends the team with an error that names both.
+///
+/// Short messages are *eager*: they go into memory of the receiver, and the stream goes on. Longer ones wait for the
+/// receiver (*rendezvous*): two members that both send first, each on one stream, wait for each other until the
+/// deadline, as NCCL's would outside a group. `exchange_on_stream` does both at once; or use a stream for each peer and
+/// direction. Towards one peer, calls of one direction are made one after the other: on one stream, or on streams that
+/// wait for each other.
+class Messages {
+ public:
+  /// Collective over the world. For all its ranks.
+  /// Throws invalid_argument when ranks give different options or such as do not work, no_resource when the heap is
+  /// full, unavailable where a rank's kernels do not reach another's memory.
+  explicit Messages(World& world, const MessageOptions& options = {});
+  /// Collective over the world, as `World::make_team`. Each rank passes its team, which outlives this, or nullptr.
+  Messages(World& world, const Team* team, const MessageOptions& options = {});
+  /// Collective over the team alone, which outlives this: other ranks have no part in it, nor memory for it.
+  Messages(World& world, Team& team, const MessageOptions& options = {});
+  /// Collective over those who have made it. The calls must be over: the memory is freed.
+  ~Messages();
+  Messages(const Messages&) = delete;
+  Messages& operator=(const Messages&) = delete;
+
+  /// For kernels (collectives/messages.hpp), by value.
+  [[nodiscard]] const MessageChannel& channel() const;
+  /// The context of its members: pass it to kernels through `LaunchOptions::context`.
+  [[nodiscard]] const Context& context() const;
+
+  /// Sends `count` elements to `peer`, on a stream; asynchronous, in its order, as one kernel.
+  ///   source  [count], aligned to its elements, in whatever memory this rank's kernels reach, unchanged until the
+  ///           stream has passed the call
+  /// Longer messages are stored straight into the destination if that is in the receiver's heap, or read from the
+  /// source if that is in the sender's; otherwise they are copied through the channel's memory. Throws
+  /// invalid_argument, before anything is touched, for a count, type, alignment, peer or number of blocks that does not
+  /// work, and for a message to oneself that would wait for its receiver; failures of the call itself come with
+  /// `World::synchronize`. Source: MPI 4.0, 3.2; seed 000, 2.4.5.
+  void send_on_stream(const void* source, std::size_t count, ElementType type, int peer, const MessageCall& call = {});
+  /// Receives `count` elements from `peer`, as `send_on_stream`.
+  ///   destination  [count], the same
+  void receive_on_stream(void* destination, std::size_t count, ElementType type, int peer,
+                         const MessageCall& call = {});
+  /// Both at once, as one kernel of twice the blocks: neighbours exchange without a deadlock. The peers may differ, and
+  /// may be this member. The two places do not overlap. Source: MPI 4.0, 3.10, MPI_Sendrecv.
+  void exchange_on_stream(const SentMessage& sent, const ReceivedMessage& received, ElementType type,
+                          const MessageCall& call = {});
+
+  /// The number of blocks that `call` takes for a message of so many bytes.
+  [[nodiscard]] MessageCall choice(std::size_t bytes, const MessageCall& call = {}) const;
+  /// Whether such a message is sent without asking the receiver.
+  [[nodiscard]] bool is_eager(std::size_t bytes, const MessageCall& call = {}) const;
+
+ private:
+  class Implementation;
+  std::unique_ptr<Implementation> implementation_;
+};
+
+}  // namespace beeline

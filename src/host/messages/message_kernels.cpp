@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/messages/message_kernels.hpp"
+
+#include "beeline/collectives/messages.hpp"
+#include "beeline/host/launch.hpp"
+
+namespace beeline::detail {
+
+namespace {
+
+struct MessageKernel {
+  static constexpr unsigned max_threads = 2 * message_threads;  // so that two blocks lie on a multiprocessor
+  static constexpr bool starts_early = true;
+
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, MessageChannel channel, MessageEnd sent,
+                                      MessageEnd received) const {
+    const std::uint32_t block = grid.block_rank();
+    if (const std::size_t first = std::size_t{8} * grid.thread_rank(); first < sent.bytes)
+      machine::prefetch(sent.data + first);  // comes while the sender's state comes
+    // What fails is recorded where it fails.
+    if (block < sent.blocks)
+      static_cast<void>(
+          MessageSender(grid.block(), ctx, channel, sent.peer, block).send_part(sent.data, sent.bytes, sent.blocks));
+    else
+      static_cast<void>(MessageReceiver(grid.block(), ctx, channel, received.peer, block - sent.blocks)
+                            .receive_part(received.data, received.bytes, received.blocks));
+  }
+};
+
+}  // namespace
+
+void launch_messages(World& world, const LaunchOptions& options, const MessageChannel& channel, const MessageEnd& sent,
+                     const MessageEnd& received) {
+  launch(world, options, MessageKernel{}, channel, sent, received);
+}
+
+}  // namespace beeline::detail

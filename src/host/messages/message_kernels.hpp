@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// Starts the kernel of messages.
+
+#include <cstddef>
+#include <cstdint>
+
+#include "beeline/collectives/message_channel.hpp"
+#include "beeline/host/launch_options.hpp"
+#include "beeline/host/world.hpp"
+
+namespace beeline::detail {
+
+/// Threads of a block of the kernel on a GPU, at most.
+inline constexpr unsigned message_threads = 512;
+
+/// One end of a message.
+struct MessageEnd {
+  std::byte* data = nullptr;
+  std::size_t bytes = 0;
+  std::uint32_t peer = 0;
+  std::uint32_t blocks = 0;  ///< that share in it; 0: none is sent, or received
+};
+
+/// A grid whose first `sent.blocks` blocks send, and whose others receive.
+void launch_messages(World& world, const LaunchOptions& options, const MessageChannel& channel, const MessageEnd& sent,
+                     const MessageEnd& received);
+
+}  // namespace beeline::detail

@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "beeline/host/messages.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "host/collectives/channel_memory.hpp"
+#include "host/collectives/checks.hpp"
+#include "host/messages/message_kernels.hpp"
+#include "host/world_implementation.hpp"
+
+namespace beeline {
+
+using detail::Makers;
+
+namespace {
+
+/// What suits a kind of rank.
+struct Tuning {
+  std::size_t lane_eager_bytes;   ///< `eager_bytes` for each lane
+  std::size_t eager_block_bytes;  ///< that keep a block busy which writes or reads packets
+  std::size_t block_bytes;        ///< the same of a block that copies
+};
+constexpr Tuning gpu_tuning{8192, 4096, 32768}, host_tuning{2048, SIZE_MAX, SIZE_MAX};
+
+bool any_host_rank(const World& world) { return world.mixed() || !world.device().is_gpu(); }
+
+const Tuning& tuning_of(const World& world) { return any_host_rank(world) ? host_tuning : gpu_tuning; }
+
+constexpr std::size_t round_up(std::size_t bytes, std::size_t grain) { return (bytes + grain - 1) / grain * grain; }
+
+/// Collective. The least of what the ranks say.
+unsigned least_of_all(const Makers& makers, unsigned mine) {
+  unsigned least = mine;
+  for (const auto& bytes : makers.allgather(std::as_bytes(std::span(&mine, 1)))) {
+    unsigned theirs = least;
+    if (bytes.size() == sizeof theirs) std::memcpy(&theirs, bytes.data(), sizeof theirs);
+    least = std::min(least, theirs);
+  }
+  return least;
+}
+
+/// Lanes for messages to all others at once, both ways, beside those of the ranks that share a GPU. The memory that a
+/// rank needs is then the same for any number of ranks.
+unsigned default_lanes(const Makers& makers) {
+  const World& world = makers.world();
+  if (any_host_rank(world)) return 2;
+  const unsigned lanes = std::clamp(64u / static_cast<unsigned>(makers.size()), 4u, 32u);
+  return std::max(1u, lanes / static_cast<unsigned>(world.ranks_on_device()));
+}
+
+/// Collective. Asked for, or what suits the ranks.
+MessageOptions complete(const Makers& makers, MessageOptions options) {
+  const World& world = makers.world();
+  const unsigned lanes = least_of_all(makers, default_lanes(makers));
+  if (options.lanes == 0) options.lanes = lanes;
+  if (options.eager_bytes == 0) options.eager_bytes = options.lanes * tuning_of(world).lane_eager_bytes;
+  if (options.depth == 0) options.depth = 16;
+  constexpr std::size_t most = std::size_t{64} << 10, least = 4096;
+  const std::size_t share = (std::size_t{512} << 10) / static_cast<std::size_t>(makers.size());
+  if (options.chunk_bytes == 0)
+    options.chunk_bytes = any_host_rank(world) ? std::clamp(round_up(share, 256), least, most) : most;
+  return options;
+}
+
+void check(const MessageOptions& options) {
+  require(options.lanes <= 1024, Status::invalid_argument,
+          fmt::format("{} lanes of a message channel: at most 1024", options.lanes));
+  require(options.eager_bytes <= std::size_t{1} << 28, Status::invalid_argument,
+          fmt::format("eager_bytes {}: at most 2^28", options.eager_bytes));
+  require(options.depth >= 2 && (options.depth & (options.depth - 1)) == 0 && options.depth <= 1u << 16,
+          Status::invalid_argument,
+          fmt::format("depth {} of a message channel: a power of two, 2 to 2^16", options.depth));
+  require(options.chunk_bytes <= std::size_t{1} << 32 && options.chunk_bytes % 256 == 0, Status::invalid_argument,
+          fmt::format("chunk_bytes {}: multiples of 256 up to 2^32", options.chunk_bytes));
+}
+
+/// Collective. Throws on all ranks alike when one gives other options than rank 0.
+void compare(const Makers& makers, const MessageOptions& mine) {
+  const auto all = makers.allgather(std::as_bytes(std::span(&mine, 1)));
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    MessageOptions theirs, first;
+    if (all[rank].size() != sizeof theirs || all[0].size() != sizeof first) continue;  // has failed or left
+    std::memcpy(&theirs, all[rank].data(), sizeof theirs);
+    std::memcpy(&first, all[0].data(), sizeof first);
+    require(theirs.lanes == first.lanes && theirs.eager_bytes == first.eager_bytes && theirs.depth == first.depth &&
+                theirs.chunk_bytes == first.chunk_bytes && theirs.first_message == first.first_message,
+            Status::invalid_argument, fmt::format("ranks 0 and {} give different options for messages", rank));
+  }
+}
+
+/// Collective. Throws on all ranks alike where the kernels of one do not reach the memory of another. Between a GPU and
+/// a host rank all goes through host memory, which both reach.
+void check_reach(const Makers& makers, const Team* team) {
+  constexpr int none = -1;
+  const World& world = makers.world();
+  const auto& routes = makers.world().implementation().routes;
+  int far = none;
+  for (int member = 0; member < makers.size(); ++member) {
+    const int peer = team == nullptr ? member : team->world_rank(member);
+    if (routes[static_cast<std::size_t>(peer)].route != Route::direct &&
+        world.device(peer).is_gpu() == world.device().is_gpu())
+      far = peer;
+  }
+  const int mine[] = {world.rank(), far};
+  for (const auto& bytes : makers.allgather(std::as_bytes(std::span(mine)))) {
+    int theirs[] = {none, none};
+    if (bytes.size() == sizeof theirs) std::memcpy(theirs, bytes.data(), sizeof theirs);
+    require(theirs[1] == none, Status::unavailable,
+            fmt::format("kernels of rank {} do not reach the memory of rank {}: StagedChannel serves instead",
+                        theirs[0], theirs[1]));
+  }
+}
+
+/// Collective.
+MessageOptions agreed(const Makers& makers, const Team* team, const MessageOptions& options) {
+  const MessageOptions all = complete(makers, options);
+  compare(makers, all);
+  check(all);
+  check_reach(makers, team);
+  return all;
+}
+
+/// Where the parts of a channel's memory begin.
+struct Layout {
+  std::size_t rings, staging, bytes;
+};
+
+Layout layout_of(const MessageChannel& channel, int ranks) {
+  const std::size_t links = std::size_t{channel.lanes} * static_cast<std::size_t>(ranks);
+  Layout layout{};
+  layout.rings = links * sizeof(MessageState);
+  const std::size_t ring_bytes = std::size_t{channel.depth} * channel.slot_pairs * sizeof(machine::PacketPair);
+  layout.staging = round_up(layout.rings + links * ring_bytes, 256);
+  layout.bytes = layout.staging + detail::array_bytes(links, message_chunks * channel.chunk_bytes);
+  return layout;
+}
+
+/// Its sizes; where its memory lies comes later. A lane's slot holds its share of the longest eager message, and whole
+/// what one block sends.
+MessageChannel channel_of(const World& world, const MessageOptions& options) {
+  MessageChannel channel{};
+  channel.lanes = options.lanes;
+  channel.depth = options.depth;
+  channel.eager_bytes = options.eager_bytes;
+  channel.chunk_bytes = options.chunk_bytes;
+  const std::size_t share = (options.eager_bytes + options.lanes - 1) / options.lanes;
+  const std::size_t slot = std::max(share, std::min(options.eager_bytes, tuning_of(world).eager_block_bytes));
+  channel.slot_pairs = static_cast<std::uint32_t>(1 + round_up(slot, 16) / 8);
+  return channel;
+}
+
+}  // namespace
+
+class Messages::Implementation {
+ public:
+  Implementation(const Makers& makers, const Team* rank_team, const MessageOptions& options)
+      : world(makers.world()), team(rank_team), channel(channel_of(world, options)),
+        layout(layout_of(channel, makers.size())),
+        memory(makers, layout.bytes, world.mixed() ? Heap::pinned : Heap::symmetric) {
+    channel.states = reinterpret_cast<MessageState*>(memory.data());
+    channel.rings = reinterpret_cast<machine::PacketPair*>(memory.data() + layout.rings);
+    channel.staging = memory.data() + layout.staging;
+    if (options.first_message != 0) start_at(options.first_message);
+    makers.barrier();
+  }
+
+  [[nodiscard]] const Context& context() const { return team == nullptr ? world.context() : team->context(); }
+
+  /// Checks one end of a message.
+  [[nodiscard]] detail::MessageEnd end_of(const char* name, const void* data, std::size_t count, ElementType type,
+                                          int peer) const {
+    const std::size_t bytes = detail::checked_bytes(count, 1, type);
+    if (bytes > detail::most_message_bytes)
+      throw Error(Status::invalid_argument, fmt::format("a message of {} bytes: at most 2^48 - 1", bytes));
+    detail::check_vector(name, data, bytes, type);
+    if (peer < 0 || peer >= static_cast<int>(context().size))
+      throw Error(Status::invalid_argument, fmt::format("peer {} of a team of {}", peer, context().size));
+    return {static_cast<std::byte*>(const_cast<void*>(data)), bytes, static_cast<std::uint32_t>(peer), 0};
+  }
+
+  [[nodiscard]] unsigned blocks_for(std::size_t bytes, const MessageCall& call) const {
+    if (call.blocks != 0) return call.blocks;
+    const Tuning& tuning = tuning_of(world);
+    const std::size_t block_bytes = bytes <= channel.eager_bytes ? tuning.eager_block_bytes : tuning.block_bytes;
+    const std::size_t wanted = bytes == 0 ? 1 : (bytes - 1) / block_bytes + 1;
+    return static_cast<unsigned>(std::min<std::size_t>(wanted, channel.lanes));
+  }
+  [[nodiscard]] bool is_eager(std::size_t bytes, unsigned blocks) const {
+    return detail::slice_of<std::byte>(channel, nullptr, bytes, 0, blocks).is_eager;
+  }
+
+  /// Ends without blocks are left out.
+  void launch(const detail::MessageEnd& sent, const detail::MessageEnd& received, Stream* stream) {
+    for (const detail::MessageEnd* end : {&sent, &received})
+      if (end->blocks > channel.lanes)
+        throw Error(Status::invalid_argument,
+                    fmt::format("{} blocks for a message on a channel of {} lanes", end->blocks, channel.lanes));
+    const LaunchOptions options{.blocks = sent.blocks + received.blocks,
+                                .threads = std::max(threads_for(sent), threads_for(received)),
+                                .waits = true,
+                                .stream = stream,
+                                .context = &context()};
+    detail::launch_messages(world, options, channel, sent, received);
+  }
+
+  World& world;
+  const Team* team;
+  MessageChannel channel;
+  Layout layout;
+  detail::ChannelMemory memory;
+
+ private:
+  /// One for each word of an eager message: threads without work make others wait.
+  [[nodiscard]] unsigned threads_for(const detail::MessageEnd& end) const {
+    if (end.blocks == 0) return 1;
+    if (!is_eager(end.bytes, end.blocks)) return detail::message_threads;
+    const std::size_t words = end.bytes / end.blocks / 8 + 1;
+    return static_cast<unsigned>(std::clamp<std::size_t>(round_up(words, 32), 32, detail::message_threads));
+  }
+
+  /// Flags start as the message before the first, which no message of the next 2^32 - 1 has.
+  void start_at(std::uint32_t first) {
+    const std::uint64_t stale = std::uint64_t{first} << 32;
+    const std::vector<machine::PacketPair> unsent((layout.staging - layout.rings) / sizeof(machine::PacketPair),
+                                                  {stale, stale});
+    MessageState state{};
+    state.out = {.sequence = first, .credit = first, .meetings = first, .is_meeting = 0, .chunks = 0, .done = 0};
+    state.in = state.out;
+    state.consumed = first;
+    for (machine::PacketPair& answer : state.meeting) answer = {stale, stale};
+    const std::vector<MessageState> states(layout.rings / sizeof(MessageState), state);
+    world.copy(channel.rings, unsent.data(), unsent.size() * sizeof(machine::PacketPair));
+    world.copy(channel.states, states.data(), states.size() * sizeof(MessageState));
+  }
+};
+
+Messages::Messages(World& world, const MessageOptions& options) : Messages(world, nullptr, options) {}
+
+Messages::Messages(World& world, const Team* team, const MessageOptions& options) {
+  const Makers everyone(world, nullptr);
+  implementation_ = std::make_unique<Implementation>(everyone, team, agreed(everyone, nullptr, options));
+}
+
+Messages::Messages(World& world, Team& team, const MessageOptions& options) {
+  const Makers members(world, &team);
+  implementation_ = std::make_unique<Implementation>(members, &team, agreed(members, &team, options));
+}
+
+Messages::~Messages() = default;
+
+const MessageChannel& Messages::channel() const { return implementation_->channel; }
+
+const Context& Messages::context() const { return implementation_->context(); }
+
+MessageCall Messages::choice(std::size_t bytes, const MessageCall& call) const {
+  return {call.stream, implementation_->blocks_for(bytes, call)};
+}
+
+bool Messages::is_eager(std::size_t bytes, const MessageCall& call) const {
+  return implementation_->is_eager(bytes, implementation_->blocks_for(bytes, call));
+}
+
+void Messages::send_on_stream(const void* source, std::size_t count, ElementType type, int peer,
+                              const MessageCall& call) {
+  detail::MessageEnd sent = implementation_->end_of("source", source, count, type, peer);
+  sent.blocks = implementation_->blocks_for(sent.bytes, call);
+  if (sent.peer == context().rank && !implementation_->is_eager(sent.bytes, sent.blocks))
+    throw Error(Status::invalid_argument,
+                fmt::format("rank {} sends {} bytes to itself, more than the {} of an eager message: it would wait for "
+                            "its receiver, which comes behind it; exchange_on_stream does both",
+                            context().rank, sent.bytes, implementation_->channel.eager_bytes));
+  implementation_->launch(sent, {}, call.stream);
+}
+
+void Messages::receive_on_stream(void* destination, std::size_t count, ElementType type, int peer,
+                                 const MessageCall& call) {
+  detail::MessageEnd received = implementation_->end_of("destination", destination, count, type, peer);
+  received.blocks = implementation_->blocks_for(received.bytes, call);
+  implementation_->launch({}, received, call.stream);
+}
+
+void Messages::exchange_on_stream(const SentMessage& sent, const ReceivedMessage& received, ElementType type,
+                                  const MessageCall& call) {
+  detail::MessageEnd out = implementation_->end_of("source", sent.source, sent.count, type, sent.peer);
+  detail::MessageEnd in =
+      implementation_->end_of("destination", received.destination, received.count, type, received.peer);
+  detail::check_apart({in.data, in.bytes}, {out.data, out.bytes}, nullptr);
+  out.blocks = implementation_->blocks_for(out.bytes, call);
+  in.blocks = implementation_->blocks_for(in.bytes, call);
+  implementation_->launch(out, in, call.stream);
+}
+
+}  // namespace beeline

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// Messages on streams between ranks, checked where they arrive.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "beeline/host/messages.hpp"
+#include "tests/conformance/guarded_area.hpp"
+#include "tests/conformance/rank_test.hpp"
+
+namespace beeline_test {
+
+[[nodiscard]] std::vector<Case> message_cases();
+[[nodiscard]] const std::vector<Case>& message_kernel_cases();
+/// Those that suit worlds of many ranks on few cores.
+[[nodiscard]] const std::vector<Case>& crowded_message_cases();
+
+/// Small slots and chunks, so that messages of thousands of bytes take several.
+inline constexpr beeline::MessageOptions small_messages{
+    .lanes = 3, .eager_bytes = 600, .depth = 4, .chunk_bytes = 1024};
+
+/// What is sent, and how its ends lie.
+struct MessageShape {
+  std::size_t bytes;
+  std::size_t source_offset = 0, destination_offset = 0;
+  bool source_in_heap = true, destination_in_heap = true;
+  unsigned blocks = 0;
+
+  [[nodiscard]] std::string text() const {
+    return join(bytes, " bytes in ", blocks, " blocks from ", source_in_heap ? "the heap" : "elsewhere", " + ",
+                source_offset, " to ", destination_in_heap ? "the heap" : "elsewhere", " + ", destination_offset);
+  }
+};
+
+/// Memory of a rank inside the heap, and outside of it where no other rank's kernel goes.
+class MessageMemory {
+ public:
+  /// Collective.
+  MessageMemory(RankTest& test, std::size_t longest)
+      : chunk_((longest + 1024 + page_bytes - 1) / page_bytes * page_bytes), heap_(test.world(), longest + 1024),
+        elsewhere_(test.world(), chunk_ * static_cast<std::size_t>(test.size()), {.chunk_elements = chunk_}),
+        own_chunk_(elsewhere_.data() + chunk_ * static_cast<std::size_t>(test.rank())) {}
+
+  [[nodiscard]] std::byte* data(bool in_heap) const { return in_heap ? heap_.data() : own_chunk_; }
+
+ private:
+  static constexpr std::size_t page_bytes = std::size_t{2} << 20;
+
+  std::size_t chunk_;
+  beeline::SymmetricArray<std::byte> heap_;
+  beeline::DistributedArray<std::byte> elsewhere_;
+  std::byte* own_chunk_;
+};
+
+/// Sends and receives of one rank.
+class MessageCalls {
+ public:
+  /// Collective.
+  MessageCalls(RankTest& test, beeline::Messages& messages, std::size_t longest)
+      : test_(test), messages_(messages), source_(test, longest), destination_(test, longest) {}
+
+  /// The bytes of message `number` from `rank` to the rank that receives it.
+  [[nodiscard]] static std::vector<std::byte> data_of(std::uint64_t number, int rank, std::size_t bytes) {
+    return pattern(number * 64 + static_cast<std::uint64_t>(rank), bytes);
+  }
+
+  /// Every member sends to the one `distance` ahead and receives from the one as far behind, `call(sent, received)`
+  /// says how.
+  template <class Call>
+  void check(const MessageShape& shape, std::uint64_t number, int distance, const Call& call) {
+    const beeline::Context& ctx = messages_.context();
+    const int size = static_cast<int>(ctx.size), rank = static_cast<int>(ctx.rank);
+    const int to = (rank + distance) % size, from = (rank + size - distance % size) % size;
+    std::byte* const source = source_.data(shape.source_in_heap) + shape.source_offset;
+    test_.write(source, data_of(number, rank, shape.bytes));
+    GuardedArea area(test_, destination_.data(shape.destination_in_heap), shape.destination_offset, shape.bytes);
+    call(beeline::SentMessage{source, shape.bytes, to}, beeline::ReceivedMessage{area.data(), shape.bytes, from});
+    area.check(data_of(number, from, shape.bytes), join("message ", number, " of ", shape.text()));
+  }
+
+  /// By one kernel.
+  void exchange(const MessageShape& shape, std::uint64_t number, int distance) {
+    check(shape, number, distance, [&](const beeline::SentMessage& sent, const beeline::ReceivedMessage& received) {
+      messages_.exchange_on_stream(sent, received, beeline::ElementType::uint8, {.blocks = shape.blocks});
+      test_.world().synchronize();
+    });
+  }
+
+ private:
+  RankTest& test_;
+  beeline::Messages& messages_;
+  MessageMemory source_, destination_;
+};
+
+}  // namespace beeline_test

@@ -23,7 +23,10 @@ _programs = os.environ.get("BEELINE_BIN")
 _build = Path(_programs).parent if _programs else Path(__file__).resolve().parents[2] / "build"
 __path__.append(str(_build / "python"))  # noqa: F405
 
-LIBRARY = ("Choice", "Collectives", "Device", "Memory", "RankHealth", "StagedChannel", "Stream", "Team", "World", "run")
+LIBRARY = (
+    "Choice", "Collectives", "Device", "Event", "Memory", "Messages", "RankHealth", "StagedChannel", "Stream", "Team",
+    "World", "run",
+)  # fmt: skip
 
 __all__ = ["__version__", *LIBRARY]
 

@@ -4,6 +4,18 @@
 from collections.abc import Sequence
 
 
+class Event:
+    """A point in a stream's work, made by `Stream.record`."""
+
+    @property
+    def done(self) -> bool:
+        """Whether all work before it is over, whether it failed or not."""
+
+    def wait(self) -> None:
+        """
+        Blocks until all work before it is over. Raises what the world knows of a failure by then.
+        """
+
 class Stream:
     """
     An in-order queue of work of one rank: a CUDA stream, or a thread on a host rank.
@@ -20,6 +32,9 @@ class Stream:
     @property
     def idle(self) -> bool:
         """Whether all its work is over. Raises what went wrong in it, once."""
+
+    def record(self) -> Event:
+        """The point behind what it has been given so far."""
 
     def wait(self, other: Stream) -> None:
         """
@@ -434,6 +449,63 @@ class Collectives:
     def barrier(self, *, stream: Stream | None = None, algorithm: str = 'alltoall') -> None:
         """
         Collective. Holds later work of the stream until all ranks' streams have come here.
+        """
+
+class Messages:
+    """
+    Messages between two ranks, driven by the ranks' devices alone.
+
+    Between two ranks messages are matched in the order of the calls, without tags, and received as they are sent: in as
+    many bytes, and by as many blocks; another is found, and raises an error that names both. Short messages go into the
+    receiver's memory at once (eager); longer ones wait for the receiver, so two ranks that both send first, each on one
+    stream, wait for each other until the deadline: `exchange` does both at once. Towards one rank, calls of one direction
+    are made one after the other, on one stream; other ranks, and the other direction, may have streams of their own.
+    Tensors are as those of `Collectives`. It lives until its world is left.
+    """
+
+    def __init__(self, world: World, team: Team | None = None, *, lanes: int = 0, eager_bytes: int = 0, depth: int = 0, chunk_bytes: int = 0) -> None:
+        """
+        Collective over the team, or the world; all give the same options. 0: by the kind and number of ranks.
+
+        team         whose ranks exchange messages, and are counted by; None: all of the world
+        lanes        blocks that may share in a message
+        eager_bytes  longest message that is sent without asking the receiver
+        depth        messages that may be under way to one receiver, a power of two
+        chunk_bytes  on each lane, for messages between memory outside the heaps
+        Raises UnavailableError where a rank's kernels do not reach another's memory: `StagedChannel` serves there.
+        """
+
+    def send(self, source: object, peer: int, *, stream: Stream | None = None, blocks: int = 0) -> None:
+        """
+        Sends a tensor to rank `peer`.
+
+        stream  None: blocks until the tensor may be changed; otherwise it returns at once, `World.synchronize(stream)` tells of
+                failures, and until then the stream keeps the tensor alive
+        blocks  of threads, the same as the receiver's; 0: by size
+        Raises TypeError or ValueError (InvalidArgumentError among them) before anything is touched, also for a message to
+        oneself that is not eager; DeadlineError and the like name who was waited for.
+        """
+
+    def receive(self, destination: object, peer: int, *, stream: Stream | None = None, blocks: int = 0) -> None:
+        """
+        Receives a tensor from rank `peer`; without a stream it blocks until it is there. Otherwise as `send`.
+        """
+
+    def exchange(self, source: object, to_peer: int, destination: object, from_peer: int, *, stream: Stream | None = None, blocks: int = 0) -> None:
+        """
+        Sends `source` and receives `destination` at once, so that neighbours exchange without a deadlock.
+        """
+
+    def is_eager(self, bytes: int) -> bool:
+        """
+        Whether a message of so many bytes is sent without asking the receiver.
+        """
+
+    def free(self) -> None:
+        """
+        Collective over those that take part. Gives the memory back; no call works afterwards.
+
+        Waits for the default stream; the calls on other streams must be over.
         """
 
 class StagedChannel:

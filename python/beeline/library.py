@@ -19,9 +19,24 @@ except ImportError as problem:
         " without it."
     ) from problem
 
-from beeline._beeline import Choice, Collectives, Device, Memory, RankHealth, StagedChannel, Stream, Team, World
+from beeline._beeline import (
+    Choice,
+    Collectives,
+    Device,
+    Event,
+    Memory,
+    Messages,
+    RankHealth,
+    StagedChannel,
+    Stream,
+    Team,
+    World,
+)
 
-__all__ = ["Choice", "Collectives", "Device", "Memory", "RankHealth", "StagedChannel", "Stream", "Team", "World", "run"]
+__all__ = [
+    "Choice", "Collectives", "Device", "Event", "Memory", "Messages", "RankHealth", "StagedChannel", "Stream", "Team",
+    "World", "run",
+]  # fmt: skip
 
 Result = TypeVar("Result")
 

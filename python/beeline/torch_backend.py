@@ -17,8 +17,9 @@ group with `backend="beeline"` has all ranks, and others follow.
 
 Tensors are contiguous, and on a GPU they lie on the rank's own. There, collectives run on a stream of their own, after
 what torch's current stream has been given, and `Work.wait` holds the current stream until they are done; on a host rank
-they block. Messages (send, recv) go through host memory, driven by CPU threads; isend and irecv return before they are
-done. Between two ranks they keep their order, that of all groups together.
+they block. Messages (send, recv, isend, irecv) have a stream for each peer and direction, on host ranks too, so those
+of a batch wait for nobody but their peer. Between two ranks they are matched in order, that of all groups together:
+tags have no meaning.
 
 Tensors at the same place of the symmetric heap on all ranks are used without a copy, by calls of more than some 100 KB:
 `mem_pool` puts them there, and `last_transfer` tells.
@@ -29,10 +30,10 @@ from __future__ import annotations
 import ctypes
 import functools
 import itertools
+import os
 import weakref
 from collections import Counter
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
 
@@ -45,7 +46,8 @@ from beeline.torch_tensors import Tensors, as_bytes, reduction_of, split, take_a
 
 __all__ = ["BeelineProcessGroup", "last_transfer", "make_store", "mem_pool"]
 
-MESSAGE_CHUNK_BYTES = 256 << 10
+# Each waiting stream is to have a hardware queue of its own; CUDA reads this when it is first used.
+os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", "32")
 
 
 def make_store(world: beeline.World) -> dist.Store:
@@ -139,27 +141,33 @@ class BeelineWork(dist.Work):
         return self._future
 
 
-class BeelineMessage(dist.Work):
-    """A message under way, driven by a thread."""
+class BeelineMessage(BeelineWork):
+    """A message under way on the stream of its peer and direction."""
 
-    def __init__(self, outputs: Tensors, driven: Future, source: int) -> None:
-        super().__init__()
-        self._outputs = list(outputs)
-        self._driven = driven
+    def __init__(
+        self,
+        outputs: Tensors,
+        source: int,
+        done: torch.cuda.Event | None = None,
+        device: torch.device | None = None,
+        arrival: beeline.Event | None = None,
+    ) -> None:
+        super().__init__(outputs, done, device)
         self._source = source
+        self._arrival = arrival  # of a host rank's stream
 
     def wait(self, timeout: timedelta | None = None) -> bool:
-        self._driven.result()  # every wait in it has the world's deadline
-        return True
+        if self._arrival is not None:
+            self._arrival.wait()  # every wait in it has the world's deadline
+        return super().wait(timeout)
 
     def is_completed(self) -> bool:
-        return self._driven.done()
+        return self._arrival.done if self._arrival is not None else super().is_completed()
 
-    def is_success(self) -> bool:
-        return self._driven.done() and self._driven.exception() is None
-
-    def result(self) -> list[torch.Tensor]:
-        return self._outputs
+    def get_future(self) -> torch.futures.Future:
+        if self._arrival is not None:
+            self._arrival.wait()
+        return super().get_future()
 
     def source_rank(self) -> int:
         return self._source
@@ -219,8 +227,8 @@ class BeelineProcessGroup(dist.ProcessGroup):
         self._channel = beeline.Collectives(world, team)
         self._collectives = PatientCalls(self._channel, _wait_for_all_groups)
         if root is None:
-            self._messages = beeline.StagedChannel(world, MESSAGE_CHUNK_BYTES)
-        self._drivers: dict[tuple[str, int], ThreadPoolExecutor] = {}
+            self._messages = beeline.Messages(world)
+        self._message_streams: dict[tuple[str, int], beeline.Stream] = {}
         self._stream: beeline.Stream | None = None
         if world.device.kind == "gpu":
             self._stream = world.make_stream()
@@ -411,13 +419,11 @@ class BeelineProcessGroup(dist.ProcessGroup):
 
     def send(self, tensors: Tensors, peer: int, tag: int = 0) -> dist.Work:
         (tensor,) = tensors
-        self._check(tensor)
-        return self._drive("send", as_bytes(tensor), peer)
+        return self._start_message("send", tensor, peer)
 
     def recv(self, tensors: Tensors, peer: int, tag: int = 0) -> dist.Work:
         (tensor,) = tensors
-        self._check(tensor)
-        return self._drive("receive", as_bytes(tensor), peer)
+        return self._start_message("receive", tensor, peer)
 
     # --- The end --------------------------------------------------------------------------------------------------
 
@@ -432,9 +438,9 @@ class BeelineProcessGroup(dist.ProcessGroup):
                     self._world.synchronize(self._stream)
                 self._channel.free()
             return
-        for driver in self._drivers.values():
-            driver.shutdown()
-        self._drivers.clear()
+        for stream in self._message_streams.values():
+            self._world.synchronize(stream)
+        self._message_streams.clear()
         if self._stream is not None:
             self._world.synchronize(self._stream)
         if self._owns_world:
@@ -468,25 +474,33 @@ class BeelineProcessGroup(dist.ProcessGroup):
             done.record(self._torch_stream)
             return BeelineWork(outputs, done, device)
 
-    def _drive(self, direction: str, data: torch.Tensor, peer: int) -> BeelineMessage:
-        """Sends or receives on a thread of its own for each peer: messages between two ranks keep their order."""
+    def _start_message(self, direction: str, tensor: torch.Tensor, peer: int) -> BeelineMessage:
+        """Sends or receives on the stream of the peer and direction: messages between two ranks keep their order."""
         if self._root is not None:
-            message = self._root._drive(direction, data, self._team.ranks[peer])
+            message = self._root._start_message(direction, tensor, self._team.ranks[peer])
             message._source = peer
             return message
-        if (direction, peer) not in self._drivers:
-            self._drivers[direction, peer] = ThreadPoolExecutor(1, f"beeline {direction} {peer}")
-        ready = None
-        if self._stream is not None:
-            ready = torch.cuda.Event()
-            ready.record(torch.cuda.current_stream(data.device))
-
-        def drive() -> None:
-            if ready is not None:
-                ready.synchronize()
-            getattr(self._messages, direction)(data, peer)
-
-        return BeelineMessage([data], self._drivers[direction, peer].submit(drive), peer)
+        self._check(tensor)
+        data = as_bytes(tensor)
+        if self._world.failed:
+            self._world.check()
+        if (direction, peer) not in self._message_streams:
+            self._message_streams[direction, peer] = self._world.make_stream()
+        stream = self._message_streams[direction, peer]
+        start = getattr(self._messages, direction)
+        if self._stream is None:
+            start(data, peer, stream=stream)
+            return BeelineMessage([tensor], peer, arrival=stream.record())
+        device = self._torch_stream.device
+        on = torch.cuda.ExternalStream(stream.native, device)
+        on.wait_stream(torch.cuda.current_stream(device))
+        with torch.cuda.stream(on):
+            start(data, peer, stream=stream)
+            tensor.record_stream(on)
+            stream.let_go()  # torch keeps its memory until the stream has passed here
+            done = torch.cuda.Event()
+            done.record(on)
+            return BeelineMessage([tensor], peer, done, device)
 
 
 _groups: weakref.WeakSet[BeelineProcessGroup] = weakref.WeakSet()

@@ -213,17 +213,7 @@ class CollectivesObject {
  private:
   /// A tensor that this rank's device reaches.
   [[nodiscard]] Tensor vector(const nb::object& object, const char* argument, Access access) const {
-    Tensor tensor = tensor_of(object, argument, access, *world_);
-    const World& world = world_->world();
-    const Device& device = world.device();
-    const bool reached =
-        device.is_gpu() ? tensor.gpu == device.index || world.owner_of(tensor.data) >= 0 : tensor.gpu < 0;
-    if (!reached)
-      throw nb::value_error(fmt::format("{}: a tensor {}, but rank {} runs on {}", argument,
-                                        tensor.gpu < 0 ? "in host memory" : fmt::format("on GPU {}", tensor.gpu),
-                                        world.rank(), device.is_gpu() ? fmt::format("GPU {}", device.index) : "a CPU")
-                                .c_str());
-    return tensor;
+    return reached_tensor(object, argument, access, *world_);
   }
 
   /// What only the root passes; nothing on other ranks.

@@ -48,6 +48,16 @@ void StreamObject::let_go() {
   earlier_.clear();
 }
 
+EventObject::EventObject(const StreamObject& stream) : world_(stream.joined()), event_(stream.stream().make_event()) {
+  stream.stream().record(*event_);
+}
+
+void EventObject::wait() {
+  World& world = world_->world();
+  const nb::gil_scoped_release unlocked;
+  world.synchronize(*event_);
+}
+
 namespace {
 
 std::optional<std::uintptr_t> native(const StreamObject& self) {
@@ -64,6 +74,11 @@ void wait(StreamObject& self, StreamObject& other) {
 }  // namespace
 
 void bind_stream(nb::module_& module) {
+  nb::class_<EventObject>(module, "Event", "A point in a stream's work, made by `Stream.record`.")
+      .def_prop_ro("done", &EventObject::done, "Whether all work before it is over, whether it failed or not.")
+      .def("wait", &EventObject::wait,
+           "Blocks until all work before it is over. Raises what the world knows of a failure by then.");
+
   nb::class_<StreamObject>(module, "Stream",
                            R"(An in-order queue of work of one rank: a CUDA stream, or a thread on a host rank.
 
@@ -73,6 +88,9 @@ Made by `World.make_stream`; `World.stream` is the default one. Destroying it wa
       .def_prop_ro(
           "idle", [](StreamObject& self) { return self.stream().idle(); },
           "Whether all its work is over. Raises what went wrong in it, once.")
+      .def(
+          "record", [](const StreamObject& self) { return EventObject(self); },
+          "The point behind what it has been given so far.")
       .def("wait", wait, nb::arg("other"),
            "Holds what is put on this stream from now on until what `other` has been given so far is over.")
       .def(

@@ -38,4 +38,18 @@ class StreamObject {
   std::unique_ptr<Event> between_;
 };
 
+/// A point in a stream's work.
+class EventObject {
+ public:
+  /// Here, in what the stream has been given so far.
+  explicit EventObject(const StreamObject& stream);
+
+  [[nodiscard]] bool done() const { return event_->done(); }
+  void wait();
+
+ private:
+  std::shared_ptr<JoinedWorld> world_;
+  std::unique_ptr<Event> event_;
+};
+
 }  // namespace beeline::python

@@ -110,4 +110,17 @@ Tensor tensor_of(const nb::object& object, const char* argument, Access access, 
   return checked(array, object, argument, world);
 }
 
+Tensor reached_tensor(const nb::object& object, const char* argument, Access access, const JoinedWorld& joined) {
+  Tensor tensor = tensor_of(object, argument, access, joined);
+  const World& world = joined.world();
+  const Device& device = world.device();
+  const bool reached =
+      device.is_gpu() ? tensor.gpu == device.index || world.owner_of(tensor.data) >= 0 : tensor.gpu < 0;
+  if (!reached)
+    refuse(fmt::format("{}: a tensor {}, but rank {} runs on {}", argument,
+                       tensor.gpu < 0 ? "in host memory" : fmt::format("on GPU {}", tensor.gpu), world.rank(),
+                       device.is_gpu() ? fmt::format("GPU {}", device.index) : "a CPU"));
+  return tensor;
+}
+
 }  // namespace beeline::python

@@ -31,6 +31,10 @@ struct Tensor {
 [[nodiscard]] Tensor tensor_of(const nanobind::object& object, const char* argument, Access access,
                                const JoinedWorld& world);
 
+/// The same, and in memory that this rank's device reaches; throws ValueError otherwise.
+[[nodiscard]] Tensor reached_tensor(const nanobind::object& object, const char* argument, Access access,
+                                    const JoinedWorld& world);
+
 /// `float32` and so on, as DLPack has it; throws ValueError that lists the known names. Takes names, and the types of
 /// numpy and torch.
 [[nodiscard]] nanobind::dlpack::dtype element_type(const nanobind::object& type);

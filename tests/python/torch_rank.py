@@ -101,18 +101,33 @@ def broadcast() -> None:
 
 
 def messages() -> None:
-    count = 1 << 20  # more than the channel's slots hold
-    mine, got = full(count, RANK), torch.empty(count, device=DEVICE)
-    operations = [
-        dist.P2POp(dist.isend, mine, (RANK + 1) % SIZE), dist.P2POp(dist.irecv, got, (RANK - 1) % SIZE),
-    ]  # fmt: skip
-    for work in dist.batch_isend_irecv(operations):
+    after, before = (RANK + 1) % SIZE, (RANK - 1) % SIZE
+    for count in (3, 1 << 20):  # sent at once, and when the receiver has called
+        mine, got = full(count, RANK), torch.empty(count, device=DEVICE)
+        operations = [dist.P2POp(dist.isend, mine, after), dist.P2POp(dist.irecv, got, before)]
+        for work in dist.batch_isend_irecv(operations):
+            work.wait()
+        assert (got == before).all()
+    works = []
+    sent, received = full((SIZE, 70_000), RANK), torch.empty((SIZE, 70_000), device=DEVICE)
+    for peer in range(SIZE):
+        if peer != RANK:
+            works += [dist.isend(sent[peer], peer), dist.irecv(received[peer], peer)]
+    for work in works:
         work.wait()
-    assert (got == (RANK - 1) % SIZE).all()
+    for peer in range(SIZE):
+        assert peer == RANK or (received[peer] == peer).all()
     if RANK == 0:
+        waiting = [dist.isend(full(200_000, number), 1) for number in range(5)]
         dist.send(full(3, 7), 1)
+        for work in waiting:
+            work.wait()
     elif RANK == 1:
-        dist.recv(got[:3], 0)
+        got = torch.empty(200_000, device=DEVICE)
+        for number in range(5):
+            dist.recv(got, 0)
+            assert (got == number).all()
+        assert dist.recv(got[:3], 0) == 0
         assert got[:3].tolist() == [7, 7, 7]
 
 

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "beeline/host/messages.hpp"
+
+#include <fmt/format.h>
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/shared_ptr.h>
+
+#include <initializer_list>
+#include <memory>
+#include <utility>
+
+#include "bindings.hpp"
+#include "joined_world.hpp"
+#include "stream.hpp"
+#include "team.hpp"
+#include "tensor.hpp"
+
+namespace nb = nanobind;
+
+namespace beeline::python {
+
+namespace {
+
+/// A team's channel, with what it needs.
+struct TeamMessages {
+  std::shared_ptr<Team> team;
+  Messages messages;
+};
+
+/// A channel that its world keeps. Tensors travel as bytes.
+class MessagesObject {
+ public:
+  /// Collective: over the team, if there is one.
+  MessagesObject(std::shared_ptr<JoinedWorld> world, const TeamObject* team, unsigned lanes, std::size_t eager_bytes,
+                 std::uint32_t depth, std::size_t chunk_bytes)
+      : world_(std::move(world)) {
+    const MessageOptions options{
+        .lanes = lanes, .eager_bytes = eager_bytes, .depth = depth, .chunk_bytes = chunk_bytes};
+    if (team != nullptr && team->joined() != world_) throw nb::value_error("team: it belongs to another world");
+    const std::shared_ptr<Team> members = team == nullptr ? nullptr : team->team();
+    const nb::gil_scoped_release unlocked;
+    if (members) {
+      auto& kept = world_->adopt(
+          std::unique_ptr<TeamMessages>(new TeamMessages{members, Messages(world_->world(), *members, options)}));
+      messages_ = &kept.messages, kept_ = &kept;
+    } else {
+      messages_ = &world_->adopt(std::make_unique<Messages>(world_->world(), options));
+      kept_ = messages_;
+    }
+  }
+
+  /// Collective over those who have made it.
+  void free() {
+    static_cast<void>(calls());
+    messages_ = nullptr;
+    world_->destroy(kept_);
+  }
+
+  void send(const nb::object& source, int peer, StreamObject* stream, unsigned blocks) {
+    const Tensor from = reached_tensor(source, "source", Access::read, *world_);
+    run(stream, blocks, {from.owner}, [&](const MessageCall& call) {
+      calls().send_on_stream(from.data, from.bytes, ElementType::uint8, peer, call);
+    });
+  }
+
+  void receive(const nb::object& destination, int peer, StreamObject* stream, unsigned blocks) {
+    const Tensor to = reached_tensor(destination, "destination", Access::write, *world_);
+    run(stream, blocks, {to.owner},
+        [&](const MessageCall& call) { calls().receive_on_stream(to.data, to.bytes, ElementType::uint8, peer, call); });
+  }
+
+  void exchange(const nb::object& source, int to_peer, const nb::object& destination, int from_peer,
+                StreamObject* stream, unsigned blocks) {
+    const Tensor from = reached_tensor(source, "source", Access::read, *world_);
+    const Tensor to = reached_tensor(destination, "destination", Access::write, *world_);
+    run(stream, blocks, {from.owner, to.owner}, [&](const MessageCall& call) {
+      calls().exchange_on_stream({from.data, from.bytes, to_peer}, {to.data, to.bytes, from_peer}, ElementType::uint8,
+                                 call);
+    });
+  }
+
+  [[nodiscard]] bool is_eager(std::size_t bytes) const { return calls().is_eager(bytes); }
+
+ private:
+  /// Throws invalid_argument when it was freed, or the world was left.
+  [[nodiscard]] Messages& calls() const {
+    static_cast<void>(world_->world());
+    require(messages_ != nullptr, Status::invalid_argument, "these messages were freed");
+    return *messages_;
+  }
+
+  /// Makes a call on `stream`, which keeps the tensors; without one, on the default stream, and blocks until it is
+  /// over.
+  template <class Call>
+  void run(StreamObject* stream, unsigned blocks, std::initializer_list<nb::object> tensors, Call call) {
+    World& world = world_->world();
+    MessageCall how{.blocks = blocks};
+    if (stream == nullptr) {
+      const nb::gil_scoped_release unlocked;
+      call(how);
+      world.synchronize();
+      return;
+    }
+    if (stream->joined() != world_) throw nb::value_error("stream: it belongs to another world");
+    stream->keep(tensors);
+    how.stream = &stream->stream();
+    const nb::gil_scoped_release unlocked;
+    call(how);
+  }
+
+  std::shared_ptr<JoinedWorld> world_;
+  Messages* messages_ = nullptr;
+  const void* kept_ = nullptr;  ///< what the world keeps of it
+};
+
+}  // namespace
+
+void bind_messages(nb::module_& module) {
+  nb::class_<MessagesObject>(module, "Messages",
+                             R"(Messages between two ranks, driven by the ranks' devices alone.
+
+Between two ranks messages are matched in the order of the calls, without tags, and received as they are sent: in as
+many bytes, and by as many blocks; another is found, and raises an error that names both. Short messages go into the
+receiver's memory at once (eager); longer ones wait for the receiver, so two ranks that both send first, each on one
+stream, wait for each other until the deadline: `exchange` does both at once. Towards one rank, calls of one direction
+are made one after the other, on one stream; other ranks, and the other direction, may have streams of their own.
+Tensors are as those of `Collectives`. It lives until its world is left.)")
+      .def(nb::init<std::shared_ptr<JoinedWorld>, const TeamObject*, unsigned, std::size_t, std::uint32_t,
+                    std::size_t>(),
+           nb::arg("world"), nb::arg("team") = nb::none(), nb::kw_only(), nb::arg("lanes") = 0,
+           nb::arg("eager_bytes") = 0, nb::arg("depth") = 0, nb::arg("chunk_bytes") = 0,
+           R"(Collective over the team, or the world; all give the same options. 0: by the kind and number of ranks.
+
+team         whose ranks exchange messages, and are counted by; None: all of the world
+lanes        blocks that may share in a message
+eager_bytes  longest message that is sent without asking the receiver
+depth        messages that may be under way to one receiver, a power of two
+chunk_bytes  on each lane, for messages between memory outside the heaps
+Raises UnavailableError where a rank's kernels do not reach another's memory: `StagedChannel` serves there.)")
+      .def("send", &MessagesObject::send, nb::arg("source"), nb::arg("peer"), nb::kw_only(),
+           nb::arg("stream") = nb::none(), nb::arg("blocks") = 0,
+           R"(Sends a tensor to rank `peer`.
+
+stream  None: blocks until the tensor may be changed; otherwise it returns at once, `World.synchronize(stream)` tells of
+        failures, and until then the stream keeps the tensor alive
+blocks  of threads, the same as the receiver's; 0: by size
+Raises TypeError or ValueError (InvalidArgumentError among them) before anything is touched, also for a message to
+oneself that is not eager; DeadlineError and the like name who was waited for.)")
+      .def("receive", &MessagesObject::receive, nb::arg("destination"), nb::arg("peer"), nb::kw_only(),
+           nb::arg("stream") = nb::none(), nb::arg("blocks") = 0,
+           "Receives a tensor from rank `peer`; without a stream it blocks until it is there. Otherwise as `send`.")
+      .def("exchange", &MessagesObject::exchange, nb::arg("source"), nb::arg("to_peer"), nb::arg("destination"),
+           nb::arg("from_peer"), nb::kw_only(), nb::arg("stream") = nb::none(), nb::arg("blocks") = 0,
+           "Sends `source` and receives `destination` at once, so that neighbours exchange without a deadlock.")
+      .def("is_eager", &MessagesObject::is_eager, nb::arg("bytes"),
+           "Whether a message of so many bytes is sent without asking the receiver.")
+      .def("free", &MessagesObject::free, nb::call_guard<nb::gil_scoped_release>(),
+           R"(Collective over those that take part. Gives the memory back; no call works afterwards.
+
+Waits for the default stream; the calls on other streams must be over.)");
+}
+
+}  // namespace beeline::python

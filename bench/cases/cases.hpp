@@ -27,6 +27,11 @@ namespace beeline::bench {
 [[nodiscard]] Case host_copy_bandwidth();
 [[nodiscard]] Case staged_bandwidth(bool pipelined);
 
+/// Messages in a loop inside a kernel, and on streams.
+[[nodiscard]] Case send_receive_in_kernel();
+[[nodiscard]] std::vector<Case> send_receive_latency();
+[[nodiscard]] std::vector<Case> send_receive_bandwidth();
+
 [[nodiscard]] Case put_signal_rate();
 [[nodiscard]] Case packet_rate();
 [[nodiscard]] Case fetch_add_latency();

@@ -98,7 +98,8 @@ std::size_t heap_bytes_for(const Options& options, int ranks, bool on_gpus) {
            4 * signals_and_stamps;
   constexpr std::size_t ring = 16 * mib, channel = 768 * mib;
   if (options.command == Command::collectives) return 2 * largest + (on_gpus ? channel : 0) + world * ring;
-  return 2 * largest + world * ring + signals_and_stamps;
+  constexpr std::size_t messages = 64 * mib;
+  return 2 * largest + world * ring + messages + signals_and_stamps;
 }
 
 }  // namespace beeline::bench

@@ -55,10 +55,12 @@ def results(found: list[Record]) -> list[Record]:
     return [record for record in found if record["event"] == "result"]
 
 
-def without_nvshmem(found: list[Record]) -> list[Record]:
-    """All but the peer that host ranks lack, which says why."""
-    assert all("NVSHMEM" in r["reason"] for r in found if r["method"].startswith("nvshmem/"))
-    return [record for record in found if not record["method"].startswith("nvshmem/")]
+def without_peers(found: list[Record]) -> list[Record]:
+    """All but the peers that host ranks lack, which say why."""
+    for peer, word in (("nvshmem/", "NVSHMEM"), ("nccl/", "NCCL")):
+        assert all(word in r["reason"] for r in found if r["method"].startswith(peer))
+        found = [record for record in found if not record["method"].startswith(peer)]
+    return found
 
 
 def without_lines(found: list[Record], operation: str, sizes: list[int]) -> list[Record]:
@@ -89,7 +91,7 @@ def assert_measured(record: Record, ranks: int) -> None:
 
 @pytest.mark.parametrize("threads", [False, True], ids=["processes", "threads"])
 def test_latency_of_every_method(threads: bool) -> None:
-    found = without_nvshmem(results(records("latency", "--sizes", "5,4K", threads=threads)))
+    found = without_peers(results(records("latency", "--sizes", "5,4K", threads=threads)))
     found = without_lines(found, "message", [5, 4096])
     for record in found:
         assert_measured(record, ranks=2)
@@ -103,11 +105,20 @@ def test_latency_of_every_method(threads: bool) -> None:
     assert {r["baseline"] for r in flags} == {"bare/flag"}
     assert all(r["ratio_to_baseline"] > 0 for r in flags)
     assert [r["settings"]["order"] for r in found if r["operation"] == "barrier"] == ["relaxed", "memory"]
+    two_sided = [
+        (r["method"], r["bytes"], r["settings"]["protocol"]) for r in found if r["operation"] == "send_receive"
+    ]
+    assert two_sided == [
+        ("device/automatic", 5, "eager"), ("device/automatic", 4096, "eager"),
+        ("stream/automatic", 5, "eager"), ("stream/automatic", 4096, "eager"),
+        ("stream/eager", 5, "eager"), ("stream/eager", 4096, "eager"),
+        ("stream/rendezvous", 4096, "rendezvous"), ("stream/staged", 4096, "rendezvous"),
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("threads", [False, True], ids=["processes", "threads"])
 def test_bandwidth_of_every_method(threads: bool) -> None:
-    found = without_nvshmem(results(records("bandwidth", "--sizes", "70001", threads=threads)))
+    found = without_peers(results(records("bandwidth", "--sizes", "70001", threads=threads)))
     found = without_lines(found, "put", [70001])
     for record in found:
         assert_measured(record, ranks=2)
@@ -116,6 +127,7 @@ def test_bandwidth_of_every_method(threads: bool) -> None:
     puts = {*METHODS, "device/bulk/signal", "bare/copy", "bare/store"}
     assert {r["method"] for r in found if r["operation"] == "put"} == puts
     assert [r["method"] for r in found if r["operation"] == "get"] == ["device/peer/signal"]
+    assert [r["method"] for r in found if r["operation"] == "send_receive"] == ["stream/automatic", "stream/staged"]
     copies = {r["method"]: r for r in found if r["method"] in {"bare/copy", "host/copy_engine/signal"}}
     ratio = copies["host/copy_engine/signal"]["median"] / copies["bare/copy"]["median"]
     assert copies["host/copy_engine/signal"]["ratio_to_baseline"] == pytest.approx(ratio)
@@ -124,7 +136,7 @@ def test_bandwidth_of_every_method(threads: bool) -> None:
 
 @pytest.mark.parametrize("threads", [False, True], ids=["processes", "threads"])
 def test_rates_of_every_method(threads: bool) -> None:
-    found = without_nvshmem(results(records("rate", "--sizes", "8,70", "--table", "64K", ranks=3, threads=threads)))
+    found = without_peers(results(records("rate", "--sizes", "8,70", "--table", "64K", ranks=3, threads=threads)))
     for record in found:
         assert_measured(record, ranks=3)
     assert {(r["operation"], r["unit"]) for r in found} == {

@@ -19,7 +19,7 @@ struct UniqueId {
 using Result = int;  // 0: success
 using Comm = void*;
 using CudaStream = void*;
-constexpr int float32 = 7, bfloat16 = 9, sum = 0, root = 0, oldest_version = 21000;
+constexpr int int8 = 0, float32 = 7, bfloat16 = 9, sum = 0, root = 0, oldest_version = 21000;
 using Move = Result (*)(const void*, void*, std::size_t, int type, Comm, CudaStream);
 using MoveByRoot = Result (*)(const void*, void*, std::size_t, int type, int root, Comm, CudaStream);
 using Reduce = Result (*)(const void*, void*, std::size_t, int type, int operation, Comm, CudaStream);
@@ -116,6 +116,12 @@ class Loaded final : public Communicator {
     const Call call{vectors.source, vectors.destination, vectors.count,
                     vectors.type == ElementType::bfloat16 ? bfloat16 : float32, stream.native()};
     check(library_, run(operation, call), name(operation));
+  }
+  void send(const void* source, std::size_t bytes, int peer, Stream& stream) override {
+    check(library_, library_.send(source, bytes, int8, peer, comm_, stream.native()), "send");
+  }
+  void receive(void* destination, std::size_t bytes, int peer, Stream& stream) override {
+    check(library_, library_.receive(destination, bytes, int8, peer, comm_, stream.native()), "receive");
   }
 
  private:

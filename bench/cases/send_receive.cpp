@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// Messages by send and receive: in a loop inside one kernel, and as calls on streams; eager, by rendezvous, and as the
+/// library chooses; between memory in the heaps, and outside of them, where messages are copied once more.
+
+#include "beeline/collectives/messages.hpp"
+#include "beeline/host/distributed_array.hpp"
+#include "beeline/host/messages.hpp"
+#include "cases/cases.hpp"
+#include "cases/packet_rings.hpp"
+#include "harness/group_choice.hpp"
+#include "harness/message_buffers.hpp"
+#include "harness/timed_host.hpp"
+#include "harness/timed_kernel.hpp"
+#include "peers/nccl/nccl.hpp"
+
+namespace beeline::bench {
+
+namespace {
+
+constexpr const char* operation = "send_receive";
+
+/// How messages are made to travel.
+struct Travel {
+  const char* name;
+  bool eager, meets;  ///< neither: as the library chooses
+  bool outside;       ///< between memory outside the heaps
+};
+constexpr Travel automatic{"automatic", false, false, false}, eager{"eager", true, false, false},
+    rendezvous{"rendezvous", false, true, false}, staged{"staged", false, true, true};
+
+std::string method_of(const Travel& travel) { return std::string("stream/") + travel.name; }
+
+/// Whether messages of so many bytes can be made to.
+bool allows(const Travel& travel, std::uint64_t bytes) {
+  constexpr std::uint64_t least_met = 16, most_eager = 512 << 10;
+  return travel.meets ? bytes > least_met : !travel.eager || bytes <= most_eager;
+}
+
+MessageOptions options_for(const Travel& travel, std::uint64_t bytes) {
+  if (travel.meets) return {.eager_bytes = 16};
+  if (travel.eager) return {.eager_bytes = bytes, .depth = 4};
+  return {};
+}
+
+/// Source and destination outside the heaps.
+class OutsideBuffers {
+ public:
+  /// Collective.
+  OutsideBuffers(Session& session, std::uint64_t bytes)
+      : session_(session), bytes_(bytes), chunk_((bytes + page_bytes - 1) / page_bytes * page_bytes),
+        source_(session.world(), chunk_ * ranks(), {.chunk_elements = chunk_}),
+        destination_(session.world(), chunk_ * ranks(), {.chunk_elements = chunk_}) {}
+
+  [[nodiscard]] std::byte* source() const { return own_chunk(source_); }
+  [[nodiscard]] std::byte* destination() const { return own_chunk(destination_); }
+
+  void refresh(std::uint64_t seed) {
+    if (!session_.paired()) return;
+    const std::vector<std::byte> mine = random_message(seed, session_.world().rank(), bytes_);
+    std::vector<std::byte> other = random_message(seed, static_cast<int>(session_.peer()), bytes_);
+    for (std::byte& byte : other) byte = ~byte;
+    session_.world().copy(source(), mine.data(), bytes_);
+    session_.world().copy(destination(), other.data(), bytes_);
+  }
+  [[nodiscard]] bool arrived(std::uint64_t seed) {
+    std::vector<std::byte> found(bytes_);
+    session_.world().copy(found.data(), destination(), bytes_);
+    return found == random_message(seed, static_cast<int>(session_.peer()), bytes_);
+  }
+
+ private:
+  static constexpr std::uint64_t page_bytes = 2 << 20;
+  [[nodiscard]] std::size_t ranks() const { return static_cast<std::size_t>(session_.world().size()); }
+  [[nodiscard]] std::byte* own_chunk(const DistributedArray<std::byte>& array) const {
+    return array.data() + chunk_ * static_cast<std::size_t>(session_.world().rank());
+  }
+
+  Session& session_;
+  std::uint64_t bytes_, chunk_;
+  DistributedArray<std::byte> source_, destination_;
+};
+
+/// Where messages come from and go to.
+struct Place {
+  std::byte *source, *destination;
+};
+
+/// Buffers that are checked after the measurement.
+template <class Buffers>
+std::function<bool(std::uint64_t)> verify(Session& session, std::shared_ptr<Buffers> buffers,
+                                          std::function<std::vector<double>(Rounds)> transfer, bool both_receive) {
+  return [=, &session](std::uint64_t seed) {
+    buffers->refresh(seed);
+    session.world().barrier();
+    static_cast<void>(transfer({}));
+    session.world().barrier();
+    const int rank = session.world().rank();
+    const bool receives = rank == 1 || (rank == 0 && both_receive);
+    return !receives || buffers->arrived(seed);
+  };
+}
+
+/// Messages between ranks 0 and 1 on their default streams, a library's.
+struct Calls {
+  std::function<void(const Place&, std::uint64_t bytes)> send, receive;
+};
+
+enum class Shape { ping_pong, flood };
+
+/// One message there and one back, or messages from rank 0 to rank 1, which answers the last.
+template <class Buffers>
+void complete(Measurement& measurement, Session& session, std::shared_ptr<Buffers> buffers, const Calls& calls,
+              Shape shape) {
+  const std::uint64_t bytes = measurement.bytes;
+  const Place place{buffers->source(), buffers->destination()};
+  // A stream takes about a thousand kernels before enqueuing blocks inside the driver.
+  measurement.most_iterations = 200;
+  if (shape == Shape::ping_pong) {
+    measurement.operations_per_iteration = 2;
+    const auto bounce = [=, &session] {
+      if (session.leads()) calls.send(place, bytes);
+      calls.receive(place, bytes);
+      if (!session.leads()) calls.send(place, bytes);
+    };
+    measurement.time = [=, &session](Rounds rounds) {
+      return time_on_host(session, rounds, bounce, [&] { session.world().synchronize(); });
+    };
+  } else {
+    measurement.unit = Unit::gigabytes_per_second;
+    const auto finish = [=, &session] {
+      session.leads() ? calls.receive(place, 1) : calls.send(place, 1);
+      session.world().synchronize();
+    };
+    measurement.time = [=, &session](Rounds rounds) {
+      return time_on_host(
+          session, rounds, [&] { session.leads() ? calls.send(place, bytes) : calls.receive(place, bytes); }, finish);
+    };
+  }
+  measurement.verify = verify(session, buffers, measurement.time, shape == Shape::ping_pong);
+}
+
+Calls calls_of(Session& session, std::shared_ptr<Messages> messages) {
+  const int peer = static_cast<int>(session.peer());
+  const unsigned blocks = session.options().blocks;
+  const auto how = [=](std::uint64_t bytes) { return MessageCall{.blocks = bytes == 1 ? 1 : blocks}; };
+  return {[=](const Place& place, std::uint64_t bytes) {
+            messages->send_on_stream(place.source, bytes, ElementType::uint8, peer, how(bytes));
+          },
+          [=](const Place& place, std::uint64_t bytes) {
+            messages->receive_on_stream(place.destination, bytes, ElementType::uint8, peer, how(bytes));
+          }};
+}
+
+Case stream_case(const Travel& travel, Shape shape) {
+  const auto prepare = [=](Session& session, std::uint64_t bytes) {
+    std::vector<Measurement> all;
+    if (!allows(travel, bytes)) return all;
+    const auto messages = std::make_shared<Messages>(session.world(), options_for(travel, bytes));
+    const MessageCall call = messages->choice(bytes, {.blocks = session.options().blocks});
+    Measurement measurement{.operation = operation, .method = method_of(travel), .bytes = bytes};
+    measurement.settings = {{"blocks", std::uint64_t{call.blocks}},
+                            {"protocol", messages->is_eager(bytes, call) ? "eager" : "rendezvous"}};
+    const Calls calls = calls_of(session, messages);
+    if (travel.outside)
+      complete(measurement, session, std::make_shared<OutsideBuffers>(session, bytes), calls, shape);
+    else
+      complete(measurement, session, std::make_shared<MessageBuffers>(session, bytes), calls, shape);
+    all.push_back(std::move(measurement));
+    return all;
+  };
+  return {operation, method_of(travel), true, prepare};
+}
+
+Case nccl_case(Shape shape) {
+  const auto communicators = std::make_shared<nccl::Communicators>();
+  const auto prepare = [=](Session& session, std::uint64_t bytes) {
+    const auto communicator = communicators->get(session);
+    const int peer = static_cast<int>(session.peer());
+    Stream& stream = session.world().stream();
+    const Calls calls{[=, &stream](const Place& place, std::uint64_t count) {
+                        communicator->send(place.source, count, peer, stream);
+                      },
+                      [=, &stream](const Place& place, std::uint64_t count) {
+                        communicator->receive(place.destination, count, peer, stream);
+                      }};
+    Measurement measurement{.operation = operation, .method = "nccl/stream", .bytes = bytes};
+    measurement.peer_of = method_of(automatic);
+    measurement.settings = {{"version", communicator->version()}};
+    complete(measurement, session, std::make_shared<MessageBuffers>(session, bytes), calls, shape);
+    return std::vector{measurement};
+  };
+  return {operation, "nccl/stream", true, prepare};
+}
+
+template <class Wanted>
+struct KernelPingPong {
+  static constexpr unsigned max_threads = packet_kernel_threads;
+
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, Loop loop, MessageChannel channel,
+                                      std::byte* destination, const std::byte* source, std::uint64_t bytes) const {
+    const auto group = group_of<Wanted>(grid.block());
+    MessageSender sender(group, ctx, channel, loop.peer);
+    MessageReceiver receiver(group, ctx, channel, loop.peer);
+    time_rounds(group, loop, [&](std::uint64_t) {
+      return round_trip(
+          loop.leads, [&] { return sender.send(source, bytes) == Status::ok; },
+          [&] { return receiver.receive(destination, bytes) == Status::ok; });
+    });
+  }
+};
+
+std::vector<Measurement> prepare_in_kernel(Session& session, std::uint64_t bytes) {
+  const auto messages = std::make_shared<Messages>(session.world());
+  const auto buffers = std::make_shared<MessageBuffers>(session, bytes);
+  const auto timed = std::make_shared<TimedKernel>(session);
+  const MessageChannel channel = messages->channel();
+  std::vector<Measurement> all;
+  for (const GroupChoice& choice : candidate_groups(session, bytes, packet_payload_bytes, packet_kernel_threads)) {
+    Measurement measurement{.operation = operation, .method = "device/automatic", .bytes = bytes};
+    measurement.operations_per_iteration = 2;
+    measurement.settings = choice.settings();
+    const bool is_eager = bytes <= channel.eager_bytes && bytes <= channel.slot_bytes();
+    measurement.settings.emplace_back("protocol", is_eager ? "eager" : "rendezvous");
+    measurement.time = [=, &session](Rounds rounds) {
+      return with_group(choice.kind, [&]<class Wanted>(Wanted) {
+        return timed->run(choice.threads, session.paired(), rounds, KernelPingPong<Wanted>{}, messages->channel(),
+                          buffers->destination(), static_cast<const std::byte*>(buffers->source()), bytes);
+      });
+    };
+    measurement.verify = verify(session, buffers, measurement.time, true);
+    all.push_back(std::move(measurement));
+  }
+  return all;
+}
+
+}  // namespace
+
+Case send_receive_in_kernel() { return {operation, "device/automatic", true, prepare_in_kernel}; }
+
+std::vector<Case> send_receive_latency() {
+  return {stream_case(automatic, Shape::ping_pong), stream_case(eager, Shape::ping_pong),
+          stream_case(rendezvous, Shape::ping_pong), stream_case(staged, Shape::ping_pong),
+          nccl_case(Shape::ping_pong)};
+}
+
+std::vector<Case> send_receive_bandwidth() {
+  return {stream_case(automatic, Shape::flood), stream_case(staged, Shape::flood), nccl_case(Shape::flood)};
+}
+
+}  // namespace beeline::bench

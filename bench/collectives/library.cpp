@@ -78,7 +78,7 @@ Case collective_by_host(const MeasuredOperation& operation, const MeasuredAlgori
     if (!is_measured(measured, bytes)) return all;
     for (unsigned blocks : block_counts(session))
       all.push_back(streamed(places->get(session, operation, bytes), control,
-                             {.algorithm = measured.algorithm, .blocks = blocks}));
+                             {.algorithm = measured.algorithm, .blocks = blocks, .alike = true}));
     return all;
   };
   return {name(operation.kind), method_of(control, measured.algorithm), true, prepare};

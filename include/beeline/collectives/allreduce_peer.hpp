@@ -21,7 +21,7 @@ struct AllreduceCall {
   std::uint32_t slice = 0, slices = 1;
 
   /// The slice as a call of its own.
-  [[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE AllreduceCall own() const {
+  [[nodiscard]] BEELINE_HOST_DEVICE AllreduceCall own() const {
     const Range mine = part_of(count, slices, slice, elements_in_16<T>);
     return {destination + mine.first, source + mine.first, mine.count, reduction};
   }

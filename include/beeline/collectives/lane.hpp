@@ -190,8 +190,10 @@ class Lane {
     Awaited awaited{Operation::collective, first, round_, sequence};
     return poll_until(ctx_, awaited, timeout, [&](std::uint64_t& observed) {
       machine::PacketPair pair[count];
+      BEELINE_UNROLL
       for (unsigned k = 0; k < count; ++k) pair[k] = machine::load_packets(pairs + k * stride);
       bool all = true;
+      BEELINE_UNROLL
       for (unsigned k = 0; k < count; ++k) {
         words[k] = detail::payload_of(pair[k]);
         if (detail::has_flags(pair[k], sequence)) continue;

@@ -51,11 +51,11 @@ template <class Group>
 [[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status compare_places(Lane<Group>& lane, const void* destination,
                                                                        const void* source, Timeout timeout,
                                                                        bool& alike) {
-  const std::uint64_t mine[2] = {place_in_slot(lane.context(), destination), place_in_slot(lane.context(), source)};
-  bool same = mine[0] != no_place && mine[1] != no_place;
-  const auto tell = [&mine](std::uint32_t, std::uint32_t k) { return mine[k]; };
-  const auto hear = [&mine, &same](std::uint32_t, std::uint32_t k, std::uint64_t theirs) {
-    same = same && theirs == mine[k];
+  const std::uint64_t to = place_in_slot(lane.context(), destination), from = place_in_slot(lane.context(), source);
+  bool same = to != no_place && from != no_place;
+  const auto tell = [&](std::uint32_t, std::uint32_t k) { return k == 0 ? to : from; };
+  const auto hear = [&](std::uint32_t, std::uint32_t k, std::uint64_t theirs) {
+    same = same && theirs == (k == 0 ? to : from);
     return Status::ok;
   };
   const Status status = meet(lane, 2, timeout, tell, hear);

@@ -99,9 +99,8 @@ BEELINE_HOST_DEVICE void store_vector(std::byte* to, const Word& word) {
 
 /// Words `place` of all members, combined in the order of ranks. One thread waits for all of them.
 template <class T, class Group>
-[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status reduce_received(const Lane<Group>& lane, std::uint32_t place,
-                                                                        Reduction reduction, Timeout timeout,
-                                                                        std::uint64_t& result) {
+[[nodiscard]] BEELINE_HOST_DEVICE Status reduce_received(const Lane<Group>& lane, std::uint32_t place,
+                                                         Reduction reduction, Timeout timeout, std::uint64_t& result) {
   const std::uint32_t members = lane.context().size;
   Partial<T, std::uint64_t> partial;
   std::uint32_t peer = 0;
@@ -109,12 +108,14 @@ template <class T, class Group>
   for (; peer + 4 <= members; peer += 4) {
     std::uint64_t words[4];
     if (const Status status = lane.receive_words(peer, place, words, timeout); status != Status::ok) return status;
+    BEELINE_UNROLL
     for (unsigned k = 0; k < 4; ++k) peer + k == 0 ? partial.start(words[k]) : partial.combine(reduction, words[k]);
   }
   BEELINE_NO_UNROLL
   for (; peer + 2 <= members; peer += 2) {
     std::uint64_t words[2];
     if (const Status status = lane.receive_words(peer, place, words, timeout); status != Status::ok) return status;
+    BEELINE_UNROLL
     for (unsigned k = 0; k < 2; ++k) peer + k == 0 ? partial.start(words[k]) : partial.combine(reduction, words[k]);
   }
   if (peer < members) {

@@ -17,7 +17,7 @@ namespace detail {
 /// The algorithm for vectors of so many bytes on one lane. Follows from what all members know.
 [[nodiscard]] BEELINE_HOST_DEVICE inline Algorithm choose_allreduce(const Context& ctx, std::size_t bytes) {
   constexpr bool on_gpu = executor == DeviceKind::gpu;
-  constexpr std::size_t one_shot_bytes = on_gpu ? 32768 : 2048, packet_bytes = on_gpu ? 32768 : 0;
+  constexpr std::size_t one_shot_bytes = on_gpu ? 32768 : 1024, packet_bytes = on_gpu ? 32768 : 0;
   if (bytes * (ctx.size - 1) <= one_shot_bytes) return Algorithm::packets_one_shot;
   return bytes <= packet_bytes || ctx.mixed ? Algorithm::packets_two_shot : Algorithm::two_shot;
 }

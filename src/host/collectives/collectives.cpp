@@ -217,7 +217,7 @@ struct Limits {
   std::size_t stores;  ///< of the kernel's threads, where copy engines may be taken
 };
 constexpr Limits gpu_limits{std::size_t{512} << 10, std::size_t{512} << 10, std::size_t{128} << 20},
-    host_limits{2048, 0, ~std::size_t{0}};
+    host_limits{1024, 0, ~std::size_t{0}};
 
 /// Bytes that keep a block busy: a packet for every other thread, or four loads of 16 bytes for each.
 constexpr std::size_t packet_block_bytes = 2048, peer_block_bytes = 32768;

@@ -221,7 +221,7 @@ class Bench:
 
     def _own(self, algorithm: str, blocks: int) -> Calls:
         source, destination, collectives = self._source, self._destination, self._collectives
-        how: dict[str, Any] = {"algorithm": algorithm, "blocks": blocks}
+        how: dict[str, Any] = {"algorithm": algorithm, "blocks": blocks, "alike": True}  # both lie in the heap
         choice = collectives.allreduce_choice(self._count, self._type, **how)
         settings = {"algorithm": choice.algorithm}
         settings |= {"blocks": choice.blocks} if choice.algorithm != "copy_engine" else {}

@@ -100,6 +100,11 @@ MeasuredOperation reduce_scatter() {
 Choice movement(const Collectives& collectives, const VectorPair& vectors, const CollectiveCall& call) {
   return collectives.movement_choice(vectors.count * bytes_of(vectors.type), call);
 }
+/// Of an operation that engines do not do.
+Choice rooted_movement(const Collectives& collectives, const VectorPair& vectors, CollectiveCall call) {
+  call.alike = false;
+  return movement(collectives, vectors, call);
+}
 
 const std::vector<MeasuredAlgorithm> by_kernels = {
     {Algorithm::automatic}, {Algorithm::packets, 16 * mib}, {Algorithm::peer}, {Algorithm::bulk, everything, 64 * kib}};
@@ -125,7 +130,7 @@ MeasuredOperation broadcast() {
                 collectives.broadcast_on_stream(vectors.destination, vectors.source, vectors.count, vectors.type,
                                                 measured_root, call);
               },
-          .choice = movement,
+          .choice = rooted_movement,
           .in_kernel = nullptr,
           .algorithms = by_kernels};
 }
@@ -143,7 +148,7 @@ MeasuredOperation scatter() {
                 collectives.scatter_on_stream(vectors.destination, vectors.source, vectors.count, vectors.type,
                                               measured_root, call);
               },
-          .choice = movement,
+          .choice = rooted_movement,
           .in_kernel = nullptr,
           .algorithms = by_kernels};
 }
@@ -161,7 +166,7 @@ MeasuredOperation gather() {
                 collectives.gather_on_stream(vectors.destination, vectors.source, vectors.count, vectors.type,
                                              measured_root, call);
               },
-          .choice = movement,
+          .choice = rooted_movement,
           .in_kernel = nullptr,
           .algorithms = by_kernels};
 }

@@ -18,7 +18,7 @@ ALLOCATE, FREE = LIBRARY.beeline_pool_allocate, LIBRARY.beeline_pool_free
 ALLOCATE.restype, ALLOCATE.argtypes = ctypes.c_void_p, [ctypes.c_ssize_t, ctypes.c_int, ctypes.c_void_p]
 FREE.restype, FREE.argtypes = None, [ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int, ctypes.c_void_p]
 
-WORLD = beeline.World.create()
+WORLD = beeline.World.create(device="cpu")
 COLLECTIVES = beeline.Collectives(WORLD)
 
 

@@ -31,7 +31,7 @@ def run(ranks: int, program: str, **environment: str) -> str:
 
 
 def test_segments_of_host_ranks() -> None:
-    output = run(3, "pool_rank.py", BEELINE_DEVICE="cpu")
+    output = run(3, "pool_rank.py")
     assert output.count(": pool") == 3
     assert "no segment of 35184372088832 bytes for torch: no_resource" in output
     assert "allocations differ" in output

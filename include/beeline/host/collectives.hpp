@@ -34,8 +34,9 @@ struct CollectiveCall {
   Stream* stream = nullptr;                    ///< nullptr: the rank's default stream
   Algorithm algorithm = Algorithm::automatic;  ///< the same on all ranks
   unsigned blocks = 0;                         ///< the same on all ranks; 0: by size
-  /// The caller's word, the same on all ranks, that the vectors lie at the same place of all members' heaps. Then
-  /// `automatic` takes copy engines where they are quicker. A word that is not true ends the team, with an error.
+  /// The caller's word, the same on all ranks, that the vectors (of all-gather and all-to-all the destinations) lie at
+  /// the same place of all members' heaps. Then `automatic` takes copy engines where they are quicker. A word that is
+  /// not true ends the team, with an error.
   bool alike = false;
 };
 
@@ -132,7 +133,8 @@ class Collectives {
   /// names both ranks and both lengths.
   void alltoallv_on_stream(void* destination, const void* source, const PieceSpans& pieces, ElementType type,
                            const CollectiveCall& call = {});
-  /// The algorithm and the number of blocks that `call` takes for pieces of so many bytes from each to each.
+  /// The algorithm and the number of blocks that `call` takes for pieces of so many bytes from each to each: those of
+  /// all-gather and all-to-all. The others are the same, but never by copy engines.
   [[nodiscard]] CollectiveCall movement_choice(std::size_t piece_bytes, const CollectiveCall& call = {}) const;
 
   /// Holds later work of the stream until all members' streams have come here; what their earlier work did is visible

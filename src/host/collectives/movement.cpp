@@ -17,7 +17,9 @@ using detail::ExchangePlan;
 namespace {
 
 /// Bytes of a piece up to which packets are taken, and those that keep a block busy.
-constexpr std::size_t gpu_packet_bytes = std::size_t{128} << 10, host_packet_bytes = 4096;
+constexpr std::size_t gpu_packet_bytes = std::size_t{256} << 10, host_packet_bytes = 4096;
+/// And from which copy engines are, where they may be.
+constexpr std::size_t engine_bytes = std::size_t{32} << 20;
 constexpr std::size_t packet_block_bytes = 4096, peer_block_bytes = 32768, bulk_block_bytes = std::size_t{256} << 10;
 
 /// Blocks of a call whose members do not know each other's lengths.
@@ -51,6 +53,12 @@ void check_ends(const Ends& ends) {
   if (ends.in_place == nullptr || ends.in_place != ends.source) detail::check_apart(to, from, nullptr);
 }
 
+/// For operations that engines do not do.
+CollectiveCall without_engines(CollectiveCall call) {
+  call.alike = false;
+  return call;
+}
+
 const std::byte* part(const void* vector, std::size_t index, std::size_t bytes) {
   return static_cast<const std::byte*>(vector) + index * bytes;
 }
@@ -63,7 +71,8 @@ CollectiveCall Collectives::movement_choice(std::size_t piece_bytes, const Colle
   if (choice.algorithm == Algorithm::automatic)
     choice.algorithm = context().mixed || piece_bytes <= (host ? host_packet_bytes : gpu_packet_bytes)
                            ? Algorithm::packets
-                           : Algorithm::peer;
+                       : call.alike && !host && piece_bytes >= engine_bytes ? Algorithm::copy_engine
+                                                                            : Algorithm::peer;
   if (choice.blocks == 0) {
     const std::size_t block_bytes = choice.algorithm == Algorithm::packets ? packet_block_bytes
                                     : choice.algorithm == Algorithm::bulk  ? bulk_block_bytes
@@ -139,7 +148,7 @@ void Collectives::broadcast_on_stream(void* destination, const void* source, std
                          .receive_step = 0,
                          .sender = sender,
                          .receiver = no_peer},
-                        movement_choice(bytes, call));
+                        movement_choice(bytes, without_engines(call)));
 }
 
 void Collectives::scatter_on_stream(void* destination, const void* source, std::size_t count, ElementType type,
@@ -158,7 +167,7 @@ void Collectives::scatter_on_stream(void* destination, const void* source, std::
                          .receive_step = 0,
                          .sender = sender,
                          .receiver = no_peer},
-                        movement_choice(bytes, call));
+                        movement_choice(bytes, without_engines(call)));
 }
 
 void Collectives::gather_on_stream(void* destination, const void* source, std::size_t count, ElementType type, int root,
@@ -175,7 +184,7 @@ void Collectives::gather_on_stream(void* destination, const void* source, std::s
                          .receive_step = bytes,
                          .sender = no_peer,
                          .receiver = receiver},
-                        movement_choice(bytes, call));
+                        movement_choice(bytes, without_engines(call)));
 }
 
 void Collectives::allgather_on_stream(void* destination, const void* source, std::size_t count, ElementType type,

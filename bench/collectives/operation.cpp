@@ -101,9 +101,10 @@ Choice movement(const Collectives& collectives, const VectorPair& vectors, const
   return collectives.movement_choice(vectors.count * bytes_of(vectors.type), call);
 }
 /// Of an operation that engines do not do.
-Choice rooted_movement(const Collectives& collectives, const VectorPair& vectors, CollectiveCall call) {
-  call.alike = false;
-  return movement(collectives, vectors, call);
+Choice rooted_movement(const Collectives& collectives, const VectorPair& vectors, const CollectiveCall& call) {
+  CollectiveCall mine = call;
+  mine.alike = false;
+  return movement(collectives, vectors, mine);
 }
 
 const std::vector<MeasuredAlgorithm> by_kernels = {

@@ -228,11 +228,11 @@ class BeelineProcessGroup(dist.ProcessGroup):
         self._collectives = PatientCalls(self._channel, _wait_for_all_groups)
         if root is None:
             self._messages = beeline.Messages(world)
-        self._message_streams: dict[tuple[str, int], beeline.Stream] = {}
+        self._message_streams: dict[tuple[str, int], tuple[beeline.Stream, torch.cuda.Stream | None]] = {}
         self._stream: beeline.Stream | None = None
         if world.device.kind == "gpu":
-            self._stream = world.make_stream()
-            self._torch_stream = torch.cuda.ExternalStream(self._stream.native, f"cuda:{world.device.index}")
+            self._torch_stream = _take_stream(torch.device("cuda", world.device.index))
+            self._stream = world.adopt_stream(self._torch_stream.cuda_stream)
         _groups.add(self)
 
     @property
@@ -281,7 +281,9 @@ class BeelineProcessGroup(dist.ProcessGroup):
 
     @property
     def _device_types(self) -> list[torch.device]:
-        return [torch.device("cuda", self._world.device.index) if self._stream else torch.device("cpu")]
+        return [
+            torch.device("cuda", self._world.device.index) if self._world.device.kind == "gpu" else torch.device("cpu")
+        ]
 
     # --- Collectives ----------------------------------------------------------------------------------------------
 
@@ -436,9 +438,11 @@ class BeelineProcessGroup(dist.ProcessGroup):
             if not self._root._is_over and not self._world.failed:
                 if self._stream is not None:
                     self._world.synchronize(self._stream)
+                    self._stream = None
+                    _give_back(self._torch_stream)
                 self._channel.free()
             return
-        for stream in self._message_streams.values():
+        for stream, _ in self._message_streams.values():
             self._world.synchronize(stream)
         self._message_streams.clear()
         if self._stream is not None:
@@ -485,14 +489,13 @@ class BeelineProcessGroup(dist.ProcessGroup):
         if self._world.failed:
             self._world.check()
         if (direction, peer) not in self._message_streams:
-            self._message_streams[direction, peer] = self._world.make_stream()
-        stream = self._message_streams[direction, peer]
+            self._message_streams[direction, peer] = self._make_message_stream()
+        stream, on = self._message_streams[direction, peer]
         start = getattr(self._messages, direction)
-        if self._stream is None:
+        if on is None:
             start(data, peer, stream=stream)
             return BeelineMessage([tensor], peer, arrival=stream.record())
-        device = self._torch_stream.device
-        on = torch.cuda.ExternalStream(stream.native, device)
+        device = on.device
         on.wait_stream(torch.cuda.current_stream(device))
         with torch.cuda.stream(on):
             start(data, peer, stream=stream)
@@ -501,6 +504,26 @@ class BeelineProcessGroup(dist.ProcessGroup):
             done = torch.cuda.Event()
             done.record(on)
             return BeelineMessage([tensor], peer, done, device)
+
+    def _make_message_stream(self) -> tuple[beeline.Stream, torch.cuda.Stream | None]:
+        if self._stream is None:
+            return self._world.make_stream(), None
+        on = _take_stream(self._torch_stream.device)
+        return self._world.adopt_stream(on.cuda_stream), on
+
+
+# When a tensor goes, torch records events on the streams that it was used on, perhaps long after its group: so these
+# are torch's own, which it never destroys. It hands out 32 in turn; those that groups have given back are taken again.
+_idle_streams: dict[torch.device, list[torch.cuda.Stream]] = {}
+
+
+def _take_stream(device: torch.device) -> torch.cuda.Stream:
+    idle = _idle_streams.setdefault(device, [])
+    return idle.pop() if idle else torch.cuda.Stream(device, priority=-1)
+
+
+def _give_back(stream: torch.cuda.Stream) -> None:
+    _idle_streams[stream.device].append(stream)
 
 
 _groups: weakref.WeakSet[BeelineProcessGroup] = weakref.WeakSet()

@@ -22,68 +22,46 @@ namespace detail {
   return bytes <= packet_bytes || ctx.mixed ? Algorithm::packets_two_shot : Algorithm::two_shot;
 }
 
-/// All-reduce by an algorithm in packets or by two_shot.
-template <Algorithm algorithm, class T, class Group>
-[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status allreduce_by(Lane<Group>& lane, const AllreduceCall<T>& call,
-                                                                     Timeout timeout) {
-  if constexpr (algorithm == Algorithm::two_shot) {
-    if (lane.context().mixed) return Status::invalid_argument;
-    return call.count == 0 ? Status::ok : allreduce_two_shot(lane, call, timeout);
-  } else {
-    constexpr bool one_shot = algorithm == Algorithm::packets_one_shot;
-    const AllreduceCall<T> own = call.own();
-    return allreduce_packets<one_shot>(lane, own.destination, own.source, own.count, own.reduction, timeout);
-  }
-}
-
 /// All-reduce by `algorithm`; see below.
 template <class T, class Group>
 [[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status run_allreduce(Lane<Group>& lane, const AllreduceCall<T>& call,
                                                                       Timeout timeout, Algorithm algorithm) {
   const bool is_chosen = algorithm == Algorithm::automatic;
+  const AllreduceCall<T> own = call.own();
   // All lanes come to the same choice: by the first slice, which is the longest.
   const std::size_t longest = part_of(call.count, call.slices, 0, elements_in_16<T>).count;
   if (is_chosen) algorithm = choose_allreduce(lane.context(), longest * sizeof(T));
   if (is_chosen && longest < lane.context().size) algorithm = Algorithm::packets_one_shot;  // no work to share
   switch (algorithm) {
     case Algorithm::packets_one_shot:
-      return allreduce_by<Algorithm::packets_one_shot>(lane, call, timeout);
+      return allreduce_packets<true>(lane, own.destination, own.source, own.count, own.reduction, timeout);
     case Algorithm::packets_two_shot:
-      return allreduce_by<Algorithm::packets_two_shot>(lane, call, timeout);
+      return allreduce_packets<false>(lane, own.destination, own.source, own.count, own.reduction, timeout);
     case Algorithm::two_shot:
-      return allreduce_by<Algorithm::two_shot>(lane, call, timeout);
-    default: {
+      if (lane.context().mixed) return Status::invalid_argument;
+      return call.count == 0 ? Status::ok : allreduce_two_shot(lane, call, timeout);
+    default:
       // What is never chosen is not compiled where the choice is automatic.
       if (is_chosen) return Status::invalid_argument;
-      const AllreduceCall<T> own = call.own();
       return reduce_by(lane, ReductionPlan<T>{own.destination, own.source, own.count, own.reduction},
                        {timeout, algorithm, nullptr});
-    }
   }
 }
 
-/// `run`s an all-reduce that, on channels that check, the members have compared first.
-template <class T, class Group, class Run>
+/// The same, compared with the other members' calls first on channels that check.
+template <class T, class Group>
 [[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status checked_allreduce(Lane<Group>& lane,
-                                                                          const AllreduceCall<T>& call,
-                                                                          Algorithm algorithm, Timeout timeout,
-                                                                          const Run& run) {
+                                                                          const AllreduceCall<T>& call, Timeout timeout,
+                                                                          Algorithm algorithm) {
   const CallSignature signature{.operation = CollectiveOperation::allreduce,
                                 .type = ElementTraits<T>::type,
                                 .reduction = call.reduction,
                                 .algorithm = algorithm,
                                 .count = call.count};
   if (const Status status = compare_calls(lane, signature, timeout); status != Status::ok) return status;
-  const Status status = run();
+  const Status status = run_allreduce(lane, call, timeout, algorithm);
   if (status == Status::ok) lane.set_checked(false);
   return status;
-}
-template <class T, class Group>
-[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status checked_allreduce(Lane<Group>& lane,
-                                                                          const AllreduceCall<T>& call, Timeout timeout,
-                                                                          Algorithm algorithm) {
-  return checked_allreduce(lane, call, algorithm, timeout,
-                           [&] { return run_allreduce(lane, call, timeout, algorithm); });
 }
 
 }  // namespace detail

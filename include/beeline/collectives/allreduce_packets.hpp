@@ -10,8 +10,9 @@ namespace beeline::detail {
 
 /// One round: everyone sends everything to all, and reduces. `count` elements that fit an area.
 template <class T, class Group>
-[[nodiscard]] BEELINE_HOST_DEVICE Status one_shot_round(Lane<Group>& lane, T* destination, const T* source,
-                                                        std::uint32_t count, Reduction reduction, Timeout timeout) {
+[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status one_shot_round(Lane<Group>& lane, T* destination,
+                                                                       const T* source, std::uint32_t count,
+                                                                       Reduction reduction, Timeout timeout) {
   const Context& ctx = lane.context();
   const std::uint32_t thread = lane.group().thread_rank(), threads = lane.group().size();
   bool is_new = false;
@@ -33,8 +34,8 @@ template <class T, class Group>
 
 /// Reduces this member's part, of `words` words, as it comes, and sends it to all, behind what they got.
 template <class T, class Group>
-[[nodiscard]] BEELINE_HOST_DEVICE Status reduce_own_part(const Lane<Group>& lane, std::uint32_t words,
-                                                         Reduction reduction, Timeout timeout) {
+[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status reduce_own_part(const Lane<Group>& lane, std::uint32_t words,
+                                                                        Reduction reduction, Timeout timeout) {
   const Context& ctx = lane.context();
   Status status = Status::ok;
   for (std::uint32_t i = lane.group().thread_rank(); i < words && status == Status::ok; i += lane.group().size()) {
@@ -51,8 +52,9 @@ template <class T, class Group>
 /// A thread of the owner sends a reduced word on as soon as it has it, in the second half of the areas: the two steps
 /// need no barrier between them. What was received before a time-out is still there, so all of it is done again.
 template <class T, class Group>
-[[nodiscard]] BEELINE_HOST_DEVICE Status two_shot_round(Lane<Group>& lane, T* destination, const T* source,
-                                                        std::uint32_t count, Reduction reduction, Timeout timeout) {
+[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status two_shot_round(Lane<Group>& lane, T* destination,
+                                                                       const T* source, std::uint32_t count,
+                                                                       Reduction reduction, Timeout timeout) {
   const Context& ctx = lane.context();
   const std::uint32_t thread = lane.group().thread_rank(), threads = lane.group().size();
   bool is_new = false;
@@ -82,8 +84,9 @@ template <class T, class Group>
 
 /// All-reduce of any count, in as many rounds as it needs.
 template <bool one_shot, class T, class Group>
-[[nodiscard]] BEELINE_HOST_DEVICE Status allreduce_packets(Lane<Group>& lane, T* destination, const T* source,
-                                                           std::size_t count, Reduction reduction, Timeout timeout) {
+[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status allreduce_packets(Lane<Group>& lane, T* destination,
+                                                                          const T* source, std::size_t count,
+                                                                          Reduction reduction, Timeout timeout) {
   const std::size_t words = one_shot ? lane.area_words() : std::size_t{lane.area_words()} / 2 * lane.context().size;
   const std::size_t most = words * (8 / sizeof(T));
   for (std::size_t done = lane.offset(); done < count;) {

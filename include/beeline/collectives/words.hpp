@@ -99,8 +99,9 @@ BEELINE_HOST_DEVICE void store_vector(std::byte* to, const Word& word) {
 
 /// Words `place` of all members, combined in the order of ranks. One thread waits for all of them.
 template <class T, class Group>
-[[nodiscard]] BEELINE_HOST_DEVICE Status reduce_received(const Lane<Group>& lane, std::uint32_t place,
-                                                         Reduction reduction, Timeout timeout, std::uint64_t& result) {
+[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status reduce_received(const Lane<Group>& lane, std::uint32_t place,
+                                                                        Reduction reduction, Timeout timeout,
+                                                                        std::uint64_t& result) {
   const std::uint32_t members = lane.context().size;
   Partial<T, std::uint64_t> partial;
   std::uint32_t peer = 0;

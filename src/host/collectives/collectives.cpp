@@ -214,10 +214,12 @@ namespace {
 struct Limits {
   std::size_t one_shot_traffic;  ///< bytes that a rank sends
   std::size_t packets;
-  std::size_t stores;  ///< of the kernel's threads, where copy engines may be taken
+  std::size_t stores;   ///< of the kernel's threads, where copy engines may be taken
+  std::size_t engines;  ///< above, copies of several ranks get in each other's way
 };
-constexpr Limits gpu_limits{std::size_t{512} << 10, std::size_t{512} << 10, std::size_t{128} << 20},
-    host_limits{1024, 0, ~std::size_t{0}};
+constexpr Limits gpu_limits{std::size_t{512} << 10, std::size_t{512} << 10, std::size_t{128} << 20,
+                            std::size_t{1} << 30},
+    host_limits{1024, 0, 0, 0};
 
 /// Bytes that keep a block busy: a packet for every other thread, or four loads of 16 bytes for each.
 constexpr std::size_t packet_block_bytes = 2048, peer_block_bytes = 32768;
@@ -234,10 +236,10 @@ CollectiveCall Collectives::allreduce_choice(std::size_t count, ElementType type
   if (choice.algorithm == Algorithm::automatic) {
     const Limits& limits = host ? host_limits : gpu_limits;
     const bool shares = count >= ctx.size;  // below one element a member there is no work to share
-    choice.algorithm = !shares || bytes * (ctx.size - 1) <= limits.one_shot_traffic ? Algorithm::packets_one_shot
-                       : bytes <= limits.packets || ctx.mixed                       ? Algorithm::packets_two_shot
-                       : bytes > limits.stores && call.alike                        ? Algorithm::copy_engine
-                                                                                    : Algorithm::two_shot;
+    choice.algorithm = !shares || bytes * (ctx.size - 1) <= limits.one_shot_traffic     ? Algorithm::packets_one_shot
+                       : bytes <= limits.packets || ctx.mixed                           ? Algorithm::packets_two_shot
+                       : bytes > limits.stores && bytes <= limits.engines && call.alike ? Algorithm::copy_engine
+                                                                                        : Algorithm::two_shot;
   }
   if (choice.blocks == 0) {
     const bool in_packets =

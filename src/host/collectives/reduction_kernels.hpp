@@ -18,17 +18,14 @@ struct AllreduceKernel {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, CollectiveChannel channel, T* destination,
                                       const T* source, std::size_t count, Reduction reduction) const {
-    const AllreduceCall<T> call{destination, source, count, reduction, grid.block_rank(), grid.blocks()};
-    if constexpr (algorithm != Algorithm::two_shot) {
+    if constexpr (algorithm == Algorithm::packets_one_shot || algorithm == Algorithm::packets_two_shot) {
       // Comes while the lane's state comes.
-      const Range own = part_of(count, call.slices, call.slice, elements_in_16<T>);
+      const auto own = AllreduceCall<T>{destination, source, count, reduction, grid.block_rank(), grid.blocks()}.own();
       const std::size_t first = grid.block().thread_rank() * (8 / sizeof(T));
-      if (first < own.count) machine::prefetch(source + own.first + first);
+      if (first < own.count) machine::prefetch(own.source + first);
     }
-    Lane lane(grid.block(), ctx, channel, grid.block_rank());
     // What fails is recorded where it fails.
-    static_cast<void>(checked_allreduce(lane, call, algorithm, Timeout::none(),
-                                        [&] { return allreduce_by<algorithm>(lane, call, Timeout::none()); }));
+    static_cast<void>(allreduce(grid, ctx, channel, destination, source, count, reduction, Timeout::none(), algorithm));
   }
 };
 

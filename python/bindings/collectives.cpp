@@ -99,7 +99,7 @@ class CollectivesObject {
     const Tensor from = source.is_none() || source.is(destination) ? to : vector(source, "source", Access::read);
     check_alike(to, from, 1, 1);
     const auto [type, how] = reduced(to, reduction);
-    run(stream, call_of(algorithm, blocks, alike), {to.owner, from.owner}, [&](const CollectiveCall& call) {
+    run_on(world_, stream, call_of(algorithm, blocks, alike), {to.owner, from.owner}, [&](const CollectiveCall& call) {
       calls().allreduce_on_stream(to.data, from.data, to.elements, type, how, call);
     });
   }
@@ -110,7 +110,7 @@ class CollectivesObject {
     const Tensor to = at_root(destination, "destination", Access::write, root);
     if (is(root)) check_alike(to, from, 1, 1);
     const auto [type, how] = reduced(from, reduction);
-    run(stream, call_of(algorithm, blocks), {to.owner, from.owner}, [&](const CollectiveCall& call) {
+    run_on(world_, stream, call_of(algorithm, blocks), {to.owner, from.owner}, [&](const CollectiveCall& call) {
       calls().reduce_on_stream(to.data, from.data, from.elements, type, how, root, call);
     });
   }
@@ -121,7 +121,7 @@ class CollectivesObject {
     const Tensor from = vector(source, "source", Access::read);
     check_alike(to, from, 1, ranks());
     const auto [type, how] = reduced(to, reduction);
-    run(stream, call_of(algorithm, blocks), {to.owner, from.owner}, [&](const CollectiveCall& call) {
+    run_on(world_, stream, call_of(algorithm, blocks), {to.owner, from.owner}, [&](const CollectiveCall& call) {
       calls().reduce_scatter_on_stream(to.data, from.data, to.elements, type, how, call);
     });
   }
@@ -132,7 +132,7 @@ class CollectivesObject {
     const Tensor from = source.is_none() || !is(root) ? to : vector(source, "source", Access::read);
     check_alike(to, from, 1, 1);
     const Words words = moved(to);
-    run(stream, call_of(algorithm, blocks), {to.owner, from.owner}, [&](const CollectiveCall& call) {
+    run_on(world_, stream, call_of(algorithm, blocks), {to.owner, from.owner}, [&](const CollectiveCall& call) {
       calls().broadcast_on_stream(to.data, from.data, to.elements * words.each, words.type, root, call);
     });
   }
@@ -143,7 +143,7 @@ class CollectivesObject {
     const Tensor from = at_root(source, "source", Access::read, root);
     if (is(root)) check_alike(to, from, 1, ranks());
     const Words words = moved(to);
-    run(stream, call_of(algorithm, blocks), {to.owner, from.owner}, [&](const CollectiveCall& call) {
+    run_on(world_, stream, call_of(algorithm, blocks), {to.owner, from.owner}, [&](const CollectiveCall& call) {
       calls().scatter_on_stream(to.data, from.data, to.elements * words.each, words.type, root, call);
     });
   }
@@ -154,7 +154,7 @@ class CollectivesObject {
     const Tensor to = at_root(destination, "destination", Access::write, root);
     if (is(root)) check_alike(to, from, ranks(), 1);
     const Words words = moved(from);
-    run(stream, call_of(algorithm, blocks), {to.owner, from.owner}, [&](const CollectiveCall& call) {
+    run_on(world_, stream, call_of(algorithm, blocks), {to.owner, from.owner}, [&](const CollectiveCall& call) {
       calls().gather_on_stream(to.data, from.data, from.elements * words.each, words.type, root, call);
     });
   }
@@ -165,7 +165,7 @@ class CollectivesObject {
     const Tensor from = vector(source, "source", Access::read);
     check_alike(to, from, ranks(), 1);
     const Words words = moved(from);
-    run(stream, call_of(algorithm, blocks), {to.owner, from.owner}, [&](const CollectiveCall& call) {
+    run_on(world_, stream, call_of(algorithm, blocks), {to.owner, from.owner}, [&](const CollectiveCall& call) {
       calls().allgather_on_stream(to.data, from.data, from.elements * words.each, words.type, call);
     });
   }
@@ -179,7 +179,7 @@ class CollectivesObject {
       throw nb::value_error(
           fmt::format("{} elements cannot be divided among {} ranks", from.elements, ranks()).c_str());
     const Words words = moved(from);
-    run(stream, call_of(algorithm, blocks), {to.owner, from.owner}, [&](const CollectiveCall& call) {
+    run_on(world_, stream, call_of(algorithm, blocks), {to.owner, from.owner}, [&](const CollectiveCall& call) {
       calls().alltoall_on_stream(to.data, from.data, from.elements / ranks() * words.each, words.type, call);
     });
   }
@@ -192,7 +192,7 @@ class CollectivesObject {
       throw nb::value_error(fmt::format("destination is of {}, source of {}", to.type, from.type).c_str());
     const Words words = moved(from);
     const Row received = row_of(receive, to, "receive_counts", words), sent = row_of(send, from, "send_counts", words);
-    run(stream, {}, {to.owner, from.owner}, [&](const CollectiveCall& call) {
+    run_on(world_, stream, CollectiveCall{}, {to.owner, from.owner}, [&](const CollectiveCall& call) {
       calls().alltoallv_on_stream(to.data, from.data, {sent.counts, sent.offsets, received.counts, received.offsets},
                                   words.type, call);
     });
@@ -200,7 +200,8 @@ class CollectivesObject {
 
   void barrier(StreamObject* stream, const std::string& algorithm) {
     const auto how = by_name<BarrierAlgorithm>(algorithm, barrier_algorithms, "algorithm");
-    run(stream, {}, {}, [&](const CollectiveCall& call) { calls().barrier_on_stream(how, call.stream); });
+    run_on(world_, stream, CollectiveCall{}, {},
+           [&](const CollectiveCall& call) { calls().barrier_on_stream(how, call.stream); });
   }
 
   [[nodiscard]] Choice allreduce_choice(std::size_t count, const nb::object& dtype, const std::string& algorithm,
@@ -272,24 +273,6 @@ class CollectivesObject {
           fmt::format("{}: {} counts must be given, which add up to {} elements", argument, ranks(), tensor.elements)
               .c_str());
     return row;
-  }
-
-  /// Makes a call on `stream`, which keeps the tensors; without one, on the default stream, and blocks until it is
-  /// over.
-  template <class Call>
-  void run(StreamObject* stream, CollectiveCall how, std::initializer_list<nb::object> tensors, Call call) {
-    World& world = world_->world();
-    if (stream == nullptr) {
-      const nb::gil_scoped_release unlocked;
-      call(how);
-      world.synchronize();
-      return;
-    }
-    if (stream->joined() != world_) throw nb::value_error("stream: it belongs to another world");
-    stream->keep(tensors);
-    how.stream = &stream->stream();
-    const nb::gil_scoped_release unlocked;
-    call(how);
   }
 
   std::shared_ptr<JoinedWorld> world_;

@@ -58,22 +58,23 @@ class MessagesObject {
 
   void send(const nb::object& source, int peer, StreamObject* stream, unsigned blocks) {
     const Tensor from = reached_tensor(source, "source", Access::read, *world_);
-    run(stream, blocks, {from.owner}, [&](const MessageCall& call) {
+    run_on(world_, stream, MessageCall{.blocks = blocks}, {from.owner}, [&](const MessageCall& call) {
       calls().send_on_stream(from.data, from.bytes, ElementType::uint8, peer, call);
     });
   }
 
   void receive(const nb::object& destination, int peer, StreamObject* stream, unsigned blocks) {
     const Tensor to = reached_tensor(destination, "destination", Access::write, *world_);
-    run(stream, blocks, {to.owner},
-        [&](const MessageCall& call) { calls().receive_on_stream(to.data, to.bytes, ElementType::uint8, peer, call); });
+    run_on(world_, stream, MessageCall{.blocks = blocks}, {to.owner}, [&](const MessageCall& call) {
+      calls().receive_on_stream(to.data, to.bytes, ElementType::uint8, peer, call);
+    });
   }
 
   void exchange(const nb::object& source, int to_peer, const nb::object& destination, int from_peer,
                 StreamObject* stream, unsigned blocks) {
     const Tensor from = reached_tensor(source, "source", Access::read, *world_);
     const Tensor to = reached_tensor(destination, "destination", Access::write, *world_);
-    run(stream, blocks, {from.owner, to.owner}, [&](const MessageCall& call) {
+    run_on(world_, stream, MessageCall{.blocks = blocks}, {from.owner, to.owner}, [&](const MessageCall& call) {
       calls().exchange_on_stream({from.data, from.bytes, to_peer}, {to.data, to.bytes, from_peer}, ElementType::uint8,
                                  call);
     });
@@ -87,25 +88,6 @@ class MessagesObject {
     static_cast<void>(world_->world());
     require(messages_ != nullptr, Status::invalid_argument, "these messages were freed");
     return *messages_;
-  }
-
-  /// Makes a call on `stream`, which keeps the tensors; without one, on the default stream, and blocks until it is
-  /// over.
-  template <class Call>
-  void run(StreamObject* stream, unsigned blocks, std::initializer_list<nb::object> tensors, Call call) {
-    World& world = world_->world();
-    MessageCall how{.blocks = blocks};
-    if (stream == nullptr) {
-      const nb::gil_scoped_release unlocked;
-      call(how);
-      world.synchronize();
-      return;
-    }
-    if (stream->joined() != world_) throw nb::value_error("stream: it belongs to another world");
-    stream->keep(tensors);
-    how.stream = &stream->stream();
-    const nb::gil_scoped_release unlocked;
-    call(how);
   }
 
   std::shared_ptr<JoinedWorld> world_;

@@ -38,6 +38,26 @@ class StreamObject {
   std::unique_ptr<Event> between_;
 };
 
+/// Makes a call of a world's on `stream`, which keeps the tensors; without one, on the default stream, and blocks until
+/// it is over.
+///   how  the call's options, with a member `stream`
+template <class Options, class Call>
+void run_on(const std::shared_ptr<JoinedWorld>& joined, StreamObject* stream, Options how,
+            std::initializer_list<nanobind::object> tensors, const Call& call) {
+  World& world = joined->world();
+  if (stream == nullptr) {
+    const nanobind::gil_scoped_release unlocked;
+    call(how);
+    world.synchronize();
+    return;
+  }
+  if (stream->joined() != joined) throw nanobind::value_error("stream: it belongs to another world");
+  stream->keep(tensors);
+  how.stream = &stream->stream();
+  const nanobind::gil_scoped_release unlocked;
+  call(how);
+}
+
 /// A point in a stream's work.
 class EventObject {
  public:

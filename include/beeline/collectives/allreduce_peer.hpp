@@ -35,7 +35,7 @@ BEELINE_INLINE BEELINE_HOST_DEVICE void store_to_all(const Context& ctx, std::by
 }
 
 /// This member's part of vectors that lie at the same places of all slots: read from all, combined, written to all.
-/// Lanes take turns with every word, so that all of them together use few pages of memory at a time.
+/// Lanes take turns with every word, and so read side by side.
 template <class T, class Group>
 BEELINE_INLINE BEELINE_HOST_DEVICE void reduce_own_share(const Lane<Group>& lane, const AllreduceCall<T>& call) {
   const Context& ctx = lane.context();

@@ -174,6 +174,11 @@ void Collectives::Implementation::make_engine() {
       if (error.code() != Status::no_resource) throw;
     }
   }
+  if (has_more && scratch.size() < detail::EngineAllreduce::wanted_bytes(context()))
+    log(LogLevel::info,
+        fmt::format("copy_engine: the heap has no {} bytes left, so it goes in smaller chunks, through {} bytes",
+                    detail::EngineAllreduce::wanted_bytes(context()), scratch.size()),
+        world.rank());
   require(scratch.size() >= detail::EngineAllreduce::least_bytes(context()), Status::no_resource,
           "copy_engine: the channel's staging is too small, and the heap is full");
   engine = std::make_unique<detail::EngineAllreduce>(world, context(), channel, scratch);
@@ -215,7 +220,7 @@ struct Limits {
   std::size_t one_shot_traffic;  ///< bytes that a rank sends
   std::size_t packets;
   std::size_t stores;   ///< of the kernel's threads, where copy engines may be taken
-  std::size_t engines;  ///< above, copies of several ranks get in each other's way
+  std::size_t engines;  ///< of copy engines: at 4 GB they were slower than stores
 };
 constexpr Limits gpu_limits{std::size_t{512} << 10, std::size_t{512} << 10, std::size_t{128} << 20,
                             std::size_t{1} << 30},

@@ -22,7 +22,7 @@ struct EngineCall {
 };
 
 /// Parts go to the memory of their owners, who combine them, and to all from there: what is copied is written over the
-/// link, since engines read over it at a third of the rate. Chunk by chunk: copies on a stream of their own, one after
+/// link, since engines read over it more slowly. Chunk by chunk: copies on a stream of their own, one after
 /// the other, since several at once take longer together; beside them, on the caller's stream, a meeting for each chunk
 /// and its combination.
 ///

@@ -89,7 +89,7 @@ std::string describe(const WaitRecord& record) {
       record.operation == static_cast<std::uint32_t>(Operation::collective))
     return describe_difference(record);
   if (has_status(record, Status::invalid_argument) &&
-      record.operation == static_cast<std::uint32_t>(Operation::packet_receive))
+      record.operation == static_cast<std::uint32_t>(Operation::receive))
     return describe_message(record);
   return fmt::format("rank {}: {} on {}, sequence {}: expected {}, observed {}, after {:.3f} s ({})", record.rank,
                      name(static_cast<Operation>(record.operation)), peer, record.sequence, record.expected,

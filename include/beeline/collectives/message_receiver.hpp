@@ -19,7 +19,7 @@ struct ExpectedMessage {
 /// Records a message that is not the one that is expected, and aborts the team: its messages no longer fit together.
 BEELINE_COLD BEELINE_HOST_DEVICE inline void refuse_message(const Context& ctx, ExpectedMessage expected,
                                                             std::uint64_t header) {
-  const Awaited awaited{Operation::packet_receive, expected.link.peer, expected.sequence, expected.header};
+  const Awaited awaited{Operation::receive, expected.link.peer, expected.sequence, expected.header};
   record_wait(ctx, awaited, header, 0, Status::invalid_argument);
   raise_abort(ctx, ctx.own_world_rank);
 }
@@ -32,7 +32,7 @@ BEELINE_COLD BEELINE_HOST_DEVICE inline void refuse_message(const Context& ctx, 
                                                               Timeout timeout, machine::PacketPair& received) {
   const std::uint32_t sequence = expected.sequence;
   bool fits = true;
-  const Awaited awaited{Operation::packet_receive, expected.link.peer, sequence, sequence};
+  const Awaited awaited{Operation::receive, expected.link.peer, sequence, sequence};
   const Status status = poll_until(ctx, awaited, timeout, [&](std::uint64_t& observed) {
     const machine::PacketPair header = machine::load_packets(slot);
     received = machine::load_packets(slot + pair);
@@ -127,7 +127,7 @@ class ReceivingMeeting {
   BEELINE_HOST_DEVICE void take() { tell_chunks(group_, &link_.peer_state(ctx_, channel_)->taken, ++progress_.chunks); }
   /// The next chunk.
   [[nodiscard]] BEELINE_HOST_DEVICE Awaited awaited() const {
-    return {Operation::packet_receive, link_.peer, progress_.sequence + 1, progress_.chunks + 1};
+    return {Operation::receive, link_.peer, progress_.sequence + 1, progress_.chunks + 1};
   }
 
   Group group_;
@@ -268,8 +268,7 @@ class MessageReceiver {
         detail::refuse_message(ctx_, expected, detail::payload_of(machine::load_packets(part.slot - 1)));
     }
     if (pairs > group_.size() && status == Status::ok) [[unlikely]]
-      status = detail::read_payload(group_, ctx_, {Operation::packet_receive, link_.peer, sequence, sequence}, timeout,
-                                    part);
+      status = detail::read_payload(group_, ctx_, {Operation::receive, link_.peer, sequence, sequence}, timeout, part);
     status = agree(group_, status);
     if (status != Status::ok) return status;
     received_ = sequence;

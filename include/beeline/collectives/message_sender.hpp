@@ -115,7 +115,7 @@ class SendingMeeting {
     tell_chunks(group_, &link_.peer_state(ctx_, channel_)->delivered, ++progress_.chunks);
   }
   [[nodiscard]] BEELINE_HOST_DEVICE Awaited awaited(std::uint64_t expected) const {
-    return {Operation::packet_send, link_.peer, progress_.sequence, expected};
+    return {Operation::send, link_.peer, progress_.sequence, expected};
   }
 
   Group group_;
@@ -224,7 +224,7 @@ class MessageSender {
   /// Every thread decides alike: `credit_` follows from the sequence, not from what each thread happened to see.
   BEELINE_HOST_DEVICE Status renew_credit(Timeout timeout) {
     const std::uint32_t depth = channel_.depth, needed = sent_ + 1 - depth;
-    const Awaited awaited{Operation::packet_send, link_.peer, sent_ + 1, needed};
+    const Awaited awaited{Operation::send, link_.peer, sent_ + 1, needed};
     const Status status = detail::await_consumed(group_, ctx_, awaited, timeout, &state_->consumed);
     // Credits come back at multiples of half a lap only, so that `needed` of them means all up to the next multiple.
     if (status == Status::ok) credit_ = (needed + depth / 2 - 1) & ~(depth / 2 - 1);

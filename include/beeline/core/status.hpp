@@ -44,7 +44,9 @@ enum class Operation : std::uint32_t {
   signal,
   signal_add,
   atomic,
-  collective
+  collective,
+  send,    ///< of a message (`Messages`)
+  receive  ///< of a message
 };
 
 [[nodiscard]] BEELINE_HOST_DEVICE constexpr bool failed(Status status) {

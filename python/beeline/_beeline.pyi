@@ -273,8 +273,13 @@ class World:
         Raises InvalidArgumentError when members disagree, NoResourceError beyond 31 teams, and what `exchange` raises.
         """
 
-    def make_stream(self) -> Stream:
-        """A new stream of this rank."""
+    def make_stream(self, *, priority: str = 'normal') -> Stream:
+        """
+        Another stream of this rank.
+
+        priority  'high': where kernels of several streams wait for room on the GPU, this one's get it first, also in graphs
+                  that are captured from it; 'normal': after those. All streams of a host rank are alike.
+        """
 
     def adopt_stream(self, native: int) -> Stream:
         """

@@ -78,6 +78,12 @@ Memory allocate(const Shared& self, const nb::object& shape, const nb::object& d
   return Memory::allocate(self, std::move(extents), type, heap == "pinned" ? Heap::pinned : Heap::symmetric);
 }
 
+StreamObject make_stream(const Shared& self, const std::string& priority) {
+  if (priority != "normal" && priority != "high")
+    throw nb::value_error(fmt::format("priority {}: known are normal, high", priority).c_str());
+  return {self, self->world().make_stream(priority == "high" ? StreamPriority::high : StreamPriority::normal)};
+}
+
 /// The stream, after a check that it is this world's.
 StreamObject& own_stream(const Shared& self, StreamObject& stream) {
   if (stream.joined() != self) throw nb::value_error("stream: it belongs to another world");
@@ -246,9 +252,11 @@ ranks     those of the team, ascending, this one among them; several teams may b
 exchange  None: all ranks of the world call. Otherwise only those of the team do, and meet by this function: it gets
           bytes and returns a list of all members' bytes, by rank of the team, and is called twice
 Raises InvalidArgumentError when members disagree, NoResourceError beyond 31 teams, and what `exchange` raises.)")
-      .def(
-          "make_stream", [](const Shared& self) { return StreamObject(self, self->world().make_stream()); },
-          "A new stream of this rank.")
+      .def("make_stream", make_stream, nb::kw_only(), nb::arg("priority") = "normal",
+           R"(Another stream of this rank.
+
+priority  'high': where kernels of several streams wait for room on the GPU, this one's get it first, also in graphs
+          that are captured from it; 'normal': after those. All streams of a host rank are alike.)")
       .def("adopt_stream", adopt_stream, nb::arg("native"),
            R"(A CUDA stream that somebody else made, as one of this rank's: `torch.cuda.Stream(...).cuda_stream`.
 

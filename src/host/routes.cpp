@@ -87,9 +87,9 @@ bool World::Implementation::stages_copies() const {
                                              [](const MemoryMember& member) { return member.route != Route::direct; });
 }
 
-std::unique_ptr<Stream> World::Implementation::make_stream() {
+std::unique_ptr<Stream> World::Implementation::make_stream(StreamPriority priority) {
   if (gpu_reach) return make_host_stream(device(), host_context, lend_grid_state(), gpu_reach.get());
-  return routed(beeline::make_stream(device(), host_context, lend_grid_state()));
+  return routed(beeline::make_stream(device(), host_context, lend_grid_state(), priority));
 }
 
 std::unique_ptr<Stream> World::Implementation::adopt_stream(void* native) {

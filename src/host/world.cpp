@@ -284,7 +284,7 @@ void World::Implementation::for_pieces(void* destination, const void* source, st
 }
 
 Stream& World::stream() { return *implementation_->stream; }
-std::unique_ptr<Stream> World::make_stream() { return implementation_->make_stream(); }
+std::unique_ptr<Stream> World::make_stream(StreamPriority priority) { return implementation_->make_stream(priority); }
 std::unique_ptr<Stream> World::adopt_stream(void* native) {
   require(device().is_gpu(), Status::unavailable,
           fmt::format("rank {} has no GPU, so it cannot adopt a CUDA stream", rank()));

@@ -168,7 +168,7 @@ class World::Implementation {
 
   /// Contexts of a team of world ranks, with this rank in it.
   [[nodiscard]] Context make_context(std::uint32_t team, const std::vector<int>& ranks, bool for_host) const;
-  [[nodiscard]] std::unique_ptr<Stream> make_stream();
+  [[nodiscard]] std::unique_ptr<Stream> make_stream(StreamPriority priority = StreamPriority::normal);
   [[nodiscard]] std::unique_ptr<Stream> adopt_stream(void* native);
   [[nodiscard]] std::unique_ptr<Stream> routed(std::unique_ptr<Stream> own);
   /// A grid state for one stream; given back, and its line in the ledger closed, when the stream lets it go.

@@ -29,6 +29,25 @@ struct Capture {
   cudaGraph_t graph = nullptr;
 };
 
+/// A priority as CUDA counts it on the current GPU: the greatest is the least number.
+int cuda_priority(StreamPriority priority) {
+  int least = 0, greatest = 0;
+  check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "cudaDeviceGetStreamPriorityRange");
+  return priority == StreamPriority::high ? greatest : 0;
+}
+
+int cuda_priority_of(cudaStream_t stream) {
+  int priority = 0;
+  check(cudaStreamGetPriority(stream, &priority), "cudaStreamGetPriority");
+  return priority;
+}
+
+cudaStream_t create_stream(int cuda_priority) {
+  cudaStream_t stream = nullptr;
+  check(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, cuda_priority), "cudaStreamCreate");
+  return stream;
+}
+
 /// The capture that a stream is in. Throws unavailable when an error has ended it.
 Capture capture_of(cudaStream_t stream) {
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
@@ -80,15 +99,18 @@ class GpuEvent final : public Event {
 
 class GpuStream final : public Stream {
  public:
-  /// `adopted`: a stream that somebody else made and destroys; nullptr: one of its own.
-  GpuStream(const Device& device, std::shared_ptr<GridState> grid_state, cudaStream_t adopted)
-      : device_(device), grid_state_(std::move(grid_state)), stream_(adopted), owned_(adopted == nullptr) {
+  GpuStream(const Device& device, std::shared_ptr<GridState> grid_state, StreamPriority priority)
+      : device_(device), grid_state_(std::move(grid_state)), owned_(true) {
     const CurrentGpu current(device.index);
-    if (owned_)
-      check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
-    else
-      check_device();
-    check(cudaStreamCreateWithFlags(&release_, cudaStreamNonBlocking), "cudaStreamCreate");
+    stream_ = create_stream(cuda_priority(priority));
+    release_ = create_stream(cuda_priority_of(stream_));
+  }
+  /// `adopted`: a stream that somebody else made and destroys.
+  GpuStream(const Device& device, std::shared_ptr<GridState> grid_state, cudaStream_t adopted)
+      : device_(device), grid_state_(std::move(grid_state)), stream_(adopted), owned_(false) {
+    const CurrentGpu current(device.index);
+    check_device();
+    release_ = create_stream(cuda_priority_of(stream_));
   }
   ~GpuStream() override {
     const BesideCaptures beside;
@@ -210,7 +232,8 @@ class GpuStream final : public Stream {
 
   const Device device_;
   const std::shared_ptr<GridState> grid_state_;
-  cudaStream_t stream_ = nullptr, release_ = nullptr;
+  cudaStream_t stream_ = nullptr;
+  cudaStream_t release_ = nullptr;  ///< ends the waits of `stream_`, with the same priority
   const bool owned_;
   std::mutex mutex_;
   std::vector<ArmedWait> armed_;  ///< waits since the stream was last seen idle
@@ -218,8 +241,9 @@ class GpuStream final : public Stream {
 
 }  // namespace
 
-std::unique_ptr<Stream> make_gpu_stream(const Device& device, const Context&, std::shared_ptr<GridState> grid_state) {
-  return std::make_unique<GpuStream>(device, std::move(grid_state), nullptr);
+std::unique_ptr<Stream> make_gpu_stream(const Device& device, const Context&, std::shared_ptr<GridState> grid_state,
+                                        StreamPriority priority) {
+  return std::make_unique<GpuStream>(device, std::move(grid_state), priority);
 }
 
 std::unique_ptr<Stream> adopt_gpu_stream(const Device& device, std::shared_ptr<GridState> grid_state, void* native) {

@@ -201,9 +201,9 @@ std::unique_ptr<Stream> make_host_stream(const Device& device, const Context& co
   return std::make_unique<HostStream>(device, context, std::move(grid_state), reach);
 }
 
-std::unique_ptr<Stream> make_stream(const Device& device, const Context& context,
-                                    std::shared_ptr<GridState> grid_state) {
-  return device.is_gpu() ? make_gpu_stream(device, context, std::move(grid_state))
+std::unique_ptr<Stream> make_stream(const Device& device, const Context& context, std::shared_ptr<GridState> grid_state,
+                                    StreamPriority priority) {
+  return device.is_gpu() ? make_gpu_stream(device, context, std::move(grid_state), priority)
                          : make_host_stream(device, context, std::move(grid_state));
 }
 

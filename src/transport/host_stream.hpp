@@ -17,7 +17,8 @@ class GpuReach;
                                                        const GpuReach* reach = nullptr);
 /// Throws unavailable in builds without CUDA.
 [[nodiscard]] std::unique_ptr<Stream> make_gpu_stream(const Device& device, const Context& context,
-                                                      std::shared_ptr<GridState> grid_state);
+                                                      std::shared_ptr<GridState> grid_state,
+                                                      StreamPriority priority = StreamPriority::normal);
 /// A stream over `native`, a cudaStream_t of that GPU (nullptr: the legacy default stream), which stays its owner's.
 /// Throws invalid_argument when it belongs to another GPU, unavailable in builds without CUDA.
 [[nodiscard]] std::unique_ptr<Stream> adopt_gpu_stream(const Device& device, std::shared_ptr<GridState> grid_state,

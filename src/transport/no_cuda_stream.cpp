@@ -5,7 +5,7 @@
 
 namespace beeline {
 
-std::unique_ptr<Stream> make_gpu_stream(const Device&, const Context&, std::shared_ptr<GridState>) {
+std::unique_ptr<Stream> make_gpu_stream(const Device&, const Context&, std::shared_ptr<GridState>, StreamPriority) {
   throw Error(Status::unavailable, "this build has no CUDA");
 }
 

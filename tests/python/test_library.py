@@ -157,7 +157,7 @@ class TestCopy:
 
     def test_on_streams(self) -> None:
         with beeline.World.create(device="cpu") as world:
-            first, second = world.make_stream(), world.make_stream()
+            first, second = world.make_stream(), world.make_stream(priority="high")
             memory = world.allocate(1 << 16, "float64")
             result = np.zeros(1 << 16)
             world.copy(memory, np.full(1 << 16, 3.0), first)  # the stream alone refers to the array
@@ -169,6 +169,12 @@ class TestCopy:
             assert first.idle
             world.copy(memory, result, world.stream)
             world.synchronize()
+
+    def test_priorities_have_names(self) -> None:
+        with beeline.World.create(device="cpu") as world:
+            with pytest.raises(ValueError, match="priority urgent: known are normal, high"):
+                world.make_stream(priority="urgent")
+            assert world.make_stream(priority="normal").native is None
 
     def test_a_host_rank_adopts_no_stream(self) -> None:
         with beeline.World.create(device="cpu") as world, pytest.raises(beeline.UnavailableError, match="GPU"):

@@ -124,12 +124,14 @@ struct SignalKernel {
 
 TEST(Launch, StreamsRunSideBySide) {
   const auto world = world_of_one(1);
-  const auto other = world->make_stream();
-  std::uint64_t* flag = world->signals(1);
-  launch(*world, shape(1, true), WaitKernel{}, flag);
-  launch(*world, shape(1, true, other.get()), SignalKernel{}, flag);
-  world->synchronize();
-  world->synchronize(*other);
+  for (const StreamPriority priority : {StreamPriority::normal, StreamPriority::high}) {
+    const auto other = world->make_stream(priority);
+    std::uint64_t* flag = world->signals(1);
+    launch(*world, shape(1, true), WaitKernel{}, flag);
+    launch(*world, shape(1, true, other.get()), SignalKernel{}, flag);
+    world->synchronize();
+    world->synchronize(*other);
+  }
 }
 
 struct ThrowingKernel {

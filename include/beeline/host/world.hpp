@@ -124,7 +124,8 @@ class World {
   void copy(void* destination, const RegisteredPlace& source, std::size_t bytes);
   /// This rank's default stream.
   [[nodiscard]] Stream& stream();
-  [[nodiscard]] std::unique_ptr<Stream> make_stream();
+  /// Another stream of this rank.
+  [[nodiscard]] std::unique_ptr<Stream> make_stream(StreamPriority priority = StreamPriority::normal);
   /// A stream that somebody else made, as one of this rank's: `native` is a cudaStream_t of its GPU (nullptr: the
   /// legacy default stream). It is not destroyed with the result, which is to be destroyed before it, after its work.
   /// Throws unavailable on a host rank, invalid_argument for another GPU's stream.

@@ -79,10 +79,21 @@ class Stream {
   virtual void keep_with_graph(std::shared_ptr<void> /*held*/) {}
 };
 
+/// Whose kernels a GPU starts first. Where blocks of several streams wait for room, those of a `high` stream get it
+/// before those of a `normal` one; what runs is not interrupted, and nothing else about the order of work follows. It
+/// holds for kernels, also in a graph that is captured from the stream, not for copies and signals. On a host rank all
+/// streams are threads of the operating system, and alike.
+/// Source: CUDA Runtime API, cudaStreamCreateWithPriority.
+enum class StreamPriority {
+  normal,
+  high  ///< the greatest that the device has
+};
+
 /// A new stream of `device`.
 ///   context     deadline and abort word of its waits; outlives the stream
 ///   grid_state  in the device's memory, for this stream alone; let go when the stream is destroyed
 [[nodiscard]] std::unique_ptr<Stream> make_stream(const Device& device, const Context& context,
-                                                  std::shared_ptr<GridState> grid_state);
+                                                  std::shared_ptr<GridState> grid_state,
+                                                  StreamPriority priority = StreamPriority::normal);
 
 }  // namespace beeline

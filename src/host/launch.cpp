@@ -139,6 +139,11 @@ void finish_gpu_launch(const std::type_info& name) {
   if (!error.empty()) refuse(Status::internal, name, error);
 }
 
+bool can_start_early(const World& world, const KernelCode& kernel) {
+  constexpr int first_architecture = 90;  // that machine::await_stream is compiled for
+  return kernel_architecture(kernel, world.device().index) >= first_architecture;
+}
+
 unsigned host_resident_blocks(const World& world) {
   return std::max(1u, max_host_threads / static_cast<unsigned>(world.config().host_threads));
 }

@@ -35,6 +35,12 @@ bool shared_memory_fits(const KernelCode& kernel, int device) {
   return kernel.shared_bytes <= static_cast<std::size_t>(attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
 }
 
+cudaFuncAttributes attributes_of(const KernelCode& kernel) {
+  cudaFuncAttributes attributes{};
+  cuda_api::check(cudaFuncGetAttributes(&attributes, kernel.address), "loading a kernel");
+  return attributes;
+}
+
 unsigned query_resident_blocks(const KernelCode& kernel, unsigned threads, int device) {
   const cuda_api::BesideCaptures beside;
   use_gpu(device);
@@ -46,6 +52,28 @@ unsigned query_resident_blocks(const KernelCode& kernel, unsigned threads, int d
   const int multiprocessors = attribute(cudaDevAttrMultiProcessorCount, device);
   return static_cast<unsigned>(per_multiprocessor) * static_cast<unsigned>(multiprocessors);
 }
+
+int query_architecture(const KernelCode& kernel, int device) {
+  const cuda_api::BesideCaptures beside;
+  use_gpu(device);
+  return attributes_of(kernel).ptxVersion;
+}
+
+/// What the driver has answered, so that no launch asks again.
+template <class Answer, class... Key>
+class Answers {
+ public:
+  template <class Ask>
+  Answer get(const std::tuple<Key...>& key, Ask ask) {
+    const std::lock_guard lock(mutex_);
+    if (const auto entry = known_.find(key); entry != known_.end()) return entry->second;
+    return known_[key] = ask();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<std::tuple<Key...>, Answer> known_;
+};
 
 std::string format_version(int version) { return fmt::format("{}.{}", version / 1000, version % 1000 / 10); }
 
@@ -97,8 +125,7 @@ int compute_capability(int index) {
 
 void load_kernel(const KernelCode& kernel, int device) {
   use_gpu(device);
-  cudaFuncAttributes attributes{};
-  cuda_api::check(cudaFuncGetAttributes(&attributes, kernel.address), "loading a kernel");
+  static_cast<void>(attributes_of(kernel));
   // More than 48 KB must be asked for. Where the device has less, no block is resident, and launches say so.
   if (kernel.shared_bytes == 0 || !shared_memory_fits(kernel, device)) return;
   cuda_api::check(cudaFuncSetAttribute(kernel.address, cudaFuncAttributeMaxDynamicSharedMemorySize,
@@ -107,12 +134,13 @@ void load_kernel(const KernelCode& kernel, int device) {
 }
 
 unsigned gpu_resident_blocks(const KernelCode& kernel, unsigned threads, int device) {
-  static std::mutex mutex;
-  static std::map<std::tuple<const void*, unsigned, int>, unsigned> known;
-  const std::lock_guard lock(mutex);
-  const std::tuple key{kernel.address, threads, device};
-  if (const auto entry = known.find(key); entry != known.end()) return entry->second;
-  return known[key] = query_resident_blocks(kernel, threads, device);
+  static Answers<unsigned, const void*, unsigned, int> answers;
+  return answers.get({kernel.address, threads, device}, [&] { return query_resident_blocks(kernel, threads, device); });
+}
+
+int kernel_architecture(const KernelCode& kernel, int device) {
+  static Answers<int, const void*, int> answers;
+  return answers.get({kernel.address, device}, [&] { return query_architecture(kernel, device); });
 }
 
 std::string detail::gpu_fault(int index) {

@@ -22,6 +22,7 @@ int compute_capability(int) { unavailable(); }
 void load_kernel(const KernelCode&, int) { unavailable(); }
 unsigned gpu_resident_blocks(const KernelCode&, unsigned, int) { unavailable(); }
 std::string detail::gpu_fault(int) { unavailable(); }
+int kernel_architecture(const KernelCode&, int) { unavailable(); }
 std::string launch_error() { unavailable(); }
 
 }  // namespace beeline

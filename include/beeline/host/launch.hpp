@@ -12,7 +12,8 @@
 /// A functor's `static constexpr std::size_t shared_bytes`, if it has one, is the dynamic shared memory of each of its
 /// thread blocks; its `static constexpr unsigned max_threads` the most threads of a block that it is compiled for. With
 /// `static constexpr bool starts_early = true` the GPU sets it up while the stream's earlier kernel ends (programmatic
-/// dependent launch); it begins when that has ended, as always.
+/// dependent launch), where it is compiled for compute capability 9.0 or later; it begins when that has ended, as
+/// always.
 
 #include "beeline/host/impl/launch.hpp"
 #include "beeline/host/launch_options.hpp"

@@ -87,6 +87,9 @@ void load_kernel(const KernelCode& kernel, int device);
 /// Blocks of `threads` threads of `kernel` that GPU `device` holds at once; 0 if not even one fits. Asked of the driver
 /// once for each combination.
 [[nodiscard]] unsigned gpu_resident_blocks(const KernelCode& kernel, unsigned threads, int device);
+/// What `__CUDA_ARCH__` was, as 90 for 9.0, where the code of `kernel` was compiled that GPU `device` runs: less than
+/// its compute capability where the build has nothing newer. Asked of the driver once for each combination.
+[[nodiscard]] int kernel_architecture(const KernelCode& kernel, int device);
 /// Why the calling thread's last launch failed; empty if it did not.
 [[nodiscard]] std::string launch_error();
 

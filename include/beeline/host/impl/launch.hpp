@@ -53,6 +53,9 @@ struct GpuLaunch {
 [[nodiscard]] GpuLaunch prepare_gpu_launch(World& world, const LaunchOptions& options, const KernelCode& kernel,
                                            const std::type_info& name);
 void finish_gpu_launch(const std::type_info& name);
+/// Whether a kernel that `starts_early` may be launched so: the code that this rank's GPU runs then waits for the
+/// stream.
+[[nodiscard]] bool can_start_early(const World& world, const KernelCode& kernel);
 
 /// Runs one CPU thread's part of one block.
 using HostBlock =
@@ -126,6 +129,7 @@ void launch_kernel(World& world, const LaunchOptions& options, const Kernel& ker
 #if BEELINE_COMPILES_CUDA
   static_cast<void>(RegisteredKernel<Kernel, Args...>::registered);
   const KernelCode code = RegisteredKernel<Kernel, Args...>::code();
+  const bool early_start = starts_early<Kernel>() && can_start_early(world, code);
   const GpuLaunch launch = prepare_gpu_launch(world, options, code, typeid(Kernel));
   const auto stream = static_cast<cudaStream_t>(launch.stream);
   constexpr auto function = kernel_function<Kernel, Args...>();
@@ -137,7 +141,7 @@ void launch_kernel(World& world, const LaunchOptions& options, const Kernel& ker
                                  .dynamicSmemBytes = code.shared_bytes,
                                  .stream = stream,
                                  .attrs = &early,
-                                 .numAttrs = starts_early<Kernel>() ? 1u : 0u};
+                                 .numAttrs = early_start ? 1u : 0u};
   static_cast<void>(cudaLaunchKernelEx(&shape, function, kernel, *launch.context, launch.grid_state, args...));
   finish_gpu_launch(typeid(Kernel));
 #else

@@ -39,6 +39,10 @@ std::vector<double> run_of(TimedKernel& timed, const KernelLoop& loop, const Col
       return run<T, Algorithm::packets_one_shot>(timed, loop, channel, vectors);
     case Algorithm::packets_two_shot:
       return run<T, Algorithm::packets_two_shot>(timed, loop, channel, vectors);
+    case Algorithm::packets128_one_shot:
+      return run<T, Algorithm::packets128_one_shot>(timed, loop, channel, vectors);
+    case Algorithm::packets128_two_shot:
+      return run<T, Algorithm::packets128_two_shot>(timed, loop, channel, vectors);
     case Algorithm::two_shot:
       return run<T, Algorithm::two_shot>(timed, loop, channel, vectors);
     default:

@@ -40,6 +40,8 @@ MeasuredOperation allreduce() {
       .algorithms = {{.algorithm = Algorithm::automatic, .in_kernels = true},
                      {.algorithm = Algorithm::packets_one_shot, .most_bytes = 4 * mib, .in_kernels = true},
                      {.algorithm = Algorithm::packets_two_shot, .most_bytes = 64 * mib, .in_kernels = true},
+                     {.algorithm = Algorithm::packets128_one_shot, .most_bytes = 4 * mib, .in_kernels = true},
+                     {.algorithm = Algorithm::packets128_two_shot, .most_bytes = 64 * mib, .in_kernels = true},
                      {.algorithm = Algorithm::two_shot, .in_kernels = true},
                      {Algorithm::copy_engine, everything, mib},
                      {Algorithm::bulk, everything, mib},
@@ -107,13 +109,17 @@ Choice rooted_movement(const Collectives& collectives, const VectorPair& vectors
   return movement(collectives, vectors, mine);
 }
 
-const std::vector<MeasuredAlgorithm> by_kernels = {
-    {Algorithm::automatic}, {Algorithm::packets, 16 * mib}, {Algorithm::peer}, {Algorithm::bulk, everything, 64 * kib}};
+const std::vector<MeasuredAlgorithm> by_kernels = {{Algorithm::automatic},
+                                                   {Algorithm::packets, 16 * mib},
+                                                   {Algorithm::packets128, 64 * mib},
+                                                   {Algorithm::peer},
+                                                   {Algorithm::bulk, everything, 64 * kib}};
 
 /// Of all-gather and all-to-all.
 const std::vector<MeasuredAlgorithm> by_kernels_and_engines = {
     {.algorithm = Algorithm::automatic, .in_kernels = true},
     {.algorithm = Algorithm::packets, .most_bytes = 16 * mib, .in_kernels = true},
+    {.algorithm = Algorithm::packets128, .most_bytes = 64 * mib},
     {.algorithm = Algorithm::peer, .in_kernels = true},
     {Algorithm::bulk, everything, 64 * kib},
     {Algorithm::copy_engine, everything, 64 * kib}};

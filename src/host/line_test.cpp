@@ -43,7 +43,7 @@ BEELINE_HOST_DEVICE LinesSeen look_at_lines(const Context& ctx, std::uint32_t pe
     seen.torn += words.low != whole.low || words.high != whole.high ? 1 : 0;
     if (thread == flag_thread) ++seen.looks;
     observed = round;
-    return !machine::warp_any(round != rounds);
+    return round == rounds;
   }));
   return seen;
 }

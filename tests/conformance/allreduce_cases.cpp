@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "beeline/collectives/allreduce.hpp"
+#include "beeline/host/packets128.hpp"
 #include "tests/conformance/collective_calls.hpp"
 #include "tests/conformance/guarded_area.hpp"
 #include "tests/conformance/rank_test.hpp"
@@ -17,10 +18,13 @@ namespace {
 using namespace beeline;
 
 /// Every algorithm that the world's ranks have.
-std::vector<Algorithm> algorithms_of(const World& world) {
+std::vector<Algorithm> algorithms_of(World& world) {
   if (world.mixed()) return {Algorithm::automatic, Algorithm::packets_one_shot, Algorithm::packets_two_shot};
-  return {Algorithm::automatic, Algorithm::packets_one_shot, Algorithm::packets_two_shot, Algorithm::two_shot,
-          Algorithm::copy_engine};
+  std::vector<Algorithm> all{Algorithm::automatic, Algorithm::packets_one_shot, Algorithm::packets_two_shot,
+                             Algorithm::two_shot, Algorithm::copy_engine};
+  if (packets128_obstacle(world).empty())
+    all.insert(all.end(), {Algorithm::packets128_one_shot, Algorithm::packets128_two_shot});
+  return all;
 }
 
 /// One call on a stream, checked on this rank.
@@ -140,8 +144,9 @@ struct LaneKernel {
   BEELINE_HOST_DEVICE static Status call(Lane& lane, std::uint32_t round, std::int64_t* out, const std::int64_t* in,
                                          const KernelArguments& a, bool mixed) {
     const Timeout timeout = a.some_are_late ? Timeout{50'000} : Timeout::none();
-    const Algorithm algorithms[] = {Algorithm::packets_one_shot, Algorithm::packets_two_shot, Algorithm::two_shot};
-    const Algorithm algorithm = algorithms[round % (mixed ? 2 : 3)];
+    const Algorithm algorithms[] = {Algorithm::packets_one_shot, Algorithm::packets_two_shot, Algorithm::two_shot,
+                                    Algorithm::packets128_one_shot, Algorithm::packets128_two_shot};
+    const Algorithm algorithm = algorithms[round % (mixed ? 2 : lane.area_lines() == 0 ? 3 : 5)];
     return allreduce(lane, out, in, a.count, Reduction::sum, timeout, algorithm);
   }
 };

@@ -9,6 +9,7 @@
 #include "beeline/collectives/broadcast.hpp"
 #include "beeline/collectives/gather.hpp"
 #include "beeline/collectives/scatter.hpp"
+#include "beeline/host/packets128.hpp"
 #include "tests/conformance/collective_calls.hpp"
 #include "tests/conformance/guarded_area.hpp"
 #include "tests/conformance/rank_test.hpp"
@@ -23,9 +24,10 @@ enum class Move : std::uint32_t { broadcast, scatter, gather, allgather, alltoal
 constexpr std::uint32_t moves = 5;
 constexpr const char* move_names[] = {"broadcast", "scatter", "gather", "allgather", "alltoall"};
 
-std::vector<Algorithm> algorithms_of(const World& world, Move move) {
+std::vector<Algorithm> algorithms_of(World& world, Move move) {
   if (world.mixed()) return {Algorithm::automatic, Algorithm::packets};
   std::vector<Algorithm> all = {Algorithm::automatic, Algorithm::packets, Algorithm::peer, Algorithm::bulk};
+  if (packets128_obstacle(world).empty()) all.push_back(Algorithm::packets128);
   if (move == Move::allgather || move == Move::alltoall) all.push_back(Algorithm::copy_engine);
   return all;
 }

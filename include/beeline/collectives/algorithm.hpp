@@ -12,29 +12,46 @@ namespace beeline {
 /// How a collective goes about it. Not every operation has every algorithm; `Collectives` refuses what does not exist.
 enum class Algorithm : std::uint32_t {
   automatic,
-  packets_one_shot,    ///< all to all in packets, everyone reduces everything: the lowest latency
-  packets_two_shot,    ///< packets to the owner of each part, who reduces it, and sends it to all
-  two_shot,            ///< each reads its part from all, reduces it, and writes it to all; in place, without copies
-  read,                ///< everyone reads everything (000, 6.8.1)
-  gather,              ///< all write to the root, which reduces (000, 6.8.2)
-  gather_cast,         ///< the same, and the root writes the result to all (000, 6.8.2)
-  allgather,           ///< all write to all, everyone reduces everything (000, 6.8.2)
-  alltoall_gather,     ///< parts to their owners, who reduce them and write them to the root (000, 6.8.3)
-  alltoall_allgather,  ///< parts to their owners, who reduce them and write them to all (000, 6.8.3)
-  tree,                ///< up a binomial tree, and down again (000, 6.8.3)
-  packets,             ///< data and flags in one store
-  peer,                ///< stores of the calling threads
-  bulk,                ///< the copy unit of the multiprocessor (TMA)
-  copy_engine          ///< copies by the device's engines, reductions by a kernel
+  packets_one_shot,     ///< all to all in packets, everyone reduces everything: the lowest latency
+  packets_two_shot,     ///< packets to the owner of each part, who reduces it, and sends it to all
+  packets128_one_shot,  ///< as packets_one_shot, in packets of 128 bytes: between GPUs whose lines arrive whole
+  packets128_two_shot,  ///< as packets_two_shot, in packets of 128 bytes
+  two_shot,             ///< each reads its part from all, reduces it, and writes it to all; in place, without copies
+  read,                 ///< everyone reads everything (000, 6.8.1)
+  gather,               ///< all write to the root, which reduces (000, 6.8.2)
+  gather_cast,          ///< the same, and the root writes the result to all (000, 6.8.2)
+  allgather,            ///< all write to all, everyone reduces everything (000, 6.8.2)
+  alltoall_gather,      ///< parts to their owners, who reduce them and write them to the root (000, 6.8.3)
+  alltoall_allgather,   ///< parts to their owners, who reduce them and write them to all (000, 6.8.3)
+  tree,                 ///< up a binomial tree, and down again (000, 6.8.3)
+  packets,              ///< data and flags in one store
+  packets128,           ///< the same, 120 bytes of data beside one flag
+  peer,                 ///< stores of the calling threads
+  bulk,                 ///< the copy unit of the multiprocessor (TMA)
+  copy_engine           ///< copies by the device's engines, reductions by a kernel
 };
-inline constexpr std::uint32_t algorithms = 15;
+inline constexpr std::uint32_t algorithms = 18;
 
 /// The algorithm's name as it appears in messages, in Python and in JSON.
 [[nodiscard]] constexpr const char* name(Algorithm algorithm) {
-  constexpr const char* names[] = {
-      "automatic",  "packets_one_shot", "packets_two_shot",   "two_shot", "read",    "gather", "gather_cast",
-      "allgather",  "alltoall_gather",  "alltoall_allgather", "tree",     "packets", "peer",   "bulk",
-      "copy_engine"};
+  constexpr const char* names[] = {"automatic",
+                                   "packets_one_shot",
+                                   "packets_two_shot",
+                                   "packets128_one_shot",
+                                   "packets128_two_shot",
+                                   "two_shot",
+                                   "read",
+                                   "gather",
+                                   "gather_cast",
+                                   "allgather",
+                                   "alltoall_gather",
+                                   "alltoall_allgather",
+                                   "tree",
+                                   "packets",
+                                   "packets128",
+                                   "peer",
+                                   "bulk",
+                                   "copy_engine"};
   return static_cast<std::uint32_t>(algorithm) < algorithms ? names[static_cast<std::uint32_t>(algorithm)] : "unknown";
 }
 

@@ -5,6 +5,7 @@
 
 #include "beeline/collectives/algorithm.hpp"
 #include "beeline/collectives/allreduce_packets.hpp"
+#include "beeline/collectives/allreduce_packets128.hpp"
 #include "beeline/collectives/allreduce_peer.hpp"
 #include "beeline/collectives/call_check.hpp"
 #include "beeline/collectives/reduce_by.hpp"
@@ -37,6 +38,12 @@ template <class T, class Group>
       return allreduce_packets<true>(lane, own.destination, own.source, own.count, own.reduction, timeout);
     case Algorithm::packets_two_shot:
       return allreduce_packets<false>(lane, own.destination, own.source, own.count, own.reduction, timeout);
+    case Algorithm::packets128_one_shot:
+    case Algorithm::packets128_two_shot:
+      if (is_chosen) return Status::invalid_argument;
+      return algorithm == Algorithm::packets128_one_shot
+                 ? allreduce_packets128<true>(lane, own.destination, own.source, own.count, own.reduction, timeout)
+                 : allreduce_packets128<false>(lane, own.destination, own.source, own.count, own.reduction, timeout);
     case Algorithm::two_shot:
       if (lane.context().mixed) return Status::invalid_argument;
       return call.count == 0 ? Status::ok : allreduce_two_shot(lane, call, timeout);

@@ -49,38 +49,10 @@ BEELINE_INLINE BEELINE_HOST_DEVICE void reduce_own_share(const Lane<Group>& lane
 }
 
 /// How far a call has come, for the case that its time-out ends it.
-enum PeerStage : std::uint32_t { compare = 0, copy_in, reduce, copy_out, end_in_place };
+enum PeerStage : std::uint32_t { compare = 0, reduce_in_place, end_in_place, copy_in, reduce_copies, copy_out };
 
-/// Vectors that do not lie alike: in through one half of the channel's memory, out through the other.
-template <class T, class Group>
-[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status allreduce_staged(Lane<Group>& lane,
-                                                                         const AllreduceCall<T>& call,
-                                                                         Timeout timeout) {
-  const Group& group = lane.group();
-  const std::size_t most = lane.staging_bytes() / sizeof(T);
-  T* const in = reinterpret_cast<T*>(lane.staging(0));
-  T* const out = reinterpret_cast<T*>(lane.staging(1));
-  for (std::size_t done = lane.offset(); done < call.count;) {
-    const std::size_t some = call.count - done < most ? call.count - done : most;
-    if (lane.stage() == PeerStage::copy_in) {
-      copy_bytes(group, in, call.source + done, some * sizeof(T));
-      lane.set_stage(PeerStage::reduce);
-    }
-    if (lane.stage() == PeerStage::reduce) {
-      if (const Status status = lane.barrier(Order::memory, timeout); status != Status::ok) return status;
-      reduce_own_share(lane, AllreduceCall<T>{out, in, some, call.reduction});
-      lane.set_stage(PeerStage::copy_out);
-    }
-    if (const Status status = lane.barrier(Order::memory, timeout); status != Status::ok) return status;
-    copy_bytes(group, call.destination + done, out, some * sizeof(T));
-    done += some;
-    lane.set_offset(done);
-    lane.set_stage(PeerStage::copy_in);
-  }
-  return Status::ok;
-}
-
-/// All-reduce of any count; see the file.
+/// All-reduce of any count; see the file. Vectors that do not lie alike go in through one half of the channel's memory,
+/// and out through the other.
 template <class T, class Group>
 [[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status allreduce_two_shot(Lane<Group>& lane,
                                                                            const AllreduceCall<T>& call,
@@ -90,16 +62,37 @@ template <class T, class Group>
     if (const Status status = compare_places(lane, call.destination, call.source, timeout, alike); status != Status::ok)
       return status;
     lane.note_staged(!alike);
-    lane.set_stage(alike ? PeerStage::end_in_place : PeerStage::copy_in);
-    if (alike) reduce_own_share(lane, call);
+    lane.set_stage(alike ? PeerStage::reduce_in_place : PeerStage::copy_in);
   }
-  const Status status = lane.stage() == PeerStage::end_in_place ? lane.barrier(Order::memory, timeout)
-                                                                : allreduce_staged(lane, call.own(), timeout);
-  if (status != Status::ok) return status;
+  const bool staged = lane.stage() >= PeerStage::copy_in;
+  const AllreduceCall<T> own = call.own();
+  const std::size_t most = lane.staging_bytes() / sizeof(T);
+  T* const in = reinterpret_cast<T*>(lane.staging(0));
+  T* const out = reinterpret_cast<T*>(lane.staging(1));
+  std::size_t done = lane.offset();
+  do {
+    const std::size_t some = own.count - done < most ? own.count - done : most;
+    if (lane.stage() == PeerStage::copy_in) {
+      copy_bytes(lane.group(), in, own.source + done, some * sizeof(T));
+      lane.set_stage(PeerStage::reduce_copies);
+    }
+    if (lane.stage() == PeerStage::reduce_copies)
+      if (const Status status = lane.barrier(Order::memory, timeout); status != Status::ok) return status;
+    if (lane.stage() == PeerStage::reduce_copies || lane.stage() == PeerStage::reduce_in_place) {
+      reduce_own_share(lane, staged ? AllreduceCall<T>{out, in, some, call.reduction} : call);
+      lane.set_stage(staged ? PeerStage::copy_out : PeerStage::end_in_place);
+    }
+    if (const Status status = lane.barrier(Order::memory, timeout); status != Status::ok) return status;
+    if (!staged) break;
+    copy_bytes(lane.group(), own.destination + done, out, some * sizeof(T));
+    done += some;
+    lane.set_offset(done);
+    lane.set_stage(PeerStage::copy_in);
+  } while (done < own.count);
   lane.group().sync();  // the whole result is there
   lane.set_stage(PeerStage::compare);
   lane.set_offset(0);
-  return status;
+  return Status::ok;
 }
 
 }  // namespace beeline::detail

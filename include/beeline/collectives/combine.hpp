@@ -60,7 +60,7 @@ BEELINE_INLINE BEELINE_HOST_DEVICE void combine_words(const Vectors& from, std::
       if (first + k < members) {
         const std::byte* const at = from.of(first + k) + offset;
         BEELINE_UNROLL
-        for (unsigned i = 0; i < count; ++i) words[k][i] = load_vector<T, Word>(at + i * step);
+        for (unsigned i = 0; i < count; ++i) words[k][i] = machine::load_as<Word>(at + i * step);
       }
     BEELINE_UNROLL
     for (std::uint32_t k = 0; k < batch; ++k)
@@ -104,8 +104,9 @@ BEELINE_INLINE BEELINE_HOST_DEVICE void combine_vectors(ThreadShare threads, con
   if constexpr (executor == DeviceKind::host) return combine_on_host<T>(threads, from, count, reduction, store);
   const bool aligned = ((reinterpret_cast<std::uintptr_t>(to) | from.bits()) & 15u) == 0;
   const std::size_t whole = aligned ? count / elements_in_16<T> : 0, rest = whole * elements_in_16<T>;
-  if (reduction == Reduction::sum)  // a loop of its own, which asks for nothing
-    combine_range<T, machine::Word16>(threads, from, {0, whole}, Reduction::sum, store);
+  const bool averages = reduction == Reduction::average;
+  if (reduction == Reduction::sum || averages)  // a loop of its own, which asks for nothing while it adds
+    combine_range<T, machine::Word16>(threads, from, {0, whole}, averages ? Reduction::average : Reduction::sum, store);
   else
     combine_range<T, machine::Word16>(threads, from, {0, whole}, reduction, store);
   combine_range<T, T>(threads, from, {rest * sizeof(T), count - rest}, reduction, store);

@@ -12,6 +12,7 @@
 #include "beeline/collectives/algorithm.hpp"
 #include "beeline/collectives/call_check.hpp"
 #include "beeline/collectives/exchange_packets.hpp"
+#include "beeline/collectives/exchange_packets128.hpp"
 #include "beeline/collectives/exchange_peer.hpp"
 #include "beeline/collectives/lane_call.hpp"
 #include "beeline/device/grid.hpp"
@@ -27,12 +28,14 @@ namespace detail {
 }
 
 template <class Group>
-[[nodiscard]] BEELINE_HOST_DEVICE Status run_exchange(Lane<Group>& lane, const ExchangePlan& plan,
-                                                      const LaneCall& how) {
+[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status run_exchange(Lane<Group>& lane, const ExchangePlan& plan,
+                                                                     const LaneCall& how) {
   const Context& ctx = lane.context();
   if (!plan.varies() && plan.bytes == 0) return Status::ok;
   const Algorithm algorithm = how.algorithm == Algorithm::automatic ? choose_movement(ctx, plan) : how.algorithm;
   if (algorithm == Algorithm::packets) return exchange_packets(lane, plan, how.timeout);
+  // What is never chosen is not compiled where the choice is automatic.
+  if (how.algorithm == Algorithm::packets128) return exchange_packets128(lane, plan, how.timeout);
   if (ctx.mixed) return Status::invalid_argument;
   if (algorithm == Algorithm::peer) {
     StoreMover<Group> mover{lane.group(), ctx};
@@ -47,7 +50,8 @@ template <class Group>
 }
 
 template <class Group>
-[[nodiscard]] BEELINE_HOST_DEVICE Status exchange(Lane<Group>& lane, const ExchangePlan& plan, const LaneCall& how) {
+[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status exchange(Lane<Group>& lane, const ExchangePlan& plan,
+                                                                 const LaneCall& how) {
   const CallSignature call{.operation = plan.operation,
                            .algorithm = how.algorithm,
                            .root = plan.sender != no_peer ? plan.sender : plan.receiver,
@@ -60,18 +64,21 @@ template <class Group>
 
 /// By one group of each member, on lane 0.
 template <class Group>
-[[nodiscard]] BEELINE_HOST_DEVICE Status exchange_by_group(const Group& group, const Context& ctx,
-                                                           const CollectiveChannel& channel, const ExchangePlan& plan,
-                                                           const LaneCall& how) {
+[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status exchange_by_group(const Group& group, const Context& ctx,
+                                                                          const CollectiveChannel& channel,
+                                                                          const ExchangePlan& plan,
+                                                                          const LaneCall& how) {
   Lane<Group> lane(group, ctx, channel, 0);
   return exchange(lane, plan, how);
 }
 
 /// By a whole grid: each block takes a slice of every piece, on the lane of its number.
 template <class BlockGroup>
-[[nodiscard]] BEELINE_HOST_DEVICE Status exchange_by_grid(const Grid<BlockGroup>& grid, const Context& ctx,
-                                                          const CollectiveChannel& channel, const ExchangePlan& plan,
-                                                          const LaneCall& how) {
+[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status exchange_by_grid(const Grid<BlockGroup>& grid,
+                                                                         const Context& ctx,
+                                                                         const CollectiveChannel& channel,
+                                                                         const ExchangePlan& plan,
+                                                                         const LaneCall& how) {
   if (grid.blocks() > channel.lanes) return Status::invalid_argument;
   Lane<BlockGroup> lane(grid.block(), ctx, channel, grid.block_rank());
   return exchange(lane, plan.slice(grid.block_rank(), grid.blocks()), how);

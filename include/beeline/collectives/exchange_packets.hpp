@@ -16,8 +16,9 @@ namespace beeline::detail {
 /// One round: the bytes from `done` on of every piece. The threads share words of all peers, so that a thread waits for
 /// few of them one after the other.
 template <class Group>
-[[nodiscard]] BEELINE_HOST_DEVICE Status packet_round(Lane<Group>& lane, const ExchangePlan& plan, std::size_t longest,
-                                                      std::size_t done, Timeout timeout) {
+[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status packet_round(Lane<Group>& lane, const ExchangePlan& plan,
+                                                                     std::size_t longest, std::size_t done,
+                                                                     Timeout timeout) {
   const Context& ctx = lane.context();
   const std::uint32_t thread = lane.group().thread_rank(), threads = lane.group().size();
   const std::size_t most = std::size_t{8} * lane.area_words();
@@ -47,8 +48,8 @@ template <class Group>
 
 /// Exchange of any size. Where pieces differ in length, a first round finds the number of the others.
 template <class Group>
-[[nodiscard]] BEELINE_HOST_DEVICE Status exchange_packets(Lane<Group>& lane, const ExchangePlan& plan,
-                                                          Timeout timeout) {
+[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status exchange_packets(Lane<Group>& lane, const ExchangePlan& plan,
+                                                                         Timeout timeout) {
   const std::size_t most = std::size_t{8} * lane.area_words();
   if (lane.stage() == 0) {
     std::size_t longest = plan.bytes;

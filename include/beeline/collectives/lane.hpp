@@ -16,7 +16,7 @@
 
 #include "beeline/collectives/barrier_steps.hpp"
 #include "beeline/collectives/channel.hpp"
-#include "beeline/device/packets.hpp"
+#include "beeline/device/packets128.hpp"
 #include "beeline/device/signal.hpp"
 
 namespace beeline {
@@ -46,14 +46,19 @@ BEELINE_COLD BEELINE_HOST_DEVICE void sweep_areas(Group group, const Context& ct
 
 }  // namespace detail
 
+/// Whether a lane's group has done anything in its kernel yet: if not, the kernel's start has made what its stream did
+/// before visible to all, and the first meeting needs no fence.
+enum class LaneStart : std::uint32_t { anywhere, of_kernel };
+
 /// Every thread of the group makes it and calls its functions alike. At most one group of a rank has a lane at a time.
 /// Loops may keep one over many calls: then the state of the rounds stays in registers.
 template <class Group>
 class Lane {
  public:
   BEELINE_HOST_DEVICE Lane(const Group& group, const Context& ctx, const CollectiveChannel& channel,
-                           std::uint32_t index)
-      : group_(group), ctx_(ctx), channel_(channel), index_(index), state_(&channel.states[index]) {
+                           std::uint32_t index, LaneStart start = LaneStart::anywhere)
+      : group_(group), ctx_(ctx), channel_(channel), index_(index), state_(&channel.states[index]),
+        has_worked_(start == LaneStart::anywhere) {
     if (channel.checks != 0)
       is_taken_ = group_.any(group_.thread_rank() == 0 && taken().exchange(1, cuda::memory_order_acquire) != 0);
     if (is_taken_) return;
@@ -100,6 +105,13 @@ class Lane {
   BEELINE_HOST_DEVICE void set_checked(bool is_checked) { is_checked_ = is_checked; }
   /// Whether another group had this lane open when this one was made.
   [[nodiscard]] BEELINE_HOST_DEVICE bool is_taken() const { return is_taken_; }
+
+  /// Whether what the group did before may not be visible to the other members yet. From now on it may.
+  [[nodiscard]] BEELINE_HOST_DEVICE bool has_worked() {
+    const bool worked = has_worked_;
+    has_worked_ = true;
+    return worked;
+  }
 
   // --- Memory of the channel ------------------------------------------------------------------------------------
 
@@ -204,6 +216,18 @@ class Lane {
     });
   }
 
+  /// Lines (device/packets128.hpp) that an area holds: even, and 0 where the members send none.
+  [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t area_lines() const { return channel_.area_lines; }
+
+  /// Where line `place` of what `sender` sends in this round arrives, on every member. What ends it is `line_flag`.
+  [[nodiscard]] BEELINE_HOST_DEVICE machine::PacketPair* line(std::uint32_t sender, std::uint32_t place) const {
+    const auto parity = static_cast<std::uint32_t>(round_ & 1u);
+    const std::size_t area = std::size_t{index_ * 2 + parity} * ctx_.size + sender;
+    return channel_.lines + (area * channel_.area_lines + place) * line_threads;
+  }
+  /// All of the round's number, which does not wrap: areas of lines are never swept.
+  [[nodiscard]] BEELINE_HOST_DEVICE std::uint64_t line_flag() const { return round_; }
+
   /// What `peer` did before a fence, after which it sent word `place` of this round, which this thread has received, is
   /// visible to the thread. A fence here would wait for what this thread has sent itself.
   BEELINE_HOST_DEVICE void acquire_word(std::uint32_t peer, std::uint32_t place) const {
@@ -230,7 +254,7 @@ class Lane {
   LaneState* state_;
   std::uint64_t round_ = 0, exchanged_ = 0, offset_ = 0;
   std::uint32_t swept_even_ = 0, swept_odd_ = 0, stage_ = 0;
-  bool entered_ = false, is_checked_ = false, is_taken_ = false;
+  bool entered_ = false, is_checked_ = false, is_taken_ = false, has_worked_;
 };
 
 }  // namespace beeline

@@ -31,7 +31,7 @@ template <class Group, class Tell, class Hear>
   group.sync();  // the rest of the group has done its work
   // A fence is dear, and covers what the others did before the group met: only threads that send have one.
   const std::uint32_t words = ctx.size * count;
-  if (group.thread_rank() < words) machine::fence_acquire_release();
+  if (lane.has_worked() && group.thread_rank() < words) machine::fence_acquire_release();
   for (std::uint32_t i = group.thread_rank(); is_new && i < words; i += group.size())
     lane.send_word(i / count, i % count, tell(i / count, i % count));
   Status status = Status::ok;

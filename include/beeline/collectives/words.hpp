@@ -26,8 +26,9 @@ struct ThreadShare {
 /// Part `index` of `parts` equal ones of `count` elements; all but the last end at multiples of `grain`.
 [[nodiscard]] BEELINE_HOST_DEVICE inline Range part_of(std::size_t count, std::uint32_t parts, std::uint32_t index,
                                                        std::size_t grain) {
-  const std::size_t grains = (count + grain - 1) / grain;
-  const std::size_t each = (grains + parts - 1) / parts * grain;
+  const std::size_t grains = (count + grain - 1) / grain + parts - 1;
+  // A GPU divides 64 bits in a long function.
+  const std::size_t each = (grains >> 32 == 0 ? static_cast<std::uint32_t>(grains) / parts : grains / parts) * grain;
   const std::size_t first = each * index < count ? each * index : count;
   return {first, first + each < count ? each : count - first};
 }
@@ -79,22 +80,10 @@ template <class T>
   return (count * sizeof(T) + 7) / 8;
 }
 
-/// A word of a vector of T: one element, or 16 bytes. An element is accessed as what it is: of copies of less than 4
-/// bytes nvcc makes accesses of single bytes, and the store of a converted float's low byte then stores another number
-/// (13.0; tests/conformance/allreduce_cases.cpp, copy_engine of float16).
-template <class T, class Word>
-[[nodiscard]] BEELINE_HOST_DEVICE Word load_vector(const std::byte* from) {
-  if constexpr (std::is_same_v<T, Word>)
-    return *reinterpret_cast<const T*>(from);
-  else
-    return machine::load_as<Word>(from);
-}
+/// Stores a word of a vector of T: one element, or 16 bytes.
 template <class T, class Word>
 BEELINE_HOST_DEVICE void store_vector(std::byte* to, const Word& word) {
-  if constexpr (std::is_same_v<T, Word>)
-    *reinterpret_cast<T*>(to) = word;
-  else
-    machine::store_as(to, word);
+  machine::store_as(to, word);
 }
 
 /// Words `place` of all members, combined in the order of ranks. One thread waits for all of them.

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "beeline/device/impl/line_machine.hpp"
 #include "beeline/device/packets.hpp"
 
 namespace beeline {
@@ -30,22 +31,40 @@ struct Packets128Channel {
 
 namespace detail {
 
-/// As `poll_until`, by a whole warp: `ready` is the same on all its threads, and so is the result. Thread
-/// `line_threads - 1` looks at the clock, since it holds a flag.
+/// As `poll_until`, by a whole warp: until `ready` holds on all its threads, which get the same result. One that waits
+/// still looks at the clock, and records what it waits for.
 template <class Ready>
 BEELINE_HOST_DEVICE Status poll_by_warp(const Context& ctx, const Awaited& awaited, Timeout timeout, Ready ready) {
   WaitState state{Status::ok, 0};
   for (;;) {
     std::uint64_t observed = 0;
+    bool waits = true;
     BEELINE_NO_UNROLL
     for (std::uint32_t left = polls_per_look; left > 0; --left) {
-      if (ready(observed)) return Status::ok;
+      waits = !ready(observed);
+      if (!machine::warp_any(waits)) return Status::ok;
       if (timeout.ns == 0) return Status::timeout;
     }
-    if (machine::lane() == line_threads - 1) state = look(ctx, awaited, timeout, observed, state.start_ns);
+    const unsigned looker = machine::first_lane(waits);
+    if (machine::lane() == looker) state = look(ctx, awaited, timeout, observed, state.start_ns);
+    state.start_ns = machine::from_lane(state.start_ns, looker);  // another may look next
     const Status status = agree(Warp{}, state.status);
     if (status != Status::ok) return status;
   }
+}
+
+/// Lines that a warp moves in one instruction.
+inline constexpr std::uint32_t lines_of_warp = 32 / line_threads;
+
+/// Calls `visit(line, thread, exists)` on all threads of every warp that has one of the `lines`, also those that have
+/// none themselves: votes and stores are the warp's. A line is always the same threads'.
+template <class Group, class Visit>
+BEELINE_INLINE BEELINE_HOST_DEVICE void for_each_line(const Group& group, std::uint32_t lines, const Visit& visit) {
+  const std::uint32_t thread = group.thread_rank() % line_threads, first = group.thread_rank() / line_threads;
+  const std::uint32_t first_of_warp = first / lines_of_warp * lines_of_warp, step = group.size() / line_threads;
+  BEELINE_NO_UNROLL
+  for (std::uint32_t base = 0; base + first_of_warp < lines; base += step)
+    visit(base + first, thread, base + first < lines);
 }
 
 /// One thread's part of a line.
@@ -201,7 +220,7 @@ class Packets128Port {
     const bool sweep = (sent_ & (detail::packet_sweep_period - 1)) < depth_;
     const bool aligned = detail::is_aligned(source);
     const std::uint32_t lines = sweep ? slot_lines_ : lines_for(bytes);
-    for_each_line(lines, [&](std::uint32_t line, std::uint32_t thread, bool exists) {
+    detail::for_each_line(group_, lines, [&](std::uint32_t line, std::uint32_t thread, bool exists) {
       const detail::LinePart part(line, thread);
       machine::PacketPair words{};
       if (exists && part.is_whole(bytes, aligned)) {
@@ -221,18 +240,17 @@ class Packets128Port {
     const machine::PacketPair* slot = slot_of(in_, sequence);
     const bool aligned = detail::is_aligned(destination);
     Status status = Status::ok;
-    for_each_line(lines_for(bytes), [&](std::uint32_t line, std::uint32_t thread, bool exists) {
+    detail::for_each_line(group_, lines_for(bytes), [&](std::uint32_t line, std::uint32_t thread, bool exists) {
       if (status != Status::ok) return;  // the same on the whole warp
       const detail::LinePart part(line, thread);
       machine::PacketPair words{};
-      status = detail::poll_by_warp(
-          ctx_, {Operation::packet_receive, peer_, sequence, sequence}, timeout, [&](std::uint64_t& observed) {
-            machine::warp_sync();  // a line's data and flag in one instruction
-            if (exists) words = machine::load_packets(slot + line * line_threads + thread);
-            observed = words.high >> 32;
-            const bool flagged = !exists || !part.holds_flag || words.high == flag_of(sequence);
-            return !machine::warp_any(!flagged);
-          });
+      status = detail::poll_by_warp(ctx_, {Operation::packet_receive, peer_, sequence, sequence}, timeout,
+                                    [&](std::uint64_t& observed) {
+                                      machine::warp_sync();  // a line's data and flag in one instruction
+                                      if (exists) words = machine::load_packets(slot + line * line_threads + thread);
+                                      observed = words.high >> 32;
+                                      return !exists || !part.holds_flag || words.high == flag_of(sequence);
+                                    });
       if (status != Status::ok || !exists) return;
       if (part.is_whole(bytes, aligned)) {
         machine::store_as(destination + part.offset, words.low);
@@ -246,25 +264,12 @@ class Packets128Port {
     return status;
   }
 
-  /// Calls `visit(line, thread, exists)` on all threads of every warp that has a line, also those that have none
-  /// themselves: votes and stores are the warp's.
-  template <class Visit>
-  BEELINE_HOST_DEVICE void for_each_line(std::uint32_t lines, Visit visit) {
-    const std::uint32_t thread = group_.thread_rank() % line_threads, first = group_.thread_rank() / line_threads;
-    const std::uint32_t first_of_warp = first / lines_of_warp * lines_of_warp, step = group_.size() / line_threads;
-    BEELINE_NO_UNROLL
-    for (std::uint32_t base = 0; base + first_of_warp < lines; base += step)
-      visit(base + first, thread, base + first < lines);
-  }
-
   /// Credits go back twice a lap: often enough to keep the sender going, rarely enough for their release to be cheap.
   BEELINE_HOST_DEVICE void consume(std::uint32_t sequence) {
     received_ = sequence;
     if (group_.thread_rank() == 0 && (sequence & (half_lap() - 1)) == 0)
       detail::SystemAtomic<std::uint32_t>(*consumed_there_).store(sequence, cuda::memory_order_release);
   }
-
-  static constexpr std::uint32_t lines_of_warp = 32 / line_threads;
 
   Group group_;
   const Context& ctx_;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "beeline/collectives/reduce_names.hpp"
+#include "beeline/host/packets128.hpp"
 #include "host/collectives/checks.hpp"
 #include "host/collectives/implementation.hpp"
 #include "host/collectives/launchers.hpp"
@@ -93,15 +94,23 @@ CollectiveOptions agreed(const detail::Makers& makers, const CollectiveOptions& 
 
 using Layout = detail::ChannelLayout;
 
-Layout layout_of(const CollectiveOptions& options, int ranks) {
+/// Lines of an area: for each of the two steps of an all-reduce as much payload as an area of packets has.
+std::uint32_t area_lines_of(const World& world, const CollectiveOptions& options) {
+  if (!world.implementation().packets128_obstacle.value_or("not tested").empty()) return 0;
+  return 2 * static_cast<std::uint32_t>((options.packet_bytes + line_payload_bytes - 1) / line_payload_bytes);
+}
+
+Layout layout_of(const World& world, const CollectiveOptions& options, int ranks) {
   Layout layout{};
+  layout.area_lines = area_lines_of(world, options);
   const auto after = [](std::size_t offset, std::size_t bytes) { return whole_lines(offset + bytes); };
   const std::size_t words = std::size_t{options.lanes} * max_ranks * sizeof(PaddedWord);
   layout.arrived = after(0, std::size_t{options.lanes} * sizeof(LaneState));
   layout.finished = after(layout.arrived, words);
   layout.packets = after(layout.finished, words);
-  const std::size_t area_bytes = options.packet_bytes / 8 * sizeof(machine::PacketPair);
-  layout.staging = after(layout.packets, std::size_t{options.lanes} * 2 * static_cast<std::size_t>(ranks) * area_bytes);
+  const std::size_t areas = std::size_t{options.lanes} * 2 * static_cast<std::size_t>(ranks);
+  layout.lines = after(layout.packets, areas * (options.packet_bytes / 8) * sizeof(machine::PacketPair));
+  layout.staging = after(layout.lines, areas * layout.area_lines * line_bytes);
   layout.tables = after(layout.staging, std::size_t{options.lanes} * 2 * options.staging_bytes);
   layout.bytes = after(layout.tables, std::size_t{options.lanes} * 4 * max_ranks * sizeof(std::size_t));
   return layout;
@@ -112,10 +121,12 @@ CollectiveChannel make_channel(std::byte* memory, const Layout& layout, const Co
           .arrived = reinterpret_cast<PaddedWord*>(memory + layout.arrived),
           .finished = reinterpret_cast<PaddedWord*>(memory + layout.finished),
           .packets = reinterpret_cast<machine::PacketPair*>(memory + layout.packets),
+          .lines = reinterpret_cast<machine::PacketPair*>(memory + layout.lines),
           .staging = memory + layout.staging,
           .lanes = options.lanes,
           .checks = options.checks ? 1u : 0u,
           .area_pairs = static_cast<std::uint32_t>(options.packet_bytes / 8),
+          .area_lines = layout.area_lines,
           .staging_bytes = options.staging_bytes};
 }
 
@@ -123,7 +134,7 @@ CollectiveChannel make_channel(std::byte* memory, const Layout& layout, const Co
 
 Collectives::Implementation::Implementation(const detail::Makers& channel_makers, const Team* rank_team,
                                             const CollectiveOptions& options)
-    : makers(channel_makers), world(makers.world()), team(rank_team), layout(layout_of(options, makers.size())),
+    : makers(channel_makers), world(makers.world()), team(rank_team), layout(layout_of(world, options, makers.size())),
       memory(makers, layout.bytes, world.mixed() ? Heap::pinned : Heap::symmetric),
       channel(make_channel(memory.data(), layout, options)),
       tables(reinterpret_cast<std::size_t*>(memory.data() + layout.tables)) {
@@ -195,10 +206,18 @@ void Collectives::Implementation::run_engine(detail::EngineCall call) {
   engine->run(call);
 }
 
+void Collectives::Implementation::require_lines(Algorithm algorithm) const {
+  require(channel.area_lines != 0, Status::unavailable,
+          fmt::format("{}: {}; the algorithms in packets serve instead", name(algorithm),
+                      world.implementation().packets128_obstacle.value_or(
+                          "the ranks have not tested their lines (packets128_obstacle)")));
+}
+
 Collectives::Collectives(World& world, const CollectiveOptions& options) : Collectives(world, nullptr, options) {}
 
 Collectives::Collectives(World& world, const Team* team, const CollectiveOptions& options) {
   const detail::Makers everyone(world, nullptr);
+  static_cast<void>(packets128_obstacle(world));  // known from now on, also to channels that teams make alone
   implementation_ = std::make_unique<Implementation>(everyone, team, agreed(everyone, options));
 }
 
@@ -215,21 +234,30 @@ const Context& Collectives::context() const { return implementation_->context();
 
 namespace {
 
-/// Up to which size an algorithm is taken, in bytes of the vector.
+/// Up to which size an algorithm is taken, in bytes of the vector, or of what a rank sends.
 struct Limits {
-  std::size_t one_shot_traffic;  ///< bytes that a rank sends
-  std::size_t packets;
-  std::size_t stores;   ///< of the kernel's threads, where copy engines may be taken
-  std::size_t engines;  ///< of copy engines: at 4 GB they were slower than stores
+  std::size_t one_shot_traffic;    ///< in packets
+  std::size_t packets128_traffic;  ///< in packets of 128 bytes, in one shot
+  std::size_t packets;             ///< in two shots
+  std::size_t packets128;          ///< the same
+  std::size_t stores;              ///< of the kernel's threads, where copy engines may be taken
 };
-constexpr Limits gpu_limits{std::size_t{512} << 10, std::size_t{512} << 10, std::size_t{128} << 20,
-                            std::size_t{1} << 30},
-    host_limits{1024, 0, 0, 0};
+constexpr std::size_t kib = 1024, mib = kib * kib;
+constexpr Limits gpu_limits{512 * kib, 0, 512 * kib, 0, 32 * mib};
+constexpr Limits limits_with_lines{96 * kib, 768 * kib, 0, 3 * mib, 32 * mib};
+constexpr Limits host_limits{kib, 0, 0, 0, 0};
 
 /// Bytes that keep a block busy: a packet for every other thread, or four loads of 16 bytes for each.
-constexpr std::size_t packet_block_bytes = 2048, peer_block_bytes = 32768;
+constexpr std::size_t packet_block_bytes = 1024, packet128_block_bytes = 2048, peer_block_bytes = 32768;
 /// Blocks of one call at most: reads from one peer need more on their way than reads from several.
 constexpr std::size_t blocks_for_one_peer = 64, blocks_for_peers = 32;
+
+bool is_packets(Algorithm algorithm) {
+  return algorithm == Algorithm::packets_one_shot || algorithm == Algorithm::packets_two_shot;
+}
+bool is_packets128(Algorithm algorithm) {
+  return algorithm == Algorithm::packets128_one_shot || algorithm == Algorithm::packets128_two_shot;
+}
 
 }  // namespace
 
@@ -239,18 +267,23 @@ CollectiveCall Collectives::allreduce_choice(std::size_t count, ElementType type
   const std::size_t bytes = count * bytes_of(type);
   CollectiveCall choice = call;
   if (choice.algorithm == Algorithm::automatic) {
-    const Limits& limits = host ? host_limits : gpu_limits;
+    const bool has_lines = implementation_->channel.area_lines != 0;
+    const Limits& limits = host ? host_limits : has_lines ? limits_with_lines : gpu_limits;
     const bool shares = count >= ctx.size;  // below one element a member there is no work to share
-    choice.algorithm = !shares || bytes * (ctx.size - 1) <= limits.one_shot_traffic     ? Algorithm::packets_one_shot
-                       : bytes <= limits.packets || ctx.mixed                           ? Algorithm::packets_two_shot
-                       : bytes > limits.stores && bytes <= limits.engines && call.alike ? Algorithm::copy_engine
-                                                                                        : Algorithm::two_shot;
+    const std::size_t traffic = bytes * (ctx.size - 1);
+    choice.algorithm = !shares || traffic <= limits.one_shot_traffic  ? Algorithm::packets_one_shot
+                       : traffic <= limits.packets128_traffic         ? Algorithm::packets128_one_shot
+                       : bytes <= limits.packets || ctx.mixed         ? Algorithm::packets_two_shot
+                       : bytes <= limits.packets128                   ? Algorithm::packets128_two_shot
+                       : bytes > limits.stores && call.alike && !host ? Algorithm::copy_engine
+                                                                      : Algorithm::two_shot;
   }
   if (choice.blocks == 0) {
-    const bool in_packets =
-        choice.algorithm == Algorithm::packets_one_shot || choice.algorithm == Algorithm::packets_two_shot;
-    const std::size_t block_bytes = in_packets ? packet_block_bytes : peer_block_bytes;
-    const std::size_t most = host ? 1 : in_packets || ctx.size <= 2 ? blocks_for_one_peer : blocks_for_peers;
+    const std::size_t block_bytes = is_packets(choice.algorithm)      ? packet_block_bytes
+                                    : is_packets128(choice.algorithm) ? packet128_block_bytes
+                                                                      : peer_block_bytes;
+    const bool reads_peers = !is_packets(choice.algorithm) && !is_packets128(choice.algorithm) && ctx.size > 2;
+    const std::size_t most = host ? 1 : reads_peers ? blocks_for_peers : blocks_for_one_peer;
     const std::size_t wanted = std::min(most, (bytes + block_bytes - 1) / block_bytes);
     choice.blocks = static_cast<unsigned>(std::clamp<std::size_t>(wanted, 1, implementation_->channel.lanes));
   }
@@ -259,10 +292,16 @@ CollectiveCall Collectives::allreduce_choice(std::size_t count, ElementType type
 
 namespace {
 
-/// Threads of a block that sends so many bytes in packets, one for each word: threads without work make others wait.
-unsigned threads_for(std::size_t block_bytes) {
-  const std::size_t words = (block_bytes + 7) / 8, warps = (words + 31) / 32;
-  return static_cast<unsigned>(std::clamp<std::size_t>(32 * warps, 64, detail::collective_threads));
+/// Threads of a block that sends vectors of so many bytes in packets: threads without work make others wait.
+unsigned threads_for(Algorithm algorithm, std::size_t block_bytes, std::size_t members) {
+  std::size_t threads = (block_bytes + 7) / 8;  // one for each word
+  if (is_packets128(algorithm)) {
+    const std::size_t part = algorithm == Algorithm::packets128_two_shot ? block_bytes / members + 1 : block_bytes;
+    const std::size_t lines = part / line_payload_bytes + 1, most = detail::collective_threads / line_threads;
+    const std::size_t turns = (lines + most - 1) / most;  // all of a length
+    threads = (lines + turns - 1) / turns * line_threads;
+  }
+  return static_cast<unsigned>(std::clamp<std::size_t>((threads + 31) / 32 * 32, 64, detail::collective_threads));
 }
 
 }  // namespace
@@ -290,12 +329,13 @@ void Collectives::allreduce_on_stream(void* destination, const void* source, std
     return implementation_->note(Transfer::in_place);
   }
   LaunchOptions options = implementation_->launch_options(choice.blocks, choice.stream);
-  if (choice.algorithm == Algorithm::packets_one_shot || choice.algorithm == Algorithm::packets_two_shot)
-    options.threads = threads_for(bytes / choice.blocks);
+  if (is_packets(choice.algorithm) || is_packets128(choice.algorithm))
+    options.threads = threads_for(choice.algorithm, bytes / choice.blocks, context().size);
   const bool is_named = detail::reduces_by(choice.algorithm, false, false);
   const detail::ReductionLauncher launcher = detail::allreduce_launcher(type, choice.algorithm);
   if (!is_named && launcher == nullptr)
     throw Error(Status::invalid_argument, fmt::format("all-reduce has no algorithm {}", name(choice.algorithm)));
+  if (is_packets128(choice.algorithm)) implementation_->require_lines(choice.algorithm);
   if (context().mixed && (is_named || choice.algorithm == Algorithm::two_shot))
     throw Error(Status::unavailable,
                 fmt::format("{}: ranks of both kinds do not reach each other's memory; the algorithms in packets do",

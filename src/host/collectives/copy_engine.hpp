@@ -9,6 +9,7 @@
 
 #include "beeline/collectives/channel.hpp"
 #include "beeline/collectives/operation.hpp"
+#include "beeline/host/launch_options.hpp"
 #include "beeline/host/world.hpp"
 
 namespace beeline::detail {
@@ -22,9 +23,11 @@ struct EngineCall {
 };
 
 /// Parts go to the memory of their owners, who combine them, and to all from there: what is copied is written over the
-/// link, since engines read over it more slowly. Chunk by chunk: copies on a stream of their own, one after
-/// the other, since several at once take longer together; beside them, on the caller's stream, a meeting for each chunk
-/// and its combination.
+/// link, since engines read over it more slowly. The copies are on one stream, one after the other, since several at
+/// once take longer together; kernels on another, of high priority, since copies wait for what they combine.
+///
+/// A copy starts late by some 3 us, so copies are few and large. While one chunk is combined, the next is on its way.
+/// Everyone copies to another, and ranks that drift apart would copy to the same: they meet with every chunk.
 ///
 /// Source: seed 000, 6.8.3 (all-to-all + all-gather), with copies of engines.
 class EngineAllreduce {
@@ -43,28 +46,35 @@ class EngineAllreduce {
   /// A part of each member's part.
   struct Chunk {
     std::size_t first, bytes;  ///< of a part
-    unsigned slot;             ///< of the scratch memory
+    std::size_t place;         ///< in every sender's piece of the scratch memory
   };
   struct Piece {
     std::size_t offset, bytes;  ///< from the vectors' start
   };
-  [[nodiscard]] std::vector<Chunk> chunks_of(const EngineCall& call) const;
+  /// What fits the scratch memory at once: in two halves, to each peer but one in one copy.
+  void run_halves(const EngineCall& call, std::size_t part);
+  void run_chunks(const EngineCall& call, std::size_t part);
   [[nodiscard]] Piece piece(const EngineCall& call, const Chunk& chunk, std::uint32_t owner) const;
   /// Where an owner gets what `sender` sends of a chunk.
-  [[nodiscard]] std::byte* slot(const Chunk& chunk, std::uint32_t owner, std::uint32_t sender) const;
+  [[nodiscard]] std::byte* place(const Chunk& chunk, std::uint32_t owner, std::uint32_t sender) const;
+  /// Copies a peer's piece of the chunk to it.
+  void send(const EngineCall& call, const Chunk& chunk, std::uint32_t distance);
   void scatter(const EngineCall& call, const Chunk& chunk);
   void combine(const EngineCall& call, const Chunk& chunk);
+  /// Copies this member's piece of the result to a peer.
+  void return_to(const EngineCall& call, const Chunk& chunk, std::uint32_t distance);
   void cast(const EngineCall& call, const Chunk& chunk);
-  /// All have come here, and made the copies before the last record.
-  void meet(const EngineCall& call);
+  /// All have come here, and their copies so far are over.
+  void meet();
+  [[nodiscard]] LaunchOptions meeting_options() const;
 
   World& world_;
   const Context& context_;
   const CollectiveChannel& channel_;
-  std::byte* scratch_;
-  std::size_t slot_bytes_;
-  std::unique_ptr<Stream> copying_;
-  std::unique_ptr<Event> copied_, met_, combined_;
+  std::byte* scratch_;  ///< [others, 2, chunk_bytes_]
+  std::size_t chunk_bytes_;
+  std::unique_ptr<Stream> copying_, combining_;
+  std::unique_ptr<Event> called_, copied_, met_, combined_;
 };
 
 }  // namespace beeline::detail

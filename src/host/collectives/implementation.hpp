@@ -19,7 +19,8 @@ namespace detail {
 
 /// Where the parts of a channel's memory begin.
 struct ChannelLayout {
-  std::size_t arrived, finished, packets, staging, tables, bytes;
+  std::size_t arrived, finished, packets, lines, staging, tables, bytes;
+  std::uint32_t area_lines;  ///< 0 where these ranks exchange none
 };
 
 /// Whether a rank of the world runs on CPU threads.
@@ -35,6 +36,8 @@ class Collectives::Implementation {
   /// For a waiting kernel of `blocks` blocks. Throws invalid_argument for more than there are lanes.
   [[nodiscard]] LaunchOptions launch_options(unsigned blocks, Stream* stream) const;
 
+  /// Throws unavailable where the members exchange no packets of 128 bytes.
+  void require_lines(Algorithm algorithm) const;
   [[nodiscard]] std::uint32_t checked_root(int root) const;
   /// Checks the choice, and makes the call where there is anything to move.
   void move(const detail::ExchangePlan& plan, const CollectiveCall& choice);

@@ -18,15 +18,19 @@ namespace {
 
 /// Bytes of a piece up to which packets are taken, and those that keep a block busy.
 constexpr std::size_t gpu_packet_bytes = std::size_t{256} << 10, host_packet_bytes = 4096;
+/// The same where packets of 128 bytes follow, and up to which they are taken.
+constexpr std::size_t gpu_packet_bytes_beside_lines = std::size_t{64} << 10, packet128_bytes = std::size_t{1} << 20;
 /// And from which copy engines are, where they may be.
 constexpr std::size_t engine_bytes = std::size_t{32} << 20;
-constexpr std::size_t packet_block_bytes = 4096, peer_block_bytes = 32768, bulk_block_bytes = std::size_t{256} << 10;
+constexpr std::size_t packet_block_bytes = 1024, packet128_block_bytes = 4096, peer_block_bytes = 32768,
+                      bulk_block_bytes = std::size_t{256} << 10;
 
 /// Blocks of a call whose members do not know each other's lengths.
 constexpr unsigned varied_blocks = 32;
 
 void check_algorithm(Algorithm algorithm, const Context& ctx, bool has_copy_engine) {
-  const bool exists = algorithm == Algorithm::packets || algorithm == Algorithm::peer || algorithm == Algorithm::bulk ||
+  const bool exists = algorithm == Algorithm::packets || algorithm == Algorithm::packets128 ||
+                      algorithm == Algorithm::peer || algorithm == Algorithm::bulk ||
                       (algorithm == Algorithm::copy_engine && has_copy_engine);
   if (!exists)
     throw Error(Status::invalid_argument, fmt::format("this collective has no algorithm {}", name(algorithm)));
@@ -67,16 +71,19 @@ const std::byte* part(const void* vector, std::size_t index, std::size_t bytes) 
 
 CollectiveCall Collectives::movement_choice(std::size_t piece_bytes, const CollectiveCall& call) const {
   const bool host = detail::any_host_rank(implementation_->world);
+  const bool has_lines = implementation_->channel.area_lines != 0;
+  const std::size_t packet_bytes = has_lines ? gpu_packet_bytes_beside_lines : gpu_packet_bytes;
   CollectiveCall choice = call;
   if (choice.algorithm == Algorithm::automatic)
-    choice.algorithm = context().mixed || piece_bytes <= (host ? host_packet_bytes : gpu_packet_bytes)
-                           ? Algorithm::packets
+    choice.algorithm = context().mixed || piece_bytes <= (host ? host_packet_bytes : packet_bytes) ? Algorithm::packets
+                       : has_lines && piece_bytes <= packet128_bytes        ? Algorithm::packets128
                        : call.alike && !host && piece_bytes >= engine_bytes ? Algorithm::copy_engine
                                                                             : Algorithm::peer;
   if (choice.blocks == 0) {
-    const std::size_t block_bytes = choice.algorithm == Algorithm::packets ? packet_block_bytes
-                                    : choice.algorithm == Algorithm::bulk  ? bulk_block_bytes
-                                                                           : peer_block_bytes;
+    const std::size_t block_bytes = choice.algorithm == Algorithm::packets      ? packet_block_bytes
+                                    : choice.algorithm == Algorithm::packets128 ? packet128_block_bytes
+                                    : choice.algorithm == Algorithm::bulk       ? bulk_block_bytes
+                                                                                : peer_block_bytes;
     const std::size_t bytes = piece_bytes * std::max(1u, context().size - 1);
     const std::size_t wanted = host || choice.algorithm == Algorithm::copy_engine ? 1 : (bytes - 1) / block_bytes + 1;
     choice.blocks = static_cast<unsigned>(std::clamp<std::size_t>(wanted, 1, implementation_->channel.lanes));
@@ -84,9 +91,23 @@ CollectiveCall Collectives::movement_choice(std::size_t piece_bytes, const Colle
   return choice;
 }
 
+namespace {
+
+/// Threads of a block that has so many bytes of every piece: those without work make others wait.
+unsigned threads_for(Algorithm algorithm, std::size_t piece_bytes, std::uint32_t members) {
+  std::size_t threads = detail::collective_threads;
+  if (algorithm == Algorithm::packets) threads = (piece_bytes / 8 + 1) * std::max(1u, members - 1);
+  if (algorithm == Algorithm::packets128) threads = (piece_bytes / line_payload_bytes + 1) * line_threads;
+  return static_cast<unsigned>(std::clamp<std::size_t>((threads + 31) / 32 * 32, 64, detail::collective_threads));
+}
+
+}  // namespace
+
 void Collectives::Implementation::move(const ExchangePlan& plan, const CollectiveCall& choice) {
   check_algorithm(choice.algorithm, context(), plan.is_full());
-  const LaunchOptions options = launch_options(choice.blocks, choice.stream);
+  if (choice.algorithm == Algorithm::packets128) require_lines(choice.algorithm);
+  LaunchOptions options = launch_options(choice.blocks, choice.stream);
+  options.threads = threads_for(choice.algorithm, plan.bytes / choice.blocks, context().size);
   if (plan.bytes == 0 && (channel.checks == 0 || choice.algorithm == Algorithm::copy_engine))
     return note(Transfer::none);
   if (choice.algorithm == Algorithm::copy_engine)
@@ -100,7 +121,7 @@ void Collectives::Implementation::move(const ExchangePlan& plan, const Collectiv
 }
 
 void Collectives::Implementation::note_movement(Algorithm algorithm) {
-  if (algorithm == Algorithm::packets)
+  if (algorithm == Algorithm::packets || algorithm == Algorithm::packets128)
     note(Transfer::packets);
   else if (algorithm == Algorithm::copy_engine)
     note(Transfer::in_place);
@@ -258,6 +279,8 @@ void Collectives::alltoallv_on_stream(void* destination, const void* source, con
     choice.blocks =
         detail::any_host_rank(implementation_->world) ? 1 : std::min(varied_blocks, implementation_->channel.lanes);
   check_algorithm(choice.algorithm, context(), false);
+  require(choice.algorithm != Algorithm::packets128, Status::invalid_argument,
+          "pieces of lengths of their own do not go in packets of 128 bytes");
   const ExchangePlan plan{.operation = CollectiveOperation::alltoallv,
                           .destination = static_cast<std::byte*>(destination),
                           .source = static_cast<const std::byte*>(source),

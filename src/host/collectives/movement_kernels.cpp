@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// All that moves data is one kernel of bytes, which a plan tells what to do. In bulk it needs shared memory, so that is
-// another one; so is the one whose pieces differ.
+// All that moves data is a kernel of bytes for each algorithm, which a plan tells what to do, and another where pieces
+// differ.
 #include "host/collectives/movement_kernels.hpp"
 
 #include "beeline/collectives/barrier.hpp"
@@ -12,17 +12,21 @@ namespace beeline::detail {
 
 namespace {
 
-template <bool bulk>
+/// An algorithm a kernel: registers are few, and what one needs the others would pay for.
+template <Algorithm algorithm>
 struct MovementKernel {
   static constexpr unsigned max_threads = collective_threads;
-  static constexpr std::size_t shared_bytes = bulk ? sizeof(BulkBuffer) : 0;
+  static constexpr std::size_t shared_bytes = algorithm == Algorithm::bulk ? sizeof(BulkBuffer) : 0;
+  static constexpr bool starts_early = algorithm == Algorithm::packets || algorithm == Algorithm::packets128;
 
   template <class Grid>
-  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, CollectiveChannel channel, ExchangePlan plan,
-                                      Algorithm algorithm) const {
-    const LaneCall how{.algorithm = bulk ? Algorithm::bulk : algorithm, .buffer = bulk ? bulk_buffer() : nullptr};
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, CollectiveChannel channel,
+                                      ExchangePlan plan) const {
+    BulkBuffer* const buffer = algorithm == Algorithm::bulk ? bulk_buffer() : nullptr;
+    const ExchangePlan mine = plan.slice(grid.block_rank(), grid.blocks());
+    Lane lane(grid.block(), ctx, channel, grid.block_rank(), LaneStart::of_kernel);
     // What fails is recorded where it fails.
-    static_cast<void>(exchange_by_grid(grid, ctx, channel, plan, how));
+    static_cast<void>(exchange(lane, mine, {.algorithm = algorithm, .buffer = buffer}));
   }
 };
 
@@ -61,10 +65,16 @@ struct BarrierKernel {
 
 void launch_movement(World& world, const LaunchOptions& options, const CollectiveChannel& channel,
                      const ExchangePlan& plan, Algorithm algorithm) {
-  if (algorithm == Algorithm::bulk)
-    launch(world, options, MovementKernel<true>{}, channel, plan, algorithm);
-  else
-    launch(world, options, MovementKernel<false>{}, channel, plan, algorithm);
+  switch (algorithm) {
+    case Algorithm::packets:
+      return launch(world, options, MovementKernel<Algorithm::packets>{}, channel, plan);
+    case Algorithm::packets128:
+      return launch(world, options, MovementKernel<Algorithm::packets128>{}, channel, plan);
+    case Algorithm::bulk:
+      return launch(world, options, MovementKernel<Algorithm::bulk>{}, channel, plan);
+    default:
+      return launch(world, options, MovementKernel<Algorithm::peer>{}, channel, plan);
+  }
 }
 
 void launch_varied_movement(World& world, const LaunchOptions& options, const CollectiveChannel& channel,

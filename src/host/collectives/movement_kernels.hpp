@@ -18,7 +18,7 @@ struct PieceValues {
   std::size_t values[4 * max_ranks];
 };
 
-/// By packets, peer or bulk.
+/// By packets, packets128, peer or bulk.
 void launch_movement(World& world, const LaunchOptions& options, const CollectiveChannel& channel,
                      const ExchangePlan& plan, Algorithm algorithm);
 /// The same with pieces as `values` says. `tables`: [lanes, 4, max_ranks], where the kernel keeps them.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// The kernels of collectives that reduce, for one element type: a kernel for each of the quick algorithms, since
-/// registers are few, and one for all the others.
+/// The kernels of collectives that reduce, for one element type: for sums a kernel for each of the quick algorithms,
+/// one for their other reductions, and one for all the other algorithms.
 
 #include "beeline/collectives/allreduce.hpp"
 #include "beeline/host/launch.hpp"
@@ -10,30 +10,70 @@
 
 namespace beeline::detail {
 
+template <class T, Algorithm algorithm, class Grid>
+BEELINE_INLINE BEELINE_HOST_DEVICE void allreduce_by_kernel(const Grid& grid, const Context& ctx,
+                                                            const CollectiveChannel& channel,
+                                                            const AllreduceCall<T>& vectors) {
+  AllreduceCall<T> call = vectors;
+  call.slice = grid.block_rank(), call.slices = grid.blocks();
+  if constexpr (algorithm == Algorithm::packets_one_shot || algorithm == Algorithm::packets_two_shot) {
+    // Comes while the lane's state comes.
+    const auto own = call.own();
+    const std::size_t first = grid.block().thread_rank() * (8 / sizeof(T));
+    if (first < own.count) machine::prefetch(own.source + first);
+  }
+  Lane lane(grid.block(), ctx, channel, grid.block_rank(), LaneStart::of_kernel);
+  // What fails is recorded where it fails.
+  static_cast<void>(checked_allreduce(lane, call, Timeout::none(), algorithm));
+}
+
+/// Sums and averages: code that could do more would be longer, and fetched each time that the kernel starts.
 template <class T, Algorithm algorithm>
+struct AddingKernel {
+  static constexpr unsigned max_threads = collective_threads;
+  static constexpr bool starts_early = true;
+
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, CollectiveChannel channel,
+                                      AllreduceCall<T> call) const {
+    call.reduction = call.reduction == Reduction::average ? Reduction::average : Reduction::sum;
+    allreduce_by_kernel<T, algorithm>(grid, ctx, channel, call);
+  }
+};
+
+/// All reductions.
+template <class T>
 struct AllreduceKernel {
   static constexpr unsigned max_threads = collective_threads;
   static constexpr bool starts_early = true;
 
   template <class Grid>
-  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, CollectiveChannel channel, T* destination,
-                                      const T* source, std::size_t count, Reduction reduction) const {
-    if constexpr (algorithm == Algorithm::packets_one_shot || algorithm == Algorithm::packets_two_shot) {
-      // Comes while the lane's state comes.
-      const auto own = AllreduceCall<T>{destination, source, count, reduction, grid.block_rank(), grid.blocks()}.own();
-      const std::size_t first = grid.block().thread_rank() * (8 / sizeof(T));
-      if (first < own.count) machine::prefetch(own.source + first);
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, CollectiveChannel channel, AllreduceCall<T> call,
+                                      Algorithm algorithm) const {
+    switch (algorithm) {
+      case Algorithm::packets_one_shot:
+        return allreduce_by_kernel<T, Algorithm::packets_one_shot>(grid, ctx, channel, call);
+      case Algorithm::packets_two_shot:
+        return allreduce_by_kernel<T, Algorithm::packets_two_shot>(grid, ctx, channel, call);
+      case Algorithm::packets128_one_shot:
+        return allreduce_by_kernel<T, Algorithm::packets128_one_shot>(grid, ctx, channel, call);
+      case Algorithm::packets128_two_shot:
+        return allreduce_by_kernel<T, Algorithm::packets128_two_shot>(grid, ctx, channel, call);
+      default:
+        return allreduce_by_kernel<T, Algorithm::two_shot>(grid, ctx, channel, call);
     }
-    // What fails is recorded where it fails.
-    static_cast<void>(allreduce(grid, ctx, channel, destination, source, count, reduction, Timeout::none(), algorithm));
   }
 };
 
 template <class T, Algorithm algorithm>
 void launch_allreduce(World& world, const LaunchOptions& options, const CollectiveChannel& channel,
                       const ReductionCall& call) {
-  launch(world, options, AllreduceKernel<T, algorithm>{}, channel, static_cast<T*>(call.destination),
-         static_cast<const T*>(call.source), call.count, call.reduction);
+  const AllreduceCall<T> vectors{static_cast<T*>(call.destination), static_cast<const T*>(call.source), call.count,
+                                 call.reduction};
+  if (call.reduction == Reduction::sum || call.reduction == Reduction::average)
+    launch(world, options, AddingKernel<T, algorithm>{}, channel, vectors);
+  else
+    launch(world, options, AllreduceKernel<T>{}, channel, vectors, algorithm);
 }
 
 template <class T>
@@ -43,6 +83,10 @@ ReductionLauncher allreduce_launcher_of(Algorithm algorithm) {
       return launch_allreduce<T, Algorithm::packets_one_shot>;
     case Algorithm::packets_two_shot:
       return launch_allreduce<T, Algorithm::packets_two_shot>;
+    case Algorithm::packets128_one_shot:
+      return launch_allreduce<T, Algorithm::packets128_one_shot>;
+    case Algorithm::packets128_two_shot:
+      return launch_allreduce<T, Algorithm::packets128_two_shot>;
     case Algorithm::two_shot:
       return launch_allreduce<T, Algorithm::two_shot>;
     default:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// What the self-test of packets128 needs of the GPU, beside machine.hpp: only it includes this.
+/// What packets128 needs of the GPU, beside machine.hpp.
 
 #include <cstdint>
 
@@ -14,8 +14,13 @@ namespace beeline::machine {
 BEELINE_HOST_DEVICE inline std::uint64_t from_lane(std::uint64_t value, unsigned lane) {
   return __shfl_sync(0xffffffffu, value, static_cast<int>(lane));
 }
+/// The first thread of the calling warp whose `mine` holds; one does.
+BEELINE_HOST_DEVICE inline unsigned first_lane(bool mine) {
+  return static_cast<unsigned>(__ffs(static_cast<int>(__ballot_sync(0xffffffffu, mine))) - 1);
+}
 #else
 BEELINE_HOST_DEVICE inline std::uint64_t from_lane(std::uint64_t, unsigned) { not_on_a_cpu(); }
+BEELINE_HOST_DEVICE inline unsigned first_lane(bool) { not_on_a_cpu(); }
 #endif
 
 }  // namespace beeline::machine

@@ -32,13 +32,21 @@ struct alignas(16) Word16 {
 /// One load or store of a T at an address aligned for it, whatever type the memory was written with.
 template <class T>
 BEELINE_HOST_DEVICE inline T load_as(const std::byte* from) {
+#if BEELINE_ON_GPU
+  return *reinterpret_cast<const T*>(from);  // of a copy nvcc makes an access for each byte
+#else
   T value;
   std::memcpy(&value, __builtin_assume_aligned(from, alignof(T)), sizeof(T));
   return value;
+#endif
 }
 template <class T>
 BEELINE_HOST_DEVICE inline void store_as(std::byte* to, T value) {
+#if BEELINE_ON_GPU
+  *reinterpret_cast<T*>(to) = value;
+#else
   std::memcpy(__builtin_assume_aligned(to, alignof(T)), &value, sizeof(T));
+#endif
 }
 
 #if BEELINE_ON_GPU

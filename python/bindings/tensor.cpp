@@ -91,7 +91,7 @@ nb::dlpack::dtype element_type(const nb::object& type) {
 }
 
 Tensor tensor_of(const nb::object& object, const char* argument, Access access, const JoinedWorld& world) {
-  if (const Memory* memory = nullptr; nb::try_cast(object, memory))
+  if (const Memory* memory = nullptr; nb::try_cast(object, memory) && memory != nullptr)
     return {.data = memory->address(),
             .elements = memory->elements(),
             .bytes = memory->bytes(),

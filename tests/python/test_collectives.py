@@ -179,6 +179,11 @@ def test_what_is_refused() -> None:
             collectives.allreduce(array[::2])
         with pytest.raises(TypeError, match="source: expected a numpy array"):
             collectives.allreduce(array, [1.0] * 8)
+        # Only the root has to pass it, and has not.
+        with pytest.raises(TypeError, match=r"source: expected a numpy array.*, not NoneType"):
+            collectives.scatter(array, None, root=world.rank)
+        with pytest.raises(TypeError, match=r"destination: expected a numpy array.*, not NoneType"):
+            collectives.gather(None, array, root=world.rank)
         with pytest.raises(ValueError, match=r"destination has 8 elements of float32, source 7 of float32"):
             collectives.allreduce(array, np.ones(7, "float32"))
         with pytest.raises(ValueError, match="types must be the same"):

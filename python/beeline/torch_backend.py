@@ -417,6 +417,13 @@ class BeelineProcessGroup(dist.ProcessGroup):
         self._members.barrier()
         return BeelineWork([])
 
+    # What torch calls these since 2.15.
+    all_gather_single = _allgather_base
+    all_gather_single_coalesced = allgather_into_tensor_coalesced
+    reduce_scatter_single = _reduce_scatter_base
+    reduce_scatter_single_coalesced = reduce_scatter_tensor_coalesced
+    all_to_all_single = alltoall_base
+
     # --- Messages -------------------------------------------------------------------------------------------------
 
     def send(self, tensors: Tensors, peer: int, tag: int = 0) -> dist.Work:
@@ -595,4 +602,7 @@ def _create(options: Any, world: beeline.World | None) -> BeelineProcessGroup:
     return group
 
 
+# torch's flight recorder (2.15) would hook into the C++ part of a group, which groups in Python lack; it passes over those
+# that are said to record themselves.
+getattr(dist.distributed_c10d, "_FR_SELF_RECORDING_BACKENDS", set()).add("beeline")
 dist.Backend.register_backend("beeline", _create, extended_api=True, devices=["cpu", "cuda"])

@@ -42,7 +42,7 @@ import torch.distributed as dist
 
 import beeline
 from beeline.library import _beeline
-from beeline.torch_tensors import Tensors, as_bytes, reduction_of, split, take_apart
+from beeline.torch_tensors import Tensors, as_bytes, check_parts, reduction_of, split, take_apart
 
 __all__ = ["BeelineProcessGroup", "last_transfer", "make_store", "mem_pool"]
 
@@ -315,6 +315,7 @@ class BeelineProcessGroup(dist.ProcessGroup):
 
     def reduce_scatter(self, outputs: Tensors, sources: Sequence[Tensors], opts: Any = None) -> dist.Work:
         (output,), (each,) = outputs, sources
+        check_parts(each, output)
         return self._reduce_scatter_base(output, torch.cat([part.reshape(-1) for part in each]), opts)
 
     def reduce_scatter_tensor_coalesced(self, outputs: Tensors, sources: Tensors, opts: Any = None) -> dist.Work:
@@ -346,6 +347,7 @@ class BeelineProcessGroup(dist.ProcessGroup):
 
     def allgather(self, outputs: Sequence[Tensors], sources: Tensors, opts: Any = None) -> dist.Work:
         (each,), (source,) = outputs, sources
+        check_parts(each, source)
         data = as_bytes(source)
 
         def gather(on: dict[str, Any]) -> None:
@@ -358,6 +360,7 @@ class BeelineProcessGroup(dist.ProcessGroup):
     def gather(self, outputs: Sequence[Tensors], sources: Tensors, opts: Any) -> dist.Work:
         (source,), root = sources, opts.rootRank
         each = outputs[0] if root == self.rank() else []
+        check_parts(each, source)
         data = as_bytes(source)
 
         def gather(on: dict[str, Any]) -> None:
@@ -371,6 +374,7 @@ class BeelineProcessGroup(dist.ProcessGroup):
     def scatter(self, outputs: Tensors, sources: Sequence[Tensors], opts: Any) -> dist.Work:
         (output,), root = outputs, opts.rootRank
         each = sources[0] if root == self.rank() else []
+        check_parts(each, output)
         to = as_bytes(output)
 
         def scatter(on: dict[str, Any]) -> None:
@@ -433,6 +437,9 @@ class BeelineProcessGroup(dist.ProcessGroup):
     def recv(self, tensors: Tensors, peer: int, tag: int = 0) -> dist.Work:
         (tensor,) = tensors
         return self._start_message("receive", tensor, peer)
+
+    def recv_anysource(self, tensors: Tensors, tag: int = 0) -> dist.Work:
+        raise beeline.UnavailableError("messages are matched by rank: recv needs a source", self._world.rank)
 
     # --- The end --------------------------------------------------------------------------------------------------
 

@@ -38,6 +38,15 @@ def as_bytes(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.detach().view(-1).view(torch.uint8)
 
 
+def check_parts(parts: Tensors, each: torch.Tensor) -> None:
+    """Throws ValueError unless all parts have the size of `each`: before ranks wait for what no rank sends."""
+    if any(part.nbytes != each.nbytes for part in parts):
+        raise ValueError(
+            f"tensors of {', '.join(str(part.nbytes) for part in parts)} bytes, and {each.nbytes} of each rank: "
+            "they must be of one size"
+        )
+
+
 def take_apart(together: torch.Tensor, parts: Tensors) -> None:
     """Copies bytes that follow each other into tensors."""
     for part, data in zip(parts, together.split([part.nbytes for part in parts]), strict=True):

@@ -144,6 +144,10 @@ def order() -> None:
 def refusals() -> None:
     refused(ValueError, "not contiguous", lambda: dist.broadcast(full((4, 4), 0).t(), 0))
     refused(ValueError, "not contiguous", lambda: dist.all_reduce(full((4, 4), 0)[:, :2]))
+    uneven = [full(rank + 1, 0) for rank in range(SIZE)]
+    refused(ValueError, "must be of one size", lambda: dist.all_gather(uneven, full(RANK + 1, 0)))
+    refused(ValueError, "must be of one size", lambda: dist.reduce_scatter(full(RANK + 1, 0), uneven))
+    refused(beeline.UnavailableError, "recv needs a source", lambda: dist.recv(full(1, 0)))
     if "gpu" in sys.argv:
         refused(ValueError, "a tensor on cpu", lambda: dist.all_reduce(torch.zeros(1)))
     refused(ValueError, "group ranks|world_size|within", lambda: dist.new_group([0, SIZE]))

@@ -26,12 +26,26 @@ bool has_status(const WaitRecord& record, Status status) { return record.status 
 /// Whether a record tells why its team was aborted, and not only that it was.
 bool is_cause(const WaitRecord& record) { return !has_status(record, Status::aborted); }
 
+bool reduces(CollectiveOperation operation) {
+  return operation == CollectiveOperation::reduce || operation == CollectiveOperation::allreduce ||
+         operation == CollectiveOperation::reduce_scatter;
+}
+
+bool has_root(CollectiveOperation operation) {
+  return operation == CollectiveOperation::broadcast || operation == CollectiveOperation::scatter ||
+         operation == CollectiveOperation::gather || operation == CollectiveOperation::reduce;
+}
+
+/// What a call says of itself, as far as its operation has it: what only moves data says how many bytes, of no type.
 std::string describe_call(std::uint64_t packed) {
   const CallSignature call = unpacked_call(packed);
   if (call.operation == CollectiveOperation::barrier)
     return fmt::format("barrier (algorithm {})", name(static_cast<BarrierAlgorithm>(call.algorithm)));
-  return fmt::format("{} of {} ({}, algorithm {}, root {})", name(call.operation), name(call.type),
-                     name(call.reduction), name(call.algorithm), call.root);
+  std::string text = name(call.operation);
+  text += reduces(call.operation) ? fmt::format(" of {} ({}, ", name(call.type), name(call.reduction)) : " (";
+  text += fmt::format("algorithm {}", name(call.algorithm));
+  if (has_root(call.operation)) text += fmt::format(", root {}", call.root);
+  return text + ")";
 }
 
 std::string describe_lengths(std::uint32_t sender, std::uint64_t sent, std::uint32_t receiver, std::uint64_t expected) {
@@ -41,14 +55,17 @@ std::string describe_lengths(std::uint32_t sender, std::uint64_t sent, std::uint
 
 /// Members that are in different calls of one channel.
 std::string describe_difference(const WaitRecord& record) {
-  switch (static_cast<detail::CallDifference>(record.sequence)) {
+  switch (detail::difference_in(record.sequence)) {
     case detail::CallDifference::call:
       return fmt::format("rank {} is in {}, rank {} in {}: members make the same calls in the same order ({})",
                          record.rank, describe_call(record.expected), record.peer, describe_call(record.observed),
                          name(Status::invalid_argument));
-    case detail::CallDifference::count:
-      return fmt::format("rank {} passes {} elements to a collective, rank {} passes {} ({})", record.rank,
-                         record.expected, record.peer, record.observed, name(Status::invalid_argument));
+    case detail::CallDifference::count: {
+      const CollectiveOperation operation = detail::operation_in(record.sequence);
+      return fmt::format("rank {} passes {} {} to {}, rank {} passes {} ({})", record.rank, record.expected,
+                         reduces(operation) ? "elements" : "bytes", name(operation), record.peer, record.observed,
+                         name(Status::invalid_argument));
+    }
     case detail::CallDifference::places:
       return fmt::format(
           "rank {} is in {}, which needs vectors at the same place of the symmetric heap on all ranks; "

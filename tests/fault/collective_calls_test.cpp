@@ -114,7 +114,7 @@ TEST_P(CollectiveCalls, ThatDifferAreFound) {
         [=](Collectives& collectives, std::int32_t* data) {
           collectives.allreduce_on_stream(data, data, other ? 7 : 8, ElementType::int32, Reduction::sum);
         },
-        "elements to a collective, rank");
+        "elements to allreduce, rank");
     expect_difference(
         world,
         [=](Collectives& collectives, std::int32_t* data) {
@@ -128,6 +128,25 @@ TEST_P(CollectiveCalls, ThatDifferAreFound) {
                                           Reduction::sum);
         },
         "members make the same calls in the same order");
+    expect_difference(
+        world,
+        [=](Collectives& collectives, std::int32_t* data) {
+          collectives.allgather_on_stream(data, data + 500, other ? 7 : 8, ElementType::int32);
+        },
+        "bytes to allgather, rank");
+    expect_difference(
+        world,
+        [=](Collectives& collectives, std::int32_t* data) {
+          collectives.broadcast_on_stream(data, data, 8, ElementType::int32, other ? 1 : 0);
+        },
+        "broadcast (algorithm packets, root 1)");
+    expect_difference(
+        world,
+        [=](Collectives& collectives, std::int32_t* data) {
+          collectives.allreduce_on_stream(data, data, 8, ElementType::int32, Reduction::sum,
+                                          {.algorithm = other ? Algorithm::tree : Algorithm::read});
+        },
+        "allreduce of int32 (sum, algorithm tree)");
     expect_difference(
         world,
         [=](Collectives& collectives, std::int32_t* data) {

@@ -10,14 +10,23 @@
 
 namespace beeline::detail {
 
-/// What differs: the sequence of such a record. Of lengths, the one that this member sends, or that it expects.
+/// What differs. Of lengths, the one that this member sends, or that it expects.
 enum class CallDifference : std::uint64_t { call, count, lane_in_use, places, sent_length, expected_length };
+
+/// The sequence of such a record: what differs, in its low byte; and in which operation, where the values do not say.
+[[nodiscard]] constexpr CallDifference difference_in(std::uint64_t sequence) {
+  return static_cast<CallDifference>(sequence & 0xff);
+}
+[[nodiscard]] constexpr CollectiveOperation operation_in(std::uint64_t sequence) {
+  return static_cast<CollectiveOperation>(sequence >> 8);
+}
 
 /// Records what this member is in and what another is in, and aborts the team: its calls no longer fit together.
 BEELINE_COLD BEELINE_HOST_DEVICE inline void refuse_call(const Context& ctx, std::uint32_t peer,
                                                          CallDifference difference, std::uint64_t mine,
-                                                         std::uint64_t theirs) {
-  const auto sequence = static_cast<std::uint64_t>(difference);
+                                                         std::uint64_t theirs,
+                                                         CollectiveOperation operation = CollectiveOperation::none) {
+  const auto sequence = static_cast<std::uint64_t>(difference) | static_cast<std::uint64_t>(operation) << 8;
   record_wait(ctx, Awaited{Operation::collective, peer, sequence, mine}, theirs, 0, Status::invalid_argument);
   raise_abort(ctx, ctx.own_world_rank);
 }
@@ -45,7 +54,7 @@ template <class Group>
       std::uint64_t theirs[1] = {};
       status = lane.receive_words(peer, k, theirs, timeout);
       if (status != Status::ok || theirs[0] == mine[k]) continue;
-      refuse_call(ctx, peer, k == 0 ? CallDifference::call : CallDifference::count, mine[k], theirs[0]);
+      refuse_call(ctx, peer, k == 0 ? CallDifference::call : CallDifference::count, mine[k], theirs[0], call.operation);
       status = Status::invalid_argument;
     }
   status = lane.finish(status);

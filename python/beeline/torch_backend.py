@@ -43,6 +43,7 @@ import torch.distributed as dist
 import beeline
 from beeline.library import _beeline
 from beeline.torch_tensors import Tensors, as_bytes, check_parts, reduction_of, split, take_apart
+from beeline.torch_work import BeelineMessage, BeelineWork
 
 __all__ = ["BeelineProcessGroup", "last_transfer", "make_store", "mem_pool"]
 
@@ -103,76 +104,6 @@ def _pool_allocator() -> Any:
     handle = functions.allocator()
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(handle))
     return handle
-
-
-class BeelineWork(dist.Work):
-    """A call under way on the group's stream, or one that is over."""
-
-    def __init__(
-        self, outputs: Tensors, done: torch.cuda.Event | None = None, device: torch.device | None = None
-    ) -> None:
-        super().__init__()
-        self._outputs = list(outputs)
-        self._done = done
-        self._device = device
-        # A future of torch's records what it waits for on the current stream: this is made on the group's.
-        gpus = {output.device for output in outputs if output.is_cuda}
-        self._future = torch.futures.Future(devices=list(gpus) or None)
-        self._future.set_result(self._outputs)
-
-    def wait(self, timeout: timedelta | None = None) -> bool:
-        if self._done is not None:
-            self._done.wait(torch.cuda.current_stream(self._device))
-        return True
-
-    def synchronize(self) -> None:
-        self.wait()
-
-    def is_completed(self) -> bool:
-        return self._done is None or self._done.query()
-
-    def is_success(self) -> bool:
-        return self.is_completed()
-
-    def result(self) -> list[torch.Tensor]:
-        return self._outputs
-
-    def get_future(self) -> torch.futures.Future:
-        return self._future
-
-
-class BeelineMessage(BeelineWork):
-    """A message under way on the stream of its peer and direction."""
-
-    def __init__(
-        self,
-        outputs: Tensors,
-        source: int,
-        done: torch.cuda.Event | None = None,
-        device: torch.device | None = None,
-        arrival: beeline.Event | None = None,
-    ) -> None:
-        super().__init__(outputs, done, device)
-        self._source = source
-        self._arrival = arrival  # of a host rank's stream
-
-    def wait(self, timeout: timedelta | None = None) -> bool:
-        if self._arrival is not None:
-            self._arrival.wait()  # every wait in it has the world's deadline
-        return super().wait(timeout)
-
-    def is_completed(self) -> bool:
-        return self._arrival.done if self._arrival is not None else super().is_completed()
-
-    def get_future(self) -> torch.futures.Future:
-        if self._arrival is not None:
-            self._arrival.wait()
-        return super().get_future()
-
-    def source_rank(self) -> int:
-        return self._source
-
-    _source_rank = source_rank
 
 
 class PatientCalls:
@@ -609,7 +540,7 @@ def _create(options: Any, world: beeline.World | None) -> BeelineProcessGroup:
     return group
 
 
-# torch's flight recorder (2.15) would hook into the C++ part of a group, which groups in Python lack; it passes over those
-# that are said to record themselves.
+# torch's flight recorder (2.15) would hook into the C++ part of a group, which groups in Python lack; it passes over
+# those that are said to record themselves.
 getattr(dist.distributed_c10d, "_FR_SELF_RECORDING_BACKENDS", set()).add("beeline")
 dist.Backend.register_backend("beeline", _create, extended_api=True, devices=["cpu", "cuda"])

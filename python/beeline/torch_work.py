@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calls under way, as torch.distributed waits for them."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import torch
+import torch.distributed as dist
+
+import beeline
+from beeline.torch_tensors import Tensors
+
+
+class BeelineWork(dist.Work):
+    """A call under way on the group's stream, or one that is over."""
+
+    def __init__(
+        self, outputs: Tensors, done: torch.cuda.Event | None = None, device: torch.device | None = None
+    ) -> None:
+        super().__init__()
+        self._outputs = list(outputs)
+        self._done = done
+        self._device = device
+        # A future of torch's records what it waits for on the current stream: this is made on the group's.
+        gpus = {output.device for output in outputs if output.is_cuda}
+        self._future = torch.futures.Future(devices=list(gpus) or None)
+        self._future.set_result(self._outputs)
+
+    def wait(self, timeout: timedelta | None = None) -> bool:
+        if self._done is not None:
+            self._done.wait(torch.cuda.current_stream(self._device))
+        return True
+
+    def synchronize(self) -> None:
+        self.wait()
+
+    def is_completed(self) -> bool:
+        return self._done is None or self._done.query()
+
+    def is_success(self) -> bool:
+        return self.is_completed()
+
+    def result(self) -> list[torch.Tensor]:
+        return self._outputs
+
+    def get_future(self) -> torch.futures.Future:
+        return self._future
+
+
+class BeelineMessage(BeelineWork):
+    """A message under way on the stream of its peer and direction."""
+
+    def __init__(
+        self,
+        outputs: Tensors,
+        source: int,
+        done: torch.cuda.Event | None = None,
+        device: torch.device | None = None,
+        arrival: beeline.Event | None = None,
+    ) -> None:
+        super().__init__(outputs, done, device)
+        self._source = source
+        self._arrival = arrival  # of a host rank's stream
+
+    def wait(self, timeout: timedelta | None = None) -> bool:
+        if self._arrival is not None:
+            self._arrival.wait()  # every wait in it has the world's deadline
+        return super().wait(timeout)
+
+    def is_completed(self) -> bool:
+        return self._arrival.done if self._arrival is not None else super().is_completed()
+
+    def get_future(self) -> torch.futures.Future:
+        if self._arrival is not None:
+            self._arrival.wait()
+        return super().get_future()
+
+    def source_rank(self) -> int:
+        return self._source
+
+    _source_rank = source_rank

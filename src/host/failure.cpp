@@ -114,6 +114,21 @@ std::string describe(const WaitRecord& record) {
                      name(static_cast<Status>(record.status)));
 }
 
+/// Who keeps the first of these waits waiting, by way of those that wait for each other; `no_peer` where they wait in a
+/// circle.
+std::uint32_t awaited_in_the_end(const std::vector<WaitRecord>& waits) {
+  std::uint32_t rank = waits.front().peer;
+  for (std::size_t step = 0; step <= waits.size() && rank != no_peer; ++step) {
+    const auto next = std::find_if(waits.begin(), waits.end(), [&](const WaitRecord& record) {
+      return record.rank == rank && record.peer != rank &&
+             (has_status(record, Status::deadline) || has_status(record, Status::aborted));
+    });
+    if (next == waits.end()) return rank;
+    rank = next->peer;
+  }
+  return no_peer;
+}
+
 void collect(const WaitTable& table, std::vector<WaitRecord>& found) {
   for (const WaitRecord& record : table.records)
     if (detail::SystemAtomic<std::uint32_t>(const_cast<std::uint32_t&>(record.status))
@@ -251,6 +266,11 @@ void World::Implementation::fail(Status status, std::uint32_t team) {
   std::string others = has_cause && !end_noticed.text.empty() ? "\n  " + end_noticed.text : "";
   for (const WaitRecord& record : waits)
     if (const std::string text = describe(record); text != message) others += "\n  " + text;
+  if (has_cause && has_status(waits.front(), Status::deadline)) {
+    const std::uint32_t awaited = awaited_in_the_end(waits);
+    if (awaited != no_peer && awaited != waits.front().peer)
+      message += fmt::format(", which waits for rank {}", awaited);
+  }
   throw Error(status, others.empty() ? message : fmt::format("{}; when it was noticed:{}", message, others), rank);
 }
 

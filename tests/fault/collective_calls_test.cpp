@@ -83,6 +83,30 @@ TEST_P(CollectiveCalls, NameTheRankThatDoesNotCome) {
       0.5);
 }
 
+/// Rank 2 waits for rank 0 alone, who comes later, and waits for rank 1 in vain.
+TEST_P(CollectiveCalls, NameTheRankThatKeepsAnotherWaiting) {
+  run(
+      [](World& world) {
+        Collectives collectives(world);
+        world.barrier();
+        if (world.rank() == 1) {
+          while (!world.failed()) machine::back_off(0, 0);
+        } else {
+          const std::uint64_t start = machine::clock_ns();
+          while (world.rank() == 0 && machine::clock_ns() - start < 100'000'000) machine::back_off(0, 0);
+          const std::string error = error_of([&] {
+            collectives.barrier_on_stream(BarrierAlgorithm::flat);
+            world.synchronize();
+          });
+          const std::string headline = error.substr(0, error.find('\n'));
+          const bool is_direct = headline.find("collective on rank 1") != std::string::npos;
+          if (!is_direct) expect_part(headline, "(deadline), which waits for rank 1");
+        }
+        BEELINE_CHECK_EQ(3, world.survivors().size());
+      },
+      0.5);
+}
+
 /// Ranks 0 and 1 or 2 make calls that differ; everyone hears of it.
 template <class Call>
 void expect_difference(World& world, Call call, const char* part) {

@@ -3,7 +3,7 @@
 // them meanwhile as often as they can.
 #include "host/line_test.hpp"
 
-#include "beeline/device/impl/line_machine.hpp"
+#include "beeline/device/impl/warp_machine.hpp"
 #include "beeline/device/packets128.hpp"
 #include "beeline/host/launch.hpp"
 

@@ -109,6 +109,7 @@ TEST(LargeTransfer, BeyondTwoAndFourGibibytes) {
                  << (available_memory() >> 30);
   Config config = test_config();
   config.device = "cpu";
+  config.deadline_ns = 60'000'000'000;  // one rank touches gigabytes while the other waits
   expect_all_passed(run_ranks(
       WorldKind::threads, 2,
       [](World& world) {

@@ -19,6 +19,7 @@ struct AllreduceCall {
   std::size_t count;
   Reduction reduction;
   std::uint32_t slice = 0, slices = 1;
+  std::uint32_t* tickets = nullptr;  ///< where the grid's warps draw pieces of vectors that are used in place
 
   /// The slice as a call of its own.
   [[nodiscard]] BEELINE_HOST_DEVICE AllreduceCall own() const {
@@ -40,7 +41,8 @@ template <class T, class Group>
 BEELINE_INLINE BEELINE_HOST_DEVICE void reduce_own_share(const Lane<Group>& lane, const AllreduceCall<T>& call) {
   const Context& ctx = lane.context();
   const std::size_t group_size = lane.group().size();
-  const ThreadShare threads{call.slice * group_size + lane.group().thread_rank(), call.slices * group_size};
+  const ThreadShare threads{call.slice * group_size + lane.group().thread_rank(), call.slices * group_size,
+                            call.tickets};
   const Range mine = part_of(call.count, ctx.size, ctx.rank, elements_in_16<T>);
   auto* const to = reinterpret_cast<std::byte*>(call.destination + mine.first);
   const MemberVectors from{ctx, reinterpret_cast<const std::byte*>(call.source + mine.first)};

@@ -4,6 +4,7 @@
 /// Combining vectors that a rank's loads reach: one of each member, in the order of ranks.
 
 #include "beeline/collectives/impl/combine_on_host.hpp"
+#include "beeline/device/impl/warp_machine.hpp"
 
 namespace beeline::detail {
 
@@ -74,25 +75,52 @@ BEELINE_INLINE BEELINE_HOST_DEVICE void combine_words(const Vectors& from, std::
   for (unsigned i = 0; i < count; ++i) result[i] = partial[i].finish(reduction, members);
 }
 
-/// Words [0, range.count) from byte `range.first` on; `store` gets the place of each in bytes, and the word.
+/// `count` words, `step` bytes apart; `store` gets the place of each in bytes, and the word.
+template <class T, class Word, unsigned count, class Vectors, class Store>
+BEELINE_INLINE BEELINE_HOST_DEVICE void combine_some(const Vectors& from, std::size_t offset, std::size_t step,
+                                                     Reduction reduction, const Store& store) {
+  Word result[count];
+  combine_words<T>(from, offset, step, reduction, result);
+  BEELINE_UNROLL
+  for (unsigned k = 0; k < count; ++k) store(offset + k * step, result[k]);
+}
+
+/// Words [0, range.count) from byte `range.first` on, by threads that take turns.
 template <class T, class Word, class Vectors, class Store>
 BEELINE_INLINE BEELINE_HOST_DEVICE void combine_range(ThreadShare threads, const Vectors& from, Range range,
                                                       Reduction reduction, const Store& store) {
   constexpr unsigned at_once = sizeof(Word) == 16 ? 2 : 1;
   const std::size_t step = threads.count * sizeof(Word);
-  const auto combine_some = [&](auto some, std::size_t index) {
-    Word result[decltype(some)::value];
-    const std::size_t offset = range.first + index * sizeof(Word);
-    combine_words<T>(from, offset, step, reduction, result);
-    BEELINE_UNROLL
-    for (unsigned k = 0; k < decltype(some)::value; ++k) store(offset + k * step, result[k]);
-  };
   std::size_t i = threads.index;
   BEELINE_NO_UNROLL
   for (; i + (at_once - 1) * threads.count < range.count; i += at_once * threads.count)
-    combine_some(std::integral_constant<unsigned, at_once>{}, i);
+    combine_some<T, Word, at_once>(from, range.first + i * sizeof(Word), step, reduction, store);
   if constexpr (at_once > 1)
-    if (i < range.count) combine_some(std::integral_constant<unsigned, 1>{}, i);
+    if (i < range.count) combine_some<T, Word, 1>(from, range.first + i * sizeof(Word), step, reduction, store);
+}
+
+/// The first `count` words of 16 bytes, by whole warps that draw pieces, two words for each thread; each begins with
+/// the piece of its own number.
+template <class T, class Vectors, class Store>
+BEELINE_INLINE BEELINE_HOST_DEVICE void combine_drawn(ThreadShare threads, const Vectors& from, std::size_t count,
+                                                      Reduction reduction, const Store& store) {
+  constexpr std::size_t warp = 32, bytes = sizeof(machine::Word16);
+  const auto warps = static_cast<std::uint32_t>(threads.count / warp);
+  const DeviceAtomic<std::uint32_t> counter(*threads.tickets);
+  const auto draw = [&counter]() -> std::uint32_t {
+    return machine::lane() == 0 ? counter.fetch_add(1, cuda::memory_order_relaxed) : 0;
+  };
+  auto piece = static_cast<std::uint32_t>(threads.index / warp);
+  BEELINE_NO_UNROLL
+  while (std::size_t{piece} * 2 * warp < count) {
+    const std::uint32_t next = draw();  // comes while this piece is combined
+    const std::size_t i = std::size_t{piece} * 2 * warp + machine::lane();
+    if (i + warp < count)
+      combine_some<T, machine::Word16, 2>(from, i * bytes, warp * bytes, reduction, store);
+    else if (i < count)
+      combine_some<T, machine::Word16, 1>(from, i * bytes, warp * bytes, reduction, store);
+    piece = warps + static_cast<std::uint32_t>(machine::from_lane(next, 0));
+  }
 }
 
 /// `count` elements, by all threads of the share.
@@ -104,11 +132,17 @@ BEELINE_INLINE BEELINE_HOST_DEVICE void combine_vectors(ThreadShare threads, con
   if constexpr (executor == DeviceKind::host) return combine_on_host<T>(threads, from, count, reduction, store);
   const bool aligned = ((reinterpret_cast<std::uintptr_t>(to) | from.bits()) & 15u) == 0;
   const std::size_t whole = aligned ? count / elements_in_16<T> : 0, rest = whole * elements_in_16<T>;
+  const auto combine_whole = [&](Reduction known) {
+    if (threads.tickets != nullptr)
+      combine_drawn<T>(threads, from, whole, known, store);
+    else
+      combine_range<T, machine::Word16>(threads, from, {0, whole}, known, store);
+  };
   const bool averages = reduction == Reduction::average;
-  if (reduction == Reduction::sum || averages)  // a loop of its own, which asks for nothing while it adds
-    combine_range<T, machine::Word16>(threads, from, {0, whole}, averages ? Reduction::average : Reduction::sum, store);
+  if (reduction == Reduction::sum || averages)  // loops of their own, which ask for nothing while they add
+    combine_whole(averages ? Reduction::average : Reduction::sum);
   else
-    combine_range<T, machine::Word16>(threads, from, {0, whole}, reduction, store);
+    combine_whole(reduction);
   combine_range<T, T>(threads, from, {rest * sizeof(T), count - rest}, reduction, store);
 }
 

@@ -75,11 +75,19 @@ template <class T>
 class LinedVector {
  public:
   using Element = std::remove_const_t<T>;
-  BEELINE_HOST_DEVICE LinedVector(T* vector, std::uint32_t count)
-      : vector_(vector), count_(count), words_(static_cast<std::uint32_t>(words_of<Element>(count))),
-        whole_words_((reinterpret_cast<std::uintptr_t>(vector) & 7u) != 0
+  /// `step`: bytes from one to the next of several such vectors.
+  BEELINE_HOST_DEVICE LinedVector(T* vector, std::uint32_t count, std::size_t step = 0)
+      : vector_(vector), step_(step), count_(count), words_(static_cast<std::uint32_t>(words_of<Element>(count))),
+        whole_words_(((reinterpret_cast<std::uintptr_t>(vector) | step) & 7u) != 0
                          ? 0
                          : static_cast<std::uint32_t>(std::size_t{count} * sizeof(T) / 8)) {}
+
+  /// The vector `index` steps behind.
+  [[nodiscard]] BEELINE_HOST_DEVICE LinedVector at(std::uint32_t index) const {
+    LinedVector other = *this;
+    other.vector_ += index * step_ / sizeof(T);
+    return other;
+  }
 
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t words() const { return words_; }
 
@@ -104,6 +112,7 @@ class LinedVector {
 
  private:
   T* vector_;
+  std::size_t step_;
   std::uint32_t count_, words_, whole_words_;
 };
 

@@ -18,9 +18,11 @@ struct Range {
   std::size_t first, count;
 };
 
-/// One of the threads that share some work.
+/// One of the threads that share some work. They take turns; or their warps draw pieces, so that multiprocessors which
+/// reach the other ranks more slowly do less.
 struct ThreadShare {
   std::size_t index, count;
+  std::uint32_t* tickets = nullptr;  ///< pieces that have been drawn; nullptr: they take turns
 };
 
 /// Part `index` of `parts` equal ones of `count` elements; all but the last end at multiples of `grain`.

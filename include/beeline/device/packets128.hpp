@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "beeline/device/impl/line_machine.hpp"
+#include "beeline/device/impl/warp_machine.hpp"
 #include "beeline/device/packets.hpp"
 
 namespace beeline {

@@ -250,7 +250,7 @@ constexpr Limits host_limits{kib, 0, 0, 0, 0};
 /// Bytes that keep a block busy: a packet for every other thread, or four loads of 16 bytes for each.
 constexpr std::size_t packet_block_bytes = 1024, packet128_block_bytes = 2048, peer_block_bytes = 32768;
 /// Blocks of one call at most: reads from one peer need more on their way than reads from several.
-constexpr std::size_t blocks_for_one_peer = 64, blocks_for_peers = 32;
+constexpr std::size_t blocks_for_one_peer = 64, blocks_for_peers = 24;
 
 bool is_packets(Algorithm algorithm) {
   return algorithm == Algorithm::packets_one_shot || algorithm == Algorithm::packets_two_shot;

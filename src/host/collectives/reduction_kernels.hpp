@@ -10,10 +10,26 @@
 
 namespace beeline::detail {
 
+/// Below, a kernel is over too soon for its blocks to differ by much.
+inline constexpr std::size_t least_drawn_bytes = std::size_t{6} << 20;
+
+/// The last block leaves the tickets as the next kernel wants them.
+template <class Grid>
+BEELINE_HOST_DEVICE void end_drawing(const Grid& grid, LaneState& state) {
+  grid.block().sync();  // the block's other warps draw no more
+  if (grid.block().thread_rank() != 0) return;
+  const DeviceAtomic<std::uint32_t> ended(state.ended), tickets(state.tickets);
+  if (ended.fetch_add(1, cuda::memory_order_acq_rel) + 1 != grid.blocks()) return;
+  tickets.store(0, cuda::memory_order_relaxed);
+  ended.store(0, cuda::memory_order_relaxed);
+}
+
 template <class T, Algorithm algorithm, class Grid>
 BEELINE_INLINE BEELINE_HOST_DEVICE void allreduce_by_kernel(const Grid& grid, const Context& ctx,
                                                             const CollectiveChannel& channel,
                                                             const AllreduceCall<T>& vectors) {
+  const bool draws =
+      algorithm == Algorithm::two_shot && executor == DeviceKind::gpu && vectors.count * sizeof(T) >= least_drawn_bytes;
   AllreduceCall<T> call = vectors;
   call.slice = grid.block_rank(), call.slices = grid.blocks();
   if constexpr (algorithm == Algorithm::packets_one_shot || algorithm == Algorithm::packets_two_shot) {
@@ -22,9 +38,12 @@ BEELINE_INLINE BEELINE_HOST_DEVICE void allreduce_by_kernel(const Grid& grid, co
     const std::size_t first = grid.block().thread_rank() * (8 / sizeof(T));
     if (first < own.count) machine::prefetch(own.source + first);
   }
+  LaneState& first = channel.states[0];
+  if (draws) call.tickets = &first.tickets;
   Lane lane(grid.block(), ctx, channel, grid.block_rank(), LaneStart::of_kernel);
   // What fails is recorded where it fails.
   static_cast<void>(checked_allreduce(lane, call, Timeout::none(), algorithm));
+  if (draws) end_drawing(grid, first);
 }
 
 /// Sums and averages: code that could do more would be longer, and fetched each time that the kernel starts.

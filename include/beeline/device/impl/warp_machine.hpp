@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// What packets128 needs of the GPU, beside machine.hpp.
+/// What warps can do, beside machine.hpp.
 
 #include <cstdint>
 

@@ -102,18 +102,13 @@ MeasuredOperation reduce_scatter() {
 Choice movement(const Collectives& collectives, const VectorPair& vectors, const CollectiveCall& call) {
   return collectives.movement_choice(vectors.count * bytes_of(vectors.type), call);
 }
-/// Of an operation that engines do not do.
+/// Of an operation with a root.
 Choice rooted_movement(const Collectives& collectives, const VectorPair& vectors, const CollectiveCall& call) {
-  CollectiveCall mine = call;
-  mine.alike = false;
-  return movement(collectives, vectors, mine);
+  return collectives.movement_choice(vectors.count * bytes_of(vectors.type), call, true);
 }
 
-const std::vector<MeasuredAlgorithm> by_kernels = {{Algorithm::automatic},
-                                                   {Algorithm::packets, 16 * mib},
-                                                   {Algorithm::packets128, 64 * mib},
-                                                   {Algorithm::peer},
-                                                   {Algorithm::bulk, everything, 64 * kib}};
+const std::vector<MeasuredAlgorithm> by_kernels = {
+    {Algorithm::automatic}, {Algorithm::packets, 16 * mib}, {Algorithm::peer}, {Algorithm::bulk, everything, 64 * kib}};
 
 /// Of all-gather and all-to-all.
 const std::vector<MeasuredAlgorithm> by_kernels_and_engines = {

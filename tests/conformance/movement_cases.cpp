@@ -27,8 +27,9 @@ constexpr const char* move_names[] = {"broadcast", "scatter", "gather", "allgath
 std::vector<Algorithm> algorithms_of(World& world, Move move) {
   if (world.mixed()) return {Algorithm::automatic, Algorithm::packets};
   std::vector<Algorithm> all = {Algorithm::automatic, Algorithm::packets, Algorithm::peer, Algorithm::bulk};
+  if (move != Move::allgather && move != Move::alltoall) return all;
   if (packets128_obstacle(world).empty()) all.push_back(Algorithm::packets128);
-  if (move == Move::allgather || move == Move::alltoall) all.push_back(Algorithm::copy_engine);
+  all.push_back(Algorithm::copy_engine);
   return all;
 }
 

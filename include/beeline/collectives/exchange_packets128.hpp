@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Exchanges in packets of 128 bytes, of pieces that are alike: rounds of as much of every piece as an area holds.
+/// All-gather and all-to-all in packets of 128 bytes: rounds of as much of every piece as an area holds.
 
 #include "beeline/collectives/exchange_plan.hpp"
 #include "beeline/collectives/lines.hpp"
@@ -9,19 +9,14 @@
 namespace beeline::detail {
 
 /// Some bytes of all pieces: those of a round.
-struct LinedExchange {
-  BEELINE_HOST_DEVICE LinedExchange(const ExchangePlan& whole, std::size_t done, std::uint32_t bytes)
-      : plan(whole), sent(whole.source + done, bytes, whole.send_step),
-        received(whole.destination + done, bytes, whole.receive_step) {}
-
-  const ExchangePlan& plan;
+struct LinedPieces {
   LinedVector<const std::byte> sent;
   LinedVector<std::byte> received;
 };
 
 /// Sends a line to each of the others, and stores this member's own.
 template <class Group>
-BEELINE_INLINE BEELINE_HOST_DEVICE void send_line_of_pieces(const Lane<Group>& lane, const LinedExchange& exchange,
+BEELINE_INLINE BEELINE_HOST_DEVICE void send_line_of_pieces(const Lane<Group>& lane, const LinedPieces& pieces,
                                                             const LinePlace& place) {
   const Context& ctx = lane.context();
   BEELINE_NO_UNROLL
@@ -31,25 +26,23 @@ BEELINE_INLINE BEELINE_HOST_DEVICE void send_line_of_pieces(const Lane<Group>& l
     BEELINE_UNROLL
     for (std::uint32_t k = 0; k < line_peers; ++k) {
       const std::uint32_t peer = peer_ahead(ctx, step + k);
-      places[k].exists = place.exists && step + k < ctx.size && exchange.plan.connects(ctx.rank, peer);
-      if (places[k].exists) words[k] = exchange.sent.at(peer).load(0, place);
+      places[k].exists = place.exists && step + k < ctx.size;
+      if (places[k].exists) words[k] = pieces.sent.at(peer).load(0, place);
     }
     BEELINE_UNROLL
     for (std::uint32_t k = 0; k < line_peers; ++k) {
       if (step + k != 0)
         send_line(lane, peer_ahead(ctx, step + k), place.line, places[k], words[k]);
       else if (places[0].exists)
-        exchange.received.at(ctx.rank).store(0, place, words[0]);
+        pieces.received.at(ctx.rank).store(0, place, words[0]);
     }
   }
 }
 
 /// Receives a line from each of the others.
 template <class Group>
-[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status receive_line_of_pieces(const Lane<Group>& lane,
-                                                                               const LinedExchange& exchange,
-                                                                               const LinePlace& place,
-                                                                               Timeout timeout) {
+[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status
+receive_line_of_pieces(const Lane<Group>& lane, const LinedPieces& pieces, const LinePlace& place, Timeout timeout) {
   const Context& ctx = lane.context();
   BEELINE_NO_UNROLL
   for (std::uint32_t first = 0; first < ctx.size; first += line_peers) {
@@ -57,13 +50,12 @@ template <class Group>
     bool exists[line_peers];
     BEELINE_UNROLL
     for (std::uint32_t k = 0; k < line_peers; ++k)
-      exists[k] =
-          place.exists && first + k < ctx.size && first + k != ctx.rank && exchange.plan.connects(first + k, ctx.rank);
+      exists[k] = place.exists && first + k < ctx.size && first + k != ctx.rank;
     const Status status = receive_lines(lane, first, place.line, place.thread, exists, words, timeout);
     if (status != Status::ok) return status;
     BEELINE_UNROLL
     for (std::uint32_t k = 0; k < line_peers; ++k)
-      if (exists[k]) exchange.received.at(first + k).store(0, place, words[k]);
+      if (exists[k]) pieces.received.at(first + k).store(0, place, words[k]);
   }
   return Status::ok;
 }
@@ -73,24 +65,25 @@ template <class Group>
 template <class Group>
 [[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status exchange_packets128(Lane<Group>& lane, const ExchangePlan& plan,
                                                                             Timeout timeout) {
-  if (!has_lines(lane) || plan.varies()) return Status::invalid_argument;
+  if (!has_lines(lane) || !plan.is_full() || plan.varies()) return Status::invalid_argument;
   const std::size_t most = std::size_t{line_payload_bytes} * lane.area_lines();
   for (std::size_t done = lane.offset(); done < plan.bytes;) {
     const std::size_t some = plan.bytes - done < most ? plan.bytes - done : most;
     const auto lines = static_cast<std::uint32_t>((some + line_payload_bytes - 1) / line_payload_bytes);
     bool is_new = false;
     if (const Status status = lane.enter(timeout, is_new); status != Status::ok) return status;
-    const LinedExchange exchange(plan, done, static_cast<std::uint32_t>(some));
+    const auto bytes = static_cast<std::uint32_t>(some);
+    const LinedPieces pieces{{plan.source + done, bytes, plan.send_step},
+                             {plan.destination + done, bytes, plan.receive_step}};
     if (is_new)
       for_each_line(lane.group(), lines, [&](std::uint32_t line, std::uint32_t thread, bool exists) {
-        send_line_of_pieces(lane, exchange, {line, thread, exists});
+        send_line_of_pieces(lane, pieces, {line, thread, exists});
       });
     Status status = Status::ok;
     for_each_line(lane.group(), lines, [&](std::uint32_t line, std::uint32_t thread, bool exists) {
-      if (status == Status::ok) status = receive_line_of_pieces(lane, exchange, {line, thread, exists}, timeout);
+      if (status == Status::ok) status = receive_line_of_pieces(lane, pieces, {line, thread, exists}, timeout);
     });
-    // Where some send nothing to some, who has received all does not know that all have come.
-    status = plan.is_full() ? lane.finish(status) : lane.finish_one_way(status);
+    status = lane.finish(status);
     if (status != Status::ok) return status;
     done += some;
     lane.set_offset(done);

@@ -54,11 +54,6 @@ struct ExchangePlan {
   /// Whether all send to all.
   [[nodiscard]] BEELINE_HOST_DEVICE bool is_full() const { return sender == no_peer && receiver == no_peer; }
 
-  /// Whether one member sends to another, or to itself.
-  [[nodiscard]] BEELINE_HOST_DEVICE bool connects(std::uint32_t from, std::uint32_t to) const {
-    return (sender == no_peer || sender == from) && (receiver == no_peer || receiver == to);
-  }
-
   [[nodiscard]] BEELINE_HOST_DEVICE Piece<const std::byte> outgoing(const Context& ctx, std::uint32_t peer) const {
     if (!connects(ctx.rank, peer)) return {nullptr, 0};
     if (varies()) return piece_of(source, table.send_counts[peer], table.send_offsets[peer]);
@@ -100,6 +95,9 @@ struct ExchangePlan {
   }
 
  private:
+  [[nodiscard]] BEELINE_HOST_DEVICE bool connects(std::uint32_t from, std::uint32_t to) const {
+    return (sender == no_peer || sender == from) && (receiver == no_peer || receiver == to);
+  }
   template <class Byte>
   [[nodiscard]] BEELINE_HOST_DEVICE Piece<Byte> piece_of(Byte* vector, std::size_t count, std::size_t offset) const {
     const Range mine = part_of(count * element_bytes, static_cast<std::uint32_t>(share.count),

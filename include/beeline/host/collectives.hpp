@@ -98,11 +98,11 @@ class Collectives {
   //
   // On a stream; asynchronous, in its order. Vectors are aligned to their elements, lie in whatever memory this rank's
   // kernels reach, and overlap only as said. Algorithms: packets (any memory, the lowest latency, the only one in teams
-  // of both kinds of rank); peer and bulk, one kernel, which store where the data is to lie if that is in the heaps,
-  // and go through the channel's memory otherwise; copy_engine (all-gather and all-to-all): copies between two small
-  // kernels, `destination` at the same place of all members' heaps.
-  // Throw invalid_argument, before anything is touched, for arguments that do not work, unavailable for an algorithm
-  // that these ranks or this destination do not allow. Source: MPI 4.0, chapter 6.
+  // of both kinds of rank); packets128 (all-gather and all-to-all: the same between GPUs, in half the bytes); peer and
+  // bulk, one kernel, which store where the data is to lie if that is in the heaps, and go through the channel's memory
+  // otherwise; copy_engine (all-gather and all-to-all): copies between two small kernels, `destination` at the same
+  // place of all members' heaps. Throw invalid_argument, before anything is touched, for arguments that do not work,
+  // unavailable for an algorithm that these ranks or this destination do not allow. Source: MPI 4.0, chapter 6.
 
   /// Copies the root's `count` elements to all.
   ///   source  [count] the root's; may be its `destination`; of others not looked at
@@ -133,9 +133,10 @@ class Collectives {
   /// names both ranks and both lengths.
   void alltoallv_on_stream(void* destination, const void* source, const PieceSpans& pieces, ElementType type,
                            const CollectiveCall& call = {});
-  /// The algorithm and the number of blocks that `call` takes for pieces of so many bytes from each to each: those of
-  /// all-gather and all-to-all. The others are the same, but never by copy engines.
-  [[nodiscard]] CollectiveCall movement_choice(std::size_t piece_bytes, const CollectiveCall& call = {}) const;
+  /// The algorithm and the number of blocks that `call` takes for pieces of so many bytes from each to each. `rooted`:
+  /// of broadcast, scatter and gather, which have neither copy engines nor packets128.
+  [[nodiscard]] CollectiveCall movement_choice(std::size_t piece_bytes, const CollectiveCall& call = {},
+                                               bool rooted = false) const;
 
   /// Holds later work of the stream until all members' streams have come here; what their earlier work did is visible
   /// to it. One kernel. Throws invalid_argument for an algorithm that does not exist.

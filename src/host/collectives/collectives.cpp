@@ -140,7 +140,7 @@ Collectives::Implementation::Implementation(const detail::Makers& channel_makers
       tables(reinterpret_cast<std::size_t*>(memory.data() + layout.tables)) {
   if (options.first_round != 0) start_at(options);
   // A stream cannot be made on a GPU while another rank's kernel spins there.
-  if (world.ranks_on_device() > 1 && !context().mixed) make_engine();
+  if (world.ranks_on_device() > 1 && !context().mixed) make_engine(), make_stream_beside();
   makers.barrier();
 }
 

@@ -80,10 +80,6 @@ void EngineAllreduce::return_to(const EngineCall& call, const Chunk& chunk, std:
                  call.destination + mine.offset, mine.bytes);
 }
 
-void EngineAllreduce::cast(const EngineCall& call, const Chunk& chunk) {
-  for (std::uint32_t distance = 1; distance < context_.size; ++distance) return_to(call, chunk, distance);
-}
-
 LaunchOptions EngineAllreduce::meeting_options() const {
   return {.threads = 64, .waits = true, .stream = combining_.get(), .context = &context_};
 }
@@ -99,7 +95,6 @@ void EngineAllreduce::run_halves(const EngineCall& call, std::size_t part) {
   const std::size_t middle = std::min(part, whole_lines(part / 2));
   const Chunk whole{0, part, 0}, early{0, middle, 0}, late{middle, part - middle, middle};
   const std::uint32_t others = context_.size - 1;
-  if (others == 0) return combine(call, whole);
   for (std::uint32_t distance = 1; distance < others; ++distance) send(call, whole, distance);
   send(call, early, others);
   meet();
@@ -123,17 +118,15 @@ void EngineAllreduce::run_chunks(const EngineCall& call, std::size_t part) {
   scatter(call, chunk(0));
   meet();
   for (std::size_t i = 0; i < count; ++i) {
+    const bool is_last = i + 1 == count;
     combine(call, chunk(i));
-    if (i + 1 < count) {
-      // Its place was read by the combination before this one, after which all have met.
-      scatter(call, chunk(i + 1));
-      copying_->wait_event(*combined_);
-      meet();
-      copying_->wait_event(*met_);
-    } else {
-      copying_->wait_event(*combined_);
-    }
-    cast(call, chunk(i));
+    // Its place was read by the combination before this one, after which all have met.
+    if (!is_last) scatter(call, chunk(i + 1));
+    copying_->wait_event(*combined_);
+    if (!is_last) meet();
+    return_to(call, chunk(i), 1);  // while the members meet
+    if (!is_last) copying_->wait_event(*met_);
+    for (std::uint32_t distance = 2; distance < context_.size; ++distance) return_to(call, chunk(i), distance);
   }
 }
 
@@ -146,7 +139,10 @@ void EngineAllreduce::run(const EngineCall& call) {
   // The first part is the longest.
   const std::size_t element = bytes_of(call.call.type);
   const std::size_t part = part_of(call.call.count, context_.size, 0, alignment / element).count * element;
-  if (part != 0) part <= chunk_bytes_ ? run_halves(call, part) : run_chunks(call, part);
+  if (context_.size == 1)
+    combine(call, {0, part, 0});
+  else if (part != 0)
+    part <= chunk_bytes_ ? run_halves(call, part) : run_chunks(call, part);
   meet();
   call.stream->wait_event(*met_);
 }

@@ -63,7 +63,6 @@ class EngineAllreduce {
   void combine(const EngineCall& call, const Chunk& chunk);
   /// Copies this member's piece of the result to a peer.
   void return_to(const EngineCall& call, const Chunk& chunk, std::uint32_t distance);
-  void cast(const EngineCall& call, const Chunk& chunk);
   /// All have come here, and their copies so far are over.
   void meet();
   [[nodiscard]] LaunchOptions meeting_options() const;

@@ -63,11 +63,18 @@ class Collectives::Implementation {
   CollectiveChannel channel;
   std::unique_ptr<detail::ChannelMemory> engine_scratch;  ///< nullptr: the channel's staging
   std::unique_ptr<detail::EngineAllreduce> engine;        ///< made when it is first asked for
+  /// For copies within this rank's memory beside those on the caller's stream.
+  struct StreamBeside {
+    std::unique_ptr<Stream> stream;
+    std::unique_ptr<Event> begun, ended;
+  };
+  std::unique_ptr<StreamBeside> beside;  ///< made when it is first asked for
   std::optional<Transfer> noted = Transfer::none;
   std::size_t* tables;  ///< [lanes, 4, max_ranks] counts and offsets that a kernel's blocks work by
 
  private:
   void make_engine();
+  void make_stream_beside();
   void copy_by_engine(const detail::ExchangePlan& plan, Stream* on);
   void start_at(const CollectiveOptions& options);
 };

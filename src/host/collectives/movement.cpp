@@ -28,10 +28,9 @@ constexpr std::size_t packet_block_bytes = 1024, packet128_block_bytes = 4096, p
 /// Blocks of a call whose members do not know each other's lengths.
 constexpr unsigned varied_blocks = 32;
 
-void check_algorithm(Algorithm algorithm, const Context& ctx, bool has_copy_engine) {
-  const bool exists = algorithm == Algorithm::packets || algorithm == Algorithm::packets128 ||
-                      algorithm == Algorithm::peer || algorithm == Algorithm::bulk ||
-                      (algorithm == Algorithm::copy_engine && has_copy_engine);
+void check_algorithm(Algorithm algorithm, const Context& ctx, bool is_full) {
+  const bool exists = algorithm == Algorithm::packets || algorithm == Algorithm::peer || algorithm == Algorithm::bulk ||
+                      (is_full && (algorithm == Algorithm::packets128 || algorithm == Algorithm::copy_engine));
   if (!exists)
     throw Error(Status::invalid_argument, fmt::format("this collective has no algorithm {}", name(algorithm)));
   if (algorithm != Algorithm::packets && ctx.mixed)
@@ -57,28 +56,23 @@ void check_ends(const Ends& ends) {
   if (ends.in_place == nullptr || ends.in_place != ends.source) detail::check_apart(to, from, nullptr);
 }
 
-/// For operations that engines do not do.
-CollectiveCall without_engines(CollectiveCall call) {
-  call.alike = false;
-  return call;
-}
-
 const std::byte* part(const void* vector, std::size_t index, std::size_t bytes) {
   return static_cast<const std::byte*>(vector) + index * bytes;
 }
 
 }  // namespace
 
-CollectiveCall Collectives::movement_choice(std::size_t piece_bytes, const CollectiveCall& call) const {
+CollectiveCall Collectives::movement_choice(std::size_t piece_bytes, const CollectiveCall& call, bool rooted) const {
   const bool host = detail::any_host_rank(implementation_->world);
-  const bool has_lines = implementation_->channel.area_lines != 0;
+  const bool has_lines = implementation_->channel.area_lines != 0 && !rooted;
+  const bool has_engines = call.alike && !host && !rooted;
   const std::size_t packet_bytes = has_lines ? gpu_packet_bytes_beside_lines : gpu_packet_bytes;
   CollectiveCall choice = call;
   if (choice.algorithm == Algorithm::automatic)
     choice.algorithm = context().mixed || piece_bytes <= (host ? host_packet_bytes : packet_bytes) ? Algorithm::packets
-                       : has_lines && piece_bytes <= packet128_bytes        ? Algorithm::packets128
-                       : call.alike && !host && piece_bytes >= engine_bytes ? Algorithm::copy_engine
-                                                                            : Algorithm::peer;
+                       : has_lines && piece_bytes <= packet128_bytes ? Algorithm::packets128
+                       : has_engines && piece_bytes >= engine_bytes  ? Algorithm::copy_engine
+                                                                     : Algorithm::peer;
   if (choice.blocks == 0) {
     const std::size_t block_bytes = choice.algorithm == Algorithm::packets      ? packet_block_bytes
                                     : choice.algorithm == Algorithm::packets128 ? packet128_block_bytes
@@ -140,13 +134,25 @@ void Collectives::Implementation::copy_by_engine(const ExchangePlan& plan, Strea
   Stream& stream = on == nullptr ? world.stream() : *on;
   const CallSignature call{.operation = plan.operation, .algorithm = Algorithm::copy_engine, .count = plan.bytes};
   detail::launch_meeting(world, options, channel, call, plan.destination, plan.destination);  // they may be written
+  if (beside == nullptr) make_stream_beside();
+  stream.record(*beside->begun);
+  beside->stream->wait_event(*beside->begun);
   for (std::uint32_t step = 0; step < ctx.size; ++step) {
     const std::uint32_t peer = detail::peer_ahead(ctx, step);
     const std::byte* const from = plan.source + peer * plan.send_step;
     std::byte* const to = ctx.at(plan.destination + ctx.rank * plan.receive_step, peer);
-    if (from != to) world.copy(to, from, plan.bytes, stream);
+    // What stays here takes nothing from the link.
+    if (from != to) world.copy(to, from, plan.bytes, step == 0 ? *beside->stream : stream);
   }
+  beside->stream->record(*beside->ended);
+  stream.wait_event(*beside->ended);
   detail::launch_round(world, options, channel);
+}
+
+void Collectives::Implementation::make_stream_beside() {
+  auto stream = world.make_stream();
+  auto begun = stream->make_event(), ended = stream->make_event();
+  beside = std::make_unique<StreamBeside>(std::move(stream), std::move(begun), std::move(ended));
 }
 
 std::uint32_t Collectives::Implementation::checked_root(int root) const {
@@ -169,7 +175,7 @@ void Collectives::broadcast_on_stream(void* destination, const void* source, std
                          .receive_step = 0,
                          .sender = sender,
                          .receiver = no_peer},
-                        movement_choice(bytes, without_engines(call)));
+                        movement_choice(bytes, call, true));
 }
 
 void Collectives::scatter_on_stream(void* destination, const void* source, std::size_t count, ElementType type,
@@ -188,7 +194,7 @@ void Collectives::scatter_on_stream(void* destination, const void* source, std::
                          .receive_step = 0,
                          .sender = sender,
                          .receiver = no_peer},
-                        movement_choice(bytes, without_engines(call)));
+                        movement_choice(bytes, call, true));
 }
 
 void Collectives::gather_on_stream(void* destination, const void* source, std::size_t count, ElementType type, int root,
@@ -205,7 +211,7 @@ void Collectives::gather_on_stream(void* destination, const void* source, std::s
                          .receive_step = bytes,
                          .sender = no_peer,
                          .receiver = receiver},
-                        movement_choice(bytes, without_engines(call)));
+                        movement_choice(bytes, call, true));
 }
 
 void Collectives::allgather_on_stream(void* destination, const void* source, std::size_t count, ElementType type,
@@ -279,8 +285,6 @@ void Collectives::alltoallv_on_stream(void* destination, const void* source, con
     choice.blocks =
         detail::any_host_rank(implementation_->world) ? 1 : std::min(varied_blocks, implementation_->channel.lanes);
   check_algorithm(choice.algorithm, context(), false);
-  require(choice.algorithm != Algorithm::packets128, Status::invalid_argument,
-          "pieces of lengths of their own do not go in packets of 128 bytes");
   const ExchangePlan plan{.operation = CollectiveOperation::alltoallv,
                           .destination = static_cast<std::byte*>(destination),
                           .source = static_cast<const std::byte*>(source),

@@ -428,6 +428,13 @@ void crowded_movement(RankTest& test) {
   }
 }
 
+/// What is not asked for suits any number of ranks.
+void options_of_a_crowd(RankTest& test) {
+  Collectives collectives(test.world());
+  StreamCall call(test, collectives, static_cast<std::size_t>(test.size()) * 99);
+  call.check({Move::alltoall, 1, test.size(), 0, 99}, {0, 0, false}, {.algorithm = Algorithm::packets});
+}
+
 }  // namespace
 
 const std::vector<Case>& movement_cases() {
@@ -444,6 +451,7 @@ const std::vector<Case>& movement_cases() {
 
 const std::vector<Case>& crowded_collective_cases() {
   static const std::vector<Case> cases = {{"crowded_movement", 1, crowded_movement},
+                                          {"options_of_a_crowd", 1, options_of_a_crowd},
                                           {"crowded_reductions", 1, crowded_reductions}};
   return cases;
 }

@@ -43,7 +43,7 @@ CollectiveOptions complete(const detail::Makers& makers, CollectiveOptions optio
   const unsigned lanes = default_lanes(makers);
   if (options.lanes == 0) options.lanes = lanes;
   if (options.packet_bytes == 0)
-    options.packet_bytes = std::max<std::size_t>(256, 131072 / std::max<std::size_t>(8, ranks));
+    options.packet_bytes = std::max<std::size_t>(256, 131072 / std::max<std::size_t>(8, ranks) & ~std::size_t{15});
   options.checks = options.checks || makers.world().config().check_collectives;
   if (options.staging_bytes == 0) options.staging_bytes = std::size_t{256} << 10;
   return options;

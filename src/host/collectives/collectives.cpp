@@ -167,6 +167,11 @@ void Collectives::Implementation::start_at(const CollectiveOptions& options) {
     state.swept[0] = state.swept[1] = period;
   }
   world.copy(channel.states, states.data(), states.size() * sizeof(LaneState));
+  // Fresh memory would pass for round 2^32, which may come before the first sweep.
+  const std::uint64_t stale = options.first_round << 32;
+  const std::vector<machine::PacketPair> unsent((layout.lines - layout.packets) / sizeof(machine::PacketPair),
+                                                {stale, stale});
+  world.copy(channel.packets, unsent.data(), unsent.size() * sizeof(machine::PacketPair));
 }
 
 /// Collective over the members. Ranks that share a device, whose memory they share too, and teams that have not made

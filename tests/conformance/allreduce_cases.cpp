@@ -229,6 +229,14 @@ void calls_that_cannot_work(RankTest& test) {
   collectives.allreduce_on_stream(nullptr, nullptr, 0, f32, Reduction::sum);
   if (test.size() > 1)
     expect_refused("different options", [&] { Collectives(test.world(), {.lanes = test.rank() == 0 ? 2u : 3u}); });
+  if (!test.world().mixed() && !test.world().device().is_gpu() && test.size() > 2) {
+    Collectives small(test.world(), {.lanes = 1, .staging_bytes = 256});
+    const std::string needs =
+        join("512 bytes of staging (two times staging_bytes on each lane), and needs ", 512 * (test.size() - 1));
+    expect_refused(needs.c_str(), [&] {
+      small.allreduce_on_stream(data, data, 4, f32, Reduction::sum, {.algorithm = Algorithm::copy_engine});
+    });
+  }
   expect_refused("at most 1024", [&] { Collectives(test.world(), {.lanes = 1025}); });
 }
 

@@ -196,7 +196,10 @@ void Collectives::Implementation::make_engine() {
                     detail::EngineAllreduce::wanted_bytes(context()), scratch.size()),
         world.rank());
   require(scratch.size() >= detail::EngineAllreduce::least_bytes(context()), Status::no_resource,
-          "copy_engine: the channel's staging is too small, and the heap is full");
+          fmt::format("copy_engine: the channel has {} bytes of staging (two times staging_bytes on each lane), and "
+                      "needs {}{}",
+                      scratch.size(), detail::EngineAllreduce::least_bytes(context()),
+                      has_more ? "; the heap has no more" : ""));
   engine = std::make_unique<detail::EngineAllreduce>(world, context(), channel, scratch);
 }
 

@@ -227,6 +227,13 @@ void calls_that_cannot_work(RankTest& test) {
   expect_refused("4 blocks on a channel of 3 lanes", call(data, data, 4, f32, Reduction::sum, {.blocks = 4}));
   expect_refused("no algorithm peer", call(data, data, 4, f32, Reduction::sum, {.algorithm = Algorithm::peer}));
   collectives.allreduce_on_stream(nullptr, nullptr, 0, f32, Reduction::sum);
+  expect_refused("all-reduce has no algorithm",
+                 call(nullptr, nullptr, 0, f32, Reduction::sum, {.algorithm = static_cast<Algorithm>(99)}));
+  expect_refused("reduction number 77 does not exist", call(data, data, 4, f32, static_cast<Reduction>(77)));
+  expect_refused("more than an address space",
+                 [&] { static_cast<void>(collectives.allreduce_choice(SIZE_MAX / 4, f32)); });
+  if (test.size() > 2)
+    expect_refused("more than an address space", [&] { static_cast<void>(collectives.movement_choice(SIZE_MAX / 2)); });
   if (test.size() > 1)
     expect_refused("different options", [&] { Collectives(test.world(), {.lanes = test.rank() == 0 ? 2u : 3u}); });
   if (!test.world().mixed() && !test.world().device().is_gpu() && test.size() > 2) {

@@ -23,6 +23,9 @@ std::size_t checked_bytes(std::size_t count, std::size_t parts, ElementType type
 }
 
 void check_reduction(ElementType type, Reduction reduction) {
+  if (static_cast<std::uint32_t>(reduction) >= reductions)
+    throw Error(Status::invalid_argument,
+                fmt::format("reduction number {} does not exist", static_cast<std::uint32_t>(reduction)));
   if (!has_reduction(type, reduction))
     throw Error(Status::invalid_argument, fmt::format("there is no {} of {}", name(reduction), name(type)));
 }

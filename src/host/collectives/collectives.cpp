@@ -272,13 +272,13 @@ bool is_packets128(Algorithm algorithm) {
 CollectiveCall Collectives::allreduce_choice(std::size_t count, ElementType type, const CollectiveCall& call) const {
   const Context& ctx = implementation_->context();
   const bool host = any_host_rank(implementation_->world);
-  const std::size_t bytes = count * bytes_of(type);
+  const std::size_t all = detail::checked_bytes(count, ctx.size, type), bytes = count * bytes_of(type);
   CollectiveCall choice = call;
   if (choice.algorithm == Algorithm::automatic) {
     const bool has_lines = implementation_->channel.area_lines != 0;
     const Limits& limits = host ? host_limits : has_lines ? limits_with_lines : gpu_limits;
     const bool shares = count >= ctx.size;  // below one element a member there is no work to share
-    const std::size_t traffic = bytes * (ctx.size - 1);
+    const std::size_t traffic = all - bytes;
     choice.algorithm = !shares || traffic <= limits.one_shot_traffic  ? Algorithm::packets_one_shot
                        : traffic <= limits.packets128_traffic         ? Algorithm::packets128_one_shot
                        : bytes <= limits.packets || ctx.mixed         ? Algorithm::packets_two_shot
@@ -312,12 +312,20 @@ unsigned threads_for(Algorithm algorithm, std::size_t block_bytes, std::size_t m
   return static_cast<unsigned>(std::clamp<std::size_t>((threads + 31) / 32 * 32, 64, detail::collective_threads));
 }
 
+void check_algorithm(ElementType type, Algorithm algorithm) {
+  const bool exists = algorithm == Algorithm::automatic || algorithm == Algorithm::copy_engine ||
+                      detail::reduces_by(algorithm, false, false) ||
+                      detail::allreduce_launcher(type, algorithm) != nullptr;
+  if (!exists) throw Error(Status::invalid_argument, fmt::format("all-reduce has no algorithm {}", name(algorithm)));
+}
+
 }  // namespace
 
 void Collectives::allreduce_on_stream(void* destination, const void* source, std::size_t count, ElementType type,
                                       Reduction reduction, const CollectiveCall& call) {
   const std::size_t bytes = detail::checked_bytes(count, 1, type);
   detail::check_reduction(type, reduction);
+  check_algorithm(type, call.algorithm);
   detail::check_vector("destination", destination, bytes, type);
   detail::check_vector("source", source, bytes, type);
   detail::check_apart({destination, bytes}, {source, bytes}, destination);
@@ -341,8 +349,6 @@ void Collectives::allreduce_on_stream(void* destination, const void* source, std
     options.threads = threads_for(choice.algorithm, bytes / choice.blocks, context().size);
   const bool is_named = detail::reduces_by(choice.algorithm, false, false);
   const detail::ReductionLauncher launcher = detail::allreduce_launcher(type, choice.algorithm);
-  if (!is_named && launcher == nullptr)
-    throw Error(Status::invalid_argument, fmt::format("all-reduce has no algorithm {}", name(choice.algorithm)));
   if (is_packets128(choice.algorithm)) implementation_->require_lines(choice.algorithm);
   if (context().mixed && (is_named || choice.algorithm == Algorithm::two_shot))
     throw Error(Status::unavailable,

@@ -78,8 +78,9 @@ CollectiveCall Collectives::movement_choice(std::size_t piece_bytes, const Colle
                                     : choice.algorithm == Algorithm::packets128 ? packet128_block_bytes
                                     : choice.algorithm == Algorithm::bulk       ? bulk_block_bytes
                                                                                 : peer_block_bytes;
-    const std::size_t bytes = piece_bytes * std::max(1u, context().size - 1);
-    const std::size_t wanted = host || choice.algorithm == Algorithm::copy_engine ? 1 : (bytes - 1) / block_bytes + 1;
+    const std::size_t bytes = checked_bytes(piece_bytes, std::max(1u, context().size - 1), ElementType::uint8);
+    const std::size_t wanted =
+        host || choice.algorithm == Algorithm::copy_engine ? 1 : (bytes + block_bytes - 1) / block_bytes;
     choice.blocks = static_cast<unsigned>(std::clamp<std::size_t>(wanted, 1, implementation_->channel.lanes));
   }
   return choice;

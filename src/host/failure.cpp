@@ -36,8 +36,9 @@ bool has_root(CollectiveOperation operation) {
          operation == CollectiveOperation::gather || operation == CollectiveOperation::reduce;
 }
 
-/// What a call says of itself, as far as its operation has it: what only moves data says how many bytes, of no type.
-std::string describe_call(std::uint64_t packed) {
+/// What a call says of itself, as far as its operation has it: what only moves data says how many bytes, of no type;
+/// blocks are named where those of the call that it is compared with are not as many.
+std::string describe_call(std::uint64_t packed, std::uint64_t other) {
   const CallSignature call = unpacked_call(packed);
   if (call.operation == CollectiveOperation::barrier)
     return fmt::format("barrier (algorithm {})", name(static_cast<BarrierAlgorithm>(call.algorithm)));
@@ -45,6 +46,8 @@ std::string describe_call(std::uint64_t packed) {
   text += reduces(call.operation) ? fmt::format(" of {} ({}, ", name(call.type), name(call.reduction)) : " (";
   text += fmt::format("algorithm {}", name(call.algorithm));
   if (has_root(call.operation)) text += fmt::format(", root {}", call.root);
+  if (call.slices != unpacked_call(other).slices)
+    text += fmt::format(", {} block{}", call.slices, call.slices == 1 ? "" : "s");
   return text + ")";
 }
 
@@ -58,8 +61,8 @@ std::string describe_difference(const WaitRecord& record) {
   switch (detail::difference_in(record.sequence)) {
     case detail::CallDifference::call:
       return fmt::format("rank {} is in {}, rank {} in {}: members make the same calls in the same order ({})",
-                         record.rank, describe_call(record.expected), record.peer, describe_call(record.observed),
-                         name(Status::invalid_argument));
+                         record.rank, describe_call(record.expected, record.observed), record.peer,
+                         describe_call(record.observed, record.expected), name(Status::invalid_argument));
     case detail::CallDifference::count: {
       const CollectiveOperation operation = detail::operation_in(record.sequence);
       return fmt::format("rank {} passes {} {} to {}, rank {} passes {} ({})", record.rank, record.expected,
@@ -70,7 +73,7 @@ std::string describe_difference(const WaitRecord& record) {
       return fmt::format(
           "rank {} is in {}, which needs vectors at the same place of the symmetric heap on all ranks; "
           "they are not ({})",
-          record.rank, describe_call(record.expected), name(Status::invalid_argument));
+          record.rank, describe_call(record.expected, record.expected), name(Status::invalid_argument));
     case detail::CallDifference::sent_length:
       return describe_lengths(record.rank, record.expected, record.peer, record.observed);
     case detail::CallDifference::expected_length:
@@ -81,7 +84,7 @@ std::string describe_difference(const WaitRecord& record) {
   return fmt::format(
       "rank {} makes {} while another call uses the channel: one after the other, or on channels of "
       "their own ({})",
-      record.rank, describe_call(record.expected), name(Status::invalid_argument));
+      record.rank, describe_call(record.expected, record.expected), name(Status::invalid_argument));
 }
 
 /// A message that is not the one that its receiver expects.

@@ -181,6 +181,44 @@ TEST_P(CollectiveCalls, ThatDifferAreFound) {
   });
 }
 
+/// Two grids of different size meet on the lanes that both have.
+TEST_P(CollectiveCalls, OfDifferentNumbersOfBlocksAreFound) {
+  run([](World& world) {
+    const unsigned blocks = world.rank() == 2 ? 3 : 1;
+    for (const Algorithm algorithm : {Algorithm::packets_one_shot, Algorithm::two_shot, Algorithm::tree})
+      expect_difference(
+          world,
+          [=](Collectives& collectives, std::int32_t* data) {
+            collectives.allreduce_on_stream(data, data, 1000, ElementType::int32, Reduction::sum,
+                                            {.algorithm = algorithm, .blocks = blocks});
+          },
+          join("algorithm ", name(algorithm), ", 3 blocks)").c_str());
+    expect_difference(
+        world,
+        [=](Collectives& collectives, std::int32_t* data) {
+          collectives.reduce_on_stream(data, data, 1000, ElementType::int32, Reduction::sum, 0,
+                                       {.algorithm = Algorithm::read, .blocks = blocks});
+        },
+        "algorithm read, root 0, 1 block)");
+    expect_difference(
+        world,
+        [=](Collectives& collectives, std::int32_t* data) {
+          // As long a slice on lane 0, whichever number of blocks share the piece.
+          collectives.broadcast_on_stream(data, data, 4, ElementType::int32, 0,
+                                          {.algorithm = Algorithm::peer, .blocks = blocks});
+        },
+        "algorithm peer, root 0, 3 blocks)");
+    const std::vector<std::size_t> counts(3, 100), offsets = {0, 100, 200};
+    expect_difference(
+        world,
+        [&](Collectives& collectives, std::int32_t* data) {
+          collectives.alltoallv_on_stream(data, data + 500, {counts, offsets, counts, offsets}, ElementType::int32,
+                                          {.algorithm = Algorithm::packets, .blocks = blocks});
+        },
+        "alltoallv (algorithm packets, 1 block)");
+  });
+}
+
 /// Member 2 reduces where the others meet.
 struct BarrierOrAllreduce {
   static constexpr unsigned max_threads = 128;

@@ -64,6 +64,7 @@ template <class T, class Group>
                                 .type = ElementTraits<T>::type,
                                 .reduction = call.reduction,
                                 .algorithm = algorithm,
+                                .slices = call.slices,
                                 .count = call.count};
   if (const Status status = compare_calls(lane, signature, timeout); status != Status::ok) return status;
   const Status status = run_allreduce(lane, call, timeout, algorithm);

@@ -55,6 +55,7 @@ template <class Group>
   const CallSignature call{.operation = plan.operation,
                            .algorithm = how.algorithm,
                            .root = plan.sender != no_peer ? plan.sender : plan.receiver,
+                           .slices = static_cast<std::uint32_t>(plan.share.count),
                            .count = plan.bytes};
   if (const Status status = compare_calls(lane, call, how.timeout); status != Status::ok) return status;
   const Status status = run_exchange(lane, plan, how);

@@ -48,7 +48,7 @@ struct ExchangePlan {
   std::uint32_t sender, receiver;       ///< the only one, or `no_peer`: all
   PieceTable table = {};                ///< instead of `bytes` and steps
   std::size_t element_bytes = 1;        ///< of the table's elements
-  ThreadShare share = {0, 1};           ///< of each of the table's pieces
+  ThreadShare share = {0, 1};           ///< which slice: `bytes` are the slice's, the table's counts whole
 
   [[nodiscard]] BEELINE_HOST_DEVICE bool varies() const { return table.send_counts != nullptr; }
   /// Whether all send to all.

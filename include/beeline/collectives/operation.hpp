@@ -7,6 +7,7 @@
 
 #include "beeline/collectives/algorithm.hpp"
 #include "beeline/collectives/reduction.hpp"
+#include "beeline/core/layout.hpp"
 
 namespace beeline {
 
@@ -39,23 +40,28 @@ struct CallSignature {
   ElementType type = ElementType::uint8;
   Reduction reduction = Reduction::sum;
   Algorithm algorithm = Algorithm::automatic;  ///< of a barrier, the number of its BarrierAlgorithm
-  std::uint32_t root = 0;
-  std::uint64_t count = 0;  ///< elements on this lane
+  std::uint32_t root = 0;                      ///< or `no_peer`
+  std::uint32_t slices = 1;                    ///< blocks that share the call, each on a lane of its own
+  std::uint64_t count = 0;                     ///< elements on this lane
 
+  /// All but the count.
   [[nodiscard]] BEELINE_HOST_DEVICE constexpr std::uint64_t packed() const {
-    return std::uint64_t{static_cast<std::uint32_t>(operation)} | std::uint64_t{static_cast<std::uint32_t>(type)} << 8 |
-           std::uint64_t{static_cast<std::uint32_t>(reduction)} << 16 |
-           std::uint64_t{static_cast<std::uint32_t>(algorithm)} << 24 | std::uint64_t{root} << 32;
+    return std::uint64_t{static_cast<std::uint32_t>(operation)} | std::uint64_t{static_cast<std::uint32_t>(type)} << 4 |
+           std::uint64_t{static_cast<std::uint32_t>(reduction)} << 8 |
+           std::uint64_t{static_cast<std::uint32_t>(algorithm)} << 12 | std::uint64_t{root & 0xff} << 20 |
+           std::uint64_t{slices & 0xfff} << 28;
   }
 };
+static_assert(collective_operations <= 16 && element_types <= 16 && reductions <= 16 && max_ranks <= 0xff);
 
 /// The signature that `packed` said, but for its count.
 [[nodiscard]] constexpr CallSignature unpacked_call(std::uint64_t word) {
-  return {.operation = static_cast<CollectiveOperation>(word & 0xff),
-          .type = static_cast<ElementType>(word >> 8 & 0xff),
-          .reduction = static_cast<Reduction>(word >> 16 & 0xff),
-          .algorithm = static_cast<Algorithm>(word >> 24 & 0xff),
-          .root = static_cast<std::uint32_t>(word >> 32),
+  return {.operation = static_cast<CollectiveOperation>(word & 0xf),
+          .type = static_cast<ElementType>(word >> 4 & 0xf),
+          .reduction = static_cast<Reduction>(word >> 8 & 0xf),
+          .algorithm = static_cast<Algorithm>(word >> 12 & 0xff),
+          .root = static_cast<std::uint32_t>(word >> 20 & 0xff),
+          .slices = static_cast<std::uint32_t>(word >> 28 & 0xfff),
           .count = 0};
 }
 

@@ -77,6 +77,7 @@ template <class T, class Group>
                            .reduction = plan.reduction,
                            .algorithm = how.algorithm,
                            .root = plan.root,
+                           .slices = plan.slices,
                            .count = plan.count};
   if (const Status status = compare_calls(lane, call, how.timeout); status != Status::ok) return status;
   if (how.algorithm == Algorithm::automatic)

@@ -17,12 +17,13 @@ struct ReductionPlan {
   std::uint32_t root = no_peer;  ///< who gets the result; `no_peer`: all
   bool scatters = false;         ///< each gets the part of its rank
   std::size_t part_step = 0;     ///< then: elements of the source from one part to the next
+  std::uint32_t slices = 1;      ///< of which this is one
 
-  /// Slice `index` of `count` of it.
-  [[nodiscard]] BEELINE_HOST_DEVICE ReductionPlan slice(std::uint32_t index, std::uint32_t slices) const {
-    const Range mine = part_of(count, slices, index, 16 / sizeof(T));
+  /// Slice `index` of `all` of it.
+  [[nodiscard]] BEELINE_HOST_DEVICE ReductionPlan slice(std::uint32_t index, std::uint32_t all) const {
+    const Range mine = part_of(count, all, index, 16 / sizeof(T));
     ReductionPlan plan = *this;
-    plan.source += mine.first, plan.count = mine.count;
+    plan.source += mine.first, plan.count = mine.count, plan.slices = all;
     if (plan.destination != nullptr) plan.destination += mine.first;
     return plan;
   }

@@ -36,14 +36,18 @@ bool has_root(CollectiveOperation operation) {
          operation == CollectiveOperation::gather || operation == CollectiveOperation::reduce;
 }
 
-/// What a call says of itself, as far as its operation has it: what only moves data says how many bytes, of no type;
-/// blocks are named where those of the call that it is compared with are not as many.
+std::string describe_elements(const CallSignature& call) {
+  return call.untyped_bytes == 0 ? name(call.type) : fmt::format("elements of {} bytes", call.untyped_bytes);
+}
+
+/// What a call says of itself, as far as its operation has it; blocks are named where those of the call that it is
+/// compared with are not as many.
 std::string describe_call(std::uint64_t packed, std::uint64_t other) {
   const CallSignature call = unpacked_call(packed);
   if (call.operation == CollectiveOperation::barrier)
     return fmt::format("barrier (algorithm {})", name(static_cast<BarrierAlgorithm>(call.algorithm)));
-  std::string text = name(call.operation);
-  text += reduces(call.operation) ? fmt::format(" of {} ({}, ", name(call.type), name(call.reduction)) : " (";
+  std::string text = fmt::format("{} of {} (", name(call.operation), describe_elements(call));
+  if (reduces(call.operation)) text += fmt::format("{}, ", name(call.reduction));
   text += fmt::format("algorithm {}", name(call.algorithm));
   if (has_root(call.operation)) text += fmt::format(", root {}", call.root);
   if (call.slices != unpacked_call(other).slices)

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "beeline/beeline.hpp"
+#include "beeline/collectives/allgather.hpp"
 #include "beeline/collectives/allreduce.hpp"
 #include "beeline/collectives/alltoall.hpp"
 #include "beeline/collectives/barrier.hpp"
@@ -163,7 +164,7 @@ TEST_P(CollectiveCalls, ThatDifferAreFound) {
         [=](Collectives& collectives, std::int32_t* data) {
           collectives.broadcast_on_stream(data, data, 8, ElementType::int32, other ? 1 : 0);
         },
-        "broadcast (algorithm packets, root 1)");
+        "broadcast of int32 (algorithm packets, root 1)");
     expect_difference(
         world,
         [=](Collectives& collectives, std::int32_t* data) {
@@ -178,6 +179,79 @@ TEST_P(CollectiveCalls, ThatDifferAreFound) {
                                           Reduction::sum, {.algorithm = Algorithm::copy_engine});
         },
         "needs vectors at the same place of the symmetric heap");
+  });
+}
+
+struct Triple {
+  std::int32_t values[3];
+};
+
+/// Member 2 takes three elements for one.
+struct AllgatherOfTriples {
+  static constexpr unsigned max_threads = 128;
+
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, CollectiveChannel channel,
+                                      std::int32_t* data) const {
+    Lane lane(grid.block(), ctx, channel, 0);
+    const Status status =
+        ctx.rank == 2 ? allgather(lane, reinterpret_cast<Triple*>(data) + 100, reinterpret_cast<const Triple*>(data), 1)
+                      : allgather(lane, data + 300, data, 3);
+    static_cast<void>(status);  // the record says it
+  }
+};
+
+/// As many bytes, of another type.
+TEST_P(CollectiveCalls, OfOtherElementsAreFound) {
+  run([](World& world) {
+    const bool other = world.rank() == 2;
+    const ElementType type = other ? ElementType::float64 : ElementType::int32;
+    const std::size_t count = other ? 8 : 16;
+    expect_difference(
+        world,
+        [=](Collectives& collectives, std::int32_t* data) {
+          collectives.broadcast_on_stream(data, data, count, type, 0);
+        },
+        "broadcast of float64 (algorithm packets, root 0)");
+    expect_difference(
+        world,
+        [=](Collectives& collectives, std::int32_t* data) {
+          collectives.alltoall_on_stream(data, data + 500, count, type, {.algorithm = Algorithm::copy_engine});
+        },
+        "alltoall of int32 (algorithm copy_engine)");
+    const std::vector<std::size_t> counts(3, count), offsets = {0, 16, 32};
+    expect_difference(
+        world,
+        [&](Collectives& collectives, std::int32_t* data) {
+          collectives.alltoallv_on_stream(data, data + 500, {counts, offsets, counts, offsets}, type);
+        },
+        "alltoallv of float64 (");
+    expect_difference(
+        world,
+        [&](Collectives& collectives, std::int32_t* data) {
+          launch(world, {.threads = 64, .waits = true}, AllgatherOfTriples{}, collectives.channel(), data);
+        },
+        "allgather of elements of 12 bytes (");
+  });
+}
+
+/// Also where copy engines have nothing to do.
+TEST_P(CollectiveCalls, WithoutDataAreCompared) {
+  run([](World& world) {
+    const CollectiveCall engines{.algorithm = Algorithm::copy_engine};
+    {
+      Collectives collectives(world, {.checks = true});
+      collectives.allgather_on_stream(nullptr, nullptr, 0, ElementType::int32, engines);
+      world.synchronize();
+      BEELINE_CHECK(collectives.last_transfer() == Transfer::none);
+    }
+    const std::size_t count = world.rank() == 2 ? 0 : 8;
+    expect_difference(
+        world,
+        [=](Collectives& collectives, std::int32_t* data) {
+          collectives.allgather_on_stream(data, data + 500, count, ElementType::int32, engines);
+        },
+        "bytes to allgather, rank");
   });
 }
 
@@ -215,7 +289,7 @@ TEST_P(CollectiveCalls, OfDifferentNumbersOfBlocksAreFound) {
           collectives.alltoallv_on_stream(data, data + 500, {counts, offsets, counts, offsets}, ElementType::int32,
                                           {.algorithm = Algorithm::packets, .blocks = blocks});
         },
-        "alltoallv (algorithm packets, 1 block)");
+        "alltoallv of int32 (algorithm packets, 1 block)");
   });
 }
 

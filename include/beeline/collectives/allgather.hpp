@@ -13,6 +13,7 @@ template <class T>
 [[nodiscard]] BEELINE_HOST_DEVICE ExchangePlan allgather_plan(T* destination, const T* source, std::size_t count) {
   static_assert(std::is_trivially_copyable_v<T>, "only trivially copyable elements travel as bytes");
   return {.operation = CollectiveOperation::allgather,
+          .element = mark_of<T>(),
           .destination = reinterpret_cast<std::byte*>(destination),
           .source = reinterpret_cast<const std::byte*>(source),
           .bytes = count * sizeof(T),

@@ -13,6 +13,7 @@ template <class T>
 [[nodiscard]] BEELINE_HOST_DEVICE ExchangePlan alltoall_plan(T* destination, const T* source, std::size_t count) {
   static_assert(std::is_trivially_copyable_v<T>, "only trivially copyable elements travel as bytes");
   return {.operation = CollectiveOperation::alltoall,
+          .element = mark_of<T>(),
           .destination = reinterpret_cast<std::byte*>(destination),
           .source = reinterpret_cast<const std::byte*>(source),
           .bytes = count * sizeof(T),
@@ -27,6 +28,7 @@ template <class T>
                                                               const PieceTable& pieces) {
   static_assert(std::is_trivially_copyable_v<T>, "only trivially copyable elements travel as bytes");
   return {.operation = CollectiveOperation::alltoallv,
+          .element = mark_of<T>(),
           .destination = reinterpret_cast<std::byte*>(destination),
           .source = reinterpret_cast<const std::byte*>(source),
           .bytes = 0,

@@ -14,6 +14,7 @@ template <class T>
                                                               std::uint32_t root) {
   static_assert(std::is_trivially_copyable_v<T>, "only trivially copyable elements travel as bytes");
   return {.operation = CollectiveOperation::broadcast,
+          .element = mark_of<T>(),
           .destination = reinterpret_cast<std::byte*>(destination),
           .source = reinterpret_cast<const std::byte*>(source),
           .bytes = count * sizeof(T),

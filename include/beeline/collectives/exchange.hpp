@@ -53,6 +53,8 @@ template <class Group>
 [[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status exchange(Lane<Group>& lane, const ExchangePlan& plan,
                                                                  const LaneCall& how) {
   const CallSignature call{.operation = plan.operation,
+                           .type = plan.element.type,
+                           .untyped_bytes = plan.element.untyped_bytes,
                            .algorithm = how.algorithm,
                            .root = plan.sender != no_peer ? plan.sender : plan.receiver,
                            .slices = static_cast<std::uint32_t>(plan.share.count),

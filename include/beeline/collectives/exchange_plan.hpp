@@ -41,6 +41,7 @@ struct Piece {
 /// What one member of an exchange sends and receives.
 struct ExchangePlan {
   CollectiveOperation operation;
+  ElementMark element;  ///< for members to compare: what moves is bytes
   std::byte* destination;
   const std::byte* source;
   std::size_t bytes;                    ///< of each piece

@@ -34,10 +34,30 @@ inline constexpr std::uint32_t collective_operations = 11;
   return index < collective_operations ? names[index] : "unknown";
 }
 
+/// What the elements of a call are.
+struct ElementMark {
+  ElementType type = ElementType::uint8;
+  std::uint32_t untyped_bytes = 0;  ///< of an element that has no ElementType; 0: `type` says it
+};
+
+namespace detail {
+
+/// The mark of elements of T.
+template <class T>
+[[nodiscard]] BEELINE_HOST_DEVICE constexpr ElementMark mark_of() {
+  if constexpr (requires { ElementTraits<T>::type; })
+    return {ElementTraits<T>::type};
+  else
+    return {.untyped_bytes = sizeof(T)};
+}
+
+}  // namespace detail
+
 /// What all members of a call have in common.
 struct CallSignature {
   CollectiveOperation operation = CollectiveOperation::none;
   ElementType type = ElementType::uint8;
+  std::uint32_t untyped_bytes = 0;  ///< of an element that has no ElementType; 0: `type` says it
   Reduction reduction = Reduction::sum;
   Algorithm algorithm = Algorithm::automatic;  ///< of a barrier, the number of its BarrierAlgorithm
   std::uint32_t root = 0;                      ///< or `no_peer`
@@ -49,7 +69,7 @@ struct CallSignature {
     return std::uint64_t{static_cast<std::uint32_t>(operation)} | std::uint64_t{static_cast<std::uint32_t>(type)} << 4 |
            std::uint64_t{static_cast<std::uint32_t>(reduction)} << 8 |
            std::uint64_t{static_cast<std::uint32_t>(algorithm)} << 12 | std::uint64_t{root & 0xff} << 20 |
-           std::uint64_t{slices & 0xfff} << 28;
+           std::uint64_t{slices & 0xfff} << 28 | std::uint64_t{untyped_bytes} << 40;
   }
 };
 static_assert(collective_operations <= 16 && element_types <= 16 && reductions <= 16 && max_ranks <= 0xff);
@@ -58,6 +78,7 @@ static_assert(collective_operations <= 16 && element_types <= 16 && reductions <
 [[nodiscard]] constexpr CallSignature unpacked_call(std::uint64_t word) {
   return {.operation = static_cast<CollectiveOperation>(word & 0xf),
           .type = static_cast<ElementType>(word >> 4 & 0xf),
+          .untyped_bytes = static_cast<std::uint32_t>(word >> 40),
           .reduction = static_cast<Reduction>(word >> 8 & 0xf),
           .algorithm = static_cast<Algorithm>(word >> 12 & 0xff),
           .root = static_cast<std::uint32_t>(word >> 20 & 0xff),

@@ -103,8 +103,7 @@ void Collectives::Implementation::move(const ExchangePlan& plan, const Collectiv
   if (choice.algorithm == Algorithm::packets128) require_lines(choice.algorithm);
   LaunchOptions options = launch_options(choice.blocks, choice.stream);
   options.threads = threads_for(choice.algorithm, plan.bytes / choice.blocks, context().size);
-  if (plan.bytes == 0 && (channel.checks == 0 || choice.algorithm == Algorithm::copy_engine))
-    return note(Transfer::none);
+  if (plan.bytes == 0 && channel.checks == 0) return note(Transfer::none);
   if (choice.algorithm == Algorithm::copy_engine)
     copy_by_engine(plan, choice.stream);
   else
@@ -127,13 +126,20 @@ void Collectives::Implementation::note_movement(Algorithm algorithm) {
 void Collectives::Implementation::copy_by_engine(const ExchangePlan& plan, Stream* on) {
   const Context& ctx = context();
   const LaunchOptions options = launch_options(1, on);
+  const CallSignature call{.operation = plan.operation,
+                           .type = plan.element.type,
+                           .untyped_bytes = plan.element.untyped_bytes,
+                           .algorithm = Algorithm::copy_engine,
+                           .root = no_peer,
+                           .count = plan.bytes};
+  // Without data there are no places: the members compare the call.
+  if (plan.bytes == 0) return detail::launch_meeting(world, options, channel, call, nullptr, nullptr);
   const std::size_t extent = plan.receive_step * ctx.size;
   const auto offset =
       static_cast<std::size_t>(plan.destination - ctx.range) - (std::size_t{ctx.own_world_rank} << ctx.slot_shift);
   require(offset >> ctx.slot_shift == 0 && (offset + extent - 1) >> ctx.slot_shift == 0, Status::unavailable,
           "copy_engine copies into symmetric memory only, and the destination lies elsewhere");
   Stream& stream = on == nullptr ? world.stream() : *on;
-  const CallSignature call{.operation = plan.operation, .algorithm = Algorithm::copy_engine, .count = plan.bytes};
   detail::launch_meeting(world, options, channel, call, plan.destination, plan.destination);  // they may be written
   if (beside == nullptr) make_stream_beside();
   stream.record(*beside->begun);
@@ -169,6 +175,7 @@ void Collectives::broadcast_on_stream(void* destination, const void* source, std
   const bool is_root = context().rank == sender;
   check_ends({destination, source, 1, is_root ? 1u : 0u, bytes, type, destination});
   implementation_->move({.operation = CollectiveOperation::broadcast,
+                         .element = {type},
                          .destination = static_cast<std::byte*>(destination),
                          .source = static_cast<const std::byte*>(source),
                          .bytes = bytes,
@@ -188,6 +195,7 @@ void Collectives::scatter_on_stream(void* destination, const void* source, std::
   const bool in_place = is_root && destination == part(source, sender, bytes);
   check_ends({destination, source, 1, is_root ? parts : 0, bytes, type, in_place ? source : nullptr});
   implementation_->move({.operation = CollectiveOperation::scatter,
+                         .element = {type},
                          .destination = static_cast<std::byte*>(destination),
                          .source = static_cast<const std::byte*>(source),
                          .bytes = bytes,
@@ -205,6 +213,7 @@ void Collectives::gather_on_stream(void* destination, const void* source, std::s
   const bool is_root = context().rank == receiver;
   check_ends({destination, source, is_root ? parts : 0, 1, bytes, type, part(destination, receiver, bytes)});
   implementation_->move({.operation = CollectiveOperation::gather,
+                         .element = {type},
                          .destination = static_cast<std::byte*>(destination),
                          .source = static_cast<const std::byte*>(source),
                          .bytes = bytes,
@@ -220,6 +229,7 @@ void Collectives::allgather_on_stream(void* destination, const void* source, std
   const std::size_t parts = context().size, bytes = checked_bytes(count, parts, type) / parts;
   check_ends({destination, source, parts, 1, bytes, type, part(destination, context().rank, bytes)});
   implementation_->move({.operation = CollectiveOperation::allgather,
+                         .element = {type},
                          .destination = static_cast<std::byte*>(destination),
                          .source = static_cast<const std::byte*>(source),
                          .bytes = bytes,
@@ -235,6 +245,7 @@ void Collectives::alltoall_on_stream(void* destination, const void* source, std:
   const std::size_t parts = context().size, bytes = checked_bytes(count, parts, type) / parts;
   check_ends({destination, source, parts, parts, bytes, type, nullptr});
   implementation_->move({.operation = CollectiveOperation::alltoall,
+                         .element = {type},
                          .destination = static_cast<std::byte*>(destination),
                          .source = static_cast<const std::byte*>(source),
                          .bytes = bytes,
@@ -287,6 +298,7 @@ void Collectives::alltoallv_on_stream(void* destination, const void* source, con
         detail::any_host_rank(implementation_->world) ? 1 : std::min(varied_blocks, implementation_->channel.lanes);
   check_algorithm(choice.algorithm, context(), false);
   const ExchangePlan plan{.operation = CollectiveOperation::alltoallv,
+                          .element = {type},
                           .destination = static_cast<std::byte*>(destination),
                           .source = static_cast<const std::byte*>(source),
                           .bytes = 0,

@@ -16,6 +16,7 @@ struct MeetingKernel {
     Lane lane(grid.block(), ctx, channel, 0);
     if (compare_calls(lane, call, Timeout::none()) != Status::ok) return;
     lane.set_checked(false);
+    if (call.count == 0) return;  // on all members: they have compared it
     bool alike = false;
     if (compare_places(lane, destination, source, Timeout::none(), alike) != Status::ok || alike) return;
     if (grid.block().thread_rank() == 0)

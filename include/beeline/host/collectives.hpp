@@ -21,7 +21,8 @@ namespace beeline {
 /// Sizes of a channel. All ranks give the same; 0: by the kind and number of ranks.
 struct CollectiveOptions {
   unsigned lanes = 0;             ///< blocks that may take part in a call
-  std::size_t packet_bytes = 0;   ///< payload of a round of packets, on each lane from each rank: at least 32
+  std::size_t packet_bytes = 0;   ///< payload of a round of packets, on each lane from each rank: at least 32; in
+                                  ///< packets of 128 bytes, twice as much
   std::size_t staging_bytes = 0;  ///< on each lane, for vectors that do not lie alike on all ranks, twice
   std::uint64_t first_round = 0;  ///< where rounds start to count
   /// Members compare every call, and find those that differ, or overlap on one rank: about 1.5 us each on GPUs. Also

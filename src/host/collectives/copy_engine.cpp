@@ -80,14 +80,14 @@ void EngineAllreduce::return_to(const EngineCall& call, const Chunk& chunk, std:
                  call.destination + mine.offset, mine.bytes);
 }
 
-LaunchOptions EngineAllreduce::meeting_options() const {
-  return {.threads = 64, .waits = true, .stream = combining_.get(), .context = &context_};
+LaunchOptions EngineAllreduce::meeting_on(Stream& stream) const {
+  return {.threads = 64, .waits = true, .stream = &stream, .context = &context_, .turns = channel_.states};
 }
 
 void EngineAllreduce::meet() {
   copying_->record(*copied_);
   combining_->wait_event(*copied_);
-  launch_round(world_, meeting_options(), channel_);
+  launch_round(world_, meeting_on(*combining_), channel_);
   combining_->record(*met_);
 }
 
@@ -118,33 +118,39 @@ void EngineAllreduce::run_chunks(const EngineCall& call, std::size_t part) {
   scatter(call, chunk(0));
   meet();
   for (std::size_t i = 0; i < count; ++i) {
-    const bool is_last = i + 1 == count;
     combine(call, chunk(i));
     // Its place was read by the combination before this one, after which all have met.
-    if (!is_last) scatter(call, chunk(i + 1));
+    if (i + 1 < count) scatter(call, chunk(i + 1));
     copying_->wait_event(*combined_);
-    if (!is_last) meet();
-    return_to(call, chunk(i), 1);  // while the members meet
-    if (!is_last) copying_->wait_event(*met_);
-    for (std::uint32_t distance = 2; distance < context_.size; ++distance) return_to(call, chunk(i), distance);
+    if (i + 1 < count) {
+      meet();
+      copying_->wait_event(*met_);  // here, and no copy later: who is ahead would stay ahead
+    }
+    for (std::uint32_t distance = 1; distance < context_.size; ++distance) return_to(call, chunk(i), distance);
   }
 }
 
-void EngineAllreduce::run(const EngineCall& call) {
+void EngineAllreduce::exchange(const EngineCall& call, std::size_t part) {
   call.stream->record(*called_);
   combining_->wait_event(*called_);
-  launch_meeting(world_, meeting_options(), channel_, call.call, call.destination, call.source);
-  combining_->record(*met_);
-  copying_->wait_event(*met_);
+  copying_->wait_event(*called_);
+  if (context_.size == 1)
+    combine(call, {0, part, 0});
+  else
+    part <= chunk_bytes_ ? run_halves(call, part) : run_chunks(call, part);
+  copying_->wait_event(*combined_);
+  copying_->record(*copied_);
+  call.stream->wait_event(*copied_);
+}
+
+void EngineAllreduce::run(const EngineCall& call) {
+  // The caller's stream has the first kernel and the last: who waits for it hears of what failed between them.
+  launch_meeting(world_, meeting_on(*call.stream), channel_, call.call, call.destination, call.source);
   // The first part is the longest.
   const std::size_t element = bytes_of(call.call.type);
   const std::size_t part = part_of(call.call.count, context_.size, 0, alignment / element).count * element;
-  if (context_.size == 1)
-    combine(call, {0, part, 0});
-  else if (part != 0)
-    part <= chunk_bytes_ ? run_halves(call, part) : run_chunks(call, part);
-  meet();
-  call.stream->wait_event(*met_);
+  if (part != 0) exchange(call, part);
+  launch_round(world_, meeting_on(*call.stream), channel_);
 }
 
 }  // namespace beeline::detail

@@ -51,6 +51,7 @@ class EngineAllreduce {
   struct Piece {
     std::size_t offset, bytes;  ///< from the vectors' start
   };
+  void exchange(const EngineCall& call, std::size_t part);
   /// What fits the scratch memory at once: in two halves, to each peer but one in one copy.
   void run_halves(const EngineCall& call, std::size_t part);
   void run_chunks(const EngineCall& call, std::size_t part);
@@ -65,7 +66,7 @@ class EngineAllreduce {
   void return_to(const EngineCall& call, const Chunk& chunk, std::uint32_t distance);
   /// All have come here, and their copies so far are over.
   void meet();
-  [[nodiscard]] LaunchOptions meeting_options() const;
+  [[nodiscard]] LaunchOptions meeting_on(Stream& stream) const;
 
   World& world_;
   const Context& context_;

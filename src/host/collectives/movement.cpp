@@ -19,7 +19,7 @@ namespace {
 /// Bytes of a piece up to which packets are taken, and those that keep a block busy.
 constexpr std::size_t gpu_packet_bytes = std::size_t{256} << 10, host_packet_bytes = 4096;
 /// The same where packets of 128 bytes follow, and up to which they are taken.
-constexpr std::size_t gpu_packet_bytes_beside_lines = std::size_t{64} << 10, packet128_bytes = std::size_t{1} << 20;
+constexpr std::size_t gpu_packet_bytes_beside_lines = std::size_t{64} << 10, packet128_bytes = std::size_t{512} << 10;
 /// And from which copy engines are, where they may be.
 constexpr std::size_t engine_bytes = std::size_t{32} << 20;
 constexpr std::size_t packet_block_bytes = 1024, packet128_block_bytes = 4096, peer_block_bytes = 32768,

@@ -11,7 +11,7 @@ environment describes, or takes one as `pg_options=world`. A launcher that sets 
 store: then pass `store=beeline.torch_backend.make_store(world)` too, with rank and world_size.
 
 `dist.new_group(ranks)` makes a group of any of them, a team of that world. Its members meet by torch's store, and take
-memory for it from the world's heap (some 50 MB on a GPU, 3 on a host rank) until `dist.destroy_process_group(group)`,
+memory for it from the world's heap (50 to 70 MB on a GPU, 3 on a host rank) until `dist.destroy_process_group(group)`,
 which all members call. A rank may be in 30 groups at a time. Where the default group is another back end's, the first
 group with `backend="beeline"` has all ranks, and others follow.
 

@@ -2,6 +2,7 @@
 /// @file
 /// Beeline's own collectives: on a stream, in a graph, and in a loop inside one kernel.
 
+#include "beeline/host/packets128.hpp"
 #include "collectives/calls.hpp"
 #include "collectives/cases.hpp"
 
@@ -11,6 +12,15 @@ namespace {
 
 bool is_measured(const MeasuredAlgorithm& measured, std::uint64_t bytes) {
   return bytes >= measured.least_bytes && bytes <= measured.most_bytes;
+}
+
+/// Collective. Throws unavailable for an algorithm that these ranks do not have.
+void check_available(World& world, Algorithm algorithm) {
+  if (algorithm != Algorithm::packets128 && algorithm != Algorithm::packets128_one_shot &&
+      algorithm != Algorithm::packets128_two_shot)
+    return;
+  const std::string obstacle = packets128_obstacle(world);
+  require(obstacle.empty(), Status::unavailable, obstacle);
 }
 
 /// As records name it: stream/two_shot, ...
@@ -76,6 +86,7 @@ Case collective_by_host(const MeasuredOperation& operation, const MeasuredAlgori
   const auto prepare = [=, &operation](Session& session, std::uint64_t bytes) {
     std::vector<Measurement> all;
     if (!is_measured(measured, bytes)) return all;
+    check_available(session.world(), measured.algorithm);
     for (unsigned blocks : block_counts(session))
       all.push_back(streamed(places->get(session, operation, bytes), control,
                              {.algorithm = measured.algorithm, .blocks = blocks, .alike = true}));
@@ -89,6 +100,7 @@ Case collective_in_kernel(const MeasuredOperation& operation, const MeasuredAlgo
   const auto prepare = [=, &operation](Session& session, std::uint64_t bytes) {
     std::vector<Measurement> all;
     if (!is_measured(measured, bytes) || bytes > most_kernel_bytes) return all;
+    check_available(session.world(), measured.algorithm);
     const auto place = places->get(session, operation, bytes);
     const auto timed = std::make_shared<TimedKernel>(session);
     for (unsigned threads : kernel_threads(session.world(), place->bytes()))

@@ -176,6 +176,7 @@ def collectives(*arguments: str, ranks: int, threads: bool = False) -> tuple[lis
     return [one for one in found if one["available"]], [one for one in found if not one["available"]]
 
 
+CONTROLS = ["stream", "graph", "device"]
 ALGORITHMS = ["automatic", "packets_one_shot", "packets_two_shot", "two_shot"]
 
 
@@ -194,7 +195,9 @@ def test_collectives_by_every_algorithm(ranks: int, threads: bool) -> None:
     reasons = {record["method"]: record["reason"] for record in lacking}
     graphs = {f"graph/{algorithm}" for algorithm in ALGORITHMS}
     peers = {"nccl/stream", "nccl/graph", "nvshmem/stream", "nvshmem/graph", "nvshmem/device", "mpi/host"}
-    assert set(reasons) == graphs | peers | {"bare/empty_kernel"}
+    lines = {f"{control}/packets128_{shot}" for control in CONTROLS for shot in ("one_shot", "two_shot")}
+    assert set(reasons) == graphs | lines | peers | {"bare/empty_kernel"}
+    assert all("only GPUs store whole lines" in reasons[method] for method in lines)
     assert all("CUDA graphs" in reasons[method] for method in graphs)
     assert "NCCL" in reasons["nccl/stream"]
     assert "mpirun" in reasons["mpi/host"]
@@ -221,7 +224,8 @@ def test_every_operation_by_every_algorithm(ranks: int, threads: bool, sizes: li
         for algorithm in algorithms:
             assert [r["bytes"] for r in mine if r["method"] == f"stream/{algorithm}"] == expected
         graphs = {r["method"] for r in lacking if r["operation"] == operation and r["method"].startswith("graph/")}
-        assert {f"graph/{algorithm}" for algorithm in algorithms} == graphs
+        lines = {"graph/packets128"} if operation in ("allgather", "alltoall") else set()
+        assert {f"graph/{algorithm}" for algorithm in algorithms} | lines == graphs
     in_kernels = {(r["operation"], r["method"]) for r in measured if r["method"].startswith("device/")}
     assert in_kernels == {(name, f"device/{one}") for name in ("allgather", "alltoall") for one in MOVED} | {
         ("barrier", f"device/{one}") for one in OPERATIONS["barrier"]

@@ -40,15 +40,18 @@ template <class T, class Group>
       return allreduce_packets<false>(lane, own.destination, own.source, own.count, own.reduction, timeout);
     case Algorithm::packets128_one_shot:
     case Algorithm::packets128_two_shot:
-      if (is_chosen) return Status::invalid_argument;
-      return algorithm == Algorithm::packets128_one_shot
-                 ? allreduce_packets128<true>(lane, own.destination, own.source, own.count, own.reduction, timeout)
-                 : allreduce_packets128<false>(lane, own.destination, own.source, own.count, own.reduction, timeout);
+      // What is never chosen is not compiled where the choice is automatic; nor is what only GPUs have, for hosts.
+      if constexpr (executor == DeviceKind::gpu)
+        if (!is_chosen)
+          return algorithm == Algorithm::packets128_one_shot
+                     ? allreduce_packets128<true>(lane, own.destination, own.source, own.count, own.reduction, timeout)
+                     : allreduce_packets128<false>(lane, own.destination, own.source, own.count, own.reduction,
+                                                   timeout);
+      return Status::invalid_argument;
     case Algorithm::two_shot:
       if (lane.context().mixed) return Status::invalid_argument;
       return call.count == 0 ? Status::ok : allreduce_two_shot(lane, call, timeout);
     default:
-      // What is never chosen is not compiled where the choice is automatic.
       if (is_chosen) return Status::invalid_argument;
       return reduce_by(lane, ReductionPlan<T>{own.destination, own.source, own.count, own.reduction},
                        {timeout, algorithm, nullptr});

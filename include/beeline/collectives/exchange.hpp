@@ -34,8 +34,8 @@ template <class Group>
   if (!plan.varies() && plan.bytes == 0) return Status::ok;
   const Algorithm algorithm = how.algorithm == Algorithm::automatic ? choose_movement(ctx, plan) : how.algorithm;
   if (algorithm == Algorithm::packets) return exchange_packets(lane, plan, how.timeout);
-  // What is never chosen is not compiled where the choice is automatic.
-  if (how.algorithm == Algorithm::packets128) return exchange_packets128(lane, plan, how.timeout);
+  if constexpr (executor == DeviceKind::gpu)  // what is never chosen is not compiled where the choice is automatic
+    if (how.algorithm == Algorithm::packets128) return exchange_packets128(lane, plan, how.timeout);
   if (ctx.mixed) return Status::invalid_argument;
   if (algorithm == Algorithm::peer) {
     StoreMover<Group> mover{lane.group(), ctx};

@@ -46,7 +46,7 @@ BEELINE_INLINE BEELINE_HOST_DEVICE void allreduce_by_kernel(const Grid& grid, co
   if (draws) end_drawing(grid, first);
 }
 
-/// Sums and averages: code that could do more would be longer, and fetched each time that the kernel starts.
+/// Sums and averages on GPUs: code that could do more would be longer, and fetched each time that the kernel starts.
 template <class T, Algorithm algorithm>
 struct AddingKernel {
   static constexpr unsigned max_threads = collective_threads;
@@ -56,11 +56,11 @@ struct AddingKernel {
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, CollectiveChannel channel,
                                       AllreduceCall<T> call) const {
     call.reduction = call.reduction == Reduction::average ? Reduction::average : Reduction::sum;
-    allreduce_by_kernel<T, algorithm>(grid, ctx, channel, call);
+    if constexpr (executor == DeviceKind::gpu) allreduce_by_kernel<T, algorithm>(grid, ctx, channel, call);
   }
 };
 
-/// All reductions.
+/// All reductions on host ranks, and the others than sums on GPUs.
 template <class T>
 struct AllreduceKernel {
   static constexpr unsigned max_threads = collective_threads;
@@ -89,7 +89,8 @@ void launch_allreduce(World& world, const LaunchOptions& options, const Collecti
                       const ReductionCall& call) {
   const AllreduceCall<T> vectors{static_cast<T*>(call.destination), static_cast<const T*>(call.source), call.count,
                                  call.reduction};
-  if (call.reduction == Reduction::sum || call.reduction == Reduction::average)
+  const bool adds = call.reduction == Reduction::sum || call.reduction == Reduction::average;
+  if (world.device().is_gpu() && adds)
     launch(world, options, AddingKernel<T, algorithm>{}, channel, vectors);
   else
     launch(world, options, AllreduceKernel<T>{}, channel, vectors, algorithm);

@@ -57,7 +57,7 @@ def test_the_wheel_works_outside_the_source_tree(tmp_path: Path) -> None:
     settings = [f"--config-settings={name}={value}" for name, value in options().items()]
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
     offline = ["--no-index", "--no-deps"]
-    shared = {"CCACHE_BASEDIR": str(REPOSITORY), "CCACHE_NOHASHDIR": "1"}  # as tools/build
+    shared = {"CCACHE_BASEDIR": str(REPOSITORY), "CCACHE_NOHASHDIR": "1", "CCACHE_DEPEND": "1"}  # as tools/build
     wheels = [*pip, "wheel", *offline, "--no-build-isolation", "-w", tmp_path, *settings, REPOSITORY]
     run(wheels, tmp_path, **shared)
     (wheel,) = tmp_path.glob("beeline-*.whl")

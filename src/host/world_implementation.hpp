@@ -154,7 +154,7 @@ class World::Implementation {
   [[nodiscard]] std::vector<std::vector<std::byte>> meet(Meeting meeting, std::span<const std::byte> mine,
                                                          std::int64_t wait_ns);
   bool has_left = false;
-  std::optional<std::string> packets128_obstacle;  ///< unknown until the first channel is asked for
+  std::optional<std::string> packets128_obstacle;  ///< unknown until first asked for
 
   /// The heap of this rank that holds an address, and where; nullptr outside both.
   struct Place {

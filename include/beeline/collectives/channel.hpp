@@ -23,9 +23,8 @@ struct alignas(128) LaneState {
   std::uint32_t taken;      ///< whether a lane is open: only on channels that check
   std::uint32_t swept[2];   ///< by parity: period of rounds (see lane.hpp) in which its areas were swept last
   std::uint32_t staged;     ///< whether the last call went through `staging`: its vectors did not lie alike everywhere
-  std::uint32_t
-      tickets;          ///< of the first lane: pieces that warps of a kernel have drawn (ThreadShare), 0 between calls
-  std::uint32_t ended;  ///< of the first lane: blocks of that kernel that will draw no more
+  std::uint32_t tickets;    ///< of the first lane: pieces that warps of a kernel have drawn, 0 between calls
+  std::uint32_t ended;      ///< of the first lane: blocks of that kernel that will draw no more
 };
 static_assert(sizeof(LaneState) == 128);
 

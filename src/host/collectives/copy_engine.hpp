@@ -26,7 +26,7 @@ struct EngineCall {
 /// link, since engines read over it more slowly. The copies are on one stream, one after the other, since several at
 /// once take longer together; kernels on another, of high priority, since copies wait for what they combine.
 ///
-/// A copy starts late by some 3 us, so copies are few and large. While one chunk is combined, the next is on its way.
+/// A copy takes its time to start, so copies are few and large. While one chunk is combined, the next is on its way.
 /// Everyone copies to another, and ranks that drift apart would copy to the same: they meet with every chunk.
 ///
 /// Source: seed 000, 6.8.3 (all-to-all + all-gather), with copies of engines.

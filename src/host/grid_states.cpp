@@ -27,7 +27,6 @@ std::shared_ptr<GridState> World::Implementation::lend_grid_state() {
             ledger().forget(let_go);
             {
               const std::lock_guard lock(grid_mutex);
-              launched.erase(let_go);
               captured.erase(let_go);
             }
             grid.reset();

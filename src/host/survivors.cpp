@@ -23,7 +23,7 @@ void drain(World& world) {
   } catch (const std::exception& error) {
     log(LogLevel::info, error.what(), world.rank());
   }
-  implementation.forget_launches(world.stream());
+  world.stream().launched_teams().forget();
 }
 
 }  // namespace
@@ -132,24 +132,16 @@ std::uint32_t World::Implementation::living_teams() const {
 
 std::uint32_t World::Implementation::teams_of(Stream& stream) {
   const std::uint32_t living = living_teams();
-  std::uint32_t found = 0;
-  {
-    const std::lock_guard lock(grid_mutex);
-    const auto entry = launched.find(stream.grid_state());
-    if (entry == launched.end()) return living;
-    found = (entry->second | captured_teams) & living;
-  }
-  return found | (stream.holds_signal_waits() ? world_only : 0);
+  const std::optional<std::uint32_t> launched = stream.launched_teams().noted();
+  if (!launched) return living;
+  return ((*launched | captured_teams) & living) | (stream.holds_signal_waits() ? world_only : 0);
 }
 
-void World::Implementation::note_launch(const Stream& stream, const Context& in, bool is_captured) {
-  const std::lock_guard lock(grid_mutex);
-  (is_captured ? captured_teams : launched[stream.grid_state()]) |= 1u << in.team;
-}
-
-void World::Implementation::forget_launches(const Stream& stream) {
-  const std::lock_guard lock(grid_mutex);
-  if (const auto entry = launched.find(stream.grid_state()); entry != launched.end()) entry->second = 0;
+void World::Implementation::note_launch(Stream& stream, const Context& in, bool is_captured) {
+  if (is_captured)
+    captured_teams |= 1u << in.team;
+  else
+    stream.launched_teams().note(1u << in.team);
 }
 
 }  // namespace beeline

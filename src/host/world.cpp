@@ -302,13 +302,14 @@ void World::synchronize(Stream& stream) {
     throw;
   }
   implementation_->check(watched);
-  implementation_->forget_launches(stream);
+  stream.launched_teams().forget();
 }
 
 void World::synchronize(Event& event) {
+  const std::uint32_t watched = (event.teams & implementation_->living_teams()) | Implementation::world_only;
   implementation_->await(
-      "an event", config().stream_deadline_ns, [&event] { return event.done(); }, Implementation::world_only);
-  implementation_->check(Implementation::world_only);
+      "an event", config().stream_deadline_ns, [&event] { return event.done(); }, watched);
+  implementation_->check(watched);
 }
 
 void World::barrier() {

@@ -3,6 +3,7 @@
 /// @file
 /// What a World consists of.
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -123,8 +124,7 @@ class World::Implementation {
   std::uint32_t barrier_id = 0;                            ///< the team id whose state World::barrier uses
   /// Ids that are not used again, by bit: a member of their teams has ended, and may yet have stored into their state.
   std::uint32_t retired_ids = 0;
-  std::map<const void*, std::uint32_t> launched;  ///< stream (its grid state) to teams of its kernels; by grid_mutex
-  std::uint32_t captured_teams = 0;               ///< of kernels in graphs, which run on whatever stream; by grid_mutex
+  std::atomic<std::uint32_t> captured_teams{0};  ///< of kernels in graphs, which run on whatever stream
   /// What was captured from a stream last.
   struct Captured {
     std::uint64_t capture = 0;
@@ -222,8 +222,7 @@ class World::Implementation {
   [[nodiscard]] std::uint32_t living_teams() const;
   /// Teams whose failure concerns what a stream does.
   [[nodiscard]] std::uint32_t teams_of(Stream& stream);
-  void note_launch(const Stream& stream, const Context& in, bool is_captured);
-  void forget_launches(const Stream& stream);
+  void note_launch(Stream& stream, const Context& in, bool is_captured);
   /// One of `watched` that is aborted, or -1.
   [[nodiscard]] int failed_team(std::uint32_t watched) const;
   /// Whether the world is aborted.

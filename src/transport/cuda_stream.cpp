@@ -166,10 +166,12 @@ class GpuStream final : public Stream {
   void record(Event& event) override {
     const CurrentGpu current(device_.index);
     dynamic_cast<GpuEvent&>(event).record(stream_);
+    event.teams = launched_teams_.noted().value_or(0);
   }
   void wait_event(Event& event) override {
     const CurrentGpu current(device_.index);
     dynamic_cast<GpuEvent&>(event).hold(stream_, capture());
+    launched_teams_.note(event.teams);
   }
 
   bool drained() const noexcept override {
@@ -196,6 +198,7 @@ class GpuStream final : public Stream {
     throw Error(Status::unavailable, "a GPU's stream runs kernels and copies, not CPU functions");
   }
   GridState* grid_state() const override { return grid_state_.get(); }
+  LaunchedTeams& launched_teams() override { return launched_teams_; }
 
   std::uint64_t capture() const override { return capture_of(stream_).id; }
   void keep_with_graph(std::shared_ptr<void> held) override {
@@ -232,6 +235,7 @@ class GpuStream final : public Stream {
 
   const Device device_;
   const std::shared_ptr<GridState> grid_state_;
+  LaunchedTeams launched_teams_;
   cudaStream_t stream_ = nullptr;
   cudaStream_t release_ = nullptr;  ///< ends the waits of `stream_`, with the same priority
   const bool owned_;

@@ -85,11 +85,13 @@ class HostStream final : public Stream {
   void record(Event& event) override {
     auto& host_event = dynamic_cast<HostEvent&>(event);
     const std::uint64_t number = host_event.recorded.fetch_add(1, std::memory_order_relaxed) + 1;
+    event.teams = launched_teams_.noted().value_or(0);
     enqueue_always([completed = host_event.completed, number] { completed->store(number, std::memory_order_release); });
   }
   void wait_event(Event& event) override {
     auto& host_event = dynamic_cast<HostEvent&>(event);
     const std::uint64_t number = host_event.recorded.load(std::memory_order_relaxed);
+    launched_teams_.note(event.teams);
     enqueue([this, completed = host_event.completed, number] {
       const Awaited awaited{Operation::stream_synchronize, no_peer, number, number};
       const Status status = poll_until(context_, awaited, Timeout::none(), [&](std::uint64_t& observed) {
@@ -118,6 +120,7 @@ class HostStream final : public Stream {
   void* native() const override { return nullptr; }
   void enqueue(std::function<void()> work) override { push({std::move(work), false}); }
   GridState* grid_state() const override { return grid_state_.get(); }
+  LaunchedTeams& launched_teams() override { return launched_teams_; }
 
  private:
   struct Task {
@@ -184,6 +187,7 @@ class HostStream final : public Stream {
   const Device device_;
   const Context& context_;
   const std::shared_ptr<GridState> grid_state_;
+  LaunchedTeams launched_teams_;
   const GpuReach* const reach_;
   mutable std::mutex mutex_;
   std::condition_variable wake_, drained_;

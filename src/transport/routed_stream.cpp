@@ -120,6 +120,7 @@ class RoutedStream final : public Stream {
   void* native() const override { return own_->native(); }
   void enqueue(std::function<void()> work) override { own_->enqueue(std::move(work)); }
   GridState* grid_state() const override { return own_->grid_state(); }
+  LaunchedTeams& launched_teams() override { return own_->launched_teams(); }
   std::uint64_t capture() const override { return own_->capture(); }
   void keep_with_graph(std::shared_ptr<void> held) override { own_->keep_with_graph(std::move(held)); }
 

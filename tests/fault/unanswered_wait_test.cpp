@@ -36,7 +36,7 @@ struct Scene {
   SymmetricArray<std::byte> data;
 };
 
-enum class Wait { signal, any_signal, barrier, packet_receive, packet_send, grid };
+enum class Wait { nothing, signal, any_signal, barrier, packet_receive, packet_send, grid };
 
 struct WaitKernel {
   template <class Grid>
@@ -61,12 +61,17 @@ struct WaitKernel {
   }
 };
 
-void wait_in_kernel(Scene& scene, Wait wait_for) {
+void launch_on(Stream& stream, Scene& scene, Wait wait_for) {
   LaunchOptions options;
   options.blocks = wait_for == Wait::grid ? 2 : 1;
   options.threads = 64;
   options.waits = true;
+  options.stream = &stream;
   launch(scene.world, options, WaitKernel{}, wait_for, scene.signals, scene.channel);
+}
+
+void wait_in_kernel(Scene& scene, Wait wait_for) {
+  launch_on(scene.world.stream(), scene, wait_for);
   scene.world.synchronize();
 }
 
@@ -86,6 +91,21 @@ void wait_on_own_stream(Scene& scene) {
   const std::unique_ptr<Stream> stream = scene.world.make_stream();
   stream->wait_signal(scene.signals, 5);
   scene.world.synchronize(*stream);
+}
+
+/// A stream whose own kernels did well, and which waits for one of another stream that does not.
+void wait_in_kernel_before_event(Scene& scene, bool for_event) {
+  const std::unique_ptr<Stream> stream = scene.world.make_stream();
+  launch_on(*stream, scene, Wait::nothing);
+  scene.world.synchronize(*stream);
+  launch_on(scene.world.stream(), scene, Wait::signal);
+  const std::unique_ptr<Event> event = scene.world.stream().make_event();
+  scene.world.stream().record(*event);
+  stream->wait_event(*event);
+  if (for_event)
+    scene.world.synchronize(*event);
+  else
+    scene.world.synchronize(*stream);
 }
 
 const std::vector<Unanswered>& unanswered_waits() {
@@ -109,6 +129,10 @@ const std::vector<Unanswered>& unanswered_waits() {
        "rank 0: staged_send on rank 1, sequence 1: expected 2, observed 1", nullptr},
       {"Stream", wait_on_stream, "rank 0: wait on any rank, sequence 0: expected 5, observed 3",
        "rank 0: stream_synchronize on rank 0, sequence 0: expected 1, observed 0"},
+      {"BeforeEvent", [](Scene& scene) { wait_in_kernel_before_event(scene, true); },
+       "rank 0: wait on rank 1, sequence 0: expected 5, observed 3", nullptr},
+      {"BeforeEventOfStream", [](Scene& scene) { wait_in_kernel_before_event(scene, false); },
+       "rank 0: wait on rank 1, sequence 0: expected 5, observed 3", nullptr},
       {"OwnStream", wait_on_own_stream, "rank 0: wait on any rank, sequence 0: expected 5, observed 3",
        "rank 0: stream_synchronize on rank 0, sequence 0: expected 1, observed 0"}};
   return waits;

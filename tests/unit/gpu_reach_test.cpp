@@ -47,6 +47,7 @@ class CountingStream final : public Stream {
   void* native() const override { return nullptr; }
   void enqueue(std::function<void()> work) override { inner_->enqueue(std::move(work)); }
   GridState* grid_state() const override { return nullptr; }
+  LaunchedTeams& launched_teams() override { return inner_->launched_teams(); }
 
  private:
   void note() {

@@ -131,11 +131,11 @@ class World {
   /// Throws unavailable on a host rank, invalid_argument for another GPU's stream.
   [[nodiscard]] std::unique_ptr<Stream> adopt_stream(void* native);
   /// Blocks until `stream`'s work is over. Throws what went wrong in it, a kernel's failed wait included: the failure
-  /// of each team whose kernels `launch` has put on it, or of any team of this rank where `launch` never did. At the
-  /// deadline names the rank, and dumps every pending wait of the team.
+  /// of each team whose kernels `launch` has put on it, or on a stream whose event it waits for, or of any team of this
+  /// rank where `launch` never did. At the deadline names the rank, and dumps every pending wait of the team.
   void synchronize(Stream& stream);
   void synchronize() { synchronize(stream()); }
-  /// Blocks until `event` is done, or the world is aborted.
+  /// Blocks until `event` is done. Throws the failures of the world and of teams whose kernels come before the event.
   void synchronize(Event& event);
 
   // --- Working together -----------------------------------------------------------------------------------------

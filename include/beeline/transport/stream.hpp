@@ -3,20 +3,45 @@
 /// @file
 /// Streams and events of either kind of device: in-order queues of kernels, copies and signals.
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 
 #include "beeline/device/context.hpp"
 #include "beeline/runtime/device.hpp"
 
 namespace beeline {
 
+/// The teams of this rank whose kernels are part of a stream's work or come before it: who waits for the stream hears
+/// of their failures. By bit of a team's id; any thread.
+class LaunchedTeams {
+ public:
+  void note(std::uint32_t teams) noexcept {
+    if (teams != 0) word_.fetch_or(known | teams, std::memory_order_relaxed);
+  }
+  /// What was noted is over.
+  void forget() noexcept { word_.fetch_and(known, std::memory_order_relaxed); }
+  /// What was noted since the last `forget`; nothing where `note` never was called, so that nobody knows.
+  [[nodiscard]] std::optional<std::uint32_t> noted() const noexcept {
+    const std::uint64_t word = word_.load(std::memory_order_relaxed);
+    return word == 0 ? std::nullopt : std::optional(static_cast<std::uint32_t>(word));
+  }
+
+ private:
+  static constexpr std::uint64_t known = std::uint64_t{1} << 32;
+  std::atomic<std::uint64_t> word_{0};
+};
+
 /// A point in a stream. Reusable; records of the same event replace each other.
 class Event {
  public:
   virtual ~Event() = default;
+  /// Teams whose kernels come before the last record, by bit of their id: `Stream::record` sets it, `wait_event` hands
+  /// it on.
+  std::atomic<std::uint32_t> teams{0};
   /// Whether the work before the last record is over; true when nothing was recorded. Throws unavailable when the last
   /// record is part of a graph, since that says nothing about the graph's runs.
   [[nodiscard]] virtual bool done() const = 0;
@@ -70,6 +95,8 @@ class Stream {
   virtual void enqueue(std::function<void()> work) = 0;
   /// State of the grid barrier that this stream's kernels share: they run one after the other.
   [[nodiscard]] virtual GridState* grid_state() const = 0;
+  /// Whose kernels its work includes or comes after, kept by `World`'s launches and by `record` and `wait_event`.
+  [[nodiscard]] virtual LaunchedTeams& launched_teams() = 0;
 
   /// Number of the CUDA graph capture that this stream is in; 0: in none, as on a host rank. Throws unavailable when an
   /// error has ended the capture.

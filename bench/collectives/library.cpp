@@ -16,9 +16,7 @@ bool is_measured(const MeasuredAlgorithm& measured, std::uint64_t bytes) {
 
 /// Collective. Throws unavailable for an algorithm that these ranks do not have.
 void check_available(World& world, Algorithm algorithm) {
-  if (algorithm != Algorithm::packets128 && algorithm != Algorithm::packets128_one_shot &&
-      algorithm != Algorithm::packets128_two_shot)
-    return;
+  if (!is_packets128(algorithm)) return;
   const std::string obstacle = packets128_obstacle(world);
   require(obstacle.empty(), Status::unavailable, obstacle);
 }

@@ -247,14 +247,18 @@ struct LaneKernel {
   static constexpr unsigned max_threads = 128;
   static constexpr std::size_t shared_bytes = sizeof(BulkBuffer);
   /// The moves, all-to-all-v, and the algorithms.
-  static constexpr std::uint32_t operations = moves + 1, ways = 3 * operations;
+  static constexpr std::uint32_t operations = moves + 1, ways = 4 * operations;
 
   BEELINE_HOST_DEVICE static std::uint32_t value(std::uint32_t round, std::uint32_t from, std::uint32_t part) {
     return round * 100000 + from * 1000 + part;
   }
-  BEELINE_HOST_DEVICE static Algorithm algorithm_of(std::uint32_t round) {
-    constexpr Algorithm all[] = {Algorithm::packets, Algorithm::peer, Algorithm::bulk};
-    return all[round / operations % 3];
+  /// Lines are for all-gather and all-to-all of one length, where the channel has any; packets serve elsewhere.
+  BEELINE_HOST_DEVICE static Algorithm algorithm_of(std::uint32_t round, const CollectiveChannel& channel) {
+    constexpr Algorithm all[] = {Algorithm::packets, Algorithm::peer, Algorithm::bulk, Algorithm::packets128};
+    const Algorithm algorithm = all[round / operations % 4];
+    const auto move = static_cast<Move>(round % operations);
+    const bool has_lines = channel.area_lines != 0 && (move == Move::allgather || move == Move::alltoall);
+    return algorithm == Algorithm::packets128 && !has_lines ? Algorithm::packets : algorithm;
   }
   /// Elements that all-to-all-v moves: some pieces are empty.
   BEELINE_HOST_DEVICE static std::uint32_t length(std::uint32_t round, std::uint32_t from, std::uint32_t to,
@@ -268,7 +272,7 @@ struct LaneKernel {
     const Context& ctx = lane.context();
     const std::uint32_t root = round % ctx.size;
     const LaneCall how{a.some_are_late ? Timeout{50'000} : Timeout::none(),
-                       ctx.mixed ? Algorithm::packets : algorithm_of(round), bulk_buffer()};
+                       ctx.mixed ? Algorithm::packets : algorithm_of(round, a.channel), bulk_buffer()};
     const std::size_t* const offsets = a.lengths + 2 * ctx.size;
     switch (round % operations) {
       case static_cast<std::uint32_t>(Move::broadcast):
@@ -325,7 +329,7 @@ struct LaneKernel {
     for (std::uint32_t round = 1; round <= a.rounds; ++round) {
       fill(block, ctx, round, a);
       const std::uint32_t late = (round / operations) % ctx.size;
-      const bool some_wait = a.some_are_late && waits_for_all(round, late, ctx.size);
+      const bool some_wait = a.some_are_late && waits_for_all(round, late, ctx.size, a.channel);
       if (some_wait && ctx.rank == late) {
         const std::uint64_t others = ctx.size - 1;
         BEELINE_DEVICE_CHECK_EQ(report, Status::ok,
@@ -347,10 +351,12 @@ struct LaneKernel {
   }
 
   /// Whether every other member's call waits for `late`: in packets from one or to one, only receivers wait.
-  BEELINE_HOST_DEVICE static bool waits_for_all(std::uint32_t round, std::uint32_t late, std::uint32_t size) {
+  BEELINE_HOST_DEVICE static bool waits_for_all(std::uint32_t round, std::uint32_t late, std::uint32_t size,
+                                                const CollectiveChannel& channel) {
     const auto move = static_cast<Move>(round % operations);  // all-to-all-v comes behind them
     const bool is_root = round % size == late;
-    return move >= Move::allgather || algorithm_of(round) != Algorithm::packets || (move != Move::gather && is_root);
+    return move >= Move::allgather || algorithm_of(round, channel) != Algorithm::packets ||
+           (move != Move::gather && is_root);
   }
 };
 

@@ -21,7 +21,8 @@ template <class T, class Group>
   if (is_new)
     for (std::uint32_t i = thread; i < words; i += threads) {
       const std::uint64_t word = load_word(source, i, count);
-      for (std::uint32_t peer = 0; peer < ctx.size; ++peer) lane.send_word(peer, i, word);
+      for (std::uint32_t step = 1; step <= ctx.size; ++step)  // everyone begins with another peer
+        lane.send_word(peer_ahead(ctx, step), i, word);
     }
   Status status = Status::ok;
   for (std::uint32_t i = thread; i < words && status == Status::ok; i += threads) {
@@ -42,7 +43,8 @@ template <class T, class Group>
     std::uint64_t result = 0;
     status = reduce_received<T>(lane, i, reduction, timeout, result);
     if (status != Status::ok) return status;
-    for (std::uint32_t peer = 0; peer < ctx.size; ++peer) lane.send_word(peer, lane.area_words() / 2 + i, result);
+    for (std::uint32_t step = 1; step <= ctx.size; ++step)
+      lane.send_word(peer_ahead(ctx, step), lane.area_words() / 2 + i, result);
   }
   return status;
 }
@@ -89,16 +91,11 @@ template <bool one_shot, class T, class Group>
                                                                           Reduction reduction, Timeout timeout) {
   const std::size_t words = one_shot ? lane.area_words() : std::size_t{lane.area_words()} / 2 * lane.context().size;
   const std::size_t most = words * (8 / sizeof(T));
-  for (std::size_t done = lane.offset(); done < count;) {
-    const auto some = static_cast<std::uint32_t>(count - done < most ? count - done : most);
-    const Status status = one_shot ? one_shot_round(lane, destination + done, source + done, some, reduction, timeout)
-                                   : two_shot_round(lane, destination + done, source + done, some, reduction, timeout);
-    if (status != Status::ok) return status;
-    done += some;
-    lane.set_offset(done);
-  }
-  lane.set_offset(0);
-  return Status::ok;
+  return in_rounds(lane, count, most, [&](std::size_t done, std::size_t all) {
+    const auto some = static_cast<std::uint32_t>(all);
+    return one_shot ? one_shot_round(lane, destination + done, source + done, some, reduction, timeout)
+                    : two_shot_round(lane, destination + done, source + done, some, reduction, timeout);
+  });
 }
 
 }  // namespace beeline::detail

@@ -139,20 +139,15 @@ template <bool one_shot, class T, class Group>
   if (!has_lines(lane)) return Status::invalid_argument;
   const std::size_t lines = one_shot ? lane.area_lines() : std::size_t{lane.area_lines()} / 2 * lane.context().size;
   const std::size_t most = lines * line_words * (8 / sizeof(T));
-  for (std::size_t done = lane.offset(); done < count;) {
-    const auto some = static_cast<std::uint32_t>(count - done < most ? count - done : most);
+  return in_rounds(lane, count, most, [&](std::size_t done, std::size_t all) {
+    const auto some = static_cast<std::uint32_t>(all);
     bool is_new = false;
     if (const Status status = lane.enter(timeout, is_new); status != Status::ok) return status;
     const LinedVector<T> to(destination + done, some);
     const LinedVector<const T> from(source + done, some);
-    const Status mine = one_shot ? one_shot_lines<T>(lane, to, from, is_new, reduction, timeout)
-                                 : two_shot_lines<T>(lane, to, from, is_new, reduction, timeout);
-    if (const Status status = lane.finish(mine); status != Status::ok) return status;
-    done += some;
-    lane.set_offset(done);
-  }
-  lane.set_offset(0);
-  return Status::ok;
+    return lane.finish(one_shot ? one_shot_lines<T>(lane, to, from, is_new, reduction, timeout)
+                                : two_shot_lines<T>(lane, to, from, is_new, reduction, timeout));
+  });
 }
 
 }  // namespace beeline::detail

@@ -67,8 +67,7 @@ template <class Group>
                                                                             Timeout timeout) {
   if (!has_lines(lane) || !plan.is_full() || plan.varies()) return Status::invalid_argument;
   const std::size_t most = std::size_t{line_payload_bytes} * lane.area_lines();
-  for (std::size_t done = lane.offset(); done < plan.bytes;) {
-    const std::size_t some = plan.bytes - done < most ? plan.bytes - done : most;
+  const Status result = in_rounds(lane, plan.bytes, most, [&](std::size_t done, std::size_t some) {
     const auto lines = static_cast<std::uint32_t>((some + line_payload_bytes - 1) / line_payload_bytes);
     bool is_new = false;
     if (const Status status = lane.enter(timeout, is_new); status != Status::ok) return status;
@@ -83,14 +82,10 @@ template <class Group>
     for_each_line(lane.group(), lines, [&](std::uint32_t line, std::uint32_t thread, bool exists) {
       if (status == Status::ok) status = receive_line_of_pieces(lane, pieces, {line, thread, exists}, timeout);
     });
-    status = lane.finish(status);
-    if (status != Status::ok) return status;
-    done += some;
-    lane.set_offset(done);
-  }
-  lane.group().sync();  // the whole result is there
-  lane.set_offset(0);
-  return Status::ok;
+    return lane.finish(status);
+  });
+  if (result == Status::ok) lane.group().sync();  // all of it is there
+  return result;
 }
 
 }  // namespace beeline::detail

@@ -257,4 +257,23 @@ class Lane {
   bool entered_ = false, is_checked_ = false, is_taken_ = false, has_worked_;
 };
 
+namespace detail {
+
+/// Goes through `count` units, at most `most` of them in each `round(done, some)`, on from where an interrupted call
+/// has left off.
+template <class Group, class Round>
+[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status in_rounds(Lane<Group>& lane, std::size_t count,
+                                                                  std::size_t most, const Round& round) {
+  for (std::size_t done = lane.offset(); done < count;) {
+    const std::size_t some = count - done < most ? count - done : most;
+    if (const Status status = round(done, some); status != Status::ok) return status;
+    done += some;
+    lane.set_offset(done);
+  }
+  lane.set_offset(0);
+  return Status::ok;
+}
+
+}  // namespace detail
+
 }  // namespace beeline

@@ -37,15 +37,11 @@ template <class T, class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status reduce_packets(Lane<Group>& lane, const ReductionPlan<T>& plan,
                                                         Timeout timeout) {
   const std::size_t most = std::size_t{lane.area_words()} * (8 / sizeof(T));
-  for (std::size_t done = lane.offset(); done < plan.count;) {
-    const std::size_t some = plan.count - done < most ? plan.count - done : most;
-    if (const Status status = reduce_round(lane, plan, done, some, timeout); status != Status::ok) return status;
-    done += some;
-    lane.set_offset(done);
-  }
-  lane.group().sync();  // the whole result is there
-  lane.set_offset(0);
-  return Status::ok;
+  const Status result = in_rounds(lane, plan.count, most, [&](std::size_t done, std::size_t some) {
+    return reduce_round(lane, plan, done, some, timeout);
+  });
+  if (result == Status::ok) lane.group().sync();  // all of it is there
+  return result;
 }
 
 }  // namespace beeline::detail

@@ -263,9 +263,6 @@ constexpr std::size_t blocks_for_one_peer = 64, blocks_for_peers = 24;
 bool is_packets(Algorithm algorithm) {
   return algorithm == Algorithm::packets_one_shot || algorithm == Algorithm::packets_two_shot;
 }
-bool is_packets128(Algorithm algorithm) {
-  return algorithm == Algorithm::packets128_one_shot || algorithm == Algorithm::packets128_two_shot;
-}
 
 }  // namespace
 

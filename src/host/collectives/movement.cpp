@@ -100,7 +100,7 @@ unsigned threads_for(Algorithm algorithm, std::size_t piece_bytes, std::uint32_t
 
 void Collectives::Implementation::move(const ExchangePlan& plan, const CollectiveCall& choice) {
   check_algorithm(choice.algorithm, context(), plan.is_full());
-  if (choice.algorithm == Algorithm::packets128) require_lines(choice.algorithm);
+  if (is_packets128(choice.algorithm)) require_lines(choice.algorithm);
   LaunchOptions options = launch_options(choice.blocks, choice.stream);
   options.threads = threads_for(choice.algorithm, plan.bytes / choice.blocks, context().size);
   if (plan.bytes == 0 && channel.checks == 0) return note(Transfer::none);

@@ -35,15 +35,19 @@ BEELINE_HOST_DEVICE void store_lines(machine::PacketPair* place) {
 BEELINE_HOST_DEVICE LinesSeen look_at_lines(const Context& ctx, std::uint32_t peer, const machine::PacketPair* place) {
   const unsigned thread = machine::lane(), flag_thread = thread | (line_threads - 1);
   LinesSeen seen{0, 0};
-  static_cast<void>(poll_by_warp(ctx, {Operation::setup, peer, 0, rounds}, Timeout::none(), [&](auto& observed) {
+  std::uint64_t round = 0;
+  const auto has_come = [&] {
     machine::warp_sync();
     const machine::PacketPair words = machine::load_packets(place);
-    const std::uint64_t round = machine::from_lane(words.high, flag_thread);
+    round = machine::from_lane(words.high, flag_thread);
     const machine::PacketPair whole = words_of(round, thread);
     seen.torn += words.low != whole.low || words.high != whole.high ? 1 : 0;
     if (thread == flag_thread) ++seen.looks;
-    observed = round;
     return round == rounds;
+  };
+  static_cast<void>(poll_by_warp(ctx, Timeout::none(), has_come, [&](std::uint64_t& observed) {
+    observed = round;
+    return Awaited{Operation::setup, peer, 0, rounds};
   }));
   return seen;
 }

@@ -8,44 +8,41 @@
 
 namespace beeline::detail {
 
-/// Sends a line of each member's part to it, or, in one shot, a line of the one part there is to all.
-template <bool one_shot, class T, class Group>
-BEELINE_INLINE BEELINE_HOST_DEVICE void send_parts(const Lane<Group>& lane, const LinedVector<const T>& source,
-                                                   const LinedParts& parts, const LinePlace& place) {
-  const Context& ctx = lane.context();
-  machine::PacketPair words[line_peers];
-  if (one_shot && place.exists) words[0] = source.load(0, place);
+/// Sends a line of each member's part to it.
+template <bool whole, class T>
+BEELINE_INLINE BEELINE_HOST_DEVICE void send_line_of_parts(const LineRound& round, const LinedVector<const T>& source,
+                                                           const LinedParts& parts, const LinePlace& place) {
+  const Context& ctx = round.context();
   BEELINE_NO_UNROLL
   for (std::uint32_t step = 1; step <= ctx.size; step += line_peers) {  // everyone begins with another peer
-    LinePlace places[line_peers] = {place, place, place, place};
+    machine::PacketPair words[line_peers];
+    bool exists[line_peers];
     BEELINE_UNROLL
     for (std::uint32_t k = 0; k < line_peers; ++k) {
-      if (one_shot || step + k > ctx.size) continue;
       const std::uint32_t peer = peer_ahead(ctx, step + k);
-      places[k].exists = place.line < parts.lines(peer);
-      if (places[k].exists) words[k] = source.load(parts.first(peer), place);
+      exists[k] = step + k <= ctx.size && (whole || place.line < parts.lines(peer));
+      if (exists[k]) words[k] = source.template load<whole>(parts.first(peer), place);
     }
-    BEELINE_UNROLL
-    for (std::uint32_t k = 0; k < line_peers; ++k)
-      if (step + k <= ctx.size)
-        send_line(lane, peer_ahead(ctx, step + k), place.line, places[k], words[one_shot ? 0 : k]);
+    round.template send<whole>(step, place.line, exists, words);
   }
 }
 
 /// A line of all members, combined in the order of ranks.
-template <class T, class Group>
-[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status reduce_line(const Lane<Group>& lane, const LinePlace& place,
+template <bool whole, class T>
+[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status reduce_line(const LineRound& round, const LinePlace& place,
                                                                     Reduction reduction, Timeout timeout,
                                                                     machine::PacketPair& result) {
-  const std::uint32_t members = lane.context().size;
+  const std::uint32_t members = round.context().size;
   Partial<T, machine::PacketPair> partial;
   BEELINE_NO_UNROLL
   for (std::uint32_t first = 0; first < members; first += line_peers) {
     machine::PacketPair words[line_peers];
+    std::uint32_t peers[line_peers];
     bool exists[line_peers];
+    members_from(first, members, peers);
     BEELINE_UNROLL
     for (std::uint32_t k = 0; k < line_peers; ++k) exists[k] = place.exists && first + k < members;
-    const Status status = receive_lines(lane, first, place.line, place.thread, exists, words, timeout);
+    const Status status = round.template receive<whole>(peers, place.line, exists, words, timeout);
     if (status != Status::ok) return status;
     BEELINE_UNROLL
     for (std::uint32_t k = 0; k < line_peers; ++k) {
@@ -57,25 +54,27 @@ template <class T, class Group>
   return Status::ok;
 }
 
-/// A reduced line of each part, from its owner, into the destination.
-template <class T, class Group>
-[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status collect_line(const Lane<Group>& lane,
+/// A reduced line of each part, which lies at line `from`, from its owner into the destination.
+template <bool whole, class T>
+[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status collect_line(const LineRound& round,
                                                                      const LinedVector<T>& destination,
                                                                      const LinedParts& parts, const LinePlace& place,
-                                                                     Timeout timeout) {
-  const std::uint32_t members = lane.context().size, from = lane.area_lines() / 2 + place.line;
+                                                                     std::uint32_t from, Timeout timeout) {
+  const std::uint32_t members = round.context().size;
   BEELINE_NO_UNROLL
   for (std::uint32_t first = 0; first < members; first += line_peers) {
     machine::PacketPair words[line_peers];
+    std::uint32_t peers[line_peers];
     bool exists[line_peers];
+    members_from(first, members, peers);
     BEELINE_UNROLL
     for (std::uint32_t k = 0; k < line_peers; ++k)
-      exists[k] = first + k < members && place.line < parts.lines(first + k);
-    const Status status = receive_lines(lane, first, from, place.thread, exists, words, timeout);
+      exists[k] = first + k < members && (whole || place.line < parts.lines(first + k));
+    const Status status = round.template receive<whole>(peers, from, exists, words, timeout);
     if (status != Status::ok) return status;
     BEELINE_UNROLL
     for (std::uint32_t k = 0; k < line_peers; ++k)
-      if (exists[k]) destination.store(parts.first(first + k), place, words[k]);
+      if (exists[k]) destination.template store<whole>(parts.first(first + k), place, words[k]);
   }
   return Status::ok;
 }
@@ -86,18 +85,23 @@ template <class T, class Group>
                                                                        const LinedVector<T>& destination,
                                                                        const LinedVector<const T>& source, bool is_new,
                                                                        Reduction reduction, Timeout timeout) {
-  const LinedParts whole(source.words(), 1);
+  const LineRound round(lane);
+  const LinedParts one(source.words(), 1);
   Status status = Status::ok;
   if (is_new)
-    for_each_line(lane.group(), whole.lines(0), [&](std::uint32_t line, std::uint32_t thread, bool exists) {
-      send_parts<true>(lane, source, whole, {line, thread, exists});
-    });
-  for_each_line(lane.group(), whole.lines(0), [&](std::uint32_t line, std::uint32_t thread, bool exists) {
-    if (status != Status::ok) return;  // the same on the whole warp
-    machine::PacketPair result;
-    status = reduce_line<T>(lane, {line, thread, exists}, reduction, timeout, result);
-    if (status == Status::ok && exists) destination.store(0, {line, thread, exists}, result);
-  });
+    for_each_place(lane.group(), one.lines(0), one.whole_lines(source.whole_words()),
+                   [&](const LinePlace& place, auto whole) {
+                     machine::PacketPair words{};
+                     if (place.exists) words = source.template load<whole()>(0, place);
+                     round.template send_to_all<whole()>(place.line, place.exists, words);
+                   });
+  for_each_place(lane.group(), one.lines(0), one.whole_lines(destination.whole_words()),
+                 [&](const LinePlace& place, auto whole) {
+                   if (status != Status::ok) return;  // the same on the whole warp
+                   machine::PacketPair result;
+                   status = reduce_line<whole(), T>(round, place, reduction, timeout, result);
+                   if (status == Status::ok && place.exists) destination.template store<whole()>(0, place, result);
+                 });
   return status;
 }
 
@@ -108,25 +112,25 @@ template <class T, class Group>
                                                                        const LinedVector<T>& destination,
                                                                        const LinedVector<const T>& source, bool is_new,
                                                                        Reduction reduction, Timeout timeout) {
-  const Context& ctx = lane.context();
-  const LinedParts parts(source.words(), ctx.size);
+  const LineRound round(lane);
+  const LinedParts parts(source.words(), lane.context().size);
+  const std::uint32_t own_lines = parts.lines(lane.context().rank), half = lane.area_lines() / 2;
   Status status = Status::ok;
   if (is_new)
-    for_each_line(lane.group(), parts.lines(0), [&](std::uint32_t line, std::uint32_t thread, bool exists) {
-      send_parts<false>(lane, source, parts, {line, thread, exists});
-    });
-  for_each_line(lane.group(), parts.lines(ctx.rank), [&](std::uint32_t line, std::uint32_t thread, bool exists) {
+    for_each_place(
+        lane.group(), parts.lines(0), parts.whole_lines(source.whole_words()),
+        [&](const LinePlace& place, auto whole) { send_line_of_parts<whole()>(round, source, parts, place); });
+  for_each_place(lane.group(), own_lines, own_lines, [&](const LinePlace& place, auto whole) {
     if (status != Status::ok) return;
-    const LinePlace place{line, thread, exists};
     machine::PacketPair result;
-    status = reduce_line<T>(lane, place, reduction, timeout, result);
-    if (status != Status::ok) return;
-    for (std::uint32_t step = 1; step <= ctx.size; ++step)
-      send_line(lane, peer_ahead(ctx, step), lane.area_lines() / 2 + line, place, result);
+    status = reduce_line<whole(), T>(round, place, reduction, timeout, result);
+    if (status == Status::ok) round.template send_to_all<whole()>(half + place.line, place.exists, result);
   });
-  for_each_line(lane.group(), parts.lines(0), [&](std::uint32_t line, std::uint32_t thread, bool exists) {
-    if (status == Status::ok) status = collect_line(lane, destination, parts, {line, thread, exists}, timeout);
-  });
+  for_each_place(lane.group(), parts.lines(0), parts.whole_lines(destination.whole_words()),
+                 [&](const LinePlace& place, auto whole) {
+                   if (status == Status::ok)
+                     status = collect_line<whole()>(round, destination, parts, place, half + place.line, timeout);
+                 });
   return status;
 }
 

@@ -12,50 +12,54 @@ namespace beeline::detail {
 struct LinedPieces {
   LinedVector<const std::byte> sent;
   LinedVector<std::byte> received;
+
+  [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t whole_lines() const {
+    const std::uint32_t sent_words = sent.whole_words(), received_words = received.whole_words();
+    return (sent_words < received_words ? sent_words : received_words) / line_words;
+  }
 };
 
 /// Sends a line to each of the others, and stores this member's own.
-template <class Group>
-BEELINE_INLINE BEELINE_HOST_DEVICE void send_line_of_pieces(const Lane<Group>& lane, const LinedPieces& pieces,
+template <bool whole>
+BEELINE_INLINE BEELINE_HOST_DEVICE void send_line_of_pieces(const LineRound& round, const LinedPieces& pieces,
                                                             const LinePlace& place) {
-  const Context& ctx = lane.context();
+  const Context& ctx = round.context();
   BEELINE_NO_UNROLL
-  for (std::uint32_t step = 0; step < ctx.size; step += line_peers) {  // everyone begins with another peer
-    LinePlace places[line_peers] = {place, place, place, place};
-    machine::PacketPair words[line_peers];
-    BEELINE_UNROLL
-    for (std::uint32_t k = 0; k < line_peers; ++k) {
-      const std::uint32_t peer = peer_ahead(ctx, step + k);
-      places[k].exists = place.exists && step + k < ctx.size;
-      if (places[k].exists) words[k] = pieces.sent.at(peer).load(0, place);
-    }
-    BEELINE_UNROLL
-    for (std::uint32_t k = 0; k < line_peers; ++k) {
-      if (step + k != 0)
-        send_line(lane, peer_ahead(ctx, step + k), place.line, places[k], words[k]);
-      else if (places[0].exists)
-        pieces.received.at(ctx.rank).store(0, place, words[0]);
-    }
-  }
-}
-
-/// Receives a line from each of the others.
-template <class Group>
-[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status
-receive_line_of_pieces(const Lane<Group>& lane, const LinedPieces& pieces, const LinePlace& place, Timeout timeout) {
-  const Context& ctx = lane.context();
-  BEELINE_NO_UNROLL
-  for (std::uint32_t first = 0; first < ctx.size; first += line_peers) {
+  for (std::uint32_t step = 1; step <= ctx.size; step += line_peers) {  // everyone begins with another peer
     machine::PacketPair words[line_peers];
     bool exists[line_peers];
     BEELINE_UNROLL
-    for (std::uint32_t k = 0; k < line_peers; ++k)
-      exists[k] = place.exists && first + k < ctx.size && first + k != ctx.rank;
-    const Status status = receive_lines(lane, first, place.line, place.thread, exists, words, timeout);
+    for (std::uint32_t k = 0; k < line_peers; ++k) {
+      exists[k] = place.exists && step + k < ctx.size;
+      if (exists[k]) words[k] = pieces.sent.at(peer_ahead(ctx, step + k)).template load<whole>(0, place);
+    }
+    round.template send<whole>(step, place.line, exists, words);
+  }
+  if (place.exists)
+    pieces.received.at(ctx.rank).template store<whole>(0, place,
+                                                       pieces.sent.at(ctx.rank).template load<whole>(0, place));
+}
+
+/// Receives a line from each of the others.
+template <bool whole>
+[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status
+receive_line_of_pieces(const LineRound& round, const LinedPieces& pieces, const LinePlace& place, Timeout timeout) {
+  const Context& ctx = round.context();
+  BEELINE_NO_UNROLL
+  for (std::uint32_t step = 1; step < ctx.size; step += line_peers) {
+    machine::PacketPair words[line_peers];
+    std::uint32_t peers[line_peers];
+    bool exists[line_peers];
+    BEELINE_UNROLL
+    for (std::uint32_t k = 0; k < line_peers; ++k) {
+      exists[k] = place.exists && step + k < ctx.size;
+      peers[k] = peer_ahead(ctx, step + k < ctx.size ? step + k : ctx.size - 1);  // each of them sends
+    }
+    const Status status = round.template receive<whole>(peers, place.line, exists, words, timeout);
     if (status != Status::ok) return status;
     BEELINE_UNROLL
     for (std::uint32_t k = 0; k < line_peers; ++k)
-      if (exists[k]) pieces.received.at(first + k).store(0, place, words[k]);
+      if (exists[k]) pieces.received.at(peers[k]).template store<whole>(0, place, words[k]);
   }
   return Status::ok;
 }
@@ -74,13 +78,14 @@ template <class Group>
     const auto bytes = static_cast<std::uint32_t>(some);
     const LinedPieces pieces{{plan.source + done, bytes, plan.send_step},
                              {plan.destination + done, bytes, plan.receive_step}};
+    const LineRound round(lane);
+    const std::uint32_t whole_lines = pieces.whole_lines();
     if (is_new)
-      for_each_line(lane.group(), lines, [&](std::uint32_t line, std::uint32_t thread, bool exists) {
-        send_line_of_pieces(lane, pieces, {line, thread, exists});
-      });
+      for_each_place(lane.group(), lines, whole_lines,
+                     [&](const LinePlace& place, auto whole) { send_line_of_pieces<whole()>(round, pieces, place); });
     Status status = Status::ok;
-    for_each_line(lane.group(), lines, [&](std::uint32_t line, std::uint32_t thread, bool exists) {
-      if (status == Status::ok) status = receive_line_of_pieces(lane, pieces, {line, thread, exists}, timeout);
+    for_each_place(lane.group(), lines, whole_lines, [&](const LinePlace& place, auto whole) {
+      if (status == Status::ok) status = receive_line_of_pieces<whole()>(round, pieces, place, timeout);
     });
     return lane.finish(status);
   });

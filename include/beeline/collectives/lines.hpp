@@ -32,25 +32,49 @@ struct LinePlace {
   /// Its first word in the part that the lines make up.
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t word() const { return line * line_words + 2 * thread; }
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t words() const { return holds_flag() ? 1 : 2; }
+  /// Bytes from its first word to its second; who holds the flag has one word, and moves it twice, to be no exception.
+  [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t second() const { return holds_flag() ? 0 : 8; }
 };
+
+/// Calls `visit(place, whole)` for each line (`for_each_line`). `whole` is true_type for warps whose lines are all
+/// among the first `whole_lines`: code without exceptions for what exists, and lies whole and aligned in every vector.
+template <class Group, class Visit>
+BEELINE_INLINE BEELINE_HOST_DEVICE void for_each_place(const Group& group, std::uint32_t lines,
+                                                       std::uint32_t whole_lines, const Visit& visit) {
+  for_each_line(group, lines, [&](std::uint32_t line, std::uint32_t thread, bool exists) {
+    if ((line | (lines_of_warp - 1)) < whole_lines)
+      visit(LinePlace{line, thread, true}, std::true_type{});
+    else
+      visit(LinePlace{line, thread, exists}, std::false_type{});
+  });
+}
 
 /// How a round's words are cut into the members' parts: of whole lines, but for the last.
 class LinedParts {
  public:
   BEELINE_HOST_DEVICE LinedParts(std::uint32_t words, std::uint32_t members)
-      : words_(words), part_(((words + members - 1) / members + line_words - 1) / line_words * line_words) {}
+      : words_(words), members_(members),
+        part_(((words + members - 1) / members + line_words - 1) / line_words * line_words) {}
 
   /// The first word of a member's part.
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t first(std::uint32_t member) const { return member * part_; }
   /// Lines of a member's part. No part has more than the first.
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t lines(std::uint32_t member) const {
-    if (first(member) >= words_) return 0;
-    const std::uint32_t rest = words_ - first(member);
-    return ((rest < part_ ? rest : part_) + line_words - 1) / line_words;
+    return words_from(member, words_) == 0 ? 0 : (words_from(member, words_) + line_words - 1) / line_words;
+  }
+  /// Lines that all parts have in the vector's first `words`.
+  [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t whole_lines(std::uint32_t words) const {
+    return words_from(members_ - 1, words) / line_words;
   }
 
  private:
-  std::uint32_t words_, part_;
+  /// Those of the vector's first `words` that are a member's.
+  [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t words_from(std::uint32_t member, std::uint32_t words) const {
+    if (first(member) >= words) return 0;
+    const std::uint32_t rest = words - first(member);
+    return rest < part_ ? rest : part_;
+  }
+  std::uint32_t words_, members_, part_;
 };
 
 /// Words of a line that the vector's end cuts, or that are not aligned.
@@ -90,24 +114,25 @@ class LinedVector {
   }
 
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t words() const { return words_; }
+  /// Those up to which it holds whole, aligned words.
+  [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t whole_words() const { return whole_words_; }
 
-  /// The thread's words of a line whose part begins at word `first`.
+  /// The thread's words of a line whose part begins at word `first`; `whole`: which lies in whole words.
+  template <bool whole>
   [[nodiscard]] BEELINE_HOST_DEVICE machine::PacketPair load(std::uint32_t first, const LinePlace& place) const {
     const std::uint32_t word = first + place.word(), end = word + place.words();
-    if (end > whole_words_) [[unlikely]]
-      return gather_line<Element>(vector_, word, end < words_ ? end : words_, count_);
+    if (!whole && end > whole_words_) return gather_line<Element>(vector_, word, end < words_ ? end : words_, count_);
     const auto* const from = reinterpret_cast<const std::byte*>(vector_) + std::size_t{word} * 8;
-    machine::PacketPair values{machine::load_as<std::uint64_t>(from), 0};
-    if (!place.holds_flag()) values.high = machine::load_as<std::uint64_t>(from + 8);
-    return values;
+    return {machine::load_as<std::uint64_t>(from), machine::load_as<std::uint64_t>(from + place.second())};
   }
+  template <bool whole>
   BEELINE_HOST_DEVICE void store(std::uint32_t first, const LinePlace& place, machine::PacketPair values) const {
     const std::uint32_t word = first + place.word(), end = word + place.words();
-    if (end > whole_words_) [[unlikely]]
+    if (!whole && end > whole_words_)
       return scatter_line<Element>(vector_, word, end < words_ ? end : words_, count_, values);
     auto* const to = reinterpret_cast<std::byte*>(vector_) + std::size_t{word} * 8;
     machine::store_as(to, values.low);
-    if (!place.holds_flag()) machine::store_as(to + 8, values.high);
+    machine::store_as(to + place.second(), place.holds_flag() ? values.low : values.high);
   }
 
  private:
@@ -116,43 +141,91 @@ class LinedVector {
   std::uint32_t count_, words_, whole_words_;
 };
 
-/// Stores line `to` of what this rank sends to `peer` in this round, where the thread's line exists.
-template <class Group>
-BEELINE_INLINE BEELINE_HOST_DEVICE void send_line(const Lane<Group>& lane, std::uint32_t peer, std::uint32_t to,
-                                                  const LinePlace& place, machine::PacketPair words) {
-  if (place.holds_flag()) words.high = lane.line_flag();
-  const Context& ctx = lane.context();
-  machine::warp_sync();  // a line is whole only when its eight threads store in one instruction
-  if (place.exists) machine::store_packets(ctx.at(lane.line(ctx.rank, to) + place.thread, peer), words);
+/// `line_peers` members from `first` on; behind the last one, that one again.
+BEELINE_INLINE BEELINE_HOST_DEVICE void members_from(std::uint32_t first, std::uint32_t members,
+                                                     std::uint32_t (&peers)[line_peers]) {
+  BEELINE_UNROLL
+  for (std::uint32_t k = 0; k < line_peers; ++k) peers[k] = first + k < members ? first + k : members - 1;
 }
 
-/// Lines `from` of what `line_peers` peers from `first` on sent in this round. `exists[k]`: whether the thread's line
-/// of peer `first` + k does.
-template <class Group>
-[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status receive_lines(const Lane<Group>& lane, std::uint32_t first,
-                                                                      std::uint32_t from, std::uint32_t thread,
-                                                                      const bool (&exists)[line_peers],
-                                                                      machine::PacketPair (&words)[line_peers],
-                                                                      Timeout timeout) {
-  const machine::PacketPair* const lines = lane.line(first, from) + thread;
-  const std::size_t stride = std::size_t{lane.area_lines()} * line_threads;
-  const std::uint64_t flag = lane.line_flag();
-  const bool holds_flag = thread == line_threads - 1;
-  Awaited awaited{Operation::collective, first, flag, flag};
-  return poll_by_warp(lane.context(), awaited, timeout, [&](std::uint64_t& observed) {
-    machine::warp_sync();  // data and flag in one instruction
-    BEELINE_UNROLL
-    for (std::uint32_t k = 0; k < line_peers; ++k)
-      if (exists[k]) words[k] = machine::load_packets(lines + k * stride);
-    bool all = true;
+/// One thread's end of the lines that a round sends and receives.
+class LineRound {
+ public:
+  template <class Group>
+  BEELINE_HOST_DEVICE explicit LineRound(const Lane<Group>& lane)
+      : ctx_(lane.context()), thread_(lane.group().thread_rank() % line_threads),
+        out_(lane.line(lane.context().rank, 0) + thread_), in_(lane.line(0, 0) + thread_),
+        stride_(std::size_t{lane.area_lines()} * line_threads), flag_(lane.line_flag()) {}
+
+  [[nodiscard]] BEELINE_HOST_DEVICE const Context& context() const { return ctx_; }
+
+  /// Stores line `to` of what this rank sends: `words[k]` to the peer `step` + k ahead, where `exists[k]` says that the
+  /// thread's line does.
+  template <bool whole>
+  BEELINE_INLINE BEELINE_HOST_DEVICE void send(std::uint32_t step, std::uint32_t to, const bool (&exists)[line_peers],
+                                               machine::PacketPair (&words)[line_peers]) const {
+    const bool holds_flag = thread_ == line_threads - 1;
+    machine::PacketPair* const mine = out_ + to * line_threads;
     BEELINE_UNROLL
     for (std::uint32_t k = 0; k < line_peers; ++k) {
-      if (!exists[k] || !holds_flag || words[k].high == flag) continue;
-      observed = words[k].high, awaited.peer = first + k;  // who is late, for the error
-      all = false;
+      words[k].high = holds_flag ? flag_ : words[k].high;
+      // A line is whole only when its eight threads store in one instruction.
+      if (k == 0 || !whole) machine::warp_sync();
+      if (exists[k]) machine::store_packets(ctx_.at(mine, peer_ahead(ctx_, step + k)), words[k]);
     }
-    return all;
-  });
-}
+  }
+
+  /// The same to all, this rank included.
+  template <bool whole>
+  BEELINE_INLINE BEELINE_HOST_DEVICE void send_to_all(std::uint32_t to, bool exists, machine::PacketPair word) const {
+    BEELINE_NO_UNROLL
+    for (std::uint32_t step = 1; step <= ctx_.size; step += line_peers) {  // everyone begins with another peer
+      machine::PacketPair words[line_peers];
+      bool is_peer[line_peers];
+      BEELINE_UNROLL
+      for (std::uint32_t k = 0; k < line_peers; ++k) words[k] = word, is_peer[k] = exists && step + k <= ctx_.size;
+      send<whole>(step, to, is_peer, words);
+    }
+  }
+
+  /// Lines `from` of what `peers` sent. `exists[k]`: whether the thread's line of peers[k] does; with `whole`, that of
+  /// every one does, and nobody asks: no load waits for a condition.
+  template <bool whole>
+  [[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status receive(const std::uint32_t (&peers)[line_peers],
+                                                                  std::uint32_t from, const bool (&exists)[line_peers],
+                                                                  machine::PacketPair (&words)[line_peers],
+                                                                  Timeout timeout) const {
+    const machine::PacketPair* lines[line_peers];
+    BEELINE_UNROLL
+    for (std::uint32_t k = 0; k < line_peers; ++k) lines[k] = in_ + peers[k] * stride_ + from * line_threads;
+    const bool holds_flag = thread_ == line_threads - 1;
+    const auto is_late = [&](std::uint32_t k) { return holds_flag && (whole || exists[k]) && words[k].high != flag_; };
+    const auto have_come = [&] {
+      machine::warp_sync();  // data and flag in one instruction
+      BEELINE_UNROLL
+      for (std::uint32_t k = 0; k < line_peers; ++k)
+        if (whole || exists[k]) words[k] = machine::load_packets(lines[k]);
+      bool any_late = false;
+      BEELINE_UNROLL
+      for (std::uint32_t k = 0; k < line_peers; ++k) any_late |= is_late(k);
+      return !any_late;
+    };
+    return poll_by_warp(ctx_, timeout, have_come, [&](std::uint64_t& observed) {
+      Awaited awaited{Operation::collective, peers[0], flag_, flag_};
+      BEELINE_UNROLL
+      for (std::uint32_t k = 0; k < line_peers; ++k)
+        if (is_late(k)) observed = words[k].high, awaited.peer = peers[k];
+      return awaited;
+    });
+  }
+
+ private:
+  const Context& ctx_;
+  std::uint32_t thread_;
+  machine::PacketPair* out_;       ///< its part of line 0 of what this rank sends, at its own place
+  const machine::PacketPair* in_;  ///< the same of what member 0 sent; `stride_` on to the next member's
+  std::size_t stride_;
+  std::uint64_t flag_;
+};
 
 }  // namespace beeline::detail

@@ -31,22 +31,26 @@ struct Packets128Channel {
 
 namespace detail {
 
-/// As `poll_until`, by a whole warp: until `ready` holds on all its threads, which get the same result. One that waits
-/// still looks at the clock, and records what it waits for.
-template <class Ready>
-BEELINE_HOST_DEVICE Status poll_by_warp(const Context& ctx, const Awaited& awaited, Timeout timeout, Ready ready) {
+/// As `poll_until`, by a whole warp: until `ready()` holds on all its threads, which get the same result. One that
+/// waits still looks at the clock, and records what it waits for: `awaited(observed)` returns that, and sets what it
+/// saw.
+template <class Ready, class AwaitedOf>
+BEELINE_HOST_DEVICE Status poll_by_warp(const Context& ctx, Timeout timeout, Ready ready, AwaitedOf awaited) {
   WaitState state{Status::ok, 0};
   for (;;) {
-    std::uint64_t observed = 0;
     bool waits = true;
     BEELINE_NO_UNROLL
     for (std::uint32_t left = polls_per_look; left > 0; --left) {
-      waits = !ready(observed);
+      waits = !ready();
       if (!machine::warp_any(waits)) return Status::ok;
       if (timeout.ns == 0) return Status::timeout;
     }
     const unsigned looker = machine::first_lane(waits);
-    if (machine::lane() == looker) state = look(ctx, awaited, timeout, observed, state.start_ns);
+    if (machine::lane() == looker) {
+      std::uint64_t observed = 0;
+      const Awaited what = awaited(observed);
+      state = look(ctx, what, timeout, observed, state.start_ns);
+    }
     state.start_ns = machine::from_lane(state.start_ns, looker);  // another may look next
     const Status status = agree(Warp{}, state.status);
     if (status != Status::ok) return status;
@@ -244,13 +248,15 @@ class Packets128Port {
       if (status != Status::ok) return;  // the same on the whole warp
       const detail::LinePart part(line, thread);
       machine::PacketPair words{};
-      status = detail::poll_by_warp(ctx_, {Operation::packet_receive, peer_, sequence, sequence}, timeout,
-                                    [&](std::uint64_t& observed) {
-                                      machine::warp_sync();  // a line's data and flag in one instruction
-                                      if (exists) words = machine::load_packets(slot + line * line_threads + thread);
-                                      observed = words.high >> 32;
-                                      return !exists || !part.holds_flag || words.high == flag_of(sequence);
-                                    });
+      const auto has_come = [&] {
+        machine::warp_sync();  // a line's data and flag in one instruction
+        if (exists) words = machine::load_packets(slot + line * line_threads + thread);
+        return !exists || !part.holds_flag || words.high == flag_of(sequence);
+      };
+      status = detail::poll_by_warp(ctx_, timeout, has_come, [&](std::uint64_t& observed) {
+        observed = words.high >> 32;
+        return Awaited{Operation::packet_receive, peer_, sequence, sequence};
+      });
       if (status != Status::ok || !exists) return;
       if (part.is_whole(bytes, aligned)) {
         machine::store_as(destination + part.offset, words.low);

@@ -138,9 +138,8 @@ BEELINE_INLINE BEELINE_HOST_DEVICE void combine_vectors(ThreadShare threads, con
     else
       combine_range<T, machine::Word16>(threads, from, {0, whole}, known, store);
   };
-  const bool averages = reduction == Reduction::average;
-  if (reduction == Reduction::sum || averages)  // loops of their own, which ask for nothing while they add
-    combine_whole(averages ? Reduction::average : Reduction::sum);
+  if (adds(reduction))  // loops of their own, which ask for nothing while they add
+    combine_whole(reduction == Reduction::average ? Reduction::average : Reduction::sum);
   else
     combine_whole(reduction);
   combine_range<T, T>(threads, from, {rest * sizeof(T), count - rest}, reduction, store);

@@ -19,6 +19,10 @@ namespace beeline {
 
 /// How elements are combined. The bitwise ones are for integers.
 enum class Reduction : std::uint32_t { sum, product, minimum, maximum, average, bit_and, bit_or, bit_xor };
+/// Whether it is a sum, or follows from one.
+[[nodiscard]] BEELINE_HOST_DEVICE constexpr bool adds(Reduction reduction) {
+  return reduction == Reduction::sum || reduction == Reduction::average;
+}
 inline constexpr std::uint32_t reductions = 8;
 
 [[nodiscard]] constexpr bool is_bitwise(Reduction reduction) { return reduction >= Reduction::bit_and; }

@@ -253,6 +253,7 @@ struct Limits {
 constexpr std::size_t kib = 1024, mib = kib * kib;
 constexpr Limits gpu_limits{512 * kib, 0, 512 * kib, 0, 32 * mib};
 constexpr Limits limits_with_lines{96 * kib, 768 * kib, 0, 3 * mib, 32 * mib};
+constexpr Limits limits_of_two{96 * kib, mib, 0, 2 * mib, 96 * mib};  ///< two members with lines
 constexpr Limits host_limits{kib, 0, 0, 0, 0};
 
 /// Bytes that keep a block busy: a packet for every other thread, or four loads of 16 bytes for each.
@@ -273,7 +274,8 @@ CollectiveCall Collectives::allreduce_choice(std::size_t count, ElementType type
   CollectiveCall choice = call;
   if (choice.algorithm == Algorithm::automatic) {
     const bool has_lines = implementation_->channel.area_lines != 0;
-    const Limits& limits = host ? host_limits : has_lines ? limits_with_lines : gpu_limits;
+    const Limits& with_lines = ctx.size == 2 ? limits_of_two : limits_with_lines;
+    const Limits& limits = host ? host_limits : has_lines ? with_lines : gpu_limits;
     const bool shares = count >= ctx.size;  // below one element a member there is no work to share
     const std::size_t traffic = all - bytes;
     choice.algorithm = !shares || traffic <= limits.one_shot_traffic  ? Algorithm::packets_one_shot

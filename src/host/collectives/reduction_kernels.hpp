@@ -69,6 +69,7 @@ struct AllreduceKernel {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, CollectiveChannel channel, AllreduceCall<T> call,
                                       Algorithm algorithm) const {
+    if (executor == DeviceKind::gpu && adds(call.reduction)) return;  // AddingKernel's: not compiled twice
     switch (algorithm) {
       case Algorithm::packets_one_shot:
         return allreduce_by_kernel<T, Algorithm::packets_one_shot>(grid, ctx, channel, call);
@@ -89,8 +90,7 @@ void launch_allreduce(World& world, const LaunchOptions& options, const Collecti
                       const ReductionCall& call) {
   const AllreduceCall<T> vectors{static_cast<T*>(call.destination), static_cast<const T*>(call.source), call.count,
                                  call.reduction};
-  const bool adds = call.reduction == Reduction::sum || call.reduction == Reduction::average;
-  if (world.device().is_gpu() && adds)
+  if (world.device().is_gpu() && adds(call.reduction))
     launch(world, options, AddingKernel<T, algorithm>{}, channel, vectors);
   else
     launch(world, options, AllreduceKernel<T>{}, channel, vectors, algorithm);

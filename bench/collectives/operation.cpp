@@ -69,6 +69,7 @@ MeasuredOperation reduce() {
           .in_kernel = nullptr,
           .algorithms = {{Algorithm::automatic},
                          {Algorithm::packets, 16 * mib},
+                         {Algorithm::two_shot},
                          {Algorithm::read, 256 * mib},
                          {Algorithm::gather, 256 * mib},
                          {Algorithm::alltoall_gather},

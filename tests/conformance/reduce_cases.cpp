@@ -28,7 +28,7 @@ std::vector<Algorithm> algorithms_of(const World& world, Kind kind) {
                                    : std::vector<Algorithm>{Algorithm::automatic, Algorithm::packets};
   switch (kind) {
     case Kind::reduce:
-      return {Algorithm::automatic, Algorithm::packets,         Algorithm::read,
+      return {Algorithm::automatic, Algorithm::packets,         Algorithm::two_shot, Algorithm::read,
               Algorithm::gather,    Algorithm::alltoall_gather, Algorithm::tree};
     case Kind::allreduce:
       return {Algorithm::read, Algorithm::gather_cast, Algorithm::allgather, Algorithm::alltoall_allgather,
@@ -169,7 +169,7 @@ struct Way {
 struct LaneKernel {
   static constexpr unsigned max_threads = 128;
   static constexpr std::size_t shared_bytes = sizeof(BulkBuffer);
-  static constexpr std::uint32_t ways = 14;
+  static constexpr std::uint32_t ways = 15;
 
   BEELINE_HOST_DEVICE static Way way_of(std::uint32_t round, bool mixed) {
     constexpr Way all[] = {{Kind::reduce, Algorithm::packets},
@@ -185,7 +185,8 @@ struct LaneKernel {
                            {Kind::allreduce, Algorithm::tree},
                            {Kind::allreduce, Algorithm::read},
                            {Kind::reduce, Algorithm::read},
-                           {Kind::reduce_scatter, Algorithm::bulk}};
+                           {Kind::reduce_scatter, Algorithm::bulk},
+                           {Kind::reduce, Algorithm::two_shot}};
     return all[round % (mixed ? 2 : ways)];
   }
 

@@ -206,7 +206,7 @@ def test_collectives_by_every_algorithm(ranks: int, threads: bool) -> None:
 MOVED = ["automatic", "packets", "peer"]
 OPERATIONS = {
     "broadcast": MOVED, "scatter": MOVED, "gather": MOVED, "allgather": MOVED, "alltoall": MOVED, "alltoallv": MOVED,
-    "reduce": ["automatic", "packets", "read", "gather", "alltoall_gather", "tree"],
+    "reduce": ["automatic", "packets", "two_shot", "read", "gather", "alltoall_gather", "tree"],
     "reduce_scatter": ["automatic", "packets", "read", "peer"],
     "barrier": ["alltoall", "flat", "dissemination", "hierarchical"],
 }  # fmt: skip

@@ -63,7 +63,7 @@ template <class T, class Group>
     bool alike = false;
     if (const Status status = compare_places(lane, call.destination, call.source, timeout, alike); status != Status::ok)
       return status;
-    lane.note_staged(!alike);
+    lane.note(alike ? Transfer::in_place : Transfer::staged);
     lane.set_stage(alike ? PeerStage::reduce_in_place : PeerStage::copy_in);
   }
   const bool staged = lane.stage() >= PeerStage::copy_in;

@@ -22,7 +22,7 @@ struct alignas(128) LaneState {
   std::uint32_t checked;    ///< whether the members have found that they make the same call
   std::uint32_t taken;      ///< whether a lane is open: only on channels that check
   std::uint32_t swept[2];   ///< by parity: period of rounds (see lane.hpp) in which its areas were swept last
-  std::uint32_t staged;     ///< whether the last call went through `staging`: its vectors did not lie alike everywhere
+  std::uint32_t transfer;   ///< how the last call's vectors got to the others (Transfer), where its kernel found out
   std::uint32_t tickets;    ///< of the first lane: pieces that warps of a kernel have drawn, 0 between calls
   std::uint32_t ended;      ///< of the first lane: blocks of that kernel that will draw no more
 };

@@ -77,19 +77,26 @@ template <class Group, class Mover>
   return Status::ok;
 }
 
+/// What follows the telling of places, before anybody is waited for again.
+template <class Group, class Mover>
+BEELINE_HOST_DEVICE void begin_direct(Lane<Group>& lane, const ExchangePlan& plan, Mover& mover, const Needs& needs) {
+  const std::size_t most = staged_piece_bytes(lane);
+  const std::size_t chunks = needs.outside ? (needs.longest + most - 1) / most : 0;
+  lane.note(needs.outside ? Transfer::staged : Transfer::in_place);
+  lane.set_stage(static_cast<std::uint32_t>(1 + chunks));
+  const bool own_first = lane.index() % 2 != 0;  // what stays here takes nothing from the link that others use
+  if (own_first) copy_own_piece(lane, plan);
+  if (!needs.outside) put_pieces(lane, plan, mover);
+  if (!own_first) copy_own_piece(lane, plan);
+}
+
 /// Exchange of any size. If one piece of any member is to lie outside its slot, all go through the channel's memory.
 template <class Group, class Mover>
 [[nodiscard]] BEELINE_HOST_DEVICE Status exchange_direct(Lane<Group>& lane, const ExchangePlan& plan, Mover& mover,
                                                          Timeout timeout) {
   if (lane.stage() == 0) {
     if (const Status status = tell_places(lane, plan, timeout); status != Status::ok) return status;
-    const Needs needs = needs_of_all(lane);
-    const std::size_t most = staged_piece_bytes(lane);
-    const std::size_t chunks = needs.outside ? (needs.longest + most - 1) / most : 0;
-    lane.note_staged(needs.outside);
-    lane.set_stage(static_cast<std::uint32_t>(1 + chunks));
-    copy_own_piece(lane, plan);
-    if (!needs.outside) put_pieces(lane, plan, mover);
+    begin_direct(lane, plan, mover, needs_of_all(lane));
   }
   const Status status =
       lane.stage() == 1 ? lane.barrier(Order::memory, timeout) : exchange_staged(lane, plan, mover, timeout);

@@ -16,6 +16,7 @@
 
 #include "beeline/collectives/barrier_steps.hpp"
 #include "beeline/collectives/channel.hpp"
+#include "beeline/collectives/transfer.hpp"
 #include "beeline/device/packets128.hpp"
 #include "beeline/device/signal.hpp"
 
@@ -92,9 +93,9 @@ class Lane {
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint64_t offset() const { return offset_; }
   BEELINE_HOST_DEVICE void set_offset(std::uint64_t offset) { offset_ = offset; }
 
-  /// Leaves a note, for who asks, whether the vectors of this call go through the channel's memory.
-  BEELINE_HOST_DEVICE void note_staged(bool staged) {
-    if (group_.thread_rank() == 0) state_->staged = staged ? 1 : 0;
+  /// Leaves a note, for who asks, how the vectors of this call get to the others.
+  BEELINE_HOST_DEVICE void note(Transfer transfer) {
+    if (group_.thread_rank() == 0) state_->transfer = static_cast<std::uint32_t>(transfer);
   }
 
   // --- Checking: see call_check.hpp --------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ namespace beeline {
 ///   source       [count] any local address
 ///   destination  [count] the root's, any local address; it may be `source`, else the two do not overlap; of others not
 ///                looked at
-///   how          packets, read, gather, alltoall_gather or tree
+///   how          packets, two_shot, read, gather, alltoall_gather or tree
 /// Every thread of the lane's group calls it, on every member with the same count, reduction, root and algorithm.
 /// Blocking: with ok the result is visible to the group, and `source` may change. Nothing else is ordered between
 /// members.

@@ -21,7 +21,7 @@ template <class T, class Group>
     bool alike = false;
     if (const Status status = compare_places(lane, plan.source, plan.source, timeout, alike); status != Status::ok)
       return status;
-    lane.note_staged(!alike);
+    lane.note(alike ? Transfer::in_place : Transfer::staged);
     const T* mine = plan.source + lane.context().rank * plan.part_step;
     if (alike)
       combine_into({lane.group().thread_rank(), lane.group().size()},
@@ -34,6 +34,58 @@ template <class T, class Group>
     return reduce_collected(lane, plan, mover, Algorithm::peer, timeout);
   }
   const Status status = lane.barrier(Order::memory, timeout);  // the sources may change
+  if (status == Status::ok) lane.set_stage(0);
+  return status;
+}
+
+/// Whether the sources lie alike, and the root's destination in its heap, whose place all hear.
+template <class T, class Group>
+[[nodiscard]] BEELINE_HOST_DEVICE Status compare_sources(Lane<Group>& lane, const ReductionPlan<T>& plan,
+                                                         Timeout timeout, bool& alike) {
+  const Context& ctx = lane.context();
+  const std::uint64_t from = place_in_slot(ctx, plan.source), to = place_in_slot(ctx, plan.destination);
+  bool same = from != no_place;
+  const auto tell = [&](std::uint32_t, std::uint32_t k) { return k == 0 ? from : to; };
+  const auto hear = [&](std::uint32_t peer, std::uint32_t k, std::uint64_t theirs) {
+    same = same && (k == 0 ? theirs == from : peer != plan.root || theirs != no_place);
+    return Status::ok;
+  };
+  const Status status = meet(lane, 2, timeout, tell, hear);
+  if (status == Status::ok) alike = !lane.group().any(!same);
+  return status;
+}
+
+/// Each reads its part of all vectors where they are, if they lie alike, and stores what it makes of it to the root;
+/// otherwise parts go to their owners. Of three or more members the root has no part: its link then carries the vector
+/// once each way.
+template <class T, class Group>
+[[nodiscard]] BEELINE_HOST_DEVICE Status reduce_two_shot(Lane<Group>& lane, const ReductionPlan<T>& plan,
+                                                         Timeout timeout) {
+  constexpr std::uint32_t has_stored = ~std::uint32_t{0};
+  const Context& ctx = lane.context();
+  if (lane.stage() == 0) {
+    bool alike = false;
+    if (const Status status = compare_sources(lane, plan, timeout, alike); status != Status::ok) return status;
+    lane.note(alike ? Transfer::in_place : Transfer::staged);
+    const bool root_has_part = ctx.size <= 2;
+    if (alike && (ctx.rank != plan.root || root_has_part)) {
+      const std::uint32_t owners = root_has_part ? ctx.size : ctx.size - 1;
+      const std::uint32_t owner = root_has_part || ctx.rank < plan.root ? ctx.rank : ctx.rank - 1;
+      const Range mine = part_of(plan.count, owners, owner, elements_in_16<T>);
+      std::byte* const root = ctx.at(ctx.range + (std::size_t{ctx.own_world_rank} << ctx.slot_shift), plan.root);
+      auto* const to = root + told(lane, plan.root, 1) + mine.first * sizeof(T);
+      combine_vectors<T>({lane.group().thread_rank(), lane.group().size()},
+                         MemberVectors{ctx, reinterpret_cast<const std::byte*>(plan.source + mine.first)}, to,
+                         mine.count, plan.reduction,
+                         [to](std::size_t place, const auto& word) { store_vector<T>(to + place, word); });
+    }
+    lane.set_stage(alike ? has_stored : 1);
+  }
+  if (lane.stage() != has_stored) {
+    StoreMover<Group> mover{lane.group(), ctx};
+    return reduce_collected(lane, plan, mover, Algorithm::alltoall_gather, timeout);
+  }
+  const Status status = lane.barrier(Order::memory, timeout);
   if (status == Status::ok) lane.set_stage(0);
   return status;
 }
@@ -55,6 +107,7 @@ template <class T, class Group>
     }
   if (how.algorithm == Algorithm::bulk) return Status::invalid_argument;
   if (how.algorithm == Algorithm::read && plan.scatters) return reduce_scatter_read(lane, plan, how.timeout);
+  if (how.algorithm == Algorithm::two_shot) return reduce_two_shot(lane, plan, how.timeout);
   StoreMover<Group> mover{lane.group(), ctx};
   if (how.algorithm == Algorithm::tree && ctx.size > 1) return reduce_by_tree(lane, plan, mover, how.timeout);
   return reduce_collected(lane, plan, mover, how.algorithm, how.timeout);
@@ -65,7 +118,7 @@ template <class T, class Group>
                                                                     bool scatters) {
   constexpr std::size_t packet_bytes = executor == DeviceKind::gpu ? 16384 : 4096;
   if (ctx.mixed || bytes <= packet_bytes) return Algorithm::packets;
-  return scatters ? Algorithm::read : Algorithm::alltoall_gather;
+  return scatters ? Algorithm::read : Algorithm::two_shot;
 }
 
 template <class T, class Group>

@@ -5,7 +5,7 @@
 ///
 /// | operation      | algorithms                                                  |
 /// |----------------|-------------------------------------------------------------|
-/// | reduce         | packets, read, gather, alltoall_gather, tree                |
+/// | reduce         | packets, two_shot, read, gather, alltoall_gather, tree      |
 /// | all-reduce     | read, gather_cast, allgather, alltoall_allgather, tree, bulk |
 /// | reduce-scatter | packets, read, peer, bulk                                   |
 
@@ -22,6 +22,7 @@ namespace beeline::detail {
       return true;
     case Algorithm::peer:
       return scatters;
+    case Algorithm::two_shot:
     case Algorithm::gather:
     case Algorithm::alltoall_gather:
       return has_root;

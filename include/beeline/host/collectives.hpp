@@ -81,7 +81,7 @@ class Collectives {
 
   /// Combines `count` elements of all ranks on the root, as `allreduce_on_stream`.
   ///   destination  [count] the root's; may be `source`; of others not looked at
-  ///   call         packets, read, gather, alltoall_gather or tree
+  ///   call         packets, two_shot, read, gather, alltoall_gather or tree
   void reduce_on_stream(void* destination, const void* source, std::size_t count, ElementType type, Reduction reduction,
                         int root, const CollectiveCall& call = {});
   /// Combines part r of all ranks' vectors on rank r, as `allreduce_on_stream`.

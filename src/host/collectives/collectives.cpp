@@ -369,7 +369,7 @@ Transfer Collectives::last_transfer() const {
   if (implementation_->noted) return *implementation_->noted;
   LaneState state;
   implementation_->world.copy(&state, implementation_->channel.states, sizeof state);
-  return state.staged != 0 ? Transfer::staged : Transfer::in_place;
+  return static_cast<Transfer>(state.transfer);
 }
 
 }  // namespace beeline

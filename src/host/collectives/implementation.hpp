@@ -46,7 +46,7 @@ class Collectives::Implementation {
 
   /// Leaves a note for `last_transfer`.
   void note(Transfer transfer) { noted = transfer; }
-  /// The first lane, which has part of every call, leaves the note itself (`Lane::note_staged`).
+  /// The first lane, which has part of every call, leaves the note itself (`Lane::note`).
   void note_by_lanes() { noted.reset(); }
 
   /// The same for a call that moves data.

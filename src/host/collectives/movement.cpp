@@ -18,6 +18,8 @@ namespace {
 
 /// Bytes of a piece up to which packets are taken, and those that keep a block busy.
 constexpr std::size_t gpu_packet_bytes = std::size_t{256} << 10, host_packet_bytes = 4096;
+/// The same of all pieces that go through a root's link.
+constexpr std::size_t rooted_packet_bytes = std::size_t{768} << 10;
 /// The same where packets of 128 bytes follow, and up to which they are taken.
 constexpr std::size_t gpu_packet_bytes_beside_lines = std::size_t{64} << 10, packet128_bytes = std::size_t{512} << 10;
 /// And from which copy engines are, where they may be.
@@ -66,7 +68,10 @@ CollectiveCall Collectives::movement_choice(std::size_t piece_bytes, const Colle
   const bool host = detail::any_host_rank(implementation_->world);
   const bool has_lines = implementation_->channel.area_lines != 0 && !rooted;
   const bool has_engines = call.alike && !host && !rooted;
-  const std::size_t packet_bytes = has_lines ? gpu_packet_bytes_beside_lines : gpu_packet_bytes;
+  const std::size_t others = std::max(1u, context().size - 1);
+  const std::size_t packet_bytes = has_lines ? gpu_packet_bytes_beside_lines
+                                   : rooted  ? rooted_packet_bytes / others
+                                             : gpu_packet_bytes;
   CollectiveCall choice = call;
   if (choice.algorithm == Algorithm::automatic)
     choice.algorithm = context().mixed || piece_bytes <= (host ? host_packet_bytes : packet_bytes) ? Algorithm::packets
@@ -78,7 +83,7 @@ CollectiveCall Collectives::movement_choice(std::size_t piece_bytes, const Colle
                                     : choice.algorithm == Algorithm::packets128 ? packet128_block_bytes
                                     : choice.algorithm == Algorithm::bulk       ? bulk_block_bytes
                                                                                 : peer_block_bytes;
-    const std::size_t bytes = checked_bytes(piece_bytes, std::max(1u, context().size - 1), ElementType::uint8);
+    const std::size_t bytes = checked_bytes(piece_bytes, others, ElementType::uint8);
     const std::size_t wanted =
         host || choice.algorithm == Algorithm::copy_engine ? 1 : (bytes + block_bytes - 1) / block_bytes;
     choice.blocks = static_cast<unsigned>(std::clamp<std::size_t>(wanted, 1, implementation_->channel.lanes));

@@ -17,7 +17,7 @@ template <Algorithm algorithm>
 struct MovementKernel {
   static constexpr unsigned max_threads = collective_threads;
   static constexpr std::size_t shared_bytes = algorithm == Algorithm::bulk ? sizeof(BulkBuffer) : 0;
-  static constexpr bool starts_early = algorithm == Algorithm::packets || algorithm == Algorithm::packets128;
+  static constexpr bool starts_early = algorithm != Algorithm::bulk;
 
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, CollectiveChannel channel,
@@ -34,6 +34,7 @@ template <bool bulk>
 struct VariedMovementKernel {
   static constexpr unsigned max_threads = collective_threads;
   static constexpr std::size_t shared_bytes = bulk ? sizeof(BulkBuffer) : 0;
+  static constexpr bool starts_early = !bulk;
 
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, CollectiveChannel channel, ExchangePlan plan,

@@ -118,6 +118,7 @@ template <class T>
 struct NamedReductionKernel {
   static constexpr unsigned max_threads = collective_threads;
   static constexpr std::size_t shared_bytes = sizeof(BulkBuffer);
+  static constexpr bool starts_early = true;
 
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, CollectiveChannel channel, ReductionPlan<T> plan,

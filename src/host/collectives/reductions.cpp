@@ -15,6 +15,8 @@ namespace {
 
 /// Bytes of a vector or part up to which packets are taken, and those that keep a block busy.
 constexpr std::size_t gpu_packet_bytes = std::size_t{512} << 10, host_packet_bytes = 4096;
+/// The same of all vectors that go to a root.
+constexpr std::size_t rooted_packet_bytes = std::size_t{1} << 20;
 constexpr std::size_t packet_block_bytes = 4096, peer_block_bytes = 32768;
 
 }  // namespace
@@ -25,10 +27,14 @@ void Collectives::Implementation::reduce(const detail::NamedReductionCall& call,
   const std::size_t bytes = call.vectors.count * bytes_of(type);
   detail::NamedReductionCall chosen = call;
   chosen.algorithm = how.algorithm;
+  const std::size_t others = std::max(1u, context().size - 1);
+  const std::size_t packet_bytes = host            ? host_packet_bytes
+                                   : call.scatters ? gpu_packet_bytes
+                                                   : rooted_packet_bytes / others;
   if (how.algorithm == Algorithm::automatic)
-    chosen.algorithm = context().mixed || bytes <= (host ? host_packet_bytes : gpu_packet_bytes) ? Algorithm::packets
-                       : call.scatters                                                           ? Algorithm::read
-                                       : Algorithm::alltoall_gather;
+    chosen.algorithm = context().mixed || bytes <= packet_bytes ? Algorithm::packets
+                       : call.scatters                          ? Algorithm::read
+                                                                : Algorithm::two_shot;
   if (!detail::reduces_by(chosen.algorithm, call.scatters, call.root != no_peer))
     throw Error(
         Status::invalid_argument,
@@ -42,6 +48,7 @@ void Collectives::Implementation::reduce(const detail::NamedReductionCall& call,
       how.blocks != 0 ? how.blocks : static_cast<unsigned>(std::clamp<std::size_t>(wanted, 1, channel.lanes));
   const LaunchOptions options = launch_options(blocks, how.stream);
   if (bytes != 0 || channel.checks != 0) detail::reduction_launcher(type)(world, options, channel, chosen);
+  if (bytes != 0 && chosen.algorithm == Algorithm::two_shot) return note_by_lanes();
   note(bytes == 0 ? Transfer::none : chosen.algorithm == Algorithm::packets ? Transfer::packets : Transfer::staged);
 }
 

@@ -37,7 +37,7 @@ struct CollectiveCall {
   unsigned blocks = 0;                         ///< the same on all ranks; 0: by size
   /// The caller's word, the same on all ranks, that the vectors (of all-gather and all-to-all the destinations) lie at
   /// the same place of all members' heaps. Then `automatic` takes copy engines where they are quicker. A word that is
-  /// not true ends the team, with an error.
+  /// not true ends the team, with an error; on GPUs engines have then copied to where the vectors would lie.
   bool alike = false;
 };
 

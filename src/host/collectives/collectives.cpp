@@ -308,7 +308,7 @@ unsigned threads_for(Algorithm algorithm, std::size_t block_bytes, std::size_t m
     const std::size_t turns = (lines + most - 1) / most;  // all of a length
     threads = (lines + turns - 1) / turns * line_threads;
   }
-  return static_cast<unsigned>(std::clamp<std::size_t>((threads + 31) / 32 * 32, 64, detail::collective_threads));
+  return detail::whole_warps(threads);
 }
 
 void check_algorithm(ElementType type, Algorithm algorithm) {

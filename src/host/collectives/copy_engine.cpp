@@ -2,7 +2,9 @@
 #include "host/collectives/copy_engine.hpp"
 
 #include <algorithm>
+#include <cstring>
 
+#include "beeline/device/wait.hpp"
 #include "host/collectives/launchers.hpp"
 #include "host/collectives/round_kernels.hpp"
 
@@ -22,6 +24,14 @@ std::size_t others_of(const Context& context) { return std::max(1u, context.size
 std::size_t whole_lines(std::size_t bytes) { return (bytes + alignment - 1) / alignment * alignment; }
 
 }  // namespace
+
+void copy_after_meeting(World& world, const Context& context, Stream& stream, std::byte* to, const std::byte* from,
+                        std::size_t bytes) {
+  if (world.device().is_gpu()) return world.copy(to, from, bytes, stream);
+  stream.enqueue([context, to, from, bytes] {
+    if (read_abort_word(context) == 0) std::memcpy(to, from, bytes);
+  });
+}
 
 std::size_t EngineAllreduce::wanted_bytes(const Context& context) {
   return slots * others_of(context) * most_chunk_bytes;
@@ -52,7 +62,8 @@ std::byte* EngineAllreduce::place(const Chunk& chunk, std::uint32_t owner, std::
 void EngineAllreduce::send(const EngineCall& call, const Chunk& chunk, std::uint32_t distance) {
   const std::uint32_t peer = peer_ahead(context_, distance);
   const Piece theirs = piece(call, chunk, peer);
-  copying_->copy(context_.at(place(chunk, peer, context_.rank), peer), call.source + theirs.offset, theirs.bytes);
+  copy_after_meeting(world_, context_, *copying_, context_.at(place(chunk, peer, context_.rank), peer),
+                     call.source + theirs.offset, theirs.bytes);
 }
 
 void EngineAllreduce::scatter(const EngineCall& call, const Chunk& chunk) {
@@ -76,8 +87,9 @@ void EngineAllreduce::combine(const EngineCall& call, const Chunk& chunk) {
 
 void EngineAllreduce::return_to(const EngineCall& call, const Chunk& chunk, std::uint32_t distance) {
   const Piece mine = piece(call, chunk, context_.rank);
-  copying_->copy(context_.at(call.destination + mine.offset, peer_ahead(context_, distance)),
-                 call.destination + mine.offset, mine.bytes);
+  copy_after_meeting(world_, context_, *copying_,
+                     context_.at(call.destination + mine.offset, peer_ahead(context_, distance)),
+                     call.destination + mine.offset, mine.bytes);
 }
 
 LaunchOptions EngineAllreduce::meeting_on(Stream& stream) const {

@@ -14,6 +14,11 @@
 
 namespace beeline::detail {
 
+/// Copies to a member's symmetric memory behind a meeting: on a host rank only if the members' calls agreed there, so
+/// that nothing is touched where they did not. A GPU's stream cannot ask: what was enqueued is copied.
+void copy_after_meeting(World& world, const Context& context, Stream& stream, std::byte* to, const std::byte* from,
+                        std::size_t bytes);
+
 /// A call's vectors, at the same place of the symmetric heap on all members.
 struct EngineCall {
   std::byte* destination;  ///< may be `source`

@@ -3,6 +3,7 @@
 /// @file
 /// Starts the kernels of collectives, by element type.
 
+#include <algorithm>
 #include <cstddef>
 
 #include "beeline/collectives/algorithm.hpp"
@@ -31,6 +32,10 @@ struct NamedReductionCall {
 
 /// Threads of a block of a collective's kernel on a GPU.
 inline constexpr unsigned collective_threads = 512;
+/// The whole warps, at least two, that have so many threads, where a block can have as many.
+[[nodiscard]] constexpr unsigned whole_warps(std::size_t threads) {
+  return static_cast<unsigned>(std::clamp<std::size_t>((threads + 31) / 32 * 32, 64, collective_threads));
+}
 
 using ReductionLauncher = void (*)(World& world, const LaunchOptions& options, const CollectiveChannel& channel,
                                    const ReductionCall& call);

@@ -98,7 +98,7 @@ unsigned threads_for(Algorithm algorithm, std::size_t piece_bytes, std::uint32_t
   std::size_t threads = detail::collective_threads;
   if (algorithm == Algorithm::packets) threads = (piece_bytes / 8 + 1) * std::max(1u, members - 1);
   if (algorithm == Algorithm::packets128) threads = (piece_bytes / line_payload_bytes + 1) * line_threads;
-  return static_cast<unsigned>(std::clamp<std::size_t>((threads + 31) / 32 * 32, 64, detail::collective_threads));
+  return detail::whole_warps(threads);
 }
 
 }  // namespace
@@ -154,7 +154,8 @@ void Collectives::Implementation::copy_by_engine(const ExchangePlan& plan, Strea
     const std::byte* const from = plan.source + peer * plan.send_step;
     std::byte* const to = ctx.at(plan.destination + ctx.rank * plan.receive_step, peer);
     // What stays here takes nothing from the link.
-    if (from != to) world.copy(to, from, plan.bytes, step == 0 ? *beside->stream : stream);
+    Stream& used = step == 0 ? *beside->stream : stream;
+    if (from != to) detail::copy_after_meeting(world, ctx, used, to, from, plan.bytes);
   }
   beside->stream->record(*beside->ended);
   stream.wait_event(*beside->ended);

@@ -132,7 +132,7 @@ std::uint32_t World::Implementation::living_teams() const {
 
 std::uint32_t World::Implementation::teams_of(Stream& stream) {
   const std::uint32_t living = living_teams();
-  const std::optional<std::uint32_t> launched = stream.launched_teams().noted();
+  const std::optional<std::uint32_t> launched = stream.launched_teams().all();
   if (!launched) return living;
   return ((*launched | captured_teams) & living) | (stream.holds_signal_waits() ? world_only : 0);
 }

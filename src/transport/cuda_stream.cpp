@@ -166,12 +166,12 @@ class GpuStream final : public Stream {
   void record(Event& event) override {
     const CurrentGpu current(device_.index);
     dynamic_cast<GpuEvent&>(event).record(stream_);
-    event.teams = launched_teams_.noted().value_or(0);
+    event.teams = launched_teams_.teams();
   }
   void wait_event(Event& event) override {
     const CurrentGpu current(device_.index);
     dynamic_cast<GpuEvent&>(event).hold(stream_, capture());
-    launched_teams_.note(event.teams);
+    launched_teams_.hand_on(event.teams);
   }
 
   bool drained() const noexcept override {

@@ -85,13 +85,13 @@ class HostStream final : public Stream {
   void record(Event& event) override {
     auto& host_event = dynamic_cast<HostEvent&>(event);
     const std::uint64_t number = host_event.recorded.fetch_add(1, std::memory_order_relaxed) + 1;
-    event.teams = launched_teams_.noted().value_or(0);
+    event.teams = launched_teams_.teams();
     enqueue_always([completed = host_event.completed, number] { completed->store(number, std::memory_order_release); });
   }
   void wait_event(Event& event) override {
     auto& host_event = dynamic_cast<HostEvent&>(event);
     const std::uint64_t number = host_event.recorded.load(std::memory_order_relaxed);
-    launched_teams_.note(event.teams);
+    launched_teams_.hand_on(event.teams);
     enqueue([this, completed = host_event.completed, number] {
       const Awaited awaited{Operation::stream_synchronize, no_peer, number, number};
       const Status status = poll_until(context_, awaited, Timeout::none(), [&](std::uint64_t& observed) {

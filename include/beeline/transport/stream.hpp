@@ -19,15 +19,20 @@ namespace beeline {
 /// of their failures. By bit of a team's id; any thread.
 class LaunchedTeams {
  public:
-  void note(std::uint32_t teams) noexcept {
-    if (teams != 0) word_.fetch_or(known | teams, std::memory_order_relaxed);
-  }
-  /// What was noted is over.
+  /// Of a kernel that was put on the stream.
+  void note(std::uint32_t team) noexcept { word_.fetch_or(known | team, std::memory_order_relaxed); }
+  /// Of those that come before an event which the stream waits for. Whose kernels it has itself stays as unknown.
+  void hand_on(std::uint32_t teams) noexcept { word_.fetch_or(teams, std::memory_order_relaxed); }
+  /// What is there is over.
   void forget() noexcept { word_.fetch_and(known, std::memory_order_relaxed); }
-  /// What was noted since the last `forget`; nothing where `note` never was called, so that nobody knows.
-  [[nodiscard]] std::optional<std::uint32_t> noted() const noexcept {
+  /// All of them since the last `forget`, as far as they are known.
+  [[nodiscard]] std::uint32_t teams() const noexcept {
+    return static_cast<std::uint32_t>(word_.load(std::memory_order_relaxed));
+  }
+  /// The same; nothing where `note` never was called, so that nobody knows whose kernels the stream has.
+  [[nodiscard]] std::optional<std::uint32_t> all() const noexcept {
     const std::uint64_t word = word_.load(std::memory_order_relaxed);
-    return word == 0 ? std::nullopt : std::optional(static_cast<std::uint32_t>(word));
+    return (word & known) == 0 ? std::nullopt : std::optional(static_cast<std::uint32_t>(word));
   }
 
  private:

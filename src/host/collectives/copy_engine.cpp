@@ -2,7 +2,6 @@
 #include "host/collectives/copy_engine.hpp"
 
 #include <algorithm>
-#include <cstring>
 
 #include "beeline/device/wait.hpp"
 #include "host/collectives/launchers.hpp"
@@ -28,8 +27,8 @@ std::size_t whole_lines(std::size_t bytes) { return (bytes + alignment - 1) / al
 void copy_after_meeting(World& world, const Context& context, Stream& stream, std::byte* to, const std::byte* from,
                         std::size_t bytes) {
   if (world.device().is_gpu()) return world.copy(to, from, bytes, stream);
-  stream.enqueue([context, to, from, bytes] {
-    if (read_abort_word(context) == 0) std::memcpy(to, from, bytes);
+  stream.enqueue([&world, context, to, from, bytes] {
+    if (read_abort_word(context) == 0) world.copy(to, from, bytes);
   });
 }
 

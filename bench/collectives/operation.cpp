@@ -100,16 +100,20 @@ MeasuredOperation reduce_scatter() {
 
 // --- Operations that move -------------------------------------------------------------------------------------------
 
+template <CollectiveOperation operation>
 Choice movement(const Collectives& collectives, const VectorPair& vectors, const CollectiveCall& call) {
-  return collectives.movement_choice(vectors.count * bytes_of(vectors.type), call);
-}
-/// Of an operation with a root.
-Choice rooted_movement(const Collectives& collectives, const VectorPair& vectors, const CollectiveCall& call) {
-  return collectives.movement_choice(vectors.count * bytes_of(vectors.type), call, true);
+  return collectives.movement_choice(operation, vectors.count * bytes_of(vectors.type), call);
 }
 
 const std::vector<MeasuredAlgorithm> by_kernels = {
     {Algorithm::automatic}, {Algorithm::packets, 16 * mib}, {Algorithm::peer}, {Algorithm::bulk, everything, 64 * kib}};
+
+/// Of broadcast and scatter.
+const std::vector<MeasuredAlgorithm> from_root = {{Algorithm::automatic},
+                                                  {Algorithm::packets, 16 * mib},
+                                                  {Algorithm::peer},
+                                                  {Algorithm::bulk, everything, 64 * kib},
+                                                  {Algorithm::copy_engine, everything, 64 * kib}};
 
 /// Of all-gather and all-to-all.
 const std::vector<MeasuredAlgorithm> by_kernels_and_engines = {
@@ -133,9 +137,9 @@ MeasuredOperation broadcast() {
                 collectives.broadcast_on_stream(vectors.destination, vectors.source, vectors.count, vectors.type,
                                                 measured_root, call);
               },
-          .choice = rooted_movement,
+          .choice = movement<CollectiveOperation::broadcast>,
           .in_kernel = nullptr,
-          .algorithms = by_kernels};
+          .algorithms = from_root};
 }
 
 MeasuredOperation scatter() {
@@ -151,9 +155,9 @@ MeasuredOperation scatter() {
                 collectives.scatter_on_stream(vectors.destination, vectors.source, vectors.count, vectors.type,
                                               measured_root, call);
               },
-          .choice = rooted_movement,
+          .choice = movement<CollectiveOperation::scatter>,
           .in_kernel = nullptr,
-          .algorithms = by_kernels};
+          .algorithms = from_root};
 }
 
 MeasuredOperation gather() {
@@ -169,7 +173,7 @@ MeasuredOperation gather() {
                 collectives.gather_on_stream(vectors.destination, vectors.source, vectors.count, vectors.type,
                                              measured_root, call);
               },
-          .choice = rooted_movement,
+          .choice = movement<CollectiveOperation::gather>,
           .in_kernel = nullptr,
           .algorithms = by_kernels};
 }
@@ -186,7 +190,7 @@ MeasuredOperation allgather() {
               [](Collectives& collectives, const VectorPair& vectors, const CollectiveCall& call) {
                 collectives.allgather_on_stream(vectors.destination, vectors.source, vectors.count, vectors.type, call);
               },
-          .choice = movement,
+          .choice = movement<CollectiveOperation::allgather>,
           .in_kernel = allgather_in_kernel,
           .algorithms = by_kernels_and_engines};
 }
@@ -204,7 +208,7 @@ MeasuredOperation alltoall() {
               [](Collectives& collectives, const VectorPair& vectors, const CollectiveCall& call) {
                 collectives.alltoall_on_stream(vectors.destination, vectors.source, vectors.count, vectors.type, call);
               },
-          .choice = movement,
+          .choice = movement<CollectiveOperation::alltoall>,
           .in_kernel = alltoall_in_kernel,
           .algorithms = by_kernels_and_engines};
 }

@@ -419,14 +419,16 @@ class Collectives:
         destination  one part; may be this rank's part of `source`
         """
 
-    def broadcast(self, destination: object, root: int, source: object | None = None, *, stream: Stream | None = None, algorithm: str = 'automatic', blocks: int = 0) -> None:
+    def broadcast(self, destination: object, root: int, source: object | None = None, *, stream: Stream | None = None, algorithm: str = 'automatic', blocks: int = 0, alike: bool = False) -> None:
         """
         Collective. Copies the root's vector to all; elements of any type, as in all calls that only move them.
 
         source  the root's; None: its `destination`
+        alike   of this and the other calls: your word that the destinations lie at the same place of all ranks' heaps; see
+                `allreduce`
         """
 
-    def scatter(self, destination: object, source: object | None, root: int, *, stream: Stream | None = None, algorithm: str = 'automatic', blocks: int = 0) -> None:
+    def scatter(self, destination: object, source: object | None, root: int, *, stream: Stream | None = None, algorithm: str = 'automatic', blocks: int = 0, alike: bool = False) -> None:
         """
         Collective. Copies part r of the root's `source` to rank r; of others it may be None.
         """
@@ -436,12 +438,12 @@ class Collectives:
         Collective. Copies all vectors, by rank, to the root's `destination`; of others it may be None.
         """
 
-    def allgather(self, destination: object, source: object, *, stream: Stream | None = None, algorithm: str = 'automatic', blocks: int = 0) -> None:
+    def allgather(self, destination: object, source: object, *, stream: Stream | None = None, algorithm: str = 'automatic', blocks: int = 0, alike: bool = False) -> None:
         """
         Collective. Copies all vectors, by rank, to all; `source` may be this rank's part of `destination`.
         """
 
-    def alltoall(self, destination: object, source: object, *, stream: Stream | None = None, algorithm: str = 'automatic', blocks: int = 0) -> None:
+    def alltoall(self, destination: object, source: object, *, stream: Stream | None = None, algorithm: str = 'automatic', blocks: int = 0, alike: bool = False) -> None:
         """
         Collective. Copies part j of rank i's vector to part i of rank j's; all parts are equal.
         """

@@ -127,23 +127,23 @@ class CollectivesObject {
   }
 
   void broadcast(const nb::object& destination, int root, const nb::object& source, StreamObject* stream,
-                 const std::string& algorithm, unsigned blocks) {
+                 const std::string& algorithm, unsigned blocks, bool alike) {
     const Tensor to = vector(destination, "destination", Access::write);
     const Tensor from = source.is_none() || !is(root) ? to : vector(source, "source", Access::read);
     check_alike(to, from, 1, 1);
     const Words words = moved(to);
-    run_on(world_, stream, call_of(algorithm, blocks), {to.owner, from.owner}, [&](const CollectiveCall& call) {
+    run_on(world_, stream, call_of(algorithm, blocks, alike), {to.owner, from.owner}, [&](const CollectiveCall& call) {
       calls().broadcast_on_stream(to.data, from.data, to.elements * words.each, words.type, root, call);
     });
   }
 
   void scatter(const nb::object& destination, const nb::object& source, int root, StreamObject* stream,
-               const std::string& algorithm, unsigned blocks) {
+               const std::string& algorithm, unsigned blocks, bool alike) {
     const Tensor to = vector(destination, "destination", Access::write);
     const Tensor from = at_root(source, "source", Access::read, root);
     if (is(root)) check_alike(to, from, 1, ranks());
     const Words words = moved(to);
-    run_on(world_, stream, call_of(algorithm, blocks), {to.owner, from.owner}, [&](const CollectiveCall& call) {
+    run_on(world_, stream, call_of(algorithm, blocks, alike), {to.owner, from.owner}, [&](const CollectiveCall& call) {
       calls().scatter_on_stream(to.data, from.data, to.elements * words.each, words.type, root, call);
     });
   }
@@ -160,18 +160,18 @@ class CollectivesObject {
   }
 
   void allgather(const nb::object& destination, const nb::object& source, StreamObject* stream,
-                 const std::string& algorithm, unsigned blocks) {
+                 const std::string& algorithm, unsigned blocks, bool alike) {
     const Tensor to = vector(destination, "destination", Access::write);
     const Tensor from = vector(source, "source", Access::read);
     check_alike(to, from, ranks(), 1);
     const Words words = moved(from);
-    run_on(world_, stream, call_of(algorithm, blocks), {to.owner, from.owner}, [&](const CollectiveCall& call) {
+    run_on(world_, stream, call_of(algorithm, blocks, alike), {to.owner, from.owner}, [&](const CollectiveCall& call) {
       calls().allgather_on_stream(to.data, from.data, from.elements * words.each, words.type, call);
     });
   }
 
   void alltoall(const nb::object& destination, const nb::object& source, StreamObject* stream,
-                const std::string& algorithm, unsigned blocks) {
+                const std::string& algorithm, unsigned blocks, bool alike) {
     const Tensor to = vector(destination, "destination", Access::write);
     const Tensor from = vector(source, "source", Access::read);
     check_alike(to, from, 1, 1);
@@ -179,7 +179,7 @@ class CollectivesObject {
       throw nb::value_error(
           fmt::format("{} elements cannot be divided among {} ranks", from.elements, ranks()).c_str());
     const Words words = moved(from);
-    run_on(world_, stream, call_of(algorithm, blocks), {to.owner, from.owner}, [&](const CollectiveCall& call) {
+    run_on(world_, stream, call_of(algorithm, blocks, alike), {to.owner, from.owner}, [&](const CollectiveCall& call) {
       calls().alltoall_on_stream(to.data, from.data, from.elements / ranks() * words.each, words.type, call);
     });
   }
@@ -302,19 +302,23 @@ destination  one part; may be this rank's part of `source`)");
 void bind_movement(CollectivesClass& collectives) {
   collectives
       .def("broadcast", &CollectivesObject::broadcast, nb::arg("destination"), nb::arg("root"),
-           nb::arg("source") = nb::none(), BEELINE_CALL_KEYWORDS,
+           nb::arg("source") = nb::none(), BEELINE_CALL_KEYWORDS, nb::arg("alike") = false,
            R"(Collective. Copies the root's vector to all; elements of any type, as in all calls that only move them.
 
-source  the root's; None: its `destination`)")
+source  the root's; None: its `destination`
+alike   of this and the other calls: your word that the destinations lie at the same place of all ranks' heaps; see
+        `allreduce`)")
       .def("scatter", &CollectivesObject::scatter, nb::arg("destination"), nb::arg("source").none(), nb::arg("root"),
-           BEELINE_CALL_KEYWORDS,
+           BEELINE_CALL_KEYWORDS, nb::arg("alike") = false,
            "Collective. Copies part r of the root's `source` to rank r; of others it may be None.")
       .def("gather", &CollectivesObject::gather, nb::arg("destination").none(), nb::arg("source"), nb::arg("root"),
            BEELINE_CALL_KEYWORDS,
            "Collective. Copies all vectors, by rank, to the root's `destination`; of others it may be None.")
       .def("allgather", &CollectivesObject::allgather, nb::arg("destination"), nb::arg("source"), BEELINE_CALL_KEYWORDS,
+           nb::arg("alike") = false,
            "Collective. Copies all vectors, by rank, to all; `source` may be this rank's part of `destination`.")
       .def("alltoall", &CollectivesObject::alltoall, nb::arg("destination"), nb::arg("source"), BEELINE_CALL_KEYWORDS,
+           nb::arg("alike") = false,
            "Collective. Copies part j of rank i's vector to part i of rank j's; all parts are equal.")
       .def("alltoallv", &CollectivesObject::alltoallv, nb::arg("destination"), nb::arg("receive_counts"),
            nb::arg("source"), nb::arg("send_counts"), nb::kw_only(), nb::arg("stream") = nb::none(),

@@ -233,7 +233,9 @@ void calls_that_cannot_work(RankTest& test) {
   expect_refused("more than an address space",
                  [&] { static_cast<void>(collectives.allreduce_choice(SIZE_MAX / 4, f32)); });
   if (test.size() > 2)
-    expect_refused("more than an address space", [&] { static_cast<void>(collectives.movement_choice(SIZE_MAX / 2)); });
+    expect_refused("more than an address space", [&] {
+      static_cast<void>(collectives.movement_choice(CollectiveOperation::alltoall, SIZE_MAX / 2));
+    });
   if (test.size() > 1)
     expect_refused("different options", [&] { Collectives(test.world(), {.lanes = test.rank() == 0 ? 2u : 3u}); });
   if (!test.world().mixed() && !test.world().device().is_gpu() && test.size() > 2) {

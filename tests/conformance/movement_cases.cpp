@@ -27,9 +27,9 @@ constexpr const char* move_names[] = {"broadcast", "scatter", "gather", "allgath
 std::vector<Algorithm> algorithms_of(World& world, Move move) {
   if (world.mixed()) return {Algorithm::automatic, Algorithm::packets};
   std::vector<Algorithm> all = {Algorithm::automatic, Algorithm::packets, Algorithm::peer, Algorithm::bulk};
-  if (move != Move::allgather && move != Move::alltoall) return all;
-  if (packets128_obstacle(world).empty()) all.push_back(Algorithm::packets128);
-  all.push_back(Algorithm::copy_engine);
+  if (move != Move::gather) all.push_back(Algorithm::copy_engine);
+  const bool is_full = move == Move::allgather || move == Move::alltoall;
+  if (is_full && packets128_obstacle(world).empty()) all.push_back(Algorithm::packets128);
   return all;
 }
 
@@ -87,14 +87,15 @@ class StreamCall {
       : test_(test), collectives_(collectives), source_(test.world(), most_bytes + 1024),
         destination_(test.world(), most_bytes + 1024) {}
 
-  /// `memory`: where the destination lies instead of the heap.
-  void check(const Pieces& pieces, const Placing& placing, const CollectiveCall& how, std::byte* memory = nullptr) {
+  /// `memory`, `source_memory`: where the destination and the source lie instead of the heap.
+  void check(const Pieces& pieces, const Placing& placing, const CollectiveCall& how, std::byte* memory = nullptr,
+             std::byte* source_memory = nullptr) {
     const int rank = static_cast<int>(collectives_.context().rank);
     const std::vector<std::byte> mine = pieces.source(rank);
     std::vector<std::byte> expected = pieces.expected(rank);
     GuardedArea to(test_, memory != nullptr ? memory : destination_.data(), placing.destination, expected.size());
     std::byte* target = to.data();
-    std::byte* from = source_.data() + placing.source;
+    std::byte* from = (source_memory != nullptr ? source_memory : source_.data()) + placing.source;
     if (placing.in_place && pieces.is_collected() && !expected.empty())
       from = to.data() + static_cast<std::size_t>(rank) * pieces.bytes;
     if (placing.in_place && pieces.move == Move::broadcast && rank == pieces.root) from = to.data();
@@ -135,7 +136,9 @@ void movement_of_every_count(RankTest& test) {
     for (const std::size_t bytes : {std::size_t{0}, std::size_t{1}, std::size_t{8}, std::size_t{515}, most})
       for (const Placing& placing : {Placing{0, 0, false}, Placing{3, 5, false}, Placing{8, 24, true}}) {
         ++round;
-        if (placing.in_place && move == Move::alltoall) continue;
+        // Engines copy to the same place of all members, and in place the root of a scatter has another.
+        const bool is_elsewhere = move == Move::scatter && algorithm == Algorithm::copy_engine;
+        if (placing.in_place && (move == Move::alltoall || is_elsewhere)) continue;
         const int root = static_cast<int>(round % static_cast<std::uint64_t>(test.size()));
         call.check({move, round, test.size(), root, bytes}, placing,
                    {.algorithm = algorithm, .blocks = 1 + unsigned(round % 3)});
@@ -173,6 +176,23 @@ void movement_to_other_memory(RankTest& test) {
   });
 }
 
+/// Sources outside the heap, from which nobody can fetch.
+void movement_from_other_memory(RankTest& test) {
+  if (test.on_gpu() || test.world().mixed()) return;
+  Collectives collectives(test.world(), small_channel);
+  StreamCall call(test, collectives, static_cast<std::size_t>(test.size()) * 3001);
+  std::vector<std::byte> memory(static_cast<std::size_t>(test.size()) * 3001 + 1024), other(memory.size());
+  std::uint64_t round = 0;
+  for_each_way(test, [&](Move move, Algorithm algorithm) {
+    for (const bool both : {false, true}) {
+      if (both && algorithm == Algorithm::copy_engine) return;
+      call.check({move, ++round, test.size(), 0, 3001}, {0, 0, false},
+                 {.algorithm = algorithm, .blocks = 1 + unsigned(round % 3)}, both ? other.data() : nullptr,
+                 memory.data());
+    }
+  });
+}
+
 /// Elements that member `from` sends to `to` in a round: none, few, or many rounds of packets.
 std::size_t varied_count(std::uint64_t round, int from, int to) {
   const std::uint64_t mixed =
@@ -181,40 +201,58 @@ std::size_t varied_count(std::uint64_t round, int from, int to) {
   return round == 1 ? 0 : kinds[mixed >> 62];
 }
 
-void movement_of_varied_counts(RankTest& test) {
+/// An all-to-all-v of `count(from, to)` elements, at most `most`, checked on this rank.
+template <class Count>
+void check_varied(RankTest& test, Collectives& collectives, std::uint64_t round, std::size_t most, const Count& count) {
   using Element = std::uint16_t;
   World& world = test.world();
-  Collectives collectives(world, small_channel);
   const int size = test.size(), rank = test.rank();
-  const std::size_t room = static_cast<std::size_t>(size) * 703;
+  const std::size_t step = most + 3, room = static_cast<std::size_t>(size) * step;
   const SymmetricArray<Element> source(world, room), destination(world, room + 128);
   const auto element = [](int from, int to, std::size_t i) {
     return static_cast<Element>(static_cast<std::size_t>(from * 1000 + to * 100) + i);
   };
-  for (std::uint64_t round = 1; round <= 24; ++round) {
-    std::vector<std::size_t> counts[2], offsets[2];
-    std::vector<Element> sent(room), expected(room, 0xa5a5);
-    for (int peer = 0; peer < size; ++peer) {
-      for (int way = 0; way < 2; ++way) {
-        const int from = way == 0 ? rank : peer, to = way == 0 ? peer : rank;
-        const std::size_t count = varied_count(round, from, to);
-        // The source's pieces lie in the order of ranks with gaps, the destination's in the opposite order.
-        const std::size_t offset = 703 * static_cast<std::size_t>(way == 0 ? peer : size - 1 - peer) + round % 3;
-        counts[way].push_back(count), offsets[way].push_back(offset);
-        for (std::size_t i = 0; i < count; ++i) (way == 0 ? sent : expected)[offset + i] = element(from, to, i);
-      }
+  std::vector<std::size_t> counts[2], offsets[2];
+  std::vector<Element> sent(room), expected(room, 0xa5a5);
+  for (int peer = 0; peer < size; ++peer) {
+    for (int way = 0; way < 2; ++way) {
+      const int from = way == 0 ? rank : peer, to = way == 0 ? peer : rank;
+      // The source's pieces lie in the order of ranks with gaps, the destination's in the opposite order.
+      const std::size_t offset = step * static_cast<std::size_t>(way == 0 ? peer : size - 1 - peer) + round % 3;
+      counts[way].push_back(count(from, to)), offsets[way].push_back(offset);
+      for (std::size_t i = 0; i < count(from, to); ++i) (way == 0 ? sent : expected)[offset + i] = element(from, to, i);
     }
-    world.copy(source.data(), sent.data(), room * sizeof(Element));
-    GuardedArea to(test, reinterpret_cast<std::byte*>(destination.data()), 0, room * sizeof(Element));
-    const Algorithm all[] = {Algorithm::packets, Algorithm::automatic, Algorithm::peer, Algorithm::bulk};
-    const CollectiveCall how{.algorithm = all[world.mixed() ? round % 2 : round % 4],
-                             .blocks = 1 + unsigned(round % 3)};
-    collectives.alltoallv_on_stream(to.data(), source.data(), {counts[0], offsets[0], counts[1], offsets[1]},
-                                    ElementType::float16, how);
-    world.synchronize();
-    const auto* bytes = reinterpret_cast<const std::byte*>(expected.data());
-    to.check({bytes, bytes + room * sizeof(Element)}, join("alltoallv by ", name(how.algorithm), ", round ", round));
   }
+  world.copy(source.data(), sent.data(), room * sizeof(Element));
+  GuardedArea to(test, reinterpret_cast<std::byte*>(destination.data()), 0, room * sizeof(Element));
+  const Algorithm all[] = {Algorithm::packets, Algorithm::automatic, Algorithm::peer, Algorithm::bulk};
+  const CollectiveCall how{.algorithm = all[world.mixed() ? round % 2 : round % 4], .blocks = 1 + unsigned(round % 3)};
+  collectives.alltoallv_on_stream(to.data(), source.data(), {counts[0], offsets[0], counts[1], offsets[1]},
+                                  ElementType::float16, how);
+  world.synchronize();
+  const auto* bytes = reinterpret_cast<const std::byte*>(expected.data());
+  to.check({bytes, bytes + room * sizeof(Element)}, join("alltoallv by ", name(how.algorithm), ", round ", round));
+}
+
+void movement_of_varied_counts(RankTest& test) {
+  Collectives collectives(test.world(), small_channel);
+  for (std::uint64_t round = 1; round <= 24; ++round)
+    check_varied(test, collectives, round, 700, [&](int from, int to) { return varied_count(round, from, to); });
+}
+
+/// Pieces so long that lanes share what a member sends to itself.
+void movement_of_long_pieces(RankTest& test) {
+  constexpr unsigned blocks = 3;
+  constexpr std::size_t bytes = blocks * detail::least_paired_bytes + 33;
+  Collectives collectives(test.world(), {.lanes = blocks, .packet_bytes = 16384, .staging_bytes = 65536});
+  StreamCall call(test, collectives, static_cast<std::size_t>(test.size()) * bytes);
+  std::uint64_t round = 0;
+  for_each_way(test, [&](Move move, Algorithm algorithm) {
+    call.check({move, ++round, test.size(), 0, bytes}, {0, 16, false}, {.algorithm = algorithm, .blocks = blocks});
+  });
+  for (round = 2; round < 12; round += 3)  // of three blocks each
+    check_varied(test, collectives, round, bytes,
+                 [&](int from, int to) { return from == to ? bytes / 2 + 1 : varied_count(round, from, to) * 100; });
 }
 
 void movement_in_two_teams(RankTest& test) {
@@ -364,7 +402,7 @@ void run_lanes(RankTest& test, const CollectiveOptions& options, bool some_are_l
   World& world = test.world();
   Collectives collectives(world, options);
   const std::uint32_t rounds = LaneKernel::ways * (some_are_late ? 2 : under_thread_sanitizer ? 1 : 6);
-  for (const std::uint32_t count : {1u, 501u}) {
+  for (const std::uint32_t count : {1u, 501u, 1101u}) {  // of 1101 a broadcast is passed on
     const SymmetricArray<std::uint32_t> vectors(world, 2 * static_cast<std::size_t>(test.size()) * count);
     const SymmetricArray<std::uint64_t> waiting(world, rounds + 1);
     const SymmetricArray<std::size_t> lengths(world, 3 * static_cast<std::size_t>(test.size()));
@@ -403,9 +441,8 @@ void movement_refused(RankTest& test) {
                  [&] { collectives.broadcast_on_stream(data, data, 4, static_cast<ElementType>(9), 0); });
   expect_refused("no algorithm tree",
                  [&] { collectives.alltoall_on_stream(data, data + 512, 4, f32, {.algorithm = Algorithm::tree}); });
-  expect_refused("no algorithm copy_engine", [&] {
-    collectives.broadcast_on_stream(data, data, 4, f32, 0, {.algorithm = Algorithm::copy_engine});
-  });
+  expect_refused("no algorithm copy_engine",
+                 [&] { collectives.gather_on_stream(data, data, 4, f32, 0, {.algorithm = Algorithm::copy_engine}); });
   expect_refused("4 blocks on a channel of 3 lanes",
                  [&] { collectives.alltoall_on_stream(data, data + 512, 4, f32, {.blocks = 4}); });
   const std::vector<std::size_t> few(parts + 1, 1), right(parts, 1), other(parts, 2);
@@ -447,7 +484,9 @@ const std::vector<Case>& movement_cases() {
   static const std::vector<Case> cases = {{"movement_of_every_count", 1, movement_of_every_count},
                                           {"movement_between_unlike_addresses", 2, movement_between_unlike_addresses},
                                           {"movement_to_other_memory", 2, movement_to_other_memory},
+                                          {"movement_from_other_memory", 2, movement_from_other_memory},
                                           {"movement_of_varied_counts", 1, movement_of_varied_counts},
+                                          {"movement_of_long_pieces", 1, movement_of_long_pieces},
                                           {"movement_in_two_teams", 2, movement_in_two_teams},
                                           {"movement_in_kernels", 1, movement_in_kernels},
                                           {"movement_continues_after_a_timeout", 2, movement_continues_after_a_timeout},

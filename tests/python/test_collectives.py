@@ -170,6 +170,27 @@ def test_the_choice_is_told() -> None:
     beeline.run(2, body)
 
 
+def test_movement_to_the_same_place_of_all_heaps() -> None:
+    def body(world: beeline.World) -> None:
+        collectives = beeline.Collectives(world)
+        whole, part = world.allocate(9, "float32"), world.allocate(3, "float32")
+        mine, all_parts = np.full(3, world.rank, "float32"), np.arange(9, dtype="float32")
+        for algorithm in ("automatic", "copy_engine"):
+            how = {"algorithm": algorithm, "alike": True}
+            collectives.broadcast(part, 1, mine, **how)
+            np.testing.assert_array_equal(np.from_dlpack(part), np.ones(3))
+            collectives.scatter(part, all_parts if world.rank == 2 else None, 2, **how)
+            np.testing.assert_array_equal(np.from_dlpack(part), all_parts[3 * world.rank :][:3])
+            collectives.allgather(whole, mine, **how)
+            np.testing.assert_array_equal(np.from_dlpack(whole), np.repeat([0, 1, 2], 3))
+            collectives.alltoall(whole, all_parts, **how)
+            np.testing.assert_array_equal(np.from_dlpack(whole), np.tile(all_parts[3 * world.rank :][:3], 3))
+        with pytest.raises(ValueError, match="gather has no algorithm copy_engine"):
+            collectives.gather(None if world.rank else whole, mine, 0, algorithm="copy_engine")
+
+    beeline.run(3, body)
+
+
 def test_what_is_refused() -> None:
     def body(world: beeline.World) -> None:
         collectives = beeline.Collectives(world)

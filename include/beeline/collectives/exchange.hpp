@@ -13,7 +13,7 @@
 #include "beeline/collectives/call_check.hpp"
 #include "beeline/collectives/exchange_packets.hpp"
 #include "beeline/collectives/exchange_packets128.hpp"
-#include "beeline/collectives/exchange_peer.hpp"
+#include "beeline/collectives/exchange_varied.hpp"
 #include "beeline/collectives/lane_call.hpp"
 #include "beeline/device/grid.hpp"
 
@@ -39,12 +39,14 @@ template <class Group>
   if (ctx.mixed) return Status::invalid_argument;
   if (algorithm == Algorithm::peer) {
     StoreMover<Group> mover{lane.group(), ctx};
-    return exchange_direct(lane, plan, mover, how.timeout);
+    return plan.varies() ? exchange_varied(lane, plan, mover, how.timeout)
+                         : exchange_direct(lane, plan, mover, how.timeout);
   }
   if constexpr (!std::is_same_v<Group, Thread> && !std::is_same_v<Group, Warp>)
     if (algorithm == Algorithm::bulk && (how.buffer != nullptr || executor == DeviceKind::host)) {
       BulkMover<Group> mover{{lane.group(), ctx, how.buffer}};
-      return exchange_direct(lane, plan, mover, how.timeout);
+      return plan.varies() ? exchange_varied(lane, plan, mover, how.timeout)
+                           : exchange_direct(lane, plan, mover, how.timeout);
     }
   return Status::invalid_argument;
 }

@@ -9,13 +9,15 @@
 
 namespace beeline::detail {
 
-/// What a member tells another: where that one's piece is to lie in its slot.
+/// What a member tells another: where that one's piece is to lie in its slot. Where one sends, it tells where what the
+/// other gets lies, and the others tell all where they get it.
 inline constexpr std::uint32_t told_place = 0;
-/// Twice the bytes of its longest piece, and one more if a piece is to lie outside its slot. To all alike.
+/// Twice the bytes of its longest piece, and one more if a piece that comes is to lie outside its slot. To all alike.
 inline constexpr std::uint32_t told_needs = 1;
 /// Where lengths differ from peer to peer: the bytes that it sends to that one, and expects from it.
 inline constexpr std::uint32_t told_sent = 2;
 inline constexpr std::uint32_t told_expected = 3;
+inline constexpr std::uint32_t told_words = 4;
 
 /// Compares a length that `peer` has told with what this member expects from it or sends to it. Where they differ,
 /// both members record both, and abort the team: nothing has been moved.
@@ -28,53 +30,87 @@ inline constexpr std::uint32_t told_expected = 3;
   return Status::invalid_argument;
 }
 
+/// What this member tells the others; see above.
+class ToldPlaces {
+ public:
+  BEELINE_HOST_DEVICE ToldPlaces(const Context& ctx, const ExchangePlan& plan) : ctx_(ctx), plan_(plan) {
+    BEELINE_NO_UNROLL
+    for (std::uint32_t peer = 0; peer < ctx.size; ++peer) {
+      const Piece<std::byte> piece = plan.incoming(ctx, peer);
+      if (peer == ctx.rank || piece.bytes == 0) continue;
+      if (place_in_slot(ctx, piece.at) == no_place) outside_ = 1;
+      longest_ = piece.bytes > longest_ ? piece.bytes : longest_;
+    }
+  }
+
+  [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t words() const { return plan_.varies() ? told_words : 2; }
+  [[nodiscard]] BEELINE_HOST_DEVICE std::uint64_t operator()(std::uint32_t peer, std::uint32_t what) const {
+    return what == told_place   ? place_for(peer)
+           : what == told_needs ? 2 * longest_ + outside_
+           : what == told_sent  ? plan_.sent_bytes(peer)
+                                : plan_.expected_bytes(peer);
+  }
+
+ private:
+  [[nodiscard]] BEELINE_HOST_DEVICE std::uint64_t place_for(std::uint32_t peer) const {
+    if (plan_.sender == ctx_.rank) return place_in_slot(ctx_, plan_.outgoing(ctx_, peer).at);
+    return place_in_slot(ctx_, plan_.incoming(ctx_, plan_.sender == no_peer ? peer : plan_.sender).at);
+  }
+
+  const Context& ctx_;
+  const ExchangePlan& plan_;
+  std::uint64_t longest_ = 0, outside_ = 0;
+};
+
+/// What this thread has heard of what the members need.
+class HeardNeeds {
+ public:
+  BEELINE_HOST_DEVICE HeardNeeds(const Context& ctx, const ExchangePlan& plan) : ctx_(ctx), plan_(plan) {}
+
+  /// Returns invalid_argument where lengths do not fit together.
+  [[nodiscard]] BEELINE_HOST_DEVICE Status operator()(std::uint32_t peer, std::uint32_t what, std::uint64_t theirs) {
+    if (what == told_needs) {
+      outside = outside || (theirs & 1u) != 0;
+      longest = theirs / 2 > longest ? theirs / 2 : longest;
+    }
+    if (what < told_sent) return Status::ok;
+    return compare_lengths(ctx_, peer, what, what == told_sent ? plan_.expected_bytes(peer) : plan_.sent_bytes(peer),
+                           theirs);
+  }
+
+  bool outside = false;
+  std::uint64_t longest = 0;
+
+ private:
+  const Context& ctx_;
+  const ExchangePlan& plan_;
+};
+
 /// Every member tells all; see above. Also a barrier that orders memory: who has been told a place may write there.
 /// Returns invalid_argument where lengths do not fit together.
+///   outside  set to whether a piece of any member is to lie outside its slot
 template <class Group>
-[[nodiscard]] BEELINE_HOST_DEVICE Status tell_places(Lane<Group>& lane, const ExchangePlan& plan, Timeout timeout) {
-  const Context& ctx = lane.context();
-  std::uint64_t outside = 0;
-  for (std::uint32_t peer = 0; peer < ctx.size; ++peer)
-    if (const auto piece = plan.incoming(ctx, peer); peer != ctx.rank && piece.bytes != 0)
-      if (place_in_slot(ctx, piece.at) == no_place) outside = 1;
-  const std::uint64_t needs = 2 * static_cast<std::uint64_t>(plan.longest_incoming(ctx)) + outside;
-  const auto tell = [&](std::uint32_t peer, std::uint32_t what) {
-    return what == told_place   ? place_in_slot(ctx, plan.incoming(ctx, peer).at)
-           : what == told_needs ? needs
-           : what == told_sent  ? plan.sent_bytes(peer)
-                                : plan.expected_bytes(peer);
-  };
-  const auto hear = [&](std::uint32_t peer, std::uint32_t what, std::uint64_t theirs) {
-    if (what < told_sent) return Status::ok;
-    return compare_lengths(ctx, peer, what, what == told_sent ? plan.expected_bytes(peer) : plan.sent_bytes(peer),
-                           theirs);
-  };
-  return meet(lane, plan.varies() ? 4 : 2, timeout, tell, hear);
+[[nodiscard]] BEELINE_HOST_DEVICE Status tell_places(Lane<Group>& lane, const ExchangePlan& plan, Timeout timeout,
+                                                     bool& outside) {
+  const ToldPlaces tell(lane.context(), plan);
+  HeardNeeds heard(lane.context(), plan);
+  const Status status = meet(
+      lane, tell.words(), timeout, tell,
+      [&heard](std::uint32_t peer, std::uint32_t what, std::uint64_t theirs) { return heard(peer, what, theirs); });
+  if (status == Status::ok) outside = lane.group().any(heard.outside);
+  return status;
 }
 
-/// What `peer` has told, to every thread, until the lane's next round: nobody writes there before.
+/// The longest piece that any member gets.
 template <class Group>
-[[nodiscard]] BEELINE_HOST_DEVICE std::uint64_t told(const Lane<Group>& lane, std::uint32_t peer, std::uint32_t what) {
-  std::uint64_t word[1] = {};
-  static_cast<void>(lane.receive_words(peer, what, word, Timeout::none()));
-  return word[0];
-}
-
-/// What all need together: the longest piece of all, and whether one lies outside.
-struct Needs {
-  std::size_t longest;
-  bool outside;
-};
-template <class Group>
-[[nodiscard]] BEELINE_HOST_DEVICE Needs needs_of_all(const Lane<Group>& lane) {
-  Needs all{0, false};
+[[nodiscard]] BEELINE_HOST_DEVICE std::size_t longest_of_all(const Lane<Group>& lane) {
+  std::size_t longest = 0;
   BEELINE_NO_UNROLL
   for (std::uint32_t peer = 0; peer < lane.context().size; ++peer) {
-    const std::uint64_t theirs = told(lane, peer, told_needs);
-    all.longest = theirs / 2 > all.longest ? theirs / 2 : all.longest;
-    all.outside = all.outside || (theirs & 1u) != 0;
+    const std::size_t theirs = lane.heard_word(peer, told_needs, 0) / 2;
+    longest = theirs > longest ? theirs : longest;
   }
-  return all;
+  return longest;
 }
 
 }  // namespace beeline::detail

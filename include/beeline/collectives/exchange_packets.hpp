@@ -31,7 +31,7 @@ template <class Group>
     const Piece<const std::byte> piece = plan.outgoing(ctx, peer).part(done, most);
     if (std::size_t{8} * i < piece.bytes) lane.send_word(peer, i, load_word(piece.at, i, piece.bytes));
   }
-  if (is_new && done == 0) copy_own_piece(lane, plan);
+  if (is_new && done == 0) copy_own_piece(lane.group(), OwnPiece(ctx, plan));
   Status status = Status::ok;
   BEELINE_NO_UNROLL
   for (std::uint32_t k = thread; k < all && status == Status::ok; k += threads) {
@@ -54,11 +54,12 @@ template <class Group>
   if (lane.stage() == 0) {
     std::size_t longest = plan.bytes;
     if (plan.varies()) {
-      if (const Status status = tell_places(lane, plan, timeout); status != Status::ok) return status;
-      longest = needs_of_all(lane).longest;
+      bool outside = false;
+      if (const Status status = tell_places(lane, plan, timeout, outside); status != Status::ok) return status;
+      longest = longest_of_all(lane);
     }
     lane.set_stage(static_cast<std::uint32_t>(1 + (longest + most - 1) / most));
-    if (longest == 0) copy_own_piece(lane, plan);
+    if (longest == 0) copy_own_piece(lane.group(), OwnPiece(lane.context(), plan));
   }
   const std::size_t rounds = lane.stage() - 1;
   for (std::size_t round = lane.offset(); round < rounds; ++round) {

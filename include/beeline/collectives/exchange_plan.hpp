@@ -50,6 +50,8 @@ struct ExchangePlan {
   PieceTable table = {};                ///< instead of `bytes` and steps
   std::size_t element_bytes = 1;        ///< of the table's elements
   ThreadShare share = {0, 1};           ///< which slice: `bytes` are the slice's, the table's counts whole
+  std::size_t whole_bytes = 0;          ///< of each piece before it was cut into slices
+  std::size_t least_bytes = 0, most_bytes = ~std::size_t{0};  ///< of the table's slices: others are left out
 
   [[nodiscard]] BEELINE_HOST_DEVICE bool varies() const { return table.send_counts != nullptr; }
   /// Whether all send to all.
@@ -72,21 +74,23 @@ struct ExchangePlan {
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint64_t expected_bytes(std::uint32_t peer) const {
     return table.receive_counts[peer] * element_bytes;
   }
-  /// The longest piece that comes from others.
-  [[nodiscard]] BEELINE_HOST_DEVICE std::size_t longest_incoming(const Context& ctx) const {
-    std::size_t longest = 0;
-    BEELINE_NO_UNROLL
-    for (std::uint32_t peer = 0; peer < ctx.size; ++peer) {
-      const std::size_t length = peer == ctx.rank ? 0 : incoming(ctx, peer).bytes;
-      longest = length > longest ? length : longest;
-    }
-    return longest;
+  /// Of a table, the pieces (of this slice) up to `most` bytes, or the others.
+  [[nodiscard]] BEELINE_HOST_DEVICE ExchangePlan only_short(std::size_t most) const {
+    ExchangePlan plan = *this;
+    plan.most_bytes = most;
+    return plan;
+  }
+  [[nodiscard]] BEELINE_HOST_DEVICE ExchangePlan without_short(std::size_t most) const {
+    ExchangePlan plan = *this;
+    plan.least_bytes = most + 1;
+    return plan;
   }
 
   /// Slice `index` of `count` of every piece.
   [[nodiscard]] BEELINE_HOST_DEVICE ExchangePlan slice(std::uint32_t index, std::uint32_t count) const {
     ExchangePlan plan = *this;
     plan.share = {index, count};
+    plan.whole_bytes = bytes;
     if (varies() || count == 1) return plan;
     const Range mine = part_of(bytes, count, index, 16);
     if (plan.source != nullptr) plan.source += mine.first;
@@ -103,17 +107,39 @@ struct ExchangePlan {
   [[nodiscard]] BEELINE_HOST_DEVICE Piece<Byte> piece_of(Byte* vector, std::size_t count, std::size_t offset) const {
     const Range mine = part_of(count * element_bytes, static_cast<std::uint32_t>(share.count),
                                static_cast<std::uint32_t>(share.index), 16);
+    if (mine.count < least_bytes || mine.count > most_bytes) return {nullptr, 0};
     return {vector + offset * element_bytes + mine.first, mine.count};
   }
 };
 static_assert(std::is_trivially_copyable_v<ExchangePlan>);
 
+/// Bytes of a slice from which what a member sends to itself is copied first, of two slices by every other lane: as
+/// long as the others' stores fill the link.
+inline constexpr std::size_t least_paired_bytes = std::size_t{64} << 10;
+
+/// What a lane copies of what its member sends to itself.
+struct OwnPiece {
+  Piece<const std::byte> from;
+  Piece<std::byte> to;
+  bool first;  ///< before the others' pieces
+
+  BEELINE_HOST_DEVICE OwnPiece(const Context& ctx, const ExchangePlan& plan)
+      : from(plan.outgoing(ctx, ctx.rank)), to(plan.incoming(ctx, ctx.rank)), first(false) {
+    const std::size_t whole = plan.varies() ? plan.sent_bytes(ctx.rank) : plan.whole_bytes;
+    const auto slices = static_cast<std::uint32_t>(plan.share.count),
+               index = static_cast<std::uint32_t>(plan.share.index);
+    if (slices == 1 || whole < slices * least_paired_bytes || from.bytes == 0) return;
+    first = true;
+    const std::size_t next = index + 1 < slices ? part_of(whole, slices, index + 1, 16).count : 0;
+    from.bytes = to.bytes = index % 2 != 0 ? 0 : from.bytes + next;
+  }
+};
+
 /// What this member sends to itself.
 template <class Group>
-BEELINE_HOST_DEVICE void copy_own_piece(const Lane<Group>& lane, const ExchangePlan& plan) {
-  const Piece<const std::byte> from = plan.outgoing(lane.context(), lane.context().rank);
-  const Piece<std::byte> to = plan.incoming(lane.context(), lane.context().rank);
-  if (from.at != to.at && from.bytes == to.bytes) copy_bytes(lane.group(), to.at, from.at, to.bytes);
+BEELINE_HOST_DEVICE void copy_own_piece(const Group& group, const OwnPiece& own) {
+  if (own.from.at != own.to.at && own.from.bytes == own.to.bytes)
+    copy_bytes(group, own.to.at, own.from.at, own.to.bytes);
 }
 
 }  // namespace detail

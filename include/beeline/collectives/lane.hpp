@@ -149,6 +149,22 @@ class Lane {
     return status;
   }
 
+  /// A round in which `leader` tells all that it has come, and waits for nobody: what it did before is visible to who
+  /// has followed. Another round, in which all meet, ends a row of them.
+  [[nodiscard]] BEELINE_HOST_DEVICE Status follow(std::uint32_t leader, Timeout timeout) {
+    if (!entered_) {
+      ++round_, entered_ = true;
+      group_.sync();  // the rest of the group has done its work
+      if (ctx_.rank == leader) detail::tell_members(group_, ctx_, arrived(), round_, Order::memory);
+    }
+    Status status = Status::ok;
+    if (ctx_.rank != leader && group_.thread_rank() == 0)
+      status = detail::await_member(ctx_, arrived(), leader, round_, Order::memory, timeout);
+    status = agree(group_, status);
+    if (status == Status::ok) entered_ = false;
+    return status;
+  }
+
   // --- Packet rounds --------------------------------------------------------------------------------------------
 
   /// Enters a round of packets. `is_new`: whether this call entered it, and so sends; false when an earlier call that
@@ -229,6 +245,13 @@ class Lane {
   /// All of the round's number, which does not wrap: areas of lines are never swept.
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint64_t line_flag() const { return round_; }
 
+  /// Word `place` of what `peer` sent in the round of packets `rounds` before this one, which the group has received:
+  /// to every thread, until the next round of packets.
+  [[nodiscard]] BEELINE_HOST_DEVICE std::uint64_t heard_word(std::uint32_t peer, std::uint32_t place,
+                                                             std::uint32_t rounds) const {
+    return detail::payload_of(machine::load_packets(area(peer, round_ - rounds) + place));
+  }
+
   /// What `peer` did before a fence, after which it sent word `place` of this round, which this thread has received, is
   /// visible to the thread. A fence here would wait for what this thread has sent itself.
   BEELINE_HOST_DEVICE void acquire_word(std::uint32_t peer, std::uint32_t place) const {
@@ -243,7 +266,10 @@ class Lane {
   [[nodiscard]] BEELINE_HOST_DEVICE PaddedWord* finished() const { return channel_.finished + index_ * max_ranks; }
   /// Where this rank gets the packets of `sender` in this round.
   [[nodiscard]] BEELINE_HOST_DEVICE machine::PacketPair* area(std::uint32_t sender) const {
-    const auto parity = static_cast<std::uint32_t>(round_ & 1u);
+    return area(sender, round_);
+  }
+  [[nodiscard]] BEELINE_HOST_DEVICE machine::PacketPair* area(std::uint32_t sender, std::uint64_t round) const {
+    const auto parity = static_cast<std::uint32_t>(round & 1u);
     return channel_.packets + (std::size_t{index_ * 2 + parity} * ctx_.size + sender) * channel_.area_pairs;
   }
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t flag() const { return static_cast<std::uint32_t>(round_); }

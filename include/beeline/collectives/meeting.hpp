@@ -17,30 +17,55 @@ inline constexpr std::uint64_t no_place = ~std::uint64_t{0};
   return offset >> ctx.slot_shift == 0 ? offset : no_place;
 }
 
+/// Tells every member, this one included, `count` words in the round of packets that the lane has entered. What the
+/// group did before is visible to who has heard them.
+///   tell  gets a peer and the number of a word, returns what that peer is told
+template <class Group, class Tell>
+BEELINE_INLINE BEELINE_HOST_DEVICE void tell_all(Lane<Group>& lane, std::uint32_t count, const Tell& tell) {
+  const Group& group = lane.group();
+  const std::uint32_t words = lane.context().size * count;
+  group.sync();  // the rest of the group has done its work
+  // A fence is dear, and covers what the others did before the group met: only threads that send have one.
+  if (lane.has_worked() && group.thread_rank() < words) machine::fence_acquire_release();
+  for (std::uint32_t i = group.thread_rank(); i < words; i += group.size())
+    lane.send_word(i / count, i % count, tell(i / count, i % count));
+}
+
+/// Hears the words of every member. Returns this thread's status. To use the members' memory takes `acquire_words`,
+/// too.
+///   hear  gets a peer, the number of a word and what the peer has told, returns a status; one thread hears each word
+template <class Group, class Hear>
+[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status hear_all(Lane<Group>& lane, std::uint32_t count,
+                                                                 Timeout timeout, const Hear& hear) {
+  const Group& group = lane.group();
+  Status status = Status::ok;
+  for (std::uint32_t i = group.thread_rank(); i < lane.context().size * count && status == Status::ok;
+       i += group.size()) {
+    std::uint64_t theirs[1] = {};
+    status = lane.receive_words(i / count, i % count, theirs, timeout);
+    if (status == Status::ok) status = hear(i / count, i % count, theirs[0]);
+  }
+  return status;
+}
+
+/// What the members did before they told their words is visible to the threads that have heard the first of them, and
+/// to the group when it has met.
+template <class Group>
+BEELINE_INLINE BEELINE_HOST_DEVICE void acquire_words(const Lane<Group>& lane, std::uint32_t count) {
+  for (std::uint32_t i = lane.group().thread_rank(); i < lane.context().size * count; i += lane.group().size())
+    if (i % count == 0) lane.acquire_word(i / count, 0);
+}
+
 /// A round of packets in which every member tells every member, itself included, `count` words; also a barrier that
 /// orders memory.
-///   tell  gets a peer and the number of a word, returns what that peer is told
-///   hear  gets the same and what the peer has told, returns a status; one thread hears each word
 template <class Group, class Tell, class Hear>
 [[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status meet(Lane<Group>& lane, std::uint32_t count, Timeout timeout,
                                                              const Tell& tell, const Hear& hear) {
-  const Context& ctx = lane.context();
-  const Group& group = lane.group();
   bool is_new = false;
   if (const Status status = lane.enter(timeout, is_new); status != Status::ok) return status;
-  group.sync();  // the rest of the group has done its work
-  // A fence is dear, and covers what the others did before the group met: only threads that send have one.
-  const std::uint32_t words = ctx.size * count;
-  if (lane.has_worked() && group.thread_rank() < words) machine::fence_acquire_release();
-  for (std::uint32_t i = group.thread_rank(); is_new && i < words; i += group.size())
-    lane.send_word(i / count, i % count, tell(i / count, i % count));
-  Status status = Status::ok;
-  for (std::uint32_t i = group.thread_rank(); i < words && status == Status::ok; i += group.size()) {
-    std::uint64_t theirs[1] = {};
-    status = lane.receive_words(i / count, i % count, theirs, timeout);
-    lane.acquire_word(i / count, i % count);
-    if (status == Status::ok) status = hear(i / count, i % count, theirs[0]);
-  }
+  if (is_new) tell_all(lane, count, tell);
+  const Status status = hear_all(lane, count, timeout, hear);
+  acquire_words(lane, count);
   return lane.finish(status);
 }
 

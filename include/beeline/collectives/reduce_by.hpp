@@ -55,9 +55,9 @@ template <class T, class Group>
   return status;
 }
 
-/// Each reads its part of all vectors where they are, if they lie alike, and stores what it makes of it to the root;
-/// otherwise parts go to their owners. Of three or more members the root has no part: its link then carries the vector
-/// once each way.
+/// If the sources lie alike, members read parts of all of them, and store what they make of them to the root; otherwise
+/// parts go to their owners. The root's link carries the vector once each way: of three or more members the root has no
+/// part; of two it has all of it, since one reads faster than two do from each other.
 template <class T, class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status reduce_two_shot(Lane<Group>& lane, const ReductionPlan<T>& plan,
                                                          Timeout timeout) {
@@ -67,13 +67,13 @@ template <class T, class Group>
     bool alike = false;
     if (const Status status = compare_sources(lane, plan, timeout, alike); status != Status::ok) return status;
     lane.note(alike ? Transfer::in_place : Transfer::staged);
-    const bool root_has_part = ctx.size <= 2;
-    if (alike && (ctx.rank != plan.root || root_has_part)) {
-      const std::uint32_t owners = root_has_part ? ctx.size : ctx.size - 1;
-      const std::uint32_t owner = root_has_part || ctx.rank < plan.root ? ctx.rank : ctx.rank - 1;
+    const bool root_has_all = ctx.size <= 2;
+    if (alike && (ctx.rank == plan.root) == root_has_all) {
+      const std::uint32_t owners = root_has_all ? 1 : ctx.size - 1;
+      const std::uint32_t owner = root_has_all ? 0 : ctx.rank < plan.root ? ctx.rank : ctx.rank - 1;
       const Range mine = part_of(plan.count, owners, owner, elements_in_16<T>);
-      std::byte* const root = ctx.at(ctx.range + (std::size_t{ctx.own_world_rank} << ctx.slot_shift), plan.root);
-      auto* const to = root + told(lane, plan.root, 1) + mine.first * sizeof(T);
+      std::byte* const to =
+          ctx.at(own_slot(ctx) + lane.heard_word(plan.root, 1, 0), plan.root) + mine.first * sizeof(T);
       combine_vectors<T>({lane.group().thread_rank(), lane.group().size()},
                          MemberVectors{ctx, reinterpret_cast<const std::byte*>(plan.source + mine.first)}, to,
                          mine.count, plan.reduction,

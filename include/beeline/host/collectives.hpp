@@ -11,6 +11,7 @@
 #include "beeline/collectives/algorithm.hpp"
 #include "beeline/collectives/barrier_algorithms.hpp"
 #include "beeline/collectives/channel.hpp"
+#include "beeline/collectives/operation.hpp"
 #include "beeline/collectives/reduction.hpp"
 #include "beeline/collectives/transfer.hpp"
 #include "beeline/host/team.hpp"
@@ -35,8 +36,8 @@ struct CollectiveCall {
   Stream* stream = nullptr;                    ///< nullptr: the rank's default stream
   Algorithm algorithm = Algorithm::automatic;  ///< the same on all ranks
   unsigned blocks = 0;                         ///< the same on all ranks; 0: by size
-  /// The caller's word, the same on all ranks, that the vectors (of all-gather and all-to-all the destinations) lie at
-  /// the same place of all members' heaps. Then `automatic` takes copy engines where they are quicker. A word that is
+  /// The caller's word, the same on all ranks, that the vectors (of what only moves data the destinations) lie at the
+  /// same place of all members' heaps. Then `automatic` takes copy engines where they are quicker. A word that is
   /// not true ends the team, with an error; on GPUs engines have then copied to where the vectors would lie.
   bool alike = false;
 };
@@ -101,9 +102,9 @@ class Collectives {
   // kernels reach, and overlap only as said. Algorithms: packets (any memory, the lowest latency, the only one in teams
   // of both kinds of rank); packets128 (all-gather and all-to-all: the same between GPUs, in half the bytes); peer and
   // bulk, one kernel, which store where the data is to lie if that is in the heaps, and go through the channel's memory
-  // otherwise; copy_engine (all-gather and all-to-all): copies between two small kernels, `destination` at the same
-  // place of all members' heaps. Throw invalid_argument, before anything is touched, for arguments that do not work,
-  // unavailable for an algorithm that these ranks or this destination do not allow. Source: MPI 4.0, chapter 6.
+  // otherwise; copy_engine (all but gather and all-to-all-v): copies between two small kernels, `destination` at the
+  // same place of all members' heaps. Throw invalid_argument, before anything is touched, for arguments that do not
+  // work, unavailable for an algorithm that these ranks or this destination do not allow. Source: MPI 4.0, chapter 6.
 
   /// Copies the root's `count` elements to all.
   ///   source  [count] the root's; may be its `destination`; of others not looked at
@@ -134,10 +135,10 @@ class Collectives {
   /// names both ranks and both lengths.
   void alltoallv_on_stream(void* destination, const void* source, const PieceSpans& pieces, ElementType type,
                            const CollectiveCall& call = {});
-  /// The algorithm and the number of blocks that `call` takes for pieces of so many bytes from each to each. `rooted`:
-  /// of broadcast, scatter and gather, which have neither copy engines nor packets128.
-  [[nodiscard]] CollectiveCall movement_choice(std::size_t piece_bytes, const CollectiveCall& call = {},
-                                               bool rooted = false) const;
+  /// The algorithm and the number of blocks that `call` takes for an operation of the above but all-to-all-v, of pieces
+  /// of so many bytes from each to each.
+  [[nodiscard]] CollectiveCall movement_choice(CollectiveOperation operation, std::size_t piece_bytes,
+                                               const CollectiveCall& call = {}) const;
 
   /// Holds later work of the stream until all members' streams have come here; what their earlier work did is visible
   /// to it. One kernel. Throws invalid_argument for an algorithm that does not exist.

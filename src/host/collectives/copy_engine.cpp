@@ -126,17 +126,21 @@ void EngineAllreduce::run_chunks(const EngineCall& call, std::size_t part) {
     const std::size_t first = std::min(part, i * each);
     return Chunk{first, std::min(each, part - first), i % slots * chunk_bytes_};
   };
+  // Who is ahead of the others would stay ahead, and copy to where another copies: they wait for each other with every
+  // chunk. Between two there is nobody to be in the way of.
+  const bool in_step = context_.size > 2;
   scatter(call, chunk(0));
   meet();
   for (std::size_t i = 0; i < count; ++i) {
     combine(call, chunk(i));
-    // Its place was read by the combination before this one, after which all have met.
-    if (i + 1 < count) scatter(call, chunk(i + 1));
-    copying_->wait_event(*combined_);
     if (i + 1 < count) {
+      // Its place was read by the combination before this one, after which all have met.
+      if (!in_step && i + 1 >= slots) copying_->wait_event(*met_);
+      scatter(call, chunk(i + 1));
       meet();
-      copying_->wait_event(*met_);  // here, and no copy later: who is ahead would stay ahead
+      if (in_step) copying_->wait_event(*met_);
     }
+    copying_->wait_event(*combined_);
     for (std::uint32_t distance = 1; distance < context_.size; ++distance) return_to(call, chunk(i), distance);
   }
 }

@@ -22,19 +22,35 @@ constexpr std::size_t gpu_packet_bytes = std::size_t{256} << 10, host_packet_byt
 constexpr std::size_t rooted_packet_bytes = std::size_t{768} << 10;
 /// The same where packets of 128 bytes follow, and up to which they are taken.
 constexpr std::size_t gpu_packet_bytes_beside_lines = std::size_t{64} << 10, packet128_bytes = std::size_t{512} << 10;
-/// And from which copy engines are, where they may be.
-constexpr std::size_t engine_bytes = std::size_t{32} << 20;
+/// And from which copy engines are, where they may be: of all to all, and from a root.
+constexpr std::size_t engine_bytes = std::size_t{32} << 20, rooted_engine_bytes = std::size_t{96} << 20;
 constexpr std::size_t packet_block_bytes = 1024, packet128_block_bytes = 4096, peer_block_bytes = 32768,
                       bulk_block_bytes = std::size_t{256} << 10;
 
-/// Blocks of a call whose members do not know each other's lengths.
-constexpr unsigned varied_blocks = 32;
+bool is_rooted(CollectiveOperation operation) {
+  return operation == CollectiveOperation::broadcast || operation == CollectiveOperation::scatter ||
+         operation == CollectiveOperation::gather;
+}
 
-void check_algorithm(Algorithm algorithm, const Context& ctx, bool is_full) {
-  const bool exists = algorithm == Algorithm::packets || algorithm == Algorithm::peer || algorithm == Algorithm::bulk ||
-                      (is_full && (algorithm == Algorithm::packets128 || algorithm == Algorithm::copy_engine));
-  if (!exists)
-    throw Error(Status::invalid_argument, fmt::format("this collective has no algorithm {}", name(algorithm)));
+bool has_algorithm(CollectiveOperation operation, Algorithm algorithm) {
+  const bool is_full = operation == CollectiveOperation::allgather || operation == CollectiveOperation::alltoall;
+  switch (algorithm) {
+    case Algorithm::packets:
+    case Algorithm::peer:
+    case Algorithm::bulk:
+      return true;
+    case Algorithm::packets128:
+      return is_full;
+    case Algorithm::copy_engine:
+      return is_full || operation == CollectiveOperation::broadcast || operation == CollectiveOperation::scatter;
+    default:
+      return false;
+  }
+}
+
+void check_algorithm(CollectiveOperation operation, Algorithm algorithm, const Context& ctx) {
+  if (!has_algorithm(operation, algorithm))
+    throw Error(Status::invalid_argument, fmt::format("{} has no algorithm {}", name(operation), name(algorithm)));
   if (algorithm != Algorithm::packets && ctx.mixed)
     throw Error(Status::unavailable,
                 fmt::format("{}: ranks of both kinds do not reach each other's memory; packets do", name(algorithm)));
@@ -64,20 +80,24 @@ const std::byte* part(const void* vector, std::size_t index, std::size_t bytes) 
 
 }  // namespace
 
-CollectiveCall Collectives::movement_choice(std::size_t piece_bytes, const CollectiveCall& call, bool rooted) const {
+CollectiveCall Collectives::movement_choice(CollectiveOperation operation, std::size_t piece_bytes,
+                                            const CollectiveCall& call) const {
   const bool host = detail::any_host_rank(implementation_->world);
-  const bool has_lines = implementation_->channel.area_lines != 0 && !rooted;
-  const bool has_engines = call.alike && !host && !rooted;
+  const bool has_lines = implementation_->channel.area_lines != 0 && has_algorithm(operation, Algorithm::packets128);
+  const bool has_engines = call.alike && !host && has_algorithm(operation, Algorithm::copy_engine);
   const std::size_t others = std::max(1u, context().size - 1);
-  const std::size_t packet_bytes = has_lines ? gpu_packet_bytes_beside_lines
-                                   : rooted  ? rooted_packet_bytes / others
-                                             : gpu_packet_bytes;
+  const std::size_t packet_bytes = has_lines              ? gpu_packet_bytes_beside_lines
+                                   : is_rooted(operation) ? rooted_packet_bytes / others
+                                                          : gpu_packet_bytes;
+  // Of three or more a broadcast's members pass on what they get: engines would send it to each from the root.
+  const bool is_relayed = operation == CollectiveOperation::broadcast && context().size > 2;
+  const std::size_t by_engine = is_rooted(operation) ? rooted_engine_bytes : engine_bytes;
   CollectiveCall choice = call;
   if (choice.algorithm == Algorithm::automatic)
     choice.algorithm = context().mixed || piece_bytes <= (host ? host_packet_bytes : packet_bytes) ? Algorithm::packets
-                       : has_lines && piece_bytes <= packet128_bytes ? Algorithm::packets128
-                       : has_engines && piece_bytes >= engine_bytes  ? Algorithm::copy_engine
-                                                                     : Algorithm::peer;
+                       : has_lines && piece_bytes <= packet128_bytes            ? Algorithm::packets128
+                       : has_engines && !is_relayed && piece_bytes >= by_engine ? Algorithm::copy_engine
+                                                                                : Algorithm::peer;
   if (choice.blocks == 0) {
     const std::size_t block_bytes = choice.algorithm == Algorithm::packets      ? packet_block_bytes
                                     : choice.algorithm == Algorithm::packets128 ? packet128_block_bytes
@@ -104,7 +124,7 @@ unsigned threads_for(Algorithm algorithm, std::size_t piece_bytes, std::uint32_t
 }  // namespace
 
 void Collectives::Implementation::move(const ExchangePlan& plan, const CollectiveCall& choice) {
-  check_algorithm(choice.algorithm, context(), plan.is_full());
+  check_algorithm(plan.operation, choice.algorithm, context());
   if (is_packets128(choice.algorithm)) require_lines(choice.algorithm);
   LaunchOptions options = launch_options(choice.blocks, choice.stream);
   options.threads = threads_for(choice.algorithm, plan.bytes / choice.blocks, context().size);
@@ -135,11 +155,11 @@ void Collectives::Implementation::copy_by_engine(const ExchangePlan& plan, Strea
                            .type = plan.element.type,
                            .untyped_bytes = plan.element.untyped_bytes,
                            .algorithm = Algorithm::copy_engine,
-                           .root = no_peer,
+                           .root = plan.sender,
                            .count = plan.bytes};
   // Without data there are no places: the members compare the call.
   if (plan.bytes == 0) return detail::launch_meeting(world, options, channel, call, nullptr, nullptr);
-  const std::size_t extent = plan.receive_step * ctx.size;
+  const std::size_t extent = plan.receive_step * (ctx.size - 1) + plan.bytes;
   const auto offset =
       static_cast<std::size_t>(plan.destination - ctx.range) - (std::size_t{ctx.own_world_rank} << ctx.slot_shift);
   require(offset >> ctx.slot_shift == 0 && (offset + extent - 1) >> ctx.slot_shift == 0, Status::unavailable,
@@ -151,11 +171,11 @@ void Collectives::Implementation::copy_by_engine(const ExchangePlan& plan, Strea
   beside->stream->wait_event(*beside->begun);
   for (std::uint32_t step = 0; step < ctx.size; ++step) {
     const std::uint32_t peer = detail::peer_ahead(ctx, step);
-    const std::byte* const from = plan.source + peer * plan.send_step;
+    const detail::Piece<const std::byte> from = plan.outgoing(ctx, peer);
     std::byte* const to = ctx.at(plan.destination + ctx.rank * plan.receive_step, peer);
     // What stays here takes nothing from the link.
     Stream& used = step == 0 ? *beside->stream : stream;
-    if (from != to) detail::copy_after_meeting(world, ctx, used, to, from, plan.bytes);
+    if (from.bytes != 0 && from.at != to) detail::copy_after_meeting(world, ctx, used, to, from.at, from.bytes);
   }
   beside->stream->record(*beside->ended);
   stream.wait_event(*beside->ended);
@@ -189,7 +209,7 @@ void Collectives::broadcast_on_stream(void* destination, const void* source, std
                          .receive_step = 0,
                          .sender = sender,
                          .receiver = no_peer},
-                        movement_choice(bytes, call, true));
+                        movement_choice(CollectiveOperation::broadcast, bytes, call));
 }
 
 void Collectives::scatter_on_stream(void* destination, const void* source, std::size_t count, ElementType type,
@@ -209,7 +229,7 @@ void Collectives::scatter_on_stream(void* destination, const void* source, std::
                          .receive_step = 0,
                          .sender = sender,
                          .receiver = no_peer},
-                        movement_choice(bytes, call, true));
+                        movement_choice(CollectiveOperation::scatter, bytes, call));
 }
 
 void Collectives::gather_on_stream(void* destination, const void* source, std::size_t count, ElementType type, int root,
@@ -227,7 +247,7 @@ void Collectives::gather_on_stream(void* destination, const void* source, std::s
                          .receive_step = bytes,
                          .sender = no_peer,
                          .receiver = receiver},
-                        movement_choice(bytes, call, true));
+                        movement_choice(CollectiveOperation::gather, bytes, call));
 }
 
 void Collectives::allgather_on_stream(void* destination, const void* source, std::size_t count, ElementType type,
@@ -243,7 +263,7 @@ void Collectives::allgather_on_stream(void* destination, const void* source, std
                          .receive_step = bytes,
                          .sender = no_peer,
                          .receiver = no_peer},
-                        movement_choice(bytes, call));
+                        movement_choice(CollectiveOperation::allgather, bytes, call));
 }
 
 void Collectives::alltoall_on_stream(void* destination, const void* source, std::size_t count, ElementType type,
@@ -259,7 +279,7 @@ void Collectives::alltoall_on_stream(void* destination, const void* source, std:
                          .receive_step = bytes,
                          .sender = no_peer,
                          .receiver = no_peer},
-                        movement_choice(bytes, call));
+                        movement_choice(CollectiveOperation::alltoall, bytes, call));
 }
 
 namespace {
@@ -281,11 +301,11 @@ void Collectives::alltoallv_on_stream(void* destination, const void* source, con
   const std::size_t members = context().size;
   const std::span<const std::size_t> columns[] = {pieces.send_counts, pieces.send_offsets, pieces.receive_counts,
                                                   pieces.receive_offsets};
-  detail::PieceValues values{};
+  detail::PieceValues<max_ranks> values{};
   for (std::size_t column = 0; column < 4; ++column) {
     require(columns[column].size() == members, Status::invalid_argument,
             fmt::format("{} counts or offsets for a team of {}", columns[column].size(), members));
-    std::copy(columns[column].begin(), columns[column].end(), values.values + column * max_ranks);
+    std::copy(columns[column].begin(), columns[column].end(), values.values[column]);
   }
   const std::size_t to_bytes = extent(pieces.receive_counts, pieces.receive_offsets, type);
   const std::size_t from_bytes = extent(pieces.send_counts, pieces.send_offsets, type);
@@ -301,8 +321,8 @@ void Collectives::alltoallv_on_stream(void* destination, const void* source, con
     choice.algorithm = context().mixed ? Algorithm::packets : Algorithm::peer;
   if (choice.blocks == 0)
     choice.blocks =
-        detail::any_host_rank(implementation_->world) ? 1 : std::min(varied_blocks, implementation_->channel.lanes);
-  check_algorithm(choice.algorithm, context(), false);
+        detail::any_host_rank(implementation_->world) ? 1 : implementation_->channel.lanes;  // whatever comes
+  check_algorithm(CollectiveOperation::alltoallv, choice.algorithm, context());
   const ExchangePlan plan{.operation = CollectiveOperation::alltoallv,
                           .element = {type},
                           .destination = static_cast<std::byte*>(destination),

@@ -3,6 +3,8 @@
 // differ.
 #include "host/collectives/movement_kernels.hpp"
 
+#include <algorithm>
+
 #include "beeline/collectives/barrier.hpp"
 #include "beeline/collectives/exchange.hpp"
 #include "beeline/host/launch.hpp"
@@ -23,6 +25,7 @@ struct MovementKernel {
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, CollectiveChannel channel,
                                       ExchangePlan plan) const {
     BulkBuffer* const buffer = algorithm == Algorithm::bulk ? bulk_buffer() : nullptr;
+    plan.table = {};  // known: no code for pieces that vary
     const ExchangePlan mine = plan.slice(grid.block_rank(), grid.blocks());
     Lane lane(grid.block(), ctx, channel, grid.block_rank(), LaneStart::of_kernel);
     // What fails is recorded where it fails.
@@ -30,24 +33,39 @@ struct MovementKernel {
   }
 };
 
-template <bool bulk>
+/// Members up to which the table of an all-to-all-v is short: a kernel with more arguments takes longer to start.
+constexpr std::uint32_t few_members = 8;
+
+template <bool bulk, std::uint32_t capacity>
 struct VariedMovementKernel {
   static constexpr unsigned max_threads = collective_threads;
-  static constexpr std::size_t shared_bytes = bulk ? sizeof(BulkBuffer) : 0;
+  static constexpr std::size_t buffer_bytes = bulk ? sizeof(BulkBuffer) : 0;
+  static constexpr std::size_t shared_bytes = buffer_bytes + sizeof(PieceValues<capacity>);
   static constexpr bool starts_early = !bulk;
 
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, CollectiveChannel channel, ExchangePlan plan,
-                                      Algorithm algorithm, PieceValues values, std::size_t* tables) const {
-    std::size_t* const table = tables + std::size_t{grid.block_rank()} * 4 * max_ranks;
-    for (std::uint32_t i = grid.block().thread_rank(); i < 4 * max_ranks; i += grid.block().size())
-      table[i] = values.values[i];
+                                      Algorithm algorithm, PieceValues<capacity> values, std::size_t* tables) const {
+    // A block's threads index it, which they cannot do quickly where the kernel's arguments are.
+    std::size_t* const table = executor == DeviceKind::gpu
+                                   ? reinterpret_cast<std::size_t*>(machine::dynamic_shared_memory() + buffer_bytes)
+                                   : tables + std::size_t{grid.block_rank()} * 4 * max_ranks;
+    for (std::uint32_t i = grid.block().thread_rank(); i < 4 * capacity; i += grid.block().size())
+      if (i % capacity < ctx.size) table[i] = values.values[i / capacity][i % capacity];
     grid.block().sync();
-    plan.table = {table, table + max_ranks, table + 2 * max_ranks, table + 3 * max_ranks};
+    plan.table = {table, table + capacity, table + 2 * capacity, table + 3 * capacity};
     const LaneCall how{.algorithm = bulk ? Algorithm::bulk : algorithm, .buffer = bulk ? bulk_buffer() : nullptr};
-    static_cast<void>(exchange_by_grid(grid, ctx, channel, plan, how));
+    Lane lane(grid.block(), ctx, channel, grid.block_rank(), LaneStart::of_kernel);
+    static_cast<void>(exchange(lane, plan.slice(grid.block_rank(), grid.blocks()), how));
   }
 };
+
+template <std::uint32_t capacity>
+PieceValues<capacity> shortened(const PieceValues<max_ranks>& all) {
+  PieceValues<capacity> some;
+  for (std::size_t column = 0; column < 4; ++column) std::copy_n(all.values[column], capacity, some.values[column]);
+  return some;
+}
 
 struct BarrierKernel {
   static constexpr unsigned max_threads = collective_threads;
@@ -79,12 +97,20 @@ void launch_movement(World& world, const LaunchOptions& options, const Collectiv
 }
 
 void launch_varied_movement(World& world, const LaunchOptions& options, const CollectiveChannel& channel,
-                            const ExchangePlan& plan, Algorithm algorithm, const PieceValues& values,
+                            const ExchangePlan& plan, Algorithm algorithm, const PieceValues<max_ranks>& values,
                             std::size_t* tables) {
-  if (algorithm == Algorithm::bulk)
-    launch(world, options, VariedMovementKernel<true>{}, channel, plan, algorithm, values, tables);
+  const auto start = [&](auto kernel, const auto& table) {
+    launch(world, options, kernel, channel, plan, algorithm, table, tables);
+  };
+  const bool few = options.context->size <= few_members, bulk = algorithm == Algorithm::bulk;
+  if (few && bulk)
+    start(VariedMovementKernel<true, few_members>{}, shortened<few_members>(values));
+  else if (few)
+    start(VariedMovementKernel<false, few_members>{}, shortened<few_members>(values));
+  else if (bulk)
+    start(VariedMovementKernel<true, max_ranks>{}, values);
   else
-    launch(world, options, VariedMovementKernel<false>{}, channel, plan, algorithm, values, tables);
+    start(VariedMovementKernel<false, max_ranks>{}, values);
 }
 
 void launch_barrier(World& world, const LaunchOptions& options, const CollectiveChannel& channel,

@@ -13,17 +13,19 @@
 
 namespace beeline::detail {
 
-/// A table of pieces by value: counts sent, offsets sent, counts received, offsets received.
+/// A table of pieces of up to `capacity` members by value: counts sent, offsets sent, counts received, offsets
+/// received.
+template <std::uint32_t capacity>
 struct PieceValues {
-  std::size_t values[4 * max_ranks];
+  std::size_t values[4][capacity];
 };
 
 /// By packets, packets128, peer or bulk.
 void launch_movement(World& world, const LaunchOptions& options, const CollectiveChannel& channel,
                      const ExchangePlan& plan, Algorithm algorithm);
-/// The same with pieces as `values` says. `tables`: [lanes, 4, max_ranks], where the kernel keeps them.
+/// The same with pieces as `values` says. `tables`: [lanes, 4, max_ranks], where the kernel keeps them on a host rank.
 void launch_varied_movement(World& world, const LaunchOptions& options, const CollectiveChannel& channel,
-                            const ExchangePlan& plan, Algorithm algorithm, const PieceValues& values,
+                            const ExchangePlan& plan, Algorithm algorithm, const PieceValues<max_ranks>& values,
                             std::size_t* tables);
 
 void launch_barrier(World& world, const LaunchOptions& options, const CollectiveChannel& channel,

@@ -38,6 +38,12 @@ struct Piece {
   }
 };
 
+/// Bytes of a slice. Not inline: where pieces vary it is asked for in many places, once each.
+BEELINE_COLD [[nodiscard]] BEELINE_HOST_DEVICE inline Range slice_of(std::size_t bytes, std::uint32_t slices,
+                                                                     std::uint32_t index) {
+  return part_of(bytes, slices, index, 16);
+}
+
 /// What one member of an exchange sends and receives.
 struct ExchangePlan {
   CollectiveOperation operation;
@@ -51,7 +57,7 @@ struct ExchangePlan {
   std::size_t element_bytes = 1;        ///< of the table's elements
   ThreadShare share = {0, 1};           ///< which slice: `bytes` are the slice's, the table's counts whole
   std::size_t whole_bytes = 0;          ///< of each piece before it was cut into slices
-  std::size_t least_bytes = 0, most_bytes = ~std::size_t{0};  ///< of the table's slices: others are left out
+  std::size_t least_bytes = 0;          ///< of the table's slices: shorter ones are left out
 
   [[nodiscard]] BEELINE_HOST_DEVICE bool varies() const { return table.send_counts != nullptr; }
   /// Whether all send to all.
@@ -74,12 +80,7 @@ struct ExchangePlan {
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint64_t expected_bytes(std::uint32_t peer) const {
     return table.receive_counts[peer] * element_bytes;
   }
-  /// Of a table, the pieces (of this slice) up to `most` bytes, or the others.
-  [[nodiscard]] BEELINE_HOST_DEVICE ExchangePlan only_short(std::size_t most) const {
-    ExchangePlan plan = *this;
-    plan.most_bytes = most;
-    return plan;
-  }
+  /// Of a table, without pieces (of this slice) up to `most` bytes.
   [[nodiscard]] BEELINE_HOST_DEVICE ExchangePlan without_short(std::size_t most) const {
     ExchangePlan plan = *this;
     plan.least_bytes = most + 1;
@@ -105,9 +106,9 @@ struct ExchangePlan {
   }
   template <class Byte>
   [[nodiscard]] BEELINE_HOST_DEVICE Piece<Byte> piece_of(Byte* vector, std::size_t count, std::size_t offset) const {
-    const Range mine = part_of(count * element_bytes, static_cast<std::uint32_t>(share.count),
-                               static_cast<std::uint32_t>(share.index), 16);
-    if (mine.count < least_bytes || mine.count > most_bytes) return {nullptr, 0};
+    const Range mine = slice_of(count * element_bytes, static_cast<std::uint32_t>(share.count),
+                                static_cast<std::uint32_t>(share.index));
+    if (mine.count < least_bytes) return {nullptr, 0};
     return {vector + offset * element_bytes + mine.first, mine.count};
   }
 };

@@ -8,87 +8,144 @@
 
 namespace beeline::detail {
 
-/// Bytes of the longest piece, of a lane's slice, that goes along: a word for each thread of a block.
+/// The round in which all tell all, with the short pieces. Each thread has some words of one peer, or, in small groups,
+/// of a few: what it does is short, since each of its instructions counts.
 template <class Group>
-[[nodiscard]] BEELINE_HOST_DEVICE std::size_t short_piece_bytes(const Lane<Group>& lane) {
-  constexpr std::size_t most = 4096;
-  const std::size_t room = std::size_t{8} * (lane.area_words() - told_words);
-  return room < most ? room : most;
-}
+class VariedRound {
+ public:
+  BEELINE_HOST_DEVICE VariedRound(Lane<Group>& lane, const ExchangePlan& plan)
+      : lane_(lane), plan_(plan), most_(short_bytes(lane)) {}
 
-/// Sends the pieces of `plan` that are short, behind the words that were told.
-template <class Group>
-BEELINE_HOST_DEVICE void send_short_pieces(const Lane<Group>& lane, const ExchangePlan& plan) {
-  const Context& ctx = lane.context();
-  BEELINE_NO_UNROLL
-  for (std::uint32_t step = 1; step < ctx.size; ++step) {
-    const std::uint32_t peer = peer_ahead(ctx, step);
-    const Piece<const std::byte> piece = plan.outgoing(ctx, peer);
-    for (std::uint32_t i = lane.group().thread_rank(); std::size_t{8} * i < piece.bytes; i += lane.group().size())
-      lane.send_word(peer, told_words + i, load_word(piece.at, i, piece.bytes));
+  /// Bytes of the longest piece, of a lane's slice, that goes along.
+  [[nodiscard]] BEELINE_HOST_DEVICE std::size_t most() const { return most_; }
+
+  /// Returns invalid_argument where lengths do not fit together.
+  [[nodiscard]] BEELINE_HOST_DEVICE Status run(Timeout timeout) {
+    bool is_new = false;
+    if (const Status status = lane_.enter(timeout, is_new); status != Status::ok) return status;
+    if (is_new) send(own_needs());
+    Status status = Status::ok;
+    for_each_share([&](const Share& share) {
+      if (status == Status::ok && share.first < told_words) status = hear(share, timeout);
+    });
+    // Who sends another length than is expected is found before its words are waited for.
+    status = agree(lane_.group(), status);
+    for_each_share([&](const Share& share) {
+      if (status == Status::ok && share.peer != ctx().rank) status = receive(share, timeout);
+    });
+    return lane_.finish(status);
   }
-}
 
-/// Receives them. Their senders have told that they are as long as `plan` says. Returns this thread's status.
-template <class Group>
-[[nodiscard]] BEELINE_HOST_DEVICE Status receive_short_pieces(const Lane<Group>& lane, const ExchangePlan& plan,
-                                                              Timeout timeout) {
-  const Context& ctx = lane.context();
-  BEELINE_NO_UNROLL
-  for (std::uint32_t step = 1; step < ctx.size; ++step) {
-    const std::uint32_t peer = peer_ahead(ctx, step);
-    const Piece<std::byte> piece = plan.incoming(ctx, peer);
-    for (std::uint32_t i = lane.group().thread_rank(); std::size_t{8} * i < piece.bytes; i += lane.group().size()) {
+  /// Whether any member gets a piece that did not go along, and whether one of those is to lie outside its slot.
+  [[nodiscard]] BEELINE_HOST_DEVICE bool leaves_any() const { return lane_.group().any(heard_ != 0); }
+  [[nodiscard]] BEELINE_HOST_DEVICE bool leaves_outside() const { return lane_.group().any((heard_ & 1u) != 0); }
+
+ private:
+  /// Words `first`, `first + width`, ... of what goes to a peer and comes from it.
+  struct Share {
+    std::uint32_t peer, first, width;
+  };
+  template <class Use>
+  BEELINE_HOST_DEVICE void for_each_share(const Use& use) const {
+    const std::uint32_t threads = lane_.group().size(), each = threads / ctx().size;
+    const std::uint32_t width = each < told_words ? told_words : each;
+    BEELINE_NO_UNROLL
+    for (std::uint32_t i = lane_.group().thread_rank(); i < ctx().size * width; i += threads)
+      use(Share{i / width, i % width, width});
+  }
+
+  [[nodiscard]] BEELINE_HOST_DEVICE const Context& ctx() const { return lane_.context(); }
+  [[nodiscard]] BEELINE_HOST_DEVICE static std::size_t short_bytes(const Lane<Group>& lane) {
+    constexpr std::size_t most = 4096;  // a word for each thread of a block
+    const std::size_t room = std::size_t{8} * (lane.area_words() - told_words);
+    return room < most ? room : most;
+  }
+
+  /// As `told_needs` says, or 0 where all pieces go along; the longest is looked for only where that will be used.
+  [[nodiscard]] BEELINE_HOST_DEVICE std::uint64_t own_needs() const {
+    bool is_long = false, is_outside = false;
+    for (std::uint32_t peer = lane_.group().thread_rank(); peer < ctx().size; peer += lane_.group().size()) {
+      const Piece<std::byte> piece = plan_.incoming(ctx(), peer);
+      if (peer == ctx().rank || piece.bytes <= most_) continue;
+      is_long = true;
+      is_outside = is_outside || place_in_slot(ctx(), piece.at) == no_place;
+    }
+    if (lane_.group().any(is_outside)) return ToldPlaces(ctx(), plan_)(ctx().rank, told_needs);
+    return lane_.group().any(is_long) ? 2 * (most_ + 1) : 0;
+  }
+
+  BEELINE_HOST_DEVICE void send(std::uint64_t needs) {
+    const bool has_worked = lane_.has_worked();
+    for_each_share([&](const Share& share) {
+      const Piece<const std::byte> piece = plan_.outgoing(ctx(), share.peer);
+      if (share.first < told_words) {
+        if (has_worked) machine::fence_acquire_release();
+        lane_.send_word(share.peer, share.first, word_for(share.peer, share.first, needs));
+      }
+      if (piece.bytes > most_) return;
+      const Piece<std::byte> here = plan_.incoming(ctx(), share.peer);
+      for (std::uint32_t i = share.first; std::size_t{8} * i < piece.bytes; i += share.width) {
+        const std::uint64_t word = load_word(piece.at, i, piece.bytes);
+        if (share.peer == ctx().rank)
+          store_word(here.at, i, piece.bytes, word);
+        else
+          lane_.send_word(share.peer, told_words + i, word);
+      }
+    });
+  }
+  [[nodiscard]] BEELINE_HOST_DEVICE std::uint64_t word_for(std::uint32_t peer, std::uint32_t what,
+                                                           std::uint64_t needs) const {
+    return what == told_needs   ? needs
+           : what == told_place ? place_in_slot(ctx(), plan_.incoming(ctx(), peer).at)
+           : what == told_sent  ? plan_.sent_bytes(peer)
+                                : plan_.expected_bytes(peer);
+  }
+
+  [[nodiscard]] BEELINE_HOST_DEVICE Status hear(const Share& share, Timeout timeout) {
+    std::uint64_t word[1] = {};
+    if (const Status status = lane_.receive_words(share.peer, share.first, word, timeout); status != Status::ok)
+      return status;
+    if (share.first == told_needs) heard_ |= word[0];
+    if (share.first < told_sent) return Status::ok;
+    const bool sent = share.first == told_sent;
+    return compare_lengths(ctx(), share.peer, share.first,
+                           sent ? plan_.expected_bytes(share.peer) : plan_.sent_bytes(share.peer), word[0]);
+  }
+
+  [[nodiscard]] BEELINE_HOST_DEVICE Status receive(const Share& share, Timeout timeout) const {
+    const Piece<std::byte> piece = plan_.incoming(ctx(), share.peer);
+    if (piece.bytes > most_) return Status::ok;
+    for (std::uint32_t i = share.first; std::size_t{8} * i < piece.bytes; i += share.width) {
       std::uint64_t word[1] = {};
-      if (const Status status = lane.receive_words(peer, told_words + i, word, timeout); status != Status::ok)
+      if (const Status status = lane_.receive_words(share.peer, told_words + i, word, timeout); status != Status::ok)
         return status;
       store_word(piece.at, i, piece.bytes, word[0]);
     }
+    return Status::ok;
   }
-  return Status::ok;
-}
 
-/// The round in which all tell all, with the short pieces.
-///   heard  set to what all need
-template <class Group>
-[[nodiscard]] BEELINE_HOST_DEVICE Status tell_with_short_pieces(Lane<Group>& lane, const ExchangePlan& plan,
-                                                                Timeout timeout, HeardNeeds& heard) {
-  const Context& ctx = lane.context();
-  const ExchangePlan short_plan = plan.only_short(short_piece_bytes(lane));
-  bool is_new = false;
-  if (const Status status = lane.enter(timeout, is_new); status != Status::ok) return status;
-  if (is_new) {
-    const ToldPlaces tell(ctx, plan);
-    tell_all(lane, tell.words(), tell);
-    send_short_pieces(lane, short_plan);
-    copy_own_piece(lane.group(), OwnPiece(ctx, short_plan));
-  }
-  const auto hear = [&heard](std::uint32_t peer, std::uint32_t what, std::uint64_t theirs) {
-    return heard(peer, what, theirs);
-  };
-  // Who sends another length than is expected is found before its words are waited for.
-  Status status = agree(lane.group(), hear_all(lane, told_words, timeout, hear));
-  if (status == Status::ok) status = receive_short_pieces(lane, short_plan, timeout);
-  return lane.finish(status);
-}
+  Lane<Group>& lane_;
+  const ExchangePlan& plan_;
+  std::size_t most_;
+  std::uint64_t heard_ = 0;  ///< all bits of the needs that this thread has heard
+};
 
 /// Exchange of any sizes.
 template <class Group, class Mover>
 [[nodiscard]] BEELINE_HOST_DEVICE Status exchange_varied(Lane<Group>& lane, const ExchangePlan& plan, Mover& mover,
                                                          Timeout timeout) {
-  const std::size_t most = short_piece_bytes(lane);
-  const ExchangePlan long_plan = plan.without_short(most);
+  VariedRound<Group> round(lane, plan);
+  const ExchangePlan long_plan = plan.without_short(round.most());
   if (lane.stage() == 0) {
-    HeardNeeds heard(lane.context(), plan);
-    if (const Status status = tell_with_short_pieces(lane, plan, timeout, heard); status != Status::ok) return status;
-    if (!lane.group().any(heard.longest > most)) {
+    if (const Status status = round.run(timeout); status != Status::ok) return status;
+    if (!round.leaves_any()) {
       copy_own_piece(lane.group(), OwnPiece(lane.context(), long_plan));
       lane.note(Transfer::packets);
       lane.group().sync();  // the whole result is there
       return Status::ok;
     }
     acquire_words(lane, told_words);  // now the others' memory is written, too
-    begin_direct(lane, long_plan, mover, lane.group().any(heard.outside));
+    begin_direct(lane, long_plan, mover, round.leaves_outside());
   }
   return end_direct(lane, long_plan, mover, timeout);
 }

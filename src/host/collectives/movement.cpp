@@ -22,8 +22,8 @@ constexpr std::size_t gpu_packet_bytes = std::size_t{256} << 10, host_packet_byt
 constexpr std::size_t rooted_packet_bytes = std::size_t{768} << 10;
 /// The same where packets of 128 bytes follow, and up to which they are taken.
 constexpr std::size_t gpu_packet_bytes_beside_lines = std::size_t{64} << 10, packet128_bytes = std::size_t{512} << 10;
-/// And from which copy engines are, where they may be: of all to all, and from a root.
-constexpr std::size_t engine_bytes = std::size_t{32} << 20, rooted_engine_bytes = std::size_t{96} << 20;
+/// And from which copy engines are, where they may be: of all to all, and to one peer or from a root.
+constexpr std::size_t engine_bytes = std::size_t{32} << 20, one_peer_engine_bytes = std::size_t{96} << 20;
 constexpr std::size_t packet_block_bytes = 1024, packet128_block_bytes = 4096, peer_block_bytes = 32768,
                       bulk_block_bytes = std::size_t{256} << 10;
 
@@ -91,7 +91,7 @@ CollectiveCall Collectives::movement_choice(CollectiveOperation operation, std::
                                                           : gpu_packet_bytes;
   // Of three or more a broadcast's members pass on what they get: engines would send it to each from the root.
   const bool is_relayed = operation == CollectiveOperation::broadcast && context().size > 2;
-  const std::size_t by_engine = is_rooted(operation) ? rooted_engine_bytes : engine_bytes;
+  const std::size_t by_engine = is_rooted(operation) || context().size == 2 ? one_peer_engine_bytes : engine_bytes;
   CollectiveCall choice = call;
   if (choice.algorithm == Algorithm::automatic)
     choice.algorithm = context().mixed || piece_bytes <= (host ? host_packet_bytes : packet_bytes) ? Algorithm::packets

@@ -36,16 +36,17 @@ struct MovementKernel {
 /// Members up to which the table of an all-to-all-v is short: a kernel with more arguments takes longer to start.
 constexpr std::uint32_t few_members = 8;
 
-template <bool bulk, std::uint32_t capacity>
+template <Algorithm algorithm, std::uint32_t capacity>
 struct VariedMovementKernel {
   static constexpr unsigned max_threads = collective_threads;
+  static constexpr bool bulk = algorithm == Algorithm::bulk;
   static constexpr std::size_t buffer_bytes = bulk ? sizeof(BulkBuffer) : 0;
   static constexpr std::size_t shared_bytes = buffer_bytes + sizeof(PieceValues<capacity>);
   static constexpr bool starts_early = !bulk;
 
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, CollectiveChannel channel, ExchangePlan plan,
-                                      Algorithm algorithm, PieceValues<capacity> values, std::size_t* tables) const {
+                                      PieceValues<capacity> values, std::size_t* tables) const {
     // A block's threads index it, which they cannot do quickly where the kernel's arguments are.
     std::size_t* const table = executor == DeviceKind::gpu
                                    ? reinterpret_cast<std::size_t*>(machine::dynamic_shared_memory() + buffer_bytes)
@@ -54,7 +55,7 @@ struct VariedMovementKernel {
       if (i % capacity < ctx.size) table[i] = values.values[i / capacity][i % capacity];
     grid.block().sync();
     plan.table = {table, table + capacity, table + 2 * capacity, table + 3 * capacity};
-    const LaneCall how{.algorithm = bulk ? Algorithm::bulk : algorithm, .buffer = bulk ? bulk_buffer() : nullptr};
+    const LaneCall how{.algorithm = algorithm, .buffer = bulk ? bulk_buffer() : nullptr};
     Lane lane(grid.block(), ctx, channel, grid.block_rank(), LaneStart::of_kernel);
     static_cast<void>(exchange(lane, plan.slice(grid.block_rank(), grid.blocks()), how));
   }
@@ -99,18 +100,16 @@ void launch_movement(World& world, const LaunchOptions& options, const Collectiv
 void launch_varied_movement(World& world, const LaunchOptions& options, const CollectiveChannel& channel,
                             const ExchangePlan& plan, Algorithm algorithm, const PieceValues<max_ranks>& values,
                             std::size_t* tables) {
-  const auto start = [&](auto kernel, const auto& table) {
-    launch(world, options, kernel, channel, plan, algorithm, table, tables);
+  const auto start = [&]<Algorithm known>() {
+    if (options.context->size <= few_members)
+      launch(world, options, VariedMovementKernel<known, few_members>{}, channel, plan, shortened<few_members>(values),
+             tables);
+    else
+      launch(world, options, VariedMovementKernel<known, max_ranks>{}, channel, plan, values, tables);
   };
-  const bool few = options.context->size <= few_members, bulk = algorithm == Algorithm::bulk;
-  if (few && bulk)
-    start(VariedMovementKernel<true, few_members>{}, shortened<few_members>(values));
-  else if (few)
-    start(VariedMovementKernel<false, few_members>{}, shortened<few_members>(values));
-  else if (bulk)
-    start(VariedMovementKernel<true, max_ranks>{}, values);
-  else
-    start(VariedMovementKernel<false, max_ranks>{}, values);
+  if (algorithm == Algorithm::packets) return start.template operator()<Algorithm::packets>();
+  if (algorithm == Algorithm::bulk) return start.template operator()<Algorithm::bulk>();
+  start.template operator()<Algorithm::peer>();
 }
 
 void launch_barrier(World& world, const LaunchOptions& options, const CollectiveChannel& channel,

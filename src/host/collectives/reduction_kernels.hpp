@@ -114,17 +114,29 @@ ReductionLauncher allreduce_launcher_of(Algorithm algorithm) {
   }
 }
 
-template <class T>
+/// Of reductions by name, those that are chosen, and the one that takes shared memory.
+[[nodiscard]] BEELINE_HOST_DEVICE constexpr bool has_own_kernel(Algorithm algorithm) {
+  return algorithm == Algorithm::packets || algorithm == Algorithm::two_shot || algorithm == Algorithm::read ||
+         algorithm == Algorithm::bulk;
+}
+
+/// Reductions by one algorithm, or (automatic) by any that has no kernel of its own.
+template <class T, Algorithm known>
 struct NamedReductionKernel {
   static constexpr unsigned max_threads = collective_threads;
-  static constexpr std::size_t shared_bytes = sizeof(BulkBuffer);
+  static constexpr bool bulk = known == Algorithm::bulk;
+  static constexpr std::size_t shared_bytes = bulk ? sizeof(BulkBuffer) : 0;
   static constexpr bool starts_early = true;
 
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, CollectiveChannel channel, ReductionPlan<T> plan,
                                       Algorithm algorithm) const {
-    static_cast<void>(
-        reduce_by_grid(grid, ctx, channel, plan, LaneCall{.algorithm = algorithm, .buffer = bulk_buffer()}));
+    if (known != Algorithm::automatic) algorithm = known;
+    if (known == Algorithm::automatic && has_own_kernel(algorithm)) return;  // not compiled twice
+    Lane lane(grid.block(), ctx, channel, grid.block_rank(), LaneStart::of_kernel);
+    const LaneCall how{.algorithm = algorithm, .buffer = bulk ? bulk_buffer() : nullptr};
+    // What fails is recorded where it fails.
+    static_cast<void>(reduce_on_lane(lane, plan.slice(grid.block_rank(), grid.blocks()), how));
   }
 };
 
@@ -138,7 +150,21 @@ void launch_named_reduction(World& world, const LaunchOptions& options, const Co
                               .root = call.root,
                               .scatters = call.scatters,
                               .part_step = call.vectors.count};
-  launch(world, options, NamedReductionKernel<T>{}, channel, plan, call.algorithm);
+  const auto start = [&]<Algorithm known>() {
+    launch(world, options, NamedReductionKernel<T, known>{}, channel, plan, call.algorithm);
+  };
+  switch (call.algorithm) {
+    case Algorithm::packets:
+      return start.template operator()<Algorithm::packets>();
+    case Algorithm::two_shot:
+      return start.template operator()<Algorithm::two_shot>();
+    case Algorithm::read:
+      return start.template operator()<Algorithm::read>();
+    case Algorithm::bulk:
+      return start.template operator()<Algorithm::bulk>();
+    default:
+      return start.template operator()<Algorithm::automatic>();
+  }
 }
 
 template <class T>

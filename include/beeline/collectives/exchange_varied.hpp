@@ -36,6 +36,8 @@ class VariedRound {
     return lane_.finish(status);
   }
 
+  /// Whether what this member sends to itself is longer.
+  [[nodiscard]] BEELINE_HOST_DEVICE bool keeps_long() const { return keeps_long_; }
   /// Whether any member gets a piece that did not go along, and whether one of those is to lie outside its slot.
   [[nodiscard]] BEELINE_HOST_DEVICE bool leaves_any() const { return lane_.group().any(heard_ != 0); }
   [[nodiscard]] BEELINE_HOST_DEVICE bool leaves_outside() const { return lane_.group().any((heard_ & 1u) != 0); }
@@ -62,28 +64,34 @@ class VariedRound {
   }
 
   /// As `told_needs` says, or 0 where all pieces go along; the longest is looked for only where that will be used.
-  [[nodiscard]] BEELINE_HOST_DEVICE std::uint64_t own_needs() const {
-    bool is_long = false, is_outside = false;
+  [[nodiscard]] BEELINE_HOST_DEVICE std::uint64_t own_needs() {
+    bool is_long = false, is_outside = false, keeps_long = false;
     for (std::uint32_t peer = lane_.group().thread_rank(); peer < ctx().size; peer += lane_.group().size()) {
       const Piece<std::byte> piece = plan_.incoming(ctx(), peer);
-      if (peer == ctx().rank || piece.bytes <= most_) continue;
-      is_long = true;
-      is_outside = is_outside || place_in_slot(ctx(), piece.at) == no_place;
+      if (piece.bytes <= most_) continue;
+      (peer == ctx().rank ? keeps_long : is_long) = true;
+      is_outside = is_outside || (peer != ctx().rank && place_in_slot(ctx(), piece.at) == no_place);
     }
-    if (lane_.group().any(is_outside)) return ToldPlaces(ctx(), plan_)(ctx().rank, told_needs);
-    return lane_.group().any(is_long) ? 2 * (most_ + 1) : 0;
+    keeps_long_ = lane_.group().any(keeps_long);
+    if (!lane_.group().any(is_long)) return 0;
+    if (!lane_.group().any(is_outside)) return 2 * (most_ + 1);
+    return ToldPlaces(ctx(), plan_)(ctx().rank, told_needs);
   }
 
   BEELINE_HOST_DEVICE void send(std::uint64_t needs) {
     const bool has_worked = lane_.has_worked();
     for_each_share([&](const Share& share) {
-      const Piece<const std::byte> piece = plan_.outgoing(ctx(), share.peer);
+      const Piece<std::byte> here = plan_.incoming(ctx(), share.peer);
       if (share.first < told_words) {
         if (has_worked) machine::fence_acquire_release();
-        lane_.send_word(share.peer, share.first, word_for(share.peer, share.first, needs));
+        const std::uint64_t word = share.first == told_needs   ? needs
+                                   : share.first == told_place ? place_in_slot(ctx(), here.at)
+                                   : share.first == told_sent  ? plan_.sent_bytes(share.peer)
+                                                               : plan_.expected_bytes(share.peer);
+        lane_.send_word(share.peer, share.first, word);
       }
+      const Piece<const std::byte> piece = plan_.outgoing(ctx(), share.peer);
       if (piece.bytes > most_) return;
-      const Piece<std::byte> here = plan_.incoming(ctx(), share.peer);
       for (std::uint32_t i = share.first; std::size_t{8} * i < piece.bytes; i += share.width) {
         const std::uint64_t word = load_word(piece.at, i, piece.bytes);
         if (share.peer == ctx().rank)
@@ -93,14 +101,6 @@ class VariedRound {
       }
     });
   }
-  [[nodiscard]] BEELINE_HOST_DEVICE std::uint64_t word_for(std::uint32_t peer, std::uint32_t what,
-                                                           std::uint64_t needs) const {
-    return what == told_needs   ? needs
-           : what == told_place ? place_in_slot(ctx(), plan_.incoming(ctx(), peer).at)
-           : what == told_sent  ? plan_.sent_bytes(peer)
-                                : plan_.expected_bytes(peer);
-  }
-
   [[nodiscard]] BEELINE_HOST_DEVICE Status hear(const Share& share, Timeout timeout) {
     std::uint64_t word[1] = {};
     if (const Status status = lane_.receive_words(share.peer, share.first, word, timeout); status != Status::ok)
@@ -128,6 +128,7 @@ class VariedRound {
   const ExchangePlan& plan_;
   std::size_t most_;
   std::uint64_t heard_ = 0;  ///< all bits of the needs that this thread has heard
+  bool keeps_long_ = true;   ///< where an earlier call has sent, this is not known
 };
 
 /// Exchange of any sizes.
@@ -139,7 +140,7 @@ template <class Group, class Mover>
   if (lane.stage() == 0) {
     if (const Status status = round.run(timeout); status != Status::ok) return status;
     if (!round.leaves_any()) {
-      copy_own_piece(lane.group(), OwnPiece(lane.context(), long_plan));
+      if (round.keeps_long()) copy_own_piece(lane.group(), OwnPiece(lane.context(), long_plan));
       lane.note(Transfer::packets);
       lane.group().sync();  // the whole result is there
       return Status::ok;

@@ -139,9 +139,12 @@ void transfers_are_told(RankTest& test) {
   gather(Algorithm::peer), expect(Transfer::in_place, "all-gather by peer");
   reduce(to, Algorithm::copy_engine), expect(Transfer::in_place, "all-reduce by engines");
   reduce(to, Algorithm::read), expect(Transfer::staged, "by reading");
-  collectives.reduce_scatter_on_stream(to, from, 16, ElementType::float32, Reduction::sum,
-                                       {.algorithm = Algorithm::bulk});
-  expect(Transfer::staged, "reduce-scatter in bulk");
+  const auto reduce_scatter = [&](float* vector, Algorithm algorithm) {
+    collectives.reduce_scatter_on_stream(vector, from, 16, ElementType::float32, Reduction::sum,
+                                         {.algorithm = algorithm});
+  };
+  reduce_scatter(to, Algorithm::bulk), expect(Transfer::staged, "reduce-scatter in bulk");
+  reduce_scatter(unlike, Algorithm::read), expect(Transfer::in_place, "reduce-scatter by reading");
   if (test.size() > 1) reduce(unlike, Algorithm::two_shot), expect(Transfer::staged, "two_shot, unlike");
 }
 

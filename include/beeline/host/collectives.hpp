@@ -146,10 +146,10 @@ class Collectives {
   void barrier_on_stream(BarrierAlgorithm algorithm = BarrierAlgorithm::alltoall, Stream* stream = nullptr);
 
   /// How the vectors of the last call that a host made (barriers apart) got to the other members; that call is over:
-  /// its stream was synchronised. The same on all members. Algorithms that use vectors where they lie (two_shot, peer,
-  /// bulk of what only moves) find out in the call whether they can, and the answer is read from the channel's memory,
-  /// blocking; copy_engine always does, although what it combines goes through that memory too; reductions by all other
-  /// names are staged.
+  /// its stream was synchronised. The same on all members. Algorithms that use vectors where they lie (two_shot; read
+  /// of a reduce-scatter; peer, bulk of what only moves) find out in the call whether they can, and the answer is read
+  /// from the channel's memory, blocking; copy_engine always does, although what it combines goes through that memory
+  /// too; reductions by all other names are staged.
   [[nodiscard]] Transfer last_transfer() const;
 
  private:

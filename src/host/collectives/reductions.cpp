@@ -48,7 +48,9 @@ void Collectives::Implementation::reduce(const detail::NamedReductionCall& call,
       how.blocks != 0 ? how.blocks : static_cast<unsigned>(std::clamp<std::size_t>(wanted, 1, channel.lanes));
   const LaunchOptions options = launch_options(blocks, how.stream);
   if (bytes != 0 || channel.checks != 0) detail::reduction_launcher(type)(world, options, channel, chosen);
-  if (bytes != 0 && chosen.algorithm == Algorithm::two_shot) return note_by_lanes();
+  const bool finds_out =
+      chosen.algorithm == Algorithm::two_shot || (call.scatters && chosen.algorithm == Algorithm::read);
+  if (bytes != 0 && finds_out) return note_by_lanes();
   note(bytes == 0 ? Transfer::none : chosen.algorithm == Algorithm::packets ? Transfer::packets : Transfer::staged);
 }
 

@@ -156,9 +156,9 @@ void World::Implementation::make_memory() {
 }
 
 Context World::Implementation::make_context(std::uint32_t team, const std::vector<int>& ranks, bool for_host) const {
-  // Spinning helps only while every rank has a core of its own.
+  // Spinning helps only while every rank has a core of its own; otherwise it keeps from its core who is waited for.
   const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
-  const std::uint32_t host_spin = static_cast<unsigned>(size) <= cores ? 4000 : 16;
+  const std::uint32_t host_spin = static_cast<unsigned>(size) <= cores ? 4000 : 2;
   const bool gpu = device().is_gpu() && !for_host;
   Context made{};
   made.range = memory->range().base();

@@ -13,17 +13,11 @@ template <class T, class Group>
 [[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status one_shot_round(Lane<Group>& lane, T* destination,
                                                                        const T* source, std::uint32_t count,
                                                                        Reduction reduction, Timeout timeout) {
-  const Context& ctx = lane.context();
   const std::uint32_t thread = lane.group().thread_rank(), threads = lane.group().size();
   bool is_new = false;
   if (const Status status = lane.enter(timeout, is_new); status != Status::ok) return status;
   const auto words = static_cast<std::uint32_t>(words_of<T>(count));
-  if (is_new)
-    for (std::uint32_t i = thread; i < words; i += threads) {
-      const std::uint64_t word = load_word(source, i, count);
-      for (std::uint32_t step = 1; step <= ctx.size; ++step)  // everyone begins with another peer
-        lane.send_word(peer_ahead(ctx, step), i, word);
-    }
+  if (is_new) lane.send_words_to_all(words, [&](std::uint32_t i) { return load_word(source, i, count); });
   Status status = Status::ok;
   for (std::uint32_t i = thread; i < words && status == Status::ok; i += threads) {
     std::uint64_t result = 0;

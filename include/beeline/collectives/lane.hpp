@@ -210,6 +210,26 @@ class Lane {
     machine::store_packets(ctx_.at(area(ctx_.rank) + place, peer), detail::packets_of(word, flag()));
   }
 
+  /// Sends a thread's share of `count` words to all, this rank included; `word(place)` gives each.
+  template <class Word>
+  BEELINE_HOST_DEVICE void send_words_to_all(std::uint32_t count, const Word& word) const {
+    const std::uint32_t thread = group_.thread_rank(), threads = group_.size();
+    if constexpr (detail::executor == DeviceKind::gpu) {
+      for (std::uint32_t i = thread; i < count; i += threads) {
+        const std::uint64_t mine = word(i);
+        for (std::uint32_t step = 1; step <= ctx_.size; ++step)  // everyone begins with another peer
+          send_word(detail::peer_ahead(ctx_, step), i, mine);
+      }
+    } else {  // a CPU's thread has many words: to one peer after the other
+      const std::uint32_t sequence = flag();
+      for (std::uint32_t step = 1; step <= ctx_.size; ++step) {
+        machine::PacketPair* const to = ctx_.at(area(ctx_.rank), detail::peer_ahead(ctx_, step));
+        for (std::uint32_t i = thread; i < count; i += threads)
+          machine::store_packets(to + i, detail::packets_of(word(i), sequence));
+      }
+    }
+  }
+
   /// Words `place` of what `count` peers from `first` on sent. One thread waits for all of them.
   template <unsigned count>
   [[nodiscard]] BEELINE_HOST_DEVICE Status receive_words(std::uint32_t first, std::uint32_t place,
@@ -217,7 +237,7 @@ class Lane {
     const machine::PacketPair* pairs = area(first) + place;
     const std::uint32_t stride = channel_.area_pairs, sequence = flag();
     Awaited awaited{Operation::collective, first, round_, sequence};
-    return poll_until(ctx_, awaited, timeout, [&](std::uint64_t& observed) {
+    const auto ready = [&](std::uint64_t& observed) {
       machine::PacketPair pair[count];
       BEELINE_UNROLL
       for (unsigned k = 0; k < count; ++k) pair[k] = machine::load_packets(pairs + k * stride);
@@ -230,7 +250,10 @@ class Lane {
         all = false;
       }
       return all;
-    });
+    };
+    if constexpr (detail::executor == DeviceKind::host)  // whose threads have many words: most are there already
+      if (std::uint64_t observed = 0; ready(observed)) return Status::ok;
+    return poll_until(ctx_, awaited, timeout, ready);
   }
 
   /// Lines (device/packets128.hpp) that an area holds: even, and 0 where the members send none.

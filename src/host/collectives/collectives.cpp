@@ -254,7 +254,7 @@ constexpr std::size_t kib = 1024, mib = kib * kib;
 constexpr Limits gpu_limits{512 * kib, 0, 512 * kib, 0, 32 * mib};
 constexpr Limits limits_with_lines{96 * kib, 768 * kib, 0, 3 * mib, 32 * mib};
 constexpr Limits limits_of_two{96 * kib, mib, 0, 2 * mib, 96 * mib};  ///< two members with lines
-constexpr Limits host_limits{kib, 0, 0, 0, 0};
+constexpr Limits host_limits{2 * kib, 0, 0, 0, 0};
 
 /// Bytes that keep a block busy: a packet for every other thread, or four loads of 16 bytes for each.
 constexpr std::size_t packet_block_bytes = 1024, packet128_block_bytes = 2048, peer_block_bytes = 32768;

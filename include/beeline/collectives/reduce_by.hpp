@@ -12,33 +12,50 @@
 
 namespace beeline::detail {
 
-/// Each reads its part of all vectors where they are, if they lie alike; otherwise parts go to their owners.
-template <class T, class Group>
-[[nodiscard]] BEELINE_HOST_DEVICE Status reduce_scatter_read(Lane<Group>& lane, const ReductionPlan<T>& plan,
-                                                             Timeout timeout) {
-  constexpr std::uint32_t has_read = ~std::uint32_t{0};
+/// Combines vectors where they lie, if the members find that they can; otherwise parts go to their owners.
+///   compare  a meeting that sets its argument to whether they can
+///   combine  what this member then has to do; it reads the others' sources, which may change when all have done so
+template <class T, class Group, class Compare, class Combine>
+[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status reduce_where_they_lie(Lane<Group>& lane,
+                                                                              const ReductionPlan<T>& plan,
+                                                                              Algorithm otherwise, Timeout timeout,
+                                                                              const Compare& compare,
+                                                                              const Combine& combine) {
+  constexpr std::uint32_t has_combined = ~std::uint32_t{0};
   if (lane.stage() == 0) {
-    bool alike = false;
-    if (const Status status = compare_places(lane, plan.source, plan.source, timeout, alike); status != Status::ok)
-      return status;
-    lane.note(alike ? Transfer::in_place : Transfer::staged);
-    const T* mine = plan.source + lane.context().rank * plan.part_step;
-    if (alike)
-      combine_into({lane.group().thread_rank(), lane.group().size()},
-                   MemberVectors{lane.context(), reinterpret_cast<const std::byte*>(mine)}, plan.destination,
-                   plan.count, plan.reduction);
-    lane.set_stage(alike ? has_read : 1);  // the others have come: nobody uses the channel's memory otherwise
+    bool can = false;
+    if (const Status status = compare(can); status != Status::ok) return status;
+    lane.note(can ? Transfer::in_place : Transfer::staged);
+    if (can) combine();
+    lane.set_stage(can ? has_combined : 1);  // the others have come: nobody uses the channel's memory otherwise
   }
-  if (lane.stage() != has_read) {
+  if (lane.stage() != has_combined) {
     StoreMover<Group> mover{lane.group(), lane.context()};
-    return reduce_collected(lane, plan, mover, Algorithm::peer, timeout);
+    return reduce_collected(lane, plan, mover, otherwise, timeout);
   }
-  const Status status = lane.barrier(Order::memory, timeout);  // the sources may change
+  const Status status = lane.barrier(Order::memory, timeout);
   if (status == Status::ok) lane.set_stage(0);
   return status;
 }
 
-/// Whether the sources lie alike, and the root's destination in its heap, whose place all hear.
+/// Each reads its part of all vectors where they are, if they lie alike.
+template <class T, class Group>
+[[nodiscard]] BEELINE_HOST_DEVICE Status reduce_scatter_read(Lane<Group>& lane, const ReductionPlan<T>& plan,
+                                                             Timeout timeout) {
+  const auto compare = [&](bool& alike) { return compare_places(lane, plan.source, plan.source, timeout, alike); };
+  return reduce_where_they_lie(lane, plan, Algorithm::peer, timeout, compare, [&] {
+    const T* mine = plan.source + lane.context().rank * plan.part_step;
+    combine_into({lane.group().thread_rank(), lane.group().size()},
+                 MemberVectors{lane.context(), reinterpret_cast<const std::byte*>(mine)}, plan.destination, plan.count,
+                 plan.reduction);
+  });
+}
+
+/// Of two members the root combines all, of more the others.
+[[nodiscard]] BEELINE_HOST_DEVICE inline bool root_combines(const Context& ctx) { return ctx.size <= 2; }
+
+/// Whether the sources lie alike, and, where others store to it, the root's destination in its heap, whose place all
+/// hear.
 template <class T, class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status compare_sources(Lane<Group>& lane, const ReductionPlan<T>& plan,
                                                          Timeout timeout, bool& alike) {
@@ -47,7 +64,7 @@ template <class T, class Group>
   bool same = from != no_place;
   const auto tell = [&](std::uint32_t, std::uint32_t k) { return k == 0 ? from : to; };
   const auto hear = [&](std::uint32_t peer, std::uint32_t k, std::uint64_t theirs) {
-    same = same && (k == 0 ? theirs == from : peer != plan.root || theirs != no_place);
+    same = same && (k == 0 ? theirs == from : peer != plan.root || root_combines(ctx) || theirs != no_place);
     return Status::ok;
   };
   const Status status = meet(lane, 2, timeout, tell, hear);
@@ -55,39 +72,27 @@ template <class T, class Group>
   return status;
 }
 
-/// If the sources lie alike, members read parts of all of them, and store what they make of them to the root; otherwise
-/// parts go to their owners. The root's link carries the vector once each way: of three or more members the root has no
-/// part; of two it has all of it, since one reads faster than two do from each other.
+/// If the sources lie alike, members read parts of all of them, and store what they make of them to the root. Its link
+/// carries the vector once each way: of three or more members the root has no part; of two it has all of it, since one
+/// reads faster than two do from each other.
 template <class T, class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status reduce_two_shot(Lane<Group>& lane, const ReductionPlan<T>& plan,
                                                          Timeout timeout) {
-  constexpr std::uint32_t has_stored = ~std::uint32_t{0};
   const Context& ctx = lane.context();
-  if (lane.stage() == 0) {
-    bool alike = false;
-    if (const Status status = compare_sources(lane, plan, timeout, alike); status != Status::ok) return status;
-    lane.note(alike ? Transfer::in_place : Transfer::staged);
-    const bool root_has_all = ctx.size <= 2;
-    if (alike && (ctx.rank == plan.root) == root_has_all) {
-      const std::uint32_t owners = root_has_all ? 1 : ctx.size - 1;
-      const std::uint32_t owner = root_has_all ? 0 : ctx.rank < plan.root ? ctx.rank : ctx.rank - 1;
-      const Range mine = part_of(plan.count, owners, owner, elements_in_16<T>);
-      std::byte* const to =
-          ctx.at(own_slot(ctx) + lane.heard_word(plan.root, 1, 0), plan.root) + mine.first * sizeof(T);
-      combine_vectors<T>({lane.group().thread_rank(), lane.group().size()},
-                         MemberVectors{ctx, reinterpret_cast<const std::byte*>(plan.source + mine.first)}, to,
-                         mine.count, plan.reduction,
-                         [to](std::size_t place, const auto& word) { store_vector<T>(to + place, word); });
-    }
-    lane.set_stage(alike ? has_stored : 1);
-  }
-  if (lane.stage() != has_stored) {
-    StoreMover<Group> mover{lane.group(), ctx};
-    return reduce_collected(lane, plan, mover, Algorithm::alltoall_gather, timeout);
-  }
-  const Status status = lane.barrier(Order::memory, timeout);
-  if (status == Status::ok) lane.set_stage(0);
-  return status;
+  const auto compare = [&](bool& alike) { return compare_sources(lane, plan, timeout, alike); };
+  return reduce_where_they_lie(lane, plan, Algorithm::alltoall_gather, timeout, compare, [&] {
+    if ((ctx.rank == plan.root) != root_combines(ctx)) return;
+    const std::uint32_t index = ctx.rank < plan.root ? ctx.rank : ctx.rank - 1;
+    const Range mine =
+        root_combines(ctx) ? Range{0, plan.count} : part_of(plan.count, ctx.size - 1, index, elements_in_16<T>);
+    std::byte* const result = root_combines(ctx) ? reinterpret_cast<std::byte*>(plan.destination)
+                                                 : ctx.at(own_slot(ctx) + lane.heard_word(plan.root, 1, 0), plan.root);
+    std::byte* const to = result + mine.first * sizeof(T);
+    combine_vectors<T>({lane.group().thread_rank(), lane.group().size()},
+                       MemberVectors{ctx, reinterpret_cast<const std::byte*>(plan.source + mine.first)}, to, mine.count,
+                       plan.reduction,
+                       [to](std::size_t place, const auto& word) { store_vector<T>(to + place, word); });
+  });
 }
 
 /// A reduction by name. Returns ok, timeout, deadline, aborted; invalid_argument for an algorithm that it does not

@@ -370,7 +370,7 @@ class Collectives:
         algorithm  by name, the same on all ranks; 'automatic': by size
         blocks     of threads, the same on all ranks; 0: by size
         alike      your word that the vectors lie at the same place of all ranks' heaps: 'automatic' then takes copy engines
-                   where they are quicker. Where it is not true, the call ends all with an error
+                   where they are quicker. Where it does, and the word is not true, the call ends all with an error
         Raises TypeError or ValueError (InvalidArgumentError among them) before anything is touched; DeadlineError and the like
         name who was waited for.
         """
@@ -390,7 +390,7 @@ class Collectives:
 
         'in_place'  zero-copy: read and written by the others where they lie
         'staged'    in and out through the channel's memory: vectors outside the heaps, for reductions also unlike places
-        'packets'   copied into packets, as short vectors wherever they lie
+        'packets'   copied into packets, as short vectors wherever they lie (and an all-to-all-v of nothing)
         None        nothing was moved yet, or there was nothing to move. A barrier changes nothing
         """
 
@@ -424,13 +424,12 @@ class Collectives:
         Collective. Copies the root's vector to all; elements of any type, as in all calls that only move them.
 
         source  the root's; None: its `destination`
-        alike   of this and the other calls: your word that the destinations lie at the same place of all ranks' heaps; see
-                `allreduce`
+        alike   your word that the destinations lie at the same place of all ranks' heaps, as in `allreduce`
         """
 
     def scatter(self, destination: object, source: object | None, root: int, *, stream: Stream | None = None, algorithm: str = 'automatic', blocks: int = 0, alike: bool = False) -> None:
         """
-        Collective. Copies part r of the root's `source` to rank r; of others it may be None.
+        Collective. Copies part r of the root's `source` to rank r; of others it may be None. `alike`: as `broadcast`.
         """
 
     def gather(self, destination: object | None, source: object, root: int, *, stream: Stream | None = None, algorithm: str = 'automatic', blocks: int = 0) -> None:
@@ -441,11 +440,13 @@ class Collectives:
     def allgather(self, destination: object, source: object, *, stream: Stream | None = None, algorithm: str = 'automatic', blocks: int = 0, alike: bool = False) -> None:
         """
         Collective. Copies all vectors, by rank, to all; `source` may be this rank's part of `destination`.
+
+        alike  as `broadcast`
         """
 
     def alltoall(self, destination: object, source: object, *, stream: Stream | None = None, algorithm: str = 'automatic', blocks: int = 0, alike: bool = False) -> None:
         """
-        Collective. Copies part j of rank i's vector to part i of rank j's; all parts are equal.
+        Collective. Copies part j of rank i's vector to part i of rank j's; all parts are equal. `alike`: as `broadcast`.
         """
 
     def alltoallv(self, destination: object, receive_counts: Sequence[int], source: object, send_counts: Sequence[int], *, stream: Stream | None = None) -> None:

@@ -306,20 +306,23 @@ void bind_movement(CollectivesClass& collectives) {
            R"(Collective. Copies the root's vector to all; elements of any type, as in all calls that only move them.
 
 source  the root's; None: its `destination`
-alike   of this and the other calls: your word that the destinations lie at the same place of all ranks' heaps; see
-        `allreduce`)")
+alike   your word that the destinations lie at the same place of all ranks' heaps, as in `allreduce`)")
       .def("scatter", &CollectivesObject::scatter, nb::arg("destination"), nb::arg("source").none(), nb::arg("root"),
            BEELINE_CALL_KEYWORDS, nb::arg("alike") = false,
-           "Collective. Copies part r of the root's `source` to rank r; of others it may be None.")
+           "Collective. Copies part r of the root's `source` to rank r; of others it may be None. `alike`: as "
+           "`broadcast`.")
       .def("gather", &CollectivesObject::gather, nb::arg("destination").none(), nb::arg("source"), nb::arg("root"),
            BEELINE_CALL_KEYWORDS,
            "Collective. Copies all vectors, by rank, to the root's `destination`; of others it may be None.")
       .def("allgather", &CollectivesObject::allgather, nb::arg("destination"), nb::arg("source"), BEELINE_CALL_KEYWORDS,
            nb::arg("alike") = false,
-           "Collective. Copies all vectors, by rank, to all; `source` may be this rank's part of `destination`.")
+           R"(Collective. Copies all vectors, by rank, to all; `source` may be this rank's part of `destination`.
+
+alike  as `broadcast`)")
       .def("alltoall", &CollectivesObject::alltoall, nb::arg("destination"), nb::arg("source"), BEELINE_CALL_KEYWORDS,
            nb::arg("alike") = false,
-           "Collective. Copies part j of rank i's vector to part i of rank j's; all parts are equal.")
+           "Collective. Copies part j of rank i's vector to part i of rank j's; all parts are equal. `alike`: as "
+           "`broadcast`.")
       .def("alltoallv", &CollectivesObject::alltoallv, nb::arg("destination"), nb::arg("receive_counts"),
            nb::arg("source"), nb::arg("send_counts"), nb::kw_only(), nb::arg("stream") = nb::none(),
            "Collective. The same with parts of any lengths, in elements by rank, that follow each other.")
@@ -371,7 +374,7 @@ stream     None: blocks until it is over; otherwise it returns at once, `World.s
 algorithm  by name, the same on all ranks; 'automatic': by size
 blocks     of threads, the same on all ranks; 0: by size
 alike      your word that the vectors lie at the same place of all ranks' heaps: 'automatic' then takes copy engines
-           where they are quicker. Where it is not true, the call ends all with an error
+           where they are quicker. Where it does, and the word is not true, the call ends all with an error
 Raises TypeError or ValueError (InvalidArgumentError among them) before anything is touched; DeadlineError and the like
 name who was waited for.)")
       .def_prop_ro("rank", &CollectivesObject::rank, "This rank's number among those that take part.")
@@ -381,7 +384,7 @@ name who was waited for.)")
 
 'in_place'  zero-copy: read and written by the others where they lie
 'staged'    in and out through the channel's memory: vectors outside the heaps, for reductions also unlike places
-'packets'   copied into packets, as short vectors wherever they lie
+'packets'   copied into packets, as short vectors wherever they lie (and an all-to-all-v of nothing)
 None        nothing was moved yet, or there was nothing to move. A barrier changes nothing)")
       .def("free", &CollectivesObject::free, nb::call_guard<nb::gil_scoped_release>(),
            R"(Collective over those that take part. Gives the memory back; no call works afterwards.

@@ -202,8 +202,10 @@ std::size_t varied_count(std::uint64_t round, int from, int to) {
 }
 
 /// An all-to-all-v of `count(from, to)` elements, at most `most`, checked on this rank.
+///   outside  whether this rank's destination lies outside the heap
 template <class Count>
-void check_varied(RankTest& test, Collectives& collectives, std::uint64_t round, std::size_t most, const Count& count) {
+void check_varied(RankTest& test, Collectives& collectives, std::uint64_t round, std::size_t most, const Count& count,
+                  bool outside = false) {
   using Element = std::uint16_t;
   World& world = test.world();
   const int size = test.size(), rank = test.rank();
@@ -224,7 +226,9 @@ void check_varied(RankTest& test, Collectives& collectives, std::uint64_t round,
     }
   }
   world.copy(source.data(), sent.data(), room * sizeof(Element));
-  GuardedArea to(test, reinterpret_cast<std::byte*>(destination.data()), 0, room * sizeof(Element));
+  std::vector<Element> memory(outside ? room + 128 : 0);
+  Element* const place = outside ? memory.data() : destination.data();
+  GuardedArea to(test, reinterpret_cast<std::byte*>(place), 0, room * sizeof(Element));
   const Algorithm all[] = {Algorithm::packets, Algorithm::automatic, Algorithm::peer, Algorithm::bulk};
   const CollectiveCall how{.algorithm = all[world.mixed() ? round % 2 : round % 4], .blocks = 1 + unsigned(round % 3)};
   collectives.alltoallv_on_stream(to.data(), source.data(), {counts[0], offsets[0], counts[1], offsets[1]},
@@ -238,6 +242,17 @@ void movement_of_varied_counts(RankTest& test) {
   Collectives collectives(test.world(), small_channel);
   for (std::uint64_t round = 1; round <= 24; ++round)
     check_varied(test, collectives, round, 700, [&](int from, int to) { return varied_count(round, from, to); });
+}
+
+/// Who gets less than others has its destination elsewhere.
+void varied_movement_to_other_memory(RankTest& test) {
+  if (test.on_gpu() || test.world().mixed()) return;
+  Collectives collectives(test.world(), small_channel);
+  for (std::uint64_t round = 1; round <= 8; ++round) {
+    const int other = static_cast<int>(round) % test.size();
+    const auto count = [&](int, int to) { return std::size_t{to == other ? (round < 5 ? 1000u : 3u) : 20000u}; };
+    check_varied(test, collectives, round, 20000, count, test.rank() == other);
+  }
 }
 
 /// Pieces so long that lanes share what a member sends to itself.
@@ -486,6 +501,7 @@ const std::vector<Case>& movement_cases() {
                                           {"movement_to_other_memory", 2, movement_to_other_memory},
                                           {"movement_from_other_memory", 2, movement_from_other_memory},
                                           {"movement_of_varied_counts", 1, movement_of_varied_counts},
+                                          {"varied_movement_to_other_memory", 2, varied_movement_to_other_memory},
                                           {"movement_of_long_pieces", 1, movement_of_long_pieces},
                                           {"movement_in_two_teams", 2, movement_in_two_teams},
                                           {"movement_in_kernels", 1, movement_in_kernels},

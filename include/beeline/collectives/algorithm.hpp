@@ -26,7 +26,7 @@ enum class Algorithm : std::uint32_t {
   tree,                 ///< up a binomial tree, and down again (000, 6.8.3)
   packets,              ///< data and flags in one store
   packets128,           ///< the same, 120 bytes of data beside one flag
-  peer,                 ///< stores of the calling threads
+  peer,                 ///< loads and stores of the calling threads
   bulk,                 ///< the copy unit of the multiprocessor (TMA)
   copy_engine           ///< copies by the device's engines, reductions by a kernel
 };

@@ -66,8 +66,8 @@ template <class T, class Group>
 }
 
 /// As above by a whole grid, of as many blocks on every member: each block moves a slice of every piece, on the lane of
-/// its number. Returns each block the status of its slice; what others moved is visible after `grid.sync`. After
-/// `timeout`, the blocks call again that got it.
+/// its number. Returns each block the status of its slice; what others moved is visible after `grid.sync`, and until
+/// then `source` does not change. After `timeout`, the blocks call again that got it.
 template <class T, class BlockGroup>
 [[nodiscard]] BEELINE_HOST_DEVICE Status alltoall(const Grid<BlockGroup>& grid, const Context& ctx,
                                                   const CollectiveChannel& channel, T* destination, const T* source,
@@ -79,9 +79,10 @@ template <class T, class BlockGroup>
 /// `source + pieces.send_offsets[j]` on go to member `j`; `pieces.receive_counts[i]` from member `i` go to
 /// `destination + pieces.receive_offsets[i]`.
 ///   source, destination  any local address; what is received overlaps nothing
-/// Before anything is moved the members compare: where one does not expect what another sends, both return
-/// invalid_argument, and the team is aborted with an error that names both and their lengths.
-/// Otherwise as `alltoall`, with the same algorithm on every member. Source: MPI 4.0, 6.8, MPI_Alltoallv.
+/// The members compare first: where one does not expect what another sends, nothing goes from that one to it (other
+/// pieces may), both get invalid_argument, or aborted if they hear of each other's end sooner, and the team ends with
+/// an error that names both and their lengths. Otherwise as `alltoall`, with the same algorithm on every member.
+/// Source: MPI 4.0, 6.8, MPI_Alltoallv.
 template <class T, class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status alltoallv(Lane<Group>& lane, T* destination, const T* source,
                                                    const PieceTable& pieces, const LaneCall& how = {}) {

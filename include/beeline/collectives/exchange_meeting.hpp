@@ -20,7 +20,7 @@ inline constexpr std::uint32_t told_expected = 3;
 inline constexpr std::uint32_t told_words = 4;
 
 /// Compares a length that `peer` has told with what this member expects from it or sends to it. Where they differ,
-/// both members record both, and abort the team: nothing has been moved.
+/// both members record both, and abort the team: that piece is not moved.
 [[nodiscard]] BEELINE_HOST_DEVICE inline Status compare_lengths(const Context& ctx, std::uint32_t peer,
                                                                 std::uint32_t what, std::uint64_t mine,
                                                                 std::uint64_t theirs) {

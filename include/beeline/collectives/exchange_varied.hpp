@@ -63,19 +63,16 @@ class VariedRound {
     return room < most ? room : most;
   }
 
-  /// As `told_needs` says, or 0 where all pieces go along; the longest is looked for only where that will be used.
+  /// As `told_needs` says of the pieces that do not go along; 0: all do. The group meets, as it has to before it sends.
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint64_t own_needs() {
-    bool is_long = false, is_outside = false, keeps_long = false;
+    bool is_long = false, keeps_long = false;
     for (std::uint32_t peer = lane_.group().thread_rank(); peer < ctx().size; peer += lane_.group().size()) {
-      const Piece<std::byte> piece = plan_.incoming(ctx(), peer);
-      if (piece.bytes <= most_) continue;
-      (peer == ctx().rank ? keeps_long : is_long) = true;
-      is_outside = is_outside || (peer != ctx().rank && place_in_slot(ctx(), piece.at) == no_place);
+      if (plan_.incoming(ctx(), peer).bytes > most_) (peer == ctx().rank ? keeps_long : is_long) = true;
     }
     keeps_long_ = lane_.group().any(keeps_long);
     if (!lane_.group().any(is_long)) return 0;
-    if (!lane_.group().any(is_outside)) return 2 * (most_ + 1);
-    return ToldPlaces(ctx(), plan_)(ctx().rank, told_needs);
+    const ExchangePlan rest = plan_.without_short(most_);
+    return ToldPlaces(ctx(), rest)(ctx().rank, told_needs);
   }
 
   BEELINE_HOST_DEVICE void send(std::uint64_t needs) {

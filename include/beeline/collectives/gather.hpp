@@ -51,8 +51,8 @@ template <class T, class Group>
 }
 
 /// As above by a whole grid, of as many blocks on every member: each block moves a slice of every piece, on the lane of
-/// its number. Returns each block the status of its slice; what others moved is visible after `grid.sync`. After
-/// `timeout`, the blocks call again that got it.
+/// its number. Returns each block the status of its slice; what others moved is visible after `grid.sync`, and until
+/// then `source` does not change. After `timeout`, the blocks call again that got it.
 template <class T, class BlockGroup>
 [[nodiscard]] BEELINE_HOST_DEVICE Status gather(const Grid<BlockGroup>& grid, const Context& ctx,
                                                 const CollectiveChannel& channel, T* destination, const T* source,

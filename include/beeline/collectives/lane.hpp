@@ -7,7 +7,7 @@
 /// Areas for packets come in two, used in turn. Whoever has ended round n, in which all members sent to all, knows that
 /// all have entered it, so have read what came in round n - 1, whose areas round n + 1 may use: no acknowledgements.
 /// Rounds in which one member sends leave that open; then members say when they have read (`finish_one_way`), and the
-/// next round asks.
+/// next round asks. In a third kind of round the members follow one who waits for nobody.
 ///
 /// A call that its time-out ends is called again with the same arguments, and goes on: the round, its stage and its
 /// offset stay in the lane; what was sent is not sent again.
@@ -48,7 +48,8 @@ BEELINE_COLD BEELINE_HOST_DEVICE void sweep_areas(Group group, const Context& ct
 }  // namespace detail
 
 /// Whether a lane's group has done anything in its kernel yet: if not, the kernel's start has made what its stream did
-/// before visible to all, and the first meeting needs no fence.
+/// before visible to all, and the first meeting needs no fence. An early start waits for the kernels before it, too,
+/// and what these wrote is where peers read it: in the second-level cache of the memory's own GPU, or with its owner.
 enum class LaneStart : std::uint32_t { anywhere, of_kernel };
 
 /// Every thread of the group makes it and calls its functions alike. At most one group of a rank has a lane at a time.
@@ -275,8 +276,9 @@ class Lane {
     return detail::payload_of(machine::load_packets(area(peer, round_ - rounds) + place));
   }
 
-  /// What `peer` did before a fence, after which it sent word `place` of this round, which this thread has received, is
-  /// visible to the thread. A fence here would wait for what this thread has sent itself.
+  /// What `peer` did before a fence, after which it sent word `place` of this round, is visible to this thread; it has
+  /// received the word, or another thread of the group has, and they have met since. A fence here would wait for what
+  /// this thread has sent itself.
   BEELINE_HOST_DEVICE void acquire_word(std::uint32_t peer, std::uint32_t place) const {
     static_cast<void>(detail::SystemAtomic<std::uint64_t>((area(peer) + place)->low).load(cuda::memory_order_acquire));
   }

@@ -48,8 +48,8 @@ template <class Group, class Hear>
   return status;
 }
 
-/// What the members did before they told their words is visible to the threads that have heard the first of them, and
-/// to the group when it has met.
+/// What the members did before they told their words is visible to the group when it has met. The threads that have
+/// heard the words call it; after the round's end it may be others.
 template <class Group>
 BEELINE_INLINE BEELINE_HOST_DEVICE void acquire_words(const Lane<Group>& lane, std::uint32_t count) {
   for (std::uint32_t i = lane.group().thread_rank(); i < lane.context().size * count; i += lane.group().size())

@@ -37,8 +37,9 @@ struct CollectiveCall {
   Algorithm algorithm = Algorithm::automatic;  ///< the same on all ranks
   unsigned blocks = 0;                         ///< the same on all ranks; 0: by size
   /// The caller's word, the same on all ranks, that the vectors (of what only moves data the destinations) lie at the
-  /// same place of all members' heaps. Then `automatic` takes copy engines where they are quicker. A word that is
-  /// not true ends the team, with an error; on GPUs engines have then copied to where the vectors would lie.
+  /// same place of all members' heaps. Then `automatic` takes copy engines where they are quicker. Where it does, a
+  /// word that is not true ends the team, with an error; on GPUs engines have then copied to where the vectors would
+  /// lie.
   bool alike = false;
 };
 
@@ -102,9 +103,10 @@ class Collectives {
   // kernels reach, and overlap only as said. Algorithms: packets (any memory, the lowest latency, the only one in teams
   // of both kinds of rank); packets128 (all-gather and all-to-all: the same between GPUs, in half the bytes); peer and
   // bulk, one kernel, which store where the data is to lie if that is in the heaps, and go through the channel's memory
-  // otherwise; copy_engine (all but gather and all-to-all-v): copies between two small kernels, `destination` at the
-  // same place of all members' heaps. Throw invalid_argument, before anything is touched, for arguments that do not
-  // work, unavailable for an algorithm that these ranks or this destination do not allow. Source: MPI 4.0, chapter 6.
+  // otherwise (by peer, what one root sends from its heap the others fetch, to wherever they want it); copy_engine (all
+  // but gather and all-to-all-v): copies between two small kernels, `destination` at the same place of all members'
+  // heaps. Throw invalid_argument, before anything is touched, for arguments that do not work, unavailable for an
+  // algorithm that these ranks or this destination do not allow. Source: MPI 4.0, chapter 6.
 
   /// Copies the root's `count` elements to all.
   ///   source  [count] the root's; may be its `destination`; of others not looked at
@@ -131,8 +133,8 @@ class Collectives {
   void alltoall_on_stream(void* destination, const void* source, std::size_t count, ElementType type,
                           const CollectiveCall& call = {});
   /// The same with pieces of any lengths at any places. What a member receives from another is as long as what that one
-  /// sends to it. Before anything is moved the members compare: where lengths differ, the team ends with an error that
-  /// names both ranks and both lengths.
+  /// sends to it. The members compare that first: where lengths differ, that piece is not moved (others may be), and
+  /// the team ends with an error that names both ranks and both lengths.
   void alltoallv_on_stream(void* destination, const void* source, const PieceSpans& pieces, ElementType type,
                            const CollectiveCall& call = {});
   /// The algorithm and the number of blocks that `call` takes for an operation of the above but all-to-all-v, of pieces

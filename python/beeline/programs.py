@@ -79,12 +79,17 @@ def launch_command(world: World, program: str | Path, arguments: list[str], as_j
 
 
 def mpirun_command(world: World) -> list[str]:
-    """Ranks that are processes on this host, not tied to a core each: some have threads that copy."""
+    """Ranks that are processes on this host. They are not tied to cores, since some have threads that copy, unless more
+    host ranks than cores are asked for: these share the cores evenly, which the system does in some runs only.
+    """
     mpirun = shutil.which("mpirun")
     if mpirun is None:
-        raise CliError("mpirun is not on PATH: install Open MPI or MPICH, or leave --mpirun out")
+        raise CliError("mpirun is not on PATH: install Open MPI or MPICH, or leave it out")
     version = subprocess.run([mpirun, "--version"], capture_output=True, text=True, check=False).stdout
     options = ["-bind-to", "none"]
     if "Open MPI" in version or "OpenRTE" in version:
-        options = ["--bind-to", "none", "--oversubscribe", *(["--allow-run-as-root"] if os.geteuid() == 0 else [])]
+        is_crowded = world.device == "cpu" and world.ranks > len(os.sched_getaffinity(0))
+        tied = ["--bind-to", "core:overload-allowed", "--map-by", "core:OVERSUBSCRIBE"]
+        options = tied if is_crowded else ["--bind-to", "none", "--oversubscribe"]
+        options += ["--allow-run-as-root"] if os.geteuid() == 0 else []
     return ["env", f"BEELINE_DEVICE={world.device}", mpirun, *options, "-n", str(world.ranks)]

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from beeline.commands.collectives import mpirun_options
+from beeline.programs import World, mpirun_command
 
 PROGRAMS = Path(__file__).resolve().parents[2] / "build" / "bin"
 METHODS = [
@@ -260,7 +260,7 @@ def test_collectives_beyond_an_algorithms_use_are_left_out() -> None:
 @pytest.mark.skipif(shutil.which("mpirun") is None, reason="mpirun is not installed")
 @pytest.mark.skipif(not (PROGRAMS / "beeline-bench-mpi.so").exists(), reason="built without MPI")
 def test_collectives_beside_mpi() -> None:
-    command = mpirun_options(str(shutil.which("mpirun")), 2)
+    command = mpirun_command(World(2, device="cpu"))
     foreign = ("OMPI_", "PMIX_", "BEELINE_")
     environment = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
     arguments = ["collectives", "--operations", "all", "--sizes", "8,4K", "--methods", "stream/automatic,mpi/host"]

@@ -6,8 +6,8 @@ from __future__ import annotations
 import importlib.util
 import os
 import shutil
-import subprocess
 import sys
+from dataclasses import replace
 from enum import Enum
 from pathlib import Path
 from typing import Annotated
@@ -96,27 +96,12 @@ def nccl_library() -> str | None:
 
 def start_command(world: World, arguments: list[str], launcher: Launcher) -> list[str]:
     program = find_program("beeline-bench")
-    mpirun = shutil.which("mpirun")
     if launcher is Launcher.auto:
-        usable = mpirun is not None and not world.threads and (program.parent / MPI_MODULE).exists()
+        usable = shutil.which("mpirun") is not None and not world.threads and (program.parent / MPI_MODULE).exists()
         launcher = Launcher.mpirun if usable else Launcher.beeline
-    if launcher is Launcher.beeline:
-        return launch_command(world, program, arguments)
-    if world.threads:
+    if launcher is Launcher.mpirun and world.threads:
         raise typer.BadParameter("--threads: ranks of mpirun are processes")
-    if mpirun is None:
-        raise CliError("mpirun is not on PATH")
-    return ["env", f"BEELINE_DEVICE={world.device}", *mpirun_options(mpirun, world.ranks), str(program), *arguments]
-
-
-def mpirun_options(mpirun: str, ranks: int) -> list[str]:
-    """The launcher places no rank: Beeline's own launcher does not either. More ranks than cores are asked for."""
-    command = [mpirun, "-n", str(ranks)]
-    version = subprocess.run([mpirun, "--version"], capture_output=True, text=True, check=False).stdout
-    if "Open MPI" in version or "OpenRTE" in version:
-        command += ["--oversubscribe", "--bind-to", "none"]
-        command += ["--allow-run-as-root"] if os.geteuid() == 0 else []
-    return command
+    return launch_command(replace(world, mpirun=launcher is Launcher.mpirun), program, arguments)
 
 
 def pass_on(command: list[str], view: ResultView) -> list[str]:

@@ -396,7 +396,7 @@ TEST_P(CollectiveCalls, AtOnceOnOneChannelAreFound) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, CollectiveCalls, ::testing::Values(Shape{"cpus", "cpu"}, Shape{"one_gpu", "cuda:0"}),
-                         [](const auto& info) { return std::string(info.param.name); });
+                         [](const auto& chosen) { return std::string(chosen.param.name); });
 
 }  // namespace
 

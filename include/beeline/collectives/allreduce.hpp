@@ -17,9 +17,10 @@ namespace detail {
 
 /// The algorithm for vectors of so many bytes on one lane. Follows from what all members know.
 [[nodiscard]] BEELINE_HOST_DEVICE inline Algorithm choose_allreduce(const Context& ctx, std::size_t bytes) {
-  constexpr bool on_gpu = executor == DeviceKind::gpu;
-  constexpr std::size_t one_shot_bytes = on_gpu ? 32768 : 1024, packet_bytes = on_gpu ? 32768 : 0;
-  if (bytes * (ctx.size - 1) <= one_shot_bytes) return Algorithm::packets_one_shot;
+  if (executor == DeviceKind::host && !ctx.mixed)
+    return suits_one_shot_on_host(bytes, ctx.size) ? Algorithm::packets_one_shot : Algorithm::two_shot;
+  constexpr std::size_t packet_bytes = 32768;
+  if (bytes * (ctx.size - 1) <= packet_bytes) return Algorithm::packets_one_shot;
   return bytes <= packet_bytes || ctx.mixed ? Algorithm::packets_two_shot : Algorithm::two_shot;
 }
 
@@ -58,18 +59,25 @@ template <class T, class Group>
   }
 }
 
-/// The same, compared with the other members' calls first on channels that check.
+/// On channels that check, whether the members make this call.
 template <class T, class Group>
-[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status checked_allreduce(Lane<Group>& lane,
-                                                                          const AllreduceCall<T>& call, Timeout timeout,
-                                                                          Algorithm algorithm) {
+[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status check_allreduce(Lane<Group>& lane, const AllreduceCall<T>& call,
+                                                                        Timeout timeout, Algorithm algorithm) {
   const CallSignature signature{.operation = CollectiveOperation::allreduce,
                                 .type = ElementTraits<T>::type,
                                 .reduction = call.reduction,
                                 .algorithm = algorithm,
                                 .slices = call.slices,
                                 .count = call.count};
-  if (const Status status = compare_calls(lane, signature, timeout); status != Status::ok) return status;
+  return compare_calls(lane, signature, timeout);
+}
+
+/// `run_allreduce` after that.
+template <class T, class Group>
+[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status checked_allreduce(Lane<Group>& lane,
+                                                                          const AllreduceCall<T>& call, Timeout timeout,
+                                                                          Algorithm algorithm) {
+  if (const Status status = check_allreduce(lane, call, timeout, algorithm); status != Status::ok) return status;
   const Status status = run_allreduce(lane, call, timeout, algorithm);
   if (status == Status::ok) lane.set_checked(false);
   return status;

@@ -4,6 +4,7 @@
 /// All-reduce in packets: vectors anywhere, no barrier, no fence. Source: seed 000, 6.8 (all-gather; all-to-all +
 /// all-gather), in the protocol LL.
 
+#include "beeline/collectives/impl/one_shot_on_host.hpp"
 #include "beeline/collectives/words.hpp"
 
 namespace beeline::detail {
@@ -17,11 +18,13 @@ template <class T, class Group>
   bool is_new = false;
   if (const Status status = lane.enter(timeout, is_new); status != Status::ok) return status;
   const auto words = static_cast<std::uint32_t>(words_of<T>(count));
-  if (is_new) lane.send_words_to_all(words, [&](std::uint32_t i) { return load_word(source, i, count); });
+  const auto word = [&](std::uint32_t i) { return load_word(source, i, count); };
+  const bool to_itself = lane.sends_to_itself(timeout, is_new);
+  if (is_new) lane.send_words_to_all(words, to_itself, word);
   Status status = Status::ok;
   for (std::uint32_t i = thread; i < words && status == Status::ok; i += threads) {
-    std::uint64_t result = 0;
-    status = reduce_received<T>(lane, i, reduction, timeout, result);
+    std::uint64_t result = 0, own = to_itself ? 0 : word(i);
+    status = ReceivedWords<T, Group>(lane, i, to_itself ? nullptr : &own).reduce(reduction, timeout, result);
     if (status == Status::ok) store_word(destination, i, count, result);
   }
   return lane.finish(status);
@@ -35,7 +38,7 @@ template <class T, class Group>
   Status status = Status::ok;
   for (std::uint32_t i = lane.group().thread_rank(); i < words && status == Status::ok; i += lane.group().size()) {
     std::uint64_t result = 0;
-    status = reduce_received<T>(lane, i, reduction, timeout, result);
+    status = ReceivedWords<T, Group>(lane, i, nullptr).reduce(reduction, timeout, result);
     if (status != Status::ok) return status;
     for (std::uint32_t step = 1; step <= ctx.size; ++step)
       lane.send_word(peer_ahead(ctx, step), lane.area_words() / 2 + i, result);
@@ -83,6 +86,11 @@ template <bool one_shot, class T, class Group>
 [[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status allreduce_packets(Lane<Group>& lane, T* destination,
                                                                           const T* source, std::size_t count,
                                                                           Reduction reduction, Timeout timeout) {
+  if constexpr (one_shot && executor == DeviceKind::host)
+    if (lane.vector_bytes() != 0)
+      return in_rounds(lane, count, lane.vector_bytes() / sizeof(T), [&](std::size_t done, std::size_t some) {
+        return one_shot_on_host(lane, destination + done, source + done, some, reduction, timeout);
+      });
   const std::size_t words = one_shot ? lane.area_words() : std::size_t{lane.area_words()} / 2 * lane.context().size;
   const std::size_t most = words * (8 / sizeof(T));
   return in_rounds(lane, count, most, [&](std::size_t done, std::size_t all) {

@@ -9,97 +9,96 @@
 namespace beeline::detail {
 
 /// Sends a line of each member's part to it.
-template <bool whole, class T>
-BEELINE_INLINE BEELINE_HOST_DEVICE void send_line_of_parts(const LineRound& round, const LinedVector<const T>& source,
-                                                           const LinedParts& parts, const LinePlace& place) {
-  const Context& ctx = round.context();
+template <bool whole, std::uint32_t members, class T>
+BEELINE_INLINE BEELINE_HOST_DEVICE void send_line_of_parts(const LineRound<members>& round,
+                                                           const LinedVector<const T>& source, const LinedParts& parts,
+                                                           const LinePlace& place) {
+  constexpr std::uint32_t batch = LineRound<members>::batch;
   BEELINE_NO_UNROLL
-  for (std::uint32_t step = 1; step <= ctx.size; step += line_peers) {  // everyone begins with another peer
-    machine::PacketPair words[line_peers];
-    bool exists[line_peers];
+  for (std::uint32_t step = 1; round.reaches(step); step += batch) {  // everyone begins with another peer
+    machine::PacketPair words[batch];
+    bool exists[batch];
     BEELINE_UNROLL
-    for (std::uint32_t k = 0; k < line_peers; ++k) {
-      const std::uint32_t peer = peer_ahead(ctx, step + k);
-      exists[k] = step + k <= ctx.size && (whole || place.line < parts.lines(peer));
+    for (std::uint32_t k = 0; k < batch; ++k) {
+      const std::uint32_t peer = peer_ahead(round.context(), step + k);
+      exists[k] = round.reaches(step + k) && (whole || place.line < parts.lines(peer));
       if (exists[k]) words[k] = source.template load<whole>(parts.first(peer), place);
     }
     round.template send<whole>(step, place.line, exists, words);
   }
 }
 
-/// A line of all members, combined in the order of ranks.
-template <bool whole, class T>
-[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status reduce_line(const LineRound& round, const LinePlace& place,
-                                                                    Reduction reduction, Timeout timeout,
+/// A line of all members, combined in the order of ranks; `own` is this one's, where it sends itself none.
+template <class T, std::uint32_t members>
+[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status reduce_line(const LineRound<members>& round,
+                                                                    const LinePlace& place, Reduction reduction,
+                                                                    machine::PacketPair own,
                                                                     machine::PacketPair& result) {
-  const std::uint32_t members = round.context().size;
   Partial<T, machine::PacketPair> partial;
+  constexpr std::uint32_t batch = LineRound<members>::batch;
   BEELINE_NO_UNROLL
-  for (std::uint32_t first = 0; first < members; first += line_peers) {
-    machine::PacketPair words[line_peers];
-    std::uint32_t peers[line_peers];
-    bool exists[line_peers];
-    members_from(first, members, peers);
+  for (std::uint32_t first = 0; first < round.size(); first += batch) {
+    machine::PacketPair words[batch];
+    bool exists[batch];
     BEELINE_UNROLL
-    for (std::uint32_t k = 0; k < line_peers; ++k) exists[k] = place.exists && first + k < members;
-    const Status status = round.template receive<whole>(peers, place.line, exists, words, timeout);
-    if (status != Status::ok) return status;
+    for (std::uint32_t k = 0; k < batch; ++k) exists[k] = place.exists && round.hears(first + k);
+    if (const Status status = round.receive(first, place.line, exists, words); status != Status::ok) return status;
     BEELINE_UNROLL
-    for (std::uint32_t k = 0; k < line_peers; ++k) {
-      if (!exists[k]) continue;
-      first + k == 0 ? partial.start(words[k]) : partial.combine(reduction, words[k]);
+    for (std::uint32_t k = 0; k < batch; ++k) {
+      if (first + k >= round.size()) continue;
+      const machine::PacketPair word = round.hears(first + k) ? words[k] : own;
+      first + k == 0 ? partial.start(word) : partial.combine(reduction, word);
     }
   }
-  result = partial.finish(reduction, members);
+  result = partial.finish(reduction, round.size());
   return Status::ok;
 }
 
 /// A reduced line of each part, which lies at line `from`, from its owner into the destination.
-template <bool whole, class T>
-[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status collect_line(const LineRound& round,
+template <bool whole, std::uint32_t members, class T>
+[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status collect_line(const LineRound<members>& round,
                                                                      const LinedVector<T>& destination,
                                                                      const LinedParts& parts, const LinePlace& place,
-                                                                     std::uint32_t from, Timeout timeout) {
-  const std::uint32_t members = round.context().size;
+                                                                     std::uint32_t from) {
+  constexpr std::uint32_t batch = LineRound<members>::batch;
   BEELINE_NO_UNROLL
-  for (std::uint32_t first = 0; first < members; first += line_peers) {
-    machine::PacketPair words[line_peers];
-    std::uint32_t peers[line_peers];
-    bool exists[line_peers];
-    members_from(first, members, peers);
+  for (std::uint32_t first = 0; first < round.size(); first += batch) {
+    machine::PacketPair words[batch];
+    bool exists[batch];
     BEELINE_UNROLL
-    for (std::uint32_t k = 0; k < line_peers; ++k)
-      exists[k] = first + k < members && (whole || place.line < parts.lines(first + k));
-    const Status status = round.template receive<whole>(peers, from, exists, words, timeout);
-    if (status != Status::ok) return status;
+    for (std::uint32_t k = 0; k < batch; ++k)
+      exists[k] = round.hears(first + k) && (whole || place.line < parts.lines(first + k));
+    if (const Status status = round.receive(first, from, exists, words); status != Status::ok) return status;
     BEELINE_UNROLL
-    for (std::uint32_t k = 0; k < line_peers; ++k)
+    for (std::uint32_t k = 0; k < batch; ++k)
       if (exists[k]) destination.template store<whole>(parts.first(first + k), place, words[k]);
   }
   return Status::ok;
 }
 
 /// One round: everyone sends everything to all, and reduces. The vector fits an area.
-template <class T, class Group>
+template <std::uint32_t members, class T, class Group>
 [[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status one_shot_lines(const Lane<Group>& lane,
                                                                        const LinedVector<T>& destination,
                                                                        const LinedVector<const T>& source, bool is_new,
                                                                        Reduction reduction, Timeout timeout) {
-  const LineRound round(lane);
+  const LineRound<members> round(lane, timeout, lane.sends_to_itself(timeout, is_new));
   const LinedParts one(source.words(), 1);
+  const std::uint32_t sent = one.whole_lines(source.whole_words()),
+                      received = one.whole_lines(destination.whole_words());
   Status status = Status::ok;
   if (is_new)
-    for_each_place(lane.group(), one.lines(0), one.whole_lines(source.whole_words()),
-                   [&](const LinePlace& place, auto whole) {
-                     machine::PacketPair words{};
-                     if (place.exists) words = source.template load<whole()>(0, place);
-                     round.template send_to_all<whole()>(place.line, place.exists, words);
-                   });
-  for_each_place(lane.group(), one.lines(0), one.whole_lines(destination.whole_words()),
+    for_each_place(lane.group(), one.lines(0), sent, [&](const LinePlace& place, auto whole) {
+      machine::PacketPair words{};
+      if (place.exists) words = source.template load<whole()>(0, place);
+      round.template send_to_all<whole()>(place.line, place.exists, words);
+    });
+  for_each_place(lane.group(), one.lines(0), sent < received ? sent : received,
                  [&](const LinePlace& place, auto whole) {
                    if (status != Status::ok) return;  // the same on the whole warp
-                   machine::PacketPair result;
-                   status = reduce_line<whole(), T>(round, place, reduction, timeout, result);
+                   machine::PacketPair own{}, result;
+                   if (place.exists && !round.sends_to_itself()) own = source.template load<whole()>(0, place);
+                   status = reduce_line<T>(round, place, reduction, own, result);
                    if (status == Status::ok && place.exists) destination.template store<whole()>(0, place, result);
                  });
   return status;
@@ -107,36 +106,41 @@ template <class T, class Group>
 
 /// One round: a part of the vector to each, who reduces it, and sends it to all, behind what they got: no barrier lies
 /// between the two steps. What was received before a time-out is still there, so all of it is done again.
-template <class T, class Group>
+template <std::uint32_t members, class T, class Group>
 [[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status two_shot_lines(const Lane<Group>& lane,
                                                                        const LinedVector<T>& destination,
                                                                        const LinedVector<const T>& source, bool is_new,
                                                                        Reduction reduction, Timeout timeout) {
-  const LineRound round(lane);
-  const LinedParts parts(source.words(), lane.context().size);
-  const std::uint32_t own_lines = parts.lines(lane.context().rank), half = lane.area_lines() / 2;
+  const LineRound<members> round(lane, timeout, lane.sends_to_itself(timeout, is_new));
+  const LinedParts parts(source.words(), round.size());
+  const std::uint32_t rank = lane.context().rank, own_first = parts.first(rank), half = lane.area_lines() / 2,
+                      sent = parts.whole_lines(source.whole_words()),
+                      received = parts.whole_lines(destination.whole_words());
   Status status = Status::ok;
   if (is_new)
-    for_each_place(
-        lane.group(), parts.lines(0), parts.whole_lines(source.whole_words()),
-        [&](const LinePlace& place, auto whole) { send_line_of_parts<whole()>(round, source, parts, place); });
-  for_each_place(lane.group(), own_lines, own_lines, [&](const LinePlace& place, auto whole) {
-    if (status != Status::ok) return;
-    machine::PacketPair result;
-    status = reduce_line<whole(), T>(round, place, reduction, timeout, result);
-    if (status == Status::ok) round.template send_to_all<whole()>(half + place.line, place.exists, result);
-  });
-  for_each_place(lane.group(), parts.lines(0), parts.whole_lines(destination.whole_words()),
+    for_each_place(lane.group(), parts.lines(0), sent, [&](const LinePlace& place, auto whole) {
+      send_line_of_parts<whole()>(round, source, parts, place);
+    });
+  for_each_place(lane.group(), parts.lines(rank), sent < received ? sent : received,
                  [&](const LinePlace& place, auto whole) {
-                   if (status == Status::ok)
-                     status = collect_line<whole()>(round, destination, parts, place, half + place.line, timeout);
+                   if (status != Status::ok) return;
+                   machine::PacketPair own{}, result;
+                   const bool is_own = place.exists && !round.sends_to_itself();
+                   if (is_own) own = source.template load<whole()>(own_first, place);
+                   status = reduce_line<T>(round, place, reduction, own, result);
+                   if (status != Status::ok) return;
+                   if (is_own) destination.template store<whole()>(own_first, place, result);
+                   round.template send_to_all<whole()>(half + place.line, place.exists, result);
                  });
+  for_each_place(lane.group(), parts.lines(0), received, [&](const LinePlace& place, auto whole) {
+    if (status == Status::ok) status = collect_line<whole()>(round, destination, parts, place, half + place.line);
+  });
   return status;
 }
 
-/// All-reduce of any count, in as many rounds as it needs, by a group of whole warps. invalid_argument where the
-/// members send no lines.
-template <bool one_shot, class T, class Group>
+/// All-reduce of any count, in as many rounds as it needs, by a group of whole warps, among `members`, or (0) among any
+/// number. invalid_argument where the members send no lines.
+template <bool one_shot, std::uint32_t members = 0, class T, class Group>
 [[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status allreduce_packets128(Lane<Group>& lane, T* destination,
                                                                              const T* source, std::size_t count,
                                                                              Reduction reduction, Timeout timeout) {
@@ -149,8 +153,8 @@ template <bool one_shot, class T, class Group>
     if (const Status status = lane.enter(timeout, is_new); status != Status::ok) return status;
     const LinedVector<T> to(destination + done, some);
     const LinedVector<const T> from(source + done, some);
-    return lane.finish(one_shot ? one_shot_lines<T>(lane, to, from, is_new, reduction, timeout)
-                                : two_shot_lines<T>(lane, to, from, is_new, reduction, timeout));
+    return lane.finish(one_shot ? one_shot_lines<members>(lane, to, from, is_new, reduction, timeout)
+                                : two_shot_lines<members>(lane, to, from, is_new, reduction, timeout));
   });
 }
 

@@ -39,11 +39,13 @@ struct CollectiveChannel {
   PaddedWord* finished;          ///< [lanes, max_ranks] last round whose packets each has read, where one rank sends
   machine::PacketPair* packets;  ///< [lanes, 2, members, area_pairs] by the parity of the round, and the sender
   machine::PacketPair* lines;    ///< [lanes, 2, members, area_lines, line_threads] the same for packets of 128 bytes
+  std::byte* vectors;            ///< [lanes, 2, members, vector_bytes] the same for vectors behind a flag each
   std::byte* staging;            ///< [lanes, 2, staging_bytes] for vectors that do not lie alike on every rank
   std::uint32_t lanes;
   std::uint32_t checks;         ///< whether members compare their calls first
   std::uint32_t area_pairs;     ///< 8 bytes of payload each, an even number
   std::uint32_t area_lines;     ///< 120 bytes of payload each, an even number; 0: not between these ranks
+  std::uint64_t vector_bytes;   ///< a multiple of 256, with the flag's 8; 0 but between CPUs
   std::uint64_t staging_bytes;  ///< a multiple of 256
 };
 static_assert(std::is_trivially_copyable_v<CollectiveChannel>);

@@ -20,17 +20,18 @@ struct LinedPieces {
 };
 
 /// Sends a line to each of the others, and stores this member's own.
-template <bool whole>
-BEELINE_INLINE BEELINE_HOST_DEVICE void send_line_of_pieces(const LineRound& round, const LinedPieces& pieces,
+template <bool whole, std::uint32_t members>
+BEELINE_INLINE BEELINE_HOST_DEVICE void send_line_of_pieces(const LineRound<members>& round, const LinedPieces& pieces,
                                                             const LinePlace& place) {
   const Context& ctx = round.context();
+  constexpr std::uint32_t batch = LineRound<members>::batch;
   BEELINE_NO_UNROLL
-  for (std::uint32_t step = 1; step <= ctx.size; step += line_peers) {  // everyone begins with another peer
-    machine::PacketPair words[line_peers];
-    bool exists[line_peers];
+  for (std::uint32_t step = 1; round.reaches(step); step += batch) {  // everyone begins with another peer
+    machine::PacketPair words[batch];
+    bool exists[batch];
     BEELINE_UNROLL
-    for (std::uint32_t k = 0; k < line_peers; ++k) {
-      exists[k] = place.exists && step + k < ctx.size;
+    for (std::uint32_t k = 0; k < batch; ++k) {
+      exists[k] = place.exists && round.reaches(step + k);
       if (exists[k]) words[k] = pieces.sent.at(peer_ahead(ctx, step + k)).template load<whole>(0, place);
     }
     round.template send<whole>(step, place.line, exists, words);
@@ -41,27 +42,41 @@ BEELINE_INLINE BEELINE_HOST_DEVICE void send_line_of_pieces(const LineRound& rou
 }
 
 /// Receives a line from each of the others.
-template <bool whole>
-[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status
-receive_line_of_pieces(const LineRound& round, const LinedPieces& pieces, const LinePlace& place, Timeout timeout) {
-  const Context& ctx = round.context();
+template <bool whole, std::uint32_t members>
+[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status receive_line_of_pieces(const LineRound<members>& round,
+                                                                               const LinedPieces& pieces,
+                                                                               const LinePlace& place) {
+  constexpr std::uint32_t batch = LineRound<members>::batch;
   BEELINE_NO_UNROLL
-  for (std::uint32_t step = 1; step < ctx.size; step += line_peers) {
-    machine::PacketPair words[line_peers];
-    std::uint32_t peers[line_peers];
-    bool exists[line_peers];
+  for (std::uint32_t first = 0; first < round.size(); first += batch) {
+    machine::PacketPair words[batch];
+    bool exists[batch];
     BEELINE_UNROLL
-    for (std::uint32_t k = 0; k < line_peers; ++k) {
-      exists[k] = place.exists && step + k < ctx.size;
-      peers[k] = peer_ahead(ctx, step + k < ctx.size ? step + k : ctx.size - 1);  // each of them sends
-    }
-    const Status status = round.template receive<whole>(peers, place.line, exists, words, timeout);
+    for (std::uint32_t k = 0; k < batch; ++k) exists[k] = place.exists && round.hears(first + k);
+    const Status status = round.receive(first, place.line, exists, words);
     if (status != Status::ok) return status;
     BEELINE_UNROLL
-    for (std::uint32_t k = 0; k < line_peers; ++k)
-      if (exists[k]) pieces.received.at(peers[k]).template store<whole>(0, place, words[k]);
+    for (std::uint32_t k = 0; k < batch; ++k)
+      if (exists[k]) pieces.received.at(first + k).template store<whole>(0, place, words[k]);
   }
   return Status::ok;
+}
+
+/// One round: as many lines of every piece.
+template <std::uint32_t members, class Group>
+[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status exchange_lines(const Lane<Group>& lane,
+                                                                       const LinedPieces& pieces, std::uint32_t lines,
+                                                                       bool is_new, Timeout timeout) {
+  const LineRound<members> round(lane, timeout, false);
+  const std::uint32_t whole_lines = pieces.whole_lines();
+  if (is_new)
+    for_each_place(lane.group(), lines, whole_lines,
+                   [&](const LinePlace& place, auto whole) { send_line_of_pieces<whole()>(round, pieces, place); });
+  Status status = Status::ok;
+  for_each_place(lane.group(), lines, whole_lines, [&](const LinePlace& place, auto whole) {
+    if (status == Status::ok) status = receive_line_of_pieces<whole()>(round, pieces, place);
+  });
+  return status;
 }
 
 /// Exchange of pieces of one length, by a group of whole warps. invalid_argument where pieces differ, or the members
@@ -71,6 +86,7 @@ template <class Group>
                                                                             Timeout timeout) {
   if (!has_lines(lane) || !plan.is_full() || plan.varies()) return Status::invalid_argument;
   const std::size_t most = std::size_t{line_payload_bytes} * lane.area_lines();
+  const std::uint32_t members = lane.context().size;
   const Status result = in_rounds(lane, plan.bytes, most, [&](std::size_t done, std::size_t some) {
     const auto lines = static_cast<std::uint32_t>((some + line_payload_bytes - 1) / line_payload_bytes);
     bool is_new = false;
@@ -78,16 +94,9 @@ template <class Group>
     const auto bytes = static_cast<std::uint32_t>(some);
     const LinedPieces pieces{{plan.source + done, bytes, plan.send_step},
                              {plan.destination + done, bytes, plan.receive_step}};
-    const LineRound round(lane);
-    const std::uint32_t whole_lines = pieces.whole_lines();
-    if (is_new)
-      for_each_place(lane.group(), lines, whole_lines,
-                     [&](const LinePlace& place, auto whole) { send_line_of_pieces<whole()>(round, pieces, place); });
-    Status status = Status::ok;
-    for_each_place(lane.group(), lines, whole_lines, [&](const LinePlace& place, auto whole) {
-      if (status == Status::ok) status = receive_line_of_pieces<whole()>(round, pieces, place, timeout);
-    });
-    return lane.finish(status);
+    return lane.finish(members == 2   ? exchange_lines<2>(lane, pieces, lines, is_new, timeout)
+                       : members == 4 ? exchange_lines<4>(lane, pieces, lines, is_new, timeout)
+                                      : exchange_lines<0>(lane, pieces, lines, is_new, timeout));
   });
   if (result == Status::ok) lane.group().sync();  // all of it is there
   return result;

@@ -50,6 +50,7 @@ BEELINE_COLD BEELINE_HOST_DEVICE void sweep_areas(Group group, const Context& ct
 /// Whether a lane's group has done anything in its kernel yet: if not, the kernel's start has made what its stream did
 /// before visible to all, and the first meeting needs no fence. An early start waits for the kernels before it, too,
 /// and what these wrote is where peers read it: in the second-level cache of the memory's own GPU, or with its owner.
+/// Such kernels are whole calls, without a time-out of their own.
 enum class LaneStart : std::uint32_t { anywhere, of_kernel };
 
 /// Every thread of the group makes it and calls its functions alike. At most one group of a rank has a lane at a time.
@@ -60,7 +61,7 @@ class Lane {
   BEELINE_HOST_DEVICE Lane(const Group& group, const Context& ctx, const CollectiveChannel& channel,
                            std::uint32_t index, LaneStart start = LaneStart::anywhere)
       : group_(group), ctx_(ctx), channel_(channel), index_(index), state_(&channel.states[index]),
-        has_worked_(start == LaneStart::anywhere) {
+        is_whole_call_(start == LaneStart::of_kernel), has_worked_(!is_whole_call_) {
     if (channel.checks != 0)
       is_taken_ = group_.any(group_.thread_rank() == 0 && taken().exchange(1, cuda::memory_order_acquire) != 0);
     if (is_taken_) return;
@@ -93,6 +94,12 @@ class Lane {
   /// As `stage`, for calls that go in chunks: what is done, in units of the algorithm's own.
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint64_t offset() const { return offset_; }
   BEELINE_HOST_DEVICE void set_offset(std::uint64_t offset) { offset_ = offset; }
+
+  /// Whether a round of this call sends what it has to itself, too: it may end before it is done, or has, and go on
+  /// with vectors that hold results already. `is_new`: see `enter`.
+  [[nodiscard]] BEELINE_HOST_DEVICE bool sends_to_itself(Timeout timeout, bool is_new) const {
+    return !is_whole_call_ && (!is_new || timeout.ns != Timeout::none().ns);
+  }
 
   /// Leaves a note, for who asks, how the vectors of this call get to the others.
   BEELINE_HOST_DEVICE void note(Transfer transfer) {
@@ -211,19 +218,20 @@ class Lane {
     machine::store_packets(ctx_.at(area(ctx_.rank) + place, peer), detail::packets_of(word, flag()));
   }
 
-  /// Sends a thread's share of `count` words to all, this rank included; `word(place)` gives each.
+  /// Sends a thread's share of `count` words to all, this rank included if so asked; `word(place)` gives each.
   template <class Word>
-  BEELINE_HOST_DEVICE void send_words_to_all(std::uint32_t count, const Word& word) const {
+  BEELINE_HOST_DEVICE void send_words_to_all(std::uint32_t count, bool to_itself, const Word& word) const {
     const std::uint32_t thread = group_.thread_rank(), threads = group_.size();
+    const std::uint32_t receivers = to_itself ? ctx_.size : ctx_.size - 1;
     if constexpr (detail::executor == DeviceKind::gpu) {
       for (std::uint32_t i = thread; i < count; i += threads) {
         const std::uint64_t mine = word(i);
-        for (std::uint32_t step = 1; step <= ctx_.size; ++step)  // everyone begins with another peer
+        for (std::uint32_t step = 1; step <= receivers; ++step)  // everyone begins with another peer
           send_word(detail::peer_ahead(ctx_, step), i, mine);
       }
     } else {  // a CPU's thread has many words: to one peer after the other
       const std::uint32_t sequence = flag();
-      for (std::uint32_t step = 1; step <= ctx_.size; ++step) {
+      for (std::uint32_t step = 1; step <= receivers; ++step) {
         machine::PacketPair* const to = ctx_.at(area(ctx_.rank), detail::peer_ahead(ctx_, step));
         for (std::uint32_t i = thread; i < count; i += threads)
           machine::store_packets(to + i, detail::packets_of(word(i), sequence));
@@ -231,20 +239,24 @@ class Lane {
     }
   }
 
-  /// Words `place` of what `count` peers from `first` on sent. One thread waits for all of them.
+  /// Words `place` of what `count` peers from `first` on sent, but for that of `silent`, which stays as it was. One
+  /// thread waits for all of them.
   template <unsigned count>
   [[nodiscard]] BEELINE_HOST_DEVICE Status receive_words(std::uint32_t first, std::uint32_t place,
-                                                         std::uint64_t (&words)[count], Timeout timeout) const {
+                                                         std::uint64_t (&words)[count], Timeout timeout,
+                                                         std::uint32_t silent = no_peer) const {
     const machine::PacketPair* pairs = area(first) + place;
     const std::uint32_t stride = channel_.area_pairs, sequence = flag();
     Awaited awaited{Operation::collective, first, round_, sequence};
     const auto ready = [&](std::uint64_t& observed) {
-      machine::PacketPair pair[count];
+      machine::PacketPair pair[count] = {};
       BEELINE_UNROLL
-      for (unsigned k = 0; k < count; ++k) pair[k] = machine::load_packets(pairs + k * stride);
+      for (unsigned k = 0; k < count; ++k)
+        if (first + k != silent) pair[k] = machine::load_packets(pairs + k * stride);
       bool all = true;
       BEELINE_UNROLL
       for (unsigned k = 0; k < count; ++k) {
+        if (first + k == silent) continue;
         words[k] = detail::payload_of(pair[k]);
         if (detail::has_flags(pair[k], sequence)) continue;
         observed = pair[k].low >> 32, awaited.peer = first + k;  // who is late, for the error
@@ -266,8 +278,21 @@ class Lane {
     const std::size_t area = std::size_t{index_ * 2 + parity} * ctx_.size + sender;
     return channel_.lines + (area * channel_.area_lines + place) * line_threads;
   }
-  /// All of the round's number, which does not wrap: areas of lines are never swept.
+  /// All of the round's number, which does not wrap: areas of lines, and of vectors, are never swept.
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint64_t line_flag() const { return round_; }
+
+  /// Bytes of a vector that one member sends another behind a single flag, between CPUs; 0 elsewhere.
+  [[nodiscard]] BEELINE_HOST_DEVICE std::size_t vector_bytes() const {
+    return channel_.vector_bytes == 0 ? 0 : channel_.vector_bytes - sizeof(std::uint64_t);
+  }
+  /// Where the flag of the vector arrives that `sender` sends in this round, on every member; the vector is behind it,
+  /// and that of the next sender `vector_step` on. What it is flagged with is `line_flag`.
+  [[nodiscard]] BEELINE_HOST_DEVICE std::uint64_t* vector_flag(std::uint32_t sender) const {
+    const auto parity = static_cast<std::uint32_t>(round_ & 1u);
+    const std::size_t area = std::size_t{index_ * 2 + parity} * ctx_.size + sender;
+    return reinterpret_cast<std::uint64_t*>(channel_.vectors + area * channel_.vector_bytes);
+  }
+  [[nodiscard]] BEELINE_HOST_DEVICE std::size_t vector_step() const { return channel_.vector_bytes; }
 
   /// Word `place` of what `peer` sent in the round of packets `rounds` before this one, which the group has received:
   /// to every thread, until the next round of packets.
@@ -306,7 +331,9 @@ class Lane {
   LaneState* state_;
   std::uint64_t round_ = 0, exchanged_ = 0, offset_ = 0;
   std::uint32_t swept_even_ = 0, swept_odd_ = 0, stage_ = 0;
-  bool entered_ = false, is_checked_ = false, is_taken_ = false, has_worked_;
+  bool entered_ = false, is_checked_ = false, is_taken_ = false;
+  const bool is_whole_call_;
+  bool has_worked_;
 };
 
 namespace detail {

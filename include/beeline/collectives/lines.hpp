@@ -11,8 +11,6 @@
 namespace beeline::detail {
 
 inline constexpr std::uint32_t line_words = line_payload_bytes / 8;
-/// Peers whose lines a thread has in its registers at once.
-inline constexpr std::uint32_t line_peers = 4;
 
 /// Whether the lane's group can exchange lines: its members do, and it consists of warps.
 template <class Group>
@@ -141,33 +139,43 @@ class LinedVector {
   std::uint32_t count_, words_, whole_words_;
 };
 
-/// `line_peers` members from `first` on; behind the last one, that one again.
-BEELINE_INLINE BEELINE_HOST_DEVICE void members_from(std::uint32_t first, std::uint32_t members,
-                                                     std::uint32_t (&peers)[line_peers]) {
-  BEELINE_UNROLL
-  for (std::uint32_t k = 0; k < line_peers; ++k) peers[k] = first + k < members ? first + k : members - 1;
-}
-
-/// One thread's end of the lines that a round sends and receives.
+/// One thread's end of the lines that a round sends and receives, among `members`, or (0) among any number: where the
+/// compiler knows it, loops over them are unrolled.
+template <std::uint32_t members>
 class LineRound {
  public:
+  /// Peers whose lines a thread has in its registers at once.
+  static constexpr std::uint32_t batch = members == 0 ? 4 : members;
+
+  /// `to_itself`: whether the rank sends lines to itself, too: a call that goes on after a time-out finds there what it
+  /// may have overwritten in its vectors.
   template <class Group>
-  BEELINE_HOST_DEVICE explicit LineRound(const Lane<Group>& lane)
+  BEELINE_HOST_DEVICE LineRound(const Lane<Group>& lane, Timeout timeout, bool to_itself)
       : ctx_(lane.context()), thread_(lane.group().thread_rank() % line_threads),
         out_(lane.line(lane.context().rank, 0) + thread_), in_(lane.line(0, 0) + thread_),
-        stride_(std::size_t{lane.area_lines()} * line_threads), flag_(lane.line_flag()) {}
+        stride_(lane.area_lines() * line_threads), flag_(lane.line_flag()), timeout_(timeout), to_itself_(to_itself) {}
 
   [[nodiscard]] BEELINE_HOST_DEVICE const Context& context() const { return ctx_; }
+  [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t size() const { return members == 0 ? ctx_.size : members; }
+  [[nodiscard]] BEELINE_HOST_DEVICE bool sends_to_itself() const { return to_itself_; }
+  /// Whether `peer` is there, and sends this rank lines.
+  [[nodiscard]] BEELINE_HOST_DEVICE bool hears(std::uint32_t peer) const {
+    return peer < size() && (to_itself_ || peer != ctx_.rank);
+  }
+  /// Whether the peer that is `distance` ahead, from 1 on, is sent lines.
+  [[nodiscard]] BEELINE_HOST_DEVICE bool reaches(std::uint32_t distance) const {
+    return distance < size() || (to_itself_ && distance == size());
+  }
 
   /// Stores line `to` of what this rank sends: `words[k]` to the peer `step` + k ahead, where `exists[k]` says that the
   /// thread's line does.
   template <bool whole>
-  BEELINE_INLINE BEELINE_HOST_DEVICE void send(std::uint32_t step, std::uint32_t to, const bool (&exists)[line_peers],
-                                               machine::PacketPair (&words)[line_peers]) const {
+  BEELINE_INLINE BEELINE_HOST_DEVICE void send(std::uint32_t step, std::uint32_t to, const bool (&exists)[batch],
+                                               machine::PacketPair (&words)[batch]) const {
     const bool holds_flag = thread_ == line_threads - 1;
     machine::PacketPair* const mine = out_ + to * line_threads;
     BEELINE_UNROLL
-    for (std::uint32_t k = 0; k < line_peers; ++k) {
+    for (std::uint32_t k = 0; k < batch; ++k) {
       words[k].high = holds_flag ? flag_ : words[k].high;
       // A line is whole only when its eight threads store in one instruction.
       if (k == 0 || !whole) machine::warp_sync();
@@ -175,46 +183,41 @@ class LineRound {
     }
   }
 
-  /// The same to all, this rank included.
+  /// The same to all it sends to.
   template <bool whole>
   BEELINE_INLINE BEELINE_HOST_DEVICE void send_to_all(std::uint32_t to, bool exists, machine::PacketPair word) const {
     BEELINE_NO_UNROLL
-    for (std::uint32_t step = 1; step <= ctx_.size; step += line_peers) {  // everyone begins with another peer
-      machine::PacketPair words[line_peers];
-      bool is_peer[line_peers];
+    for (std::uint32_t step = 1; reaches(step); step += batch) {  // everyone begins with another peer
+      machine::PacketPair words[batch];
+      bool is_peer[batch];
       BEELINE_UNROLL
-      for (std::uint32_t k = 0; k < line_peers; ++k) words[k] = word, is_peer[k] = exists && step + k <= ctx_.size;
+      for (std::uint32_t k = 0; k < batch; ++k) words[k] = word, is_peer[k] = exists && reaches(step + k);
       send<whole>(step, to, is_peer, words);
     }
   }
 
-  /// Lines `from` of what `peers` sent. `exists[k]`: whether the thread's line of peers[k] does; with `whole`, that of
-  /// every one does, and nobody asks: no load waits for a condition.
-  template <bool whole>
-  [[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status receive(const std::uint32_t (&peers)[line_peers],
-                                                                  std::uint32_t from, const bool (&exists)[line_peers],
-                                                                  machine::PacketPair (&words)[line_peers],
-                                                                  Timeout timeout) const {
-    const machine::PacketPair* lines[line_peers];
-    BEELINE_UNROLL
-    for (std::uint32_t k = 0; k < line_peers; ++k) lines[k] = in_ + peers[k] * stride_ + from * line_threads;
+  /// Lines `from` of what the peers from `first` on sent. `exists[k]`: whether peer first + k sends the thread's.
+  [[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status receive(std::uint32_t first, std::uint32_t from,
+                                                                  const bool (&exists)[batch],
+                                                                  machine::PacketPair (&words)[batch]) const {
+    const machine::PacketPair* const lines = in_ + std::size_t{first} * stride_ + from * line_threads;
     const bool holds_flag = thread_ == line_threads - 1;
-    const auto is_late = [&](std::uint32_t k) { return holds_flag && (whole || exists[k]) && words[k].high != flag_; };
+    const auto is_late = [&](std::uint32_t k) { return holds_flag && exists[k] && words[k].high != flag_; };
     const auto have_come = [&] {
       machine::warp_sync();  // data and flag in one instruction
       BEELINE_UNROLL
-      for (std::uint32_t k = 0; k < line_peers; ++k)
-        if (whole || exists[k]) words[k] = machine::load_packets(lines[k]);
+      for (std::uint32_t k = 0; k < batch; ++k)
+        if (exists[k]) words[k] = machine::load_packets(lines + std::size_t{k} * stride_);
       bool any_late = false;
       BEELINE_UNROLL
-      for (std::uint32_t k = 0; k < line_peers; ++k) any_late |= is_late(k);
+      for (std::uint32_t k = 0; k < batch; ++k) any_late |= is_late(k);
       return !any_late;
     };
-    return poll_by_warp(ctx_, timeout, have_come, [&](std::uint64_t& observed) {
-      Awaited awaited{Operation::collective, peers[0], flag_, flag_};
+    return poll_by_warp(ctx_, timeout_, have_come, [&](std::uint64_t& observed) {
+      Awaited awaited{Operation::collective, first, flag_, flag_};
       BEELINE_UNROLL
-      for (std::uint32_t k = 0; k < line_peers; ++k)
-        if (is_late(k)) observed = words[k].high, awaited.peer = peers[k];
+      for (std::uint32_t k = 0; k < batch; ++k)
+        if (is_late(k)) observed = words[k].high, awaited.peer = first + k;
       return awaited;
     });
   }
@@ -224,8 +227,10 @@ class LineRound {
   std::uint32_t thread_;
   machine::PacketPair* out_;       ///< its part of line 0 of what this rank sends, at its own place
   const machine::PacketPair* in_;  ///< the same of what member 0 sent; `stride_` on to the next member's
-  std::size_t stride_;
+  std::uint32_t stride_;
   std::uint64_t flag_;
+  Timeout timeout_;
+  bool to_itself_;
 };
 
 }  // namespace beeline::detail

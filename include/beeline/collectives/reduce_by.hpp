@@ -98,8 +98,8 @@ template <class T, class Group>
 /// A reduction by name. Returns ok, timeout, deadline, aborted; invalid_argument for an algorithm that it does not
 /// have.
 template <class T, class Group>
-[[nodiscard]] BEELINE_HOST_DEVICE Status reduce_by(Lane<Group>& lane, const ReductionPlan<T>& plan,
-                                                   const LaneCall& how) {
+[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status reduce_by(Lane<Group>& lane, const ReductionPlan<T>& plan,
+                                                                  const LaneCall& how) {
   const Context& ctx = lane.context();
   if (plan.count == 0) return Status::ok;
   if (!reduces_by(how.algorithm, plan.scatters, plan.root != no_peer)) return Status::invalid_argument;
@@ -127,7 +127,8 @@ template <class T, class Group>
 }
 
 template <class T, class Group>
-[[nodiscard]] BEELINE_HOST_DEVICE Status reduce_on_lane(Lane<Group>& lane, const ReductionPlan<T>& plan, LaneCall how) {
+[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status reduce_on_lane(Lane<Group>& lane, const ReductionPlan<T>& plan,
+                                                                       LaneCall how) {
   const CallSignature call{.operation = plan.scatters          ? CollectiveOperation::reduce_scatter
                                         : plan.root != no_peer ? CollectiveOperation::reduce
                                                                : CollectiveOperation::allreduce,

@@ -16,17 +16,21 @@ template <class T, class Group>
   bool is_new = false;
   if (const Status status = lane.enter(timeout, is_new); status != Status::ok) return status;
   const auto words = static_cast<std::uint32_t>(words_of<T>(count));
+  const bool to_itself = lane.sends_to_itself(timeout, is_new);
+  const auto word_for = [&](std::uint32_t peer, std::uint32_t i) {
+    return load_word(plan.source + (plan.scatters ? peer * plan.part_step : 0) + done, i, count);
+  };
   const std::uint32_t receivers = plan.scatters ? ctx.size : 1;
   for (std::uint32_t step = 0; is_new && step < receivers; ++step) {  // everyone begins with another
     const std::uint32_t peer = plan.scatters ? peer_ahead(ctx, step + 1) : plan.root;
-    const T* part = plan.source + (plan.scatters ? peer * plan.part_step : 0) + done;
-    for (std::uint32_t i = thread; i < words; i += threads) lane.send_word(peer, i, load_word(part, i, count));
+    if (peer == ctx.rank && !to_itself) continue;
+    for (std::uint32_t i = thread; i < words; i += threads) lane.send_word(peer, i, word_for(peer, i));
   }
   const std::uint32_t mine = plan.is_received_by(ctx.rank) ? words : 0;
   Status status = Status::ok;
   for (std::uint32_t i = thread; i < mine && status == Status::ok; i += threads) {
-    std::uint64_t result = 0;
-    status = reduce_received<T>(lane, i, plan.reduction, timeout, result);
+    std::uint64_t result = 0, own = to_itself ? 0 : word_for(ctx.rank, i);
+    status = ReceivedWords<T, Group>(lane, i, to_itself ? nullptr : &own).reduce(plan.reduction, timeout, result);
     if (status == Status::ok) store_word(plan.destination + done, i, count, result);
   }
   return plan.scatters ? lane.finish(status) : lane.finish_one_way(status);

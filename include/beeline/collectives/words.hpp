@@ -90,33 +90,47 @@ BEELINE_HOST_DEVICE void store_vector(std::byte* to, const Word& word) {
 
 /// Words `place` of all members, combined in the order of ranks. One thread waits for all of them.
 template <class T, class Group>
-[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status reduce_received(const Lane<Group>& lane, std::uint32_t place,
-                                                                        Reduction reduction, Timeout timeout,
-                                                                        std::uint64_t& result) {
-  const std::uint32_t members = lane.context().size;
-  Partial<T, std::uint64_t> partial;
-  std::uint32_t peer = 0;
-  BEELINE_NO_UNROLL
-  for (; peer + 4 <= members; peer += 4) {
-    std::uint64_t words[4];
-    if (const Status status = lane.receive_words(peer, place, words, timeout); status != Status::ok) return status;
+class ReceivedWords {
+ public:
+  /// `own`: this rank's word; nullptr: it has sent it to itself.
+  BEELINE_HOST_DEVICE ReceivedWords(const Lane<Group>& lane, std::uint32_t place, const std::uint64_t* own)
+      : lane_(lane), place_(place), own_(own == nullptr ? 0 : *own),
+        silent_(own == nullptr ? no_peer : lane.context().rank) {}
+
+  [[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status reduce(Reduction reduction, Timeout timeout,
+                                                                 std::uint64_t& result) {
+    const std::uint32_t members = lane_.context().size;
+    std::uint32_t peer = 0;
+    Status status = Status::ok;
+    BEELINE_NO_UNROLL
+    for (; peer + 4 <= members && status == Status::ok; peer += 4) status = combine<4>(peer, reduction, timeout);
+    BEELINE_NO_UNROLL
+    for (; peer + 2 <= members && status == Status::ok; peer += 2) status = combine<2>(peer, reduction, timeout);
+    if (peer < members && status == Status::ok) status = combine<1>(peer, reduction, timeout);
+    result = partial_.finish(reduction, members);
+    return status;
+  }
+
+ private:
+  template <unsigned count>
+  [[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status combine(std::uint32_t first, Reduction reduction,
+                                                                  Timeout timeout) {
+    std::uint64_t words[count];
     BEELINE_UNROLL
-    for (unsigned k = 0; k < 4; ++k) peer + k == 0 ? partial.start(words[k]) : partial.combine(reduction, words[k]);
-  }
-  BEELINE_NO_UNROLL
-  for (; peer + 2 <= members; peer += 2) {
-    std::uint64_t words[2];
-    if (const Status status = lane.receive_words(peer, place, words, timeout); status != Status::ok) return status;
+    for (std::uint64_t& word : words) word = own_;
+    const Status status = lane_.receive_words(first, place_, words, timeout, silent_);
+    if (status != Status::ok) return status;
     BEELINE_UNROLL
-    for (unsigned k = 0; k < 2; ++k) peer + k == 0 ? partial.start(words[k]) : partial.combine(reduction, words[k]);
+    for (unsigned k = 0; k < count; ++k)
+      first + k == 0 ? partial_.start(words[k]) : partial_.combine(reduction, words[k]);
+    return Status::ok;
   }
-  if (peer < members) {
-    std::uint64_t words[1];
-    if (const Status status = lane.receive_words(peer, place, words, timeout); status != Status::ok) return status;
-    peer == 0 ? partial.start(words[0]) : partial.combine(reduction, words[0]);
-  }
-  result = partial.finish(reduction, members);
-  return Status::ok;
-}
+
+  const Lane<Group>& lane_;
+  Partial<T, std::uint64_t> partial_;
+  std::uint32_t place_;
+  std::uint64_t own_;
+  std::uint32_t silent_;
+};
 
 }  // namespace beeline::detail

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <vector>
 
+#include "beeline/collectives/impl/one_shot_on_host.hpp"
 #include "beeline/collectives/reduce_names.hpp"
 #include "beeline/host/packets128.hpp"
 #include "host/collectives/checks.hpp"
@@ -100,6 +101,8 @@ std::uint32_t area_lines_of(const World& world, const CollectiveOptions& options
   return 2 * static_cast<std::uint32_t>((options.packet_bytes + line_payload_bytes - 1) / line_payload_bytes);
 }
 
+bool has_hosts_only(const World& world) { return !world.mixed() && !world.device().is_gpu(); }
+
 Layout layout_of(const World& world, const CollectiveOptions& options, int ranks) {
   Layout layout{};
   layout.area_lines = area_lines_of(world, options);
@@ -110,7 +113,9 @@ Layout layout_of(const World& world, const CollectiveOptions& options, int ranks
   layout.packets = after(layout.finished, words);
   const std::size_t areas = std::size_t{options.lanes} * 2 * static_cast<std::size_t>(ranks);
   layout.lines = after(layout.packets, areas * (options.packet_bytes / 8) * sizeof(machine::PacketPair));
-  layout.staging = after(layout.lines, areas * layout.area_lines * line_bytes);
+  layout.vectors = after(layout.lines, areas * layout.area_lines * line_bytes);
+  layout.vector_bytes = has_hosts_only(world) ? whole_lines(options.packet_bytes) : 0;
+  layout.staging = after(layout.vectors, areas * layout.vector_bytes);
   layout.tables = after(layout.staging, std::size_t{options.lanes} * 2 * options.staging_bytes);
   layout.bytes = after(layout.tables, std::size_t{options.lanes} * 4 * max_ranks * sizeof(std::size_t));
   return layout;
@@ -122,11 +127,13 @@ CollectiveChannel make_channel(std::byte* memory, const Layout& layout, const Co
           .finished = reinterpret_cast<PaddedWord*>(memory + layout.finished),
           .packets = reinterpret_cast<machine::PacketPair*>(memory + layout.packets),
           .lines = reinterpret_cast<machine::PacketPair*>(memory + layout.lines),
+          .vectors = memory + layout.vectors,
           .staging = memory + layout.staging,
           .lanes = options.lanes,
           .checks = options.checks ? 1u : 0u,
           .area_pairs = static_cast<std::uint32_t>(options.packet_bytes / 8),
           .area_lines = layout.area_lines,
+          .vector_bytes = layout.vector_bytes,
           .staging_bytes = options.staging_bytes};
 }
 
@@ -253,13 +260,31 @@ struct Limits {
 constexpr std::size_t kib = 1024, mib = kib * kib;
 constexpr Limits gpu_limits{512 * kib, 0, 512 * kib, 0, 32 * mib};
 constexpr Limits limits_with_lines{96 * kib, 768 * kib, 0, 3 * mib, 32 * mib};
-constexpr Limits limits_of_two{96 * kib, mib, 0, 2 * mib, 96 * mib};  ///< two members with lines
-constexpr Limits host_limits{2 * kib, 0, 0, 0, 0};
+constexpr Limits limits_of_two{24 * kib, 256 * kib, 0, 8 * mib, 96 * mib};  ///< two members with lines
 
 /// Bytes that keep a block busy: a packet for every other thread, or four loads of 16 bytes for each.
 constexpr std::size_t packet_block_bytes = 1024, packet128_block_bytes = 2048, peer_block_bytes = 32768;
 /// Blocks of one call at most: reads from one peer need more on their way than reads from several.
 constexpr std::size_t blocks_for_one_peer = 64, blocks_for_peers = 24;
+
+/// Where a rank of the world runs on a CPU.
+Algorithm host_choice(std::size_t bytes, const Context& ctx) {
+  if (!ctx.mixed)
+    return detail::suits_one_shot_on_host(bytes, ctx.size) ? Algorithm::packets_one_shot : Algorithm::two_shot;
+  return bytes * (ctx.size - 1) <= 2 * kib ? Algorithm::packets_one_shot : Algorithm::packets_two_shot;
+}
+
+/// `alike`: the vectors lie so on all ranks, and engines may be taken.
+Algorithm gpu_choice(std::size_t bytes, std::size_t members, bool has_lines, bool alike) {
+  const Limits& with_lines = members == 2 ? limits_of_two : limits_with_lines;
+  const Limits& limits = has_lines ? with_lines : gpu_limits;
+  const std::size_t traffic = bytes * (members - 1);
+  if (traffic <= limits.one_shot_traffic) return Algorithm::packets_one_shot;
+  if (traffic <= limits.packets128_traffic) return Algorithm::packets128_one_shot;
+  if (bytes <= limits.packets) return Algorithm::packets_two_shot;
+  if (bytes <= limits.packets128) return Algorithm::packets128_two_shot;
+  return alike && bytes > limits.stores ? Algorithm::copy_engine : Algorithm::two_shot;
+}
 
 bool is_packets(Algorithm algorithm) {
   return algorithm == Algorithm::packets_one_shot || algorithm == Algorithm::packets_two_shot;
@@ -270,21 +295,12 @@ bool is_packets(Algorithm algorithm) {
 CollectiveCall Collectives::allreduce_choice(std::size_t count, ElementType type, const CollectiveCall& call) const {
   const Context& ctx = implementation_->context();
   const bool host = any_host_rank(implementation_->world);
-  const std::size_t all = detail::checked_bytes(count, ctx.size, type), bytes = count * bytes_of(type);
+  const std::size_t bytes = detail::checked_bytes(count, ctx.size, type) / ctx.size;
   CollectiveCall choice = call;
-  if (choice.algorithm == Algorithm::automatic) {
-    const bool has_lines = implementation_->channel.area_lines != 0;
-    const Limits& with_lines = ctx.size == 2 ? limits_of_two : limits_with_lines;
-    const Limits& limits = host ? host_limits : has_lines ? with_lines : gpu_limits;
-    const bool shares = count >= ctx.size;  // below one element a member there is no work to share
-    const std::size_t traffic = all - bytes;
-    choice.algorithm = !shares || traffic <= limits.one_shot_traffic  ? Algorithm::packets_one_shot
-                       : traffic <= limits.packets128_traffic         ? Algorithm::packets128_one_shot
-                       : bytes <= limits.packets || ctx.mixed         ? Algorithm::packets_two_shot
-                       : bytes <= limits.packets128                   ? Algorithm::packets128_two_shot
-                       : bytes > limits.stores && call.alike && !host ? Algorithm::copy_engine
-                                                                      : Algorithm::two_shot;
-  }
+  if (choice.algorithm == Algorithm::automatic)
+    choice.algorithm = count < ctx.size ? Algorithm::packets_one_shot  // there is no work to share
+                       : host           ? host_choice(bytes, ctx)
+                              : gpu_choice(bytes, ctx.size, implementation_->channel.area_lines != 0, call.alike);
   if (choice.blocks == 0) {
     const std::size_t block_bytes = is_packets(choice.algorithm)      ? packet_block_bytes
                                     : is_packets128(choice.algorithm) ? packet128_block_bytes

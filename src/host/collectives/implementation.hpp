@@ -19,8 +19,9 @@ namespace detail {
 
 /// Where the parts of a channel's memory begin.
 struct ChannelLayout {
-  std::size_t arrived, finished, packets, lines, staging, tables, bytes;
+  std::size_t arrived, finished, packets, lines, vectors, staging, tables, bytes;
   std::uint32_t area_lines;  ///< 0 where these ranks exchange none
+  std::size_t vector_bytes;  ///< the same
 };
 
 /// Whether a rank of the world runs on CPU threads.

@@ -60,6 +60,30 @@ struct AddingKernel {
   }
 };
 
+/// The same in packets of 128 bytes, among `members`, or (0) among any number.
+template <class T, bool one_shot, std::uint32_t members>
+struct LineAddingKernel {
+  static constexpr unsigned max_threads = collective_threads;
+  static constexpr bool starts_early = true;
+
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, CollectiveChannel channel,
+                                      AllreduceCall<T> call) const {
+    if constexpr (executor == DeviceKind::gpu) {
+      constexpr Algorithm algorithm = one_shot ? Algorithm::packets128_one_shot : Algorithm::packets128_two_shot;
+      call.reduction = call.reduction == Reduction::average ? Reduction::average : Reduction::sum;
+      call.slice = grid.block_rank(), call.slices = grid.blocks();
+      Lane lane(grid.block(), ctx, channel, grid.block_rank(), LaneStart::of_kernel);
+      // What fails is recorded where it fails.
+      if (check_allreduce(lane, call, Timeout::none(), algorithm) != Status::ok) return;
+      const AllreduceCall<T> own = call.own();
+      const Status status = allreduce_packets128<one_shot, members>(lane, own.destination, own.source, own.count,
+                                                                    own.reduction, Timeout::none());
+      if (status == Status::ok) lane.set_checked(false);
+    }
+  }
+};
+
 /// All reductions on host ranks, and the others than sums on GPUs.
 template <class T>
 struct AllreduceKernel {
@@ -90,10 +114,16 @@ void launch_allreduce(World& world, const LaunchOptions& options, const Collecti
                       const ReductionCall& call) {
   const AllreduceCall<T> vectors{static_cast<T*>(call.destination), static_cast<const T*>(call.source), call.count,
                                  call.reduction};
-  if (world.device().is_gpu() && adds(call.reduction))
+  if (!world.device().is_gpu() || !adds(call.reduction))
+    return launch(world, options, AllreduceKernel<T>{}, channel, vectors, algorithm);
+  if constexpr (is_packets128(algorithm)) {
+    constexpr bool one_shot = algorithm == Algorithm::packets128_one_shot;
+    if (options.context->size == 2) return launch(world, options, LineAddingKernel<T, one_shot, 2>{}, channel, vectors);
+    if (options.context->size == 4) return launch(world, options, LineAddingKernel<T, one_shot, 4>{}, channel, vectors);
+    return launch(world, options, LineAddingKernel<T, one_shot, 0>{}, channel, vectors);
+  } else {
     launch(world, options, AddingKernel<T, algorithm>{}, channel, vectors);
-  else
-    launch(world, options, AllreduceKernel<T>{}, channel, vectors, algorithm);
+  }
 }
 
 template <class T>

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// An all-reduce's one-shot round between CPUs: a packet is a whole vector behind one flag. Of packets of 8 bytes a
+/// CPU's thread moves one after the other, in twice as many cache lines.
+
+#include "beeline/collectives/combine.hpp"
+#include "beeline/collectives/lane.hpp"
+
+namespace beeline::detail {
+
+/// Whether that beats reading the others' vectors between two barriers. With more ranks than cores a barrier is long,
+/// otherwise storing into lines that the others have read is.
+[[nodiscard]] BEELINE_HOST_DEVICE constexpr bool suits_one_shot_on_host(std::size_t bytes, std::size_t members) {
+  return bytes <= 1024 && bytes * members <= 16384;
+}
+
+/// Sends `bytes` to every member, this one included: if the call goes on after a time-out, `source` may be overwritten.
+template <class Group>
+BEELINE_HOST_DEVICE void send_vector(const Lane<Group>& lane, const void* source, std::size_t bytes) {
+  const Context& ctx = lane.context();
+  const Group& group = lane.group();
+  std::uint64_t* const flag = lane.vector_flag(ctx.rank);
+  const Range mine = part_of(bytes, group.size(), group.thread_rank(), 64);
+  const auto* const from = static_cast<const std::byte*>(source) + mine.first;
+  for (std::uint32_t step = 1; step <= ctx.size; ++step)  // everyone begins with another peer
+    std::memcpy(reinterpret_cast<std::byte*>(ctx.at(flag + 1, peer_ahead(ctx, step))) + mine.first, from, mine.count);
+  group.sync();
+  if (group.thread_rank() != 0) return;
+  for (std::uint32_t step = 1; step <= ctx.size; ++step)
+    SystemAtomic<std::uint64_t>(*ctx.at(flag, peer_ahead(ctx, step)))
+        .store(lane.line_flag(), cuda::memory_order_release);
+}
+
+/// Until the vectors of all members have come. Every thread waits for all of them.
+template <class Group>
+[[nodiscard]] BEELINE_HOST_DEVICE Status await_vectors(const Lane<Group>& lane, Timeout timeout) {
+  const Context& ctx = lane.context();
+  const std::uint64_t flag = lane.line_flag();
+  for (std::uint32_t member = 0; member < ctx.size; ++member) {
+    const SystemAtomic<std::uint64_t> arrived(*lane.vector_flag(member));
+    const Status status =
+        poll_until(ctx, {Operation::collective, member, flag, flag}, timeout, [&](std::uint64_t& observed) {
+          observed = arrived.load(cuda::memory_order_acquire);
+          return observed == flag;
+        });
+    if (status != Status::ok) return status;
+  }
+  return Status::ok;
+}
+
+/// One round: everyone sends everything to all, and reduces. `count` elements that fit `Lane::vector_bytes`.
+template <class T, class Group>
+[[nodiscard]] BEELINE_HOST_DEVICE Status one_shot_on_host(Lane<Group>& lane, T* destination, const T* source,
+                                                          std::size_t count, Reduction reduction, Timeout timeout) {
+  bool is_new = false;
+  if (const Status status = lane.enter(timeout, is_new); status != Status::ok) return status;
+  if (is_new) send_vector(lane, source, count * sizeof(T));
+  const Status status = await_vectors(lane, timeout);
+  if (status == Status::ok) {
+    const ThreadShare threads{lane.group().thread_rank(), lane.group().size()};
+    const auto* const vectors = reinterpret_cast<const std::byte*>(lane.vector_flag(0) + 1);
+    combine_into(threads, CollectedVectors{vectors, lane.vector_step(), lane.context().size}, destination, count,
+                 reduction);
+  }
+  return lane.finish(status);
+}
+
+}  // namespace beeline::detail

@@ -86,7 +86,6 @@ template <class Group>
                                                                             Timeout timeout) {
   if (!has_lines(lane) || !plan.is_full() || plan.varies()) return Status::invalid_argument;
   const std::size_t most = std::size_t{line_payload_bytes} * lane.area_lines();
-  const std::uint32_t members = lane.context().size;
   const Status result = in_rounds(lane, plan.bytes, most, [&](std::size_t done, std::size_t some) {
     const auto lines = static_cast<std::uint32_t>((some + line_payload_bytes - 1) / line_payload_bytes);
     bool is_new = false;
@@ -94,9 +93,8 @@ template <class Group>
     const auto bytes = static_cast<std::uint32_t>(some);
     const LinedPieces pieces{{plan.source + done, bytes, plan.send_step},
                              {plan.destination + done, bytes, plan.receive_step}};
-    return lane.finish(members == 2   ? exchange_lines<2>(lane, pieces, lines, is_new, timeout)
-                       : members == 4 ? exchange_lines<4>(lane, pieces, lines, is_new, timeout)
-                                      : exchange_lines<0>(lane, pieces, lines, is_new, timeout));
+    return lane.finish(lane.context().size == 2 ? exchange_lines<2>(lane, pieces, lines, is_new, timeout)
+                                                : exchange_lines<0>(lane, pieces, lines, is_new, timeout));
   });
   if (result == Status::ok) lane.group().sync();  // all of it is there
   return result;

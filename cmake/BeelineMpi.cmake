@@ -4,11 +4,12 @@
 set(BEELINE_WITH_MPI "AUTO" CACHE STRING "MPI, as a peer and baseline: ON (fail if it is missing), OFF, AUTO")
 set(BEELINE_MPI OFF)
 
-# Debian has MPI's compilers without its headers, and find_package then fails however quiet it is asked to be.
+# Debian has MPI's compilers without its headers, and find_package then fails however quiet it is asked to be. Who names
+# an MPI (MPI_HOME, MPI_CXX_COMPILER) means that one.
 function(beeline_mpi_has_headers result)
   find_program(BEELINE_MPI_COMPILER NAMES mpicxx mpic++)
   set(status 0)
-  if(BEELINE_MPI_COMPILER)
+  if(BEELINE_MPI_COMPILER AND NOT MPI_HOME AND NOT MPI_CXX_COMPILER AND NOT DEFINED ENV{MPI_HOME})
     set(source ${CMAKE_BINARY_DIR}/CMakeFiles/mpi_header.cpp)
     file(WRITE ${source} "#include <mpi.h>\n")
     execute_process(COMMAND ${BEELINE_MPI_COMPILER} -E ${source} RESULT_VARIABLE status OUTPUT_QUIET ERROR_QUIET)
@@ -29,7 +30,7 @@ elseif(BEELINE_WITH_MPI)
     find_package(MPI QUIET COMPONENTS CXX)
   endif()
 endif()
-if(MPI_CXX_FOUND)
+if(BEELINE_WITH_MPI AND MPI_CXX_FOUND)
   set(BEELINE_MPI ON)
   message(STATUS "beeline: beside MPI ${MPI_CXX_VERSION}")
 else()

@@ -224,10 +224,10 @@ std::vector<WaitRecord> World::Implementation::failed_waits() const {
 std::vector<WaitRecord> World::Implementation::failed_waits_of(std::uint32_t team) const {
   std::vector<WaitRecord> found = failed_waits();
   const std::lock_guard lock(team_mutex);
-  const auto living = teams.find(team);
+  const auto entry = teams.find(team);
   std::erase_if(found, [&](const WaitRecord& record) {
     // A rank that is gone may have left records of an earlier team of this id.
-    return record.team != team || (living != teams.end() && !concerns(static_cast<int>(record.rank), living->second));
+    return record.team != team || (entry != teams.end() && !concerns(static_cast<int>(record.rank), entry->second));
   });
   return found;
 }
@@ -245,10 +245,10 @@ void World::Implementation::check(std::uint32_t watched) {
 
 World::Implementation::End World::Implementation::end_of_team(std::uint32_t team) {
   const std::scoped_lock lock(failure_mutex, team_mutex);
-  const auto living = teams.find(team);
+  const auto entry = teams.find(team);
   for (const RankEnd& end : ends) {
     if (end.rank < 0) return {Status::aborted, fmt::format("the world ended: {}", end.reason)};
-    if (living != teams.end() && concerns(end.rank, living->second))
+    if (entry != teams.end() && concerns(end.rank, entry->second))
       return {Status::peer_died, fmt::format("rank {} ended: {}", end.rank, end.reason)};
   }
   return {};

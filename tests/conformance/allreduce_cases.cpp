@@ -124,7 +124,7 @@ struct LaneKernel {
                                 wait(block, ctx, a.waiting + round, Compare::greater_equal, others));
       }
       bool told = !a.some_are_late || ctx.rank == late;
-      std::int64_t* const to = round % 4 < 2 ? out : in;
+      std::int64_t* const to = round / 6 % 2 == 0 ? out : in;  // each algorithm both ways in 12 rounds
       Status status = Status::timeout;
       for (std::uint32_t looks = 0; status == Status::timeout; looks += told ? 1 : 0) {
         const Timeout timeout = !told                           ? Timeout{50'000}
@@ -147,9 +147,10 @@ struct LaneKernel {
   template <class Lane>
   BEELINE_HOST_DEVICE static Status call(Lane& lane, std::uint32_t round, std::int64_t* out, const std::int64_t* in,
                                          const KernelArguments& a, Timeout timeout, bool mixed) {
-    const Algorithm algorithms[] = {Algorithm::packets_one_shot, Algorithm::packets_two_shot, Algorithm::two_shot,
+    const Algorithm algorithms[] = {Algorithm::packets_one_shot,    Algorithm::packets_two_shot,
+                                    Algorithm::automatic,           Algorithm::two_shot,
                                     Algorithm::packets128_one_shot, Algorithm::packets128_two_shot};
-    const Algorithm algorithm = algorithms[round % (mixed ? 2 : lane.area_lines() == 0 ? 3 : 5)];
+    const Algorithm algorithm = algorithms[round % (mixed ? 3 : lane.area_lines() == 0 ? 4 : 6)];
     return allreduce(lane, out, in, a.count, Reduction::sum, timeout, algorithm);
   }
 };

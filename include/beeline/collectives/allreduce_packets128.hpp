@@ -28,7 +28,8 @@ BEELINE_INLINE BEELINE_HOST_DEVICE void send_line_of_parts(const LineRound<membe
   }
 }
 
-/// A line of all members, combined in the order of ranks; `own` is this one's, where it sends itself none.
+/// A line of all members, combined in the order of ranks; `own` is this one's, where it sends itself none. Threads
+/// whose line does not exist combine whatever they have, and nobody takes it.
 template <class T, std::uint32_t members>
 [[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status reduce_line(const LineRound<members>& round,
                                                                     const LinePlace& place, Reduction reduction,

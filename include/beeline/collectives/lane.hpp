@@ -4,13 +4,14 @@
 /// A lane: what one group of each member needs to work together, in rounds. Algorithms are written on it.
 ///
 /// A round is a barrier, or an exchange of packets: 8 bytes of data with a flag, the round's number, in one store.
-/// Areas for packets come in two, used in turn. Whoever has ended round n, in which all members sent to all, knows that
-/// all have entered it, so have read what came in round n - 1, whose areas round n + 1 may use: no acknowledgements.
+/// Areas for packets come in two, used in turn. Whoever has ended round n, in which all members sent to all others,
+/// knows that all have entered it, so have read what came in round n - 1 (its own group has met in `finish` since),
+/// whose areas round n + 1 may use: no acknowledgements.
 /// Rounds in which one member sends leave that open; then members say when they have read (`finish_one_way`), and the
 /// next round asks. In a third kind of round the members follow one who waits for nobody.
 ///
 /// A call that its time-out ends is called again with the same arguments, and goes on: the round, its stage and its
-/// offset stay in the lane; what was sent is not sent again.
+/// offset stay in the lane. What was sent is not sent again, or with the same bits.
 
 #include <cstdint>
 
@@ -50,7 +51,7 @@ BEELINE_COLD BEELINE_HOST_DEVICE void sweep_areas(Group group, const Context& ct
 /// Whether a lane's group has done anything in its kernel yet: if not, the kernel's start has made what its stream did
 /// before visible to all, and the first meeting needs no fence. An early start waits for the kernels before it, too,
 /// and what these wrote is where peers read it: in the second-level cache of the memory's own GPU, or with its owner.
-/// Such kernels are whole calls, without a time-out of their own.
+/// Such a kernel is a whole call: it has no time-out of its own, and does not go on with one that another's has ended.
 enum class LaneStart : std::uint32_t { anywhere, of_kernel };
 
 /// Every thread of the group makes it and calls its functions alike. At most one group of a rank has a lane at a time.
@@ -61,7 +62,7 @@ class Lane {
   BEELINE_HOST_DEVICE Lane(const Group& group, const Context& ctx, const CollectiveChannel& channel,
                            std::uint32_t index, LaneStart start = LaneStart::anywhere)
       : group_(group), ctx_(ctx), channel_(channel), index_(index), state_(&channel.states[index]),
-        is_whole_call_(start == LaneStart::of_kernel), has_worked_(!is_whole_call_) {
+        starts_kernel_(start == LaneStart::of_kernel), has_worked_(!starts_kernel_) {
     if (channel.checks != 0)
       is_taken_ = group_.any(group_.thread_rank() == 0 && taken().exchange(1, cuda::memory_order_acquire) != 0);
     if (is_taken_) return;
@@ -98,7 +99,7 @@ class Lane {
   /// Whether a round of this call sends what it has to itself, too: it may end before it is done, or has, and go on
   /// with vectors that hold results already. `is_new`: see `enter`.
   [[nodiscard]] BEELINE_HOST_DEVICE bool sends_to_itself(Timeout timeout, bool is_new) const {
-    return !is_whole_call_ && (!is_new || timeout.ns != Timeout::none().ns);
+    return !starts_kernel_ && (!is_new || timeout.ns != Timeout::none().ns);
   }
 
   /// Leaves a note, for who asks, how the vectors of this call get to the others.
@@ -194,7 +195,7 @@ class Lane {
     }
     return Status::ok;
   }
-  /// Ends a round in which every member has received from every member. Every thread passes what it has come to, and
+  /// Ends a round in which every member has received from every other one. Every thread passes what it has come to, and
   /// gets what the group has: from the same place of the code.
   [[nodiscard]] BEELINE_HOST_DEVICE Status finish(Status mine) {
     const Status status = agree(group_, mine);
@@ -332,7 +333,7 @@ class Lane {
   std::uint64_t round_ = 0, exchanged_ = 0, offset_ = 0;
   std::uint32_t swept_even_ = 0, swept_odd_ = 0, stage_ = 0;
   bool entered_ = false, is_checked_ = false, is_taken_ = false;
-  const bool is_whole_call_;
+  const bool starts_kernel_;
   bool has_worked_;
 };
 

@@ -21,7 +21,7 @@ namespace detail {
 struct ChannelLayout {
   std::size_t arrived, finished, packets, lines, vectors, staging, tables, bytes;
   std::uint32_t area_lines;  ///< 0 where these ranks exchange none
-  std::size_t vector_bytes;  ///< the same
+  std::size_t vector_bytes;  ///< 0 but between CPUs
 };
 
 /// Whether a rank of the world runs on CPU threads.

@@ -93,7 +93,7 @@ struct AllreduceKernel {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, CollectiveChannel channel, AllreduceCall<T> call,
                                       Algorithm algorithm) const {
-    if (executor == DeviceKind::gpu && adds(call.reduction)) return;  // AddingKernel's: not compiled twice
+    if (executor == DeviceKind::gpu && adds(call.reduction)) return;  // the adding kernels': not compiled twice
     switch (algorithm) {
       case Algorithm::packets_one_shot:
         return allreduce_by_kernel<T, Algorithm::packets_one_shot>(grid, ctx, channel, call);

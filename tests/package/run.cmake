@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# cmake -DBUILD=... -DSOURCE=... -DFOLDER=... [-DOPTIONS=...] -DLAUNCHER=... -DEXAMPLE=... -P run.cmake: installs the
-# library of a build into FOLDER/prefix, and builds and runs the consumer against it there.
+# cmake -DBUILD=... -DSOURCE=... -DFOLDER=... [-DOPTIONS=...] -DLAUNCHER=... -DEXAMPLE=... -DREADME=... -P run.cmake:
+# installs the library of a build into FOLDER/prefix, and builds the consumer against it there, configured by README's
+# command line, and runs it.
 file(REMOVE_RECURSE ${FOLDER})
 file(COPY ${SOURCE}/consumer DESTINATION ${FOLDER})  # outside the source tree: it finds what is installed, or nothing
 file(COPY ${EXAMPLE} DESTINATION ${FOLDER}/consumer)
@@ -15,6 +16,14 @@ function(run)
 endfunction()
 
 run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${FOLDER}/prefix --component library)
-run(${CMAKE_COMMAND} -S consumer -B build -G Ninja -DCMAKE_PREFIX_PATH=${FOLDER}/prefix ${OPTIONS})
+file(STRINGS ${README} line REGEX "^cmake -B build ")
+string(REGEX REPLACE "^cmake (.*) && cmake --build build$" "\\1" arguments "${line}")
+string(REPLACE "=DIR" "=${FOLDER}/prefix" arguments "${arguments}")
+separate_arguments(arguments)
+run(${CMAKE_COMMAND} -S consumer ${arguments} -G Ninja ${OPTIONS})
+file(STRINGS ${FOLDER}/build/CMakeCache.txt build_type REGEX "^CMAKE_BUILD_TYPE:")
+if(NOT build_type MATCHES "=Release$")
+  message(FATAL_ERROR "README.md's command line builds without optimization: ${line}")
+endif()
 run(${CMAKE_COMMAND} --build build)
 run(${LAUNCHER} -n 2 --device cpu -- ${FOLDER}/build/ring)

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -97,6 +99,20 @@ def test_bad_style_is_found(tool, tmp_path, path, text, problem):
     done = tool("check", "--root", tmp_path, "style")
     assert done.returncode == 1
     assert f"style: {path}{problem}" in done.stdout
+
+
+def test_unformatted_files_are_found(tool, tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+    plant(tmp_path, "a.cpp", "int  a;\nint  b;\n")
+    plant(tmp_path, "good.cpp", "int a;\n")
+    plant(tmp_path, "z.hpp", "int  c;\n")
+    done = tool("check", "--root", tmp_path, "format")
+    if "skipped: " in done.stdout:
+        pytest.skip(done.stdout.split("skipped: ")[1].strip())
+    assert [line.split(" formatted")[0] for line in done.stdout.splitlines()[:-1]] == [
+        "format: a.cpp: not", "format: z.hpp: not"
+    ]  # fmt: skip
+    assert done.returncode == 1
 
 
 def test_unknown_check_is_refused_with_the_list(tool):

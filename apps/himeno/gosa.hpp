@@ -98,7 +98,7 @@ BEELINE_HOST_DEVICE inline void deliver(const beeline::Context& ctx, const Mailb
   std::uint64_t bits = 0;
   for (int half = 0; half < 2; ++half) {
     std::uint64_t value = 0;
-    const beeline::Awaited awaited{beeline::Operation::user, from, tag, tag};
+    const beeline::Awaited awaited{beeline::Operation::user, from, tag, tag, beeline::Compare::equal};
     const beeline::Status status = beeline::poll_until(
         ctx, awaited, beeline::Timeout::none(),
         [&](std::uint64_t& observed) { return detail::poll_word(words + half, tag, observed, value); });

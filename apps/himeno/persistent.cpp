@@ -66,13 +66,13 @@ class Carrier {
     if (block_.thread_rank() == 0) {
       const std::uint32_t expected = tiles * static_cast<std::uint32_t>(step.iteration + 1);
       const apps::DeviceCounter finished(carriage_.finished[side_]);
-      status =
-          beeline::poll_until(ctx_, {beeline::Operation::user, ctx_.rank, step.tag(), expected},
-                              beeline::Timeout::none(), [&](std::uint64_t& observed) {
-                                // Relaxed until it holds: acquiring polls drop the cache under computing blocks.
-                                observed = finished.load(cuda::memory_order_relaxed);
-                                return observed == expected && finished.load(cuda::memory_order_acquire) == expected;
-                              });
+      status = beeline::poll_until(
+          ctx_, {beeline::Operation::user, ctx_.rank, step.tag(), expected, beeline::Compare::equal},
+          beeline::Timeout::none(), [&](std::uint64_t& observed) {
+            // Relaxed until it holds: acquiring polls drop the cache under computing blocks.
+            observed = finished.load(cuda::memory_order_relaxed);
+            return observed == expected && finished.load(cuda::memory_order_acquire) == expected;
+          });
     }
     return beeline::agree(block_, status);
   }

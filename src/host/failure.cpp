@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include <algorithm>
+#include <array>
 #include <functional>
 
 #include "beeline/collectives/barrier_algorithms.hpp"
@@ -102,23 +103,55 @@ std::string describe_message(const WaitRecord& record) {
                      name(Status::invalid_argument));
 }
 
-std::string describe(const WaitRecord& record) {
+const char* symbol(std::uint8_t comparison) {
+  constexpr std::array symbols = {"==", "!=", ">", ">=", "<", "<="};
+  return comparison < symbols.size() ? symbols[comparison] : "?";
+}
+
+/// A wait that ended without success.
+///   place  what waited, as ` in kernel NAME`
+std::string describe_wait(const WaitRecord& record, const std::string& place) {
+  const std::string peer = record.peer == record.rank ? ""
+                           : record.peer == no_peer   ? " on any rank"
+                                                      : fmt::format(" on rank {}", record.peer);
+  const bool may_lack_room = record.kernel != 0 && !record.resident;
+  return fmt::format("rank {}: {}{}{}, sequence {}: expected {} {}, observed {}, after {:.3f} s ({}){}", record.rank,
+                     name(static_cast<Operation>(record.operation)), peer, place, record.sequence,
+                     symbol(record.comparison), record.expected, record.observed,
+                     static_cast<double>(record.waited_ns) / 1e9, name(static_cast<Status>(record.status)),
+                     may_lack_room
+                         ? "; the kernel was launched without .waits = true: one that waits needs it, so that "
+                           "all its blocks are resident"
+                         : "");
+}
+
+/// An operation that its kernel is not launched for.
+std::string describe_launch(const WaitRecord& record, const std::string& place) {
+  return fmt::format("rank {}: {}{}, which was launched without .waits = true: launch it with .waits = true ({})",
+                     record.rank, name(static_cast<Operation>(record.operation)), place,
+                     name(Status::invalid_argument));
+}
+
+/// What a record says.
+///   kernel  what errors call the kernel that it is of; empty: host code, or unknown
+std::string describe(const WaitRecord& record, const std::string& kernel) {
   const std::string peer = record.peer == no_peer ? "any rank" : fmt::format("rank {}", record.peer);
+  const std::string place = kernel.empty() ? "" : fmt::format(" in {}", kernel);
   if (has_status(record, Status::unreachable))
     return fmt::format(
-        "rank {}: {} on {} refused: GPU memory takes no loads and stores of CPU threads, host memory no "
+        "rank {}: {} on {}{} refused: GPU memory takes no loads and stores of CPU threads, host memory no "
         "atomics of GPUs beside CPUs ({})",
-        record.rank, name(static_cast<Operation>(record.operation)), peer, name(Status::unreachable));
+        record.rank, name(static_cast<Operation>(record.operation)), peer, place, name(Status::unreachable));
   if (has_status(record, Status::invalid_argument) &&
       record.operation == static_cast<std::uint32_t>(Operation::collective))
     return describe_difference(record);
   if (has_status(record, Status::invalid_argument) &&
       record.operation == static_cast<std::uint32_t>(Operation::receive))
     return describe_message(record);
-  return fmt::format("rank {}: {} on {}, sequence {}: expected {}, observed {}, after {:.3f} s ({})", record.rank,
-                     name(static_cast<Operation>(record.operation)), peer, record.sequence, record.expected,
-                     record.observed, static_cast<double>(record.waited_ns) / 1e9,
-                     name(static_cast<Status>(record.status)));
+  if (has_status(record, Status::invalid_argument) &&
+      record.operation == static_cast<std::uint32_t>(Operation::grid_sync))
+    return describe_launch(record, place);
+  return describe_wait(record, place);
 }
 
 /// Who keeps the first of these waits waiting, by way of those that wait for each other; `no_peer` where they wait in a
@@ -264,20 +297,25 @@ void World::Implementation::fail(Status status, std::uint32_t team) {
   if (has_cause && waits.front().rank == static_cast<std::uint32_t>(rank))
     status = static_cast<Status>(waits.front().status);
   if (!has_cause && !end_noticed.text.empty()) status = end_noticed.status;
+  const auto text_of = [this](const WaitRecord& record) {
+    return describe(record, kernel_name(record.rank, record.kernel));
+  };
   std::string message = end_noticed.text;
-  if (has_cause || (message.empty() && !waits.empty())) message = describe(waits.front());
+  if (has_cause || (message.empty() && !waits.empty())) message = text_of(waits.front());
   const std::uint64_t word = load_word(host_header(rank)->control.abort[team]);
   if (message.empty())
     message =
         word == 0 ? "no wait recorded" : fmt::format("rank {} aborted the {}", word - 1, team == 0 ? "world" : "team");
   std::string others = has_cause && !end_noticed.text.empty() ? "\n  " + end_noticed.text : "";
   for (const WaitRecord& record : waits)
-    if (const std::string text = describe(record); text != message) others += "\n  " + text;
+    if (const std::string text = text_of(record); text != message) others += "\n  " + text;
   if (has_cause && has_status(waits.front(), Status::deadline)) {
     const std::uint32_t awaited = awaited_in_the_end(waits);
     if (awaited != no_peer && awaited != waits.front().peer)
       message += fmt::format(", which waits for rank {}", awaited);
   }
+  // The error says whose it is.
+  if (const std::string own = fmt::format("rank {}: ", rank); message.starts_with(own)) message.erase(0, own.size());
   throw Error(status, others.empty() ? message : fmt::format("{}; when it was noticed:{}", message, others), rank);
 }
 

@@ -4,9 +4,12 @@
 #include <cxxabi.h>
 #include <fmt/format.h>
 
+#include <atomic>
 #include <exception>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <regex>
 #include <thread>
 #include <type_traits>
 
@@ -24,16 +27,18 @@ std::vector<KernelCode>& kernels() {
   return all;
 }
 
+/// The type's name as the source has it, without namespaces that have no name there; nvcc gives them one.
 std::string readable(const std::type_info& type) {
+  static const std::regex unnamed(R"(\(anonymous namespace\)::|_GLOBAL__N__\w+::)");
   int status = 0;
   const std::unique_ptr<char, void (*)(void*)> text(abi::__cxa_demangle(type.name(), nullptr, nullptr, &status),
                                                     std::free);
-  return status == 0 ? text.get() : type.name();
+  return std::regex_replace(status == 0 ? text.get() : type.name(), unnamed, "");
 }
 
 /// A launch's name is costly to read: only errors do.
-[[noreturn]] void refuse(Status code, const std::type_info& kernel, const std::string& why) {
-  throw Error(code, fmt::format("launching {}: {}", readable(kernel), why));
+[[noreturn]] void refuse(Status code, const KernelName& kernel, const std::string& why) {
+  throw Error(code, fmt::format("launching {}: {}", readable(*kernel.type), why));
 }
 
 Stream& stream_of(World& world, const LaunchOptions& options) {
@@ -56,16 +61,44 @@ static_assert(sizeof(BookedGrid) <= 16 && std::is_trivially_copyable_v<BookedGri
 
 /// Books a grid whose threads wait, and returns the grid state for it. What is captured (in `capture`, unless 0) stays
 /// booked for as long as its graph may run.
-GridState* book_waiting(World& world, const LaunchOptions& options, const std::type_info& kernel, unsigned capacity,
+GridState* book_waiting(World& world, const LaunchOptions& options, const KernelName& kernel, unsigned capacity,
                         std::uint64_t capture) {
   Stream& stream = stream_of(world, options);
   World::Implementation::GraphGrid grid{stream.grid_state(), stream.grid_state()};
   if (capture != 0) grid = world.implementation().graph_grid(stream, capture);
   world.implementation().ledger().claim(
       grid.booking, options.turns, static_cast<double>(options.blocks) / capacity,
-      BookedGrid{&kernel, options.blocks, static_cast<std::int16_t>(world.rank()), capture != 0},
+      BookedGrid{kernel.type, options.blocks, static_cast<std::int16_t>(world.rank()), capture != 0},
       [&stream, in_graph = capture != 0] { return !in_graph && stream.drained(); });
   return grid.state;
+}
+
+std::uint16_t next_kernel_number() {
+  static std::atomic<std::uint32_t> numbers{0};
+  const std::uint32_t number = numbers.fetch_add(1, std::memory_order_relaxed) + 1;
+  return static_cast<std::uint16_t>(number <= max_named_kernels ? number : 0);
+}
+
+/// The number of the kernels that are launched under a name.
+std::uint16_t kernel_number(const char* name) {
+  static std::mutex mutex;
+  static std::map<const char*, std::uint16_t> numbers;
+  const std::lock_guard lock(mutex);
+  const auto [entry, is_new] = numbers.try_emplace(name, std::uint16_t{0});
+  if (is_new) entry->second = next_kernel_number();
+  return entry->second;
+}
+
+/// The context that a launch passes to its kernel: errors of its waits tell from it what waited.
+Context context_of(World& world, const LaunchOptions& options, const KernelName& kernel) {
+  Context context = options.context == nullptr ? world.context() : *options.context;
+  context.resident = options.waits;
+  context.kernel = options.name == nullptr ? kernel.number : kernel_number(options.name);
+  World::Implementation& implementation = world.implementation();
+  if (!implementation.knows_kernel(context.kernel))
+    implementation.show_kernel(context.kernel,
+                               options.name == nullptr ? "kernel " + readable(*kernel.type) : options.name);
+  return context;
 }
 
 /// Runs all threads of blocks [first, last) at once; the first exception of any wins.
@@ -108,35 +141,37 @@ bool register_kernel(const KernelCode& kernel) {
   return true;
 }
 
-GpuLaunch prepare_gpu_launch(World& world, const LaunchOptions& options, const KernelCode& kernel,
-                             const std::type_info& name) {
+KernelName name_kernel(const std::type_info& type) { return {&type, next_kernel_number()}; }
+
+GpuLaunch prepare_gpu_launch(World& world, const LaunchOptions& options, const KernelCode& code,
+                             const KernelName& kernel) {
   ProfilerRange range("launch");
-  if (kernel.address == nullptr)
-    refuse(Status::unavailable, name, fmt::format("compiled without CUDA, cannot run on GPU rank {}", world.rank()));
+  if (code.address == nullptr)
+    refuse(Status::unavailable, kernel, fmt::format("compiled without CUDA, cannot run on GPU rank {}", world.rank()));
   if (options.blocks == 0 || options.threads == 0 || options.threads > 1024)
-    refuse(Status::invalid_argument, name,
+    refuse(Status::invalid_argument, kernel,
            fmt::format("{} blocks of {} threads; at least one, at most 1024 threads", options.blocks, options.threads));
   use_gpu(world.device().index);
   Stream& stream = stream_of(world, options);
-  const unsigned capacity = gpu_resident_blocks(kernel, options.threads, world.device().index);
+  const unsigned capacity = gpu_resident_blocks(code, options.threads, world.device().index);
   if (capacity == 0)
     refuse(
-        Status::no_resource, name,
+        Status::no_resource, kernel,
         fmt::format("not even one block of {} threads and {} bytes of shared memory fits a multiprocessor of rank {}'s "
                     "GPU: launch fewer threads",
-                    options.threads, kernel.shared_bytes, world.rank()));
+                    options.threads, code.shared_bytes, world.rank()));
   const std::uint64_t capture = stream.capture();
-  GridState* grid_state = options.waits ? book_waiting(world, options, name, capacity, capture) : nullptr;
-  const Context& context = options.context == nullptr ? world.context() : *options.context;
+  GridState* grid_state = options.waits ? book_waiting(world, options, kernel, capacity, capture) : nullptr;
+  const Context context = context_of(world, options, kernel);
   world.implementation().note_launch(stream, context, capture != 0);
   range.leave_open();
-  return {stream.native(), grid_state, &context};
+  return {stream.native(), grid_state, context};
 }
 
-void finish_gpu_launch(const std::type_info& name) {
+void finish_gpu_launch(const KernelName& kernel) {
   ProfilerRange::end();
   const std::string error = launch_error();
-  if (!error.empty()) refuse(Status::internal, name, error);
+  if (!error.empty()) refuse(Status::internal, kernel, error);
 }
 
 bool can_start_early(const World& world, const KernelCode& kernel) {
@@ -155,17 +190,17 @@ unsigned gpu_share_of_blocks(World& world, const KernelCode& kernel, unsigned th
   return all / static_cast<unsigned>(world.ranks_on_device());
 }
 
-void launch_on_host(World& world, const LaunchOptions& options, const std::type_info& name, HostBlock block) {
+void launch_on_host(World& world, const LaunchOptions& options, const KernelName& kernel, HostBlock block) {
   const ProfilerRange range("launch");
   if (options.blocks == 0 || options.threads == 0)
-    refuse(Status::invalid_argument, name,
+    refuse(Status::invalid_argument, kernel,
            fmt::format("{} blocks of {} threads; at least one", options.blocks, options.threads));
   constexpr std::uint64_t no_capture = 0;
   const bool together = options.waits;
   GridState* grid_state =
-      together ? book_waiting(world, options, name, host_resident_blocks(world), no_capture) : nullptr;
+      together ? book_waiting(world, options, kernel, host_resident_blocks(world), no_capture) : nullptr;
   Stream& stream = stream_of(world, options);
-  const Context context = options.context == nullptr ? world.context() : *options.context;
+  const Context context = context_of(world, options, kernel);
   world.implementation().note_launch(stream, context, false);
   const auto team_size = static_cast<unsigned>(world.config().host_threads);
   stream.enqueue([=, block = std::move(block), blocks = options.blocks] {

@@ -144,4 +144,19 @@ void World::Implementation::note_launch(Stream& stream, const Context& in, bool 
     stream.launched_teams().note(1u << in.team);
 }
 
+bool World::Implementation::knows_kernel(std::uint16_t number) const {
+  return number == 0 || shown_kernels[number - 1u].load(std::memory_order_acquire);
+}
+
+void World::Implementation::show_kernel(std::uint16_t number, const std::string& name) {
+  const std::lock_guard lock(kernel_mutex);
+  if (knows_kernel(number)) return;
+  name.copy(host_header(rank)->kernel_names[number - 1u], max_kernel_name - 1);  // its end is zero already
+  shown_kernels[number - 1u].store(true, std::memory_order_release);
+}
+
+std::string World::Implementation::kernel_name(std::uint32_t of, std::uint16_t number) const {
+  return number == 0 ? "" : host_header(static_cast<int>(of))->kernel_names[number - 1u];
+}
+
 }  // namespace beeline

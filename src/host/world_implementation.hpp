@@ -3,6 +3,7 @@
 /// @file
 /// What a World consists of.
 
+#include <array>
 #include <atomic>
 #include <map>
 #include <memory>
@@ -50,7 +51,8 @@ struct HostAreaHeader {
   TeamSync teams[max_teams];         ///< of barriers by CPU threads
   TeamSync kernel_teams[max_teams];  ///< of barriers by kernels of teams that mix GPUs and CPUs
   TeamLetter letters[max_teams];
-  PaddedWord held_teams[max_teams];  ///< whether this rank belongs to a team of this id
+  char kernel_names[max_named_kernels][max_kernel_name];  ///< what errors call this rank's kernels, by number - 1
+  PaddedWord held_teams[max_teams];                       ///< whether this rank belongs to a team of this id
   alignas(64) std::uint32_t wait_claims;
 };
 
@@ -133,6 +135,8 @@ class World::Implementation {
   };
   std::map<const void*, Captured> captured;  ///< by stream (its grid state); by grid_mutex
   std::unique_ptr<Team> survivors;           ///< what World::survivors returned last
+  std::mutex kernel_mutex;
+  std::array<std::atomic<bool>, max_named_kernels> shown_kernels{};  ///< those whose name the others can read
 
   /// Whether some of `ranks` have GPUs and others do not.
   [[nodiscard]] bool mixes_kinds(const std::vector<int>& ranks) const;
@@ -223,6 +227,12 @@ class World::Implementation {
   /// Teams whose failure concerns what a stream does.
   [[nodiscard]] std::uint32_t teams_of(Stream& stream);
   void note_launch(Stream& stream, const Context& in, bool is_captured);
+  /// Whether the others know this rank's kernel `number`, or never will: 0.
+  [[nodiscard]] bool knows_kernel(std::uint16_t number) const;
+  /// Shows its name to the others, before it can fail; a name that is too long is cut.
+  void show_kernel(std::uint16_t number, const std::string& name);
+  /// The name of a kernel of rank `of`; empty if it has none.
+  [[nodiscard]] std::string kernel_name(std::uint32_t of, std::uint16_t number) const;
   /// One of `watched` that is aborted, or -1.
   [[nodiscard]] int failed_team(std::uint32_t watched) const;
   /// Whether the world is aborted.

@@ -162,6 +162,7 @@ Context World::Implementation::make_context(std::uint32_t team, const std::vecto
   const bool gpu = device().is_gpu() && !for_host;
   Context made{};
   made.range = memory->range().base();
+  made.resident = true;
   made.mixed = mixes_kinds(ranks);
   // What GPUs and CPUs both write and poll lies in host memory: a word for each writer, and no atomics.
   made.abort_words = gpu && !made.mixed ? heap_header(rank)->abort : host_header(rank)->control.abort;

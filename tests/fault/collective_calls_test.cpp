@@ -75,7 +75,7 @@ TEST_P(CollectiveCalls, NameTheRankThatDoesNotCome) {
                                         {.algorithm = algorithm});
               world.synchronize();
             });
-            expect_part(error, "collective on rank 1, sequence 1");
+            expect_part(error, "collective on rank 1 in allreduce, sequence 1");
           }
           Team& all = world.survivors();
           BEELINE_CHECK_EQ(3, all.size());

@@ -248,7 +248,7 @@ class Lane {
                                                          std::uint32_t silent = no_peer) const {
     const machine::PacketPair* pairs = area(first) + place;
     const std::uint32_t stride = channel_.area_pairs, sequence = flag();
-    Awaited awaited{Operation::collective, first, round_, sequence};
+    Awaited awaited{Operation::collective, first, round_, sequence, Compare::equal};
     const auto ready = [&](std::uint64_t& observed) {
       machine::PacketPair pair[count] = {};
       BEELINE_UNROLL

@@ -214,7 +214,7 @@ class LineRound {
       return !any_late;
     };
     return poll_by_warp(ctx_, timeout_, have_come, [&](std::uint64_t& observed) {
-      Awaited awaited{Operation::collective, first, flag_, flag_};
+      Awaited awaited{Operation::collective, first, flag_, flag_, Compare::equal};
       BEELINE_UNROLL
       for (std::uint32_t k = 0; k < batch; ++k)
         if (is_late(k)) observed = words[k].high, awaited.peer = first + k;

@@ -32,7 +32,7 @@ BEELINE_COLD BEELINE_HOST_DEVICE inline void refuse_message(const Context& ctx, 
                                                               Timeout timeout, machine::PacketPair& received) {
   const std::uint32_t sequence = expected.sequence;
   bool fits = true;
-  const Awaited awaited{Operation::receive, expected.link.peer, sequence, sequence};
+  const Awaited awaited{Operation::receive, expected.link.peer, sequence, sequence, Compare::equal};
   const Status status = poll_until(ctx, awaited, timeout, [&](std::uint64_t& observed) {
     const machine::PacketPair header = machine::load_packets(slot);
     received = machine::load_packets(slot + pair);

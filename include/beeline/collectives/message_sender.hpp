@@ -84,6 +84,7 @@ class SendingMeeting {
       machine::PacketPair pair[1];
       Awaited answered = awaited(progress_.meetings);
       answered.sequence = progress_.meetings;  // what `await_packets` compares flags with
+      answered.compare = Compare::equal;
       status = await_packets(ctx_, answered, timeout_, answer, 0, pair);
       acquire_pair(answer);
     }

@@ -24,6 +24,8 @@ inline constexpr std::uint32_t max_teams = 32;
 inline constexpr std::uint32_t max_queues = 32;
 /// Waits that one rank can have recorded between two checks; later ones are counted only.
 inline constexpr std::uint32_t max_wait_records = 64;
+/// Kernels that a rank's errors can name, and the characters of a name, its end included. Kernels count from 1 on.
+inline constexpr std::uint32_t max_named_kernels = 512, max_kernel_name = 128;
 
 /// A wait that ended without success: what was waited for, and what was seen instead. Or an operation that was refused:
 /// then only status, operation, ranks and team mean anything.
@@ -33,8 +35,10 @@ struct WaitRecord {
   std::uint32_t rank;       ///< world rank that waited
   std::uint32_t peer;       ///< world rank waited for, or `no_peer`
   std::uint32_t team;       ///< team id
-  std::uint32_t unused;
-  std::uint64_t sequence;  ///< which message, epoch or signal index
+  std::uint8_t comparison;  ///< Compare: `observed <comparison> expected` did not hold
+  bool resident;            ///< whether all blocks of the kernel were sure to run: `LaunchOptions::waits`
+  std::uint16_t kernel;     ///< number of the kernel that waited, among those of its rank; 0: host code, or unknown
+  std::uint64_t sequence;   ///< which message, epoch or signal index
   std::uint64_t expected, observed;
   std::uint64_t waited_ns;
 };

@@ -25,7 +25,7 @@ enum class Status : std::uint32_t {
 };
 
 /// The operation that a wait belongs to, or that was refused; named in errors and wait records.
-enum class Operation : std::uint32_t {
+enum class Operation : std::uint16_t {
   none = 0,
   wait,
   wait_any,

@@ -38,11 +38,7 @@ inline constexpr DeviceKind executor = BEELINE_ON_GPU ? DeviceKind::gpu : Device
 BEELINE_COLD BEELINE_HOST_DEVICE inline Status judge(const Context& ctx, Access access, Operation operation,
                                                      const void* target, std::uint32_t peer, bool refuses) {
   if (may_touch(ctx, executor, access, target, peer)) return Status::ok;
-  if (refuses) {
-    record_wait(ctx, Awaited{operation, peer, 0, 0}, 0, 0, Status::unreachable);
-    raise_abort(ctx, ctx.own_world_rank);
-  }
-  return Status::unreachable;
+  return refuses ? refuse(ctx, operation, peer, Status::unreachable) : Status::unreachable;
 }
 
 /// `ok`, or `unreachable` after one thread of the group has refused the operation. Every thread calls it.

@@ -32,7 +32,9 @@ struct Context {
   std::uint32_t rank, size;          ///< this rank in the team, members of the team
   std::uint32_t own_world_rank;      ///< this rank in the world
   bool mixed;                        ///< members of both kinds: then host memory takes no atomics from GPUs
-  std::uint64_t gpu_members;         ///< bit by member: it is a GPU rank
+  bool resident;         ///< all threads that it is for run at once: host code, kernels that are launched with `waits`
+  std::uint16_t kernel;  ///< number of the kernel that it was launched with, for errors; 0: none
+  std::uint64_t gpu_members;  ///< bit by member: it is a GPU rank
   /// From this rank's slot to each member's, in steps of 2^min_slot_shift bytes: between a flag's arrival and the
   /// answer an address costs one load and one addition.
   std::int32_t distances[max_ranks];

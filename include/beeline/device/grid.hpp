@@ -30,9 +30,9 @@ class Grid {
 
   /// Blocks until every thread of the grid has called it; then what each did before is visible to all.
   /// The launch must have said `waits` (so that every block is resident).
-  /// Returns ok, deadline, aborted; invalid_argument in a launch that did not say so.
+  /// Returns ok, deadline, aborted; invalid_argument, which aborts the team, in a launch that did not say so.
   [[nodiscard]] BEELINE_HOST_DEVICE Status sync(const Context& ctx) {
-    if (state_ == nullptr) return Status::invalid_argument;
+    if (state_ == nullptr) return refuse_sync(ctx);
     block_.sync();
     Status status = Status::ok;
     if (block_.thread_rank() == 0) status = arrive_and_wait(ctx);
@@ -41,6 +41,11 @@ class Grid {
   }
 
  private:
+  BEELINE_COLD BEELINE_HOST_DEVICE Status refuse_sync(const Context& ctx) const {
+    if (block_.thread_rank() == 0)
+      static_cast<void>(detail::refuse(ctx, Operation::grid_sync, ctx.rank, Status::invalid_argument));
+    return Status::invalid_argument;
+  }
   BEELINE_HOST_DEVICE Status arrive_and_wait(const Context& ctx) {
     detail::DeviceAtomic<std::uint32_t> arrived(state_->arrived), generation(state_->generation);
     if (arrived.fetch_add(1, cuda::memory_order_acq_rel) + 1 == blocks_) {

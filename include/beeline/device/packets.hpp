@@ -300,7 +300,7 @@ class PacketPort {
     if (owes_credit_) [[unlikely]]
       return_credit();
     const std::uint32_t sequence = received_ + 1;
-    const Awaited awaited{Operation::packet_receive, peer_, sequence, sequence};
+    const Awaited awaited{Operation::packet_receive, peer_, sequence, sequence, Compare::equal};
     const std::uint32_t whole = whole_pairs(destination, bytes), pairs = pairs_for(bytes);
     const machine::PacketPair* slot = slot_of(in_, sequence);
     if (pairs != whole || whole > group_.size()) [[unlikely]]

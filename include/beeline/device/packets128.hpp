@@ -255,7 +255,7 @@ class Packets128Port {
       };
       status = detail::poll_by_warp(ctx_, timeout, has_come, [&](std::uint64_t& observed) {
         observed = words.high >> 32;
-        return Awaited{Operation::packet_receive, peer_, sequence, sequence};
+        return Awaited{Operation::packet_receive, peer_, sequence, sequence, Compare::equal};
       });
       if (status != Status::ok || !exists) return;
       if (part.is_whole(bytes, aligned)) {

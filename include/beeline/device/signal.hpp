@@ -14,9 +14,6 @@
 
 namespace beeline {
 
-/// How a wait compares the signal with its value: `signal <compare> value`. Source: OpenSHMEM 1.5, wait_until.
-enum class Compare : std::uint32_t { equal, not_equal, greater, greater_equal, less, less_equal };
-
 /// An ordered stream of operations towards each peer; 0 to `max_queues` - 1. Stores by the calling threads need none:
 /// the path `peer` orders what all queues hold.
 struct Queue {
@@ -111,7 +108,7 @@ template <class Group>
                                               Timeout timeout = Timeout::none(), Order order = Order::memory) {
   Status status = Status::ok;
   if (group.thread_rank() == 0) {
-    const Awaited awaited{Operation::wait, peer, 0, value};
+    const Awaited awaited{Operation::wait, peer, 0, value, compare};
     const detail::SystemAtomic<std::uint64_t> word(const_cast<std::uint64_t&>(*signal));
     status = detail::await_word(ctx, awaited, timeout, word, order,
                                 [=](std::uint64_t observed) { return detail::holds(observed, compare, value); });
@@ -129,7 +126,7 @@ template <class Group>
                                                          Timeout timeout = Timeout::none()) {
   if (count == 0) return Status::invalid_argument;
   std::uint32_t found = count;
-  const Awaited awaited{Operation::wait_any, no_peer, count, 1};
+  const Awaited awaited{Operation::wait_any, no_peer, count, 0, Compare::not_equal};
   const Status status = poll_until(ctx, awaited, timeout, [&](std::uint64_t& observed) {
     for (std::uint32_t i = 0; i < count; ++i) {
       observed = detail::load_signal(&signals[i], Order::memory);

@@ -70,7 +70,8 @@ BEELINE_HOST_DEVICE inline Status put_signal(const Context& ctx, SignaledWord* d
                                                      std::uint32_t peer = no_peer, Timeout timeout = Timeout::none()) {
   const bool whole = detail::is_whole_at(ctx, word, ctx.rank);
   SignaledWord seen{};
-  const Status status = poll_until(ctx, {Operation::wait, peer, 0, expected}, timeout, [&](std::uint64_t& observed) {
+  const Awaited awaited{Operation::wait, peer, 0, expected, compare};
+  const Status status = poll_until(ctx, awaited, timeout, [&](std::uint64_t& observed) {
     seen = detail::load_signaled(word, whole);
     observed = seen.signal;
     return detail::holds(observed, compare, expected);

@@ -30,13 +30,22 @@ enum class Order : std::uint32_t {
   memory    ///< release on the side that signals, acquire on the side that waits
 };
 
-/// What a wait is for; written to its record when it fails.
+/// How a wait compares what it observes with its value: `observed <compare> value`. Source: OpenSHMEM 1.5, wait_until.
+enum class Compare : std::uint16_t { equal, not_equal, greater, greater_equal, less, less_equal };
+
+/// What a wait is for; written to its record when it fails. A comparison costs no register: it shares the operation's.
 struct Awaited {
+  BEELINE_HOST_DEVICE constexpr Awaited(Operation waiting, std::uint32_t from, std::uint64_t number,
+                                        std::uint64_t value, Compare comparison = Compare::greater_equal)
+      : operation(waiting), compare(comparison), peer(from), sequence(number), expected(value) {}
+
   Operation operation;
+  Compare compare;     ///< of `expected` with what is observed; counters by default
   std::uint32_t peer;  ///< rank of the team, or `no_peer`
   std::uint64_t sequence;
   std::uint64_t expected;
 };
+static_assert(std::is_trivially_copyable_v<Awaited> && sizeof(Awaited) == 24);
 
 namespace detail {
 
@@ -89,11 +98,23 @@ BEELINE_HOST_DEVICE inline void record_wait(const Context& ctx, const Awaited& a
   record.rank = ctx.world_rank(ctx.rank);
   record.peer = peer;
   record.team = ctx.team;
+  record.comparison = static_cast<std::uint8_t>(awaited.compare);
+  record.resident = ctx.resident;
+  record.kernel = ctx.kernel;
   record.sequence = awaited.sequence;
   record.expected = awaited.expected;
   record.observed = observed;
   record.waited_ns = waited_ns;
   SystemAtomic<std::uint32_t>(record.status).store(static_cast<std::uint32_t>(status), cuda::memory_order_release);
+}
+
+/// Refuses what a kernel asked for: records it and aborts the team, since somebody may wait for what does not come. One
+/// thread calls it.
+BEELINE_COLD BEELINE_HOST_DEVICE inline Status refuse(const Context& ctx, Operation operation, std::uint32_t peer,
+                                                      Status status) {
+  record_wait(ctx, Awaited{operation, peer, 0, 0}, 0, 0, status);
+  raise_abort(ctx, ctx.own_world_rank);
+  return status;
 }
 
 /// Ends a wait for good: writes its record and, at the deadline, aborts the team.

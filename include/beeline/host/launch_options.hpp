@@ -18,6 +18,7 @@ struct LaunchOptions {
   /// Waiting launches that give the same take turns on whatever streams, as calls of one channel do: only the largest
   /// needs room on the device.
   const void* turns = nullptr;
+  const char* name = nullptr;  ///< what errors call the kernel, a literal, as `allreduce`; nullptr: its type
 };
 
 }  // namespace beeline

@@ -155,7 +155,8 @@ const Context& Collectives::Implementation::context() const {
   return team == nullptr ? world.context() : team->context();
 }
 
-LaunchOptions Collectives::Implementation::launch_options(unsigned blocks, Stream* stream) const {
+LaunchOptions Collectives::Implementation::launch_options(CollectiveOperation operation, unsigned blocks,
+                                                          Stream* stream) const {
   if (blocks > channel.lanes)
     throw Error(Status::invalid_argument, fmt::format("{} blocks on a channel of {} lanes", blocks, channel.lanes));
   return {.blocks = blocks,
@@ -163,7 +164,8 @@ LaunchOptions Collectives::Implementation::launch_options(unsigned blocks, Strea
           .waits = true,
           .stream = stream,
           .context = &context(),
-          .turns = channel.states};
+          .turns = channel.states,
+          .name = name(operation)};
 }
 
 void Collectives::Implementation::start_at(const CollectiveOptions& options) {
@@ -359,7 +361,7 @@ void Collectives::allreduce_on_stream(void* destination, const void* source, std
                                  .stream = choice.stream});
     return implementation_->note(Transfer::in_place);
   }
-  LaunchOptions options = implementation_->launch_options(choice.blocks, choice.stream);
+  LaunchOptions options = implementation_->launch_options(CollectiveOperation::allreduce, choice.blocks, choice.stream);
   if (is_packets(choice.algorithm) || is_packets128(choice.algorithm))
     options.threads = threads_for(choice.algorithm, bytes / choice.blocks, context().size);
   const bool is_named = detail::reduces_by(choice.algorithm, false, false);

@@ -92,7 +92,12 @@ void EngineAllreduce::return_to(const EngineCall& call, const Chunk& chunk, std:
 }
 
 LaunchOptions EngineAllreduce::meeting_on(Stream& stream) const {
-  return {.threads = 64, .waits = true, .stream = &stream, .context = &context_, .turns = channel_.states};
+  return {.threads = 64,
+          .waits = true,
+          .stream = &stream,
+          .context = &context_,
+          .turns = channel_.states,
+          .name = name(CollectiveOperation::allreduce)};
 }
 
 void EngineAllreduce::meet() {

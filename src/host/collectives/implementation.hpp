@@ -35,7 +35,8 @@ class Collectives::Implementation {
 
   [[nodiscard]] const Context& context() const;
   /// For a waiting kernel of `blocks` blocks. Throws invalid_argument for more than there are lanes.
-  [[nodiscard]] LaunchOptions launch_options(unsigned blocks, Stream* stream) const;
+  ///   operation  that it is a call of, named in errors
+  [[nodiscard]] LaunchOptions launch_options(CollectiveOperation operation, unsigned blocks, Stream* stream) const;
 
   /// Throws unavailable where the members exchange no packets of 128 bytes.
   void require_lines(Algorithm algorithm) const;

@@ -126,7 +126,7 @@ unsigned threads_for(Algorithm algorithm, std::size_t piece_bytes, std::uint32_t
 void Collectives::Implementation::move(const ExchangePlan& plan, const CollectiveCall& choice) {
   check_algorithm(plan.operation, choice.algorithm, context());
   if (is_packets128(choice.algorithm)) require_lines(choice.algorithm);
-  LaunchOptions options = launch_options(choice.blocks, choice.stream);
+  LaunchOptions options = launch_options(plan.operation, choice.blocks, choice.stream);
   options.threads = threads_for(choice.algorithm, plan.bytes / choice.blocks, context().size);
   if (plan.bytes == 0 && channel.checks == 0) return note(Transfer::none);
   if (choice.algorithm == Algorithm::copy_engine)
@@ -150,7 +150,7 @@ void Collectives::Implementation::note_movement(Algorithm algorithm) {
 
 void Collectives::Implementation::copy_by_engine(const ExchangePlan& plan, Stream* on) {
   const Context& ctx = context();
-  const LaunchOptions options = launch_options(1, on);
+  const LaunchOptions options = launch_options(plan.operation, 1, on);
   const CallSignature call{.operation = plan.operation,
                            .type = plan.element.type,
                            .untyped_bytes = plan.element.untyped_bytes,
@@ -333,8 +333,9 @@ void Collectives::alltoallv_on_stream(void* destination, const void* source, con
                           .sender = no_peer,
                           .receiver = no_peer,
                           .element_bytes = bytes_of(type)};
-  detail::launch_varied_movement(implementation_->world, implementation_->launch_options(choice.blocks, choice.stream),
-                                 implementation_->channel, plan, choice.algorithm, values, implementation_->tables);
+  const LaunchOptions options = implementation_->launch_options(plan.operation, choice.blocks, choice.stream);
+  detail::launch_varied_movement(implementation_->world, options, implementation_->channel, plan, choice.algorithm,
+                                 values, implementation_->tables);
   implementation_->note_movement(choice.algorithm);
 }
 
@@ -344,8 +345,8 @@ void Collectives::barrier_on_stream(BarrierAlgorithm algorithm, Stream* stream) 
                 fmt::format("barrier algorithm {} does not exist", static_cast<std::uint32_t>(algorithm)));
   const unsigned blocks =
       algorithm == BarrierAlgorithm::hierarchical ? std::min(4u, implementation_->channel.lanes) : 1;
-  detail::launch_barrier(implementation_->world, implementation_->launch_options(blocks, stream),
-                         implementation_->channel, algorithm);
+  const LaunchOptions options = implementation_->launch_options(CollectiveOperation::barrier, blocks, stream);
+  detail::launch_barrier(implementation_->world, options, implementation_->channel, algorithm);
 }
 
 }  // namespace beeline

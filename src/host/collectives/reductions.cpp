@@ -46,7 +46,10 @@ void Collectives::Implementation::reduce(const detail::NamedReductionCall& call,
   const std::size_t wanted = host ? 1 : (bytes + block_bytes - 1) / block_bytes;
   const unsigned blocks =
       how.blocks != 0 ? how.blocks : static_cast<unsigned>(std::clamp<std::size_t>(wanted, 1, channel.lanes));
-  const LaunchOptions options = launch_options(blocks, how.stream);
+  const CollectiveOperation operation = call.scatters          ? CollectiveOperation::reduce_scatter
+                                        : call.root == no_peer ? CollectiveOperation::allreduce
+                                                               : CollectiveOperation::reduce;
+  const LaunchOptions options = launch_options(operation, blocks, how.stream);
   if (bytes != 0 || channel.checks != 0) detail::reduction_launcher(type)(world, options, channel, chosen);
   const bool finds_out =
       chosen.algorithm == Algorithm::two_shot || (call.scatters && chosen.algorithm == Algorithm::read);

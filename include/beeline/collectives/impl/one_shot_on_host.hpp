@@ -39,11 +39,11 @@ template <class Group>
   const std::uint64_t flag = lane.line_flag();
   for (std::uint32_t member = 0; member < ctx.size; ++member) {
     const SystemAtomic<std::uint64_t> arrived(*lane.vector_flag(member));
-    const Status status =
-        poll_until(ctx, {Operation::collective, member, flag, flag}, timeout, [&](std::uint64_t& observed) {
-          observed = arrived.load(cuda::memory_order_acquire);
-          return observed == flag;
-        });
+    const Awaited awaited{Operation::collective, member, flag, flag, Compare::equal};
+    const Status status = poll_until(ctx, awaited, timeout, [&](std::uint64_t& observed) {
+      observed = arrived.load(cuda::memory_order_acquire);
+      return observed == flag;
+    });
     if (status != Status::ok) return status;
   }
   return Status::ok;

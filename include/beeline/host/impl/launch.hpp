@@ -3,6 +3,7 @@
 /// @file
 /// How a portable kernel starts on either kind of device.
 
+#include <cstdint>
 #include <functional>
 #include <typeinfo>
 #include <vector>
@@ -44,15 +45,29 @@ template <class Kernel>
     return false;
 }
 
+/// A kernel as errors name it.
+struct KernelName {
+  const std::type_info* type;
+  std::uint16_t number;  ///< in the order of first launches, from 1 on; 0 beyond `max_named_kernels`
+};
+/// Takes the next number of this process.
+[[nodiscard]] KernelName name_kernel(const std::type_info& type);
+/// Reading a name is costly, and a launch is to be quick: it passes this.
+template <class Kernel>
+[[nodiscard]] const KernelName& kernel_name() {
+  static const KernelName name = name_kernel(typeid(Kernel));
+  return name;
+}
+
 /// What a launch needs once it is allowed: booked in the residency ledger, with the GPU made current.
 struct GpuLaunch {
   void* stream;
   GridState* grid_state;
-  const Context* context;
+  Context context;
 };
-[[nodiscard]] GpuLaunch prepare_gpu_launch(World& world, const LaunchOptions& options, const KernelCode& kernel,
-                                           const std::type_info& name);
-void finish_gpu_launch(const std::type_info& name);
+[[nodiscard]] GpuLaunch prepare_gpu_launch(World& world, const LaunchOptions& options, const KernelCode& code,
+                                           const KernelName& kernel);
+void finish_gpu_launch(const KernelName& kernel);
 /// Whether a kernel that `starts_early` may be launched so: the code that this rank's GPU runs then waits for the
 /// stream.
 [[nodiscard]] bool can_start_early(const World& world, const KernelCode& kernel);
@@ -60,7 +75,7 @@ void finish_gpu_launch(const std::type_info& name);
 /// Runs one CPU thread's part of one block.
 using HostBlock =
     std::function<void(const HostTeam& team, unsigned block_rank, GridState* grid_state, const Context& context)>;
-void launch_on_host(World& world, const LaunchOptions& options, const std::type_info& name, HostBlock block);
+void launch_on_host(World& world, const LaunchOptions& options, const KernelName& kernel, HostBlock block);
 
 /// Blocks that may wait at once on a host rank: each needs threads of its own.
 [[nodiscard]] unsigned host_resident_blocks(const World& world);
@@ -119,7 +134,7 @@ template <class Kernel, class... Args>
 void launch_kernel(World& world, const LaunchOptions& options, const Kernel& kernel, Args... args) {
   if (!world.device().is_gpu()) {
     const unsigned blocks = options.blocks;
-    launch_on_host(world, options, typeid(Kernel),
+    launch_on_host(world, options, kernel_name<Kernel>(),
                    [=](const HostTeam& team, unsigned block_rank, GridState* grid_state, const Context& context) {
                      Grid<HostTeam> grid(team, block_rank, blocks, grid_state);
                      kernel(grid, context, args...);
@@ -130,7 +145,7 @@ void launch_kernel(World& world, const LaunchOptions& options, const Kernel& ker
   static_cast<void>(RegisteredKernel<Kernel, Args...>::registered);
   const KernelCode code = RegisteredKernel<Kernel, Args...>::code();
   const bool early_start = starts_early<Kernel>() && can_start_early(world, code);
-  const GpuLaunch launch = prepare_gpu_launch(world, options, code, typeid(Kernel));
+  const GpuLaunch launch = prepare_gpu_launch(world, options, code, kernel_name<Kernel>());
   const auto stream = static_cast<cudaStream_t>(launch.stream);
   constexpr auto function = kernel_function<Kernel, Args...>();
   cudaLaunchAttribute early{};
@@ -142,10 +157,10 @@ void launch_kernel(World& world, const LaunchOptions& options, const Kernel& ker
                                  .stream = stream,
                                  .attrs = &early,
                                  .numAttrs = early_start ? 1u : 0u};
-  static_cast<void>(cudaLaunchKernelEx(&shape, function, kernel, *launch.context, launch.grid_state, args...));
-  finish_gpu_launch(typeid(Kernel));
+  static_cast<void>(cudaLaunchKernelEx(&shape, function, kernel, launch.context, launch.grid_state, args...));
+  finish_gpu_launch(kernel_name<Kernel>());
 #else
-  static_cast<void>(prepare_gpu_launch(world, options, {}, typeid(Kernel)));
+  static_cast<void>(prepare_gpu_launch(world, options, {}, kernel_name<Kernel>()));
 #endif
 }
 

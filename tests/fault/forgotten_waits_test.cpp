@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernels that wait but were launched without `.waits`: the error says so, on every rank.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <string>
+
+#include "beeline/beeline.hpp"
+#include "tests/support/check.hpp"
+#include "tests/support/errors.hpp"
+#include "tests/support/ranks.hpp"
+#include "tests/support/stopwatch.hpp"
+
+namespace beeline_test {
+
+namespace {
+
+using namespace beeline;
+
+struct SyncKernel {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx) const {
+    static_cast<void>(grid.sync(ctx));
+  }
+};
+
+struct SignalKernel {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, std::uint64_t* signals) const {
+    static_cast<void>(wait(grid.block(), ctx, signals, Compare::greater, 7, 1));
+  }
+};
+
+constexpr const char* remedy = "was launched without .waits = true";
+
+struct Shape {
+  WorldKind kind;
+  const char* device;
+  int gpus;  ///< that processes need
+};
+
+class ForgottenWaits : public ::testing::TestWithParam<Shape> {
+ protected:
+  /// Rank 0 launches what is wrong; rank 1 learns of it from a barrier.
+  static void run(Status expected, std::initializer_list<std::string_view> words,
+                  void (*launch_wrongly)(World&, std::uint64_t* signals)) {
+    std::string why;
+    const Shape& shape = GetParam();
+    if (shape.gpus > 0 && gpus_here(&why) < (shape.kind == WorldKind::threads ? 1 : shape.gpus))
+      GTEST_SKIP() << "GPUs are missing: " << why;
+    if (shape.kind == WorldKind::processes && under_thread_sanitizer)
+      GTEST_SKIP() << "ThreadSanitizer sees one process";
+    Config config = test_config();
+    config.device = shape.device;
+    config.deadline_ns = 1'000'000'000;
+    expect_all_passed(run_ranks(
+        shape.kind, 2,
+        [&](World& world) {
+          std::uint64_t* const signals = world.signals(1);
+          if (world.rank() == 0) {
+            check_error(expected, words, [&] {
+              launch_wrongly(world, signals);
+              world.synchronize();
+            });
+            return;
+          }
+          const Stopwatch stopwatch;
+          while (!world.failed() && stopwatch.seconds() < 20) usleep(1000);
+          check_error(Status::aborted, words, [&] { world.barrier(); });
+        },
+        config, 60));
+  }
+};
+
+TEST_P(ForgottenWaits, OfAGridSyncAreAnError) {
+  run(Status::invalid_argument,
+      {"rank 0: grid_sync in kernel beeline_test::SyncKernel", remedy, "launch it with .waits = true"},
+      [](World& world, std::uint64_t*) { launch(world, {.blocks = 3, .threads = 64}, SyncKernel{}); });
+}
+
+TEST_P(ForgottenWaits, AreNamedByTheDeadline) {
+  run(Status::deadline,
+      {"rank 0: wait on rank 1 in kernel beeline_test::SignalKernel, sequence 0: expected > 7, observed 0", remedy},
+      [](World& world, std::uint64_t* signals) { launch(world, {.threads = 64}, SignalKernel{}, signals); });
+}
+
+std::string shape_name(const ::testing::TestParamInfo<Shape>& info) {
+  return join(info.param.kind == WorldKind::threads ? "Threads" : "Processes", info.param.gpus > 0 ? "Gpu" : "Cpu");
+}
+
+/// Processes first: once threads have used CUDA, this process can no longer fork.
+INSTANTIATE_TEST_SUITE_P(Kinds, ForgottenWaits,
+                         ::testing::Values(Shape{WorldKind::processes, "cpu", 0},
+                                           Shape{WorldKind::processes, "auto", 2}, Shape{WorldKind::threads, "cpu", 0},
+                                           Shape{WorldKind::threads, "auto", 1}),
+                         shape_name);
+
+}  // namespace
+
+}  // namespace beeline_test

@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <atomic>
+#include <chrono>
+#include <map>
 #include <mutex>
 #include <utility>
 #include <vector>
@@ -42,10 +44,41 @@ int cuda_priority_of(cudaStream_t stream) {
   return priority;
 }
 
+/// A word of the current GPU for the first work of streams; the process keeps it.
+void* first_work_word() {
+  static std::mutex mutex;
+  static std::map<int, void*> words;
+  int gpu = 0;
+  check(cudaGetDevice(&gpu), "cudaGetDevice");
+  const std::lock_guard lock(mutex);
+  void*& word = words[gpu];
+  if (word == nullptr) check(cudaMalloc(&word, sizeof(std::uint64_t)), "cudaMalloc");
+  return word;
+}
+
+/// Gives a fresh stream work, and returns whether the GPU has done it in time.
+bool does_first_work(cudaStream_t stream) {
+  constexpr std::chrono::milliseconds limit(20);
+  check(cudaMemsetAsync(first_work_word(), 0, sizeof(std::uint64_t), stream), "cudaMemsetAsync");
+  const auto end = std::chrono::steady_clock::now() + limit;
+  for (cudaError_t state = cudaStreamQuery(stream); state != cudaSuccess; state = cudaStreamQuery(stream)) {
+    if (state != cudaErrorNotReady) check(state, "first work of a stream");
+    if (std::chrono::steady_clock::now() > end) return false;
+  }
+  return true;
+}
+
+/// A stream that has worked. The driver now and then holds up the first work of a fresh stream until kernels that wait
+/// on this GPU end (docs/design.md, Residency), which ranks that share the GPU would pay for with the deadline. Where
+/// the first work does not run, another stream is tried; a GPU that is full of long kernels gets the last one.
 cudaStream_t create_stream(int cuda_priority) {
-  cudaStream_t stream = nullptr;
-  check(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, cuda_priority), "cudaStreamCreate");
-  return stream;
+  constexpr int attempts = 4;
+  for (int attempt = 1;; ++attempt) {
+    cudaStream_t stream = nullptr;
+    check(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, cuda_priority), "cudaStreamCreate");
+    if (does_first_work(stream) || attempt == attempts) return stream;
+    check(cudaStreamDestroy(stream), "cudaStreamDestroy");  // takes effect when the work is done
+  }
 }
 
 /// The capture that a stream is in. Throws unavailable when an error has ended it.

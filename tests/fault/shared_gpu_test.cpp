@@ -2,11 +2,14 @@
 // Ranks that are threads and share a GPU: its memory, its multiprocessors, and its faults.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <thread>
 
 #include "beeline/beeline.hpp"
+#include "beeline/host/collectives.hpp"
 #include "tests/support/check.hpp"
 #include "tests/support/errors.hpp"
 #include "tests/support/ranks.hpp"
@@ -74,6 +77,26 @@ TEST(SharedGpu, HoldsAsManyWaitingRanksAsFit) {
         world.barrier();
       },
       config_of("cuda:0"), 60));
+}
+
+/// Streams of fresh channels work while kernels of other ranks wait on the same GPU: each round has one late rank.
+TEST(SharedGpu, FreshStreamsAreNotHeldUp) {
+  if (const std::string why = missing_gpus(1); !why.empty()) GTEST_SKIP() << why;
+  expect_all_passed(run_ranks(
+      WorldKind::threads, 4,
+      [](World& world) {
+        constexpr std::size_t count = 4096;
+        constexpr int rounds = 300;
+        const SymmetricArray<float> vector(world, count);
+        for (int round = 0; round < rounds; ++round) {
+          Collectives collectives(world, {.lanes = 4, .packet_bytes = 1024, .staging_bytes = 16384});
+          if (world.rank() == round % world.size()) std::this_thread::sleep_for(std::chrono::milliseconds(3));
+          collectives.allreduce_on_stream(vector.data(), vector.data(), count, ElementType::float32, Reduction::sum,
+                                          {.algorithm = Algorithm::copy_engine});
+          world.synchronize();
+        }
+      },
+      test_config(), 60));
 }
 
 /// Heaps of two fifths of the GPU's memory: the third rank's does not fit, and all ranks learn whose.

@@ -34,8 +34,8 @@ std::vector<Case> all_cases(Command command) {
       return {packet_rate(),          put_signal_rate(), fetch_add_latency(),     nvshmem_fetch_add(),
               compare_swap_latency(), random_update(),   nvshmem_random_update(), random_store()};
     case Command::address_space:
-      return {write_latency(), read_latency(), store_by_threads(), load_by_threads(),
-              bulk_copy(),     device_copy(),  store_by_stride(),  load_by_stride()};
+      return {write_latency(), read_latency(),    store_by_threads(), load_by_threads(),
+              bulk_copy(),     store_by_stride(), load_by_stride()};
     case Command::collectives:
       return collective_cases();
   }

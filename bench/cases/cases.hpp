@@ -46,7 +46,6 @@ namespace beeline::bench {
 [[nodiscard]] Case store_by_stride();
 [[nodiscard]] Case load_by_stride();
 [[nodiscard]] Case bulk_copy();
-[[nodiscard]] Case device_copy();
 
 [[nodiscard]] Case nvshmem_put_signal();
 [[nodiscard]] Case nvshmem_signal();

@@ -6,7 +6,8 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -83,6 +84,7 @@ class ResultView:
     def __init__(self, as_json: bool, output: Path | None, render: Callable[[list[Event]], RenderableType]) -> None:
         self.results: list[Event] = []
         self._builds: list[str] = []
+        self._kept_back: list[Event] | None = None
         self._as_json = as_json
         self._output = output
         self._render = render
@@ -120,13 +122,30 @@ class ResultView:
             self.results.append(event)
         elif event.get("event") == "environment":
             self._builds.append(describe_build(event))
+        if event.get("event") == "result" and self._kept_back is not None:
+            self._kept_back.append(event)
+        else:
+            self._write(event)
+        self._refresh()
+
+    @contextmanager
+    def results_kept_back(self) -> Iterator[None]:
+        """Inside, results are shown, but written at the end only, so that later ones may complete them."""
+        self._kept_back = []
+        try:
+            yield
+        finally:
+            kept_back, self._kept_back = self._kept_back, None
+            for event in kept_back:
+                self._write(event)
+
+    def _write(self, event: Event) -> None:
         line = json.dumps(event)
         if self._as_json:
             print(line, flush=True)
         if self._output is not None:
             with self._output.open("a", encoding="utf-8") as file:
                 file.write(line + "\n")
-        self._refresh()
 
     def set_progress(self, label: str, done: Any = None, total: Any = None) -> None:
         self._label = label

@@ -79,8 +79,9 @@ def launch_command(world: World, program: str | Path, arguments: list[str], as_j
 
 
 def mpirun_command(world: World) -> list[str]:
-    """Ranks that are processes on this host. They are not tied to cores, since some have threads that copy, unless more
-    host ranks than cores are asked for: these share the cores evenly, which the system does in some runs only.
+    """Ranks that are processes on this host, not tied to cores, since some have threads that copy.
+
+    Of more host ranks than cores, Open MPI's waits give their core away: otherwise each lasts as long as a time slice.
     """
     mpirun = shutil.which("mpirun")
     if mpirun is None:
@@ -89,7 +90,7 @@ def mpirun_command(world: World) -> list[str]:
     options = ["-bind-to", "none"]
     if "Open MPI" in version or "OpenRTE" in version:
         is_crowded = world.device == "cpu" and world.ranks > len(os.sched_getaffinity(0))
-        tied = ["--bind-to", "core:overload-allowed", "--map-by", "core:OVERSUBSCRIBE"]
-        options = tied if is_crowded else ["--bind-to", "none", "--oversubscribe"]
+        options = ["--bind-to", "none", "--oversubscribe"]
+        options += ["--mca", "mpi_yield_when_idle", "1"] if is_crowded else []
         options += ["--allow-run-as-root"] if os.geteuid() == 0 else []
     return ["env", f"BEELINE_DEVICE={world.device}", mpirun, *options, "-n", str(world.ranks)]

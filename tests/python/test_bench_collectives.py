@@ -6,12 +6,15 @@ from __future__ import annotations
 import importlib.util
 import io
 import json
+import os
 import sysconfig
 from pathlib import Path
 from typing import Any
 
 import pytest
 from beeline.commands import collectives, plot
+from beeline.display import ResultView
+from beeline.programs import World, mpirun_command
 from beeline.torch_peer import deviation, enough, unavailable
 from rich.console import Console
 
@@ -47,6 +50,59 @@ def test_the_choice_is_compared_with_the_best_peer_that_is_called_alike() -> Non
     assert ["stream", "8", "B", "4", "0.003", "3", "two_shot", "8", "mpi/host", "0.5"] in rows
     assert ["graph", "8", "B", "2", "0.006", "2", "automatic", "10", "nccl/graph", "0.2"] in rows
     assert ["stream", "4", "KiB", "5", "1.23", "5", "automatic", "–", "–", "–"] in rows
+
+
+def test_a_sweep_over_blocks_says_from_how_many_it_is_worth_it() -> None:
+    times = {1: 20.0, 2: 9.5, 4: 7.0, 8: 6.9}
+    sweep = [result("stream/two_shot", 4096, time, blocks=blocks) for blocks, time in times.items()]
+    rows = shown([*sweep, result("nccl/stream", 4096, 10.0, peer=True), result("graph/two_shot", 4096, 1.0)])
+    assert ["stream/two_shot", "4", "KiB", "6.9", "8", "4", "10", "nccl/stream", "2"] in rows
+    assert not any(row[:1] == ["graph/two_shot"] and len(row) > 4 for row in rows)  # measured with one number
+
+
+def test_mpi_gives_its_core_away_where_ranks_share_cores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mpirun = tmp_path / "mpirun"
+    mpirun.write_text("#!/bin/sh\necho 'mpirun (Open MPI) 4.1.6'\n")
+    mpirun.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {0, 1})
+    crowded, roomy = (mpirun_command(World(ranks, device="cpu")) for ranks in (3, 2))
+    assert "--mca mpi_yield_when_idle 1" in " ".join(crowded)
+    assert "--mca" not in roomy
+    for command in (crowded, roomy, mpirun_command(World(3, device="cuda:0"))):
+        assert "--bind-to none" in " ".join(command)
+
+
+def test_torch_joins_the_baselines() -> None:
+    own, nccl = result("graph/automatic", 8, 4.0), result("nccl/graph", 8, 8.0, peer=True)
+    own |= {"baseline": "nccl/graph", "ratio_to_baseline": 0.5}
+    slower, quicker = (result("torch/two_shot/graph", 8, time, peer=True) for time in (10.0, 5.0))
+    collectives.complete_baselines([own, nccl, slower])
+    assert (own["baseline"], own["ratio_to_baseline"]) == ("nccl/graph", 0.5)
+    collectives.complete_baselines([own, nccl, quicker, result("torch/two_shot/graph", 64, 1.0, peer=True)])
+    assert (own["baseline"], own["ratio_to_baseline"]) == ("torch/two_shot/graph", 0.8)
+    assert "baseline" not in nccl
+
+
+def test_results_kept_back_are_written_whatever_happens(tmp_path: Path) -> None:
+    path = tmp_path / "record.jsonl"
+    view = ResultView(False, path, collectives.render)
+    first = result("graph/automatic", 8, 4.0)
+
+    def events() -> list[Record]:
+        return [json.loads(line) for line in path.read_text().splitlines()]
+
+    def fail_behind_a_result() -> None:
+        with view.results_kept_back():
+            view.add({"event": "environment"})
+            view.add(first)
+            assert [one["event"] for one in events()] == ["environment"]
+            first["baseline"] = "late"
+            raise ValueError("torch")
+
+    with pytest.raises(ValueError, match="torch"):
+        fail_behind_a_result()
+    assert events()[1]["baseline"] == "late"
 
 
 def test_on_host_ranks_everything_is_compared_with_what_blocks() -> None:
@@ -98,6 +154,12 @@ def test_bare_copies_are_the_limit_not_a_peer() -> None:
     assert ["stream", "8", "B", "4", "0.003", "3.5", "peer", "–", "–", "–", "0.857"] in rows
 
 
+def test_of_bare_copies_the_best_plan_counts() -> None:
+    plans = [result("bare/copies", 8, time, peer=True, streams_per_pair=1) for time in (3.0, 2.0, 4.0)]
+    rows = shown([result("stream/automatic", 8, 4.0), *plans])
+    assert ["stream", "8", "B", "4", "0.003", "4", "automatic", "–", "–", "–", "0.5"] in rows
+
+
 def test_without_a_choice_the_best_is_compared() -> None:
     rows = shown([result("stream/flat", 8, 4.0), result("nvshmem/stream", 8, 5.0, peer=True)])
     assert ["stream", "8", "B", "–", "–", "4", "flat", "5", "nvshmem/stream", "0.8"] in rows
@@ -111,6 +173,10 @@ def test_each_operation_has_a_picture(cli, tmp_path: Path, monkeypatch: pytest.M
     path.write_text("".join(json.dumps(one) + "\n" for one in RESULTS + others))
     assert cli("plot", str(path), "-o", str(tmp_path / "all.svg")).returncode == 0
     assert list(drawn) == ["all-allreduce.svg", "all-alltoall.svg"]
+    lines = cli("plot", str(path), "-o", str(tmp_path / "all.svg"), "--json").stdout.splitlines()
+    pictures = [json.loads(line) for line in lines]
+    assert [Path(one["file"]).name for one in pictures] == list(drawn)
+    assert pictures[1]["curves"] == drawn["all-alltoall.svg"]
     assert drawn["all-alltoall.svg"] == ["stream/automatic", "stream/two_shot"]
     assert "nccl/graph" in drawn["all-allreduce.svg"]
 

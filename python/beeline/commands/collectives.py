@@ -67,10 +67,14 @@ def collectives(
         arguments += ["--blocks", ",".join(str(count) for count in parse_blocks(blocks))]
     if nccl := nccl_library():
         os.environ.setdefault("BEELINE_NCCL", nccl)
+    command = start_command(World(ranks, threads, device), arguments, launcher)
     with ResultView(as_json, output, render) as view:
-        kinds = pass_on(start_command(World(ranks, threads, device), arguments, launcher), view)
         if not wanted or any(name.startswith("torch/") for name in wanted):
-            measure_torch(view, kinds, element_type, device)
+            with view.results_kept_back():
+                measure_torch(view, pass_on(command, view), element_type, device)
+                complete_baselines(view.results)
+        else:
+            pass_on(command, view)
     bench.check_results(view.results)
 
 
@@ -141,6 +145,16 @@ def measure_torch(view: ResultView, kinds: list[str], element_type: ElementType,
         view.add(lacking("allreduce", "torch/symmetric_memory", 0, len(kinds), str(error.args[0]).split(":")[0]))
 
 
+def complete_baselines(results: list[Event]) -> None:
+    """beeline-bench compares with the peers that it measured: torch's may be quicker."""
+    measured = [one for one in results if one.get("median") is not None]
+    for one in measured:
+        here = [other for other in measured if all(other[key] == one[key] for key in ("operation", "bytes"))]
+        peer = None if one.get("peer_of") else best(rivals_of(here, control_of(one)))
+        if peer is not None and str(peer["method"]).startswith("torch/"):
+            one["baseline"], one["ratio_to_baseline"] = peer["method"], one["median"] / peer["median"]
+
+
 def lacking(operation: str, method: str, size: int, ranks: int, reason: str) -> Event:
     """The record of a peer that is absent, with the fields that the program's have."""
     record: Event = {"event": "result", "schema_version": 1, "operation": operation, "method": method, "bytes": size}
@@ -157,6 +171,7 @@ def render(results: list[Event]) -> RenderableType:
     for operation in dict.fromkeys(str(one.get("operation")) for one in measured):
         mine = [one for one in measured if str(one.get("operation")) == operation]
         parts += [bench.operation_table(operation, "us", mine), summary_table(operation, mine)]
+        parts += [blocks_table(operation, sweeps, mine)] if (sweeps := sweeps_of(mine)) else []
     lacks = {(str(one.get("method")), str(one.get("reason"))): None for one in results if one.get("median") is None}
     parts += [f"not measured: {method}: {reason}" for method, reason in lacks]
     return Group(*parts)
@@ -184,8 +199,8 @@ def rivals_of(results: list[Event], control: str) -> list[Event]:
 
 
 def bare_copies_of(results: list[Event], size: int) -> Event | None:
-    """The copies alone that the operation consists of, where they were measured."""
-    return next((one for one in results if one.get("method") == "bare/copies" and one["bytes"] == size), None)
+    """The copies alone that the operation consists of, where they were measured, as quick as any plan makes them."""
+    return best([one for one in results if one.get("method") == "bare/copies" and one["bytes"] == size])
 
 
 def summary_table(operation: str, results: list[Event]) -> RenderableType:
@@ -211,6 +226,39 @@ def summary_table(operation: str, results: list[Event]) -> RenderableType:
                 str(fastest["method"]).split("/")[-1], format_number(peer and peer["median"]),
                 str(peer["method"]) if peer else MISSING, format_number(ratio, 3), *share,
             )  # fmt: skip
+    return table
+
+
+def sweeps_of(results: list[Event]) -> list[list[Event]]:
+    """What was measured with several numbers of blocks: the results of each method and size, fewest blocks first."""
+    found: dict[tuple[str, int], list[Event]] = {}
+    for one in results:
+        if "blocks" in one.get("settings", {}) and one.get("peer_of") is None:
+            found.setdefault((str(one["method"]), one["bytes"]), []).append(one)
+    several = [sweep for sweep in found.values() if len({one["settings"]["blocks"] for one in sweep}) > 1]
+    return [sorted(sweep, key=lambda one: one["settings"]["blocks"]) for sweep in several]
+
+
+def fewest_blocks(sweep: list[Event], longest_us: float) -> str:
+    enough = [one["settings"]["blocks"] for one in sweep if one["median"] <= longest_us]
+    return format_number(enough[0] if enough else None)
+
+
+def blocks_table(operation: str, sweeps: list[list[Event]], results: list[Event]) -> RenderableType:
+    """From how many blocks on, each a multiprocessor's worth of threads, an algorithm is about as quick as it gets, and
+    no slower than the best peer, which takes as many as it likes."""
+    columns = (">bytes", ">best us", ">with blocks", ">within 5 % from", ">best peer us", "peer", ">no slower from")
+    table = new_table(f"{operation}: against blocks", "method", *columns)
+    for sweep in sweeps:
+        fastest = min(sweep, key=lambda one: float(one["median"]))
+        rivals = rivals_of(results, control_of(fastest))
+        peer = best([one for one in rivals if one["bytes"] == fastest["bytes"]])
+        table.add_row(
+            str(fastest["method"]), format_bytes(fastest["bytes"]), format_number(fastest["median"]),
+            format_number(fastest["settings"]["blocks"]), fewest_blocks(sweep, 1.05 * fastest["median"]),
+            format_number(peer and peer["median"]), str(peer["method"]) if peer else MISSING,
+            fewest_blocks(sweep, peer["median"]) if peer else MISSING,
+        )  # fmt: skip
     return table
 
 

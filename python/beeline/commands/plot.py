@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
+from beeline import options
 from beeline.jobs import Event, parse_event
 from beeline.programs import CliError
 
@@ -44,6 +45,7 @@ def plot(
     over: Annotated[
         Axis, typer.Option("--over", help="What runs along the axis: bytes, or blocks of a GPU.")
     ] = Axis.bytes,
+    as_json: options.Json = False,
 ) -> None:
     """Draws time and bus bandwidth of collectives: a picture for each operation, a curve for each method and peer."""
     results = [one for path in records for one in read_results(path)]
@@ -55,7 +57,11 @@ def plot(
         curves = curves_over(mine, over)
         if not curves:
             raise CliError(f"no record of {operation} says which {over.value} it was measured with")
-        draw(curves, over, mine, output if len(operations) == 1 else picture_of(operation, output))
+        picture = output if len(operations) == 1 else picture_of(operation, output)
+        draw(curves, over, mine, picture)
+        if as_json:
+            event = {"event": "picture", "operation": operation, "file": str(picture), "curves": list(curves)}
+            print(json.dumps(event), flush=True)
 
 
 def picture_of(operation: str, output: Path) -> Path:
@@ -99,6 +105,7 @@ def draw(curves: Curves, over: Axis, results: list[Event], output: Path) -> None
     import matplotlib
 
     matplotlib.use("Agg")
+    matplotlib.rcParams |= {"svg.fonttype": "none", "svg.hashsalt": "beeline"}  # text as text; names of parts alike
     from matplotlib import pyplot
 
     figure, (times, bandwidths) = pyplot.subplots(1, 2, figsize=(15, 7), layout="constrained")
@@ -116,5 +123,8 @@ def draw(curves: Curves, over: Axis, results: list[Event], output: Path) -> None
         axes.grid(alpha=0.3)
     figure.suptitle(title_of(results))
     figure.legend(*times.get_legend_handles_labels(), loc="outside right upper", fontsize="small")
-    figure.savefig(output, metadata={"Description": json.dumps({"curves": list(curves)})})
+    metadata: dict[str, Any] = {"Description": json.dumps({"curves": list(curves)})}
+    if output.suffix == ".svg":
+        metadata["Date"] = None  # the same records make the same file
+    figure.savefig(output, metadata=metadata)
     pyplot.close(figure)

@@ -91,6 +91,8 @@ def test_missing_licence_is_found(tool, tmp_path, path, text):
         ("src/a.cpp", "\n" * 600, ": 600 lines"),
         ("src/a.cpp", "// TO" + "DO: later", ":1: TO" + "DO left over"),
         ("src/utils.cpp", "", ": say what it is for"),
+        ("src/a.cpp", 'asm volatile("membar.sys;");', ":1: inline assembly belongs in"),
+        ("src/a.cpp", "#if defined(__CUDACC__)", ":1: a compiler's name belongs in"),
         ("src/util/a.cpp", "", ": say what it is for"),
     ],
 )

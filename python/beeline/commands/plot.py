@@ -109,6 +109,8 @@ def draw(curves: Curves, over: Axis, results: list[Event], output: Path) -> None
     from matplotlib import pyplot
 
     figure, (times, bandwidths) = pyplot.subplots(1, 2, figsize=(15, 7), layout="constrained")
+    for axes in (times, bandwidths):
+        axes.set_prop_cycle(color=matplotlib.colormaps["tab20"].colors)
     peers = {str(one["method"]) for one in results if one.get("peer_of") is not None}
     for name, points in curves.items():
         style = "--" if str(points[0][1]["method"]) in peers else "-"
@@ -120,6 +122,7 @@ def draw(curves: Curves, over: Axis, results: list[Event], output: Path) -> None
         axes.set_yscale("log")
         axes.set_xlabel(over.value)
         axes.set_ylabel(what)
+        axes.minorticks_off()
         axes.grid(alpha=0.3)
     figure.suptitle(title_of(results))
     figure.legend(*times.get_legend_handles_labels(), loc="outside right upper", fontsize="small")

@@ -1,8 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// All of Beeline's public interface.
+/// All of Beeline's public interface, but collectives/barrier_kernel.hpp, which needs relocatable device code.
 
+#include "beeline/collectives/algorithm.hpp"
+#include "beeline/collectives/allgather.hpp"
+#include "beeline/collectives/allreduce.hpp"
+#include "beeline/collectives/alltoall.hpp"
+#include "beeline/collectives/barrier.hpp"
+#include "beeline/collectives/barrier_algorithms.hpp"
+#include "beeline/collectives/broadcast.hpp"
+#include "beeline/collectives/channel.hpp"
+#include "beeline/collectives/elements.hpp"
+#include "beeline/collectives/exchange_plan.hpp"
+#include "beeline/collectives/gather.hpp"
+#include "beeline/collectives/lane.hpp"
+#include "beeline/collectives/lane_call.hpp"
+#include "beeline/collectives/message_channel.hpp"
+#include "beeline/collectives/messages.hpp"
+#include "beeline/collectives/operation.hpp"
+#include "beeline/collectives/reduce.hpp"
+#include "beeline/collectives/reduce_scatter.hpp"
+#include "beeline/collectives/reduction.hpp"
+#include "beeline/collectives/scatter.hpp"
+#include "beeline/collectives/transfer.hpp"
 #include "beeline/core/config.hpp"
 #include "beeline/core/error.hpp"
 #include "beeline/core/log.hpp"
@@ -22,8 +43,10 @@
 #include "beeline/device/signaled_word.hpp"
 #include "beeline/device/strided.hpp"
 #include "beeline/device/wait.hpp"
+#include "beeline/host/collectives.hpp"
 #include "beeline/host/distributed_array.hpp"
 #include "beeline/host/launch.hpp"
+#include "beeline/host/messages.hpp"
 #include "beeline/host/packets128.hpp"
 #include "beeline/host/run.hpp"
 #include "beeline/host/staged_channel.hpp"

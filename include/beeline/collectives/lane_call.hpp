@@ -8,9 +8,10 @@
 
 namespace beeline {
 
+/// What the kernels' calls have in common; the same on all members, but for the buffer.
 struct LaneCall {
   Timeout timeout = Timeout::none();           ///< the call's own limit; after `timeout` the same call continues
-  Algorithm algorithm = Algorithm::automatic;  ///< the same on all members
+  Algorithm algorithm = Algorithm::automatic;  ///< of those that the operation has
   BulkBuffer* buffer = nullptr;                ///< for bulk on a GPU: the block's shared memory (device/bulk.hpp)
 };
 

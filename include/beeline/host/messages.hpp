@@ -30,12 +30,13 @@ struct MessageCall {
   unsigned blocks = 0;       ///< the same at sender and receiver; 0: by size
 };
 
-/// The two messages of an exchange, in elements of one type.
+/// What a member sends in an exchange.
 struct SentMessage {
   const void* source;
   std::size_t count;
   int peer;
 };
+/// What it receives in the same exchange, in elements of the same type.
 struct ReceivedMessage {
   void* destination;
   std::size_t count;

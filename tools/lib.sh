@@ -14,27 +14,30 @@ fail() {
   exit 1
 }
 
-# Reads a command's output, and shows its counter ("[12/34]" of ninja, "12/34 Test" of ctest) as one short line.
+# Reads a command's output, and says how far it is by its counter ("[12/34]" of ninja, "12/34 Test" of ctest): on a
+# terminal as one line that changes; elsewhere, and with BEELINE_PROGRESS=lines, as a line every PROGRESS_SECONDS.
+PROGRESS_SECONDS=15
 show_counter() {
-  local label=$1 line
+  local label=$1 line said=$SECONDS in_place=no
+  if [ -t 2 ] && [ "${BEELINE_PROGRESS:-}" != lines ]; then in_place=yes; fi
   while IFS= read -r line; do
-    if [[ $line =~ ^\[([0-9]+/[0-9]+)\] || $line =~ ^\ *([0-9]+/[0-9]+)\ Test ]]; then
-      printf '\r\033[K%s: %s' "$label" "${BASH_REMATCH[1]}" >&2
+    [[ $line =~ ^\[([0-9]+)/([0-9]+)\] || $line =~ ^\ *([0-9]+)/([0-9]+)\ Test ]] || continue
+    if [ "$in_place" = yes ]; then
+      printf '\r\033[K%s: %s' "$label" "${BASH_REMATCH[1]} of ${BASH_REMATCH[2]}" >&2
+    elif [ $((SECONDS - said)) -ge "$PROGRESS_SECONDS" ]; then
+      said=$SECONDS
+      say "$label: ${BASH_REMATCH[1]} of ${BASH_REMATCH[2]}" >&2
     fi
   done
-  printf '\r\033[K' >&2
+  if [ "$in_place" = yes ]; then printf '\r\033[K' >&2; fi
 }
 
-# run_logged LABEL LOG COMMAND...: runs COMMAND with its output in LOG; returns its status.
+# run_logged LABEL LOG COMMAND...: runs COMMAND with its output in LOG, and says how far it is; returns its status.
 run_logged() {
   local label=$1 log=$2 status=0
   shift 2
   mkdir -p "$(dirname "$log")"
-  if [ -t 2 ]; then
-    "$@" 2>&1 </dev/null | tee "$log" | show_counter "$label" || status=${PIPESTATUS[0]}
-  else
-    "$@" >"$log" 2>&1 </dev/null || status=$?
-  fi
+  "$@" 2>&1 </dev/null | tee "$log" | show_counter "$label" || status=${PIPESTATUS[0]}
   return "$status"
 }
 

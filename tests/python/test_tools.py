@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -248,3 +249,117 @@ def test_a_changed_header_makes_the_reference_stale(tool, tmp_path):
     stale = tool("reference", "--check", *root)
     assert stale.returncode == 1
     assert "run tools/reference" in stale.stderr
+
+
+def run_logged(repository, count):
+    lines = "".join(f"[{number}/{count}] Building {number}\\n" for number in range(1, count + 1))
+    script = f"""source tools/lib.sh; PROGRESS_SECONDS=0; log=$(mktemp)
+    status=0; run_logged "build (x)" "$log" bash -c 'printf "{lines}"; exit 3' || status=$?; wc -l <"$log"; rm "$log"
+    exit $status"""
+    return subprocess.run(["bash", "-c", script], cwd=repository, capture_output=True, text=True, check=False)
+
+
+def test_what_takes_long_says_how_far_it_is(repository):
+    done = run_logged(repository, 3)
+    assert done.stderr.splitlines() == ["build (x): 1 of 3", "build (x): 2 of 3", "build (x): 3 of 3"]
+    assert done.stdout.split() == ["3"]  # lines in the log
+    assert done.returncode == 3
+
+
+STEPS = """1000000000
+20\tset-up
+535\tbuild (default)
+"""
+NINJA_LOG = """# ninja log v5
+0\t23300\t1000000005000000000\ttests/slow.cpp.o\tab
+0\t99000\t999999999000000000\tof/an/earlier/run.cpp.o\tcd
+"""
+
+
+def test_the_longest_steps_tests_and_compilations_are_told(tool, tmp_path):
+    plant(tmp_path, "build/steps.tsv", STEPS)
+    plant(tmp_path, "build/.ninja_log", NINJA_LOG)
+    cases = '<testcase name="t.a" classname="t.a" time="35.4"/><testcase name="b" classname="c" time="0.5"/>'
+    plant(tmp_path, "build/ctest.xml", f"<testsuite>{cases}</testsuite>")
+    done = tool("longest", tmp_path / "build/steps.tsv", tmp_path / "build", tmp_path / "build-asan")
+    assert done.returncode == 0, done.stderr
+    said = [line.split(" s ") for line in done.stdout.splitlines() if " s " in line]
+    assert [(float(seconds), what.strip()) for seconds, what in said] == [
+        (535, "build (default)"), (20, "set-up"),
+        (35.4, "build: t.a"), (23.3, "build: tests/slow.cpp.o"), (0.5, "build: c: b"),
+    ]  # fmt: skip
+
+
+PASSED = '<testsuite><testcase name="good" classname="good" time="1.5" status="run"/></testsuite>'
+FAKE_CTEST = """#!/usr/bin/env bash
+while [ $# -gt 0 ]; do case $1 in --output-junit) report=$2 ;; --test-dir) folder=$2 ;; esac; shift; done
+if [ "$folder" = "${FAILING:-}" ]; then exit 8; fi
+echo '{}' >"$report"
+"""
+FAKE_PYTHON = """#!/usr/bin/env bash
+if [ "${{FAILING:-}}" = pytest ]; then exit 1; fi
+echo '{}' >build/pytest.xml
+"""
+FAKE_BUILD = """#!/usr/bin/env bash
+echo "build ${1:-default}: priority $(nice)"
+if [ "${FAILING:-}" = "build ${1:-default}" ]; then exit 1; fi
+mkdir -p "build-${1:-x}"
+"""
+
+
+@pytest.fixture
+def run_all(repository, tmp_path, monkeypatch):
+    """tools/test over stand-ins for set-up, builds and tests, of which the named one fails."""
+    for name in ("lib.sh", "test", "summary", "longest"):
+        plant(tmp_path, f"tools/{name}", (repository / "tools" / name).read_text(encoding="utf-8"))
+    plant(tmp_path, "tools/setup", "#!/bin/sh\n")
+    plant(tmp_path, "tools/build", FAKE_BUILD)
+    plant(tmp_path, "bin/ctest", FAKE_CTEST.replace("{}", PASSED))
+    plant(tmp_path, ".venv/bin/python", FAKE_PYTHON.format(PASSED))
+    for name in ("tools/setup", "tools/build", "bin/ctest", ".venv/bin/python"):
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+
+    def run(failing: str = "") -> subprocess.CompletedProcess[str]:
+        monkeypatch.setenv("FAILING", failing)
+        command = ["bash", tmp_path / "tools" / "test"]
+        return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+    return run
+
+
+GROUPS = ("C++ tests", "Python tests", "ThreadSanitizer tests", "AddressSanitizer tests")
+
+
+def test_every_group_of_tests_runs_and_its_time_is_told(run_all):
+    done = run_all()
+    assert done.returncode == 0, done.stdout + done.stderr
+    for group in GROUPS:
+        assert f"{group}: 1 passed, 0 failed, 0 skipped" in done.stdout
+        assert f" s  {group}\n" in done.stdout
+    for step in ("set-up", "build (default)", "build (tsan)", "build (asan)"):
+        assert f" s  {step}\n" in done.stdout
+    assert "1.5 s  build: good" in done.stdout
+    assert "build tsan: priority 19" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("failing", "said"),
+    [
+        ("build", "C++ tests: no report"),
+        ("pytest", "Python tests: no report"),
+        ("build-tsan", "ThreadSanitizer tests: no report"),
+        ("build-asan", "AddressSanitizer tests: no report"),
+        ("build tsan", ""),
+        ("build asan", "ThreadSanitizer tests: 1 passed"),
+        ("build default", ""),
+    ],
+)
+def test_a_group_that_fails_fails_the_run(run_all, failing, said):
+    done = run_all(failing)
+    assert done.returncode == 1
+    assert said in done.stdout
+    assert "all passed" not in done.stdout
+    if failing != "build default":
+        assert [group for group in GROUPS[:2] if f"{group}: 1 passed" in done.stdout]  # the others go on
+        assert "some failed" in done.stderr

@@ -33,6 +33,7 @@ class World:
     device: str = "auto"
     deadline_s: float | None = None
     keep_going: bool = False
+    check: bool = False  # ranks compare every collective call
     mpirun: bool = False  # starts the ranks, instead of Beeline's launcher
 
 
@@ -71,6 +72,8 @@ def launch_command(world: World, program: str | Path, arguments: list[str], as_j
         command.append("--threads")
     if world.keep_going:
         command.append("--keep-going")
+    if world.check:
+        command.append("--check")
     if world.device != "auto":
         command += ["--device", world.device]
     if world.deadline_s is not None:

@@ -32,6 +32,10 @@ bool reduces(CollectiveOperation operation) {
          operation == CollectiveOperation::reduce_scatter;
 }
 
+bool is_collective(const WaitRecord& record) {
+  return record.operation == static_cast<std::uint32_t>(Operation::collective);
+}
+
 bool has_root(CollectiveOperation operation) {
   return operation == CollectiveOperation::broadcast || operation == CollectiveOperation::scatter ||
          operation == CollectiveOperation::gather || operation == CollectiveOperation::reduce;
@@ -142,9 +146,7 @@ std::string describe(const WaitRecord& record, const std::string& kernel) {
         "rank {}: {} on {}{} refused: GPU memory takes no loads and stores of CPU threads, host memory no "
         "atomics of GPUs beside CPUs ({})",
         record.rank, name(static_cast<Operation>(record.operation)), peer, place, name(Status::unreachable));
-  if (has_status(record, Status::invalid_argument) &&
-      record.operation == static_cast<std::uint32_t>(Operation::collective))
-    return describe_difference(record);
+  if (has_status(record, Status::invalid_argument) && is_collective(record)) return describe_difference(record);
   if (has_status(record, Status::invalid_argument) &&
       record.operation == static_cast<std::uint32_t>(Operation::receive))
     return describe_message(record);
@@ -314,6 +316,13 @@ void World::Implementation::fail(Status status, std::uint32_t team) {
     if (awaited != no_peer && awaited != waits.front().peer)
       message += fmt::format(", which waits for rank {}", awaited);
   }
+  const bool missed_call = std::any_of(waits.begin(), waits.end(), [](const WaitRecord& record) {
+    return is_collective(record) && has_status(record, Status::deadline);
+  });
+  if (missed_call && !config.check_collectives)
+    message +=
+        "; if ranks may have made a collective call with other arguments, or not at all, run with "
+        "BEELINE_CHECK_COLLECTIVES=1 (beeline run --check)";
   // The error says whose it is.
   if (const std::string own = fmt::format("rank {}: ", rank); message.starts_with(own)) message.erase(0, own.size());
   throw Error(status, others.empty() ? message : fmt::format("{}; when it was noticed:{}", message, others), rank);

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -89,6 +90,16 @@ class TestEnvironment:
             "CUDA_MODULE_LOADING": "EAGER",
             "CUDA_DEVICE_MAX_CONNECTIONS": "32",
         }
+
+    def test_check_makes_ranks_compare_collective_calls(self) -> None:
+        program = """
+import beeline, numpy
+with beeline.World.create() as world:
+    beeline.Collectives(world).allreduce(numpy.ones(100 if world.rank == 0 else 90, "float32"))
+"""
+        result = launch("-n", "2", "--device", "cpu", "--check", "--", sys.executable, "-c", program)
+        assert result.returncode != 0
+        assert re.search(r"rank (0 passes 100|1 passes 90) elements to allreduce, rank", result.stderr), result.stderr
 
     def test_each_job_has_its_own_token(self) -> None:
         assert shell("echo $BEELINE_TOKEN").stdout != shell("echo $BEELINE_TOKEN").stdout

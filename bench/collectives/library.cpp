@@ -15,20 +15,24 @@ bool is_measured(const MeasuredAlgorithm& measured, std::uint64_t bytes) {
 }
 
 /// Collective. Throws unavailable for an algorithm that these ranks do not have.
-void check_available(World& world, Algorithm algorithm) {
-  if (!is_packets128(algorithm)) return;
+void check_available(World& world, const MeasuredAlgorithm& measured) {
+  require(!measured.alike || world.device().is_gpu(), Status::unavailable,
+          "only GPUs' copy engines use that vectors are asserted to be symmetric");
+  if (!is_packets128(measured.algorithm)) return;
   const std::string obstacle = packets128_obstacle(world);
   require(obstacle.empty(), Status::unavailable, obstacle);
 }
 
-/// As records name it: stream/two_shot, ...
-std::string method_of(Control control, Algorithm algorithm) {
-  return std::string(name(control)) + "/" + name(algorithm);
+/// As records name it: stream/two_shot, ...; stream/automatic_alike where the caller asserts that vectors are
+/// symmetric.
+std::string method_of(Control control, Algorithm algorithm, bool alike = false) {
+  return std::string(name(control)) + "/" + name(algorithm) + (alike ? "_alike" : "");
 }
 
-/// Blocks of grids to measure: what the options ask for, or 0, which is Beeline's choice.
-std::vector<unsigned> block_counts(const Session& session) {
-  return session.options().block_counts.empty() ? std::vector<unsigned>{0} : session.options().block_counts;
+/// Blocks of grids to measure: what the options ask for, or 0, which is Beeline's choice, and all that engines have.
+std::vector<unsigned> block_counts(const Session& session, Algorithm algorithm) {
+  const std::vector<unsigned>& asked = session.options().block_counts;
+  return asked.empty() || algorithm == Algorithm::copy_engine ? std::vector<unsigned>{0} : asked;
 }
 
 /// Notes what a call takes, as far as the library says.
@@ -45,7 +49,8 @@ Measurement streamed(std::shared_ptr<Workplace> place, Control control, const Co
     mine.stream = &stream;
     place->operation().start(place->collectives(), place->vectors(), mine);
   };
-  Measurement measurement = collective_measurement(method_of(control, call.algorithm), control, *place);
+  const std::string method = method_of(control, call.algorithm, call.alike);
+  Measurement measurement = collective_measurement(method, control, *place);
   add_choice(measurement, *place, place->collectives(), call);
   const Calls calls = calls_by(control, place->world(), start, place->bytes());
   time_by_host(measurement, place->session(), calls);
@@ -84,13 +89,13 @@ Case collective_by_host(const MeasuredOperation& operation, const MeasuredAlgori
   const auto prepare = [=, &operation](Session& session, std::uint64_t bytes) {
     std::vector<Measurement> all;
     if (!is_measured(measured, bytes)) return all;
-    check_available(session.world(), measured.algorithm);
-    for (unsigned blocks : block_counts(session))
+    check_available(session.world(), measured);
+    for (unsigned blocks : block_counts(session, measured.algorithm))
       all.push_back(streamed(places->get(session, operation, bytes), control,
-                             {.algorithm = measured.algorithm, .blocks = blocks, .alike = true}));
+                             {.algorithm = measured.algorithm, .blocks = blocks, .alike = measured.alike}));
     return all;
   };
-  return {name(operation.kind), method_of(control, measured.algorithm), true, prepare};
+  return {name(operation.kind), method_of(control, measured.algorithm, measured.alike), true, prepare};
 }
 
 Case collective_in_kernel(const MeasuredOperation& operation, const MeasuredAlgorithm& measured,
@@ -98,7 +103,7 @@ Case collective_in_kernel(const MeasuredOperation& operation, const MeasuredAlgo
   const auto prepare = [=, &operation](Session& session, std::uint64_t bytes) {
     std::vector<Measurement> all;
     if (!is_measured(measured, bytes) || bytes > most_kernel_bytes) return all;
-    check_available(session.world(), measured.algorithm);
+    check_available(session.world(), measured);
     const auto place = places->get(session, operation, bytes);
     const auto timed = std::make_shared<TimedKernel>(session);
     for (unsigned threads : kernel_threads(session.world(), place->bytes()))

@@ -13,6 +13,11 @@ namespace {
 constexpr std::uint64_t kib = 1 << 10, mib = 1 << 20, everything = std::numeric_limits<std::uint64_t>::max();
 constexpr std::uint32_t root = measured_root;
 
+/// The same call with the caller's assertion, of the sizes for which it changes anything.
+MeasuredAlgorithm asserted_alike(Algorithm algorithm) {
+  return {.algorithm = algorithm, .least_bytes = 32 * mib, .alike = true};
+}
+
 // --- Operations that reduce -----------------------------------------------------------------------------------------
 
 using Choice = std::optional<CollectiveCall>;
@@ -44,6 +49,8 @@ MeasuredOperation allreduce() {
                      {.algorithm = Algorithm::packets128_two_shot, .most_bytes = 64 * mib, .in_kernels = true},
                      {.algorithm = Algorithm::two_shot, .in_kernels = true},
                      {Algorithm::copy_engine, everything, mib},
+                     asserted_alike(Algorithm::automatic),
+                     asserted_alike(Algorithm::copy_engine),
                      {Algorithm::bulk, everything, mib},
                      {Algorithm::read, 16 * mib, 0, false},
                      {Algorithm::gather_cast, 16 * mib, 0, false},
@@ -113,7 +120,8 @@ const std::vector<MeasuredAlgorithm> from_root = {{Algorithm::automatic},
                                                   {Algorithm::packets, 16 * mib},
                                                   {Algorithm::peer},
                                                   {Algorithm::bulk, everything, 64 * kib},
-                                                  {Algorithm::copy_engine, everything, 64 * kib}};
+                                                  {Algorithm::copy_engine, everything, 64 * kib},
+                                                  asserted_alike(Algorithm::automatic)};
 
 /// Of all-gather and all-to-all.
 const std::vector<MeasuredAlgorithm> by_kernels_and_engines = {
@@ -122,7 +130,8 @@ const std::vector<MeasuredAlgorithm> by_kernels_and_engines = {
     {.algorithm = Algorithm::packets128, .most_bytes = 64 * mib},
     {.algorithm = Algorithm::peer, .in_kernels = true},
     {Algorithm::bulk, everything, 64 * kib},
-    {Algorithm::copy_engine, everything, 64 * kib}};
+    {Algorithm::copy_engine, everything, 64 * kib},
+    asserted_alike(Algorithm::automatic)};
 
 MeasuredOperation broadcast() {
   return {.kind = CollectiveOperation::broadcast,

@@ -331,8 +331,8 @@ class Choice:
         """Its name, as 'packets_one_shot'."""
 
     @property
-    def blocks(self) -> int:
-        """Blocks of threads that take part."""
+    def blocks(self) -> int | None:
+        """Blocks of threads that take part; None: copy engines move the data."""
 
     def __repr__(self) -> str: ...
 
@@ -347,7 +347,7 @@ class Collectives:
     team. It lives until it is freed, or its world is left.
     """
 
-    def __init__(self, world: World, team: Team | None = None, *, lanes: int = 0, packet_bytes: int = 0, staging_bytes: int = 0, checks: bool = False) -> None:
+    def __init__(self, world: World, team: Team | None = None, *, lanes: int = 0, packet_bytes: int = 0, staging_bytes: int = 0, engine_bytes: int | None = None, checks: bool = False) -> None:
         """
         Collective over the team, or the world; all give the same options. 0: by the kind and number of ranks.
 
@@ -355,6 +355,8 @@ class Collectives:
         lanes          blocks that may take part in a call
         packet_bytes   payload of a round of packets, on each lane from each rank
         staging_bytes  on each lane, for vectors that do not lie alike on all ranks, twice
+        engine_bytes   of the heap, through which copy engines make a large all-reduce; None: up to an eighth of the heap where
+                       all ranks of the world, each with a GPU of its own, make the object, otherwise none
         checks         the ranks compare every call, and find those that differ or overlap
         """
 
@@ -368,9 +370,9 @@ class Collectives:
         stream     None: blocks until it is over; otherwise it returns at once, `World.synchronize(stream)` tells of failures,
                    and until then the stream keeps both tensors alive
         algorithm  by name, the same on all ranks; 'automatic': by size
-        blocks     of threads, the same on all ranks; 0: by size
-        alike      your word that the vectors lie at the same place of all ranks' heaps: 'automatic' then takes copy engines
-                   where they are quicker. Where it does, and the word is not true, the call ends all with an error
+        blocks     of threads, the same on all ranks; 0: by size. Copy engines have none
+        alike      you assert, on all ranks or none, that the vectors lie at the same place of all ranks' heaps: copy engines
+                   then put results there at once. Where they are taken and it is not so, the call ends all with an error
         Raises TypeError or ValueError (InvalidArgumentError among them) before anything is touched; DeadlineError and the like
         name who was waited for.
         """
@@ -389,7 +391,8 @@ class Collectives:
         How the vectors of the last call got to the other ranks; ask when the call is over.
 
         'in_place'  zero-copy: read and written by the others where they lie
-        'staged'    in and out through the channel's memory: vectors outside the heaps, for reductions also unlike places
+        'staged'    in and out through the channel's memory: vectors outside the heaps, for reductions also unlike places, and
+                    of an all-reduce by copy engines all that is not asserted to lie alike
         'packets'   copied into packets, as short vectors wherever they lie (and an all-to-all-v of nothing)
         None        nothing was moved yet, or there was nothing to move. A barrier changes nothing
         """
@@ -424,7 +427,8 @@ class Collectives:
         Collective. Copies the root's vector to all; elements of any type, as in all calls that only move them.
 
         source  the root's; None: its `destination`
-        alike   your word that the destinations lie at the same place of all ranks' heaps, as in `allreduce`
+        alike   you assert that the destinations lie at the same place of all ranks' heaps, as in `allreduce`: 'automatic' then
+                takes copy engines where they are quicker
         """
 
     def scatter(self, destination: object, source: object | None, root: int, *, stream: Stream | None = None, algorithm: str = 'automatic', blocks: int = 0, alike: bool = False) -> None:

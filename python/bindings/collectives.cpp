@@ -42,7 +42,7 @@ Enumeration by_name(const std::string& wanted, std::uint32_t count, const char* 
 /// How a call is to be made, in Python's words.
 struct Choice {
   std::string algorithm;
-  unsigned blocks;
+  std::optional<unsigned> blocks;  ///< nothing where no blocks take part
 };
 
 CollectiveCall call_of(const std::string& algorithm, unsigned blocks, bool alike = false) {
@@ -62,10 +62,14 @@ class CollectivesObject {
  public:
   /// Collective: over the team, if there is one.
   CollectivesObject(std::shared_ptr<JoinedWorld> world, const TeamObject* team, unsigned lanes,
-                    std::size_t packet_bytes, std::size_t staging_bytes, bool checks)
+                    std::size_t packet_bytes, std::size_t staging_bytes, std::optional<std::size_t> engine_bytes,
+                    bool checks)
       : world_(std::move(world)) {
-    const CollectiveOptions options{
-        .lanes = lanes, .packet_bytes = packet_bytes, .staging_bytes = staging_bytes, .checks = checks};
+    const CollectiveOptions options{.lanes = lanes,
+                                    .packet_bytes = packet_bytes,
+                                    .staging_bytes = staging_bytes,
+                                    .engine_bytes = engine_bytes,
+                                    .checks = checks};
     if (team != nullptr && team->joined() != world_) throw nb::value_error("team: it belongs to another world");
     const std::shared_ptr<Team> members = team == nullptr ? nullptr : team->team();
     const nb::gil_scoped_release unlocked;
@@ -208,7 +212,7 @@ class CollectivesObject {
                                         unsigned blocks, bool alike) const {
     const auto type = by_name<ElementType>(type_name(element_type(dtype)), element_types, "element type");
     const CollectiveCall choice = calls().allreduce_choice(count, type, call_of(algorithm, blocks, alike));
-    return {name(choice.algorithm), choice.blocks};
+    return {name(choice.algorithm), choice.blocks == 0 ? std::nullopt : std::optional(choice.blocks)};
   }
 
  private:
@@ -306,7 +310,8 @@ void bind_movement(CollectivesClass& collectives) {
            R"(Collective. Copies the root's vector to all; elements of any type, as in all calls that only move them.
 
 source  the root's; None: its `destination`
-alike   your word that the destinations lie at the same place of all ranks' heaps, as in `allreduce`)")
+alike   you assert that the destinations lie at the same place of all ranks' heaps, as in `allreduce`: 'automatic' then
+        takes copy engines where they are quicker)")
       .def("scatter", &CollectivesObject::scatter, nb::arg("destination"), nb::arg("source").none(), nb::arg("root"),
            BEELINE_CALL_KEYWORDS, nb::arg("alike") = false,
            "Collective. Copies part r of the root's `source` to rank r; of others it may be None. `alike`: as "
@@ -338,9 +343,10 @@ alike  as `broadcast`)")
 void bind_collectives(nb::module_& module) {
   nb::class_<Choice>(module, "Choice", "The way that a collective call takes.")
       .def_ro("algorithm", &Choice::algorithm, "Its name, as 'packets_one_shot'.")
-      .def_ro("blocks", &Choice::blocks, "Blocks of threads that take part.")
+      .def_ro("blocks", &Choice::blocks, "Blocks of threads that take part; None: copy engines move the data.")
       .def("__repr__", [](const Choice& self) {
-        return fmt::format("<beeline.Choice {} in {} blocks>", self.algorithm, self.blocks);
+        const std::string blocks = self.blocks ? fmt::format(" in {} blocks", *self.blocks) : "";
+        return fmt::format("<beeline.Choice {}{}>", self.algorithm, blocks);
       });
 
   CollectivesClass collectives(module, "Collectives", R"(Collective operations of all ranks, or of a team's, on tensors.
@@ -351,15 +357,19 @@ and in memory that this rank's device reaches: the GPU's own, or host memory on 
 heap, at the same place on all ranks, is used as it is by every algorithm. Roots and parts are counted by rank of the
 team. It lives until it is freed, or its world is left.)");
   collectives
-      .def(nb::init<std::shared_ptr<JoinedWorld>, const TeamObject*, unsigned, std::size_t, std::size_t, bool>(),
+      .def(nb::init<std::shared_ptr<JoinedWorld>, const TeamObject*, unsigned, std::size_t, std::size_t,
+                    std::optional<std::size_t>, bool>(),
            nb::arg("world"), nb::arg("team") = nb::none(), nb::kw_only(), nb::arg("lanes") = 0,
-           nb::arg("packet_bytes") = 0, nb::arg("staging_bytes") = 0, nb::arg("checks") = false,
+           nb::arg("packet_bytes") = 0, nb::arg("staging_bytes") = 0, nb::arg("engine_bytes") = nb::none(),
+           nb::arg("checks") = false,
            R"(Collective over the team, or the world; all give the same options. 0: by the kind and number of ranks.
 
 team           whose ranks take part; None: all of the world
 lanes          blocks that may take part in a call
 packet_bytes   payload of a round of packets, on each lane from each rank
 staging_bytes  on each lane, for vectors that do not lie alike on all ranks, twice
+engine_bytes   of the heap, through which copy engines make a large all-reduce; None: up to an eighth of the heap where
+               all ranks of the world, each with a GPU of its own, make the object, otherwise none
 checks         the ranks compare every call, and find those that differ or overlap)")
       .def("allreduce", &CollectivesObject::allreduce, nb::arg("destination"), nb::arg("source") = nb::none(),
            nb::arg("reduction") = "sum", nb::kw_only(), nb::arg("stream") = nb::none(),
@@ -372,9 +382,9 @@ reduction  'sum', 'product', 'minimum', 'maximum', 'average'; of integers also '
 stream     None: blocks until it is over; otherwise it returns at once, `World.synchronize(stream)` tells of failures,
            and until then the stream keeps both tensors alive
 algorithm  by name, the same on all ranks; 'automatic': by size
-blocks     of threads, the same on all ranks; 0: by size
-alike      your word that the vectors lie at the same place of all ranks' heaps: 'automatic' then takes copy engines
-           where they are quicker. Where it does, and the word is not true, the call ends all with an error
+blocks     of threads, the same on all ranks; 0: by size. Copy engines have none
+alike      you assert, on all ranks or none, that the vectors lie at the same place of all ranks' heaps: copy engines
+           then put results there at once. Where they are taken and it is not so, the call ends all with an error
 Raises TypeError or ValueError (InvalidArgumentError among them) before anything is touched; DeadlineError and the like
 name who was waited for.)")
       .def_prop_ro("rank", &CollectivesObject::rank, "This rank's number among those that take part.")
@@ -383,7 +393,8 @@ name who was waited for.)")
                    R"(How the vectors of the last call got to the other ranks; ask when the call is over.
 
 'in_place'  zero-copy: read and written by the others where they lie
-'staged'    in and out through the channel's memory: vectors outside the heaps, for reductions also unlike places
+'staged'    in and out through the channel's memory: vectors outside the heaps, for reductions also unlike places, and
+            of an all-reduce by copy engines all that is not asserted to lie alike
 'packets'   copied into packets, as short vectors wherever they lie (and an all-to-all-v of nothing)
 None        nothing was moved yet, or there was nothing to move. A barrier changes nothing)")
       .def("free", &CollectivesObject::free, nb::call_guard<nb::gil_scoped_release>(),

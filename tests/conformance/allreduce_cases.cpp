@@ -62,7 +62,7 @@ void every_type_and_reduction(RankTest& test) {
       const VectorKey key{static_cast<ElementType>(type), static_cast<Reduction>(reduction), ++round};
       if (!has_reduction(key.type, key.reduction)) continue;
       for (const Algorithm algorithm : algorithms_of(test.world()))
-        call.check(key, 331, {0, 0, round % 2 == 0}, {.algorithm = algorithm, .blocks = 1 + unsigned(round % 3)});
+        call.check(key, 331, {0, 0, round % 2 == 0}, call_by(algorithm, 1 + unsigned(round % 3)));
     }
 }
 
@@ -78,7 +78,7 @@ void every_count_and_alignment(RankTest& test) {
                                      Placing{16, 2, false}, Placing{6, 4, false}, Placing{2, 2, true}}) {
         ++round;
         const VectorKey key{ElementType::bfloat16, Reduction::sum, round};
-        call.check(key, count, placing, {.algorithm = algorithm, .blocks = 1 + unsigned(round % 3)});
+        call.check(key, count, placing, call_by(algorithm, 1 + unsigned(round % 3)));
       }
 }
 
@@ -89,9 +89,86 @@ void vectors_that_lie_unlike(RankTest& test) {
   StreamCall call(test, collectives, 4 * 4000);
   const std::size_t mine = 16 * static_cast<std::size_t>(test.rank());
   for (const Placing& placing : {Placing{mine, 0, false}, Placing{0, mine, false}, Placing{mine, mine, true}})
-    for (const unsigned blocks : {1u, 3u})
-      call.check({ElementType::float32, Reduction::sum, blocks}, 3001, placing,
-                 {.algorithm = Algorithm::two_shot, .blocks = blocks});
+    for (const Algorithm algorithm : {Algorithm::two_shot, Algorithm::copy_engine})
+      for (const unsigned blocks : {1u, 3u})
+        call.check({ElementType::float32, Reduction::sum, blocks}, 3001, placing, call_by(algorithm, blocks));
+}
+
+/// A channel whose engines have so many bytes for a chunk.
+CollectiveOptions engine_channel(const RankTest& test, std::size_t chunk_bytes) {
+  CollectiveOptions options = small_channel;
+  options.engine_bytes = 4 * std::max<std::size_t>(1, static_cast<std::size_t>(test.size()) - 1) * chunk_bytes;
+  return options;
+}
+
+/// Vectors of one part of a chunk, one chunk, and many, which get shorter towards the end.
+void engines_in_chunks(RankTest& test) {
+  if (test.world().mixed()) return;
+  Collectives collectives(test.world(), engine_channel(test, 4096));
+  const std::size_t members = static_cast<std::size_t>(test.size()), most = members * 10'001;
+  StreamCall call(test, collectives, 4 * most);
+  std::uint64_t round = 0;
+  for (const std::size_t count : {std::size_t{1}, members * 64, members * 1024, members * 1024 + 1, most})
+    for (const bool in_place : {false, true}) {
+      const std::size_t mine = 16 * static_cast<std::size_t>(test.rank());
+      const VectorKey key{ElementType::int32, Reduction::sum, ++round};
+      call.check(key, count, {mine, 2 * mine, in_place}, {.algorithm = Algorithm::copy_engine});
+      call.check(key, count, {32, 16, in_place}, {.algorithm = Algorithm::copy_engine, .alike = true});
+    }
+}
+
+/// Calls that wait for nothing in between: the next one's first copies come where the last one's may still be read.
+void engines_call_after_call(RankTest& test) {
+  World& world = test.world();
+  if (world.mixed()) return;
+  Collectives collectives(world, engine_channel(test, 1024));
+  constexpr std::size_t calls = 8, most = 12'000;
+  const SymmetricArray<std::int32_t> vectors(world, calls * most);
+  const auto count_of = [](std::size_t call) { return most - call * 1499; };
+  const auto key_of = [](std::size_t call) { return VectorKey{ElementType::int32, Reduction::sum, call}; };
+  const auto at = [&](std::size_t call) { return reinterpret_cast<std::byte*>(vectors.data() + call * most); };
+  for (std::size_t call = 0; call < calls; ++call)
+    test.write(at(call), vector_of(key_of(call), test.rank(), count_of(call)));
+  for (std::size_t call = 0; call < calls; ++call)
+    collectives.allreduce_on_stream(
+        at(call), at(call), count_of(call), ElementType::int32, Reduction::sum,
+        {.algorithm = call % 4 == 3 ? Algorithm::two_shot : Algorithm::copy_engine, .alike = call % 4 == 2});
+  world.synchronize();
+  for (std::size_t call = 0; call < calls; ++call)
+    check_bytes(reduced_vector(key_of(call), everyone(test.size()), count_of(call)),
+                test.read(at(call), 4 * count_of(call)), join("call ", call, " of several"));
+}
+
+/// Vectors that no other rank's copies or kernels reach.
+void engines_on_other_memory(RankTest& test) {
+  if (test.on_gpu() || test.world().mixed()) return;
+  Collectives collectives(test.world(), engine_channel(test, 2048));
+  constexpr std::size_t count = 9'999;
+  const VectorKey key{ElementType::float64, Reduction::maximum, 1};
+  const std::vector<std::byte> source = vector_of(key, test.rank(), count);
+  std::vector<std::byte> destination(source.size());
+  collectives.allreduce_on_stream(destination.data(), source.data(), count, key.type, key.reduction,
+                                  {.algorithm = Algorithm::copy_engine});
+  test.world().synchronize();
+  check_bytes(reduced_vector(key, everyone(test.size()), count), destination, "outside the heap");
+  BEELINE_CHECK(collectives.last_transfer() == Transfer::staged);
+}
+
+/// What a choice says is what runs: engines have no blocks, and who asks for blocks gets a kernel.
+void choices_say_what_runs(RankTest& test) {
+  Collectives collectives(test.world(), small_channel);
+  const CollectiveCall engines{.algorithm = Algorithm::copy_engine};
+  BEELINE_CHECK_EQ(0u, collectives.allreduce_choice(1 << 28, ElementType::float32, engines).blocks);
+  BEELINE_CHECK_EQ(0u, collectives.movement_choice(CollectiveOperation::alltoall, 1 << 28, engines).blocks);
+  for (const bool alike : {false, true}) {
+    const CollectiveCall in_blocks{.blocks = 2, .alike = alike};
+    for (const CollectiveCall& choice :
+         {collectives.allreduce_choice(1 << 28, ElementType::float32, in_blocks),
+          collectives.movement_choice(CollectiveOperation::alltoall, 1 << 28, in_blocks)}) {
+      BEELINE_CHECK(choice.algorithm != Algorithm::copy_engine);
+      BEELINE_CHECK_EQ(2u, choice.blocks);
+    }
+  }
 }
 
 struct KernelArguments {
@@ -244,11 +321,26 @@ void calls_that_cannot_work(RankTest& test) {
     expect_refused("different options", [&] { Collectives(test.world(), {.lanes = test.rank() == 0 ? 2u : 3u}); });
   if (!test.world().mixed() && !test.world().device().is_gpu() && test.size() > 2) {
     Collectives small(test.world(), {.lanes = 1, .staging_bytes = 256});
-    const std::string needs =
-        join("512 bytes of staging (two times staging_bytes on each lane), and needs ", 512 * (test.size() - 1));
+    const std::string needs = join(
+        "the channel has 512 bytes for it (engine_bytes, or else two times staging_bytes on each lane), and needs ",
+        1024 * (test.size() - 1));
     expect_refused(needs.c_str(), [&] {
       small.allreduce_on_stream(data, data, 4, f32, Reduction::sum, {.algorithm = Algorithm::copy_engine});
     });
+  }
+  expect_refused("copy_engine: 2 blocks were asked for, and engines have none",
+                 call(data, data, 4, f32, Reduction::sum, {.algorithm = Algorithm::copy_engine, .blocks = 2}));
+  expect_refused("engine_bytes 100: a multiple of 256", [&] { Collectives(test.world(), {.engine_bytes = 100}); });
+  if (test.size() > 1)
+    expect_refused("different options",
+                   [&] { Collectives(test.world(), {.engine_bytes = static_cast<std::size_t>(test.rank()) * 256}); });
+  if (!test.world().mixed()) {
+    expect_refused("no room for", [&] { Collectives(test.world(), {.engine_bytes = std::size_t{1} << 40}); });
+    std::vector<float> outside(4);
+    expect_refused("one of these lies outside it", call(outside.data(), data, 4, f32, Reduction::sum,
+                                                        {.algorithm = Algorithm::copy_engine, .alike = true}));
+  } else {
+    expect_refused("do not serve ranks of both kinds", [&] { Collectives(test.world(), {.engine_bytes = 4096}); });
   }
   expect_refused("at most 1024", [&] { Collectives(test.world(), {.lanes = 1025}); });
 }
@@ -260,6 +352,10 @@ const std::vector<Case>& allreduce_cases() {
       {"every_type_and_reduction", 1, every_type_and_reduction},
       {"every_count_and_alignment", 1, every_count_and_alignment},
       {"vectors_that_lie_unlike", 2, vectors_that_lie_unlike},
+      {"engines_in_chunks", 1, engines_in_chunks},
+      {"engines_call_after_call", 1, engines_call_after_call},
+      {"engines_on_other_memory", 1, engines_on_other_memory},
+      {"choices_say_what_runs", 1, choices_say_what_runs},
       {"all_algorithms_on_one_lane", 1, all_algorithms_on_one_lane},
       {"allreduce_continues_after_a_timeout", 2, allreduce_continues_after_a_timeout},
       {"collective_flags_wrap", 1, flags_wrap},

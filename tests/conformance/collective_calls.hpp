@@ -22,6 +22,11 @@ inline constexpr beeline::CollectiveOptions small_channel{.lanes = 3, .packet_by
   return options;
 }
 
+/// By `algorithm`; in `blocks`, where it has any.
+[[nodiscard]] inline beeline::CollectiveCall call_by(beeline::Algorithm algorithm, unsigned blocks) {
+  return {.algorithm = algorithm, .blocks = algorithm == beeline::Algorithm::copy_engine ? 0 : blocks};
+}
+
 /// Where one call's vectors lie: offsets in bytes from an aligned place.
 struct Placing {
   std::size_t source, destination;

@@ -140,8 +140,7 @@ void movement_of_every_count(RankTest& test) {
         const bool is_elsewhere = move == Move::scatter && algorithm == Algorithm::copy_engine;
         if (placing.in_place && (move == Move::alltoall || is_elsewhere)) continue;
         const int root = static_cast<int>(round % static_cast<std::uint64_t>(test.size()));
-        call.check({move, round, test.size(), root, bytes}, placing,
-                   {.algorithm = algorithm, .blocks = 1 + unsigned(round % 3)});
+        call.check({move, round, test.size(), root, bytes}, placing, call_by(algorithm, 1 + unsigned(round % 3)));
       }
   });
 }
@@ -155,7 +154,7 @@ void movement_between_unlike_addresses(RankTest& test) {
     if (algorithm == Algorithm::copy_engine) return;
     for (const Placing& placing : {Placing{16 * rank, 32 * rank, false}, Placing{rank, 3 * rank, false}})
       call.check({move, ++round, test.size(), test.size() - 1, 3001}, placing,
-                 {.algorithm = algorithm, .blocks = 1 + unsigned(round % 3)});
+                 call_by(algorithm, 1 + unsigned(round % 3)));
   });
 }
 
@@ -170,8 +169,7 @@ void movement_to_other_memory(RankTest& test) {
     if (algorithm == Algorithm::copy_engine) return;
     for (const bool all : {true, false})
       for (const std::size_t bytes : {std::size_t{1}, std::size_t{3001}})
-        call.check({move, ++round, test.size(), 0, bytes}, {0, 0, false},
-                   {.algorithm = algorithm, .blocks = 1 + unsigned(round % 3)},
+        call.check({move, ++round, test.size(), 0, bytes}, {0, 0, false}, call_by(algorithm, 1 + unsigned(round % 3)),
                    all || test.rank() == test.size() - 1 ? memory.data() : nullptr);
   });
 }
@@ -186,9 +184,8 @@ void movement_from_other_memory(RankTest& test) {
   for_each_way(test, [&](Move move, Algorithm algorithm) {
     for (const bool both : {false, true}) {
       if (both && algorithm == Algorithm::copy_engine) return;
-      call.check({move, ++round, test.size(), 0, 3001}, {0, 0, false},
-                 {.algorithm = algorithm, .blocks = 1 + unsigned(round % 3)}, both ? other.data() : nullptr,
-                 memory.data());
+      call.check({move, ++round, test.size(), 0, 3001}, {0, 0, false}, call_by(algorithm, 1 + unsigned(round % 3)),
+                 both ? other.data() : nullptr, memory.data());
     }
   });
 }
@@ -263,7 +260,7 @@ void movement_of_long_pieces(RankTest& test) {
   StreamCall call(test, collectives, static_cast<std::size_t>(test.size()) * bytes);
   std::uint64_t round = 0;
   for_each_way(test, [&](Move move, Algorithm algorithm) {
-    call.check({move, ++round, test.size(), 0, bytes}, {0, 16, false}, {.algorithm = algorithm, .blocks = blocks});
+    call.check({move, ++round, test.size(), 0, bytes}, {0, 16, false}, call_by(algorithm, blocks));
   });
   for (round = 2; round < 12; round += 3)  // of three blocks each
     check_varied(test, collectives, round, bytes,
@@ -458,6 +455,9 @@ void movement_refused(RankTest& test) {
                  [&] { collectives.alltoall_on_stream(data, data + 512, 4, f32, {.algorithm = Algorithm::tree}); });
   expect_refused("no algorithm copy_engine",
                  [&] { collectives.gather_on_stream(data, data, 4, f32, 0, {.algorithm = Algorithm::copy_engine}); });
+  expect_refused("copy_engine: 2 blocks were asked for, and engines have none", [&] {
+    collectives.alltoall_on_stream(data, data + 512, 4, f32, {.algorithm = Algorithm::copy_engine, .blocks = 2});
+  });
   expect_refused("4 blocks on a channel of 3 lanes",
                  [&] { collectives.alltoall_on_stream(data, data + 512, 4, f32, {.blocks = 4}); });
   const std::vector<std::size_t> few(parts + 1, 1), right(parts, 1), other(parts, 2);

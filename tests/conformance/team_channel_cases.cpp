@@ -122,9 +122,9 @@ void transfers_are_told(RankTest& test) {
     BEELINE_CHECK_EQ(join(what, ": ", name(transfer)), join(what, ": ", name(collectives.last_transfer())));
   };
   expect(Transfer::none, "before any call");
-  const auto reduce = [&](float* vector, Algorithm algorithm) {
+  const auto reduce = [&](float* vector, Algorithm algorithm, bool alike = false) {
     collectives.allreduce_on_stream(vector, vector, count, ElementType::float32, Reduction::sum,
-                                    {.algorithm = algorithm});
+                                    {.algorithm = algorithm, .alike = alike});
   };
   const auto gather = [&](Algorithm algorithm) {
     collectives.allgather_on_stream(to, from, count, ElementType::float32, {.algorithm = algorithm});
@@ -137,7 +137,8 @@ void transfers_are_told(RankTest& test) {
   if (world.mixed()) return;
   reduce(to, Algorithm::two_shot), expect(Transfer::in_place, "two_shot, alike");
   gather(Algorithm::peer), expect(Transfer::in_place, "all-gather by peer");
-  reduce(to, Algorithm::copy_engine), expect(Transfer::in_place, "all-reduce by engines");
+  reduce(to, Algorithm::copy_engine), expect(Transfer::staged, "all-reduce by engines");
+  reduce(to, Algorithm::copy_engine, true), expect(Transfer::in_place, "all-reduce by engines, asserted alike");
   reduce(to, Algorithm::read), expect(Transfer::staged, "by reading");
   const auto reduce_scatter = [&](float* vector, Algorithm algorithm) {
     collectives.reduce_scatter_on_stream(vector, from, 16, ElementType::float32, Reduction::sum,

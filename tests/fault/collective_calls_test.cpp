@@ -36,8 +36,9 @@ class CollectiveCalls : public ::testing::TestWithParam<Shape> {
 
   /// Runs `body` on three ranks, threads, with a short deadline.
   template <class Body>
-  void run(Body body, double deadline_s = 20) {
+  void run(Body body, double deadline_s = 20, bool checks = false) {
     Config config = test_config();
+    config.check_collectives = checks;
     config.device = GetParam().device;
     config.deadline_ns = static_cast<std::int64_t>(deadline_s * 1e9);
     expect_all_passed(run_ranks(WorldKind::threads, 3, body, config));
@@ -76,12 +77,33 @@ TEST_P(CollectiveCalls, NameTheRankThatDoesNotCome) {
               world.synchronize();
             });
             expect_part(error, "collective on rank 1 in allreduce, sequence 1");
+            expect_part(error, "or not at all, run with BEELINE_CHECK_COLLECTIVES=1 (beeline run");
           }
           Team& all = world.survivors();
           BEELINE_CHECK_EQ(3, all.size());
         }
       },
       0.5);
+}
+
+TEST_P(CollectiveCalls, ThatAreComparedNeedNoAdviceToCompare) {
+  run(
+      [](World& world) {
+        Collectives collectives(world);
+        const SymmetricArray<float> vector(world, 10);
+        if (world.rank() == 1) {
+          while (!world.failed()) machine::back_off(0, 0);
+        } else {
+          const std::string error = error_of([&] {
+            collectives.allreduce_on_stream(vector.data(), vector.data(), 10, ElementType::float32, Reduction::sum);
+            world.synchronize();
+          });
+          expect_part(error, "collective on rank 1 in allreduce, sequence 1");
+          BEELINE_CHECK(error.find("BEELINE_CHECK_COLLECTIVES") == std::string::npos);
+        }
+        BEELINE_CHECK_EQ(3, world.survivors().size());
+      },
+      0.5, true);
 }
 
 /// Rank 2 waits for rank 0 alone, who comes later, and waits for rank 1 in vain.
@@ -176,7 +198,14 @@ TEST_P(CollectiveCalls, ThatDifferAreFound) {
         world,
         [=](Collectives& collectives, std::int32_t* data) {
           collectives.allreduce_on_stream(data + (other ? 4 : 0), data + (other ? 4 : 0), 16, ElementType::int32,
-                                          Reduction::sum, {.algorithm = Algorithm::copy_engine});
+                                          Reduction::sum, {.algorithm = Algorithm::copy_engine, .alike = true});
+        },
+        "needs vectors at the same place of the symmetric heap");
+    expect_difference(  // one of them does not assert it
+        world,
+        [=](Collectives& collectives, std::int32_t* data) {
+          collectives.allreduce_on_stream(data, data, 16, ElementType::int32, Reduction::sum,
+                                          {.algorithm = Algorithm::copy_engine, .alike = !other});
         },
         "needs vectors at the same place of the symmetric heap");
   });

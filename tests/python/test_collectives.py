@@ -163,6 +163,9 @@ def test_the_choice_is_told() -> None:
         assert (small.algorithm, small.blocks) == ("packets_one_shot", 1)
         assert large.algorithm == "two_shot"
         assert collectives.allreduce_choice(8, np.float64, algorithm="two_shot", blocks=2).blocks == 2
+        engines = collectives.allreduce_choice(1 << 20, "float32", algorithm="copy_engine")
+        assert engines.blocks is None  # no blocks move data
+        assert repr(engines) == "<beeline.Choice copy_engine>"
         memory = world.allocate(64, "float32")
         collectives.allreduce(memory, alike=True)
         assert collectives.allreduce_choice(64, "float32", alike=True).algorithm.startswith("packets")
@@ -219,6 +222,10 @@ def test_what_is_refused() -> None:
             collectives.allreduce(array, reduction="bit_or")
         with pytest.raises(beeline.InvalidArgumentError, match="blocks on a channel of"):
             collectives.allreduce(array, blocks=1000)
+        with pytest.raises(beeline.InvalidArgumentError, match="2 blocks were asked for, and engines have none"):
+            collectives.allreduce(array, algorithm="copy_engine", blocks=2)
+        with pytest.raises(beeline.InvalidArgumentError, match="engine_bytes 100: a multiple of 256"):
+            beeline.Collectives(world, engine_bytes=100)
         with pytest.raises(beeline.InvalidArgumentError, match="no algorithm peer"):
             collectives.allreduce(array, algorithm="peer")
         with pytest.raises(beeline.InvalidArgumentError, match="overlap"):

@@ -113,12 +113,15 @@ def test_a_call_tells_how_it_moved_data() -> None:
             (memory, "two_shot", "in_place"),
             (array, "two_shot", "staged"),
             (memory, "packets_one_shot", "packets"),
-            (memory, "copy_engine", "in_place"),
+            (memory, "copy_engine", "staged"),
+            (array, "copy_engine", "staged"),
             (memory, "gather_cast", "staged"),
             (memory, "automatic", "in_place"),
         ]:
             collectives.allreduce(tensor, algorithm=algorithm)
             assert collectives.last_transfer == expected, (algorithm, expected)
+        collectives.allreduce(memory, algorithm="copy_engine", alike=True)
+        assert collectives.last_transfer == "in_place"
         collectives.barrier()
         collectives.broadcast(memory, 0, algorithm="peer")
         assert collectives.last_transfer == "in_place"

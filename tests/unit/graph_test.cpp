@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // CUDA graphs of launches and copies, and streams that somebody else made. All but one case need a GPU.
+#include "tests/unit/graph.hpp"
+
 #include <gtest/gtest.h>
 
 #include <cstddef>
@@ -26,48 +28,6 @@ using namespace beeline;
 
 constexpr unsigned blocks = 4, threads = 64;
 constexpr std::size_t words = 300;
-
-void must(cudaError_t result) {
-  if (result != cudaSuccess) throw CheckFailure(cudaGetErrorString(result));
-}
-cudaStream_t native(const Stream& stream) { return static_cast<cudaStream_t>(stream.native()); }
-
-/// A graph of what `work` puts on a stream, ready to run.
-class Graph {
- public:
-  Graph(World& world, Stream& stream, const std::function<void()>& work) {
-    must(cudaSetDevice(world.device().index));
-    must(cudaStreamBeginCapture(native(stream), cudaStreamCaptureModeThreadLocal));
-    try {
-      work();
-    } catch (...) {
-      static_cast<void>(cudaStreamEndCapture(native(stream), &graph_));
-      if (graph_ != nullptr) static_cast<void>(cudaGraphDestroy(graph_));
-      throw;
-    }
-    must(cudaStreamEndCapture(native(stream), &graph_));
-    must(cudaGraphInstantiate(&runnable_, graph_, 0));
-    must(cudaGraphUpload(runnable_, native(stream)));
-    world.synchronize(stream);
-  }
-  ~Graph() {
-    static_cast<void>(cudaGraphExecDestroy(runnable_));
-    static_cast<void>(cudaGraphDestroy(graph_));
-  }
-  Graph(const Graph&) = delete;
-  Graph& operator=(const Graph&) = delete;
-
-  void run(const Stream& stream) const { must(cudaGraphLaunch(runnable_, native(stream))); }
-  [[nodiscard]] std::size_t nodes() const {
-    std::size_t count = 0;
-    must(cudaGraphGetNodes(graph_, nullptr, &count));
-    return count;
-  }
-
- private:
-  cudaGraph_t graph_ = nullptr;
-  cudaGraphExec_t runnable_ = nullptr;
-};
 
 /// What two ranks exchange. Every number that changes lies in memory, so that a graph goes on where the last run ended.
 struct Exchange {
@@ -232,43 +192,97 @@ struct Mix {
   }
 };
 
-/// All-reduces in a graph, with others in between: their rounds go on wherever the last one ended.
+/// Vectors of zeros at first: what goes into an all-reduce, and comes out.
+struct Vectors {
+  std::int64_t* input;
+  std::int64_t* sum;
+  std::size_t count;
+};
+
+/// All-reduces in a graph, each of what the last one gave, with others in between: their rounds go on wherever the last
+/// one ended.
+void repeat_all_reduces(World& world, Collectives& collectives, const Vectors& vectors, const CollectiveCall& how,
+                        int runs) {
+  Stream& stream = world.stream();
+  const auto [input, sum, count] = vectors;
+  const auto step = [&] {
+    collectives.allreduce_on_stream(sum, input, count, ElementType::int64, Reduction::sum, how);
+    launch(world, {.blocks = 8}, Mix{}, input, static_cast<const std::int64_t*>(sum), std::uint64_t{count});
+  };
+  const Graph graph(world, stream, [&] { step(), step(); });
+  world.barrier();
+  int steps = 0;
+  for (int i = 0; i < runs; ++i) {
+    graph.run(stream);
+    steps += 2;
+    if (i % 3 == 0) step(), ++steps;
+    if (i % 100 == 0) world.synchronize(stream);
+  }
+  world.synchronize(stream);
+  std::vector<std::int64_t> observed(count);
+  world.copy(observed.data(), sum, count * sizeof(std::int64_t));
+  for (std::size_t i = 0; i < count; i += 99) {
+    std::int64_t expected = 0, inputs[2] = {0, 0};
+    for (int each = 0; each < steps; ++each) {
+      expected = inputs[0] + inputs[1];
+      for (int rank = 0; rank < 2; ++rank) inputs[rank] = expected % Mix::modulus + static_cast<std::int64_t>(i) + rank;
+    }
+    BEELINE_CHECK_EQ(expected, observed[i]);
+  }
+  world.barrier();
+}
+
 TEST_P(TwoRanks, RepeatAllReduces) {
   run([](World& world) {
-    constexpr int runs = 500;
-    Stream& stream = world.stream();
     Collectives collectives(world);
     for (const std::size_t count : {std::size_t{100}, std::size_t{200'000}}) {
       auto* input = static_cast<std::int64_t*>(world.allocate(count * sizeof(std::int64_t)));
       auto* sum = static_cast<std::int64_t*>(world.allocate(count * sizeof(std::int64_t)));
-      const auto step = [&] {
-        collectives.allreduce_on_stream(sum, input, count, ElementType::int64, Reduction::sum, {.blocks = blocks});
-        launch(world, {.blocks = 8}, Mix{}, input, static_cast<const std::int64_t*>(sum), std::uint64_t{count});
-      };
-      const Graph graph(world, stream, [&] { step(), step(); });
-      world.barrier();
-      int steps = 0;
-      for (int i = 0; i < runs; ++i) {
-        graph.run(stream);
-        steps += 2;
-        if (i % 3 == 0) step(), ++steps;
-        if (i % 100 == 0) world.synchronize(stream);
-      }
-      world.synchronize(stream);
-      std::vector<std::int64_t> observed(count);
-      world.copy(observed.data(), sum, count * sizeof(std::int64_t));
-      for (std::size_t i = 0; i < count; i += 99) {
-        std::int64_t expected = 0, inputs[2] = {0, 0};
-        for (int each = 0; each < steps; ++each) {
-          expected = inputs[0] + inputs[1];
-          for (int rank = 0; rank < 2; ++rank)
-            inputs[rank] = expected % Mix::modulus + static_cast<std::int64_t>(i) + rank;
-        }
-        BEELINE_CHECK_EQ(expected, observed[i]);
-      }
-      world.barrier();
+      repeat_all_reduces(world, collectives, {input, sum, count}, {.blocks = blocks}, 500);
     }
   });
+}
+
+/// Zeroed memory of this rank's GPU that is in no heap.
+auto other_memory(const World& world, std::size_t words) {
+  std::int64_t* data = nullptr;
+  must(cudaSetDevice(world.device().index));
+  must(cudaMalloc(reinterpret_cast<void**>(&data), words * sizeof *data));
+  must(cudaMemset(data, 0, words * sizeof *data));
+  must(cudaDeviceSynchronize());
+  return std::shared_ptr<std::int64_t>(data, [](std::int64_t* held) { static_cast<void>(cudaFree(held)); });
+}
+
+/// By copy engines, in chunks, of vectors that lie at another place on either rank, in the heap and outside.
+TEST_P(TwoRanks, RepeatAllReducesByEngines) {
+  run([](World& world) {
+    constexpr std::size_t count = 200'001, room = 2 * count + 8;
+    Collectives collectives(world, {.engine_bytes = std::size_t{1} << 20});
+    const auto outside = other_memory(world, room);
+    auto* const heap = static_cast<std::int64_t*>(world.allocate(room * sizeof(std::int64_t)));
+    for (std::int64_t* memory : {outside.get(), heap}) {
+      std::int64_t* const input = memory + 2 * world.rank();
+      repeat_all_reduces(world, collectives, {input, input + count + world.rank(), count},
+                         {.algorithm = Algorithm::copy_engine}, 30);
+    }
+  });
+}
+
+/// What `automatic` takes for large vectors that nobody has said anything about, first called in a capture.
+TEST(TwoGpus, CaptureLargeAllReducesOfAnyVectors) {
+  if (const std::string why = missing_gpus(2); !why.empty()) GTEST_SKIP() << why;
+  Config config = config_of("cuda:0,cuda:1");
+  config.heap_bytes = std::size_t{512} << 20;
+  const auto body = [](World& world) {
+    constexpr std::size_t count = std::size_t{14} << 20;  // 112 MB
+    Collectives collectives(world);
+    BEELINE_CHECK(collectives.allreduce_choice(count, ElementType::int64).algorithm == Algorithm::copy_engine);
+    const auto outside = other_memory(world, 2 * count + 8);
+    std::int64_t* const input = outside.get() + 2 * world.rank();
+    repeat_all_reduces(world, collectives, {input, input + count + world.rank(), count}, {}, 3);
+    BEELINE_CHECK(collectives.last_transfer() == Transfer::staged);
+  };
+  expect_all_passed(run_ranks(WorldKind::threads, 2, body, config, 100));
 }
 
 /// Calls of one channel take turns, so they count once in the residency ledger: graphs from several streams and calls

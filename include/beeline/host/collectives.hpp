@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "beeline/collectives/algorithm.hpp"
@@ -25,6 +26,11 @@ struct CollectiveOptions {
   std::size_t packet_bytes = 0;   ///< payload of a round of packets, on each lane from each rank: at least 32; in
                                   ///< packets of 128 bytes, twice as much
   std::size_t staging_bytes = 0;  ///< on each lane, for vectors that do not lie alike on all ranks, twice
+  /// Symmetric memory through which copy engines make an all-reduce, in multiples of 256. Nothing said: of a channel
+  /// that all ranks of the world make, each on a GPU of its own, an eighth of the heap, at most what the engines can
+  /// use (256 MB for each of the other ranks), less where the heap is full; of others none. 0: none, so that
+  /// `automatic` leaves engines out, and `copy_engine` goes through the staging.
+  std::optional<std::size_t> engine_bytes = std::nullopt;
   std::uint64_t first_round = 0;  ///< where rounds start to count
   /// Members compare every call, and find those that differ, or overlap on one rank: about 1.5 us each on GPUs. Also
   /// set for all channels by `Config::check_collectives`.
@@ -35,11 +41,12 @@ struct CollectiveOptions {
 struct CollectiveCall {
   Stream* stream = nullptr;                    ///< nullptr: the rank's default stream
   Algorithm algorithm = Algorithm::automatic;  ///< the same on all ranks
-  unsigned blocks = 0;                         ///< the same on all ranks; 0: by size
-  /// The caller's word, the same on all ranks, that the vectors (of what only moves data the destinations) lie at the
-  /// same place of all members' heaps. Then `automatic` takes copy engines where they are quicker. Where it does, a
-  /// word that is not true ends the team, with an error; on GPUs engines have then copied to where the vectors would
-  /// lie.
+  unsigned blocks = 0;  ///< the same on all ranks; 0: by size. Engines have none: with blocks, `automatic` takes others
+  /// The caller asserts, on all ranks or none, that the vectors (of what only moves data the destinations) lie at the
+  /// same place of all members' heaps. Then copy engines put results where they belong without a copy through the
+  /// channel's memory, and `automatic` takes them also for what only moves data, where they are quicker. Where they are
+  /// taken and it is not so, the team ends with an error; on GPUs engines have then copied to where the vectors would
+  /// lie. All other calls find out by themselves where vectors lie.
   bool alike = false;
 };
 
@@ -150,8 +157,8 @@ class Collectives {
   /// How the vectors of the last call that a host made (barriers apart) got to the other members; that call is over:
   /// its stream was synchronised. The same on all members. Algorithms that use vectors where they lie (two_shot; read
   /// of a reduce-scatter; peer, bulk of what only moves) find out in the call whether they can, and the answer is read
-  /// from the channel's memory, blocking; copy_engine always does, although what it combines goes through that memory
-  /// too; reductions by all other names are staged.
+  /// from the channel's memory, blocking; copy_engine does of what only moves, and of an all-reduce with
+  /// `CollectiveCall::alike`; reductions by all other names are staged.
   [[nodiscard]] Transfer last_transfer() const;
 
  private:

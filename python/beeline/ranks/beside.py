@@ -221,10 +221,10 @@ class Bench:
 
     def _own(self, algorithm: str, blocks: int) -> Calls:
         source, destination, collectives = self._source, self._destination, self._collectives
-        how: dict[str, Any] = {"algorithm": algorithm, "blocks": blocks, "alike": True}  # both lie in the heap
+        how: dict[str, Any] = {"algorithm": algorithm, "blocks": blocks}
         choice = collectives.allreduce_choice(self._count, self._type, **how)
         settings = {"algorithm": choice.algorithm}
-        settings |= {"blocks": choice.blocks} if choice.algorithm != "copy_engine" else {}
+        settings |= {} if choice.blocks is None else {"blocks": choice.blocks}
         vectors = torch.from_dlpack(source), torch.from_dlpack(destination)
         return Calls(
             self, lambda: collectives.allreduce(destination, source, stream=self._stream, **how), vectors, settings

@@ -20,6 +20,8 @@ class Makers {
 
   [[nodiscard]] World& world() const { return *world_; }
   [[nodiscard]] int size() const;
+  /// Whether they are all ranks of the world.
+  [[nodiscard]] bool are_all() const { return team_ == nullptr; }
   [[nodiscard]] bool failed() const;
   /// Everyone's bytes, by rank; none from ranks that have failed or left. A few.
   [[nodiscard]] std::vector<std::vector<std::byte>> allgather(std::span<const std::byte> mine) const;

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "beeline/collectives/impl/one_shot_on_host.hpp"
@@ -58,6 +60,8 @@ void check(const CollectiveOptions& options) {
       options.packet_bytes >= least && options.packet_bytes <= std::size_t{1} << 24 && options.packet_bytes % 16 == 0,
       Status::invalid_argument,
       fmt::format("packet_bytes {}: multiples of 16 from {} to 2^24", options.packet_bytes, least));
+  require(options.engine_bytes.value_or(0) % 256 == 0, Status::invalid_argument,
+          fmt::format("engine_bytes {}: a multiple of 256", options.engine_bytes.value_or(0)));
   require(options.staging_bytes <= std::size_t{1} << 32 && options.staging_bytes % 256 == 0, Status::invalid_argument,
           fmt::format("staging_bytes {}: multiples of 256 up to 2^32", options.staging_bytes));
 }
@@ -79,7 +83,7 @@ void compare(const detail::Makers& makers, const CollectiveOptions& mine) {
     std::memcpy(&first, all[0].data(), sizeof first);
     require(theirs.lanes == first.lanes && theirs.packet_bytes == first.packet_bytes &&
                 theirs.staging_bytes == first.staging_bytes && theirs.first_round == first.first_round &&
-                theirs.checks == first.checks,
+                theirs.engine_bytes == first.engine_bytes && theirs.checks == first.checks,
             Status::invalid_argument, fmt::format("ranks 0 and {} give different options for collectives", rank));
   }
 }
@@ -146,8 +150,10 @@ Collectives::Implementation::Implementation(const detail::Makers& channel_makers
       channel(make_channel(memory.data(), layout, options)),
       tables(reinterpret_cast<std::size_t*>(memory.data() + layout.tables)) {
   if (options.first_round != 0) start_at(options);
-  // A stream cannot be made on a GPU while another rank's kernel spins there.
-  if (world.ranks_on_device() > 1 && !context().mixed) make_engine(), make_stream_beside();
+  make_engine_scratch(options.engine_bytes);
+  // A stream cannot be made on a GPU while another rank's kernel spins there, nor in a capture what `automatic` takes.
+  const bool may_be_taken = engine_scratch != nullptr || world.ranks_on_device() > 1;
+  if (may_be_taken && !context().mixed) make_engine(), make_stream_beside();
   makers.barrier();
 }
 
@@ -183,32 +189,62 @@ void Collectives::Implementation::start_at(const CollectiveOptions& options) {
   world.copy(channel.packets, unsent.data(), unsent.size() * sizeof(machine::PacketPair));
 }
 
-/// Collective over the members. Ranks that share a device, whose memory they share too, and teams that have not made
-/// the channel alone have its staging for scratch; else the heap gives what it can.
-void Collectives::Implementation::make_engine() {
-  std::span<std::byte> scratch(channel.staging, std::size_t{channel.lanes} * 2 * channel.staging_bytes);
-  const bool made_by_members = static_cast<unsigned>(makers.size()) == context().size;
-  const bool has_more = made_by_members && world.ranks_on_device() == 1 && world.device().is_gpu();
-  for (std::size_t bytes = detail::EngineAllreduce::wanted_bytes(context()); has_more && bytes > scratch.size();
-       bytes /= 2) {
-    try {  // heaps are alike: all ranks come to the same answer
+namespace {
+
+/// Whether all ranks have GPUs, each one of its own.
+bool have_own_gpus(const World& world) {
+  std::set<std::string> gpus;
+  for (int rank = 0; rank < world.size(); ++rank)
+    if (const Device& device = world.device(rank); device.is_gpu()) gpus.insert(device.uuid);
+  return gpus.size() == static_cast<std::size_t>(world.size());
+}
+
+/// Of the symmetric heap, what a channel takes for engines without being asked: one part in so many at most.
+constexpr std::size_t heap_share = 8;
+
+}  // namespace
+
+/// Collective over the makers.
+void Collectives::Implementation::make_engine_scratch(std::optional<std::size_t> asked) {
+  if (asked) {
+    if (*asked == 0) return;
+    require(!world.mixed(), Status::unavailable, "engine_bytes: copy engines do not serve ranks of both kinds");
+    engine_scratch = std::make_unique<detail::ChannelMemory>(makers, *asked, Heap::symmetric);
+    engine_bytes = *asked;
+    return;
+  }
+  const auto members = static_cast<std::size_t>(makers.size());
+  if (!makers.are_all() || members == 1 || !have_own_gpus(world)) return;
+  const std::size_t wanted =
+      std::min(detail::EngineAllreduce::most_bytes(members), world.config().heap_bytes / heap_share);
+  for (std::size_t bytes = wanted; bytes >= detail::EngineAllreduce::useful_bytes(members); bytes /= 2) {
+    try {
       engine_scratch = std::make_unique<detail::ChannelMemory>(makers, bytes, Heap::symmetric);
-      scratch = {engine_scratch->data(), bytes};
-      break;
-    } catch (const Error& error) {
-      if (error.code() != Status::no_resource) throw;
+      engine_bytes = bytes;
+      return;
+    } catch (const Error& error) {  // the same on all ranks: no room, or not at the same place
+      if (error.code() != Status::no_resource && error.code() != Status::invalid_argument) throw;
     }
   }
-  if (has_more && scratch.size() < detail::EngineAllreduce::wanted_bytes(context()))
-    log(LogLevel::info,
-        fmt::format("copy_engine: the heap has no {} bytes left, so it goes in smaller chunks, through {} bytes",
-                    detail::EngineAllreduce::wanted_bytes(context()), scratch.size()),
-        world.rank());
-  require(scratch.size() >= detail::EngineAllreduce::least_bytes(context()), Status::no_resource,
-          fmt::format("copy_engine: the channel has {} bytes of staging (two times staging_bytes on each lane), and "
-                      "needs {}{}",
-                      scratch.size(), detail::EngineAllreduce::least_bytes(context()),
-                      has_more ? "; the heap has no more" : ""));
+  log(LogLevel::info,
+      fmt::format("the heap of {} bytes has no room for copy engines ({} bytes, in an eighth of it): `automatic` does "
+                  "without them",
+                  world.config().heap_bytes, detail::EngineAllreduce::useful_bytes(members)),
+      world.rank());
+}
+
+bool Collectives::Implementation::takes_engines() const {
+  return world.device().is_gpu() && engine_bytes >= detail::EngineAllreduce::useful_bytes(context().size);
+}
+
+/// Through the channel's staging where there is no other memory.
+void Collectives::Implementation::make_engine() {
+  std::span<std::byte> scratch(channel.staging, std::size_t{channel.lanes} * 2 * channel.staging_bytes);
+  if (engine_scratch != nullptr) scratch = {engine_scratch->data(), engine_bytes};
+  require(scratch.size() >= detail::EngineAllreduce::least_bytes(context().size), Status::no_resource,
+          fmt::format("copy_engine: the channel has {} bytes for it (engine_bytes, or else two times staging_bytes on "
+                      "each lane), and needs {}",
+                      scratch.size(), detail::EngineAllreduce::least_bytes(context().size)));
   engine = std::make_unique<detail::EngineAllreduce>(world, context(), channel, scratch);
 }
 
@@ -216,11 +252,18 @@ void Collectives::Implementation::run_engine(detail::EngineCall call) {
   require(!context().mixed, Status::unavailable,
           "copy_engine: ranks of both kinds do not reach each other's memory; the algorithms in packets do");
   for (const void* vector : {static_cast<const void*>(call.destination), static_cast<const void*>(call.source)})
-    require(call.call.count == 0 || world.owner_of(vector) == world.rank(), Status::invalid_argument,
-            "copy_engine: vectors lie at the same place of the symmetric heap on all ranks; one of these does not");
+    require(!call.alike || call.call.count == 0 || world.owner_of(vector) == world.rank(), Status::invalid_argument,
+            "alike: the caller asserts that vectors lie at the same place of the symmetric heap on all ranks; one of "
+            "these lies outside it");
   if (engine == nullptr) make_engine();
   if (call.stream == nullptr) call.stream = &world.stream();
   engine->run(call);
+  note(call.alike ? Transfer::in_place : Transfer::staged);
+}
+
+void detail::refuse_blocks(const CollectiveCall& call) {
+  require(call.algorithm != Algorithm::copy_engine || call.blocks == 0, Status::invalid_argument,
+          fmt::format("copy_engine: {} blocks were asked for, and engines have none; leave blocks 0", call.blocks));
 }
 
 void Collectives::Implementation::require_lines(Algorithm algorithm) const {
@@ -276,8 +319,8 @@ Algorithm host_choice(std::size_t bytes, const Context& ctx) {
   return bytes * (ctx.size - 1) <= 2 * kib ? Algorithm::packets_one_shot : Algorithm::packets_two_shot;
 }
 
-/// `alike`: the vectors lie so on all ranks, and engines may be taken.
-Algorithm gpu_choice(std::size_t bytes, std::size_t members, bool has_lines, bool alike) {
+/// `has_engines`: they may be taken.
+Algorithm gpu_choice(std::size_t bytes, std::size_t members, bool has_lines, bool has_engines) {
   const Limits& with_lines = members == 2 ? limits_of_two : limits_with_lines;
   const Limits& limits = has_lines ? with_lines : gpu_limits;
   const std::size_t traffic = bytes * (members - 1);
@@ -285,7 +328,7 @@ Algorithm gpu_choice(std::size_t bytes, std::size_t members, bool has_lines, boo
   if (traffic <= limits.packets128_traffic) return Algorithm::packets128_one_shot;
   if (bytes <= limits.packets) return Algorithm::packets_two_shot;
   if (bytes <= limits.packets128) return Algorithm::packets128_two_shot;
-  return alike && bytes > limits.stores ? Algorithm::copy_engine : Algorithm::two_shot;
+  return has_engines && bytes > limits.stores ? Algorithm::copy_engine : Algorithm::two_shot;
 }
 
 bool is_packets(Algorithm algorithm) {
@@ -298,12 +341,14 @@ CollectiveCall Collectives::allreduce_choice(std::size_t count, ElementType type
   const Context& ctx = implementation_->context();
   const bool host = any_host_rank(implementation_->world);
   const std::size_t bytes = detail::checked_bytes(count, ctx.size, type) / ctx.size;
+  detail::refuse_blocks(call);
   CollectiveCall choice = call;
+  const bool may_take_engines = call.blocks == 0 && implementation_->takes_engines();
   if (choice.algorithm == Algorithm::automatic)
     choice.algorithm = count < ctx.size ? Algorithm::packets_one_shot  // there is no work to share
                        : host           ? host_choice(bytes, ctx)
-                              : gpu_choice(bytes, ctx.size, implementation_->channel.area_lines != 0, call.alike);
-  if (choice.blocks == 0) {
+                              : gpu_choice(bytes, ctx.size, implementation_->channel.area_lines != 0, may_take_engines);
+  if (choice.blocks == 0 && choice.algorithm != Algorithm::copy_engine) {
     const std::size_t block_bytes = is_packets(choice.algorithm)      ? packet_block_bytes
                                     : is_packets128(choice.algorithm) ? packet128_block_bytes
                                                                       : peer_block_bytes;
@@ -347,19 +392,20 @@ void Collectives::allreduce_on_stream(void* destination, const void* source, std
   detail::check_vector("source", source, bytes, type);
   detail::check_apart({destination, bytes}, {source, bytes}, destination);
   if (count == 0 && implementation_->channel.checks == 0) return implementation_->note(Transfer::none);
-  CollectiveCall choice = allreduce_choice(count, type, call);
-  if (count == 0) choice.algorithm = Algorithm::packets_one_shot;  // the members compare the call, and move nothing
+  CollectiveCall asked = call;
+  if (count == 0) asked.algorithm = Algorithm::packets_one_shot;  // the members compare the call, and move nothing
+  const CollectiveCall choice = allreduce_choice(count, type, asked);
   if (choice.algorithm == Algorithm::copy_engine) {
     const CallSignature signature{.operation = CollectiveOperation::allreduce,
                                   .type = type,
                                   .reduction = reduction,
                                   .algorithm = choice.algorithm,
                                   .count = count};
-    implementation_->run_engine({.destination = static_cast<std::byte*>(destination),
-                                 .source = static_cast<const std::byte*>(source),
-                                 .call = signature,
-                                 .stream = choice.stream});
-    return implementation_->note(Transfer::in_place);
+    return implementation_->run_engine({.destination = static_cast<std::byte*>(destination),
+                                        .source = static_cast<const std::byte*>(source),
+                                        .call = signature,
+                                        .stream = choice.stream,
+                                        .alike = choice.alike});
   }
   LaunchOptions options = implementation_->launch_options(CollectiveOperation::allreduce, choice.blocks, choice.stream);
   if (is_packets(choice.algorithm) || is_packets128(choice.algorithm))

@@ -11,14 +11,18 @@ namespace beeline::detail {
 
 namespace {
 
-/// Chunks in the scratch memory: while one is combined, the next comes.
-constexpr std::size_t slots = 2;
-/// Above, what a copy takes to start no longer counts.
-constexpr std::size_t most_chunk_bytes = std::size_t{64} << 20;
+/// Chunks of either kind in the scratch memory: while one is combined, or copied to its destination, the next comes.
+constexpr std::size_t slots = 2, kinds = 2;
+/// Above, what a copy takes to start no longer counts; below, it counts for more than other algorithms lose.
+constexpr std::size_t most_chunk_bytes = std::size_t{64} << 20, useful_chunk_bytes = std::size_t{8} << 20;
+/// Of the largest chunk, the smallest at the end.
+constexpr std::size_t chunk_shrinkage = 8;
 constexpr unsigned combining_blocks = 64;
 constexpr std::size_t alignment = 256;
 
-std::size_t others_of(const Context& context) { return std::max(1u, context.size - 1); }
+std::size_t scratch_bytes(std::size_t members, std::size_t chunk_bytes) {
+  return kinds * slots * std::max<std::size_t>(1, members - 1) * chunk_bytes;
+}
 
 std::size_t whole_lines(std::size_t bytes) { return (bytes + alignment - 1) / alignment * alignment; }
 
@@ -32,19 +36,19 @@ void copy_after_meeting(World& world, const Context& context, Stream& stream, st
   });
 }
 
-std::size_t EngineAllreduce::wanted_bytes(const Context& context) {
-  return slots * others_of(context) * most_chunk_bytes;
-}
+std::size_t EngineAllreduce::most_bytes(std::size_t members) { return scratch_bytes(members, most_chunk_bytes); }
 
-std::size_t EngineAllreduce::least_bytes(const Context& context) { return slots * others_of(context) * alignment; }
+std::size_t EngineAllreduce::useful_bytes(std::size_t members) { return scratch_bytes(members, useful_chunk_bytes); }
+
+std::size_t EngineAllreduce::least_bytes(std::size_t members) { return scratch_bytes(members, alignment); }
 
 EngineAllreduce::EngineAllreduce(World& world, const Context& context, const CollectiveChannel& channel,
                                  std::span<std::byte> scratch)
     : world_(world), context_(context), channel_(channel), scratch_(scratch.data()),
-      chunk_bytes_(std::min(most_chunk_bytes, scratch.size() / slots / others_of(context)) / alignment * alignment),
+      chunk_bytes_(std::min(most_chunk_bytes, scratch.size() / scratch_bytes(context.size, 1)) / alignment * alignment),
       copying_(world.make_stream()), combining_(world.make_stream(StreamPriority::high)),
-      called_(copying_->make_event()), copied_(copying_->make_event()), met_(combining_->make_event()),
-      combined_(combining_->make_event()) {}
+      called_(copying_->make_event()), copied_(copying_->make_event()), returned_(copying_->make_event()),
+      met_(combining_->make_event()), combined_(combining_->make_event()) {}
 
 EngineAllreduce::Piece EngineAllreduce::piece(const EngineCall& call, const Chunk& chunk, std::uint32_t owner) const {
   const std::size_t element = bytes_of(call.call.type);
@@ -53,15 +57,14 @@ EngineAllreduce::Piece EngineAllreduce::piece(const EngineCall& call, const Chun
   return {part.first * element + first, std::min(chunk.bytes, bytes - first)};
 }
 
-std::byte* EngineAllreduce::place(const Chunk& chunk, std::uint32_t owner, std::uint32_t sender) const {
-  const std::size_t other = sender < owner ? sender : sender - 1;
-  return scratch_ + other * slots * chunk_bytes_ + chunk.place;
+std::byte* EngineAllreduce::scratch_at(std::size_t place, std::uint32_t holder, std::uint32_t other) const {
+  return scratch_ + place + (other < holder ? other : other - 1) * chunk_bytes_;
 }
 
 void EngineAllreduce::send(const EngineCall& call, const Chunk& chunk, std::uint32_t distance) {
   const std::uint32_t peer = peer_ahead(context_, distance);
   const Piece theirs = piece(call, chunk, peer);
-  copy_after_meeting(world_, context_, *copying_, context_.at(place(chunk, peer, context_.rank), peer),
+  copy_after_meeting(world_, context_, *copying_, context_.at(scratch_at(chunk.place, peer, context_.rank), peer),
                      call.source + theirs.offset, theirs.bytes);
 }
 
@@ -71,8 +74,7 @@ void EngineAllreduce::scatter(const EngineCall& call, const Chunk& chunk) {
 
 void EngineAllreduce::combine(const EngineCall& call, const Chunk& chunk) {
   const Piece mine = piece(call, chunk, context_.rank);
-  const CollectedVectors others{
-      .first = place(chunk, context_.size, 0), .stride = slots * chunk_bytes_, .count = context_.size - 1};
+  const CollectedVectors others{.first = scratch_ + chunk.place, .stride = chunk_bytes_, .count = context_.size - 1};
   const LocalReduction work{.destination = call.destination + mine.offset,
                             .vectors = {.own = call.source + mine.offset, .others = others, .rank = context_.rank},
                             .count = mine.bytes / bytes_of(call.call.type),
@@ -85,10 +87,21 @@ void EngineAllreduce::combine(const EngineCall& call, const Chunk& chunk) {
 }
 
 void EngineAllreduce::return_to(const EngineCall& call, const Chunk& chunk, std::uint32_t distance) {
+  const std::uint32_t peer = peer_ahead(context_, distance);
   const Piece mine = piece(call, chunk, context_.rank);
+  std::byte* const result = call.destination + mine.offset;
   copy_after_meeting(world_, context_, *copying_,
-                     context_.at(call.destination + mine.offset, peer_ahead(context_, distance)),
-                     call.destination + mine.offset, mine.bytes);
+                     context_.at(call.alike ? result : scratch_at(chunk.result_place, peer, context_.rank), peer),
+                     result, mine.bytes);
+}
+
+void EngineAllreduce::take_results(const EngineCall& call, const Chunk& chunk, Stream& stream) {
+  for (std::uint32_t distance = 1; distance < context_.size; ++distance) {
+    const std::uint32_t owner = peer_ahead(context_, distance);
+    const Piece theirs = piece(call, chunk, owner);
+    copy_after_meeting(world_, context_, stream, call.destination + theirs.offset,
+                       scratch_at(chunk.result_place, context_.rank, owner), theirs.bytes);
+  }
 }
 
 LaunchOptions EngineAllreduce::meeting_on(Stream& stream) const {
@@ -100,23 +113,41 @@ LaunchOptions EngineAllreduce::meeting_on(Stream& stream) const {
           .name = name(CollectiveOperation::allreduce)};
 }
 
-void EngineAllreduce::meet() {
-  copying_->record(*copied_);
-  combining_->wait_event(*copied_);
+void EngineAllreduce::meet(Event& copied) {
+  combining_->wait_event(copied);
   launch_round(world_, meeting_on(*combining_), channel_);
   combining_->record(*met_);
 }
 
+void EngineAllreduce::meet_after_copies() {
+  copying_->record(*copied_);
+  meet(*copied_);
+}
+
+std::vector<EngineAllreduce::Chunk> EngineAllreduce::chunks(const EngineCall& call, std::size_t part) const {
+  const std::size_t count = (part + chunk_bytes_ - 1) / chunk_bytes_, equal = whole_lines((part + count - 1) / count);
+  const std::size_t last = whole_lines(chunk_bytes_ / chunk_shrinkage);
+  const std::size_t slot_bytes = (context_.size - 1) * chunk_bytes_;
+  std::vector<Chunk> all;
+  for (std::size_t first = 0; first < part; first += all.back().bytes) {
+    const std::size_t left = part - first;
+    const std::size_t wanted = call.alike ? equal : std::clamp(whole_lines(left / 2), last, chunk_bytes_);
+    const std::size_t slot = all.size() % slots;
+    all.push_back({first, std::min(left, wanted), slot * slot_bytes, (slots + slot) * slot_bytes});
+  }
+  return all;
+}
+
 void EngineAllreduce::run_halves(const EngineCall& call, std::size_t part) {
   const std::size_t middle = std::min(part, whole_lines(part / 2));
-  const Chunk whole{0, part, 0}, early{0, middle, 0}, late{middle, part - middle, middle};
+  const Chunk whole{0, part, 0, 0}, early{0, middle, 0, 0}, late{middle, part - middle, middle, 0};
   const std::uint32_t others = context_.size - 1;
   for (std::uint32_t distance = 1; distance < others; ++distance) send(call, whole, distance);
   send(call, early, others);
-  meet();
+  meet_after_copies();
   combine(call, early);
   send(call, late, others);
-  meet();
+  meet_after_copies();
   copying_->wait_event(*combined_);
   combine(call, late);
   return_to(call, early, 1);
@@ -125,28 +156,31 @@ void EngineAllreduce::run_halves(const EngineCall& call, std::size_t part) {
   for (std::uint32_t distance = 2; distance <= others; ++distance) return_to(call, whole, distance);
 }
 
-void EngineAllreduce::run_chunks(const EngineCall& call, std::size_t part) {
-  const std::size_t count = (part + chunk_bytes_ - 1) / chunk_bytes_, each = whole_lines((part + count - 1) / count);
-  const auto chunk = [&](std::size_t i) {
-    const std::size_t first = std::min(part, i * each);
-    return Chunk{first, std::min(each, part - first), i % slots * chunk_bytes_};
-  };
-  // Who is ahead of the others would stay ahead, and copy to where another copies: they wait for each other with every
-  // chunk. Between two there is nobody to be in the way of.
+void EngineAllreduce::run_chunks(const EngineCall& call, const std::vector<Chunk>& all) {
+  // Two have nobody to be in the way of.
   const bool in_step = context_.size > 2;
-  scatter(call, chunk(0));
-  meet();
-  for (std::size_t i = 0; i < count; ++i) {
-    combine(call, chunk(i));
-    if (i + 1 < count) {
+  scatter(call, all[0]);
+  meet_after_copies();
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const bool has_next = i + 1 < all.size();
+    combine(call, all[i]);
+    if (has_next) {
       // Its place was read by the combination before this one, after which all have met.
       if (!in_step && i + 1 >= slots) copying_->wait_event(*met_);
-      scatter(call, chunk(i + 1));
-      meet();
+      scatter(call, all[i + 1]);
+    }
+    if (!call.alike && i > 0) {
+      meet(*returned_);
+      take_results(call, all[i - 1], *combining_);
+    }
+    if (has_next) {
+      meet_after_copies();
       if (in_step) copying_->wait_event(*met_);
     }
+    // Where results go to was copied from before the round that this combination came after.
     copying_->wait_event(*combined_);
-    for (std::uint32_t distance = 1; distance < context_.size; ++distance) return_to(call, chunk(i), distance);
+    for (std::uint32_t distance = 1; distance < context_.size; ++distance) return_to(call, all[i], distance);
+    copying_->record(*returned_);
   }
 }
 
@@ -155,22 +189,26 @@ void EngineAllreduce::exchange(const EngineCall& call, std::size_t part) {
   combining_->wait_event(*called_);
   copying_->wait_event(*called_);
   if (context_.size == 1)
-    combine(call, {0, part, 0});
+    combine(call, {0, part, 0, 0});
+  else if (const std::vector<Chunk> all = chunks(call, part); call.alike && all.size() == 1)
+    run_halves(call, part);
   else
-    part <= chunk_bytes_ ? run_halves(call, part) : run_chunks(call, part);
-  copying_->wait_event(*combined_);
+    run_chunks(call, all);
   copying_->record(*copied_);
-  call.stream->wait_event(*copied_);
+  combining_->record(*combined_);
+  for (Event* over : {copied_.get(), combined_.get()}) call.stream->wait_event(*over);
 }
 
 void EngineAllreduce::run(const EngineCall& call) {
   // The caller's stream has the first kernel and the last: who waits for it hears of what failed between them.
-  launch_meeting(world_, meeting_on(*call.stream), channel_, call.call, call.destination, call.source);
+  launch_meeting(world_, meeting_on(*call.stream), channel_, call.call, call.alike ? call.destination : nullptr,
+                 call.alike ? call.source : nullptr);
   // The first part is the longest.
   const std::size_t element = bytes_of(call.call.type);
   const std::size_t part = part_of(call.call.count, context_.size, 0, alignment / element).count * element;
   if (part != 0) exchange(call, part);
   launch_round(world_, meeting_on(*call.stream), channel_);
+  if (part != 0 && context_.size > 1 && !call.alike) take_results(call, chunks(call, part).back(), *call.stream);
 }
 
 }  // namespace beeline::detail

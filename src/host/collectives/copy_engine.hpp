@@ -19,20 +19,28 @@ namespace beeline::detail {
 void copy_after_meeting(World& world, const Context& context, Stream& stream, std::byte* to, const std::byte* from,
                         std::size_t bytes);
 
-/// A call's vectors, at the same place of the symmetric heap on all members.
+/// A call's vectors, anywhere in memory that this rank reaches.
 struct EngineCall {
   std::byte* destination;  ///< may be `source`
   const std::byte* source;
   CallSignature call;
   Stream* stream;  ///< the caller's
+  bool alike;      ///< the caller asserts that both lie at the same place of all members' heaps
 };
 
-/// Parts go to the memory of their owners, who combine them, and to all from there: what is copied is written over the
-/// link, since engines read over it more slowly. The copies are on one stream, one after the other, since several at
-/// once take longer together; kernels on another, of high priority, since copies wait for what they combine.
+/// Parts go to scratch memory of their owners, who combine them, and from there to scratch memory of all, who copy them
+/// to their destinations; or to the destinations at once, where the caller asserts that these are symmetric. What
+/// crosses the link is written, since engines read over it more slowly. These copies are on one stream, one after the
+/// other, since several at once take longer together; kernels, and copies within this rank's memory, on another, of
+/// high priority, since copies wait for what the kernels combine.
 ///
-/// A copy takes its time to start, so copies are few and large. While one chunk is combined, the next is on its way.
-/// Everyone copies to another, and ranks that drift apart would copy to the same: they meet with every chunk.
+///     link     S0 S1 R0 S2 R1 S3 R2 ...     S: parts of a chunk to their owners, R: its result to all
+///     kernels     C0    C1    C2 ...        C: the owners combine the chunk
+///     local             L0    L1 ...        L: its result from scratch memory to the destination
+///
+/// A copy takes its time to start, so copies are few and large. Where results are copied out of scratch memory, chunks
+/// get shorter towards the end, since nothing hides the last one's copy. Everyone copies to another, and ranks that
+/// drift apart would copy to the same: more than two meet with every chunk.
 ///
 /// Source: seed 000, 6.8.3 (all-to-all + all-gather), with copies of engines.
 class EngineAllreduce {
@@ -40,9 +48,11 @@ class EngineAllreduce {
   /// `scratch`: symmetric memory for chunks, on all members alike; of at least `least_bytes`.
   EngineAllreduce(World& world, const Context& context, const CollectiveChannel& channel, std::span<std::byte> scratch);
 
-  /// Scratch memory that is worth having for so many members, and the least that is enough.
-  [[nodiscard]] static std::size_t wanted_bytes(const Context& context);
-  [[nodiscard]] static std::size_t least_bytes(const Context& context);
+  /// Scratch memory of so many members beyond which nothing is gained, below which other algorithms are quicker, and
+  /// that is enough to work.
+  [[nodiscard]] static std::size_t most_bytes(std::size_t members);
+  [[nodiscard]] static std::size_t useful_bytes(std::size_t members);
+  [[nodiscard]] static std::size_t least_bytes(std::size_t members);
 
   /// Asynchronous, in the order of the caller's stream.
   void run(const EngineCall& call);
@@ -51,35 +61,42 @@ class EngineAllreduce {
   /// A part of each member's part.
   struct Chunk {
     std::size_t first, bytes;  ///< of a part
-    std::size_t place;         ///< in every sender's piece of the scratch memory
+    std::size_t place;         ///< of what one sender sends, in the scratch memory: others follow `chunk_bytes_` apart
+    std::size_t result_place;  ///< the same for what one owner returns
   };
   struct Piece {
     std::size_t offset, bytes;  ///< from the vectors' start
   };
+  /// The chunks of the longest part.
+  [[nodiscard]] std::vector<Chunk> chunks(const EngineCall& call, std::size_t part) const;
   void exchange(const EngineCall& call, std::size_t part);
-  /// What fits the scratch memory at once: in two halves, to each peer but one in one copy.
+  /// Symmetric vectors whose parts fit the scratch memory at once: in two halves, to each peer but one in one copy.
   void run_halves(const EngineCall& call, std::size_t part);
-  void run_chunks(const EngineCall& call, std::size_t part);
+  void run_chunks(const EngineCall& call, const std::vector<Chunk>& all);
   [[nodiscard]] Piece piece(const EngineCall& call, const Chunk& chunk, std::uint32_t owner) const;
-  /// Where an owner gets what `sender` sends of a chunk.
-  [[nodiscard]] std::byte* place(const Chunk& chunk, std::uint32_t owner, std::uint32_t sender) const;
+  /// Where `holder` keeps what comes from `other` at `place`.
+  [[nodiscard]] std::byte* scratch_at(std::size_t place, std::uint32_t holder, std::uint32_t other) const;
   /// Copies a peer's piece of the chunk to it.
   void send(const EngineCall& call, const Chunk& chunk, std::uint32_t distance);
   void scatter(const EngineCall& call, const Chunk& chunk);
   void combine(const EngineCall& call, const Chunk& chunk);
   /// Copies this member's piece of the result to a peer.
   void return_to(const EngineCall& call, const Chunk& chunk, std::uint32_t distance);
-  /// All have come here, and their copies so far are over.
-  void meet();
+  /// Copies the peers' pieces of the result, which have come, to the destination.
+  void take_results(const EngineCall& call, const Chunk& chunk, Stream& stream);
+  /// All have come here, and their copies before `copied` are over.
+  void meet(Event& copied);
+  /// The same for all copies so far.
+  void meet_after_copies();
   [[nodiscard]] LaunchOptions meeting_on(Stream& stream) const;
 
   World& world_;
   const Context& context_;
   const CollectiveChannel& channel_;
-  std::byte* scratch_;  ///< [others, 2, chunk_bytes_]
+  std::byte* scratch_;  ///< [4, others, chunk_bytes_]: two chunks of what is sent, two of what is returned
   std::size_t chunk_bytes_;
   std::unique_ptr<Stream> copying_, combining_;
-  std::unique_ptr<Event> called_, copied_, met_, combined_;
+  std::unique_ptr<Event> called_, copied_, returned_, met_, combined_;
 };
 
 }  // namespace beeline::detail

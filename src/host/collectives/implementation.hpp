@@ -27,6 +27,9 @@ struct ChannelLayout {
 /// Whether a rank of the world runs on CPU threads.
 [[nodiscard]] bool any_host_rank(const World& world);
 
+/// Throws invalid_argument for blocks of copy engines, which have none.
+void refuse_blocks(const CollectiveCall& call);
+
 }  // namespace detail
 
 class Collectives::Implementation {
@@ -43,7 +46,9 @@ class Collectives::Implementation {
   [[nodiscard]] std::uint32_t checked_root(int root) const;
   /// Checks the choice, and makes the call where there is anything to move.
   void move(const detail::ExchangePlan& plan, const CollectiveCall& choice);
-  /// All-reduce by copy engines. Throws where the vectors cannot be reached by them.
+  /// Whether `automatic` takes copy engines for large vectors.
+  [[nodiscard]] bool takes_engines() const;
+  /// All-reduce by copy engines.
   void run_engine(detail::EngineCall call);
 
   /// Leaves a note for `last_transfer`.
@@ -64,6 +69,7 @@ class Collectives::Implementation {
   detail::ChannelMemory memory;
   CollectiveChannel channel;
   std::unique_ptr<detail::ChannelMemory> engine_scratch;  ///< nullptr: the channel's staging
+  std::size_t engine_bytes = 0;                           ///< of `engine_scratch`
   std::unique_ptr<detail::EngineAllreduce> engine;        ///< made when it is first asked for
   /// For copies within this rank's memory beside those on the caller's stream.
   struct StreamBeside {
@@ -75,6 +81,7 @@ class Collectives::Implementation {
   std::size_t* tables;  ///< [lanes, 4, max_ranks] counts and offsets that a kernel's blocks work by
 
  private:
+  void make_engine_scratch(std::optional<std::size_t> asked);
   void make_engine();
   void make_stream_beside();
   void copy_by_engine(const detail::ExchangePlan& plan, Stream* on);

@@ -84,7 +84,8 @@ CollectiveCall Collectives::movement_choice(CollectiveOperation operation, std::
                                             const CollectiveCall& call) const {
   const bool host = detail::any_host_rank(implementation_->world);
   const bool has_lines = implementation_->channel.area_lines != 0 && has_algorithm(operation, Algorithm::packets128);
-  const bool has_engines = call.alike && !host && has_algorithm(operation, Algorithm::copy_engine);
+  detail::refuse_blocks(call);
+  const bool has_engines = call.alike && call.blocks == 0 && !host && has_algorithm(operation, Algorithm::copy_engine);
   const std::size_t others = std::max(1u, context().size - 1);
   const std::size_t packet_bytes = has_lines              ? gpu_packet_bytes_beside_lines
                                    : is_rooted(operation) ? rooted_packet_bytes / others
@@ -98,14 +99,13 @@ CollectiveCall Collectives::movement_choice(CollectiveOperation operation, std::
                        : has_lines && piece_bytes <= packet128_bytes            ? Algorithm::packets128
                        : has_engines && !is_relayed && piece_bytes >= by_engine ? Algorithm::copy_engine
                                                                                 : Algorithm::peer;
-  if (choice.blocks == 0) {
+  if (choice.blocks == 0 && choice.algorithm != Algorithm::copy_engine) {
     const std::size_t block_bytes = choice.algorithm == Algorithm::packets      ? packet_block_bytes
                                     : choice.algorithm == Algorithm::packets128 ? packet128_block_bytes
                                     : choice.algorithm == Algorithm::bulk       ? bulk_block_bytes
                                                                                 : peer_block_bytes;
     const std::size_t bytes = checked_bytes(piece_bytes, others, ElementType::uint8);
-    const std::size_t wanted =
-        host || choice.algorithm == Algorithm::copy_engine ? 1 : (bytes + block_bytes - 1) / block_bytes;
+    const std::size_t wanted = host ? 1 : (bytes + block_bytes - 1) / block_bytes;
     choice.blocks = static_cast<unsigned>(std::clamp<std::size_t>(wanted, 1, implementation_->channel.lanes));
   }
   return choice;
@@ -126,13 +126,15 @@ unsigned threads_for(Algorithm algorithm, std::size_t piece_bytes, std::uint32_t
 void Collectives::Implementation::move(const ExchangePlan& plan, const CollectiveCall& choice) {
   check_algorithm(plan.operation, choice.algorithm, context());
   if (is_packets128(choice.algorithm)) require_lines(choice.algorithm);
-  LaunchOptions options = launch_options(plan.operation, choice.blocks, choice.stream);
-  options.threads = threads_for(choice.algorithm, plan.bytes / choice.blocks, context().size);
+  const bool by_engine = choice.algorithm == Algorithm::copy_engine;
+  LaunchOptions options = launch_options(plan.operation, by_engine ? 1 : choice.blocks, choice.stream);
   if (plan.bytes == 0 && channel.checks == 0) return note(Transfer::none);
-  if (choice.algorithm == Algorithm::copy_engine)
+  if (by_engine) {
     copy_by_engine(plan, choice.stream);
-  else
+  } else {
+    options.threads = threads_for(choice.algorithm, plan.bytes / choice.blocks, context().size);
     detail::launch_movement(world, options, channel, plan, choice.algorithm);
+  }
   if (plan.bytes == 0)
     note(Transfer::none);
   else

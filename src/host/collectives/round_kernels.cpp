@@ -19,6 +19,7 @@ struct MeetingKernel {
     if (call.count == 0) return;  // on all members: they have compared it
     bool alike = false;
     if (compare_places(lane, destination, source, Timeout::none(), alike) != Status::ok || alike) return;
+    if (destination == nullptr) return;  // vectors may lie anywhere
     if (grid.block().thread_rank() == 0)
       refuse_call(ctx, ctx.rank, CallDifference::places, call.packed(), place_in_slot(ctx, destination));
   }

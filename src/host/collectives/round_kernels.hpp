@@ -10,8 +10,9 @@
 
 namespace beeline::detail {
 
-/// Members compare the call, on channels that check, and where its vectors, if any, lie; then everyone's are there for
-/// the others to read. Vectors that do not lie alike end the team with a record that says so: nothing has been touched.
+/// Members compare the call, on channels that check, and where its vectors lie; then everyone's are there for the
+/// others to write. Vectors that do not lie alike end the team with a record that says so: nothing has been touched.
+/// Members whose vectors may lie anywhere pass null pointers.
 void launch_meeting(World& world, const LaunchOptions& options, const CollectiveChannel& channel,
                     const CallSignature& call, const void* destination, const void* source);
 

@@ -121,7 +121,8 @@ const std::vector<MeasuredAlgorithm> from_root = {{Algorithm::automatic},
                                                   {Algorithm::peer},
                                                   {Algorithm::bulk, everything, 64 * kib},
                                                   {Algorithm::copy_engine, everything, 64 * kib},
-                                                  asserted_alike(Algorithm::automatic)};
+                                                  asserted_alike(Algorithm::automatic),
+                                                  asserted_alike(Algorithm::copy_engine)};
 
 /// Of all-gather and all-to-all.
 const std::vector<MeasuredAlgorithm> by_kernels_and_engines = {
@@ -131,7 +132,8 @@ const std::vector<MeasuredAlgorithm> by_kernels_and_engines = {
     {.algorithm = Algorithm::peer, .in_kernels = true},
     {Algorithm::bulk, everything, 64 * kib},
     {Algorithm::copy_engine, everything, 64 * kib},
-    asserted_alike(Algorithm::automatic)};
+    asserted_alike(Algorithm::automatic),
+    asserted_alike(Algorithm::copy_engine)};
 
 MeasuredOperation broadcast() {
   return {.kind = CollectiveOperation::broadcast,

@@ -355,7 +355,7 @@ class Collectives:
         lanes          blocks that may take part in a call
         packet_bytes   payload of a round of packets, on each lane from each rank
         staging_bytes  on each lane, for vectors that do not lie alike on all ranks, twice
-        engine_bytes   of the heap, through which copy engines make a large all-reduce; None: up to an eighth of the heap where
+        engine_bytes   of the heap, through which copy engines make large calls; None: up to an eighth of the heap where
                        all ranks of the world, each with a GPU of its own, make the object, otherwise none
         checks         the ranks compare every call, and find those that differ or overlap
         """
@@ -392,7 +392,7 @@ class Collectives:
 
         'in_place'  zero-copy: read and written by the others where they lie
         'staged'    in and out through the channel's memory: vectors outside the heaps, for reductions also unlike places, and
-                    of an all-reduce by copy engines all that is not asserted to lie alike
+                    by copy engines all that is not asserted to lie alike
         'packets'   copied into packets, as short vectors wherever they lie (and an all-to-all-v of nothing)
         None        nothing was moved yet, or there was nothing to move. A barrier changes nothing
         """
@@ -427,8 +427,7 @@ class Collectives:
         Collective. Copies the root's vector to all; elements of any type, as in all calls that only move them.
 
         source  the root's; None: its `destination`
-        alike   you assert that the destinations lie at the same place of all ranks' heaps, as in `allreduce`: 'automatic' then
-                takes copy engines where they are quicker
+        alike   you assert that the destinations lie at the same place of all ranks' heaps, as in `allreduce`
         """
 
     def scatter(self, destination: object, source: object | None, root: int, *, stream: Stream | None = None, algorithm: str = 'automatic', blocks: int = 0, alike: bool = False) -> None:

@@ -136,13 +136,34 @@ void movement_of_every_count(RankTest& test) {
     for (const std::size_t bytes : {std::size_t{0}, std::size_t{1}, std::size_t{8}, std::size_t{515}, most})
       for (const Placing& placing : {Placing{0, 0, false}, Placing{3, 5, false}, Placing{8, 24, true}}) {
         ++round;
-        // Engines copy to the same place of all members, and in place the root of a scatter has another.
-        const bool is_elsewhere = move == Move::scatter && algorithm == Algorithm::copy_engine;
-        if (placing.in_place && (move == Move::alltoall || is_elsewhere)) continue;
+        if (placing.in_place && move == Move::alltoall) continue;
         const int root = static_cast<int>(round % static_cast<std::uint64_t>(test.size()));
         call.check({move, round, test.size(), root, bytes}, placing, call_by(algorithm, 1 + unsigned(round % 3)));
       }
   });
+}
+
+/// In chunks through memory of the engines' own, and, where the caller asserts that destinations are symmetric,
+/// without.
+void movement_by_engines(RankTest& test) {
+  if (test.world().mixed()) return;
+  CollectiveOptions options = small_channel;
+  options.engine_bytes = 4 * std::max<std::size_t>(1, static_cast<std::size_t>(test.size()) - 1) * 2048;
+  Collectives collectives(test.world(), options);
+  constexpr std::size_t most = 40'001;
+  StreamCall call(test, collectives, static_cast<std::size_t>(test.size()) * most);
+  const auto rank = static_cast<std::size_t>(test.rank());
+  std::uint64_t round = 0;
+  for (const Move move : {Move::broadcast, Move::scatter, Move::allgather, Move::alltoall})
+    for (const std::size_t bytes : {std::size_t{2048}, std::size_t{10'000}, most})
+      for (const bool alike : {false, true}) {
+        const Placing placing = alike ? Placing{rank, 16, false} : Placing{rank, 3 * rank, false};
+        const int root = static_cast<int>(++round % static_cast<std::uint64_t>(test.size()));
+        call.check({move, round, test.size(), root, bytes}, placing,
+                   {.algorithm = Algorithm::copy_engine, .alike = alike});
+        const Transfer expected = alike ? Transfer::in_place : Transfer::staged;
+        BEELINE_CHECK(collectives.last_transfer() == expected);
+      }
 }
 
 void movement_between_unlike_addresses(RankTest& test) {
@@ -151,7 +172,6 @@ void movement_between_unlike_addresses(RankTest& test) {
   const auto rank = static_cast<std::size_t>(test.rank());
   std::uint64_t round = 0;
   for_each_way(test, [&](Move move, Algorithm algorithm) {
-    if (algorithm == Algorithm::copy_engine) return;
     for (const Placing& placing : {Placing{16 * rank, 32 * rank, false}, Placing{rank, 3 * rank, false}})
       call.check({move, ++round, test.size(), test.size() - 1, 3001}, placing,
                  call_by(algorithm, 1 + unsigned(round % 3)));
@@ -166,7 +186,6 @@ void movement_to_other_memory(RankTest& test) {
   std::vector<std::byte> memory(static_cast<std::size_t>(test.size()) * 3001 + 1024);
   std::uint64_t round = 0;
   for_each_way(test, [&](Move move, Algorithm algorithm) {
-    if (algorithm == Algorithm::copy_engine) return;
     for (const bool all : {true, false})
       for (const std::size_t bytes : {std::size_t{1}, std::size_t{3001}})
         call.check({move, ++round, test.size(), 0, bytes}, {0, 0, false}, call_by(algorithm, 1 + unsigned(round % 3)),
@@ -183,7 +202,6 @@ void movement_from_other_memory(RankTest& test) {
   std::uint64_t round = 0;
   for_each_way(test, [&](Move move, Algorithm algorithm) {
     for (const bool both : {false, true}) {
-      if (both && algorithm == Algorithm::copy_engine) return;
       call.check({move, ++round, test.size(), 0, 3001}, {0, 0, false}, call_by(algorithm, 1 + unsigned(round % 3)),
                  both ? other.data() : nullptr, memory.data());
     }
@@ -469,8 +487,9 @@ void movement_refused(RankTest& test) {
   });
   if (!test.world().mixed()) {
     std::vector<float> outside(4 * parts);
-    expect_refused("copy_engine copies into symmetric memory", [&] {
-      collectives.allgather_on_stream(outside.data(), data, 4, f32, {.algorithm = Algorithm::copy_engine});
+    expect_refused("this one lies outside the heap", [&] {
+      collectives.allgather_on_stream(outside.data(), data, 4, f32,
+                                      {.algorithm = Algorithm::copy_engine, .alike = true});
     });
   }
 }
@@ -497,6 +516,7 @@ void options_of_a_crowd(RankTest& test) {
 
 const std::vector<Case>& movement_cases() {
   static const std::vector<Case> cases = {{"movement_of_every_count", 1, movement_of_every_count},
+                                          {"movement_by_engines", 1, movement_by_engines},
                                           {"movement_between_unlike_addresses", 2, movement_between_unlike_addresses},
                                           {"movement_to_other_memory", 2, movement_to_other_memory},
                                           {"movement_from_other_memory", 2, movement_from_other_memory},

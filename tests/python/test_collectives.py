@@ -173,13 +173,15 @@ def test_the_choice_is_told() -> None:
     beeline.run(2, body)
 
 
-def test_movement_to_the_same_place_of_all_heaps() -> None:
+def test_movement_to_any_place_and_to_the_same_of_all_heaps() -> None:
     def body(world: beeline.World) -> None:
         collectives = beeline.Collectives(world)
-        whole, part = world.allocate(9, "float32"), world.allocate(3, "float32")
         mine, all_parts = np.full(3, world.rank, "float32"), np.arange(9, dtype="float32")
-        for algorithm in ("automatic", "copy_engine"):
-            how = {"algorithm": algorithm, "alike": True}
+        heap = world.allocate(9, "float32"), world.allocate(3, "float32")
+        elsewhere = np.zeros(9, "float32"), np.zeros(3, "float32")
+        for algorithm, alike in [("automatic", True), ("copy_engine", True), ("copy_engine", False)]:
+            how = {"algorithm": algorithm, "alike": alike}
+            whole, part = heap if alike else elsewhere
             collectives.broadcast(part, 1, mine, **how)
             np.testing.assert_array_equal(np.from_dlpack(part), np.ones(3))
             collectives.scatter(part, all_parts if world.rank == 2 else None, 2, **how)

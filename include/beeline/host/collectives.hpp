@@ -26,7 +26,7 @@ struct CollectiveOptions {
   std::size_t packet_bytes = 0;   ///< payload of a round of packets, on each lane from each rank: at least 32; in
                                   ///< packets of 128 bytes, twice as much
   std::size_t staging_bytes = 0;  ///< on each lane, for vectors that do not lie alike on all ranks, twice
-  /// Symmetric memory through which copy engines make an all-reduce, in multiples of 256. Nothing said: of a channel
+  /// Symmetric memory through which copy engines make large calls, in multiples of 256. Nothing said: of a channel
   /// that all ranks of the world make, each on a GPU of its own, an eighth of the heap, at most what the engines can
   /// use (256 MB for each of the other ranks), less where the heap is full; of others none. 0: none, so that
   /// `automatic` leaves engines out, and `copy_engine` goes through the staging.
@@ -44,9 +44,8 @@ struct CollectiveCall {
   unsigned blocks = 0;  ///< the same on all ranks; 0: by size. Engines have none: with blocks, `automatic` takes others
   /// The caller asserts, on all ranks or none, that the vectors (of what only moves data the destinations) lie at the
   /// same place of all members' heaps. Then copy engines put results where they belong without a copy through the
-  /// channel's memory, and `automatic` takes them also for what only moves data, where they are quicker. Where they are
-  /// taken and it is not so, the team ends with an error; on GPUs engines have then copied to where the vectors would
-  /// lie. All other calls find out by themselves where vectors lie.
+  /// channel's memory. Where they are taken and it is not so, the team ends with an error; on GPUs engines have then
+  /// copied to where the vectors would lie. All other calls find out by themselves where vectors lie.
   bool alike = false;
 };
 
@@ -111,9 +110,10 @@ class Collectives {
   // of both kinds of rank); packets128 (all-gather and all-to-all: the same between GPUs, in half the bytes); peer and
   // bulk, one kernel, which store where the data is to lie if that is in the heaps, and go through the channel's memory
   // otherwise (by peer, what one root sends from its heap the others fetch, to wherever they want it); copy_engine (all
-  // but gather and all-to-all-v): copies between two small kernels, `destination` at the same place of all members'
-  // heaps. Throw invalid_argument, before anything is touched, for arguments that do not work, unavailable for an
-  // algorithm that these ranks or this destination do not allow. Source: MPI 4.0, chapter 6.
+  // but gather and all-to-all-v): copies between small kernels, through the channel's memory, or, with
+  // `CollectiveCall::alike`, to where the data is to lie. Throw invalid_argument, before anything is touched, for
+  // arguments that do not work, unavailable for an algorithm that these ranks or this destination do not allow. Source:
+  // MPI 4.0, chapter 6.
 
   /// Copies the root's `count` elements to all.
   ///   source  [count] the root's; may be its `destination`; of others not looked at
@@ -157,8 +157,8 @@ class Collectives {
   /// How the vectors of the last call that a host made (barriers apart) got to the other members; that call is over:
   /// its stream was synchronised. The same on all members. Algorithms that use vectors where they lie (two_shot; read
   /// of a reduce-scatter; peer, bulk of what only moves) find out in the call whether they can, and the answer is read
-  /// from the channel's memory, blocking; copy_engine does of what only moves, and of an all-reduce with
-  /// `CollectiveCall::alike`; reductions by all other names are staged.
+  /// from the channel's memory, blocking; copy_engine does with `CollectiveCall::alike`; reductions by all other names
+  /// are staged.
   [[nodiscard]] Transfer last_transfer() const;
 
  private:

@@ -215,9 +215,8 @@ void Collectives::Implementation::make_engine_scratch(std::optional<std::size_t>
   }
   const auto members = static_cast<std::size_t>(makers.size());
   if (!makers.are_all() || members == 1 || !have_own_gpus(world)) return;
-  const std::size_t wanted =
-      std::min(detail::EngineAllreduce::most_bytes(members), world.config().heap_bytes / heap_share);
-  for (std::size_t bytes = wanted; bytes >= detail::EngineAllreduce::useful_bytes(members); bytes /= 2) {
+  const std::size_t wanted = std::min(detail::CopyEngines::most_bytes(members), world.config().heap_bytes / heap_share);
+  for (std::size_t bytes = wanted; bytes >= detail::CopyEngines::useful_bytes(members); bytes /= 2) {
     try {
       engine_scratch = std::make_unique<detail::ChannelMemory>(makers, bytes, Heap::symmetric);
       engine_bytes = bytes;
@@ -229,23 +228,23 @@ void Collectives::Implementation::make_engine_scratch(std::optional<std::size_t>
   log(LogLevel::info,
       fmt::format("the heap of {} bytes has no room for copy engines ({} bytes, in an eighth of it): `automatic` does "
                   "without them",
-                  world.config().heap_bytes, detail::EngineAllreduce::useful_bytes(members)),
+                  world.config().heap_bytes, detail::CopyEngines::useful_bytes(members)),
       world.rank());
 }
 
 bool Collectives::Implementation::takes_engines() const {
-  return world.device().is_gpu() && engine_bytes >= detail::EngineAllreduce::useful_bytes(context().size);
+  return world.device().is_gpu() && engine_bytes >= detail::CopyEngines::useful_bytes(context().size);
 }
 
 /// Through the channel's staging where there is no other memory.
 void Collectives::Implementation::make_engine() {
   std::span<std::byte> scratch(channel.staging, std::size_t{channel.lanes} * 2 * channel.staging_bytes);
   if (engine_scratch != nullptr) scratch = {engine_scratch->data(), engine_bytes};
-  require(scratch.size() >= detail::EngineAllreduce::least_bytes(context().size), Status::no_resource,
+  require(scratch.size() >= detail::CopyEngines::least_bytes(context().size), Status::no_resource,
           fmt::format("copy_engine: the channel has {} bytes for it (engine_bytes, or else two times staging_bytes on "
                       "each lane), and needs {}",
-                      scratch.size(), detail::EngineAllreduce::least_bytes(context().size)));
-  engine = std::make_unique<detail::EngineAllreduce>(world, context(), channel, scratch);
+                      scratch.size(), detail::CopyEngines::least_bytes(context().size)));
+  engine = std::make_unique<detail::CopyEngines>(world, context(), channel, scratch);
 }
 
 void Collectives::Implementation::run_engine(detail::EngineCall call) {
@@ -257,7 +256,7 @@ void Collectives::Implementation::run_engine(detail::EngineCall call) {
             "these lies outside it");
   if (engine == nullptr) make_engine();
   if (call.stream == nullptr) call.stream = &world.stream();
-  engine->run(call);
+  engine->allreduce(call);
   note(call.alike ? Transfer::in_place : Transfer::staged);
 }
 

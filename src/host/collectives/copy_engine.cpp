@@ -12,7 +12,7 @@ namespace beeline::detail {
 namespace {
 
 /// Chunks of either kind in the scratch memory: while one is combined, or copied to its destination, the next comes.
-constexpr std::size_t slots = 2, kinds = 2;
+constexpr std::size_t slots = 2, kinds = 2;  // CopyEngines::all_slots
 /// Above, what a copy takes to start no longer counts; below, it counts for more than other algorithms lose.
 constexpr std::size_t most_chunk_bytes = std::size_t{64} << 20, useful_chunk_bytes = std::size_t{8} << 20;
 /// Of the largest chunk, the smallest at the end.
@@ -36,43 +36,45 @@ void copy_after_meeting(World& world, const Context& context, Stream& stream, st
   });
 }
 
-std::size_t EngineAllreduce::most_bytes(std::size_t members) { return scratch_bytes(members, most_chunk_bytes); }
+std::size_t CopyEngines::most_bytes(std::size_t members) { return scratch_bytes(members, most_chunk_bytes); }
 
-std::size_t EngineAllreduce::useful_bytes(std::size_t members) { return scratch_bytes(members, useful_chunk_bytes); }
+std::size_t CopyEngines::useful_bytes(std::size_t members) { return scratch_bytes(members, useful_chunk_bytes); }
 
-std::size_t EngineAllreduce::least_bytes(std::size_t members) { return scratch_bytes(members, alignment); }
+std::size_t CopyEngines::least_bytes(std::size_t members) { return scratch_bytes(members, alignment); }
 
-EngineAllreduce::EngineAllreduce(World& world, const Context& context, const CollectiveChannel& channel,
-                                 std::span<std::byte> scratch)
+CopyEngines::CopyEngines(World& world, const Context& context, const CollectiveChannel& channel,
+                         std::span<std::byte> scratch)
     : world_(world), context_(context), channel_(channel), scratch_(scratch.data()),
       chunk_bytes_(std::min(most_chunk_bytes, scratch.size() / scratch_bytes(context.size, 1)) / alignment * alignment),
       copying_(world.make_stream()), combining_(world.make_stream(StreamPriority::high)),
       called_(copying_->make_event()), copied_(copying_->make_event()), returned_(copying_->make_event()),
-      met_(combining_->make_event()), combined_(combining_->make_event()) {}
+      met_(combining_->make_event()), combined_(combining_->make_event()) {
+  for (auto& event : arrived_) event = combining_->make_event();
+}
 
-EngineAllreduce::Piece EngineAllreduce::piece(const EngineCall& call, const Chunk& chunk, std::uint32_t owner) const {
+CopyEngines::Piece CopyEngines::piece(const EngineCall& call, const Chunk& chunk, std::uint32_t owner) const {
   const std::size_t element = bytes_of(call.call.type);
   const Range part = part_of(call.call.count, context_.size, owner, alignment / element);
   const std::size_t bytes = part.count * element, first = std::min(chunk.first, bytes);
   return {part.first * element + first, std::min(chunk.bytes, bytes - first)};
 }
 
-std::byte* EngineAllreduce::scratch_at(std::size_t place, std::uint32_t holder, std::uint32_t other) const {
+std::byte* CopyEngines::scratch_at(std::size_t place, std::uint32_t holder, std::uint32_t other) const {
   return scratch_ + place + (other < holder ? other : other - 1) * chunk_bytes_;
 }
 
-void EngineAllreduce::send(const EngineCall& call, const Chunk& chunk, std::uint32_t distance) {
+void CopyEngines::send(const EngineCall& call, const Chunk& chunk, std::uint32_t distance) {
   const std::uint32_t peer = peer_ahead(context_, distance);
   const Piece theirs = piece(call, chunk, peer);
   copy_after_meeting(world_, context_, *copying_, context_.at(scratch_at(chunk.place, peer, context_.rank), peer),
                      call.source + theirs.offset, theirs.bytes);
 }
 
-void EngineAllreduce::scatter(const EngineCall& call, const Chunk& chunk) {
+void CopyEngines::scatter(const EngineCall& call, const Chunk& chunk) {
   for (std::uint32_t distance = 1; distance < context_.size; ++distance) send(call, chunk, distance);
 }
 
-void EngineAllreduce::combine(const EngineCall& call, const Chunk& chunk) {
+void CopyEngines::combine(const EngineCall& call, const Chunk& chunk) {
   const Piece mine = piece(call, chunk, context_.rank);
   const CollectedVectors others{.first = scratch_ + chunk.place, .stride = chunk_bytes_, .count = context_.size - 1};
   const LocalReduction work{.destination = call.destination + mine.offset,
@@ -86,7 +88,7 @@ void EngineAllreduce::combine(const EngineCall& call, const Chunk& chunk) {
   combining_->record(*combined_);
 }
 
-void EngineAllreduce::return_to(const EngineCall& call, const Chunk& chunk, std::uint32_t distance) {
+void CopyEngines::return_to(const EngineCall& call, const Chunk& chunk, std::uint32_t distance) {
   const std::uint32_t peer = peer_ahead(context_, distance);
   const Piece mine = piece(call, chunk, context_.rank);
   std::byte* const result = call.destination + mine.offset;
@@ -95,7 +97,7 @@ void EngineAllreduce::return_to(const EngineCall& call, const Chunk& chunk, std:
                      result, mine.bytes);
 }
 
-void EngineAllreduce::take_results(const EngineCall& call, const Chunk& chunk, Stream& stream) {
+void CopyEngines::take_results(const EngineCall& call, const Chunk& chunk, Stream& stream) {
   for (std::uint32_t distance = 1; distance < context_.size; ++distance) {
     const std::uint32_t owner = peer_ahead(context_, distance);
     const Piece theirs = piece(call, chunk, owner);
@@ -104,41 +106,53 @@ void EngineAllreduce::take_results(const EngineCall& call, const Chunk& chunk, S
   }
 }
 
-LaunchOptions EngineAllreduce::meeting_on(Stream& stream) const {
+LaunchOptions CopyEngines::meeting_on(Stream& stream, CollectiveOperation operation) const {
   return {.threads = 64,
           .waits = true,
           .stream = &stream,
           .context = &context_,
           .turns = channel_.states,
-          .name = name(CollectiveOperation::allreduce)};
+          .name = name(operation)};
 }
 
-void EngineAllreduce::meet(Event& copied) {
+void CopyEngines::begin(Stream& caller) {
+  caller.record(*called_);
+  combining_->wait_event(*called_);
+  copying_->wait_event(*called_);
+}
+
+void CopyEngines::end(Stream& caller) {
+  copying_->record(*copied_);
+  combining_->record(*combined_);
+  for (Event* over : {copied_.get(), combined_.get()}) caller.wait_event(*over);
+}
+
+void CopyEngines::meet(Event& copied) {
   combining_->wait_event(copied);
-  launch_round(world_, meeting_on(*combining_), channel_);
+  launch_round(world_, meeting_on(*combining_, CollectiveOperation::allreduce), channel_);
   combining_->record(*met_);
 }
 
-void EngineAllreduce::meet_after_copies() {
+void CopyEngines::meet_after_copies() {
   copying_->record(*copied_);
   meet(*copied_);
 }
 
-std::vector<EngineAllreduce::Chunk> EngineAllreduce::chunks(const EngineCall& call, std::size_t part) const {
-  const std::size_t count = (part + chunk_bytes_ - 1) / chunk_bytes_, equal = whole_lines((part + count - 1) / count);
+std::vector<CopyEngines::Chunk> CopyEngines::chunks(std::size_t part, bool equal) const {
+  const std::size_t count = (part + chunk_bytes_ - 1) / chunk_bytes_, each = whole_lines((part + count - 1) / count);
   const std::size_t last = whole_lines(chunk_bytes_ / chunk_shrinkage);
   const std::size_t slot_bytes = (context_.size - 1) * chunk_bytes_;
   std::vector<Chunk> all;
   for (std::size_t first = 0; first < part; first += all.back().bytes) {
     const std::size_t left = part - first;
-    const std::size_t wanted = call.alike ? equal : std::clamp(whole_lines(left / 2), last, chunk_bytes_);
+    const std::size_t wanted = equal ? each : std::clamp(whole_lines(left / 2), last, chunk_bytes_);
     const std::size_t slot = all.size() % slots;
     all.push_back({first, std::min(left, wanted), slot * slot_bytes, (slots + slot) * slot_bytes});
   }
   return all;
 }
 
-void EngineAllreduce::run_halves(const EngineCall& call, std::size_t part) {
+void CopyEngines::run_halves(const EngineCall& call, std::size_t part) {
   const std::size_t middle = std::min(part, whole_lines(part / 2));
   const Chunk whole{0, part, 0, 0}, early{0, middle, 0, 0}, late{middle, part - middle, middle, 0};
   const std::uint32_t others = context_.size - 1;
@@ -156,7 +170,7 @@ void EngineAllreduce::run_halves(const EngineCall& call, std::size_t part) {
   for (std::uint32_t distance = 2; distance <= others; ++distance) return_to(call, whole, distance);
 }
 
-void EngineAllreduce::run_chunks(const EngineCall& call, const std::vector<Chunk>& all) {
+void CopyEngines::run_chunks(const EngineCall& call, const std::vector<Chunk>& all) {
   // Two have nobody to be in the way of.
   const bool in_step = context_.size > 2;
   scatter(call, all[0]);
@@ -184,31 +198,75 @@ void EngineAllreduce::run_chunks(const EngineCall& call, const std::vector<Chunk
   }
 }
 
-void EngineAllreduce::exchange(const EngineCall& call, std::size_t part) {
-  call.stream->record(*called_);
-  combining_->wait_event(*called_);
-  copying_->wait_event(*called_);
+void CopyEngines::exchange(const EngineCall& call, std::size_t part) {
+  begin(*call.stream);
   if (context_.size == 1)
     combine(call, {0, part, 0, 0});
-  else if (const std::vector<Chunk> all = chunks(call, part); call.alike && all.size() == 1)
+  else if (const std::vector<Chunk> all = chunks(part, call.alike); call.alike && all.size() == 1)
     run_halves(call, part);
   else
     run_chunks(call, all);
-  copying_->record(*copied_);
-  combining_->record(*combined_);
-  for (Event* over : {copied_.get(), combined_.get()}) call.stream->wait_event(*over);
+  end(*call.stream);
 }
 
-void EngineAllreduce::run(const EngineCall& call) {
+void CopyEngines::allreduce(const EngineCall& call) {
   // The caller's stream has the first kernel and the last: who waits for it hears of what failed between them.
-  launch_meeting(world_, meeting_on(*call.stream), channel_, call.call, call.alike ? call.destination : nullptr,
-                 call.alike ? call.source : nullptr);
+  launch_meeting(world_, meeting_on(*call.stream, CollectiveOperation::allreduce), channel_, call.call,
+                 call.alike ? call.destination : nullptr, call.alike ? call.source : nullptr);
   // The first part is the longest.
   const std::size_t element = bytes_of(call.call.type);
   const std::size_t part = part_of(call.call.count, context_.size, 0, alignment / element).count * element;
   if (part != 0) exchange(call, part);
-  launch_round(world_, meeting_on(*call.stream), channel_);
-  if (part != 0 && context_.size > 1 && !call.alike) take_results(call, chunks(call, part).back(), *call.stream);
+  launch_round(world_, meeting_on(*call.stream, CollectiveOperation::allreduce), channel_);
+  if (part != 0 && context_.size > 1 && !call.alike) take_results(call, chunks(part, false).back(), *call.stream);
+}
+
+void CopyEngines::send_pieces(const ExchangePlan& plan, const Chunk& chunk) {
+  for (std::uint32_t distance = 1; distance < context_.size; ++distance) {
+    const std::uint32_t peer = peer_ahead(context_, distance);
+    const auto theirs = plan.outgoing(context_, peer).part(chunk.first, chunk.bytes);
+    if (theirs.bytes != 0)
+      copy_after_meeting(world_, context_, *copying_, context_.at(scratch_at(chunk.place, peer, context_.rank), peer),
+                         theirs.at, theirs.bytes);
+  }
+}
+
+void CopyEngines::take_pieces(const ExchangePlan& plan, const Chunk& chunk) {
+  for (std::uint32_t distance = 1; distance < context_.size; ++distance) {
+    const std::uint32_t sender = peer_ahead(context_, distance);
+    const auto mine = plan.incoming(context_, sender).part(chunk.first, chunk.bytes);
+    if (mine.bytes != 0)
+      copy_after_meeting(world_, context_, *combining_, mine.at, scratch_at(chunk.place, context_.rank, sender),
+                         mine.bytes);
+  }
+}
+
+void CopyEngines::copy_own_piece(const ExchangePlan& plan) {
+  const auto from = plan.outgoing(context_, context_.rank);
+  std::byte* const to = plan.incoming(context_, context_.rank).at;
+  if (from.bytes != 0 && to != nullptr && to != from.at)
+    copy_after_meeting(world_, context_, *combining_, to, from.at, from.bytes);
+}
+
+void CopyEngines::move(const ExchangePlan& plan, const CallSignature& call, Stream& stream) {
+  launch_meeting(world_, meeting_on(stream, call.operation), channel_, call, nullptr, nullptr);
+  if (plan.bytes == 0) return;  // the members have compared the call
+  begin(stream);
+  copy_own_piece(plan);
+  std::vector<Chunk> all = chunks(plan.bytes, false);
+  // A chunk's place was read by all before they met with the next one. More than two keep in step.
+  const std::size_t lag = context_.size > 2 ? 1 : all_slots - 1;
+  for (std::size_t i = 0; context_.size > 1 && i < all.size(); ++i) {
+    all[i].place = i % all_slots * (context_.size - 1) * chunk_bytes_;
+    if (i >= lag) copying_->wait_event(*arrived_[(i - lag) % all_slots]);
+    send_pieces(plan, all[i]);
+    copying_->record(*copied_);
+    combining_->wait_event(*copied_);
+    launch_round(world_, meeting_on(*combining_, call.operation), channel_);
+    combining_->record(*arrived_[i % all_slots]);
+    take_pieces(plan, all[i]);
+  }
+  end(stream);
 }
 
 }  // namespace beeline::detail

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// All-reduce by the devices' copy engines: they move the data, a kernel combines it.
+/// Collectives by the devices' copy engines: they move the data, a kernel combines it.
 
+#include <array>
 #include <memory>
 #include <span>
 #include <vector>
 
 #include "beeline/collectives/channel.hpp"
+#include "beeline/collectives/exchange_plan.hpp"
 #include "beeline/collectives/operation.hpp"
 #include "beeline/host/launch_options.hpp"
 #include "beeline/host/world.hpp"
@@ -19,7 +21,7 @@ namespace beeline::detail {
 void copy_after_meeting(World& world, const Context& context, Stream& stream, std::byte* to, const std::byte* from,
                         std::size_t bytes);
 
-/// A call's vectors, anywhere in memory that this rank reaches.
+/// An all-reduce's vectors, anywhere in memory that this rank reaches.
 struct EngineCall {
   std::byte* destination;  ///< may be `source`
   const std::byte* source;
@@ -28,11 +30,11 @@ struct EngineCall {
   bool alike;      ///< the caller asserts that both lie at the same place of all members' heaps
 };
 
-/// Parts go to scratch memory of their owners, who combine them, and from there to scratch memory of all, who copy them
-/// to their destinations; or to the destinations at once, where the caller asserts that these are symmetric. What
-/// crosses the link is written, since engines read over it more slowly. These copies are on one stream, one after the
-/// other, since several at once take longer together; kernels, and copies within this rank's memory, on another, of
-/// high priority, since copies wait for what the kernels combine.
+/// *All-reduce.* Parts go to scratch memory of their owners, who combine them, and from there to scratch memory of all,
+/// who copy them to their destinations; or to the destinations at once, where the caller asserts that these are
+/// symmetric. What crosses the link is written, since engines read over it more slowly. These copies are on one stream,
+/// one after the other, since several at once take longer together; kernels, and copies within this rank's memory, on
+/// another, of high priority, since copies wait for what the kernels combine.
 ///
 ///     link     S0 S1 R0 S2 R1 S3 R2 ...     S: parts of a chunk to their owners, R: its result to all
 ///     kernels     C0    C1    C2 ...        C: the owners combine the chunk
@@ -42,11 +44,13 @@ struct EngineCall {
 /// get shorter towards the end, since nothing hides the last one's copy. Everyone copies to another, and ranks that
 /// drift apart would copy to the same: more than two meet with every chunk.
 ///
+/// *Moving data.* Pieces go to scratch memory of those who get them, who copy them on.
+///
 /// Source: seed 000, 6.8.3 (all-to-all + all-gather), with copies of engines.
-class EngineAllreduce {
+class CopyEngines {
  public:
   /// `scratch`: symmetric memory for chunks, on all members alike; of at least `least_bytes`.
-  EngineAllreduce(World& world, const Context& context, const CollectiveChannel& channel, std::span<std::byte> scratch);
+  CopyEngines(World& world, const Context& context, const CollectiveChannel& channel, std::span<std::byte> scratch);
 
   /// Scratch memory of so many members beyond which nothing is gained, below which other algorithms are quicker, and
   /// that is enough to work.
@@ -55,7 +59,9 @@ class EngineAllreduce {
   [[nodiscard]] static std::size_t least_bytes(std::size_t members);
 
   /// Asynchronous, in the order of the caller's stream.
-  void run(const EngineCall& call);
+  void allreduce(const EngineCall& call);
+  /// The same for what only moves data, from and to vectors anywhere in memory that this rank reaches.
+  void move(const ExchangePlan& plan, const CallSignature& call, Stream& stream);
 
  private:
   /// A part of each member's part.
@@ -67,8 +73,8 @@ class EngineAllreduce {
   struct Piece {
     std::size_t offset, bytes;  ///< from the vectors' start
   };
-  /// The chunks of the longest part.
-  [[nodiscard]] std::vector<Chunk> chunks(const EngineCall& call, std::size_t part) const;
+  /// The chunks of the longest part: as long as each other, or shorter towards the end.
+  [[nodiscard]] std::vector<Chunk> chunks(std::size_t part, bool equal) const;
   void exchange(const EngineCall& call, std::size_t part);
   /// Symmetric vectors whose parts fit the scratch memory at once: in two halves, to each peer but one in one copy.
   void run_halves(const EngineCall& call, std::size_t part);
@@ -88,7 +94,15 @@ class EngineAllreduce {
   void meet(Event& copied);
   /// The same for all copies so far.
   void meet_after_copies();
-  [[nodiscard]] LaunchOptions meeting_on(Stream& stream) const;
+  /// A chunk of what this member sends, to the scratch memory of all who get any of it.
+  void send_pieces(const ExchangePlan& plan, const Chunk& chunk);
+  /// The same chunk of what it gets, from there to the destination.
+  void take_pieces(const ExchangePlan& plan, const Chunk& chunk);
+  void copy_own_piece(const ExchangePlan& plan);
+  /// What follows on the engines' streams comes after what the caller's has; and the other way round.
+  void begin(Stream& caller);
+  void end(Stream& caller);
+  [[nodiscard]] LaunchOptions meeting_on(Stream& stream, CollectiveOperation operation) const;
 
   World& world_;
   const Context& context_;
@@ -97,6 +111,8 @@ class EngineAllreduce {
   std::size_t chunk_bytes_;
   std::unique_ptr<Stream> copying_, combining_;
   std::unique_ptr<Event> called_, copied_, returned_, met_, combined_;
+  static constexpr std::size_t all_slots = 4;
+  std::array<std::unique_ptr<Event>, all_slots> arrived_;  ///< of chunks that are only moved: all have met with each
 };
 
 }  // namespace beeline::detail

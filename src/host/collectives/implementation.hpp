@@ -57,7 +57,7 @@ class Collectives::Implementation {
   void note_by_lanes() { noted.reset(); }
 
   /// The same for a call that moves data.
-  void note_movement(Algorithm algorithm);
+  void note_movement(const CollectiveCall& choice);
 
   /// Makes a reduction by name.
   void reduce(const detail::NamedReductionCall& call, ElementType type, const CollectiveCall& how);
@@ -70,7 +70,7 @@ class Collectives::Implementation {
   CollectiveChannel channel;
   std::unique_ptr<detail::ChannelMemory> engine_scratch;  ///< nullptr: the channel's staging
   std::size_t engine_bytes = 0;                           ///< of `engine_scratch`
-  std::unique_ptr<detail::EngineAllreduce> engine;        ///< made when it is first asked for
+  std::unique_ptr<detail::CopyEngines> engine;            ///< made when it is first asked for
   /// For copies within this rank's memory beside those on the caller's stream.
   struct StreamBeside {
     std::unique_ptr<Stream> stream;
@@ -84,7 +84,9 @@ class Collectives::Implementation {
   void make_engine_scratch(std::optional<std::size_t> asked);
   void make_engine();
   void make_stream_beside();
-  void copy_by_engine(const detail::ExchangePlan& plan, Stream* on);
+  void move_by_engine(const detail::ExchangePlan& plan, const CollectiveCall& choice);
+  /// To destinations at the same place of all members' heaps.
+  void copy_by_engine(const detail::ExchangePlan& plan, const CallSignature& call, Stream& stream);
   void start_at(const CollectiveOptions& options);
 };
 

@@ -85,7 +85,8 @@ CollectiveCall Collectives::movement_choice(CollectiveOperation operation, std::
   const bool host = detail::any_host_rank(implementation_->world);
   const bool has_lines = implementation_->channel.area_lines != 0 && has_algorithm(operation, Algorithm::packets128);
   detail::refuse_blocks(call);
-  const bool has_engines = call.alike && call.blocks == 0 && !host && has_algorithm(operation, Algorithm::copy_engine);
+  const bool has_engines = (call.alike || implementation_->takes_engines()) && call.blocks == 0 && !host &&
+                           has_algorithm(operation, Algorithm::copy_engine);
   const std::size_t others = std::max(1u, context().size - 1);
   const std::size_t packet_bytes = has_lines              ? gpu_packet_bytes_beside_lines
                                    : is_rooted(operation) ? rooted_packet_bytes / others
@@ -130,7 +131,7 @@ void Collectives::Implementation::move(const ExchangePlan& plan, const Collectiv
   LaunchOptions options = launch_options(plan.operation, by_engine ? 1 : choice.blocks, choice.stream);
   if (plan.bytes == 0 && channel.checks == 0) return note(Transfer::none);
   if (by_engine) {
-    copy_by_engine(plan, choice.stream);
+    move_by_engine(plan, choice);
   } else {
     options.threads = threads_for(choice.algorithm, plan.bytes / choice.blocks, context().size);
     detail::launch_movement(world, options, channel, plan, choice.algorithm);
@@ -138,35 +139,39 @@ void Collectives::Implementation::move(const ExchangePlan& plan, const Collectiv
   if (plan.bytes == 0)
     note(Transfer::none);
   else
-    note_movement(choice.algorithm);
+    note_movement(choice);
 }
 
-void Collectives::Implementation::note_movement(Algorithm algorithm) {
-  if (algorithm == Algorithm::packets || algorithm == Algorithm::packets128)
+void Collectives::Implementation::note_movement(const CollectiveCall& choice) {
+  if (choice.algorithm == Algorithm::packets || choice.algorithm == Algorithm::packets128)
     note(Transfer::packets);
-  else if (algorithm == Algorithm::copy_engine)
-    note(Transfer::in_place);
+  else if (choice.algorithm == Algorithm::copy_engine)
+    note(choice.alike ? Transfer::in_place : Transfer::staged);
   else
     note_by_lanes();
 }
 
-void Collectives::Implementation::copy_by_engine(const ExchangePlan& plan, Stream* on) {
-  const Context& ctx = context();
-  const LaunchOptions options = launch_options(plan.operation, 1, on);
+void Collectives::Implementation::move_by_engine(const ExchangePlan& plan, const CollectiveCall& choice) {
   const CallSignature call{.operation = plan.operation,
                            .type = plan.element.type,
                            .untyped_bytes = plan.element.untyped_bytes,
                            .algorithm = Algorithm::copy_engine,
                            .root = plan.sender,
                            .count = plan.bytes};
-  // Without data there are no places: the members compare the call.
-  if (plan.bytes == 0) return detail::launch_meeting(world, options, channel, call, nullptr, nullptr);
+  Stream& stream = choice.stream == nullptr ? world.stream() : *choice.stream;
+  if (choice.alike && plan.bytes != 0) return copy_by_engine(plan, call, stream);
+  if (engine == nullptr) make_engine();
+  engine->move(plan, call, stream);
+}
+
+void Collectives::Implementation::copy_by_engine(const ExchangePlan& plan, const CallSignature& call, Stream& stream) {
+  const Context& ctx = context();
+  const LaunchOptions options = launch_options(plan.operation, 1, &stream);
   const std::size_t extent = plan.receive_step * (ctx.size - 1) + plan.bytes;
   const auto offset =
       static_cast<std::size_t>(plan.destination - ctx.range) - (std::size_t{ctx.own_world_rank} << ctx.slot_shift);
   require(offset >> ctx.slot_shift == 0 && (offset + extent - 1) >> ctx.slot_shift == 0, Status::unavailable,
-          "copy_engine copies into symmetric memory only, and the destination lies elsewhere");
-  Stream& stream = on == nullptr ? world.stream() : *on;
+          "alike: the caller asserts that the destinations are symmetric, and this one lies outside the heap");
   detail::launch_meeting(world, options, channel, call, plan.destination, plan.destination);  // they may be written
   if (beside == nullptr) make_stream_beside();
   stream.record(*beside->begun);
@@ -338,7 +343,7 @@ void Collectives::alltoallv_on_stream(void* destination, const void* source, con
   const LaunchOptions options = implementation_->launch_options(plan.operation, choice.blocks, choice.stream);
   detail::launch_varied_movement(implementation_->world, options, implementation_->channel, plan, choice.algorithm,
                                  values, implementation_->tables);
-  implementation_->note_movement(choice.algorithm);
+  implementation_->note_movement(choice);
 }
 
 void Collectives::barrier_on_stream(BarrierAlgorithm algorithm, Stream* stream) {

@@ -8,18 +8,15 @@
 
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
-#include <filesystem>
-#include <fstream>
-#include <string>
 #include <thread>
 #include <vector>
 
 #include "beeline/core/error.hpp"
 #include "beeline/runtime/file_descriptor.hpp"
+#include "process_table.hpp"
 
 namespace beeline::launch {
 
@@ -29,29 +26,10 @@ using namespace std::chrono_literals;
 
 constexpr auto patience = 2s;  // with killed processes that the system cannot end at once
 
-struct Relative {
-  pid_t pid;
-  bool ended;  ///< a zombie: only its exit status is left
-};
-
 /// Children of this process.
-std::vector<Relative> children() {
-  std::vector<Relative> found;
-  std::error_code ignored;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc", ignored)) {
-    const std::string name = entry.path().filename();
-    pid_t pid = 0;
-    if (std::from_chars(name.data(), name.data() + name.size(), pid).ec != std::errc()) continue;
-    std::ifstream file(entry.path() / "stat");
-    std::string line;
-    std::getline(file, line);
-    const std::size_t end_of_name = line.rfind(')');  // PID (NAME) STATE PARENT ...
-    char state = 0;
-    pid_t parent = 0;
-    if (end_of_name != std::string::npos &&
-        std::sscanf(line.c_str() + end_of_name + 1, " %c %d", &state, &parent) == 2 && parent == ::getpid())
-      found.push_back({pid, state == 'Z'});
-  }
+std::vector<ListedProcess> children() {
+  std::vector<ListedProcess> found = listed_processes();
+  std::erase_if(found, [](const ListedProcess& each) { return each.parent != ::getpid(); });
   return found;
 }
 
@@ -93,8 +71,8 @@ void end_children() {
   const auto end = std::chrono::steady_clock::now() + patience;
   for (bool any = true; any && std::chrono::steady_clock::now() < end;) {
     any = false;
-    for (const Relative& each : children()) {
-      if (each.ended) continue;
+    for (const ListedProcess& each : children()) {
+      if (each.ended()) continue;
       any = true;  // its own children become this process's, and are found by the next look
       ::kill(each.pid, SIGKILL);
     }
@@ -103,8 +81,8 @@ void end_children() {
 }
 
 void reap_orphans(const std::function<bool(pid_t)>& is_kept) {
-  for (const Relative& each : children())
-    if (each.ended && !is_kept(each.pid)) ::waitpid(each.pid, nullptr, WNOHANG);
+  for (const ListedProcess& each : children())
+    if (each.ended() && !is_kept(each.pid)) ::waitpid(each.pid, nullptr, WNOHANG);
 }
 
 int run_guarded(const std::function<int(int)>& job) {

@@ -20,6 +20,7 @@
 #include "beeline/core/error.hpp"
 #include "beeline/runtime/rendezvous.hpp"
 #include "guardian.hpp"
+#include "process_table.hpp"
 #include "rank_process.hpp"
 
 namespace beeline::launch {
@@ -80,6 +81,7 @@ class Job {
   void begin_end(int culprit);
   void close_output();
   void enforce_end();
+  void end_stopped();
   void signal_running(int signal) const;
   void finish_output();
   [[nodiscard]] bool all_ended() const;
@@ -100,6 +102,7 @@ class Job {
   int next_signal_ = SIGTERM;  ///< for those that have not ended by next_signal_at_
   Clock::time_point next_signal_at_ = Clock::time_point::max();
   std::vector<int> terminated_;  ///< ranks that did not end by themselves
+  std::vector<int> stopped_;     ///< ranks that a signal had stopped, so that they could not end
   std::vector<int> given_up_;    ///< keep_going: ranks that count as failed, by process or by the others' word
 };
 
@@ -179,10 +182,12 @@ void Job::wait_for_events() {
   if (set[2].revents != 0) lose_guardian();
   signalfd_siginfo information;
   while (::read(signals_.get(), &information, sizeof(information)) == sizeof(information)) {
-    if (information.ssi_signo != SIGCHLD)
+    if (information.ssi_signo != SIGCHLD) {
       take_signal(static_cast<int>(information.ssi_signo));
-    else
-      reap_orphans([this](pid_t pid) { return is_rank(pid); });
+      continue;
+    }
+    reap_orphans([this](pid_t pid) { return is_rank(pid); });
+    if (ending_) end_stopped();
   }
 }
 
@@ -264,6 +269,20 @@ void Job::begin_end(int culprit) {
   ending_ = true;
   culprit_ = culprit;
   next_signal_at_ = Clock::now() + grace;
+  end_stopped();
+}
+
+/// Ranks that a signal has stopped take no part in the end, and no signal but this one.
+void Job::end_stopped() {
+  const std::vector<ListedProcess> all = listed_processes();
+  for (const RankProcess& each : processes_) {
+    const bool stopped = std::any_of(all.begin(), all.end(), [&](const ListedProcess& process) {
+      return process.group == each.pid() && process.stopped();
+    });
+    if (!stopped || each.ending()) continue;
+    if (std::find(stopped_.begin(), stopped_.end(), each.rank()) == stopped_.end()) stopped_.push_back(each.rank());
+    each.signal_group(SIGKILL);
+  }
 }
 
 void Job::close_output() {
@@ -321,6 +340,10 @@ std::string Job::report() const {
   } else if (interrupt_ != 0) {
     text = fmt::format("beeline-launch: the job was ended by {}\n", signal_name(interrupt_));
   }
+  if (!stopped_.empty() && !options_.threads)
+    text +=
+        fmt::format("  {} {} had been stopped by a signal, and {} killed\n", stopped_.size() == 1 ? "rank" : "ranks",
+                    fmt::join(stopped_, ", "), stopped_.size() == 1 ? "was" : "were");
   if (!terminated_.empty() && !options_.threads)
     text +=
         fmt::format("  {} {} did not end within {} s and {} terminated\n", terminated_.size() == 1 ? "rank" : "ranks",

@@ -32,6 +32,7 @@ from beeline._beeline import (
     Team,
     World,
 )
+from beeline.errors import AbortedError
 
 __all__ = [
     "Choice", "Collectives", "Device", "Event", "Memory", "Messages", "RankHealth", "StagedChannel", "Stream", "Team",
@@ -72,6 +73,9 @@ def run(
         try:
             with threads.join(rank, device, deadline_s, heap_bytes) as world:
                 results[rank] = function(world)
+        except SystemExit as problem:  # it would end the program as if all had gone well
+            text = f"rank {rank} called sys.exit({problem.code!r}): a rank that is a thread ends by returning"
+            failures.insert(0, AbortedError(text, rank))
         except BaseException as problem:
             failures.append(problem)
 

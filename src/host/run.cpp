@@ -2,12 +2,17 @@
 #include "beeline/host/run.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
 #include <mutex>
+#include <numeric>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -20,7 +25,9 @@ namespace {
 /// The ranks of this process, while they run.
 class LocalRanks {
  public:
-  explicit LocalRanks(int count) : running_(count) {}
+  explicit LocalRanks(int count) : running_(static_cast<std::size_t>(count)) {
+    std::iota(running_.begin(), running_.end(), 0);
+  }
 
   /// Runs one rank; prints its error, and lets the others know.
   void run(const Config& config, std::unique_ptr<Bootstrap> bootstrap, const std::function<void(World&)>& body);
@@ -28,6 +35,11 @@ class LocalRanks {
   /// not come back from it, the whole process ends.
   void await_end(std::int64_t deadline_ns);
   [[nodiscard]] bool all_well() const { return all_well_; }
+  /// Those that have not ended.
+  [[nodiscard]] std::vector<int> running() {
+    const std::lock_guard lock(mutex_);
+    return running_;
+  }
 
  private:
   void report(int rank, const char* error);
@@ -35,14 +47,44 @@ class LocalRanks {
 
   std::mutex mutex_;
   std::condition_variable ended_;
-  int running_;                 ///< guarded by mutex_, like the rest
+  std::vector<int> running_;    ///< ranks; guarded by mutex_, like the rest
   std::vector<World*> worlds_;  ///< those whose body runs
   bool all_well_ = true;
 };
 
+/// Ranks that are threads, while they run.
+std::atomic<LocalRanks*> rank_threads{nullptr};
+/// That runs on this thread; -1: none.
+thread_local int rank_here = -1;
+
+/// A rank that calls exit takes all ranks of its process with it: that is no success.
+void end_with_all_ranks(int code, const std::string& call) {
+  LocalRanks* const ranks = rank_threads.exchange(nullptr);
+  if (ranks == nullptr) return;
+  const std::string who = rank_here < 0 ? "a thread that is no rank" : fmt::format("rank {}", rank_here);
+  std::fputs(fmt::format("beeline error: {} called {} while ranks {} of its process had not ended: ranks that are "
+                         "threads end by returning from their function, or by an exception\n",
+                         who, call, fmt::join(ranks->running(), ", "))
+                 .c_str(),
+             stderr);
+  std::fflush(nullptr);
+  std::_Exit(code == 0 ? 1 : code);
+}
+
+void watch_for_exit() {
+  static const bool watches = [] {
+    ::on_exit([](int code, void*) { end_with_all_ranks(code, fmt::format("exit({})", code)); }, nullptr);
+    std::at_quick_exit([] { end_with_all_ranks(0, "quick_exit"); });
+    return true;
+  }();
+  static_cast<void>(watches);
+}
+
 void LocalRanks::report(int rank, const char* error) {
   const std::lock_guard lock(mutex_);
-  if (all_well_) std::fputs(fmt::format("beeline[{}] error: {}\n", rank, error).c_str(), stderr);
+  const bool says_rank = std::string_view(error).find(fmt::format(": rank {}: ", rank)) != std::string_view::npos;
+  const std::string who = says_rank ? "beeline" : fmt::format("beeline[{}]", rank);
+  if (all_well_) std::fputs(fmt::format("{} error: {}\n", who, error).c_str(), stderr);
   all_well_ = false;
 }
 
@@ -73,7 +115,7 @@ void LocalRanks::run(const Config& config, std::unique_ptr<Bootstrap> bootstrap,
   }
   world.reset();
   const std::lock_guard lock(mutex_);
-  --running_;
+  std::erase(running_, rank);
   ended_.notify_all();
 }
 
@@ -89,7 +131,7 @@ void LocalRanks::await_end(std::int64_t deadline_ns) {
   const auto patience = std::chrono::nanoseconds(deadline_ns) + std::chrono::seconds(5);
   auto well_at = Clock::now();
   std::unique_lock lock(mutex_);
-  while (!ended_.wait_for(lock, std::chrono::milliseconds(200), [this] { return running_ == 0; })) {
+  while (!ended_.wait_for(lock, std::chrono::milliseconds(200), [this] { return running_.empty(); })) {
     const int stuck = stuck_rank();
     if (stuck < 0) well_at = Clock::now();
     if (Clock::now() - well_at < patience) continue;
@@ -127,15 +169,18 @@ int run(const Config& config, const std::function<void(World&)>& body) {
     return 1;
   }
   LocalRanks ranks(config.size);
+  watch_for_exit();
+  rank_threads = &ranks;
   std::vector<std::thread> threads;
   for (auto& bootstrap : bootstraps) {
     threads.emplace_back([&, mine = std::move(bootstrap)]() mutable {
       Config own = config;
-      own.rank = mine->rank();
+      own.rank = rank_here = mine->rank();
       ranks.run(own, std::move(mine), body);
     });
   }
   ranks.await_end(config.deadline_ns);
+  rank_threads = nullptr;
   for (std::thread& thread : threads) thread.join();
   return ranks.all_well() ? 0 : 1;
 }

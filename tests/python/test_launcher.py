@@ -20,6 +20,7 @@ from processes import eventually, processes_with
 PROGRAMS = Path(__file__).resolve().parents[2] / "build" / "bin"
 LAUNCHER = str(PROGRAMS / "beeline-launch")
 FAILING_RANK = str(PROGRAMS / "failing-rank")
+ENDING_RANK = str(PROGRAMS / "ending-rank")
 
 Result = subprocess.CompletedProcess[str]
 
@@ -27,6 +28,11 @@ Result = subprocess.CompletedProcess[str]
 def launch(*arguments: str, **environment: str) -> Result:
     merged = {**os.environ, **environment}
     return subprocess.run([LAUNCHER, *arguments], capture_output=True, text=True, env=merged, timeout=60, check=False)
+
+
+def state_of(pid: int) -> str:
+    """As /proc has it: 'T' is stopped."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
 def shell(script: str, *options: str, ranks: int = 2, **environment: str) -> Result:
@@ -202,6 +208,42 @@ class TestDeaths:
         assert result.returncode == 7
         assert "ranks 0, 2 did not end within 3 s and were terminated" in result.stderr
         assert processes_with(mark) == []
+
+    def test_a_stopped_rank_ends_with_the_deadline_of_the_others(self) -> None:
+        deadline_s = 1.5
+        start = time.monotonic()
+        result = launch("-n", "3", "--device", "cpu", "--deadline", f"{deadline_s}", "--", ENDING_RANK, "1", "stop")
+        excess = time.monotonic() - start - deadline_s
+        print(f"the job ended {excess:.2f} s after its deadline, set-up included")
+        assert result.returncode == 1
+        assert "barrier on rank 1" in result.stderr
+        assert "  rank 1 had been stopped by a signal, and was killed\n" in result.stderr
+        assert excess < 1 + 1.5, "1 s, and as much and a half for set-up and a busy machine; grace and SIGTERM take 5 s"
+
+    def test_a_stopped_rank_does_not_hold_up_the_end_by_a_signal(self) -> None:
+        mark = f"MARK_{uuid.uuid4().hex}"
+        with subprocess.Popen(
+            [LAUNCHER, "-n", "2", "--", "sh", "-c", "if [ $BEELINE_RANK = 1 ]; then kill -STOP $$; fi; exec sleep 60"],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "MARK": mark},
+        ) as process:  # fmt: skip
+            assert eventually(lambda: any(state_of(pid) == "T" for pid in processes_with(mark)))
+            start = time.monotonic()
+            process.terminate()
+            process.communicate(timeout=20)
+        assert time.monotonic() - start < 2.5
+        assert process.returncode == 128 + signal.SIGTERM
+
+    @pytest.mark.parametrize(
+        ("how", "code", "call"), [("exit 0", 1, "exit(0)"), ("exit 3", 3, "exit(3)"), ("quick_exit 0", 1, "quick_exit")]
+    )
+    def test_a_thread_that_calls_exit_is_no_success(self, how: str, code: int, call: str) -> None:
+        result = launch("-n", "3", "--threads", "--device", "cpu", "--", ENDING_RANK, "1", how)
+        assert result.returncode == code
+        assert f"beeline error: rank 1 called {call} while ranks 0, 1, 2 of its process had not ended" in result.stderr
+
+    def test_exit_after_the_ranks_is_as_good_as_ever(self) -> None:
+        result = launch("-n", "3", "--threads", "--device", "cpu", "--", ENDING_RANK, "1", "exit afterwards")
+        assert (result.returncode, result.stderr) == (0, "")
 
     def test_a_program_of_threads_that_dies(self) -> None:
         result = shell("echo last words; kill -SEGV $$", "--threads")

@@ -262,6 +262,15 @@ class TestFailure:
         with pytest.raises(LookupError, match="nothing here"):
             beeline.run(3, body, deadline_s=60)
 
+    def test_a_rank_that_exits_is_no_success(self) -> None:
+        def body(world: beeline.World) -> None:
+            if world.rank == 1:
+                sys.exit(0)
+            world.barrier()
+
+        with pytest.raises(beeline.AbortedError, match=r"rank 1 called sys.exit\(0\)"):
+            beeline.run(3, body, deadline_s=60)
+
     def test_a_missing_rank_is_named(self) -> None:
         def body(world: beeline.World) -> None:
             if world.rank == 0:

@@ -138,7 +138,7 @@ std::string describe_launch(const WaitRecord& record, const std::string& place) 
 
 /// What a record says.
 ///   kernel  what errors call the kernel that it is of; empty: host code, or unknown
-std::string describe(const WaitRecord& record, const std::string& kernel) {
+std::string describe_record(const WaitRecord& record, const std::string& kernel) {
   const std::string peer = record.peer == no_peer ? "any rank" : fmt::format("rank {}", record.peer);
   const std::string place = kernel.empty() ? "" : fmt::format(" in {}", kernel);
   if (has_status(record, Status::unreachable))
@@ -289,28 +289,33 @@ World::Implementation::End World::Implementation::end_of_team(std::uint32_t team
   return {};
 }
 
-void World::Implementation::fail(Status status, std::uint32_t team) {
+std::vector<WaitRecord> World::Implementation::gather_waits(std::uint32_t team) const {
   const std::uint64_t end = machine::clock_ns() + gathering_ns;
   for (std::uint32_t poll = 0; machine::clock_ns() < end; ++poll) machine::back_off(poll, 0);
-  const std::vector<WaitRecord> waits = failed_waits_of(team);
+  return failed_waits_of(team);
+}
+
+std::string World::Implementation::describe(const WaitRecord& record) const {
+  return describe_record(record, kernel_name(record.rank, record.kernel));
+}
+
+void World::Implementation::fail(Status status, std::uint32_t team) {
+  const std::vector<WaitRecord> waits = gather_waits(team);
   // A wait that reached its deadline is the cause; a rank that ended then did so because of it.
   const bool has_cause = !waits.empty() && is_cause(waits.front());
   const End end_noticed = end_of_team(team);
   if (has_cause && waits.front().rank == static_cast<std::uint32_t>(rank))
     status = static_cast<Status>(waits.front().status);
   if (!has_cause && !end_noticed.text.empty()) status = end_noticed.status;
-  const auto text_of = [this](const WaitRecord& record) {
-    return describe(record, kernel_name(record.rank, record.kernel));
-  };
   std::string message = end_noticed.text;
-  if (has_cause || (message.empty() && !waits.empty())) message = text_of(waits.front());
+  if (has_cause || (message.empty() && !waits.empty())) message = describe(waits.front());
   const std::uint64_t word = load_word(host_header(rank)->control.abort[team]);
   if (message.empty())
     message =
         word == 0 ? "no wait recorded" : fmt::format("rank {} aborted the {}", word - 1, team == 0 ? "world" : "team");
   std::string others = has_cause && !end_noticed.text.empty() ? "\n  " + end_noticed.text : "";
   for (const WaitRecord& record : waits)
-    if (const std::string text = text_of(record); text != message) others += "\n  " + text;
+    if (const std::string text = describe(record); text != message) others += "\n  " + text;
   if (has_cause && has_status(waits.front(), Status::deadline)) {
     const std::uint32_t awaited = awaited_in_the_end(waits);
     if (awaited != no_peer && awaited != waits.front().peer)
@@ -326,6 +331,20 @@ void World::Implementation::fail(Status status, std::uint32_t team) {
   // The error says whose it is.
   if (const std::string own = fmt::format("rank {}: ", rank); message.starts_with(own)) message.erase(0, own.size());
   throw Error(status, others.empty() ? message : fmt::format("{}; when it was noticed:{}", message, others), rank);
+}
+
+void World::Implementation::fail_meeting(const char* call, const Error& missing) {
+  detail::raise_abort(barrier_context, static_cast<std::uint32_t>(rank));
+  tell_kernels();
+  std::string message = missing.what();
+  if (const std::string prefix = fmt::format("{}: rank {}: ", name(missing.code()), rank); message.starts_with(prefix))
+    message.erase(0, prefix.size());
+  std::string others;
+  for (const WaitRecord& record : gather_waits(0)) others += "\n  " + describe(record);
+  if (!others.empty())
+    others =
+        "; all ranks make the same calls in the same order, but these were in others when it was noticed:" + others;
+  throw Error(Status::deadline, fmt::format("{}: {}{}", call, message, others), rank);
 }
 
 void World::Implementation::give_up_streams(std::uint32_t watched, std::uint64_t waited_ns) {
@@ -355,27 +374,32 @@ void World::Implementation::check_gpu() const {
               rank);
 }
 
-void World::Implementation::await(const char* what, std::int64_t deadline_ns, const std::function<bool()>& over,
-                                  std::uint32_t watched, Stream* awaited) {
+Status World::Implementation::await(const char* what, std::int64_t deadline_ns, const std::function<bool()>& over,
+                                    std::uint32_t watched, Stream* awaited, Timeout timeout) {
   try {
-    poll_until_over(what, deadline_ns, over, watched, awaited);
+    return poll_until_over(what, deadline_ns, over, watched, awaited, timeout);
   } catch (const Error& error) {
     if (error.code() == Status::internal) check_gpu();
     throw;
   }
 }
 
-void World::Implementation::poll_until_over(const char* what, std::int64_t deadline_ns,
-                                            const std::function<bool()>& over, std::uint32_t watched, Stream* awaited) {
+Status World::Implementation::poll_until_over(const char* what, std::int64_t deadline_ns,
+                                              const std::function<bool()>& over, std::uint32_t watched, Stream* awaited,
+                                              Timeout timeout) {
   const std::uint64_t start = machine::clock_ns();
+  const auto nap = static_cast<std::int64_t>(std::min<std::uint64_t>(nap_ns, timeout.ns));
   bool released = false;
   for (std::uint32_t poll = 0; !over(); ++poll) {
-    const bool slept = poll >= host_context.spin_polls && awaited != nullptr && awaited->sleep_until_drained(nap_ns);
+    const bool slept = poll >= host_context.spin_polls && awaited != nullptr && awaited->sleep_until_drained(nap);
     if (!slept) machine::back_off(poll, host_context.spin_polls);
     if (poll % detail::polls_per_look != 0 && poll < host_context.spin_polls) continue;
     const std::uint64_t waited = machine::clock_ns() - start;
     const bool aborted = failed_team(watched) >= 0;
-    if (waited < static_cast<std::uint64_t>(deadline_ns) && !(aborted && !released)) continue;
+    if (waited < static_cast<std::uint64_t>(deadline_ns) && (!aborted || released)) {
+      if (waited >= timeout.ns && !released) return Status::timeout;
+      continue;
+    }
     if (released)
       throw Error(Status::deadline, fmt::format("{} did not end, not even after it was aborted", what), rank);
     if (!aborted) give_up_streams(watched, waited);
@@ -385,6 +409,7 @@ void World::Implementation::poll_until_over(const char* what, std::int64_t deadl
     if (awaited != nullptr) awaited->release_waits();
     deadline_ns = static_cast<std::int64_t>(waited) + 5'000'000'000;
   }
+  return Status::ok;
 }
 
 }  // namespace beeline

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <exception>
 #include <vector>
 
@@ -68,40 +69,46 @@ StagedChannel::~StagedChannel() {
   }
 }
 
-void StagedChannel::send(const void* source, std::size_t bytes, int peer) {
+Status StagedChannel::send(const void* source, std::size_t bytes, int peer, Timeout timeout) {
   implementation_->check_peer(peer, 0);
-  exchange(source, peer, nullptr, -1, bytes);
+  return exchange(source, peer, nullptr, -1, bytes, timeout);
 }
 
-void StagedChannel::receive(void* destination, std::size_t bytes, int peer) {
+Status StagedChannel::receive(void* destination, std::size_t bytes, int peer, Timeout timeout) {
   implementation_->check_peer(peer, 0);
-  exchange(nullptr, -1, destination, peer, bytes);
+  return exchange(nullptr, -1, destination, peer, bytes, timeout);
 }
 
-void StagedChannel::exchange(const void* source, int to, void* destination, int from, std::size_t bytes) {
+Status StagedChannel::exchange(const void* source, int to, void* destination, int from, std::size_t bytes,
+                               Timeout timeout) {
   Implementation& channel = *implementation_;
   channel.check_peer(to, -1);
   channel.check_peer(from, -1);
   StagedSender* sender = to < 0 ? nullptr : &channel.senders[static_cast<std::size_t>(to)];
   StagedReceiver* receiver = from < 0 ? nullptr : &channel.receivers[static_cast<std::size_t>(from)];
-  if (sender != nullptr) sender->begin(bytes);
-  if (receiver != nullptr) receiver->begin(bytes);
+  if (sender != nullptr) sender->begin_or_continue(source, bytes);
+  if (receiver != nullptr) receiver->begin_or_continue(destination, bytes);
   const auto finished = [&] { return (sender ? sender->finished() : 0) + (receiver ? receiver->finished() : 0); };
   const auto over = [&] { return (!sender || sender->over()) && (!receiver || receiver->over()); };
   const bool receiving = receiver != nullptr;
+  const std::uint64_t start = machine::clock_ns();
   while (!over()) {  // each chunk has the whole deadline: long messages may take longer than that
-    const std::uint64_t before = finished();
+    const std::uint64_t before = finished(), elapsed = machine::clock_ns() - start;
     const Awaited awaited{receiving ? Operation::staged_receive : Operation::staged_send,
                           static_cast<std::uint32_t>(receiving ? from : to), before, before + 1};
-    const Status status =
-        poll_until(channel.world.host_context(), awaited, Timeout::none(), [&](std::uint64_t& observed) {
-          if (sender != nullptr) sender->progress(static_cast<const std::byte*>(source));
-          if (receiver != nullptr) receiver->progress(static_cast<std::byte*>(destination));
-          observed = finished();
-          return observed != before;
-        });
+    const Timeout left{timeout.ns - std::min(timeout.ns, elapsed)};
+    const Status status = poll_until(channel.world.host_context(), awaited, left, [&](std::uint64_t& observed) {
+      if (sender != nullptr) sender->progress(static_cast<const std::byte*>(source));
+      if (receiver != nullptr) receiver->progress(static_cast<std::byte*>(destination));
+      observed = finished();
+      return observed != before;
+    });
+    if (status == Status::timeout) return status;
     if (status != Status::ok) channel.world.implementation().fail(status, channel.world.host_context().team);
   }
+  if (sender != nullptr) sender->end_call();
+  if (receiver != nullptr) receiver->end_call();
+  return Status::ok;
 }
 
 }  // namespace beeline

@@ -111,7 +111,7 @@ std::unique_ptr<Team> World::make_team(const std::vector<int>& ranks) {
   Implementation& world = *implementation_;
   if (!ranks.empty()) check_members(ranks, *this);
   const Proposal mine = propose(ranks, world.free_ids());
-  const std::vector<Proposal> all = proposals(allgather(std::as_bytes(std::span(&mine, 1))));
+  const std::vector<Proposal> all = proposals(world.exchange("make_team", std::as_bytes(std::span(&mine, 1))));
   const std::uint32_t id = lowest_free_id(all);
   check_agreement(all);
   if (!ranks.empty()) world.open_team(id, ranks);
@@ -154,16 +154,13 @@ int Team::world_rank(int rank) const {
 
 bool Team::failed() const { return world_.implementation().failed_team(1u << context_.team) >= 0; }
 
-void Team::barrier() {
-  world_.implementation().check(1u << context_.team);  // the others may have entered before it failed: that is none
-  const Status status = beeline::barrier(Thread{}, host_context_);
-  if (status != Status::ok) world_.implementation().fail(status, context_.team);
-}
+Status Team::barrier(Timeout timeout) { return world_.implementation().barrier(host_context_, timeout); }
 
 std::vector<std::vector<std::byte>> Team::allgather(std::span<const std::byte> mine) {
   require(mine.size() <= max_gathered_bytes, Status::invalid_argument,
           fmt::format("{} bytes to gather in a team: at most {}", mine.size(), max_gathered_bytes));
-  const World::Implementation& world = world_.implementation();
+  World::Implementation& world = world_.implementation();
+  world.begin_collective(host_context_);
   TeamLetter& own = world.host_header(world.rank)->letters[context_.team];
   own.bytes = mine.size();
   if (!mine.empty()) std::memcpy(own.data, mine.data(), mine.size());

@@ -48,7 +48,7 @@ World::~World() {
 void World::leave() {
   if (std::exchange(implementation_->has_left, true)) return;
   synchronize();
-  static_cast<void>(implementation_->meet(Implementation::Meeting::leave, {}, config().stream_deadline_ns));
+  static_cast<void>(implementation_->meet("leave", Implementation::Meeting::leave, {}, config().stream_deadline_ns));
   implementation_->bootstrap->leave();
 }
 
@@ -109,7 +109,7 @@ void* World::allocate(std::size_t bytes, Heap heap) {
   } catch (const Error&) {
     full = std::current_exception();
   }
-  const auto all = allgather(std::as_bytes(std::span(&mine, 1)));
+  const auto all = world.exchange("allocate", std::as_bytes(std::span(&mine, 1)));
   for (std::size_t other = 0; other < all.size(); ++other) {
     if (all[other].empty()) continue;  // it has failed or left
     Request theirs{};
@@ -157,7 +157,7 @@ void World::free(void* pointer) {
     std::uint64_t pinned, offset;
   };
   const Request mine{place.heap == world.pinned_heap.get(), place.offset};
-  const auto all = allgather(std::as_bytes(std::span(&mine, 1)));  // from here on nobody uses it any more
+  const auto all = world.exchange("free", std::as_bytes(std::span(&mine, 1)));  // from here on nobody uses it any more
   for (std::size_t other = 0; other < all.size(); ++other) {
     if (all[other].empty()) continue;  // it has failed or left
     Request theirs{};
@@ -184,6 +184,7 @@ World::Implementation::Place World::Implementation::place_of(const void* address
 }
 
 const Segment& World::create_segment(MemoryKind kind, std::size_t bytes) {
+  implementation_->begin_collective(implementation_->barrier_context);
   const Segment& segment = implementation_->memory->create_segment(kind, bytes);
   const SegmentPart& mine = segment.parts[static_cast<std::size_t>(rank())];
   if (mine.bytes > 0 && kind == MemoryKind::device)
@@ -291,11 +292,13 @@ std::unique_ptr<Stream> World::adopt_stream(void* native) {
   return implementation_->adopt_stream(native);
 }
 
-void World::synchronize(Stream& stream) {
+Status World::synchronize(Stream& stream, Timeout timeout) {
   const std::uint32_t watched = implementation_->teams_of(stream);
   try {
-    implementation_->await(
-        "a stream", config().stream_deadline_ns, [&stream] { return stream.idle(); }, watched, &stream);
+    const auto over = [&stream] { return stream.idle(); };
+    const Status status =
+        implementation_->await("a stream", config().stream_deadline_ns, over, watched, &stream, timeout);
+    if (status != Status::ok) return status;
   } catch (const Error& error) {
     if (error.code() == Status::deadline || error.code() == Status::aborted)
       implementation_->check(watched | Implementation::world_only);
@@ -303,32 +306,53 @@ void World::synchronize(Stream& stream) {
   }
   implementation_->check(watched);
   stream.launched_teams().forget();
+  return Status::ok;
 }
 
-void World::synchronize(Event& event) {
+Status World::synchronize(Event& event, Timeout timeout) {
   const std::uint32_t watched = (event.teams & implementation_->living_teams()) | Implementation::world_only;
-  implementation_->await(
-      "an event", config().stream_deadline_ns, [&event] { return event.done(); }, watched);
+  const auto over = [&event] { return event.done(); };
+  const Status status =
+      implementation_->await("an event", config().stream_deadline_ns, over, watched, nullptr, timeout);
+  if (status != Status::ok) return status;
   implementation_->check(watched);
+  return Status::ok;
 }
 
-void World::barrier() {
+Status World::barrier(Timeout timeout) {
   const detail::ProfilerRange range("barrier");
-  implementation_->check(Implementation::world_only);  // the others may have entered before it failed: that is none
-  const Status status = beeline::barrier(Thread{}, implementation_->barrier_context);
-  if (status != Status::ok) implementation_->fail(status, 0);
+  return implementation_->barrier(implementation_->barrier_context, timeout);
+}
+
+Status World::Implementation::barrier(const Context& among, Timeout timeout) {
+  check(1u << among.team);  // the others may have entered before it failed: that is none
+  const Status status = beeline::barrier(Thread{}, among, Order::memory, timeout);
+  if (status != Status::ok && status != Status::timeout) fail(status, among.team);
+  return status;
+}
+
+void World::Implementation::begin_collective(const Context& among) {
+  check(1u << among.team);
+  require(among.sync->entered.value == among.sync->completed.value, Status::invalid_argument,
+          fmt::format("rank {}'s last barrier timed out: it is to be called until it is over", rank));
 }
 
 std::vector<std::vector<std::byte>> World::allgather(std::span<const std::byte> mine) {
-  return implementation_->meet(Implementation::Meeting::exchange, mine, config().deadline_ns);
+  return implementation_->exchange("allgather", mine);
 }
 
-std::vector<std::vector<std::byte>> World::Implementation::meet(Meeting meeting, std::span<const std::byte> mine,
-                                                                std::int64_t wait_ns) {
-  check(world_only);
+std::vector<std::vector<std::byte>> World::Implementation::meet(const char* call, Meeting meeting,
+                                                                std::span<const std::byte> mine, std::int64_t wait_ns) {
+  begin_collective(barrier_context);
   std::vector<std::byte> framed{static_cast<std::byte>(meeting)};
   framed.insert(framed.end(), mine.begin(), mine.end());
-  auto all = bootstrap->allgather(framed, wait_ns);
+  std::vector<std::vector<std::byte>> all;
+  try {
+    all = bootstrap->allgather(framed, wait_ns);
+  } catch (const Error& error) {
+    if (error.code() == Status::deadline) fail_meeting(call, error);
+    throw;
+  }
   for (std::size_t other = 0; other < all.size(); ++other) {
     if (all[other].empty()) continue;  // it has failed or left
     require(all[other].front() == framed.front(), Status::invalid_argument,

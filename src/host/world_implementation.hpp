@@ -155,8 +155,12 @@ class World::Implementation {
   /// What ranks that meet in a collective function are about: all must be about the same.
   enum class Meeting : std::uint8_t { exchange, leave };
   /// Collective. Everyone's bytes, by rank. Throws invalid_argument when some leave and others do not.
-  [[nodiscard]] std::vector<std::vector<std::byte>> meet(Meeting meeting, std::span<const std::byte> mine,
-                                                         std::int64_t wait_ns);
+  ///   call  that ranks meet in, named in errors
+  [[nodiscard]] std::vector<std::vector<std::byte>> meet(const char* call, Meeting meeting,
+                                                         std::span<const std::byte> mine, std::int64_t wait_ns);
+  [[nodiscard]] std::vector<std::vector<std::byte>> exchange(const char* call, std::span<const std::byte> mine) {
+    return meet(call, Meeting::exchange, mine, config.deadline_ns);
+  }
   bool has_left = false;
   std::optional<std::string> packets128_obstacle;  ///< unknown until first asked for
 
@@ -240,11 +244,20 @@ class World::Implementation {
   /// Throws what went wrong in one of `watched`, if anything did.
   void check(std::uint32_t watched);
   [[noreturn]] void fail(Status status, std::uint32_t team);
+  /// After the deadline of a meeting in `call` that not all ranks came to: aborts the world, so that the waits of those
+  /// who are elsewhere end, and throws an error that names them.
+  [[noreturn]] void fail_meeting(const char* call, const Error& missing);
   /// Polls `over()` up to `deadline_ns`, or until one of `watched` is aborted; throws naming `what`. Then the default
   /// stream and `awaited` (if any) give up their waits for signals, and at the deadline `watched` is aborted. A fault
   /// of this rank's GPU names all ranks that end with it.
-  void await(const char* what, std::int64_t deadline_ns, const std::function<bool()>& over, std::uint32_t watched,
-             Stream* awaited = nullptr);
+  ///   timeout  the caller's own limit: then `timeout`, and nothing has happened; otherwise ok
+  Status await(const char* what, std::int64_t deadline_ns, const std::function<bool()>& over, std::uint32_t watched,
+               Stream* awaited = nullptr, Timeout timeout = Timeout::none());
+  /// The barrier of the world or of a team, by its host context. Returns ok or timeout.
+  [[nodiscard]] Status barrier(const Context& among, Timeout timeout);
+  /// Throws where the team has failed, or a barrier that timed out has not been called to its end: that of another call
+  /// would be taken for it.
+  void begin_collective(const Context& among);
   [[nodiscard]] std::vector<WaitRecord> failed_waits() const;
 
   static constexpr std::uint32_t world_only = 1;  ///< the set that holds the world alone
@@ -254,8 +267,9 @@ class World::Implementation {
   void choose_device();
   void learn_devices(const Device& mine, const std::vector<DeviceInventory>& inventories);
   void make_memory();
-  void poll_until_over(const char* what, std::int64_t deadline_ns, const std::function<bool()>& over,
-                       std::uint32_t watched, Stream* awaited);
+  void check_host_memory(bool has_chosen_heaps) const;
+  Status poll_until_over(const char* what, std::int64_t deadline_ns, const std::function<bool()>& over,
+                         std::uint32_t watched, Stream* awaited, Timeout timeout);
   /// Throws if this rank's GPU works no more.
   void check_gpu() const;
   void make_gpu_reach();
@@ -271,6 +285,9 @@ class World::Implementation {
   [[nodiscard]] End end_of_team(std::uint32_t team);
   [[nodiscard]] std::vector<WaitRecord> failed_waits_of(std::uint32_t team) const;
   void raise(std::uint32_t team, int culprit);
+  /// The waits of `team` that have failed, once those that are noticing its abort have recorded themselves.
+  [[nodiscard]] std::vector<WaitRecord> gather_waits(std::uint32_t team) const;
+  [[nodiscard]] std::string describe(const WaitRecord& record) const;
   /// Records that streams did not end, and aborts those of `watched` (the world, if it is empty).
   void give_up_streams(std::uint32_t watched, std::uint64_t waited_ns);
   /// Forgets this rank's records of the teams `ids`, a mask.

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "beeline/transport/staged.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
+#include "beeline/core/error.hpp"
 #include "beeline/device/signal.hpp"
 
 namespace beeline {
@@ -15,6 +18,17 @@ void StagedEnd::begin(std::size_t bytes) {
   bytes_ = bytes;
   first_ = finished_;
   target_ = finished_ + (bytes + ring_.chunk_bytes - 1) / ring_.chunk_bytes;
+}
+
+void StagedEnd::begin_or_continue(const void* memory, std::size_t bytes) {
+  if (!is_in_call_) {
+    begin(bytes);
+    memory_ = memory;
+    is_in_call_ = true;
+  }
+  require(memory == memory_ && bytes == bytes_, Status::invalid_argument,
+          fmt::format("{} bytes at {} while a call for {} bytes at {} is to be continued, which timed out or failed",
+                      bytes, memory, bytes_, memory_));
 }
 
 std::size_t StagedEnd::chunk_size(std::size_t offset) const { return std::min(ring_.chunk_bytes, bytes_ - offset); }

@@ -119,6 +119,48 @@ TEST_P(Leaving, FreeWaitsForKernels) {
   });
 }
 
+/// An all-reduce that is over when all ranks have called it.
+void allreduce(World& world, Collectives& collectives, const SymmetricArray<float>& vector) {
+  collectives.allreduce_on_stream(vector.data(), vector.data(), vector.count(), ElementType::float32, Reduction::sum);
+  world.synchronize();
+}
+
+constexpr const char* missed_call = "collective on rank 1 in allreduce";
+
+TEST_P(Leaving, HearsOfACollectiveThatItMissed) {
+  expect_good(2, [](World& world) {
+    const SymmetricArray<float> vector(world, 100);
+    Collectives collectives(world);
+    if (world.rank() == 1) {
+      check_error(Status::aborted, {"rank 0: ", missed_call}, [&] { world.leave(); });
+      return;
+    }
+    try {
+      allreduce(world, collectives, vector);
+    } catch (const Error& error) {
+      BEELINE_CHECK_CONTAINS(error.what(), std::string("deadline: rank 0: ") + missed_call);
+      return world.abort(error.what());
+    }
+    throw CheckFailure("no error");
+  });
+}
+
+/// The deadline of rank 1, which frees memory, passes first.
+TEST_P(Leaving, FreeHearsOfACollectiveThatItMissed) {
+  expect_good(2, [](World& world) {
+    void* const memory = world.allocate(64);
+    const SymmetricArray<float> vector(world, 100);
+    Collectives collectives(world);
+    if (world.rank() == 1) {
+      check_error(Status::deadline, {"free: ", "rank 0 joined, but did not call", "rank 0: ", missed_call},
+                  [&] { world.free(memory); });
+      return;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    check_error(Status::aborted, {"rank 0: ", missed_call}, [&] { allreduce(world, collectives, vector); });
+  });
+}
+
 INSTANTIATE_TEST_SUITE_P(Ranks, Leaving, ::testing::Values(WorldKind::threads, WorldKind::processes),
                          [](const auto& kind) { return kind.param == WorldKind::threads ? "Threads" : "Processes"; });
 

@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <memory>
 
+#include "beeline/device/wait.hpp"
+
 namespace beeline {
 
 class World;
@@ -27,12 +29,24 @@ class StagedChannel {
 
   /// Sends `bytes` from `source` (this rank's device or host memory). Blocks until `source` may be reused.
   /// Throws invalid_argument (no such peer), or what ended the wait: deadline, aborted, peer_died.
-  void send(const void* source, std::size_t bytes, int peer);
-  /// Receives a message of `bytes`, as many as were sent. Blocks until it is in `destination`. Errors as `send`.
-  void receive(void* destination, std::size_t bytes, int peer);
+  ///   timeout  the call's own limit: then `timeout`, and the same call, with the same arguments, continues; until that
+  ///            has returned ok, other messages to this peer are refused with invalid_argument
+  [[nodiscard]] Status send(const void* source, std::size_t bytes, int peer, Timeout timeout);
+  void send(const void* source, std::size_t bytes, int peer) {
+    static_cast<void>(send(source, bytes, peer, Timeout::none()));
+  }
+  /// Receives a message of `bytes`, as many as were sent. Blocks until it is in `destination`. Otherwise as `send`.
+  [[nodiscard]] Status receive(void* destination, std::size_t bytes, int peer, Timeout timeout);
+  void receive(void* destination, std::size_t bytes, int peer) {
+    static_cast<void>(receive(destination, bytes, peer, Timeout::none()));
+  }
   /// Sends to `to` and receives from `from` at the same time, so that neighbours exchange without deadlock.
-  /// A peer of -1 leaves that side out.
-  void exchange(const void* source, int to, void* destination, int from, std::size_t bytes);
+  /// A peer of -1 leaves that side out. Otherwise as `send`.
+  [[nodiscard]] Status exchange(const void* source, int to, void* destination, int from, std::size_t bytes,
+                                Timeout timeout);
+  void exchange(const void* source, int to, void* destination, int from, std::size_t bytes) {
+    static_cast<void>(exchange(source, to, destination, from, bytes, Timeout::none()));
+  }
 
  private:
   struct Implementation;

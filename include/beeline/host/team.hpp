@@ -35,7 +35,9 @@ class Team {
   /// team.
   [[nodiscard]] bool failed() const;
   /// Collective over the team. Barrier of its CPU threads; orders memory. Throws deadline or aborted.
-  void barrier();
+  void barrier() { static_cast<void>(barrier(Timeout::none())); }
+  /// The same up to the call's own limit, as `World::barrier`.
+  [[nodiscard]] Status barrier(Timeout timeout);
   /// Bytes that each member may pass to `allgather`.
   static constexpr std::size_t max_gathered_bytes = 120;
   /// Collective over the team. Everyone's bytes, by rank of the team; sizes may differ. Throws invalid_argument for too

@@ -18,6 +18,7 @@
 #include "beeline/core/log.hpp"
 #include "beeline/device/context.hpp"
 #include "beeline/device/packets.hpp"
+#include "beeline/device/wait.hpp"
 #include "beeline/memory/address_map.hpp"
 #include "beeline/memory/registered_memory.hpp"
 #include "beeline/memory/segment.hpp"
@@ -43,7 +44,9 @@ namespace detail {
 }  // namespace detail
 
 /// One rank's view of the world. Functions marked *collective* are called by every rank, in the same order; all others
-/// by any rank, from any thread. Every wait ends by `config().deadline_ns` with an `Error`.
+/// by any rank, from any thread. Every wait ends by `config().deadline_ns` with an `Error`. Calls that take a `Timeout`
+/// may end before, with `Status::timeout`, which harms nothing (GASPI's time-out; zero looks once); calls that set up
+/// take none, since nobody could tell how far the others have come.
 class World {
  public:
   /// Collective. Joins the world that the environment describes (a world of one where it describes none).
@@ -133,10 +136,14 @@ class World {
   /// Blocks until `stream`'s work is over. Throws what went wrong in it, a kernel's failed wait included: the failure
   /// of each team whose kernels `launch` has put on it, or on a stream whose event it waits for, or of any team of this
   /// rank where `launch` never did. At the deadline names the rank, and dumps every pending wait of the team.
-  void synchronize(Stream& stream);
+  void synchronize(Stream& stream) { static_cast<void>(synchronize(stream, Timeout::none())); }
   void synchronize() { synchronize(stream()); }
+  /// The same up to the call's own limit: then `timeout`, the work goes on, and a later call finds it.
+  [[nodiscard]] Status synchronize(Stream& stream, Timeout timeout);
+  [[nodiscard]] Status synchronize(Timeout timeout) { return synchronize(stream(), timeout); }
   /// Blocks until `event` is done. Throws the failures of the world and of teams whose kernels come before the event.
-  void synchronize(Event& event);
+  void synchronize(Event& event) { static_cast<void>(synchronize(event, Timeout::none())); }
+  [[nodiscard]] Status synchronize(Event& event, Timeout timeout);
 
   // --- Working together -----------------------------------------------------------------------------------------
 
@@ -145,7 +152,10 @@ class World {
   /// For CPU threads of this rank: its barrier state and wait records lie in host memory.
   [[nodiscard]] const Context& host_context() const;
   /// Collective. Barrier of the ranks' CPU threads; orders memory. Throws deadline or aborted, naming who is missing.
-  void barrier();
+  void barrier() { static_cast<void>(barrier(Timeout::none())); }
+  /// The same up to the call's own limit: then `timeout`, and the same call continues the barrier. Until it has
+  /// returned ok, other collective functions throw invalid_argument.
+  [[nodiscard]] Status barrier(Timeout timeout);
   /// Collective. Everyone's bytes, by rank; none from ranks that have failed or left.
   [[nodiscard]] std::vector<std::vector<std::byte>> allgather(std::span<const std::byte> mine);
   /// Collective over the world. Each rank passes the team it is to belong to (world ranks, ascending, itself among

@@ -29,6 +29,11 @@ class StagedEnd {
 
   /// Begins a message of `bytes`; the previous one is over.
   void begin(std::size_t bytes);
+  /// Begins a message, unless it is the one that an interrupted call has begun. Throws invalid_argument while another
+  /// is to be continued.
+  void begin_or_continue(const void* memory, std::size_t bytes);
+  /// The call that began the message is over, with all that it does besides.
+  void end_call() { is_in_call_ = false; }
   /// Chunks finished since the ring was made.
   [[nodiscard]] std::uint64_t finished() const { return finished_; }
   /// Chunks finished when the current message is over.
@@ -51,6 +56,8 @@ class StagedEnd {
  private:
   std::vector<std::unique_ptr<Event>> copied_;  ///< [slots]
   std::uint64_t first_ = 0, started_ = 0, finished_ = 0, target_ = 0;
+  const void* memory_ = nullptr;  ///< of the message, as `begin_or_continue` was told
+  bool is_in_call_ = false;
 };
 
 /// The sending side. One thread drives it.

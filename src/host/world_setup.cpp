@@ -8,6 +8,8 @@
 
 #include "beeline/host/impl/launch.hpp"
 #include "host/world_implementation.hpp"
+#include "memory/agreement.hpp"
+#include "memory/memory_limits.hpp"
 #include "runtime/process_id.hpp"
 #include "transport/host_stream.hpp"
 
@@ -135,13 +137,15 @@ void World::Implementation::make_gpu_reach() {
 
 void World::Implementation::make_memory() {
   const bool all_gpus = std::all_of(members.begin(), members.end(), [](const Member& m) { return m.device.is_gpu(); });
-  if (config.heap_bytes == 0) config.heap_bytes = all_gpus ? default_gpu_heap : default_host_heap;
+  const bool is_chosen = config.heap_bytes != 0;  // nobody has to have room for all of the default
+  if (!is_chosen) config.heap_bytes = all_gpus ? default_gpu_heap : default_host_heap;
   const std::string mine = fmt::format("{} {} {}", config.heap_bytes, config.pinned_heap_bytes, config.slot_shift);
   const auto all = allgather_text(*bootstrap, mine, config.deadline_ns);
   for (std::size_t other = 0; other < all.size(); ++other)
     require(all[other] == mine, Status::invalid_argument,
             fmt::format("rank {} has heap, pinned heap, slot shift {}, rank {} has {}: they must agree", rank, mine,
                         other, all[other]));
+  fail_together(*bootstrap, problem_of([&] { check_host_memory(is_chosen); }), config.deadline_ns);
   routes = find_routes();
   memory = std::make_unique<NodeMemory>(*bootstrap, agree_on_world_id(*bootstrap, config.deadline_ns), routes,
                                         MemorySizes{config.slot_shift, config.heap_bytes + aligned(sizeof(HeapHeader)),
@@ -153,6 +157,21 @@ void World::Implementation::make_memory() {
   heap = std::make_unique<OffsetAllocator>(config.heap_bytes, allocation_alignment);
   pinned_heap = std::make_unique<OffsetAllocator>(config.pinned_heap_bytes, allocation_alignment);
   for (std::uint32_t grid = max_streams; grid-- > 0;) free_grids->indices.push_back(grid);
+}
+
+/// Host memory is taken when it is first touched, and a process that may have no more is killed then: what could never
+/// fit is refused before.
+void World::Implementation::check_host_memory(bool has_chosen_heaps) const {
+  const MemoryLimit limit = host_memory_limit();
+  const auto on_host = static_cast<std::size_t>(
+      std::count_if(members.begin(), members.end(), [](const Member& member) { return !member.device.is_gpu(); }));
+  require(!has_chosen_heaps || on_host == 0 || config.heap_bytes <= limit.bytes / on_host, Status::no_resource,
+          fmt::format("symmetric heaps of {} bytes for {} host ranks are more than {}, {} bytes: lower "
+                      "BEELINE_HEAP_BYTES, or start fewer ranks",
+                      config.heap_bytes, on_host, limit.name, limit.bytes));
+  require(config.pinned_heap_bytes <= limit.bytes, Status::no_resource,
+          fmt::format("a pinned heap of {} bytes is more than {}, {} bytes: lower BEELINE_PINNED_HEAP_BYTES",
+                      config.pinned_heap_bytes, limit.name, limit.bytes));
 }
 
 Context World::Implementation::make_context(std::uint32_t team, const std::vector<int>& ranks, bool for_host) const {

@@ -12,6 +12,7 @@
 
 #include "beeline/core/error.hpp"
 #include "memory/gpu_memory.hpp"
+#include "memory/memory_limits.hpp"
 
 namespace beeline {
 
@@ -150,6 +151,7 @@ std::size_t AddressRange::device_bytes(std::size_t bytes) {
 }
 
 FileDescriptor AddressRange::make_host(std::size_t bytes) {
+  check_file_size(bytes);
   FileDescriptor memory(memfd_create("beeline", MFD_CLOEXEC));
   if (!memory) fail("memfd_create", bytes);
   if (ftruncate(memory.get(), static_cast<off_t>(bytes)) != 0) fail("ftruncate", bytes);

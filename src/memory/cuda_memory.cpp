@@ -54,9 +54,14 @@ FileDescriptor create(std::byte* address, std::size_t bytes, int gpu, const std:
   properties.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
   CUmemGenericAllocationHandle handle{};
   const CUresult made = driver().mem_create(&handle, bytes, &properties, 0);
-  if (made == CUDA_ERROR_OUT_OF_MEMORY)
-    throw Error(Status::no_resource,
-                fmt::format("GPU {} has no room for {} bytes: lower BEELINE_HEAP_BYTES", gpu, bytes));
+  if (made == CUDA_ERROR_OUT_OF_MEMORY) {
+    const cuda_api::CurrentGpu current(gpu);
+    std::size_t free_bytes = 0, total_bytes = 0;
+    check(cudaMemGetInfo(&free_bytes, &total_bytes), "cudaMemGetInfo");
+    throw Error(Status::no_resource, fmt::format("GPU {} has no room for {} bytes, {} of its {} are free: lower "
+                                                 "BEELINE_HEAP_BYTES, or give it fewer ranks",
+                                                 gpu, bytes, free_bytes, total_bytes));
+  }
   check(made, "cuMemCreate");
   int descriptor = -1;
   check(driver().mem_export(&descriptor, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
@@ -77,7 +82,11 @@ void map(std::byte* address, std::size_t bytes, int descriptor, const std::vecto
 void unmap(std::byte* address, std::size_t bytes) { driver().mem_unmap(device_pointer(address), bytes); }
 
 void register_host(std::byte* address, std::size_t bytes) {
-  check(cudaHostRegister(address, bytes, cudaHostRegisterPortable | cudaHostRegisterMapped), "cudaHostRegister");
+  check(cudaHostRegister(address, bytes, cudaHostRegisterPortable | cudaHostRegisterMapped),
+        fmt::format("pinning {} bytes of host memory, as GPU worlds do with all of it (BEELINE_PINNED_HEAP_BYTES, on "
+                    "host ranks BEELINE_HEAP_BYTES)",
+                    bytes)
+            .c_str());
   void* seen_by_gpu = nullptr;
   check(cudaHostGetDevicePointer(&seen_by_gpu, address, 0), "cudaHostGetDevicePointer");
   if (seen_by_gpu != address)

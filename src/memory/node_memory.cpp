@@ -25,6 +25,27 @@ std::size_t round_to_pages(std::size_t bytes) {
   return (bytes + page - 1) / page * page;
 }
 
+/// A heap's part of its slot.
+struct HeapPlace {
+  const char *kind, *variable;
+  std::size_t shares;  ///< that a slot has
+  const char* share;
+};
+
+/// Throws unless `bytes`, a heap with its header, fit their part of a slot.
+void check_fits(const HeapPlace& heap, std::size_t bytes, std::uint32_t slot_shift) {
+  const auto share = [&](std::uint32_t shift) { return (std::size_t{1} << shift) / heap.shares; };
+  std::uint32_t enough = slot_shift;
+  while (enough <= max_slot_shift && share(enough) < bytes) ++enough;
+  if (enough == slot_shift) return;
+  const std::string remedy = enough <= max_slot_shift ? fmt::format("set BEELINE_SLOT_SHIFT={}", enough)
+                                                      : fmt::format("lower {}", heap.variable);
+  throw Error(Status::invalid_argument,
+              fmt::format("a {} heap of {} bytes, its header included, does not fit {} of a slot of 2^{} bytes, which "
+                          "is {} bytes: {}",
+                          heap.kind, bytes, heap.share, slot_shift, share(slot_shift), remedy));
+}
+
 }  // namespace
 
 NodeMemory::NodeMemory(Bootstrap& bootstrap, std::uint64_t world_id, std::vector<MemoryMember> members,
@@ -43,10 +64,8 @@ NodeMemory::NodeMemory(Bootstrap& bootstrap, std::uint64_t world_id, std::vector
   require(sizes.slot_shift >= min_slot_shift && sizes.slot_shift <= max_slot_shift, Status::invalid_argument,
           fmt::format("slots of 2^{} bytes: BEELINE_SLOT_SHIFT is {} to {}", sizes.slot_shift, min_slot_shift,
                       max_slot_shift));
-  require(sizes.heap_bytes <= layout.quarter() && sizes.host_area_bytes <= layout.quarter() / 2,
-          Status::invalid_argument,
-          fmt::format("heaps of {} and {} bytes do not fit slots of 2^{} bytes: raise BEELINE_SLOT_SHIFT",
-                      sizes.heap_bytes, sizes.host_area_bytes, sizes.slot_shift));
+  check_fits({"symmetric", "BEELINE_HEAP_BYTES", 4, "a quarter"}, sizes.heap_bytes, sizes.slot_shift);
+  check_fits({"pinned", "BEELINE_PINNED_HEAP_BYTES", 8, "an eighth"}, sizes.host_area_bytes, sizes.slot_shift);
   reserve(gpus.empty() ? std::vector<bool>(gpu_ranks.size(), false) : gpu_ranks);
   range_->set_gpus(gpus);
   std::vector<std::vector<int>> seen_by;

@@ -3,10 +3,14 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
+#include <functional>
+#include <initializer_list>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "beeline/host/world.hpp"
+#include "beeline/runtime/device.hpp"
 #include "tests/support/check.hpp"
 #include "tests/support/child_process.hpp"
 #include "tests/support/errors.hpp"
@@ -48,6 +52,48 @@ TEST(AddressSpace, TooLittleIsNamed) {
       },
       host_config(), 60));
   EXPECT_LT(stopwatch.seconds(), 5);
+}
+
+/// Every rank of a world with such heaps throws an error of this code with these words.
+void refuse_heaps(const std::function<void(Config&)>& choose, Status code,
+                  std::initializer_list<std::string_view> words) {
+  const Stopwatch stopwatch;
+  expect_all_passed(run_processes(
+      2,
+      [&](Config config) {
+        choose(config);
+        check_error(code, words, [&] { static_cast<void>(World::create(config)); });
+      },
+      host_config(), 60));
+  EXPECT_LT(stopwatch.seconds(), 5);
+}
+
+TEST(HeapThatDoesNotFit, NamesItsSlot) {
+  refuse_heaps(
+      [](Config& config) { config.slot_shift = 32, config.heap_bytes = std::size_t{1} << 30; },
+      Status::invalid_argument,
+      {"symmetric heap", "a quarter of a slot of 2^32 bytes, which is 1073741824 bytes", "set BEELINE_SLOT_SHIFT=33"});
+  refuse_heaps([](Config& config) { config.slot_shift = 32, config.pinned_heap_bytes = std::size_t{1} << 29; },
+               Status::invalid_argument,
+               {"pinned heap", "an eighth of a slot of 2^32 bytes, which is 536870912 bytes", "BEELINE_SLOT_SHIFT=33"});
+}
+
+TEST(HeapThatDoesNotFit, NamesTheMemory) {
+  const std::size_t machine = host_device().memory_bytes;
+  // Of two ranks, each half of more than there is.
+  refuse_heaps([&](Config& config) { config.heap_bytes = machine / 2 + 4096; }, Status::no_resource,
+               {"symmetric heaps of", "for 2 host ranks are more than", "memory", "lower BEELINE_HEAP_BYTES"});
+  refuse_heaps([&](Config& config) { config.pinned_heap_bytes = machine + 4096; }, Status::no_resource,
+               {"a pinned heap of", "is more than", "memory", "lower BEELINE_PINNED_HEAP_BYTES"});
+}
+
+TEST(HeapThatDoesNotFit, NamesTheLimitOnFiles) {
+  refuse_heaps(
+      [](Config& config) {
+        config.heap_bytes = std::size_t{256} << 20;
+        if (config.rank == 1) limit(RLIMIT_FSIZE, rlim_t{128} << 20);
+      },
+      Status::no_resource, {"rank 1 could not make its part", "134217728 bytes", "ulimit -f", "BEELINE_HEAP_BYTES"});
 }
 
 TEST(OpenFiles, TooFewAreNamed) {

@@ -11,9 +11,11 @@ class Event:
     def done(self) -> bool:
         """Whether all work before it is over, whether it failed or not."""
 
-    def wait(self) -> None:
+    def wait(self, *, timeout: float | None = None) -> None:
         """
         Blocks until all work before it is over. Raises what the world knows of a failure by then.
+
+        timeout  in seconds: then it raises TimeoutError, the work goes on, and a later call finds it; 0: looks once
         """
 
 class Stream:
@@ -123,9 +125,11 @@ class Team:
         Whether the team is aborted: by a deadline of its own, or the end of a member.
         """
 
-    def barrier(self) -> None:
+    def barrier(self, *, timeout: float | None = None) -> None:
         """
         Collective over the team. Blocks until every member is here; raises DeadlineError, naming who is missing.
+
+        timeout  as of `World.barrier`
         """
 
     def allgather(self, data: bytes) -> list[bytes]:
@@ -252,9 +256,12 @@ class World:
         The rank in whose part of the world's memory the tensor lies; None for memory from elsewhere.
         """
 
-    def barrier(self) -> None:
+    def barrier(self, *, timeout: float | None = None) -> None:
         """
         Collective. Blocks until every rank is here; raises DeadlineError, naming who is missing.
+
+        timeout  in seconds: then it raises TimeoutError, and the same call continues the barrier; until it has returned, other
+                 collective functions are refused. 0: looks once
         """
 
     def allgather(self, data: bytes) -> list[bytes]:
@@ -289,9 +296,11 @@ class World:
         rank, InvalidArgumentError for another GPU's stream.
         """
 
-    def synchronize(self, stream: Stream | None = None) -> None:
+    def synchronize(self, stream: Stream | None = None, *, timeout: float | None = None) -> None:
         """
         Blocks until the work of `stream` (None: the default stream) is over; raises what went wrong in it.
+
+        timeout  in seconds: then it raises TimeoutError, the work goes on, and a later call finds it; 0: looks once
         """
 
     def leave(self) -> None:
@@ -360,7 +369,7 @@ class Collectives:
         checks         the ranks compare every call, and find those that differ or overlap
         """
 
-    def allreduce(self, destination: object, source: object | None = None, reduction: str = 'sum', *, stream: Stream | None = None, algorithm: str = 'automatic', blocks: int = 0, alike: bool = False) -> None:
+    def allreduce(self, destination: object, source: object | None = None, reduction: str = 'sum', *, stream: Stream | None = None, timeout: float | None = None, algorithm: str = 'automatic', blocks: int = 0, alike: bool = False) -> None:
         """
         Collective. Combines the ranks' vectors, element by element, in the order of ranks; all get the same bits.
 
@@ -369,6 +378,8 @@ class Collectives:
         reduction  'sum', 'product', 'minimum', 'maximum', 'average'; of integers also 'bit_and', 'bit_or', 'bit_xor'
         stream     None: blocks until it is over; otherwise it returns at once, `World.synchronize(stream)` tells of failures,
                    and until then the stream keeps both tensors alive
+        timeout    in seconds, without a stream: then it raises TimeoutError, the work goes on, and the same call, with the same
+                   tensors, waits on; others are refused until then, or until `World.synchronize` has returned. 0: looks once
         algorithm  by name, the same on all ranks; 'automatic': by size
         blocks     of threads, the same on all ranks; 0: by size. Copy engines have none
         alike      you assert, on all ranks or none, that the vectors lie at the same place of all ranks' heaps: copy engines
@@ -409,12 +420,12 @@ class Collectives:
         The algorithm and number of blocks that `allreduce` takes for `count` elements.
         """
 
-    def reduce(self, destination: object | None, source: object, root: int, reduction: str = 'sum', *, stream: Stream | None = None, algorithm: str = 'automatic', blocks: int = 0) -> None:
+    def reduce(self, destination: object | None, source: object, root: int, reduction: str = 'sum', *, stream: Stream | None = None, timeout: float | None = None, algorithm: str = 'automatic', blocks: int = 0) -> None:
         """
         Collective. As `allreduce`, but only rank `root` gets the result; of others `destination` may be None.
         """
 
-    def reduce_scatter(self, destination: object, source: object, reduction: str = 'sum', *, stream: Stream | None = None, algorithm: str = 'automatic', blocks: int = 0) -> None:
+    def reduce_scatter(self, destination: object, source: object, reduction: str = 'sum', *, stream: Stream | None = None, timeout: float | None = None, algorithm: str = 'automatic', blocks: int = 0) -> None:
         """
         Collective. As `allreduce`, but rank r gets part r of the result.
 
@@ -422,7 +433,7 @@ class Collectives:
         destination  one part; may be this rank's part of `source`
         """
 
-    def broadcast(self, destination: object, root: int, source: object | None = None, *, stream: Stream | None = None, algorithm: str = 'automatic', blocks: int = 0, alike: bool = False) -> None:
+    def broadcast(self, destination: object, root: int, source: object | None = None, *, stream: Stream | None = None, timeout: float | None = None, algorithm: str = 'automatic', blocks: int = 0, alike: bool = False) -> None:
         """
         Collective. Copies the root's vector to all; elements of any type, as in all calls that only move them.
 
@@ -430,34 +441,34 @@ class Collectives:
         alike   you assert that the destinations lie at the same place of all ranks' heaps, as in `allreduce`
         """
 
-    def scatter(self, destination: object, source: object | None, root: int, *, stream: Stream | None = None, algorithm: str = 'automatic', blocks: int = 0, alike: bool = False) -> None:
+    def scatter(self, destination: object, source: object | None, root: int, *, stream: Stream | None = None, timeout: float | None = None, algorithm: str = 'automatic', blocks: int = 0, alike: bool = False) -> None:
         """
         Collective. Copies part r of the root's `source` to rank r; of others it may be None. `alike`: as `broadcast`.
         """
 
-    def gather(self, destination: object | None, source: object, root: int, *, stream: Stream | None = None, algorithm: str = 'automatic', blocks: int = 0) -> None:
+    def gather(self, destination: object | None, source: object, root: int, *, stream: Stream | None = None, timeout: float | None = None, algorithm: str = 'automatic', blocks: int = 0) -> None:
         """
         Collective. Copies all vectors, by rank, to the root's `destination`; of others it may be None.
         """
 
-    def allgather(self, destination: object, source: object, *, stream: Stream | None = None, algorithm: str = 'automatic', blocks: int = 0, alike: bool = False) -> None:
+    def allgather(self, destination: object, source: object, *, stream: Stream | None = None, timeout: float | None = None, algorithm: str = 'automatic', blocks: int = 0, alike: bool = False) -> None:
         """
         Collective. Copies all vectors, by rank, to all; `source` may be this rank's part of `destination`.
 
         alike  as `broadcast`
         """
 
-    def alltoall(self, destination: object, source: object, *, stream: Stream | None = None, algorithm: str = 'automatic', blocks: int = 0, alike: bool = False) -> None:
+    def alltoall(self, destination: object, source: object, *, stream: Stream | None = None, timeout: float | None = None, algorithm: str = 'automatic', blocks: int = 0, alike: bool = False) -> None:
         """
         Collective. Copies part j of rank i's vector to part i of rank j's; all parts are equal. `alike`: as `broadcast`.
         """
 
-    def alltoallv(self, destination: object, receive_counts: Sequence[int], source: object, send_counts: Sequence[int], *, stream: Stream | None = None) -> None:
+    def alltoallv(self, destination: object, receive_counts: Sequence[int], source: object, send_counts: Sequence[int], *, stream: Stream | None = None, timeout: float | None = None) -> None:
         """
         Collective. The same with parts of any lengths, in elements by rank, that follow each other.
         """
 
-    def barrier(self, *, stream: Stream | None = None, algorithm: str = 'alltoall') -> None:
+    def barrier(self, *, stream: Stream | None = None, timeout: float | None = None, algorithm: str = 'alltoall') -> None:
         """
         Collective. Holds later work of the stream until all ranks' streams have come here.
         """
@@ -486,23 +497,24 @@ class Messages:
         Raises UnavailableError where a rank's kernels do not reach another's memory: `StagedChannel` serves there.
         """
 
-    def send(self, source: object, peer: int, *, stream: Stream | None = None, blocks: int = 0) -> None:
+    def send(self, source: object, peer: int, *, stream: Stream | None = None, timeout: float | None = None, blocks: int = 0) -> None:
         """
         Sends a tensor to rank `peer`.
 
         stream  None: blocks until the tensor may be changed; otherwise it returns at once, `World.synchronize(stream)` tells of
                 failures, and until then the stream keeps the tensor alive
+        timeout  as of `Collectives.allreduce`
         blocks  of threads, the same as the receiver's; 0: by size
         Raises TypeError or ValueError (InvalidArgumentError among them) before anything is touched, also for a message to
         oneself that is not eager; DeadlineError and the like name who was waited for.
         """
 
-    def receive(self, destination: object, peer: int, *, stream: Stream | None = None, blocks: int = 0) -> None:
+    def receive(self, destination: object, peer: int, *, stream: Stream | None = None, timeout: float | None = None, blocks: int = 0) -> None:
         """
         Receives a tensor from rank `peer`; without a stream it blocks until it is there. Otherwise as `send`.
         """
 
-    def exchange(self, source: object, to_peer: int, destination: object, from_peer: int, *, stream: Stream | None = None, blocks: int = 0) -> None:
+    def exchange(self, source: object, to_peer: int, destination: object, from_peer: int, *, stream: Stream | None = None, timeout: float | None = None, blocks: int = 0) -> None:
         """
         Sends `source` and receives `destination` at once, so that neighbours exchange without a deadlock.
         """
@@ -535,14 +547,16 @@ class StagedChannel:
         slots        chunks under way from one rank to another; 1: one after the other
         """
 
-    def send(self, source: object, peer: int) -> None:
+    def send(self, source: object, peer: int, *, timeout: float | None = None) -> None:
         """
         Sends a tensor to rank `peer`; blocks until it may be changed: the slots take that much ahead.
 
+        timeout  in seconds: then it raises TimeoutError, and the same call, with the same tensor, continues; until it has
+                 returned, other messages to this rank are refused. 0: does what can be done at once
         Raises InvalidArgumentError (no such peer), DeadlineError, AbortedError, PeerDiedError.
         """
 
-    def receive(self, destination: object, peer: int) -> None:
+    def receive(self, destination: object, peer: int, *, timeout: float | None = None) -> None:
         """
-        Receives as many bytes as rank `peer` sends; blocks until they are there. Errors as `send`.
+        Receives as many bytes as rank `peer` sends; blocks until they are there. Otherwise as `send`.
         """

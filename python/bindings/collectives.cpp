@@ -98,83 +98,90 @@ class CollectivesObject {
   }
 
   void allreduce(const nb::object& destination, const nb::object& source, const std::string& reduction,
-                 StreamObject* stream, const std::string& algorithm, unsigned blocks, bool alike) {
+                 StreamObject* stream, Seconds timeout, const std::string& algorithm, unsigned blocks, bool alike) {
     const Tensor to = vector(destination, "destination", Access::write);
     const Tensor from = source.is_none() || source.is(destination) ? to : vector(source, "source", Access::read);
     check_alike(to, from, 1, 1);
     const auto [type, how] = reduced(to, reduction);
-    run_on(world_, stream, call_of(algorithm, blocks, alike), {to.owner, from.owner}, [&](const CollectiveCall& call) {
-      calls().allreduce_on_stream(to.data, from.data, to.elements, type, how, call);
-    });
+    run_on(place("allreduce", stream, timeout), call_of(algorithm, blocks, alike), {&to, &from},
+           [&](const CollectiveCall& call) {
+             calls().allreduce_on_stream(to.data, from.data, to.elements, type, how, call);
+           });
   }
 
   void reduce(const nb::object& destination, const nb::object& source, int root, const std::string& reduction,
-              StreamObject* stream, const std::string& algorithm, unsigned blocks) {
+              StreamObject* stream, Seconds timeout, const std::string& algorithm, unsigned blocks) {
     const Tensor from = vector(source, "source", Access::read);
     const Tensor to = at_root(destination, "destination", Access::write, root);
     if (is(root)) check_alike(to, from, 1, 1);
     const auto [type, how] = reduced(from, reduction);
-    run_on(world_, stream, call_of(algorithm, blocks), {to.owner, from.owner}, [&](const CollectiveCall& call) {
-      calls().reduce_on_stream(to.data, from.data, from.elements, type, how, root, call);
-    });
+    run_on(place("reduce", stream, timeout, root), call_of(algorithm, blocks), {&to, &from},
+           [&](const CollectiveCall& call) {
+             calls().reduce_on_stream(to.data, from.data, from.elements, type, how, root, call);
+           });
   }
 
   void reduce_scatter(const nb::object& destination, const nb::object& source, const std::string& reduction,
-                      StreamObject* stream, const std::string& algorithm, unsigned blocks) {
+                      StreamObject* stream, Seconds timeout, const std::string& algorithm, unsigned blocks) {
     const Tensor to = vector(destination, "destination", Access::write);
     const Tensor from = vector(source, "source", Access::read);
     check_alike(to, from, 1, ranks());
     const auto [type, how] = reduced(to, reduction);
-    run_on(world_, stream, call_of(algorithm, blocks), {to.owner, from.owner}, [&](const CollectiveCall& call) {
-      calls().reduce_scatter_on_stream(to.data, from.data, to.elements, type, how, call);
-    });
+    run_on(place("reduce_scatter", stream, timeout), call_of(algorithm, blocks), {&to, &from},
+           [&](const CollectiveCall& call) {
+             calls().reduce_scatter_on_stream(to.data, from.data, to.elements, type, how, call);
+           });
   }
 
   void broadcast(const nb::object& destination, int root, const nb::object& source, StreamObject* stream,
-                 const std::string& algorithm, unsigned blocks, bool alike) {
+                 Seconds timeout, const std::string& algorithm, unsigned blocks, bool alike) {
     const Tensor to = vector(destination, "destination", Access::write);
     const Tensor from = source.is_none() || !is(root) ? to : vector(source, "source", Access::read);
     check_alike(to, from, 1, 1);
     const Words words = moved(to);
-    run_on(world_, stream, call_of(algorithm, blocks, alike), {to.owner, from.owner}, [&](const CollectiveCall& call) {
-      calls().broadcast_on_stream(to.data, from.data, to.elements * words.each, words.type, root, call);
-    });
+    run_on(place("broadcast", stream, timeout, root), call_of(algorithm, blocks, alike), {&to, &from},
+           [&](const CollectiveCall& call) {
+             calls().broadcast_on_stream(to.data, from.data, to.elements * words.each, words.type, root, call);
+           });
   }
 
-  void scatter(const nb::object& destination, const nb::object& source, int root, StreamObject* stream,
+  void scatter(const nb::object& destination, const nb::object& source, int root, StreamObject* stream, Seconds timeout,
                const std::string& algorithm, unsigned blocks, bool alike) {
     const Tensor to = vector(destination, "destination", Access::write);
     const Tensor from = at_root(source, "source", Access::read, root);
     if (is(root)) check_alike(to, from, 1, ranks());
     const Words words = moved(to);
-    run_on(world_, stream, call_of(algorithm, blocks, alike), {to.owner, from.owner}, [&](const CollectiveCall& call) {
-      calls().scatter_on_stream(to.data, from.data, to.elements * words.each, words.type, root, call);
-    });
+    run_on(place("scatter", stream, timeout, root), call_of(algorithm, blocks, alike), {&to, &from},
+           [&](const CollectiveCall& call) {
+             calls().scatter_on_stream(to.data, from.data, to.elements * words.each, words.type, root, call);
+           });
   }
 
-  void gather(const nb::object& destination, const nb::object& source, int root, StreamObject* stream,
+  void gather(const nb::object& destination, const nb::object& source, int root, StreamObject* stream, Seconds timeout,
               const std::string& algorithm, unsigned blocks) {
     const Tensor from = vector(source, "source", Access::read);
     const Tensor to = at_root(destination, "destination", Access::write, root);
     if (is(root)) check_alike(to, from, ranks(), 1);
     const Words words = moved(from);
-    run_on(world_, stream, call_of(algorithm, blocks), {to.owner, from.owner}, [&](const CollectiveCall& call) {
-      calls().gather_on_stream(to.data, from.data, from.elements * words.each, words.type, root, call);
-    });
+    run_on(place("gather", stream, timeout, root), call_of(algorithm, blocks), {&to, &from},
+           [&](const CollectiveCall& call) {
+             calls().gather_on_stream(to.data, from.data, from.elements * words.each, words.type, root, call);
+           });
   }
 
-  void allgather(const nb::object& destination, const nb::object& source, StreamObject* stream,
+  void allgather(const nb::object& destination, const nb::object& source, StreamObject* stream, Seconds timeout,
                  const std::string& algorithm, unsigned blocks, bool alike) {
     const Tensor to = vector(destination, "destination", Access::write);
     const Tensor from = vector(source, "source", Access::read);
     check_alike(to, from, ranks(), 1);
     const Words words = moved(from);
-    run_on(world_, stream, call_of(algorithm, blocks, alike), {to.owner, from.owner}, [&](const CollectiveCall& call) {
-      calls().allgather_on_stream(to.data, from.data, from.elements * words.each, words.type, call);
-    });
+    run_on(place("allgather", stream, timeout), call_of(algorithm, blocks, alike), {&to, &from},
+           [&](const CollectiveCall& call) {
+             calls().allgather_on_stream(to.data, from.data, from.elements * words.each, words.type, call);
+           });
   }
 
-  void alltoall(const nb::object& destination, const nb::object& source, StreamObject* stream,
+  void alltoall(const nb::object& destination, const nb::object& source, StreamObject* stream, Seconds timeout,
                 const std::string& algorithm, unsigned blocks, bool alike) {
     const Tensor to = vector(destination, "destination", Access::write);
     const Tensor from = vector(source, "source", Access::read);
@@ -183,28 +190,29 @@ class CollectivesObject {
       throw nb::value_error(
           fmt::format("{} elements cannot be divided among {} ranks", from.elements, ranks()).c_str());
     const Words words = moved(from);
-    run_on(world_, stream, call_of(algorithm, blocks, alike), {to.owner, from.owner}, [&](const CollectiveCall& call) {
-      calls().alltoall_on_stream(to.data, from.data, from.elements / ranks() * words.each, words.type, call);
-    });
+    run_on(place("alltoall", stream, timeout), call_of(algorithm, blocks, alike), {&to, &from},
+           [&](const CollectiveCall& call) {
+             calls().alltoall_on_stream(to.data, from.data, from.elements / ranks() * words.each, words.type, call);
+           });
   }
 
   void alltoallv(const nb::object& destination, const Counts& receive, const nb::object& source, const Counts& send,
-                 StreamObject* stream) {
+                 StreamObject* stream, Seconds timeout) {
     const Tensor to = vector(destination, "destination", Access::write);
     const Tensor from = vector(source, "source", Access::read);
     if (to.type != from.type)
       throw nb::value_error(fmt::format("destination is of {}, source of {}", to.type, from.type).c_str());
     const Words words = moved(from);
     const Row received = row_of(receive, to, "receive_counts", words), sent = row_of(send, from, "send_counts", words);
-    run_on(world_, stream, CollectiveCall{}, {to.owner, from.owner}, [&](const CollectiveCall& call) {
+    run_on(place("alltoallv", stream, timeout), CollectiveCall{}, {&to, &from}, [&](const CollectiveCall& call) {
       calls().alltoallv_on_stream(to.data, from.data, {sent.counts, sent.offsets, received.counts, received.offsets},
                                   words.type, call);
     });
   }
 
-  void barrier(StreamObject* stream, const std::string& algorithm) {
+  void barrier(StreamObject* stream, Seconds timeout, const std::string& algorithm) {
     const auto how = by_name<BarrierAlgorithm>(algorithm, barrier_algorithms, "algorithm");
-    run_on(world_, stream, CollectiveCall{}, {},
+    run_on(place("barrier", stream, timeout), CollectiveCall{}, {},
            [&](const CollectiveCall& call) { calls().barrier_on_stream(how, call.stream); });
   }
 
@@ -216,6 +224,10 @@ class CollectivesObject {
   }
 
  private:
+  [[nodiscard]] Place place(const char* call, StreamObject* stream, Seconds timeout, int root = -1) const {
+    return {world_, call, stream, timeout, collectives_, root};
+  }
+
   /// A tensor that this rank's device reaches.
   [[nodiscard]] Tensor vector(const nb::object& object, const char* argument, Access access) const {
     return reached_tensor(object, argument, access, *world_);
@@ -287,8 +299,9 @@ class CollectivesObject {
 using CollectivesClass = nb::class_<CollectivesObject>;
 
 /// The keywords that all calls have, behind those of their own.
-#define BEELINE_CALL_KEYWORDS \
-  nb::kw_only(), nb::arg("stream") = nb::none(), nb::arg("algorithm") = "automatic", nb::arg("blocks") = 0
+#define BEELINE_CALL_KEYWORDS                                                                                         \
+  nb::kw_only(), nb::arg("stream") = nb::none(), nb::arg("timeout") = nb::none(), nb::arg("algorithm") = "automatic", \
+                 nb::arg("blocks") = 0
 
 void bind_reductions(CollectivesClass& collectives) {
   collectives
@@ -329,9 +342,10 @@ alike  as `broadcast`)")
            "`broadcast`.")
       .def("alltoallv", &CollectivesObject::alltoallv, nb::arg("destination"), nb::arg("receive_counts"),
            nb::arg("source"), nb::arg("send_counts"), nb::kw_only(), nb::arg("stream") = nb::none(),
+           nb::arg("timeout") = nb::none(),
            "Collective. The same with parts of any lengths, in elements by rank, that follow each other.")
       .def("barrier", &CollectivesObject::barrier, nb::kw_only(), nb::arg("stream") = nb::none(),
-           nb::arg("algorithm") = "alltoall",
+           nb::arg("timeout") = nb::none(), nb::arg("algorithm") = "alltoall",
            "Collective. Holds later work of the stream until all ranks' streams have come here.");
 }
 
@@ -371,7 +385,7 @@ engine_bytes   of the heap, through which copy engines make large calls; None: u
                all ranks of the world, each with a GPU of its own, make the object, otherwise none
 checks         the ranks compare every call, and find those that differ or overlap)")
       .def("allreduce", &CollectivesObject::allreduce, nb::arg("destination"), nb::arg("source") = nb::none(),
-           nb::arg("reduction") = "sum", nb::kw_only(), nb::arg("stream") = nb::none(),
+           nb::arg("reduction") = "sum", nb::kw_only(), nb::arg("stream") = nb::none(), nb::arg("timeout") = nb::none(),
            nb::arg("algorithm") = "automatic", nb::arg("blocks") = 0, nb::arg("alike") = false,
            R"(Collective. Combines the ranks' vectors, element by element, in the order of ranks; all get the same bits.
 
@@ -380,6 +394,8 @@ source     alike on all ranks; None, or the same object as `destination`: in pla
 reduction  'sum', 'product', 'minimum', 'maximum', 'average'; of integers also 'bit_and', 'bit_or', 'bit_xor'
 stream     None: blocks until it is over; otherwise it returns at once, `World.synchronize(stream)` tells of failures,
            and until then the stream keeps both tensors alive
+timeout    in seconds, without a stream: then it raises TimeoutError, the work goes on, and the same call, with the same
+           tensors, waits on; others are refused until then, or until `World.synchronize` has returned. 0: looks once
 algorithm  by name, the same on all ranks; 'automatic': by size
 blocks     of threads, the same on all ranks; 0: by size. Copy engines have none
 alike      you assert, on all ranks or none, that the vectors lie at the same place of all ranks' heaps: copy engines

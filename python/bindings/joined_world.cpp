@@ -63,10 +63,15 @@ std::shared_ptr<JoinedWorld> JoinedWorld::create(const Settings& settings, std::
 JoinedWorld::~JoinedWorld() {
   // DLPack's consumers may let go of memory with or without Python's lock.
   if (Py_IsInitialized() != 0 && PyGILState_Check() != 0) {
+    open_call.reset();
     const nb::gil_scoped_release unlocked;
     destroy_adopted();
     world_.reset();
   } else {
+    if (open_call && Py_IsInitialized() != 0) {
+      const nb::gil_scoped_acquire locked;
+      open_call.reset();
+    }
     destroy_adopted();
     world_.reset();
   }

@@ -3,6 +3,8 @@
 /// @file
 /// A world as Python objects share it.
 
+#include <nanobind/nanobind.h>
+
 #include <atomic>
 #include <memory>
 #include <optional>
@@ -58,6 +60,16 @@ class JoinedWorld : public std::enable_shared_from_this<JoinedWorld> {
 
   /// Destroys something adopted now. Collective over those who have made it.
   void destroy(const void* adopted);
+
+  /// A blocking call that has timed out: its work goes on on the default stream.
+  struct OpenCall {
+    const char* call;
+    const void* channel;
+    int peer;
+    std::vector<const void*> data;  ///< of its tensors
+    std::vector<nanobind::object> owners;
+  };
+  std::optional<OpenCall> open_call;  ///< under Python's lock
 
   /// The worlds of this process that are not left, when the program ends: leaves them, or, if it ends by an exception,
   /// aborts them with `reason`, so that other ranks do not wait.

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
 
 #include <initializer_list>
@@ -56,33 +57,37 @@ class MessagesObject {
     world_->destroy(kept_);
   }
 
-  void send(const nb::object& source, int peer, StreamObject* stream, unsigned blocks) {
+  void send(const nb::object& source, int peer, StreamObject* stream, Seconds timeout, unsigned blocks) {
     const Tensor from = reached_tensor(source, "source", Access::read, *world_);
-    run_on(world_, stream, MessageCall{.blocks = blocks}, {from.owner}, [&](const MessageCall& call) {
+    run_on(place("send", stream, timeout, peer), MessageCall{.blocks = blocks}, {&from}, [&](const MessageCall& call) {
       calls().send_on_stream(from.data, from.bytes, ElementType::uint8, peer, call);
     });
   }
 
-  void receive(const nb::object& destination, int peer, StreamObject* stream, unsigned blocks) {
+  void receive(const nb::object& destination, int peer, StreamObject* stream, Seconds timeout, unsigned blocks) {
     const Tensor to = reached_tensor(destination, "destination", Access::write, *world_);
-    run_on(world_, stream, MessageCall{.blocks = blocks}, {to.owner}, [&](const MessageCall& call) {
+    run_on(place("receive", stream, timeout, peer), MessageCall{.blocks = blocks}, {&to}, [&](const MessageCall& call) {
       calls().receive_on_stream(to.data, to.bytes, ElementType::uint8, peer, call);
     });
   }
 
   void exchange(const nb::object& source, int to_peer, const nb::object& destination, int from_peer,
-                StreamObject* stream, unsigned blocks) {
+                StreamObject* stream, Seconds timeout, unsigned blocks) {
     const Tensor from = reached_tensor(source, "source", Access::read, *world_);
     const Tensor to = reached_tensor(destination, "destination", Access::write, *world_);
-    run_on(world_, stream, MessageCall{.blocks = blocks}, {from.owner, to.owner}, [&](const MessageCall& call) {
-      calls().exchange_on_stream({from.data, from.bytes, to_peer}, {to.data, to.bytes, from_peer}, ElementType::uint8,
-                                 call);
-    });
+    run_on(place("exchange", stream, timeout, to_peer), MessageCall{.blocks = blocks}, {&from, &to},
+           [&](const MessageCall& call) {
+             calls().exchange_on_stream({from.data, from.bytes, to_peer}, {to.data, to.bytes, from_peer},
+                                        ElementType::uint8, call);
+           });
   }
 
   [[nodiscard]] bool is_eager(std::size_t bytes) const { return calls().is_eager(bytes); }
 
  private:
+  [[nodiscard]] Place place(const char* call, StreamObject* stream, Seconds timeout, int peer = -1) const {
+    return {world_, call, stream, timeout, messages_, peer};
+  }
   /// Throws invalid_argument when it was freed, or the world was left.
   [[nodiscard]] Messages& calls() const {
     static_cast<void>(world_->world());
@@ -120,19 +125,21 @@ depth        messages that may be under way to one receiver, a power of two
 chunk_bytes  on each lane, for messages between memory outside the heaps
 Raises UnavailableError where a rank's kernels do not reach another's memory: `StagedChannel` serves there.)")
       .def("send", &MessagesObject::send, nb::arg("source"), nb::arg("peer"), nb::kw_only(),
-           nb::arg("stream") = nb::none(), nb::arg("blocks") = 0,
+           nb::arg("stream") = nb::none(), nb::arg("timeout") = nb::none(), nb::arg("blocks") = 0,
            R"(Sends a tensor to rank `peer`.
 
 stream  None: blocks until the tensor may be changed; otherwise it returns at once, `World.synchronize(stream)` tells of
         failures, and until then the stream keeps the tensor alive
+timeout  as of `Collectives.allreduce`
 blocks  of threads, the same as the receiver's; 0: by size
 Raises TypeError or ValueError (InvalidArgumentError among them) before anything is touched, also for a message to
 oneself that is not eager; DeadlineError and the like name who was waited for.)")
       .def("receive", &MessagesObject::receive, nb::arg("destination"), nb::arg("peer"), nb::kw_only(),
-           nb::arg("stream") = nb::none(), nb::arg("blocks") = 0,
+           nb::arg("stream") = nb::none(), nb::arg("timeout") = nb::none(), nb::arg("blocks") = 0,
            "Receives a tensor from rank `peer`; without a stream it blocks until it is there. Otherwise as `send`.")
       .def("exchange", &MessagesObject::exchange, nb::arg("source"), nb::arg("to_peer"), nb::arg("destination"),
-           nb::arg("from_peer"), nb::kw_only(), nb::arg("stream") = nb::none(), nb::arg("blocks") = 0,
+           nb::arg("from_peer"), nb::kw_only(), nb::arg("stream") = nb::none(), nb::arg("timeout") = nb::none(),
+           nb::arg("blocks") = 0,
            "Sends `source` and receives `destination` at once, so that neighbours exchange without a deadlock.")
       .def("is_eager", &MessagesObject::is_eager, nb::arg("bytes"),
            "Whether a message of so many bytes is sent without asking the receiver.")

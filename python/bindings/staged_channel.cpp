@@ -2,6 +2,7 @@
 #include "beeline/host/staged_channel.hpp"
 
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
 
 #include <memory>
@@ -10,6 +11,7 @@
 #include "bindings.hpp"
 #include "joined_world.hpp"
 #include "tensor.hpp"
+#include "timeout.hpp"
 
 namespace nb = nanobind;
 
@@ -27,18 +29,20 @@ class ChannelObject {
     channel_ = &world_->adopt(std::make_unique<StagedChannel>(world_->world(), chunk_bytes, slots));
   }
 
-  void send(const nb::object& source, int peer) {
+  void send(const nb::object& source, int peer, Seconds timeout) {
     const Tensor from = tensor_of(source, "source", Access::read, *world_);
-    static_cast<void>(world_->world());  // whether it was left
+    const Timeout limit = timeout_of(timeout);
+    const World& world = world_->world();  // unless it was left
     const nb::gil_scoped_release unlocked;
-    channel_->send(from.data, from.bytes, peer);
+    require_over(channel_->send(from.data, from.bytes, peer, limit), "send", timeout, world.rank());
   }
 
-  void receive(const nb::object& destination, int peer) {
+  void receive(const nb::object& destination, int peer, Seconds timeout) {
     const Tensor to = tensor_of(destination, "destination", Access::write, *world_);
-    static_cast<void>(world_->world());
+    const Timeout limit = timeout_of(timeout);
+    const World& world = world_->world();
     const nb::gil_scoped_release unlocked;
-    channel_->receive(to.data, to.bytes, peer);
+    require_over(channel_->receive(to.data, to.bytes, peer, limit), "receive", timeout, world.rank());
   }
 
  private:
@@ -60,12 +64,16 @@ direction at a time. It lives until its world is left.)")
 
 chunk_bytes  that a message is cut into; 0: BEELINE_CHUNK_BYTES
 slots        chunks under way from one rank to another; 1: one after the other)")
-      .def("send", &ChannelObject::send, nb::arg("source"), nb::arg("peer"),
+      .def("send", &ChannelObject::send, nb::arg("source"), nb::arg("peer"), nb::kw_only(),
+           nb::arg("timeout") = nb::none(),
            R"(Sends a tensor to rank `peer`; blocks until it may be changed: the slots take that much ahead.
 
+timeout  in seconds: then it raises TimeoutError, and the same call, with the same tensor, continues; until it has
+         returned, other messages to this rank are refused. 0: does what can be done at once
 Raises InvalidArgumentError (no such peer), DeadlineError, AbortedError, PeerDiedError.)")
-      .def("receive", &ChannelObject::receive, nb::arg("destination"), nb::arg("peer"),
-           "Receives as many bytes as rank `peer` sends; blocks until they are there. Errors as `send`.");
+      .def("receive", &ChannelObject::receive, nb::arg("destination"), nb::arg("peer"), nb::kw_only(),
+           nb::arg("timeout") = nb::none(),
+           "Receives as many bytes as rank `peer` sends; blocks until they are there. Otherwise as `send`.");
 }
 
 }  // namespace beeline::python

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stream.hpp"
 
+#include <fmt/format.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <exception>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "bindings.hpp"
@@ -31,7 +35,7 @@ Stream& StreamObject::stream() const {
   return *stream_;
 }
 
-void StreamObject::keep(std::initializer_list<nb::object> objects) {
+void StreamObject::keep(std::initializer_list<const Tensor*> tensors) {
   constexpr std::size_t enough = 64;  // an event for each call would cost more than the call
   if (stream_->drained()) {
     let_go();
@@ -40,7 +44,7 @@ void StreamObject::keep(std::initializer_list<nb::object> objects) {
     if (!between_) between_ = stream_->make_event();
     stream_->record(*between_);
   }
-  used_.insert(used_.end(), objects);
+  for (const Tensor* each : tensors) used_.push_back(each->owner);
 }
 
 void StreamObject::let_go() {
@@ -48,14 +52,53 @@ void StreamObject::let_go() {
   earlier_.clear();
 }
 
+bool continues_call(const Place& place, std::initializer_list<const Tensor*> tensors) {
+  const std::optional<JoinedWorld::OpenCall>& open = place.joined->open_call;
+  if (!open) return false;
+  const auto is_same = [](const Tensor* tensor, const void* data) { return tensor->data == data; };
+  if (std::equal(tensors.begin(), tensors.end(), open->data.begin(), open->data.end(), is_same) &&
+      std::string_view(place.call) == open->call && place.channel == open->channel && place.peer == open->peer)
+    return true;
+  throw Error(Status::invalid_argument,
+              fmt::format("{}: {} timed out and goes on; first call it again, or synchronize", place.call, open->call),
+              place.joined->known().rank());
+}
+
+void finish_call(const Place& place, std::initializer_list<const Tensor*> tensors) {
+  World& world = place.joined->world();
+  const Timeout limit = timeout_of(place.timeout);
+  Status status = Status::ok;
+  std::exception_ptr failure;
+  {
+    const nb::gil_scoped_release unlocked;
+    try {
+      status = world.synchronize(limit);
+    } catch (...) {
+      failure = std::current_exception();
+    }
+  }
+  place.joined->open_call.reset();
+  if (failure) std::rethrow_exception(failure);
+  if (status == Status::timeout) {
+    JoinedWorld::OpenCall& open = place.joined->open_call.emplace();
+    open.call = place.call, open.channel = place.channel, open.peer = place.peer;
+    for (const Tensor* each : tensors) {
+      open.data.push_back(each->data);
+      open.owners.push_back(each->owner);
+    }
+  }
+  require_over(status, place.call, place.timeout, world.rank());
+}
+
 EventObject::EventObject(const StreamObject& stream) : world_(stream.joined()), event_(stream.stream().make_event()) {
   stream.stream().record(*event_);
 }
 
-void EventObject::wait() {
+void EventObject::wait(Seconds timeout) {
   World& world = world_->world();
+  const Timeout limit = timeout_of(timeout);
   const nb::gil_scoped_release unlocked;
-  world.synchronize(*event_);
+  require_over(world.synchronize(*event_, limit), "wait", timeout, world.rank());
 }
 
 namespace {
@@ -76,8 +119,10 @@ void wait(StreamObject& self, StreamObject& other) {
 void bind_stream(nb::module_& module) {
   nb::class_<EventObject>(module, "Event", "A point in a stream's work, made by `Stream.record`.")
       .def_prop_ro("done", &EventObject::done, "Whether all work before it is over, whether it failed or not.")
-      .def("wait", &EventObject::wait,
-           "Blocks until all work before it is over. Raises what the world knows of a failure by then.");
+      .def("wait", &EventObject::wait, nb::kw_only(), nb::arg("timeout") = nb::none(),
+           R"(Blocks until all work before it is over. Raises what the world knows of a failure by then.
+
+timeout  in seconds: then it raises TimeoutError, the work goes on, and a later call finds it; 0: looks once)");
 
   nb::class_<StreamObject>(module, "Stream",
                            R"(An in-order queue of work of one rank: a CUDA stream, or a thread on a host rank.

@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "joined_world.hpp"
+#include "tensor.hpp"
+#include "timeout.hpp"
 
 namespace beeline::python {
 
@@ -25,8 +27,8 @@ class StreamObject {
   [[nodiscard]] const std::shared_ptr<JoinedWorld>& joined() const { return world_; }
   /// Throws invalid_argument when the world was left.
   [[nodiscard]] Stream& stream() const;
-  /// Keeps `objects`, which the next call uses, alive until its work is over, as a later `keep` or `let_go` finds.
-  void keep(std::initializer_list<nanobind::object> objects);
+  /// Keeps `tensors`, which the next call uses, alive until its work is over, as a later `keep` or `let_go` finds.
+  void keep(std::initializer_list<const Tensor*> tensors);
   void let_go();
 
  private:
@@ -38,22 +40,37 @@ class StreamObject {
   std::unique_ptr<Event> between_;
 };
 
-/// Makes a call of a world's on `stream`, which keeps the tensors; without one, on the default stream, and blocks until
-/// it is over.
+/// Where a call of a world's runs: on a stream, or blocking, up to a time-out.
+struct Place {
+  const std::shared_ptr<JoinedWorld>& joined;
+  const char* call;  ///< a literal
+  StreamObject* stream;
+  Seconds timeout;
+  const void* channel;  ///< that the call is one of
+  int peer;             ///< or root; -1: none
+};
+
+/// Whether this is the call that timed out. Throws invalid_argument while another is to be continued.
+[[nodiscard]] bool continues_call(const Place& place, std::initializer_list<const Tensor*> tensors);
+/// Waits for the call on the default stream. After a time-out the world remembers it, and keeps its tensors.
+void finish_call(const Place& place, std::initializer_list<const Tensor*> tensors);
+
+/// Makes a call of a world's on `place.stream`, which keeps the tensors; without one, on the default stream, and blocks
+/// until it is over. After a time-out the same call waits on.
 ///   how  the call's options, with a member `stream`
 template <class Options, class Call>
-void run_on(const std::shared_ptr<JoinedWorld>& joined, StreamObject* stream, Options how,
-            std::initializer_list<nanobind::object> tensors, const Call& call) {
-  World& world = joined->world();
-  if (stream == nullptr) {
-    const nanobind::gil_scoped_release unlocked;
-    call(how);
-    world.synchronize();
-    return;
+void run_on(const Place& place, Options how, std::initializer_list<const Tensor*> tensors, const Call& call) {
+  if (place.stream == nullptr) {
+    if (!continues_call(place, tensors)) {
+      const nanobind::gil_scoped_release unlocked;
+      call(how);
+    }
+    return finish_call(place, tensors);
   }
-  if (stream->joined() != joined) throw nanobind::value_error("stream: it belongs to another world");
-  stream->keep(tensors);
-  how.stream = &stream->stream();
+  if (place.stream->joined() != place.joined) throw nanobind::value_error("stream: it belongs to another world");
+  if (place.timeout) throw nanobind::value_error("timeout: a call on a stream does not block; `synchronize` takes one");
+  place.stream->keep(tensors);
+  how.stream = &place.stream->stream();
   const nanobind::gil_scoped_release unlocked;
   call(how);
 }
@@ -65,7 +82,7 @@ class EventObject {
   explicit EventObject(const StreamObject& stream);
 
   [[nodiscard]] bool done() const { return event_->done(); }
-  void wait();
+  void wait(Seconds timeout);
 
  private:
   std::shared_ptr<JoinedWorld> world_;

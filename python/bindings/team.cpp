@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -13,6 +14,7 @@
 #include <utility>
 
 #include "bindings.hpp"
+#include "timeout.hpp"
 
 namespace nb = nanobind;
 
@@ -90,8 +92,16 @@ Made by `World.make_team`. `Collectives(world, team)` are its collectives.)")
           "failed", [](const TeamObject& self) { return self.known().failed(); },
           "Whether the team is aborted: by a deadline of its own, or the end of a member.")
       .def(
-          "barrier", [](const TeamObject& self) { self.team()->barrier(); }, Unlocked(),
-          "Collective over the team. Blocks until every member is here; raises DeadlineError, naming who is missing.")
+          "barrier",
+          [](const TeamObject& self, Seconds timeout) {
+            const Timeout limit = timeout_of(timeout);
+            const int rank = self.joined()->known().rank();
+            require_over(self.team()->barrier(limit), "barrier", timeout, rank);
+          },
+          nb::kw_only(), nb::arg("timeout") = nb::none(), Unlocked(),
+          R"(Collective over the team. Blocks until every member is here; raises DeadlineError, naming who is missing.
+
+timeout  as of `World.barrier`)")
       .def("allgather", allgather, nb::arg("data"),
            "Collective over the team. Everyone's bytes, by rank of the team: at most 120 of each.")
       .def("__repr__", [](const TeamObject& self) {

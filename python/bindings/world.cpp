@@ -18,6 +18,7 @@
 #include "stream.hpp"
 #include "team.hpp"
 #include "tensor.hpp"
+#include "timeout.hpp"
 
 namespace nb = nanobind;
 
@@ -103,17 +104,19 @@ void copy(const Shared& self, const nb::object& destination, const nb::object& s
     return;
   }
   StreamObject& queue = own_stream(self, *stream);
-  queue.keep({to.owner, from.owner});
+  queue.keep({&to, &from});
   world.copy(to.data, from.data, to.bytes, queue.stream());
 }
 
-void synchronize(const Shared& self, StreamObject* stream) {
+void synchronize(const Shared& self, StreamObject* stream, Seconds timeout) {
   World& world = self->world();
   Stream& queue = stream == nullptr ? world.stream() : own_stream(self, *stream).stream();
+  const Timeout limit = timeout_of(timeout);
   {
     const nb::gil_scoped_release unlocked;
-    world.synchronize(queue);
+    require_over(world.synchronize(queue, limit), "synchronize", timeout, world.rank());
   }
+  if (&queue == &world.stream()) self->open_call.reset();
   if (stream != nullptr) stream->let_go();
 }
 
@@ -122,6 +125,13 @@ nb::object default_stream(nb::handle self) {
   constexpr const char* place = "_stream";
   if (!nb::hasattr(self, place)) nb::setattr(self, place, nb::cast(StreamObject(nb::cast<Shared>(self))));
   return self.attr(place);
+}
+
+void barrier(const Shared& self, Seconds timeout) {
+  World& world = self->world();
+  const Timeout limit = timeout_of(timeout);
+  const nb::gil_scoped_release unlocked;
+  require_over(world.barrier(limit), "barrier", timeout, world.rank());
 }
 
 StreamObject adopt_stream(const Shared& self, std::uintptr_t native) {
@@ -239,9 +249,11 @@ that differ.)")
 
 void bind_working_together(WorldClass& world) {
   world
-      .def(
-          "barrier", [](const Shared& self) { self->world().barrier(); }, Unlocked(),
-          "Collective. Blocks until every rank is here; raises DeadlineError, naming who is missing.")
+      .def("barrier", barrier, nb::kw_only(), nb::arg("timeout") = nb::none(),
+           R"(Collective. Blocks until every rank is here; raises DeadlineError, naming who is missing.
+
+timeout  in seconds: then it raises TimeoutError, and the same call continues the barrier; until it has returned, other
+         collective functions are refused. 0: looks once)")
       .def("allgather", allgather, nb::arg("data"),
            "Collective. Everyone's bytes, by rank; sizes may differ. For set-up: small data, by way of the CPUs.")
       .def("make_team", &TeamObject::make, nb::arg("ranks"), nb::arg("exchange") = nb::none(),
@@ -262,8 +274,10 @@ priority  'high': where kernels of several streams wait for room on the GPU, thi
 
 It is not destroyed with the result, and outlives it; 0: the legacy default stream. Raises UnavailableError on a host
 rank, InvalidArgumentError for another GPU's stream.)")
-      .def("synchronize", synchronize, nb::arg("stream") = nb::none(),
-           "Blocks until the work of `stream` (None: the default stream) is over; raises what went wrong in it.")
+      .def("synchronize", synchronize, nb::arg("stream") = nb::none(), nb::kw_only(), nb::arg("timeout") = nb::none(),
+           R"(Blocks until the work of `stream` (None: the default stream) is over; raises what went wrong in it.
+
+timeout  in seconds: then it raises TimeoutError, the work goes on, and a later call finds it; 0: looks once)")
       .def("leave", &JoinedWorld::leave, Unlocked(),
            R"(Collective. Waits for the default stream, then until every rank leaves; nothing works afterwards.
 

@@ -292,12 +292,13 @@ def test_the_longest_steps_tests_and_compilations_are_told(tool, tmp_path):
 
 PASSED = '<testsuite><testcase name="good" classname="good" time="1.5" status="run"/></testsuite>'
 FAKE_CTEST = """#!/usr/bin/env bash
+sleep 0.3
 while [ $# -gt 0 ]; do case $1 in --output-junit) report=$2 ;; --test-dir) folder=$2 ;; esac; shift; done
 if [ "$folder" = "${FAILING:-}" ]; then exit 8; fi
 echo '{}' >"$report"
 """
 FAKE_PYTHON = """#!/usr/bin/env bash
-if [ "${{FAILING:-}}" = pytest ]; then exit 1; fi
+if [ "${{FAILING:-}}" = pytest ] || {{ [ "${{FAILING:-}}" = alone ] && [ ! -e build/ctest.xml ]; }}; then exit 1; fi
 echo '{}' >build/pytest.xml
 """
 FAKE_BUILD = """#!/usr/bin/env bash
@@ -363,3 +364,12 @@ def test_a_group_that_fails_fails_the_run(run_all, failing, said):
     if failing != "build default":
         assert [group for group in GROUPS[:2] if f"{group}: 1 passed" in done.stdout]  # the others go on
         assert "some failed" in done.stderr
+
+
+def test_on_gpus_python_tests_follow_those_of_cpp(run_all, tmp_path):
+    assert run_all("alone").returncode == 1  # they have begun beside each other
+    plant(tmp_path, "bin/nvidia-smi", "#!/bin/sh\necho GPU 0\n")
+    (tmp_path / "bin/nvidia-smi").chmod(0o755)
+    (tmp_path / "build/ctest.xml").unlink()
+    done = run_all("alone")
+    assert done.returncode == 0, done.stdout

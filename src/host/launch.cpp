@@ -4,9 +4,9 @@
 #include <cxxabi.h>
 #include <fmt/format.h>
 
+#include <array>
 #include <atomic>
 #include <exception>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <regex>
@@ -73,20 +73,18 @@ GridState* book_waiting(World& world, const LaunchOptions& options, const Kernel
   return grid.state;
 }
 
-std::uint16_t next_kernel_number() {
-  static std::atomic<std::uint32_t> numbers{0};
-  const std::uint32_t number = numbers.fetch_add(1, std::memory_order_relaxed) + 1;
-  return static_cast<std::uint16_t>(number <= max_named_kernels ? number : 0);
-}
+/// Numbers up to this one are of types, those above of names.
+constexpr std::uint32_t named_types = max_named_kernels - 64;
 
-/// The number of the kernels that are launched under a name.
+/// The number of the kernels that are launched under a name. Every call of a collective asks: without a lock.
 std::uint16_t kernel_number(const char* name) {
-  static std::mutex mutex;
-  static std::map<const char*, std::uint16_t> numbers;
-  const std::lock_guard lock(mutex);
-  const auto [entry, is_new] = numbers.try_emplace(name, std::uint16_t{0});
-  if (is_new) entry->second = next_kernel_number();
-  return entry->second;
+  static std::array<std::atomic<const char*>, max_named_kernels - named_types> names{};
+  for (std::uint32_t i = 0; i < names.size(); ++i) {
+    const char* known = names[i].load(std::memory_order_relaxed);
+    if (known == nullptr && names[i].compare_exchange_strong(known, name, std::memory_order_relaxed)) known = name;
+    if (known == name) return static_cast<std::uint16_t>(named_types + 1 + i);
+  }
+  return 0;
 }
 
 /// The context that a launch passes to its kernel: errors of its waits tell from it what waited.
@@ -141,7 +139,11 @@ bool register_kernel(const KernelCode& kernel) {
   return true;
 }
 
-KernelName name_kernel(const std::type_info& type) { return {&type, next_kernel_number()}; }
+KernelName name_kernel(const std::type_info& type) {
+  static std::atomic<std::uint32_t> names{0};
+  const std::uint32_t number = names.fetch_add(1, std::memory_order_relaxed) + 1;
+  return {&type, static_cast<std::uint16_t>(number <= named_types ? number : 0)};
+}
 
 GpuLaunch prepare_gpu_launch(World& world, const LaunchOptions& options, const KernelCode& code,
                              const KernelName& kernel) {

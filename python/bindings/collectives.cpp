@@ -399,7 +399,8 @@ timeout    in seconds, without a stream: then it raises TimeoutError, the work g
 algorithm  by name, the same on all ranks; 'automatic': by size
 blocks     of threads, the same on all ranks; 0: by size. Copy engines have none
 alike      you assert, on all ranks or none, that the vectors lie at the same place of all ranks' heaps: copy engines
-           then put results there at once. Where they are taken and it is not so, the call ends all with an error
+           then put results there at once, and 'automatic' takes them where they are quicker so. Where they
+           are taken and it is not so, the call ends all with an error
 Raises TypeError or ValueError (InvalidArgumentError among them) before anything is touched; DeadlineError and the like
 name who was waited for.)")
       .def_prop_ro("rank", &CollectivesObject::rank, "This rank's number among those that take part.")

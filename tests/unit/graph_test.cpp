@@ -274,7 +274,7 @@ TEST(TwoGpus, CaptureLargeAllReducesOfAnyVectors) {
   Config config = config_of("cuda:0,cuda:1");
   config.heap_bytes = std::size_t{512} << 20;
   const auto body = [](World& world) {
-    constexpr std::size_t count = std::size_t{14} << 20;  // 112 MB
+    constexpr std::size_t count = std::size_t{28} << 20;  // 224 MB
     Collectives collectives(world);
     BEELINE_CHECK(collectives.allreduce_choice(count, ElementType::int64).algorithm == Algorithm::copy_engine);
     const auto outside = other_memory(world, 2 * count + 8);

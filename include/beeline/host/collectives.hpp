@@ -44,8 +44,9 @@ struct CollectiveCall {
   unsigned blocks = 0;  ///< the same on all ranks; 0: by size. Engines have none: with blocks, `automatic` takes others
   /// The caller asserts, on all ranks or none, that the vectors (of what only moves data the destinations) lie at the
   /// same place of all members' heaps. Then copy engines put results where they belong without a copy through the
-  /// channel's memory. Where they are taken and it is not so, the team ends with an error; on GPUs engines have then
-  /// copied to where the vectors would lie. All other calls find out by themselves where vectors lie.
+  /// channel's memory, and `automatic` takes them where they are quicker so. Where they are taken and it is not so, the
+  /// team ends with an error; on GPUs engines have then copied to where the vectors would lie. All other calls find out
+  /// by themselves where vectors lie.
   bool alike = false;
 };
 

@@ -152,8 +152,10 @@ Collectives::Implementation::Implementation(const detail::Makers& channel_makers
   if (options.first_round != 0) start_at(options);
   make_engine_scratch(options.engine_bytes);
   // A stream cannot be made on a GPU while another rank's kernel spins there, nor in a capture what `automatic` takes.
-  const bool may_be_taken = engine_scratch != nullptr || world.ranks_on_device() > 1;
-  if (may_be_taken && !context().mixed) make_engine(), make_stream_beside();
+  if (!context().mixed && (engine_scratch != nullptr || world.ranks_on_device() > 1)) {
+    if (scratch().size() >= detail::CopyEngines::least_bytes(context().size)) make_engine();
+    make_stream_beside();
+  }
   makers.barrier();
 }
 
@@ -236,15 +238,17 @@ bool Collectives::Implementation::takes_engines() const {
   return world.device().is_gpu() && engine_bytes >= detail::CopyEngines::useful_bytes(context().size);
 }
 
-/// Through the channel's staging where there is no other memory.
+std::span<std::byte> Collectives::Implementation::scratch() const {
+  if (engine_scratch != nullptr) return {engine_scratch->data(), engine_bytes};
+  return {channel.staging, std::size_t{channel.lanes} * 2 * channel.staging_bytes};
+}
+
 void Collectives::Implementation::make_engine() {
-  std::span<std::byte> scratch(channel.staging, std::size_t{channel.lanes} * 2 * channel.staging_bytes);
-  if (engine_scratch != nullptr) scratch = {engine_scratch->data(), engine_bytes};
-  require(scratch.size() >= detail::CopyEngines::least_bytes(context().size), Status::no_resource,
+  require(scratch().size() >= detail::CopyEngines::least_bytes(context().size), Status::no_resource,
           fmt::format("copy_engine: the channel has {} bytes for it (engine_bytes, or else two times staging_bytes on "
                       "each lane), and needs {}",
-                      scratch.size(), detail::CopyEngines::least_bytes(context().size)));
-  engine = std::make_unique<detail::CopyEngines>(world, context(), channel, scratch);
+                      scratch().size(), detail::CopyEngines::least_bytes(context().size)));
+  engine = std::make_unique<detail::CopyEngines>(world, context(), channel, scratch());
 }
 
 void Collectives::Implementation::run_engine(detail::EngineCall call) {
@@ -299,9 +303,11 @@ struct Limits {
   std::size_t packets128_traffic;  ///< in packets of 128 bytes, in one shot
   std::size_t packets;             ///< in two shots
   std::size_t packets128;          ///< the same
-  std::size_t stores;              ///< of the kernel's threads, where copy engines may be taken
+  std::size_t stores;              ///< of the kernel's threads, where copy engines may put results where they belong
 };
 constexpr std::size_t kib = 1024, mib = kib * kib;
+/// The same where engines go through scratch memory.
+constexpr std::size_t stores_beside_staged_engines = 192 * mib;
 constexpr Limits gpu_limits{512 * kib, 0, 512 * kib, 0, 32 * mib};
 constexpr Limits limits_with_lines{96 * kib, 768 * kib, 0, 3 * mib, 32 * mib};
 constexpr Limits limits_of_two{24 * kib, 256 * kib, 0, 8 * mib, 96 * mib};  ///< two members with lines
@@ -319,7 +325,7 @@ Algorithm host_choice(std::size_t bytes, const Context& ctx) {
 }
 
 /// `has_engines`: they may be taken.
-Algorithm gpu_choice(std::size_t bytes, std::size_t members, bool has_lines, bool has_engines) {
+Algorithm gpu_choice(std::size_t bytes, std::size_t members, bool has_lines, bool has_engines, bool alike) {
   const Limits& with_lines = members == 2 ? limits_of_two : limits_with_lines;
   const Limits& limits = has_lines ? with_lines : gpu_limits;
   const std::size_t traffic = bytes * (members - 1);
@@ -327,7 +333,8 @@ Algorithm gpu_choice(std::size_t bytes, std::size_t members, bool has_lines, boo
   if (traffic <= limits.packets128_traffic) return Algorithm::packets128_one_shot;
   if (bytes <= limits.packets) return Algorithm::packets_two_shot;
   if (bytes <= limits.packets128) return Algorithm::packets128_two_shot;
-  return has_engines && bytes > limits.stores ? Algorithm::copy_engine : Algorithm::two_shot;
+  const std::size_t stores = alike ? limits.stores : stores_beside_staged_engines;
+  return has_engines && bytes > stores ? Algorithm::copy_engine : Algorithm::two_shot;
 }
 
 bool is_packets(Algorithm algorithm) {
@@ -344,9 +351,10 @@ CollectiveCall Collectives::allreduce_choice(std::size_t count, ElementType type
   CollectiveCall choice = call;
   const bool may_take_engines = call.blocks == 0 && implementation_->takes_engines();
   if (choice.algorithm == Algorithm::automatic)
-    choice.algorithm = count < ctx.size ? Algorithm::packets_one_shot  // there is no work to share
-                       : host           ? host_choice(bytes, ctx)
-                              : gpu_choice(bytes, ctx.size, implementation_->channel.area_lines != 0, may_take_engines);
+    choice.algorithm =
+        count < ctx.size ? Algorithm::packets_one_shot  // there is no work to share
+        : host           ? host_choice(bytes, ctx)
+               : gpu_choice(bytes, ctx.size, implementation_->channel.area_lines != 0, may_take_engines, call.alike);
   if (choice.blocks == 0 && choice.algorithm != Algorithm::copy_engine) {
     const std::size_t block_bytes = is_packets(choice.algorithm)      ? packet_block_bytes
                                     : is_packets128(choice.algorithm) ? packet128_block_bytes

@@ -15,8 +15,9 @@ namespace {
 constexpr std::size_t slots = 2, kinds = 2;  // CopyEngines::all_slots
 /// Above, what a copy takes to start no longer counts; below, it counts for more than other algorithms lose.
 constexpr std::size_t most_chunk_bytes = std::size_t{64} << 20, useful_chunk_bytes = std::size_t{8} << 20;
-/// Of the largest chunk, the smallest at the end.
-constexpr std::size_t chunk_shrinkage = 8;
+/// Lengths of a row of chunks beside each other, so many to each but the last two: a chunk's copy to its destination
+/// takes about as long as the next one's return.
+constexpr std::size_t common_length = 24, last_lengths[] = {8, 3};
 constexpr unsigned combining_blocks = 64;
 constexpr std::size_t alignment = 256;
 
@@ -24,7 +25,9 @@ std::size_t scratch_bytes(std::size_t members, std::size_t chunk_bytes) {
   return kinds * slots * std::max<std::size_t>(1, members - 1) * chunk_bytes;
 }
 
-std::size_t whole_lines(std::size_t bytes) { return (bytes + alignment - 1) / alignment * alignment; }
+constexpr std::size_t quotient_up(std::size_t a, std::size_t b) { return (a + b - 1) / b; }
+
+std::size_t whole_lines(std::size_t bytes) { return quotient_up(bytes, alignment) * alignment; }
 
 }  // namespace
 
@@ -139,15 +142,18 @@ void CopyEngines::meet_after_copies() {
 }
 
 std::vector<CopyEngines::Chunk> CopyEngines::chunks(std::size_t part, bool equal) const {
-  const std::size_t count = (part + chunk_bytes_ - 1) / chunk_bytes_, each = whole_lines((part + count - 1) / count);
-  const std::size_t last = whole_lines(chunk_bytes_ / chunk_shrinkage);
+  const std::size_t lasts = equal ? 0 : last_lengths[0] + last_lengths[1];
+  // Chunks of the common length: two at least that get shorter, so that one's copies hide the other's combination.
+  const std::size_t wanted = quotient_up(common_length * part, chunk_bytes_);
+  const std::size_t most = wanted > lasts ? quotient_up(wanted - lasts, common_length) : 0;
+  const std::size_t count = std::max<std::size_t>(most, equal ? 1 : 2);
+  const std::size_t each = quotient_up(common_length * part, common_length * count + lasts);
   const std::size_t slot_bytes = (context_.size - 1) * chunk_bytes_;
   std::vector<Chunk> all;
   for (std::size_t first = 0; first < part; first += all.back().bytes) {
-    const std::size_t left = part - first;
-    const std::size_t wanted = equal ? each : std::clamp(whole_lines(left / 2), last, chunk_bytes_);
-    const std::size_t slot = all.size() % slots;
-    all.push_back({first, std::min(left, wanted), slot * slot_bytes, (slots + slot) * slot_bytes});
+    const std::size_t i = all.size(), length = equal || i < count ? common_length : last_lengths[i == count ? 0 : 1];
+    const std::size_t bytes = std::min({part - first, chunk_bytes_, whole_lines(each * length / common_length)});
+    all.push_back({first, bytes, i % slots * slot_bytes, (slots + i % slots) * slot_bytes});
   }
   return all;
 }

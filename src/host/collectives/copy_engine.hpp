@@ -40,9 +40,9 @@ struct EngineCall {
 ///     kernels     C0    C1    C2 ...        C: the owners combine the chunk
 ///     local             L0    L1 ...        L: its result from scratch memory to the destination
 ///
-/// A copy takes its time to start, so copies are few and large. Where results are copied out of scratch memory, chunks
-/// get shorter towards the end, since nothing hides the last one's copy. Everyone copies to another, and ranks that
-/// drift apart would copy to the same: more than two meet with every chunk.
+/// A copy takes its time to start, so copies are few and large. Where results are copied out of scratch memory, the
+/// last chunks are shorter, since nothing hides the last one's copy. Everyone copies to another, and ranks that drift
+/// apart would copy to the same: more than two meet with every chunk.
 ///
 /// *Moving data.* Pieces go to scratch memory of those who get them, who copy them on.
 ///

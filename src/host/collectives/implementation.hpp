@@ -82,6 +82,8 @@ class Collectives::Implementation {
 
  private:
   void make_engine_scratch(std::optional<std::size_t> asked);
+  /// Memory that copy engines may use: their own, or the channel's staging.
+  [[nodiscard]] std::span<std::byte> scratch() const;
   void make_engine();
   void make_stream_beside();
   void move_by_engine(const detail::ExchangePlan& plan, const CollectiveCall& choice);

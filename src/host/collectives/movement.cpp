@@ -85,8 +85,8 @@ CollectiveCall Collectives::movement_choice(CollectiveOperation operation, std::
   const bool host = detail::any_host_rank(implementation_->world);
   const bool has_lines = implementation_->channel.area_lines != 0 && has_algorithm(operation, Algorithm::packets128);
   detail::refuse_blocks(call);
-  const bool has_engines = (call.alike || implementation_->takes_engines()) && call.blocks == 0 && !host &&
-                           has_algorithm(operation, Algorithm::copy_engine);
+  // Through scratch memory they are slower than `peer`.
+  const bool has_engines = call.alike && call.blocks == 0 && !host && has_algorithm(operation, Algorithm::copy_engine);
   const std::size_t others = std::max(1u, context().size - 1);
   const std::size_t packet_bytes = has_lines              ? gpu_packet_bytes_beside_lines
                                    : is_rooted(operation) ? rooted_packet_bytes / others

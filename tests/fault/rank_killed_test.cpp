@@ -13,6 +13,7 @@
 #include "beeline/beeline.hpp"
 #include "beeline/runtime/bootstrap.hpp"
 #include "tests/support/check.hpp"
+#include "tests/support/killings.hpp"
 #include "tests/support/ranks.hpp"
 #include "tests/support/repetitions.hpp"
 #include "tests/support/stopwatch.hpp"
@@ -31,8 +32,9 @@ constexpr int gpu_ranks = 2;  // processes do not share GPUs
 constexpr int victim_of(int size) { return size / 2; }
 constexpr int victim = victim_of(ranks);
 
-void expect_survivors_name_the_victim(const std::vector<RankOutcome>& outcomes) {
+void expect_survivors_name_the_victim(const std::vector<RankOutcome>& outcomes, bool on_gpu = false) {
   const int size = static_cast<int>(outcomes.size());
+  Killings::count(on_gpu);
   for (int rank = 0; rank < size; ++rank) {
     const RankOutcome& outcome = outcomes[static_cast<std::size_t>(rank)];
     if (rank == victim_of(size))
@@ -176,6 +178,21 @@ struct Parameter {
   bool gpu;
 };
 
+/// The victim is killed some time after all have begun: later with each repetition.
+std::vector<RankOutcome> kill_while(const Activity& activity, int size, const Config& config, int repetition) {
+  const auto body = [&](World& world) {
+    world.barrier();
+    std::thread killer([=, rank = world.rank()] {
+      if (rank != victim_of(size)) return;
+      usleep(20'000 + 777u * static_cast<unsigned>(repetition % 50));
+      kill(getpid(), SIGKILL);
+    });
+    killer.detach();
+    survive([&] { activity.repeat(world); }, victim_of(size));
+  };
+  return run_ranks(WorldKind::processes, size, body, config, 60);
+}
+
 class KilledWhile : public ::testing::TestWithParam<Parameter> {};
 
 TEST_P(KilledWhile, SurvivorsNameIt) {
@@ -187,19 +204,7 @@ TEST_P(KilledWhile, SurvivorsNameIt) {
   config.device = gpu ? "auto" : "cpu";
   const int size = gpu ? gpu_ranks : ranks;
   for (int repetition = 0, end = repetitions(gpu ? 1 : 2); repetition < end && !HasFailure(); ++repetition)
-    expect_survivors_name_the_victim(run_ranks(
-        WorldKind::processes, size,
-        [=](World& world) {
-          world.barrier();
-          std::thread killer([=, rank = world.rank()] {
-            if (rank != victim_of(size)) return;
-            usleep(20'000 + 777u * static_cast<unsigned>(repetition % 50));
-            kill(getpid(), SIGKILL);
-          });
-          killer.detach();
-          survive([&] { GetParam().activity.repeat(world); }, victim_of(size));
-        },
-        config, 60));
+    expect_survivors_name_the_victim(kill_while(GetParam().activity, size, config, repetition), gpu);
 }
 
 std::vector<Parameter> parameters() {

@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -18,6 +19,7 @@
 #include "beeline/runtime/rendezvous.hpp"
 #include "tests/support/check.hpp"
 #include "tests/support/errors.hpp"
+#include "tests/support/killings.hpp"
 #include "tests/support/ranks.hpp"
 #include "tests/support/repetitions.hpp"
 #include "tests/support/stopwatch.hpp"
@@ -31,11 +33,33 @@ using namespace beeline;
 constexpr int ranks = 4;
 constexpr const char* one_process = "ThreadSanitizer sees one process";
 
-Config host_config() {
+/// What the ranks have: CPUs; a GPU each; or rank 0 a GPU, the others CPUs.
+enum class Devices { cpus, gpus, a_gpu_and_cpus };
+
+bool is_on_gpu(Devices devices, int rank) {
+  return devices == Devices::gpus || (devices == Devices::a_gpu_and_cpus && rank == 0);
+}
+
+/// Processes do not share GPUs.
+int size_of(Devices devices) { return devices == Devices::gpus ? std::clamp(gpus_here(), 2, ranks) : ranks; }
+
+/// Why processes of this machine cannot have these devices; empty if they can.
+std::string obstacle(Devices devices) {
+  if (devices == Devices::cpus) return {};
+  std::string why;
+  const int needed = devices == Devices::gpus ? 2 : 1, gpus = gpus_here(&why);
+  return gpus < needed ? join("needs ", needed, " GPUs, ", gpus, " here ", why) : "";
+}
+
+Config config_of(Devices devices) {
   Config config = test_config();
-  config.device = "cpu";
+  config.device = devices == Devices::cpus ? "cpu" : devices == Devices::gpus ? "auto" : "cuda:0,cpu,cpu,cpu";
   return config;
 }
+Config host_config() { return config_of(Devices::cpus); }
+
+/// Memory that the kernels of all ranks reach.
+Heap common_heap(World& world) { return world.context().mixed ? Heap::pinned : Heap::symmetric; }
 
 /// Every member puts its world rank to every other, and reads all after a barrier.
 struct MeetKernel {
@@ -71,7 +95,7 @@ void work_together(World& world, Team& team, const std::vector<int>& left) {
   BEELINE_CHECK(!world.failed());
   BEELINE_CHECK(world.failed_waits().empty());
   world.check();
-  const SymmetricArray<std::uint64_t> board(world, ranks + 2);
+  const SymmetricArray<std::uint64_t> board(world, ranks + 2, common_heap(world));
   for (int round = 0; round < 3; ++round) {
     team.barrier();
     meet_in_a_kernel(world, team, board.data());
@@ -95,7 +119,7 @@ void work_together(World& world, Team& team, const std::vector<int>& left) {
   world.barrier();
 }
 
-std::vector<int> without(std::vector<int> gone, int size = ranks) {
+std::vector<int> without(std::vector<int> gone, int size) {
   std::vector<int> left;
   for (int rank = 0; rank < size; ++rank)
     if (std::find(gone.begin(), gone.end(), rank) == gone.end()) left.push_back(rank);
@@ -139,7 +163,7 @@ constexpr Activity activities[] = {
     {"Put",
      [](World& world) {
        constexpr std::size_t count = 20'000;
-       auto* area = static_cast<std::uint64_t*>(world.allocate(2 * count * sizeof(std::uint64_t)));
+       auto* area = static_cast<std::uint64_t*>(world.allocate(2 * count * sizeof(std::uint64_t), common_heap(world)));
        for (;;) {
          launch(world, {}, PutKernel{}, area, count);
          world.synchronize();
@@ -155,13 +179,15 @@ constexpr Activity activities[] = {
      }},
     {"Teams",
      [](World& world) {
-       for (;;) static_cast<void>(world.make_team(world.rank() == 3 ? std::vector<int>{} : without({3})));
+       const int last = world.size() - 1;
+       for (;;)
+         static_cast<void>(world.make_team(world.rank() == last ? std::vector<int>{} : without({last}, world.size())));
      }},
     {"Stream",
      [](World& world) {
        std::uint64_t* signals = world.signals(1);
        for (std::uint64_t round = 1;; ++round) {
-         world.stream().write_signal(world.at(signals, (world.rank() + 1) % ranks), round);
+         world.stream().write_signal(world.at(signals, (world.rank() + 1) % world.size()), round);
          world.stream().wait_signal(signals, round);
          world.synchronize();
        }
@@ -173,58 +199,77 @@ void go_on_without(World& world, int victim) {
   BEELINE_CHECK_EQ(std::string("failed"), name(health.state));
   BEELINE_CHECK_CONTAINS(health.reason, join("rank ", victim, " "));
   Team& team = world.survivors();
-  work_together(world, team, without({victim}));
+  work_together(world, team, without({victim}, world.size()));
+}
+
+/// The victim is killed some time after all have begun: later with each repetition.
+void kill_while(World& world, const Activity& activity, int victim, int repetition) {
+  const SymmetricArray<std::uint64_t> before(world, 3);
+  const std::uint64_t written = 77 + static_cast<std::uint64_t>(world.rank());
+  world.copy(before.data() + 1, &written, sizeof written);
+  world.barrier();
+  std::thread killer([=, rank = world.rank()] {
+    if (rank != victim) return;
+    usleep(15'000 + 777u * static_cast<unsigned>(repetition % 50));
+    kill(getpid(), SIGKILL);
+  });
+  killer.detach();
+  const Stopwatch stopwatch;
+  check_error(Status::peer_died, {join("rank ", victim, " ended")}, [&] { activity.repeat(world); });
+  BEELINE_CHECK(stopwatch.seconds() < 5);
+  go_on_without(world, victim);
+  std::uint64_t read = 0;
+  world.copy(&read, before.data() + 1, sizeof read);
+  BEELINE_CHECK_EQ(written, read);
 }
 
 struct Parameter {
   std::size_t activity;
   int victim;
+  Devices devices;
 };
 
 class KilledWhile : public ::testing::TestWithParam<Parameter> {};
 
 TEST_P(KilledWhile, TheOthersGoOn) {
   if (under_thread_sanitizer) GTEST_SKIP() << one_process;
-  const auto [activity, victim] = GetParam();
-  for (int repetition = 0, end = repetitions(2); repetition < end && !HasFailure(); ++repetition) {
-    const auto outcomes = run_ranks(
-        WorldKind::processes, ranks,
-        [&](World& world) {
-          const SymmetricArray<std::uint64_t> before(world, 3);
-          before.data()[1] = 77;
-          world.barrier();
-          std::thread killer([&, rank = world.rank()] {
-            if (rank != victim) return;
-            usleep(15'000 + 777u * static_cast<unsigned>(repetition % 50));
-            kill(getpid(), SIGKILL);
-          });
-          killer.detach();
-          const Stopwatch stopwatch;
-          check_error(Status::peer_died, {join("rank ", victim, " ended")},
-                      [&] { activities[activity].repeat(world); });
-          BEELINE_CHECK(stopwatch.seconds() < 5);
-          go_on_without(world, victim);
-          BEELINE_CHECK_EQ(std::uint64_t{77}, before.data()[1]);
-        },
-        host_config(), 60);
-    for (int rank = 0; rank < ranks; ++rank) {
+  const auto [activity, victim, devices] = GetParam();
+  if (const std::string why = obstacle(devices); !why.empty()) GTEST_SKIP() << why;
+  const int size = size_of(devices), few = devices == Devices::cpus ? 2 : 1;
+  for (int repetition = 0, end = repetitions(few); repetition < end && !HasFailure(); ++repetition) {
+    const auto body = [&](World& world) { kill_while(world, activities[activity], victim, repetition); };
+    const auto outcomes = run_ranks(WorldKind::processes, size, body, config_of(devices), 60);
+    Killings::count(is_on_gpu(devices, victim));
+    for (int rank = 0; rank < size; ++rank) {
       const RankOutcome& outcome = outcomes[static_cast<std::size_t>(rank)];
       EXPECT_EQ(rank == victim ? SIGKILL : 0, outcome.signal);
-      if (rank != victim) EXPECT_EQ("", outcome.failure) << "rank " << rank;
+      EXPECT_TRUE(rank == victim || outcome.failure.empty()) << "rank " << rank << ": " << outcome.failure;
     }
   }
 }
 
+/// Where kernels run makes a difference to those activities in which they wait, or streams do, or memory is made.
+bool concerns(const Activity& activity, Devices devices) {
+  constexpr std::string_view of_devices[] = {"KernelBarrier", "Put", "Allocation", "Stream"};
+  return devices == Devices::cpus || std::count(std::begin(of_devices), std::end(of_devices), activity.name) != 0;
+}
+
 std::vector<Parameter> parameters() {
   std::vector<Parameter> all;
-  for (std::size_t activity = 0; activity < std::size(activities); ++activity)
-    for (const int victim : {0, 2}) all.push_back({activity, victim});
+  for (const Devices devices : {Devices::cpus, Devices::gpus, Devices::a_gpu_and_cpus})
+    for (std::size_t activity = 0; activity < std::size(activities); ++activity)
+      for (const int victim : {0, devices == Devices::gpus ? 1 : 2})
+        if (concerns(activities[activity], devices)) all.push_back({activity, victim, devices});
   return all;
 }
 
-INSTANTIATE_TEST_SUITE_P(Activities, KilledWhile, ::testing::ValuesIn(parameters()), [](const auto& info) {
-  return join(activities[info.param.activity].name, "Rank", info.param.victim);
-});
+std::string parameter_name(const ::testing::TestParamInfo<Parameter>& info) {
+  constexpr const char* where[] = {"", "OnGpus", "BesideAGpu"};
+  return join(activities[info.param.activity].name, "Rank", info.param.victim,
+              where[static_cast<std::size_t>(info.param.devices)]);
+}
+
+INSTANTIATE_TEST_SUITE_P(Activities, KilledWhile, ::testing::ValuesIn(parameters()), parameter_name);
 
 /// The same where a rank of threads gives up.
 TEST(Survivors, OfThreadsGoOn) {
@@ -260,7 +305,7 @@ TEST(Survivors, MayLoseOneAfterTheOther) {
                         for (;;) world.barrier();
                       });
           gone.push_back(victim);
-          work_together(world, world.survivors(), without(gone));
+          work_together(world, world.survivors(), without(gone, ranks));
         }
       },
       host_config(), 60);

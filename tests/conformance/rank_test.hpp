@@ -76,6 +76,8 @@ struct Case {
 [[nodiscard]] const std::vector<Case>& bulk_cases();
 [[nodiscard]] const std::vector<Case>& strided_cases();
 [[nodiscard]] const std::vector<Case>& signal_cases();
+[[nodiscard]] const std::vector<Case>& wait_any_cases();
+[[nodiscard]] const std::vector<Case>& context_cases();
 [[nodiscard]] const std::vector<Case>& atomic_cases();
 [[nodiscard]] const std::vector<Case>& barrier_cases();
 [[nodiscard]] const std::vector<Case>& packet_cases();
@@ -90,6 +92,7 @@ struct Case {
 [[nodiscard]] const std::vector<Case>& movement_cases();
 [[nodiscard]] const std::vector<Case>& named_barrier_cases();
 [[nodiscard]] const std::vector<Case>& reduce_cases();
+[[nodiscard]] const std::vector<Case>& special_value_cases();
 [[nodiscard]] const std::vector<Case>& team_channel_cases();
 /// Those of all collectives.
 [[nodiscard]] std::vector<Case> collective_cases();

@@ -46,13 +46,14 @@ bool is_wanted(const std::string& name) {
 
 std::vector<Case> cases_of(const WorldShape& shape) {
   if (shape.crowd) return crowd_cases();
-  std::vector<std::vector<Case>> kinds = {access_cases(), memory_cases(), stream_cases(), staged_cases()};
+  std::vector<std::vector<Case>> kinds = {access_cases(), memory_cases(), stream_cases(), staged_cases(),
+                                          wait_any_cases()};
   if (!shape.peer_access)
     kinds = {copy_cases(), registered_cases(), stream_cases(), staged_cases()};
   else if (!is_mixed(shape.devices))  // there the ranks' kernels do not all make the same choices
     for (const auto& some :
          {distributed_cases(), registered_cases(), put_get_cases(), bulk_cases(), strided_cases(), signal_cases(),
-          atomic_cases(), barrier_cases(), team_cases(), packet_cases(), packets128_cases()})
+          context_cases(), atomic_cases(), barrier_cases(), team_cases(), packet_cases(), packets128_cases()})
       kinds.push_back(some);
   std::vector<Case> all;
   for (const std::vector<Case>& some : kinds) all.insert(all.end(), some.begin(), some.end());
@@ -115,8 +116,8 @@ void run_cases(World& world, const std::vector<Case>& cases) {
 
 std::vector<Case> collective_cases() {
   std::vector<Case> all;
-  for (const auto& some :
-       {allreduce_cases(), movement_cases(), named_barrier_cases(), reduce_cases(), team_channel_cases()})
+  for (const auto& some : {allreduce_cases(), movement_cases(), named_barrier_cases(), reduce_cases(),
+                           special_value_cases(), team_channel_cases()})
     all.insert(all.end(), some.begin(), some.end());
   return all;
 }

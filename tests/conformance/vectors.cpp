@@ -2,6 +2,7 @@
 #include "tests/conformance/vectors.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 namespace beeline_test {
@@ -20,33 +21,29 @@ void append(std::vector<std::byte>& bytes, T value) {
 /// A 16-bit float of a number that it holds exactly: by its definition, not by the library's conversion.
 std::uint16_t exact_float16(double number, int exponent_bits) {
   const int mantissa_bits = 15 - exponent_bits, bias = (1 << (exponent_bits - 1)) - 1;
-  if (number == 0) return 0;
+  const int sign = std::signbit(number) ? 0x8000 : 0, infinite = (2 * bias + 1) << mantissa_bits;
+  double mantissa = std::abs(number);
+  if (!std::isfinite(number))
+    return static_cast<std::uint16_t>(sign | infinite | (std::isnan(number) ? 1 << (mantissa_bits - 1) : 0));
+  if (number == 0) return static_cast<std::uint16_t>(sign);
   int exponent = 0;
-  double mantissa = number < 0 ? -number : number;
   for (; mantissa >= 2; mantissa /= 2) ++exponent;
   for (; mantissa < 1; mantissa *= 2) --exponent;
-  const auto fraction = static_cast<unsigned>((mantissa - 1) * (1 << mantissa_bits));
-  return static_cast<std::uint16_t>((number < 0 ? 0x8000 : 0) | (exponent + bias) << mantissa_bits | fraction);
+  const auto fraction = static_cast<int>((mantissa - 1) * (1 << mantissa_bits));
+  return static_cast<std::uint16_t>(sign | (exponent + bias) << mantissa_bits | fraction);
 }
 
 /// `numerator` / `denominator`, which the type holds exactly; of integers, towards zero.
 void append_number(std::vector<std::byte>& bytes, ElementType type, std::int64_t numerator, std::int64_t denominator) {
-  const double exact = static_cast<double>(numerator) / static_cast<double>(denominator);
   switch (type) {
-    case ElementType::float32:
-      return append(bytes, static_cast<float>(exact));
-    case ElementType::float64:
-      return append(bytes, exact);
-    case ElementType::float16:
-      return append(bytes, exact_float16(exact, 5));
-    case ElementType::bfloat16:
-      return append(bytes, exact_float16(exact, 8));
     case ElementType::int32:
       return append(bytes, static_cast<std::int32_t>(numerator / denominator));
     case ElementType::int64:
       return append(bytes, numerator / denominator);
     case ElementType::uint8:
       return append(bytes, static_cast<std::uint8_t>(numerator / denominator));
+    default:
+      return append_float(bytes, type, static_cast<double>(numerator) / static_cast<double>(denominator));
   }
 }
 
@@ -72,6 +69,19 @@ std::int64_t combine(Reduction reduction, std::int64_t a, std::int64_t b) {
 }
 
 }  // namespace
+
+void append_float(std::vector<std::byte>& bytes, ElementType type, double number) {
+  switch (type) {
+    case ElementType::float32:
+      return append(bytes, static_cast<float>(number));
+    case ElementType::float16:
+      return append(bytes, exact_float16(number, 5));
+    case ElementType::bfloat16:
+      return append(bytes, exact_float16(number, 8));
+    default:
+      return append(bytes, number);
+  }
+}
 
 std::int64_t element_of(const VectorKey& key, int rank, std::size_t index) {
   const std::uint64_t mixed = (index + 31 * key.round + 17 * static_cast<std::uint64_t>(rank)) * 0x9e3779b97f4a7c15u;

@@ -18,6 +18,8 @@ struct VectorKey {
   std::uint64_t round;  ///< other data in each
 };
 
+/// Appends an element of a float type, which holds the number exactly: zeros have a sign, infinities and NaNs are kept.
+void append_float(std::vector<std::byte>& bytes, beeline::ElementType type, double number);
 /// Element `index` of `rank`'s vector, as a number.
 [[nodiscard]] std::int64_t element_of(const VectorKey& key, int rank, std::size_t index);
 /// The vector's bytes.

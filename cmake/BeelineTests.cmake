@@ -21,6 +21,19 @@ if(BEELINE_SANITIZE)  # shadow memory leaves little address space
   set(BEELINE_TEST_PROPERTIES ENVIRONMENT BEELINE_SLOT_SHIFT=32)
 endif()
 
+# ThreadSanitizer knows no fences: tests are linked with some for it.
+if(BEELINE_SANITIZE STREQUAL "thread")
+  add_library(beeline_fence_clocks OBJECT ${PROJECT_SOURCE_DIR}/tests/support/fence_clocks.cpp)
+  set(wrapped atomic_thread_fence)
+  foreach(bits 8 16 32 64)
+    foreach(operation load store exchange fetch_add fetch_and fetch_or)
+      list(APPEND wrapped atomic${bits}_${operation})
+    endforeach()
+  endforeach()
+  list(TRANSFORM wrapped PREPEND "LINKER:--wrap=__tsan_")
+  target_link_options(beeline_fence_clocks INTERFACE ${wrapped})
+endif()
+
 # beeline_test(name SOURCES a.cpp ... [KERNELS k.cpp ...] [LABEL tsan asan] [TIMEOUT seconds]): a GoogleTest program.
 # LABEL tsan: its ranks are threads, and it also runs under ThreadSanitizer; asan: it also runs under AddressSanitizer
 # and UndefinedBehaviorSanitizer.
@@ -31,6 +44,9 @@ function(beeline_test name)
   if(BEELINE_SANITIZE)
     target_precompile_headers(${name} REUSE_FROM beeline-test-precompiled)
     target_compile_options(${name} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)
+  endif()
+  if(TARGET beeline_fence_clocks)
+    target_link_libraries(${name} PRIVATE beeline_fence_clocks)
   endif()
   if(NOT TEST_TIMEOUT)
     set(TEST_TIMEOUT 120)

@@ -86,6 +86,7 @@ namespace {
 
 /// Why this machine cannot run the shape; empty if it can.
 std::string obstacle(const WorldShape& shape) {
+  if (under_thread_sanitizer && shape.kind == WorldKind::processes) return "ThreadSanitizer sees one process";
   if (shape.devices == Devices::cpu) return {};
   std::string why;
   const int gpus = gpus_here(&why);

@@ -60,9 +60,10 @@ enum class Home : std::uint32_t { loader, storer };
 
 /// How the ranks meet after all have put data at all others.
 enum class Meeting : std::uint32_t {
-  memory,   ///< the barrier orders memory
-  relaxed,  ///< it does not: stale data is allowed
-  withheld  ///< nothing is put: stale data for certain
+  memory,     ///< in a barrier that orders memory
+  relaxed,    ///< in one that does not: stale data is allowed
+  withheld,   ///< nothing is put: stale data for certain
+  collective  ///< as members of a collective do: by packets between fences
 };
 
 /// Forbidden: after the barrier, data put before it is not seen.

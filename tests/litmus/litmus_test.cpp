@@ -160,6 +160,7 @@ TEST_P(Litmus, Barrier) {
     return [=](World& world, std::uint64_t instances) { return put_and_meet(world, kind, instances); };
   };
   run(3, {{"barrier", Verdict::never, meeting(Meeting::memory)},
+          {"meeting of a collective", Verdict::never, meeting(Meeting::collective)},
           {"barrier, relaxed", Verdict::counted, meeting(Meeting::relaxed)},
           {"barrier, nothing put", Verdict::always, meeting(Meeting::withheld)}});
 }

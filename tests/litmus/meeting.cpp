@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packets, whose words carry their own flags, and barriers, which announce everything before them.
+// Packets, whose words carry their own flags, and barriers and meetings of collectives, which announce everything
+// before them.
+#include "beeline/collectives/meeting.hpp"
+
+#include "beeline/host/collectives.hpp"
 #include "tests/litmus/rounds.hpp"
 
 namespace beeline_test {
@@ -49,27 +53,57 @@ struct PacketKernel {
 };
 
 struct MeetingArguments {
-  std::uint64_t* source;  ///< [words]
-  std::uint64_t* data;    ///< [ranks, 2, words] from each rank, in rounds of either parity; round r puts r
+  CollectiveChannel channel;  ///< for `Meeting::collective`
+  std::uint64_t* source;      ///< [words]
+  std::uint64_t* data;        ///< [ranks, 2, words] from each rank, in rounds of either parity; round r puts r
   Outcomes* outcomes;
   std::uint64_t rounds;
   std::uint32_t words;
   Meeting meeting;
 };
 
+/// The members meet in the barrier of their team.
+template <class Group>
+class ByBarrier {
+ public:
+  BEELINE_HOST_DEVICE ByBarrier(const Group& group, const Context& ctx, const MeetingArguments& a)
+      : barrier_(group, ctx), order_(a.meeting == Meeting::relaxed ? Order::relaxed : Order::memory) {}
+  [[nodiscard]] BEELINE_HOST_DEVICE Status meet() { return barrier_.sync(order_); }
+
+ private:
+  Barrier<Group> barrier_;
+  Order order_;
+};
+
+/// They meet as in a collective, by packets between fences.
+template <class Group>
+class ByPackets {
+ public:
+  BEELINE_HOST_DEVICE ByPackets(const Group& group, const Context& ctx, const MeetingArguments& a)
+      : lane_(group, ctx, a.channel, 0) {}
+  [[nodiscard]] BEELINE_HOST_DEVICE Status meet() {
+    const auto tell = [](std::uint32_t, std::uint32_t) { return std::uint64_t{0}; };
+    const auto hear = [](std::uint32_t, std::uint32_t, std::uint64_t) { return Status::ok; };
+    return detail::meet(lane_, 1, Timeout::none(), tell, hear);
+  }
+
+ private:
+  Lane<Group> lane_;
+};
+
+template <template <class> class By>
 struct MeetingKernel {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, MeetingArguments a) const {
     const auto& block = grid.block();
-    const Order order = a.meeting == Meeting::relaxed ? Order::relaxed : Order::memory;
-    Barrier barrier(block, ctx);
+    By<std::decay_t<decltype(block)>> place(block, ctx, a);
     Outcomes mine{};
     for (std::uint64_t round = 1; round <= a.rounds; ++round) {
       for (std::uint32_t word = block.thread_rank(); word < a.words; word += block.size()) a.source[word] = round;
       block.sync();
       for (std::uint32_t peer = 0; peer < ctx.size && a.meeting != Meeting::withheld; ++peer)
         if (peer != ctx.rank) put(block, ctx, data_from(a, ctx.rank, round), a.source, a.words, peer);
-      if (barrier.sync(order) != Status::ok) break;
+      if (place.meet() != Status::ok) break;
       for (std::uint32_t peer = 0; peer < ctx.size; ++peer)
         if (peer != ctx.rank) count(block, data_from(a, peer, round), a.words, round, mine);
     }
@@ -108,9 +142,11 @@ Outcomes put_and_meet(World& world, Meeting meeting, std::uint64_t instances) {
   const Shape shape = shape_of_one_block(world);
   const SymmetricArray<std::uint64_t> source(world, shape.words),
       data(world, 2 * static_cast<std::size_t>(world.size()) * shape.words);
-  return launch_and_count(
-      world, shape, MeetingKernel{},
-      MeetingArguments{source.data(), data.data(), nullptr, shape.rounds(instances), shape.words, meeting});
+  MeetingArguments arguments{{}, source.data(), data.data(), nullptr, shape.rounds(instances), shape.words, meeting};
+  if (meeting != Meeting::collective) return launch_and_count(world, shape, MeetingKernel<ByBarrier>{}, arguments);
+  const Collectives collectives(world);
+  arguments.channel = collectives.channel();
+  return launch_and_count(world, shape, MeetingKernel<ByPackets>{}, arguments);
 }
 
 }  // namespace beeline_test

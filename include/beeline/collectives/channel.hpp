@@ -17,6 +17,7 @@ struct alignas(128) LaneState {
   std::uint64_t round;      ///< the last that this rank has entered
   std::uint64_t exchanged;  ///< the last that every member is known to have entered
   std::uint64_t offset;     ///< what an interrupted call has done already
+  std::uint64_t vectors;    ///< rounds of vectors that this rank has entered
   std::uint32_t entered;    ///< whether `round` is still under way
   std::uint32_t stage;      ///< how far an interrupted call has come
   std::uint32_t checked;    ///< whether the members have found that they make the same call
@@ -39,8 +40,8 @@ struct CollectiveChannel {
   PaddedWord* finished;          ///< [lanes, max_ranks] last round whose packets each has read, where one rank sends
   machine::PacketPair* packets;  ///< [lanes, 2, members, area_pairs] by the parity of the round, and the sender
   machine::PacketPair* lines;    ///< [lanes, 2, members, area_lines, line_threads] the same for packets of 128 bytes
-  std::byte* vectors;            ///< [lanes, 2, members, vector_bytes] the same for vectors behind a flag each
-  std::byte* staging;            ///< [lanes, 2, staging_bytes] for vectors that do not lie alike on every rank
+  std::byte* vectors;  ///< [lanes, 2, members, vector_bytes] by the parity of the round of vectors, and the sender
+  std::byte* staging;  ///< [lanes, 2, staging_bytes] for vectors that do not lie alike on every rank
   std::uint32_t lanes;
   std::uint32_t checks;         ///< whether members compare their calls first
   std::uint32_t area_pairs;     ///< 8 bytes of payload each, an even number

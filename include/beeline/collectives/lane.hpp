@@ -51,6 +51,7 @@ BEELINE_COLD BEELINE_HOST_DEVICE void sweep_areas(Group group, const Context& ct
 /// Whether a lane's group has done anything in its kernel yet: if not, the kernel's start has made what its stream did
 /// before visible to all, and the first meeting needs no fence. An early start waits for the kernels before it, too,
 /// and what these wrote is where peers read it: in the second-level cache of the memory's own GPU, or with its owner.
+/// On host ranks nothing makes it visible but a fence.
 /// Such a kernel is a whole call: it has no time-out of its own, and does not go on with one that another's has ended.
 enum class LaneStart : std::uint32_t { anywhere, of_kernel };
 
@@ -62,7 +63,8 @@ class Lane {
   BEELINE_HOST_DEVICE Lane(const Group& group, const Context& ctx, const CollectiveChannel& channel,
                            std::uint32_t index, LaneStart start = LaneStart::anywhere)
       : group_(group), ctx_(ctx), channel_(channel), index_(index), state_(&channel.states[index]),
-        starts_kernel_(start == LaneStart::of_kernel), has_worked_(!starts_kernel_) {
+        starts_kernel_(start == LaneStart::of_kernel),
+        has_worked_(!starts_kernel_ || detail::executor == DeviceKind::host) {
     if (channel.checks != 0)
       is_taken_ = group_.any(group_.thread_rank() == 0 && taken().exchange(1, cuda::memory_order_acquire) != 0);
     if (is_taken_) return;
@@ -70,6 +72,7 @@ class Lane {
     round_ = state_->round, exchanged_ = state_->exchanged, offset_ = state_->offset;
     entered_ = state_->entered != 0, stage_ = state_->stage, is_checked_ = state_->checked != 0;
     swept_even_ = state_->swept[0], swept_odd_ = state_->swept[1];
+    if constexpr (detail::executor == DeviceKind::host) vectors_ = state_->vectors;
     group_.sync();  // every thread has read it before the first changes it
   }
   BEELINE_HOST_DEVICE ~Lane() {
@@ -77,6 +80,7 @@ class Lane {
     state_->round = round_, state_->exchanged = exchanged_, state_->offset = offset_;
     state_->entered = entered_ ? 1 : 0, state_->stage = stage_;
     state_->checked = is_checked_ ? 1 : 0;
+    if constexpr (detail::executor == DeviceKind::host) state_->vectors = vectors_;
     state_->swept[0] = swept_even_, state_->swept[1] = swept_odd_;
     if (channel_.checks != 0) taken().store(0, cuda::memory_order_release);
   }
@@ -286,10 +290,14 @@ class Lane {
   [[nodiscard]] BEELINE_HOST_DEVICE std::size_t vector_bytes() const {
     return channel_.vector_bytes == 0 ? 0 : channel_.vector_bytes - sizeof(std::uint64_t);
   }
+  /// Makes the round that this call has entered the next round of vectors. They take turns with their areas by
+  /// themselves: their flags order the reads of one round before the stores of the next but one, while packets, between
+  /// which other rounds may be, order nothing.
+  BEELINE_HOST_DEVICE void enter_vectors() { ++vectors_; }
   /// Where the flag of the vector arrives that `sender` sends in this round, on every member; the vector is behind it,
   /// and that of the next sender `vector_step` on. What it is flagged with is `line_flag`.
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint64_t* vector_flag(std::uint32_t sender) const {
-    const auto parity = static_cast<std::uint32_t>(round_ & 1u);
+    const auto parity = static_cast<std::uint32_t>(vectors_ & 1u);
     const std::size_t area = std::size_t{index_ * 2 + parity} * ctx_.size + sender;
     return reinterpret_cast<std::uint64_t*>(channel_.vectors + area * channel_.vector_bytes);
   }
@@ -330,7 +338,7 @@ class Lane {
   CollectiveChannel channel_;
   std::uint32_t index_;
   LaneState* state_;
-  std::uint64_t round_ = 0, exchanged_ = 0, offset_ = 0;
+  std::uint64_t round_ = 0, exchanged_ = 0, offset_ = 0, vectors_ = 0;
   std::uint32_t swept_even_ = 0, swept_odd_ = 0, stage_ = 0;
   bool entered_ = false, is_checked_ = false, is_taken_ = false;
   const bool starts_kernel_;

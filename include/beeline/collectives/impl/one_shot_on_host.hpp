@@ -55,7 +55,10 @@ template <class T, class Group>
                                                           std::size_t count, Reduction reduction, Timeout timeout) {
   bool is_new = false;
   if (const Status status = lane.enter(timeout, is_new); status != Status::ok) return status;
-  if (is_new) send_vector(lane, source, count * sizeof(T));
+  if (is_new) {
+    lane.enter_vectors();
+    send_vector(lane, source, count * sizeof(T));
+  }
   const Status status = await_vectors(lane, timeout);
   if (status == Status::ok) {
     const ThreadShare threads{lane.group().thread_rank(), lane.group().size()};

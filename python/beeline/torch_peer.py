@@ -45,6 +45,7 @@ def run_rank(rank: int, options: argparse.Namespace, port: int) -> None:
     import torch
     from torch import distributed
 
+    faulthandler.enable()
     faulthandler.dump_traceback_later(LIMIT_S, exit=True)  # a rank that hangs ends all
     named = [entry for entry in options.gpus.removeprefix("cuda:").replace("cuda:", "").split(",") if entry]
     index = int(named[rank % len(named)]) if named and all(map(str.isdecimal, named)) else rank

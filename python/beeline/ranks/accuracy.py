@@ -33,6 +33,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--methods", required=True)
     options = parser.parse_args()
+    faulthandler.enable()  # a crash says where
     faulthandler.dump_traceback_later(LIMIT_S, exit=True)
     with beeline.World.create() as world:
         Study(world, options).run()

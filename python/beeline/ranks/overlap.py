@@ -36,6 +36,7 @@ def main() -> None:
     parser.add_argument("--methods", required=True)
     parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
+    faulthandler.enable()  # a crash says where
     faulthandler.dump_traceback_later(LIMIT_S, exit=True)
     with beeline.World.create(heap_bytes=2 * options.bytes + CHANNEL_BYTES) as world:
         measure(world, options)

@@ -156,7 +156,7 @@ TEST_P(Leaving, FreeHearsOfACollectiveThatItMissed) {
                   [&] { world.free(memory); });
       return;
     }
-    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    std::this_thread::sleep_for(std::chrono::milliseconds(750));
     check_error(Status::aborted, {"rank 0: ", missed_call}, [&] { allreduce(world, collectives, vector); });
   });
 }

@@ -5,14 +5,13 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <fstream>
 #include <initializer_list>
-#include <iterator>
 #include <optional>
 
 #include "beeline/core/error.hpp"
 #include "beeline/core/layout.hpp"
 #include "core/environment.hpp"
+#include "core/text_file.hpp"
 
 namespace beeline {
 
@@ -53,8 +52,7 @@ std::string identity(const char* launcher, std::initializer_list<const char*> va
 
 /// The parent process, so named that no later process has the name.
 std::string parent() {
-  std::ifstream file(fmt::format("/proc/{}/stat", ::getppid()));
-  const std::string line(std::istreambuf_iterator<char>(file), {});
+  const std::string line = read_text(fmt::format("/proc/{}/stat", ::getppid()));
   std::size_t at = line.rfind(')');  // the second field, a name in brackets, may hold anything
   constexpr int fields_to_start_time = 20;
   for (int field = 0; field < fields_to_start_time && at != std::string::npos; ++field) at = line.find(' ', at + 1);

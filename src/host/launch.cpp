@@ -9,7 +9,7 @@
 #include <exception>
 #include <memory>
 #include <mutex>
-#include <regex>
+#include <string_view>
 #include <thread>
 #include <type_traits>
 
@@ -29,11 +29,15 @@ std::vector<KernelCode>& kernels() {
 
 /// The type's name as the source has it, without namespaces that have no name there; nvcc gives them one.
 std::string readable(const std::type_info& type) {
-  static const std::regex unnamed(R"(\(anonymous namespace\)::|_GLOBAL__N__\w+::)");
   int status = 0;
-  const std::unique_ptr<char, void (*)(void*)> text(abi::__cxa_demangle(type.name(), nullptr, nullptr, &status),
-                                                    std::free);
-  return std::regex_replace(status == 0 ? text.get() : type.name(), unnamed, "");
+  const std::unique_ptr<char, void (*)(void*)> demangled(abi::__cxa_demangle(type.name(), nullptr, nullptr, &status),
+                                                         std::free);
+  std::string text = status == 0 ? demangled.get() : type.name();
+  constexpr std::string_view end = "::";
+  for (const std::string_view unnamed : {"(anonymous namespace)", "_GLOBAL__N__"})
+    for (std::size_t at = text.find(unnamed); at != std::string::npos; at = text.find(unnamed, at))
+      text.erase(at, text.find(end, at + unnamed.size()) + end.size() - at);
+  return text;
 }
 
 /// A launch's name is costly to read: only errors do.

@@ -4,13 +4,13 @@
 #include <fmt/format.h>
 #include <sys/resource.h>
 
+#include <charconv>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 #include <vector>
 
 #include "beeline/core/error.hpp"
 #include "beeline/runtime/device.hpp"
+#include "core/text_file.hpp"
 
 namespace beeline {
 
@@ -24,11 +24,12 @@ struct Group {
 /// From lines as `4:memory:/path` (version 1) and `0::/path` (version 2).
 std::vector<Group> groups_of_process(const std::string& root) {
   std::vector<Group> groups;
-  std::ifstream list(root + "/proc/self/cgroup");
-  for (std::string line; std::getline(list, line);) {
+  const std::string list = read_text(root + "/proc/self/cgroup");
+  for (const std::string_view line : lines_of(list)) {
     const auto first = line.find(':'), second = line.find(':', first + 1);
-    if (second == std::string::npos) continue;
-    const std::string controllers = line.substr(first + 1, second - first - 1), path = line.substr(second + 1);
+    if (second == std::string_view::npos) continue;
+    const std::string_view controllers = line.substr(first + 1, second - first - 1);
+    const std::string path(line.substr(second + 1));
     if (controllers.empty()) groups.push_back({root + "/sys/fs/cgroup", path, "memory.max"});
     if (controllers == "memory") groups.push_back({root + "/sys/fs/cgroup/memory", path, "memory.limit_in_bytes"});
   }
@@ -37,8 +38,8 @@ std::vector<Group> groups_of_process(const std::string& root) {
 
 /// The number that a file holds; nothing for `max`, or where there is no such file.
 bool read_bytes(const std::filesystem::path& file, std::size_t& bytes) {
-  std::ifstream stream(file);
-  return static_cast<bool>(stream >> bytes);
+  const std::string text = read_text(file.string());
+  return std::from_chars(text.data(), text.data() + text.size(), bytes).ec == std::errc{};
 }
 
 }  // namespace

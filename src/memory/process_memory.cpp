@@ -11,9 +11,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
 
 #include "beeline/core/error.hpp"
+#include "core/text_file.hpp"
 
 namespace beeline {
 
@@ -23,9 +23,8 @@ constexpr std::size_t most_at_once = std::size_t{1} << 30;  // one call moves at
 
 /// Linux lets only some processes at others of the same user, where the Yama module says so.
 std::string ptrace_scope() {
-  std::ifstream file("/proc/sys/kernel/yama/ptrace_scope");
-  std::string scope;
-  return file >> scope ? fmt::format(", kernel.yama.ptrace_scope is {}", scope) : "";
+  const std::string text = read_text("/proc/sys/kernel/yama/ptrace_scope");
+  return text.empty() ? "" : fmt::format(", kernel.yama.ptrace_scope is {}", lines_of(text).front());
 }
 
 std::array<std::uint64_t, 2> random_value() {

@@ -8,20 +8,20 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
-#include <fstream>
 #include <map>
 #include <string_view>
 
 #include "beeline/core/error.hpp"
+#include "core/text_file.hpp"
 
 namespace beeline {
 
 namespace {
 
 std::string cpu_model() {
-  std::ifstream info("/proc/cpuinfo");
-  for (std::string line; std::getline(info, line);)
-    if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
+  const std::string info = read_text("/proc/cpuinfo");
+  for (const std::string_view line : lines_of(info))
+    if (line.starts_with("model name")) return std::string(line.substr(line.find(':') + 2));
   return "CPU";
 }
 

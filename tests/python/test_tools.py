@@ -94,6 +94,7 @@ def test_missing_licence_is_found(tool, tmp_path, path, text):
         ("src/utils.cpp", "", ": say what it is for"),
         ("src/a.cpp", 'asm volatile("membar.sys;");', ":1: inline assembly belongs in"),
         ("src/a.cpp", "#if defined(__CUDACC__)", ":1: a compiler's name belongs in"),
+        ("src/a.cpp", "#include <fstream>", ":1: iostreams, locales or regex"),
         ("src/util/a.cpp", "", ": say what it is for"),
     ],
 )

@@ -3,49 +3,21 @@
 /// beeline-bench: latency and bandwidth of every method, beside bare peers, as JSON lines.
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
+#include <unistd.h>
 
-#include <CLI/CLI.hpp>
-#include <array>
-#include <cstdint>
+#include <cerrno>
 #include <cstdio>
-#include <sstream>
+#include <filesystem>
+#include <string_view>
+#include <system_error>
 
-#include "beeline/host/run.hpp"
 #include "cases/cases.hpp"
-#include "environment/environment.hpp"
-#include "harness/record.hpp"
-#include "harness/runner.hpp"
-#include "peers/mpi/mpi.hpp"
+#include "harness/program.hpp"
 #include "peers/nvshmem/nvshmem.hpp"
 
 namespace {
 
-using namespace beeline;
 using namespace beeline::bench;
-
-constexpr int usage_error = 2;
-constexpr std::uint64_t most_iterations = 1'000'000'000;
-
-std::vector<std::string> split(const std::string& list) {
-  std::vector<std::string> parts;
-  std::istringstream text(list);
-  for (std::string part; std::getline(text, part, ',');) parts.push_back(part);
-  return parts;
-}
-
-/// What the command line holds before it is checked.
-struct Texts {
-  std::string operations, methods = "all", sizes, table, blocks, type = "float32";
-};
-
-/// A subcommand.
-struct Measuring {
-  Command command;
-  const char *name, *summary;
-  const char* sizes;               ///< what its sizes are; nullptr where it has none
-  const char* operations = "all";  ///< that are measured when none are named
-};
 
 constexpr Measuring commands[] = {
     {Command::latency, "latency", "Messages, signals and barriers: time one way",
@@ -56,122 +28,29 @@ constexpr Measuring commands[] = {
      "Message sizes, up to 4K (default: 8,64,512)"},
     {Command::address_space, "address-space",
      "Loads from the peer's memory and stores to it, against threads and strides", nullptr},
-    {Command::collectives, "collectives", "Collectives by every algorithm, called in every way, beside the peers",
-     "Vector sizes (default: 8 to 1G on GPUs, to 1M on CPUs)", "allreduce"},
 };
 
-void add_options(CLI::App& app, const Measuring& measuring, Options& options, Texts& texts) {
-  const Command command = measuring.command;
-  texts.operations = measuring.operations;
-  app.footer(fmt::format("Methods:\n  {}", fmt::join(methods_of(command), "\n  ")));
-  app.add_option("--methods", texts.methods, "Methods, by identifier, with commas between them")->capture_default_str();
-  app.add_option("--operations", texts.operations,
-                 fmt::format("{}, with commas between them, or all", fmt::join(operations_of(command), ", ")))
-      ->capture_default_str();
-  if (measuring.sizes != nullptr) app.add_option("--sizes", texts.sizes, measuring.sizes);
-  app.add_option("--iterations", options.iterations, "Operations in a timed batch (default: about 2 ms worth)")
-      ->check(CLI::Range(std::uint64_t{1}, most_iterations));
-  if (command == Command::latency || command == Command::bandwidth)
-    app.add_option("--threads-per-block", options.threads_per_block,
-                   "Threads of a GPU's block: 1 is a thread, 32 are a warp (default: by size)")
-        ->check(CLI::Range(1, 1024));
-  if (command == Command::bandwidth)
-    app.add_option("--blocks", options.blocks, "Blocks of a GPU's grid (default: a sweep)")->check(CLI::Range(1, 4096));
-  if (command == Command::rate)
-    app.add_option("--table", texts.table,
-                   "Bytes of a rank's table of random updates, a power of two (default: 512M on GPUs, 16M on CPUs)");
-  if (command == Command::collectives) {
-    app.add_option("--type", texts.type, "Type of the elements")
-        ->check(CLI::IsMember({"float32", "bfloat16"}))
-        ->capture_default_str();
-    app.add_option("--blocks", texts.blocks, "Blocks of a call, like 1,2,4,8: each is measured (default: by size)");
-  }
-  app.add_option("--seed", options.seed, "Seed of the data that is verified (default: drawn, and printed)");
-  app.add_flag("!--no-verify", options.verify, "Skip the transfer of fresh data after each timed loop");
-}
+constexpr const char* description =
+    "Measures Beeline's methods between ranks 0 and 1 (barriers and random updates: among all), beside bare peers\n"
+    "in the same run.\n"
+    "Start it on two ranks or more: beeline run -n 2 beeline-bench latency\n"
+    "Collectives are measured by a program beside this one: beeline run -n 2 beeline-bench collectives\n"
+    "Prints JSON lines: one environment record, then progress and results. Times are one way, in microseconds;\n"
+    "bandwidths are in GB/s (10^9), rates in Mmsg/s (10^6) and Gupdate/s (10^9).\n"
+    "Exit status 1 when data arrived wrong.";
 
-/// The subcommand for measurements that are other programs: prints what their ranks run on, with their arguments.
-CLI::App& add_environment(CLI::App& app) {
-  CLI::App& environment = *app.add_subcommand("environment", "The environment record alone, with these arguments");
-  environment.prefix_command();
-  return environment;
-}
-
-unsigned parse_blocks(const std::string& text) {
-  const std::uint64_t blocks = parse_size(text);
-  require(blocks <= 1024, Status::invalid_argument, fmt::format("bad number of blocks {}; valid: 1 to 1024", blocks));
-  return static_cast<unsigned>(blocks);
-}
-
-void interpret(Options& options, const Texts& texts) {
-  if (texts.operations != "all") options.operations = split(texts.operations);
-  if (texts.methods != "all") options.methods = split(texts.methods);
-  for (const std::string& size : split(texts.sizes)) options.sizes.push_back(parse_size(size));
-  if (!texts.table.empty()) options.table_bytes = parse_size(texts.table);
-  for (const std::string& blocks : split(texts.blocks)) options.block_counts.push_back(parse_blocks(blocks));
-  if (texts.type == name(ElementType::bfloat16)) options.type = ElementType::bfloat16;
-  check_sizes(options);
-  static_cast<void>(cases_of(options));
-}
-
-void measure(World& world, const Options& options) {
-  Session session(world, options);
-  const nlohmann::ordered_json environment = environment_record(world, options.arguments);
-  if (session.leads()) print(environment);
-  run_cases(session, cases_of(options));
-  nvshmem::stop();
-  mpi::stop();
-}
-
-void describe(World& world, const std::vector<std::string>& arguments) {
-  const nlohmann::ordered_json environment = environment_record(world, arguments);
-  if (world.rank() == 0) print(environment);
-}
-
-/// Fails on every rank alike, and says why on the first.
-int refuse(const Config& config, const std::string& reason) {
-  if (config.rank == 0) fmt::print(stderr, "beeline-bench: {}\n", reason);
-  return usage_error;
+/// Their program is one of its own, because the library's kernels for collectives take long to compile.
+int become_collectives(char** argv) {
+  const auto program = std::filesystem::read_symlink("/proc/self/exe").parent_path() / BEELINE_COLLECTIVES_PROGRAM;
+  execv(program.c_str(), argv);
+  fmt::print(stderr, "beeline-bench: cannot start {}: {}; tools/build builds it\n", program.string(),
+             std::generic_category().message(errno));
+  return 1;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app(
-      "Measures Beeline's methods between ranks 0 and 1 (barriers and random updates: among all), beside bare peers\n"
-      "in the same run.\n"
-      "Start it on two ranks or more: beeline run -n 2 beeline-bench latency\n"
-      "Prints JSON lines: one environment record, then progress and results. Times are one way, in microseconds;\n"
-      "bandwidths are in GB/s (10^9), rates in Mmsg/s (10^6) and Gupdate/s (10^9).\n"
-      "Exit status 1 when data arrived wrong.",
-      "beeline-bench");
-  Options options;
-  std::array<Texts, std::size(commands)> texts;
-  options.arguments.assign(argv, argv + argc);
-  app.require_subcommand(1);
-  for (std::size_t i = 0; i < texts.size(); ++i)
-    add_options(*app.add_subcommand(commands[i].name, commands[i].summary), commands[i], options, texts[i]);
-  const CLI::App& environment = add_environment(app);
-  Config config;
-  try {
-    config = Config::from_environment();
-    app.parse(argc, argv);
-    for (std::size_t i = 0; i < texts.size(); ++i)
-      if (app.got_subcommand(commands[i].name)) {
-        options.command = commands[i].command;
-        interpret(options, texts[i]);
-      }
-  } catch (const CLI::ParseError& error) {
-    if (config.rank != 0) return error.get_exit_code() == 0 ? 0 : usage_error;
-    return app.exit(error) == 0 ? 0 : usage_error;
-  } catch (const Error& error) {
-    return refuse(config, error.what());
-  }
-  if (environment) return run(config, [&](World& world) { describe(world, environment.remaining()); });
-  if (config.size < 2)
-    return refuse(
-        config, "needs two ranks or more: beeline run -n 2 beeline-bench " + app.get_subcommands().front()->get_name());
-  if (config.heap_bytes == 0)
-    config.heap_bytes = heap_bytes_for(options, config.size, config.device != "cpu" && !visible_gpus().empty());
-  return run(config, [&](World& world) { measure(world, options); });
+  if (argc > 1 && std::string_view(argv[1]) == "collectives") return become_collectives(argv);
+  return run_program({description, commands, primitive_cases, nvshmem::stop}, argc, argv);
 }

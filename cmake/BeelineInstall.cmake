@@ -4,7 +4,8 @@ include(CMakePackageConfigHelpers)
 
 set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/beeline)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/beeline DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT library)
-install(TARGETS beeline EXPORT beelineTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library)
+install(TARGETS beeline beeline_base EXPORT beelineTargets
+  ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library)
 install(EXPORT beelineTargets NAMESPACE beeline:: DESTINATION ${package_folder} COMPONENT library)
 configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/beelineConfig.cmake.in
   ${PROJECT_BINARY_DIR}/beelineConfig.cmake INSTALL_DESTINATION ${package_folder})
@@ -16,7 +17,7 @@ install(
 
 set(programs beeline-launch beeline-info)
 if(BEELINE_BUILD_BENCH)
-  list(APPEND programs beeline-bench)
+  list(APPEND programs beeline-bench beeline-bench-collectives)
 endif()
 if(BEELINE_BUILD_APPS)
   list(APPEND programs global-reduction himeno ring-reduction)

@@ -49,11 +49,12 @@ function(beeline_sources_run_once)
   set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS -O1)
 endfunction()
 
-# beeline_program(name SOURCES a.cpp ... [KERNELS k.cpp ...]): a program; KERNELS are portable sources.
+# beeline_program(name SOURCES a.cpp ... [KERNELS k.cpp ...]): a program; KERNELS are portable sources. One that calls
+# collectives links the target beeline too.
 function(beeline_program name)
   cmake_parse_arguments(PROGRAM "" "" "SOURCES;KERNELS" ${ARGN})
   beeline_portable_sources(${PROGRAM_KERNELS})
   add_executable(${name} ${PROGRAM_SOURCES} ${PROGRAM_KERNELS})
   target_link_libraries(${name} PRIVATE
-    beeline beeline_options beeline_fmt nlohmann_json::nlohmann_json CLI11::CLI11)
+    beeline_base beeline_options beeline_fmt nlohmann_json::nlohmann_json CLI11::CLI11)
 endfunction()

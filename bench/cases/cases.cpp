@@ -1,14 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cases/cases.hpp"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
-#include <algorithm>
-
-#include "beeline/core/error.hpp"
-#include "collectives/cases.hpp"
-
 namespace beeline::bench {
 
 namespace {
@@ -18,7 +10,9 @@ std::vector<Case> with(std::vector<Case> cases, const std::vector<Case>& more) {
   return cases;
 }
 
-std::vector<Case> all_cases(Command command) {
+}  // namespace
+
+std::vector<Case> primitive_cases(Command command) {
   switch (command) {
     case Command::latency:
       return with({packet_latency(), packets128_latency(), put_signal_latency(), nvshmem_put_signal(),
@@ -37,43 +31,9 @@ std::vector<Case> all_cases(Command command) {
       return {write_latency(), read_latency(),    store_by_threads(), load_by_threads(),
               bulk_copy(),     store_by_stride(), load_by_stride()};
     case Command::collectives:
-      return collective_cases();
+      break;
   }
   return {};
-}
-
-bool contains(const std::vector<std::string>& names, const std::string& name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
-
-/// What the cases have as `name`, each once.
-std::vector<std::string> names_of(const std::vector<Case>& cases, std::string Case::*name) {
-  std::vector<std::string> known;
-  for (const Case& one : cases)
-    if (!contains(known, one.*name)) known.push_back(one.*name);
-  return known;
-}
-
-/// Keeps the cases whose `name` is asked for; everything when nothing is.
-void keep(std::vector<Case>& cases, std::string Case::*name, const std::vector<std::string>& wanted, const char* what) {
-  const std::vector<std::string> known = names_of(cases, name);
-  for (const std::string& each : wanted)
-    require(contains(known, each), Status::invalid_argument,
-            fmt::format("unknown {} \"{}\"; valid here: {}", what, each, fmt::join(known, ", ")));
-  if (!wanted.empty()) std::erase_if(cases, [&](const Case& one) { return !contains(wanted, one.*name); });
-}
-
-}  // namespace
-
-std::vector<std::string> methods_of(Command command) { return names_of(all_cases(command), &Case::method); }
-
-std::vector<std::string> operations_of(Command command) { return names_of(all_cases(command), &Case::operation); }
-
-std::vector<Case> cases_of(const Options& options) {
-  std::vector<Case> cases = all_cases(options.command);
-  keep(cases, &Case::operation, options.operations, "operation");
-  keep(cases, &Case::method, options.methods, "method");
-  return cases;
 }
 
 }  // namespace beeline::bench

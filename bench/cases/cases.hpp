@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Every case, one file each; `cases_of` lists them.
+/// Every case of the primitives (transfers, signals, atomics, barriers), one file each; `primitive_cases` lists them.
 
 #include <vector>
 
@@ -54,12 +54,7 @@ namespace beeline::bench {
 [[nodiscard]] Case nvshmem_fetch_add();
 [[nodiscard]] Case nvshmem_random_update();
 
-/// Identifiers of the command's methods, and of the peers' measured beside them.
-[[nodiscard]] std::vector<std::string> methods_of(Command command);
-/// Names of the command's operations.
-[[nodiscard]] std::vector<std::string> operations_of(Command command);
-
-/// The cases of the command that the options name; throws invalid_argument, listing what there is, for other names.
-[[nodiscard]] std::vector<Case> cases_of(const Options& options);
+/// All of the command; none of collectives, which are in bench/collectives.
+[[nodiscard]] std::vector<Case> primitive_cases(Command command);
 
 }  // namespace beeline::bench

@@ -23,7 +23,7 @@ foreach(language IN LISTS languages)
     list(APPEND sources ${source})
   endforeach()
   add_library(header_check_${language} OBJECT ${sources})
-  target_link_libraries(header_check_${language} PRIVATE beeline beeline_options)
+  target_link_libraries(header_check_${language} PRIVATE beeline_base beeline_options)
   target_compile_options(header_check_${language} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Werror>)
 endforeach()
 

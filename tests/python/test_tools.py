@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -265,6 +267,17 @@ def test_what_takes_long_says_how_far_it_is(repository):
     assert done.stderr.splitlines() == ["build (x): 1 of 3", "build (x): 2 of 3", "build (x): 3 of 3"]
     assert done.stdout.split() == ["3"]  # lines in the log
     assert done.returncode == 3
+
+
+def test_the_demo_builds_what_it_shows(repository):
+    build = repository / "build"
+    if shutil.which("ninja") is None or not (build / "build.ninja").exists():
+        pytest.skip("build/ is not built by ninja")
+    done = subprocess.run(["ninja", "-C", build, "-t", "commands", "demo"], capture_output=True, text=True, check=True)
+    made = set(re.findall(r" -o (\S+)", done.stdout))
+    assert {"bin/beeline-info", "bin/beeline-launch", "bin/beeline-bench", "bin/himeno"} <= made
+    dear = [name for name in made if re.search(r"reduce_|movement_kernels|round_kernels|bindings|^tests/", name)]
+    assert dear == []
 
 
 STEPS = """1000000000

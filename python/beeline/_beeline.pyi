@@ -520,6 +520,14 @@ class Messages:
         Sends `source` and receives `destination` at once, so that neighbours exchange without a deadlock.
         """
 
+    def probe(self, peer: int) -> bool:
+        """
+        Whether a message from rank `peer` waits to be received: MPI's Iprobe. Does not block.
+
+        Receives from it that this rank has started must be over. Raises UnavailableError where the channel lies in a GPU's
+        memory.
+        """
+
     def is_eager(self, bytes: int) -> bool:
         """
         Whether a message of so many bytes is sent without asking the receiver.

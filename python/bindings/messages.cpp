@@ -82,6 +82,7 @@ class MessagesObject {
            });
   }
 
+  [[nodiscard]] bool probe(int peer) const { return calls().probe(peer); }
   [[nodiscard]] bool is_eager(std::size_t bytes) const { return calls().is_eager(bytes); }
 
  private:
@@ -141,6 +142,11 @@ oneself that is not eager; DeadlineError and the like name who was waited for.)"
            nb::arg("from_peer"), nb::kw_only(), nb::arg("stream") = nb::none(), nb::arg("timeout") = nb::none(),
            nb::arg("blocks") = 0,
            "Sends `source` and receives `destination` at once, so that neighbours exchange without a deadlock.")
+      .def("probe", &MessagesObject::probe, nb::arg("peer"),
+           R"(Whether a message from rank `peer` waits to be received: MPI's Iprobe. Does not block.
+
+Receives from it that this rank has started must be over. Raises UnavailableError where the channel lies in a GPU's
+memory.)")
       .def("is_eager", &MessagesObject::is_eager, nb::arg("bytes"),
            "Whether a message of so many bytes is sent without asking the receiver.")
       .def("free", &MessagesObject::free, nb::call_guard<nb::gil_scoped_release>(),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Messages on streams: every size, alignment and memory, eager and by rendezvous, in order, between all pairs at once,
 // in teams, to oneself; and what is refused.
+#include <chrono>
 #include <memory>
 
 #include "tests/conformance/collective_calls.hpp"
@@ -217,6 +218,30 @@ void messages_to_oneself(RankTest& test) {
   });
 }
 
+/// A message is found once it was sent, until it was received.
+void messages_are_probed(RankTest& test) {
+  World& world = test.world();
+  Messages messages(world, small_messages);
+  expect_refused(join("peer ", test.size(), " of a team").c_str(),
+                 [&] { static_cast<void>(messages.probe(test.size())); });
+  if (test.on_gpu() && !world.mixed())
+    return expect_refused("which the CPU does not poll", [&] { static_cast<void>(messages.probe(0)); });
+  MessageMemory source(test, 5000), destination(test, 5000);
+  const std::unique_ptr<Stream> sending = world.make_stream();
+  for (const std::size_t bytes : {std::size_t{0}, std::size_t{600}, std::size_t{5000}}) {
+    BEELINE_CHECK(!messages.probe(test.behind(1)));  // not sent yet
+    world.barrier();
+    messages.send_on_stream(source.data(true), bytes, bytes_type, test.ahead(1), {.stream = sending.get()});
+    const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (!messages.probe(test.behind(1))) BEELINE_CHECK(std::chrono::steady_clock::now() < limit);
+    messages.receive_on_stream(destination.data(false), bytes, bytes_type, test.behind(1));
+    world.synchronize();
+    world.synchronize(*sending);
+    BEELINE_CHECK(!messages.probe(test.behind(1)));
+    world.barrier();
+  }
+}
+
 void messages_refused(RankTest& test) {
   World& world = test.world();
   Messages messages(world, small_messages);
@@ -264,6 +289,7 @@ std::vector<Case> message_cases() {
                              {"messages_in_two_teams", 2, messages_in_two_teams},
                              {"messages_in_teams_alone", 2, messages_in_teams_alone},
                              {"messages_to_oneself", 1, messages_to_oneself},
+                             {"messages_are_probed", 2, messages_are_probed},
                              {"messages_refused", 1, messages_refused}};
   for (const Case& each : message_kernel_cases()) cases.push_back(each);
   return cases;

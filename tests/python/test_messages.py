@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import time
+
 import beeline
 import pytest
 
@@ -54,6 +56,27 @@ def test_streams_keep_what_they_send_in_order() -> None:
             assert event.done
             assert (got[number] == number + peer).all()
         world.synchronize(sending)
+
+    beeline.run(2, body)
+
+
+def test_messages_are_found_before_they_are_received() -> None:
+    def body(world: beeline.World) -> None:
+        messages = beeline.Messages(world, eager_bytes=64)
+        peer, sending = 1 - world.rank, world.make_stream()
+        for size in (8, 5000):
+            assert not messages.probe(peer)
+            world.barrier()
+            messages.send(np.ones(size, "uint8"), peer, stream=sending)
+            limit = time.monotonic() + 20
+            while not messages.probe(peer):
+                assert time.monotonic() < limit
+            messages.receive(np.zeros(size, "uint8"), peer)
+            world.synchronize(sending)
+            assert not messages.probe(peer)
+            world.barrier()
+        with pytest.raises(beeline.InvalidArgumentError, match="peer 2 of a team of 2"):
+            messages.probe(2)
 
     beeline.run(2, body)
 

@@ -92,6 +92,12 @@ class Messages {
   void exchange_on_stream(const SentMessage& sent, const ReceivedMessage& received, ElementType type,
                           const MessageCall& call = {});
 
+  /// Whether a message from `peer` waits to be received, so that a receive from it would not wait for its sender. Does
+  /// not block. Receives from `peer` that this rank has started must be over.
+  /// Throws invalid_argument for a peer that is not a member, unavailable where the channel lies in a GPU's memory.
+  /// Source: MPI 4.0, 3.8.1, MPI_Iprobe.
+  [[nodiscard]] bool probe(int peer) const;
+
   /// The number of blocks that `call` takes for a message of so many bytes.
   [[nodiscard]] MessageCall choice(std::size_t bytes, const MessageCall& call = {}) const;
   /// Whether such a message is sent without asking the receiver.

@@ -172,6 +172,11 @@ class Messages::Implementation {
 
   [[nodiscard]] const Context& context() const { return team == nullptr ? world.context() : team->context(); }
 
+  void check_peer(int peer) const {
+    if (peer < 0 || peer >= static_cast<int>(context().size))
+      throw Error(Status::invalid_argument, fmt::format("peer {} of a team of {}", peer, context().size));
+  }
+
   /// Checks one end of a message.
   [[nodiscard]] detail::MessageEnd end_of(const char* name, const void* data, std::size_t count, ElementType type,
                                           int peer) const {
@@ -179,8 +184,7 @@ class Messages::Implementation {
     if (bytes > detail::most_message_bytes)
       throw Error(Status::invalid_argument, fmt::format("a message of {} bytes: at most 2^48 - 1", bytes));
     detail::check_vector(name, data, bytes, type);
-    if (peer < 0 || peer >= static_cast<int>(context().size))
-      throw Error(Status::invalid_argument, fmt::format("peer {} of a team of {}", peer, context().size));
+    check_peer(peer);
     return {static_cast<std::byte*>(const_cast<void*>(data)), bytes, static_cast<std::uint32_t>(peer), 0};
   }
 
@@ -193,6 +197,15 @@ class Messages::Implementation {
   }
   [[nodiscard]] bool is_eager(std::size_t bytes, unsigned blocks) const {
     return detail::slice_of<std::byte>(channel, nullptr, bytes, 0, blocks).is_eager;
+  }
+
+  /// Every message takes the first lane.
+  [[nodiscard]] bool is_announced(int peer) const {
+    const detail::MessageLink link{static_cast<std::uint32_t>(peer), 0};
+    const std::uint32_t sequence = link.own_state(context(), channel)->in.sequence + 1;
+    const auto* slot =
+        detail::message_slot(link.in_ring(context(), channel), sequence, channel.depth, channel.slot_pairs);
+    return detail::has_flags(machine::load_packets(slot), sequence);
   }
 
   /// Ends without blocks are left out.
@@ -257,6 +270,13 @@ Messages::~Messages() = default;
 const MessageChannel& Messages::channel() const { return implementation_->channel; }
 
 const Context& Messages::context() const { return implementation_->context(); }
+
+bool Messages::probe(int peer) const {
+  implementation_->check_peer(peer);
+  require(!implementation_->world.device().is_gpu() || implementation_->world.mixed(), Status::unavailable,
+          "probe: messages of GPUs wait in their memory, which the CPU does not poll");
+  return implementation_->is_announced(peer);
+}
 
 MessageCall Messages::choice(std::size_t bytes, const MessageCall& call) const {
   return {call.stream, implementation_->blocks_for(bytes, call)};

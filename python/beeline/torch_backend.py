@@ -19,7 +19,7 @@ Tensors are contiguous, and on a GPU they lie on the rank's own. There, collecti
 what torch's current stream has been given, and `Work.wait` holds the current stream until they are done; on a host rank
 they block. Messages (send, recv, isend, irecv) have a stream for each peer and direction, on host ranks too, so those
 of a batch wait for nobody but their peer. Between two ranks they are matched in order, that of all groups together:
-tags have no meaning.
+tags have no meaning. On host ranks, recv and irecv without a source take the first message of any member.
 
 Tensors at the same place of the symmetric heap on all ranks are used without a copy, by calls of more than some 100 KB:
 `mem_pool` puts them there, and `last_transfer` tells.
@@ -29,10 +29,8 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import itertools
 import os
 import weakref
-from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
@@ -42,8 +40,11 @@ import torch.distributed as dist
 
 import beeline
 from beeline.library import _beeline
-from beeline.torch_tensors import Tensors, as_bytes, check_parts, reduction_of, split, take_apart
-from beeline.torch_work import BeelineMessage, BeelineWork
+from beeline.torch_messages import TorchMessages
+from beeline.torch_store import MemberStore
+from beeline.torch_streams import give_back, take_stream
+from beeline.torch_tensors import Tensors, as_bytes, check_dense, check_parts, reduction_of, split, take_apart
+from beeline.torch_work import BeelineWork
 
 __all__ = ["BeelineProcessGroup", "last_transfer", "make_store", "mem_pool"]
 
@@ -142,6 +143,7 @@ class BeelineProcessGroup(dist.ProcessGroup):
     def __init__(
         self,
         world: beeline.World,
+        store: MemberStore,
         owns_world: bool,
         team: beeline.Team | None = None,
         root: BeelineProcessGroup | None = None,
@@ -150,6 +152,7 @@ class BeelineProcessGroup(dist.ProcessGroup):
         self._members = world if team is None else team
         super().__init__(self._members.rank, self._members.size)
         self._world = world
+        self._store = store
         self._owns_world = owns_world
         self._team = team
         self._root = root
@@ -157,13 +160,13 @@ class BeelineProcessGroup(dist.ProcessGroup):
         self._is_over = False
         self._channel = beeline.Collectives(world, team)
         self._collectives = PatientCalls(self._channel, _wait_for_all_groups)
-        if root is None:
-            self._messages = beeline.Messages(world)
-        self._message_streams: dict[tuple[str, int], tuple[beeline.Stream, torch.cuda.Stream | None]] = {}
         self._stream: beeline.Stream | None = None
+        device = None
         if world.device.kind == "gpu":
-            self._torch_stream = _take_stream(torch.device("cuda", world.device.index))
+            device = torch.device("cuda", world.device.index)
+            self._torch_stream = take_stream(device)
             self._stream = world.adopt_stream(self._torch_stream.cuda_stream)
+        self._messages = TorchMessages(world, device) if root is None else root._messages
         _groups.add(self)
 
     @property
@@ -277,16 +280,26 @@ class BeelineProcessGroup(dist.ProcessGroup):
         return self._start(outputs, gather_each, sources)
 
     def allgather(self, outputs: Sequence[Tensors], sources: Tensors, opts: Any = None) -> dist.Work:
-        (each,), (source,) = outputs, sources
-        check_parts(each, source)
-        data = as_bytes(source)
+        (each,), (_,) = outputs, sources
+        return self.allgather_coalesced([[part] for part in each], sources, opts)
+
+    def allgather_coalesced(self, outputs: Sequence[Tensors], sources: Tensors, opts: Any = None) -> dist.Work:
+        """`outputs[rank][i]` becomes tensor i of rank `rank`."""
+        lengths = [len(each) for each in outputs]
+        if lengths != [len(sources)] * self.size():
+            raise ValueError(f"lists of {lengths} tensors: {self.size()} ranks give {len(sources)} each")
+        for source, *parts in zip(sources, *outputs, strict=True):
+            check_parts(parts, source)
+        data = [as_bytes(source) for source in sources]
 
         def gather(on: dict[str, Any]) -> None:
-            together = torch.empty(self.size() * data.numel(), dtype=torch.uint8, device=data.device)
-            self._collectives.allgather(together, data, **on)
-            take_apart(together, each)
+            mine = data[0] if len(data) == 1 else torch.cat(data)
+            together = torch.empty(self.size(), mine.numel(), dtype=torch.uint8, device=mine.device)
+            self._collectives.allgather(together, mine, **on)
+            for part, each in zip(together, outputs, strict=True):
+                take_apart(part, each)
 
-        return self._start(each, gather, [source])
+        return self._start([output for each in outputs for output in each], gather, sources)
 
     def gather(self, outputs: Sequence[Tensors], sources: Tensors, opts: Any) -> dist.Work:
         (source,), root = sources, opts.rootRank
@@ -352,6 +365,9 @@ class BeelineProcessGroup(dist.ProcessGroup):
         self._members.barrier()
         return BeelineWork([])
 
+    def monitored_barrier(self, timeout: timedelta, wait_all_ranks: bool = False) -> None:
+        self._store.monitored_barrier(timeout, wait_all_ranks)
+
     # What torch calls these since 2.15.
     all_gather_single = _allgather_base
     all_gather_single_coalesced = allgather_into_tensor_coalesced
@@ -363,14 +379,22 @@ class BeelineProcessGroup(dist.ProcessGroup):
 
     def send(self, tensors: Tensors, peer: int, tag: int = 0) -> dist.Work:
         (tensor,) = tensors
-        return self._start_message("send", tensor, peer)
+        self._check(tensor)
+        return self._messages.start("send", tensor, self._world_ranks[peer], peer)
 
     def recv(self, tensors: Tensors, peer: int, tag: int = 0) -> dist.Work:
         (tensor,) = tensors
-        return self._start_message("receive", tensor, peer)
+        self._check(tensor)
+        return self._messages.start("receive", tensor, self._world_ranks[peer], peer)
 
     def recv_anysource(self, tensors: Tensors, tag: int = 0) -> dist.Work:
-        raise beeline.UnavailableError("messages are matched by rank: recv needs a source", self._world.rank)
+        (tensor,) = tensors
+        self._check(tensor)
+        return self._messages.receive_from_any(tensor, self._world_ranks)
+
+    @property
+    def _world_ranks(self) -> Sequence[int]:
+        return range(self._world.size) if self._team is None else self._team.ranks
 
     # --- The end --------------------------------------------------------------------------------------------------
 
@@ -384,12 +408,10 @@ class BeelineProcessGroup(dist.ProcessGroup):
                 if self._stream is not None:
                     self._world.synchronize(self._stream)
                     self._stream = None
-                    _give_back(self._torch_stream)
+                    give_back(self._torch_stream)
                 self._channel.free()
             return
-        for stream, _ in self._message_streams.values():
-            self._world.synchronize(stream)
-        self._message_streams.clear()
+        self._messages.finish()
         if self._stream is not None:
             self._world.synchronize(self._stream)
         if self._owns_world:
@@ -402,6 +424,7 @@ class BeelineProcessGroup(dist.ProcessGroup):
         (device,) = self._device_types
         if tensor.device != device:
             raise ValueError(f"a tensor on {tensor.device}: rank {self._world.rank} of this group is on {device}")
+        check_dense(tensor)
 
     def _start(self, outputs: Tensors, call: Callable[[dict[str, Any]], None], sources: Tensors = ()) -> dist.Work:
         """Runs `call` with the keyword that names its stream; its tensors are kept until it is over."""
@@ -423,57 +446,9 @@ class BeelineProcessGroup(dist.ProcessGroup):
             done.record(self._torch_stream)
             return BeelineWork(outputs, done, device)
 
-    def _start_message(self, direction: str, tensor: torch.Tensor, peer: int) -> BeelineMessage:
-        """Sends or receives on the stream of the peer and direction: messages between two ranks keep their order."""
-        if self._root is not None:
-            message = self._root._start_message(direction, tensor, self._team.ranks[peer])
-            message._source = peer
-            return message
-        self._check(tensor)
-        data = as_bytes(tensor)
-        if self._world.failed:
-            self._world.check()
-        if (direction, peer) not in self._message_streams:
-            self._message_streams[direction, peer] = self._make_message_stream()
-        stream, on = self._message_streams[direction, peer]
-        start = getattr(self._messages, direction)
-        if on is None:
-            start(data, peer, stream=stream)
-            return BeelineMessage([tensor], peer, arrival=stream.record())
-        device = on.device
-        on.wait_stream(torch.cuda.current_stream(device))
-        with torch.cuda.stream(on):
-            start(data, peer, stream=stream)
-            tensor.record_stream(on)
-            stream.let_go()  # torch keeps its memory until the stream has passed here
-            done = torch.cuda.Event()
-            done.record(on)
-            return BeelineMessage([tensor], peer, done, device)
-
-    def _make_message_stream(self) -> tuple[beeline.Stream, torch.cuda.Stream | None]:
-        if self._stream is None:
-            return self._world.make_stream(), None
-        on = _take_stream(self._torch_stream.device)
-        return self._world.adopt_stream(on.cuda_stream), on
-
-
-# When a tensor goes, torch records events on the streams that it was used on, perhaps long after its group: so these
-# are torch's own, which it never destroys. It hands out 32 in turn; those that groups have given back are taken again.
-_idle_streams: dict[torch.device, list[torch.cuda.Stream]] = {}
-
-
-def _take_stream(device: torch.device) -> torch.cuda.Stream:
-    idle = _idle_streams.setdefault(device, [])
-    return idle.pop() if idle else torch.cuda.Stream(device, priority=-1)
-
-
-def _give_back(stream: torch.cuda.Stream) -> None:
-    _idle_streams[stream.device].append(stream)
-
 
 _groups: weakref.WeakSet[BeelineProcessGroup] = weakref.WeakSet()
 _roots: list[BeelineProcessGroup] = []  # groups of all ranks, from whose worlds others are made
-_group_turns: Counter[str] = Counter()  # how often a group of this name was made: hashed names come again
 
 
 def _wait_for_all_groups() -> None:
@@ -496,37 +471,13 @@ def _root_world() -> beeline.World:
     return root.world
 
 
-def _meet(options: Any, world: beeline.World) -> Callable[[bytes], list[bytes]]:
-    """How the members of a group that is being made exchange bytes: by its store, up to the world's deadline."""
-    name, ranks = str(options.group_id), list(options.global_ranks_in_group)
-    turn = _group_turns[name]
-    _group_turns[name] += 1
-    steps = itertools.count()
-
-    def exchange(mine: bytes) -> list[bytes]:
-        keys = [f"beeline/{turn}/{step}/{rank}" for step in [next(steps)] for rank in ranks]
-        options.store.set(keys[options.group_rank], mine.hex())
-        try:
-            options.store.wait(keys, timedelta(seconds=world.deadline_s))
-        except dist.DistStoreError as problem:
-            missing = [rank for rank, key in zip(ranks, keys, strict=True) if not options.store.check([key])]
-            raise beeline.DeadlineError(
-                f"group {name} of ranks {ranks}: within {world.deadline_s:g} s nothing came from ranks {missing}"
-                " to make it",
-                world.rank,
-            ) from problem
-        return [bytes.fromhex(options.store.get(key).decode()) for key in keys]
-
-    return exchange
-
-
 def _create(options: Any, world: beeline.World | None) -> BeelineProcessGroup:
     if world is not None and not isinstance(world, beeline.World):
         raise TypeError(f"pg_options: expected a beeline.World, not {type(world).__name__}")
     ranks, root = list(options.global_ranks_in_group), _root()
     if ranks and root is not None and world in (None, root.world):
-        team = root.world.make_team(ranks, _meet(options, root.world))
-        return BeelineProcessGroup(root.world, False, team, root)
+        store = MemberStore(options, root.world)
+        return BeelineProcessGroup(root.world, store, False, root.world.make_team(ranks, store.exchange), root)
     if ranks and len(ranks) != dist.get_world_size():
         raise beeline.UnavailableError(f"a group of ranks {ranks}: make one of all ranks with backend='beeline' first")
     used = beeline.World.create() if world is None else world
@@ -535,7 +486,7 @@ def _create(options: Any, world: beeline.World | None) -> BeelineProcessGroup:
             f"torch.distributed calls this rank {options.group_rank} of {options.group_size}, "
             f"but it is rank {used.rank} of {used.size} of its Beeline world"
         )
-    group = BeelineProcessGroup(used, world is None)
+    group = BeelineProcessGroup(used, MemberStore(options, used), world is None)
     _roots.append(group)
     return group
 

@@ -31,8 +31,15 @@ def reduction_of(opts: Any) -> str:
     raise ValueError(f"reduction {operation}: beeline has {', '.join(REDUCTIONS.values())}")
 
 
+def check_dense(tensor: torch.Tensor) -> None:
+    """Throws ValueError for a sparse tensor."""
+    if tensor.layout != torch.strided:
+        raise ValueError(f"a tensor of layout {tensor.layout}: beeline takes dense ones")
+
+
 def as_bytes(tensor: torch.Tensor) -> torch.Tensor:
     """A tensor of any type and shape as a row of bytes, for what only moves it."""
+    check_dense(tensor)
     if not tensor.is_contiguous():
         raise ValueError(f"a tensor of shape {tuple(tensor.shape)} that is not contiguous")
     return tensor.detach().view(-1).view(torch.uint8)

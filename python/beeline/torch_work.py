@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Future
 from datetime import timedelta
 
 import torch
@@ -78,5 +79,27 @@ class BeelineMessage(BeelineWork):
 
     def source_rank(self) -> int:
         return self._source
+
+    _source_rank = source_rank
+
+
+class MatchedMessage(BeelineWork):
+    """A receive that waits for its turn to be matched with a message, by another thread."""
+
+    def __init__(self, outputs: Tensors, match: Future[BeelineMessage]) -> None:
+        super().__init__(outputs)
+        self._match = match
+
+    def wait(self, timeout: timedelta | None = None) -> bool:
+        return self._match.result().wait()  # the match has the world's deadline
+
+    def is_completed(self) -> bool:
+        return self._match.done() and (self._match.exception() is not None or self._match.result().is_completed())
+
+    def get_future(self) -> torch.futures.Future:
+        return self._match.result().get_future()
+
+    def source_rank(self) -> int:
+        return self._match.result().source_rank()
 
     _source_rank = source_rank

@@ -21,8 +21,10 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 LAUNCHER = str(REPOSITORY / "build" / "bin" / "beeline-launch")
 RANK = str(Path(__file__).resolve().parent / "torch_rank.py")
 CASES = [
-    "all_reduce", "gather_and_scatter", "all_to_all", "broadcast", "to_one_rank", "coalesced", "messages", "order",
-    "groups", "meshes", "refusals", "learn",
+    "all_reduce", "gather_and_scatter", "all_to_all", "broadcast", "to_one_rank", "coalesced", "messages", "any_source",
+    "monitored_barrier", "order", "groups", "meshes", "refusals", "data_parallel",
+    "data_parallel_with_sharded_optimizer", "fully_sharded", "sharded_in_rows", "tensor_parallel", "pipeline",
+    "checkpoint",
 ]  # fmt: skip
 
 
@@ -74,10 +76,53 @@ def test_operations_in_a_world_of_ones_own(device: str) -> None:
             assert f"rank {rank}: {case}" in output
 
 
+HEAD = """
+import beeline, beeline.torch_backend, pytest, torch, torch.distributed as dist
+world = beeline.World.create(device="cpu")
+store = beeline.torch_backend.make_store(world)
+dist.init_process_group("beeline", store=store, rank=world.rank, world_size=world.size, pg_options=world)
+"""
+NOBODY_SENDS = r"""
+if world.rank == 0:
+    with pytest.raises(beeline.DeadlineError, match=r"from any of ranks \[1, 2\]: no message within 5 s"):
+        dist.recv(torch.ones(3))
+    left = dist.irecv(torch.ones(3))
+store.set(str(world.rank), "done")
+store.wait(["0"])
+dist.destroy_process_group()
+if world.rank == 0:
+    with pytest.raises(beeline.AbortedError, match="no message until the group was destroyed"):
+        left.wait()
+world.leave()
+"""
+FAILS_WHILE_IT_WAITS = """
+if world.rank == 0:
+    left = dist.irecv(torch.ones(3))
+    raise KeyError("on purpose")
+dist.barrier()
+"""
+
+
+def run_program(text: str, deadline_s: int) -> subprocess.CompletedProcess[str]:
+    command = [LAUNCHER, "-n", "3", "--device", "cpu", "--", sys.executable, "-c", HEAD + text]
+    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY / "python"), "BEELINE_DEADLINE_S": str(deadline_s)}
+    return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=100, check=False)
+
+
+def test_receives_that_no_message_matches_end() -> None:
+    done = run_program(NOBODY_SENDS, deadline_s=5)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_receive_that_waits_does_not_hold_up_the_end() -> None:
+    done = run_program(FAILS_WHILE_IT_WAITS, deadline_s=1000)
+    assert "rank 0 aborted: KeyError: 'on purpose'" in done.stderr
+
+
 @pytest.mark.timeout(250)
 @pytest.mark.parametrize("device", ["cpu", "gpu"])
 def test_operations_under_torchrun(device: str) -> None:
     ranks = ranks_on(device, 2)
     launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks)]
     output = run([*launcher, RANK, device], device)
-    assert output.count(": learn") == ranks
+    assert output.count(": checkpoint") == ranks

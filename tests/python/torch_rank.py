@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from datetime import timedelta
 
 import beeline
 import beeline.torch_backend
@@ -12,6 +13,7 @@ import pytest
 import torch
 import torch.distributed as dist
 import torch.distributed._functional_collectives as functional
+import torch_training
 from torch.distributed.device_mesh import init_device_mesh
 
 WORLD = beeline.World.create() if "own_world" in sys.argv else None
@@ -131,6 +133,66 @@ def messages() -> None:
         assert got[:3].tolist() == [7, 7, 7]
 
 
+def any_source(group: dist.ProcessGroup | None = None) -> None:
+    """Receives without a source, and such beside those that name one: all in the order of the calls."""
+    if DEVICE.type == "cuda":
+        return  # refused: see refusals
+    members = dist.get_process_group_ranks(group or GROUP)
+    first, others = members[0], members[1:]
+    for count in (3, 100_000):  # sent at once, and when the receiver has called
+        if first == RANK:
+            got, senders = torch.empty(count), []
+            for _ in others:
+                senders.append(dist.recv(got, group=group))
+                assert (got == senders[-1]).all()
+            assert sorted(senders) == others
+        else:
+            dist.send(full(count, RANK), first, group=group)
+        dist.barrier(group)
+    if first != RANK:
+        dist.recv(full(1, 0), first, group=group)  # the word to go on
+        if others[0] == RANK:
+            for value in range(3):
+                dist.send(full(50_000, value), first, group=group)
+        dist.send(full(1, RANK), first, group=group)
+        return
+    got, last = torch.empty(3, 50_000), torch.empty(len(others))
+    before = dist.irecv(last[-1:], others[-1], group=group) if len(others) > 1 else None
+    works = [
+        dist.irecv(got[0], group=group),
+        dist.irecv(got[1], others[0], group=group),
+        dist.irecv(got[2], group=group),
+    ]
+    assert not any(work.is_completed() for work in works)
+    for work, value in zip(works, range(3), strict=True):
+        if value == 0:
+            dist.send(full(1, 0), others[0], group=group)
+        work.wait()
+        assert work.source_rank() == 1
+        assert work.is_completed()
+        assert (got[value] == value).all()
+    for rank in others[1:]:
+        dist.send(full(1, 0), rank, group=group)
+    for rank in others[:-1] if before else others:
+        dist.recv(last[others.index(rank)][None], rank, group=group)
+    if before:
+        before.wait()
+    assert last.tolist() == others
+
+
+def monitored_barrier() -> None:
+    if DEVICE.type == "cuda":
+        return  # torch has it for groups on CPUs
+    dist.monitored_barrier()
+    for wait_all_ranks, text in ((False, "Rank 1 failed"), (True, f"Ranks 1{', 2' * (SIZE > 2)} failed")):
+        group = dist.new_group()
+        if RANK == 0:
+            with pytest.raises(beeline.DeadlineError, match=text):
+                dist.monitored_barrier(group, timedelta(seconds=0.2), wait_all_ranks)
+        dist.barrier(group)  # the group lives on
+        dist.destroy_process_group(group)
+
+
 def order() -> None:
     """What follows a collective sees its result; what it was given came before."""
     tensor = full(1 << 20, 1)
@@ -147,8 +209,12 @@ def refusals() -> None:
     uneven = [full(rank + 1, 0) for rank in range(SIZE)]
     refused(ValueError, "must be of one size", lambda: dist.all_gather(uneven, full(RANK + 1, 0)))
     refused(ValueError, "must be of one size", lambda: dist.reduce_scatter(full(RANK + 1, 0), uneven))
-    refused(beeline.UnavailableError, "recv needs a source", lambda: dist.recv(full(1, 0)))
+    for call in (dist.all_reduce, lambda tensor: dist.broadcast(tensor, 0)):
+        with pytest.raises(ValueError, match="sparse"):
+            call(full((4, 4), 0).to_sparse())
+    refused(ValueError, "lists of", lambda: GROUP.allgather_coalesced([[full(1, 0)]] * (SIZE + 1), [full(1, 0)]))
     if "gpu" in sys.argv:
+        refused(beeline.UnavailableError, "recv needs a source", lambda: dist.recv(full(1, 0)))
         refused(ValueError, "a tensor on cpu", lambda: dist.all_reduce(torch.zeros(1)))
     refused(ValueError, "group ranks|world_size|within", lambda: dist.new_group([0, SIZE]))
 
@@ -186,6 +252,9 @@ def coalesced(group: dist.ProcessGroup | None = None) -> None:
         for part in parts:
             dist.reduce_scatter_tensor(part, full(4 * len(members), RANK), group=group)
     assert all((part == sum(members)).all() for part in parts)
+    lists = [[torch.empty(2, device=DEVICE), torch.empty((3, 5), device=DEVICE)] for _ in members]
+    dist.all_gather_coalesced(lists, [full(2, RANK), full((3, 5), -RANK)], group=group)
+    assert [(int(a[1]), int(b[2, 4])) for a, b in lists] == [(rank, -rank) for rank in members]
     got = [torch.empty(1 + (RANK + rank) % 3, device=DEVICE) for rank in members]
     dist.all_to_all(got, [full(1 + (RANK + rank) % 3, 10 * RANK + rank) for rank in members], group=group)
     assert [int(part[-1]) for part in got] == [10 * rank + RANK for rank in members]
@@ -217,6 +286,8 @@ def groups() -> None:
         assert got.tolist() == [rank for rank, size in zip(ranks, splits, strict=True) for _ in range(size)]
         to_one_rank(group)
         coalesced(group)
+        if len(ranks) > 1:
+            any_source(group)
         everyone: list[object] = [None] * len(ranks)
         dist.all_gather_object(everyone, RANK, group=group)
         assert everyone == ranks
@@ -260,28 +331,19 @@ def meshes() -> None:
         assert functional.all_gather_tensor(full(1, RANK), 0, group).tolist() == members
 
 
-def learn() -> None:
-    torch.manual_seed(RANK)
-    model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(4, 1).to(DEVICE))
-    optimizer = torch.optim.SGD(model.parameters(), 0.1)
-    for _ in range(3):
-        optimizer.zero_grad()
-        model(torch.randn(6, 4, device=DEVICE)).square().mean().backward()
-        optimizer.step()
-    weights = model.module.weight.detach().clone()
-    dist.broadcast(weights, 0)
-    assert (weights == model.module.weight).all()
-
-
 assert dist.get_backend() == "beeline"
 CASES = (
-    all_reduce, gather_and_scatter, all_to_all, broadcast, to_one_rank, coalesced, messages, order, groups, meshes,
-    refusals, learn,
+    all_reduce, gather_and_scatter, all_to_all, broadcast, to_one_rank, coalesced, messages, any_source,
+    monitored_barrier, order, groups, meshes, refusals,
 )  # fmt: skip
 for case in CASES:
     case()
     dist.barrier()
     print(f"rank {RANK}: {case.__name__}", flush=True)
+for way in torch_training.CASES:
+    way(DEVICE)
+    dist.barrier()
+    print(f"rank {RANK}: {way.__name__}", flush=True)
 dist.destroy_process_group()
 if WORLD is not None:
     WORLD.leave()

@@ -313,6 +313,7 @@ echo '{}' >"$report"
 """
 FAKE_PYTHON = """#!/usr/bin/env bash
 if [ "${{FAILING:-}}" = pytest ] || {{ [ "${{FAILING:-}}" = alone ] && [ ! -e build/ctest.xml ]; }}; then exit 1; fi
+if [ "$1" = -c ]; then [ -e torch ] || exit 1; fi
 echo '{}' >build/pytest.xml
 """
 FAKE_BUILD = """#!/usr/bin/env bash
@@ -328,11 +329,13 @@ def run_all(repository, tmp_path, monkeypatch):
     for name in ("lib.sh", "test", "summary", "longest"):
         plant(tmp_path, f"tools/{name}", (repository / "tools" / name).read_text(encoding="utf-8"))
     plant(tmp_path, "tools/setup", "#!/bin/sh\n")
+    plant(tmp_path, "tools/setup-torch", "#!/bin/sh\ntouch torch\n")
     plant(tmp_path, "tools/build", FAKE_BUILD)
     plant(tmp_path, "bin/ctest", FAKE_CTEST.replace("{}", PASSED))
     plant(tmp_path, ".venv/bin/python", FAKE_PYTHON.format(PASSED))
-    for name in ("tools/setup", "tools/build", "bin/ctest", ".venv/bin/python"):
+    for name in ("tools/setup", "tools/setup-torch", "tools/build", "bin/ctest", ".venv/bin/python"):
         (tmp_path / name).chmod(0o755)
+    monkeypatch.delenv("BEELINE_WITH_TORCH", raising=False)
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
 
     def run(failing: str = "") -> subprocess.CompletedProcess[str]:
@@ -341,6 +344,26 @@ def run_all(repository, tmp_path, monkeypatch):
         return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
 
     return run
+
+
+def test_torch_is_set_up_where_it_is_asked_for(run_all, monkeypatch):
+    missing = "Tests with torch were skipped: BEELINE_WITH_TORCH=ON tools/test includes them"
+    assert missing in run_all().stdout
+    monkeypatch.setenv("BEELINE_WITH_TORCH", "ON")
+    done = run_all()
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert missing not in done.stdout
+
+
+def test_torch_is_not_fetched_where_the_network_is_forbidden(repository, tmp_path):
+    environment = {**os.environ, "BEELINE_OFFLINE": "1", "XDG_CACHE_HOME": str(tmp_path)}
+    done = subprocess.run(
+        [repository / "tools" / "setup-torch"], capture_output=True, text=True, env=environment, timeout=60, check=False
+    )
+    if done.returncode == 0:
+        pytest.skip("the python3 on PATH has torch")
+    assert "BEELINE_OFFLINE=1 forbids installing" in done.stderr
+    assert not list(tmp_path.iterdir())
 
 
 GROUPS = ("C++ tests", "Python tests", "ThreadSanitizer tests", "AddressSanitizer tests")

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import time
 from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeoutError
 from datetime import timedelta
 
 import torch
@@ -66,7 +68,8 @@ class BeelineMessage(BeelineWork):
 
     def wait(self, timeout: timedelta | None = None) -> bool:
         if self._arrival is not None:
-            self._arrival.wait()  # every wait in it has the world's deadline
+            # Every wait in it has the world's deadline; torch's 0 is no time-out.
+            self._arrival.wait(timeout=timeout.total_seconds() if timeout else None)
         return super().wait(timeout)
 
     def is_completed(self) -> bool:
@@ -91,7 +94,13 @@ class MatchedMessage(BeelineWork):
         self._match = match
 
     def wait(self, timeout: timedelta | None = None) -> bool:
-        return self._match.result().wait()  # the match has the world's deadline
+        start = time.monotonic()
+        try:
+            matched = self._match.result(timeout.total_seconds() if timeout else None)  # it has the world's deadline
+        except FutureTimeoutError:
+            raise beeline.TimeoutError(f"no message for a receive without a source within {timeout}") from None
+        left = timeout - timedelta(seconds=time.monotonic() - start) if timeout else None
+        return matched.wait(None if left is None else max(left, timedelta(microseconds=1)))
 
     def is_completed(self) -> bool:
         return self._match.done() and (self._match.exception() is not None or self._match.result().is_completed())

@@ -21,8 +21,8 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 LAUNCHER = str(REPOSITORY / "build" / "bin" / "beeline-launch")
 RANK = str(Path(__file__).resolve().parent / "torch_rank.py")
 CASES = [
-    "all_reduce", "gather_and_scatter", "all_to_all", "broadcast", "to_one_rank", "coalesced", "messages", "any_source",
-    "monitored_barrier", "order", "groups", "meshes", "refusals", "data_parallel",
+    "all_reduce", "gather_and_scatter", "all_to_all", "broadcast", "to_one_rank", "coalesced", "messages", "time_outs",
+    "any_source", "monitored_barrier", "order", "groups", "meshes", "refusals", "data_parallel",
     "data_parallel_with_sharded_optimizer", "fully_sharded", "sharded_in_rows", "tensor_parallel", "pipeline",
     "checkpoint",
 ]  # fmt: skip
@@ -77,6 +77,7 @@ def test_operations_in_a_world_of_ones_own(device: str) -> None:
 
 
 HEAD = """
+from datetime import timedelta
 import beeline, beeline.torch_backend, pytest, torch, torch.distributed as dist
 world = beeline.World.create(device="cpu")
 store = beeline.torch_backend.make_store(world)
@@ -87,6 +88,8 @@ if world.rank == 0:
     with pytest.raises(beeline.DeadlineError, match=r"from any of ranks \[1, 2\]: no message within 5 s"):
         dist.recv(torch.ones(3))
     left = dist.irecv(torch.ones(3))
+    with pytest.raises(beeline.TimeoutError, match="a receive without a source within 0:00:00.1"):
+        left.wait(timedelta(seconds=0.1))
 store.set(str(world.rank), "done")
 store.wait(["0"])
 dist.destroy_process_group()

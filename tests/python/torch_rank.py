@@ -133,6 +133,21 @@ def messages() -> None:
         assert got[:3].tolist() == [7, 7, 7]
 
 
+def time_outs() -> None:
+    """A wait with a time-out ends with it; the message still arrives."""
+    if DEVICE.type == "cpu" and RANK == 0:
+        got = torch.empty(3)
+        work = dist.irecv(got, 1)
+        with pytest.raises(beeline.TimeoutError):
+            work.wait(timedelta(seconds=0.05))
+        dist.send(full(1, 0), 1)
+        assert work.wait(timedelta(seconds=20))
+        assert got.tolist() == [5, 5, 5]
+    elif DEVICE.type == "cpu" and RANK == 1:
+        dist.recv(full(1, 0), 0)
+        dist.send(full(3, 5), 0)
+
+
 def any_source(group: dist.ProcessGroup | None = None) -> None:
     """Receives without a source, and such beside those that name one: all in the order of the calls."""
     if DEVICE.type == "cuda":
@@ -333,8 +348,8 @@ def meshes() -> None:
 
 assert dist.get_backend() == "beeline"
 CASES = (
-    all_reduce, gather_and_scatter, all_to_all, broadcast, to_one_rank, coalesced, messages, any_source,
-    monitored_barrier, order, groups, meshes, refusals,
+    all_reduce, gather_and_scatter, all_to_all, broadcast, to_one_rank, coalesced, messages, time_outs,
+    any_source, monitored_barrier, order, groups, meshes, refusals,
 )  # fmt: skip
 for case in CASES:
     case()

@@ -121,6 +121,13 @@ def test_unformatted_files_are_found(tool, tmp_path, monkeypatch):
     assert done.returncode == 1
 
 
+def test_a_checkout_is_checked_where_git_is_missing(tool, tmp_path, monkeypatch):
+    (tmp_path / ".git").mkdir()
+    plant(tmp_path, "src/a.cpp", "int a;\n")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert "spdx: src/a.cpp:1" in tool("check", "--root", tmp_path, "spdx").stdout
+
+
 def test_unknown_check_is_refused_with_the_list(tool):
     done = tool("check", "everything")
     assert done.returncode == 2

@@ -24,6 +24,7 @@
 #include "beeline/collectives/reduction.hpp"
 #include "beeline/collectives/scatter.hpp"
 #include "beeline/collectives/transfer.hpp"
+#include "beeline/core/call_fault.hpp"
 #include "beeline/core/config.hpp"
 #include "beeline/core/error.hpp"
 #include "beeline/core/log.hpp"

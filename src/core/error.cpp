@@ -15,10 +15,29 @@ const char* name(Status status) noexcept {
 }
 
 const char* name(Operation operation) noexcept {
-  constexpr std::array names = {
-      "none",        "wait",           "wait_any",           "barrier", "grid_sync",  "packet_send", "packet_receive",
-      "staged_send", "staged_receive", "stream_synchronize", "setup",   "allgather",  "user",        "put",
-      "get",         "signal",         "signal_add",         "atomic",  "collective", "send",        "receive"};
+  constexpr std::array names = {"none",
+                                "wait",
+                                "wait_any",
+                                "barrier",
+                                "grid_sync",
+                                "packet_send",
+                                "packet_receive",
+                                "staged_send",
+                                "staged_receive",
+                                "stream_synchronize",
+                                "setup",
+                                "allgather",
+                                "user",
+                                "put",
+                                "get",
+                                "signal",
+                                "signal_add",
+                                "atomic",
+                                "collective",
+                                "send",
+                                "receive",
+                                "exchange",
+                                "at"};
   const auto index = static_cast<std::size_t>(operation);
   return index < names.size() ? names[index] : "unknown";
 }

@@ -11,6 +11,7 @@
 #include "beeline/collectives/barrier_algorithms.hpp"
 #include "beeline/collectives/call_check.hpp"
 #include "beeline/collectives/message_channel.hpp"
+#include "beeline/core/call_fault.hpp"
 #include "beeline/device/wait.hpp"
 #include "host/world_implementation.hpp"
 #include "runtime/gpu_fault.hpp"
@@ -129,31 +130,29 @@ std::string describe_wait(const WaitRecord& record, const std::string& place) {
                          : "");
 }
 
-/// An operation that its kernel is not launched for.
-std::string describe_launch(const WaitRecord& record, const std::string& place) {
-  return fmt::format("rank {}: {}{}, which was launched without .waits = true: launch it with .waits = true ({})",
-                     record.rank, name(static_cast<Operation>(record.operation)), place,
-                     name(Status::invalid_argument));
+/// A call that broke a rule, by what it was given.
+std::string describe_refusal(const WaitRecord& record, const std::string& place) {
+  const std::string peer =
+      record.peer == no_peer || record.peer == record.rank ? "" : fmt::format(" on rank {}", record.peer);
+  return fmt::format("rank {}: {}{}{} refused: {} ({})", record.rank, name(static_cast<Operation>(record.operation)),
+                     peer, place,
+                     beeline::describe(static_cast<CallFault>(record.sequence), record.expected, record.observed),
+                     name(static_cast<Status>(record.status)));
+}
+
+bool is_refusal(const WaitRecord& record) {
+  return has_status(record, Status::unreachable) || has_status(record, Status::invalid_argument);
 }
 
 /// What a record says.
 ///   kernel  what errors call the kernel that it is of; empty: host code, or unknown
 std::string describe_record(const WaitRecord& record, const std::string& kernel) {
-  const std::string peer = record.peer == no_peer ? "any rank" : fmt::format("rank {}", record.peer);
   const std::string place = kernel.empty() ? "" : fmt::format(" in {}", kernel);
-  if (has_status(record, Status::unreachable))
-    return fmt::format(
-        "rank {}: {} on {}{} refused: GPU memory takes no loads and stores of CPU threads, host memory no "
-        "atomics of GPUs beside CPUs ({})",
-        record.rank, name(static_cast<Operation>(record.operation)), peer, place, name(Status::unreachable));
   if (has_status(record, Status::invalid_argument) && is_collective(record)) return describe_difference(record);
-  if (has_status(record, Status::invalid_argument) &&
+  if (has_status(record, Status::invalid_argument) && record.peer != no_peer &&
       record.operation == static_cast<std::uint32_t>(Operation::receive))
     return describe_message(record);
-  if (has_status(record, Status::invalid_argument) &&
-      record.operation == static_cast<std::uint32_t>(Operation::grid_sync))
-    return describe_launch(record, place);
-  return describe_wait(record, place);
+  return is_refusal(record) ? describe_refusal(record, place) : describe_wait(record, place);
 }
 
 /// Who keeps the first of these waits waiting, by way of those that wait for each other; `no_peer` where they wait in a
@@ -368,10 +367,11 @@ void World::Implementation::check_gpu() const {
   for (int other = 0; other < size; ++other)
     if (members[static_cast<std::size_t>(other)].process == members[static_cast<std::size_t>(rank)].process)
       together.push_back(other);
-  throw Error(Status::internal,
-              fmt::format("a fault of GPU {} ({}) ends every rank of its process: {}", device().index, fault,
-                          fmt::join(together, ", ")),
-              rank);
+  std::string message = fmt::format("a fault of GPU {} ({}) ends every rank of its process: {}", device().index, fault,
+                                    fmt::join(together, ", "));
+  for (const WaitRecord& record : failed_waits())  // a kernel that had to be stopped says why
+    if (is_refusal(record)) message += "\n  " + describe(record);
+  throw Error(Status::internal, message, rank);
 }
 
 Status World::Implementation::await(const char* what, std::int64_t deadline_ns, const std::function<bool()>& over,

@@ -300,7 +300,7 @@ Status World::synchronize(Stream& stream, Timeout timeout) {
         implementation_->await("a stream", config().stream_deadline_ns, over, watched, &stream, timeout);
     if (status != Status::ok) return status;
   } catch (const Error& error) {
-    if (error.code() == Status::deadline || error.code() == Status::aborted)
+    if (error.code() == Status::deadline || error.code() == Status::aborted || error.code() == Status::invalid_argument)
       implementation_->check(watched | Implementation::world_only);
     throw;
   }

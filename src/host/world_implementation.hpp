@@ -263,6 +263,8 @@ class World::Implementation {
   static constexpr std::uint32_t world_only = 1;  ///< the set that holds the world alone
 
  private:
+  /// `Context::guarded_offsets` of this rank's kernels, in a team that mixes kinds or not.
+  [[nodiscard]] std::uint64_t guarded_offsets(bool mixed) const;
   [[nodiscard]] std::shared_ptr<GridState> take_grid() const;
   void choose_device();
   void learn_devices(const Device& mine, const std::vector<DeviceInventory>& inventories);

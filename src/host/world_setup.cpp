@@ -95,15 +95,15 @@ void World::Implementation::choose_device() {
 }
 
 void World::Implementation::learn_devices(const Device& mine, const std::vector<DeviceInventory>& inventories) {
-  const std::string description =
-      fmt::format("{}\n{}\n{}\n{}\n{}\n", mine.index, mine.uuid, mine.name, mine.multiprocessors, mine.memory_bytes);
+  const std::string description = fmt::format("{}\n{}\n{}\n{}\n{}\n{:d}\n", mine.index, mine.uuid, mine.name,
+                                              mine.multiprocessors, mine.memory_bytes, mine.host_atomics);
   std::vector<std::string> owned;
   for (const std::string& text : allgather_text(*bootstrap, description, config.deadline_ns)) {
     const auto parts = lines(text);
     const int gpu = std::stoi(parts[0]);
     members.push_back({inventories[members.size()].process,
                        {gpu < 0 ? DeviceKind::host : DeviceKind::gpu, gpu, parts[1], parts[2], std::stoi(parts[3]),
-                        std::stoull(parts[4])}});
+                        std::stoull(parts[4]), parts[5] == "1"}});
     owned.push_back(parts[1]);
   }
   for (std::size_t each = 0; each < members.size(); ++each)
@@ -174,6 +174,13 @@ void World::Implementation::check_host_memory(bool has_chosen_heaps) const {
                       config.pinned_heap_bytes, limit.name, limit.bytes));
 }
 
+std::uint64_t World::Implementation::guarded_offsets(bool mixed) const {
+  std::vector<Device> devices;
+  for (const Member& member : members) devices.push_back(member.device);
+  if (kernels_have_host_atomics(devices, rank)) return 0;
+  return mixed ? ~std::uint64_t{0} : std::uint64_t{1} << (config.slot_shift - 1);
+}
+
 Context World::Implementation::make_context(std::uint32_t team, const std::vector<int>& ranks, bool for_host) const {
   // Spinning helps only while every rank has a core of its own; otherwise it keeps from its core who is waited for.
   const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
@@ -183,6 +190,7 @@ Context World::Implementation::make_context(std::uint32_t team, const std::vecto
   made.range = memory->range().base();
   made.resident = true;
   made.mixed = mixes_kinds(ranks);
+  made.guarded_offsets = gpu ? guarded_offsets(made.mixed) : 0;
   // What GPUs and CPUs both write and poll lies in host memory: a word for each writer, and no atomics.
   made.abort_words = gpu && !made.mixed ? heap_header(rank)->abort : host_header(rank)->control.abort;
   made.host_abort_words = host_header(rank)->control.abort;

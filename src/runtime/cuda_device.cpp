@@ -95,7 +95,8 @@ std::vector<Device> visible_gpus(std::string* why_none) {
     cudaDeviceProp properties{};
     cuda_api::check(cudaGetDeviceProperties(&properties, index), "cudaGetDeviceProperties");
     devices.push_back({DeviceKind::gpu, index, format_uuid(properties.uuid), properties.name,
-                       properties.multiProcessorCount, properties.totalGlobalMem});
+                       properties.multiProcessorCount, properties.totalGlobalMem,
+                       attribute(cudaDevAttrHostNativeAtomicSupported, index) != 0});
   }
   return devices;
 }

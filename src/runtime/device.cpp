@@ -150,4 +150,10 @@ int choose_reaching_gpu(int rank, const std::vector<DeviceInventory>& inventorie
   return candidates.empty() ? -1 : candidates[static_cast<std::size_t>(rank) % candidates.size()];
 }
 
+bool kernels_have_host_atomics(const std::vector<Device>& devices, int rank) {
+  const Device& own = devices[static_cast<std::size_t>(rank)];
+  if (!own.is_gpu() || own.host_atomics) return true;
+  return std::all_of(devices.begin(), devices.end(), [&](const Device& each) { return each.uuid == own.uuid; });
+}
+
 }  // namespace beeline

@@ -316,7 +316,7 @@ void kinds_are_known(RankTest& test) {
 }
 
 struct SumArguments {
-  std::uint64_t *heap, *pinned;  ///< one counter each; none pinned where several GPUs would add to it
+  std::uint64_t *heap, *pinned;  ///< one counter each
 };
 
 /// Adds to both counters of every rank, where that is possible.
@@ -326,7 +326,7 @@ struct SumKernel {
     static_cast<void>(grid);
     for (std::uint32_t peer = 0; peer < ctx.size; ++peer)
       for (std::uint64_t* counter : {a.heap, a.pinned})
-        if (counter != nullptr && has_atomics(ctx, counter, peer)) {
+        if (has_atomics(ctx, counter, peer)) {
           atomic_fetch_add(ctx, counter, 1, peer);
           signal_add(Thread{}, ctx, counter, 1, peer, Order::relaxed);
         }
@@ -337,15 +337,14 @@ void atomics_where_they_are_possible(RankTest& test) {
   World& world = test.world();
   const SymmetricArray<std::uint64_t> heap(world, 1), pinned(world, 1, Heap::pinned);
   constexpr unsigned blocks = 2;
-  test.run(test.shape(blocks, false), SumKernel{},
-           SumArguments{heap.data(), test.on_gpu() && !world.mixed() ? nullptr : pinned.data()}, "sums");
+  test.run(test.shape(blocks, false), SumKernel{}, SumArguments{heap.data(), pinned.data()}, "sums");
   world.barrier();
   std::uint64_t on_heap = 0, on_pinned = 0;
   for (int rank = 0; rank < test.size(); ++rank) {
     const bool gpu = world.device(rank).is_gpu();
     const unsigned threads = gpu ? test.shape(1, false).threads : static_cast<unsigned>(world.config().host_threads);
-    if (gpu == test.on_gpu()) on_heap += 2 * blocks * threads;
-    if (!gpu) on_pinned += 2 * blocks * threads;
+    if (test.on_gpu() ? gpu : test.has_host_atomics(rank)) on_heap += 2 * blocks * threads;
+    if (test.has_host_atomics(rank)) on_pinned += 2 * blocks * threads;
   }
   BEELINE_CHECK_EQ(on_heap, test.read_value(heap.data()));
   BEELINE_CHECK_EQ(on_pinned, test.read_value(pinned.data()));
@@ -356,6 +355,8 @@ enum Tried : std::uint32_t {
   add_heap,
   signal_add_heap,
   add_pinned,
+  signal_add_pinned,
+  exchange_pinned,
   put_heap,
   value_heap,
   signal_heap,
@@ -364,22 +365,27 @@ enum Tried : std::uint32_t {
 };
 
 struct RefusedArguments {
-  std::uint64_t *heap, *pinned;  ///< a word each at the peer
+  std::uint64_t *heap, *pinned;  ///< a word each
   std::uint64_t* mine;           ///< what `get` must leave alone
   std::uint32_t* statuses;       ///< [tried]; no entry is left at 99
 };
 
-/// What a rank must not do to the first rank of the other kind. Atomics have no status: what they return is kept.
+/// What a rank must not do to the other one of a pair. Atomics have no status: what they return is kept.
 struct RefusedKernel {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport*, RefusedArguments a) const {
     if (grid.thread_rank() != 0) return;
     const std::uint32_t peer = 1 - ctx.rank;
     const auto keep = [&](Tried what, Status status) { a.statuses[what] = static_cast<std::uint32_t>(status); };
-    a.statuses[add_heap] = static_cast<std::uint32_t>(atomic_fetch_add(ctx, a.heap, 1, peer));
-    keep(signal_add_heap, signal_add(Thread{}, ctx, a.heap, 1, peer));
+    if (ctx.mixed) {
+      a.statuses[add_heap] = static_cast<std::uint32_t>(atomic_fetch_add(ctx, a.heap, 1, peer));
+      keep(signal_add_heap, signal_add(Thread{}, ctx, a.heap, 1, peer));
+    }
     if (ctx.kind_of(ctx.rank) == DeviceKind::gpu) {
+      std::uint64_t held = 0;
       a.statuses[add_pinned] = static_cast<std::uint32_t>(atomic_exchange(ctx, a.pinned, 5, peer));
+      keep(signal_add_pinned, signal_add(Thread{}, ctx, a.pinned, 1, peer));
+      keep(exchange_pinned, exchange(ctx, a.pinned, 5, held));
       return;
     }
     keep(put_heap, put(Thread{}, ctx, a.heap, a.mine, 1, peer));
@@ -393,7 +399,9 @@ void try_what_is_refused(RankTest& test, Team& team, const RefusedArguments& arg
   World& world = test.world();
   LaunchOptions options = test.shape(1, false);
   options.context = &team.context();
-  check_error(Status::unreachable, {join("rank ", test.rank(), ": atomic on rank ", peer, " refused")}, [&] {
+  const std::string words =
+      join("rank ", test.rank(), ": atomic on rank ", peer, " in kernel beeline_test::RefusedKernel refused");
+  check_error(Status::unreachable, {words}, [&] {
     launch(world, options, RefusedKernel{}, static_cast<DeviceReport*>(nullptr), arguments);
     world.synchronize();
   });
@@ -401,12 +409,13 @@ void try_what_is_refused(RankTest& test, Team& team, const RefusedArguments& arg
   world.copy(statuses, arguments.statuses, sizeof statuses);
   const auto unreachable = static_cast<std::uint32_t>(Status::unreachable);
   for (std::uint32_t i = 0; i < tried; ++i) {
-    const bool atomic = i == add_heap || i == add_pinned, done = test.on_gpu() ? i <= add_pinned : i != add_pinned;
+    const bool atomic = i == add_heap || i == add_pinned, on_pinned = i >= add_pinned && i <= exchange_pinned;
+    const bool done = on_pinned ? test.on_gpu() : team.context().mixed && (i < add_pinned || !test.on_gpu());
     BEELINE_CHECK_EQ(!done ? 99u : atomic ? 0u : unreachable, statuses[i]);
   }
 }
 
-/// One pair of ranks of different kinds, as a team whose abort is its own.
+/// One pair of ranks, as a team whose abort is its own.
 void refuse_between(RankTest& test, int doer, int peer) {
   World& world = test.world();
   const SymmetricArray<std::uint64_t> heap(world, 1), pinned(world, 1, Heap::pinned), mine(world, 1);
@@ -423,7 +432,7 @@ void refuse_between(RankTest& test, int doer, int peer) {
   world.barrier();
   if (test.rank() == peer) {
     BEELINE_CHECK(team->failed());
-    check_error(Status::aborted, {join("rank ", doer, ": atomic on rank ", peer, " refused")},
+    check_error(Status::aborted, {join("rank ", doer, ": atomic on rank ", peer, " in kernel")},
                 [&] { team->barrier(); });
   }
   for (const std::uint64_t* word : {heap.data(), pinned.data(), mine.data()})
@@ -434,7 +443,9 @@ void refuse_between(RankTest& test, int doer, int peer) {
 void what_the_matrix_lacks_is_refused(RankTest& test) {
   for (int doer = 0; doer < test.size(); ++doer)
     for (int peer = 0; peer < test.size(); ++peer)
-      if (test.world().device(doer).is_gpu() != test.world().device(peer).is_gpu()) refuse_between(test, doer, peer);
+      if (const bool gpu = test.world().device(doer).is_gpu();
+          doer != peer && (gpu ? !test.has_host_atomics(doer) : test.world().device(peer).is_gpu()))
+        refuse_between(test, doer, peer);
 }
 
 }  // namespace

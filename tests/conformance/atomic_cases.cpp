@@ -140,8 +140,9 @@ void all_operations(RankTest& test, Heap heap) {
 template <class T>
 void all_operations_on_both_heaps(RankTest& test) {
   all_operations<T>(test, Heap::symmetric);
-  // Host memory has no atomics that GPUs share.
-  if (!test.on_gpu()) all_operations<T>(test, Heap::pinned);
+  bool on_host_memory = true;
+  for (int rank = 0; rank < test.size(); ++rank) on_host_memory = on_host_memory && test.has_host_atomics(rank);
+  if (on_host_memory) all_operations<T>(test, Heap::pinned);
 }
 
 void every_atomic(RankTest& test) {

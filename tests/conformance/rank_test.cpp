@@ -7,6 +7,13 @@ namespace beeline_test {
 
 using beeline::LaunchOptions;
 
+bool RankTest::has_host_atomics(int of) const {
+  const beeline::Device& own = world_.device(of);
+  bool alone = true;
+  for (int other = 0; other < size(); ++other) alone = alone && world_.device(other).uuid == own.uuid;
+  return !own.is_gpu() || own.host_atomics || alone;
+}
+
 void RankTest::write(void* destination, const std::vector<std::byte>& data) {
   world_.copy(destination, data.data(), data.size());
 }

@@ -28,6 +28,8 @@ class RankTest {
   [[nodiscard]] int rank() const { return world_.rank(); }
   [[nodiscard]] int size() const { return world_.size(); }
   [[nodiscard]] bool on_gpu() const { return world_.device().is_gpu(); }
+  /// Whether kernels of `of` may read-modify-write host memory, from what the world says of its devices (access.hpp).
+  [[nodiscard]] bool has_host_atomics(int of) const;
   /// The rank `distance` behind this one, on a ring.
   [[nodiscard]] int ahead(int distance) const { return (rank() + distance) % size(); }
   [[nodiscard]] int behind(int distance) const { return (rank() + size() - distance % size()) % size(); }

@@ -154,7 +154,8 @@ struct AnyKernel {
       std::uint32_t index = ~0u;
       const Status status = wait_any(ctx, a.signals, a.count, index, Timeout{20'000});
       if (status == Status::ok) {
-        const std::uint64_t value = exchange(&a.signals[index], 0);
+        std::uint64_t value = 0;
+        BEELINE_DEVICE_CHECK_EQ(report, Status::ok, exchange(ctx, &a.signals[index], 0, value));
         if (value == 0) continue;  // another thread was first
         atomic_fetch_add(ctx, &a.received[index], value, ctx.rank);
         taken.fetch_add(1, cuda::memory_order_relaxed);
@@ -173,13 +174,16 @@ struct AnyKernel {
 void wait_for_any(RankTest& test) {
   constexpr std::uint32_t per_rank = 12;
   const std::uint32_t count = per_rank * static_cast<std::uint32_t>(test.size());
-  const SymmetricArray<std::uint64_t> signals(test.world(), count), received(test.world(), count),
-      taken(test.world(), 1);
-  test.run(test.shape(2, true), AnyKernel{},
-           AnyArguments{signals.data(), received.data(), taken.data(), count, per_rank}, "wait_any");
-  for (std::uint32_t index = 0; index < count; ++index)
-    BEELINE_CHECK_EQ(announced(index), test.read_value(received.data() + index));
-  test.world().barrier();
+  for (const Heap heap : {Heap::symmetric, Heap::pinned}) {
+    if (heap == Heap::pinned && !test.has_host_atomics(test.rank())) continue;  // `exchange` is refused there
+    const SymmetricArray<std::uint64_t> signals(test.world(), count, heap), received(test.world(), count),
+        taken(test.world(), 1);
+    test.run(test.shape(2, true), AnyKernel{},
+             AnyArguments{signals.data(), received.data(), taken.data(), count, per_rank}, "wait_any");
+    for (std::uint32_t index = 0; index < count; ++index)
+      BEELINE_CHECK_EQ(announced(index), test.read_value(received.data() + index));
+    test.world().barrier();
+  }
 }
 
 struct EmptyKernel {
@@ -191,10 +195,13 @@ struct EmptyKernel {
     BEELINE_DEVICE_CHECK_EQ(report, Status::invalid_argument, wait_any(ctx, signals, 0, index));
     BEELINE_DEVICE_CHECK_EQ(report, Status::timeout, wait_any(ctx, signals, 4, index, Timeout::test()));
     BEELINE_DEVICE_CHECK_EQ(report, 77, index);
-    BEELINE_DEVICE_CHECK_EQ(report, 0, exchange(&signals[2], 41));
+    std::uint64_t held = 5;
+    BEELINE_DEVICE_CHECK_EQ(report, Status::ok, exchange(ctx, &signals[2], 41, held));
+    BEELINE_DEVICE_CHECK_EQ(report, 0, held);
     BEELINE_DEVICE_CHECK_EQ(report, Status::ok, wait_any(ctx, signals, 4, index, Timeout::test()));
     BEELINE_DEVICE_CHECK_EQ(report, 2, index);
-    BEELINE_DEVICE_CHECK_EQ(report, 41, exchange(&signals[2], 0));
+    BEELINE_DEVICE_CHECK_EQ(report, Status::ok, exchange(ctx, &signals[2], 0, held));
+    BEELINE_DEVICE_CHECK_EQ(report, 41, held);
   }
 };
 

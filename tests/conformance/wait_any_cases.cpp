@@ -85,8 +85,11 @@ void cpu_threads_wait_for_any_in_pinned_memory(RankTest& test) {
   const PinnedArguments arguments{signals.data(), count};
   launch(world, {}, AnnounceKernel{}, arguments);
   std::uint64_t sum = 0;
-  const Status status = take_all(world.host_context(), arguments, sum,
-                                 [&](std::uint32_t index) { return exchange(&arguments.signals[index], 0); });
+  const Status status = take_all(world.host_context(), arguments, sum, [&](std::uint32_t index) {
+    std::uint64_t value = 0;
+    BEELINE_CHECK(exchange(world.host_context(), &arguments.signals[index], 0, value) == Status::ok);
+    return value;
+  });
   world.check();
   BEELINE_CHECK_EQ(std::string("ok"), name(status));
   BEELINE_CHECK_EQ(sum_of_all(count), sum);

@@ -21,13 +21,14 @@ using namespace beeline;
 
 constexpr DeviceKind host = DeviceKind::host, gpu = DeviceKind::gpu;
 
-/// A context of two members of these kinds.
+/// A context of two members of these kinds, where host memory has no atomics that GPUs share.
 Context of_kinds(DeviceKind first, DeviceKind second) {
   Context ctx{};
   ctx.slot_shift = min_slot_shift;
   ctx.size = ctx.slots = 2;
   ctx.gpu_members = (first == gpu ? 1u : 0u) | (second == gpu ? 2u : 0u);
   ctx.mixed = first != second;
+  ctx.guarded_offsets = ctx.mixed ? ~std::uint64_t{0} : std::uint64_t{1} << (min_slot_shift - 1);
   return ctx;
 }
 
@@ -50,14 +51,59 @@ TEST(Access, OfAMixedWorldFollowsTheMatrix) {
   }
 }
 
-TEST(Access, OfOneKindIsNotRestricted) {
+TEST(Access, OfOneKindLacksAtomicsOfSeveralGpusOnHostMemory) {
   for (const std::byte* address : {in_heap, in_pinned})
     for (const Access access : {Access::load_store, Access::atomic}) {
-      EXPECT_TRUE(detail::may_touch(of_kinds(gpu, gpu), gpu, access, address, 1));
+      const bool allowed = access == Access::load_store || address == in_heap;
+      EXPECT_EQ(allowed, detail::may_touch(of_kinds(gpu, gpu), gpu, access, address, 1));
       EXPECT_TRUE(detail::may_touch(of_kinds(host, host), host, access, address, 1));
     }
   EXPECT_FALSE(detail::may_touch(of_kinds(gpu, gpu), host, Access::load_store, in_heap, 1))
       << "a CPU thread of a GPU rank";
+}
+
+TEST(Access, ToAtomicsIsOpenWhereTheyExcludeAllOthers) {
+  for (const DeviceKind second : {gpu, host})
+    for (const std::byte* address : {in_heap, in_pinned})
+      for (const std::uint32_t peer : {0u, 1u}) {
+        Context ctx = of_kinds(gpu, second);
+        const bool in_gpu_memory = address == in_heap && ctx.kind_of(peer) == gpu;
+        EXPECT_TRUE(in_gpu_memory || ctx.is_guarded(address));
+        ctx.guarded_offsets = 0;
+        EXPECT_FALSE(ctx.is_guarded(address));
+        EXPECT_TRUE(detail::may_touch(ctx, gpu, Access::atomic, address, peer));
+      }
+}
+
+/// A device of a world: of the first GPU, the second one, or a CPU.
+Device device_of(int which, bool host_atomics) {
+  Device device;
+  if (which < 0) return device;
+  device.kind = gpu;
+  device.uuid = which == 0 ? "GPU-0" : "GPU-1";
+  device.host_atomics = host_atomics;
+  return device;
+}
+
+TEST(Access, OfKernelsToHostMemoryDependsOnTheWorld) {
+  struct World {
+    std::vector<int> devices;
+    bool without,
+        with;  ///< what rank 0 may, on GPUs that lack native atomics on host memory and on those that have them
+  };
+  const World worlds[] = {{{0}, true, true},         {{0, 0, 0}, true, true}, {{0, 1}, false, true},
+                          {{0, -1}, false, true},    {{-1, 0}, true, true},   {{-1, -1}, true, true},
+                          {{0, 0, -1}, false, true}, {{0, 0, 1}, false, true}};
+  for (const World& world : worlds)
+    for (const bool native : {false, true}) {
+      std::vector<Device> devices;
+      for (const int each : world.devices) devices.push_back(device_of(each, native));
+      EXPECT_EQ(native ? world.with : world.without, kernels_have_host_atomics(devices, 0))
+          << devices.size() << " ranks, the last on " << world.devices.back();
+    }
+  const std::vector<Device> differ = {device_of(0, true), device_of(1, false)};
+  EXPECT_TRUE(kernels_have_host_atomics(differ, 0));
+  EXPECT_FALSE(kernels_have_host_atomics(differ, 1));
 }
 
 TEST(Access, TheLastMemberHasABit) {
@@ -177,6 +223,47 @@ void refuse_one(World& world, const Refused& each) {
   }
   expect_words(scene.heap);
   expect_words(scene.mine);
+}
+
+/// CPU threads check arguments in units like this one, too, which is compiled without BEELINE_CHECKED.
+TEST(Access, OfCpusChecksArgumentsInEveryBuild) {
+  Config config = test_config();
+  config.device = "cpu";
+  expect_all_passed(run_ranks(
+      WorldKind::threads, 1,
+      [](World& world) {
+        const SymmetricArray<std::uint64_t> words(world, 2);
+        const Context& ctx = world.host_context();
+        words.data()[0] = before;
+        BEELINE_CHECK(put(Thread{}, ctx, words.data(), words.data() + 1, 1, 1) == Status::invalid_argument);
+        BEELINE_CHECK_EQ(before, words.data()[0]);
+        check_error(Status::invalid_argument, {"rank 0: put refused: peer 1 is no rank of the team: these are 0 to 0"},
+                    [&] { world.check(); });
+      },
+      config));
+}
+
+/// The thread of a GPU rank's CPU, and that rank's own memory.
+TEST(Access, OfCpusToGpuMemoryIsRefusedToExchange) {
+  Config config = test_config();
+  config.device = "cpu";
+  expect_all_passed(run_ranks(
+      WorldKind::threads, 1,
+      [](World& world) {
+        const SymmetricArray<std::uint64_t> heap(world, 1), pinned(world, 1, Heap::pinned);
+        Context ctx = world.host_context();
+        ctx.gpu_members = 1;
+        std::uint64_t elsewhere = before, held = 0;
+        BEELINE_CHECK(exchange(ctx, pinned.data(), before, held) == Status::ok);
+        BEELINE_CHECK_EQ(std::uint64_t{0}, held);
+        BEELINE_CHECK(exchange(ctx, &elsewhere, 1, held) == Status::ok);
+        BEELINE_CHECK_EQ(before, held);
+        BEELINE_CHECK(exchange(ctx, heap.data(), before, held) == Status::unreachable);
+        BEELINE_CHECK_EQ(before, held);
+        BEELINE_CHECK_EQ(std::uint64_t{0}, heap.data()[0]);
+        check_error(Status::unreachable, {"rank 0: exchange refused", "CPU threads"}, [&] { world.check(); });
+      },
+      config));
 }
 
 TEST(Access, WhatIsRefusedTouchesNothingAndIsNamed) {

@@ -1,27 +1,444 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a program compiled with BEELINE_CHECKED refuses.
+// What a unit compiled with BEELINE_CHECKED refuses, on GPUs where there are any and on CPUs elsewhere: every operation
+// with every argument that it must not get. A unit compiled without it is part of the program.
+#ifndef BEELINE_CHECKED
 #define BEELINE_CHECKED
+#endif
 #include <gtest/gtest.h>
 
-#include "beeline/device/context.hpp"
+#include <cstdint>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <vector>
 
-namespace beeline {
+#include "beeline/beeline.hpp"
+#include "beeline/collectives/messages.hpp"
+#include "beeline/host/messages.hpp"
+#include "tests/support/check.hpp"
+#include "tests/support/errors.hpp"
+#include "tests/support/ranks.hpp"
+#include "tests/unit/caller_check_mode.hpp"
+
+namespace beeline_test {
+
+UnitMode checked_unit() { return mode_of_this_unit(); }
 
 namespace {
 
-TEST(CallerCheckDeathTest, PeersAreRanksOfTheTeam) {
-  Context ctx{};
-  ctx.slot_shift = min_slot_shift;
-  ctx.size = 2;
-  ctx.distances[1] = 1;
-  int word = 0;
-  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(&word) + (std::uintptr_t{1} << min_slot_shift),
-            reinterpret_cast<std::uintptr_t>(ctx.at(&word, 1)));
-  EXPECT_EQ(1u, ctx.world_rank(1));
-  EXPECT_DEATH(static_cast<void>(ctx.at(&word, 2)), "beeline: at is called without peer < size");
-  EXPECT_DEATH(static_cast<void>(ctx.world_rank(64)), "peer < size");
+using namespace beeline;
+
+enum class Call : std::uint32_t {
+  put,
+  get,
+  put_value,
+  put_signal_data,
+  put_signal_signal,
+  put_word,
+  put_strided,
+  get_strided,
+  bulk_put,
+  bulk_get,
+  bulk_put_signal,
+  signal,
+  signal_add,
+  atomic_add,
+  atomic_and,
+  atomic_or,
+  atomic_xor,
+  fetch_add,
+  fetch_and,
+  fetch_or,
+  fetch_xor,
+  fetch_min,
+  fetch_max,
+  atomic_exchange,
+  compare_swap,
+  wait,
+  wait_for_word,
+  wait_any,
+  exchange
+};
+
+struct Arguments {
+  std::uint64_t* words;  ///< [words_each] symmetric: what else an operation needs
+  std::uint64_t* given;  ///< what the call is about
+  std::uint32_t peer;
+  std::uint64_t* returned;  ///< status, or value
+};
+constexpr std::size_t words_each = 16;
+constexpr std::uint64_t before = 33, unset = 99;
+
+/// Calls an operation once, with two elements where it takes elements.
+struct CallKernel {
+  Call call;
+  static constexpr std::size_t shared_bytes = sizeof(BulkBuffer);
+
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, Arguments a) const {
+    const auto& block = grid.block();
+    const std::uint64_t returned = is_of_one_thread() && block.thread_rank() != 0 ? 0 : by_call(block, ctx, a);
+    if (block.thread_rank() == 0) *a.returned = returned;
+  }
+
+ private:
+  [[nodiscard]] BEELINE_HOST_DEVICE bool is_of_one_thread() const {
+    switch (call) {
+      case Call::put:
+      case Call::get:
+      case Call::put_signal_data:
+      case Call::put_signal_signal:
+      case Call::put_strided:
+      case Call::get_strided:
+      case Call::bulk_put:
+      case Call::bulk_get:
+      case Call::bulk_put_signal:
+      case Call::signal:
+      case Call::signal_add:
+      case Call::wait:
+        return false;
+      default:
+        return true;
+    }
+  }
+
+  template <class Block>
+  BEELINE_HOST_DEVICE std::uint64_t by_call(const Block& block, const Context& ctx, const Arguments& a) const {
+    if (call >= Call::fetch_add && call <= Call::compare_swap) return by_atomic(ctx, a);
+    if (call == Call::bulk_put || call == Call::bulk_get || call == Call::bulk_put_signal)
+      return static_cast<std::uint64_t>(by_port(block, ctx, a));
+    return static_cast<std::uint64_t>(by_operation(block, ctx, a));
+  }
+
+  template <class Block>
+  BEELINE_HOST_DEVICE Status by_port(const Block& block, const Context& ctx, const Arguments& a) const {
+    BulkPort<Block> port(block, ctx, bulk_buffer());
+    if (call == Call::bulk_put) return port.put(a.given, a.words, 2, a.peer);
+    if (call == Call::bulk_get) return port.get(a.words, a.given, 2, a.peer);
+    return port.put_signal(a.words, a.words + 4, 2, a.given, 1, a.peer);
+  }
+
+  template <class Block>
+  BEELINE_HOST_DEVICE Status by_operation(const Block& block, const Context& ctx, const Arguments& a) const {
+    const StridedShape shape{2, 1, 1, 1};
+    std::uint32_t index = 0;
+    std::uint64_t value = 0;
+    switch (call) {
+      case Call::put:
+        return beeline::put(block, ctx, a.given, a.words, 2, a.peer);
+      case Call::get:
+        return beeline::get(block, ctx, a.words, a.given, 2, a.peer);
+      case Call::put_value:
+        return beeline::put_value(ctx, a.given, std::uint64_t{1}, a.peer);
+      case Call::put_signal_data:
+        return beeline::put_signal(block, ctx, a.given, a.words, 2, a.words + 8, 1, a.peer);
+      case Call::put_signal_signal:
+        return beeline::put_signal(block, ctx, a.words, a.words + 4, 2, a.given, 1, a.peer);
+      case Call::put_word:
+        return beeline::put_signal(ctx, reinterpret_cast<SignaledWord*>(a.given), 1, 1, a.peer);
+      case Call::put_strided:
+        return beeline::put_strided(block, ctx, a.given, a.words, shape, a.peer);
+      case Call::get_strided:
+        return beeline::get_strided(block, ctx, a.words, a.given, shape, a.peer);
+      case Call::signal:
+        return beeline::signal(block, ctx, a.given, 1, a.peer);
+      case Call::signal_add:
+        return beeline::signal_add(block, ctx, a.given, 1, a.peer);
+      case Call::atomic_add:
+        return beeline::atomic_add(ctx, a.given, 1, a.peer);
+      case Call::atomic_and:
+        return beeline::atomic_and(ctx, a.given, 1, a.peer);
+      case Call::atomic_or:
+        return beeline::atomic_or(ctx, a.given, 4, a.peer);
+      case Call::atomic_xor:
+        return beeline::atomic_xor(ctx, a.given, 1, a.peer);
+      case Call::wait:
+        return beeline::wait(block, ctx, a.given, Compare::not_equal, 0, a.peer);
+      case Call::wait_for_word:
+        return beeline::wait(ctx, reinterpret_cast<const SignaledWord*>(a.given), Compare::not_equal, 0, value, a.peer);
+      case Call::wait_any:
+        return beeline::wait_any(ctx, a.given, 2, index);
+      case Call::exchange:
+        return beeline::exchange(ctx, a.given, 1, value);
+      default:
+        return Status::internal;
+    }
+  }
+
+  BEELINE_HOST_DEVICE std::uint64_t by_atomic(const Context& ctx, const Arguments& a) const {
+    switch (call) {
+      case Call::fetch_add:
+        return atomic_fetch_add(ctx, a.given, 1, a.peer);
+      case Call::fetch_and:
+        return atomic_fetch_and(ctx, a.given, 1, a.peer);
+      case Call::fetch_or:
+        return atomic_fetch_or(ctx, a.given, 4, a.peer);
+      case Call::fetch_xor:
+        return atomic_fetch_xor(ctx, a.given, 1, a.peer);
+      case Call::fetch_min:
+        return atomic_fetch_min(ctx, a.given, 1, a.peer);
+      case Call::fetch_max:
+        return atomic_fetch_max(ctx, a.given, 99, a.peer);
+      case Call::atomic_exchange:
+        return beeline::atomic_exchange(ctx, a.given, 1, a.peer);
+      default:
+        return atomic_compare_swap(ctx, a.given, before, 1, a.peer);
+    }
+  }
+};
+
+/// Which rule a call breaks.
+enum class Rule { peer, symmetric, extent, alignment };
+
+struct Operand {
+  Call call;
+  Operation named;
+  std::size_t bytes, alignment;  ///< of what it is given; alignment 1: any
+  bool at_peer = true;           ///< false: a local word
+};
+
+const std::vector<Operand>& operands() {
+  static const std::vector<Operand> all = [] {
+    std::vector<Operand> some = {{Call::put, Operation::put, 16, 1},
+                                 {Call::get, Operation::get, 16, 1},
+                                 {Call::put_value, Operation::put, 8, 8},
+                                 {Call::put_signal_data, Operation::put, 16, 1},
+                                 {Call::put_signal_signal, Operation::signal, 8, 8},
+                                 {Call::put_word, Operation::signal, 16, 16},
+                                 {Call::put_strided, Operation::put, 16, 1},
+                                 {Call::get_strided, Operation::get, 16, 1},
+                                 {Call::bulk_put, Operation::put, 16, 1},
+                                 {Call::bulk_get, Operation::get, 16, 1},
+                                 {Call::bulk_put_signal, Operation::signal, 8, 8},
+                                 {Call::signal, Operation::signal, 8, 8},
+                                 {Call::signal_add, Operation::signal_add, 8, 8},
+                                 {Call::wait, Operation::wait, 8, 8, false},
+                                 {Call::wait_for_word, Operation::wait, 16, 16, false},
+                                 {Call::wait_any, Operation::wait_any, 8, 8, false},
+                                 {Call::exchange, Operation::exchange, 8, 8, false}};
+    for (auto call = static_cast<std::uint32_t>(Call::atomic_add);
+         call <= static_cast<std::uint32_t>(Call::compare_swap); ++call)
+      some.push_back({static_cast<Call>(call), Operation::atomic, 8, 8});
+    return some;
+  }();
+  return all;
+}
+
+bool can_break(const Operand& operand, Rule rule) {
+  const bool takes_peer = operand.call != Call::wait_any && operand.call != Call::exchange;
+  const bool is_strided = operand.call == Call::put_strided || operand.call == Call::get_strided;
+  if (rule == Rule::peer) return takes_peer && !is_strided;  // strided operations return what others record, too
+  if (rule == Rule::alignment) return operand.alignment > 1;
+  return operand.at_peer && (rule == Rule::symmetric || operand.bytes > 8);
+}
+
+const std::string in_kernel = " in kernel beeline_test::CallKernel";
+
+/// The call that breaks this rule, and what the error says of it.
+struct BadCall {
+  Arguments arguments;
+  std::string why;
+};
+
+BadCall bad_call(const Context& ctx, const Operand& operand, Rule rule, const Arguments& good) {
+  const auto address = [](const std::uint64_t* at) {
+    std::ostringstream text;
+    text << std::hex << "0x" << reinterpret_cast<std::uintptr_t>(at);
+    return text.str();
+  };
+  BadCall bad{good, ""};
+  std::uint64_t*& given = bad.arguments.given;
+  const bool names_peer = operand.call != Call::wait_any && operand.call != Call::exchange;
+  const std::string on = join(names_peer ? " on rank 1" : "", in_kernel, " refused: ");
+  switch (rule) {
+    case Rule::peer:
+      bad.arguments.peer = ctx.size;
+      bad.why = in_kernel + " refused: peer 2 is no rank of the team: these are 0 to 1";
+      break;
+    case Rule::symmetric:
+      given = reinterpret_cast<std::uint64_t*>(std::uintptr_t{4096});
+      bad.why = join(on, operand.bytes, " bytes at 0x1000 are not in this rank's symmetric memory");
+      break;
+    case Rule::extent:
+      given = reinterpret_cast<std::uint64_t*>(ctx.range + (std::size_t{1} << ctx.slot_shift)) - 1;  // rank 0's last
+      bad.why = operand.alignment > 8
+                    ? join(on, "address ", address(given), " is not aligned")
+                    : join(on, operand.bytes, " bytes at ", address(given), " are not in this rank's symmetric memory");
+      break;
+    case Rule::alignment:
+      given = reinterpret_cast<std::uint64_t*>(reinterpret_cast<std::byte*>(given) + operand.alignment / 2);
+      bad.why = join(on, "address ", address(given), " is not aligned to ", operand.alignment, " bytes");
+      break;
+  }
+  return bad;
+}
+
+LaunchOptions one_block(const Context& ctx) {
+  LaunchOptions options;
+  options.threads = 64;
+  options.context = &ctx;
+  return options;
+}
+
+/// Rank 0 makes the call; both ranks hear of it, and nothing has changed.
+void refuse_one(World& world, const Operand& operand, Rule rule) {
+  const SymmetricArray<std::uint64_t> words(world, words_each), returned(world, 1);
+  const std::vector<std::uint64_t> start(words_each, before);
+  world.copy(words.data(), start.data(), words.bytes());
+  world.copy(returned.data(), &unset, sizeof unset);
+  const std::unique_ptr<Team> team = world.make_team({0, 1});  // whose abort is its own
+  std::uint64_t* const of_doer = words.at(0);
+  const BadCall bad = bad_call(team->context(), operand, rule, {of_doer, of_doer, 1, returned.data()});
+  const bool is_put_first = operand.call == Call::put_signal_signal || operand.call == Call::bulk_put_signal;
+  const Operation named = is_put_first && rule == Rule::peer ? Operation::put : operand.named;
+  const std::string words_of_error = join("rank 0: ", name(named), bad.why);
+  if (world.rank() == 0) {
+    check_error(Status::invalid_argument, {words_of_error}, [&] {
+      launch(world, one_block(team->context()), CallKernel{operand.call}, bad.arguments);
+      world.synchronize();
+    });
+    std::uint64_t status = 0;
+    world.copy(&status, returned.data(), sizeof status);
+    const bool has_value = operand.call >= Call::fetch_add && operand.call <= Call::compare_swap;
+    BEELINE_CHECK_EQ(has_value ? 0 : static_cast<std::uint64_t>(Status::invalid_argument), status);
+  }
+  world.barrier();
+  if (world.rank() == 1) check_error(Status::aborted, {words_of_error}, [&] { team->barrier(); });
+  std::vector<std::uint64_t> now(words_each);
+  world.copy(now.data(), words.data(), words.bytes());
+  BEELINE_CHECK(now == start);
+  BEELINE_CHECK(!world.failed());
+  world.barrier();
+}
+
+/// Each operation, with the arguments it must not get.
+TEST(CallerCheck, RefusesEachBadArgumentOfEachOperation) {
+  expect_all_passed(run_ranks(WorldKind::threads, 2, [](World& world) {
+    for (const Operand& operand : operands())
+      for (const Rule rule : {Rule::peer, Rule::symmetric, Rule::extent, Rule::alignment}) {
+        if (!can_break(operand, rule)) continue;
+        try {
+          refuse_one(world, operand, rule);
+        } catch (const std::exception& error) {
+          throw CheckFailure(
+              join("call ", static_cast<int>(operand.call), ", rule ", static_cast<int>(rule), ": ", error.what()));
+        }
+      }
+  }));
+}
+
+/// Nothing at all may come from anywhere, and the last bytes of a slot are part of it.
+struct GoodKernel {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, Arguments a) const {
+    const auto& block = grid.block();
+    Status status = put<>(block, ctx, static_cast<std::uint64_t*>(nullptr), a.words, 0, a.peer);
+    if (status == Status::ok) status = put(block, ctx, a.words + 8, a.words, 2, a.peer);
+    if (status == Status::ok) status = put(block, ctx, a.words + 10, a.words, 2, ctx.rank);
+    if (block.thread_rank() == 0) *a.returned = static_cast<std::uint64_t>(status);
+  }
+};
+
+TEST(CallerCheck, LetsGoodCallsPass) {
+  expect_all_passed(run_ranks(WorldKind::threads, 2, [](World& world) {
+    const SymmetricArray<std::uint64_t> words(world, words_each), returned(world, 1);
+    launch(world, one_block(world.context()), GoodKernel{},
+           Arguments{words.data(), nullptr, static_cast<std::uint32_t>(1 - world.rank()), returned.data()});
+    world.synchronize();
+    std::uint64_t status = unset;
+    world.copy(&status, returned.data(), sizeof status);
+    BEELINE_CHECK_EQ(std::uint64_t{0}, status);
+    world.barrier();
+  }));
+}
+
+enum class Stopped { at_peer, at_address, packet_port, message_sender, message_receiver };
+
+struct StoppedArguments {
+  std::uint64_t* words;
+  PacketChannel packets;
+  MessageChannel messages;
+};
+
+/// What has no status to return. All of it is after the call that stops.
+struct StoppedKernel {
+  Stopped which;
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, StoppedArguments a) const {
+    const auto& block = grid.block();
+    if (which == Stopped::at_peer) *ctx.at(a.words, ctx.size) = 1;
+    if (which == Stopped::at_address) *ctx.at(reinterpret_cast<std::uint64_t*>(std::uintptr_t{4096}), 1) = 1;
+    if (which == Stopped::packet_port) static_cast<void>(PacketPort(block, ctx, a.packets, 7).send(a.words, 8));
+    if (which == Stopped::message_sender) static_cast<void>(send(block, ctx, a.messages, a.words, 8, 8));
+    if (which == Stopped::message_receiver) static_cast<void>(receive(block, ctx, a.messages, a.words, 8, 9));
+    if (grid.thread_rank() == 0) a.words[1] = 1;
+  }
+};
+
+struct StoppedCase {
+  Stopped which;
+  const char* words;
+};
+constexpr StoppedCase stopped_cases[] = {
+    {Stopped::at_peer, "at in kernel beeline_test::StoppedKernel refused: peer 2 is no rank of the team"},
+    {Stopped::at_address,
+     "at on rank 1 in kernel beeline_test::StoppedKernel refused: 1 bytes at 0x1000 are not in this rank's symmetric "
+     "memory"},
+    {Stopped::packet_port, "packet_send in kernel beeline_test::StoppedKernel refused: peer 7 is no rank of the team"},
+    {Stopped::message_sender, "send in kernel beeline_test::StoppedKernel refused: peer 8 is no rank of the team"},
+    {Stopped::message_receiver,
+     "receive in kernel beeline_test::StoppedKernel refused: peer 9 is no rank of the team"}};
+
+/// On a GPU the kernel's fault ends the process.
+void stop_one(World& world, const StoppedCase& each) {
+  const SymmetricArray<std::uint64_t> words(world, 2);
+  const PacketChannel packets = world.packet_channel(64);
+  Messages messages(world);
+  if (world.rank() == 0) {
+    const bool gpu = world.device().is_gpu();
+    check_error(gpu ? Status::internal : Status::invalid_argument, {"rank 0: ", each.words}, [&] {
+      launch(world, {}, StoppedKernel{each.which}, StoppedArguments{words.data(), packets, messages.channel()});
+      world.synchronize();
+    });
+    if (!gpu) BEELINE_CHECK_EQ(std::uint64_t{0}, words.data()[1]);
+    throw CheckFailure("as it should");  // the world is of no more use
+  }
+  check_error(Status::aborted, {each.words}, [&] { world.barrier(); });
+  throw CheckFailure("as it should");
+}
+
+TEST(CallerCheck, StopsWhatReturnsNoStatus) {
+  for (const StoppedCase& each : stopped_cases) {
+    SCOPED_TRACE(each.words);
+    for (const RankOutcome& outcome : run_ranks(WorldKind::processes, 2, [&](World& world) { stop_one(world, each); }))
+      EXPECT_EQ("as it should", outcome.failure);
+  }
+}
+
+TEST(CallerCheck, EachUnitOfAProgramKeepsItsOwn) {
+  const UnitMode checked = checked_unit(), unchecked = unchecked_unit();
+  EXPECT_TRUE(checked.checks_all);
+  EXPECT_FALSE(unchecked.checks_all);
+  EXPECT_NE(checked.put, unchecked.put) << "the linker took one for the other";
+  EXPECT_NE(checked.signal_add, unchecked.signal_add);
+  EXPECT_NE(checked.atomic_add, unchecked.atomic_add);
+  Config config = test_config();
+  config.device = "cpu";
+  expect_all_passed(run_ranks(
+      WorldKind::threads, 1,
+      [&](World& world) {
+        const SymmetricArray<std::uint64_t> words(world, 2);
+        const Context& ctx = world.host_context();
+        for (const UnitMode& mode : {checked, unchecked}) BEELINE_CHECK(mode.at(ctx, words.data(), 0) == words.data());
+        static_cast<void>(unchecked.at(ctx, words.data(), 1));  // an address, of nothing
+        BEELINE_CHECK(!world.failed());
+        check_error(Status::invalid_argument, {"rank 0: at refused: peer 1 is no rank of the team: these are 0 to 0"},
+                    [&] { checked.at(ctx, words.data(), 1); });
+        check_error(Status::invalid_argument, {"rank 0: at refused"}, [&] { world.check(); });
+      },
+      config));
 }
 
 }  // namespace
 
-}  // namespace beeline
+}  // namespace beeline_test

@@ -32,7 +32,7 @@ struct AllreduceCall {
 template <class T, class Word>
 BEELINE_INLINE BEELINE_HOST_DEVICE void store_to_all(const Context& ctx, std::byte* place, const Word& word) {
   for (std::uint32_t step = 0; step < ctx.size; ++step)  // everyone begins with another
-    store_vector<T>(ctx.at(place, peer_ahead(ctx, step)), word);
+    store_vector<T>(ctx.translate(place, peer_ahead(ctx, step)), word);
 }
 
 /// This member's part of vectors that lie at the same places of all slots: read from all, combined, written to all.

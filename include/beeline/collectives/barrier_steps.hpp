@@ -35,7 +35,7 @@ BEELINE_HOST_DEVICE void tell_members(const Group& group, const Context& ctx, Pa
                                       Order order) {
   std::uint64_t* mine = &words[ctx.rank].value;
   for (std::uint32_t peer = group.thread_rank(); peer < ctx.size; peer += group.size())
-    if (peer != ctx.rank) store_signal(ctx.at(mine, peer), round, order);
+    if (peer != ctx.rank) store_signal(ctx.translate(mine, peer), round, order);
 }
 
 /// All check in with member 0, whose threads poll one of them each, and who checks all out.
@@ -49,7 +49,7 @@ BEELINE_COLD BEELINE_HOST_DEVICE Status meet_flat(Group group, const Context& ct
   }
   Status status = Status::ok;
   if (group.thread_rank() == 0) {
-    store_signal(ctx.at(&words[ctx.rank].value, 0), round, order);
+    store_signal(ctx.translate(&words[ctx.rank].value, 0), round, order);
     status = await_member(ctx, words, 0, round, order, timeout);
   }
   return agree(group, status);
@@ -65,7 +65,7 @@ BEELINE_COLD BEELINE_HOST_DEVICE Status meet_by_dissemination(Group group, const
   for (std::uint32_t distance = 1; group.thread_rank() == 0 && distance < ctx.size && status == Status::ok;
        distance *= 2) {
     const std::uint32_t behind = (ctx.rank + distance) % ctx.size, before = (ctx.rank + ctx.size - distance) % ctx.size;
-    store_signal(ctx.at(&words[ctx.rank].value, behind), round, order);
+    store_signal(ctx.translate(&words[ctx.rank].value, behind), round, order);
     status = await_member(ctx, words, before, round, order, timeout);
   }
   return agree(group, status);

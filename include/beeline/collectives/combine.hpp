@@ -14,7 +14,9 @@ struct MemberVectors {
   const std::byte* local;  ///< this member's
 
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t members() const { return ctx.size; }
-  [[nodiscard]] BEELINE_HOST_DEVICE const std::byte* of(std::uint32_t member) const { return ctx.at(local, member); }
+  [[nodiscard]] BEELINE_HOST_DEVICE const std::byte* of(std::uint32_t member) const {
+    return ctx.translate(local, member);
+  }
   [[nodiscard]] BEELINE_HOST_DEVICE std::uintptr_t bits() const { return reinterpret_cast<std::uintptr_t>(local); }
 };
 

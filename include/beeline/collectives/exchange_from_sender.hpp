@@ -78,7 +78,7 @@ class Relay {
   template <class Group>
   BEELINE_HOST_DEVICE void put(const Lane<Group>& lane, std::byte* to, const std::byte* from, const Range& range,
                                std::uint32_t peer) const {
-    copy_bytes(lane.group(), ctx_.at(to + range.first, peer), from + range.first, range.count);
+    copy_bytes(lane.group(), ctx_.translate(to + range.first, peer), from + range.first, range.count);
   }
 
   const Context& ctx_;
@@ -101,7 +101,7 @@ template <class Group>
   if (ctx.rank == plan.sender)
     copy_own_piece(lane.group(), OwnPiece(ctx, plan));
   else
-    copy_bytes(lane.group(), plan.incoming(ctx, plan.sender).at, ctx.at(own_slot(ctx) + place, plan.sender),
+    copy_bytes(lane.group(), plan.incoming(ctx, plan.sender).at, ctx.translate(own_slot(ctx) + place, plan.sender),
                plan.bytes);
   return true;
 }

@@ -37,7 +37,7 @@ BEELINE_COLD BEELINE_HOST_DEVICE void sweep_areas(Group group, const Context& ct
   BEELINE_NO_UNROLL
   for (std::uint32_t peer = 0; peer < ctx.size; ++peer) BEELINE_NO_UNROLL
   for (std::uint32_t i = group.thread_rank(); i < pairs; i += group.size())
-    machine::store_packets(ctx.at(area + i, peer), packets_of(0, stale));
+    machine::store_packets(ctx.translate(area + i, peer), packets_of(0, stale));
   group.sync();  // another thread may send where this one has swept
 }
 
@@ -220,7 +220,7 @@ class Lane {
 
   /// Word `place` of what this rank sends to `peer`, itself included, in this round.
   BEELINE_HOST_DEVICE void send_word(std::uint32_t peer, std::uint32_t place, std::uint64_t word) const {
-    machine::store_packets(ctx_.at(area(ctx_.rank) + place, peer), detail::packets_of(word, flag()));
+    machine::store_packets(ctx_.translate(area(ctx_.rank) + place, peer), detail::packets_of(word, flag()));
   }
 
   /// Sends a thread's share of `count` words to all, this rank included if so asked; `word(place)` gives each.
@@ -237,7 +237,7 @@ class Lane {
     } else {  // a CPU's thread has many words: to one peer after the other
       const std::uint32_t sequence = flag();
       for (std::uint32_t step = 1; step <= receivers; ++step) {
-        machine::PacketPair* const to = ctx_.at(area(ctx_.rank), detail::peer_ahead(ctx_, step));
+        machine::PacketPair* const to = ctx_.translate(area(ctx_.rank), detail::peer_ahead(ctx_, step));
         for (std::uint32_t i = thread; i < count; i += threads)
           machine::store_packets(to + i, detail::packets_of(word(i), sequence));
       }

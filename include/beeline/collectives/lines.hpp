@@ -179,7 +179,7 @@ class LineRound {
       words[k].high = holds_flag ? flag_ : words[k].high;
       // A line is whole only when its eight threads store in one instruction.
       if (k == 0 || !whole) machine::warp_sync();
-      if (exists[k]) machine::store_packets(ctx_.at(mine, peer_ahead(ctx_, step + k)), words[k]);
+      if (exists[k]) machine::store_packets(ctx_.translate(mine, peer_ahead(ctx_, step + k)), words[k]);
     }
   }
 

@@ -94,12 +94,13 @@ struct MessageLink {
   }
   /// What `peer` keeps of this member.
   [[nodiscard]] BEELINE_HOST_DEVICE MessageState* peer_state(const Context& ctx, const MessageChannel& channel) const {
-    return ctx.at(channel.states + std::size_t{lane} * ctx.size + ctx.rank, peer);
+    return ctx.translate(channel.states + std::size_t{lane} * ctx.size + ctx.rank, peer);
   }
   /// This member's ring at `peer`.
   [[nodiscard]] BEELINE_HOST_DEVICE machine::PacketPair* out_ring(const Context& ctx,
                                                                   const MessageChannel& channel) const {
-    return ctx.at(channel.rings + (std::size_t{lane} * ctx.size + ctx.rank) * channel.depth * channel.slot_pairs, peer);
+    return ctx.translate(channel.rings + (std::size_t{lane} * ctx.size + ctx.rank) * channel.depth * channel.slot_pairs,
+                         peer);
   }
   /// The ring of `peer` here.
   [[nodiscard]] BEELINE_HOST_DEVICE machine::PacketPair* in_ring(const Context& ctx,
@@ -109,7 +110,7 @@ struct MessageLink {
   /// Where chunk `index` of this member's message goes at `peer`.
   [[nodiscard]] BEELINE_HOST_DEVICE std::byte* out_chunk(const Context& ctx, const MessageChannel& channel,
                                                          std::uint64_t index) const {
-    return ctx.at(chunk(channel, std::size_t{lane} * ctx.size + ctx.rank, index), peer);
+    return ctx.translate(chunk(channel, std::size_t{lane} * ctx.size + ctx.rank, index), peer);
   }
   /// Where chunk `index` of the message of `peer` comes.
   [[nodiscard]] BEELINE_HOST_DEVICE std::byte* in_chunk(const Context& ctx, const MessageChannel& channel,
@@ -153,7 +154,7 @@ struct MessageLink {
 /// The address here of `place` in the slot of `peer`.
 [[nodiscard]] BEELINE_HOST_DEVICE inline std::byte* address_of(const Context& ctx, std::uint32_t peer,
                                                                std::uint64_t place) {
-  return ctx.at(ctx.range + (std::size_t{ctx.own_world_rank} << ctx.slot_shift) + place, peer);
+  return ctx.translate(ctx.range + (std::size_t{ctx.own_world_rank} << ctx.slot_shift) + place, peer);
 }
 
 /// Makes what came before the store of a pair that this thread has seen visible to it: a load is quicker than a fence.

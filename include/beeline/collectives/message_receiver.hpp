@@ -185,16 +185,18 @@ read_payload(Group group, const Context& ctx, Awaited awaited, Timeout timeout,
 
 }  // namespace detail
 
+inline namespace BEELINE_CALLS {
+
 /// The receiving end of one lane from `peer`, opened by one group; while it is open, its state is in registers, so
 /// loops keep it. At most one group of a rank has it open at a time.
 template <class Group>
 class MessageReceiver {
  public:
-  /// Every thread of `group` calls it.
+  /// Every thread of `group` calls it. A peer outside the team: see device/access.hpp.
   BEELINE_HOST_DEVICE MessageReceiver(const Group& group, const Context& ctx, const MessageChannel& channel,
                                       std::uint32_t peer, std::uint32_t lane = 0)
-      : group_(group), ctx_(ctx), channel_(channel), link_{peer, lane}, state_(link_.own_state(ctx, channel)),
-        ring_(link_.in_ring(ctx, channel)) {
+      : group_(group), ctx_(ctx), channel_(channel), link_{detail::checked_peer(ctx, Operation::receive, peer), lane},
+        state_(link_.own_state(ctx, channel)), ring_(link_.in_ring(ctx, channel)) {
     load();
   }
   BEELINE_HOST_DEVICE ~MessageReceiver() {
@@ -294,5 +296,7 @@ class MessageReceiver {
   std::uint32_t received_ = 0;
   bool owes_credit_ = false;  ///< whether message `received_` is the last of half a lap
 };
+
+}  // namespace BEELINE_CALLS
 
 }  // namespace beeline

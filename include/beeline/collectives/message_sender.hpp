@@ -162,16 +162,18 @@ BEELINE_COLD BEELINE_HOST_DEVICE void write_payload(Group group, SlotPart<machin
 
 }  // namespace detail
 
+inline namespace BEELINE_CALLS {
+
 /// The sending end of one lane to `peer`, opened by one group; while it is open, its state is in registers, so loops
 /// keep it. At most one group of a rank has it open at a time.
 template <class Group>
 class MessageSender {
  public:
-  /// Every thread of `group` calls it.
+  /// Every thread of `group` calls it. A peer outside the team: see device/access.hpp.
   BEELINE_HOST_DEVICE MessageSender(const Group& group, const Context& ctx, const MessageChannel& channel,
                                     std::uint32_t peer, std::uint32_t lane = 0)
-      : group_(group), ctx_(ctx), channel_(channel), link_{peer, lane}, state_(link_.own_state(ctx, channel)),
-        ring_(link_.out_ring(ctx, channel)) {
+      : group_(group), ctx_(ctx), channel_(channel), link_{detail::checked_peer(ctx, Operation::send, peer), lane},
+        state_(link_.own_state(ctx, channel)), ring_(link_.out_ring(ctx, channel)) {
     load();
   }
   BEELINE_HOST_DEVICE ~MessageSender() { save(); }
@@ -268,5 +270,7 @@ class MessageSender {
   machine::PacketPair* slot_ = nullptr;  ///< of message `sent_` + 1
   bool rewrites_slot_ = false;           ///< whether that message rewrites its whole slot
 };
+
+}  // namespace BEELINE_CALLS
 
 }  // namespace beeline

@@ -12,6 +12,8 @@
 
 namespace beeline {
 
+inline namespace BEELINE_CALLS {
+
 /// Sends `bytes` from `source` to `peer`, as `MessageSender::send`, on lane 0. Loops keep a `MessageSender` instead.
 ///   source  any local address, reusable when every thread has returned with ok
 /// Every thread of `group` calls it. Source: MPI 4.0, 3.2, MPI_Send.
@@ -52,5 +54,7 @@ template <class BlockGroup>
   return MessageReceiver<BlockGroup>(grid.block(), ctx, channel, peer, grid.block_rank())
       .receive_part(destination, bytes, grid.blocks(), timeout);
 }
+
+}  // namespace BEELINE_CALLS
 
 }  // namespace beeline

@@ -15,16 +15,16 @@ struct StoreMover {
   const Group& group;
   const Context& ctx;
   BEELINE_HOST_DEVICE void put(std::byte* to, const std::byte* from, std::size_t bytes, std::uint32_t peer) const {
-    copy_bytes(group, ctx.at(to, peer), from, bytes);
+    copy_bytes(group, ctx.translate(to, peer), from, bytes);
   }
 };
 /// The same in bulk.
 template <class BlockGroup>
 struct BulkMover {
   static constexpr bool by_threads = false;
-  BulkPort<BlockGroup> port;
+  BulkCopies<BlockGroup> copies;
   BEELINE_HOST_DEVICE void put(std::byte* to, const std::byte* from, std::size_t bytes, std::uint32_t peer) {
-    static_cast<void>(port.put(to, from, bytes, peer));  // of members of one kind nothing is refused
+    copies.move(copies.context().translate(to, peer), from, bytes, peer);  // of members of one kind nothing is refused
   }
 };
 

@@ -85,8 +85,9 @@ template <class T, class Group>
     const std::uint32_t index = ctx.rank < plan.root ? ctx.rank : ctx.rank - 1;
     const Range mine =
         root_combines(ctx) ? Range{0, plan.count} : part_of(plan.count, ctx.size - 1, index, elements_in_16<T>);
-    std::byte* const result = root_combines(ctx) ? reinterpret_cast<std::byte*>(plan.destination)
-                                                 : ctx.at(own_slot(ctx) + lane.heard_word(plan.root, 1, 0), plan.root);
+    std::byte* const result = root_combines(ctx)
+                                  ? reinterpret_cast<std::byte*>(plan.destination)
+                                  : ctx.translate(own_slot(ctx) + lane.heard_word(plan.root, 1, 0), plan.root);
     std::byte* const to = result + mine.first * sizeof(T);
     combine_vectors<T>({lane.group().thread_rank(), lane.group().size()},
                        MemberVectors{ctx, reinterpret_cast<const std::byte*>(plan.source + mine.first)}, to, mine.count,

@@ -28,7 +28,7 @@ inline constexpr std::uint32_t max_wait_records = 64;
 inline constexpr std::uint32_t max_named_kernels = 512, max_kernel_name = 128;
 
 /// A wait that ended without success: what was waited for, and what was seen instead. Or an operation that was refused:
-/// then only status, operation, ranks and team mean anything.
+/// then `sequence` is the CallFault, and what is expected and observed are as it says.
 struct WaitRecord {
   std::uint32_t status;     ///< Status that was returned: deadline, aborted or unreachable; 0: record unused
   std::uint32_t operation;  ///< Operation

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Every function qualifier and compiler switch of the project; no other file asks which compiler runs.
+/// Every function qualifier and compiler switch of the project; no other file asks which compiler runs, or with what.
 
 #if defined(__CUDACC__)
 #define BEELINE_HOST_DEVICE __host__ __device__
@@ -27,4 +27,14 @@
 #define BEELINE_ON_GPU 0
 #define BEELINE_NO_UNROLL
 #define BEELINE_UNROLL
+#endif
+
+/// Units that are compiled with BEELINE_CHECKED check the arguments of all device operations. Whatever depends on it
+/// lies in an inline namespace of this name, so that units of both kinds link into one program and each keeps its own.
+#if defined(BEELINE_CHECKED)
+#define BEELINE_CHECKS_CALLS 1
+#define BEELINE_CALLS checked_calls
+#else
+#define BEELINE_CHECKS_CALLS 0
+#define BEELINE_CALLS unchecked_calls
 #endif

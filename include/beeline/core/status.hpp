@@ -45,8 +45,10 @@ enum class Operation : std::uint16_t {
   signal_add,
   atomic,
   collective,
-  send,    ///< of a message (`Messages`)
-  receive  ///< of a message
+  send,     ///< of a message (`Messages`)
+  receive,  ///< of a message
+  exchange,
+  at  ///< `Context::at`
 };
 
 [[nodiscard]] BEELINE_HOST_DEVICE constexpr bool failed(Status status) {

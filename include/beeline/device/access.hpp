@@ -1,20 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Who may touch what directly, in worlds that mix GPU and host ranks:
+/// Who may touch what directly, and what of a call is checked.
 ///
-/// | code on a | GPU memory          | host memory                                        |
-/// |-----------|---------------------|----------------------------------------------------|
-/// | GPU       | load, store, atomic | load, store; atomics only among GPUs (see `mixed`) |
-/// | CPU       | nothing             | load, store, atomic                                |
+/// | code on a | GPU memory          | host memory                                             |
+/// |-----------|---------------------|---------------------------------------------------------|
+/// | GPU       | load, store, atomic | load, store; atomics where they exclude everyone else's |
+/// | CPU       | nothing             | load, store, atomic                                     |
+///
+/// "Host memory" is the pinned heap of every rank and all memory of host ranks. A GPU's read-modify-write of it
+/// (`atomic_*`, `signal_add`, `exchange`) excludes those of CPUs and of other GPUs only where the device says so
+/// (hostNativeAtomicSupported, as on Grace). Elsewhere kernels may do it only if every rank of the world is on that one
+/// GPU; host code then must not: stores and loads only. A CPU may always reset, by `exchange`, what GPUs only store.
 ///
 /// Operations that this forbids touch nothing and are refused, in every build: the refusal is recorded, the team is
-/// aborted, since somebody may wait for what does not come, and the host throws an error that names rank, operation and
-/// peer. `World::copy` and streams reach everything. Source: seed 000, 6.3; libcu++, hostNativeAtomicSupported.
+/// aborted, since somebody may wait for what does not come, and the host throws an error that names rank, operation,
+/// peer, address and kernel. `World::copy` and streams reach everything. Source: seed 000, 6.3; CUDA C++ Programming
+/// Guide, "Mapped memory" and "Atomic functions"; libcu++, hostNativeAtomicSupported.
+///
+/// **Arguments.** A peer outside the team, an address that is not in the calling rank's symmetric memory with its whole
+/// extent, and a word that is not aligned are refused in the same way, with `invalid_argument`: always by CPUs; by
+/// kernels on GPUs in units that are compiled with BEELINE_CHECKED, which the CMake package defines for Debug builds
+/// and builds without a type. Units of both kinds may be linked into one program. What returns no status
+/// (`Context::at`, the constructor of a port) throws on a CPU and ends the kernel on a GPU.
 
 #include <cstdint>
 
-#include "beeline/device/wait.hpp"
+#include "beeline/device/impl/caller_check.hpp"
 
 namespace beeline {
 
@@ -23,43 +35,66 @@ enum class Access : std::uint32_t { load_store, atomic };
 
 namespace detail {
 
-/// What this code is compiled for.
-inline constexpr DeviceKind executor = BEELINE_ON_GPU ? DeviceKind::gpu : DeviceKind::host;
-
 /// Whether code on `from` may do this to `target`, an address in `peer`'s memory.
 [[nodiscard]] BEELINE_HOST_DEVICE inline bool may_touch(const Context& ctx, DeviceKind from, Access access,
                                                         const void* target, std::uint32_t peer) {
   if (from == DeviceKind::host) return ctx.kind_of(peer) == DeviceKind::host || ctx.in_host_half(target);
-  if (access == Access::load_store || !ctx.mixed) return true;
+  if (access == Access::load_store || ctx.guarded_offsets == 0) return true;
   return ctx.kind_of(peer) == DeviceKind::gpu && !ctx.in_host_half(target);
 }
 
-/// Decides where members differ in kind, out of the way of worlds in which they do not; `refuses`: records it too.
+/// Decides where a test of constants did not; `refuses`: records it too.
 BEELINE_COLD BEELINE_HOST_DEVICE inline Status judge(const Context& ctx, Access access, Operation operation,
-                                                     const void* target, std::uint32_t peer, bool refuses) {
-  if (may_touch(ctx, executor, access, target, peer)) return Status::ok;
-  return refuses ? refuse(ctx, operation, peer, Status::unreachable) : Status::unreachable;
+                                                     Reach target, std::uint32_t peer, bool refuses) {
+  if (may_touch(ctx, executor, access, target.local, peer)) return Status::ok;
+  if (!refuses) return Status::unreachable;
+  constexpr CallFault fault =
+      executor == DeviceKind::host ? CallFault::cpu_in_gpu_memory : CallFault::gpu_atomic_on_host;
+  return refuse(ctx, operation, peer, {fault, target.bytes, address_bits(target)}, Status::unreachable);
 }
 
-/// `ok`, or `unreachable` after one thread of the group has refused the operation. Every thread calls it.
+/// `ok`, or `unreachable` after one thread of the group has refused access to `reach` at `peer`. Every thread calls it.
 template <Access access, class Group>
-BEELINE_HOST_DEVICE Status admit(const Group& group, const Context& ctx, Operation operation, const void* target,
-                                 std::uint32_t peer) {
+BEELINE_HOST_DEVICE Status check_access(const Group& group, const Context& ctx, Operation operation, const Reach& reach,
+                                        std::uint32_t peer) {
   if constexpr (executor == DeviceKind::gpu && access == Access::load_store) {
     return Status::ok;  // what is mapped, kernels load and store
   } else {
-    const bool is_plain = executor == DeviceKind::gpu ? !ctx.mixed : ctx.kind_of(peer) == DeviceKind::host;
-    return is_plain ? Status::ok : judge(ctx, access, operation, target, peer, group.thread_rank() == 0);
+    const auto* there = ctx.translate(static_cast<const std::byte*>(reach.local), peer);
+    const bool is_plain = executor == DeviceKind::gpu ? !ctx.is_guarded(there) : ctx.kind_of(peer) == DeviceKind::host;
+    if (is_plain) return Status::ok;
+    return judge(ctx, access, operation, {there, reach.bytes, 1}, peer, group.thread_rank() == 0);
   }
 }
+
+/// The same for a read-modify-write of a local word by one thread. Of a word outside all slots nothing is known.
+BEELINE_HOST_DEVICE inline Status check_local_atomic(const Context& ctx, Operation operation, const Reach& word) {
+  const bool is_plain =
+      executor == DeviceKind::gpu ? !ctx.is_guarded(word.local) : ctx.kind_of(ctx.rank) == DeviceKind::host;
+  if (is_plain || ctx.owner_of(word.local) == no_peer) return Status::ok;
+  return judge(ctx, Access::atomic, operation, word, ctx.rank, true);
+}
+
+inline namespace BEELINE_CALLS {
+
+/// `ok`; `invalid_argument` or `unreachable` after one thread of the group has refused the operation. Every thread
+/// calls it.
+template <Access access, class Group>
+BEELINE_HOST_DEVICE Status admit(const Group& group, const Context& ctx, Operation operation, const Reach& reach,
+                                 std::uint32_t peer) {
+  const Status status = check_call(group, ctx, operation, reach, peer);
+  return status == Status::ok ? check_access<access>(group, ctx, operation, reach, peer) : status;
+}
+
+}  // namespace BEELINE_CALLS
 
 }  // namespace detail
 
 /// Whether `atomic_*` and `signal_add` on `target` at `peer` work from here; otherwise they are refused.
 ///   target  symmetric address
 [[nodiscard]] BEELINE_HOST_DEVICE inline bool has_atomics(const Context& ctx, const void* target, std::uint32_t peer) {
-  return detail::may_touch(ctx, detail::executor, Access::atomic, ctx.at(static_cast<const std::byte*>(target), peer),
-                           peer);
+  return detail::may_touch(ctx, detail::executor, Access::atomic,
+                           ctx.translate(static_cast<const std::byte*>(target), peer), peer);
 }
 
 /// Whether this code may load and store `target` at `peer`: `put`, `get`, `signal`, or through `ctx.at`.
@@ -67,7 +102,7 @@ BEELINE_HOST_DEVICE Status admit(const Group& group, const Context& ctx, Operati
 [[nodiscard]] BEELINE_HOST_DEVICE inline bool has_loads_and_stores(const Context& ctx, const void* target,
                                                                    std::uint32_t peer) {
   return detail::may_touch(ctx, detail::executor, Access::load_store,
-                           ctx.at(static_cast<const std::byte*>(target), peer), peer);
+                           ctx.translate(static_cast<const std::byte*>(target), peer), peer);
 }
 
 }  // namespace beeline

@@ -6,9 +6,10 @@
 /// not wait.
 ///
 /// They exclude each other among the devices that share atomics over that memory: all GPUs of a node over GPU memory,
-/// all CPU threads over host memory. What else a mixed world might ask for (`has_atomics` tells) is refused: it returns
-/// 0 or `unreachable`, touches nothing, and aborts the team. Types: 32- and 64-bit integers. Source: OpenSHMEM 1.5
-/// atomics; GASPI atomics.
+/// all CPU threads over host memory, and what else access.hpp says. All other (`has_atomics` tells) is refused: it
+/// returns 0 or `unreachable`, touches nothing, and aborts the team; so does a bad argument, which returns 0 or
+/// `invalid_argument`. `target` is a symmetric address, aligned to its type: a 32- or 64-bit integer. Source: OpenSHMEM
+/// 1.5 atomics; GASPI atomics.
 
 #include <cstdint>
 #include <cuda/atomic>
@@ -23,7 +24,7 @@ namespace detail {
 template <class T>
 BEELINE_HOST_DEVICE SystemAtomic<T> remote_word(const Context& ctx, T* target, std::uint32_t peer) {
   static_assert(std::is_integral_v<T> && (sizeof(T) == 4 || sizeof(T) == 8), "a 32- or 64-bit integer");
-  return SystemAtomic<T>(*ctx.at(target, peer));
+  return SystemAtomic<T>(*ctx.translate(target, peer));
 }
 
 /// The word as what the machine's reductions take: their operations do not see the sign.
@@ -33,14 +34,18 @@ using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
 template <class T>
 BEELINE_HOST_DEVICE Bits<T>* remote_bits(const Context& ctx, T* target, std::uint32_t peer) {
   static_assert(std::is_integral_v<T> && (sizeof(T) == 4 || sizeof(T) == 8), "a 32- or 64-bit integer");
-  return reinterpret_cast<Bits<T>*>(ctx.at(target, peer));
+  return reinterpret_cast<Bits<T>*>(ctx.translate(target, peer));
 }
+
+inline namespace BEELINE_CALLS {
 
 /// Whether an atomic may go ahead; otherwise it has been refused.
 template <class T>
-BEELINE_HOST_DEVICE bool admit_atomic(const Context& ctx, T* target, std::uint32_t peer) {
-  return admit<Access::atomic>(Thread{}, ctx, Operation::atomic, ctx.at(target, peer), peer) == Status::ok;
+BEELINE_HOST_DEVICE Status admit_atomic(const Context& ctx, const T* target, std::uint32_t peer) {
+  return admit<Access::atomic>(Thread{}, ctx, Operation::atomic, reach_of_word(target), peer);
 }
+
+}  // namespace BEELINE_CALLS
 
 }  // namespace detail
 
@@ -48,73 +53,75 @@ BEELINE_HOST_DEVICE bool admit_atomic(const Context& ctx, T* target, std::uint32
 template <class T>
 using Operand = std::type_identity_t<T>;
 
+inline namespace BEELINE_CALLS {
+
 template <class T>
 BEELINE_HOST_DEVICE Status atomic_add(const Context& ctx, T* target, Operand<T> value, std::uint32_t peer) {
-  if (!detail::admit_atomic(ctx, target, peer)) return Status::unreachable;
+  if (const Status status = detail::admit_atomic(ctx, target, peer); status != Status::ok) return status;
   machine::reduce_add(detail::remote_bits(ctx, target, peer), static_cast<detail::Bits<T>>(value));
   return Status::ok;
 }
 
 template <class T>
 BEELINE_HOST_DEVICE Status atomic_and(const Context& ctx, T* target, Operand<T> value, std::uint32_t peer) {
-  if (!detail::admit_atomic(ctx, target, peer)) return Status::unreachable;
+  if (const Status status = detail::admit_atomic(ctx, target, peer); status != Status::ok) return status;
   machine::reduce_and(detail::remote_bits(ctx, target, peer), static_cast<detail::Bits<T>>(value));
   return Status::ok;
 }
 
 template <class T>
 BEELINE_HOST_DEVICE Status atomic_or(const Context& ctx, T* target, Operand<T> value, std::uint32_t peer) {
-  if (!detail::admit_atomic(ctx, target, peer)) return Status::unreachable;
+  if (const Status status = detail::admit_atomic(ctx, target, peer); status != Status::ok) return status;
   machine::reduce_or(detail::remote_bits(ctx, target, peer), static_cast<detail::Bits<T>>(value));
   return Status::ok;
 }
 
 template <class T>
 BEELINE_HOST_DEVICE Status atomic_xor(const Context& ctx, T* target, Operand<T> value, std::uint32_t peer) {
-  if (!detail::admit_atomic(ctx, target, peer)) return Status::unreachable;
+  if (const Status status = detail::admit_atomic(ctx, target, peer); status != Status::ok) return status;
   machine::reduce_xor(detail::remote_bits(ctx, target, peer), static_cast<detail::Bits<T>>(value));
   return Status::ok;
 }
 
 template <class T>
 BEELINE_HOST_DEVICE T atomic_fetch_add(const Context& ctx, T* target, Operand<T> value, std::uint32_t peer) {
-  if (!detail::admit_atomic(ctx, target, peer)) return 0;
+  if (detail::admit_atomic(ctx, target, peer) != Status::ok) return 0;
   return detail::remote_word(ctx, target, peer).fetch_add(value, cuda::memory_order_relaxed);
 }
 
 template <class T>
 BEELINE_HOST_DEVICE T atomic_fetch_and(const Context& ctx, T* target, Operand<T> value, std::uint32_t peer) {
-  if (!detail::admit_atomic(ctx, target, peer)) return 0;
+  if (detail::admit_atomic(ctx, target, peer) != Status::ok) return 0;
   return detail::remote_word(ctx, target, peer).fetch_and(value, cuda::memory_order_relaxed);
 }
 
 template <class T>
 BEELINE_HOST_DEVICE T atomic_fetch_or(const Context& ctx, T* target, Operand<T> value, std::uint32_t peer) {
-  if (!detail::admit_atomic(ctx, target, peer)) return 0;
+  if (detail::admit_atomic(ctx, target, peer) != Status::ok) return 0;
   return detail::remote_word(ctx, target, peer).fetch_or(value, cuda::memory_order_relaxed);
 }
 
 template <class T>
 BEELINE_HOST_DEVICE T atomic_fetch_xor(const Context& ctx, T* target, Operand<T> value, std::uint32_t peer) {
-  if (!detail::admit_atomic(ctx, target, peer)) return 0;
+  if (detail::admit_atomic(ctx, target, peer) != Status::ok) return 0;
   return detail::remote_word(ctx, target, peer).fetch_xor(value, cuda::memory_order_relaxed);
 }
 
 template <class T>
 BEELINE_HOST_DEVICE T atomic_fetch_min(const Context& ctx, T* target, Operand<T> value, std::uint32_t peer) {
-  if (!detail::admit_atomic(ctx, target, peer)) return 0;
+  if (detail::admit_atomic(ctx, target, peer) != Status::ok) return 0;
   return detail::remote_word(ctx, target, peer).fetch_min(value, cuda::memory_order_relaxed);
 }
 
 template <class T>
 BEELINE_HOST_DEVICE T atomic_fetch_max(const Context& ctx, T* target, Operand<T> value, std::uint32_t peer) {
-  if (!detail::admit_atomic(ctx, target, peer)) return 0;
+  if (detail::admit_atomic(ctx, target, peer) != Status::ok) return 0;
   return detail::remote_word(ctx, target, peer).fetch_max(value, cuda::memory_order_relaxed);
 }
 
 template <class T>
 BEELINE_HOST_DEVICE T atomic_exchange(const Context& ctx, T* target, Operand<T> value, std::uint32_t peer) {
-  if (!detail::admit_atomic(ctx, target, peer)) return 0;
+  if (detail::admit_atomic(ctx, target, peer) != Status::ok) return 0;
   return detail::remote_word(ctx, target, peer).exchange(value, cuda::memory_order_relaxed);
 }
 
@@ -122,9 +129,11 @@ BEELINE_HOST_DEVICE T atomic_exchange(const Context& ctx, T* target, Operand<T> 
 template <class T>
 BEELINE_HOST_DEVICE T atomic_compare_swap(const Context& ctx, T* target, Operand<T> expected, Operand<T> desired,
                                           std::uint32_t peer) {
-  if (!detail::admit_atomic(ctx, target, peer)) return 0;
+  if (detail::admit_atomic(ctx, target, peer) != Status::ok) return 0;
   detail::remote_word(ctx, target, peer).compare_exchange_strong(expected, desired, cuda::memory_order_relaxed);
   return expected;
 }
+
+}  // namespace BEELINE_CALLS
 
 }  // namespace beeline

@@ -48,7 +48,7 @@ class Barrier {
     if (group_.thread_rank() == 0) ctx_.sync->entered.value = entered_;
     std::uint64_t* mine = &ctx_.sync->arrived_from[ctx_.rank].value;
     for (std::uint32_t peer = group_.thread_rank(); peer < ctx_.size; peer += group_.size())
-      if (peer != ctx_.rank) detail::store_signal(ctx_.at(mine, peer), entered_, order);
+      if (peer != ctx_.rank) detail::store_signal(ctx_.translate(mine, peer), entered_, order);
   }
 
   BEELINE_HOST_DEVICE Status await(std::uint32_t peer, Order order, Timeout timeout) {

@@ -42,20 +42,15 @@ struct alignas(128) BulkBuffer {
   return reinterpret_cast<BulkBuffer*>(machine::dynamic_shared_memory());
 }
 
-/// Transfers by one block. `BlockGroup` is `Block` on a GPU, `HostTeam` on a host rank.
-///
-/// Speed: addresses in GPUs' memory that agree modulo 16; for others, host memory included, the block's threads copy.
-/// Both ends lie in global memory, not in a kernel's shared or local memory.
-template <class BlockGroup>
-class BulkPort {
-  static_assert(!std::is_same_v<BlockGroup, Thread> && !std::is_same_v<BlockGroup, Warp>, "a whole block's");
+namespace detail {
 
+/// The copies of a port, by one block.
+template <class BlockGroup>
+class BulkCopies {
  public:
-  /// Every thread of `block` calls it. `buffer` is the port's until its end and the block's next `sync()`.
-  BEELINE_HOST_DEVICE BulkPort(const BlockGroup& block, const Context& ctx, BulkBuffer* buffer)
+  BEELINE_HOST_DEVICE BulkCopies(const BlockGroup& block, const Context& ctx, BulkBuffer* buffer)
       : block_(block), ctx_(ctx), buffer_(buffer) {
 #if BEELINE_HAS_BULK_COPIES
-    BEELINE_CHECK_CALLER(buffer != nullptr);
     block_.sync();  // nobody uses the memory otherwise any more
     if (block_.thread_rank() == 0) {
       for (std::uint64_t& barrier : buffer_->loaded) machine::make_bulk_barrier(&barrier);
@@ -63,58 +58,19 @@ class BulkPort {
     }
 #endif
   }
-  BEELINE_HOST_DEVICE ~BulkPort() {
+  BEELINE_HOST_DEVICE ~BulkCopies() {
 #if BEELINE_HAS_BULK_COPIES
     if (block_.thread_rank() != 0) return;
     for (std::uint64_t& barrier : buffer_->loaded) machine::end_bulk_barrier(&barrier);
 #endif
   }
-  BulkPort(const BulkPort&) = delete;
-  BulkPort& operator=(const BulkPort&) = delete;
+  BulkCopies(const BulkCopies&) = delete;
+  BulkCopies& operator=(const BulkCopies&) = delete;
 
-  /// Copies `count` elements from local `source` to `destination` on `peer`.
-  ///   destination  [count] symmetric address;  source  [count] local, reusable when every thread returned
-  /// Every thread of the block calls it, with the same arguments. Waits for its own copies, not for the peer. The two
-  /// must not overlap.
-  /// Completion: visible at `peer` after a later `signal` of this queue, or `quiet`.
-  /// Returns ok; unreachable, as `beeline::put`. Source: OpenSHMEM 1.5 put.
-  template <class T>
-  BEELINE_HOST_DEVICE Status put(T* destination, const T* source, std::size_t count, std::uint32_t peer, Queue = {}) {
-    static_assert(std::is_trivially_copyable_v<T>, "only trivially copyable elements travel as bytes");
-    T* there = ctx_.at(destination, peer);
-    const Status status = detail::admit<Access::load_store>(block_, ctx_, Operation::put, there, peer);
-    if (status == Status::ok)
-      move(reinterpret_cast<std::byte*>(there), reinterpret_cast<const std::byte*>(source), count * sizeof(T), peer);
-    return status;
-  }
+  [[nodiscard]] BEELINE_HOST_DEVICE const BlockGroup& block() const { return block_; }
+  [[nodiscard]] BEELINE_HOST_DEVICE const Context& context() const { return ctx_; }
 
-  /// Copies `count` elements from `source` on `peer` to local `destination`.
-  ///   source  [count] symmetric address;  destination  [count] local
-  /// Every thread of the block calls it. The whole has arrived after the block's next `sync()`. Acquire the data first
-  /// (`wait` for its signal, `barrier`) if the peer wrote it concurrently.
-  /// Returns as `put`. Source: OpenSHMEM 1.5 get.
-  template <class T>
-  BEELINE_HOST_DEVICE Status get(T* destination, const T* source, std::size_t count, std::uint32_t peer) {
-    static_assert(std::is_trivially_copyable_v<T>, "only trivially copyable elements travel as bytes");
-    const T* there = ctx_.at(source, peer);
-    const Status status = detail::admit<Access::load_store>(block_, ctx_, Operation::get, there, peer);
-    if (status == Status::ok)
-      move(reinterpret_cast<std::byte*>(destination), reinterpret_cast<const std::byte*>(there), count * sizeof(T),
-           peer);
-    return status;
-  }
-
-  /// `put`, then sets `signal` on `peer` to `value`: whoever sees the signal sees the data.
-  ///   signal  symmetric address, 8-byte aligned
-  /// Every thread of the block calls it. Returns as `put`. Source: OpenSHMEM 1.5 put_signal; GASPI write_notify.
-  template <class T>
-  BEELINE_HOST_DEVICE Status put_signal(T* destination, const T* source, std::size_t count, std::uint64_t* signal,
-                                        std::uint64_t value, std::uint32_t peer, Queue queue = {}) {
-    const Status status = put(destination, source, count, peer, queue);
-    return status == Status::ok ? beeline::signal(block_, ctx_, signal, value, peer, Order::memory, queue) : status;
-  }
-
- private:
+  /// Copies between this rank's memory and `peer`'s, in either direction.
 #if BEELINE_HAS_BULK_COPIES
   BEELINE_HOST_DEVICE void move(std::byte* to, const std::byte* from, std::size_t bytes, std::uint32_t peer) {
     constexpr std::size_t grain = 16;
@@ -137,7 +93,14 @@ class BulkPort {
     move_through_stages(to + head, from + head, body);
     machine::await_bulk_stores();
   }
+#else
+  BEELINE_HOST_DEVICE void move(std::byte* to, const std::byte* from, std::size_t bytes, std::uint32_t) {
+    detail::copy_bytes(block_, to, from, bytes);
+  }
+#endif
 
+ private:
+#if BEELINE_HAS_BULK_COPIES
   /// Each wait here is for this thread's own copy, which like a load ends with the data or a fault: no rank is waited
   /// for, so there is no deadline.
   BEELINE_HOST_DEVICE void move_through_stages(std::byte* to, const std::byte* from, std::size_t bytes) {
@@ -178,10 +141,6 @@ class BulkPort {
       parity ^= 1u;
     }
   };
-#else
-  BEELINE_HOST_DEVICE void move(std::byte* to, const std::byte* from, std::size_t bytes, std::uint32_t) {
-    detail::copy_bytes(block_, to, from, bytes);
-  }
 #endif
 
   BlockGroup block_;
@@ -191,5 +150,92 @@ class BulkPort {
   Turn turn_;
 #endif
 };
+
+}  // namespace detail
+
+inline namespace BEELINE_CALLS {
+
+/// Transfers by one block. `BlockGroup` is `Block` on a GPU, `HostTeam` on a host rank.
+///
+/// Speed: addresses in GPUs' memory that agree modulo 16; for others, host memory included, the block's threads copy.
+/// Both ends lie in global memory, not in a kernel's shared or local memory.
+template <class BlockGroup>
+class BulkPort {
+  static_assert(!std::is_same_v<BlockGroup, Thread> && !std::is_same_v<BlockGroup, Warp>, "a whole block's");
+
+ public:
+  /// Every thread of `block` calls it. `buffer` is the port's until its end and the block's next `sync()`.
+  BEELINE_HOST_DEVICE BulkPort(const BlockGroup& block, const Context& ctx, BulkBuffer* buffer)
+      : copies_(block, ctx, checked(ctx, buffer)) {}
+  BulkPort(const BulkPort&) = delete;
+  BulkPort& operator=(const BulkPort&) = delete;
+
+  /// Copies `count` elements from local `source` to `destination` on `peer`.
+  ///   destination  [count] symmetric address;  source  [count] local, reusable when every thread returned
+  /// Every thread of the block calls it, with the same arguments. Waits for its own copies, not for the peer. The two
+  /// must not overlap.
+  /// Completion: visible at `peer` after a later `signal` of this queue, or `quiet`.
+  /// Returns as `beeline::put`. Source: OpenSHMEM 1.5 put.
+  template <class T>
+  BEELINE_HOST_DEVICE Status put(T* destination, const T* source, std::size_t count, std::uint32_t peer, Queue = {}) {
+    const Status status = admit(Operation::put, detail::reach_of(destination, count), peer);
+    if (status == Status::ok) put_admitted(destination, source, count, peer);
+    return status;
+  }
+
+  /// Copies `count` elements from `source` on `peer` to local `destination`.
+  ///   source  [count] symmetric address;  destination  [count] local
+  /// Every thread of the block calls it. The whole has arrived after the block's next `sync()`. Acquire the data first
+  /// (`wait` for its signal, `barrier`) if the peer wrote it concurrently.
+  /// Returns as `put`. Source: OpenSHMEM 1.5 get.
+  template <class T>
+  BEELINE_HOST_DEVICE Status get(T* destination, const T* source, std::size_t count, std::uint32_t peer) {
+    static_assert(std::is_trivially_copyable_v<T>, "only trivially copyable elements travel as bytes");
+    const Status status = admit(Operation::get, detail::reach_of(source, count), peer);
+    if (status == Status::ok)
+      copies_.move(reinterpret_cast<std::byte*>(destination),
+                   reinterpret_cast<const std::byte*>(copies_.context().translate(source, peer)), count * sizeof(T),
+                   peer);
+    return status;
+  }
+
+  /// `put`, then sets `signal` on `peer` to `value`: whoever sees the signal sees the data.
+  ///   signal  symmetric address, 8-byte aligned
+  /// Every thread of the block calls it. Returns as `put`. Source: OpenSHMEM 1.5 put_signal; GASPI write_notify.
+  template <class T>
+  BEELINE_HOST_DEVICE Status put_signal(T* destination, const T* source, std::size_t count, std::uint64_t* signal,
+                                        std::uint64_t value, std::uint32_t peer, Queue = {}) {
+    Status status = admit(Operation::put, detail::reach_of(destination, count), peer);
+    if (status == Status::ok) status = admit(Operation::signal, detail::reach_of_word(signal), peer);
+    if (status != Status::ok) return status;
+    put_admitted(destination, source, count, peer);
+    detail::set_signal(copies_.block(), copies_.context(), signal, value, peer, Order::memory);
+    return status;
+  }
+
+ private:
+  [[nodiscard]] BEELINE_HOST_DEVICE Status admit(Operation operation, const detail::Reach& reach, std::uint32_t peer) {
+    return detail::admit<Access::load_store>(copies_.block(), copies_.context(), operation, reach, peer);
+  }
+  template <class T>
+  BEELINE_HOST_DEVICE void put_admitted(T* destination, const T* source, std::size_t count, std::uint32_t peer) {
+    static_assert(std::is_trivially_copyable_v<T>, "only trivially copyable elements travel as bytes");
+    copies_.move(reinterpret_cast<std::byte*>(copies_.context().translate(destination, peer)),
+                 reinterpret_cast<const std::byte*>(source), count * sizeof(T), peer);
+  }
+  /// `buffer`, which transfers need that go through it.
+  [[nodiscard]] BEELINE_HOST_DEVICE static BulkBuffer* checked([[maybe_unused]] const Context& ctx,
+                                                               BulkBuffer* buffer) {
+#if BEELINE_HAS_BULK_COPIES
+    if (detail::checks_operations && buffer == nullptr)
+      detail::stop_call(ctx, Operation::put, ctx.rank, {CallFault::no_buffer, sizeof(BulkBuffer), 0});
+#endif
+    return buffer;
+  }
+
+  detail::BulkCopies<BlockGroup> copies_;
+};
+
+}  // namespace BEELINE_CALLS
 
 }  // namespace beeline

@@ -9,14 +9,23 @@
 
 #include "beeline/core/layout.hpp"
 #include "beeline/core/macros.hpp"
-#include "beeline/device/impl/caller_check.hpp"
 
 namespace beeline {
 
+struct Context;
+
+namespace detail {
+
+/// Stops a unit compiled with BEELINE_CHECKED at an address or a peer that `at` does not take (caller_check.hpp).
+template <bool checked>
+BEELINE_HOST_DEVICE void check_at(const Context& ctx, const void* local, std::uint32_t peer);
+
+}  // namespace detail
+
 /// Rank, team and addresses for device operations. Made by `World::context()` or `Team::context()`; copies are free,
 /// also into shared memory. Kernels of your own take it as `const __grid_constant__ Context`, so that it stays in
-/// constant memory. Every `peer` below, and of every operation, is a rank of the team, less than `size`: programs that
-/// are compiled with `-DBEELINE_CHECKED` stop at one that is not; else the hot path has no room for the question.
+/// constant memory. Every `peer` below, and of every operation, is a rank of the team, less than `size`. Who checks
+/// that, and when, is said in access.hpp.
 struct Context {
   std::byte* range;                  ///< start of the address range in this process
   const std::uint64_t* abort_words;  ///< this rank's, one for each team, where this context's waiters poll
@@ -31,37 +40,49 @@ struct Context {
   std::uint32_t team;                ///< team id
   std::uint32_t rank, size;          ///< this rank in the team, members of the team
   std::uint32_t own_world_rank;      ///< this rank in the world
-  bool mixed;                        ///< members of both kinds: then host memory takes no atomics from GPUs
+  bool mixed;                        ///< members of both kinds
   bool resident;         ///< all threads that it is for run at once: host code, kernels that are launched with `waits`
   std::uint16_t kernel;  ///< number of the kernel that it was launched with, for errors; 0: none
   std::uint64_t gpu_members;  ///< bit by member: it is a GPU rank
+  /// Bits of an offset in `range` that may mean host memory in which this rank's kernels have no atomics: 0 where they
+  /// have them everywhere, the bit of the host half in worlds of GPUs, all where members differ in kind.
+  std::uint64_t guarded_offsets;
   /// From this rank's slot to each member's, in steps of 2^min_slot_shift bytes: between a flag's arrival and the
   /// answer an address costs one load and one addition.
   std::int32_t distances[max_ranks];
 
   /// World rank of the team's `peer`.
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t world_rank(std::uint32_t peer) const {
-    BEELINE_CHECK_CALLER(peer < size);
     return own_world_rank + static_cast<std::uint32_t>(distances[peer] >> (slot_shift - min_slot_shift));
   }
 
   /// What the team's `peer` runs on.
   [[nodiscard]] BEELINE_HOST_DEVICE DeviceKind kind_of(std::uint32_t peer) const {
-    BEELINE_CHECK_CALLER(peer < size);
     return (gpu_members >> peer & 1u) != 0 ? DeviceKind::gpu : DeviceKind::host;
   }
 
   /// Whether an address inside the range lies in the half of its slot that is host memory on every rank.
   [[nodiscard]] BEELINE_HOST_DEVICE bool in_host_half(const void* address) const {
-    const std::uintptr_t offset = reinterpret_cast<std::uintptr_t>(address) - reinterpret_cast<std::uintptr_t>(range);
-    return (offset >> (slot_shift - 1) & 1u) != 0;
+    return (offset_of(address) >> (slot_shift - 1) & 1u) != 0;
+  }
+
+  /// Whether atomics of this rank's kernels on an address inside the range take more than this test to allow.
+  [[nodiscard]] BEELINE_HOST_DEVICE bool is_guarded(const void* address) const {
+    return (offset_of(address) & guarded_offsets) != 0;
   }
 
   /// The address on `peer` of what `local` is here. `local` lies in this rank's symmetric memory; the result can be
-  /// loaded from and stored to directly (global address space). Source: seed 000 chapter 6.
-  template <class T>
+  /// loaded from and stored to directly (global address space). Where BEELINE_CHECKED is defined, a kernel stops, and a
+  /// CPU thread throws invalid_argument, at what is not so. Source: seed 000 chapter 6.
+  template <class T, bool checked = BEELINE_CHECKS_CALLS != 0>
   [[nodiscard]] BEELINE_HOST_DEVICE T* at(T* local, std::uint32_t peer) const {
-    BEELINE_CHECK_CALLER(peer < size);
+    if constexpr (checked) detail::check_at<checked>(*this, local, peer);
+    return translate(local, peer);
+  }
+
+  /// As `at`, and never checked: for what has been checked before.
+  template <class T>
+  [[nodiscard]] BEELINE_HOST_DEVICE T* translate(T* local, std::uint32_t peer) const {
     const std::int64_t distance = std::int64_t{distances[peer]} * (std::int64_t{1} << min_slot_shift);
     return reinterpret_cast<T*>(reinterpret_cast<std::intptr_t>(local) + distance);
   }
@@ -69,9 +90,13 @@ struct Context {
   /// World rank whose memory `address` is, or `no_peer` outside the range. One subtraction, one shift.
   /// Source: seed 001, unified virtual address space; seed 000 section 6.3.
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t owner_of(const void* address) const {
-    const std::uintptr_t offset = reinterpret_cast<std::uintptr_t>(address) - reinterpret_cast<std::uintptr_t>(range);
-    const std::uintptr_t slot = offset >> slot_shift;
+    const std::uintptr_t slot = offset_of(address) >> slot_shift;
     return slot < slots ? static_cast<std::uint32_t>(slot) : no_peer;
+  }
+
+ private:
+  [[nodiscard]] BEELINE_HOST_DEVICE std::uintptr_t offset_of(const void* address) const {
+    return reinterpret_cast<std::uintptr_t>(address) - reinterpret_cast<std::uintptr_t>(range);
   }
 };
 static_assert(std::is_trivially_copyable_v<Context>);

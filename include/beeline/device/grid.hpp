@@ -43,7 +43,8 @@ class Grid {
  private:
   BEELINE_COLD BEELINE_HOST_DEVICE Status refuse_sync(const Context& ctx) const {
     if (block_.thread_rank() == 0)
-      static_cast<void>(detail::refuse(ctx, Operation::grid_sync, ctx.rank, Status::invalid_argument));
+      static_cast<void>(
+          detail::refuse(ctx, Operation::grid_sync, ctx.rank, {CallFault::no_waits}, Status::invalid_argument));
     return Status::invalid_argument;
   }
   BEELINE_HOST_DEVICE Status arrive_and_wait(const Context& ctx) {

@@ -10,7 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "beeline/device/wait.hpp"
+#include "beeline/device/impl/caller_check.hpp"
 
 namespace beeline {
 
@@ -128,6 +128,8 @@ BEELINE_COLD BEELINE_HOST_DEVICE Status read_rest(Group group, const Context& ct
 
 }  // namespace detail
 
+inline namespace BEELINE_CALLS {
+
 /// One rank's end of the channel to `peer`, opened by one group; sequence numbers live in its registers, and in
 /// memory for the next port. At most one group of a rank sends to a peer at a time, and one receives from it.
 ///
@@ -135,12 +137,13 @@ BEELINE_COLD BEELINE_HOST_DEVICE Status read_rest(Group group, const Context& ct
 template <class Group>
 class PacketPort {
  public:
-  /// Every thread of `group` calls it.
+  /// Every thread of `group` calls it. A peer outside the team: see access.hpp.
   BEELINE_HOST_DEVICE PacketPort(const Group& group, const Context& ctx, const PacketChannel& channel,
                                  std::uint32_t peer)
-      : group_(group), ctx_(ctx), peer_(peer), depth_(channel.depth), slot_bytes_(8 * channel.slot_pairs),
-        state_(&channel.states[peer]), credit_word_(&ctx.at(&channel.states[ctx.rank], peer)->consumed),
-        out_(ctx.at(channel.rings + ring_offset(channel, ctx.rank), peer)),
+      : group_(group), ctx_(ctx), peer_(detail::checked_peer(ctx, Operation::packet_send, peer)), depth_(channel.depth),
+        slot_bytes_(8 * channel.slot_pairs), state_(&channel.states[peer]),
+        credit_word_(&ctx.translate(&channel.states[ctx.rank], peer)->consumed),
+        out_(ctx.translate(channel.rings + ring_offset(channel, ctx.rank), peer)),
         in_(channel.rings + ring_offset(channel, peer)) {
     group_.sync();  // what an earlier port of this group left in memory is there
     first_sent_ = sent_ = state_->sent, first_received_ = received_ = state_->received, credit_ = state_->credit;
@@ -370,5 +373,7 @@ class PacketPort {
   bool rewrites_slot_ = false;               ///< whether that message rewrites its whole slot
   bool owes_credit_ = false;                 ///< whether message `received_` is the last of half a lap
 };
+
+}  // namespace BEELINE_CALLS
 
 }  // namespace beeline

@@ -117,6 +117,8 @@ BEELINE_COLD BEELINE_HOST_DEVICE inline void scatter_part(std::byte* message, Li
 
 }  // namespace detail
 
+inline namespace BEELINE_CALLS {
+
 /// One rank's end of the channel to `peer`, opened by a warp or a block of whole warps: as `PacketPort`, with the same
 /// rules. At most one group of a rank sends to a peer at a time, and one receives from it.
 template <class Group>
@@ -124,13 +126,15 @@ class Packets128Port {
   static_assert(!std::is_same_v<Group, Thread>, "lines are stored by whole warps");
 
  public:
-  /// Every thread of `group` calls it.
+  /// Every thread of `group` calls it. A peer outside the team, a warp that is not whole: see access.hpp.
   BEELINE_HOST_DEVICE Packets128Port(const Group& group, const Context& ctx, const Packets128Channel& channel,
                                      std::uint32_t peer)
-      : group_(group), ctx_(ctx), peer_(peer), depth_(channel.slots.depth), slot_lines_(channel.slot_lines()),
-        state_(&channel.slots.states[peer]), consumed_there_(&ctx.at(&channel.slots.states[ctx.rank], peer)->consumed),
-        out_(ctx.at(ring_of(channel.slots, ctx.rank), peer)), in_(ring_of(channel.slots, peer)) {
-    BEELINE_CHECK_CALLER(group.size() % 32 == 0);
+      : group_(group), ctx_(ctx), peer_(detail::checked_peer(ctx, Operation::packet_send, peer)),
+        depth_(channel.slots.depth), slot_lines_(channel.slot_lines()), state_(&channel.slots.states[peer]),
+        consumed_there_(&ctx.translate(&channel.slots.states[ctx.rank], peer)->consumed),
+        out_(ctx.translate(ring_of(channel.slots, ctx.rank), peer)), in_(ring_of(channel.slots, peer)) {
+    if (detail::checks_operations && detail::executor == DeviceKind::gpu && group.size() % 32 != 0)
+      detail::stop_call(ctx, Operation::packet_send, peer, {CallFault::partial_warp, 32, group.size()});
     group_.sync();  // what an earlier port of this group left in memory is there
     first_sent_ = sent_ = state_->sent, first_received_ = received_ = state_->received, credit_ = state_->credit;
     group_.sync();  // every thread has read it before the first changes it
@@ -286,5 +290,7 @@ class Packets128Port {
   machine::PacketPair* in_;
   std::uint32_t sent_ = 0, received_ = 0, credit_ = 0, first_sent_ = 0, first_received_ = 0;
 };
+
+}  // namespace BEELINE_CALLS
 
 }  // namespace beeline

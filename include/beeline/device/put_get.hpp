@@ -88,20 +88,23 @@ BEELINE_HOST_DEVICE void copy_bytes(const Group& group, void* destination, const
 
 }  // namespace detail
 
+inline namespace BEELINE_CALLS {
+
 /// Copies `count` elements from local `source` to `destination` on `peer`.
 ///   destination  [count] symmetric address;  source  [count] any local address, reusable when every thread returned
 /// Every thread of `group` calls it, with the same arguments. Does not wait for the peer. The two must not overlap.
 /// Completion: visible at `peer` after a later `signal` of this queue, or `quiet`.
-/// Returns ok; unreachable when a CPU thread puts into GPU memory (refused: see access.hpp).
+/// Returns ok; unreachable when a CPU thread puts into GPU memory, invalid_argument for a bad peer or address (refused:
+/// see access.hpp).
 /// Speed: 16-byte accesses where source and destination agree modulo 16.
 /// Source: OpenSHMEM 1.5 put; seed 000 sections 5.7 and 6.2.
 template <class Group, class T>
 BEELINE_HOST_DEVICE Status put(const Group& group, const Context& ctx, T* destination, const T* source,
                                std::size_t count, std::uint32_t peer, Queue = {}) {
   static_assert(std::is_trivially_copyable_v<T>, "only trivially copyable elements travel as bytes");
-  T* there = ctx.at(destination, peer);
-  const Status status = detail::admit<Access::load_store>(group, ctx, Operation::put, there, peer);
-  if (status == Status::ok) detail::copy_bytes(group, there, source, count * sizeof(T));
+  const Status status =
+      detail::admit<Access::load_store>(group, ctx, Operation::put, detail::reach_of(destination, count), peer);
+  if (status == Status::ok) detail::copy_bytes(group, ctx.translate(destination, peer), source, count * sizeof(T));
   return status;
 }
 
@@ -109,30 +112,39 @@ BEELINE_HOST_DEVICE Status put(const Group& group, const Context& ctx, T* destin
 ///   source  [count] symmetric address;  destination  [count] any local address
 /// Every thread of `group` calls it. Blocking: each thread's share has arrived when it returns; after `group.sync()`
 /// the whole does. Acquire the data first (`wait` for its signal, `barrier`) if the peer wrote it concurrently.
-/// Returns ok; unreachable when a CPU thread gets from GPU memory (refused: see access.hpp).
+/// Returns as `put`.
 /// Source: OpenSHMEM 1.5 get.
 template <class Group, class T>
 BEELINE_HOST_DEVICE Status get(const Group& group, const Context& ctx, T* destination, const T* source,
                                std::size_t count, std::uint32_t peer) {
   static_assert(std::is_trivially_copyable_v<T>, "only trivially copyable elements travel as bytes");
-  const T* there = ctx.at(source, peer);
-  const Status status = detail::admit<Access::load_store>(group, ctx, Operation::get, there, peer);
-  if (status == Status::ok) detail::copy_bytes(group, destination, there, count * sizeof(T));
+  const Status status =
+      detail::admit<Access::load_store>(group, ctx, Operation::get, detail::reach_of(source, count), peer);
+  if (status == Status::ok) detail::copy_bytes(group, destination, ctx.translate(source, peer), count * sizeof(T));
   return status;
 }
 
 /// `put`, then sets `signal` on `peer` to `value`: whoever sees the signal sees the data.
 ///   signal  symmetric address, 8-byte aligned
 /// Every thread of `group` calls it. Does not wait for the peer. `source` is reusable when every thread returned.
-/// Returns ok; unreachable, as `put` and `signal` do.
+/// Returns as `put` and `signal` do; whichever of the two is refused, nothing is put.
 /// Source: OpenSHMEM 1.5 put_signal; GASPI write_notify.
 template <class Group, class T>
 BEELINE_HOST_DEVICE Status put_signal(const Group& group, const Context& ctx, T* destination, const T* source,
                                       std::size_t count, std::uint64_t* signal, std::uint64_t value, std::uint32_t peer,
-                                      Queue queue = {}) {
-  const Status status = put(group, ctx, destination, source, count, peer, queue);
-  return status == Status::ok ? beeline::signal(group, ctx, signal, value, peer, Order::memory, queue) : status;
+                                      Queue = {}) {
+  static_assert(std::is_trivially_copyable_v<T>, "only trivially copyable elements travel as bytes");
+  Status status =
+      detail::admit<Access::load_store>(group, ctx, Operation::put, detail::reach_of(destination, count), peer);
+  if (status == Status::ok)
+    status = detail::admit<Access::load_store>(group, ctx, Operation::signal, detail::reach_of_word(signal), peer);
+  if (status != Status::ok) return status;
+  detail::copy_bytes(group, ctx.translate(destination, peer), source, count * sizeof(T));
+  detail::set_signal(group, ctx, signal, value, peer, Order::memory);
+  return status;
 }
+
+}  // namespace BEELINE_CALLS
 
 namespace detail {
 
@@ -142,17 +154,21 @@ inline constexpr bool is_scalar = std::is_trivially_copyable_v<T> &&
 
 }  // namespace detail
 
+inline namespace BEELINE_CALLS {
+
 /// Stores one scalar into `destination` on `peer`: one store, never torn (1, 2, 4 or 8 bytes, naturally aligned), so it
-/// may be polled there with `load_value`. One thread calls it. Returns ok; unreachable, as `put`.
+/// may be polled there with `load_value`. One thread calls it. Returns as `put`.
 /// Source: OpenSHMEM 1.5 p; seed 003, scalar put.
 template <class T>
 BEELINE_HOST_DEVICE Status put_value(const Context& ctx, T* destination, T value, std::uint32_t peer, Queue = {}) {
   static_assert(detail::is_scalar<T>, "a scalar of 1, 2, 4 or 8 bytes");
-  T* there = ctx.at(destination, peer);
-  const Status status = detail::admit<Access::load_store>(Thread{}, ctx, Operation::put, there, peer);
-  if (status == Status::ok) machine::store_scalar(there, value);
+  const Status status =
+      detail::admit<Access::load_store>(Thread{}, ctx, Operation::put, detail::reach_of_word(destination), peer);
+  if (status == Status::ok) machine::store_scalar(ctx.translate(destination, peer), value);
   return status;
 }
+
+}  // namespace BEELINE_CALLS
 
 /// The local scalar that a peer's `put_value` may be changing: one load, never torn, that orders nothing else.
 /// One thread calls it.

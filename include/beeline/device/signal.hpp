@@ -53,42 +53,15 @@ BEELINE_HOST_DEVICE inline void store_signal(std::uint64_t* signal, std::uint64_
     word.store(value, cuda::memory_order_relaxed);
 }
 
+/// Sets `signal` on `peer`, which has been admitted, after everything that the group did before.
+template <class Group>
+BEELINE_HOST_DEVICE void set_signal(const Group& group, const Context& ctx, std::uint64_t* signal, std::uint64_t value,
+                                    std::uint32_t peer, Order order) {
+  group.sync();
+  if (group.thread_rank() == 0) store_signal(ctx.translate(signal, peer), value, order);
+}
+
 }  // namespace detail
-
-/// Sets `signal` on `peer` to `value` after everything that the group did before is visible there.
-///   signal   symmetric address, 8-byte aligned
-///   queue    of the puts that it announces
-/// Every thread of `group` calls it. Does not block. `Order::relaxed` orders nothing and saves half a microsecond.
-/// Returns ok; unreachable when a CPU thread signals in GPU memory (refused: see access.hpp).
-/// Source: GASPI notify; OpenSHMEM 1.5 signal_set.
-template <class Group>
-BEELINE_HOST_DEVICE Status signal(const Group& group, const Context& ctx, std::uint64_t* signal, std::uint64_t value,
-                                  std::uint32_t peer, Order order = Order::memory, Queue = {}) {
-  std::uint64_t* there = ctx.at(signal, peer);
-  group.sync();
-  const Status status = detail::admit<Access::load_store>(group, ctx, Operation::signal, there, peer);
-  if (status == Status::ok && group.thread_rank() == 0) detail::store_signal(there, value, order);
-  return status;
-}
-
-/// Adds `value` to `signal` on `peer`, otherwise as `signal`. The sum of many senders is exact: it is an atomic of
-/// devices that share atomics over this memory (all GPUs of a node over GPU memory, all CPU threads over host memory).
-/// Returns ok; unreachable where `has_atomics` says no (refused: see access.hpp): use a signal for each sender.
-template <class Group>
-BEELINE_HOST_DEVICE Status signal_add(const Group& group, const Context& ctx, std::uint64_t* signal,
-                                      std::uint64_t value, std::uint32_t peer, Order order = Order::memory,
-                                      Queue = {}) {
-  std::uint64_t* there = ctx.at(signal, peer);
-  group.sync();
-  const Status status = detail::admit<Access::atomic>(group, ctx, Operation::signal_add, there, peer);
-  if (status != Status::ok || group.thread_rank() != 0) return status;
-  detail::SystemAtomic<std::uint64_t> word(*there);
-  if (order == Order::memory)
-    word.fetch_add(value, cuda::memory_order_release);
-  else
-    word.fetch_add(value, cuda::memory_order_relaxed);
-  return status;
-}
 
 /// Whether the local `signal` compares true with `value` now. One thread calls it. Acquires: when true, the data that
 /// the signal announced is visible to this thread.
@@ -96,18 +69,56 @@ BEELINE_HOST_DEVICE Status signal_add(const Group& group, const Context& ctx, st
   return detail::holds(detail::load_signal(signal, Order::memory), compare, value);
 }
 
+inline namespace BEELINE_CALLS {
+
+/// Sets `signal` on `peer` to `value` after everything that the group did before is visible there.
+///   signal   symmetric address, 8-byte aligned
+///   queue    of the puts that it announces
+/// Every thread of `group` calls it. Does not block. `Order::relaxed` orders nothing and saves half a microsecond.
+/// Returns ok; unreachable when a CPU thread signals in GPU memory, invalid_argument for a bad peer, address or
+/// alignment (refused: see access.hpp).
+/// Source: GASPI notify; OpenSHMEM 1.5 signal_set.
+template <class Group>
+BEELINE_HOST_DEVICE Status signal(const Group& group, const Context& ctx, std::uint64_t* signal, std::uint64_t value,
+                                  std::uint32_t peer, Order order = Order::memory, Queue = {}) {
+  const Status status =
+      detail::admit<Access::load_store>(group, ctx, Operation::signal, detail::reach_of_word(signal), peer);
+  if (status == Status::ok) detail::set_signal(group, ctx, signal, value, peer, order);
+  return status;
+}
+
+/// Adds `value` to `signal` on `peer`, otherwise as `signal`. The sum of many senders is exact: it is an atomic of
+/// devices that share atomics over this memory (all GPUs of a node over GPU memory, all CPU threads over host memory).
+/// Returns as `signal`; unreachable also where `has_atomics` says no (see access.hpp): use a signal for each sender.
+template <class Group>
+BEELINE_HOST_DEVICE Status signal_add(const Group& group, const Context& ctx, std::uint64_t* signal,
+                                      std::uint64_t value, std::uint32_t peer, Order order = Order::memory,
+                                      Queue = {}) {
+  group.sync();
+  const Status status =
+      detail::admit<Access::atomic>(group, ctx, Operation::signal_add, detail::reach_of_word(signal), peer);
+  if (status != Status::ok || group.thread_rank() != 0) return status;
+  detail::SystemAtomic<std::uint64_t> word(*ctx.translate(signal, peer));
+  if (order == Order::memory)
+    word.fetch_add(value, cuda::memory_order_release);
+  else
+    word.fetch_add(value, cuda::memory_order_relaxed);
+  return status;
+}
+
 /// Blocks until the local `signal` compares true with `value`; then the data that it announced is visible to the group.
 ///   peer     rank expected to send it, named in errors; `no_peer` when any may
 ///   timeout  the call's own limit; after `timeout` the same call continues
 ///   order    relaxed: nothing is announced, the value itself is the message
-/// Every thread of `group` calls it, and gets the same status: ok, timeout, deadline, aborted.
-/// Source: OpenSHMEM 1.5 wait_until; GASPI notify_waitsome.
+/// Every thread of `group` calls it, and gets the same status: ok, timeout, deadline, aborted; invalid_argument for a
+/// word that is not aligned or a bad peer. Source: OpenSHMEM 1.5 wait_until; GASPI notify_waitsome.
 template <class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status wait(const Group& group, const Context& ctx, const std::uint64_t* signal,
                                               Compare compare, std::uint64_t value, std::uint32_t peer = no_peer,
                                               Timeout timeout = Timeout::none(), Order order = Order::memory) {
   Status status = Status::ok;
-  if (group.thread_rank() == 0) {
+  if (group.thread_rank() == 0) status = detail::check_wait(ctx, Operation::wait, detail::reach_of_word(signal), peer);
+  if (group.thread_rank() == 0 && status == Status::ok) {
     const Awaited awaited{Operation::wait, peer, 0, value, compare};
     const detail::SystemAtomic<std::uint64_t> word(const_cast<std::uint64_t&>(*signal));
     status = detail::await_word(ctx, awaited, timeout, word, order,
@@ -117,14 +128,16 @@ template <class Group>
 }
 
 /// Blocks until one of `signals[0, count)` is not zero and sets `index` to the first such.
-/// One thread calls it; several may, over overlapping ranges. Reset the signal with `exchange(&signals[index], 0)`,
-/// which hands it to exactly one of them.
-/// Returns ok; invalid_argument for count 0; timeout, deadline, aborted, with `index` untouched.
-/// Source: GASPI notify_waitsome.
+/// One thread calls it; several may, over overlapping ranges. Reset the signal with `exchange(ctx, &signals[index], 0,
+/// value)`, which hands it to exactly one of them.
+/// Returns ok; invalid_argument for count 0 and for signals that are not aligned; timeout, deadline, aborted, with
+/// `index` untouched. Source: GASPI notify_waitsome.
 [[nodiscard]] BEELINE_HOST_DEVICE inline Status wait_any(const Context& ctx, const std::uint64_t* signals,
                                                          std::uint32_t count, std::uint32_t& index,
                                                          Timeout timeout = Timeout::none()) {
   if (count == 0) return Status::invalid_argument;
+  const Status checked = detail::check_wait(ctx, Operation::wait_any, detail::reach_of_word(signals), no_peer);
+  if (checked != Status::ok) return checked;
   std::uint32_t found = count;
   const Awaited awaited{Operation::wait_any, no_peer, count, 0, Compare::not_equal};
   const Status status = poll_until(ctx, awaited, timeout, [&](std::uint64_t& observed) {
@@ -141,11 +154,24 @@ template <class Group>
   return status;
 }
 
-/// Sets the local `signal` to `value` and returns what it held, atomically among the devices that share atomics over
-/// its memory: not by a GPU while a CPU thread may set the same signal in host memory. There let the values grow, and
-/// wait for the next. Source: GASPI notify_reset.
-BEELINE_HOST_DEVICE inline std::uint64_t exchange(std::uint64_t* signal, std::uint64_t value) {
-  return detail::SystemAtomic<std::uint64_t>(*signal).exchange(value, cuda::memory_order_acq_rel);
+/// Sets the local `signal` to `value`, and `before` to what it held, as one atomic operation that acquires and
+/// releases. One thread calls it.
+///   signal  8-byte aligned. In the pinned heap a kernel may exchange it only where access.hpp says so: elsewhere let
+///   the
+///           values grow, and wait for the next. Outside of symmetric memory nothing is checked: a kernel's exchange in
+///           other host memory excludes only those of the same GPU.
+/// Returns ok; unreachable (refused), with `before` untouched; invalid_argument for a word that is not aligned.
+/// Source: GASPI notify_reset.
+[[nodiscard]] BEELINE_HOST_DEVICE inline Status exchange(const Context& ctx, std::uint64_t* signal, std::uint64_t value,
+                                                         std::uint64_t& before) {
+  const detail::Reach word = detail::reach_of_word(signal);
+  Status status = detail::check_wait(ctx, Operation::exchange, word, no_peer);
+  if (status == Status::ok) status = detail::check_local_atomic(ctx, Operation::exchange, word);
+  if (status == Status::ok)
+    before = detail::SystemAtomic<std::uint64_t>(*signal).exchange(value, cuda::memory_order_acq_rel);
+  return status;
 }
+
+}  // namespace BEELINE_CALLS
 
 }  // namespace beeline

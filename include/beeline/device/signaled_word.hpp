@@ -46,17 +46,21 @@ BEELINE_HOST_DEVICE inline SignaledWord load_signaled(const SignaledWord* from, 
 
 }  // namespace detail
 
+inline namespace BEELINE_CALLS {
+
 /// Sets value and signal of `destination` on `peer`: whoever sees the signal sees the value.
 ///   destination  symmetric address; in host memory, where value and signal are two stores, the receiver must have
 ///                answered before it is written again
 /// One thread calls it. Does not wait for the peer. Orders nothing else, not even inside a queue: what was put before
 /// may arrive after it. In host memory it costs a release.
-/// Returns ok; unreachable, as `signal`. Source: OpenSHMEM 1.5 put_signal, for one word.
+/// Returns as `signal`. Source: OpenSHMEM 1.5 put_signal, for one word.
 BEELINE_HOST_DEVICE inline Status put_signal(const Context& ctx, SignaledWord* destination, std::uint64_t value,
                                              std::uint64_t signal, std::uint32_t peer) {
-  SignaledWord* there = ctx.at(destination, peer);
-  const Status status = detail::admit<Access::load_store>(Thread{}, ctx, Operation::signal, there, peer);
-  if (status == Status::ok) detail::store_signaled(there, {value, signal}, detail::is_whole_at(ctx, there, peer));
+  const Status status =
+      detail::admit<Access::load_store>(Thread{}, ctx, Operation::signal, detail::reach_of_word(destination), peer);
+  if (status != Status::ok) return status;
+  SignaledWord* there = ctx.translate(destination, peer);
+  detail::store_signaled(there, {value, signal}, detail::is_whole_at(ctx, there, peer));
   return status;
 }
 
@@ -64,10 +68,13 @@ BEELINE_HOST_DEVICE inline Status put_signal(const Context& ctx, SignaledWord* d
 /// is untouched otherwise.
 ///   peer     rank expected to send it, named in errors; `no_peer` when any may
 ///   timeout  the call's own limit; after `timeout` the same call continues
-/// One thread calls it. Returns ok, timeout, deadline, aborted. Source: OpenSHMEM 1.5 wait_until.
+/// One thread calls it. Returns ok, timeout, deadline, aborted; invalid_argument as `wait` for a signal.
+/// Source: OpenSHMEM 1.5 wait_until.
 [[nodiscard]] BEELINE_HOST_DEVICE inline Status wait(const Context& ctx, const SignaledWord* word, Compare compare,
                                                      std::uint64_t expected, std::uint64_t& value,
                                                      std::uint32_t peer = no_peer, Timeout timeout = Timeout::none()) {
+  const Status checked = detail::check_wait(ctx, Operation::wait, detail::reach_of_word(word), peer);
+  if (checked != Status::ok) return checked;
   const bool whole = detail::is_whole_at(ctx, word, ctx.rank);
   SignaledWord seen{};
   const Awaited awaited{Operation::wait, peer, 0, expected, compare};
@@ -79,5 +86,7 @@ BEELINE_HOST_DEVICE inline Status put_signal(const Context& ctx, SignaledWord* d
   if (status == Status::ok) value = seen.value;
   return status;
 }
+
+}  // namespace BEELINE_CALLS
 
 }  // namespace beeline

@@ -114,7 +114,16 @@ BEELINE_HOST_DEVICE Rows rows_of(T* destination, const T* source, const StridedS
           shape.source_stride * sizeof(T)};
 }
 
+/// From the first block's first element to the last block's last.
+template <class T>
+[[nodiscard]] BEELINE_HOST_DEVICE Reach reach_of_blocks(const T* first, const StridedShape& shape, std::size_t stride) {
+  const bool none = shape.count == 0 || shape.block_length == 0;
+  return reach_of(first, none ? 0 : (shape.count - 1) * stride + shape.block_length);
+}
+
 }  // namespace detail
+
+inline namespace BEELINE_CALLS {
 
 /// Copies the shape's blocks from local `source` to `destination` on `peer`; what lies between the blocks stays as it
 /// is.
@@ -122,17 +131,17 @@ BEELINE_HOST_DEVICE Rows rows_of(T* destination, const T* source, const StridedS
 ///                thread returned; its blocks may overlap (stride 0: one block many times)
 /// Every thread of `group` calls it, with the same arguments. Does not wait for the peer. The two must not overlap.
 /// Completion: visible at `peer` after a later `signal` of this queue, or `quiet`.
-/// Returns ok; invalid_argument, with nothing touched, for a peer outside the team, a destination stride below the
-/// block length, or blocks beyond the end of the address space; unreachable, as `put`.
-/// Source: OpenSHMEM 1.5 shmem_iput (blocks of one element), 1.6 shmem_ibput.
+/// Returns as `put`; invalid_argument, with nothing touched, also for a peer outside the team, a destination stride
+/// below the block length, or blocks beyond the end of the address space, in every build. Source: OpenSHMEM 1.5
+/// shmem_iput (blocks of one element), 1.6 shmem_ibput.
 template <class Group, class T>
 [[nodiscard]] BEELINE_HOST_DEVICE Status put_strided(const Group& group, const Context& ctx, T* destination,
                                                      const T* source, const StridedShape& shape, std::uint32_t peer,
                                                      Queue = {}) {
   if (peer >= ctx.size || !detail::is_valid(shape, sizeof(T))) return Status::invalid_argument;
-  T* there = ctx.at(destination, peer);
-  const Status status = detail::admit<Access::load_store>(group, ctx, Operation::put, there, peer);
-  if (status == Status::ok) detail::copy_rows(group, detail::rows_of(there, source, shape));
+  const detail::Reach reach = detail::reach_of_blocks(destination, shape, shape.destination_stride);
+  const Status status = detail::admit<Access::load_store>(group, ctx, Operation::put, reach, peer);
+  if (status == Status::ok) detail::copy_rows(group, detail::rows_of(ctx.translate(destination, peer), source, shape));
   return status;
 }
 
@@ -145,10 +154,12 @@ template <class Group, class T>
 [[nodiscard]] BEELINE_HOST_DEVICE Status get_strided(const Group& group, const Context& ctx, T* destination,
                                                      const T* source, const StridedShape& shape, std::uint32_t peer) {
   if (peer >= ctx.size || !detail::is_valid(shape, sizeof(T))) return Status::invalid_argument;
-  const T* there = ctx.at(source, peer);
-  const Status status = detail::admit<Access::load_store>(group, ctx, Operation::get, there, peer);
-  if (status == Status::ok) detail::copy_rows(group, detail::rows_of(destination, there, shape));
+  const detail::Reach reach = detail::reach_of_blocks(source, shape, shape.source_stride);
+  const Status status = detail::admit<Access::load_store>(group, ctx, Operation::get, reach, peer);
+  if (status == Status::ok) detail::copy_rows(group, detail::rows_of(destination, ctx.translate(source, peer), shape));
   return status;
 }
+
+}  // namespace BEELINE_CALLS
 
 }  // namespace beeline

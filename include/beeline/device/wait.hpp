@@ -7,6 +7,7 @@
 #include <cuda/atomic>
 #include <type_traits>
 
+#include "beeline/core/call_fault.hpp"
 #include "beeline/core/status.hpp"
 #include "beeline/device/context.hpp"
 #include "beeline/device/group.hpp"
@@ -68,7 +69,7 @@ BEELINE_HOST_DEVICE inline void raise_abort(const Context& ctx, std::uint32_t cu
   auto* words = const_cast<std::uint64_t*>(ctx.abort_words);
   BEELINE_NO_UNROLL
   for (std::uint32_t peer = 0; peer < ctx.size; ++peer)
-    for (std::uint64_t* word : {ctx.at(ctx.host_abort_words, peer), ctx.at(words, peer)})
+    for (std::uint64_t* word : {ctx.translate(ctx.host_abort_words, peer), ctx.translate(words, peer)})
       SystemAtomic<std::uint64_t>(word[ctx.team]).store(abort_word(culprit), cuda::memory_order_relaxed);
 }
 
@@ -108,11 +109,19 @@ BEELINE_HOST_DEVICE inline void record_wait(const Context& ctx, const Awaited& a
   SystemAtomic<std::uint32_t>(record.status).store(static_cast<std::uint32_t>(status), cuda::memory_order_release);
 }
 
-/// Refuses what a kernel asked for: records it and aborts the team, since somebody may wait for what does not come. One
-/// thread calls it.
+/// What a refused call needs, and what it was given: see CallFault.
+struct Finding {
+  CallFault fault;
+  std::uint64_t expected = 0, observed = 0;
+};
+
+/// Refuses a call: records it and aborts the team, since somebody may wait for what does not come. One thread calls it.
+///   peer  any number: one that is no rank of the team is not recorded as the peer
 BEELINE_COLD BEELINE_HOST_DEVICE inline Status refuse(const Context& ctx, Operation operation, std::uint32_t peer,
-                                                      Status status) {
-  record_wait(ctx, Awaited{operation, peer, 0, 0}, 0, 0, status);
+                                                      Finding found, Status status) {
+  const auto fault = static_cast<std::uint64_t>(found.fault);
+  record_wait(ctx, Awaited{operation, peer < ctx.size ? peer : no_peer, fault, found.expected}, found.observed, 0,
+              status);
   raise_abort(ctx, ctx.own_world_rank);
   return status;
 }

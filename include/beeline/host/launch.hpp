@@ -15,18 +15,27 @@
 /// dependent launch), where it is compiled for compute capability 9.0 or later; it begins when that has ended, as
 /// always.
 
+#include <type_traits>
+
 #include "beeline/host/impl/launch.hpp"
 #include "beeline/host/launch_options.hpp"
 #include "beeline/host/world.hpp"
 
 namespace beeline {
 
-/// Starts `kernel(grid, context, args...)` on this rank's device. Asynchronous.
-/// Throws no_resource when a waiting grid could not be resident beside what already waits on the device (naming both),
-/// unavailable when the rank is a GPU and this file was compiled without CUDA.
+/// Starts `kernel(grid, context, args...)` on this rank's device. Asynchronous. Kernel and arguments travel as bytes,
+/// so they are trivially copyable: pointers, numbers, structures of these. Throws no_resource when a waiting grid could
+/// not be resident beside what already waits on the device (naming both), unavailable when the rank is a GPU and this
+/// file was compiled without CUDA.
 template <class Kernel, class... Args>
 void launch(World& world, const LaunchOptions& options, Kernel kernel, Args... args) {
-  detail::launch_kernel<Kernel, Args...>(world, options, kernel, args...);
+  static_assert((std::is_trivially_copyable_v<Kernel> && ... && std::is_trivially_copyable_v<Args>),
+                "a kernel and its arguments are copied to the device as bytes: they must be trivially copyable (pass "
+                "data(), not the array)");
+  static_assert(detail::is_kernel<Kernel, Args...>,
+                "the kernel has no operator()(Grid& grid, const Context& ctx, args...) const for these arguments");
+  if constexpr (detail::is_kernel<Kernel, Args...>)  // else the compiler goes on with errors inside the library
+    detail::launch_kernel<Kernel, Args...>(world, options, kernel, args...);
 }
 
 /// Blocks of `threads` threads of this kernel that may wait on this rank at once: its share of what the device holds.

@@ -107,7 +107,7 @@ class World {
     return static_cast<T*>(translate(const_cast<std::remove_const_t<T>*>(local), peer));
   }
   /// Collective. `count` zeroed signals where kernels poll them (symmetric) or CPU threads do (pinned). In a mixed
-  /// world always pinned: every rank can set those.
+  /// world always pinned: every rank can set those. What kernels may do to pinned ones is said in device/access.hpp.
   [[nodiscard]] std::uint64_t* signals(std::size_t count, Heap heap = Heap::symmetric);
   /// Collective. Packet rings between all pairs; messages of up to `slot_bytes` need one slot. `depth` is a power of
   /// two. In a mixed world always pinned.

@@ -20,6 +20,8 @@ struct Device {
   std::string name;         ///< marketing name, or the CPU's model
   int multiprocessors = 0;  ///< GPU only
   std::size_t memory_bytes = 0;
+  /// GPU only: whether its atomics on host memory exclude those of CPUs and other GPUs (hostNativeAtomicSupported).
+  bool host_atomics = false;
   [[nodiscard]] bool is_gpu() const { return kind == DeviceKind::gpu; }
 };
 
@@ -54,6 +56,11 @@ struct DeviceInventory {
 ///   owned    each rank's GPU by UUID, empty for host ranks
 [[nodiscard]] int choose_reaching_gpu(int rank, const std::vector<DeviceInventory>& inventories,
                                       const std::vector<std::string>& owned);
+
+/// Whether kernels of `rank` may read-modify-write host memory: its GPU's atomics there exclude all others, or there
+/// are none, since every rank of the world is on that GPU and CPUs are told to leave it be (device/access.hpp). Pure.
+///   devices  [ranks] of the world
+[[nodiscard]] bool kernels_have_host_atomics(const std::vector<Device>& devices, int rank);
 
 /// Whether NVIDIA's Multi-Process Service runs for this user.
 [[nodiscard]] bool mps_runs();

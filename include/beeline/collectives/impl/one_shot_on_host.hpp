@@ -24,11 +24,12 @@ BEELINE_HOST_DEVICE void send_vector(const Lane<Group>& lane, const void* source
   const Range mine = part_of(bytes, group.size(), group.thread_rank(), 64);
   const auto* const from = static_cast<const std::byte*>(source) + mine.first;
   for (std::uint32_t step = 1; step <= ctx.size; ++step)  // everyone begins with another peer
-    std::memcpy(reinterpret_cast<std::byte*>(ctx.at(flag + 1, peer_ahead(ctx, step))) + mine.first, from, mine.count);
+    std::memcpy(reinterpret_cast<std::byte*>(ctx.translate(flag + 1, peer_ahead(ctx, step))) + mine.first, from,
+                mine.count);
   group.sync();
   if (group.thread_rank() != 0) return;
   for (std::uint32_t step = 1; step <= ctx.size; ++step)
-    SystemAtomic<std::uint64_t>(*ctx.at(flag, peer_ahead(ctx, step)))
+    SystemAtomic<std::uint64_t>(*ctx.translate(flag, peer_ahead(ctx, step)))
         .store(lane.line_flag(), cuda::memory_order_release);
 }
 

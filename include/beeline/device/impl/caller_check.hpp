@@ -1,31 +1,134 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// What callers of device operations must keep to, checked in programs compiled with BEELINE_CHECKED only.
+/// What callers of device operations must keep to, and what happens to a call that does not: it touches nothing, the
+/// fault is recorded, and the team is aborted, so that the host throws an error that names it.
 
+#include <cstddef>
+#include <cstdint>
 #include <cstdio>
-#include <cstdlib>
+#include <type_traits>
 
-#include "beeline/core/macros.hpp"
-
-#if defined(BEELINE_CHECKED)
-#define BEELINE_CHECK_CALLER(condition) \
-  ((condition) ? static_cast<void>(0) : ::beeline::detail::caller_broke(#condition, __func__))
-#else
-#define BEELINE_CHECK_CALLER(condition) static_cast<void>(0)
-#endif
+#include "beeline/device/wait.hpp"
 
 namespace beeline::detail {
 
-/// Says what was broken and where, and ends the kernel (on a GPU) or the process.
-BEELINE_COLD BEELINE_HOST_DEVICE inline void caller_broke(const char* condition, const char* function) {
+/// What this code is compiled for.
+inline constexpr DeviceKind executor = BEELINE_ON_GPU ? DeviceKind::gpu : DeviceKind::host;
+
+/// What an operation uses: `bytes` from `local` on, an address of the calling rank.
+struct Reach {
+  const void* local;
+  std::size_t bytes, alignment;
+};
+
+/// `count` elements. A product beyond the address space stays beyond it.
+template <class T>
+[[nodiscard]] BEELINE_HOST_DEVICE Reach reach_of(const T* local, std::size_t count, std::size_t alignment = 1) {
+  constexpr std::size_t most = ~std::size_t{0} / sizeof(T);
+  return {local, count > most ? ~std::size_t{0} : count * sizeof(T), alignment};
+}
+
+/// A word that one access of its size loads or stores.
+template <class T>
+[[nodiscard]] BEELINE_HOST_DEVICE Reach reach_of_word(const T* local) {
+  return {local, sizeof(T), sizeof(T)};
+}
+
+[[nodiscard]] BEELINE_HOST_DEVICE inline std::uint64_t address_bits(const Reach& reach) {
+  return reinterpret_cast<std::uintptr_t>(reach.local);
+}
+
+[[nodiscard]] BEELINE_HOST_DEVICE inline bool is_aligned(const Reach& reach) {
+  return (address_bits(reach) & (reach.alignment - 1)) == 0;
+}
+
+/// Whether it lies in this rank's slot as a whole; nothing lies anywhere.
+[[nodiscard]] BEELINE_HOST_DEVICE inline bool is_symmetric(const Context& ctx, const Reach& reach) {
+  const std::uint64_t slot_bytes = std::uint64_t{1} << ctx.slot_shift;
+  const std::uint64_t slot = reinterpret_cast<std::uintptr_t>(ctx.range) + ctx.own_world_rank * slot_bytes;
+  const std::uint64_t offset = address_bits(reach) - slot;
+  return (offset < slot_bytes && reach.bytes <= slot_bytes - offset) || reach.bytes == 0;
+}
+
+[[nodiscard]] BEELINE_HOST_DEVICE inline bool is_sound(const Context& ctx, const Reach& reach, std::uint32_t peer) {
+  return peer < ctx.size && is_aligned(reach) && is_symmetric(ctx, reach);
+}
+
+/// Which rule a call breaks that is not sound.
+[[nodiscard]] BEELINE_HOST_DEVICE inline Finding finding_in(const Context& ctx, const Reach& reach,
+                                                            std::uint32_t peer) {
+  if (peer >= ctx.size) return {CallFault::peer, ctx.size, peer};
+  if (!is_aligned(reach)) return {CallFault::misaligned, reach.alignment, address_bits(reach)};
+  return {CallFault::not_symmetric, reach.bytes, address_bits(reach)};
+}
+
+/// Refuses a call that is not sound, out of the way of those that are.
+BEELINE_COLD BEELINE_HOST_DEVICE inline Status refuse_unsound(const Context& ctx, Operation operation, Reach reach,
+                                                              std::uint32_t peer, bool records) {
+  if (!records) return Status::invalid_argument;
+  return refuse(ctx, operation, peer, finding_in(ctx, reach, peer), Status::invalid_argument);
+}
+
+/// Ends what has no status to return: the kernel, on a GPU; elsewhere it throws invalid_argument.
+BEELINE_COLD BEELINE_HOST_DEVICE inline void stop_call(const Context& ctx, Operation operation, std::uint32_t peer,
+                                                       Finding found) {
+  static_cast<void>(refuse(ctx, operation, peer, found, Status::invalid_argument));
 #if BEELINE_ON_GPU
-  printf("beeline: %s is called without %s\n", function, condition);
+  printf("beeline: rank %u: operation %u refused: fault %u, expected %#llx, observed %#llx\n", ctx.own_world_rank,
+         static_cast<unsigned>(operation), static_cast<unsigned>(found.fault),
+         static_cast<unsigned long long>(found.expected), static_cast<unsigned long long>(found.observed));
+  machine::fence_system();  // the record gets to the host before the kernel ends
   __trap();
 #else
-  std::fprintf(stderr, "beeline: %s is called without %s\n", function, condition);
-  std::abort();
+  throw Error(Status::invalid_argument,
+              std::string(name(operation)) + " refused: " + describe(found.fault, found.expected, found.observed),
+              static_cast<int>(ctx.own_world_rank));
 #endif
 }
+
+template <bool checked>
+BEELINE_HOST_DEVICE void check_at(const Context& ctx, const void* local, std::uint32_t peer) {
+  const Reach reach{local, 1, 1};
+  if (!is_sound(ctx, reach, peer)) [[unlikely]]
+    stop_call(ctx, Operation::at, peer, finding_in(ctx, reach, peer));
+}
+
+inline namespace BEELINE_CALLS {
+
+/// Whether operations check their arguments. CPUs always do: it costs them nothing that can be measured
+/// (docs/design.md).
+inline constexpr bool checks_operations = BEELINE_CHECKS_CALLS != 0 || executor == DeviceKind::host;
+
+/// `ok`, or `invalid_argument` after one thread of the group has refused an operation on symmetric memory. Every thread
+/// calls it.
+template <class Group>
+BEELINE_HOST_DEVICE Status check_call(const Group& group, const Context& ctx, Operation operation, const Reach& reach,
+                                      std::uint32_t peer) {
+  if constexpr (checks_operations)
+    if (!is_sound(ctx, reach, peer)) [[unlikely]]
+      return refuse_unsound(ctx, operation, reach, peer, group.thread_rank() == 0);
+  return Status::ok;
+}
+
+/// The same for one thread's wait for a local word, which may lie in any memory, and for any peer's.
+BEELINE_HOST_DEVICE inline Status check_wait(const Context& ctx, Operation operation, const Reach& reach,
+                                             std::uint32_t peer) {
+  if constexpr (checks_operations)
+    if (!is_aligned(reach) || (peer >= ctx.size && peer != no_peer)) [[unlikely]]
+      return refuse_unsound(ctx, operation, reach, peer == no_peer ? ctx.rank : peer, true);
+  return Status::ok;
+}
+
+/// `peer`, for constructors, which return no status: stops at one outside the team.
+[[nodiscard]] BEELINE_HOST_DEVICE inline std::uint32_t checked_peer(const Context& ctx, Operation operation,
+                                                                    std::uint32_t peer) {
+  if constexpr (checks_operations)
+    if (peer >= ctx.size) [[unlikely]]
+      stop_call(ctx, operation, peer, {CallFault::peer, ctx.size, peer});
+  return peer;
+}
+
+}  // namespace BEELINE_CALLS
 
 }  // namespace beeline::detail

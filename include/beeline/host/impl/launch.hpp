@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <type_traits>
 #include <typeinfo>
 #include <vector>
 
@@ -17,6 +18,12 @@ namespace beeline::detail {
 /// Every `__global__` function that this program may launch; worlds load them before anything spins.
 [[nodiscard]] const std::vector<KernelCode>& registered_kernels();
 bool register_kernel(const KernelCode& kernel);
+
+/// Whether `kernel(grid, context, args...)` can be called on each kind of device that this unit is compiled for.
+template <class Kernel, class... Args>
+inline constexpr bool is_kernel = std::is_invocable_v<const Kernel&, Grid<HostTeam>&, const Context&, const Args&...> &&
+                                  (!BEELINE_COMPILES_CUDA ||
+                                   std::is_invocable_v<const Kernel&, Grid<Block>&, const Context&, Args&...>);
 
 /// Dynamic shared memory of a block: what the kernel declares as `shared_bytes`, or none.
 template <class Kernel>

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// Why a device operation was refused.
+
+#include <cstdint>
+#include <string>
+
+namespace beeline {
+
+/// What is wrong with a refused call. In its wait record this is `sequence`; `expected` is what the operation needs and
+/// `observed` what it was given, as said here.
+enum class CallFault : std::uint32_t {
+  none,
+  peer,               ///< not a rank of the team; members of the team, the peer
+  not_symmetric,      ///< not in the calling rank's symmetric memory; bytes, the address
+  misaligned,         ///< bytes of the alignment, the address
+  partial_warp,       ///< a group that is not of whole warps; threads of a warp, threads of the group
+  no_waits,           ///< a barrier of a grid that was launched without `LaunchOptions::waits`
+  no_buffer,          ///< a bulk port without its shared memory; bytes of the buffer, 0
+  cpu_in_gpu_memory,  ///< a CPU thread's load or store of GPU memory; bytes, the address
+  gpu_atomic_on_host  ///< a kernel's read-modify-write of host memory that others may change; bytes, the address
+};
+
+/// The fault in words, with what to do about it.
+[[nodiscard]] std::string describe(CallFault fault, std::uint64_t expected, std::uint64_t observed);
+
+}  // namespace beeline

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "beeline/core/call_fault.hpp"
+
+#include <fmt/format.h>
+
+namespace beeline {
+
+std::string describe(CallFault fault, std::uint64_t expected, std::uint64_t observed) {
+  switch (fault) {
+    case CallFault::none:
+      break;
+    case CallFault::peer:
+      return fmt::format("peer {} is no rank of the team: these are 0 to {}", observed, expected - 1);
+    case CallFault::not_symmetric:
+      return fmt::format(
+          "{} bytes at {:#x} are not in this rank's symmetric memory: pass an address of memory that World::allocate, "
+          "a "
+          "SymmetricArray or World::signals gave this rank, which `peer` translates",
+          expected, observed);
+    case CallFault::misaligned:
+      return fmt::format("address {:#x} is not aligned to {} bytes", observed, expected);
+    case CallFault::partial_warp:
+      return fmt::format("a group of {} threads: it takes whole warps of {}", observed, expected);
+    case CallFault::no_waits:
+      return "its kernel was launched without .waits = true: launch it with .waits = true";
+    case CallFault::no_buffer:
+      return fmt::format(
+          "no buffer: declare shared_bytes = sizeof(BulkBuffer), {} bytes, in the kernel, and pass "
+          "bulk_buffer()",
+          expected);
+    case CallFault::cpu_in_gpu_memory:
+      return fmt::format(
+          "{} bytes at {:#x} are GPU memory, which CPU threads neither load nor store: use World::copy, a "
+          "stream, or the pinned heap",
+          expected, observed);
+    case CallFault::gpu_atomic_on_host:
+      return fmt::format(
+          "a kernel's read-modify-write of {} bytes of host memory at {:#x} would not exclude those of "
+          "CPUs and other GPUs: use GPU memory, or a word for each writer, and let values grow where a "
+          "signal would be reset",
+          expected, observed);
+  }
+  return "refused";
+}
+
+}  // namespace beeline

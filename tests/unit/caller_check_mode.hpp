@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// What one unit of a program makes of device operations: the units beside it may be compiled the other way.
+
+#include <cstdint>
+
+#include "beeline/beeline.hpp"
+
+namespace beeline_test {
+
+/// A unit's instances, and whether it checks what only BEELINE_CHECKED checks.
+struct UnitMode {
+  bool checks_all;
+  const void *put, *signal_add, *atomic_add;
+  std::uint64_t* (*at)(const beeline::Context& ctx, std::uint64_t* local, std::uint32_t peer);
+};
+
+[[nodiscard]] UnitMode checked_unit();
+[[nodiscard]] UnitMode unchecked_unit();
+
+namespace {
+
+/// That of the unit that includes this.
+UnitMode mode_of_this_unit() {
+  using namespace beeline;
+  using Put = Status (*)(const Thread&, const Context&, std::uint64_t*, const std::uint64_t*, std::size_t,
+                         std::uint32_t, Queue);
+  using Add = Status (*)(const Thread&, const Context&, std::uint64_t*, std::uint64_t, std::uint32_t, Order, Queue);
+  using AtomicAdd = Status (*)(const Context&, std::uint64_t*, std::uint64_t, std::uint32_t);
+  return {BEELINE_CHECKS_CALLS != 0, reinterpret_cast<const void*>(static_cast<Put>(put<Thread, std::uint64_t>)),
+          reinterpret_cast<const void*>(static_cast<Add>(signal_add<Thread>)),
+          reinterpret_cast<const void*>(static_cast<AtomicAdd>(atomic_add<std::uint64_t>)),
+          [](const Context& ctx, std::uint64_t* local, std::uint32_t peer) { return ctx.at(local, peer); }};
+}
+
+}  // namespace
+
+}  // namespace beeline_test

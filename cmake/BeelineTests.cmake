@@ -34,11 +34,13 @@ if(BEELINE_SANITIZE STREQUAL "thread")
   target_link_options(beeline_fence_clocks INTERFACE ${wrapped})
 endif()
 
-# beeline_test(name SOURCES a.cpp ... [KERNELS k.cpp ...] [LABEL tsan asan] [TIMEOUT seconds]): a GoogleTest program.
+# beeline_test(name SOURCES a.cpp ... [KERNELS k.cpp ...] [LABEL tsan asan] [TIMEOUT seconds] [BY_SUITE]): a GoogleTest
+# program.
 # LABEL tsan: its ranks are threads, and it also runs under ThreadSanitizer; asan: it also runs under AddressSanitizer
 # and UndefinedBehaviorSanitizer.
+# BY_SUITE: ctest runs the tests of a suite in one process, where they share what the suite has set up.
 function(beeline_test name)
-  cmake_parse_arguments(TEST "" "TIMEOUT" "SOURCES;KERNELS;LABEL" ${ARGN})
+  cmake_parse_arguments(TEST "BY_SUITE" "TIMEOUT" "SOURCES;KERNELS;LABEL" ${ARGN})
   beeline_program(${name} SOURCES ${TEST_SOURCES} KERNELS ${TEST_KERNELS})
   target_link_libraries(${name} PRIVATE GTest::gtest_main)
   if(BEELINE_SANITIZE)
@@ -58,6 +60,17 @@ function(beeline_test name)
   if(TEST_LABEL)
     string(REPLACE ";" "_" labels "${TEST_LABEL}")  # ctest -L takes a part of a label
     list(APPEND properties LABELS "${labels}")
+  endif()
+  if(TEST_BY_SUITE)
+    file(GENERATE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/${name}_suites.cmake CONTENT
+"set(name ${name})
+set(program [==[$<TARGET_FILE:${name}>]==])
+set(results [==[${PROJECT_BINARY_DIR}/suites]==])
+set(properties ${properties})
+include([==[${PROJECT_SOURCE_DIR}/cmake/BeelineTestSuites.cmake]==])
+")
+    set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${CMAKE_CURRENT_BINARY_DIR}/${name}_suites.cmake)
+    return()
   endif()
   include(GoogleTest)
   gtest_discover_tests(${name} TEST_PREFIX "${name}." DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60 NO_PRETTY_VALUES

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <span>
+
 namespace beeline_test {
 
 using beeline::LaunchOptions;
@@ -12,6 +14,11 @@ bool RankTest::has_host_atomics(int of) const {
   bool alone = true;
   for (int other = 0; other < size(); ++other) alone = alone && world_.device(other).uuid == own.uuid;
   return !own.is_gpu() || own.host_atomics || alone;
+}
+
+void RankTest::skip_if_any(const std::string& obstacle) {
+  for (const std::vector<std::byte>& each : world_.allgather(std::as_bytes(std::span(obstacle))))
+    if (!each.empty()) throw CaseSkipped(std::string(reinterpret_cast<const char*>(each.data()), each.size()));
 }
 
 void RankTest::write(void* destination, const std::vector<std::byte>& data) {
@@ -27,7 +34,7 @@ std::vector<std::byte> RankTest::read(const void* source, std::size_t bytes) {
 LaunchOptions RankTest::shape(unsigned blocks, bool waits) const {
   LaunchOptions options;
   options.blocks = blocks;
-  options.threads = 96;
+  options.threads = gpu_threads;
   options.waits = waits;
   return options;
 }

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,6 +17,11 @@
 #include "tests/support/ranks.hpp"
 
 namespace beeline_test {
+
+/// Ends a case that the world does not suit, on all ranks alike; the text says why.
+struct CaseSkipped : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
 
 /// One rank's part of a running case.
 class RankTest {
@@ -35,6 +41,13 @@ class RankTest {
   [[nodiscard]] int behind(int distance) const { return (rank() + size() - distance % size()) % size(); }
   /// One of the heaps, the same on every rank.
   [[nodiscard]] beeline::Heap any_heap() { return random_.coin() ? beeline::Heap::symmetric : beeline::Heap::pinned; }
+
+  /// Collective. Skips the case on all ranks if any of them names an obstacle; empty: none.
+  void skip_if_any(const std::string& obstacle);
+  /// The same where all ranks know the obstacle.
+  void skip_if(bool unsuitable, const char* why) const {
+    if (unsuitable) throw CaseSkipped(why);
+  }
 
   /// Copies of memory that this rank's kernels see, wherever it lies.
   void write(void* destination, const std::vector<std::byte>& data);

@@ -7,57 +7,28 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
-#include <cstdio>
-#include <cstdlib>
-#include <sstream>
+#include <memory>
 #include <string>
 #include <string_view>
 
-#include "tests/conformance/rank_test.hpp"
+#include "tests/support/standing_ranks.hpp"
 
 namespace beeline_test {
 
 using beeline::Config;
 using beeline::World;
 
-std::string shape_name(const ::testing::TestParamInfo<WorldShape>& info) {
-  const WorldShape& shape = info.param;
-  constexpr std::array names = {"cpu", "gpus", "one_gpu", "cpus_and_a_gpu", "cpus_and_two_gpus"};
-  return fmt::format("{}_{}_{}{}", shape.kind == WorldKind::threads ? "threads" : "processes", shape.size,
-                     names[static_cast<std::size_t>(shape.devices)],
-                     shape.host_threads > 1 ? fmt::format("_{}_host_threads", shape.host_threads) : "") +
-         (shape.peer_access ? "" : "_no_peer_access");
-}
-
 namespace {
 
 bool is_mixed(Devices devices) { return devices == Devices::cpus_and_a_gpu || devices == Devices::cpus_and_two_gpus; }
 
-/// BEELINE_TEST_CASES: parts of names, comma-separated; unset: all cases.
-bool is_wanted(const std::string& name) {
-  const char* wanted = std::getenv("BEELINE_TEST_CASES");
-  if (wanted == nullptr) return true;
-  std::istringstream parts(wanted);
-  for (std::string part; std::getline(parts, part, ',');)
-    if (name.find(part) != std::string::npos) return true;
-  return false;
-}
-
-std::vector<Case> cases_of(const WorldShape& shape) {
-  if (shape.crowd) return crowd_cases();
-  std::vector<std::vector<Case>> kinds = {access_cases(), memory_cases(), stream_cases(), staged_cases(),
-                                          wait_any_cases()};
-  if (!shape.peer_access)
-    kinds = {copy_cases(), registered_cases(), stream_cases(), staged_cases()};
-  else if (!is_mixed(shape.devices))  // there the ranks' kernels do not all make the same choices
-    for (const auto& some :
-         {distributed_cases(), registered_cases(), put_get_cases(), bulk_cases(), strided_cases(), signal_cases(),
-          context_cases(), atomic_cases(), barrier_cases(), team_cases(), packet_cases(), packets128_cases()})
-      kinds.push_back(some);
-  std::vector<Case> all;
-  for (const std::vector<Case>& some : kinds) all.insert(all.end(), some.begin(), some.end());
-  return all;
+/// Names a shape: GoogleTest's test suite.
+std::string name_of(const WorldShape& shape) {
+  constexpr std::array names = {"cpu", "gpus", "one_gpu", "cpus_and_a_gpu", "cpus_and_two_gpus"};
+  return fmt::format("{}_{}_{}{}{}", shape.kind == WorldKind::threads ? "threads" : "processes", shape.size,
+                     names[static_cast<std::size_t>(shape.devices)],
+                     shape.host_threads > 1 ? fmt::format("_{}_host_threads", shape.host_threads) : "",
+                     shape.peer_access ? "" : "_no_peer_access");
 }
 
 /// What BEELINE_DEVICE says in such a world: a GPU first, or not.
@@ -70,19 +41,16 @@ std::string device_choice(const WorldShape& shape) {
   return list;
 }
 
-}  // namespace
-
-std::vector<Case> copy_cases() {
-  std::vector<Case> all;
-  for (const auto& some : {memory_cases(), distributed_cases()})
-    for (const Case& each : some)
-      if (const std::string_view name = each.name;
-          name != "kernels_store_to_global_addresses" && name != "elements_by_plain_pointer")
-        all.push_back(each);
-  return all;
+Config config_of(const WorldShape& shape) {
+  Config config = test_config();
+  config.host_threads = shape.host_threads;
+  if (shape.devices != Devices::gpus) config.device = device_choice(shape);
+  if (!shape.peer_access) {
+    config.peer_access = false;
+    config.chunk_bytes = 50'000;  // several in most copies
+  }
+  return config;
 }
-
-namespace {
 
 /// Why this machine cannot run the shape; empty if it can.
 std::string obstacle(const WorldShape& shape) {
@@ -97,23 +65,79 @@ std::string obstacle(const WorldShape& shape) {
   return {};
 }
 
-void run_cases(World& world, const std::vector<Case>& cases) {
-  for (const Case& each : cases) {
-    const auto start = std::chrono::steady_clock::now();
-    try {
-      RankTest test(world, each.name);
-      each.body(test);
-      world.barrier();
-    } catch (const std::exception& error) {
-      throw CheckFailure(fmt::format("{}: {}", each.name, error.what()));
-    }
-    const auto ms =
-        std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - start).count();
-    if (world.rank() == 0) std::fputs(fmt::format("  {:6} ms  {}\n", ms, each.name).c_str(), stdout);
+struct ShapeCases {
+  WorldShape shape;
+  std::vector<Case> cases;
+};
+
+/// One rank's part of a case. Returns why it was skipped.
+std::string run_case(World& world, const Case& each) {
+  try {
+    RankTest test(world, each.name);
+    each.body(test);
+    return {};
+  } catch (const CaseSkipped& skipped) {
+    return skipped.what();
   }
 }
 
+/// One case of a shape. The cases of a shape share a world, until one fails.
+class ShapeTest : public ::testing::Test {
+ public:
+  ShapeTest(std::shared_ptr<const ShapeCases> shape, std::size_t number)
+      : shape_(std::move(shape)), number_(static_cast<int>(number)) {}
+
+  static void TearDownTestSuite() {
+    if (ranks_) expect_all_passed(ranks_->end());
+    ranks_.reset();
+  }
+
+  void TestBody() override {
+    if (const std::string why = obstacle(shape_->shape); !why.empty()) GTEST_SKIP() << why;
+    if (!ranks_)
+      ranks_ = std::make_unique<StandingRanks>(shape_->shape.kind, shape_->shape.size, config_of(shape_->shape),
+                                               [shape = shape_](World& world, int number) {
+                                                 return run_case(world, shape->cases[static_cast<std::size_t>(number)]);
+                                               });
+    const StandingRanks::Result result = ranks_->run(number_);
+    if (ranks_->ended()) ranks_.reset();
+    expect_all_passed(result.outcomes);
+    if (!result.skipped.empty()) GTEST_SKIP() << result.skipped;
+  }
+
+ private:
+  inline static std::unique_ptr<StandingRanks> ranks_;
+
+  std::shared_ptr<const ShapeCases> shape_;
+  int number_;
+};
+
 }  // namespace
+
+std::vector<Case> conformance_cases(const WorldShape& shape) {
+  if (shape.crowd) return crowd_cases();
+  std::vector<std::vector<Case>> kinds = {access_cases(), memory_cases(), stream_cases(), staged_cases()};
+  if (!shape.peer_access)
+    kinds = {copy_cases(), registered_cases(), stream_cases(), staged_cases()};
+  else if (!is_mixed(shape.devices))  // there the ranks' kernels do not all make the same choices
+    for (const auto& some :
+         {distributed_cases(), registered_cases(), put_get_cases(), bulk_cases(), strided_cases(), signal_cases(),
+          atomic_cases(), barrier_cases(), team_cases(), packet_cases(), packets128_cases()})
+      kinds.push_back(some);
+  std::vector<Case> all;
+  for (const std::vector<Case>& some : kinds) all.insert(all.end(), some.begin(), some.end());
+  return all;
+}
+
+std::vector<Case> copy_cases() {
+  std::vector<Case> all;
+  for (const auto& some : {memory_cases(), distributed_cases()})
+    for (const Case& each : some)
+      if (const std::string_view name = each.name;
+          name != "kernels_store_to_global_addresses" && name != "elements_by_plain_pointer")
+        all.push_back(each);
+  return all;
+}
 
 std::vector<Case> collective_cases() {
   std::vector<Case> all;
@@ -123,23 +147,17 @@ std::vector<Case> collective_cases() {
   return all;
 }
 
-void run_suite(const WorldShape& shape) { run_suite(shape, cases_of(shape)); }
-
-void run_suite(const WorldShape& shape, const std::vector<Case>& every) {
-  if (const std::string why = obstacle(shape); !why.empty()) GTEST_SKIP() << why;
-  Config config = test_config();
-  config.host_threads = shape.host_threads;
-  if (shape.devices != Devices::gpus) config.device = device_choice(shape);
-  if (!shape.peer_access) {
-    config.peer_access = false;
-    config.chunk_bytes = 50'000;  // several in most copies
+bool register_shapes(const std::vector<WorldShape>& shapes, std::vector<Case> (*cases_of)(const WorldShape&)) {
+  for (const WorldShape& shape : shapes) {
+    const auto registered = std::make_shared<ShapeCases>(ShapeCases{shape, {}});
+    for (const Case& each : cases_of(shape))
+      if (each.least_ranks <= shape.size) registered->cases.push_back(each);
+    for (std::size_t number = 0; number < registered->cases.size(); ++number)
+      ::testing::RegisterTest(name_of(shape).c_str(), registered->cases[number].name, nullptr, nullptr, __FILE__,
+                              __LINE__,
+                              [registered, number]() -> ShapeTest* { return new ShapeTest(registered, number); });
   }
-  std::vector<Case> cases;
-  for (const Case& each : every)
-    if (each.least_ranks <= shape.size && is_wanted(each.name)) cases.push_back(each);
-  ASSERT_FALSE(cases.empty()) << "BEELINE_TEST_CASES names no case";
-  expect_all_passed(run_ranks(
-      shape.kind, shape.size, [&](World& world) { run_cases(world, cases); }, config));
+  return true;
 }
 
 }  // namespace beeline_test

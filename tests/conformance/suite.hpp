@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// The suite, run in one shape of world: its kind, size and devices.
+/// The suite, run in shapes of worlds: kinds, sizes and devices.
 
-#include <gtest/gtest.h>
-
-#include <string>
 #include <vector>
 
 #include "tests/conformance/rank_test.hpp"
@@ -26,12 +23,12 @@ struct WorldShape {
   bool peer_access = true;  ///< false: copies are staged; only the cases that copy
 };
 
-/// Names a shape in GoogleTest's lists.
-[[nodiscard]] std::string shape_name(const ::testing::TestParamInfo<WorldShape>& info);
+/// Registers the cases of every shape with GoogleTest, each as the test `SHAPE.CASE`, as in `threads_2_cpu.put_rounds`.
+/// The cases of a shape share a world, which is made anew after one that fails. A shape is skipped with the reason
+/// where the machine cannot run it. Returns true, for a variable whose initialization registers.
+bool register_shapes(const std::vector<WorldShape>& shapes, std::vector<Case> (*cases_of)(const WorldShape&));
 
-/// Runs every case that suits the shape in one world; skips with the reason where the machine cannot.
-void run_suite(const WorldShape& shape);
-/// The same with these cases.
-void run_suite(const WorldShape& shape, const std::vector<Case>& cases);
+/// The cases that suit a shape, but for collectives and messages.
+[[nodiscard]] std::vector<Case> conformance_cases(const WorldShape& shape);
 
 }  // namespace beeline_test

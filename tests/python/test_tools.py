@@ -211,6 +211,32 @@ def test_summary_fails_with_what_a_failed_test_said(tool, tmp_path):
     assert "boom" in done.stdout
 
 
+SUITE_OF_A_PROGRAM = """<testsuites><testsuite name="threads_2">
+<testcase name="puts" status="run" result="completed" classname="threads_2"/>
+<testcase name="gets" status="run" result="skipped" classname="threads_2">
+<skipped message="/a/suite.cpp:95&#x0A;one rank only"/></testcase>
+BAD</testsuite></testsuites>"""
+
+
+@pytest.mark.parametrize("bad_case", [False, True])
+@pytest.mark.parametrize("bad_program", [False, True])
+def test_summary_counts_the_cases_of_a_suite(tool, tmp_path, bad_case, bad_program):
+    status = 'status="fail"><failure message=""/>' if bad_program else 'status="run">'
+    test = f'<testcase name="p.threads_2" classname="p" {status}<system-out>all that it said</system-out></testcase>'
+    plant(tmp_path, "a.xml", f"<testsuite>{test}</testsuite>")
+    failure = (
+        '<testcase name="bad" status="run" classname="threads_2"><failure message="rank 1 of 2: boom"/></testcase>'
+    )
+    plant(tmp_path, "suites/p.threads_2.xml", SUITE_OF_A_PROGRAM.replace("BAD", failure if bad_case else ""))
+    done = tool("summary", f"unit={tmp_path}/a.xml")
+    assert (
+        f"unit: 1 passed, {int(bad_case or bad_program)} failed, 1 skipped\n  1 skipped: one rank only" in done.stdout
+    )
+    assert done.returncode == (1 if bad_case or bad_program else 0)
+    assert ("FAILED p.threads_2: bad\nrank 1 of 2: boom\nall that it said" in done.stdout) == bad_case
+    assert ("FAILED p: p.threads_2\nall that it said" in done.stdout) == (bad_program and not bad_case)
+
+
 @pytest.mark.parametrize("text", [None, "<testsuite/>"])
 def test_summary_fails_without_tests(tool, tmp_path, text):
     if text is not None:

@@ -441,6 +441,7 @@ void refuse_between(RankTest& test, int doer, int peer) {
 }
 
 void what_the_matrix_lacks_is_refused(RankTest& test) {
+  test.skip_if(!test.world().mixed(), "ranks of one kind: the matrix lacks nothing");
   for (int doer = 0; doer < test.size(); ++doer)
     for (int peer = 0; peer < test.size(); ++peer)
       if (const bool gpu = test.world().device(doer).is_gpu();

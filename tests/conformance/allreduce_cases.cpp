@@ -7,7 +7,9 @@
 #include "beeline/collectives/allreduce.hpp"
 #include "beeline/host/packets128.hpp"
 #include "tests/conformance/collective_calls.hpp"
+#include "tests/conformance/foreign_memory.hpp"
 #include "tests/conformance/guarded_area.hpp"
+#include "tests/conformance/latecomer.hpp"
 #include "tests/conformance/rank_test.hpp"
 #include "tests/conformance/vectors.hpp"
 
@@ -34,10 +36,12 @@ class StreamCall {
       : test_(test), collectives_(collectives), source_(test.world(), most_bytes + 1024),
         destination_(test.world(), most_bytes + 1024) {}
 
-  void check(const VectorKey& key, std::size_t count, const Placing& placing, const CollectiveCall& call) {
+  /// `elsewhere`: where the vectors lie instead of the heap.
+  void check(const VectorKey& key, std::size_t count, const Placing& placing, const CollectiveCall& call,
+             const Elsewhere& elsewhere = {}) {
     const std::vector<std::byte> mine = vector_of(key, test_.rank(), count);
-    GuardedArea to(test_, destination_.data(), placing.destination, mine.size());
-    std::byte* from = placing.in_place ? to.data() : source_.data() + placing.source;
+    GuardedArea to(test_, elsewhere.destination_or(destination_.data()), placing.destination, mine.size());
+    std::byte* from = placing.in_place ? to.data() : elsewhere.source_or(source_.data()) + placing.source;
     if (!mine.empty()) test_.write(from, mine);
     collectives_.allreduce_on_stream(to.data(), from, count, key.type, key.reduction, call);
     test_.world().synchronize();
@@ -84,7 +88,7 @@ void every_count_and_alignment(RankTest& test) {
 
 /// Vectors at another place on every rank cannot be read where they are; that must not show.
 void vectors_that_lie_unlike(RankTest& test) {
-  if (test.world().mixed()) return;
+  test.skip_if(test.world().mixed(), ranks_of_both_kinds);
   Collectives collectives(test.world(), small_channel);
   StreamCall call(test, collectives, 4 * 4000);
   const std::size_t mine = 16 * static_cast<std::size_t>(test.rank());
@@ -103,7 +107,7 @@ CollectiveOptions engine_channel(const RankTest& test, std::size_t chunk_bytes) 
 
 /// Vectors of one part of a chunk, one chunk, and many, which get shorter towards the end.
 void engines_in_chunks(RankTest& test) {
-  if (test.world().mixed()) return;
+  test.skip_if(test.world().mixed(), ranks_of_both_kinds);
   Collectives collectives(test.world(), engine_channel(test, 4096));
   const std::size_t members = static_cast<std::size_t>(test.size()), most = members * 10'001;
   StreamCall call(test, collectives, 4 * most);
@@ -120,7 +124,7 @@ void engines_in_chunks(RankTest& test) {
 /// Calls that wait for nothing in between: the next one's first copies come where the last one's may still be read.
 void engines_call_after_call(RankTest& test) {
   World& world = test.world();
-  if (world.mixed()) return;
+  test.skip_if(world.mixed(), ranks_of_both_kinds);
   Collectives collectives(world, engine_channel(test, 1024));
   constexpr std::size_t calls = 8, most = 12'000;
   const SymmetricArray<std::int32_t> vectors(world, calls * most);
@@ -141,16 +145,18 @@ void engines_call_after_call(RankTest& test) {
 
 /// Vectors that no other rank's copies or kernels reach.
 void engines_on_other_memory(RankTest& test) {
-  if (test.on_gpu() || test.world().mixed()) return;
+  test.skip_if(test.world().mixed(), ranks_of_both_kinds);
   Collectives collectives(test.world(), engine_channel(test, 2048));
   constexpr std::size_t count = 9'999;
   const VectorKey key{ElementType::float64, Reduction::maximum, 1};
-  const std::vector<std::byte> source = vector_of(key, test.rank(), count);
-  std::vector<std::byte> destination(source.size());
+  const std::vector<std::byte> mine = vector_of(key, test.rank(), count);
+  const ForeignMemory source(test, mine.size()), destination(test, mine.size());
+  test.write(source.data(), mine);
   collectives.allreduce_on_stream(destination.data(), source.data(), count, key.type, key.reduction,
                                   {.algorithm = Algorithm::copy_engine});
   test.world().synchronize();
-  check_bytes(reduced_vector(key, everyone(test.size()), count), destination, "outside the heap");
+  check_bytes(reduced_vector(key, everyone(test.size()), count), test.read(destination.data(), mine.size()),
+              "outside the heap");
   BEELINE_CHECK(collectives.last_transfer() == Transfer::staged);
 }
 
@@ -171,10 +177,25 @@ void choices_say_what_runs(RankTest& test) {
   }
 }
 
+/// Vectors outside the heap: of all members or of one, source and destination or one of them.
+void allreduce_of_other_memory(RankTest& test) {
+  Collectives collectives(test.world(), small_channel);
+  StreamCall call(test, collectives, 4 * 4000);
+  const ForeignMemory source(test, 4 * 4000 + 1024), destination(test, 4 * 4000 + 1024);
+  std::uint64_t round = 0;
+  for (const Algorithm algorithm : algorithms_of(test.world()))
+    for_each_elsewhere(test.rank(), source.data(), destination.data(), [&](const Elsewhere& elsewhere) {
+      for (const std::size_t count : {std::size_t{1}, std::size_t{3001}}) {
+        const CollectiveCall how = call_by(algorithm, 1 + unsigned(++round % 3));
+        call.check({ElementType::float32, Reduction::sum, round}, count, {0, 0, round % 4 == 0}, how, elsewhere);
+      }
+    });
+}
+
 struct KernelArguments {
   CollectiveChannel channel;
   std::int64_t* vectors;   ///< [2, blocks, count] what goes in and comes out of each block's calls
-  std::uint64_t* waiting;  ///< at the late rank: how many others have seen a time-out
+  std::uint64_t* waiting;  ///< [ranks] at the late rank: the round in which each other has seen a time-out
   std::uint32_t count, rounds;
   bool some_are_late;
 };
@@ -195,11 +216,8 @@ struct LaneKernel {
         in[i] = static_cast<std::int64_t>(ctx.rank + 1) * round + i;
       block.sync();
       const std::uint32_t late = round % ctx.size;
-      if (a.some_are_late && ctx.rank == late) {
-        const std::uint64_t others = ctx.size - 1;
-        BEELINE_DEVICE_CHECK_EQ(report, Status::ok,
-                                wait(block, ctx, a.waiting + round, Compare::greater_equal, others));
-      }
+      if (a.some_are_late && ctx.rank == late)
+        BEELINE_DEVICE_CHECK_EQ(report, Status::ok, wait_for_others(block, ctx, a.waiting, round));
       bool told = !a.some_are_late || ctx.rank == late;
       std::int64_t* const to = round / 6 % 2 == 0 ? out : in;  // each algorithm both ways in 12 rounds
       Status status = Status::timeout;
@@ -209,7 +227,7 @@ struct LaneKernel {
                                                                 : Timeout::none();
         status = call(lane, round, to, in, a, timeout, ctx.mixed);
         if (status == Status::timeout && !told) {
-          signal_add(block, ctx, a.waiting + round, 1, late);
+          tell_latecomer(block, ctx, a.waiting, round, late);
           told = true;
         }
       }
@@ -238,7 +256,7 @@ void run_lanes(RankTest& test, const CollectiveOptions& options, unsigned blocks
   const std::uint32_t rounds = some_are_late ? 12 : under_thread_sanitizer ? 20 : 100;
   for (const std::uint32_t count : {1u, 501u}) {
     const SymmetricArray<std::int64_t> vectors(world, 2 * std::size_t{blocks} * count);
-    const SymmetricArray<std::uint64_t> waiting(world, rounds + 1);
+    const SymmetricArray<std::uint64_t> waiting(world, max_ranks, test.common_heap());
     test.run(test.shape(blocks, true), LaneKernel{},
              KernelArguments{collectives.channel(), vectors.data(), waiting.data(), count, rounds, some_are_late},
              join(count, " elements in kernels of ", blocks, " blocks", some_are_late ? ", some late" : ""));
@@ -251,7 +269,6 @@ void all_algorithms_on_one_lane(RankTest& test) {
 }
 
 void allreduce_continues_after_a_timeout(RankTest& test) {
-  if (test.world().mixed()) return;
   run_lanes(test, small_channel, 1, true);
   run_lanes(test, checking_channel(), 1, true);
 }
@@ -263,8 +280,10 @@ void flags_wrap(RankTest& test) {
     options.first_round = first;
     run_lanes(test, options, 1, false);
   }
-  if (test.world().mixed() || test.size() == 1) return;
-  // No round before the wrap: what was never sent must not look like round 2^32 to those who wait for a late one.
+}
+
+/// No round before the wrap: what was never sent must not look like round 2^32 to those who wait for a late one.
+void flags_wrap_before_a_late_member(RankTest& test) {
   CollectiveOptions options = small_channel;
   options.first_round = (std::uint64_t{1} << 32) - 1;
   run_lanes(test, options, 1, true);
@@ -356,9 +375,11 @@ const std::vector<Case>& allreduce_cases() {
       {"engines_call_after_call", 1, engines_call_after_call},
       {"engines_on_other_memory", 1, engines_on_other_memory},
       {"choices_say_what_runs", 1, choices_say_what_runs},
+      {"allreduce_of_other_memory", 1, allreduce_of_other_memory},
       {"all_algorithms_on_one_lane", 1, all_algorithms_on_one_lane},
       {"allreduce_continues_after_a_timeout", 2, allreduce_continues_after_a_timeout},
       {"collective_flags_wrap", 1, flags_wrap},
+      {"collective_flags_wrap_before_a_late_member", 2, flags_wrap_before_a_late_member},
       {"collectives_of_two_teams", 2, two_teams_at_once},
       {"collectives_refused", 1, calls_that_cannot_work}};
   return cases;

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "tests/conformance/group_kind.hpp"
+#include "tests/conformance/latecomer.hpp"
 #include "tests/conformance/rank_test.hpp"
 
 namespace beeline_test {
@@ -48,10 +49,12 @@ struct BoardKernel {
 
 template <GroupKind kind>
 void board_by(RankTest& test) {
-  const std::uint32_t rounds = test.on_gpu() ? 2000 : under_thread_sanitizer || test.size() > 4 ? 20 : 200;
+  const std::uint32_t rounds = test.on_gpu() && !test.world().mixed()      ? 2000
+                               : under_thread_sanitizer || test.size() > 4 ? 20
+                                                                           : 200;
   for (const Order order : {Order::memory, Order::relaxed})
     for (const bool keep_open : {true, false}) {
-      const SymmetricArray<std::uint64_t> board(test.world(), 2 * max_ranks);
+      const SymmetricArray<std::uint64_t> board(test.world(), 2 * max_ranks, test.common_heap());
       test.run(test.shape(1, true), BoardKernel<kind>{}, BoardArguments{board.data(), rounds, order, keep_open},
                join(name(kind), " barriers, ", (order == Order::memory ? "memory" : "relaxed"), ", ",
                     (keep_open ? "kept open" : "one each")));
@@ -63,7 +66,7 @@ void barrier_by_every_group(RankTest& test) {
 }
 
 struct LateArguments {
-  std::uint64_t* waiting;  ///< at the late rank: how many others have seen a time-out
+  std::uint64_t* waiting;  ///< [ranks] at the late rank: the round in which each other has seen a time-out
   std::uint32_t rounds;
 };
 
@@ -75,16 +78,15 @@ struct LateKernel {
     const auto group = group_of<kind>(grid);
     if (place_of<kind>(grid).index != 0) return;
     Barrier barrier(group, ctx);
-    for (std::uint32_t round = 0; round < a.rounds; ++round) {
+    for (std::uint32_t round = 1; round <= a.rounds; ++round) {
       const std::uint32_t late = round % ctx.size;
       Status status = Status::timeout;
       if (ctx.rank == late) {
-        const std::uint64_t others = static_cast<std::uint64_t>(round / ctx.size + 1) * (ctx.size - 1);
-        BEELINE_DEVICE_CHECK_EQ(report, Status::ok, wait(group, ctx, a.waiting, Compare::greater_equal, others));
+        BEELINE_DEVICE_CHECK_EQ(report, Status::ok, wait_for_others(group, ctx, a.waiting, round));
       } else {
         BEELINE_DEVICE_CHECK_EQ(report, Status::timeout, barrier.sync(Order::memory, Timeout{50'000}));
         BEELINE_DEVICE_CHECK_EQ(report, Status::timeout, barrier.sync(Order::memory, Timeout::test()));
-        signal_add(group, ctx, a.waiting, 1, late);
+        tell_latecomer(group, ctx, a.waiting, round, late);
       }
       while (status == Status::timeout) status = barrier.sync(Order::memory, Timeout{100'000});
       BEELINE_DEVICE_CHECK_EQ(report, Status::ok, status);
@@ -94,7 +96,7 @@ struct LateKernel {
 
 void barrier_continues_after_a_timeout(RankTest& test) {
   for_each_group_kind(test.world(), [&]<GroupKind kind>() {
-    const SymmetricArray<std::uint64_t> waiting(test.world(), 1);
+    const SymmetricArray<std::uint64_t> waiting(test.world(), max_ranks, test.common_heap());
     test.run(test.shape(1, true), LateKernel<kind>{}, LateArguments{waiting.data(), 6},
              join(name(kind), " barriers with time-outs"));
   });
@@ -131,20 +133,22 @@ struct SoloGridKernel {
 void grid_of_several_blocks(RankTest& test) {
   World& world = test.world();
   const unsigned shared = resident_blocks<GridKernel, DeviceReport*, GridArguments>(world, 96);
-  for (const unsigned blocks : {1u, 2u, test.on_gpu() ? shared : std::min(shared, 5u)}) {
-    const SymmetricArray<std::uint32_t> cells(world, 2 * blocks);
+  constexpr unsigned most_blocks = 16'384;
+  const SymmetricArray<std::uint32_t> cells(world, 2 * most_blocks);
+  for (const unsigned blocks : {1u, 2u, std::min(shared, test.on_gpu() ? most_blocks : 5u)}) {
+    const std::vector<std::uint32_t> none(2 * blocks);
+    world.copy(cells.data(), none.data(), none.size() * sizeof none[0]);
     test.run(test.shape(blocks, true), GridKernel{}, GridArguments{cells.data(), under_thread_sanitizer ? 10u : 100u},
              join("grid of ", blocks, " blocks"));
   }
   const SymmetricArray<std::uint32_t> counter(world, 1);
   const LaunchOptions many = test.shape(300, false);
   test.run(many, SoloGridKernel{}, counter.data(), "a grid that may not wait");
-  const unsigned threads = test.on_gpu() ? many.threads : static_cast<unsigned>(world.config().host_threads);
-  BEELINE_CHECK_EQ(300 * threads, test.read_value(counter.data()));
+  BEELINE_CHECK_EQ(300 * test.block_threads(), test.read_value(counter.data()));
 }
 
 struct AddressArguments {
-  std::uint64_t* words;  ///< [ranks] symmetric
+  std::uint64_t *words, *pinned;  ///< [ranks] symmetric; where loads and stores do not reach the first
   const void* outside;
 };
 
@@ -156,21 +160,24 @@ struct AddressKernel {
     BEELINE_DEVICE_CHECK_EQ(report, no_peer, ctx.owner_of(nullptr));
     BEELINE_DEVICE_CHECK_EQ(report, no_peer, ctx.owner_of(ctx.range - 1));
     for (std::uint32_t peer = 0; peer < ctx.size; ++peer) {
-      std::uint64_t* there = ctx.at(a.words, peer) + ctx.rank;
+      std::uint64_t* there = ctx.at(has_loads_and_stores(ctx, a.words, peer) ? a.words : a.pinned, peer) + ctx.rank;
       BEELINE_DEVICE_CHECK_EQ(report, peer, ctx.owner_of(there));
       BEELINE_DEVICE_CHECK_EQ(report, peer, ctx.world_rank(peer));
       *there = 100 * ctx.rank + peer;  // the address itself is enough to store to a peer
     }
     BEELINE_DEVICE_CHECK_EQ(report, Status::ok, barrier(Thread{}, ctx));
-    for (std::uint32_t peer = 0; peer < ctx.size; ++peer)
-      BEELINE_DEVICE_CHECK_EQ(report, 100 * peer + ctx.rank, a.words[peer]);
+    for (std::uint32_t peer = 0; peer < ctx.size; ++peer) {
+      const bool reached = detail::may_touch(ctx, ctx.kind_of(peer), Access::load_store, a.words, ctx.rank);
+      BEELINE_DEVICE_CHECK_EQ(report, 100 * peer + ctx.rank, (reached ? a.words : a.pinned)[peer]);
+    }
   }
 };
 
 void addresses_in_kernels(RankTest& test) {
+  const SymmetricArray<std::uint64_t> pinned(test.world(), static_cast<std::size_t>(test.size()), Heap::pinned);
   for (const Heap heap : {Heap::symmetric, Heap::pinned}) {
     const SymmetricArray<std::uint64_t> words(test.world(), static_cast<std::size_t>(test.size()), heap);
-    test.run(test.shape(1, true), AddressKernel{}, AddressArguments{words.data(), &test}, "addresses");
+    test.run(test.shape(1, true), AddressKernel{}, AddressArguments{words.data(), pinned.data(), &test}, "addresses");
   }
 }
 

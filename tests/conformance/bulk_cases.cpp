@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bulk transfers: any size and alignment, many laps of the ring of stages, one port for many transfers, signals that
 // overtake nothing.
-#include <cstdio>
-
 #include "tests/conformance/guarded_area.hpp"
-#include "tests/conformance/rank_test.hpp"
+#include "tests/conformance/reachable_array.hpp"
 
 namespace beeline_test {
 
@@ -28,19 +26,21 @@ BEELINE_HOST_DEVICE void copy_slice(const Block& block, std::byte* to, const std
   for (std::size_t i = slice.first + block.thread_rank(); i < slice.last; i += block.size()) to[i] = from[i];
 }
 
-/// Whether this rank's device can run the kernel; prints why not.
+/// Skips the case where a rank's device cannot run the kernel.
 template <class Kernel, class Arguments>
-bool fits(RankTest& test) {
-  if (resident_blocks<Kernel, DeviceReport*, Arguments>(test.world(), 1) > 0) return true;
-  std::printf("  skipped on rank %d: its GPU has less than %zu bytes of shared memory for a block\n", test.rank(),
-              sizeof(BulkBuffer));
-  return false;
+void need_room_for(RankTest& test) {
+  const bool fits = resident_blocks<Kernel, DeviceReport*, Arguments>(test.world(), 1) > 0;
+  test.skip_if_any(fits ? std::string()
+                        : join("the GPU of rank ", test.rank(), " has less than ", sizeof(BulkBuffer),
+                               " bytes of shared memory for a block"));
 }
 
 struct BulkArguments {
   std::byte *source, *destination;
-  std::byte *snapshot, *got;  ///< what the receiver saw as soon as it knew; what the sender then fetched back
-  std::uint64_t* signals;     ///< [blocks]
+  const std::byte* arrived;          ///< here, from behind
+  std::byte *snapshot, *got;         ///< what the receiver saw as soon as it knew; what the sender then fetched back
+  std::uint64_t *signals, *answers;  ///< [blocks] set ahead, and behind
+  const std::uint64_t *arrivals, *answers_from_ahead;  ///< [blocks] here
   std::uint64_t value;
   std::size_t bytes;
   std::uint32_t to, from;
@@ -53,16 +53,18 @@ struct BulkKernel {
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report, BulkArguments a) const {
     const auto& block = grid.block();
     const Slice slice(a.bytes, grid);
-    std::uint64_t *arrived = &a.signals[grid.block_rank()], *seen = arrived + most_blocks;
+    const unsigned index = grid.block_rank();
     BulkPort port(block, ctx, bulk_buffer());
     for (std::size_t i = slice.first + block.thread_rank(); i < slice.last; i += block.size())
       a.source[i] = ~a.source[i];
     block.sync();
-    port.put_signal(a.destination + slice.first, a.source + slice.first, slice.bytes(), arrived, a.value, a.to);
-    BEELINE_DEVICE_CHECK_EQ(report, Status::ok, wait(block, ctx, arrived, Compare::equal, a.value, a.from));
-    copy_slice(block, a.snapshot, a.destination, slice);
-    signal(block, ctx, seen, a.value, a.from);
-    BEELINE_DEVICE_CHECK_EQ(report, Status::ok, wait(block, ctx, seen, Compare::equal, a.value, a.to));
+    port.put_signal(a.destination + slice.first, a.source + slice.first, slice.bytes(), &a.signals[index], a.value,
+                    a.to);
+    BEELINE_DEVICE_CHECK_EQ(report, Status::ok, wait(block, ctx, &a.arrivals[index], Compare::equal, a.value, a.from));
+    copy_slice(block, a.snapshot, a.arrived, slice);
+    signal(block, ctx, &a.answers[index], a.value, a.from);
+    BEELINE_DEVICE_CHECK_EQ(report, Status::ok,
+                            wait(block, ctx, &a.answers_from_ahead[index], Compare::equal, a.value, a.to));
     port.get(a.got + slice.first, a.destination + slice.first, slice.bytes(), a.to);
   }
 };
@@ -82,27 +84,28 @@ void put_and_get_one(RankTest& test) {
   // Most often alike modulo 16, as the bulk path wants it.
   const std::size_t from_offset = random.below(4) == 0 ? random.offset() : offset % 16 + 16 * random.below(9);
   const std::size_t got_offset = random.below(4) == 0 ? random.offset() : offset;
-  const int distance = random.below(test.size());
+  const int distance = random.below(test.size()), to = test.ahead(distance), from = test.behind(distance);
   const SymmetricArray<std::byte> source(world, bytes + from_offset), snapshot(world, bytes);
-  const SymmetricArray<std::byte> memory(world, GuardedArea::needed(offset, bytes));
+  const ReachableArray<std::byte> memory(test, GuardedArea::needed(offset, bytes));
   const SymmetricArray<std::byte> got_memory(world, GuardedArea::needed(got_offset, bytes));
-  const SymmetricArray<std::uint64_t> signals(world, 2 * most_blocks);
+  const ReachableArray<std::uint64_t> signals(test, most_blocks), answers(test, most_blocks);
   const std::uint64_t key = random.next();
   const auto data_of = [&](int rank) { return pattern(key + static_cast<std::uint64_t>(rank), bytes); };
   std::vector<std::byte> inverted = data_of(test.rank());
   for (std::byte& byte : inverted) byte = ~byte;
   test.write(source.data() + from_offset, inverted);
-  GuardedArea area(test, memory.data(), offset, bytes), got(test, got_memory.data(), got_offset, bytes);
+  GuardedArea area(test, memory.used_by(from), offset, bytes), got(test, got_memory.data(), got_offset, bytes);
   const std::string what = join(bytes, " bytes at offset ", offset, " from offset ", from_offset, ", got at offset ",
                                 got_offset, ", distance ", distance);
   const unsigned blocks = 1 + static_cast<unsigned>(random.below(3));
   world.barrier();
-  test.run(test.shape(blocks, true), BulkKernel{},
-           BulkArguments{source.data() + from_offset, area.data(), snapshot.data(), got.data(), signals.data(),
-                         random.next() | 1u, bytes, static_cast<std::uint32_t>(test.ahead(distance)),
-                         static_cast<std::uint32_t>(test.behind(distance))},
-           what);
-  const std::vector<std::byte> expected = data_of(test.behind(distance));
+  test.run(
+      test.shape(blocks, true), BulkKernel{},
+      BulkArguments{source.data() + from_offset, memory.at(to) + guard_bytes + offset, area.data(), snapshot.data(),
+                    got.data(), signals.at(to), answers.at(from), signals.used_by(from), answers.used_by(to),
+                    random.next() | 1u, bytes, static_cast<std::uint32_t>(to), static_cast<std::uint32_t>(from)},
+      what);
+  const std::vector<std::byte> expected = data_of(from);
   check_bytes(expected, test.read(snapshot.data(), bytes), what + ": seen at the signal");
   area.check(expected, what);
   got.check(data_of(test.rank()), what + ": got back");
@@ -110,15 +113,17 @@ void put_and_get_one(RankTest& test) {
 }
 
 void bulk_put_and_get(RankTest& test) {
-  if (!fits<BulkKernel, BulkArguments>(test)) return;
+  need_room_for<BulkKernel, BulkArguments>(test);
   for (int i = 0; i < (under_thread_sanitizer ? 4 : 40); ++i) put_and_get_one(test);
 }
 
 struct RoundsArguments {
-  const std::byte* source;           ///< [rounds, bytes]
-  std::byte* destination;            ///< [bytes]
-  std::byte* snapshots;              ///< [rounds, bytes]
-  std::uint64_t *signals, *credits;  ///< [blocks]
+  const std::byte* source;                             ///< [rounds, bytes]
+  std::byte* destination;                              ///< [bytes] ahead
+  const std::byte* arrived;                            ///< [bytes] here
+  std::byte* snapshots;                                ///< [rounds, bytes]
+  std::uint64_t *signals, *credits;                    ///< [blocks] set ahead, and behind
+  const std::uint64_t *arrivals, *credits_from_ahead;  ///< [blocks] here
   std::size_t bytes;
   std::uint32_t rounds, to, from;
 };
@@ -131,40 +136,42 @@ struct BulkRoundsKernel {
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report, RoundsArguments a) const {
     const auto& block = grid.block();
     const Slice slice(a.bytes, grid);
-    std::uint64_t *signal_word = &a.signals[grid.block_rank()], *credit = &a.credits[grid.block_rank()];
+    const unsigned index = grid.block_rank();
     BulkPort port(block, ctx, bulk_buffer());
     for (std::uint64_t round = 0; round < a.rounds; ++round) {
-      port.put_signal(a.destination + slice.first, a.source + round * a.bytes + slice.first, slice.bytes(), signal_word,
-                      round + 1, a.to);
-      const Status arrived = wait(block, ctx, signal_word, Compare::greater_equal, round + 1, a.from);
+      port.put_signal(a.destination + slice.first, a.source + round * a.bytes + slice.first, slice.bytes(),
+                      &a.signals[index], round + 1, a.to);
+      const Status arrived = wait(block, ctx, &a.arrivals[index], Compare::greater_equal, round + 1, a.from);
       BEELINE_DEVICE_CHECK_EQ(report, Status::ok, arrived);
-      copy_slice(block, a.snapshots + round * a.bytes, a.destination, slice);
-      signal(block, ctx, credit, round + 1, a.from);
-      BEELINE_DEVICE_CHECK_EQ(report, Status::ok, wait(block, ctx, credit, Compare::greater_equal, round + 1, a.to));
+      copy_slice(block, a.snapshots + round * a.bytes, a.arrived, slice);
+      signal(block, ctx, &a.credits[index], round + 1, a.from);
+      BEELINE_DEVICE_CHECK_EQ(report, Status::ok,
+                              wait(block, ctx, &a.credits_from_ahead[index], Compare::greater_equal, round + 1, a.to));
     }
   }
 };
 
 void bulk_rounds(RankTest& test) {
-  if (!fits<BulkRoundsKernel, RoundsArguments>(test)) return;
+  need_room_for<BulkRoundsKernel, RoundsArguments>(test);
   World& world = test.world();
   const std::uint32_t rounds = under_thread_sanitizer ? 10 : 100;
   // Few and many pieces a round, so that rounds begin at every stage and parity.
   const std::size_t bytes = 16 * (1 + test.random().below(std::size_t{10000}));
   const SymmetricArray<std::byte> source(world, rounds * bytes), snapshots(world, rounds * bytes);
-  const SymmetricArray<std::byte> destination(world, bytes);
-  const SymmetricArray<std::uint64_t> signals(world, most_blocks), credits(world, most_blocks);
+  const ReachableArray<std::byte> destination(test, bytes);
+  const ReachableArray<std::uint64_t> signals(test, most_blocks), credits(test, most_blocks);
+  const int to = test.ahead(1), from = test.behind(1);
   const std::uint64_t key = test.random().next();
   const auto data_of = [&](int rank) { return pattern(key + static_cast<std::uint64_t>(rank), rounds * bytes); };
   test.write(source.data(), data_of(test.rank()));
   world.barrier();
   const std::string what = join(rounds, " rounds of ", bytes, " bytes");
-  test.run(
-      test.shape(2, true), BulkRoundsKernel{},
-      RoundsArguments{source.data(), destination.data(), snapshots.data(), signals.data(), credits.data(), bytes,
-                      rounds, static_cast<std::uint32_t>(test.ahead(1)), static_cast<std::uint32_t>(test.behind(1))},
-      what);
-  check_bytes(data_of(test.behind(1)), test.read(snapshots.data(), rounds * bytes), what);
+  test.run(test.shape(2, true), BulkRoundsKernel{},
+           RoundsArguments{source.data(), destination.at(to), destination.used_by(from), snapshots.data(),
+                           signals.at(to), credits.at(from), signals.used_by(from), credits.used_by(to), bytes, rounds,
+                           static_cast<std::uint32_t>(to), static_cast<std::uint32_t>(from)},
+           what);
+  check_bytes(data_of(from), test.read(snapshots.data(), rounds * bytes), what);
 }
 
 }  // namespace

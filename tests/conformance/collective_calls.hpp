@@ -3,6 +3,7 @@
 /// @file
 /// What the cases of all collectives share.
 
+#include <cstddef>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -32,6 +33,26 @@ struct Placing {
   std::size_t source, destination;
   bool in_place;
 };
+
+/// Why a case does not run where ranks differ in kind.
+inline constexpr const char* ranks_of_both_kinds = "ranks of both kinds: they have the algorithms by packets only";
+
+/// Where one call's vectors lie instead of the heap; nullptr: in the heap.
+struct Elsewhere {
+  std::byte *source = nullptr, *destination = nullptr;
+
+  [[nodiscard]] std::byte* source_or(std::byte* heap) const { return source != nullptr ? source : heap; }
+  [[nodiscard]] std::byte* destination_or(std::byte* heap) const { return destination != nullptr ? destination : heap; }
+};
+
+/// `body(elsewhere)` with source, destination or both outside the heap, on all ranks and on rank 0 alone.
+template <class Body>
+void for_each_elsewhere(int rank, std::byte* source, std::byte* destination, Body body) {
+  for (const bool all : {true, false})
+    for (const Elsewhere& elsewhere :
+         {Elsewhere{source, nullptr}, Elsewhere{nullptr, destination}, Elsewhere{source, destination}})
+      body(all || rank == 0 ? elsewhere : Elsewhere{});
+}
 
 [[nodiscard]] inline std::vector<int> everyone(int size) {
   std::vector<int> ranks(static_cast<std::size_t>(size));

@@ -54,9 +54,8 @@ struct SharedContextKernel {
 void context_in_shared_memory(RankTest& test) {
   constexpr unsigned blocks = 3;
   constexpr std::uint32_t block_words = 700;
-  const Heap heap = test.world().mixed() ? Heap::pinned : Heap::symmetric;  // where all ranks' kernels store
-  const SymmetricArray<std::uint64_t> words(test.world(), 2 * blocks * block_words, heap),
-      signals(test.world(), blocks, heap);
+  const SymmetricArray<std::uint64_t> words(test.world(), 2 * blocks * block_words, test.common_heap()),
+      signals(test.world(), blocks, test.common_heap());
   test.run(test.shape(blocks, true), SharedContextKernel{},
            RingArguments{words.data(), signals.data(), block_words, static_cast<std::uint32_t>(test.ahead(1)),
                          static_cast<std::uint32_t>(test.behind(1))},

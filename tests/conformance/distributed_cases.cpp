@@ -53,26 +53,35 @@ struct ArrayArguments {
   DistributedView<std::uint32_t> array;
   AddressMap addresses;
   std::uint32_t round;
+  bool in_own_memory;  ///< each chunk in its owner's kind of memory
 };
 
-/// Each rank stores every size-th element, whosever it is.
+/// Whether kernels of `from` load and store the element.
+BEELINE_HOST_DEVICE inline bool reaches(const Context& ctx, const ArrayArguments& a, std::uint32_t from,
+                                        std::size_t index) {
+  return !a.in_own_memory || ctx.kind_of(from) == DeviceKind::gpu ||
+         ctx.kind_of(a.array.owner_of(index)) == DeviceKind::host;
+}
+
+/// Each rank stores every size-th element, whosever it is; its owner does where that rank does not reach it.
 struct StoreElements {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport*, ArrayArguments a) const {
-    for (std::size_t i = ctx.rank + std::size_t{ctx.size} * grid.thread_rank(); i < a.array.count;
-         i += std::size_t{ctx.size} * grid.size())
-      a.array[i] = value_of(i, a.round);
+    for (std::size_t i = grid.thread_rank(); i < a.array.count; i += grid.size()) {
+      const auto turn = static_cast<std::uint32_t>(i % ctx.size);
+      if (ctx.rank == (reaches(ctx, a, turn, i) ? turn : a.array.owner_of(i))) a.array[i] = value_of(i, a.round);
+    }
     quiet(grid.block(), ctx);
   }
 };
 
-/// Each rank loads every element and decodes its owner.
+/// Each rank loads every element that it reaches, and decodes the owner of all.
 struct CheckElements {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report, ArrayArguments a) const {
     const std::size_t chunk = a.array.chunks.chunk_bytes();
     for (std::size_t i = grid.thread_rank(); i < a.array.count; i += grid.size()) {
-      BEELINE_DEVICE_CHECK_EQ(report, value_of(i, a.round), a.array[i]);
+      if (reaches(ctx, a, ctx.rank, i)) BEELINE_DEVICE_CHECK_EQ(report, value_of(i, a.round), a.array[i]);
       const std::uint64_t owner = i * sizeof(std::uint32_t) / chunk % ctx.size;
       BEELINE_DEVICE_CHECK_EQ(report, owner, a.array.owner_of(i));
       BEELINE_DEVICE_CHECK_EQ(report, owner, a.addresses.owner_of(&a.array[i]));
@@ -86,14 +95,15 @@ void elements_by_plain_pointer(RankTest& test) {
   World& world = test.world();
   for (std::uint32_t round = 0; round < 4; ++round) {
     const std::size_t count = choose_count(test);
-    const Array array(world, count, choose_distribution(test, count));
+    const Distribution distribution = choose_distribution(test, count);
+    const Array array(world, count, distribution);
     check_owners(test, array);
     for (const ElementRange& range : array.elements_of(test.rank()))
       check_bytes(std::vector<std::byte>((range.last - range.first) * sizeof(std::uint32_t)),
                   test.read(array.data() + range.first, (range.last - range.first) * sizeof(std::uint32_t)),
                   "a new array is zero");
     world.barrier();
-    const ArrayArguments arguments{array.view(), world.address_map(), round};
+    const ArrayArguments arguments{array.view(), world.address_map(), round, distribution.kind == MemoryKind::device};
     test.run(test.shape(3, false), StoreElements{}, arguments, "stores into an array");
     world.barrier();
     test.run(test.shape(3, false), CheckElements{}, arguments, "loads from an array");

@@ -3,6 +3,8 @@
 /// @file
 /// The groups of a grid by kind, so that one kernel is tested with each.
 
+#include <cstdint>
+
 #include "beeline/beeline.hpp"
 
 namespace beeline_test {
@@ -40,12 +42,21 @@ template <GroupKind kind, class Grid>
     return {grid.block_rank(), grid.blocks()};
 }
 
-/// Calls `body.template operator()<kind>()` for each kind that this rank's device has.
+/// Calls `body.template operator()<kind>()` for each kind that this rank's device has. In worlds of both kinds a thread
+/// of a host rank stands in for the warp of a GPU, so that all ranks make as many calls.
 template <class Body>
 void for_each_group_kind(const beeline::World& world, Body body) {
   body.template operator()<GroupKind::thread>();
-  if (world.device().is_gpu()) body.template operator()<GroupKind::warp>();
+  if (world.device().is_gpu())
+    body.template operator()<GroupKind::warp>();
+  else if (world.mixed())
+    body.template operator()<GroupKind::thread>();
   body.template operator()<GroupKind::block>();
+}
+
+/// Groups of a kind in a grid of `blocks` of `threads` each.
+[[nodiscard]] constexpr std::uint32_t groups_in(GroupKind kind, unsigned blocks, unsigned threads) {
+  return kind == GroupKind::block ? blocks : blocks * threads / (kind == GroupKind::warp ? 32 : 1);
 }
 
 }  // namespace beeline_test

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "beeline/host/messages.hpp"
+#include "tests/conformance/foreign_memory.hpp"
 #include "tests/conformance/guarded_area.hpp"
-#include "tests/conformance/rank_test.hpp"
 
 namespace beeline_test {
 
@@ -40,19 +40,13 @@ class MessageMemory {
  public:
   /// Collective.
   MessageMemory(RankTest& test, std::size_t longest)
-      : chunk_((longest + 1024 + page_bytes - 1) / page_bytes * page_bytes), heap_(test.world(), longest + 1024),
-        elsewhere_(test.world(), chunk_ * static_cast<std::size_t>(test.size()), {.chunk_elements = chunk_}),
-        own_chunk_(elsewhere_.data() + chunk_ * static_cast<std::size_t>(test.rank())) {}
+      : heap_(test.world(), longest + 1024), elsewhere_(test, longest + 1024) {}
 
-  [[nodiscard]] std::byte* data(bool in_heap) const { return in_heap ? heap_.data() : own_chunk_; }
+  [[nodiscard]] std::byte* data(bool in_heap) const { return in_heap ? heap_.data() : elsewhere_.data(); }
 
  private:
-  static constexpr std::size_t page_bytes = std::size_t{2} << 20;
-
-  std::size_t chunk_;
   beeline::SymmetricArray<std::byte> heap_;
-  beeline::DistributedArray<std::byte> elsewhere_;
-  std::byte* own_chunk_;
+  ForeignMemory elsewhere_;
 };
 
 /// Sends and receives of one rank.

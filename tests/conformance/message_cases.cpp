@@ -131,7 +131,8 @@ void messages_keep_their_order(RankTest& test) {
 
 void messages_between_all_pairs(RankTest& test) {
   World& world = test.world();
-  if (world.ranks_on_device() > 1) return;  // more streams than the GPU has hardware queues (docs/design.md, Residency)
+  test.skip_if(world.ranks_on_device() > 1,
+               "ranks share a GPU: more streams than it has hardware queues (docs/design.md, Residency)");
   Messages messages(world, small_messages);
   const auto peers = static_cast<std::size_t>(test.size()) - 1;
   const PeerStreams streams(world, static_cast<int>(peers));

@@ -151,7 +151,7 @@ void run_kernels(RankTest& test, bool some_are_late) {
                  join("messages by ", what, some_are_late ? ", some late" : ""));
         world.free(late);
       };
-      if (!world.mixed()) for_each_group_kind(world, [&]<GroupKind kind> { run(GroupKernel<kind>{}, name(kind)); });
+      for_each_group_kind(world, [&]<GroupKind kind> { run(GroupKernel<kind>{}, name(kind)); });
       run(CallsKernel{}, "calls");
     }
 }

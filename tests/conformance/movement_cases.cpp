@@ -11,7 +11,9 @@
 #include "beeline/collectives/scatter.hpp"
 #include "beeline/host/packets128.hpp"
 #include "tests/conformance/collective_calls.hpp"
+#include "tests/conformance/foreign_memory.hpp"
 #include "tests/conformance/guarded_area.hpp"
+#include "tests/conformance/latecomer.hpp"
 #include "tests/conformance/rank_test.hpp"
 
 namespace beeline_test {
@@ -87,15 +89,14 @@ class StreamCall {
       : test_(test), collectives_(collectives), source_(test.world(), most_bytes + 1024),
         destination_(test.world(), most_bytes + 1024) {}
 
-  /// `memory`, `source_memory`: where the destination and the source lie instead of the heap.
-  void check(const Pieces& pieces, const Placing& placing, const CollectiveCall& how, std::byte* memory = nullptr,
-             std::byte* source_memory = nullptr) {
+  /// `elsewhere`: where the vectors lie instead of the heap.
+  void check(const Pieces& pieces, const Placing& placing, const CollectiveCall& how, const Elsewhere& elsewhere = {}) {
     const int rank = static_cast<int>(collectives_.context().rank);
     const std::vector<std::byte> mine = pieces.source(rank);
     std::vector<std::byte> expected = pieces.expected(rank);
-    GuardedArea to(test_, memory != nullptr ? memory : destination_.data(), placing.destination, expected.size());
+    GuardedArea to(test_, elsewhere.destination_or(destination_.data()), placing.destination, expected.size());
     std::byte* target = to.data();
-    std::byte* from = (source_memory != nullptr ? source_memory : source_.data()) + placing.source;
+    std::byte* from = elsewhere.source_or(source_.data()) + placing.source;
     if (placing.in_place && pieces.is_collected() && !expected.empty())
       from = to.data() + static_cast<std::size_t>(rank) * pieces.bytes;
     if (placing.in_place && pieces.move == Move::broadcast && rank == pieces.root) from = to.data();
@@ -146,7 +147,7 @@ void movement_of_every_count(RankTest& test) {
 /// In chunks through memory of the engines' own, and, where the caller asserts that destinations are symmetric,
 /// without.
 void movement_by_engines(RankTest& test) {
-  if (test.world().mixed()) return;
+  test.skip_if(test.world().mixed(), ranks_of_both_kinds);
   CollectiveOptions options = small_channel;
   options.engine_bytes = 4 * std::max<std::size_t>(1, static_cast<std::size_t>(test.size()) - 1) * 2048;
   Collectives collectives(test.world(), options);
@@ -180,30 +181,29 @@ void movement_between_unlike_addresses(RankTest& test) {
 
 /// Destinations of some members outside the heap: what cannot be stored into directly, which must not show.
 void movement_to_other_memory(RankTest& test) {
-  if (test.on_gpu() || test.world().mixed()) return;
   Collectives collectives(test.world(), small_channel);
   StreamCall call(test, collectives, static_cast<std::size_t>(test.size()) * 3001);
-  std::vector<std::byte> memory(static_cast<std::size_t>(test.size()) * 3001 + 1024);
+  const ForeignMemory memory(test, static_cast<std::size_t>(test.size()) * 3001 + 1024);
   std::uint64_t round = 0;
   for_each_way(test, [&](Move move, Algorithm algorithm) {
     for (const bool all : {true, false})
       for (const std::size_t bytes : {std::size_t{1}, std::size_t{3001}})
         call.check({move, ++round, test.size(), 0, bytes}, {0, 0, false}, call_by(algorithm, 1 + unsigned(round % 3)),
-                   all || test.rank() == test.size() - 1 ? memory.data() : nullptr);
+                   {nullptr, all || test.rank() == test.size() - 1 ? memory.data() : nullptr});
   });
 }
 
 /// Sources outside the heap, from which nobody can fetch.
 void movement_from_other_memory(RankTest& test) {
-  if (test.on_gpu() || test.world().mixed()) return;
   Collectives collectives(test.world(), small_channel);
   StreamCall call(test, collectives, static_cast<std::size_t>(test.size()) * 3001);
-  std::vector<std::byte> memory(static_cast<std::size_t>(test.size()) * 3001 + 1024), other(memory.size());
+  const std::size_t room = static_cast<std::size_t>(test.size()) * 3001 + 1024;
+  const ForeignMemory source(test, room), destination(test, room);
   std::uint64_t round = 0;
   for_each_way(test, [&](Move move, Algorithm algorithm) {
     for (const bool both : {false, true}) {
       call.check({move, ++round, test.size(), 0, 3001}, {0, 0, false}, call_by(algorithm, 1 + unsigned(round % 3)),
-                 both ? other.data() : nullptr, memory.data());
+                 {source.data(), both ? destination.data() : nullptr});
     }
   });
 }
@@ -217,15 +217,16 @@ std::size_t varied_count(std::uint64_t round, int from, int to) {
 }
 
 /// An all-to-all-v of `count(from, to)` elements, at most `most`, checked on this rank.
-///   outside  whether this rank's destination lies outside the heap
+///   elsewhere  where this rank's vectors lie instead of the heap: [ranks, most + 3], and 128 elements
 template <class Count>
 void check_varied(RankTest& test, Collectives& collectives, std::uint64_t round, std::size_t most, const Count& count,
-                  bool outside = false) {
+                  const Elsewhere& elsewhere = {}) {
   using Element = std::uint16_t;
   World& world = test.world();
   const int size = test.size(), rank = test.rank();
   const std::size_t step = most + 3, room = static_cast<std::size_t>(size) * step;
-  const SymmetricArray<Element> source(world, room), destination(world, room + 128);
+  const SymmetricArray<Element> heap_source(world, room), heap_destination(world, room + 128);
+  std::byte* const source = elsewhere.source_or(reinterpret_cast<std::byte*>(heap_source.data()));
   const auto element = [](int from, int to, std::size_t i) {
     return static_cast<Element>(static_cast<std::size_t>(from * 1000 + to * 100) + i);
   };
@@ -240,13 +241,12 @@ void check_varied(RankTest& test, Collectives& collectives, std::uint64_t round,
       for (std::size_t i = 0; i < count(from, to); ++i) (way == 0 ? sent : expected)[offset + i] = element(from, to, i);
     }
   }
-  world.copy(source.data(), sent.data(), room * sizeof(Element));
-  std::vector<Element> memory(outside ? room + 128 : 0);
-  Element* const place = outside ? memory.data() : destination.data();
-  GuardedArea to(test, reinterpret_cast<std::byte*>(place), 0, room * sizeof(Element));
+  world.copy(source, sent.data(), room * sizeof(Element));
+  GuardedArea to(test, elsewhere.destination_or(reinterpret_cast<std::byte*>(heap_destination.data())), 0,
+                 room * sizeof(Element));
   const Algorithm all[] = {Algorithm::packets, Algorithm::automatic, Algorithm::peer, Algorithm::bulk};
   const CollectiveCall how{.algorithm = all[world.mixed() ? round % 2 : round % 4], .blocks = 1 + unsigned(round % 3)};
-  collectives.alltoallv_on_stream(to.data(), source.data(), {counts[0], offsets[0], counts[1], offsets[1]},
+  collectives.alltoallv_on_stream(to.data(), source, {counts[0], offsets[0], counts[1], offsets[1]},
                                   ElementType::float16, how);
   world.synchronize();
   const auto* bytes = reinterpret_cast<const std::byte*>(expected.data());
@@ -259,14 +259,16 @@ void movement_of_varied_counts(RankTest& test) {
     check_varied(test, collectives, round, 700, [&](int from, int to) { return varied_count(round, from, to); });
 }
 
-/// Who gets less than others has its destination elsewhere.
-void varied_movement_to_other_memory(RankTest& test) {
-  if (test.on_gpu() || test.world().mixed()) return;
+/// Who gets less than others has its destination elsewhere; then all have their sources there.
+void varied_movement_of_other_memory(RankTest& test) {
   Collectives collectives(test.world(), small_channel);
+  const std::size_t room = (static_cast<std::size_t>(test.size()) * 20003 + 128) * 2;
+  const ForeignMemory source(test, room), destination(test, room);
   for (std::uint64_t round = 1; round <= 8; ++round) {
     const int other = static_cast<int>(round) % test.size();
     const auto count = [&](int, int to) { return std::size_t{to == other ? (round < 5 ? 1000u : 3u) : 20000u}; };
-    check_varied(test, collectives, round, 20000, count, test.rank() == other);
+    check_varied(test, collectives, round, 20000, count,
+                 {round % 2 == 0 ? source.data() : nullptr, test.rank() == other ? destination.data() : nullptr});
   }
 }
 
@@ -303,7 +305,7 @@ void movement_in_two_teams(RankTest& test) {
 struct KernelArguments {
   CollectiveChannel channel;
   std::uint32_t* vectors;  ///< [2, ranks, count] what goes in and comes out
-  std::uint64_t* waiting;  ///< [rounds + 1] at the late rank: how many others have seen a time-out
+  std::uint64_t* waiting;  ///< [ranks] at the late rank: the round in which each other has seen a time-out
   std::size_t* lengths;    ///< [3, ranks] sent and received by all-to-all-v, and their offsets
   std::uint32_t count, rounds;
   bool some_are_late;
@@ -321,7 +323,9 @@ struct LaneKernel {
     return round * 100000 + from * 1000 + part;
   }
   /// Lines are for all-gather and all-to-all of one length, where the channel has any; packets serve elsewhere.
-  BEELINE_HOST_DEVICE static Algorithm algorithm_of(std::uint32_t round, const CollectiveChannel& channel) {
+  BEELINE_HOST_DEVICE static Algorithm algorithm_of(std::uint32_t round, const Context& ctx,
+                                                    const CollectiveChannel& channel) {
+    if (ctx.mixed) return Algorithm::packets;
     constexpr Algorithm all[] = {Algorithm::packets, Algorithm::peer, Algorithm::bulk, Algorithm::packets128};
     const Algorithm algorithm = all[round / operations % 4];
     const auto move = static_cast<Move>(round % operations);
@@ -339,8 +343,8 @@ struct LaneKernel {
                                          const KernelArguments& a) {
     const Context& ctx = lane.context();
     const std::uint32_t root = round % ctx.size;
-    const LaneCall how{a.some_are_late ? Timeout{50'000} : Timeout::none(),
-                       ctx.mixed ? Algorithm::packets : algorithm_of(round, a.channel), bulk_buffer()};
+    const LaneCall how{a.some_are_late ? Timeout{50'000} : Timeout::none(), algorithm_of(round, ctx, a.channel),
+                       bulk_buffer()};
     const std::size_t* const offsets = a.lengths + 2 * ctx.size;
     switch (round % operations) {
       case static_cast<std::uint32_t>(Move::broadcast):
@@ -397,18 +401,15 @@ struct LaneKernel {
     for (std::uint32_t round = 1; round <= a.rounds; ++round) {
       fill(block, ctx, round, a);
       const std::uint32_t late = (round / operations) % ctx.size;
-      const bool some_wait = a.some_are_late && waits_for_all(round, late, ctx.size, a.channel);
-      if (some_wait && ctx.rank == late) {
-        const std::uint64_t others = ctx.size - 1;
-        BEELINE_DEVICE_CHECK_EQ(report, Status::ok,
-                                wait(block, ctx, a.waiting + round, Compare::greater_equal, others));
-      }
+      const bool some_wait = a.some_are_late && waits_for_all(round, late, ctx, a.channel);
+      if (some_wait && ctx.rank == late)
+        BEELINE_DEVICE_CHECK_EQ(report, Status::ok, wait_for_others(block, ctx, a.waiting, round));
       bool told = !some_wait || ctx.rank == late;
       Status status = Status::timeout;
       while (status == Status::timeout) {
         status = call(lane, round, out, in, a);
         if (status == Status::timeout && !told) {
-          signal_add(block, ctx, a.waiting + round, 1, late);
+          tell_latecomer(block, ctx, a.waiting, round, late);
           told = true;
         }
       }
@@ -419,11 +420,11 @@ struct LaneKernel {
   }
 
   /// Whether every other member's call waits for `late`: in packets from one or to one, only receivers wait.
-  BEELINE_HOST_DEVICE static bool waits_for_all(std::uint32_t round, std::uint32_t late, std::uint32_t size,
+  BEELINE_HOST_DEVICE static bool waits_for_all(std::uint32_t round, std::uint32_t late, const Context& ctx,
                                                 const CollectiveChannel& channel) {
     const auto move = static_cast<Move>(round % operations);  // all-to-all-v comes behind them
-    const bool is_root = round % size == late;
-    return move >= Move::allgather || algorithm_of(round, channel) != Algorithm::packets ||
+    const bool is_root = round % ctx.size == late;
+    return move >= Move::allgather || algorithm_of(round, ctx, channel) != Algorithm::packets ||
            (move != Move::gather && is_root);
   }
 };
@@ -434,7 +435,7 @@ void run_lanes(RankTest& test, const CollectiveOptions& options, bool some_are_l
   const std::uint32_t rounds = LaneKernel::ways * (some_are_late ? 2 : under_thread_sanitizer ? 1 : 6);
   for (const std::uint32_t count : {1u, 501u, 1101u}) {  // of 1101 a broadcast is passed on
     const SymmetricArray<std::uint32_t> vectors(world, 2 * static_cast<std::size_t>(test.size()) * count);
-    const SymmetricArray<std::uint64_t> waiting(world, rounds + 1);
+    const SymmetricArray<std::uint64_t> waiting(world, max_ranks, test.common_heap());
     const SymmetricArray<std::size_t> lengths(world, 3 * static_cast<std::size_t>(test.size()));
     const KernelArguments arguments{
         collectives.channel(), vectors.data(), waiting.data(), lengths.data(), count, rounds, some_are_late};
@@ -446,7 +447,6 @@ void run_lanes(RankTest& test, const CollectiveOptions& options, bool some_are_l
 void movement_in_kernels(RankTest& test) { run_lanes(test, small_channel, false); }
 
 void movement_continues_after_a_timeout(RankTest& test) {
-  if (test.world().mixed()) return;
   run_lanes(test, small_channel, true);
   run_lanes(test, checking_channel(), true);
 }
@@ -521,7 +521,7 @@ const std::vector<Case>& movement_cases() {
                                           {"movement_to_other_memory", 2, movement_to_other_memory},
                                           {"movement_from_other_memory", 2, movement_from_other_memory},
                                           {"movement_of_varied_counts", 1, movement_of_varied_counts},
-                                          {"varied_movement_to_other_memory", 2, varied_movement_to_other_memory},
+                                          {"varied_movement_of_other_memory", 2, varied_movement_of_other_memory},
                                           {"movement_of_long_pieces", 1, movement_of_long_pieces},
                                           {"movement_in_two_teams", 2, movement_in_two_teams},
                                           {"movement_in_kernels", 1, movement_in_kernels},

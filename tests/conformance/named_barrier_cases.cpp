@@ -4,6 +4,7 @@
 #include "beeline/collectives/barrier.hpp"
 #include "beeline/host/collectives.hpp"
 #include "tests/conformance/group_kind.hpp"
+#include "tests/conformance/latecomer.hpp"
 #include "tests/conformance/rank_test.hpp"
 
 namespace beeline_test {
@@ -11,9 +12,6 @@ namespace beeline_test {
 namespace {
 
 using namespace beeline;
-
-/// Where all ranks of the world may store.
-Heap common_heap(const World& world) { return world.mixed() ? Heap::pinned : Heap::symmetric; }
 
 constexpr CollectiveOptions channel_options{.lanes = 4, .packet_bytes = 64, .staging_bytes = 256};
 
@@ -79,13 +77,12 @@ void barriers_by_name(RankTest& test) {
   const std::uint32_t rounds = test.on_gpu() ? 1000 : under_thread_sanitizer || test.size() > 4 ? 20 : 100;
   for_each_algorithm([&](BarrierAlgorithm algorithm) {
     for_each_group_kind(world, [&]<GroupKind kind>() {
-      if (world.mixed() && kind != GroupKind::block) return;  // which not all ranks have
-      const SymmetricArray<std::uint64_t> board(world, 2 * max_ranks, common_heap(world));
+      const SymmetricArray<std::uint64_t> board(world, 2 * max_ranks, test.common_heap());
       test.run(test.shape(1, true), GroupKernel<kind>{},
                BoardArguments{collectives.channel(), board.data(), 1, world.mixed() ? 20 : rounds, algorithm},
                join(name(kind), " barriers by ", name(algorithm)));
     });
-    const SymmetricArray<std::uint64_t> board(world, 2 * max_ranks * 3, common_heap(world));
+    const SymmetricArray<std::uint64_t> board(world, 2 * max_ranks * 3, test.common_heap());
     test.run(test.shape(3, true), GridKernel{}, BoardArguments{collectives.channel(), board.data(), 1, 20, algorithm},
              join("grids that meet by ", name(algorithm)));
   });
@@ -107,7 +104,7 @@ struct CheckKernel {
 void barriers_on_streams(RankTest& test) {
   World& world = test.world();
   Collectives collectives(world, channel_options);
-  const SymmetricArray<std::uint64_t> board(world, 2 * max_ranks, common_heap(world));
+  const SymmetricArray<std::uint64_t> board(world, 2 * max_ranks, test.common_heap());
   std::uint32_t round = 0;
   for (int i = 0; i < 5; ++i)
     for_each_algorithm([&](BarrierAlgorithm algorithm) {
@@ -128,7 +125,7 @@ void barriers_on_streams(RankTest& test) {
 
 struct LateArguments {
   CollectiveChannel channel;
-  std::uint64_t* waiting;  ///< at the late rank: how many others have seen a time-out
+  std::uint64_t* waiting;  ///< [ranks] at the late rank: the round in which each other has seen a time-out
   std::uint32_t rounds;
   BarrierAlgorithm algorithm;
 };
@@ -139,16 +136,15 @@ struct LateKernel {
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report, LateArguments a) const {
     const auto& group = grid.block();
     Lane lane(group, ctx, a.channel, 0);
-    for (std::uint32_t round = 0; round < a.rounds; ++round) {
+    for (std::uint32_t round = 1; round <= a.rounds; ++round) {
       const std::uint32_t late = round % ctx.size;
       Status status = Status::timeout;
       if (ctx.rank == late) {
-        const std::uint64_t others = static_cast<std::uint64_t>(round / ctx.size + 1) * (ctx.size - 1);
-        BEELINE_DEVICE_CHECK_EQ(report, Status::ok, wait(group, ctx, a.waiting, Compare::greater_equal, others));
+        BEELINE_DEVICE_CHECK_EQ(report, Status::ok, wait_for_others(group, ctx, a.waiting, round));
       } else {
         BEELINE_DEVICE_CHECK_EQ(report, Status::timeout, barrier(lane, a.algorithm, Order::memory, Timeout{50'000}));
         BEELINE_DEVICE_CHECK_EQ(report, Status::timeout, barrier(lane, a.algorithm, Order::memory, Timeout::test()));
-        signal_add(group, ctx, a.waiting, 1, late);
+        tell_latecomer(group, ctx, a.waiting, round, late);
       }
       while (status == Status::timeout) status = barrier(lane, a.algorithm, Order::memory, Timeout{100'000});
       BEELINE_DEVICE_CHECK_EQ(report, Status::ok, status);
@@ -157,13 +153,12 @@ struct LateKernel {
 };
 
 void named_barriers_continue_after_a_timeout(RankTest& test) {
-  if (test.world().mixed()) return;
   for (const bool checks : {false, true}) {
     CollectiveOptions options = channel_options;
     options.checks = checks;
     const Collectives collectives(test.world(), options);
     for_each_algorithm([&](BarrierAlgorithm algorithm) {
-      const SymmetricArray<std::uint64_t> waiting(test.world(), 1);
+      const SymmetricArray<std::uint64_t> waiting(test.world(), max_ranks, test.common_heap());
       test.run(test.shape(1, true), LateKernel{}, LateArguments{collectives.channel(), waiting.data(), 6, algorithm},
                join(name(algorithm), " barriers with time-outs", checks ? " on a channel that checks" : ""));
     });

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "tests/conformance/group_kind.hpp"
-#include "tests/conformance/rank_test.hpp"
+#include "tests/conformance/reachable_array.hpp"
 
 namespace beeline_test {
 
@@ -174,7 +174,8 @@ void packet_slots_are_swept(RankTest& test) {
 
 struct CreditArguments {
   PacketChannel channel;
-  std::uint64_t* full;  ///< signal: the sender has no credit left
+  std::uint64_t* full;           ///< signal ahead: the sender has no credit left
+  const std::uint64_t* is_full;  ///< the same here
   std::uint32_t to, from;
 };
 
@@ -207,7 +208,7 @@ struct CreditKernel {
     BEELINE_DEVICE_CHECK_EQ(report, Status::timeout, out.send(&extra, sizeof extra, Timeout::test()));
     BEELINE_DEVICE_CHECK_EQ(report, Status::timeout, out.send(&extra, sizeof extra, Timeout{20'000}));
     signal(Thread{}, ctx, a.full, 1, a.to);
-    BEELINE_DEVICE_CHECK_EQ(report, Status::ok, wait(Thread{}, ctx, a.full, Compare::equal, 1, a.from));
+    BEELINE_DEVICE_CHECK_EQ(report, Status::ok, wait(Thread{}, ctx, a.is_full, Compare::equal, 1, a.from));
     for (std::uint32_t i = 0; i <= depth; ++i) {
       if (i == depth) BEELINE_DEVICE_CHECK_EQ(report, Status::ok, out.send(&extra, sizeof extra));
       std::uint64_t word = 0;
@@ -225,10 +226,11 @@ void packet_credits_run_out(RankTest& test) {
   for (const std::uint32_t depth : {2u, 4u, 16u})
     for (const std::uint32_t first : {0u, 0xfffffffdu}) {
       const PacketChannel channel = test.world().packet_channel(8, depth, Heap::symmetric, first);
-      const SymmetricArray<std::uint64_t> full(test.world(), 1);
+      const ReachableArray<std::uint64_t> full(test, 1);
+      const int to = test.ahead(1), from = test.behind(1);
       test.run(test.shape(1, true), CreditKernel{},
-               CreditArguments{channel, full.data(), static_cast<std::uint32_t>(test.ahead(1)),
-                               static_cast<std::uint32_t>(test.behind(1))},
+               CreditArguments{channel, full.at(to), full.used_by(from), static_cast<std::uint32_t>(to),
+                               static_cast<std::uint32_t>(from)},
                join("credits of depth ", depth));
       free_channel(test.world(), channel);
     }

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Packets of 128 bytes: any size and alignment, sequences that wrap, credits and time-outs, and many messages of
 // changing data; host ranks and worlds with torn lines refuse them.
-#include <cstdio>
-
 #include "beeline/host/packets128.hpp"
 #include "tests/conformance/group_kind.hpp"
 #include "tests/conformance/rank_test.hpp"
@@ -14,14 +12,13 @@ namespace {
 
 using namespace beeline;
 
-/// Whether this world can use them; otherwise a channel is refused with the reason, which is printed.
-bool usable(RankTest& test) {
+/// Skips the case where this world cannot use them: a channel is then refused with the reason.
+void need_packets128(RankTest& test) {
   const std::string obstacle = packets128_obstacle(test.world());
-  if (obstacle.empty()) return true;
-  if (test.rank() == 0) std::printf("  skipped: %s\n", obstacle.c_str());
-  check_error(Status::unavailable, {obstacle, "packet_channel"},
-              [&] { static_cast<void>(packets128_channel(test.world(), 64)); });
-  return false;
+  if (!obstacle.empty())
+    check_error(Status::unavailable, {obstacle, "packet_channel"},
+                [&] { static_cast<void>(packets128_channel(test.world(), 64)); });
+  test.skip_if_any(obstacle);
 }
 
 void free_channel(World& world, const Packets128Channel& channel) {
@@ -147,7 +144,7 @@ void for_each_line_group(Body body) {
 }
 
 void packets128_of_any_size(RankTest& test) {
-  if (!usable(test)) return;
+  need_packets128(test);
   constexpr std::uint32_t sweep = detail::packet_sweep_period;
   for_each_line_group([&]<GroupKind kind>() {
     run_plan<kind>(test, {1, 2, 0}, 60);
@@ -205,7 +202,7 @@ void run_stream(RankTest& test, std::uint32_t words, std::uint32_t messages) {
 }
 
 void packets128_stay_whole(RankTest& test) {
-  if (!usable(test)) return;
+  need_packets128(test);
   for_each_line_group([&]<GroupKind kind>() {
     run_stream<kind>(test, 15, 20000);
     run_stream<kind>(test, 1000, 5000);

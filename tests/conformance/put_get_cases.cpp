@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// put, put_signal, get, put_value, flush, quiet, fence: by every group, on both heaps, at any size and alignment.
+// put, put_signal, get, put_value, flush, quiet, fence: by every group, on both heaps and other memory, at any size and
+// alignment.
+#include <algorithm>
+
+#include "tests/conformance/foreign_memory.hpp"
 #include "tests/conformance/group_kind.hpp"
 #include "tests/conformance/guarded_area.hpp"
-#include "tests/conformance/rank_test.hpp"
+#include "tests/conformance/reachable_array.hpp"
 
 namespace beeline_test {
 
@@ -11,6 +15,17 @@ namespace {
 using namespace beeline;
 
 constexpr std::size_t most_groups = 1024;
+
+/// The longest transfer: single threads are slow across the bus between a GPU and the host.
+std::size_t longest(const World& world) {
+  return world.mixed() ? std::min(most_bytes, std::size_t{64} << 10) : most_bytes;
+}
+
+/// Groups that take part, in pairs with the next rank's: ranks of both kinds have their blocks in common, no more.
+template <GroupKind kind>
+std::uint32_t paired_groups(const RankTest& test, const World& world, unsigned blocks) {
+  return world.mixed() ? blocks : groups_in(kind, blocks, test.block_threads());
+}
 
 /// How the receiver learns that the data is there.
 enum class Announce : std::uint32_t {
@@ -24,11 +39,12 @@ constexpr int announce_kinds = 5;
 
 struct PutArguments {
   std::byte *source, *destination;
-  std::byte* snapshot;     ///< what the receiver saw as soon as it knew
-  std::uint64_t* signals;  ///< [groups]
+  const std::byte* arrived;           ///< here, from behind
+  std::byte* snapshot;                ///< what the receiver saw as soon as it knew
+  std::uint64_t *signals, *arrivals;  ///< [groups] set ahead, and here
   std::uint64_t value;
   std::size_t bytes;
-  std::uint32_t to, from;
+  std::uint32_t to, from, groups;
   Announce announce;
   Queue queue;
 };
@@ -79,45 +95,53 @@ struct PutKernel {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report, PutArguments a) const {
     const auto group = group_of<kind>(grid);
-    const GroupPlace place = place_of<kind>(grid);
-    const Slice slice(a.bytes, place);
-    put_slice(group, ctx, a, slice, &a.signals[place.index]);
-    const Status status = wait(group, ctx, &a.signals[place.index], Compare::equal, a.value, a.from);
+    const std::uint32_t index = place_of<kind>(grid).index;
+    if (index >= a.groups) return;
+    const Slice slice(a.bytes, {index, a.groups});
+    put_slice(group, ctx, a, slice, &a.signals[index]);
+    const Status status = wait(group, ctx, &a.arrivals[index], Compare::equal, a.value, a.from);
     BEELINE_DEVICE_CHECK_EQ(report, Status::ok, status);
-    copy_slice(group, a.snapshot, a.destination, slice);
+    copy_slice(group, a.snapshot, a.arrived, slice);
   }
 };
 
+/// From a heap, or from `elsewhere`: [most_bytes + 512].
 template <GroupKind kind>
-void put_one(RankTest& test, Announce announce) {
+void put_one(RankTest& test, Announce announce, std::byte* elsewhere = nullptr) {
   World& world = test.world();
   Random& random = test.random();
-  const std::size_t bytes = random.message_bytes(most_bytes), offset = random.offset(), from_offset = random.offset();
-  const int distance = random.below(test.size());
-  const SymmetricArray<std::byte> source(world, bytes + from_offset, test.any_heap());
-  const SymmetricArray<std::byte> memory(world, GuardedArea::needed(offset, bytes), test.any_heap());
+  const std::size_t bytes = random.message_bytes(longest(world)), offset = random.offset(),
+                    from_offset = random.offset();
+  const int distance = random.below(test.size()), to = test.ahead(distance), from = test.behind(distance);
+  const SymmetricArray<std::byte> heap_source(world, bytes + from_offset, test.any_heap());
+  const ReachableArray<std::byte> memory(test, GuardedArea::needed(offset, bytes), test.any_heap());
   const SymmetricArray<std::byte> snapshot(world, bytes);
-  const SymmetricArray<std::uint64_t> signals(world, most_groups, test.any_heap());
+  const ReachableArray<std::uint64_t> signals(test, most_groups, test.any_heap());
+  std::byte* const source = (elsewhere != nullptr ? elsewhere : heap_source.data()) + from_offset;
   const std::uint64_t key = random.next();
   const auto data_of = [&](int rank) { return pattern(key + static_cast<std::uint64_t>(rank), bytes); };
-  test.write(source.data() + from_offset, data_of(test.rank()));
-  GuardedArea area(test, memory.data(), offset, bytes);
-  const std::string what = join(name(kind), " groups, announce ", static_cast<int>(announce), ", ", bytes,
-                                " bytes at offset ", offset, " from offset ", from_offset, ", distance ", distance);
-  const PutArguments arguments{source.data() + from_offset,
+  test.write(source, data_of(test.rank()));
+  GuardedArea area(test, memory.used_by(from), offset, bytes);
+  const std::string what =
+      join(name(kind), " groups, announce ", static_cast<int>(announce), ", ", bytes, " bytes at offset ", offset,
+           " from offset ", from_offset, ", distance ", distance, elsewhere != nullptr ? ", from other memory" : "");
+  const unsigned blocks = 1 + static_cast<unsigned>(random.below(3));
+  const PutArguments arguments{source,
+                               memory.at(to) + guard_bytes + offset,
                                area.data(),
                                snapshot.data(),
-                               signals.data(),
+                               signals.at(to),
+                               signals.used_by(from),
                                random.next(),
                                bytes,
-                               static_cast<std::uint32_t>(test.ahead(distance)),
-                               static_cast<std::uint32_t>(test.behind(distance)),
+                               static_cast<std::uint32_t>(to),
+                               static_cast<std::uint32_t>(from),
+                               paired_groups<kind>(test, world, blocks),
                                announce,
                                Queue{static_cast<std::uint32_t>(random.below(static_cast<int>(max_queues)))}};
-  const unsigned blocks = 1 + static_cast<unsigned>(random.below(3));
   world.barrier();
   test.run(test.shape(blocks, true), PutKernel<kind>{}, arguments, what);
-  const std::vector<std::byte> expected = data_of(test.behind(distance));
+  const std::vector<std::byte> expected = data_of(from);
   check_bytes(expected, test.read(snapshot.data(), bytes), what + ": seen at the signal");
   area.check(expected, what);
 }
@@ -134,13 +158,22 @@ void put_and_announce(RankTest& test) {
   });
 }
 
+void put_from_other_memory(RankTest& test) {
+  const ForeignMemory source(test, most_bytes + 512);
+  for_each_group_kind(test.world(), [&]<GroupKind kind>() {
+    for (int i = 0; i < (under_thread_sanitizer ? 1 : 5); ++i) put_one<kind>(test, Announce::put_signal, source.data());
+  });
+}
+
 struct RoundsArguments {
-  const std::byte* source;           ///< [rounds, bytes]
-  std::byte* destination;            ///< [bytes]
-  std::byte* snapshots;              ///< [rounds, bytes]
-  std::uint64_t *signals, *credits;  ///< [groups]
+  const std::byte* source;                             ///< [rounds, bytes]
+  std::byte* destination;                              ///< [bytes] ahead
+  const std::byte* arrived;                            ///< [bytes] here
+  std::byte* snapshots;                                ///< [rounds, bytes]
+  std::uint64_t *signals, *credits;                    ///< [groups] set ahead, and behind
+  const std::uint64_t *arrivals, *credits_from_ahead;  ///< [groups] here
   std::size_t bytes;
-  std::uint32_t rounds, to, from;
+  std::uint32_t rounds, to, from, groups;
 };
 
 /// Writes the same place again and again: whoever sees a signal must see that round's data, and no later one's.
@@ -149,16 +182,17 @@ struct RoundsKernel {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report, RoundsArguments a) const {
     const auto group = group_of<kind>(grid);
-    const GroupPlace place = place_of<kind>(grid);
-    const Slice slice(a.bytes, place);
+    const std::uint32_t index = place_of<kind>(grid).index;
+    if (index >= a.groups) return;
+    const Slice slice(a.bytes, {index, a.groups});
     for (std::uint64_t round = 0; round < a.rounds; ++round) {
       put_signal(group, ctx, a.destination + slice.first, a.source + round * a.bytes + slice.first,
-                 slice.last - slice.first, &a.signals[place.index], round + 1, a.to);
-      const Status arrived = wait(group, ctx, &a.signals[place.index], Compare::greater_equal, round + 1, a.from);
+                 slice.last - slice.first, &a.signals[index], round + 1, a.to);
+      const Status arrived = wait(group, ctx, &a.arrivals[index], Compare::greater_equal, round + 1, a.from);
       BEELINE_DEVICE_CHECK_EQ(report, Status::ok, arrived);
-      copy_slice(group, a.snapshots + round * a.bytes, a.destination, slice);
-      signal(group, ctx, &a.credits[place.index], round + 1, a.from);
-      const Status credit = wait(group, ctx, &a.credits[place.index], Compare::greater_equal, round + 1, a.to);
+      copy_slice(group, a.snapshots + round * a.bytes, a.arrived, slice);
+      signal(group, ctx, &a.credits[index], round + 1, a.from);
+      const Status credit = wait(group, ctx, &a.credits_from_ahead[index], Compare::greater_equal, round + 1, a.to);
       BEELINE_DEVICE_CHECK_EQ(report, Status::ok, credit);
     }
   }
@@ -169,29 +203,35 @@ void put_rounds_by(RankTest& test, std::uint32_t rounds) {
   World& world = test.world();
   const std::size_t bytes = 1 + test.random().below(std::size_t{6000});
   const SymmetricArray<std::byte> source(world, rounds * bytes), snapshots(world, rounds * bytes);
-  const SymmetricArray<std::byte> destination(world, bytes, test.any_heap());
-  const SymmetricArray<std::uint64_t> signals(world, most_groups, test.any_heap()),
-      credits(world, most_groups, test.any_heap());
+  const ReachableArray<std::byte> destination(test, bytes, test.any_heap());
+  const ReachableArray<std::uint64_t> signals(test, most_groups, test.any_heap()),
+      credits(test, most_groups, test.any_heap());
+  const int to = test.ahead(1), from = test.behind(1);
   const std::uint64_t key = test.random().next();
   const auto data_of = [&](int rank) { return pattern(key + static_cast<std::uint64_t>(rank), rounds * bytes); };
   test.write(source.data(), data_of(test.rank()));
   world.barrier();
+  constexpr unsigned blocks = 2;
   const RoundsArguments arguments{source.data(),
-                                  destination.data(),
+                                  destination.at(to),
+                                  destination.used_by(from),
                                   snapshots.data(),
-                                  signals.data(),
-                                  credits.data(),
+                                  signals.at(to),
+                                  credits.at(from),
+                                  signals.used_by(from),
+                                  credits.used_by(to),
                                   bytes,
                                   rounds,
-                                  static_cast<std::uint32_t>(test.ahead(1)),
-                                  static_cast<std::uint32_t>(test.behind(1))};
+                                  static_cast<std::uint32_t>(to),
+                                  static_cast<std::uint32_t>(from),
+                                  paired_groups<kind>(test, world, blocks)};
   const std::string what = join(name(kind), " groups, ", rounds, " rounds of ", bytes, " bytes");
-  test.run(test.shape(2, true), RoundsKernel<kind>{}, arguments, what);
-  check_bytes(data_of(test.behind(1)), test.read(snapshots.data(), rounds * bytes), what);
+  test.run(test.shape(blocks, true), RoundsKernel<kind>{}, arguments, what);
+  check_bytes(data_of(from), test.read(snapshots.data(), rounds * bytes), what);
 }
 
 void put_rounds(RankTest& test) {
-  const std::uint32_t rounds = under_thread_sanitizer ? 20 : test.on_gpu() ? 500 : 200;
+  const std::uint32_t rounds = under_thread_sanitizer ? 20 : test.on_gpu() && !test.world().mixed() ? 500 : 200;
   for_each_group_kind(test.world(), [&]<GroupKind kind>() { put_rounds_by<kind>(test, rounds); });
 }
 
@@ -212,23 +252,25 @@ struct GetKernel {
   }
 };
 
+/// To a heap, or to `elsewhere`, which holds a guarded area of most_bytes and any offset.
 template <GroupKind kind>
-void get_one(RankTest& test) {
+void get_one(RankTest& test, std::byte* elsewhere = nullptr) {
   World& world = test.world();
   Random& random = test.random();
-  const std::size_t bytes = random.message_bytes(most_bytes), offset = random.offset(), from_offset = random.offset();
-  const int peer = test.ahead(random.below(test.size()));
-  const SymmetricArray<std::byte> source(world, bytes + from_offset, test.any_heap());
-  const SymmetricArray<std::byte> memory(world, GuardedArea::needed(offset, bytes), test.any_heap());
+  const std::size_t bytes = random.message_bytes(longest(world)), offset = random.offset(),
+                    from_offset = random.offset();
+  const int distance = random.below(test.size()), peer = test.ahead(distance);
+  const ReachableArray<std::byte> source(test, bytes + from_offset, test.any_heap());
+  const SymmetricArray<std::byte> heap_memory(world, GuardedArea::needed(offset, bytes), test.any_heap());
   const std::uint64_t key = random.next();
   const auto data_of = [&](int rank) { return pattern(key + static_cast<std::uint64_t>(rank), bytes); };
-  test.write(source.data() + from_offset, data_of(test.rank()));
-  GuardedArea area(test, memory.data(), offset, bytes);
+  test.write(source.used_by(test.behind(distance)) + from_offset, data_of(test.rank()));
+  GuardedArea area(test, elsewhere != nullptr ? elsewhere : heap_memory.data(), offset, bytes);
   const std::string what = join(name(kind), " groups, ", bytes, " bytes at offset ", offset, " from offset ",
-                                from_offset, " of rank ", peer);
+                                from_offset, " of rank ", peer, elsewhere != nullptr ? ", to other memory" : "");
   world.barrier();
   test.run(test.shape(1 + static_cast<unsigned>(random.below(3)), false), GetKernel<kind>{},
-           GetArguments{source.data() + from_offset, area.data(), bytes, static_cast<std::uint32_t>(peer)}, what);
+           GetArguments{source.at(peer) + from_offset, area.data(), bytes, static_cast<std::uint32_t>(peer)}, what);
   area.check(data_of(peer), what);
   world.barrier();  // nobody reads the source any more
 }
@@ -239,6 +281,13 @@ void get_slices(RankTest& test) {
   });
 }
 
+void get_to_other_memory(RankTest& test) {
+  const ForeignMemory destination(test, GuardedArea::needed(512, most_bytes));
+  for_each_group_kind(test.world(), [&]<GroupKind kind>() {
+    for (int i = 0; i < (under_thread_sanitizer ? 1 : 5); ++i) get_one<kind>(test, destination.data());
+  });
+}
+
 /// An element without padding whose size is no power of two.
 struct Triple {
   std::uint32_t a, b, c;
@@ -246,8 +295,9 @@ struct Triple {
 
 struct ElementArguments {
   const Triple* source;
-  Triple* destination;
-  std::uint64_t* signal;
+  Triple *destination, *got;            ///< ahead, and here
+  std::uint64_t *signal, *seen;         ///< set ahead, and behind
+  const std::uint64_t *arrived, *free;  ///< here: the elements from behind have come; those ahead may be read
   std::size_t count;
   std::uint32_t to, from;
 };
@@ -259,29 +309,31 @@ struct ElementKernel {
     const auto& block = grid.block();
     put(block, ctx, a.destination, a.source, a.count, a.to);
     signal(block, ctx, a.signal, 1, a.to);
-    BEELINE_DEVICE_CHECK_EQ(report, Status::ok, wait(block, ctx, a.signal, Compare::equal, 1, a.from));
-    signal(block, ctx, a.signal + 1, 1, a.from);  // this rank's destination may be read now
-    BEELINE_DEVICE_CHECK_EQ(report, Status::ok, wait(block, ctx, a.signal + 1, Compare::equal, 1, a.to));
-    get(block, ctx, a.destination + a.count, a.destination, a.count, a.to);
+    BEELINE_DEVICE_CHECK_EQ(report, Status::ok, wait(block, ctx, a.arrived, Compare::equal, 1, a.from));
+    signal(block, ctx, a.seen, 1, a.from);  // this rank's destination may be read now
+    BEELINE_DEVICE_CHECK_EQ(report, Status::ok, wait(block, ctx, a.free, Compare::equal, 1, a.to));
+    get(block, ctx, a.got, a.destination, a.count, a.to);
   }
 };
 
 void put_and_get_elements(RankTest& test) {
   World& world = test.world();
   const std::size_t count = 1 + test.random().below(std::size_t{3000}), bytes = count * sizeof(Triple);
-  const SymmetricArray<Triple> source(world, count), destination(world, 2 * count);
-  const SymmetricArray<std::uint64_t> signals(world, 2);
+  const SymmetricArray<Triple> source(world, count), got(world, count);
+  const ReachableArray<Triple> destination(test, count);
+  const ReachableArray<std::uint64_t> arrived(test, 1), seen(test, 1);
+  const int to = test.ahead(1), from = test.behind(1);
   const std::uint64_t key = test.random().next();
   const auto data_of = [&](int rank) { return pattern(key + static_cast<std::uint64_t>(rank), bytes); };
   test.write(source.data(), data_of(test.rank()));
   world.barrier();
   test.run(test.shape(1, true), ElementKernel{},
-           ElementArguments{source.data(), destination.data(), signals.data(), count,
-                            static_cast<std::uint32_t>(test.ahead(1)), static_cast<std::uint32_t>(test.behind(1))},
+           ElementArguments{source.data(), destination.at(to), got.data(), arrived.at(to), seen.at(from),
+                            arrived.used_by(from), seen.used_by(to), count, static_cast<std::uint32_t>(to),
+                            static_cast<std::uint32_t>(from)},
            "elements");
-  check_bytes(data_of(test.behind(1)), test.read(destination.data(), bytes), "elements put");
-  check_bytes(data_of(test.rank()), test.read(destination.data() + count, bytes),
-              "own elements, got back from the peer");
+  check_bytes(data_of(from), test.read(destination.used_by(from), bytes), "elements put");
+  check_bytes(data_of(test.rank()), test.read(got.data(), bytes), "own elements, got back from the peer");
   world.barrier();
 }
 
@@ -293,7 +345,7 @@ struct Scalars {
 };
 
 struct ScalarArguments {
-  Scalars* scalars;
+  Scalars *scalars, *arrived;  ///< ahead, and here
   std::uint32_t to, from;
 };
 
@@ -314,19 +366,20 @@ struct ScalarKernel {
     put_value(ctx, &a.scalars->two, std::uint16_t{0xddee}, a.to);
     put_value(ctx, &a.scalars->one, std::uint8_t{0xff}, a.to);
     BEELINE_DEVICE_CHECK_EQ(report, Status::ok,
-                            await_scalar(ctx, &a.scalars->eight, std::uint64_t{0x1122334455667788}, a.from));
-    BEELINE_DEVICE_CHECK_EQ(report, Status::ok, await_scalar(ctx, &a.scalars->four, std::uint32_t{0x99aabbcc}, a.from));
-    BEELINE_DEVICE_CHECK_EQ(report, Status::ok, await_scalar(ctx, &a.scalars->two, std::uint16_t{0xddee}, a.from));
-    BEELINE_DEVICE_CHECK_EQ(report, Status::ok, await_scalar(ctx, &a.scalars->one, std::uint8_t{0xff}, a.from));
+                            await_scalar(ctx, &a.arrived->eight, std::uint64_t{0x1122334455667788}, a.from));
+    BEELINE_DEVICE_CHECK_EQ(report, Status::ok, await_scalar(ctx, &a.arrived->four, std::uint32_t{0x99aabbcc}, a.from));
+    BEELINE_DEVICE_CHECK_EQ(report, Status::ok, await_scalar(ctx, &a.arrived->two, std::uint16_t{0xddee}, a.from));
+    BEELINE_DEVICE_CHECK_EQ(report, Status::ok, await_scalar(ctx, &a.arrived->one, std::uint8_t{0xff}, a.from));
   }
 };
 
 void put_scalars(RankTest& test) {
   for (const Heap heap : {Heap::symmetric, Heap::pinned}) {
-    const SymmetricArray<Scalars> scalars(test.world(), 1, heap);
+    const ReachableArray<Scalars> scalars(test, 1, heap);
+    const int to = test.ahead(1), from = test.behind(1);
     test.run(test.shape(1, true), ScalarKernel{},
-             ScalarArguments{scalars.data(), static_cast<std::uint32_t>(test.ahead(1)),
-                             static_cast<std::uint32_t>(test.behind(1))},
+             ScalarArguments{scalars.at(to), scalars.used_by(from), static_cast<std::uint32_t>(to),
+                             static_cast<std::uint32_t>(from)},
              "scalars");
   }
 }
@@ -335,8 +388,10 @@ void put_scalars(RankTest& test) {
 
 const std::vector<Case>& put_get_cases() {
   static const std::vector<Case> cases = {{"put_and_announce", 1, put_and_announce},
+                                          {"put_from_other_memory", 1, put_from_other_memory},
                                           {"put_rounds", 1, put_rounds},
                                           {"get_slices", 1, get_slices},
+                                          {"get_to_other_memory", 1, get_to_other_memory},
                                           {"put_and_get_elements", 1, put_and_get_elements},
                                           {"put_scalars", 1, put_scalars}};
   return cases;

@@ -36,11 +36,18 @@ class RankTest {
   [[nodiscard]] bool on_gpu() const { return world_.device().is_gpu(); }
   /// Whether kernels of `of` may read-modify-write host memory, from what the world says of its devices (access.hpp).
   [[nodiscard]] bool has_host_atomics(int of) const;
-  /// The rank `distance` behind this one, on a ring.
+  [[nodiscard]] bool on_gpu(int rank) const { return world_.device(rank).is_gpu(); }
+  /// Whether kernels of `from` load and store in the heap of `to`: those of host ranks do not reach GPU memory.
+  [[nodiscard]] bool reaches(int from, int to) const { return on_gpu(from) || !on_gpu(to); }
+  /// The rank `distance` ahead of this one, or behind it, on a ring.
   [[nodiscard]] int ahead(int distance) const { return (rank() + distance) % size(); }
   [[nodiscard]] int behind(int distance) const { return (rank() + size() - distance % size()) % size(); }
   /// One of the heaps, the same on every rank.
   [[nodiscard]] beeline::Heap any_heap() { return random_.coin() ? beeline::Heap::symmetric : beeline::Heap::pinned; }
+  /// The heap in which kernels of all ranks load and store.
+  [[nodiscard]] beeline::Heap common_heap() const {
+    return world_.mixed() ? beeline::Heap::pinned : beeline::Heap::symmetric;
+  }
 
   /// Collective. Skips the case on all ranks if any of them names an obstacle; empty: none.
   void skip_if_any(const std::string& obstacle);
@@ -61,6 +68,10 @@ class RankTest {
 
   /// A grid of a shape that suits the device: on a GPU the threads of some warps, on a host rank its team.
   [[nodiscard]] beeline::LaunchOptions shape(unsigned blocks, bool waits) const;
+  /// Threads of one block of it.
+  [[nodiscard]] unsigned block_threads() const {
+    return on_gpu() ? gpu_threads : static_cast<unsigned>(world_.config().host_threads);
+  }
   /// Launches `kernel(grid, ctx, report, arguments)`, waits for its end, and throws what it or its checks found.
   template <class Kernel, class Arguments>
   void run(const beeline::LaunchOptions& options, Kernel kernel, const Arguments& arguments, std::string_view what) {
@@ -71,6 +82,8 @@ class RankTest {
   }
 
  private:
+  static constexpr unsigned gpu_threads = 96;
+
   void clear_report();
   void check_report(std::string_view what);
 

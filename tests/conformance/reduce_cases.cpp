@@ -8,7 +8,9 @@
 #include "beeline/collectives/reduce.hpp"
 #include "beeline/collectives/reduce_scatter.hpp"
 #include "tests/conformance/collective_calls.hpp"
+#include "tests/conformance/foreign_memory.hpp"
 #include "tests/conformance/guarded_area.hpp"
+#include "tests/conformance/latecomer.hpp"
 #include "tests/conformance/rank_test.hpp"
 #include "tests/conformance/vectors.hpp"
 
@@ -53,7 +55,9 @@ class StreamCall {
       : test_(test), collectives_(collectives), members_(std::move(members)), source_(test.world(), most_bytes + 1024),
         destination_(test.world(), most_bytes + 1024) {}
 
-  void check(Kind kind, const VectorKey& key, std::size_t count, const Placing& placing, const CollectiveCall& how) {
+  /// `elsewhere`: where the vectors lie instead of the heap.
+  void check(Kind kind, const VectorKey& key, std::size_t count, const Placing& placing, const CollectiveCall& how,
+             const Elsewhere& elsewhere = {}) {
     const std::size_t rank = collectives_.context().rank, size = members_.size(), bytes = count * bytes_of(key.type);
     const bool scatters = kind == Kind::reduce_scatter;
     const int root = static_cast<int>(key.round % size);
@@ -65,8 +69,8 @@ class StreamCall {
     }
     const bool gets = kind != Kind::reduce || static_cast<int>(rank) == root;
     if (!gets) expected.clear();
-    GuardedArea to(test_, destination_.data(), placing.destination, expected.size());
-    std::byte* from = source_.data() + placing.source;
+    GuardedArea to(test_, elsewhere.destination_or(destination_.data()), placing.destination, expected.size());
+    std::byte* from = elsewhere.source_or(source_.data()) + placing.source;
     std::byte* target = to.data();
     if (placing.in_place && gets && !scatters) from = target;
     if (placing.in_place && scatters) target = from + rank * bytes;
@@ -136,6 +140,21 @@ void named_reductions_that_lie_unlike(RankTest& test) {
   });
 }
 
+/// Vectors outside the heap: of all members or of one, source and destination or one of them.
+void named_reductions_of_other_memory(RankTest& test) {
+  Collectives collectives(test.world(), small_channel);
+  const std::size_t bytes = 4 * 1501 * static_cast<std::size_t>(test.size());
+  StreamCall call(test, collectives, everyone(test.size()), bytes);
+  const ForeignMemory source(test, bytes + 1024), destination(test, bytes + 1024);
+  std::uint64_t round = 0;
+  for_each_way(test, [&](Kind kind, Algorithm algorithm) {
+    for_each_elsewhere(test.rank(), source.data(), destination.data(), [&](const Elsewhere& elsewhere) {
+      const CollectiveCall how{.algorithm = algorithm, .blocks = 1 + unsigned(++round % 3)};
+      call.check(kind, {ElementType::float32, Reduction::sum, round}, 1501, {0, 0, false}, how, elsewhere);
+    });
+  });
+}
+
 void named_reductions_in_two_teams(RankTest& test) {
   World& world = test.world();
   std::vector<int> members;
@@ -154,7 +173,7 @@ void named_reductions_in_two_teams(RankTest& test) {
 struct KernelArguments {
   CollectiveChannel channel;
   std::int64_t* vectors;   ///< [ranks + 1, count] what goes in, a part for each rank, and what comes out
-  std::uint64_t* waiting;  ///< [rounds + 1] at the late rank: how many others have seen a time-out
+  std::uint64_t* waiting;  ///< [ranks] at the late rank: the round in which each other has seen a time-out
   std::uint32_t count, rounds;
   bool some_are_late;
 };
@@ -216,17 +235,14 @@ struct LaneKernel {
       block.sync();
       // In packets to the root only that one waits.
       const bool some_wait = a.some_are_late && !(way.kind == Kind::reduce && way.algorithm == Algorithm::packets);
-      if (some_wait && ctx.rank == late) {
-        const std::uint64_t others = ctx.size - 1;
-        BEELINE_DEVICE_CHECK_EQ(report, Status::ok,
-                                wait(block, ctx, a.waiting + round, Compare::greater_equal, others));
-      }
+      if (some_wait && ctx.rank == late)
+        BEELINE_DEVICE_CHECK_EQ(report, Status::ok, wait_for_others(block, ctx, a.waiting, round));
       bool told = !some_wait || ctx.rank == late;
       Status status = Status::timeout;
       while (status == Status::timeout) {
         status = call(lane, way, root, a);
         if (status == Status::timeout && !told) {
-          signal_add(block, ctx, a.waiting + round, 1, late);
+          tell_latecomer(block, ctx, a.waiting, round, late);
           told = true;
         }
       }
@@ -246,7 +262,7 @@ void run_lanes(RankTest& test, const CollectiveOptions& options, bool some_are_l
   const std::uint32_t rounds = LaneKernel::ways * (some_are_late || under_thread_sanitizer ? 2 : 6);
   for (const std::uint32_t count : {1u, 301u}) {
     const SymmetricArray<std::int64_t> vectors(world, (static_cast<std::size_t>(test.size()) + 1) * count);
-    const SymmetricArray<std::uint64_t> waiting(world, rounds + 1);
+    const SymmetricArray<std::uint64_t> waiting(world, max_ranks, test.common_heap());
     test.run(test.shape(1, true), LaneKernel{},
              KernelArguments{collectives.channel(), vectors.data(), waiting.data(), count, rounds, some_are_late},
              join(count, " elements reduced in kernels", some_are_late ? ", some late" : ""));
@@ -256,7 +272,6 @@ void run_lanes(RankTest& test, const CollectiveOptions& options, bool some_are_l
 void named_reductions_in_kernels(RankTest& test) { run_lanes(test, small_channel, false); }
 
 void named_reductions_continue_after_a_timeout(RankTest& test) {
-  if (test.world().mixed()) return;
   run_lanes(test, small_channel, true);
   run_lanes(test, checking_channel(), true);
 }
@@ -264,7 +279,7 @@ void named_reductions_continue_after_a_timeout(RankTest& test) {
 /// Below one element a member there is no work to share: by parts is then all-gather, or gather. That shows in the
 /// rounds of a call, since results of parts would take one more.
 void work_is_shared_from_one_element_a_member(RankTest& test) {
-  if (test.world().mixed()) return;
+  test.skip_if(test.world().mixed(), ranks_of_both_kinds);
   Collectives collectives(test.world(), small_channel);
   const auto members = static_cast<std::size_t>(test.size());
   StreamCall call(test, collectives, everyone(test.size()), 4 * members);
@@ -329,6 +344,7 @@ const std::vector<Case>& reduce_cases() {
       {"named_reductions_of_every_type", 1, named_reductions_of_every_type},
       {"named_reductions_of_every_count", 1, named_reductions_of_every_count},
       {"named_reductions_that_lie_unlike", 2, named_reductions_that_lie_unlike},
+      {"named_reductions_of_other_memory", 1, named_reductions_of_other_memory},
       {"named_reductions_in_two_teams", 2, named_reductions_in_two_teams},
       {"named_reductions_in_kernels", 1, named_reductions_in_kernels},
       {"named_reductions_continue_after_a_timeout", 2, named_reductions_continue_after_a_timeout},

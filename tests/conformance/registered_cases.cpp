@@ -1,51 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory that ranks had before: registered, then reached by rank and offset, or by address where that is possible.
 #include <algorithm>
-#include <cstdlib>
 #include <span>
 
-#include "tests/conformance/rank_test.hpp"
-
-#if BEELINE_COMPILES_CUDA
-#include <cuda_runtime_api.h>
-#endif
+#include "tests/conformance/foreign_memory.hpp"
+#include "tests/support/errors.hpp"
 
 namespace beeline_test {
 
 namespace {
 
 using namespace beeline;
-
-enum class Origin { heap, cuda_device, cuda_pinned };
-
-/// Memory that the world did not make: malloc's, or on a GPU rank CUDA's.
-class ForeignMemory {
- public:
-  ForeignMemory(std::size_t bytes, Origin origin) : origin_(origin) {
-    constexpr std::size_t alignment = 16;
-#if BEELINE_COMPILES_CUDA
-    if (origin_ == Origin::cuda_device) BEELINE_CHECK(cudaMalloc(&data_, bytes) == cudaSuccess);
-    if (origin_ == Origin::cuda_pinned)
-      BEELINE_CHECK(cudaHostAlloc(&data_, bytes, cudaHostAllocPortable) == cudaSuccess);
-#endif
-    if (origin_ == Origin::heap) data_ = std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
-    BEELINE_CHECK(data_ != nullptr);
-  }
-  ~ForeignMemory() {
-#if BEELINE_COMPILES_CUDA
-    if (origin_ == Origin::cuda_device) static_cast<void>(cudaFree(data_));
-    if (origin_ == Origin::cuda_pinned) static_cast<void>(cudaFreeHost(data_));
-#endif
-    if (origin_ == Origin::heap) std::free(data_);
-  }
-  ForeignMemory(const ForeignMemory&) = delete;
-  ForeignMemory& operator=(const ForeignMemory&) = delete;
-  [[nodiscard]] std::byte* data() const { return static_cast<std::byte*>(data_); }
-
- private:
-  const Origin origin_;
-  void* data_ = nullptr;
-};
 
 struct Choice {
   std::size_t bytes;
@@ -55,9 +20,11 @@ struct Choice {
 /// What each rank has: another size each, of any origin; in worlds of three and more one rank nothing.
 std::vector<Choice> choose(RankTest& test) {
   std::vector<Choice> all;
-  for (int rank = 0; rank < test.size(); ++rank)
+  for (int rank = 0; rank < test.size(); ++rank) {
+    const auto on_gpu = static_cast<Origin>(test.random().below(3));
     all.push_back({1000 + test.random().below(std::size_t{under_thread_sanitizer ? 5000u : 400'000u}),
-                   test.on_gpu() ? static_cast<Origin>(test.random().below(3)) : Origin::heap});
+                   test.on_gpu(rank) ? on_gpu : Origin::heap});
+  }
   if (test.size() >= 3) all[static_cast<std::size_t>(test.random().below(test.size()))].bytes = 0;
   return all;
 }
@@ -76,6 +43,11 @@ struct FillKernel {
   }
 };
 
+/// Whether `rank` copies to and from such a part: ranks without a GPU do not from GPU memory.
+bool copies(const RankTest& test, int rank, const Choice& part) {
+  return test.on_gpu(rank) || part.origin != Origin::cuda_device;
+}
+
 /// Parts are what their owners have; an address here belongs to its owner.
 void check_memory(RankTest& test, const RegisteredMemory& memory, const std::vector<Choice>& all) {
   for (int rank = 0; rank < test.size(); ++rank) {
@@ -85,7 +57,8 @@ void check_memory(RankTest& test, const RegisteredMemory& memory, const std::vec
     if (choice.bytes == 0) continue;
     BEELINE_CHECK_EQ(choice.origin == Origin::cuda_device, part.kind == MemoryKind::device);
     BEELINE_CHECK_EQ(part.address == nullptr, !part.not_directly.empty());
-    if (!part.copies) throw CheckFailure(join("no copies to rank ", rank, ": ", part.not_directly));
+    if (part.copies != copies(test, test.rank(), choice))
+      throw CheckFailure(join("copies to rank ", rank, ": ", part.copies, ": ", part.not_directly));
     if (part.address == nullptr) continue;
     BEELINE_CHECK_EQ(rank, test.world().owner_of(part.address));
     BEELINE_CHECK_EQ(rank, test.world().owner_of(part.address + part.bytes - 1));
@@ -100,7 +73,7 @@ void copies_by_rank_and_offset(RankTest& test) {
     std::size_t most = 1;
     for (const Choice& each : all) most = std::max(most, each.bytes);
     const Choice& own = all[static_cast<std::size_t>(test.rank())];
-    const ForeignMemory foreign(own.bytes + 16, own.origin);
+    const ForeignMemory foreign(test, own.bytes, own.origin);
     const RegisteredMemory& memory = world.register_memory(own.bytes == 0 ? nullptr : foreign.data(), own.bytes);
     check_memory(test, memory, all);
     const std::uint64_t key = test.random().next();
@@ -110,7 +83,12 @@ void copies_by_rank_and_offset(RankTest& test) {
     const std::size_t offset = test.random().below(std::size_t{500});
     const int next = test.ahead(1);
     const SymmetricArray<std::byte> local(world, most, test.any_heap());
-    if (const std::size_t bytes = all[static_cast<std::size_t>(next)].bytes; bytes > 0) {
+    const Choice& theirs = all[static_cast<std::size_t>(next)];
+    if (const std::size_t bytes = theirs.bytes; bytes > 0 && !copies(test, test.rank(), theirs)) {
+      check_error(Status::unreachable, {join("rank ", next)}, [&] {
+        world.copy(RegisteredPlace{memory.id, next, offset}, local.data(), bytes - offset);
+      });
+    } else if (bytes > 0) {
       test.write(local.data(), data_for(next, bytes - offset));
       world.copy(RegisteredPlace{memory.id, next, offset}, local.data(), bytes - offset);
       test.write(local.data(), std::vector<std::byte>(bytes - offset));
@@ -118,7 +96,7 @@ void copies_by_rank_and_offset(RankTest& test) {
       check_bytes(data_for(next, bytes - offset), test.read(local.data(), bytes - offset), "read back");
     }
     world.barrier();
-    if (own.bytes > 0)
+    if (own.bytes > 0 && copies(test, test.behind(1), own))
       check_bytes(data_for(test.rank(), own.bytes - offset), test.read(foreign.data() + offset, own.bytes - offset),
                   "own registered memory");
     world.deregister_memory(memory.id);
@@ -131,7 +109,7 @@ void kernels_store_to_registered_memory(RankTest& test) {
   World& world = test.world();
   const std::vector<Choice> all = choose(test);
   const Choice& own = all[static_cast<std::size_t>(test.rank())];
-  const ForeignMemory foreign(own.bytes + 16, own.origin);
+  const ForeignMemory foreign(test, own.bytes, own.origin);
   const RegisteredMemory& memory = world.register_memory(own.bytes == 0 ? nullptr : foreign.data(), own.bytes);
   for (int writer = 0; writer < test.size(); ++writer) {
     const int owner = (writer + 1) % test.size();
@@ -155,8 +133,7 @@ void kernels_store_to_registered_memory(RankTest& test) {
 /// Several at once, deregistered in another order.
 void registrations_come_and_go(RankTest& test) {
   World& world = test.world();
-  const ForeignMemory first(256, Origin::heap), second(256, Origin::heap),
-      third(256, test.on_gpu() ? Origin::cuda_device : Origin::heap);
+  const ForeignMemory first(test, 256, Origin::heap), second(test, 256, Origin::heap), third(test, 256);
   const std::uint32_t a = world.register_memory(first.data(), 256).id, b = world.register_memory(second.data(), 256).id;
   world.deregister_memory(a);
   const std::uint32_t c = world.register_memory(third.data(), 256).id;

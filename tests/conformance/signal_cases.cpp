@@ -2,7 +2,7 @@
 // signal, signal_add, test, wait with every comparison and time-outs, wait_any with exchange.
 #include "beeline/device/signaled_word.hpp"
 #include "tests/conformance/group_kind.hpp"
-#include "tests/conformance/rank_test.hpp"
+#include "tests/conformance/reachable_array.hpp"
 
 namespace beeline_test {
 
@@ -17,14 +17,15 @@ struct AddArguments {
   Order order;
 };
 
-/// Every group of every rank adds to one signal; its owner waits for the sum.
+/// Every group of every rank that has atomics there adds to one signal; its owner waits for the sum.
 template <GroupKind kind>
 struct AddKernel {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report, AddArguments a) const {
     const auto group = group_of<kind>(grid);
     const std::uint64_t index = place_of<kind>(grid).index;
-    for (std::uint32_t i = 0; i < a.repeats; ++i) signal_add(group, ctx, a.sum, index + 1, a.target, a.order);
+    for (std::uint32_t i = 0; i < a.repeats && has_atomics(ctx, a.sum, a.target); ++i)
+      signal_add(group, ctx, a.sum, index + 1, a.target, a.order);
     if (ctx.rank != a.target) return;
     BEELINE_DEVICE_CHECK_EQ(report, Status::ok, wait(group, ctx, a.sum, Compare::equal, a.total));
     BEELINE_DEVICE_CHECK_EQ(report, true, beeline::test(a.sum, Compare::equal, a.total));
@@ -34,12 +35,11 @@ struct AddKernel {
 template <GroupKind kind>
 void add_by(RankTest& test) {
   constexpr unsigned blocks = 2;
-  const unsigned threads = test.on_gpu() ? 96u : static_cast<unsigned>(test.world().config().host_threads);
-  const std::uint64_t groups = kind == GroupKind::thread ? blocks * threads
-                               : kind == GroupKind::warp ? blocks * threads / 32
-                                                         : blocks;
+  const std::uint64_t groups = groups_in(kind, blocks, test.block_threads());
   constexpr std::uint32_t repeats = 25;
-  const std::uint64_t total = repeats * groups * (groups + 1) / 2 * static_cast<std::uint64_t>(test.size());
+  std::uint64_t ranks = 0;  // of this rank's kind
+  for (int rank = 0; rank < test.size(); ++rank) ranks += test.on_gpu(rank) == test.on_gpu() ? 1 : 0;
+  const std::uint64_t total = repeats * groups * (groups + 1) / 2 * ranks;
   for (const Order order : {Order::relaxed, Order::memory}) {
     const SymmetricArray<std::uint64_t> sum(test.world(), 1);
     const auto target = static_cast<std::uint32_t>(test.random().below(test.size()));
@@ -85,7 +85,8 @@ BEELINE_HOST_DEVICE inline CompareStep compare_step(std::uint32_t step) {
 }
 
 struct CompareArguments {
-  std::uint64_t *signal, *ready;
+  std::uint64_t *signal, *ready;            ///< set ahead, and behind
+  const std::uint64_t *arrived, *is_ready;  ///< the same here
   std::uint32_t to, from;
 };
 
@@ -98,21 +99,21 @@ struct CompareKernel {
     if (place_of<kind>(grid).index != 0) return;
     for (std::uint32_t i = 0; i < compare_steps; ++i) {
       const CompareStep step = compare_step(i);
-      BEELINE_DEVICE_CHECK_EQ(report, false, beeline::test(a.signal, step.compare, step.value));
+      BEELINE_DEVICE_CHECK_EQ(report, false, beeline::test(a.arrived, step.compare, step.value));
       BEELINE_DEVICE_CHECK_EQ(report, Status::timeout,
-                              wait(group, ctx, a.signal, step.compare, step.value, a.from, Timeout::test()));
+                              wait(group, ctx, a.arrived, step.compare, step.value, a.from, Timeout::test()));
       BEELINE_DEVICE_CHECK_EQ(report, Status::timeout,
-                              wait(group, ctx, a.signal, step.compare, step.value, a.from, Timeout{20'000}));
+                              wait(group, ctx, a.arrived, step.compare, step.value, a.from, Timeout{20'000}));
       signal(group, ctx, a.ready, i + 1, a.from);
-      BEELINE_DEVICE_CHECK_EQ(report, Status::ok, wait(group, ctx, a.ready, Compare::greater_equal, i + 1, a.to));
+      BEELINE_DEVICE_CHECK_EQ(report, Status::ok, wait(group, ctx, a.is_ready, Compare::greater_equal, i + 1, a.to));
       signal(group, ctx, a.signal, step.sent, a.to, i % 2 == 0 ? Order::memory : Order::relaxed);
       Status status = Status::timeout;
       while (status == Status::timeout)
-        status = wait(group, ctx, a.signal, step.compare, step.value, a.from, Timeout{50'000});
+        status = wait(group, ctx, a.arrived, step.compare, step.value, a.from, Timeout{50'000});
       BEELINE_DEVICE_CHECK_EQ(report, Status::ok, status);
-      BEELINE_DEVICE_CHECK_EQ(report, true, beeline::test(a.signal, step.compare, step.value));
+      BEELINE_DEVICE_CHECK_EQ(report, true, beeline::test(a.arrived, step.compare, step.value));
       BEELINE_DEVICE_CHECK_EQ(report, Status::ok,
-                              wait(group, ctx, a.signal, step.compare, step.value, a.from, Timeout::test()));
+                              wait(group, ctx, a.arrived, step.compare, step.value, a.from, Timeout::test()));
     }
   }
 };
@@ -120,10 +121,11 @@ struct CompareKernel {
 void wait_with_every_comparison(RankTest& test) {
   for_each_group_kind(test.world(), [&]<GroupKind kind>() {
     for (const Heap heap : {Heap::symmetric, Heap::pinned}) {
-      const SymmetricArray<std::uint64_t> words(test.world(), 64, heap);
+      const ReachableArray<std::uint64_t> signal(test, 1, heap), ready(test, 1, heap);
+      const int to = test.ahead(1), from = test.behind(1);
       test.run(test.shape(1, true), CompareKernel<kind>{},
-               CompareArguments{words.data(), words.data() + 32, static_cast<std::uint32_t>(test.ahead(1)),
-                                static_cast<std::uint32_t>(test.behind(1))},
+               CompareArguments{signal.at(to), ready.at(from), signal.used_by(from), ready.used_by(to),
+                                static_cast<std::uint32_t>(to), static_cast<std::uint32_t>(from)},
                join(name(kind), " groups compare"));
     }
   });
@@ -138,7 +140,17 @@ struct AnyArguments {
 
 BEELINE_HOST_DEVICE inline std::uint64_t announced(std::uint32_t index) { return 1000 + index; }
 
-/// All threads of all blocks wait for any signal of the same range: each is handed to one of them.
+/// Takes a signal that is set once; 0 when another thread was first. Without atomics on it only one thread may call.
+BEELINE_HOST_DEVICE inline std::uint64_t take(const Context& ctx, std::uint64_t* word, bool has_atomics_here) {
+  std::uint64_t value = 0;
+  if (has_atomics_here) return exchange(ctx, word, 0, value) == Status::ok ? value : 0;
+  value = detail::load_signal(word, Order::memory);
+  signal(Thread{}, ctx, word, 0, ctx.rank);
+  return value;
+}
+
+/// All threads of all blocks wait for any signal of the same range: each is handed to one of them. Where a kernel has
+/// no atomics on its signals, one thread waits.
 struct AnyKernel {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report, AnyArguments a) const {
@@ -148,14 +160,15 @@ struct AnyKernel {
           const std::uint32_t index = i * ctx.size + ctx.rank;
           signal(Thread{}, ctx, &a.signals[index], announced(index), peer);
         }
+    const bool has_atomics_here = has_atomics(ctx, a.signals, ctx.rank);
+    if (!has_atomics_here && grid.thread_rank() != 0) return;
     const std::uint64_t start = machine::clock_ns();
     detail::SystemAtomic<std::uint64_t> taken(*a.taken);
     while (taken.load(cuda::memory_order_relaxed) < a.count) {
       std::uint32_t index = ~0u;
       const Status status = wait_any(ctx, a.signals, a.count, index, Timeout{20'000});
       if (status == Status::ok) {
-        std::uint64_t value = 0;
-        BEELINE_DEVICE_CHECK_EQ(report, Status::ok, exchange(ctx, &a.signals[index], 0, value));
+        const std::uint64_t value = take(ctx, &a.signals[index], has_atomics_here);
         if (value == 0) continue;  // another thread was first
         atomic_fetch_add(ctx, &a.received[index], value, ctx.rank);
         taken.fetch_add(1, cuda::memory_order_relaxed);
@@ -174,8 +187,7 @@ struct AnyKernel {
 void wait_for_any(RankTest& test) {
   constexpr std::uint32_t per_rank = 12;
   const std::uint32_t count = per_rank * static_cast<std::uint32_t>(test.size());
-  for (const Heap heap : {Heap::symmetric, Heap::pinned}) {
-    if (heap == Heap::pinned && !test.has_host_atomics(test.rank())) continue;  // `exchange` is refused there
+  for (const Heap heap : {test.common_heap(), Heap::pinned}) {
     const SymmetricArray<std::uint64_t> signals(test.world(), count, heap), received(test.world(), count),
         taken(test.world(), 1);
     test.run(test.shape(2, true), AnyKernel{},
@@ -211,7 +223,8 @@ void wait_for_any_of_none(RankTest& test) {
 }
 
 struct SignaledWordArguments {
-  SignaledWord* words;  ///< [2] from the rank behind, and what the rank ahead has seen
+  SignaledWord *word, *answer;       ///< ahead, and behind
+  SignaledWord *arrived, *answered;  ///< here: from behind, and what the rank ahead has seen
   std::uint64_t key;
   std::uint32_t ahead, behind, rounds;
 };
@@ -228,34 +241,33 @@ struct SignaledWordKernel {
     if (grid.thread_rank() != 0) return;
     for (std::uint64_t round = 1; round <= a.rounds; ++round) {
       const std::uint64_t mine = signaled_value(a.key, ctx.rank, round);
-      BEELINE_DEVICE_CHECK_EQ(report, Status::ok, put_signal(ctx, &a.words[0], mine, round, a.ahead));
+      BEELINE_DEVICE_CHECK_EQ(report, Status::ok, put_signal(ctx, a.word, mine, round, a.ahead));
       std::uint64_t value = 0;
       BEELINE_DEVICE_CHECK_EQ(report, Status::ok,
-                              beeline::wait(ctx, &a.words[0], Compare::equal, round, value, a.behind));
+                              beeline::wait(ctx, a.arrived, Compare::equal, round, value, a.behind));
       BEELINE_DEVICE_CHECK_EQ(report, signaled_value(a.key, a.behind, round), value);
-      BEELINE_DEVICE_CHECK_EQ(report, Status::ok, put_signal(ctx, &a.words[1], value, round, a.behind));
+      BEELINE_DEVICE_CHECK_EQ(report, Status::ok, put_signal(ctx, a.answer, value, round, a.behind));
       BEELINE_DEVICE_CHECK_EQ(report, Status::ok,
-                              beeline::wait(ctx, &a.words[1], Compare::greater_equal, round, value, a.ahead));
+                              beeline::wait(ctx, a.answered, Compare::greater_equal, round, value, a.ahead));
       BEELINE_DEVICE_CHECK_EQ(report, mine, value);
     }
     std::uint64_t untouched = 5;
-    BEELINE_DEVICE_CHECK_EQ(report, Status::timeout,
-                            beeline::wait(ctx, &a.words[0], Compare::greater, std::uint64_t{a.rounds}, untouched,
-                                          a.behind, Timeout{20'000}));
+    BEELINE_DEVICE_CHECK_EQ(
+        report, Status::timeout,
+        beeline::wait(ctx, a.arrived, Compare::greater, std::uint64_t{a.rounds}, untouched, a.behind, Timeout{20'000}));
     BEELINE_DEVICE_CHECK_EQ(report, std::uint64_t{5}, untouched);
   }
 };
 
 void words_with_their_signals(RankTest& test) {
   for (const Heap heap : {Heap::symmetric, Heap::pinned}) {
-    const SymmetricArray<SignaledWord> words(test.world(), 2, heap);
-    const std::vector<SignaledWord> zero(2);
-    test.world().copy(words.data(), zero.data(), words.bytes());
-    test.world().barrier();
+    const ReachableArray<SignaledWord> words(test, 1, heap), answers(test, 1, heap);
+    const int to = test.ahead(1), from = test.behind(1);
     const std::uint64_t key = test.random().next();  // the same on every rank
     test.run(test.shape(1, true), SignaledWordKernel{},
-             SignaledWordArguments{words.data(), key, static_cast<std::uint32_t>(test.ahead(1)),
-                                   static_cast<std::uint32_t>(test.behind(1)), test.on_gpu() ? 2000u : 200u},
+             SignaledWordArguments{words.at(to), answers.at(from), words.used_by(from), answers.used_by(to), key,
+                                   static_cast<std::uint32_t>(to), static_cast<std::uint32_t>(from),
+                                   test.on_gpu() && !test.world().mixed() ? 2000u : 200u},
              "words with their signals");
     test.world().barrier();
   }

@@ -2,7 +2,7 @@
 // Strided put and get: random shapes, by every group and with several element types, gaps and surroundings untouched.
 #include "tests/conformance/group_kind.hpp"
 #include "tests/conformance/guarded_area.hpp"
-#include "tests/conformance/rank_test.hpp"
+#include "tests/conformance/reachable_array.hpp"
 
 namespace beeline_test {
 
@@ -17,9 +17,10 @@ struct Triple {
 
 template <class T>
 struct StridedArguments {
-  const T* source;
-  T *destination, *got;
-  std::uint64_t* signal;
+  const T *source, *source_ahead;  ///< what to put, and what to get
+  T *destination, *got;            ///< ahead, and here
+  std::uint64_t* signal;           ///< set ahead
+  const std::uint64_t* arrived;    ///< here
   StridedShape put, get;
   std::uint32_t to, from;
 };
@@ -34,8 +35,8 @@ struct StridedKernel {
     if (place_of<kind>(grid).index != 0) return;
     BEELINE_DEVICE_CHECK_EQ(report, Status::ok, put_strided(group, ctx, a.destination, a.source, a.put, a.to));
     signal(group, ctx, a.signal, 1, a.to);
-    BEELINE_DEVICE_CHECK_EQ(report, Status::ok, get_strided(group, ctx, a.got, a.source, a.get, a.to));
-    BEELINE_DEVICE_CHECK_EQ(report, Status::ok, wait(group, ctx, a.signal, Compare::equal, 1, a.from));
+    BEELINE_DEVICE_CHECK_EQ(report, Status::ok, get_strided(group, ctx, a.got, a.source_ahead, a.get, a.to));
+    BEELINE_DEVICE_CHECK_EQ(report, Status::ok, wait(group, ctx, a.arrived, Compare::equal, 1, a.from));
   }
 };
 
@@ -89,33 +90,36 @@ void transfer_one(RankTest& test) {
   const std::size_t bytes = sizeof(T) * std::max(extent(put, put.source_stride), extent(get, get.source_stride));
   const std::size_t put_bytes = sizeof(T) * extent(put, put.destination_stride);
   const std::size_t get_bytes = sizeof(T) * extent(get, get.destination_stride);
-  const int distance = random.below(test.size());
-  const SymmetricArray<std::byte> source(world, source_offset + bytes + 1, test.any_heap());
-  const SymmetricArray<std::byte> put_memory(world, GuardedArea::needed(put_offset, put_bytes), test.any_heap());
+  const int distance = random.below(test.size()), to = test.ahead(distance), from = test.behind(distance);
+  const ReachableArray<std::byte> source(test, source_offset + bytes + 1, test.any_heap());
+  const ReachableArray<std::byte> put_memory(test, GuardedArea::needed(put_offset, put_bytes), test.any_heap());
   const SymmetricArray<std::byte> get_memory(world, GuardedArea::needed(get_offset, get_bytes), test.any_heap());
-  const SymmetricArray<std::uint64_t> signal(world, 1);
+  const ReachableArray<std::uint64_t> signal(test, 1);
   const std::uint64_t key = random.next();
   const auto data_of = [&](int rank) { return pattern(key + static_cast<std::uint64_t>(rank), bytes); };
-  test.write(source.data() + source_offset, data_of(test.rank()));
-  GuardedArea put_area(test, put_memory.data(), put_offset, put_bytes);
+  std::byte* const own_source = source.used_by(from) + source_offset;
+  test.write(own_source, data_of(test.rank()));
+  GuardedArea put_area(test, put_memory.used_by(from), put_offset, put_bytes);
   GuardedArea get_area(test, get_memory.data(), get_offset, get_bytes);
   const std::string what = join(name(kind), ", elements of ", sizeof(T), " bytes, put ", describe(put), ", got ",
                                 describe(get), ", distance ", distance);
   world.barrier();
   test.run(test.shape(1, true), StridedKernel<kind, T>{},
-           StridedArguments<T>{reinterpret_cast<const T*>(source.data() + source_offset),
-                               reinterpret_cast<T*>(put_area.data()), reinterpret_cast<T*>(get_area.data()),
-                               signal.data(), put, get, static_cast<std::uint32_t>(test.ahead(distance)),
-                               static_cast<std::uint32_t>(test.behind(distance))},
+           StridedArguments<T>{reinterpret_cast<const T*>(own_source),
+                               reinterpret_cast<const T*>(source.at(to) + source_offset),
+                               reinterpret_cast<T*>(put_memory.at(to) + guard_bytes + put_offset),
+                               reinterpret_cast<T*>(get_area.data()), signal.at(to), signal.used_by(from), put, get,
+                               static_cast<std::uint32_t>(to), static_cast<std::uint32_t>(from)},
            what);
-  put_area.check(expected_image(data_of(test.behind(distance)), put, sizeof(T)), what + ": put");
-  get_area.check(expected_image(data_of(test.ahead(distance)), get, sizeof(T)), what + ": got");
+  put_area.check(expected_image(data_of(from), put, sizeof(T)), what + ": put");
+  get_area.check(expected_image(data_of(to), get, sizeof(T)), what + ": got");
   world.barrier();  // nobody reads the source any more
 }
 
 template <GroupKind kind, class T>
 void transfer(RankTest& test) {
-  for (int i = 0; i < (under_thread_sanitizer ? 4 : 25); ++i) transfer_one<kind, T>(test);
+  const int repeats = under_thread_sanitizer ? 4 : test.world().mixed() ? 10 : 25;
+  for (int i = 0; i < repeats; ++i) transfer_one<kind, T>(test);
 }
 
 void strided_put_and_get(RankTest& test) {

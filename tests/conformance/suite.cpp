@@ -116,13 +116,14 @@ class ShapeTest : public ::testing::Test {
 
 std::vector<Case> conformance_cases(const WorldShape& shape) {
   if (shape.crowd) return crowd_cases();
-  std::vector<std::vector<Case>> kinds = {access_cases(), memory_cases(), stream_cases(), staged_cases()};
+  std::vector<std::vector<Case>> kinds = {access_cases(), memory_cases(), stream_cases(), staged_cases(),
+                                          wait_any_cases()};
   if (!shape.peer_access)
     kinds = {copy_cases(), registered_cases(), stream_cases(), staged_cases()};
-  else if (!is_mixed(shape.devices))  // there the ranks' kernels do not all make the same choices
+  else
     for (const auto& some :
          {distributed_cases(), registered_cases(), put_get_cases(), bulk_cases(), strided_cases(), signal_cases(),
-          atomic_cases(), barrier_cases(), team_cases(), packet_cases(), packets128_cases()})
+          context_cases(), atomic_cases(), barrier_cases(), team_cases(), packet_cases(), packets128_cases()})
       kinds.push_back(some);
   std::vector<Case> all;
   for (const std::vector<Case>& some : kinds) all.insert(all.end(), some.begin(), some.end());

@@ -72,7 +72,7 @@ void split_world(RankTest& test, PartOf part_of) {
   const std::unique_ptr<Team> team = world.make_team(members);
   BEELINE_CHECK_EQ(mine >= 0, team != nullptr);
   const PacketChannel channel = world.packet_channel(64, 4);
-  const SymmetricArray<std::uint64_t> words(world, 3 * max_ranks);
+  const SymmetricArray<std::uint64_t> words(world, 3 * max_ranks, test.common_heap());
   if (team) {
     BEELINE_CHECK_EQ(static_cast<int>(members.size()), team->size());
     for (int rank = 0; rank < team->size(); ++rank)
@@ -106,7 +106,7 @@ void a_team_of_all_by_every_group(RankTest& test) {
   const std::unique_ptr<Team> team = world.make_team(everyone);
   for_each_group_kind(world, [&]<GroupKind kind>() {
     const PacketChannel channel = world.packet_channel(64, 4);
-    const SymmetricArray<std::uint64_t> words(world, 3 * max_ranks);
+    const SymmetricArray<std::uint64_t> words(world, 3 * max_ranks, test.common_heap());
     run_in_team<kind>(test, *team,
                       {channel, words.data(), words.data() + max_ranks, words.data() + 2 * max_ranks, 10,
                        static_cast<std::uint32_t>(test.size())});

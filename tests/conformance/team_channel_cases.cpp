@@ -57,7 +57,6 @@ void teams_made_by_their_members(RankTest& test) {
 
 /// Neighbours on a ring: every rank is in two teams, and makes them in the same order as the other members do.
 void teams_that_overlap(RankTest& test) {
-  if (test.size() < 3) return;
   World& world = test.world();
   const int last = test.size() - 1;
   std::vector<std::unique_ptr<Team>> met, teams;
@@ -94,7 +93,12 @@ void team_memory_refused(RankTest& test) {
   expect_refused("not allocated", [&] { team->free(&world); });
   const auto meet = [&](std::span<const std::byte> mine) { return world.allgather(mine); };
   expect_refused("does not hold rank", [&] { static_cast<void>(make_team_among(world, {}, meet)); });
-  if (test.size() == 1) return;
+}
+
+void what_team_members_disagree_on_is_refused(RankTest& test) {
+  World& world = test.world();
+  const std::vector<int> everyone_here = everyone(test.size());
+  const std::unique_ptr<Team> team = world.make_team(everyone_here);
   const auto different = static_cast<std::size_t>(100 * (test.rank() + 1));
   expect_refused("allocations differ", [&] { static_cast<void>(team->allocate(different)); });
   const auto garbled = [&](std::span<const std::byte> mine) {
@@ -108,54 +112,82 @@ void team_memory_refused(RankTest& test) {
   team->free(team->allocate(100));  // what was refused is free again, on all alike
 }
 
-/// What a call says of its vectors, by where they lie and which algorithm moves them.
-void transfers_are_told(RankTest& test) {
-  World& world = test.world();
-  Collectives collectives(world, small_channel);
-  const auto ranks = static_cast<std::size_t>(test.size());
-  const SymmetricArray<float> heap(world, 2 * ranks * count);
-  float* const to = heap.data();
-  float* const from = heap.data() + ranks * count;
-  float* const unlike = to + 4 * test.rank();  // at another place on every rank
-  const auto expect = [&](Transfer transfer, const char* what) {
-    world.synchronize();
-    BEELINE_CHECK_EQ(join(what, ": ", name(transfer)), join(what, ": ", name(collectives.last_transfer())));
-  };
-  expect(Transfer::none, "before any call");
-  const auto reduce = [&](float* vector, Algorithm algorithm, bool alike = false) {
-    collectives.allreduce_on_stream(vector, vector, count, ElementType::float32, Reduction::sum,
-                                    {.algorithm = algorithm, .alike = alike});
-  };
-  const auto gather = [&](Algorithm algorithm) {
-    collectives.allgather_on_stream(to, from, count, ElementType::float32, {.algorithm = algorithm});
-  };
-  reduce(to, Algorithm::packets_one_shot), expect(Transfer::packets, "all-reduce by packets");
-  gather(Algorithm::packets), expect(Transfer::packets, "all-gather by packets");
-  collectives.barrier_on_stream(), expect(Transfer::packets, "a barrier changes nothing");
-  collectives.allreduce_on_stream(nullptr, nullptr, 0, ElementType::float32, Reduction::sum);
-  expect(Transfer::none, "nothing to move");
-  if (world.mixed()) return;
-  reduce(to, Algorithm::two_shot), expect(Transfer::in_place, "two_shot, alike");
-  gather(Algorithm::peer), expect(Transfer::in_place, "all-gather by peer");
-  reduce(to, Algorithm::copy_engine), expect(Transfer::staged, "all-reduce by engines");
-  reduce(to, Algorithm::copy_engine, true), expect(Transfer::in_place, "all-reduce by engines, asserted alike");
-  reduce(to, Algorithm::read), expect(Transfer::staged, "by reading");
-  const auto reduce_scatter = [&](float* vector, Algorithm algorithm) {
-    collectives.reduce_scatter_on_stream(vector, from, 16, ElementType::float32, Reduction::sum,
-                                         {.algorithm = algorithm});
-  };
-  reduce_scatter(to, Algorithm::bulk), expect(Transfer::staged, "reduce-scatter in bulk");
-  reduce_scatter(unlike, Algorithm::read), expect(Transfer::in_place, "reduce-scatter by reading");
-  if (test.size() > 1) reduce(unlike, Algorithm::two_shot), expect(Transfer::staged, "two_shot, unlike");
+/// Calls of which each says how it moved its vectors, by where they lie and which algorithm moves them.
+class ToldCalls {
+ public:
+  explicit ToldCalls(RankTest& test)
+      : test_(test), collectives_(test.world(), small_channel),
+        heap_(test.world(), 2 * static_cast<std::size_t>(test.size()) * count) {}
+
+  [[nodiscard]] Collectives& collectives() { return collectives_; }
+  [[nodiscard]] float* to() const { return heap_.data(); }
+  [[nodiscard]] float* from() const { return heap_.data() + static_cast<std::size_t>(test_.size()) * count; }
+  /// At another place on every rank.
+  [[nodiscard]] float* unlike() const { return to() + 4 * test_.rank(); }
+
+  void expect(Transfer transfer, const char* what) {
+    test_.world().synchronize();
+    BEELINE_CHECK_EQ(join(what, ": ", name(transfer)), join(what, ": ", name(collectives_.last_transfer())));
+  }
+  void reduce(float* vector, Algorithm algorithm, bool alike = false) {
+    collectives_.allreduce_on_stream(vector, vector, count, ElementType::float32, Reduction::sum,
+                                     {.algorithm = algorithm, .alike = alike});
+  }
+  void gather(Algorithm algorithm) {
+    collectives_.allgather_on_stream(to(), from(), count, ElementType::float32, {.algorithm = algorithm});
+  }
+  void reduce_scatter(float* vector, Algorithm algorithm) {
+    collectives_.reduce_scatter_on_stream(vector, from(), 16, ElementType::float32, Reduction::sum,
+                                          {.algorithm = algorithm});
+  }
+
+ private:
+  RankTest& test_;
+  Collectives collectives_;
+  SymmetricArray<float> heap_;
+};
+
+void transfers_by_packets_are_told(RankTest& test) {
+  ToldCalls calls(test);
+  calls.expect(Transfer::none, "before any call");
+  calls.reduce(calls.to(), Algorithm::packets_one_shot), calls.expect(Transfer::packets, "all-reduce by packets");
+  calls.gather(Algorithm::packets), calls.expect(Transfer::packets, "all-gather by packets");
+  calls.collectives().barrier_on_stream(), calls.expect(Transfer::packets, "a barrier changes nothing");
+  calls.collectives().allreduce_on_stream(nullptr, nullptr, 0, ElementType::float32, Reduction::sum);
+  calls.expect(Transfer::none, "nothing to move");
+}
+
+void other_transfers_are_told(RankTest& test) {
+  test.skip_if(test.world().mixed(), ranks_of_both_kinds);
+  ToldCalls calls(test);
+  calls.reduce(calls.to(), Algorithm::two_shot), calls.expect(Transfer::in_place, "two_shot, alike");
+  calls.gather(Algorithm::peer), calls.expect(Transfer::in_place, "all-gather by peer");
+  calls.reduce(calls.to(), Algorithm::copy_engine), calls.expect(Transfer::staged, "all-reduce by engines");
+  calls.reduce(calls.to(), Algorithm::copy_engine, true);
+  calls.expect(Transfer::in_place, "all-reduce by engines, asserted alike");
+  calls.reduce(calls.to(), Algorithm::read), calls.expect(Transfer::staged, "by reading");
+  calls.reduce_scatter(calls.to(), Algorithm::bulk), calls.expect(Transfer::staged, "reduce-scatter in bulk");
+  calls.reduce_scatter(calls.unlike(), Algorithm::read);
+  calls.expect(Transfer::in_place, "reduce-scatter by reading");
+}
+
+void transfers_of_unlike_vectors_are_told(RankTest& test) {
+  test.skip_if(test.world().mixed(), ranks_of_both_kinds);
+  ToldCalls calls(test);
+  calls.reduce(calls.unlike(), Algorithm::two_shot), calls.expect(Transfer::staged, "two_shot, unlike");
 }
 
 }  // namespace
 
 const std::vector<Case>& team_channel_cases() {
-  static const std::vector<Case> cases = {{"teams_made_by_their_members", 1, teams_made_by_their_members},
-                                          {"teams_that_overlap", 1, teams_that_overlap},
-                                          {"team_memory_refused", 1, team_memory_refused},
-                                          {"transfers_are_told", 1, transfers_are_told}};
+  static const std::vector<Case> cases = {
+      {"teams_made_by_their_members", 1, teams_made_by_their_members},
+      {"teams_that_overlap", 3, teams_that_overlap},
+      {"team_memory_refused", 1, team_memory_refused},
+      {"what_team_members_disagree_on_is_refused", 2, what_team_members_disagree_on_is_refused},
+      {"transfers_by_packets_are_told", 1, transfers_by_packets_are_told},
+      {"other_transfers_are_told", 1, other_transfers_are_told},
+      {"transfers_of_unlike_vectors_are_told", 2, transfers_of_unlike_vectors_are_told}};
   return cases;
 }
 

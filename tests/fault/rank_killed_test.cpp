@@ -137,7 +137,8 @@ struct StoreKernel {
 /// The victim's memory is under stores when it dies; nobody waits for anything.
 void puts_to_the_victim(World& world) {
   constexpr std::size_t count = 50'000;
-  const SymmetricArray<std::uint64_t> area(world, 2 * count);
+  // In a world of both kinds where host ranks' kernels reach it.
+  const SymmetricArray<std::uint64_t> area(world, 2 * count, world.mixed() ? Heap::pinned : Heap::symmetric);
   for (;;) {
     launch(world, {}, StoreKernel{}, area.data(), count);
     world.synchronize();
@@ -175,7 +176,7 @@ constexpr Activity activities[] = {
 
 struct Parameter {
   Activity activity;
-  bool gpu;
+  bool gpu;  ///< whether the victim has one
 };
 
 /// The victim is killed some time after all have begun: later with each repetition.
@@ -219,6 +220,25 @@ std::string parameter_name(const ::testing::TestParamInfo<Parameter>& info) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Activities, KilledWhile, ::testing::ValuesIn(parameters()), parameter_name);
+
+/// The same where one rank has a GPU and the others have not: the victim, or another.
+class KilledBesideAnotherKind : public ::testing::TestWithParam<Parameter> {};
+
+TEST_P(KilledBesideAnotherKind, SurvivorsNameIt) {
+  std::string why;
+  if (gpus_here(&why) == 0) GTEST_SKIP() << "no GPU: " << why;
+  Config config = test_config();
+  config.device = GetParam().gpu ? "cpu,cpu,cuda:0,cpu" : "cuda:0,cpu,cpu,cpu";
+  for (int repetition = 0, end = repetitions(1); repetition < end && !HasFailure(); ++repetition)
+    expect_survivors_name_the_victim(kill_while(GetParam().activity, ranks, config, repetition), GetParam().gpu);
+}
+
+std::string name_beside_another_kind(const ::testing::TestParamInfo<Parameter>& info) {
+  return join(parameter_name(info), info.param.gpu ? "" : "BesideGpu");
+}
+
+INSTANTIATE_TEST_SUITE_P(Activities, KilledBesideAnotherKind, ::testing::ValuesIn(parameters()),
+                         name_beside_another_kind);
 
 }  // namespace
 

@@ -306,7 +306,7 @@ struct Limits {
   std::size_t stores;              ///< of the kernel's threads, where copy engines may put results where they belong
 };
 constexpr std::size_t kib = 1024, mib = kib * kib;
-/// The same where engines go through scratch memory.
+/// The same where engines go through scratch memory (bench/records/2026-11-23_2xH200_default-calls.jsonl).
 constexpr std::size_t stores_beside_staged_engines = 192 * mib;
 constexpr Limits gpu_limits{512 * kib, 0, 512 * kib, 0, 32 * mib};
 constexpr Limits limits_with_lines{96 * kib, 768 * kib, 0, 3 * mib, 32 * mib};

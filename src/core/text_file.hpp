@@ -3,9 +3,9 @@
 /// @file
 /// Reading text files of the kernel's (/proc, /sys).
 ///
-/// The library uses no iostreams, locales or std::regex. A process may hold two copies of the C++ library's locale code
-/// (Ubuntu's libstdc++ beside a torch wheel's), which then take each other's facets: after a stream of ours, `import
-/// torch` crashed in a stream of its own; after it, ours read numbers as 0.
+/// The library uses no iostreams, locales or std::regex. Where a toolchain links libstdc++ statically into the Python
+/// extension, the process holds its locale code twice, and the copies take each other's facets: after a stream of ours,
+/// `import torch` crashed in a stream of its own (pytorch issue 109923); after it, ours read numbers as 0.
 
 #include <string>
 #include <string_view>

@@ -3,6 +3,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import beeline
 import pytest
 
@@ -12,6 +16,14 @@ try:
     import beeline.library
 except ImportError as reason:
     pytest.skip(str(reason), allow_module_level=True)
+
+
+@pytest.mark.parametrize("order", ["world, torch", "torch, world"])
+def test_torch_is_imported_before_a_world_or_after(order: str) -> None:
+    """Both have locale code of the C++ library, perhaps twice (src/core/text_file.hpp)."""
+    lines = {"world": "world = beeline.World.create(device='cpu')", "torch": "import torch; str(torch.ops.aten.add)"}
+    program = "; ".join(["import beeline", *(lines[part] for part in order.split(", "))])
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=100, env=os.environ | {"BEELINE_SIZE": "1"})
 
 
 def test_memory_is_a_tensor_without_a_copy() -> None:

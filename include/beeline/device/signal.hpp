@@ -157,7 +157,6 @@ template <class Group>
 /// Sets the local `signal` to `value`, and `before` to what it held, as one atomic operation that acquires and
 /// releases. One thread calls it.
 ///   signal  8-byte aligned. In the pinned heap a kernel may exchange it only where access.hpp says so: elsewhere let
-///   the
 ///           values grow, and wait for the next. Outside of symmetric memory nothing is checked: a kernel's exchange in
 ///           other host memory excludes only those of the same GPU.
 /// Returns ok; unreachable (refused), with `before` untouched; invalid_argument for a word that is not aligned.

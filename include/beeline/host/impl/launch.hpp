@@ -55,7 +55,7 @@ template <class Kernel>
 /// A kernel as errors name it.
 struct KernelName {
   const std::type_info* type;
-  std::uint16_t number;  ///< in the order of first launches, from 1 on; 0 beyond `max_named_kernels`
+  std::uint16_t number;  ///< in the order of first launches, from 1 on; 0 where no number is left
 };
 /// Takes the next number of this process.
 [[nodiscard]] KernelName name_kernel(const std::type_info& type);

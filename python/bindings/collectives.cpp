@@ -9,6 +9,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <initializer_list>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
@@ -85,9 +86,8 @@ class CollectivesObject {
 
   /// Collective over those who have made it.
   void free() {
-    static_cast<void>(calls());
+    world_->destroy(kept_, &calls());
     collectives_ = nullptr;
-    world_->destroy(kept_);
   }
 
   [[nodiscard]] std::size_t rank() const { return calls().context().rank; }
@@ -103,8 +103,8 @@ class CollectivesObject {
     const Tensor from = source.is_none() || source.is(destination) ? to : vector(source, "source", Access::read);
     check_alike(to, from, 1, 1);
     const auto [type, how] = reduced(to, reduction);
-    run_on(place("allreduce", stream, timeout), call_of(algorithm, blocks, alike), {&to, &from},
-           [&](const CollectiveCall& call) {
+    run_on(place("allreduce", stream, timeout, reduction, algorithm, blocks, alike), call_of(algorithm, blocks, alike),
+           {&to, &from}, [&](const CollectiveCall& call) {
              calls().allreduce_on_stream(to.data, from.data, to.elements, type, how, call);
            });
   }
@@ -115,8 +115,8 @@ class CollectivesObject {
     const Tensor to = at_root(destination, "destination", Access::write, root);
     if (is(root)) check_alike(to, from, 1, 1);
     const auto [type, how] = reduced(from, reduction);
-    run_on(place("reduce", stream, timeout, root), call_of(algorithm, blocks), {&to, &from},
-           [&](const CollectiveCall& call) {
+    run_on(place("reduce", stream, timeout, root, reduction, algorithm, blocks), call_of(algorithm, blocks),
+           {&to, &from}, [&](const CollectiveCall& call) {
              calls().reduce_on_stream(to.data, from.data, from.elements, type, how, root, call);
            });
   }
@@ -127,8 +127,8 @@ class CollectivesObject {
     const Tensor from = vector(source, "source", Access::read);
     check_alike(to, from, 1, ranks());
     const auto [type, how] = reduced(to, reduction);
-    run_on(place("reduce_scatter", stream, timeout), call_of(algorithm, blocks), {&to, &from},
-           [&](const CollectiveCall& call) {
+    run_on(place("reduce_scatter", stream, timeout, reduction, algorithm, blocks), call_of(algorithm, blocks),
+           {&to, &from}, [&](const CollectiveCall& call) {
              calls().reduce_scatter_on_stream(to.data, from.data, to.elements, type, how, call);
            });
   }
@@ -139,8 +139,8 @@ class CollectivesObject {
     const Tensor from = source.is_none() || !is(root) ? to : vector(source, "source", Access::read);
     check_alike(to, from, 1, 1);
     const Words words = moved(to);
-    run_on(place("broadcast", stream, timeout, root), call_of(algorithm, blocks, alike), {&to, &from},
-           [&](const CollectiveCall& call) {
+    run_on(place("broadcast", stream, timeout, root, algorithm, blocks, alike), call_of(algorithm, blocks, alike),
+           {&to, &from}, [&](const CollectiveCall& call) {
              calls().broadcast_on_stream(to.data, from.data, to.elements * words.each, words.type, root, call);
            });
   }
@@ -151,8 +151,8 @@ class CollectivesObject {
     const Tensor from = at_root(source, "source", Access::read, root);
     if (is(root)) check_alike(to, from, 1, ranks());
     const Words words = moved(to);
-    run_on(place("scatter", stream, timeout, root), call_of(algorithm, blocks, alike), {&to, &from},
-           [&](const CollectiveCall& call) {
+    run_on(place("scatter", stream, timeout, root, algorithm, blocks, alike), call_of(algorithm, blocks, alike),
+           {&to, &from}, [&](const CollectiveCall& call) {
              calls().scatter_on_stream(to.data, from.data, to.elements * words.each, words.type, root, call);
            });
   }
@@ -163,7 +163,7 @@ class CollectivesObject {
     const Tensor to = at_root(destination, "destination", Access::write, root);
     if (is(root)) check_alike(to, from, ranks(), 1);
     const Words words = moved(from);
-    run_on(place("gather", stream, timeout, root), call_of(algorithm, blocks), {&to, &from},
+    run_on(place("gather", stream, timeout, root, algorithm, blocks), call_of(algorithm, blocks), {&to, &from},
            [&](const CollectiveCall& call) {
              calls().gather_on_stream(to.data, from.data, from.elements * words.each, words.type, root, call);
            });
@@ -175,8 +175,8 @@ class CollectivesObject {
     const Tensor from = vector(source, "source", Access::read);
     check_alike(to, from, ranks(), 1);
     const Words words = moved(from);
-    run_on(place("allgather", stream, timeout), call_of(algorithm, blocks, alike), {&to, &from},
-           [&](const CollectiveCall& call) {
+    run_on(place("allgather", stream, timeout, algorithm, blocks, alike), call_of(algorithm, blocks, alike),
+           {&to, &from}, [&](const CollectiveCall& call) {
              calls().allgather_on_stream(to.data, from.data, from.elements * words.each, words.type, call);
            });
   }
@@ -190,8 +190,8 @@ class CollectivesObject {
       throw nb::value_error(
           fmt::format("{} elements cannot be divided among {} ranks", from.elements, ranks()).c_str());
     const Words words = moved(from);
-    run_on(place("alltoall", stream, timeout), call_of(algorithm, blocks, alike), {&to, &from},
-           [&](const CollectiveCall& call) {
+    run_on(place("alltoall", stream, timeout, algorithm, blocks, alike), call_of(algorithm, blocks, alike),
+           {&to, &from}, [&](const CollectiveCall& call) {
              calls().alltoall_on_stream(to.data, from.data, from.elements / ranks() * words.each, words.type, call);
            });
   }
@@ -204,15 +204,18 @@ class CollectivesObject {
       throw nb::value_error(fmt::format("destination is of {}, source of {}", to.type, from.type).c_str());
     const Words words = moved(from);
     const Row received = row_of(receive, to, "receive_counts", words), sent = row_of(send, from, "send_counts", words);
-    run_on(place("alltoallv", stream, timeout), CollectiveCall{}, {&to, &from}, [&](const CollectiveCall& call) {
-      calls().alltoallv_on_stream(to.data, from.data, {sent.counts, sent.offsets, received.counts, received.offsets},
-                                  words.type, call);
-    });
+    const auto tables = fmt::format("{} {} {} {}", fmt::join(sent.counts, ","), fmt::join(sent.offsets, ","),
+                                    fmt::join(received.counts, ","), fmt::join(received.offsets, ","));
+    run_on(place("alltoallv", stream, timeout, tables), CollectiveCall{}, {&to, &from},
+           [&](const CollectiveCall& call) {
+             calls().alltoallv_on_stream(
+                 to.data, from.data, {sent.counts, sent.offsets, received.counts, received.offsets}, words.type, call);
+           });
   }
 
   void barrier(StreamObject* stream, Seconds timeout, const std::string& algorithm) {
     const auto how = by_name<BarrierAlgorithm>(algorithm, barrier_algorithms, "algorithm");
-    run_on(place("barrier", stream, timeout), CollectiveCall{}, {},
+    run_on(place("barrier", stream, timeout, algorithm), CollectiveCall{}, {},
            [&](const CollectiveCall& call) { calls().barrier_on_stream(how, call.stream); });
   }
 
@@ -224,8 +227,13 @@ class CollectivesObject {
   }
 
  private:
-  [[nodiscard]] Place place(const char* call, StreamObject* stream, Seconds timeout, int root = -1) const {
-    return {world_, call, stream, timeout, collectives_, root};
+  /// `arguments`: all of the call but its tensors.
+  template <class... Arguments>
+  [[nodiscard]] Place place(const char* call, StreamObject* stream, Seconds timeout,
+                            const Arguments&... arguments) const {
+    std::string text;
+    if (may_continue(*world_, timeout)) (fmt::format_to(std::back_inserter(text), "{} ", arguments), ...);
+    return {world_, call, stream, timeout, collectives_, std::move(text)};
   }
 
   /// A tensor that this rank's device reaches.

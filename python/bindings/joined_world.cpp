@@ -77,12 +77,16 @@ JoinedWorld::~JoinedWorld() {
   }
 }
 
-void JoinedWorld::destroy(const void* adopted) {
+void JoinedWorld::destroy(const void* adopted, const void* channel) {
+  if (!world_->failed()) world_->check_collective();
   const auto place =
       std::find_if(adopted_.begin(), adopted_.end(), [&](const auto& each) { return each.get() == adopted; });
   if (place == adopted_.end()) return;
-  const std::shared_ptr<void> last = std::move(*place);
+  std::shared_ptr<void> last = std::move(*place);
   adopted_.erase(place);
+  last.reset();
+  const nb::gil_scoped_acquire locked;
+  if (open_call && open_call->channel == channel) open_call.reset();
 }
 
 void JoinedWorld::destroy_adopted() {
@@ -97,6 +101,7 @@ World& JoinedWorld::world() const {
 
 void JoinedWorld::leave() {
   if (left_ || world_->failed()) return;
+  world_->check_collective();  // before anything is destroyed
   world_->synchronize();
   destroy_adopted();
   world_->leave();

@@ -58,16 +58,22 @@ class JoinedWorld : public std::enable_shared_from_this<JoinedWorld> {
     return adopted;
   }
 
-  /// Destroys something adopted now. Collective over those who have made it.
-  void destroy(const void* adopted);
+  /// Destroys something adopted now, and forgets the open call of `channel`, which it holds. Collective over those who
+  /// have made it; throws, and destroys nothing, where collective functions are refused. Without Python's lock.
+  void destroy(const void* adopted, const void* channel);
 
   /// A blocking call that has timed out: its work goes on on the default stream.
+  struct OpenTensor {
+    const void* data;
+    std::size_t bytes;
+    std::string type;
+    nanobind::object owner;
+  };
   struct OpenCall {
     const char* call;
     const void* channel;
-    int peer;
-    std::vector<const void*> data;  ///< of its tensors
-    std::vector<nanobind::object> owners;
+    std::string arguments;  ///< all but the tensors, as text
+    std::vector<OpenTensor> tensors;
   };
   std::optional<OpenCall> open_call;  ///< under Python's lock
 

@@ -22,6 +22,8 @@ namespace beeline::python {
 
 namespace {
 
+constexpr int nobody = -1;
+
 /// A team's channel, with what it needs.
 struct TeamMessages {
   std::shared_ptr<Team> team;
@@ -52,30 +54,30 @@ class MessagesObject {
 
   /// Collective over those who have made it.
   void free() {
-    static_cast<void>(calls());
+    world_->destroy(kept_, &calls());
     messages_ = nullptr;
-    world_->destroy(kept_);
   }
 
   void send(const nb::object& source, int peer, StreamObject* stream, Seconds timeout, unsigned blocks) {
     const Tensor from = reached_tensor(source, "source", Access::read, *world_);
-    run_on(place("send", stream, timeout, peer), MessageCall{.blocks = blocks}, {&from}, [&](const MessageCall& call) {
-      calls().send_on_stream(from.data, from.bytes, ElementType::uint8, peer, call);
-    });
+    run_on(place("send", stream, timeout, peer, nobody, blocks), MessageCall{.blocks = blocks}, {&from},
+           [&](const MessageCall& call) {
+             calls().send_on_stream(from.data, from.bytes, ElementType::uint8, peer, call);
+           });
   }
 
   void receive(const nb::object& destination, int peer, StreamObject* stream, Seconds timeout, unsigned blocks) {
     const Tensor to = reached_tensor(destination, "destination", Access::write, *world_);
-    run_on(place("receive", stream, timeout, peer), MessageCall{.blocks = blocks}, {&to}, [&](const MessageCall& call) {
-      calls().receive_on_stream(to.data, to.bytes, ElementType::uint8, peer, call);
-    });
+    run_on(
+        place("receive", stream, timeout, nobody, peer, blocks), MessageCall{.blocks = blocks}, {&to},
+        [&](const MessageCall& call) { calls().receive_on_stream(to.data, to.bytes, ElementType::uint8, peer, call); });
   }
 
   void exchange(const nb::object& source, int to_peer, const nb::object& destination, int from_peer,
                 StreamObject* stream, Seconds timeout, unsigned blocks) {
     const Tensor from = reached_tensor(source, "source", Access::read, *world_);
     const Tensor to = reached_tensor(destination, "destination", Access::write, *world_);
-    run_on(place("exchange", stream, timeout, to_peer), MessageCall{.blocks = blocks}, {&from, &to},
+    run_on(place("exchange", stream, timeout, to_peer, from_peer, blocks), MessageCall{.blocks = blocks}, {&from, &to},
            [&](const MessageCall& call) {
              calls().exchange_on_stream({from.data, from.bytes, to_peer}, {to.data, to.bytes, from_peer},
                                         ElementType::uint8, call);
@@ -86,8 +88,11 @@ class MessagesObject {
   [[nodiscard]] bool is_eager(std::size_t bytes) const { return calls().is_eager(bytes); }
 
  private:
-  [[nodiscard]] Place place(const char* call, StreamObject* stream, Seconds timeout, int peer = -1) const {
-    return {world_, call, stream, timeout, messages_, peer};
+  [[nodiscard]] Place place(const char* call, StreamObject* stream, Seconds timeout, int to, int from,
+                            unsigned blocks) const {
+    const std::string arguments =
+        may_continue(*world_, timeout) ? fmt::format("{} {} {}", to, from, blocks) : std::string();
+    return {world_, call, stream, timeout, messages_, arguments};
   }
   /// Throws invalid_argument when it was freed, or the world was left.
   [[nodiscard]] Messages& calls() const {

@@ -52,16 +52,37 @@ void StreamObject::let_go() {
   earlier_.clear();
 }
 
+namespace {
+
+[[noreturn]] void refuse_beside(const Place& place, const JoinedWorld::OpenCall& open) {
+  throw Error(Status::invalid_argument,
+              fmt::format("{}: {} timed out and goes on; first call it again with the same arguments, or synchronize",
+                          place.call, open.call),
+              place.joined->known().rank());
+}
+
+JoinedWorld::OpenTensor described(const Tensor* tensor) {
+  return {tensor->data, tensor->bytes, tensor->type, tensor->owner};
+}
+
+}  // namespace
+
 bool continues_call(const Place& place, std::initializer_list<const Tensor*> tensors) {
   const std::optional<JoinedWorld::OpenCall>& open = place.joined->open_call;
   if (!open) return false;
-  const auto is_same = [](const Tensor* tensor, const void* data) { return tensor->data == data; };
-  if (std::equal(tensors.begin(), tensors.end(), open->data.begin(), open->data.end(), is_same) &&
-      std::string_view(place.call) == open->call && place.channel == open->channel && place.peer == open->peer)
+  const auto is_same = [](const Tensor* tensor, const JoinedWorld::OpenTensor& known) {
+    return tensor->data == known.data && tensor->bytes == known.bytes && tensor->type == known.type;
+  };
+  if (std::equal(tensors.begin(), tensors.end(), open->tensors.begin(), open->tensors.end(), is_same) &&
+      std::string_view(place.call) == open->call && place.channel == open->channel &&
+      place.arguments == open->arguments)
     return true;
-  throw Error(Status::invalid_argument,
-              fmt::format("{}: {} timed out and goes on; first call it again, or synchronize", place.call, open->call),
-              place.joined->known().rank());
+  refuse_beside(place, *open);
+}
+
+void refuse_beside_open_call(const Place& place) {
+  const std::optional<JoinedWorld::OpenCall>& open = place.joined->open_call;
+  if (open && open->channel == place.channel) refuse_beside(place, *open);
 }
 
 void finish_call(const Place& place, std::initializer_list<const Tensor*> tensors) {
@@ -81,11 +102,8 @@ void finish_call(const Place& place, std::initializer_list<const Tensor*> tensor
   if (failure) std::rethrow_exception(failure);
   if (status == Status::timeout) {
     JoinedWorld::OpenCall& open = place.joined->open_call.emplace();
-    open.call = place.call, open.channel = place.channel, open.peer = place.peer;
-    for (const Tensor* each : tensors) {
-      open.data.push_back(each->data);
-      open.owners.push_back(each->owner);
-    }
+    open.call = place.call, open.channel = place.channel, open.arguments = place.arguments;
+    for (const Tensor* each : tensors) open.tensors.push_back(described(each));
   }
   require_over(status, place.call, place.timeout, world.rank());
 }

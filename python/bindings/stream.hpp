@@ -7,6 +7,7 @@
 
 #include <initializer_list>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "joined_world.hpp"
@@ -46,12 +47,19 @@ struct Place {
   const char* call;  ///< a literal
   StreamObject* stream;
   Seconds timeout;
-  const void* channel;  ///< that the call is one of
-  int peer;             ///< or root; -1: none
+  const void* channel;    ///< that the call is one of
+  std::string arguments;  ///< all but the tensors, as text; only where a call may be continued (`may_continue`)
 };
+
+/// Whether a call has timed out, or may: then its arguments tell it from others.
+[[nodiscard]] inline bool may_continue(const JoinedWorld& world, Seconds timeout) {
+  return timeout.has_value() || world.open_call.has_value();
+}
 
 /// Whether this is the call that timed out. Throws invalid_argument while another is to be continued.
 [[nodiscard]] bool continues_call(const Place& place, std::initializer_list<const Tensor*> tensors);
+/// Throws invalid_argument while another call of the channel is to be continued: they go one after the other.
+void refuse_beside_open_call(const Place& place);
 /// Waits for the call on the default stream. After a time-out the world remembers it, and keeps its tensors.
 void finish_call(const Place& place, std::initializer_list<const Tensor*> tensors);
 
@@ -69,6 +77,7 @@ void run_on(const Place& place, Options how, std::initializer_list<const Tensor*
   }
   if (place.stream->joined() != place.joined) throw nanobind::value_error("stream: it belongs to another world");
   if (place.timeout) throw nanobind::value_error("timeout: a call on a stream does not block; `synchronize` takes one");
+  refuse_beside_open_call(place);
   place.stream->keep(tensors);
   how.stream = &place.stream->stream();
   const nanobind::gil_scoped_release unlocked;

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <exception>
 #include <span>
 #include <utility>
 
@@ -112,11 +113,19 @@ void synchronize(const Shared& self, StreamObject* stream, Seconds timeout) {
   World& world = self->world();
   Stream& queue = stream == nullptr ? world.stream() : own_stream(self, *stream).stream();
   const Timeout limit = timeout_of(timeout);
+  Status status = Status::ok;
+  std::exception_ptr failure;
   {
     const nb::gil_scoped_release unlocked;
-    require_over(world.synchronize(queue, limit), "synchronize", timeout, world.rank());
+    try {
+      status = world.synchronize(queue, limit);
+    } catch (...) {
+      failure = std::current_exception();
+    }
   }
-  if (&queue == &world.stream()) self->open_call.reset();
+  if (&queue == &world.stream() && status != Status::timeout) self->open_call.reset();
+  if (failure) std::rethrow_exception(failure);
+  require_over(status, "synchronize", timeout, world.rank());
   if (stream != nullptr) stream->let_go();
 }
 

@@ -46,9 +46,11 @@ World::~World() {
 }
 
 void World::leave() {
-  if (std::exchange(implementation_->has_left, true)) return;
+  if (implementation_->has_left) return;
+  check_collective();
   synchronize();
   static_cast<void>(implementation_->meet("leave", Implementation::Meeting::leave, {}, config().stream_deadline_ns));
+  implementation_->has_left = true;
   implementation_->bootstrap->leave();
 }
 
@@ -370,6 +372,7 @@ void World::abort(const std::string& reason) {
   implementation_->bootstrap->abort(reason);
 }
 
+void World::check_collective() { implementation_->begin_collective(implementation_->barrier_context); }
 bool World::failed() const { return implementation_->failed(); }
 void World::check() { implementation_->check(implementation_->living_teams()); }
 std::vector<RankHealth> World::health() const { return implementation_->bootstrap->health(); }

@@ -109,6 +109,80 @@ def test_collectives() -> None:
     on_two_ranks(first, second)
 
 
+def test_calls_with_other_arguments_are_not_taken_for_it() -> None:
+    def first(world, may_run, collectives, messages, *_):
+        source, got = np.full(1000, 3, np.int32), np.zeros(1000, np.int32)
+        times_out(lambda timeout: collectives.allreduce(got, source, timeout=timeout))
+        for other in (
+            lambda: collectives.allreduce(got, source, "maximum"),
+            lambda: collectives.allreduce(got[:10], source[:10]),
+            lambda: collectives.allreduce(got.view(np.float32), source.view(np.float32)),
+            lambda: collectives.allreduce(got, source, algorithm="two_shot"),
+            lambda: collectives.allreduce(got, source, stream=world.make_stream()),
+        ):
+            with pytest.raises(beeline.InvalidArgumentError, match="again with the same arguments, or synchronize"):
+                other()
+        may_run.set()
+        collectives.allreduce(got, source)
+        assert (got == 7).all()
+        times_out(lambda timeout: messages.exchange(source, 1, got, 1, timeout=timeout))
+        with pytest.raises(beeline.InvalidArgumentError, match="again with the same arguments"):
+            messages.exchange(source, 1, got, 0)
+        again.set()
+        messages.exchange(source, 1, got, 1)
+        assert (got == 5).all()
+
+    def second(world, collectives, messages, *_):
+        collectives.allreduce(np.full(1000, 4, np.int32))
+        assert again.wait(AMPLE_S)
+        messages.exchange(np.full(1000, 5, np.int32), 0, np.zeros(1000, np.int32), 0)
+
+    again = threading.Event()
+    on_two_ranks(first, second)
+
+
+def test_a_freed_channel_has_no_call_to_continue() -> None:
+    def first(world, may_run, collectives, *_):
+        vector = np.full(1000, 3, np.int32)
+        times_out(lambda timeout: collectives.allreduce(vector, timeout=timeout))
+        may_run.set()
+        collectives.free()
+        meet_anew(world)
+
+    def second(world, collectives, *_):
+        collectives.allreduce(np.full(1000, 4, np.int32))
+        collectives.free()
+        meet_anew(world)
+
+    def meet_anew(world):
+        vector = np.full(10, 1 + world.rank, np.int32)
+        beeline.Collectives(world).allreduce(vector)
+        assert (vector == 3).all()
+
+    on_two_ranks(first, second)
+
+
+def test_a_world_is_not_left_with_a_barrier_open() -> None:
+    def first(world, may_run, collectives, *_):
+        times_out(world.barrier)
+        for _ in range(2):
+            with pytest.raises(beeline.InvalidArgumentError, match="last barrier timed out"):
+                world.leave()
+        with pytest.raises(beeline.InvalidArgumentError, match="last barrier timed out"):
+            collectives.free()
+        may_run.set()
+        world.barrier()
+        vector = np.full(10, 1, np.int32)
+        collectives.allreduce(vector)  # nothing was destroyed
+        assert (vector == 3).all()
+
+    def second(world, collectives, *_):
+        world.barrier()
+        collectives.allreduce(np.full(10, 2, np.int32))
+
+    on_two_ranks(first, second)
+
+
 def test_streams_and_events() -> None:
     def first(world, may_run, collectives, *_):
         vector, stream = np.full(1000, 3, np.int32), world.make_stream()

@@ -18,11 +18,12 @@
 /// peer, address and kernel. `World::copy` and streams reach everything. Source: seed 000, 6.3; CUDA C++ Programming
 /// Guide, "Mapped memory" and "Atomic functions"; libcu++, hostNativeAtomicSupported.
 ///
-/// **Arguments.** A peer outside the team, an address that is not in the calling rank's symmetric memory with its whole
-/// extent, and a word that is not aligned are refused in the same way, with `invalid_argument`: always by CPUs; by
-/// kernels on GPUs in units that are compiled with BEELINE_CHECKED, which the CMake package defines for Debug builds
-/// and builds without a type. Units of both kinds may be linked into one program. What returns no status
-/// (`Context::at`, the constructor of a port) throws on a CPU and ends the kernel on a GPU.
+/// **Arguments.** A peer outside the team, an address that is not in the calling rank's slot with its whole extent (the
+/// slot is larger than what is allocated in it), and a word that is not aligned are refused in the same way, with
+/// `invalid_argument`: always by CPUs; by kernels on GPUs in units that are compiled with BEELINE_CHECKED, which the
+/// CMake package defines for Debug builds and builds without a type. Units of both kinds may be linked into one
+/// program. What returns no status throws on a CPU and ends the kernel on a GPU: the constructor of a port and, with
+/// BEELINE_CHECKED only, `Context::at`.
 
 #include <cstdint>
 

@@ -185,6 +185,9 @@ class World {
   /// Throws if the world or one of this rank's teams is aborted, or one of their waits has failed: names operation,
   /// rank, peer, sequence, expected and observed value, and lists the waits of the other ranks.
   void check();
+  /// Throws what a collective function would before it touches anything: what `check` throws of the world, or
+  /// invalid_argument while a barrier that timed out has not been called to its end.
+  void check_collective();
   /// Every failed wait recorded so far, on all ranks.
   [[nodiscard]] std::vector<WaitRecord> failed_waits() const;
 

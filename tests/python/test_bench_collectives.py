@@ -193,6 +193,9 @@ def test_plot_writes_a_picture(cli, record: Path, name: str) -> None:
     picture = record.parent / name
     assert cli("plot", str(record), "-o", str(picture)).returncode == 0
     assert picture.stat().st_size > 1000
+    done = cli("plot", str(record), "-o", str(record.parent / "missing" / name))
+    assert done.returncode != 0
+    assert f"missing/{name}: No such file or directory" in done.stderr
 
 
 def test_plot_says_that_matplotlib_is_missing(cli, record: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -129,5 +129,8 @@ def draw(curves: Curves, over: Axis, results: list[Event], output: Path) -> None
     metadata: dict[str, Any] = {"Description": json.dumps({"curves": list(curves)})}
     if output.suffix == ".svg":
         metadata["Date"] = None  # the same records make the same file
-    figure.savefig(output, metadata=metadata)
+    try:
+        figure.savefig(output, metadata=metadata)
+    except OSError as error:
+        raise CliError(f"cannot write {output}: {error.strerror}") from error
     pyplot.close(figure)

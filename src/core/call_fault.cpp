@@ -14,8 +14,7 @@ std::string describe(CallFault fault, std::uint64_t expected, std::uint64_t obse
     case CallFault::not_symmetric:
       return fmt::format(
           "{} bytes at {:#x} are not in this rank's symmetric memory: pass an address of memory that World::allocate, "
-          "a "
-          "SymmetricArray or World::signals gave this rank, which `peer` translates",
+          "a SymmetricArray or World::signals gave this rank, which `peer` translates",
           expected, observed);
     case CallFault::misaligned:
       return fmt::format("address {:#x} is not aligned to {} bytes", observed, expected);

@@ -4,6 +4,7 @@
 #include <cxxabi.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <exception>
@@ -36,7 +37,7 @@ std::string readable(const std::type_info& type) {
   constexpr std::string_view end = "::";
   for (const std::string_view unnamed : {"(anonymous namespace)", "_GLOBAL__N__"})
     for (std::size_t at = text.find(unnamed); at != std::string::npos; at = text.find(unnamed, at))
-      text.erase(at, text.find(end, at + unnamed.size()) + end.size() - at);
+      text.erase(at, std::min(text.size(), text.find(end, at + unnamed.size())) - at + end.size());
   return text;
 }
 

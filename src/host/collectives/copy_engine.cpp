@@ -177,7 +177,7 @@ void CopyEngines::run_halves(const EngineCall& call, std::size_t part) {
 }
 
 void CopyEngines::run_chunks(const EngineCall& call, const std::vector<Chunk>& all) {
-  // Two have nobody to be in the way of.
+  // Two ranks cannot contend.
   const bool in_step = context_.size > 2;
   scatter(call, all[0]);
   meet_after_copies();

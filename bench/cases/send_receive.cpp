@@ -31,10 +31,11 @@ constexpr Travel automatic{"automatic", false, false, false}, eager{"eager", tru
 
 std::string method_of(const Travel& travel) { return std::string("stream/") + travel.name; }
 
-/// Whether messages of so many bytes can be made to.
-bool allows(const Travel& travel, std::uint64_t bytes) {
-  constexpr std::uint64_t least_met = 16, most_eager = 512 << 10;
-  return travel.meets ? bytes > least_met : !travel.eager || bytes <= most_eager;
+/// Messages that can be made to.
+SizeRange sizes_of(const Travel& travel) {
+  if (travel.meets) return {.least_bytes = 17};
+  if (travel.eager) return {.most_bytes = 512 << 10};
+  return {};
 }
 
 MessageOptions options_for(const Travel& travel, std::uint64_t bytes) {
@@ -154,8 +155,6 @@ Calls calls_of(Session& session, std::shared_ptr<Messages> messages) {
 
 Case stream_case(const Travel& travel, Shape shape) {
   const auto prepare = [=](Session& session, std::uint64_t bytes) {
-    std::vector<Measurement> all;
-    if (!allows(travel, bytes)) return all;
     const auto messages = std::make_shared<Messages>(session.world(), options_for(travel, bytes));
     const MessageCall call = messages->choice(bytes, {.blocks = session.options().blocks});
     Measurement measurement{.operation = operation, .method = method_of(travel), .bytes = bytes};
@@ -166,10 +165,9 @@ Case stream_case(const Travel& travel, Shape shape) {
       complete(measurement, session, std::make_shared<OutsideBuffers>(session, bytes), calls, shape);
     else
       complete(measurement, session, std::make_shared<MessageBuffers>(session, bytes), calls, shape);
-    all.push_back(std::move(measurement));
-    return all;
+    return std::vector{measurement};
   };
-  return {operation, method_of(travel), true, prepare};
+  return {operation, method_of(travel), true, prepare, sizes_of(travel)};
 }
 
 Case nccl_case(Shape shape) {

@@ -2,6 +2,8 @@
 /// @file
 /// Beeline's own collectives: on a stream, in a graph, and in a loop inside one kernel.
 
+#include <algorithm>
+
 #include "beeline/host/packets128.hpp"
 #include "collectives/calls.hpp"
 #include "collectives/cases.hpp"
@@ -9,10 +11,6 @@
 namespace beeline::bench {
 
 namespace {
-
-bool is_measured(const MeasuredAlgorithm& measured, std::uint64_t bytes) {
-  return bytes >= measured.least_bytes && bytes <= measured.most_bytes;
-}
 
 /// Collective. Throws unavailable for an algorithm that these ranks do not have.
 void check_available(World& world, const MeasuredAlgorithm& measured) {
@@ -88,21 +86,23 @@ Case collective_by_host(const MeasuredOperation& operation, const MeasuredAlgori
                         std::shared_ptr<Workplaces> places) {
   const auto prepare = [=, &operation](Session& session, std::uint64_t bytes) {
     std::vector<Measurement> all;
-    if (!is_measured(measured, bytes)) return all;
     check_available(session.world(), measured);
     for (unsigned blocks : block_counts(session, measured.algorithm))
       all.push_back(streamed(places->get(session, operation, bytes), control,
                              {.algorithm = measured.algorithm, .blocks = blocks, .alike = measured.alike}));
     return all;
   };
-  return {name(operation.kind), method_of(control, measured.algorithm, measured.alike), true, prepare};
+  return {name(operation.kind),
+          method_of(control, measured.algorithm, measured.alike),
+          true,
+          prepare,
+          {measured.least_bytes, measured.most_bytes}};
 }
 
 Case collective_in_kernel(const MeasuredOperation& operation, const MeasuredAlgorithm& measured,
                           std::shared_ptr<Workplaces> places) {
   const auto prepare = [=, &operation](Session& session, std::uint64_t bytes) {
     std::vector<Measurement> all;
-    if (!is_measured(measured, bytes) || bytes > most_kernel_bytes) return all;
     check_available(session.world(), measured);
     const auto place = places->get(session, operation, bytes);
     const auto timed = std::make_shared<TimedKernel>(session);
@@ -110,7 +110,11 @@ Case collective_in_kernel(const MeasuredOperation& operation, const MeasuredAlgo
       all.push_back(in_kernel(place, timed, measured.algorithm, threads));
     return all;
   };
-  return {name(operation.kind), method_of(Control::device, measured.algorithm), true, prepare};
+  return {name(operation.kind),
+          method_of(Control::device, measured.algorithm),
+          true,
+          prepare,
+          {measured.least_bytes, std::min(measured.most_bytes, most_kernel_bytes)}};
 }
 
 }  // namespace beeline::bench

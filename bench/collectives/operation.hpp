@@ -25,7 +25,7 @@ inline constexpr int measured_root = 0;
 [[nodiscard]] constexpr double pieces_bus_factor(int ranks) { return 1.0 * (ranks - 1) / ranks; }
 [[nodiscard]] constexpr double rooted_bus_factor(int) { return 1; }
 
-/// An algorithm, and the sizes that it is measured with: far from its use it only takes time.
+/// An algorithm, and the sizes that it is measured with.
 struct MeasuredAlgorithm {
   Algorithm algorithm;
   std::uint64_t most_bytes = std::numeric_limits<std::uint64_t>::max(), least_bytes = 0;

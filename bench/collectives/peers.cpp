@@ -90,7 +90,6 @@ Case nvshmem_in_kernel(const MeasuredOperation& operation, std::shared_ptr<Workp
                        std::shared_ptr<NvshmemPlaces> memory) {
   const auto prepare = [=, &operation](Session& session, std::uint64_t bytes) {
     std::vector<Measurement> all;
-    if (bytes > most_kernel_bytes) return all;
     const auto place = places->get(session, operation, bytes);
     const auto mine = memory->get(place);
     for (unsigned threads : {32u, 512u}) {
@@ -104,7 +103,7 @@ Case nvshmem_in_kernel(const MeasuredOperation& operation, std::shared_ptr<Workp
     }
     return all;
   };
-  return {name(operation.kind), "nvshmem/device", true, prepare};
+  return {name(operation.kind), "nvshmem/device", true, prepare, {.most_bytes = most_kernel_bytes}};
 }
 
 /// MPI on host memory: the ranks' own, or pinned memory that a GPU's vector is copied to and the result from.

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <string>
 #include <utility>
@@ -48,6 +49,13 @@ struct Measurement {
   std::function<bool(std::uint64_t seed)> verify = {};
 };
 
+/// Message sizes that a case is measured with: far from its use it only takes time, or cannot be.
+struct SizeRange {
+  std::uint64_t least_bytes = 0, most_bytes = std::numeric_limits<std::uint64_t>::max();
+
+  [[nodiscard]] bool holds(std::uint64_t bytes) const { return bytes >= least_bytes && bytes <= most_bytes; }
+};
+
 /// A way of doing an operation, with the bare peers beside it.
 struct Case {
   std::string operation, method;
@@ -55,6 +63,7 @@ struct Case {
   /// Collective. The measurements for messages of `bytes`; what they allocate lives as long as they do.
   /// Throws unavailable, unreachable or no_resource where this machine lacks what the method needs.
   std::function<std::vector<Measurement>(Session&, std::uint64_t bytes)> prepare;
+  SizeRange sizes = {};
 };
 
 }  // namespace beeline::bench

@@ -133,11 +133,20 @@ void print_results(Session& session, const std::vector<Measurement>& measurement
   }
 }
 
-/// Prepares the measurements; empty, with the reason printed, where the machine lacks what they need.
+void check_size(const Case& todo, std::uint64_t bytes) {
+  const auto [least, most] = todo.sizes;
+  require(bytes >= least, Status::unavailable, fmt::format("measured with {} bytes and more", least));
+  require(bytes <= most, Status::unavailable, fmt::format("measured with up to {} bytes", most));
+}
+
+/// Prepares the measurements; empty, with the reason printed, where the machine lacks what they need, or the size is
+/// none of a case that was asked for by name.
 std::vector<Measurement> prepare(Session& session, const Case& todo, std::uint64_t bytes) {
   std::vector<Measurement> measurements;
   std::string reason;
+  if (!todo.sizes.holds(bytes) && session.options().methods.empty()) return {};
   try {
+    check_size(todo, bytes);
     measurements = todo.prepare(session, bytes);
   } catch (const Error& error) {
     const bool lacking = error.code() == Status::unavailable || error.code() == Status::unreachable ||

@@ -248,10 +248,22 @@ def test_collectives_of_bfloat16() -> None:
     assert next(r for r in lacking if r["method"] == "mpi/host")["reason"].endswith("MPI has no bfloat16")
 
 
-def test_collectives_beyond_an_algorithms_use_are_left_out() -> None:
-    methods = "stream/packets_one_shot,stream/two_shot"
-    measured, _ = collectives("--sizes", "8M", "--methods", methods, ranks=2)
-    assert [record["method"] for record in measured] == ["stream/two_shot"]
+def test_collectives_beyond_an_algorithms_use_are_left_out_with_a_reason_if_named() -> None:
+    methods = "stream/packets_one_shot,stream/copy_engine,stream/two_shot,device/two_shot"
+    measured, lacking = collectives("--sizes", "512K,8M", "--methods", methods, ranks=2)
+    assert {(record["method"], record["bytes"]) for record in measured} == {
+        ("stream/two_shot", 512 << 10), ("stream/two_shot", 8 << 20),
+        ("stream/packets_one_shot", 512 << 10), ("stream/copy_engine", 8 << 20),
+    }  # fmt: skip
+    reasons = {(r["method"], r["bytes"]): r["reason"].removeprefix("rank 0: unavailable: ") for r in lacking}
+    assert reasons == {
+        ("stream/copy_engine", 512 << 10): "measured with 1048576 bytes and more",
+        ("stream/packets_one_shot", 8 << 20): "measured with up to 4194304 bytes",
+        ("device/two_shot", 512 << 10): "measured with up to 65536 bytes",
+        ("device/two_shot", 8 << 20): "measured with up to 65536 bytes",
+    }
+    unnamed, _ = collectives("--sizes", "8", ranks=2)
+    assert "stream/copy_engine" not in {record["method"] for record in unnamed}
 
 
 @pytest.mark.skipif(shutil.which("mpirun") is None, reason="mpirun is not installed")

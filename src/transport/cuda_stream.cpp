@@ -5,6 +5,7 @@
 #include <chrono>
 #include <map>
 #include <mutex>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -64,6 +65,7 @@ bool does_first_work(cudaStream_t stream) {
   for (cudaError_t state = cudaStreamQuery(stream); state != cudaSuccess; state = cudaStreamQuery(stream)) {
     if (state != cudaErrorNotReady) check(state, "first work of a stream");
     if (std::chrono::steady_clock::now() > end) return false;
+    std::this_thread::yield();  // the driver's own threads, and other ranks, may need this core
   }
   return true;
 }

@@ -1,21 +1,73 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// How many ranks a test program has killed: its last line says so, for each kind of device.
+/// How many ranks a test program has killed, and how soon the others knew: its last line says so, for each kind of
+/// device.
 
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
 #include <cstdio>
+#include <new>
+
+#include "tests/support/check.hpp"
 
 namespace beeline_test {
 
 class Killings : public ::testing::Environment {
  public:
-  static void count(bool on_gpu) { ++(on_gpu ? on_gpus : on_hosts); }
-  void TearDown() override { std::printf("ranks killed: %d on CPUs, %d on GPUs\n", on_hosts, on_gpus); }
+  static constexpr double soon_s = 5;  ///< of a deadline of 20
+
+  /// The victim's end. When the system closes its connections is part of what the others wait for.
+  [[noreturn]] static void end_this_process() {
+    times_->killed_ns = now_ns();
+    kill(getpid(), SIGKILL);
+    for (;;) pause();
+  }
+  /// A survivor has got the error that names the victim.
+  static void noticed() {
+    const std::int64_t after_ns = now_ns() - times_->killed_ns;
+    std::int64_t longest = times_->longest_ns;
+    while (longest < after_ns && !times_->longest_ns.compare_exchange_weak(longest, after_ns)) {
+    }
+    BEELINE_CHECK(static_cast<double>(after_ns) / 1e9 < soon_s);
+  }
+  /// All ranks of a world with one killing have ended.
+  static void count(bool on_gpu) {
+    Tally& tally = on_gpu ? on_gpus_ : on_hosts_;
+    ++tally.killed;
+    tally.longest_ns = std::max(tally.longest_ns, times_->longest_ns.exchange(0));
+  }
+  void TearDown() override {
+    std::printf("ranks killed: %d on CPUs, the others knew within %.3f s; %d on GPUs, within %.3f s\n",
+                on_hosts_.killed, static_cast<double>(on_hosts_.longest_ns) / 1e9, on_gpus_.killed,
+                static_cast<double>(on_gpus_.longest_ns) / 1e9);
+  }
 
  private:
-  static inline int on_hosts = 0, on_gpus = 0;
+  /// What processes tell the one that forked them.
+  struct Times {
+    std::atomic<std::int64_t> killed_ns{0}, longest_ns{0};
+  };
+  struct Tally {
+    int killed;
+    std::int64_t longest_ns;
+  };
+  static std::int64_t now_ns() { return std::chrono::steady_clock::now().time_since_epoch().count(); }
+  static Times* share() {
+    void* const memory = mmap(nullptr, sizeof(Times), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) throw std::bad_alloc();
+    return new (memory) Times;
+  }
+
+  static inline Times* const times_ = share();
+  static inline Tally on_hosts_{}, on_gpus_{};
 };
 
 /// GoogleTest owns it, and runs it after the last test.

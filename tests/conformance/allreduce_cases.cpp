@@ -342,7 +342,7 @@ void calls_that_cannot_work(RankTest& test) {
     Collectives small(test.world(), {.lanes = 1, .staging_bytes = 256});
     const std::string needs = join(
         "the channel has 512 bytes for it (engine_bytes, or else two times staging_bytes on each lane), and needs ",
-        1024 * (test.size() - 1));
+        1280 * (test.size() - 1));
     expect_refused(needs.c_str(), [&] {
       small.allreduce_on_stream(data, data, 4, f32, Reduction::sum, {.algorithm = Algorithm::copy_engine});
     });

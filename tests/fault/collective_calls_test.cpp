@@ -211,6 +211,28 @@ TEST_P(CollectiveCalls, ThatDifferAreFound) {
   });
 }
 
+/// Copies are enqueued before the members know that their calls differ.
+TEST_P(CollectiveCalls, ByEnginesTouchNoDestinationWhereTheyDiffer) {
+  run([](World& world) {
+    constexpr std::size_t count = 10'000;
+    const SymmetricArray<std::int32_t> source(world, count), destination(world, count);
+    const std::vector<std::int32_t> before(count, -1);
+    std::vector<std::int32_t> after(count);
+    world.copy(destination.data(), before.data(), count * sizeof(std::int32_t));
+    Collectives collectives(world, {.engine_bytes = 40'960, .checks = true});
+    const std::string error = error_of([&] {
+      collectives.allreduce_on_stream(destination.data(), source.data(), count, ElementType::int32,
+                                      world.rank() == 2 ? Reduction::maximum : Reduction::sum,
+                                      {.algorithm = Algorithm::copy_engine});
+      world.synchronize();
+    });
+    expect_part(error, "allreduce of int32 (");
+    BEELINE_CHECK_EQ(3, world.survivors().size());
+    world.copy(after.data(), destination.data(), count * sizeof(std::int32_t));
+    BEELINE_CHECK(after == before);
+  });
+}
+
 struct Triple {
   std::int32_t values[3];
 };

@@ -13,6 +13,7 @@
 #include "beeline/collectives/operation.hpp"
 #include "beeline/host/launch_options.hpp"
 #include "beeline/host/world.hpp"
+#include "host/collectives/engine_chunk.hpp"
 
 namespace beeline::detail {
 
@@ -31,18 +32,17 @@ struct EngineCall {
 };
 
 /// *All-reduce.* Parts go to scratch memory of their owners, who combine them, and from there to scratch memory of all,
-/// who copy them to their destinations; or to the destinations at once, where the caller asserts that these are
+/// who take them to their destinations; or to the destinations at once, where the caller asserts that these are
 /// symmetric. What crosses the link is written, since engines read over it more slowly. These copies are on one stream,
-/// one after the other, since several at once take longer together; kernels, and copies within this rank's memory, on
-/// another, of high priority, since copies wait for what the kernels combine.
+/// one after the other, since several at once take longer together; kernels on another, of high priority, since copies
+/// wait for what they combine.
 ///
-///     link     S0 S1 R0 S2 R1 S3 R2 ...     S: parts of a chunk to their owners, R: its result to all
-///     kernels     C0    C1    C2 ...        C: the owners combine the chunk
-///     local             L0    L1 ...        L: its result from scratch memory to the destination
+///     link     S0 S1 R0 S2    R1 S3    R2 ...     S: parts of a chunk to their owners, R: its result to all
+///     kernels     C0    C1 T0    C2 T1    ...     C: the owners combine the chunk, T: all take its result
 ///
-/// A copy takes its time to start, so copies are few and large. Where results are copied out of scratch memory, the
-/// last chunks are shorter, since nothing hides the last one's copy. Everyone copies to another, and ranks that drift
-/// apart would copy to the same: more than two meet with every chunk.
+/// A copy takes its time to start, so copies are few and large. Where results are taken, the last chunks are shorter,
+/// since nothing hides the last one's taking. Everyone copies to another, and ranks that drift apart would copy to the
+/// same: more than two meet with every chunk.
 ///
 /// *Moving data.* Pieces go to scratch memory of those who get them, who copy them on.
 ///
@@ -64,32 +64,31 @@ class CopyEngines {
   void move(const ExchangePlan& plan, const CallSignature& call, Stream& stream);
 
  private:
-  /// A part of each member's part.
-  struct Chunk {
-    std::size_t first, bytes;  ///< of a part
-    std::size_t place;         ///< of what one sender sends, in the scratch memory: others follow `chunk_bytes_` apart
-    std::size_t result_place;  ///< the same for what one owner returns
+  using Chunk = EngineChunk;
+  /// What the scratch memory is divided into: so many places for chunks that come, and for results.
+  struct Slots {
+    std::size_t arrivals, results;
   };
-  struct Piece {
-    std::size_t offset, bytes;  ///< from the vectors' start
-  };
-  /// The chunks of the longest part: as long as each other, or shorter towards the end.
-  [[nodiscard]] std::vector<Chunk> chunks(std::size_t part, bool equal) const;
+  static constexpr Slots staged{2, 3}, direct{2, 0};  ///< for results that are taken, or put where they belong
+  static constexpr Slots moved{4, 0};                 ///< for what is only moved
+  /// The chunks of the longest part, which take turns with the slots: as long as each other, or shorter towards the
+  /// end.
+  [[nodiscard]] std::vector<Chunk> chunks(std::size_t part, Slots slots, bool equal) const;
   void exchange(const EngineCall& call, std::size_t part);
   /// Symmetric vectors whose parts fit the scratch memory at once: in two halves, to each peer but one in one copy.
-  void run_halves(const EngineCall& call, std::size_t part);
+  void run_halves(const EngineCall& call, const Chunk& whole);
   void run_chunks(const EngineCall& call, const std::vector<Chunk>& all);
-  [[nodiscard]] Piece piece(const EngineCall& call, const Chunk& chunk, std::uint32_t owner) const;
-  /// Where `holder` keeps what comes from `other` at `place`.
-  [[nodiscard]] std::byte* scratch_at(std::size_t place, std::uint32_t holder, std::uint32_t other) const;
+  [[nodiscard]] EnginePiece piece(const EngineCall& call, const Chunk& chunk, std::uint32_t owner) const;
+  /// Where `holder` keeps what comes from `other`.
+  [[nodiscard]] std::byte* arrival(const Chunk& chunk, std::uint32_t holder, std::uint32_t other) const;
   /// Copies a peer's piece of the chunk to it.
   void send(const EngineCall& call, const Chunk& chunk, std::uint32_t distance);
   void scatter(const EngineCall& call, const Chunk& chunk);
   void combine(const EngineCall& call, const Chunk& chunk);
   /// Copies this member's piece of the result to a peer.
   void return_to(const EngineCall& call, const Chunk& chunk, std::uint32_t distance);
-  /// Copies the peers' pieces of the result, which have come, to the destination.
-  void take_results(const EngineCall& call, const Chunk& chunk, Stream& stream);
+  /// Takes the peers' pieces of the result, which have come, to the destination.
+  void take(const EngineCall& call, const Chunk& chunk, Stream& stream);
   /// All have come here, and their copies before `copied` are over.
   void meet(Event& copied);
   /// The same for all copies so far.
@@ -107,12 +106,12 @@ class CopyEngines {
   World& world_;
   const Context& context_;
   const CollectiveChannel& channel_;
-  std::byte* scratch_;  ///< [4, others, chunk_bytes_]: two chunks of what is sent, two of what is returned
-  std::size_t chunk_bytes_;
+  std::span<std::byte> scratch_;  ///< [slots, others, a chunk]
   std::unique_ptr<Stream> copying_, combining_;
   std::unique_ptr<Event> called_, copied_, returned_, met_, combined_;
-  static constexpr std::size_t all_slots = 4;
-  std::array<std::unique_ptr<Event>, all_slots> arrived_;  ///< of chunks that are only moved: all have met with each
+  static constexpr std::size_t most_arrivals = 4;
+  std::array<std::unique_ptr<Event>, most_arrivals>
+      arrived_;  ///< of chunks that are only moved: all have met with each
 };
 
 }  // namespace beeline::detail

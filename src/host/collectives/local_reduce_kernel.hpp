@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// The kernel that combines vectors on one rank, for one element type.
+/// The kernel that combines vectors which copies of engines have brought together, for one element type.
 
 #include "beeline/collectives/combine.hpp"
 #include "beeline/host/launch.hpp"
+#include "host/collectives/engine_chunk.hpp"
 #include "host/collectives/launchers.hpp"
 
 namespace beeline::detail {
@@ -14,8 +15,9 @@ struct LocalReduceKernel {
   static constexpr unsigned max_threads = collective_threads;
 
   template <class Grid>
-  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context&, FetchedVectors vectors, T* destination,
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, FetchedVectors vectors, T* destination,
                                       std::size_t count, Reduction reduction) const {
+    if (has_failed(grid.block(), ctx)) return;
     combine_into({grid.thread_rank(), grid.size()}, vectors, destination, count, reduction);
   }
 };

@@ -3,7 +3,9 @@
 
 #include "beeline/collectives/allreduce_peer.hpp"
 #include "beeline/collectives/call_check.hpp"
+#include "beeline/device/put_get.hpp"
 #include "beeline/host/launch.hpp"
+#include "host/collectives/launchers.hpp"
 
 namespace beeline::detail {
 
@@ -33,6 +35,24 @@ struct RoundKernel {
   }
 };
 
+struct TakeKernel {
+  static constexpr unsigned max_threads = collective_threads;
+
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, EngineResults results) const {
+    if (has_failed(grid.block(), ctx)) return;
+    const EngineChunk& chunk = results.chunk;
+    for (std::uint32_t distance = 1; distance < ctx.size; ++distance) {
+      const std::uint32_t owner = peer_ahead(ctx, distance);
+      const EnginePiece piece = piece_of(chunk, results.count, results.element_bytes, ctx.size, owner);
+      const std::byte* const from =
+          results.scratch + chunk.result_place + number_beside(ctx.rank, owner) * chunk.stride;
+      const Range mine = part_of(piece.bytes, grid.blocks(), grid.block_rank(), engine_alignment);
+      copy_bytes(grid.block(), results.destination + piece.offset + mine.first, from + mine.first, mine.count);
+    }
+  }
+};
+
 }  // namespace
 
 void launch_meeting(World& world, const LaunchOptions& options, const CollectiveChannel& channel,
@@ -43,6 +63,10 @@ void launch_meeting(World& world, const LaunchOptions& options, const Collective
 
 void launch_round(World& world, const LaunchOptions& options, const CollectiveChannel& channel) {
   launch(world, options, RoundKernel{}, channel);
+}
+
+void launch_take(World& world, const LaunchOptions& options, const EngineResults& results) {
+  launch(world, options, TakeKernel{}, results);
 }
 
 }  // namespace beeline::detail

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Kernels of one block around copies by engines: the members meet before and after.
+/// Kernels around copies by engines: the members meet before and after, and take what has come.
 
 #include "beeline/collectives/channel.hpp"
 #include "beeline/collectives/operation.hpp"
 #include "beeline/host/launch_options.hpp"
 #include "beeline/host/world.hpp"
+#include "host/collectives/engine_chunk.hpp"
 
 namespace beeline::detail {
 
@@ -18,5 +19,17 @@ void launch_meeting(World& world, const LaunchOptions& options, const Collective
 
 /// Everything that members did is visible to all.
 void launch_round(World& world, const LaunchOptions& options, const CollectiveChannel& channel);
+
+/// Results of a chunk that the other members have copied to this one's scratch memory.
+struct EngineResults {
+  std::byte* destination;  ///< the whole vector's, of `count` elements
+  const std::byte* scratch;
+  std::size_t count, element_bytes;
+  EngineChunk chunk;
+};
+
+/// Copies them to the destination by threads, which take a fifth of the time of a copy over the link, and nothing from
+/// the engines. Nothing is touched where the team has failed, as when its members' calls were found to differ.
+void launch_take(World& world, const LaunchOptions& options, const EngineResults& results);
 
 }  // namespace beeline::detail

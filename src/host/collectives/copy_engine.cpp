@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t most_chunk_bytes = std::size_t{64} << 20;
 /// Lengths of a row of chunks beside each other, so many to each but the last two: a chunk's copy to its destination
 /// takes no longer than the next one's return.
-constexpr std::size_t common_length = 24, last_lengths[] = {8, 3};
+constexpr std::size_t common_length = 24, last_lengths[] = {12, 4};
 constexpr unsigned kernel_blocks = 64;
 
 constexpr std::size_t quotient_up(std::size_t a, std::size_t b) { return (a + b - 1) / b; }

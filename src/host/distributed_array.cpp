@@ -25,7 +25,7 @@ namespace detail {
 ChunkTable make_distributed(World& on, std::size_t bytes, std::size_t chunk_bytes, MemoryKind kind) {
   const ProfilerRange range("make a distributed array");
   World::Implementation& world = on.implementation();
-  world.begin_collective(world.barrier_context);
+  world.begin_collective("make_distributed");
   const ChunkTable chunks = world.distributed->create({bytes, chunk_bytes, kind});
   world.addresses.set_arrays(world.distributed->arrays(), world.distributed->place_bytes());
   world.publish_addresses();
@@ -44,7 +44,7 @@ void free_distributed(World& on, std::uintptr_t base) {
   world.await(
       "the default stream", on.config().stream_deadline_ns, [&on] { return on.stream().drained(); }, whatever_fails,
       &on.stream());
-  world.begin_collective(world.barrier_context);
+  world.begin_collective("free_distributed");
   world.distributed->free(base);
   world.addresses.set_arrays(world.distributed->arrays(), world.distributed->place_bytes());
   world.publish_addresses();

@@ -288,6 +288,27 @@ World::Implementation::End World::Implementation::end_of_team(std::uint32_t team
   return {};
 }
 
+World::Implementation::End World::Implementation::cause_of_abort(std::uint32_t team) const {
+  const std::lock_guard lock(team_mutex);
+  const auto entry = teams.find(team);
+  if (entry == teams.end()) return {};
+  for (const int member : entry->second)
+    if (const AbortCause& cause = host_header(member)->abort_cause; load_word(cause.complete) != 0)
+      return {cause.status, cause.text};
+  return {};
+}
+
+void World::Implementation::raise_with_cause(Status status, const std::string& text) {
+  AbortCause& cause = host_header(rank)->abort_cause;
+  if (load_word(cause.complete) == 0) {
+    cause.status = status;
+    text.copy(cause.text, sizeof cause.text - 1);  // its end is zero already
+    detail::SystemAtomic<std::uint64_t>(cause.complete).store(1, cuda::memory_order_release);
+    machine::fence_system();
+  }
+  detail::raise_abort(barrier_context, static_cast<std::uint32_t>(rank));
+}
+
 std::vector<WaitRecord> World::Implementation::gather_waits(std::uint32_t team) const {
   const std::uint64_t end = machine::clock_ns() + gathering_ns;
   for (std::uint32_t poll = 0; machine::clock_ns() < end; ++poll) machine::back_off(poll, 0);
@@ -302,7 +323,8 @@ void World::Implementation::fail(Status status, std::uint32_t team) {
   const std::vector<WaitRecord> waits = gather_waits(team);
   // A wait that reached its deadline is the cause; a rank that ended then did so because of it.
   const bool has_cause = !waits.empty() && is_cause(waits.front());
-  const End end_noticed = end_of_team(team);
+  End end_noticed = end_of_team(team);
+  if (end_noticed.text.empty()) end_noticed = cause_of_abort(team);
   if (has_cause && waits.front().rank == static_cast<std::uint32_t>(rank))
     status = static_cast<Status>(waits.front().status);
   if (!has_cause && !end_noticed.text.empty()) status = end_noticed.status;
@@ -333,11 +355,11 @@ void World::Implementation::fail(Status status, std::uint32_t team) {
 }
 
 void World::Implementation::fail_meeting(const char* call, const Error& missing) {
-  detail::raise_abort(barrier_context, static_cast<std::uint32_t>(rank));
-  tell_kernels();
   std::string message = missing.what();
   if (const std::string prefix = fmt::format("{}: rank {}: ", name(missing.code()), rank); message.starts_with(prefix))
     message.erase(0, prefix.size());
+  raise_with_cause(Status::aborted, fmt::format("rank {}: {}: {}", rank, call, message));
+  tell_kernels();
   std::string others;
   for (const WaitRecord& record : gather_waits(0)) others += "\n  " + describe(record);
   if (!others.empty())

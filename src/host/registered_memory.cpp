@@ -25,7 +25,7 @@ void in_pieces(std::size_t bytes, std::size_t most, Move move) {
 const RegisteredMemory& World::register_memory(void* pointer, std::size_t bytes) {
   const detail::ProfilerRange range("register memory");
   Implementation& world = *implementation_;
-  world.begin_collective(world.barrier_context);
+  world.begin_collective("register_memory");
   const RegisteredMemory& memory = world.registration->add(pointer, bytes);
   world.addresses.set_intervals(world.registration->intervals());
   world.publish_addresses();
@@ -34,7 +34,7 @@ const RegisteredMemory& World::register_memory(void* pointer, std::size_t bytes)
 
 void World::deregister_memory(std::uint32_t id) {
   Implementation& world = *implementation_;
-  world.begin_collective(world.barrier_context);
+  world.begin_collective("deregister_memory");
   world.registration->remove(id);
   world.addresses.set_intervals(world.registration->intervals());
   world.publish_addresses();

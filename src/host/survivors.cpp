@@ -31,6 +31,7 @@ void drain(World& world) {
 Team& World::survivors() {
   Implementation& world = *implementation_;
   drain(*this);
+  world.bootstrap->enter("survivors");
   const std::vector<int> left = world.bootstrap->agree_on_survivors(config().deadline_ns);
   world.regroup(left);
   world.survivors = make_team(left);
@@ -100,6 +101,7 @@ void World::Implementation::clear_team(std::uint32_t id) {
   zero(&heap_header(rank)->teams[id], sizeof(TeamSync));
   std::memset(&host_header(rank)->teams[id], 0, sizeof(TeamSync));
   std::memset(&host_header(rank)->kernel_teams[id], 0, sizeof(TeamSync));
+  if (id == 0) std::memset(&host_header(rank)->abort_cause, 0, sizeof(AbortCause));
   forget_waits(1u << id);
 }
 

@@ -157,20 +157,30 @@ bool Team::failed() const { return world_.implementation().failed_team(1u << con
 Status Team::barrier(Timeout timeout) { return world_.implementation().barrier(host_context_, timeout); }
 
 std::vector<std::vector<std::byte>> Team::allgather(std::span<const std::byte> mine) {
-  require(mine.size() <= max_gathered_bytes, Status::invalid_argument,
-          fmt::format("{} bytes to gather in a team: at most {}", mine.size(), max_gathered_bytes));
-  World::Implementation& world = world_.implementation();
-  world.begin_collective(host_context_);
-  TeamLetter& own = world.host_header(world.rank)->letters[context_.team];
+  return world_.implementation().exchange_in(*this, "allgather", mine);
+}
+
+std::vector<std::vector<std::byte>> World::Implementation::exchange_in(Team& team, const char* call,
+                                                                       std::span<const std::byte> mine) {
+  require(mine.size() <= Team::max_gathered_bytes, Status::invalid_argument,
+          fmt::format("{} bytes to gather in a team: at most {}", mine.size(), Team::max_gathered_bytes));
+  const std::uint32_t id = team.context().team;
+  begin_collective(team.host_context());
+  TeamLetter& own = host_header(rank)->letters[id];
   own.bytes = mine.size();
+  fmt::format_to_n(own.call, sizeof own.call, "{}{}", call, '\0');
   if (!mine.empty()) std::memcpy(own.data, mine.data(), mine.size());
-  barrier();
+  team.barrier();
   std::vector<std::vector<std::byte>> all;
-  for (int member = 0; member < size(); ++member) {
-    const TeamLetter& theirs = world.host_header(world_rank(member))->letters[context_.team];
+  std::string difference;
+  for (int member = 0; member < team.size(); ++member) {
+    const TeamLetter& theirs = host_header(team.world_rank(member))->letters[id];
     all.emplace_back(theirs.data, theirs.data + theirs.bytes);
+    if (difference.empty() && std::strcmp(theirs.call, call) != 0)
+      difference = detail::different_calls(rank, call, team.world_rank(member), theirs.call);
   }
-  barrier();  // nobody writes the next one before all have read this one
+  team.barrier();  // nobody writes the next one before all have read this one
+  require(difference.empty(), Status::invalid_argument, difference);
   return all;
 }
 

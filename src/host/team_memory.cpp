@@ -70,7 +70,7 @@ void* Team::allocate(std::size_t bytes, Heap heap) {
   Reservation place(world, pinned ? *world.pinned_heap : *world.heap);
   for (std::uint64_t most = no_room - 1;;) {
     const Offer mine{bytes, static_cast<std::uint64_t>(heap), place.take(bytes, most)};
-    const std::vector<Offer> all = offers(allgather(std::as_bytes(std::span(&mine, 1))));
+    const std::vector<Offer> all = offers(world.exchange_in(*this, "allocate", std::as_bytes(std::span(&mine, 1))));
     bool same = true;
     for (std::size_t member = 0; member < all.size(); ++member) {
       const Offer& theirs = all[member];
@@ -110,7 +110,8 @@ void Team::free(void* pointer) {
       "the default stream", world.config.stream_deadline_ns, [&world] { return world.stream->drained(); },
       whatever_fails, world.stream.get());
   const Offer mine{0, place.heap == world.pinned_heap.get() ? 1u : 0u, place.offset};
-  const std::vector<Offer> all = offers(allgather(std::as_bytes(std::span(&mine, 1))));  // nobody uses it any more
+  const std::vector<Offer> all =
+      offers(world.exchange_in(*this, "free", std::as_bytes(std::span(&mine, 1))));  // nobody uses it any more
   for (std::size_t member = 0; member < all.size(); ++member)
     require(all[member].heap == mine.heap && all[member].offset == mine.offset, Status::invalid_argument,
             fmt::format("members free different memory: rank {} of the team offset {}, rank {} offset {}", rank(),

@@ -49,7 +49,7 @@ void World::leave() {
   if (implementation_->has_left) return;
   check_collective();
   synchronize();
-  static_cast<void>(implementation_->meet("leave", Implementation::Meeting::leave, {}, config().stream_deadline_ns));
+  static_cast<void>(implementation_->exchange("leave", {}, config().stream_deadline_ns));
   implementation_->has_left = true;
   implementation_->bootstrap->leave();
 }
@@ -111,7 +111,14 @@ void* World::allocate(std::size_t bytes, Heap heap) {
   } catch (const Error&) {
     full = std::current_exception();
   }
-  const auto all = world.exchange("allocate", std::as_bytes(std::span(&mine, 1)));
+  std::vector<std::vector<std::byte>> all;
+  try {
+    all = world.exchange("allocate", std::as_bytes(std::span(&mine, 1)));
+  } catch (...) {
+    const std::lock_guard lock(world.allocation_mutex);
+    if (!full) allocator.free(mine.offset);
+    throw;
+  }
   for (std::size_t other = 0; other < all.size(); ++other) {
     if (all[other].empty()) continue;  // it has failed or left
     Request theirs{};
@@ -186,7 +193,7 @@ World::Implementation::Place World::Implementation::place_of(const void* address
 }
 
 const Segment& World::create_segment(MemoryKind kind, std::size_t bytes) {
-  implementation_->begin_collective(implementation_->barrier_context);
+  implementation_->begin_collective("create_segment");
   const Segment& segment = implementation_->memory->create_segment(kind, bytes);
   const SegmentPart& mine = segment.parts[static_cast<std::size_t>(rank())];
   if (mine.bytes > 0 && kind == MemoryKind::device)
@@ -195,7 +202,10 @@ const Segment& World::create_segment(MemoryKind kind, std::size_t bytes) {
   return segment;
 }
 
-void World::destroy_segment(std::uint32_t id) { implementation_->memory->destroy_segment(id); }
+void World::destroy_segment(std::uint32_t id) {
+  implementation_->begin_collective("destroy_segment");
+  implementation_->memory->destroy_segment(id);
+}
 
 std::uint64_t* World::signals(std::size_t count, Heap heap) {
   return static_cast<std::uint64_t*>(
@@ -339,36 +349,30 @@ void World::Implementation::begin_collective(const Context& among) {
           fmt::format("rank {}'s last barrier timed out: it is to be called until it is over", rank));
 }
 
+void World::Implementation::begin_collective(const char* call) {
+  begin_collective(barrier_context);
+  bootstrap->enter(call);
+}
+
 std::vector<std::vector<std::byte>> World::allgather(std::span<const std::byte> mine) {
   return implementation_->exchange("allgather", mine);
 }
 
-std::vector<std::vector<std::byte>> World::Implementation::meet(const char* call, Meeting meeting,
-                                                                std::span<const std::byte> mine, std::int64_t wait_ns) {
-  begin_collective(barrier_context);
-  std::vector<std::byte> framed{static_cast<std::byte>(meeting)};
-  framed.insert(framed.end(), mine.begin(), mine.end());
-  std::vector<std::vector<std::byte>> all;
+std::vector<std::vector<std::byte>> World::Implementation::exchange(const char* call, std::span<const std::byte> mine,
+                                                                    std::int64_t wait_ns) {
+  begin_collective(call);
   try {
-    all = bootstrap->allgather(framed, wait_ns);
+    return bootstrap->allgather(mine, wait_ns);
   } catch (const Error& error) {
     if (error.code() == Status::deadline) fail_meeting(call, error);
     throw;
   }
-  for (std::size_t other = 0; other < all.size(); ++other) {
-    if (all[other].empty()) continue;  // it has failed or left
-    require(all[other].front() == framed.front(), Status::invalid_argument,
-            meeting == Meeting::leave
-                ? fmt::format("rank {} leaves the world while rank {} is in a collective function", rank, other)
-                : fmt::format("rank {} leaves the world while rank {} is in a collective function", other, rank));
-    all[other].erase(all[other].begin());
-  }
-  return all;
 }
 
 void World::abort(const std::string& reason) {
   implementation_->note_end(rank(), reason);
-  detail::raise_abort(implementation_->barrier_context, static_cast<std::uint32_t>(rank()));
+  implementation_->raise_with_cause(Status::peer_died,
+                                    fmt::format("rank {0} ended: rank {0} aborted: {1}", rank(), reason));
   implementation_->bootstrap->abort(reason);
 }
 

@@ -18,6 +18,7 @@
 #include "beeline/runtime/bootstrap.hpp"
 #include "beeline/runtime/residency.hpp"
 #include "host/address_book.hpp"
+#include "host/named_bootstrap.hpp"
 #include "memory/distributed_memory.hpp"
 #include "memory/registration.hpp"
 #include "transport/gpu_reach.hpp"
@@ -42,7 +43,15 @@ struct HeapHeader {
 /// What a member says to the others of a team, from one barrier to the next.
 struct alignas(64) TeamLetter {
   std::uint64_t bytes;
+  char call[24];  ///< the function that the member is in
   std::byte data[Team::max_gathered_bytes];
+};
+
+/// Why a rank aborted the world, for the others to read; the first of several causes.
+struct AbortCause {
+  std::uint64_t complete;  ///< 1 before the abort words are raised
+  Status status;           ///< that the others' errors have
+  char text[1024];
 };
 
 /// Start of every host area: state that CPU threads poll and that survives for the others to read.
@@ -53,6 +62,7 @@ struct HostAreaHeader {
   TeamLetter letters[max_teams];
   char kernel_names[max_named_kernels][max_kernel_name];  ///< what errors call this rank's kernels, by number - 1
   PaddedWord held_teams[max_teams];                       ///< whether this rank belongs to a team of this id
+  AbortCause abort_cause;
   alignas(64) std::uint32_t wait_claims;
 };
 
@@ -93,7 +103,7 @@ class World::Implementation {
 
   // Made once, in this order; collective.
   Config config;
-  std::unique_ptr<Bootstrap> bootstrap;
+  std::unique_ptr<NamedBootstrap> bootstrap;
   int rank, size;
   std::vector<Member> members;
   int ranks_on_device = 1;
@@ -152,15 +162,16 @@ class World::Implementation {
   [[nodiscard]] std::byte* pinned_start(int of) const {
     return memory->host_area(of) + aligned(sizeof(HostAreaHeader));
   }
-  /// What ranks that meet in a collective function are about: all must be about the same.
-  enum class Meeting : std::uint8_t { exchange, leave };
-  /// Collective. Everyone's bytes, by rank. Throws invalid_argument when some leave and others do not.
+  /// Collective. Everyone's bytes, by rank. Throws invalid_argument where ranks are in different calls.
   ///   call  that ranks meet in, named in errors
-  [[nodiscard]] std::vector<std::vector<std::byte>> meet(const char* call, Meeting meeting,
-                                                         std::span<const std::byte> mine, std::int64_t wait_ns);
+  [[nodiscard]] std::vector<std::vector<std::byte>> exchange(const char* call, std::span<const std::byte> mine,
+                                                             std::int64_t wait_ns);
   [[nodiscard]] std::vector<std::vector<std::byte>> exchange(const char* call, std::span<const std::byte> mine) {
-    return meet(call, Meeting::exchange, mine, config.deadline_ns);
+    return exchange(call, mine, config.deadline_ns);
   }
+  /// The same among the members of a team, of `Team::max_gathered_bytes` at most.
+  [[nodiscard]] std::vector<std::vector<std::byte>> exchange_in(Team& team, const char* call,
+                                                                std::span<const std::byte> mine);
   bool has_left = false;
   std::optional<std::string> packets128_obstacle;  ///< unknown until first asked for
 
@@ -210,6 +221,8 @@ class World::Implementation {
   /// Keeps the reason for which a rank ended, and ends this rank's waits in every team that `culprit` belongs to (in
   /// all, when it is the launcher: -1).
   void note_end(int culprit, const std::string& reason);
+  /// Aborts the world, once the others can read why.
+  void raise_with_cause(Status status, const std::string& text);
   /// Raises the words of this rank's `team` again where an end concerns it that came while the team was being made.
   void raise_missed_ends(std::uint32_t team);
   /// Hands the abort words of the host area to this rank's kernels.
@@ -258,6 +271,8 @@ class World::Implementation {
   /// Throws where the team has failed, or a barrier that timed out has not been called to its end: that of another call
   /// would be taken for it.
   void begin_collective(const Context& among);
+  /// The same for a function of the whole world, in which ranks exchange bytes.
+  void begin_collective(const char* call);
   [[nodiscard]] std::vector<WaitRecord> failed_waits() const;
 
   static constexpr std::uint32_t world_only = 1;  ///< the set that holds the world alone
@@ -285,6 +300,8 @@ class World::Implementation {
     std::string text;
   };
   [[nodiscard]] End end_of_team(std::uint32_t team);
+  /// The same as a member has left it in its host area, where the news of it is still on the way.
+  [[nodiscard]] End cause_of_abort(std::uint32_t team) const;
   [[nodiscard]] std::vector<WaitRecord> failed_waits_of(std::uint32_t team) const;
   void raise(std::uint32_t team, int culprit);
   /// The waits of `team` that have failed, once those that are noticing its abort have recorded themselves.

@@ -49,7 +49,8 @@ std::uint64_t agree_on_world_id(Bootstrap& bootstrap, std::int64_t deadline_ns) 
 }  // namespace
 
 World::Implementation::Implementation(const Config& settings, std::unique_ptr<Bootstrap> joined)
-    : config(settings), bootstrap(std::move(joined)), rank(bootstrap->rank()), size(bootstrap->size()) {
+    : config(settings), bootstrap(std::make_unique<NamedBootstrap>(std::move(joined))), rank(bootstrap->rank()),
+      size(bootstrap->size()) {
   set_log_level(config.log_level);
   try {
     choose_device();

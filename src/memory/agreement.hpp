@@ -20,8 +20,7 @@ std::vector<T> allgather_values(Bootstrap& bootstrap, const T& mine, std::int64_
   std::vector<T> all;
   for (const auto& bytes : bootstrap.allgather(std::as_bytes(std::span(&mine, 1)), deadline_ns)) {
     T value{};
-    require(bytes.empty() || bytes.size() == sizeof value, Status::invalid_argument,
-            "ranks are in different collective functions");
+    require(bytes.empty() || bytes.size() == sizeof value, Status::internal, "bytes of another step than this rank's");
     if (!bytes.empty()) std::memcpy(&value, bytes.data(), sizeof value);
     all.push_back(value);
   }

@@ -4,10 +4,15 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <memory>
 #include <stdexcept>
+#include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "beeline/beeline.hpp"
+#include "beeline/runtime/bootstrap.hpp"
 #include "tests/support/check.hpp"
 #include "tests/support/errors.hpp"
 #include "tests/support/ranks.hpp"
@@ -88,7 +93,7 @@ TEST_P(Leaving, IsNoPartOfABarrier) {
 
 TEST_P(Leaving, IsNoPartOfAnotherCollectiveFunction) {
   expect_good(2, [](World& world) {
-    check_error(Status::invalid_argument, {"rank 1 leaves the world while rank 0 is in a collective function"}, [&] {
+    check_error(Status::invalid_argument, {"is in leave", "is in allocate", "all ranks make the same calls"}, [&] {
       if (world.rank() == 1) world.leave();
       static_cast<void>(world.allocate(8));
     });
@@ -161,8 +166,82 @@ TEST_P(Leaving, FreeHearsOfACollectiveThatItMissed) {
   });
 }
 
+/// The deadline of rank 1, which leaves, passes first: it is the only one that knows why.
+TEST_P(Leaving, SaysWhyItEndsACollectiveOfTheOthers) {
+  Config config = host_config();
+  config.deadline_ns = 20'000'000'000;
+  config.stream_deadline_ns = 300'000'000;
+  const auto body = [](World& world) {
+    const SymmetricArray<float> vector(world, 100);
+    Collectives collectives(world);
+    if (world.rank() == 1)
+      check_error(Status::deadline, {"leave: allgather not complete within 0.3 s; ranks 0, 2 joined"},
+                  [&] { world.leave(); });
+    else
+      check_error(Status::aborted, {"rank 1: leave: allgather not complete within 0.3 s; ranks 0, 2 joined"},
+                  [&] { allreduce(world, collectives, vector); });
+  };
+  expect_all_passed(run_ranks(GetParam(), 3, body, config, 60));
+}
+
 INSTANTIATE_TEST_SUITE_P(Ranks, Leaving, ::testing::Values(WorldKind::threads, WorldKind::processes),
                          [](const auto& kind) { return kind.param == WorldKind::threads ? "Threads" : "Processes"; });
+
+/// Its news of an abort comes later than the abort words.
+class SlowNews final : public Bootstrap {
+ public:
+  explicit SlowNews(std::unique_ptr<Bootstrap> bootstrap) : bootstrap_(std::move(bootstrap)) {}
+  [[nodiscard]] int rank() const override { return bootstrap_->rank(); }
+  [[nodiscard]] int size() const override { return bootstrap_->size(); }
+  [[nodiscard]] std::vector<std::vector<std::byte>> allgather(std::span<const std::byte> mine,
+                                                              std::int64_t deadline_ns) override {
+    return bootstrap_->allgather(mine, deadline_ns);
+  }
+  [[nodiscard]] std::vector<FileDescriptor> exchange_descriptors(int mine, std::int64_t deadline_ns) override {
+    return bootstrap_->exchange_descriptors(mine, deadline_ns);
+  }
+  void on_abort(AbortHandler handler) override { bootstrap_->on_abort(std::move(handler)); }
+  void abort(const std::string& reason) override {
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    bootstrap_->abort(reason);
+  }
+  [[nodiscard]] std::vector<RankHealth> health() const override { return bootstrap_->health(); }
+  [[nodiscard]] std::vector<int> agree_on_survivors(std::int64_t deadline_ns) override {
+    return bootstrap_->agree_on_survivors(deadline_ns);
+  }
+  void leave() override { bootstrap_->leave(); }
+
+ private:
+  const std::unique_ptr<Bootstrap> bootstrap_;
+};
+
+TEST(Abort, SaysWhyBeforeTheNewsOfIt) {
+  constexpr int ranks = 3;
+  for (int round = 0; round < 5; ++round) {
+    std::vector<std::string> failures(ranks);
+    std::vector<std::thread> threads;
+    for (auto& bootstrap : make_thread_bootstraps(ranks))
+      threads.emplace_back([&, mine = std::move(bootstrap)]() mutable {
+        Config config = host_config();
+        config.rank = mine->rank(), config.size = ranks, config.deadline_ns = 20'000'000'000;
+        std::string& failure = failures[static_cast<std::size_t>(config.rank)];
+        try {
+          const auto world = World::create(config, std::make_unique<SlowNews>(std::move(mine)));
+          const SymmetricArray<float> vector(*world, 100);
+          Collectives collectives(*world);
+          world->barrier();
+          if (world->rank() == 1) return world->abort("the input file is empty");
+          check_error(Status::peer_died, {"rank 1 ended: rank 1 aborted: the input file is empty"}, [&] {
+            for (;;) allreduce(*world, collectives, vector);
+          });
+        } catch (const std::exception& error) {
+          failure = error.what();
+        }
+      });
+    for (std::thread& thread : threads) thread.join();
+    for (const std::string& failure : failures) EXPECT_EQ("", failure);
+  }
+}
 
 Config threads_config() {
   Config config = host_config();

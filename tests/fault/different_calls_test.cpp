@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranks in different collective functions: each hears what the other is in, nothing has changed, and both go on.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "beeline/beeline.hpp"
+#include "tests/support/check.hpp"
+#include "tests/support/errors.hpp"
+#include "tests/support/ranks.hpp"
+
+namespace beeline_test {
+
+namespace {
+
+using namespace beeline;
+
+/// What the calls are given, and what they must leave as it is.
+struct Things {
+  explicit Things(World& on)
+      : world(on), memory(on.allocate(64)), segment(on.create_segment(MemoryKind::host, 100).id),
+        registered(on.register_memory(mine.data(), mine.size()).id), team(on.make_team({0, 1})),
+        team_memory(team->allocate(64)) {}
+
+  World& world;
+  alignas(16) std::array<std::byte, 64> mine{}, other{};
+  void* memory;
+  std::uint32_t segment, registered;
+  std::unique_ptr<Team> team;
+  void* team_memory;
+};
+
+struct Call {
+  const char* name;
+  void (*make)(Things&);
+};
+
+constexpr Call world_calls[] = {
+    {"allgather",
+     [](Things& things) {
+       static_cast<void>(things.world.allgather({things.other.data(), 16}));
+     }},
+    {"allocate", [](Things& things) { static_cast<void>(things.world.allocate(1000)); }},
+    {"free", [](Things& things) { things.world.free(things.memory); }},
+    {"make_team",
+     [](Things& things) {
+       static_cast<void>(things.world.make_team({0, 1}));
+     }},
+    {"create_segment", [](Things& things) { static_cast<void>(things.world.create_segment(MemoryKind::host, 5000)); }},
+    {"destroy_segment", [](Things& things) { things.world.destroy_segment(things.segment); }},
+    {"register_memory",
+     [](Things& things) { static_cast<void>(things.world.register_memory(things.other.data(), 64)); }},
+    {"deregister_memory", [](Things& things) { things.world.deregister_memory(things.registered); }},
+    {"make_distributed", [](Things& things) { const DistributedArray<int> array(things.world, 100); }},
+    {"leave", [](Things& things) { things.world.leave(); }},
+};
+
+constexpr Call team_calls[] = {
+    {"allgather",
+     [](Things& things) {
+       static_cast<void>(things.team->allgather({things.other.data(), 24}));
+     }},
+    {"allocate", [](Things& things) { static_cast<void>(things.team->allocate(1000)); }},
+    {"free", [](Things& things) { things.team->free(things.team_memory); }},
+};
+
+/// Every pair of different calls, rank 0 in the one and rank 1 in the other; then all calls, by both.
+void mix(World& world, std::span<const Call> calls) {
+  Things things(world);
+  for (const Call& first : calls)
+    for (const Call& second : calls) {
+      if (&first == &second) continue;
+      const Call &mine = world.rank() == 0 ? first : second, &theirs = world.rank() == 0 ? second : first;
+      check_error(Status::invalid_argument,
+                  {join("rank ", world.rank(), " is in ", mine.name, " while rank ", 1 - world.rank(), " is in ",
+                        theirs.name, ":"),
+                   "all ranks make the same calls in the same order"},
+                  [&] { mine.make(things); });
+    }
+  world.barrier();
+  for (const Call& both : calls) both.make(things);
+}
+
+class DifferentCalls : public ::testing::TestWithParam<WorldKind> {
+ protected:
+  static void expect_named(std::span<const Call> calls) {
+    Config config = test_config();
+    config.device = "cpu";
+    expect_all_passed(run_ranks(
+        GetParam(), 2, [&](World& world) { mix(world, calls); }, config, 60));
+  }
+};
+
+TEST_P(DifferentCalls, OfTheWorldAreNamed) { expect_named(world_calls); }
+TEST_P(DifferentCalls, OfATeamAreNamed) { expect_named(team_calls); }
+
+INSTANTIATE_TEST_SUITE_P(Worlds, DifferentCalls, ::testing::Values(WorldKind::threads, WorldKind::processes),
+                         [](const auto& info) {
+                           return std::string(info.param == WorldKind::threads ? "Threads" : "Processes");
+                         });
+
+}  // namespace
+
+}  // namespace beeline_test

@@ -28,14 +28,17 @@ namespace beeline {
 /// not be resident beside what already waits on the device (naming both), unavailable when the rank is a GPU and this
 /// file was compiled without CUDA.
 template <class Kernel, class... Args>
-void launch(World& world, const LaunchOptions& options, Kernel kernel, Args... args) {
-  static_assert((std::is_trivially_copyable_v<Kernel> && ... && std::is_trivially_copyable_v<Args>),
+void launch(World& world, const LaunchOptions& options, const Kernel& kernel, Args&&... args) {
+  constexpr bool travels = (detail::travels_as_bytes<Kernel> && ... && detail::travels_as_bytes<std::decay_t<Args>>);
+  static_assert(travels,
                 "a kernel and its arguments are copied to the device as bytes: they must be trivially copyable (pass "
                 "data(), not the array)");
-  static_assert(detail::is_kernel<Kernel, Args...>,
-                "the kernel has no operator()(Grid& grid, const Context& ctx, args...) const for these arguments");
-  if constexpr (detail::is_kernel<Kernel, Args...>)  // else the compiler goes on with errors inside the library
-    detail::launch_kernel<Kernel, Args...>(world, options, kernel, args...);
+  if constexpr (travels) {  // else the compiler goes on with errors inside the library
+    constexpr bool callable = detail::is_kernel<Kernel, std::decay_t<Args>...>;
+    static_assert(callable,
+                  "the kernel has no operator()(Grid& grid, const Context& ctx, args...) const for these arguments");
+    if constexpr (callable) detail::launch_kernel<Kernel, std::decay_t<Args>...>(world, options, kernel, args...);
+  }
 }
 
 /// Blocks of `threads` threads of this kernel that may wait on this rank at once: its share of what the device holds.

@@ -19,6 +19,10 @@ namespace beeline::detail {
 [[nodiscard]] const std::vector<KernelCode>& registered_kernels();
 bool register_kernel(const KernelCode& kernel);
 
+/// Whether a kernel or an argument can be copied to the device. What may only be moved is trivially copyable, too.
+template <class T>
+inline constexpr bool travels_as_bytes = std::is_trivially_copyable_v<T>&& std::is_copy_constructible_v<T>;
+
 /// Whether `kernel(grid, context, args...)` can be called on each kind of device that this unit is compiled for.
 template <class Kernel, class... Args>
 inline constexpr bool is_kernel = std::is_invocable_v<const Kernel&, Grid<HostTeam>&, const Context&, const Args&...> &&

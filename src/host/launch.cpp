@@ -41,9 +41,13 @@ std::string readable(const std::type_info& type) {
   return text;
 }
 
-/// A launch's name is costly to read: only errors do.
-[[noreturn]] void refuse(Status code, const KernelName& kernel, const std::string& why) {
-  throw Error(code, fmt::format("launching {}: {}", readable(*kernel.type), why));
+/// What errors call a kernel. A type's name is costly to read: only errors do.
+std::string text_of(const char* name, const std::type_info& type) {
+  return name == nullptr ? "kernel " + readable(type) : name;
+}
+
+[[noreturn]] void refuse(Status code, const LaunchOptions& options, const KernelName& kernel, const std::string& why) {
+  throw Error(code, fmt::format("launching {}: {}", text_of(options.name, *kernel.type), why));
 }
 
 Stream& stream_of(World& world, const LaunchOptions& options) {
@@ -52,14 +56,15 @@ Stream& stream_of(World& world, const LaunchOptions& options) {
 
 /// Names a grid. It fits into a std::function, which otherwise would take memory for every launch.
 struct BookedGrid {
-  const std::type_info* kernel;
+  const void* kernel;  ///< its name where `is_named`, otherwise its type
   std::uint32_t blocks;
   std::int16_t rank;
-  bool in_graph;
+  bool in_graph, is_named;
 
   std::string operator()() const {
-    return fmt::format("rank {}'s kernel {} ({} blocks{})", rank, readable(*kernel), blocks,
-                       in_graph ? ", in a graph" : "");
+    const std::string text =
+        is_named ? static_cast<const char*>(kernel) : text_of(nullptr, *static_cast<const std::type_info*>(kernel));
+    return fmt::format("rank {}'s {} ({} blocks{})", rank, text, blocks, in_graph ? ", in a graph" : "");
   }
 };
 static_assert(sizeof(BookedGrid) <= 16 && std::is_trivially_copyable_v<BookedGrid>);
@@ -71,9 +76,11 @@ GridState* book_waiting(World& world, const LaunchOptions& options, const Kernel
   Stream& stream = stream_of(world, options);
   World::Implementation::GraphGrid grid{stream.grid_state(), stream.grid_state()};
   if (capture != 0) grid = world.implementation().graph_grid(stream, capture);
+  const bool is_named = options.name != nullptr;
   world.implementation().ledger().claim(
       grid.booking, options.turns, static_cast<double>(options.blocks) / capacity,
-      BookedGrid{kernel.type, options.blocks, static_cast<std::int16_t>(world.rank()), capture != 0},
+      BookedGrid{is_named ? static_cast<const void*>(options.name) : kernel.type, options.blocks,
+                 static_cast<std::int16_t>(world.rank()), capture != 0, is_named},
       [&stream, in_graph = capture != 0] { return !in_graph && stream.drained(); });
   return grid.state;
 }
@@ -99,8 +106,7 @@ Context context_of(World& world, const LaunchOptions& options, const KernelName&
   context.kernel = options.name == nullptr ? kernel.number : kernel_number(options.name);
   World::Implementation& implementation = world.implementation();
   if (!implementation.knows_kernel(context.kernel))
-    implementation.show_kernel(context.kernel,
-                               options.name == nullptr ? "kernel " + readable(*kernel.type) : options.name);
+    implementation.show_kernel(context.kernel, text_of(options.name, *kernel.type));
   return context;
 }
 
@@ -154,16 +160,17 @@ GpuLaunch prepare_gpu_launch(World& world, const LaunchOptions& options, const K
                              const KernelName& kernel) {
   ProfilerRange range("launch");
   if (code.address == nullptr)
-    refuse(Status::unavailable, kernel, fmt::format("compiled without CUDA, cannot run on GPU rank {}", world.rank()));
+    refuse(Status::unavailable, options, kernel,
+           fmt::format("compiled without CUDA, cannot run on GPU rank {}", world.rank()));
   if (options.blocks == 0 || options.threads == 0 || options.threads > 1024)
-    refuse(Status::invalid_argument, kernel,
+    refuse(Status::invalid_argument, options, kernel,
            fmt::format("{} blocks of {} threads; at least one, at most 1024 threads", options.blocks, options.threads));
   use_gpu(world.device().index);
   Stream& stream = stream_of(world, options);
   const unsigned capacity = gpu_resident_blocks(code, options.threads, world.device().index);
   if (capacity == 0)
     refuse(
-        Status::no_resource, kernel,
+        Status::no_resource, options, kernel,
         fmt::format("not even one block of {} threads and {} bytes of shared memory fits a multiprocessor of rank {}'s "
                     "GPU: launch fewer threads",
                     options.threads, code.shared_bytes, world.rank()));
@@ -175,10 +182,10 @@ GpuLaunch prepare_gpu_launch(World& world, const LaunchOptions& options, const K
   return {stream.native(), grid_state, context};
 }
 
-void finish_gpu_launch(const KernelName& kernel) {
+void finish_gpu_launch(const LaunchOptions& options, const KernelName& kernel) {
   ProfilerRange::end();
   const std::string error = launch_error();
-  if (!error.empty()) refuse(Status::internal, kernel, error);
+  if (!error.empty()) refuse(Status::internal, options, kernel, error);
 }
 
 bool can_start_early(const World& world, const KernelCode& kernel) {
@@ -200,7 +207,7 @@ unsigned gpu_share_of_blocks(World& world, const KernelCode& kernel, unsigned th
 void launch_on_host(World& world, const LaunchOptions& options, const KernelName& kernel, HostBlock block) {
   const ProfilerRange range("launch");
   if (options.blocks == 0 || options.threads == 0)
-    refuse(Status::invalid_argument, kernel,
+    refuse(Status::invalid_argument, options, kernel,
            fmt::format("{} blocks of {} threads; at least one", options.blocks, options.threads));
   constexpr std::uint64_t no_capture = 0;
   const bool together = options.waits;

@@ -299,6 +299,11 @@ void refuse_bad_launches(World& world) {
               [&] { launch(world, shape(most + 1, 64, true), Nothing{}); });
   launch(world, shape(most + 1, 64, false), Nothing{});
   world.synchronize();
+  LaunchOptions named = shape(0, 64, true);
+  named.name = "filling";
+  check_error(Status::invalid_argument, {"launching filling: 0 blocks"}, [&] { launch(world, named, Nothing{}); });
+  named.blocks = most + 1;
+  check_error(Status::no_resource, {"rank ", "'s filling ("}, [&] { launch(world, named, Nothing{}); });
 }
 
 /// A second waiting grid that does not fit beside the first is refused, and fits once the first is over.

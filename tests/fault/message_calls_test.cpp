@@ -84,23 +84,25 @@ TEST_P(MessageCallsThat, NobodyAnswersNameThePeer) {
       [](World& world) {
         expect_deadline(
             world, [](Messages& messages, std::byte* data) { messages.receive_on_stream(data, 8, bytes_type, 1); },
-            "rank 0: receive on rank 1"
-            " in kernel beeline::detail::MessageKernel, sequence 1: expected == 1, observed 0");
+            "rank 0: receive on rank 1 in receive, sequence 1: expected == 1, observed 0");
         expect_deadline(
             world, [](Messages& messages, std::byte* data) { messages.receive_on_stream(data, most, bytes_type, 1); },
-            "rank 0: receive on rank 1"
-            " in kernel beeline::detail::MessageKernel, sequence 1: expected == 1, observed 0");
+            "rank 0: receive on rank 1 in receive, sequence 1: expected == 1, observed 0");
         expect_deadline(
             world, [](Messages& messages, std::byte* data) { messages.send_on_stream(data, most, bytes_type, 1); },
-            "rank 0: send on rank 1"
-            " in kernel beeline::detail::MessageKernel, sequence 1: expected == 1, observed 0");
+            "rank 0: send on rank 1 in send, sequence 1: expected == 1, observed 0");
         expect_deadline(
             world,
             [](Messages& messages, std::byte* data) {
               for (int i = 0; i < 3; ++i) messages.send_on_stream(data, 8, bytes_type, 1);
             },
-            "rank 0: send on rank 1"
-            " in kernel beeline::detail::MessageKernel, sequence 3: expected >= 1, observed 0");
+            "rank 0: send on rank 1 in send, sequence 3: expected >= 1, observed 0");
+        expect_deadline(
+            world,
+            [](Messages& messages, std::byte* data) {
+              messages.exchange_on_stream({data, 8, 1}, {data + 8, 8, 1}, bytes_type);
+            },
+            "rank 0: receive on rank 1 in exchange, sequence 1: expected == 1, observed 0");
       },
       0.5);
 }

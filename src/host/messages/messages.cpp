@@ -208,8 +208,8 @@ class Messages::Implementation {
     return detail::has_flags(machine::load_packets(slot), sequence);
   }
 
-  /// Ends without blocks are left out.
-  void launch(const detail::MessageEnd& sent, const detail::MessageEnd& received, Stream* stream) {
+  /// Ends without blocks are left out. Errors call the kernel by the operation.
+  void launch(Operation operation, const detail::MessageEnd& sent, const detail::MessageEnd& received, Stream* stream) {
     for (const detail::MessageEnd* end : {&sent, &received})
       if (end->blocks > channel.lanes)
         throw Error(Status::invalid_argument,
@@ -218,7 +218,8 @@ class Messages::Implementation {
                                 .threads = std::max(threads_for(sent), threads_for(received)),
                                 .waits = true,
                                 .stream = stream,
-                                .context = &context()};
+                                .context = &context(),
+                                .name = name(operation)};
     detail::launch_messages(world, options, channel, sent, received);
   }
 
@@ -295,14 +296,14 @@ void Messages::send_on_stream(const void* source, std::size_t count, ElementType
                 fmt::format("rank {} sends {} bytes to itself, more than the {} of an eager message: it would wait for "
                             "its receiver, which comes behind it; exchange_on_stream does both",
                             context().rank, sent.bytes, implementation_->channel.eager_bytes));
-  implementation_->launch(sent, {}, call.stream);
+  implementation_->launch(Operation::send, sent, {}, call.stream);
 }
 
 void Messages::receive_on_stream(void* destination, std::size_t count, ElementType type, int peer,
                                  const MessageCall& call) {
   detail::MessageEnd received = implementation_->end_of("destination", destination, count, type, peer);
   received.blocks = implementation_->blocks_for(received.bytes, call);
-  implementation_->launch({}, received, call.stream);
+  implementation_->launch(Operation::receive, {}, received, call.stream);
 }
 
 void Messages::exchange_on_stream(const SentMessage& sent, const ReceivedMessage& received, ElementType type,
@@ -313,7 +314,7 @@ void Messages::exchange_on_stream(const SentMessage& sent, const ReceivedMessage
   detail::check_apart({in.data, in.bytes}, {out.data, out.bytes}, nullptr);
   out.blocks = implementation_->blocks_for(out.bytes, call);
   in.blocks = implementation_->blocks_for(in.bytes, call);
-  implementation_->launch(out, in, call.stream);
+  implementation_->launch(Operation::exchange, out, in, call.stream);
 }
 
 }  // namespace beeline

@@ -78,7 +78,7 @@ struct GpuLaunch {
 };
 [[nodiscard]] GpuLaunch prepare_gpu_launch(World& world, const LaunchOptions& options, const KernelCode& code,
                                            const KernelName& kernel);
-void finish_gpu_launch(const KernelName& kernel);
+void finish_gpu_launch(const LaunchOptions& options, const KernelName& kernel);
 /// Whether a kernel that `starts_early` may be launched so: the code that this rank's GPU runs then waits for the
 /// stream.
 [[nodiscard]] bool can_start_early(const World& world, const KernelCode& kernel);
@@ -169,7 +169,7 @@ void launch_kernel(World& world, const LaunchOptions& options, const Kernel& ker
                                  .attrs = &early,
                                  .numAttrs = early_start ? 1u : 0u};
   static_cast<void>(cudaLaunchKernelEx(&shape, function, kernel, launch.context, launch.grid_state, args...));
-  finish_gpu_launch(kernel_name<Kernel>());
+  finish_gpu_launch(options, kernel_name<Kernel>());
 #else
   static_cast<void>(prepare_gpu_launch(world, options, {}, kernel_name<Kernel>()));
 #endif

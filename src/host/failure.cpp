@@ -37,11 +37,6 @@ bool is_collective(const WaitRecord& record) {
   return record.operation == static_cast<std::uint32_t>(Operation::collective);
 }
 
-bool has_root(CollectiveOperation operation) {
-  return operation == CollectiveOperation::broadcast || operation == CollectiveOperation::scatter ||
-         operation == CollectiveOperation::gather || operation == CollectiveOperation::reduce;
-}
-
 std::string describe_elements(const CallSignature& call) {
   return call.untyped_bytes == 0 ? name(call.type) : fmt::format("elements of {} bytes", call.untyped_bytes);
 }
@@ -55,7 +50,7 @@ std::string describe_call(std::uint64_t packed, std::uint64_t other) {
   std::string text = fmt::format("{} of {} (", name(call.operation), describe_elements(call));
   if (reduces(call.operation)) text += fmt::format("{}, ", name(call.reduction));
   text += fmt::format("algorithm {}", name(call.algorithm));
-  if (has_root(call.operation)) text += fmt::format(", root {}", call.root);
+  if (detail::has_root(call.operation)) text += fmt::format(", root {}", call.root);
   if (call.slices != unpacked_call(other).slices)
     text += fmt::format(", {} block{}", call.slices, call.slices == 1 ? "" : "s");
   return text + ")";
@@ -66,8 +61,9 @@ std::string describe_lengths(std::uint32_t sender, std::uint64_t sent, std::uint
                      expected, name(Status::invalid_argument));
 }
 
-/// Members that are in different calls of one channel.
-std::string describe_difference(const WaitRecord& record) {
+/// Members that are in different calls of one channel, or a call whose root is no member.
+///   place  what made the call, as ` in kernel NAME`
+std::string describe_difference(const WaitRecord& record, const std::string& place) {
   switch (detail::difference_in(record.sequence)) {
     case detail::CallDifference::call:
       return fmt::format("rank {} is in {}, rank {} in {}: members make the same calls in the same order ({})",
@@ -88,6 +84,10 @@ std::string describe_difference(const WaitRecord& record) {
       return describe_lengths(record.rank, record.expected, record.peer, record.observed);
     case detail::CallDifference::expected_length:
       return describe_lengths(record.peer, record.observed, record.rank, record.expected);
+    case detail::CallDifference::root:
+      return fmt::format("rank {}: {}{} refused: root {} is no rank of the team: these are 0 to {} ({})", record.rank,
+                         name(detail::operation_in(record.sequence)), place, record.observed, record.expected - 1,
+                         name(Status::invalid_argument));
     case detail::CallDifference::lane_in_use:
       break;
   }
@@ -148,7 +148,7 @@ bool is_refusal(const WaitRecord& record) {
 ///   kernel  what errors call the kernel that it is of; empty: host code, or unknown
 std::string describe_record(const WaitRecord& record, const std::string& kernel) {
   const std::string place = kernel.empty() ? "" : fmt::format(" in {}", kernel);
-  if (has_status(record, Status::invalid_argument) && is_collective(record)) return describe_difference(record);
+  if (has_status(record, Status::invalid_argument) && is_collective(record)) return describe_difference(record, place);
   if (has_status(record, Status::invalid_argument) && record.peer != no_peer &&
       record.operation == static_cast<std::uint32_t>(Operation::receive))
     return describe_message(record);

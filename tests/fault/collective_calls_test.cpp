@@ -12,6 +12,10 @@
 #include "beeline/collectives/allreduce.hpp"
 #include "beeline/collectives/alltoall.hpp"
 #include "beeline/collectives/barrier.hpp"
+#include "beeline/collectives/broadcast.hpp"
+#include "beeline/collectives/gather.hpp"
+#include "beeline/collectives/reduce.hpp"
+#include "beeline/collectives/scatter.hpp"
 #include "beeline/host/collectives.hpp"
 #include "tests/support/check.hpp"
 #include "tests/support/ranks.hpp"
@@ -389,6 +393,83 @@ TEST_P(CollectiveCalls, BarriersThatMeetOthersAreFound) {
           launch(world, {.threads = 64, .waits = true}, BarrierOrAllreduce{}, collectives.channel(), data);
         },
         "barrier (algorithm flat)");
+  });
+}
+
+enum class Caller : std::uint32_t { lane, group, grid };
+
+/// Calls a collective with a root; the status goes where nobody else writes.
+struct RootedCall {
+  CollectiveOperation operation;
+  Caller caller;
+  std::uint32_t root;
+
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, CollectiveChannel channel, std::int32_t* data,
+                                      std::uint32_t* returned) const {
+    const Status status = by_caller(grid, ctx, channel, data);
+    if (grid.thread_rank() == 0) *returned = static_cast<std::uint32_t>(status);
+  }
+
+ private:
+  template <class Grid>
+  BEELINE_HOST_DEVICE Status by_caller(Grid& grid, const Context& ctx, const CollectiveChannel& channel,
+                                       std::int32_t* data) const {
+    if (caller == Caller::grid) return by_operation(data, grid, ctx, channel);
+    if (caller == Caller::group) return by_operation(data, grid.block(), ctx, channel);
+    Lane lane(grid.block(), ctx, channel, 0);
+    return by_operation(data, lane);
+  }
+  template <class... Where>
+  BEELINE_HOST_DEVICE Status by_operation(std::int32_t* data, Where&... where) const {
+    switch (operation) {
+      case CollectiveOperation::broadcast:
+        return broadcast(where..., data + 100, data, 8, root);
+      case CollectiveOperation::scatter:
+        return scatter(where..., data + 100, data, 8, root);
+      case CollectiveOperation::gather:
+        return gather(where..., data + 100, data, 8, root);
+      default:
+        return reduce(where..., data + 100, data, 8, Reduction::sum, root);
+    }
+  }
+};
+
+/// Rank 1 names a root that is no member, the others rank 0; everyone hears of it, and rank 1 has got nothing.
+void expect_root_refused(World& world, const RootedCall& good, std::uint32_t bad_root) {
+  const SymmetricArray<std::int32_t> data(world, 200);
+  const SymmetricArray<std::uint32_t> returned(world, 1);
+  const std::vector<std::int32_t> before(200, 10 + world.rank());
+  world.copy(data.data(), before.data(), data.bytes());
+  Collectives collectives(world);
+  RootedCall call = good;
+  if (world.rank() == 1) call.root = bad_root;
+  const std::string error = error_of([&] {
+    launch(world, {.threads = 64, .waits = true}, call, collectives.channel(), data.data(), returned.data());
+    world.synchronize();
+    world.barrier();  // of a member whose part was over
+  });
+  expect_part(error, join("rank 1: ", name(call.operation), " in kernel beeline_test::RootedCall refused: root ",
+                          bad_root, " is no rank of the team: these are 0 to 2 (invalid_argument)"));
+  BEELINE_CHECK_EQ(3, world.survivors().size());
+  if (world.rank() != 1) return;
+  std::vector<std::int32_t> now(200);
+  std::uint32_t status = 0;
+  world.copy(now.data(), data.data(), data.bytes());
+  world.copy(&status, returned.data(), sizeof status);
+  BEELINE_CHECK(now == before);
+  BEELINE_CHECK_EQ(static_cast<std::uint32_t>(Status::invalid_argument), status);
+}
+
+TEST_P(CollectiveCalls, OfKernelsRefuseRootsThatAreNoMembers) {
+  run([](World& world) {
+    for (const auto operation : {CollectiveOperation::broadcast, CollectiveOperation::scatter,
+                                 CollectiveOperation::gather, CollectiveOperation::reduce}) {
+      for (const Caller caller : {Caller::lane, Caller::group, Caller::grid})
+        expect_root_refused(world, {operation, caller, 0}, 99);
+      expect_root_refused(world, {operation, Caller::lane, 0}, 3);        // the first that is none
+      expect_root_refused(world, {operation, Caller::grid, 0}, no_peer);  // what plans say of operations without a root
+    }
   });
 }
 

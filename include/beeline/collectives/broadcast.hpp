@@ -33,7 +33,7 @@ template <class T>
 /// Blocking: with ok the result is visible to the group, and `source` may change. Nothing else is ordered between
 /// members.
 /// Returns ok, timeout, deadline, aborted; invalid_argument for an algorithm that does not work here (in teams of both
-/// kinds of rank only packets).
+/// kinds of rank only packets), and for a root that is no member (refused: see access.hpp).
 /// Source: MPI 4.0, 6.4.
 template <class T, class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status broadcast(Lane<Group>& lane, T* destination, const T* source,

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// The checking mode: before each call the members compare what they are about to do.
+/// What of a call is checked: its root always; in the checking mode the members compare, before each call, what they
+/// are about to do.
 
 #include <cstdint>
 
@@ -10,8 +11,8 @@
 
 namespace beeline::detail {
 
-/// What differs. Of lengths, the one that this member sends, or that it expects.
-enum class CallDifference : std::uint64_t { call, count, lane_in_use, places, sent_length, expected_length };
+/// What differs, of lengths the one that this member sends, or that it expects; or a root that is no member.
+enum class CallDifference : std::uint64_t { call, count, lane_in_use, places, sent_length, expected_length, root };
 
 /// The sequence of such a record: what differs, in its low byte; and in which operation, where the values do not say.
 [[nodiscard]] constexpr CallDifference difference_in(std::uint64_t sequence) {
@@ -29,6 +30,16 @@ BEELINE_COLD BEELINE_HOST_DEVICE inline void refuse_call(const Context& ctx, std
   const auto sequence = static_cast<std::uint64_t>(difference) | static_cast<std::uint64_t>(operation) << 8;
   record_wait(ctx, Awaited{Operation::collective, peer, sequence, mine}, theirs, 0, Status::invalid_argument);
   raise_abort(ctx, ctx.own_world_rank);
+}
+
+/// `ok`, or `invalid_argument` after one thread of the group has refused the root. Every thread calls it.
+template <class Group>
+[[nodiscard]] BEELINE_HOST_DEVICE Status check_root(const Group& group, const Context& ctx,
+                                                    CollectiveOperation operation, std::uint32_t root) {
+  if (root < ctx.size) [[likely]]
+    return Status::ok;
+  if (group.thread_rank() == 0) refuse_call(ctx, ctx.rank, CallDifference::root, ctx.size, root, operation);
+  return Status::invalid_argument;
 }
 
 /// A round of packets in which all members say which call they begin. Does nothing on channels that do not check, and

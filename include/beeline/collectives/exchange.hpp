@@ -54,11 +54,15 @@ template <class Group>
 template <class Group>
 [[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status exchange(Lane<Group>& lane, const ExchangePlan& plan,
                                                                  const LaneCall& how) {
+  const std::uint32_t root = plan.sender != no_peer ? plan.sender : plan.receiver;
+  if (has_root(plan.operation))
+    if (const Status status = check_root(lane.group(), lane.context(), plan.operation, root); status != Status::ok)
+      return status;
   const CallSignature call{.operation = plan.operation,
                            .type = plan.element.type,
                            .untyped_bytes = plan.element.untyped_bytes,
                            .algorithm = how.algorithm,
-                           .root = plan.sender != no_peer ? plan.sender : plan.receiver,
+                           .root = root,
                            .slices = static_cast<std::uint32_t>(plan.share.count),
                            .count = plan.bytes};
   if (const Status status = compare_calls(lane, call, how.timeout); status != Status::ok) return status;

@@ -42,6 +42,12 @@ struct ElementMark {
 
 namespace detail {
 
+/// Whether one member has a part of its own.
+[[nodiscard]] BEELINE_HOST_DEVICE constexpr bool has_root(CollectiveOperation operation) {
+  return operation == CollectiveOperation::broadcast || operation == CollectiveOperation::scatter ||
+         operation == CollectiveOperation::gather || operation == CollectiveOperation::reduce;
+}
+
 /// The mark of elements of T.
 template <class T>
 [[nodiscard]] BEELINE_HOST_DEVICE constexpr ElementMark mark_of() {

@@ -16,10 +16,13 @@ namespace beeline {
 /// Blocking: with ok the result is visible to the group, and `source` may change. Nothing else is ordered between
 /// members.
 /// Returns ok, timeout, deadline, aborted; invalid_argument for an algorithm that it does not have here (in teams of
-/// both kinds of rank only packets). Source: seed 000, 6.8; MPI 4.0, 6.9.
+/// both kinds of rank only packets), and for a root that is no member (refused: see access.hpp).
+/// Source: seed 000, 6.8; MPI 4.0, 6.9.
 template <class T, class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status reduce(Lane<Group>& lane, T* destination, const T* source, std::size_t count,
                                                 Reduction reduction, std::uint32_t root, const LaneCall& how = {}) {
+  const Status status = detail::check_root(lane.group(), lane.context(), CollectiveOperation::reduce, root);
+  if (status != Status::ok) return status;
   return detail::reduce_on_lane(lane, detail::ReductionPlan<T>{destination, source, count, reduction, root}, how);
 }
 
@@ -41,6 +44,8 @@ template <class T, class BlockGroup>
                                                 const CollectiveChannel& channel, T* destination, const T* source,
                                                 std::size_t count, Reduction reduction, std::uint32_t root,
                                                 const LaneCall& how = {}) {
+  const Status status = detail::check_root(grid.block(), ctx, CollectiveOperation::reduce, root);
+  if (status != Status::ok) return status;
   return detail::reduce_by_grid(grid, ctx, channel,
                                 detail::ReductionPlan<T>{destination, source, count, reduction, root}, how);
 }

@@ -16,8 +16,17 @@ std::string describe(CallFault fault, std::uint64_t expected, std::uint64_t obse
           "{} bytes at {:#x} are not in this rank's symmetric memory: pass an address of memory that World::allocate, "
           "a SymmetricArray or World::signals gave this rank, which `peer` translates",
           expected, observed);
+    case CallFault::null_address:
+      return fmt::format("{} bytes at a null address: pass that of a signal, or of symmetric memory", expected);
     case CallFault::misaligned:
       return fmt::format("address {:#x} is not aligned to {} bytes", observed, expected);
+    case CallFault::blocks_overlap:
+      return fmt::format("blocks of {} elements overlap in the destination, where they are {} apart", expected,
+                         observed);
+    case CallFault::blocks_too_far:
+      return fmt::format("{} blocks, {} elements apart, reach beyond the end of the address space", expected, observed);
+    case CallFault::no_signals:
+      return "a wait for any of 0 signals: it would not end";
     case CallFault::partial_warp:
       return fmt::format("a group of {} threads: it takes whole warps of {}", observed, expected);
     case CallFault::no_waits:

@@ -203,6 +203,8 @@ Context World::Implementation::make_context(std::uint32_t team, const std::vecto
   made.deadline_ns = static_cast<std::uint64_t>(config.deadline_ns);
   made.slot_shift = config.slot_shift;
   made.slots = static_cast<std::uint32_t>(size);
+  made.heap_end = memory->sizes().heap_bytes;
+  made.pinned_heap_end = memory->range().layout().host_area_offset() + memory->sizes().host_area_bytes;
   made.spin_polls = host_spin;
   made.team = team;
   made.size = static_cast<std::uint32_t>(ranks.size());

@@ -144,7 +144,8 @@ NodeMemory::Part NodeMemory::place(int rank, MemoryKind kind, std::size_t bytes)
   if (device)
     return {range_->slot(rank) + range_->layout().device_segments_offset() + placement.device.allocate(rounded),
             rounded, true};
-  return {host_area(rank) + range_->layout().quarter() / 2 + placement.host.allocate(rounded), rounded, false};
+  return {range_->slot(rank) + range_->layout().host_segments_offset() + placement.host.allocate(rounded), rounded,
+          false};
 }
 
 void NodeMemory::remove(int rank, const Part& part) {
@@ -154,7 +155,8 @@ void NodeMemory::remove(int rank, const Part& part) {
     placement.device.free(static_cast<std::size_t>(part.address - range_->slot(rank)) -
                           range_->layout().device_segments_offset());
   else
-    placement.host.free(static_cast<std::size_t>(part.address - host_area(rank)) - range_->layout().quarter() / 2);
+    placement.host.free(static_cast<std::size_t>(part.address - range_->slot(rank)) -
+                        range_->layout().host_segments_offset());
   range_->unmap(part.address);
 }
 

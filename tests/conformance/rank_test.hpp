@@ -80,12 +80,13 @@ class RankTest {
     world_.synchronize();
     check_report(what);
   }
+  /// Throws what the checks of the last launch found.
+  void check_report(std::string_view what);
 
  private:
   static constexpr unsigned gpu_threads = 96;
 
   void clear_report();
-  void check_report(std::string_view what);
 
   beeline::World& world_;
   Random random_;

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Strided put and get: random shapes, by every group and with several element types, gaps and surroundings untouched.
+#include <memory>
+
 #include "tests/conformance/group_kind.hpp"
 #include "tests/conformance/guarded_area.hpp"
 #include "tests/conformance/reachable_array.hpp"
+#include "tests/support/errors.hpp"
 
 namespace beeline_test {
 
@@ -129,45 +132,62 @@ void strided_put_and_get(RankTest& test) {
   transfer<GroupKind::block, Triple>(test);
 }
 
-struct RefusedArguments {
-  std::uint64_t* memory;
-};
+/// What no build takes; then what has nothing to move, whatever the strides.
+struct ShapesKernel {
+  bool is_bad;
 
-struct RefusedKernel {
   template <class Grid>
-  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report, RefusedArguments a) const {
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report,
+                                      std::uint64_t* memory) const {
     constexpr std::size_t huge = ~std::size_t{0};
-    const StridedShape good{2, 2, 3, 3};
     const StridedShape bad[] = {{2, 4, 3, 4},          {2, 1, 0, 1},       {huge, 1, 2, 1}, {1, huge / 8 + 1, 0, 0},
                                 {huge / 16, 2, 2, 17}, {2, 2, huge / 8, 2}};
-    const auto& block = grid.block();
-    for (const StridedShape& shape : bad) {
-      BEELINE_DEVICE_CHECK_EQ(report, Status::invalid_argument,
-                              put_strided(block, ctx, a.memory, a.memory + 64, shape, ctx.rank));
-      BEELINE_DEVICE_CHECK_EQ(report, Status::invalid_argument,
-                              get_strided(block, ctx, a.memory, a.memory + 64, shape, ctx.rank));
-    }
-    for (const std::uint32_t peer : {ctx.size, no_peer}) {
-      BEELINE_DEVICE_CHECK_EQ(report, Status::invalid_argument,
-                              put_strided(block, ctx, a.memory, a.memory + 64, good, peer));
-      BEELINE_DEVICE_CHECK_EQ(report, Status::invalid_argument,
-                              get_strided(block, ctx, a.memory, a.memory + 64, good, peer));
-    }
-    // Nothing to move: whatever the strides.
-    BEELINE_DEVICE_CHECK_EQ(report, Status::ok,
-                            put_strided(block, ctx, a.memory, a.memory + 64, {0, huge, huge, huge}, ctx.rank));
-    BEELINE_DEVICE_CHECK_EQ(report, Status::ok,
-                            get_strided(block, ctx, a.memory, a.memory + 64, {huge, 0, 0, huge}, ctx.rank));
+    const StridedShape empty[] = {{0, huge, huge, huge}, {huge, 0, 0, huge}};
+    for (const StridedShape& shape : bad)
+      if (is_bad) transfer(grid.block(), ctx, report, memory, {shape, ctx.rank, Status::invalid_argument});
+    for (const std::uint32_t peer : {ctx.size, no_peer})
+      if (is_bad) transfer(grid.block(), ctx, report, memory, {{2, 2, 3, 3}, peer, Status::invalid_argument});
+    for (const StridedShape& shape : empty)
+      if (!is_bad) transfer(grid.block(), ctx, report, memory, {shape, ctx.rank, Status::ok});
+  }
+
+ private:
+  struct Expected {
+    StridedShape shape;
+    std::uint32_t peer;
+    Status status;
+  };
+
+  template <class Block>
+  BEELINE_HOST_DEVICE void transfer(const Block& block, const Context& ctx, DeviceReport* report, std::uint64_t* memory,
+                                    const Expected& e) const {
+    BEELINE_DEVICE_CHECK_EQ(report, e.status, put_strided(block, ctx, memory, memory + 64, e.shape, e.peer));
+    BEELINE_DEVICE_CHECK_EQ(report, e.status, get_strided(block, ctx, memory, memory + 64, e.shape, e.peer));
   }
 };
 
+/// The team that the refusals abort, where they are recorded, is each rank's own; the world goes on.
 void strided_bad_arguments(RankTest& test) {
   constexpr std::size_t words = 128;
-  const SymmetricArray<std::uint64_t> memory(test.world(), words);
+  World& world = test.world();
+  const SymmetricArray<std::uint64_t> memory(world, words);
   const std::vector<std::byte> before = pattern(test.random().next(), memory.bytes());
   test.write(memory.data(), before);
-  test.run(test.shape(1, false), RefusedKernel{}, RefusedArguments{memory.data()}, "refused shapes");
+  test.run(test.shape(1, false), ShapesKernel{false}, memory.data(), "shapes without elements");
+  const std::unique_ptr<Team> alone = world.make_team({test.rank()});
+  LaunchOptions options = test.shape(1, false);
+  options.context = &alone->context();
+  const auto refused = [&] { test.run(options, ShapesKernel{true}, memory.data(), "refused shapes"); };
+  if (test.on_gpu() && BEELINE_CHECKS_CALLS == 0)
+    refused();
+  else
+    check_error(
+        Status::invalid_argument,
+        {"put in kernel", "ShapesKernel refused: blocks of 4 elements overlap in the destination, where they are 3"},
+        refused);
+  test.check_report("refused shapes");
   check_bytes(before, test.read(memory.data(), memory.bytes()), "memory after refused transfers");
+  BEELINE_CHECK(!world.failed());
 }
 
 }  // namespace

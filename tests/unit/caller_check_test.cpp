@@ -65,6 +65,8 @@ struct Arguments {
   std::uint64_t* given;  ///< what the call is about
   std::uint32_t peer;
   std::uint64_t* returned;  ///< status, or value
+  StridedShape shape = {2, 1, 1, 1};
+  std::uint32_t signals = 2;  ///< to wait for any of
 };
 constexpr std::size_t words_each = 16;
 constexpr std::uint64_t before = 33, unset = 99;
@@ -120,7 +122,6 @@ struct CallKernel {
 
   template <class Block>
   BEELINE_HOST_DEVICE Status by_operation(const Block& block, const Context& ctx, const Arguments& a) const {
-    const StridedShape shape{2, 1, 1, 1};
     std::uint32_t index = 0;
     std::uint64_t value = 0;
     switch (call) {
@@ -137,9 +138,9 @@ struct CallKernel {
       case Call::put_word:
         return beeline::put_signal(ctx, reinterpret_cast<SignaledWord*>(a.given), 1, 1, a.peer);
       case Call::put_strided:
-        return beeline::put_strided(block, ctx, a.given, a.words, shape, a.peer);
+        return beeline::put_strided(block, ctx, a.given, a.words, a.shape, a.peer);
       case Call::get_strided:
-        return beeline::get_strided(block, ctx, a.words, a.given, shape, a.peer);
+        return beeline::get_strided(block, ctx, a.words, a.given, a.shape, a.peer);
       case Call::signal:
         return beeline::signal(block, ctx, a.given, 1, a.peer);
       case Call::signal_add:
@@ -157,7 +158,7 @@ struct CallKernel {
       case Call::wait_for_word:
         return beeline::wait(ctx, reinterpret_cast<const SignaledWord*>(a.given), Compare::not_equal, 0, value, a.peer);
       case Call::wait_any:
-        return beeline::wait_any(ctx, a.given, 2, index);
+        return beeline::wait_any(ctx, a.given, a.signals, index);
       case Call::exchange:
         return beeline::exchange(ctx, a.given, 1, value);
       default:
@@ -187,8 +188,10 @@ struct CallKernel {
   }
 };
 
-/// Which rule a call breaks.
-enum class Rule { peer, symmetric, extent, alignment };
+/// Which rule a call breaks. An extent ends with its slot, or with a heap.
+enum class Rule { peer, symmetric, extent, heap_extent, pinned_extent, alignment, null, overlap, span, none };
+constexpr Rule rules[] = {Rule::peer,      Rule::symmetric, Rule::extent,  Rule::heap_extent, Rule::pinned_extent,
+                          Rule::alignment, Rule::null,      Rule::overlap, Rule::span,        Rule::none};
 
 struct Operand {
   Call call;
@@ -227,9 +230,26 @@ const std::vector<Operand>& operands() {
 bool can_break(const Operand& operand, Rule rule) {
   const bool takes_peer = operand.call != Call::wait_any && operand.call != Call::exchange;
   const bool is_strided = operand.call == Call::put_strided || operand.call == Call::get_strided;
-  if (rule == Rule::peer) return takes_peer && !is_strided;  // strided operations return what others record, too
-  if (rule == Rule::alignment) return operand.alignment > 1;
-  return operand.at_peer && (rule == Rule::symmetric || operand.bytes > 8);
+  switch (rule) {
+    case Rule::peer:
+      return takes_peer;
+    case Rule::symmetric:
+      return operand.at_peer;
+    case Rule::extent:
+    case Rule::heap_extent:
+    case Rule::pinned_extent:
+      return operand.at_peer && operand.bytes > 8;
+    case Rule::alignment:
+      return operand.alignment > 1;
+    case Rule::null:
+      return !operand.at_peer;
+    case Rule::overlap:
+    case Rule::span:
+      return is_strided;
+    case Rule::none:
+      return operand.call == Call::wait_any;
+  }
+  return false;
 }
 
 const std::string in_kernel = " in kernel beeline_test::CallKernel";
@@ -250,6 +270,12 @@ BadCall bad_call(const Context& ctx, const Operand& operand, Rule rule, const Ar
   std::uint64_t*& given = bad.arguments.given;
   const bool names_peer = operand.call != Call::wait_any && operand.call != Call::exchange;
   const std::string on = join(names_peer ? " on rank 1" : "", in_kernel, " refused: ");
+  const auto end_at = [&](std::uint64_t offset) {  // of rank 0's slot; what is given begins one word before
+    given = reinterpret_cast<std::uint64_t*>(ctx.range + offset) - 1;
+    bad.why = operand.alignment > 8
+                  ? join(on, "address ", address(given), " is not aligned")
+                  : join(on, operand.bytes, " bytes at ", address(given), " are not in this rank's symmetric memory");
+  };
   switch (rule) {
     case Rule::peer:
       bad.arguments.peer = ctx.size;
@@ -260,14 +286,33 @@ BadCall bad_call(const Context& ctx, const Operand& operand, Rule rule, const Ar
       bad.why = join(on, operand.bytes, " bytes at 0x1000 are not in this rank's symmetric memory");
       break;
     case Rule::extent:
-      given = reinterpret_cast<std::uint64_t*>(ctx.range + (std::size_t{1} << ctx.slot_shift)) - 1;  // rank 0's last
-      bad.why = operand.alignment > 8
-                    ? join(on, "address ", address(given), " is not aligned")
-                    : join(on, operand.bytes, " bytes at ", address(given), " are not in this rank's symmetric memory");
+      end_at(std::size_t{1} << ctx.slot_shift);
+      break;
+    case Rule::heap_extent:
+      end_at(ctx.heap_end);
+      break;
+    case Rule::pinned_extent:
+      end_at(ctx.pinned_heap_end);
       break;
     case Rule::alignment:
       given = reinterpret_cast<std::uint64_t*>(reinterpret_cast<std::byte*>(given) + operand.alignment / 2);
       bad.why = join(on, "address ", address(given), " is not aligned to ", operand.alignment, " bytes");
+      break;
+    case Rule::null:
+      given = nullptr;
+      bad.why = join(on, operand.bytes, " bytes at a null address: pass that of a signal");
+      break;
+    case Rule::overlap:
+      bad.arguments.shape = {2, 2, 1, 2};
+      bad.why = on + "blocks of 2 elements overlap in the destination, where they are 1 apart";
+      break;
+    case Rule::span:
+      bad.arguments.shape = {3, 1, std::size_t{1} << 62, 1};
+      bad.why = on + "3 blocks, 4611686018427387904 elements apart, reach beyond the end of the address space";
+      break;
+    case Rule::none:
+      bad.arguments.signals = 0;
+      bad.why = on + "a wait for any of 0 signals";
       break;
   }
   return bad;
@@ -315,7 +360,7 @@ void refuse_one(World& world, const Operand& operand, Rule rule) {
 TEST(CallerCheck, RefusesEachBadArgumentOfEachOperation) {
   expect_all_passed(run_ranks(WorldKind::threads, 2, [](World& world) {
     for (const Operand& operand : operands())
-      for (const Rule rule : {Rule::peer, Rule::symmetric, Rule::extent, Rule::alignment}) {
+      for (const Rule rule : rules) {
         if (!can_break(operand, rule)) continue;
         try {
           refuse_one(world, operand, rule);
@@ -327,7 +372,7 @@ TEST(CallerCheck, RefusesEachBadArgumentOfEachOperation) {
   }));
 }
 
-/// Nothing at all may come from anywhere, and the last bytes of a slot are part of it.
+/// Nothing at all may come from anywhere, and the last bytes of a heap are part of it.
 struct GoodKernel {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, Arguments a) const {
@@ -335,6 +380,10 @@ struct GoodKernel {
     Status status = put<>(block, ctx, static_cast<std::uint64_t*>(nullptr), a.words, 0, a.peer);
     if (status == Status::ok) status = put(block, ctx, a.words + 8, a.words, 2, a.peer);
     if (status == Status::ok) status = put(block, ctx, a.words + 10, a.words, 2, ctx.rank);
+    std::byte* const slot = ctx.range + (std::size_t{ctx.own_world_rank} << ctx.slot_shift);
+    for (const std::uint64_t end : {ctx.heap_end, ctx.pinned_heap_end})
+      if (status == Status::ok)
+        status = put(block, ctx, reinterpret_cast<std::uint64_t*>(slot + end) - 2, a.words, 2, a.peer);
     if (block.thread_rank() == 0) *a.returned = static_cast<std::uint64_t>(status);
   }
 };

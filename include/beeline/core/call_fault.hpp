@@ -14,7 +14,11 @@ enum class CallFault : std::uint32_t {
   none,
   peer,               ///< not a rank of the team; members of the team, the peer
   not_symmetric,      ///< not in the calling rank's symmetric memory; bytes, the address
+  null_address,       ///< no address; bytes, 0
   misaligned,         ///< bytes of the alignment, the address
+  blocks_overlap,     ///< of a strided transfer's destination; elements of a block, the destination's stride
+  blocks_too_far,     ///< a strided transfer beyond the end of the address space; blocks, the stride in elements
+  no_signals,         ///< a wait for any of no signals; 1, 0
   partial_warp,       ///< a group that is not of whole warps; threads of a warp, threads of the group
   no_waits,           ///< a barrier of a grid that was launched without `LaunchOptions::waits`
   no_buffer,          ///< a bulk port without its shared memory; bytes of the buffer, 0

@@ -18,6 +18,20 @@ enum class DeviceKind : std::uint32_t { host, gpu };
 inline constexpr std::uint32_t max_ranks = 64;
 /// Limits of log2 of a rank's slot: distances between slots count steps of the smallest.
 inline constexpr std::uint32_t min_slot_shift = 32, max_slot_shift = 40;
+
+/// Where things lie in a slot of 2^shift bytes, in quarters, of which the last one is halved:
+///   [ heap | device segments | free | host area, host segments ]
+struct SlotLayout {
+  std::uint32_t shift;
+  [[nodiscard]] BEELINE_HOST_DEVICE constexpr std::size_t slot_bytes() const { return std::size_t{1} << shift; }
+  [[nodiscard]] BEELINE_HOST_DEVICE constexpr std::size_t half() const { return slot_bytes() / 2; }
+  [[nodiscard]] BEELINE_HOST_DEVICE constexpr std::size_t quarter() const { return slot_bytes() / 4; }
+  [[nodiscard]] BEELINE_HOST_DEVICE constexpr std::size_t device_segments_offset() const { return quarter(); }
+  [[nodiscard]] BEELINE_HOST_DEVICE constexpr std::size_t host_area_offset() const { return half() + quarter(); }
+  [[nodiscard]] BEELINE_HOST_DEVICE constexpr std::size_t host_segments_offset() const {
+    return host_area_offset() + quarter() / 2;
+  }
+};
 /// Teams that exist at the same time, the world included (team 0).
 inline constexpr std::uint32_t max_teams = 32;
 /// Ordered streams of operations that a rank may use towards each peer.

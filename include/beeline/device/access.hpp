@@ -18,11 +18,14 @@
 /// peer, address and kernel. `World::copy` and streams reach everything. Source: seed 000, 6.3; CUDA C++ Programming
 /// Guide, "Mapped memory" and "Atomic functions"; libcu++, hostNativeAtomicSupported.
 ///
-/// **Arguments.** A peer outside the team, an address that is not in the calling rank's slot with its whole extent (the
-/// slot is larger than what is allocated in it), and a word that is not aligned are refused in the same way, with
-/// `invalid_argument`: always by CPUs; by kernels on GPUs in units that are compiled with BEELINE_CHECKED, which the
-/// CMake package defines for Debug builds and builds without a type. Units of both kinds may be linked into one
-/// program. What returns no status throws on a CPU and ends the kernel on a GPU: the constructor of a port and, with
+/// **Arguments.** A peer outside the team, an address that does not lie with its whole extent in a heap of the calling
+/// rank or where its segments are (not each allocation is looked at), a word that is not aligned, and a null address of
+/// a word to wait for are refused in the same way, with `invalid_argument`: always by CPUs; by kernels on GPUs in units
+/// that are compiled with BEELINE_CHECKED, which the CMake package defines for Debug builds and builds without a type.
+/// Units of both kinds may be linked into one program. Strided transfers with a bad peer, with overlapping blocks or
+/// with blocks beyond the end of the address space, and a wait for any of no signals, return `invalid_argument` in
+/// every build, and are recorded where calls are checked; a collective whose root is no member is refused in every
+/// build. What returns no status throws on a CPU and ends the kernel on a GPU: the constructor of a port and, with
 /// BEELINE_CHECKED only, `Context::at`.
 
 #include <cstdint>

@@ -50,6 +50,8 @@ struct Context {
   /// From this rank's slot to each member's, in steps of 2^min_slot_shift bytes: between a flag's arrival and the
   /// answer an address costs one load and one addition.
   std::int32_t distances[max_ranks];
+  /// Where the symmetric and the pinned heap end, in bytes from the start of a slot: on every rank alike.
+  std::uint64_t heap_end, pinned_heap_end;
 
   /// World rank of the team's `peer`.
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t world_rank(std::uint32_t peer) const {

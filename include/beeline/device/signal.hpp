@@ -111,7 +111,8 @@ BEELINE_HOST_DEVICE Status signal_add(const Group& group, const Context& ctx, st
 ///   timeout  the call's own limit; after `timeout` the same call continues
 ///   order    relaxed: nothing is announced, the value itself is the message
 /// Every thread of `group` calls it, and gets the same status: ok, timeout, deadline, aborted; invalid_argument for a
-/// word that is not aligned or a bad peer. Source: OpenSHMEM 1.5 wait_until; GASPI notify_waitsome.
+/// null address, a word that is not aligned or a bad peer (refused: see access.hpp). Source: OpenSHMEM 1.5 wait_until;
+/// GASPI notify_waitsome.
 template <class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status wait(const Group& group, const Context& ctx, const std::uint64_t* signal,
                                               Compare compare, std::uint64_t value, std::uint32_t peer = no_peer,
@@ -130,12 +131,13 @@ template <class Group>
 /// Blocks until one of `signals[0, count)` is not zero and sets `index` to the first such.
 /// One thread calls it; several may, over overlapping ranges. Reset the signal with `exchange(ctx, &signals[index], 0,
 /// value)`, which hands it to exactly one of them.
-/// Returns ok; invalid_argument for count 0 and for signals that are not aligned; timeout, deadline, aborted, with
-/// `index` untouched. Source: GASPI notify_waitsome.
+/// Returns ok; timeout, deadline, aborted, with `index` untouched; invalid_argument for a null address, for signals
+/// that are not aligned, and, in every build, for count 0 (refused: see access.hpp). Source: GASPI notify_waitsome.
 [[nodiscard]] BEELINE_HOST_DEVICE inline Status wait_any(const Context& ctx, const std::uint64_t* signals,
                                                          std::uint32_t count, std::uint32_t& index,
                                                          Timeout timeout = Timeout::none()) {
-  if (count == 0) return Status::invalid_argument;
+  if (count == 0)
+    return detail::refuse_where_checked(ctx, Operation::wait_any, ctx.rank, {CallFault::no_signals, 1}, true);
   const Status checked = detail::check_wait(ctx, Operation::wait_any, detail::reach_of_word(signals), no_peer);
   if (checked != Status::ok) return checked;
   std::uint32_t found = count;
@@ -159,8 +161,8 @@ template <class Group>
 ///   signal  8-byte aligned. In the pinned heap a kernel may exchange it only where access.hpp says so: elsewhere let
 ///           values grow, and wait for the next. Outside of symmetric memory nothing is checked: a kernel's exchange in
 ///           other host memory excludes only those of the same GPU.
-/// Returns ok; unreachable (refused), with `before` untouched; invalid_argument for a word that is not aligned.
-/// Source: GASPI notify_reset.
+/// Returns ok; unreachable, invalid_argument for a null address or a word that is not aligned (refused), with `before`
+/// untouched. Source: GASPI notify_reset.
 [[nodiscard]] BEELINE_HOST_DEVICE inline Status exchange(const Context& ctx, std::uint64_t* signal, std::uint64_t value,
                                                          std::uint64_t& before) {
   const detail::Reach word = detail::reach_of_word(signal);

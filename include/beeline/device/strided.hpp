@@ -43,6 +43,29 @@ BEELINE_HOST_DEVICE constexpr bool is_valid(const StridedShape& shape, std::size
          can_span(shape.count, shape.block_length, shape.source_stride, element_bytes);
 }
 
+/// Which rule a shape breaks that is not valid.
+BEELINE_HOST_DEVICE constexpr Finding finding_in(const StridedShape& shape, std::size_t element_bytes) {
+  if (shape.count > 1 && shape.destination_stride < shape.block_length)
+    return {CallFault::blocks_overlap, shape.block_length, shape.destination_stride};
+  const bool fits_there = can_span(shape.count, shape.block_length, shape.destination_stride, element_bytes);
+  return {CallFault::blocks_too_far, shape.count, fits_there ? shape.source_stride : shape.destination_stride};
+}
+
+inline namespace BEELINE_CALLS {
+
+/// `ok`, or `invalid_argument` for a peer or a shape that there are no addresses for: in every build. Every thread
+/// calls it.
+template <class Group>
+BEELINE_HOST_DEVICE Status check_shape(const Group& group, const Context& ctx, Operation operation,
+                                       const StridedShape& shape, std::size_t element_bytes, std::uint32_t peer) {
+  if (peer < ctx.size && is_valid(shape, element_bytes)) [[likely]]
+    return Status::ok;
+  const Finding found = peer < ctx.size ? finding_in(shape, element_bytes) : Finding{CallFault::peer, ctx.size, peer};
+  return refuse_where_checked(ctx, operation, peer, found, group.thread_rank() == 0);
+}
+
+}  // namespace BEELINE_CALLS
+
 /// Copies words of type Word, strided over the threads row by row, four loads in flight each. A thread's place moves on
 /// by additions: dividing its index by the row's length would take longer than the copy.
 template <class Word>
@@ -131,16 +154,17 @@ inline namespace BEELINE_CALLS {
 ///                thread returned; its blocks may overlap (stride 0: one block many times)
 /// Every thread of `group` calls it, with the same arguments. Does not wait for the peer. The two must not overlap.
 /// Completion: visible at `peer` after a later `signal` of this queue, or `quiet`.
-/// Returns as `put`; invalid_argument, with nothing touched, also for a peer outside the team, a destination stride
-/// below the block length, or blocks beyond the end of the address space, in every build. Source: OpenSHMEM 1.5
-/// shmem_iput (blocks of one element), 1.6 shmem_ibput.
+/// Returns as `put`; invalid_argument also for a peer outside the team, a destination stride below the block length, or
+/// blocks beyond the end of the address space, with nothing touched in every build (refused: see access.hpp). Source:
+/// OpenSHMEM 1.5 shmem_iput (blocks of one element), 1.6 shmem_ibput.
 template <class Group, class T>
 [[nodiscard]] BEELINE_HOST_DEVICE Status put_strided(const Group& group, const Context& ctx, T* destination,
                                                      const T* source, const StridedShape& shape, std::uint32_t peer,
                                                      Queue = {}) {
-  if (peer >= ctx.size || !detail::is_valid(shape, sizeof(T))) return Status::invalid_argument;
+  Status status = detail::check_shape(group, ctx, Operation::put, shape, sizeof(T), peer);
+  if (status != Status::ok) return status;
   const detail::Reach reach = detail::reach_of_blocks(destination, shape, shape.destination_stride);
-  const Status status = detail::admit<Access::load_store>(group, ctx, Operation::put, reach, peer);
+  status = detail::admit<Access::load_store>(group, ctx, Operation::put, reach, peer);
   if (status == Status::ok) detail::copy_rows(group, detail::rows_of(ctx.translate(destination, peer), source, shape));
   return status;
 }
@@ -153,9 +177,10 @@ template <class Group, class T>
 template <class Group, class T>
 [[nodiscard]] BEELINE_HOST_DEVICE Status get_strided(const Group& group, const Context& ctx, T* destination,
                                                      const T* source, const StridedShape& shape, std::uint32_t peer) {
-  if (peer >= ctx.size || !detail::is_valid(shape, sizeof(T))) return Status::invalid_argument;
+  Status status = detail::check_shape(group, ctx, Operation::get, shape, sizeof(T), peer);
+  if (status != Status::ok) return status;
   const detail::Reach reach = detail::reach_of_blocks(source, shape, shape.source_stride);
-  const Status status = detail::admit<Access::load_store>(group, ctx, Operation::get, reach, peer);
+  status = detail::admit<Access::load_store>(group, ctx, Operation::get, reach, peer);
   if (status == Status::ok) detail::copy_rows(group, detail::rows_of(destination, ctx.translate(source, peer), shape));
   return status;
 }

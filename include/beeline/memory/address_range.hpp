@@ -16,20 +16,11 @@
 #include <mutex>
 #include <vector>
 
+#include "beeline/core/layout.hpp"
 #include "beeline/memory/address_map.hpp"
 #include "beeline/runtime/file_descriptor.hpp"
 
 namespace beeline {
-
-/// Where things lie in a slot.
-struct SlotLayout {
-  std::uint32_t shift;
-  [[nodiscard]] std::size_t slot_bytes() const { return std::size_t{1} << shift; }
-  [[nodiscard]] std::size_t half() const { return slot_bytes() / 2; }
-  [[nodiscard]] std::size_t quarter() const { return slot_bytes() / 4; }
-  [[nodiscard]] std::size_t device_segments_offset() const { return quarter(); }
-  [[nodiscard]] std::size_t host_area_offset() const { return half() + quarter(); }
-};
 
 /// The range in one process: shared by the ranks that are its threads. Thread-safe.
 class AddressRange {

@@ -53,6 +53,7 @@ class NodeMemory {
   [[nodiscard]] bool global_addresses() const { return global_addresses_; }
   [[nodiscard]] std::byte* heap(int rank) const;
   [[nodiscard]] std::byte* host_area(int rank) const;
+  [[nodiscard]] const MemorySizes& sizes() const { return sizes_; }
 
   /// Collective. See World::create_segment.
   [[nodiscard]] const Segment& create_segment(MemoryKind kind, std::size_t bytes);

@@ -43,12 +43,22 @@ template <class T>
   return (address_bits(reach) & (reach.alignment - 1)) == 0;
 }
 
-/// Whether it lies in this rank's slot as a whole; nothing lies anywhere.
+/// Where the part of a slot ends that `offset` lies in: a heap, or the place of segments, which may lie anywhere in it.
+/// 0 where nothing lies.
+[[nodiscard]] BEELINE_HOST_DEVICE inline std::uint64_t end_of_part(const Context& ctx, std::uint64_t offset) {
+  const SlotLayout slot{ctx.slot_shift};
+  if (offset < slot.device_segments_offset()) return ctx.heap_end;
+  if (offset < slot.half()) return slot.half();
+  if (offset < slot.host_area_offset()) return 0;
+  return offset < slot.host_segments_offset() ? ctx.pinned_heap_end : slot.slot_bytes();
+}
+
+/// Whether it lies in one part of this rank's slot as a whole; nothing lies anywhere.
 [[nodiscard]] BEELINE_HOST_DEVICE inline bool is_symmetric(const Context& ctx, const Reach& reach) {
-  const std::uint64_t slot_bytes = std::uint64_t{1} << ctx.slot_shift;
-  const std::uint64_t slot = reinterpret_cast<std::uintptr_t>(ctx.range) + ctx.own_world_rank * slot_bytes;
-  const std::uint64_t offset = address_bits(reach) - slot;
-  return (offset < slot_bytes && reach.bytes <= slot_bytes - offset) || reach.bytes == 0;
+  const std::uint64_t before = ctx.own_world_rank * SlotLayout{ctx.slot_shift}.slot_bytes();
+  const std::uint64_t offset = address_bits(reach) - reinterpret_cast<std::uintptr_t>(ctx.range) - before;
+  const std::uint64_t end = end_of_part(ctx, offset);
+  return (offset < end && reach.bytes <= end - offset) || reach.bytes == 0;
 }
 
 [[nodiscard]] BEELINE_HOST_DEVICE inline bool is_sound(const Context& ctx, const Reach& reach, std::uint32_t peer) {
@@ -60,6 +70,7 @@ template <class T>
                                                             std::uint32_t peer) {
   if (peer >= ctx.size) return {CallFault::peer, ctx.size, peer};
   if (!is_aligned(reach)) return {CallFault::misaligned, reach.alignment, address_bits(reach)};
+  if (reach.local == nullptr) return {CallFault::null_address, reach.bytes};
   return {CallFault::not_symmetric, reach.bytes, address_bits(reach)};
 }
 
@@ -115,9 +126,18 @@ BEELINE_HOST_DEVICE Status check_call(const Group& group, const Context& ctx, Op
 BEELINE_HOST_DEVICE inline Status check_wait(const Context& ctx, Operation operation, const Reach& reach,
                                              std::uint32_t peer) {
   if constexpr (checks_operations)
-    if (!is_aligned(reach) || (peer >= ctx.size && peer != no_peer)) [[unlikely]]
+    if (!is_aligned(reach) || reach.local == nullptr || (peer >= ctx.size && peer != no_peer)) [[unlikely]]
       return refuse_unsound(ctx, operation, reach, peer == no_peer ? ctx.rank : peer, true);
   return Status::ok;
+}
+
+/// What every build returns `invalid_argument` for: refused where calls are checked; elsewhere nothing is recorded.
+///   records  of one thread of the group
+BEELINE_HOST_DEVICE inline Status refuse_where_checked(const Context& ctx, Operation operation, std::uint32_t peer,
+                                                       const Finding& found, bool records) {
+  if constexpr (checks_operations)
+    if (records) return refuse(ctx, operation, peer, found, Status::invalid_argument);
+  return Status::invalid_argument;
 }
 
 /// `peer`, for constructors, which return no status: stops at one outside the team.

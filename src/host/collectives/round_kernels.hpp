@@ -28,8 +28,8 @@ struct EngineResults {
   EngineChunk chunk;
 };
 
-/// Copies them to the destination by threads, which take a fifth of the time of a copy over the link, and nothing from
-/// the engines. Nothing is touched where the team has failed, as when its members' calls were found to differ.
+/// Copies them to the destination by threads, and leaves the engines to what crosses the link. Nothing is touched where
+/// the team has failed, as when its members' calls were found to differ.
 void launch_take(World& world, const LaunchOptions& options, const EngineResults& results);
 
 }  // namespace beeline::detail

@@ -18,7 +18,7 @@ namespace {
 class MemoryLimits : public ::testing::Test {
  protected:
   MemoryLimits() {
-    std::string name = (std::filesystem::temp_directory_path() / "beeline-limits-XXXXXX").string();
+    std::string name = (std::filesystem::temp_directory_path() / "beeline-limits-").string() + std::string(6, 'X');
     root_ = ::mkdtemp(name.data());
   }
   ~MemoryLimits() override { std::filesystem::remove_all(root_); }

@@ -186,6 +186,7 @@ void CopyEngines::run_chunks(const EngineCall& call, const std::vector<Chunk>& a
     if (!call.alike && i > 1) take(call, all[i - 2], *combining_);
     if (has_next) {
       // Its place was read by the combination before this one, after which all have met.
+      static_assert(staged.arrivals == direct.arrivals);
       if (!in_step && i + 1 >= direct.arrivals) copying_->wait_event(*met_);
       scatter(call, all[i + 1]);
       meet_after_copies();

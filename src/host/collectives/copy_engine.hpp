@@ -69,6 +69,7 @@ class CopyEngines {
   struct Slots {
     std::size_t arrivals, results;
   };
+  /// A result is taken two chunks later, and its place written again with the third, when all have met in between.
   static constexpr Slots staged{2, 3}, direct{2, 0};  ///< for results that are taken, or put where they belong
   static constexpr Slots moved{4, 0};                 ///< for what is only moved
   /// The chunks of the longest part, which take turns with the slots: as long as each other, or shorter towards the

@@ -560,12 +560,17 @@ class StagedChannel:
         """
         Sends a tensor to rank `peer`; blocks until it may be changed: the slots take that much ahead.
 
+        An empty tensor is a message like any other.
+
         timeout  in seconds: then it raises TimeoutError, and the same call, with the same tensor, continues; until it has
                  returned, other messages to this rank are refused. 0: does what can be done at once
-        Raises InvalidArgumentError (no such peer), DeadlineError, AbortedError, PeerDiedError.
+        Raises InvalidArgumentError (no such peer, another call to be continued), UnreachableError (memory of a GPU that this
+        rank does not reach), DeadlineError, AbortedError, PeerDiedError.
         """
 
     def receive(self, destination: object, peer: int, *, timeout: float | None = None) -> None:
         """
-        Receives as many bytes as rank `peer` sends; blocks until they are there. Otherwise as `send`.
+        Receives a tensor of as many bytes as rank `peer` sends; blocks until they are there. Otherwise as `send`.
+
+        Raises InvalidArgumentError, too, where the peer's next message has another length: it stays, for a tensor of that.
         """

@@ -68,12 +68,17 @@ slots        chunks under way from one rank to another; 1: one after the other)"
            nb::arg("timeout") = nb::none(),
            R"(Sends a tensor to rank `peer`; blocks until it may be changed: the slots take that much ahead.
 
+An empty tensor is a message like any other.
+
 timeout  in seconds: then it raises TimeoutError, and the same call, with the same tensor, continues; until it has
          returned, other messages to this rank are refused. 0: does what can be done at once
-Raises InvalidArgumentError (no such peer), DeadlineError, AbortedError, PeerDiedError.)")
+Raises InvalidArgumentError (no such peer, another call to be continued), UnreachableError (memory of a GPU that this
+rank does not reach), DeadlineError, AbortedError, PeerDiedError.)")
       .def("receive", &ChannelObject::receive, nb::arg("destination"), nb::arg("peer"), nb::kw_only(),
            nb::arg("timeout") = nb::none(),
-           "Receives as many bytes as rank `peer` sends; blocks until they are there. Otherwise as `send`.");
+           R"(Receives a tensor of as many bytes as rank `peer` sends; blocks until they are there. Otherwise as `send`.
+
+Raises InvalidArgumentError, too, where the peer's next message has another length: it stays, for a tensor of that.)");
 }
 
 }  // namespace beeline::python

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <exception>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "beeline/device/wait.hpp"
@@ -13,44 +15,132 @@
 
 namespace beeline {
 
+namespace {
+
+/// What a call was given. A peer of -1: the call does not have that side.
+struct Call {
+  const void* source;
+  int to;
+  void* destination;
+  int from;
+  std::size_t bytes;
+
+  bool operator==(const Call&) const = default;
+};
+
+std::string describe(const Call& call) {
+  const std::string out = fmt::format("from {} to rank {}", call.source, call.to);
+  const std::string in = fmt::format("from rank {} to {}", call.from, call.destination);
+  if (call.from < 0) return fmt::format("a send of {} bytes {}", call.bytes, out);
+  if (call.to < 0) return fmt::format("a receive of {} bytes {}", call.bytes, in);
+  return fmt::format("an exchange of {} bytes {}, and {}", call.bytes, out, in);
+}
+
+}  // namespace
+
 struct StagedChannel::Implementation {
+  /// One direction between this rank and a peer.
+  template <class End>
+  struct Side {
+    End end;
+    std::optional<Call> call;  ///< has begun and not ended
+
+    void begin(const Call& next) {
+      end.begin(next.bytes);
+      call = next;
+    }
+  };
+
   Implementation(World& world, std::size_t chunk_bytes, std::uint32_t slots);
 
   /// One ring as a sender or receiver of this rank sees it.
   [[nodiscard]] StagedRing ring(int sender, int receiver) const;
   void check_peer(int peer, int least) const;
+  /// Throws invalid_argument or unreachable for memory that this rank's streams cannot copy.
+  void check_memory(const void* address, std::size_t bytes) const;
+  /// Begins a call, or finds that it continues one. Checks both sides before it touches either.
+  void enter(const Call& call);
+  void leave(const Call& call);
+  /// nullptr: the call has no such side.
+  [[nodiscard]] Side<StagedSender>* sending(const Call& call) {
+    return call.to < 0 ? nullptr : &senders[static_cast<std::size_t>(call.to)];
+  }
+  [[nodiscard]] Side<StagedReceiver>* receiving(const Call& call) {
+    return call.from < 0 ? nullptr : &receivers[static_cast<std::size_t>(call.from)];
+  }
 
   World& world;
   const std::size_t chunk_bytes;
   const std::uint32_t slots;
   const Segment& segment;
+  SymmetricArray<std::uint64_t> lengths;           ///< [ranks, slots] of messages, from each peer
   SymmetricArray<PaddedWord> published, consumed;  ///< [ranks] chunks, from or to each peer
   std::unique_ptr<Stream> out, in;
-  std::vector<StagedSender> senders;      ///< [ranks]
-  std::vector<StagedReceiver> receivers;  ///< [ranks]
+  std::vector<Side<StagedSender>> senders;      ///< [ranks]
+  std::vector<Side<StagedReceiver>> receivers;  ///< [ranks]
 };
 
 StagedChannel::Implementation::Implementation(World& on, std::size_t chunk, std::uint32_t count)
     : world(on), chunk_bytes(chunk == 0 ? on.config().chunk_bytes : chunk), slots(count),
       segment(on.create_segment(MemoryKind::pinned, detail::array_bytes(static_cast<std::size_t>(on.size()),
                                                                         detail::array_bytes(count, chunk_bytes)))),
+      lengths(on, detail::array_bytes(static_cast<std::size_t>(on.size()), count), Heap::pinned),
       published(on, static_cast<std::size_t>(on.size()), Heap::pinned),
       consumed(on, static_cast<std::size_t>(on.size()), Heap::pinned), out(on.make_stream()), in(on.make_stream()) {
   for (int peer = 0; peer < world.size(); ++peer) {
-    senders.emplace_back(*out, ring(world.rank(), peer));
-    receivers.emplace_back(*in, ring(peer, world.rank()));
+    senders.push_back({StagedSender(*out, ring(world.rank(), peer)), {}});
+    receivers.push_back({StagedReceiver(*in, ring(peer, world.rank())), {}});
   }
 }
 
 StagedRing StagedChannel::Implementation::ring(int sender, int receiver) const {
   std::byte* rings = segment.parts[static_cast<std::size_t>(receiver)].address;
-  return {rings + static_cast<std::size_t>(sender) * slots * chunk_bytes, &published.at(receiver)[sender].value,
-          &consumed.at(sender)[receiver].value, chunk_bytes, slots};
+  const std::size_t first = static_cast<std::size_t>(sender) * slots;
+  return {rings + first * chunk_bytes,
+          &lengths.at(receiver)[first],
+          &published.at(receiver)[sender].value,
+          &consumed.at(sender)[receiver].value,
+          chunk_bytes,
+          slots};
 }
 
 void StagedChannel::Implementation::check_peer(int peer, int least) const {
   require(peer >= least && peer < world.size(), Status::invalid_argument,
           fmt::format("peer {} of a world of {}", peer, world.size()));
+}
+
+void StagedChannel::Implementation::check_memory(const void* address, std::size_t bytes) const {
+  require(address != nullptr || bytes == 0, Status::invalid_argument, fmt::format("{} bytes at a null address", bytes));
+  World::Implementation& own = world.implementation();
+  if (own.gpu_reach)
+    static_cast<void>(own.gpu_reach->needed({address}));
+  else if (own.has_gpus())
+    static_cast<void>(own.is_far_gpu_memory(address));
+}
+
+void StagedChannel::Implementation::enter(const Call& call) {
+  Side<StagedSender>* const sender = sending(call);
+  Side<StagedReceiver>* const receiver = receiving(call);
+  // The sides of a call begin and end together, so the first that is found under way stands for both.
+  const Call* pending = sender && sender->call ? &*sender->call : nullptr;
+  if (pending == nullptr && receiver && receiver->call) pending = &*receiver->call;
+  if (pending != nullptr) {
+    if (*pending == call) return;
+    throw Error(
+        Status::invalid_argument,
+        fmt::format("{} while {} is to be continued, which timed out or failed: only the same call continues it",
+                    describe(call), describe(*pending)),
+        world.rank());
+  }
+  if (sender) check_memory(call.source, call.bytes);
+  if (receiver) check_memory(call.destination, call.bytes);
+  if (sender) sender->begin(call);
+  if (receiver) receiver->begin(call);
+}
+
+void StagedChannel::Implementation::leave(const Call& call) {
+  if (auto* const sender = sending(call)) sender->call.reset();
+  if (auto* const receiver = receiving(call)) receiver->call.reset();
 }
 
 StagedChannel::StagedChannel(World& world, std::size_t chunk_bytes, std::uint32_t slots) {
@@ -84,10 +174,10 @@ Status StagedChannel::exchange(const void* source, int to, void* destination, in
   Implementation& channel = *implementation_;
   channel.check_peer(to, -1);
   channel.check_peer(from, -1);
-  StagedSender* sender = to < 0 ? nullptr : &channel.senders[static_cast<std::size_t>(to)];
-  StagedReceiver* receiver = from < 0 ? nullptr : &channel.receivers[static_cast<std::size_t>(from)];
-  if (sender != nullptr) sender->begin_or_continue(source, bytes);
-  if (receiver != nullptr) receiver->begin_or_continue(destination, bytes);
+  const Call call{to < 0 ? nullptr : source, to, from < 0 ? nullptr : destination, from, bytes};
+  channel.enter(call);
+  StagedSender* const sender = to < 0 ? nullptr : &channel.sending(call)->end;
+  StagedReceiver* const receiver = from < 0 ? nullptr : &channel.receiving(call)->end;
   const auto finished = [&] { return (sender ? sender->finished() : 0) + (receiver ? receiver->finished() : 0); };
   const auto over = [&] { return (!sender || sender->over()) && (!receiver || receiver->over()); };
   const bool receiving = receiver != nullptr;
@@ -101,13 +191,18 @@ Status StagedChannel::exchange(const void* source, int to, void* destination, in
       if (sender != nullptr) sender->progress(static_cast<const std::byte*>(source));
       if (receiver != nullptr) receiver->progress(static_cast<std::byte*>(destination));
       observed = finished();
-      return observed != before;
+      return observed != before || over();
     });
     if (status == Status::timeout) return status;
     if (status != Status::ok) channel.world.implementation().fail(status, channel.world.host_context().team);
   }
-  if (sender != nullptr) sender->end_call();
-  if (receiver != nullptr) receiver->end_call();
+  channel.leave(call);
+  if (receiver != nullptr && receiver->other_length())
+    throw Error(Status::invalid_argument,
+                fmt::format("a receive of {0} bytes from rank {1}, whose next message has {2}: it stays for a receive "
+                            "of {2} bytes",
+                            bytes, from, *receiver->other_length()),
+                channel.world.rank());
   return Status::ok;
 }
 

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "beeline/transport/staged.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
-#include "beeline/core/error.hpp"
 #include "beeline/device/signal.hpp"
 
 namespace beeline {
@@ -17,18 +14,7 @@ StagedEnd::StagedEnd(Stream& stream, const StagedRing& ring) : stream_(stream), 
 void StagedEnd::begin(std::size_t bytes) {
   bytes_ = bytes;
   first_ = finished_;
-  target_ = finished_ + (bytes + ring_.chunk_bytes - 1) / ring_.chunk_bytes;
-}
-
-void StagedEnd::begin_or_continue(const void* memory, std::size_t bytes) {
-  if (!is_in_call_) {
-    begin(bytes);
-    memory_ = memory;
-    is_in_call_ = true;
-  }
-  require(memory == memory_ && bytes == bytes_, Status::invalid_argument,
-          fmt::format("{} bytes at {} while a call for {} bytes at {} is to be continued, which timed out or failed",
-                      bytes, memory, bytes_, memory_));
+  target_ = finished_ + std::max<std::uint64_t>(1, (bytes + ring_.chunk_bytes - 1) / ring_.chunk_bytes);
 }
 
 std::size_t StagedEnd::chunk_size(std::size_t offset) const { return std::min(ring_.chunk_bytes, bytes_ - offset); }
@@ -48,6 +34,7 @@ bool StagedEnd::advance(std::uint64_t limit, Start start) {
 void StagedSender::progress(const std::byte* source) {
   const std::uint64_t consumed = detail::load_signal(ring_.consumed, Order::memory);
   const bool more = advance(consumed + ring_.slots, [&](std::byte* slot, std::size_t offset, std::size_t bytes) {
+    if (offset == 0) first_length() = bytes_;
     stream_.copy(slot, source + offset, bytes);
   });
   if (more) detail::store_signal(ring_.published, finished(), Order::memory);
@@ -55,6 +42,10 @@ void StagedSender::progress(const std::byte* source) {
 
 void StagedReceiver::progress(std::byte* destination) {
   const std::uint64_t published = detail::load_signal(ring_.published, Order::memory);
+  if (waits_for_first() && published > finished() && first_length() != bytes_) {
+    other_length_ = first_length();
+    return abandon();
+  }
   const bool more = advance(published, [&](std::byte* slot, std::size_t offset, std::size_t bytes) {
     stream_.copy(destination + offset, slot, bytes);
   });

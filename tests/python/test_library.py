@@ -229,6 +229,22 @@ class TestStagedChannel:
 
         beeline.run(3, body)
 
+    def test_other_lengths_are_refused_and_stay(self) -> None:
+        def body(world: beeline.World) -> None:
+            channel = beeline.StagedChannel(world)
+            if world.rank == 0:
+                channel.send(np.zeros(0, np.int8), 1)
+                channel.send(np.arange(7, dtype=np.int8), 1)
+                return
+            got = np.zeros(7, np.int8)
+            with pytest.raises(beeline.InvalidArgumentError, match="7 bytes from rank 0, whose next message has 0"):
+                channel.receive(got, 0)
+            channel.receive(got[:0], 0)
+            channel.receive(got, 0)
+            assert (got == np.arange(7)).all()
+
+        beeline.run(2, body)
+
     def test_a_peer_that_does_not_exist(self) -> None:
         with beeline.World.create(device="cpu") as world:
             channel = beeline.StagedChannel(world)

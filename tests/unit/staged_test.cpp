@@ -31,7 +31,8 @@ class StagedRings : public ::testing::Test {
   }
   [[nodiscard]] StagedRing ring(std::uint32_t slots) {
     buffers_.resize(slots * chunk);
-    return {buffers_.data(), &published_, &consumed_, chunk, slots};
+    lengths_.assign(slots, 0);
+    return {buffers_.data(), lengths_.data(), &published_, &consumed_, chunk, slots};
   }
   /// Lets the sender do all that it can without its receiver.
   static void push(StagedSender& sender, const std::byte* source, Stream& stream) {
@@ -47,6 +48,7 @@ class StagedRings : public ::testing::Test {
   Context context_{};
   std::unique_ptr<Stream> out_, in_;
   std::vector<std::byte> buffers_;
+  std::vector<std::uint64_t> lengths_;
 };
 
 TEST_F(StagedRings, TheSenderStopsWhenTheRingIsFull) {
@@ -70,11 +72,35 @@ TEST_F(StagedRings, TheReceiverTakesOnlyWhatIsPublished) {
   receiver.progress(target.data());
   EXPECT_TRUE(in_->drained());
   EXPECT_EQ(0u, receiver.finished());
+  lengths_[0] = target.size();
   published_ = 1;
   while (receiver.finished() == 0) receiver.progress(target.data());
   receiver.progress(target.data());
   EXPECT_EQ(1u, receiver.finished());
   EXPECT_EQ(1u, consumed_);
+}
+
+TEST_F(StagedRings, AMessageOfAnotherLengthStays) {
+  StagedSender sender(*out_, ring(2));
+  StagedReceiver receiver(*in_, ring(2));
+  const std::vector<std::byte> data = pattern(1, chunk + 10);
+  sender.begin(data.size());
+  push(sender, data.data(), *out_);
+  std::vector<std::byte> target(5 * chunk, std::byte{0x77});
+  const std::vector<std::byte> untouched = target;
+  for (const std::size_t expected : {chunk + 9, 5 * chunk, std::size_t{0}}) {
+    receiver.begin(expected);
+    receiver.progress(target.data());
+    EXPECT_TRUE(receiver.over());
+    EXPECT_EQ(data.size(), receiver.other_length());
+    EXPECT_EQ(untouched, target);
+    EXPECT_EQ(0u, consumed_);
+  }
+  receiver.begin(data.size());
+  while (!receiver.over()) receiver.progress(target.data());
+  EXPECT_FALSE(receiver.other_length());
+  target.resize(data.size());
+  EXPECT_EQ(data, target);
 }
 
 TEST_F(StagedRings, MessagesOfAnySizeFollowEachOther) {

@@ -27,8 +27,11 @@ class StagedChannel {
   /// Collective.
   ~StagedChannel();
 
-  /// Sends `bytes` from `source` (this rank's device or host memory). Blocks until `source` may be reused.
-  /// Throws invalid_argument (no such peer), or what ended the wait: deadline, aborted, peer_died.
+  /// Sends `bytes` from `source` (this rank's device or host memory). Blocks until `source` may be reused. A message of
+  /// 0 bytes is one like any other, with or without an address.
+  /// Throws invalid_argument (no such peer, a null address, another call to be continued) or unreachable (memory of a
+  /// GPU that this rank does not reach) before anything is touched; or what ended the wait: deadline, aborted,
+  /// peer_died.
   ///   timeout  the call's own limit: then `timeout`, and the same call, with the same arguments, continues; until that
   ///            has returned ok, other messages to this peer are refused with invalid_argument
   [[nodiscard]] Status send(const void* source, std::size_t bytes, int peer, Timeout timeout);
@@ -36,12 +39,15 @@ class StagedChannel {
     static_cast<void>(send(source, bytes, peer, Timeout::none()));
   }
   /// Receives a message of `bytes`, as many as were sent. Blocks until it is in `destination`. Otherwise as `send`.
+  /// Throws invalid_argument where the next message of `peer` has another length; it stays, for a receive of that
+  /// length.
   [[nodiscard]] Status receive(void* destination, std::size_t bytes, int peer, Timeout timeout);
   void receive(void* destination, std::size_t bytes, int peer) {
     static_cast<void>(receive(destination, bytes, peer, Timeout::none()));
   }
   /// Sends to `to` and receives from `from` at the same time, so that neighbours exchange without deadlock.
-  /// A peer of -1 leaves that side out. Otherwise as `send`.
+  /// A peer of -1 leaves that side out. Otherwise as `send` and `receive`; where lengths differ, it throws after its
+  /// own message has been sent. Only an exchange continues one that timed out, not its halves.
   [[nodiscard]] Status exchange(const void* source, int to, void* destination, int from, std::size_t bytes,
                                 Timeout timeout);
   void exchange(const void* source, int to, void* destination, int from, std::size_t bytes) {

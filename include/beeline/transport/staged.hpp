@@ -7,33 +7,31 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "beeline/transport/stream.hpp"
 
 namespace beeline {
 
-/// A ring at the receiver, and the two words that pace it: chunks published (at the receiver) and consumed (at the
-/// sender).
+/// A ring at the receiver with the messages' lengths, and the two words that pace it: chunks published (at the
+/// receiver) and consumed (at the sender).
 struct StagedRing {
-  std::byte* buffers;  ///< [slots, chunk_bytes] host memory that both processes and their GPUs reach
+  std::byte* buffers;      ///< [slots, chunk_bytes] host memory that both processes and their GPUs reach
+  std::uint64_t* lengths;  ///< [slots] bytes of the message that begins in a slot
   std::uint64_t *published, *consumed;
   std::size_t chunk_bytes;
   std::uint32_t slots;
 };
 
-/// Chunks on one side of a ring: started on the stream, then finished, in order.
+/// Chunks on one side of a ring: started on the stream, then finished, in order. A message has at least one, which
+/// carries its length; that of 0 bytes is empty.
 class StagedEnd {
  public:
   StagedEnd(Stream& stream, const StagedRing& ring);
 
   /// Begins a message of `bytes`; the previous one is over.
   void begin(std::size_t bytes);
-  /// Begins a message, unless it is the one that an interrupted call has begun. Throws invalid_argument while another
-  /// is to be continued.
-  void begin_or_continue(const void* memory, std::size_t bytes);
-  /// The call that began the message is over, with all that it does besides.
-  void end_call() { is_in_call_ = false; }
   /// Chunks finished since the ring was made.
   [[nodiscard]] std::uint64_t finished() const { return finished_; }
   /// Chunks finished when the current message is over.
@@ -48,6 +46,12 @@ class StagedEnd {
     return ring_.buffers + chunk % ring_.slots * ring_.chunk_bytes;
   }
   [[nodiscard]] std::size_t chunk_size(std::size_t offset) const;
+  /// Whether no chunk of the current message has been started.
+  [[nodiscard]] bool waits_for_first() const { return !over() && started_ == first_; }
+  /// The length that the message's first chunk carries.
+  [[nodiscard]] std::uint64_t& first_length() const { return ring_.lengths[first_ % ring_.slots]; }
+  /// Ends a message of which no chunk has been started.
+  void abandon() { target_ = finished_; }
 
   Stream& stream_;
   StagedRing ring_;
@@ -56,8 +60,6 @@ class StagedEnd {
  private:
   std::vector<std::unique_ptr<Event>> copied_;  ///< [slots]
   std::uint64_t first_ = 0, started_ = 0, finished_ = 0, target_ = 0;
-  const void* memory_ = nullptr;  ///< of the message, as `begin_or_continue` was told
-  bool is_in_call_ = false;
 };
 
 /// The sending side. One thread drives it.
@@ -72,8 +74,18 @@ class StagedSender : public StagedEnd {
 class StagedReceiver : public StagedEnd {
  public:
   using StagedEnd::StagedEnd;
-  /// Does what can be done now; call until `over()`. The message is in `destination` then.
+  void begin(std::size_t bytes) {
+    StagedEnd::begin(bytes);
+    other_length_.reset();
+  }
+  /// Does what can be done now; call until `over()`. The message is in `destination` then; one of another length than
+  /// expected stays in the ring, for the next `begin`.
   void progress(std::byte* destination);
+  /// The length of the sender's message, where it is not the expected one.
+  [[nodiscard]] std::optional<std::uint64_t> other_length() const { return other_length_; }
+
+ private:
+  std::optional<std::uint64_t> other_length_;
 };
 
 }  // namespace beeline

@@ -247,8 +247,8 @@ class World:
         Copies all bytes of one tensor to another, equally large one; both may lie on any rank (`Memory.at`).
 
         Blocks; with a stream it returns at once, and the copy runs in the stream's order: until `synchronize` the stream keeps
-        both alive, and neither may be changed. Raises ValueError before anything is touched: not contiguous, read-only, sizes
-        that differ.
+        both alive, and neither may be changed. A tensor onto itself is no work. Raises ValueError before anything is touched:
+        not contiguous, read-only, sizes that differ, places that overlap otherwise.
         """
 
     def owner_of(self, tensor: object) -> int | None:

@@ -250,8 +250,8 @@ Raises InvalidArgumentError when ranks ask for different sizes, NoResourceError 
            R"(Copies all bytes of one tensor to another, equally large one; both may lie on any rank (`Memory.at`).
 
 Blocks; with a stream it returns at once, and the copy runs in the stream's order: until `synchronize` the stream keeps
-both alive, and neither may be changed. Raises ValueError before anything is touched: not contiguous, read-only, sizes
-that differ.)")
+both alive, and neither may be changed. A tensor onto itself is no work. Raises ValueError before anything is touched:
+not contiguous, read-only, sizes that differ, places that overlap otherwise.)")
       .def("owner_of", owner_of, nb::arg("tensor"),
            "The rank in whose part of the world's memory the tensor lies; None for memory from elsewhere.");
 }

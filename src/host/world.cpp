@@ -255,8 +255,7 @@ void World::copy(void* destination, const void* source, std::size_t bytes, Strea
 }
 
 void World::Implementation::write(void* destination, const void* source, std::size_t bytes) {
-  if (bytes == 0) return;
-  check_copy(destination, source, bytes);
+  if (!moves_anything(destination, source, bytes)) return;
   const bool by_stream = device().is_gpu() || stages_copies();
   if (!by_stream && gpu_reach == nullptr) {
     std::memcpy(destination, source, bytes);
@@ -280,7 +279,7 @@ void World::Implementation::write(void* destination, const void* source, std::si
 }
 
 void World::Implementation::enqueue_copy(Stream& to, void* destination, const void* source, std::size_t bytes) {
-  check_copy(destination, source, bytes);
+  if (!moves_anything(destination, source, bytes)) return;
   for_pieces(destination, source, bytes,
              [&to](std::byte* there, const std::byte* from, std::size_t piece) { to.copy(there, from, piece); });
 }

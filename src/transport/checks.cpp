@@ -7,10 +7,18 @@
 
 namespace beeline {
 
-void check_copy(const void* destination, const void* source, std::size_t bytes) {
+bool moves_anything(void* destination, const void* source, std::size_t bytes) {
+  if (bytes == 0) return false;
+  const auto refuse_if = [&](bool condition, const char* why) {
+    if (condition)
+      throw Error(Status::invalid_argument,
+                  fmt::format("a copy of {} bytes from {} to {}: {}", bytes, source, destination, why));
+  };
+  refuse_if(destination == nullptr || source == nullptr, "one is a null address");
+  if (destination == source) return false;
   const auto to = reinterpret_cast<std::uintptr_t>(destination), from = reinterpret_cast<std::uintptr_t>(source);
-  require(bytes == 0 || (to < from ? from - to : to - from) >= bytes, Status::invalid_argument,
-          fmt::format("a copy of {} bytes from {} to {}: the two overlap", bytes, source, destination));
+  refuse_if((to < from ? from - to : to - from) < bytes, "the two overlap");
+  return true;
 }
 
 void check_signal(const std::uint64_t* signal) {

@@ -8,8 +8,9 @@
 
 namespace beeline {
 
-/// Throws invalid_argument where the two places of a copy overlap: what would arrive depends on how it is made.
-void check_copy(const void* destination, const void* source, std::size_t bytes);
+/// Whether a copy has anything to do: not of 0 bytes, nor of a range onto itself. Throws invalid_argument for a null
+/// address, and where the two places overlap otherwise: what would arrive depends on how it is made.
+[[nodiscard]] bool moves_anything(void* destination, const void* source, std::size_t bytes);
 /// Throws invalid_argument for a signal that is not aligned to its 8 bytes: it could be seen half written.
 void check_signal(const std::uint64_t* signal);
 

@@ -14,6 +14,7 @@
 #include "beeline/runtime/bootstrap.hpp"
 #include "tests/support/check.hpp"
 #include "tests/support/errors.hpp"
+#include "tests/support/random.hpp"
 #include "tests/support/ranks.hpp"
 
 namespace beeline_test {
@@ -166,12 +167,15 @@ TEST(BadTransfer, OverlapAndMisalignmentAreRefused) {
   run_pair([](World& world) {
     auto* memory = static_cast<std::byte*>(world.allocate(1000));
     const std::unique_ptr<Stream> stream = world.make_stream();
-    for (const std::ptrdiff_t distance : {0, 1, 99, -1, -99}) {
+    for (const std::ptrdiff_t distance : {1, 99, -1, -99}) {
       std::byte* to = memory + 500 + distance;
       check_error(Status::invalid_argument, {"100 bytes", "overlap"}, [&] { world.copy(to, memory + 500, 100); });
       check_error(Status::invalid_argument, {"100 bytes", "overlap"},
                   [&] { world.copy(to, memory + 500, 100, *stream); });
     }
+    check_error(Status::invalid_argument, {"100 bytes", "null address"}, [&] { world.copy(nullptr, memory, 100); });
+    check_error(Status::invalid_argument, {"100 bytes", "null address"},
+                [&] { world.copy(memory, nullptr, 100, *stream); });
     world.copy(memory + 600, memory + 500, 100);
     world.copy(memory + 400, memory + 500, 100, *stream);
     for (const std::size_t skew : {1, 2, 4, 7}) {
@@ -180,6 +184,23 @@ TEST(BadTransfer, OverlapAndMisalignmentAreRefused) {
       check_error(Status::invalid_argument, {"not aligned"}, [&] { stream->wait_signal(signal, 1); });
     }
     world.synchronize(*stream);
+    world.free(memory);
+  });
+}
+
+/// A rank copies to its neighbour, which in a world of one is itself: so does MPI_Sendrecv, or NVSHMEM's put.
+TEST(CopyOntoItself, LeavesItAsItIs) {
+  run_pair([](World& world) {
+    auto* memory = static_cast<std::byte*>(world.allocate(1000));
+    const std::vector<std::byte> data = pattern(1, 1000);
+    world.copy(memory, data.data(), data.size());
+    world.copy(memory, memory, data.size());
+    world.copy(memory, memory, data.size(), world.stream());
+    world.stream().copy(memory, memory, data.size());
+    world.synchronize();
+    std::vector<std::byte> after(1000);
+    world.copy(after.data(), memory, after.size());
+    BEELINE_CHECK(after == data);
     world.free(memory);
   });
 }

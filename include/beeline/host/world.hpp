@@ -118,7 +118,8 @@ class World {
 
   /// Copies between any two addresses, on `stream` (asynchronous, in its order) or blocking without one: then in no
   /// order with any stream, so `synchronize` first where a kernel made the data. Any thread, any device: host ranks
-  /// reach GPU memory with a GPU that their process sees. Throws unreachable where it sees none.
+  /// reach GPU memory with a GPU that their process sees. A range onto itself is no work. Throws unreachable where the
+  /// process sees no GPU, and invalid_argument where the two overlap otherwise.
   void copy(void* destination, const void* source, std::size_t bytes);
   void copy(void* destination, const void* source, std::size_t bytes, Stream& stream);
   /// Copies to or from registered memory by rank and offset, over the best path that there is; blocking, as `copy`.

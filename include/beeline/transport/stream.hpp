@@ -66,7 +66,7 @@ class Stream {
   [[nodiscard]] virtual const Device& device() const = 0;
 
   /// Copies between any two addresses of the node that this process knows; directions are found from the addresses.
-  /// Throws invalid_argument when the two places overlap.
+  /// A range onto itself is no work. Throws invalid_argument when the two places overlap otherwise.
   virtual void copy(void* destination, const void* source, std::size_t bytes) = 0;
   /// Sets every byte of [destination, destination + bytes).
   virtual void fill(void* destination, unsigned char value, std::size_t bytes) = 0;

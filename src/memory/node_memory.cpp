@@ -196,7 +196,12 @@ void NodeMemory::align_segments() {
 void NodeMemory::destroy_segment(std::uint32_t id) {
   const auto segment = segments_.find(id);
   require(segment != segments_.end(), Status::invalid_argument, fmt::format("segment {} does not exist", id));
-  bootstrap_.barrier(deadline_ns_);  // nobody uses it any more
+  const std::uint64_t mine = std::uint64_t{id} + 1;                   // 0 comes from ranks that have failed or left
+  const auto all = allgather_values(bootstrap_, mine, deadline_ns_);  // from here on nobody uses it any more
+  for (std::size_t rank = 0; rank < all.size(); ++rank)
+    require(all[rank] == 0 || all[rank] == mine, Status::invalid_argument,
+            fmt::format("ranks destroy different segments: rank {} segment {}, rank {} segment {}", bootstrap_.rank(),
+                        id, rank, all[rank] - 1));
   for (int rank = 0; rank < bootstrap_.size(); ++rank) {
     const SegmentPart& part = segment->second.parts[static_cast<std::size_t>(rank)];
     const bool device = part.kind == MemoryKind::device && members_[static_cast<std::size_t>(rank)].gpu >= 0;

@@ -56,6 +56,8 @@ constexpr Call world_calls[] = {
      [](Things& things) { static_cast<void>(things.world.register_memory(things.other.data(), 64)); }},
     {"deregister_memory", [](Things& things) { things.world.deregister_memory(things.registered); }},
     {"make_distributed", [](Things& things) { const DistributedArray<int> array(things.world, 100); }},
+    {"Collectives", [](Things& things) { const Collectives collectives(things.world); }},
+    {"Messages", [](Things& things) { const Messages messages(things.world); }},
     {"leave", [](Things& things) { things.world.leave(); }},
 };
 
@@ -66,6 +68,8 @@ constexpr Call team_calls[] = {
      }},
     {"allocate", [](Things& things) { static_cast<void>(things.team->allocate(1000)); }},
     {"free", [](Things& things) { things.team->free(things.team_memory); }},
+    {"Collectives", [](Things& things) { const Collectives collectives(things.world, *things.team); }},
+    {"Messages", [](Things& things) { const Messages messages(things.world, *things.team); }},
 };
 
 /// Every pair of different calls, rank 0 in the one and rank 1 in the other; then all calls, by both.

@@ -111,6 +111,26 @@ TEST_P(Leaving, FreeIsOfTheSameMemory) {
   });
 }
 
+/// Where ranks destroyed different ones, later segments would lie at different places.
+TEST_P(Leaving, DestroySegmentIsOfTheSameSegment) {
+  expect_good(2, [](World& world) {
+    const Segment segments[] = {world.create_segment(MemoryKind::host, 5000),
+                                world.create_segment(MemoryKind::host, 100)};
+    const int mine = world.rank(), other = 1 - mine;
+    check_error(Status::invalid_argument,
+                {join("ranks destroy different segments: rank ", mine, " segment ", segments[mine].id, ", rank ", other,
+                      " segment ", segments[other].id)},
+                [&] { world.destroy_segment(segments[mine].id); });
+    for (const Segment& each : segments) {
+      std::byte* const word = each.parts[0].address;
+      if (mine == 0) *word = std::byte{0x5a};
+      world.barrier();
+      BEELINE_CHECK(*word == std::byte{0x5a});
+      world.destroy_segment(each.id);
+    }
+  });
+}
+
 TEST_P(Leaving, FreeWaitsForKernels) {
   expect_good(2, [](World& world) {
     int* word = static_cast<int*>(world.allocate(sizeof(int)));

@@ -84,7 +84,7 @@ class World {
   void free(void* pointer);
   /// Collective. A segment of which each rank asks for its own kind and size (0: no part).
   [[nodiscard]] const Segment& create_segment(MemoryKind kind, std::size_t bytes);
-  /// Collective.
+  /// Collective. Throws invalid_argument for an unknown id, and when ranks destroy different segments.
   void destroy_segment(std::uint32_t id);
   /// Collective. Makes memory that each rank has already, wherever it comes from, known to all: host memory, or what
   /// cudaMalloc gave on the rank's own GPU; sizes may differ, a rank without a part passes nullptr and 0. It stays the

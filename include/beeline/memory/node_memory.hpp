@@ -57,7 +57,7 @@ class NodeMemory {
 
   /// Collective. See World::create_segment.
   [[nodiscard]] const Segment& create_segment(MemoryKind kind, std::size_t bytes);
-  /// Collective. Throws invalid_argument for an unknown id.
+  /// Collective. Throws invalid_argument for an unknown id, and when ranks give different ones.
   void destroy_segment(std::uint32_t id);
   /// Collective: after a failure, the ranks that are left agree on the places and numbers that segments have.
   void align_segments();

@@ -3,6 +3,8 @@
 
 #include <exception>
 
+#include "host/world_implementation.hpp"
+
 namespace beeline::detail {
 
 int Makers::size() const { return team_ == nullptr ? world_->size() : team_->size(); }
@@ -10,7 +12,8 @@ int Makers::size() const { return team_ == nullptr ? world_->size() : team_->siz
 bool Makers::failed() const { return world_->failed() || (team_ != nullptr && team_->failed()); }
 
 std::vector<std::vector<std::byte>> Makers::allgather(std::span<const std::byte> mine) const {
-  return team_ == nullptr ? world_->allgather(mine) : team_->allgather(mine);
+  World::Implementation& world = world_->implementation();
+  return team_ == nullptr ? world.exchange(call_, mine) : world.exchange_in(*team_, call_, mine);
 }
 
 void Makers::barrier() const { team_ == nullptr ? world_->barrier() : team_->barrier(); }

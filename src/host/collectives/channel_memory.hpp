@@ -15,8 +15,8 @@ namespace beeline::detail {
 /// All ranks of a world, or the members of a team alone. Its functions are collective over them.
 class Makers {
  public:
-  /// `team`: nullptr for the world.
-  Makers(World& world, Team* team) : world_(&world), team_(team) {}
+  /// `team`: nullptr for the world. `call`: what they make, which ranks in different calls are told.
+  Makers(World& world, Team* team, const char* call) : world_(&world), team_(team), call_(call) {}
 
   [[nodiscard]] World& world() const { return *world_; }
   [[nodiscard]] int size() const;
@@ -32,6 +32,7 @@ class Makers {
  private:
   World* world_;
   Team* team_;
+  const char* call_;
 };
 
 /// Zeroed symmetric memory, freed by its destructor; see `SymmetricArray`.

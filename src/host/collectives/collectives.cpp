@@ -279,13 +279,13 @@ void Collectives::Implementation::require_lines(Algorithm algorithm) const {
 Collectives::Collectives(World& world, const CollectiveOptions& options) : Collectives(world, nullptr, options) {}
 
 Collectives::Collectives(World& world, const Team* team, const CollectiveOptions& options) {
-  const detail::Makers everyone(world, nullptr);
+  const detail::Makers everyone(world, nullptr, "Collectives");
   static_cast<void>(packets128_obstacle(world));  // known from now on, also to channels that teams make alone
   implementation_ = std::make_unique<Implementation>(everyone, team, agreed(everyone, options));
 }
 
 Collectives::Collectives(World& world, Team& team, const CollectiveOptions& options) {
-  const detail::Makers members(world, &team);
+  const detail::Makers members(world, &team, "Collectives");
   implementation_ = std::make_unique<Implementation>(members, &team, agreed(members, options));
 }
 

@@ -257,12 +257,12 @@ class Messages::Implementation {
 Messages::Messages(World& world, const MessageOptions& options) : Messages(world, nullptr, options) {}
 
 Messages::Messages(World& world, const Team* team, const MessageOptions& options) {
-  const Makers everyone(world, nullptr);
+  const Makers everyone(world, nullptr, "Messages");
   implementation_ = std::make_unique<Implementation>(everyone, team, agreed(everyone, nullptr, options));
 }
 
 Messages::Messages(World& world, Team& team, const MessageOptions& options) {
-  const Makers members(world, &team);
+  const Makers members(world, &team, "Messages");
   implementation_ = std::make_unique<Implementation>(members, &team, agreed(members, &team, options));
 }
 

@@ -174,30 +174,47 @@ void CopyEngines::run_halves(const EngineCall& call, const Chunk& whole) {
   for (std::uint32_t distance = 2; distance <= last; ++distance) return_to(call, whole, distance);
 }
 
-void CopyEngines::run_chunks(const EngineCall& call, const std::vector<Chunk>& all) {
-  // Two ranks cannot contend.
-  const bool in_step = context_.size > 2;
+void CopyEngines::scatter_next(const EngineCall& call, const std::vector<Chunk>& all, std::size_t next) {
+  const bool in_step = context_.size > 2;  // two ranks cannot contend
+  // The place of a chunk was read by the last combination before the one that runs now, after which all have met.
+  static_assert(staged.arrivals == direct.arrivals);
+  if (!in_step && next >= direct.arrivals) copying_->wait_event(*met_);
+  scatter(call, all[next]);
+  meet_after_copies();
+  if (in_step) copying_->wait_event(*met_);
+}
+
+void CopyEngines::return_result(const EngineCall& call, const Chunk& chunk) {
+  // Where the result goes was copied from, or read, before the meeting that this combination came after.
+  copying_->wait_event(*combined_);
+  for (std::uint32_t distance = 1; distance < context_.size; ++distance) return_to(call, chunk, distance);
+}
+
+void CopyEngines::run_direct(const EngineCall& call, const std::vector<Chunk>& all) {
   scatter(call, all[0]);
   meet_after_copies();
   for (std::size_t i = 0; i < all.size(); ++i) {
-    const bool has_next = i + 1 < all.size();
     combine(call, all[i]);
-    // With this chunk all have met, whose copies came behind the results of the last but one.
-    if (!call.alike && i > 1) take(call, all[i - 2], *combining_);
-    if (has_next) {
-      // Its place was read by the combination before this one, after which all have met.
-      static_assert(staged.arrivals == direct.arrivals);
-      if (!in_step && i + 1 >= direct.arrivals) copying_->wait_event(*met_);
-      scatter(call, all[i + 1]);
-      meet_after_copies();
-      if (in_step) copying_->wait_event(*met_);
-    } else if (!call.alike && i > 0) {
+    if (i + 1 < all.size()) scatter_next(call, all, i + 1);
+    return_result(call, all[i]);
+  }
+}
+
+void CopyEngines::run_staged(const EngineCall& call, const std::vector<Chunk>& all) {
+  const std::size_t last = all.size() - 1;
+  scatter(call, all[0]);
+  meet_after_copies();
+  for (std::size_t i = 0; i <= last; ++i) {
+    combine(call, all[i]);
+    // All have met with this chunk, and sent the results of the last but one before its parts.
+    if (i >= 2) take(call, all[i - 2], *combining_);
+    if (i < last) {
+      scatter_next(call, all, i + 1);
+    } else if (i >= 1) {  // no chunk follows to meet with
       meet(*returned_);
       take(call, all[i - 1], *combining_);
     }
-    // Where results go to was copied from, or read, before the round that this combination came after.
-    copying_->wait_event(*combined_);
-    for (std::uint32_t distance = 1; distance < context_.size; ++distance) return_to(call, all[i], distance);
+    return_result(call, all[i]);
     copying_->record(*returned_);
   }
 }
@@ -209,8 +226,10 @@ void CopyEngines::exchange(const EngineCall& call, std::size_t part) {
     combine(call, {.bytes = part});
   else if (call.alike && all.size() == 1)
     run_halves(call, all[0]);
+  else if (call.alike)
+    run_direct(call, all);
   else
-    run_chunks(call, all);
+    run_staged(call, all);
   end(*call.stream);
   launch_round(world_, meeting_on(*call.stream, CollectiveOperation::allreduce), channel_);
   if (context_.size > 1 && !call.alike) take(call, all.back(), *call.stream);

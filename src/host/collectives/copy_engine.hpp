@@ -78,7 +78,13 @@ class CopyEngines {
   void exchange(const EngineCall& call, std::size_t part);
   /// Symmetric vectors whose parts fit the scratch memory at once: in two halves, to each peer but one in one copy.
   void run_halves(const EngineCall& call, const Chunk& whole);
-  void run_chunks(const EngineCall& call, const std::vector<Chunk>& all);
+  /// Symmetric vectors: results are copied to the peers' destinations.
+  void run_direct(const EngineCall& call, const std::vector<Chunk>& all);
+  /// Any others: results are copied to the peers' scratch memory, and taken from there two chunks later; that of the
+  /// last chunk by the caller of this function, who meets the others first.
+  void run_staged(const EngineCall& call, const std::vector<Chunk>& all);
+  /// Copies the parts of a chunk to their owners while the one before it is combined, and meets them.
+  void scatter_next(const EngineCall& call, const std::vector<Chunk>& all, std::size_t next);
   [[nodiscard]] EnginePiece piece(const EngineCall& call, const Chunk& chunk, std::uint32_t owner) const;
   /// Where `holder` keeps what comes from `other`.
   [[nodiscard]] std::byte* arrival(const Chunk& chunk, std::uint32_t holder, std::uint32_t other) const;
@@ -88,6 +94,8 @@ class CopyEngines {
   void combine(const EngineCall& call, const Chunk& chunk);
   /// Copies this member's piece of the result to a peer.
   void return_to(const EngineCall& call, const Chunk& chunk, std::uint32_t distance);
+  /// The same to all peers, once it has been combined.
+  void return_result(const EngineCall& call, const Chunk& chunk);
   /// Takes the peers' pieces of the result, which have come, to the destination.
   void take(const EngineCall& call, const Chunk& chunk, Stream& stream);
   /// All have come here, and their copies before `copied` are over.

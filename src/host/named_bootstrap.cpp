@@ -33,7 +33,7 @@ std::string detail::different_calls(int rank, const std::string& call, int other
 
 std::vector<std::vector<std::byte>> NamedBootstrap::allgather(std::span<const std::byte> mine,
                                                               std::int64_t deadline_ns) {
-  std::vector<std::vector<std::byte>> all = bootstrap_->allgather(framed(call_, mine), deadline_ns);
+  std::vector<std::vector<std::byte>> all = ForwardingBootstrap::allgather(framed(call_, mine), deadline_ns);
   for (std::size_t other = 0; other < all.size(); ++other) {
     if (all[other].empty()) continue;  // it has failed or left
     const std::string theirs = name_in(all[other]);

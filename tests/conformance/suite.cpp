@@ -148,6 +148,26 @@ std::vector<Case> collective_cases() {
   return all;
 }
 
+std::vector<WorldShape> channel_shapes(std::initializer_list<int> crowds) {
+  constexpr WorldKind threads = WorldKind::threads, processes = WorldKind::processes;
+  // Processes first: what runs all shapes in one process must fork before its threads use CUDA.
+  std::vector<WorldShape> shapes = {{processes, 2, 1, Devices::cpu, false},
+                                    {processes, 4, 2, Devices::cpu, false},
+                                    {processes, 2, 1, Devices::gpus, false},
+                                    {processes, 4, 1, Devices::gpus, false},
+                                    {processes, 4, 1, Devices::cpus_and_a_gpu, false},
+                                    {threads, 1, 1, Devices::cpu, false},
+                                    {threads, 2, 3, Devices::cpu, false},
+                                    {threads, 5, 1, Devices::cpu, false},
+                                    {threads, 1, 1, Devices::gpus, false},
+                                    {threads, 3, 1, Devices::one_gpu, false},
+                                    {threads, 2, 1, Devices::gpus, false},
+                                    {threads, 4, 1, Devices::gpus, false},
+                                    {threads, 2, 1, Devices::cpus_and_a_gpu, false}};
+  for (const int ranks : crowds) shapes.push_back({threads, ranks, 1, Devices::cpu, true});
+  return shapes;
+}
+
 bool register_shapes(const std::vector<WorldShape>& shapes, std::vector<Case> (*cases_of)(const WorldShape&)) {
   for (const WorldShape& shape : shapes) {
     const auto registered = std::make_shared<ShapeCases>(ShapeCases{shape, {}});

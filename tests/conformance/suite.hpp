@@ -3,6 +3,7 @@
 /// @file
 /// The suite, run in shapes of worlds: kinds, sizes and devices.
 
+#include <initializer_list>
 #include <vector>
 
 #include "tests/conformance/rank_test.hpp"
@@ -27,6 +28,9 @@ struct WorldShape {
 /// The cases of a shape share a world, which is made anew after one that fails. A shape is skipped with the reason
 /// where the machine cannot run it. Returns true, for a variable whose initialization registers.
 bool register_shapes(const std::vector<WorldShape>& shapes, std::vector<Case> (*cases_of)(const WorldShape&));
+
+/// The worlds that collectives and messages run in, with crowds of so many host ranks.
+[[nodiscard]] std::vector<WorldShape> channel_shapes(std::initializer_list<int> crowds);
 
 /// The cases that suit a shape, but for collectives and messages.
 [[nodiscard]] std::vector<Case> conformance_cases(const WorldShape& shape);

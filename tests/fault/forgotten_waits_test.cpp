@@ -8,7 +8,7 @@
 #include "beeline/beeline.hpp"
 #include "tests/support/check.hpp"
 #include "tests/support/errors.hpp"
-#include "tests/support/ranks.hpp"
+#include "tests/support/pairs.hpp"
 #include "tests/support/stopwatch.hpp"
 
 namespace beeline_test {
@@ -33,42 +33,25 @@ struct SignalKernel {
 
 constexpr const char* remedy = "was launched without .waits = true";
 
-struct Shape {
-  WorldKind kind;
-  const char* device;
-  int gpus;  ///< that processes need
-};
-
-class ForgottenWaits : public ::testing::TestWithParam<Shape> {
+class ForgottenWaits : public PairTest {
  protected:
   /// Rank 0 launches what is wrong; rank 1 learns of it from a barrier.
   static void run(Status expected, std::initializer_list<std::string_view> words,
                   void (*launch_wrongly)(World&, std::uint64_t* signals)) {
-    std::string why;
-    const Shape& shape = GetParam();
-    if (shape.gpus > 0 && gpus_here(&why) < (shape.kind == WorldKind::threads ? 1 : shape.gpus))
-      GTEST_SKIP() << "GPUs are missing: " << why;
-    if (shape.kind == WorldKind::processes && under_thread_sanitizer)
-      GTEST_SKIP() << "ThreadSanitizer sees one process";
-    Config config = test_config();
-    config.device = shape.device;
-    config.deadline_ns = 1'000'000'000;
-    expect_all_passed(run_ranks(
-        shape.kind, 2,
-        [&](World& world) {
-          std::uint64_t* const signals = world.signals(1);
-          if (world.rank() == 0) {
-            check_error(expected, words, [&] {
-              launch_wrongly(world, signals);
-              world.synchronize();
-            });
-            return;
-          }
-          const Stopwatch stopwatch;
-          while (!world.failed() && stopwatch.seconds() < 20) usleep(1000);
-          check_error(Status::aborted, words, [&] { world.barrier(); });
-        },
-        config, 60));
+    const auto body = [&](World& world) {
+      std::uint64_t* const signals = world.signals(1);
+      if (world.rank() == 0) {
+        check_error(expected, words, [&] {
+          launch_wrongly(world, signals);
+          world.synchronize();
+        });
+        return;
+      }
+      const Stopwatch stopwatch;
+      while (!world.failed() && stopwatch.seconds() < 20) usleep(1000);
+      check_error(Status::aborted, words, [&] { world.barrier(); });
+    };
+    run_pair(body, 1);
   }
 };
 
@@ -84,16 +67,7 @@ TEST_P(ForgottenWaits, AreNamedByTheDeadline) {
       [](World& world, std::uint64_t* signals) { launch(world, {.threads = 64}, SignalKernel{}, signals); });
 }
 
-std::string shape_name(const ::testing::TestParamInfo<Shape>& info) {
-  return join(info.param.kind == WorldKind::threads ? "Threads" : "Processes", info.param.gpus > 0 ? "Gpu" : "Cpu");
-}
-
-/// Processes first: once threads have used CUDA, this process can no longer fork.
-INSTANTIATE_TEST_SUITE_P(Kinds, ForgottenWaits,
-                         ::testing::Values(Shape{WorldKind::processes, "cpu", 0},
-                                           Shape{WorldKind::processes, "auto", 2}, Shape{WorldKind::threads, "cpu", 0},
-                                           Shape{WorldKind::threads, "auto", 1}),
-                         shape_name);
+INSTANTIATE_TEST_SUITE_P(Kinds, ForgottenWaits, every_pair, name_of_pair);
 
 }  // namespace
 

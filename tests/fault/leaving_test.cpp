@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "beeline/beeline.hpp"
-#include "beeline/runtime/bootstrap.hpp"
+#include "runtime/forwarding_bootstrap.hpp"
 #include "tests/support/check.hpp"
 #include "tests/support/errors.hpp"
 #include "tests/support/ranks.hpp"
@@ -208,31 +208,13 @@ INSTANTIATE_TEST_SUITE_P(Ranks, Leaving, ::testing::Values(WorldKind::threads, W
                          [](const auto& kind) { return kind.param == WorldKind::threads ? "Threads" : "Processes"; });
 
 /// Its news of an abort comes later than the abort words.
-class SlowNews final : public Bootstrap {
+class SlowNews final : public ForwardingBootstrap {
  public:
-  explicit SlowNews(std::unique_ptr<Bootstrap> bootstrap) : bootstrap_(std::move(bootstrap)) {}
-  [[nodiscard]] int rank() const override { return bootstrap_->rank(); }
-  [[nodiscard]] int size() const override { return bootstrap_->size(); }
-  [[nodiscard]] std::vector<std::vector<std::byte>> allgather(std::span<const std::byte> mine,
-                                                              std::int64_t deadline_ns) override {
-    return bootstrap_->allgather(mine, deadline_ns);
-  }
-  [[nodiscard]] std::vector<FileDescriptor> exchange_descriptors(int mine, std::int64_t deadline_ns) override {
-    return bootstrap_->exchange_descriptors(mine, deadline_ns);
-  }
-  void on_abort(AbortHandler handler) override { bootstrap_->on_abort(std::move(handler)); }
+  using ForwardingBootstrap::ForwardingBootstrap;
   void abort(const std::string& reason) override {
     std::this_thread::sleep_for(std::chrono::milliseconds(300));
-    bootstrap_->abort(reason);
+    ForwardingBootstrap::abort(reason);
   }
-  [[nodiscard]] std::vector<RankHealth> health() const override { return bootstrap_->health(); }
-  [[nodiscard]] std::vector<int> agree_on_survivors(std::int64_t deadline_ns) override {
-    return bootstrap_->agree_on_survivors(deadline_ns);
-  }
-  void leave() override { bootstrap_->leave(); }
-
- private:
-  const std::unique_ptr<Bootstrap> bootstrap_;
 };
 
 TEST(Abort, SaysWhyBeforeTheNewsOfIt) {

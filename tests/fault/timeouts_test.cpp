@@ -12,7 +12,7 @@
 #include "beeline/beeline.hpp"
 #include "tests/support/check.hpp"
 #include "tests/support/errors.hpp"
-#include "tests/support/ranks.hpp"
+#include "tests/support/pairs.hpp"
 #include "tests/support/stopwatch.hpp"
 
 namespace beeline_test {
@@ -30,12 +30,6 @@ struct AwaitKernel {
     if (wait(grid.block(), ctx, signal, Compare::equal, 1) == Status::ok && grid.block().thread_rank() == 0)
       *result = 42;
   }
-};
-
-struct Shape {
-  WorldKind kind;
-  const char* device;
-  int gpus;  ///< that processes need
 };
 
 /// What rank 0 waits for, and rank 1 does only when it is told to.
@@ -79,24 +73,14 @@ void expect_continuation(const Scene& scene, const std::function<Status(Timeout)
   BEELINE_CHECK(call(ample) == Status::ok);
 }
 
-class TimeoutsOf : public ::testing::TestWithParam<Shape> {
+class TimeoutsOf : public PairTest {
  protected:
   static void run(const std::function<void(Scene&)>& body, double deadline_s = 20) {
-    std::string why;
-    const Shape& shape = GetParam();
-    if (shape.gpus > 0 && gpus_here(&why) < (shape.kind == WorldKind::threads ? 1 : shape.gpus))
-      GTEST_SKIP() << "GPUs are missing: " << why;
-    if (shape.kind == WorldKind::processes && under_thread_sanitizer) GTEST_SKIP() << "it sees one process";
-    Config config = test_config();
-    config.device = shape.device;
-    config.deadline_ns = static_cast<std::int64_t>(deadline_s * 1e9);
-    expect_all_passed(run_ranks(
-        shape.kind, 2,
-        [&](World& world) {
-          Scene scene(world);
-          body(scene);
-        },
-        config, 60));
+    const auto with_scene = [&](World& world) {
+      Scene scene(world);
+      body(scene);
+    };
+    run_pair(with_scene, deadline_s);
   }
 };
 
@@ -256,16 +240,7 @@ TEST_P(TimeoutsOf, BarriersThatAreLongerThanTheDeadlineEndByIt) {
       1);
 }
 
-std::string shape_name(const ::testing::TestParamInfo<Shape>& info) {
-  return join(info.param.kind == WorldKind::threads ? "Threads" : "Processes", info.param.gpus > 0 ? "Gpu" : "Cpu");
-}
-
-/// Processes first: once threads have used CUDA, this process can no longer fork.
-INSTANTIATE_TEST_SUITE_P(Host, TimeoutsOf,
-                         ::testing::Values(Shape{WorldKind::processes, "cpu", 0},
-                                           Shape{WorldKind::processes, "auto", 2}, Shape{WorldKind::threads, "cpu", 0},
-                                           Shape{WorldKind::threads, "auto", 1}),
-                         shape_name);
+INSTANTIATE_TEST_SUITE_P(Host, TimeoutsOf, every_pair, name_of_pair);
 
 }  // namespace
 

@@ -181,6 +181,23 @@ TEST_P(TwoRanks, RunTwoGraphsInTurnAndBesideEachOther) {
   });
 }
 
+/// Runs a graph of two steps on the default stream, so many times, and a step outside of it after every third. Returns
+/// how many steps there were.
+int repeat(World& world, const std::function<void()>& step, int runs) {
+  Stream& stream = world.stream();
+  const Graph graph(world, stream, [&] { step(), step(); });
+  world.barrier();
+  int steps = 0;
+  for (int i = 0; i < runs; ++i) {
+    graph.run(stream);
+    steps += 2;
+    if (i % 3 == 0) step(), ++steps;
+    if (i % 100 == 0) world.synchronize(stream);
+  }
+  world.synchronize(stream);
+  return steps;
+}
+
 /// Makes the next input of an all-reduce from its result.
 struct Mix {
   static constexpr std::int64_t modulus = 1'000'003;
@@ -203,22 +220,12 @@ struct Vectors {
 /// one ended.
 void repeat_all_reduces(World& world, Collectives& collectives, const Vectors& vectors, const CollectiveCall& how,
                         int runs) {
-  Stream& stream = world.stream();
   const auto [input, sum, count] = vectors;
   const auto step = [&] {
     collectives.allreduce_on_stream(sum, input, count, ElementType::int64, Reduction::sum, how);
     launch(world, {.blocks = 8}, Mix{}, input, static_cast<const std::int64_t*>(sum), std::uint64_t{count});
   };
-  const Graph graph(world, stream, [&] { step(), step(); });
-  world.barrier();
-  int steps = 0;
-  for (int i = 0; i < runs; ++i) {
-    graph.run(stream);
-    steps += 2;
-    if (i % 3 == 0) step(), ++steps;
-    if (i % 100 == 0) world.synchronize(stream);
-  }
-  world.synchronize(stream);
+  const int steps = repeat(world, step, runs);
   std::vector<std::int64_t> observed(count);
   world.copy(observed.data(), sum, count * sizeof(std::int64_t));
   for (std::size_t i = 0; i < count; i += 99) {
@@ -336,7 +343,6 @@ struct Turn {
 TEST_P(TwoRanks, RepeatMessages) {
   run([](World& world) {
     constexpr int runs = 500;
-    Stream& stream = world.stream();
     Messages messages(world);
     const int peer = 1 - world.rank();
     for (const std::size_t count : {std::size_t{100}, std::size_t{50'000}}) {
@@ -355,16 +361,7 @@ TEST_P(TwoRanks, RepeatMessages) {
             messages.receive_on_stream(received, count, ElementType::int64, peer, {.blocks = 2});
         turn();
       };
-      const Graph graph(world, stream, [&] { step(), step(); });
-      world.barrier();
-      int steps = 0;
-      for (int i = 0; i < runs; ++i) {
-        graph.run(stream);
-        steps += 2;
-        if (i % 3 == 0) step(), ++steps;
-        if (i % 100 == 0) world.synchronize(stream);
-      }
-      world.synchronize(stream);
+      const int steps = repeat(world, step, runs);
       std::vector<std::uint64_t> observed(count);
       world.copy(observed.data(), sent, count * sizeof(std::uint64_t));
       for (std::size_t i = 0; i < count; i += 99) {

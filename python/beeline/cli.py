@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Annotated
 
@@ -76,7 +77,10 @@ def common(
 def main() -> None:
     try:
         with interruptible():
-            app()
+            try:
+                app()
+            finally:
+                sys.stdout.flush()  # here, not when Python ends, it is found that nobody reads any more
     except CliError as error:
         print(f"beeline: {error}", file=sys.stderr)
         sys.exit(error.status)
@@ -84,6 +88,6 @@ def main() -> None:
         print(f"beeline: ended by {interrupted}", file=sys.stderr)
         sys.exit(128 + interrupted.number)
     except BrokenPipeError:
-        # Whoever read the output has gone. Python would complain once more when it flushes at exit.
-        sys.stderr.close()
+        # What is left in the buffer, Python writes when it ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)

@@ -389,10 +389,11 @@ def test_himeno_refuses_an_unavailable_method(cli):
     assert "needs_gpu: no GPU" in done.stderr
 
 
-def test_output_that_nobody_reads_is_no_traceback():
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_output_that_nobody_reads_is_no_traceback(unbuffered):
     with subprocess.Popen(["true"], stdin=subprocess.PIPE) as reader:
         reader.wait()
-        environment = {**os.environ, "BEELINE_BIN": str(FAKES)}
+        environment = {**os.environ, "BEELINE_BIN": str(FAKES), "PYTHONUNBUFFERED": unbuffered}
         command = [sys.executable, "-m", "beeline", "info", "--json"]
         done = subprocess.run(
             command, stdout=reader.stdin, stderr=subprocess.PIPE, text=True, env=environment, check=False

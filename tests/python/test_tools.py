@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -443,3 +444,69 @@ def test_on_gpus_python_tests_follow_those_of_cpp(run_all, tmp_path):
     (tmp_path / "build/ctest.xml").unlink()
     done = run_all("alone")
     assert done.returncode == 0, done.stdout
+
+
+def git(folder: Path, *arguments: str) -> None:
+    identity = ["-c", "user.name=nobody", "-c", "user.email=nobody@example.org"]
+    subprocess.run(["git", *identity, *arguments], cwd=folder, check=True, capture_output=True)
+
+
+def lines_of(folder: Path, *revisions: str) -> list[dict]:
+    command = [sys.executable, folder / "tools" / "lines", "--json", *revisions]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def test_lines_counts_code_without_comments_and_tests_apart(repository, tmp_path):
+    pytest.importorskip("pygount")
+    plant(tmp_path, "tools/lines", (repository / "tools" / "lines").read_text(encoding="utf-8"))
+    plant(tmp_path, "src/a.cpp", f"{CPP}\n/* a\n   comment */\nint a;\nint b;  // of a\n")
+    plant(tmp_path, "python/c.py", '"""A docstring."""\n\n# why\nc = 1\n')
+    plant(tmp_path, "tests/d.cpp", "int d;\n")
+    plant(tmp_path, "docs/e.md", "text\n")
+    git(tmp_path, "init", "-q")
+    git(tmp_path, "add", ".")
+    git(tmp_path, "commit", "-qm", "first")
+    plant(tmp_path, "python/c.py", "c = 1\nf = 2\n")
+    first, now = *lines_of(tmp_path, "HEAD"), *lines_of(tmp_path)
+    assert first["tests"] == 1
+    assert {part: first["folders"][part] for part in ("library", "python")} == {"library": 2, "python": 1}
+    assert first["code"] == first["folders"]["library"] + first["folders"]["python"] + first["folders"]["tools"]
+    assert now["code"] == first["code"] + 1
+
+
+FAKE_CUOBJDUMP = """#!/bin/sh
+case $1 in
+  -xelf) cp "$3" image.1.sm_90a.cubin ;;
+  *) printf ' Function kernel:\\n  REG:%s STACK:16 SHARED:0\\n' "$REGISTERS" ;;
+esac
+"""
+
+
+def test_machine_code_compares_kernels(repository, tmp_path):
+    plant(tmp_path, "cuobjdump", FAKE_CUOBJDUMP)
+    (tmp_path / "cuobjdump").chmod(0o755)
+    plant(tmp_path, "kernel.c", '__attribute__((section(".text.kernel"))) int f(int a) { return a + 1; }\n')
+    subprocess.run(["g++", "-xc", "-c", "kernel.c", "-o", "kernel.o"], cwd=tmp_path, check=True)
+
+    def machine_code(registers: int, *arguments: object) -> subprocess.CompletedProcess:
+        path = f"{tmp_path}:{os.environ['PATH']}"
+        return subprocess.run(
+            [sys.executable, repository / "tools" / "machine-code", *map(str, arguments), tmp_path / "kernel.o"],
+            env={**os.environ, "PATH": path, "REGISTERS": str(registers)}, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+
+    written = machine_code(8, "--json")
+    assert written.returncode == 0, written.stderr
+    kernel = json.loads(written.stdout)["sm_90a kernel"]
+    assert (kernel["registers"], kernel["stack_bytes"]) == (8, 16)
+    assert kernel["code_bytes"] > 0
+    plant(tmp_path, "before.json", written.stdout)
+    assert machine_code(8, "--against", tmp_path / "before.json").returncode == 0
+    worse = machine_code(9, "--against", tmp_path / "before.json")
+    assert worse.returncode == 1
+    assert "registers 8 -> 9: sm_90a kernel" in worse.stdout
+    plant(tmp_path, "before.json", written.stdout.replace("kernel", "other_name"))
+    renamed = machine_code(8, "--against", tmp_path / "before.json")
+    assert renamed.returncode == 0
+    assert "1 with the same instructions (1 renamed)" in renamed.stdout

@@ -5,9 +5,12 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
 #include <string_view>
 #include <system_error>
 
@@ -18,19 +21,40 @@
 namespace {
 
 using namespace beeline::bench;
+using Json = nlohmann::ordered_json;
+using Type = CommandOption::Type;
 
-constexpr Measuring commands[] = {
-    {Command::latency, "latency", "Messages, signals and barriers: time one way",
-     "Message sizes, like 8,4K,1M (default: 8,64,512,4K,32K,256K,1M)"},
-    {Command::bandwidth, "bandwidth", "Messages one way, several in flight: bytes per second",
-     "Message sizes, like 64K,512M (default: 64K, doubling, to 512M on GPUs and 64M on CPUs)"},
-    {Command::rate, "rate", "Messages of many senders, atomics, and random updates of all ranks' memory",
-     "Message sizes, up to 4K (default: 8,64,512)"},
-    {Command::address_space, "address-space",
-     "Loads from the peer's memory and stores to it, against threads and strides", nullptr},
-};
+std::vector<Measuring> commands() {
+  const CommandOption threads = {"threads-per-block",
+                                 Type::integer,
+                                 "Threads of a GPU's block: 1 is a thread, 32 are a warp (default: by size)",
+                                 "",
+                                 {},
+                                 1,
+                                 1024};
+  return {
+      {Command::latency,
+       "Messages, signals and barriers: time one way, from the start of a send to its receipt",
+       {{"sizes", Type::sizes, "Message sizes, like 8,4K,1M", "8,64,512,4K,32K,256K,1M"}, threads}},
+      {Command::bandwidth,
+       "Messages one way, several in flight: bytes per second",
+       {{"sizes", Type::sizes, "Message sizes (default: 64K, doubling, to 512M on GPUs and 64M on CPUs)"},
+        threads,
+        {"blocks", Type::integer, "Blocks of a GPU's grid (default: a sweep)", "", {}, 1, 4096}}},
+      {Command::rate,
+       "Messages of many senders, atomics, and random updates of all ranks' memory",
+       {{"sizes", Type::sizes, "Message sizes", "8,64,512", {}, 1, 4 << 10},
+        {"table",
+         Type::size,
+         "A rank's table of random updates, a power of two (default: 512M on GPUs, 16M on CPUs)",
+         "",
+         {},
+         8}}},
+      {Command::address_space, "Loads from the peer's memory and stores to it, against threads and strides", {}},
+  };
+}
 
-constexpr const char* description =
+constexpr const char* summary =
     "Measures Beeline's methods between ranks 0 and 1 (barriers and random updates: among all), beside bare peers\n"
     "in the same run.\n"
     "Start it on two ranks or more: beeline run -n 2 beeline-bench latency\n"
@@ -39,9 +63,33 @@ constexpr const char* description =
     "bandwidths are in GB/s (10^9), rates in Mmsg/s (10^6) and Gupdate/s (10^9).\n"
     "Exit status 1 when data arrived wrong.";
 
-/// Their program is one of its own, because the library's kernels for collectives take long to compile.
+// Collectives have a program of their own, because the library's kernels for them take long to compile.
+
+constexpr Command elsewhere[] = {Command::collectives, Command::accuracy, Command::overlap};
+
+std::filesystem::path collectives_program() {
+  return std::filesystem::read_symlink("/proc/self/exe").parent_path() / BEELINE_COLLECTIVES_PROGRAM;
+}
+
+/// What that program says of its commands; a reason for each where it is not there.
+Json collectives_commands() {
+  const std::string program = collectives_program().string();
+  Json commands = Json::array();
+  if (access(program.c_str(), X_OK) != 0) {
+    const std::string reason = program + " is not there; tools/build builds it";
+    for (Command one : elsewhere)
+      commands.push_back({{"name", name(one)}, {"summary", "Not built"}, {"reason", reason}});
+    return commands;
+  }
+  const std::string command = fmt::format("'{}' --describe", program);
+  const std::unique_ptr<FILE, int (*)(FILE*)> output(popen(command.c_str(), "r"), pclose);
+  const Json document = output == nullptr ? Json() : Json::parse(output.get(), nullptr, false);
+  beeline::require(document.is_object(), beeline::Status::internal, "no description from " + command);
+  return document.at("commands");
+}
+
 int become_collectives(char** argv) {
-  const auto program = std::filesystem::read_symlink("/proc/self/exe").parent_path() / BEELINE_COLLECTIVES_PROGRAM;
+  const std::filesystem::path program = collectives_program();
   execv(program.c_str(), argv);
   fmt::print(stderr, "beeline-bench: cannot start {}: {}; tools/build builds it\n", program.string(),
              std::generic_category().message(errno));
@@ -51,6 +99,7 @@ int become_collectives(char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc > 1 && std::string_view(argv[1]) == "collectives") return become_collectives(argv);
-  return run_program({description, commands, primitive_cases, nvshmem::stop}, argc, argv);
+  const auto is_first = [&](Command one) { return argc > 1 && std::string_view(argv[1]) == name(one); };
+  if (std::any_of(std::begin(elsewhere), std::end(elsewhere), is_first)) return become_collectives(argv);
+  return run_program({summary, commands(), primitive_cases, nvshmem::stop, collectives_commands}, argc, argv);
 }

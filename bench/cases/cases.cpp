@@ -30,10 +30,9 @@ std::vector<Case> primitive_cases(Command command) {
     case Command::address_space:
       return {write_latency(), read_latency(),    store_by_threads(), load_by_threads(),
               bulk_copy(),     store_by_stride(), load_by_stride()};
-    case Command::collectives:
-      break;
+    default:
+      return {};
   }
-  return {};
 }
 
 }  // namespace beeline::bench

@@ -54,7 +54,7 @@ namespace beeline::bench {
 [[nodiscard]] Case nvshmem_fetch_add();
 [[nodiscard]] Case nvshmem_random_update();
 
-/// All of the command; none of collectives, which are in bench/collectives.
+/// All of the command; none of those of bench/collectives.
 [[nodiscard]] std::vector<Case> primitive_cases(Command command);
 
 }  // namespace beeline::bench

@@ -3,6 +3,7 @@
 
 #include <iterator>
 
+#include "collectives/in_python.hpp"
 #include "device_launched/barrier.hpp"
 
 namespace beeline::bench {
@@ -31,6 +32,7 @@ std::vector<Case> collective_cases() {
   }
   append(all, barrier_cases());
   append(all, device_launched_barriers());
+  append(all, torch_cases());
   return all;
 }
 

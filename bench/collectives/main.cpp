@@ -3,6 +3,7 @@
 /// beeline-bench-collectives: what `beeline-bench collectives` becomes.
 
 #include "collectives/cases.hpp"
+#include "collectives/in_python.hpp"
 #include "harness/program.hpp"
 #include "peers/mpi/mpi.hpp"
 #include "peers/nvshmem/nvshmem.hpp"
@@ -11,12 +12,30 @@ namespace {
 
 using namespace beeline::bench;
 
-constexpr Measuring commands[] = {
-    {Command::collectives, "collectives", "Collectives by every algorithm, called in every way, beside the peers",
-     "Vector sizes (default: 8 to 1G on GPUs, to 1M on CPUs)", "allreduce"},
-};
+Measuring collectives_command() {
+  using Type = CommandOption::Type;
+  return {
+      .command = Command::collectives,
+      .summary = "Collectives by every algorithm, called in every way, beside NCCL, NVSHMEM, MPI and torch",
+      .options = {{"sizes", Type::sizes, "Vector sizes (default: 8 to 1G on GPUs, to 1M on CPUs)"},
+                  {"type", Type::name, "Type of the elements: float32 or bfloat16", "float32", {"float32", "bfloat16"}},
+                  {"blocks",
+                   Type::integers,
+                   "Blocks of a call on a GPU: each is measured (default: by size)",
+                   "",
+                   {},
+                   1,
+                   1024}},
+      .operations = "allreduce"};
+}
 
-constexpr const char* description =
+std::vector<Case> cases_of(Command command) {
+  return command == Command::accuracy  ? accuracy_cases()
+         : command == Command::overlap ? overlap_cases()
+                                       : collective_cases();
+}
+
+constexpr const char* summary =
     "Measures Beeline's collectives among all ranks, beside the peers' in the same run.\n"
     "Prints JSON lines: one environment record, then progress and results. Times are in microseconds.\n"
     "Exit status 1 when a result was wrong.";
@@ -29,5 +48,6 @@ void stop_peers() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return run_program({description, commands, [](Command) { return collective_cases(); }, stop_peers}, argc, argv);
+  return run_program({summary, {collectives_command(), accuracy_command(), overlap_command()}, cases_of, stop_peers},
+                     argc, argv);
 }

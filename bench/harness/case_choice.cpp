@@ -16,15 +16,6 @@ bool contains(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-/// Keeps the cases whose `name` is asked for; everything when nothing is.
-void keep(std::vector<Case>& cases, std::string Case::*name, const std::vector<std::string>& wanted, const char* what) {
-  const std::vector<std::string> known = names_of(cases, name);
-  for (const std::string& each : wanted)
-    require(contains(known, each), Status::invalid_argument,
-            fmt::format("unknown {} \"{}\"; valid here: {}", what, each, fmt::join(known, ", ")));
-  if (!wanted.empty()) std::erase_if(cases, [&](const Case& one) { return !contains(wanted, one.*name); });
-}
-
 }  // namespace
 
 std::vector<std::string> names_of(const std::vector<Case>& cases, std::string Case::*name) {
@@ -35,8 +26,12 @@ std::vector<std::string> names_of(const std::vector<Case>& cases, std::string Ca
 }
 
 std::vector<Case> chosen(std::vector<Case> cases, const Options& options) {
-  keep(cases, &Case::operation, options.operations, "operation");
-  keep(cases, &Case::method, options.methods, "method");
+  std::erase_if(cases, [&](const Case& one) {
+    return !contains(options.operations, one.operation) || !contains(options.methods, one.method);
+  });
+  require(!cases.empty(), Status::invalid_argument,
+          fmt::format("none of the operations {} is measured with any of the methods {}",
+                      fmt::join(options.operations, ", "), fmt::join(options.methods, ", ")));
   return cases;
 }
 

@@ -61,7 +61,8 @@ struct Case {
   std::string operation, method;
   bool sized = true;  ///< whether it is repeated for each message size
   /// Collective. The measurements for messages of `bytes`; what they allocate lives as long as they do.
-  /// Throws unavailable, unreachable or no_resource where this machine lacks what the method needs.
+  /// Throws unavailable, unreachable or no_resource where this machine lacks what the method needs. Empty for what is
+  /// measured by programs in Python.
   std::function<std::vector<Measurement>(Session&, std::uint64_t bytes)> prepare;
   SizeRange sizes = {};
 };

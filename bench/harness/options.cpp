@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
+#include <nlohmann/json.hpp>
 
 #include "beeline/core/error.hpp"
 
@@ -12,23 +12,12 @@ namespace beeline::bench {
 
 namespace {
 
-constexpr std::uint64_t largest_size = std::uint64_t{16} << 30;
-constexpr std::uint64_t largest_rate_size = 4 << 10;
+using Json = nlohmann::ordered_json;
 
-unsigned shift_of(char suffix) {
-  switch (suffix) {
-    case 'k':
-    case 'K':
-      return 10;
-    case 'm':
-    case 'M':
-      return 20;
-    case 'g':
-    case 'G':
-      return 30;
-    default:
-      return 0;
-  }
+/// Sets `member` to the value, where there is one.
+template <class T>
+void take(const Json& values, const char* option, T& member) {
+  if (const auto found = values.find(option); found != values.end() && !found->is_null()) found->get_to(member);
 }
 
 std::vector<std::uint64_t> collective_sizes(bool on_gpus) {
@@ -39,43 +28,50 @@ std::vector<std::uint64_t> collective_sizes(bool on_gpus) {
   return sizes;
 }
 
-}  // namespace
-
-std::uint64_t parse_size(const std::string& text) {
-  std::uint64_t number = 0;
-  const char* end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, number);
-  const unsigned shift = rest + 1 == end ? shift_of(*rest) : 0;
-  const bool whole = rest == end || (rest + 1 == end && shift != 0);
-  if (error != std::errc{} || !whole || number == 0 || number > (largest_size >> shift))
-    throw Error(Status::invalid_argument,
-                fmt::format("bad size \"{}\"; valid: 1 to 16G bytes, written like 8, 4K, 1M or 2G", text));
-  return number << shift;
+/// Throws invalid_argument for what each option allows, but not all of them together.
+void check(const Options& options) {
+  for (std::uint64_t bytes : options.sizes)
+    require(options.command != Command::collectives || bytes % bytes_of(options.type) == 0, Status::invalid_argument,
+            fmt::format("bad --sizes \"{}\"; valid: multiples of the {} bytes of a {}", bytes, bytes_of(options.type),
+                        name(options.type)));
+  const std::uint64_t table = options.table_bytes;
+  require((table & (table - 1)) == 0, Status::invalid_argument,
+          fmt::format("bad --table \"{}\"; valid: a power of two", table));
 }
 
-std::vector<std::uint64_t> default_sizes(Command command, bool on_gpus) {
-  if (command == Command::latency) return {8, 64, 512, 4 << 10, 32 << 10, 256 << 10, 1 << 20};
-  if (command == Command::rate) return {8, 64, 512};
-  if (command == Command::address_space) return {};
-  if (command == Command::collectives) return collective_sizes(on_gpus);
+}  // namespace
+
+const char* name(Command command) {
+  constexpr const char* names[] = {"latency",     "bandwidth", "rate",   "address-space",
+                                   "collectives", "accuracy",  "overlap"};
+  return names[static_cast<int>(command)];
+}
+
+Options options_from(Command command, const Json& values) {
+  Options options{.command = command};
+  take(values, "operations", options.operations);
+  take(values, "methods", options.methods);
+  take(values, "sizes", options.sizes);
+  take(values, "iterations", options.iterations);
+  take(values, "threads-per-block", options.threads_per_block);
+  if (command == Command::bandwidth) take(values, "blocks", options.blocks);
+  if (command == Command::collectives) take(values, "blocks", options.block_counts);
+  take(values, "table", options.table_bytes);
+  take(values, "seed", options.seed);
+  if (values.value("type", "") == name(ElementType::bfloat16)) options.type = ElementType::bfloat16;
+  options.verify = !values.value("no-verify", false);
+  check(options);
+  return options;
+}
+
+std::vector<std::uint64_t> sizes_of(const Options& options, bool on_gpus) {
+  if (!options.sizes.empty() || options.command == Command::address_space) return options.sizes;
+  if (options.command == Command::collectives) return collective_sizes(on_gpus);
   // One CPU thread copies a few GB/s: larger messages would show nothing new there.
   const std::uint64_t largest = std::uint64_t{on_gpus ? 512u : 64u} << 20;
   std::vector<std::uint64_t> sizes;
   for (std::uint64_t bytes = 64 << 10; bytes <= largest; bytes *= 2) sizes.push_back(bytes);
   return sizes;
-}
-
-void check_sizes(const Options& options) {
-  for (std::uint64_t bytes : options.sizes)
-    require(options.command != Command::rate || bytes <= largest_rate_size, Status::invalid_argument,
-            fmt::format("bad size {}: message rates are measured up to {} bytes", bytes, largest_rate_size));
-  for (std::uint64_t bytes : options.sizes)
-    require(options.command != Command::collectives || bytes % bytes_of(options.type) == 0, Status::invalid_argument,
-            fmt::format("bad size {}: no multiple of the {} bytes of a {}", bytes, bytes_of(options.type),
-                        name(options.type)));
-  const std::uint64_t table = options.table_bytes;
-  require(table == 0 || (table >= sizeof(std::uint64_t) && (table & (table - 1)) == 0), Status::invalid_argument,
-          fmt::format("bad table of {} bytes; valid: a power of two, at least 8", table));
 }
 
 std::uint64_t table_bytes(const Options& options, bool on_gpus) {
@@ -87,8 +83,7 @@ std::size_t heap_bytes_for(const Options& options, int ranks, bool on_gpus) {
   constexpr std::size_t mib = std::size_t{1} << 20, signals_and_stamps = 16 * mib;
   // The arrays of all strides, 63 times what the threads move at stride 1, and as many local words for each.
   if (options.command == Command::address_space) return 1024 * mib;
-  const std::vector<std::uint64_t> sizes =
-      options.sizes.empty() ? default_sizes(options.command, on_gpus) : options.sizes;
+  const std::vector<std::uint64_t> sizes = sizes_of(options, on_gpus);
   const std::size_t largest = *std::max_element(sizes.begin(), sizes.end()), world = static_cast<std::size_t>(ranks);
   // For each sender a channel with a ring from every rank; beside them a few buffers for each number of senders.
   constexpr std::size_t channels = 256, buffers = 2048;

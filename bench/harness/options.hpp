@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -12,17 +13,19 @@
 
 namespace beeline::bench {
 
-enum class Command { latency, bandwidth, rate, address_space, collectives };
+/// Those from `collectives` on are commands of beeline-bench-collectives.
+enum class Command { latency, bandwidth, rate, address_space, collectives, accuracy, overlap };
+[[nodiscard]] const char* name(Command command);
 
 struct Options {
   Command command = Command::latency;
-  std::vector<std::string> operations;  ///< empty: all of the command
-  std::vector<std::string> methods;     ///< empty: all of the command
-  std::vector<std::uint64_t> sizes;     ///< message sizes in bytes; empty: the command's own
-  std::uint64_t iterations = 0;         ///< operations in one timed batch; 0: as many as last long enough to be timed
-  unsigned threads_per_block = 0;       ///< GPU ranks; 0: chosen by size
-  unsigned blocks = 0;                  ///< GPU ranks, bandwidth; 0: a sweep
-  std::vector<unsigned> block_counts;   ///< GPU ranks, collectives; empty: as many as suit the size
+  std::vector<std::string> operations, methods;
+  bool methods_are_named = false;      ///< or all are measured
+  std::vector<std::uint64_t> sizes;    ///< message sizes in bytes; empty: the command's own, by device
+  std::uint64_t iterations = 0;        ///< operations in one timed batch; 0: as many as last long enough to be timed
+  unsigned threads_per_block = 0;      ///< GPU ranks; 0: chosen by size
+  unsigned blocks = 0;                 ///< GPU ranks, bandwidth; 0: a sweep
+  std::vector<unsigned> block_counts;  ///< GPU ranks, collectives; empty: as many as suit the size
   ElementType type = ElementType::float32;  ///< collectives: of the elements
   std::uint64_t table_bytes = 0;            ///< rate: a rank's table of random updates, a power of two; 0: by device
   bool verify = true;
@@ -30,15 +33,11 @@ struct Options {
   std::vector<std::string> arguments;  ///< the command line, for the record
 };
 
-/// Bytes that `text` means: a number with an optional K, M or G (powers of 1024).
-/// Throws invalid_argument that says what is accepted.
-[[nodiscard]] std::uint64_t parse_size(const std::string& text);
+/// From the values of the command's options by name. Throws invalid_argument for those that do not go together.
+[[nodiscard]] Options options_from(Command command, const nlohmann::ordered_json& values);
 
-/// Sizes that are measured when none are given.
-[[nodiscard]] std::vector<std::uint64_t> default_sizes(Command command, bool on_gpus);
-
-/// Throws invalid_argument for sizes that the command does not measure.
-void check_sizes(const Options& options);
+/// The sizes to measure: those that are asked for, or the command's own.
+[[nodiscard]] std::vector<std::uint64_t> sizes_of(const Options& options, bool on_gpus);
 
 /// Bytes of a rank's table of random updates: as asked for, or more than the caches hold.
 [[nodiscard]] std::uint64_t table_bytes(const Options& options, bool on_gpus);

@@ -144,7 +144,7 @@ void check_size(const Case& todo, std::uint64_t bytes) {
 std::vector<Measurement> prepare(Session& session, const Case& todo, std::uint64_t bytes) {
   std::vector<Measurement> measurements;
   std::string reason;
-  if (!todo.sizes.holds(bytes) && session.options().methods.empty()) return {};
+  if (!todo.sizes.holds(bytes) && !session.options().methods_are_named) return {};
   try {
     check_size(todo, bytes);
     measurements = todo.prepare(session, bytes);
@@ -199,9 +199,7 @@ std::vector<std::string> run_task(Session& session, const Task& task) {
 }  // namespace
 
 void run_cases(Session& session, const std::vector<Case>& cases) {
-  const std::vector<std::uint64_t> sizes =
-      session.options().sizes.empty() ? default_sizes(session.options().command, session.world().device(0).is_gpu())
-                                      : session.options().sizes;
+  const std::vector<std::uint64_t> sizes = sizes_of(session.options(), session.world().device(0).is_gpu());
   const bool in_turns = session.options().command == Command::collectives;
   const std::vector<Task> tasks = in_turns ? tasks_by_operation(cases, sizes) : tasks_of(cases, sizes);
   std::string wrong;

@@ -97,14 +97,6 @@ std::string obstacle(const beeline::MethodInfo& info, const std::vector<Device>&
   return {};
 }
 
-std::string needs(const beeline::MethodInfo& info) {
-  if (!info.needs_cuda_peer) return "host memory";
-  if (info.needs_whole_lines) return "peer access between GPUs, and a self-test that sees no torn line";
-  const int least = info.least_compute_capability;
-  return fmt::format("peer access between GPUs{}; shared memory between host ranks",
-                     least == 0 ? "" : fmt::format(" of compute capability {}.{}", least / 10, least % 10));
-}
-
 json method_entries(const std::vector<Device>& gpus, bool peers) {
   json all = json::array();
   for (const beeline::MethodInfo& info : beeline::methods()) {
@@ -112,7 +104,7 @@ json method_entries(const std::vector<Device>& gpus, bool peers) {
     all.push_back({{"id", info.method.id()},
                    {"summary", info.summary},
                    {"available", why_not.empty()},
-                   {"needs", needs(info)},
+                   {"needs", info.needs()},
                    {"reason", text_or_null(why_not)}});
   }
   return all;

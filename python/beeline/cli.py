@@ -10,18 +10,8 @@ from typing import Annotated
 import typer
 
 from beeline import __version__, options
-from beeline.commands import (
-    accuracy,
-    bench,
-    collectives,
-    global_reduction,
-    himeno,
-    info,
-    overlap,
-    plot,
-    ring_reduction,
-    run,
-)
+from beeline.commands import global_reduction, himeno, info, plot, ring_reduction, run
+from beeline.commands.benchmarks import Benchmarks
 from beeline.jobs import Interrupted, interruptible
 from beeline.programs import CliError
 
@@ -32,20 +22,13 @@ app = typer.Typer(
     no_args_is_help=True, add_completion=False, context_settings=HELP, pretty_exceptions_enable=False,
 )  # fmt: skip
 apps = typer.Typer(help="Run an application.", no_args_is_help=True, context_settings=HELP)
-benchmarks = typer.Typer(help="Measure operations.", no_args_is_help=True, context_settings=HELP)
+benchmarks = typer.Typer(cls=Benchmarks, help="Measure operations.", no_args_is_help=True, context_settings=HELP)
 app.command()(info.info)
 # What follows PROGRAM belongs to it, options included.
 app.command(context_settings={**HELP, "allow_interspersed_args": False})(run.run)
 app.command()(plot.plot)
 app.add_typer(benchmarks, name="bench")
 app.add_typer(apps, name="app")
-benchmarks.command()(bench.latency)
-benchmarks.command()(bench.bandwidth)
-benchmarks.command()(bench.rate)
-benchmarks.command("address-space")(bench.address_space)
-benchmarks.command()(collectives.collectives)
-benchmarks.command()(accuracy.accuracy)
-benchmarks.command()(overlap.overlap)
 apps.command()(global_reduction.global_reduction)
 apps.command()(himeno.himeno)
 apps.command()(ring_reduction.ring_reduction)
@@ -62,7 +45,7 @@ def print_version(wanted: bool) -> None:
 def group(context: typer.Context, as_json: options.Json = False) -> None:
     """Options before the command's name are the command's."""
     if as_json:
-        context.default_map = {name: {"as_json": True} for name in context.command.commands}
+        context.default_map = {name: {"as_json": True} for name in context.command.list_commands(context)}
 
 
 @app.callback()

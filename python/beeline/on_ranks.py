@@ -3,30 +3,24 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
-from collections.abc import Sequence
 
-import typer
-
-from beeline import options
+from beeline.description import PROGRAM, Call
 from beeline.display import ResultView
 from beeline.jobs import running
 from beeline.programs import CliError, World, find_program, launch_command
 
 
-def measure_on_ranks(world: World, module: str, name: str, arguments: list[str], view: ResultView) -> None:
-    """Runs `python -m module` on the ranks, and shows what it prints.
-
-    name  of the command of `beeline bench`, for the record
-    """
+def measure_on_ranks(world: World, module: str, call: Call, view: ResultView) -> None:
+    """Runs `python -m module` with the call's values, as JSON, on the ranks, and shows what it prints."""
     check_library()
     # The launcher's default would load all of torch's kernels. Beeline's are loaded when a world is made; what else is
     # used is used once before anything waits in a kernel beside it.
     os.environ.setdefault("CUDA_MODULE_LOADING", "LAZY")
-    described = launch_command(world, find_program("beeline-bench"), ["environment", name, *arguments])
-    pass_on(described, view, name)
-    pass_on(launch_command(world, sys.executable, ["-m", module, *arguments]), view, name)
+    pass_on(launch_command(world, find_program(PROGRAM), call.arguments), view, call.command)
+    pass_on(launch_command(world, sys.executable, ["-m", module, json.dumps(call.values)]), view, call.command)
 
 
 def check_library() -> None:
@@ -42,12 +36,3 @@ def pass_on(command: list[str], view: ResultView, label: str) -> None:
             if event.get("event") == "progress":
                 view.set_progress(f"{label} {event.get('method', '')}")
             view.add(event)
-
-
-def names_among(text: str, known: Sequence[str], what: str) -> list[str]:
-    """What a list of names, or `all`, chooses."""
-    names = options.parse_names(text) or list(known)
-    for name in names:
-        if name not in known:
-            raise typer.BadParameter(f"{name!r} is no {what} here; valid: all, {', '.join(known)}")
-    return names

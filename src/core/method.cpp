@@ -30,6 +30,14 @@ Method Method::parse(std::string_view id) {
   throw Error(Status::invalid_argument, fmt::format("unknown method \"{}\"; known: {}", id, fmt::join(known, ", ")));
 }
 
+std::string MethodInfo::needs() const {
+  if (!needs_cuda_peer) return "host memory";
+  if (needs_whole_lines) return "peer access between GPUs, and a self-test that sees no torn line";
+  const int least = least_compute_capability;
+  return fmt::format("peer access between GPUs{}; shared memory between host ranks",
+                     least == 0 ? "" : fmt::format(" of compute capability {}.{}", least / 10, least % 10));
+}
+
 const std::vector<MethodInfo>& methods() {
   static const std::vector<MethodInfo> all = {
       {{Control::device, Path::peer, Protocol::packets},

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from beeline.cli import main
+from beeline.description import commands
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 FAKES = Path(__file__).resolve().parent / "fakes"
@@ -34,6 +35,7 @@ def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
         for name, value in {**SETTINGS, **environment}.items():
             monkeypatch.setenv(name, value)
         monkeypatch.setattr(sys, "argv", ["beeline", *arguments])
+        commands.cache_clear()  # another program may describe others
         with pytest.raises(SystemExit) as end:
             main()
         output = capsys.readouterr()

@@ -324,21 +324,16 @@ def test_a_seed_is_kept_and_verification_can_be_left_out() -> None:
     ("arguments", "reason"),
     [
         (["latency", "--methods", "device/peer/pigeons"], "device/peer/packets128, device/peer/signal"),
-        (["bandwidth", "--operations", "message"], 'unknown operation "message"; valid here: put, get'),
-        (["latency", "--sizes", "8,4X"], 'bad size "4X"; valid: 1 to 16G bytes'),
-        (["latency", "--sizes", "0"], 'bad size "0"'),
-        (["latency", "--sizes", "17G"], 'bad size "17G"'),
-        (["rate", "--sizes", "8K"], "message rates are measured up to 4096 bytes"),
-        (["rate", "--table", "24"], "bad table of 24 bytes; valid: a power of two"),
-        (["collectives", "--sizes", "7"], "no multiple of the 4 bytes of a float32"),
-        (["collectives", "--type", "float8"], "--type"),
-        (["collectives", "--blocks", "2K"], "bad number of blocks 2048"),
+        (["bandwidth", "--operations", "message"], 'bad --operations "message"; valid: all, put, get'),
+        (["latency", "--sizes", "8,4X"], 'bad --sizes "4X"; valid: 1 to 16G bytes'),
+        (["rate", "--table", "24"], 'bad --table "24"; valid: a power of two'),
+        (["rate", "--table", "8,16"], 'bad --table "8,16"; valid: 8 to 16G bytes'),
+        (["collectives", "--sizes", "7"], "multiples of the 4 bytes of a float32"),
+        (["collectives", "--methods", "stream/peer"], "none of the operations allreduce is measured with any"),
         (["collectives", "--methods", "stream/pigeons"], "device/packets_two_shot"),
         (["collectives", "--operations", "sum"], "reduce_scatter, alltoall, alltoallv, barrier"),
         (["address-space", "--operations", "put"], "write_latency, read_latency, store, load, copy"),
-        (["latency", "--iterations", "1000000001"], "1000000000"),
-        (["latency", "--iterations", "999999999999999999999"], "--iterations"),
-        (["latency", "--threads-per-block", "0"], "--threads-per-block"),
+        (["accuracy", "--types", "float32,"], 'bad --types ""; valid: all, float32'),
         (["sideways"], "subcommand"),
     ],
 )
@@ -355,3 +350,59 @@ def test_needs_two_ranks() -> None:
     result = subprocess.run(command, capture_output=True, text=True, env=alone, timeout=60, check=False)
     assert result.returncode == 2
     assert "needs two ranks or more: beeline run -n 2 beeline-bench latency" in result.stderr
+
+
+def described(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [str(PROGRAMS / "beeline-bench"), *arguments, "--describe"]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+
+COMMANDS = ["latency", "bandwidth", "rate", "address-space", "collectives", "accuracy", "overlap"]
+
+
+def test_the_description_names_all_commands_operations_and_methods() -> None:
+    commands = json.loads(described().stdout)["commands"]
+    assert [one["name"] for one in commands] == COMMANDS
+    for one in commands:
+        assert json.loads(described(one["name"]).stdout)["commands"] == [one]
+        methods = {method["name"] for method in one["methods"]}
+        assert methods == {name for operation in one["operations"] for name in operation["methods"]}
+        assert all(method["summary"] for method in one["methods"])
+
+
+def is_accepted(command: str, option: Record, text: str) -> bool:
+    everything = ["--operations", "all"] if option["name"] == "methods" and command not in COMMANDS[5:] else []
+    done = described(command, *everything, f"--{option['name']}", text)
+    assert done.returncode in (0, 2), done.stderr
+    assert done.returncode == 0 or f"--{option['name']}" in done.stderr
+    return done.returncode == 0
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_description_is_what_the_parser_accepts(cli: Callable[..., Any], command: str) -> None:
+    (one,) = json.loads(described(command).stdout)["commands"]
+    text = subprocess.run([str(PROGRAMS / "beeline-bench"), command, "--help"], capture_output=True, text=True).stdout
+    in_python = cli("bench", command, "--help", BEELINE_BIN=str(PROGRAMS)).stdout
+    for option in one["options"]:
+        assert f"--{option['name']} " in text
+        assert f"--{option['name']} " in in_python
+        if option["type"] == "flag":
+            (changed,) = json.loads(described(command, f"--{option['name']}").stdout)["commands"]
+            assert {o["name"]: o["value"] for o in changed["options"]}[option["name"]] is True
+            continue
+        good = option["choices"] or [str(option["most"])]
+        bad = ["", "x", f"{good[0]},,{good[0]}"]
+        if option["choices"] is None:
+            bad += [str(option["most"] + 1), str(option["least"] - 1)]
+        assert all(is_accepted(command, option, each) for each in good)
+        assert is_accepted(command, option, f"{good[0]},{good[-1]}") == option["list"]
+        assert not any(is_accepted(command, option, each) for each in bad)
+
+
+def test_commands_whose_program_is_not_built_say_so(tmp_path: Path) -> None:
+    alone = shutil.copy2(PROGRAMS / "beeline-bench", tmp_path)
+    done = subprocess.run([alone, "--describe"], capture_output=True, text=True, timeout=60, check=True)
+    reasons = {one["name"]: one["reason"] for one in json.loads(done.stdout)["commands"]}
+    assert list(reasons) == COMMANDS
+    absent = f"{tmp_path}/beeline-bench-collectives is not there; tools/build builds it"
+    assert list(reasons.values()) == [None] * 4 + [absent] * 3

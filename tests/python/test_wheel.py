@@ -83,6 +83,10 @@ def test_the_wheel_works_outside_the_source_tree(tmp_path: Path) -> None:
         launcher = json.loads(line)["launcher"]
         assert (launcher["name"], launcher["rank"], launcher["size"]) == ("beeline", rank, 2)
 
+    # This wheel has no benchmarks; their command line is made from what a program elsewhere describes.
+    benchmarks = run([beeline, "bench", "--help"], tmp_path, BEELINE_BIN=str(BUILD / "bin")).stdout
+    assert "address-space" in benchmarks
+
     program = "import beeline; print(beeline.run(3, lambda world: world.allgather(b'%d' % world.rank)))"
     library = run([venv / "bin" / "python", "-c", program], tmp_path).stdout
     assert library == f"{[[b'0', b'1', b'2']] * 3}\n"

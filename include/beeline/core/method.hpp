@@ -33,6 +33,9 @@ struct MethodInfo {
   bool needs_cuda_peer;              ///< between GPUs it needs peer access
   int least_compute_capability = 0;  ///< of GPUs, as 90 for 9.0; 0: any
   bool needs_whole_lines = false;    ///< works between GPUs that store 128 bytes at once, as a self-test finds out
+
+  /// The same in words.
+  [[nodiscard]] std::string needs() const;
 };
 
 /// Every method that this version implements.

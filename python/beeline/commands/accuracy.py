@@ -13,14 +13,14 @@ from rich.table import Table
 
 from beeline import options
 from beeline.commands import bench
+from beeline.description import Call
 from beeline.display import MISSING, ResultView, format_number, format_percent, new_table
 from beeline.jobs import Event
-from beeline.on_ranks import measure_on_ranks, names_among
+from beeline.on_ranks import measure_on_ranks
 from beeline.programs import CliError, World
-from beeline.ranks.names import ALGORITHMS, FLOATS, INTEGERS, PEERS, REDUCTIONS, TREE
+from beeline.ranks.names import TREE
 
 RANKS = "beeline.ranks.accuracy"
-MOST_ELEMENTS = 1 << 26
 
 
 @dataclass(frozen=True)
@@ -34,17 +34,7 @@ class Row:
 
 
 def accuracy(
-    types: Annotated[str, typer.Option("--types", metavar="NAME,..", help="Types of elements, or all.")] = "all",
-    reductions: Annotated[
-        str, typer.Option("--reductions", metavar="NAME,..", help="sum, average, product, or all.")
-    ] = "all",
-    methods: Annotated[
-        str, typer.Option("--methods", metavar="ID,..", help="Methods, like stream/tree or nccl/stream, or all.")
-    ] = "all",
-    elements: Annotated[
-        int, typer.Option("--elements", min=1, max=MOST_ELEMENTS, help="Elements of a vector.")
-    ] = 65536,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the data.")] = 1,
+    call: Call,
     ranks: Annotated[str, typer.Option("--ranks", "-n", metavar="N[,N..]", help="Numbers of ranks.")] = "2,4",
     mpirun: Annotated[bool, typer.Option("--mpirun", help="Let mpirun start the ranks, as the peer mpi needs it.")] = (
         False
@@ -53,16 +43,11 @@ def accuracy(
     as_json: options.Json = False,
     output: options.Output = None,
 ) -> None:
-    """Errors of all-reduces, in units in the last place, by every algorithm and peer, of random vectors."""
-    arguments = ["--types", ",".join(names_among(types, (*FLOATS, *INTEGERS), "type"))]
-    arguments += ["--reductions", ",".join(names_among(reductions, REDUCTIONS, "reduction"))]
-    arguments += ["--elements", str(elements), "--seed", str(seed)]
-    arguments += ["--methods", ",".join(names_among(methods, (*ALGORITHMS, *PEERS), "method"))]
     if importlib.util.find_spec("numpy") is None:
         raise CliError("accuracy needs numpy, which is not installed: pip install numpy")
     with ResultView(as_json, output, render) as view:
         for count in options.parse_ranks(ranks):
-            measure_on_ranks(World(count, device=device, mpirun=mpirun), RANKS, "accuracy", arguments, view)
+            measure_on_ranks(World(count, device=device, mpirun=mpirun), RANKS, call, view)
     bench.check_results(view.results)
 
 

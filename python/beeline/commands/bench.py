@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -12,131 +11,25 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 
 from beeline import options
+from beeline.description import PROGRAM, Call
 from beeline.display import ResultView, format_bytes, format_number, new_table
 from beeline.jobs import Event, running
 from beeline.programs import CliError, World, find_program, launch_command
 
-Methods = Annotated[
-    str, typer.Option("--methods", metavar="ID,..", help="Methods by identifier (see beeline info), or all.")
-]
-Sizes = Annotated[
-    str | None, typer.Option("--sizes", metavar="BYTES,..", help="Message sizes, like 8,4K,1M.", show_default="a sweep")
-]
-Operations = Annotated[
-    str, typer.Option("--operations", metavar="NAME,..", help="Operations (see beeline-bench COMMAND --help), or all.")
-]
 Ranks = Annotated[int, typer.Option("--ranks", "-n", min=1, max=options.MAX_RANKS, help="Number of ranks.")]
-Iterations = Annotated[
-    int | None,
-    typer.Option(
-        "--iterations", min=1, max=options.MAX_ITERATIONS, help="Operations in one timed batch.",
-        show_default="as many as can be timed",
-    ),
-]  # fmt: skip
-
-
-def latency(
-    methods: Methods = "all",
-    sizes: Sizes = None,
-    ranks: Ranks = 2,
-    iterations: Iterations = None,
-    threads: options.Threads = False,
-    device: options.Device = "auto",
-    as_json: options.Json = False,
-    output: options.Output = None,
-) -> None:
-    """Time of one message, one way, from the start of the send until the receiver has it."""
-    arguments = program_arguments("latency", methods, sizes, iterations)
-    measure(World(ranks, threads, device), arguments, as_json, output)
-
-
-def bandwidth(
-    methods: Methods = "all",
-    sizes: Sizes = None,
-    ranks: Ranks = 2,
-    iterations: Iterations = None,
-    threads: options.Threads = False,
-    device: options.Device = "auto",
-    as_json: options.Json = False,
-    output: options.Output = None,
-) -> None:
-    """Bytes a second of large messages."""
-    arguments = program_arguments("bandwidth", methods, sizes, iterations)
-    measure(World(ranks, threads, device), arguments, as_json, output)
-
-
-def rate(
-    methods: Methods = "all",
-    operations: Operations = "all",
-    sizes: Sizes = None,
-    table: Annotated[
-        str | None,
-        typer.Option(
-            "--table",
-            metavar="BYTES",
-            help="A rank's table of random updates: a power of two, like 16M.",
-            show_default="512M on GPUs, 16M on CPUs",
-        ),
-    ] = None,
-    ranks: Ranks = 2,
-    iterations: Iterations = None,
-    threads: options.Threads = False,
-    device: options.Device = "auto",
-    as_json: options.Json = False,
-    output: options.Output = None,
-) -> None:
-    """Messages a second of many senders, atomics, and random updates of all ranks' memory."""
-    arguments = program_arguments("rate", methods, sizes, iterations, operations)
-    if table is not None:
-        arguments += ["--table", str(parse_table(table))]
-    measure(World(ranks, threads, device), arguments, as_json, output)
-
-
-def address_space(
-    operations: Operations = "all",
-    ranks: Ranks = 2,
-    iterations: Iterations = None,
-    threads: options.Threads = False,
-    device: options.Device = "auto",
-    as_json: options.Json = False,
-    output: options.Output = None,
-) -> None:
-    """Loads from a peer's memory and stores to it, against the number of threads and the stride."""
-    arguments = program_arguments("address-space", "all", None, iterations, operations)
-    measure(World(ranks, threads, device), arguments, as_json, output, render_sweeps)
-
-
-def parse_table(text: str) -> int:
-    sizes = options.parse_sizes(text)
-    if len(sizes) != 1 or sizes[0] < 8 or sizes[0] & (sizes[0] - 1):
-        raise typer.BadParameter(f"{text!r} is no table; valid: a power of two from 8 bytes, like 16M")
-    return sizes[0]
-
-
-def program_arguments(
-    command: str, methods: str, sizes: str | None, iterations: int | None, operations: str = "all"
-) -> list[str]:
-    arguments = [command]
-    if names := options.parse_names(operations):
-        arguments += ["--operations", ",".join(names)]
-    if names := options.parse_names(methods):
-        arguments += ["--methods", ",".join(names)]
-    if sizes is not None:
-        arguments += ["--sizes", ",".join(str(size) for size in options.parse_sizes(sizes))]
-    if iterations is not None:
-        arguments += ["--iterations", str(iterations)]
-    return arguments
 
 
 def measure(
-    world: World,
-    arguments: list[str],
-    as_json: bool,
-    output: Path | None,
-    show: Callable[[list[Event]], RenderableType] | None = None,
+    call: Call,
+    ranks: Ranks = 2,
+    threads: options.Threads = False,
+    device: options.Device = "auto",
+    as_json: options.Json = False,
+    output: options.Output = None,
 ) -> None:
-    command = launch_command(world, find_program("beeline-bench"), arguments)
-    with ResultView(as_json, output, show or render) as view, running(command, view.show_line) as events:
+    command = launch_command(World(ranks, threads, device), find_program(PROGRAM), call.arguments)
+    show = render_sweeps if call.command == "address-space" else render
+    with ResultView(as_json, output, show) as view, running(command, view.show_line) as events:
         for event in events:
             if event.get("event") == "progress":
                 view.set_progress(" ".join(str(event.get(key, "")) for key in ("method", "operation", "bytes")))

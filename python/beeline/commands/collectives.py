@@ -17,17 +17,13 @@ from rich.console import Group, RenderableType
 
 from beeline import options
 from beeline.commands import bench
+from beeline.description import PROGRAM, Call
 from beeline.display import MISSING, ResultView, format_bytes, format_number, new_table
 from beeline.jobs import Event, running
 from beeline.programs import CliError, World, find_program, launch_command
 
 TORCH_PEER = "beeline.torch_peer"
 MPI_MODULE = "beeline-bench-mpi.so"  # beside beeline-bench, where it was built beside MPI
-
-
-class ElementType(str, Enum):
-    float32 = "float32"
-    bfloat16 = "bfloat16"
 
 
 class Launcher(str, Enum):
@@ -37,54 +33,28 @@ class Launcher(str, Enum):
 
 
 def collectives(
-    methods: bench.Methods = "all",
-    operations: bench.Operations = "allreduce",
-    sizes: bench.Sizes = None,
-    element_type: Annotated[ElementType, typer.Option("--type", help="Type of the elements.")] = ElementType.float32,
-    blocks: Annotated[
-        str | None,
-        typer.Option(
-            "--blocks", metavar="N,..", help="Blocks of a call on a GPU: each is measured.", show_default="by size"
-        ),
-    ] = None,
+    call: Call,
     launcher: Annotated[
         Launcher,
         typer.Option("--launcher", help="What starts the ranks: MPI is measured under mpirun; auto: if there is one."),
     ] = Launcher.auto,
     ranks: bench.Ranks = 2,
-    iterations: bench.Iterations = None,
     threads: options.Threads = False,
     device: options.Device = "auto",
     as_json: options.Json = False,
     output: options.Output = None,
 ) -> None:
-    """Collectives by every algorithm, on streams, in graphs and in kernels, beside NCCL, NVSHMEM, MPI and torch."""
-    wanted = options.parse_names(methods)
-    others = ",".join(name for name in wanted if not name.startswith("torch/")) if wanted else methods
-    arguments = bench.program_arguments("collectives", others, sizes, iterations)
-    arguments += ["--operations", ",".join(options.parse_names(operations)) or "all", "--type", element_type.value]
-    if blocks is not None:
-        arguments += ["--blocks", ",".join(str(count) for count in parse_blocks(blocks))]
     if nccl := nccl_library():
         os.environ.setdefault("BEELINE_NCCL", nccl)
-    command = start_command(World(ranks, threads, device), arguments, launcher)
+    command = start_command(World(ranks, threads, device), call.arguments, launcher)
     with ResultView(as_json, output, render) as view:
-        if not wanted or any(name.startswith("torch/") for name in wanted):
+        if any(name.startswith("torch/") for name in call.values["methods"]):
             with view.results_kept_back():
-                measure_torch(view, pass_on(command, view), element_type, device)
+                measure_torch(view, pass_on(command, view), call.values["type"], device)
                 complete_baselines(view.results)
         else:
             pass_on(command, view)
     bench.check_results(view.results)
-
-
-def parse_blocks(text: str) -> list[int]:
-    counts = []
-    for item in text.split(","):
-        if not item.strip().isdecimal() or not 1 <= int(item) <= 1024:
-            raise typer.BadParameter(f"{item!r} is no number of blocks; valid: 1 to 1024, separated by commas")
-        counts.append(int(item))
-    return counts
 
 
 def nccl_library() -> str | None:
@@ -99,7 +69,7 @@ def nccl_library() -> str | None:
 
 
 def start_command(world: World, arguments: list[str], launcher: Launcher) -> list[str]:
-    program = find_program("beeline-bench")
+    program = find_program(PROGRAM)
     if launcher is Launcher.auto:
         usable = shutil.which("mpirun") is not None and not world.threads and (program.parent / MPI_MODULE).exists()
         launcher = Launcher.mpirun if usable else Launcher.beeline
@@ -121,7 +91,7 @@ def pass_on(command: list[str], view: ResultView) -> list[str]:
     return kinds
 
 
-def measure_torch(view: ResultView, kinds: list[str], element_type: ElementType, device: str) -> None:
+def measure_torch(view: ResultView, kinds: list[str], element_type: str, device: str) -> None:
     """The same sizes by torch's symmetric memory, in a program of its own, on the same GPUs right behind."""
     measured = [one for one in view.results if one.get("operation") == "allreduce" and one.get("bytes")]
     sizes = sorted({int(one["bytes"]) for one in measured})
@@ -137,7 +107,7 @@ def measure_torch(view: ResultView, kinds: list[str], element_type: ElementType,
             view.add(lacking("allreduce", "torch/symmetric_memory", size, int(measured[0]["ranks"]), reason))
         return
     gpus = [] if not device.startswith("cuda:") else ["--gpus", device]
-    arguments = ["--ranks", str(len(kinds)), "--type", element_type.value, "--sizes", ",".join(map(str, sizes)), *gpus]
+    arguments = ["--ranks", str(len(kinds)), "--type", element_type, "--sizes", ",".join(map(str, sizes)), *gpus]
     try:
         pass_on([sys.executable, "-m", TORCH_PEER, *arguments], view)
     except CliError as error:  # a peer that fails leaves the others' results as they are

@@ -3,57 +3,28 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
 from rich.console import Group, RenderableType
 
 from beeline import options
 from beeline.commands import bench
-from beeline.commands.collectives import ElementType, parse_blocks
+from beeline.description import Call
 from beeline.display import ResultView, format_bytes, format_number, format_percent, format_verified, new_table
 from beeline.jobs import Event
-from beeline.on_ranks import measure_on_ranks, names_among
+from beeline.on_ranks import measure_on_ranks
 from beeline.programs import World
-from beeline.ranks.names import BESIDE_MATMUL
 
 RANKS = "beeline.ranks.overlap"
 
 
 def overlap(
-    methods: Annotated[
-        str,
-        typer.Option(
-            "--methods",
-            metavar="ID,..",
-            help=f"{', '.join(BESIDE_MATMUL)}, or all.",
-        ),
-    ] = "all",
-    size: Annotated[str, typer.Option("--size", metavar="BYTES", help="Vector of the all-reduce, like 256M.")] = "256M",
-    matrix: Annotated[
-        int, typer.Option("--matrix", min=64, max=65536, help="Rows and columns of the bfloat16 matrices.")
-    ] = 8192,
-    element_type: Annotated[
-        ElementType, typer.Option("--type", help="Type of the vector's elements.")
-    ] = ElementType.bfloat16,
-    blocks: Annotated[
-        str, typer.Option("--blocks", metavar="N,..", help="Blocks of two_shot and bulk: each is measured.")
-    ] = "8,16,32",
-    rounds: Annotated[int, typer.Option("--rounds", min=1, max=100, help="Samples of each method, in turns.")] = 5,
+    call: Call,
     ranks: bench.Ranks = 2,
     device: options.Device = "auto",
     as_json: options.Json = False,
     output: options.Output = None,
 ) -> None:
-    """Slowdown of a product of matrices (torch) beside all-reduces by each method and by NCCL, and theirs."""
-    sizes = options.parse_sizes(size)
-    if len(sizes) != 1 or sizes[0] % 16 != 0:
-        raise typer.BadParameter(f"--size {size!r}; valid: one size, a multiple of 16 bytes, like 256M")
-    arguments = ["--bytes", str(sizes[0]), "--matrix", str(matrix), "--type", element_type.value]
-    arguments += ["--blocks", ",".join(map(str, parse_blocks(blocks))), "--rounds", str(rounds)]
-    arguments += ["--methods", ",".join(names_among(methods, BESIDE_MATMUL, "method"))]
     with ResultView(as_json, output, render) as view:
-        measure_on_ranks(World(ranks, device=device), RANKS, "overlap", arguments, view)
+        measure_on_ranks(World(ranks, device=device), RANKS, call, view)
     bench.check_results(view.results)
 
 

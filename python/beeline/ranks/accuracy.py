@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """One rank of `beeline bench accuracy`: all-reduces of random data by every algorithm and peer, and their errors.
 
-python -m beeline.ranks.accuracy --types float32,.. --reductions sum,.. --elements N --seed N --methods ID,..
+python -m beeline.ranks.accuracy VALUES: those of its options, as JSON, that `beeline-bench accuracy --describe` prints
 """
 
 from __future__ import annotations
 
-import argparse
 import faulthandler
+import json
+import sys
 import zlib
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,7 +19,6 @@ import numpy as np
 import beeline
 from beeline.ranks import references
 from beeline.ranks.accuracy_peers import Absent, close_groups, open_peer
-from beeline.ranks.names import ALGORITHMS, PEERS
 from beeline.ranks.records import Record, emit, everyones, first_line, result
 from beeline.ranks.references import Exact, Vector
 
@@ -26,13 +27,7 @@ Allreduce = Callable[[Vector, str, str], Vector]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--types", required=True)
-    parser.add_argument("--reductions", required=True)
-    parser.add_argument("--elements", type=int, required=True)
-    parser.add_argument("--seed", type=int, required=True)
-    parser.add_argument("--methods", required=True)
-    options = parser.parse_args()
+    options = SimpleNamespace(**json.loads(sys.argv[1]))
     faulthandler.enable()  # a crash says where
     faulthandler.dump_traceback_later(LIMIT_S, exit=True)
     with beeline.World.create() as world:
@@ -68,21 +63,19 @@ class Own:
 class Study:
     """Every type and reduction by every method."""
 
-    def __init__(self, world: beeline.World, options: argparse.Namespace) -> None:
+    def __init__(self, world: beeline.World, options: SimpleNamespace) -> None:
         self.world, self.elements, self.seed = world, options.elements, options.seed
-        self.types, self.reductions = options.types.split(","), options.reductions.split(",")
+        self.types, self.reductions = options.types, options.reductions
         own = Own(world)
-        wanted = options.methods.split(",")
         self.methods: dict[str, Allreduce] = {}
-        for name in ALGORITHMS:
-            if name in wanted:
+        for name in options.methods:
+            if name.startswith("stream/"):
                 self.methods[name] = own.by(name.removeprefix("stream/"))
-        for name in PEERS:
-            if name in wanted:
-                try:
-                    self.methods[name] = open_peer(world, name)
-                except Absent as absent:
-                    emit(world, result("allreduce", name, 0, world.size) | lacking(str(absent)) | {"verified": None})
+                continue
+            try:
+                self.methods[name] = open_peer(world, name)
+            except Absent as absent:
+                emit(world, result("allreduce", name, 0, world.size) | lacking(str(absent)) | {"verified": None})
 
     def run(self) -> None:
         for type_name in self.types:
@@ -117,7 +110,7 @@ class Study:
 def verified(method: str, figures: Record) -> bool | None:
     """Of Beeline's: whether integers are right, and the bits the same everywhere. What peers do with integers is
     theirs: Open MPI 4.1 saturates most sums of uint8."""
-    if method in PEERS or figures["digest"] is None:
+    if not method.startswith("stream/") or figures["digest"] is None:
         return None
     return figures["same_bits_on_all_ranks"] and not figures["wrong"]
 

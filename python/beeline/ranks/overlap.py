@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """One rank of `beeline bench overlap`: all-reduces on one stream beside products of matrices on another.
 
-python -m beeline.ranks.overlap --bytes N --matrix N --type bfloat16 --blocks 8,16,32 --methods ID,.. [--rounds N]
+python -m beeline.ranks.overlap VALUES: those of its options, as JSON, that `beeline-bench overlap --describe` prints
 """
 
 from __future__ import annotations
 
-import argparse
 import faulthandler
 import importlib.util
+import json
 import statistics
+import sys
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import beeline
@@ -28,29 +30,20 @@ FIGURES = (
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--bytes", type=int, required=True)
-    parser.add_argument("--matrix", type=int, required=True)
-    parser.add_argument("--type", choices=["float32", "bfloat16"], required=True)
-    parser.add_argument("--blocks", required=True)
-    parser.add_argument("--methods", required=True)
-    parser.add_argument("--rounds", type=int, default=5)
-    options = parser.parse_args()
+    options = SimpleNamespace(**json.loads(sys.argv[1]))
     faulthandler.enable()  # a crash says where
     faulthandler.dump_traceback_later(LIMIT_S, exit=True)
-    with beeline.World.create(heap_bytes=2 * options.bytes + CHANNEL_BYTES) as world:
+    with beeline.World.create(heap_bytes=2 * options.size + CHANNEL_BYTES) as world:
         measure(world, options)
     faulthandler.cancel_dump_traceback_later()
 
 
-def wanted_methods(options: argparse.Namespace) -> list[tuple[str, int]]:
+def wanted_methods(options: SimpleNamespace) -> list[tuple[str, int]]:
     """Methods with numbers of blocks; 0: by size, or none."""
-    wanted = options.methods.split(",")
-    counts = [int(count) for count in options.blocks.split(",")]
-    return [(name, count) for name in wanted for count in (counts if name in BY_BLOCKS else [0])]
+    return [(name, count) for name in options.methods for count in (options.blocks if name in BY_BLOCKS else [0])]
 
 
-def measure(world: beeline.World, options: argparse.Namespace) -> None:
+def measure(world: beeline.World, options: SimpleNamespace) -> None:
     reason = reason_against(world)
     if reason is not None:
         for method, blocks in wanted_methods(options):
@@ -58,11 +51,11 @@ def measure(world: beeline.World, options: argparse.Namespace) -> None:
         return
     from beeline.ranks.beside import Bench
 
-    with Bench(world, options.bytes, options.type, options.matrix) as bench:
+    with Bench(world, options.size, options.type, options.matrix) as bench:
         measure_in_turns(bench, world, options)
 
 
-def measure_in_turns(bench: Bench, world: beeline.World, options: argparse.Namespace) -> None:
+def measure_in_turns(bench: Bench, world: beeline.World, options: SimpleNamespace) -> None:
     """So that all methods meet the same clocks."""
     opened: list[tuple[Record, Calls, list[Record]]] = []
     for method, blocks in wanted_methods(options):
@@ -90,9 +83,9 @@ def reason_against(world: beeline.World) -> str | None:
     return "torch is not installed" if importlib.util.find_spec("torch") is None else None
 
 
-def head_of(world: beeline.World, options: argparse.Namespace, method: str, blocks: int) -> Record:
+def head_of(world: beeline.World, options: SimpleNamespace, method: str, blocks: int) -> Record:
     settings: dict[str, Any] = {"type": options.type, "matrix": options.matrix, "blocks": blocks or None}
-    return result("allreduce_beside_matmul", method, options.bytes, world.size) | {"settings": settings}
+    return result("allreduce_beside_matmul", method, options.size, world.size) | {"settings": settings}
 
 
 def lacking(reason: str) -> Record:

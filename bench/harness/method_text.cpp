@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "harness/method_text.hpp"
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+#include <string_view>
+
+#include "beeline/core/error.hpp"
+#include "beeline/core/method.hpp"
+
+namespace beeline::bench {
+
+namespace {
+
+/// A part of an identifier.
+struct Part {
+  std::string_view name, summary, needs = {};
+};
+
+constexpr Part first_parts[] = {
+    {"stream", "calls on a stream"},
+    {"graph", "calls in a CUDA graph", "GPUs"},
+    {"device", "a loop inside one kernel"},
+    {"device_launched", "kernels that a kernel launches", "GPUs"},
+    {"bare", "the hardware without a library"},
+    {"nccl", "NCCL", "GPUs, libnccl.so.2 or the file that BEELINE_NCCL names"},
+    {"nvshmem", "NVSHMEM", "GPUs, a build with NVSHMEM"},
+    {"mpi", "MPI", "mpirun, a build with MPI"},
+    {"gloo", "gloo, of torch.distributed", "host ranks, torch"},
+    {"torch", "symmetric memory of torch", "GPUs, torch"},
+};
+
+constexpr Part second_parts[] = {
+    {"automatic", "the algorithm that the library chooses"},
+    {"packets_one_shot", "all to all in packets, every rank reduces everything"},
+    {"packets_two_shot", "packets to the owner of each part, who reduces it and sends it to all"},
+    {"packets128_one_shot", "as packets_one_shot, in packets of 128 bytes", "GPUs that store lines of 128 bytes whole"},
+    {"packets128_two_shot", "as packets_two_shot, in packets of 128 bytes", "GPUs that store lines of 128 bytes whole"},
+    {"one_shot", "every rank reads and reduces everything"},
+    {"two_shot", "each rank reads and reduces its part, and writes it to all"},
+    {"read", "every rank reads everything that it reduces"},
+    {"gather_cast", "all write to the root, which reduces, and writes the result to all"},
+    {"allgather", "all write to all, every rank reduces everything"},
+    {"alltoall_gather", "parts to their owners, who reduce them and write them to the root"},
+    {"alltoall_allgather", "parts to their owners, who reduce them and write them to all"},
+    {"gather", "all write to the root, which reduces"},
+    {"tree", "up a binomial tree, and down again where all get the result"},
+    {"packets", "data and flag in one store"},
+    {"packets128", "120 bytes of data beside one flag", "GPUs that store lines of 128 bytes whole"},
+    {"peer", "loads and stores of the calling threads"},
+    {"bulk", "bulk copies (TMA)", "GPUs of compute capability 9.0, or host ranks"},
+    {"copy_engine", "copies by the device's engines"},
+    {"eager", "packets into a ring at the receiver"},
+    {"rendezvous", "the receiver reads where the sender's message lies, once both are there"},
+    {"staged", "through staging buffers"},
+    {"alltoall", "every rank signals every other"},
+    {"flat", "all signal one rank, which answers"},
+    {"dissemination", "rounds in which the distance of the signalled rank doubles"},
+    {"hierarchical", "the blocks of each rank, then the ranks"},
+    {"stream", "calls on a stream"},
+    {"graph", "calls in a CUDA graph"},
+    {"device", "a loop inside one kernel"},
+    {"host", "calls that block the CPU"},
+    {"copies", "all pairs' copies, where no rank waits for another"},
+    {"empty_kernel", "a kernel that does nothing, in a CUDA graph", "GPUs"},
+    {"put_signal", "put with signal"},
+    {"signal", "a signal"},
+    {"barrier", "a barrier inside a kernel"},
+    {"put", "put by blocks"},
+    {"atomic", "atomics"},
+};
+
+template <std::size_t count>
+const Part& part_of(const Part (&parts)[count], std::string_view name, const std::string& method) {
+  const Part* found = std::find_if(parts, parts + count, [&](const Part& one) { return one.name == name; });
+  require(found != parts + count, Status::internal, "nobody says what the method " + method + " means");
+  return *found;
+}
+
+MethodText both(MethodText text, const Part& part) {
+  text.summary += (text.summary.empty() ? "" : "; ") + std::string(part.summary);
+  if (!part.needs.empty() && text.needs.find(part.needs) == std::string::npos)
+    text.needs += (text.needs.empty() ? "" : "; ") + std::string(part.needs);
+  return text;
+}
+
+}  // namespace
+
+MethodText text_of(const std::string& method) {
+  for (const MethodInfo& info : methods())
+    if (info.method.id() == method) return {info.summary, info.needs()};
+  constexpr std::string_view alike = "_alike";
+  const bool is_alike = method.ends_with(alike);
+  std::string_view rest(method);
+  if (is_alike) rest.remove_suffix(alike.size());
+  std::size_t slash = rest.find('/');
+  MethodText text = both({}, part_of(first_parts, rest.substr(0, slash), method));
+  while (slash != std::string_view::npos) {
+    rest.remove_prefix(slash + 1);
+    slash = rest.find('/');
+    text = both(text, part_of(second_parts, rest.substr(0, slash), method));
+  }
+  return is_alike ? both(text, {"", "the caller asserts that vectors are symmetric", "GPUs"}) : text;
+}
+
+}  // namespace beeline::bench

@@ -11,6 +11,7 @@
 #include <type_traits>
 
 #include "beeline/device/put_get.hpp"
+#include "beeline/host/packets.hpp"
 #include "common/last_block.hpp"
 #include "method.hpp"
 #include "prefetch.hpp"
@@ -187,27 +188,17 @@ class Persistent final : public Method {
  public:
   explicit Persistent(Domain& domain)
       : Method(domain), arrived_(world(), 2 * sides), finished_(world(), sides),
+        // Both neighbours send before they receive, so a message must fit: two slots of a plane, each freed when read.
+        packets_(world(), goes_by_packets(domain) ? domain.plane_bytes() : 8, 2),
         shape_(domain.shape<Everything, Fields, Edges, Tiling, Sums, Mailbox, Carriage, Step, int>()) {
-    constexpr std::size_t largest_packet_plane = 16384;
     constexpr unsigned enough_blocks = 8;
     carriage_.arrived = arrived_.data();
     carriage_.finished = finished_.data();
     carriage_.carriers = shape_.blocks >= enough_blocks ? carrier_blocks : 0;
-    carriage_.by_packets = domain.plane_bytes() <= largest_packet_plane ? 1 : 0;
-    // Both neighbours send before they receive, so a message must fit: two slots of a plane, each freed when read.
-    carriage_.packets = world().packet_channel(carriage_.by_packets != 0 ? domain.plane_bytes() : 8, 2);
+    carriage_.by_packets = goes_by_packets(domain) ? 1 : 0;
+    carriage_.packets = packets_.channel();
     tiling_ = domain.tiling(shape_.blocks - carriage_.carriers, domain.slab().planes);
   }
-  ~Persistent() override {
-    if (world().failed()) return;  // a failed world's memory goes with the world
-    try {
-      world().free(carriage_.packets.rings);
-      world().free(carriage_.packets.states);
-    } catch (const std::exception& error) {
-      beeline::log(beeline::LogLevel::warning, error.what(), world().rank());
-    }
-  }
-
   void run(int iterations, bool communicate) override {
     world().stream().fill(finished_.data(), 0, finished_.bytes());
     const Step step{0, domain().take_tags(iterations), communicate};
@@ -218,8 +209,14 @@ class Persistent final : public Method {
   }
 
  private:
+  static bool goes_by_packets(const Domain& domain) {
+    constexpr std::size_t largest_packet_plane = 16384;
+    return domain.plane_bytes() <= largest_packet_plane;
+  }
+
   beeline::SymmetricArray<std::uint64_t> arrived_;
   beeline::SymmetricArray<std::uint32_t> finished_;
+  beeline::PacketRings packets_;
   Shape shape_;
   Tiling tiling_{};
   Carriage carriage_{};

@@ -8,10 +8,10 @@
 #include "device_packets.hpp"
 
 #include <algorithm>
-#include <array>
+#include <vector>
 
-#include "beeline/core/log.hpp"
 #include "beeline/device/packets.hpp"
+#include "beeline/host/packets.hpp"
 #include "scheme.hpp"
 #include "sum.hpp"
 
@@ -103,25 +103,13 @@ class DevicePackets final : public Scheme {
                         vectors.agree_on_lanes(
                             ring_, most_packet_lanes,
                             beeline::resident_blocks<RunPacketLanes, PacketLanes, int>(world(), packet_threads)))) {
-    for (unsigned lane = 0; lane < lanes_; ++lane)
-      channels_[lane] = world().packet_channel(packet_slot_bytes, packet_depth);
-  }
-  ~DevicePackets() override {
-    if (world().failed()) return;  // a failed world's memory goes with the world
-    try {
-      for (unsigned lane = 0; lane < lanes_; ++lane) {
-        world().free(channels_[lane].rings);
-        world().free(channels_[lane].states);
-      }
-    } catch (const std::exception& error) {
-      beeline::log(beeline::LogLevel::warning, error.what(), world().rank());
-    }
+    for (unsigned lane = 0; lane < lanes_; ++lane) rings_.emplace_back(world(), packet_slot_bytes, packet_depth);
   }
 
   void run(int reductions) override {
     if (ring_.ranks == 1) return;
     PacketLanes lanes{ring_, vectors().data(), vectors().inbox(), {}};
-    std::ranges::copy(channels_, lanes.channels);
+    for (unsigned lane = 0; lane < lanes_; ++lane) lanes.channels[lane] = rings_[lane].channel();
     beeline::launch(world(), {.blocks = lanes_, .threads = packet_threads, .waits = true}, RunPacketLanes{}, lanes,
                     reductions);
     world().synchronize();
@@ -132,7 +120,7 @@ class DevicePackets final : public Scheme {
  private:
   Ring ring_;
   unsigned lanes_;
-  std::array<beeline::PacketChannel, most_packet_lanes> channels_{};
+  std::vector<beeline::PacketRings> rings_;  ///< by lane
 };
 
 }  // namespace

@@ -31,7 +31,7 @@ struct PacketFlood {
 
 std::vector<Measurement> prepare(Session& session, std::uint64_t bytes) {
   auto buffers = std::make_shared<MessageBuffers>(session, bytes);
-  auto rings = std::make_shared<PacketRings>(session.world(), bytes);
+  auto rings = std::make_shared<RingsOfTwoKinds>(session.world(), bytes);
   auto timed = std::make_shared<TimedKernel>(session);
   GroupChoice choice = candidate_groups(session, bytes, packet_payload_bytes, packet_kernel_threads).back();
   if (choice.kind != GroupKind::host_team) choice.kind = GroupKind::block;  // whatever its size

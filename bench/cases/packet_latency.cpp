@@ -44,7 +44,7 @@ struct State {
 
   Session& session;
   std::shared_ptr<MessageBuffers> buffers;
-  PacketRings rings;
+  RingsOfTwoKinds rings;
   TimedKernel timed;
 };
 

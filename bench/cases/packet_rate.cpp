@@ -2,8 +2,6 @@
 /// @file
 /// device/peer/packets: how many messages a second many blocks of one rank send, each through a channel of its own.
 
-#include <exception>
-
 #include "beeline/device/packets.hpp"
 #include "cases/cases.hpp"
 #include "cases/packet_rings.hpp"
@@ -51,31 +49,22 @@ struct PacketBurst {
 class Channels {
  public:
   /// Collective.
-  Channels(World& world, std::uint64_t bytes, unsigned blocks) : world_(world), handles_(world, blocks) {
-    for (unsigned i = 0; i < blocks; ++i) channels_.push_back(world.packet_channel(bytes, rate_ring_depth(bytes)));
-    world.copy(handles_.data(), channels_.data(), blocks * sizeof channels_[0]);
-  }
-  Channels(const Channels&) = delete;
-  Channels& operator=(const Channels&) = delete;
-  /// Collective.
-  ~Channels() {
-    if (world_.failed() || std::uncaught_exceptions() > 0) return;
-    for (const PacketChannel& channel : channels_) {
-      world_.free(channel.rings);
-      world_.free(channel.states);
+  Channels(World& world, std::uint64_t bytes, unsigned blocks) : handles_(world, blocks) {
+    for (unsigned i = 0; i < blocks; ++i) {
+      rings_.emplace_back(world, bytes, rate_ring_depth(bytes));
+      world.copy(handles_.data() + i, &rings_.back().channel(), sizeof(PacketChannel));
     }
   }
 
   [[nodiscard]] const PacketChannel* handles() const { return handles_.data(); }
   [[nodiscard]] Settings settings() const {
-    return {{"slot_bytes", std::uint64_t{channels_.front().slot_bytes()}},
-            {"depth", std::uint64_t{channels_.front().depth}}};
+    const PacketChannel& first = rings_.front().channel();
+    return {{"slot_bytes", std::uint64_t{first.slot_bytes()}}, {"depth", std::uint64_t{first.depth}}};
   }
 
  private:
-  World& world_;
   SymmetricArray<PacketChannel> handles_;
-  std::vector<PacketChannel> channels_;
+  std::vector<PacketRings> rings_;
 };
 
 /// The senders of one measurement: one a block.

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "beeline/host/packets.hpp"
 #include "harness/measurement.hpp"
 
 namespace beeline::bench {
@@ -17,29 +18,20 @@ inline constexpr unsigned packet_kernel_threads = 512;
 
 /// A channel of two kinds only, so that a size is measured alike whatever other sizes are: slots of 4 KB for what fits,
 /// of 64 KB otherwise. Deep enough that the cost of returning credits, paid twice a lap, is small on each message.
-class PacketRings {
+class RingsOfTwoKinds {
  public:
   /// Collective.
-  PacketRings(World& world, std::uint64_t bytes)
-      : world_(world), channel_(world.packet_channel(bytes <= small ? small : large, depth)) {}
-  PacketRings(const PacketRings&) = delete;
-  PacketRings& operator=(const PacketRings&) = delete;
-  /// Collective.
-  ~PacketRings() {
-    world_.free(channel_.rings);
-    world_.free(channel_.states);
-  }
+  RingsOfTwoKinds(World& world, std::uint64_t bytes) : rings_(world, bytes <= small ? small : large, depth) {}
 
-  [[nodiscard]] const PacketChannel& channel() const { return channel_; }
+  [[nodiscard]] const PacketChannel& channel() const { return rings_.channel(); }
   [[nodiscard]] Settings settings() const {
-    return {{"slot_bytes", std::uint64_t{channel_.slot_bytes()}}, {"depth", std::uint64_t{channel_.depth}}};
+    return {{"slot_bytes", std::uint64_t{channel().slot_bytes()}}, {"depth", std::uint64_t{channel().depth}}};
   }
 
  private:
   static constexpr std::size_t small = 4 << 10, large = 64 << 10;
   static constexpr std::uint32_t depth = 64;
-  World& world_;
-  PacketChannel channel_;
+  PacketRings rings_;
 };
 
 }  // namespace beeline::bench

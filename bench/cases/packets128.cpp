@@ -2,8 +2,7 @@
 /// @file
 /// device/peer/packets128: lines of 120 bytes of data and 8 of flag; ping-pong, and message after message one way.
 
-#include "beeline/host/packets128.hpp"
-
+#include "beeline/host/packets.hpp"
 #include "cases/cases.hpp"
 #include "harness/group_choice.hpp"
 #include "harness/message_buffers.hpp"
@@ -53,23 +52,14 @@ struct LineFlood {
 class LineRings {
  public:
   /// Collective.
-  LineRings(World& world, std::uint64_t bytes)
-      : world_(world), channel_(packets128_channel(world, bytes <= small ? small : large, depth)) {}
-  LineRings(const LineRings&) = delete;
-  LineRings& operator=(const LineRings&) = delete;
-  /// Collective.
-  ~LineRings() {
-    world_.free(channel_.slots.rings);
-    world_.free(channel_.slots.states);
-  }
+  LineRings(World& world, std::uint64_t bytes) : rings_(world, bytes <= small ? small : large, depth) {}
 
-  [[nodiscard]] const Packets128Channel& channel() const { return channel_; }
+  [[nodiscard]] Packets128Channel channel() const { return rings_.channel(); }
 
  private:
   static constexpr std::size_t small = 4 << 10, large = 64 << 10;
   static constexpr std::uint32_t depth = 64;
-  World& world_;
-  Packets128Channel channel_;
+  Packets128Rings rings_;
 };
 
 /// What the groups of one message size share.

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "beeline/host/packets128.hpp"
+#include "beeline/host/packets.hpp"
 #include "collectives/calls.hpp"
 #include "collectives/cases.hpp"
 

@@ -226,7 +226,7 @@ MeasuredOperation alltoall() {
 
 /// With pieces of one length: what the lengths of their own cost beside `alltoall`.
 void start_alltoallv(Collectives& collectives, const VectorPair& vectors, const CollectiveCall& call) {
-  const std::size_t ranks = collectives.context().size;
+  const auto ranks = static_cast<std::size_t>(collectives.team().size());
   std::array<std::size_t, max_ranks> counts, offsets;
   for (std::size_t rank = 0; rank < ranks; ++rank) counts[rank] = vectors.count, offsets[rank] = rank * vectors.count;
   const std::span<const std::size_t> all_counts(counts.data(), ranks), all_offsets(offsets.data(), ranks);

@@ -48,7 +48,7 @@
 #include "beeline/host/distributed_array.hpp"
 #include "beeline/host/launch.hpp"
 #include "beeline/host/messages.hpp"
-#include "beeline/host/packets128.hpp"
+#include "beeline/host/packets.hpp"
 #include "beeline/host/run.hpp"
 #include "beeline/host/staged_channel.hpp"
 #include "beeline/host/team.hpp"

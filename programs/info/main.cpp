@@ -10,7 +10,7 @@
 #include "beeline/core/config.hpp"
 #include "beeline/core/error.hpp"
 #include "beeline/core/method.hpp"
-#include "beeline/host/packets128.hpp"
+#include "beeline/host/packets.hpp"
 #include "beeline/host/run.hpp"
 #include "beeline/runtime/device.hpp"
 

@@ -104,7 +104,7 @@ class Team:
     """
     Some ranks of a world, with a barrier and an abort of their own.
 
-    Made by `World.make_team`. `Collectives(world, team)` are its collectives.
+    Made by `World.make_team`. `Collectives(team)` are its collectives.
     """
 
     @property
@@ -347,7 +347,7 @@ class Choice:
 
 class Collectives:
     """
-    Collective operations of all ranks, or of a team's, on tensors.
+    Collective operations of a team's members, on tensors.
 
     All of them make the same calls in the same order, one after the other: on one stream, or on streams that wait for each
     other. Calls that are to go on at the same time use several objects. Tensors are contiguous, aligned to their elements,
@@ -356,16 +356,16 @@ class Collectives:
     team. It lives until it is freed, or its world is left.
     """
 
-    def __init__(self, world: World, team: Team | None = None, *, lanes: int = 0, packet_bytes: int = 0, staging_bytes: int = 0, engine_bytes: int | None = None, checks: bool = False) -> None:
+    def __init__(self, team: World | Team, *, lanes: int = 0, packet_bytes: int = 0, staging_bytes: int = 0, engine_bytes: int | None = None, checks: bool = False) -> None:
         """
-        Collective over the team, or the world; all give the same options. 0: by the kind and number of ranks.
+        Collective over the team; all give the same options. 0: by the kind and number of ranks.
 
-        team           whose ranks take part; None: all of the world
+        team           whose members take part: a World or a Team
         lanes          blocks that may take part in a call
         packet_bytes   payload of a round of packets, on each lane from each rank
         staging_bytes  on each lane, for vectors that do not lie alike on all ranks, twice
         engine_bytes   of the heap, through which copy engines make large calls; None: up to an eighth of the heap where
-                       all ranks of the world, each with a GPU of its own, make the object, otherwise none
+                       the team is the world, and each rank has a GPU of its own, otherwise none
         checks         the ranks compare every call, and find those that differ or overlap
         """
 
@@ -486,11 +486,11 @@ class Messages:
     Tensors are as those of `Collectives`. It lives until its world is left.
     """
 
-    def __init__(self, world: World, team: Team | None = None, *, lanes: int = 0, eager_bytes: int = 0, depth: int = 0, chunk_bytes: int = 0) -> None:
+    def __init__(self, team: World | Team, *, lanes: int = 0, eager_bytes: int = 0, depth: int = 0, chunk_bytes: int = 0) -> None:
         """
-        Collective over the team, or the world; all give the same options. 0: by the kind and number of ranks.
+        Collective over the team; all give the same options. 0: by the kind and number of ranks.
 
-        team         whose ranks exchange messages, and are counted by; None: all of the world
+        team         whose members exchange messages, and count each other: a World or a Team
         lanes        blocks that may share in a message
         eager_bytes  longest message that is sent without asking the receiver
         depth        messages that may be under way to one receiver, a power of two

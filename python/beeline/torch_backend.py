@@ -158,7 +158,7 @@ class BeelineProcessGroup(dist.ProcessGroup):
         self._root = root
         self._name = self._description = ""
         self._is_over = False
-        self._channel = beeline.Collectives(world, team)
+        self._channel = beeline.Collectives(self._members)
         self._collectives = PatientCalls(self._channel, _wait_for_all_groups)
         self._stream: beeline.Stream | None = None
         device = None

@@ -6,6 +6,7 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
 #include <initializer_list>
@@ -17,9 +18,8 @@
 #include <vector>
 
 #include "bindings.hpp"
-#include "joined_world.hpp"
+#include "channel.hpp"
 #include "stream.hpp"
-#include "team.hpp"
 #include "tensor.hpp"
 
 namespace nb = nanobind;
@@ -52,48 +52,22 @@ CollectiveCall call_of(const std::string& algorithm, unsigned blocks, bool alike
 
 using Counts = std::vector<std::size_t>;
 
-/// A team's channel, with what it needs.
-struct TeamChannel {
-  std::shared_ptr<Team> team;
-  Collectives collectives;
-};
-
-/// A channel that its world keeps.
-class CollectivesObject {
+class CollectivesObject : public ChannelObject<Collectives> {
  public:
-  /// Collective: over the team, if there is one.
-  CollectivesObject(std::shared_ptr<JoinedWorld> world, const TeamObject* team, unsigned lanes,
-                    std::size_t packet_bytes, std::size_t staging_bytes, std::optional<std::size_t> engine_bytes,
-                    bool checks)
-      : world_(std::move(world)) {
-    const CollectiveOptions options{.lanes = lanes,
-                                    .packet_bytes = packet_bytes,
-                                    .staging_bytes = staging_bytes,
-                                    .engine_bytes = engine_bytes,
-                                    .checks = checks};
-    if (team != nullptr && team->joined() != world_) throw nb::value_error("team: it belongs to another world");
-    const std::shared_ptr<Team> members = team == nullptr ? nullptr : team->team();
-    const nb::gil_scoped_release unlocked;
-    if (members) {
-      auto& kept = world_->adopt(
-          std::unique_ptr<TeamChannel>(new TeamChannel{members, Collectives(world_->world(), *members, options)}));
-      collectives_ = &kept.collectives, kept_ = &kept;
-    } else {
-      collectives_ = &world_->adopt(std::make_unique<Collectives>(world_->world(), options));
-      kept_ = collectives_;
-    }
-  }
+  /// Collective.
+  CollectivesObject(const Members& team, unsigned lanes, std::size_t packet_bytes, std::size_t staging_bytes,
+                    std::optional<std::size_t> engine_bytes, bool checks)
+      : ChannelObject("collectives", team,
+                      CollectiveOptions{.lanes = lanes,
+                                        .packet_bytes = packet_bytes,
+                                        .staging_bytes = staging_bytes,
+                                        .engine_bytes = engine_bytes,
+                                        .checks = checks}) {}
 
-  /// Collective over those who have made it.
-  void free() {
-    world_->destroy(kept_, &calls());
-    collectives_ = nullptr;
-  }
-
-  [[nodiscard]] std::size_t rank() const { return calls().context().rank; }
-  [[nodiscard]] std::size_t ranks() const { return calls().context().size; }
+  [[nodiscard]] std::size_t rank() const { return channel().team().context().rank; }
+  [[nodiscard]] std::size_t ranks() const { return channel().team().context().size; }
   [[nodiscard]] std::optional<std::string> last_transfer() const {
-    const Transfer transfer = calls().last_transfer();
+    const Transfer transfer = channel().last_transfer();
     return transfer == Transfer::none ? std::nullopt : std::optional<std::string>(name(transfer));
   }
 
@@ -105,7 +79,7 @@ class CollectivesObject {
     const auto [type, how] = reduced(to, reduction);
     run_on(place("allreduce", stream, timeout, reduction, algorithm, blocks, alike), call_of(algorithm, blocks, alike),
            {&to, &from}, [&](const CollectiveCall& call) {
-             calls().allreduce_on_stream(to.data, from.data, to.elements, type, how, call);
+             channel().allreduce_on_stream(to.data, from.data, to.elements, type, how, call);
            });
   }
 
@@ -117,7 +91,7 @@ class CollectivesObject {
     const auto [type, how] = reduced(from, reduction);
     run_on(place("reduce", stream, timeout, root, reduction, algorithm, blocks), call_of(algorithm, blocks),
            {&to, &from}, [&](const CollectiveCall& call) {
-             calls().reduce_on_stream(to.data, from.data, from.elements, type, how, root, call);
+             channel().reduce_on_stream(to.data, from.data, from.elements, type, how, root, call);
            });
   }
 
@@ -129,7 +103,7 @@ class CollectivesObject {
     const auto [type, how] = reduced(to, reduction);
     run_on(place("reduce_scatter", stream, timeout, reduction, algorithm, blocks), call_of(algorithm, blocks),
            {&to, &from}, [&](const CollectiveCall& call) {
-             calls().reduce_scatter_on_stream(to.data, from.data, to.elements, type, how, call);
+             channel().reduce_scatter_on_stream(to.data, from.data, to.elements, type, how, call);
            });
   }
 
@@ -141,7 +115,7 @@ class CollectivesObject {
     const Words words = moved(to);
     run_on(place("broadcast", stream, timeout, root, algorithm, blocks, alike), call_of(algorithm, blocks, alike),
            {&to, &from}, [&](const CollectiveCall& call) {
-             calls().broadcast_on_stream(to.data, from.data, to.elements * words.each, words.type, root, call);
+             channel().broadcast_on_stream(to.data, from.data, to.elements * words.each, words.type, root, call);
            });
   }
 
@@ -153,7 +127,7 @@ class CollectivesObject {
     const Words words = moved(to);
     run_on(place("scatter", stream, timeout, root, algorithm, blocks, alike), call_of(algorithm, blocks, alike),
            {&to, &from}, [&](const CollectiveCall& call) {
-             calls().scatter_on_stream(to.data, from.data, to.elements * words.each, words.type, root, call);
+             channel().scatter_on_stream(to.data, from.data, to.elements * words.each, words.type, root, call);
            });
   }
 
@@ -165,7 +139,7 @@ class CollectivesObject {
     const Words words = moved(from);
     run_on(place("gather", stream, timeout, root, algorithm, blocks), call_of(algorithm, blocks), {&to, &from},
            [&](const CollectiveCall& call) {
-             calls().gather_on_stream(to.data, from.data, from.elements * words.each, words.type, root, call);
+             channel().gather_on_stream(to.data, from.data, from.elements * words.each, words.type, root, call);
            });
   }
 
@@ -177,7 +151,7 @@ class CollectivesObject {
     const Words words = moved(from);
     run_on(place("allgather", stream, timeout, algorithm, blocks, alike), call_of(algorithm, blocks, alike),
            {&to, &from}, [&](const CollectiveCall& call) {
-             calls().allgather_on_stream(to.data, from.data, from.elements * words.each, words.type, call);
+             channel().allgather_on_stream(to.data, from.data, from.elements * words.each, words.type, call);
            });
   }
 
@@ -192,7 +166,7 @@ class CollectivesObject {
     const Words words = moved(from);
     run_on(place("alltoall", stream, timeout, algorithm, blocks, alike), call_of(algorithm, blocks, alike),
            {&to, &from}, [&](const CollectiveCall& call) {
-             calls().alltoall_on_stream(to.data, from.data, from.elements / ranks() * words.each, words.type, call);
+             channel().alltoall_on_stream(to.data, from.data, from.elements / ranks() * words.each, words.type, call);
            });
   }
 
@@ -208,7 +182,7 @@ class CollectivesObject {
                                     fmt::join(received.counts, ","), fmt::join(received.offsets, ","));
     run_on(place("alltoallv", stream, timeout, tables), CollectiveCall{}, {&to, &from},
            [&](const CollectiveCall& call) {
-             calls().alltoallv_on_stream(
+             channel().alltoallv_on_stream(
                  to.data, from.data, {sent.counts, sent.offsets, received.counts, received.offsets}, words.type, call);
            });
   }
@@ -216,13 +190,13 @@ class CollectivesObject {
   void barrier(StreamObject* stream, Seconds timeout, const std::string& algorithm) {
     const auto how = by_name<BarrierAlgorithm>(algorithm, barrier_algorithms, "algorithm");
     run_on(place("barrier", stream, timeout, algorithm), CollectiveCall{}, {},
-           [&](const CollectiveCall& call) { calls().barrier_on_stream(how, call.stream); });
+           [&](const CollectiveCall& call) { channel().barrier_on_stream(how, call.stream); });
   }
 
   [[nodiscard]] Choice allreduce_choice(std::size_t count, const nb::object& dtype, const std::string& algorithm,
                                         unsigned blocks, bool alike) const {
     const auto type = by_name<ElementType>(type_name(element_type(dtype)), element_types, "element type");
-    const CollectiveCall choice = calls().allreduce_choice(count, type, call_of(algorithm, blocks, alike));
+    const CollectiveCall choice = channel().allreduce_choice(count, type, call_of(algorithm, blocks, alike));
     return {name(choice.algorithm), choice.blocks == 0 ? std::nullopt : std::optional(choice.blocks)};
   }
 
@@ -232,13 +206,13 @@ class CollectivesObject {
   [[nodiscard]] Place place(const char* call, StreamObject* stream, Seconds timeout,
                             const Arguments&... arguments) const {
     std::string text;
-    if (may_continue(*world_, timeout)) (fmt::format_to(std::back_inserter(text), "{} ", arguments), ...);
-    return {world_, call, stream, timeout, collectives_, std::move(text)};
+    if (may_continue(*joined(), timeout)) (fmt::format_to(std::back_inserter(text), "{} ", arguments), ...);
+    return {joined(), call, stream, timeout, &channel(), std::move(text)};
   }
 
   /// A tensor that this rank's device reaches.
   [[nodiscard]] Tensor vector(const nb::object& object, const char* argument, Access access) const {
-    return reached_tensor(object, argument, access, *world_);
+    return reached_tensor(object, argument, access, *joined());
   }
 
   /// What only the root passes; nothing on other ranks.
@@ -246,13 +220,6 @@ class CollectivesObject {
     return is(root) ? vector(object, argument, access) : Tensor{};
   }
   [[nodiscard]] bool is(int root) const { return root >= 0 && rank() == static_cast<std::size_t>(root); }
-  /// Throws invalid_argument when it was freed, or the world was left.
-  [[nodiscard]] Collectives& calls() const {
-    static_cast<void>(world_->world());
-    require(collectives_ != nullptr, Status::invalid_argument, "these collectives were freed");
-    return *collectives_;
-  }
-
   /// Throws ValueError unless types are the same, and sizes as `to_parts` to `from_parts`.
   static void check_alike(const Tensor& to, const Tensor& from, std::size_t to_parts, std::size_t from_parts) {
     if (to.type == from.type && to.elements * from_parts == from.elements * to_parts) return;
@@ -298,10 +265,6 @@ class CollectivesObject {
               .c_str());
     return row;
   }
-
-  std::shared_ptr<JoinedWorld> world_;
-  Collectives* collectives_ = nullptr;
-  const void* kept_ = nullptr;  ///< what the world has adopted
 };
 
 using CollectivesClass = nb::class_<CollectivesObject>;
@@ -370,7 +333,7 @@ void bind_collectives(nb::module_& module) {
         return fmt::format("<beeline.Choice {}{}>", self.algorithm, blocks);
       });
 
-  CollectivesClass collectives(module, "Collectives", R"(Collective operations of all ranks, or of a team's, on tensors.
+  CollectivesClass collectives(module, "Collectives", R"(Collective operations of a team's members, on tensors.
 
 All of them make the same calls in the same order, one after the other: on one stream, or on streams that wait for each
 other. Calls that are to go on at the same time use several objects. Tensors are contiguous, aligned to their elements,
@@ -378,19 +341,17 @@ and in memory that this rank's device reaches: the GPU's own, or host memory on 
 heap, at the same place on all ranks, is used as it is by every algorithm. Roots and parts are counted by rank of the
 team. It lives until it is freed, or its world is left.)");
   collectives
-      .def(nb::init<std::shared_ptr<JoinedWorld>, const TeamObject*, unsigned, std::size_t, std::size_t,
-                    std::optional<std::size_t>, bool>(),
-           nb::arg("world"), nb::arg("team") = nb::none(), nb::kw_only(), nb::arg("lanes") = 0,
-           nb::arg("packet_bytes") = 0, nb::arg("staging_bytes") = 0, nb::arg("engine_bytes") = nb::none(),
-           nb::arg("checks") = false,
-           R"(Collective over the team, or the world; all give the same options. 0: by the kind and number of ranks.
+      .def(nb::init<Members, unsigned, std::size_t, std::size_t, std::optional<std::size_t>, bool>(), nb::arg("team"),
+           nb::kw_only(), nb::arg("lanes") = 0, nb::arg("packet_bytes") = 0, nb::arg("staging_bytes") = 0,
+           nb::arg("engine_bytes") = nb::none(), nb::arg("checks") = false,
+           R"(Collective over the team; all give the same options. 0: by the kind and number of ranks.
 
-team           whose ranks take part; None: all of the world
+team           whose members take part: a World or a Team
 lanes          blocks that may take part in a call
 packet_bytes   payload of a round of packets, on each lane from each rank
 staging_bytes  on each lane, for vectors that do not lie alike on all ranks, twice
 engine_bytes   of the heap, through which copy engines make large calls; None: up to an eighth of the heap where
-               all ranks of the world, each with a GPU of its own, make the object, otherwise none
+               the team is the world, and each rank has a GPU of its own, otherwise none
 checks         the ranks compare every call, and find those that differ or overlap)")
       .def("allreduce", &CollectivesObject::allreduce, nb::arg("destination"), nb::arg("source") = nb::none(),
            nb::arg("reduction") = "sum", nb::kw_only(), nb::arg("stream") = nb::none(), nb::arg("timeout") = nb::none(),

@@ -5,15 +5,15 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/variant.h>
 
 #include <initializer_list>
 #include <memory>
 #include <utility>
 
 #include "bindings.hpp"
-#include "joined_world.hpp"
+#include "channel.hpp"
 #include "stream.hpp"
-#include "team.hpp"
 #include "tensor.hpp"
 
 namespace nb = nanobind;
@@ -24,86 +24,53 @@ namespace {
 
 constexpr int nobody = -1;
 
-/// A team's channel, with what it needs.
-struct TeamMessages {
-  std::shared_ptr<Team> team;
-  Messages messages;
-};
-
-/// A channel that its world keeps. Tensors travel as bytes.
-class MessagesObject {
+/// Tensors travel as bytes.
+class MessagesObject : public ChannelObject<Messages> {
  public:
-  /// Collective: over the team, if there is one.
-  MessagesObject(std::shared_ptr<JoinedWorld> world, const TeamObject* team, unsigned lanes, std::size_t eager_bytes,
-                 std::uint32_t depth, std::size_t chunk_bytes)
-      : world_(std::move(world)) {
-    const MessageOptions options{
-        .lanes = lanes, .eager_bytes = eager_bytes, .depth = depth, .chunk_bytes = chunk_bytes};
-    if (team != nullptr && team->joined() != world_) throw nb::value_error("team: it belongs to another world");
-    const std::shared_ptr<Team> members = team == nullptr ? nullptr : team->team();
-    const nb::gil_scoped_release unlocked;
-    if (members) {
-      auto& kept = world_->adopt(
-          std::unique_ptr<TeamMessages>(new TeamMessages{members, Messages(world_->world(), *members, options)}));
-      messages_ = &kept.messages, kept_ = &kept;
-    } else {
-      messages_ = &world_->adopt(std::make_unique<Messages>(world_->world(), options));
-      kept_ = messages_;
-    }
-  }
-
-  /// Collective over those who have made it.
-  void free() {
-    world_->destroy(kept_, &calls());
-    messages_ = nullptr;
-  }
+  /// Collective.
+  MessagesObject(const Members& team, unsigned lanes, std::size_t eager_bytes, std::uint32_t depth,
+                 std::size_t chunk_bytes)
+      : ChannelObject(
+            "messages", team,
+            MessageOptions{.lanes = lanes, .eager_bytes = eager_bytes, .depth = depth, .chunk_bytes = chunk_bytes}) {}
 
   void send(const nb::object& source, int peer, StreamObject* stream, Seconds timeout, unsigned blocks) {
-    const Tensor from = reached_tensor(source, "source", Access::read, *world_);
+    const Tensor from = reached_tensor(source, "source", Access::read, *joined());
     run_on(place("send", stream, timeout, peer, nobody, blocks), MessageCall{.blocks = blocks}, {&from},
            [&](const MessageCall& call) {
-             calls().send_on_stream(from.data, from.bytes, ElementType::uint8, peer, call);
+             channel().send_on_stream(from.data, from.bytes, ElementType::uint8, peer, call);
            });
   }
 
   void receive(const nb::object& destination, int peer, StreamObject* stream, Seconds timeout, unsigned blocks) {
-    const Tensor to = reached_tensor(destination, "destination", Access::write, *world_);
-    run_on(
-        place("receive", stream, timeout, nobody, peer, blocks), MessageCall{.blocks = blocks}, {&to},
-        [&](const MessageCall& call) { calls().receive_on_stream(to.data, to.bytes, ElementType::uint8, peer, call); });
+    const Tensor to = reached_tensor(destination, "destination", Access::write, *joined());
+    run_on(place("receive", stream, timeout, nobody, peer, blocks), MessageCall{.blocks = blocks}, {&to},
+           [&](const MessageCall& call) {
+             channel().receive_on_stream(to.data, to.bytes, ElementType::uint8, peer, call);
+           });
   }
 
   void exchange(const nb::object& source, int to_peer, const nb::object& destination, int from_peer,
                 StreamObject* stream, Seconds timeout, unsigned blocks) {
-    const Tensor from = reached_tensor(source, "source", Access::read, *world_);
-    const Tensor to = reached_tensor(destination, "destination", Access::write, *world_);
+    const Tensor from = reached_tensor(source, "source", Access::read, *joined());
+    const Tensor to = reached_tensor(destination, "destination", Access::write, *joined());
     run_on(place("exchange", stream, timeout, to_peer, from_peer, blocks), MessageCall{.blocks = blocks}, {&from, &to},
            [&](const MessageCall& call) {
-             calls().exchange_on_stream({from.data, from.bytes, to_peer}, {to.data, to.bytes, from_peer},
-                                        ElementType::uint8, call);
+             channel().exchange_on_stream({from.data, from.bytes, to_peer}, {to.data, to.bytes, from_peer},
+                                          ElementType::uint8, call);
            });
   }
 
-  [[nodiscard]] bool probe(int peer) const { return calls().probe(peer); }
-  [[nodiscard]] bool is_eager(std::size_t bytes) const { return calls().is_eager(bytes); }
+  [[nodiscard]] bool probe(int peer) const { return channel().probe(peer); }
+  [[nodiscard]] bool is_eager(std::size_t bytes) const { return channel().is_eager(bytes); }
 
  private:
   [[nodiscard]] Place place(const char* call, StreamObject* stream, Seconds timeout, int to, int from,
                             unsigned blocks) const {
     const std::string arguments =
-        may_continue(*world_, timeout) ? fmt::format("{} {} {}", to, from, blocks) : std::string();
-    return {world_, call, stream, timeout, messages_, arguments};
+        may_continue(*joined(), timeout) ? fmt::format("{} {} {}", to, from, blocks) : std::string();
+    return {joined(), call, stream, timeout, &channel(), arguments};
   }
-  /// Throws invalid_argument when it was freed, or the world was left.
-  [[nodiscard]] Messages& calls() const {
-    static_cast<void>(world_->world());
-    require(messages_ != nullptr, Status::invalid_argument, "these messages were freed");
-    return *messages_;
-  }
-
-  std::shared_ptr<JoinedWorld> world_;
-  Messages* messages_ = nullptr;
-  const void* kept_ = nullptr;  ///< what the world keeps of it
 };
 
 }  // namespace
@@ -118,13 +85,11 @@ receiver's memory at once (eager); longer ones wait for the receiver, so two ran
 stream, wait for each other until the deadline: `exchange` does both at once. Towards one rank, calls of one direction
 are made one after the other, on one stream; other ranks, and the other direction, may have streams of their own.
 Tensors are as those of `Collectives`. It lives until its world is left.)")
-      .def(nb::init<std::shared_ptr<JoinedWorld>, const TeamObject*, unsigned, std::size_t, std::uint32_t,
-                    std::size_t>(),
-           nb::arg("world"), nb::arg("team") = nb::none(), nb::kw_only(), nb::arg("lanes") = 0,
-           nb::arg("eager_bytes") = 0, nb::arg("depth") = 0, nb::arg("chunk_bytes") = 0,
-           R"(Collective over the team, or the world; all give the same options. 0: by the kind and number of ranks.
+      .def(nb::init<Members, unsigned, std::size_t, std::uint32_t, std::size_t>(), nb::arg("team"), nb::kw_only(),
+           nb::arg("lanes") = 0, nb::arg("eager_bytes") = 0, nb::arg("depth") = 0, nb::arg("chunk_bytes") = 0,
+           R"(Collective over the team; all give the same options. 0: by the kind and number of ranks.
 
-team         whose ranks exchange messages, and are counted by; None: all of the world
+team         whose members exchange messages, and count each other: a World or a Team
 lanes        blocks that may share in a message
 eager_bytes  longest message that is sent without asking the receiver
 depth        messages that may be under way to one receiver, a power of two

@@ -82,7 +82,7 @@ std::vector<int> TeamObject::ranks() const {
 void bind_team(nb::module_& module) {
   nb::class_<TeamObject>(module, "Team", R"(Some ranks of a world, with a barrier and an abort of their own.
 
-Made by `World.make_team`. `Collectives(world, team)` are its collectives.)")
+Made by `World.make_team`. `Collectives(team)` are its collectives.)")
       .def_prop_ro(
           "rank", [](const TeamObject& self) { return self.known().rank(); }, "This rank's number in the team.")
       .def_prop_ro(

@@ -50,8 +50,8 @@ std::string text_of(const char* name, const std::type_info& type) {
   throw Error(code, fmt::format("launching {}: {}", text_of(options.name, *kernel.type), why));
 }
 
-Stream& stream_of(World& world, const LaunchOptions& options) {
-  return options.stream == nullptr ? world.stream() : *options.stream;
+Stream& stream_of(Team& team, const LaunchOptions& options) {
+  return options.stream == nullptr ? team.world().stream() : *options.stream;
 }
 
 /// Names a grid. It fits into a std::function, which otherwise would take memory for every launch.
@@ -100,11 +100,11 @@ std::uint16_t kernel_number(const char* name) {
 }
 
 /// The context that a launch passes to its kernel: errors of its waits tell from it what waited.
-Context context_of(World& world, const LaunchOptions& options, const KernelName& kernel) {
-  Context context = options.context == nullptr ? world.context() : *options.context;
+Context context_of(Team& team, const LaunchOptions& options, const KernelName& kernel) {
+  Context context = team.context();
   context.resident = options.waits;
   context.kernel = options.name == nullptr ? kernel.number : kernel_number(options.name);
-  World::Implementation& implementation = world.implementation();
+  World::Implementation& implementation = team.world().implementation();
   if (!implementation.knows_kernel(context.kernel))
     implementation.show_kernel(context.kernel, text_of(options.name, *kernel.type));
   return context;
@@ -156,9 +156,10 @@ KernelName name_kernel(const std::type_info& type) {
   return {&type, static_cast<std::uint16_t>(number <= named_types ? number : 0)};
 }
 
-GpuLaunch prepare_gpu_launch(World& world, const LaunchOptions& options, const KernelCode& code,
+GpuLaunch prepare_gpu_launch(Team& team, const LaunchOptions& options, const KernelCode& code,
                              const KernelName& kernel) {
   ProfilerRange range("launch");
+  World& world = team.world();
   if (code.address == nullptr)
     refuse(Status::unavailable, options, kernel,
            fmt::format("compiled without CUDA, cannot run on GPU rank {}", world.rank()));
@@ -176,7 +177,7 @@ GpuLaunch prepare_gpu_launch(World& world, const LaunchOptions& options, const K
                     options.threads, code.shared_bytes, world.rank()));
   const std::uint64_t capture = stream.capture();
   GridState* grid_state = options.waits ? book_waiting(world, options, kernel, capacity, capture) : nullptr;
-  const Context context = context_of(world, options, kernel);
+  const Context context = context_of(team, options, kernel);
   world.implementation().note_launch(stream, context, capture != 0);
   range.leave_open();
   return {stream.native(), grid_state, context};
@@ -204,8 +205,9 @@ unsigned gpu_share_of_blocks(World& world, const KernelCode& kernel, unsigned th
   return all / static_cast<unsigned>(world.ranks_on_device());
 }
 
-void launch_on_host(World& world, const LaunchOptions& options, const KernelName& kernel, HostBlock block) {
+void launch_on_host(Team& team, const LaunchOptions& options, const KernelName& kernel, HostBlock block) {
   const ProfilerRange range("launch");
+  World& world = team.world();
   if (options.blocks == 0 || options.threads == 0)
     refuse(Status::invalid_argument, options, kernel,
            fmt::format("{} blocks of {} threads; at least one", options.blocks, options.threads));
@@ -214,7 +216,7 @@ void launch_on_host(World& world, const LaunchOptions& options, const KernelName
   GridState* grid_state =
       together ? book_waiting(world, options, kernel, host_resident_blocks(world), no_capture) : nullptr;
   Stream& stream = stream_of(world, options);
-  const Context context = context_of(world, options, kernel);
+  const Context context = context_of(team, options, kernel);
   world.implementation().note_launch(stream, context, false);
   const auto team_size = static_cast<unsigned>(world.config().host_threads);
   stream.enqueue([=, block = std::move(block), blocks = options.blocks] {

@@ -71,11 +71,12 @@ struct WatchLines {
 
 }  // namespace
 
-std::vector<LinesSeen> watch_lines(World& world) {
-  const auto ranks = static_cast<unsigned>(world.size());
-  const SymmetricArray<machine::PacketPair> lines(world, std::size_t{ranks} * warps * threads);
-  const SymmetricArray<LinesSeen> seen(world, ranks);
-  launch(world, {.blocks = ranks, .threads = 2 * warps * threads, .waits = true}, WatchLines{}, lines.data(),
+std::vector<LinesSeen> watch_lines(Team& team) {
+  World& world = team.world();
+  const auto ranks = static_cast<unsigned>(team.size());
+  const SymmetricArray<machine::PacketPair> lines(team, std::size_t{ranks} * warps * threads);
+  const SymmetricArray<LinesSeen> seen(team, ranks);
+  launch(team, {.blocks = ranks, .threads = 2 * warps * threads, .waits = true}, WatchLines{}, lines.data(),
          seen.data());
   world.synchronize();
   std::vector<LinesSeen> found(ranks);

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "beeline/host/world.hpp"
+#include "beeline/host/team.hpp"
 
 namespace beeline::detail {
 
@@ -15,7 +15,7 @@ struct LinesSeen {
   std::uint64_t looks, torn;
 };
 
-/// Collective, among GPU ranks. By sender.
-[[nodiscard]] std::vector<LinesSeen> watch_lines(World& world);
+/// Collective, among GPU ranks. By sender, a rank of the team.
+[[nodiscard]] std::vector<LinesSeen> watch_lines(Team& team);
 
 }  // namespace beeline::detail

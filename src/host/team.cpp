@@ -9,6 +9,7 @@
 
 #include "beeline/device/barrier.hpp"
 #include "beeline/device/group.hpp"
+#include "host/profiler_range.hpp"
 #include "host/world_implementation.hpp"
 
 namespace beeline {
@@ -92,6 +93,7 @@ void World::Implementation::open_team(std::uint32_t id, const std::vector<int>& 
     const std::lock_guard lock(team_mutex);
     teams[id] = ranks;
     former_teams.erase(id);
+    packets128_obstacles[id].reset();
   }
   detail::SystemAtomic<std::uint64_t>(host_header(rank)->held_teams[id].value).store(1, cuda::memory_order_relaxed);
   raise_missed_ends(id);
@@ -145,7 +147,9 @@ std::unique_ptr<Team> make_team_among(World& world, const std::vector<int>& rank
       new Team(world, implementation.make_context(id, ranks, false), implementation.make_context(id, ranks, true)));
 }
 
-Team::~Team() { world_.implementation().close_team(context_.team); }
+Team::~Team() {
+  if (this != &world_) world_.implementation().close_team(context_.team);
+}
 
 int Team::world_rank(int rank) const {
   require(rank >= 0 && rank < size(), Status::invalid_argument, fmt::format("rank {} of a team of {}", rank, size()));
@@ -154,7 +158,11 @@ int Team::world_rank(int rank) const {
 
 bool Team::failed() const { return world_.implementation().failed_team(1u << context_.team) >= 0; }
 
-Status Team::barrier(Timeout timeout) { return world_.implementation().barrier(host_context_, timeout); }
+Status Team::barrier(Timeout timeout) {
+  const detail::ProfilerRange range("barrier");
+  World::Implementation& world = world_.implementation();
+  return world.barrier(world.barrier_context_of(*this), timeout);
+}
 
 std::vector<std::vector<std::byte>> Team::allgather(std::span<const std::byte> mine) {
   return world_.implementation().exchange_in(*this, "allgather", mine);
@@ -162,9 +170,10 @@ std::vector<std::vector<std::byte>> Team::allgather(std::span<const std::byte> m
 
 std::vector<std::vector<std::byte>> World::Implementation::exchange_in(Team& team, const char* call,
                                                                        std::span<const std::byte> mine) {
+  const std::uint32_t id = team.context().team;
+  if (id == world_id) return exchange(call, mine);
   require(mine.size() <= Team::max_gathered_bytes, Status::invalid_argument,
           fmt::format("{} bytes to gather in a team: at most {}", mine.size(), Team::max_gathered_bytes));
-  const std::uint32_t id = team.context().team;
   begin_collective(team.host_context());
   TeamLetter& own = host_header(rank)->letters[id];
   own.bytes = mine.size();

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Symmetric memory of a team's members alone.
+// Symmetric memory of a team, the world among them.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstring>
+#include <exception>
+#include <optional>
 #include <span>
+#include <string>
 #include <utility>
 
-#include "beeline/host/team.hpp"
+#include "host/profiler_range.hpp"
 #include "host/world_implementation.hpp"
 
 namespace beeline {
@@ -16,9 +19,15 @@ namespace {
 
 constexpr std::uint64_t no_room = ~std::uint64_t{0};
 
-/// What a member asks for, and the highest place that it has for it; or what it frees.
+/// What a member asks for, and the place that it has for it; or what it frees.
 struct Offer {
   std::uint64_t bytes, heap, offset;
+
+  [[nodiscard]] std::string text() const {
+    const std::string place = offset == no_room ? "no offset (no room)" : fmt::format("offset {}", offset);
+    return fmt::format("{} bytes at {} of the {} heap", bytes, place,
+                       static_cast<Heap>(heap) == Heap::pinned ? "pinned" : "symmetric");
+  }
 };
 
 /// A place that is taken, unless the members agree on another.
@@ -29,19 +38,21 @@ class Reservation {
   Reservation(const Reservation&) = delete;
   Reservation& operator=(const Reservation&) = delete;
 
-  /// Takes the highest place, of `most` at most, in exchange for what it has; `no_room` if there is none.
-  [[nodiscard]] std::uint64_t take(std::size_t bytes, std::uint64_t most) {
-    if (offset_ <= most) return offset_;
+  /// Takes the lowest place, or the highest one up to `most` in exchange for what it has; `no_room` if there is none.
+  [[nodiscard]] std::uint64_t take(std::size_t bytes, std::optional<std::uint64_t> most) {
+    if (most && offset_ <= *most) return offset_;
     give_up();
     const std::lock_guard lock(world_.allocation_mutex);
     try {
-      offset_ = heap_.allocate_high(bytes, most);
-    } catch (const Error& full) {
-      log(LogLevel::debug, full.what(), world_.rank);
+      offset_ = most ? heap_.allocate_high(bytes, *most) : heap_.allocate(bytes);
+    } catch (const Error&) {
+      full_ = std::current_exception();
     }
     return offset_;
   }
   [[nodiscard]] std::uint64_t keep() { return std::exchange(offset_, no_room); }
+  /// Why there was none.
+  [[noreturn]] void refuse() const { std::rethrow_exception(full_); }
 
  private:
   void give_up() {
@@ -53,41 +64,70 @@ class Reservation {
   World::Implementation& world_;
   OffsetAllocator& heap_;
   std::uint64_t offset_ = no_room;
+  std::exception_ptr full_;  ///< thrown only when the others have been heard: they wait for this rank
 };
 
-std::vector<Offer> offers(const std::vector<std::vector<std::byte>>& everyones) {
-  std::vector<Offer> all(everyones.size());
-  for (std::size_t member = 0; member < all.size(); ++member)
-    std::memcpy(&all[member], everyones[member].data(), std::min(sizeof(Offer), everyones[member].size()));
+/// Collective. By rank of the team; nothing from ranks that have failed or left.
+std::vector<std::optional<Offer>> offers(Team& team, const char* call, const Offer& mine) {
+  std::vector<std::optional<Offer>> all;
+  for (const auto& bytes : team.world().implementation().exchange_in(team, call, std::as_bytes(std::span(&mine, 1)))) {
+    auto& theirs = all.emplace_back();
+    if (!bytes.empty()) std::memcpy(&theirs.emplace(), bytes.data(), std::min(sizeof(Offer), bytes.size()));
+  }
   return all;
+}
+
+/// Throws where a member's offer differs from this one's; names both.
+///   what, verb  as "allocations differ", "asks for"
+template <class Differs>
+void require_alike(const Team& team, const std::vector<std::optional<Offer>>& all, const Offer& mine, const char* what,
+                   const char* verb, const Differs& differs) {
+  const int rank = team.world().rank();
+  for (std::size_t member = 0; member < all.size(); ++member)
+    if (all[member] && differs(*all[member]))
+      throw Error(Status::invalid_argument,
+                  fmt::format("{0}: rank {2} {1} {3}, rank {4} {1} {5}", what, verb, rank, mine.text(),
+                              team.world_rank(static_cast<int>(member)), all[member]->text()),
+                  rank);
+}
+
+void require_room(const Team& team, const std::vector<std::optional<Offer>>& all) {
+  for (std::size_t member = 0; member < all.size(); ++member)
+    if (all[member] && all[member]->offset == no_room)
+      throw Error(Status::no_resource,
+                  fmt::format("rank {} has no room for {} where the others have; set BEELINE_HEAP_BYTES or "
+                              "BEELINE_PINNED_HEAP_BYTES higher",
+                              team.world_rank(static_cast<int>(member)), all[member]->text()),
+                  team.world().rank());
 }
 
 }  // namespace
 
 void* Team::allocate(std::size_t bytes, Heap heap) {
+  const detail::ProfilerRange range("allocate");
   World::Implementation& world = world_.implementation();
-  const bool pinned = heap == Heap::pinned;
+  const bool is_world = this == &world_, pinned = heap == Heap::pinned;
+  constexpr const char *differ = "allocations differ", *asks = "asks for";
   Reservation place(world, pinned ? *world.pinned_heap : *world.heap);
-  for (std::uint64_t most = no_room - 1;;) {
+  std::optional<std::uint64_t> most;
+  if (!is_world) most = no_room - 1;
+  for (bool same = false; !same;) {
     const Offer mine{bytes, static_cast<std::uint64_t>(heap), place.take(bytes, most)};
-    const std::vector<Offer> all = offers(world.exchange_in(*this, "allocate", std::as_bytes(std::span(&mine, 1))));
-    bool same = true;
-    for (std::size_t member = 0; member < all.size(); ++member) {
-      const Offer& theirs = all[member];
-      require(theirs.bytes == mine.bytes && theirs.heap == mine.heap, Status::invalid_argument,
-              fmt::format("allocations differ: rank {} of the team asks for {} bytes, rank {} for {}", rank(), bytes,
-                          member, theirs.bytes));
-      require(theirs.offset != no_room, Status::no_resource,
-              fmt::format("rank {} of the team has no room for {} bytes in the {} heap at a place that the others have "
-                          "free too; set BEELINE_HEAP_BYTES or BEELINE_PINNED_HEAP_BYTES higher",
-                          member, bytes, pinned ? "pinned" : "symmetric"));
-      same = same && theirs.offset == all[0].offset;
-      most = std::min(most, theirs.offset);
+    const auto all = offers(*this, "allocate", mine);
+    require_alike(*this, all, mine, differ, asks,
+                  [&](const Offer& theirs) { return theirs.bytes != mine.bytes || theirs.heap != mine.heap; });
+    if (mine.offset == no_room) place.refuse();
+    require_room(*this, all);
+    const auto elsewhere = [&](const Offer& theirs) { return theirs.offset != mine.offset; };
+    if (is_world) require_alike(*this, all, mine, differ, asks, elsewhere);
+    same = true;
+    for (const std::optional<Offer>& theirs : all) {
+      if (!theirs || !most) continue;
+      same = same && !elsewhere(*theirs);
+      most = std::min(*most, theirs->offset);
     }
-    if (same) break;
   }
-  const std::size_t offset = place.keep();
-  std::byte* const memory = (pinned ? world.pinned_start(world.rank) : world.heap_start(world.rank)) + offset;
+  std::byte* const memory = (pinned ? world.pinned_start(world.rank) : world.heap_start(world.rank)) + place.keep();
   if (pinned)
     std::memset(memory, 0, bytes);
   else
@@ -105,19 +145,35 @@ void Team::free(void* pointer) {
     require(place.heap != nullptr && place.heap->holds(place.offset), Status::invalid_argument,
             fmt::format("{} is not allocated by rank {}'s world: freed before, or never", pointer, world.rank));
   }
+  require(world.stream->capture() == 0, Status::unavailable,
+          "freeing memory cannot be captured in a graph: it waits for the default stream");
   constexpr std::uint32_t whatever_fails = 0;
   world.await(
       "the default stream", world.config.stream_deadline_ns, [&world] { return world.stream->drained(); },
       whatever_fails, world.stream.get());
-  const Offer mine{0, place.heap == world.pinned_heap.get() ? 1u : 0u, place.offset};
-  const std::vector<Offer> all =
-      offers(world.exchange_in(*this, "free", std::as_bytes(std::span(&mine, 1))));  // nobody uses it any more
-  for (std::size_t member = 0; member < all.size(); ++member)
-    require(all[member].heap == mine.heap && all[member].offset == mine.offset, Status::invalid_argument,
-            fmt::format("members free different memory: rank {} of the team offset {}, rank {} offset {}", rank(),
-                        mine.offset, member, all[member].offset));
+  const Heap heap = place.heap == world.pinned_heap.get() ? Heap::pinned : Heap::symmetric;
+  const Offer mine{place.heap->used().at(place.offset), static_cast<std::uint64_t>(heap), place.offset};
+  const auto all = offers(*this, "free", mine);  // from here on nobody uses it any more
+  require_alike(*this, all, mine, "ranks free different memory", "frees",
+                [&](const Offer& theirs) { return theirs.heap != mine.heap || theirs.offset != mine.offset; });
   const std::lock_guard lock(world.allocation_mutex);
   place.heap->free(place.offset);
+}
+
+void* Team::translate(void* local, int peer) const {
+  require(peer >= 0 && peer < size(), Status::invalid_argument, fmt::format("peer {} of a team of {}", peer, size()));
+  require(world_.implementation().place_of(local).heap != nullptr, Status::invalid_argument,
+          fmt::format("address {} is not in rank {}'s symmetric memory", local, world_.rank()));
+  return context_.at(static_cast<std::byte*>(local), static_cast<std::uint32_t>(peer));
+}
+
+void detail::free_with_owner(Team& team, void* pointer) noexcept {
+  if (pointer == nullptr || team.failed() || team.world().failed() || std::uncaught_exceptions() > 0) return;
+  try {
+    team.free(pointer);
+  } catch (const std::exception& error) {
+    log(LogLevel::warning, error.what(), team.world().rank());
+  }
 }
 
 }  // namespace beeline

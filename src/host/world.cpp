@@ -11,7 +11,6 @@
 
 #include "beeline/device/barrier.hpp"
 #include "beeline/device/group.hpp"
-#include "beeline/host/team.hpp"
 #include "host/profiler_range.hpp"
 #include "host/world_implementation.hpp"
 #include "transport/checks.hpp"
@@ -36,7 +35,10 @@ std::unique_ptr<World> World::create(const Config& config, std::unique_ptr<Boots
   return std::unique_ptr<World>(new World(std::make_unique<Implementation>(config, std::move(bootstrap))));
 }
 
-World::World(std::unique_ptr<Implementation> implementation) : implementation_(std::move(implementation)) {}
+World::World(std::unique_ptr<Implementation> implementation)
+    : Team(*this, implementation->make_context(Implementation::world_id, implementation->teams[0], false),
+           implementation->host_context),
+      implementation_(std::move(implementation)) {}
 World::~World() {
   try {
     if (!failed() && std::uncaught_exceptions() == 0) leave();
@@ -66,8 +68,6 @@ World::Implementation::~Implementation() {
   bootstrap.reset();  // no abort is handled from here on
 }
 
-int World::rank() const { return implementation_->rank; }
-int World::size() const { return implementation_->size; }
 const Device& World::device() const { return implementation_->device(); }
 const Device& World::device(int rank) const {
   require(rank >= 0 && rank < size(), Status::invalid_argument, fmt::format("rank {} of a world of {}", rank, size()));
@@ -81,103 +81,9 @@ bool World::mixed() const {
 }
 int World::ranks_on_device() const { return implementation_->ranks_on_device; }
 bool World::global_addresses() const { return implementation_->memory->global_addresses(); }
-const Context& World::context() const { return implementation_->context; }
-const Context& World::host_context() const { return implementation_->host_context; }
 
 int World::owner_of(const void* address) const {
   return static_cast<int>(implementation_->addresses.owner_of(address));
-}
-
-void* World::translate(void* local, int peer) const {
-  require(peer >= 0 && peer < size(), Status::invalid_argument, fmt::format("peer {} of a world of {}", peer, size()));
-  require(implementation_->place_of(local).heap != nullptr, Status::invalid_argument,
-          fmt::format("address {} is not in rank {}'s symmetric memory", local, rank()));
-  return context().at(static_cast<std::byte*>(local), static_cast<std::uint32_t>(peer));
-}
-
-void* World::allocate(std::size_t bytes, Heap heap) {
-  const detail::ProfilerRange range("allocate");
-  Implementation& world = *implementation_;
-  struct Request {
-    std::uint64_t bytes, heap, offset;
-  };
-  constexpr std::uint64_t no_room = ~std::uint64_t{0};
-  Request mine{bytes, static_cast<std::uint64_t>(heap), no_room};
-  OffsetAllocator& allocator = heap == Heap::symmetric ? *world.heap : *world.pinned_heap;
-  std::exception_ptr full;  // thrown only when the others have been heard: they wait for this rank
-  try {
-    const std::lock_guard lock(world.allocation_mutex);
-    mine.offset = allocator.allocate(bytes);
-  } catch (const Error&) {
-    full = std::current_exception();
-  }
-  std::vector<std::vector<std::byte>> all;
-  try {
-    all = world.exchange("allocate", std::as_bytes(std::span(&mine, 1)));
-  } catch (...) {
-    const std::lock_guard lock(world.allocation_mutex);
-    if (!full) allocator.free(mine.offset);
-    throw;
-  }
-  for (std::size_t other = 0; other < all.size(); ++other) {
-    if (all[other].empty()) continue;  // it has failed or left
-    Request theirs{};
-    std::memcpy(&theirs, all[other].data(), sizeof theirs);
-    if (theirs.bytes == mine.bytes && theirs.heap == mine.heap && theirs.offset == mine.offset) continue;
-    const std::lock_guard lock(world.allocation_mutex);
-    if (!full) allocator.free(mine.offset);
-    const auto describe = [](const Request& request) {
-      return fmt::format("{} bytes of the {} heap at {}", request.bytes,
-                         static_cast<Heap>(request.heap) == Heap::pinned ? "pinned" : "symmetric",
-                         request.offset == no_room ? "no offset: no room" : fmt::format("offset {}", request.offset));
-    };
-    throw Error(Status::invalid_argument,
-                fmt::format("allocations differ: rank {} asks for {}, rank {} asks for {}", rank(), describe(mine),
-                            other, describe(theirs)),
-                rank());
-  }
-  if (full) std::rethrow_exception(full);
-  std::byte* start = heap == Heap::symmetric ? world.heap_start(rank()) : world.pinned_start(rank());
-  std::byte* memory = start + mine.offset;
-  if (heap == Heap::symmetric)
-    world.zero(memory, bytes);
-  else
-    std::memset(memory, 0, bytes);
-  barrier();
-  return memory;
-}
-
-void World::free(void* pointer) {
-  if (pointer == nullptr) return;
-  Implementation& world = *implementation_;
-  const Implementation::Place place = world.place_of(pointer);
-  {
-    const std::lock_guard lock(world.allocation_mutex);
-    require(place.heap != nullptr && place.heap->holds(place.offset), Status::invalid_argument,
-            fmt::format("{} is not allocated by rank {}'s world: freed before, or never", pointer, rank()));
-  }
-  require(stream().capture() == 0, Status::unavailable,
-          "freeing memory cannot be captured in a graph: it waits for the default stream");
-  constexpr std::uint32_t whatever_fails = 0;
-  world.await(
-      "the default stream", config().stream_deadline_ns, [this] { return stream().drained(); }, whatever_fails,
-      &stream());
-  struct Request {
-    std::uint64_t pinned, offset;
-  };
-  const Request mine{place.heap == world.pinned_heap.get(), place.offset};
-  const auto all = world.exchange("free", std::as_bytes(std::span(&mine, 1)));  // from here on nobody uses it any more
-  for (std::size_t other = 0; other < all.size(); ++other) {
-    if (all[other].empty()) continue;  // it has failed or left
-    Request theirs{};
-    std::memcpy(&theirs, all[other].data(), std::min(sizeof theirs, all[other].size()));
-    require(theirs.pinned == mine.pinned && theirs.offset == mine.offset, Status::invalid_argument,
-            fmt::format("ranks free different memory: rank {} offset {} of the {} heap, rank {} offset {} of the {}",
-                        rank(), mine.offset, mine.pinned != 0 ? "pinned" : "symmetric", other, theirs.offset,
-                        theirs.pinned != 0 ? "pinned" : "symmetric"));
-  }
-  const std::lock_guard lock(world.allocation_mutex);
-  place.heap->free(place.offset);
 }
 
 World::Implementation::Place World::Implementation::place_of(const void* address) const {
@@ -205,43 +111,6 @@ const Segment& World::create_segment(MemoryKind kind, std::size_t bytes) {
 void World::destroy_segment(std::uint32_t id) {
   implementation_->begin_collective("destroy_segment");
   implementation_->memory->destroy_segment(id);
-}
-
-std::uint64_t* World::signals(std::size_t count, Heap heap) {
-  return static_cast<std::uint64_t*>(
-      allocate(detail::array_bytes(count, sizeof(std::uint64_t)), mixed() ? Heap::pinned : heap));
-}
-
-PacketChannel World::packet_channel(std::size_t slot_bytes, std::uint32_t depth, Heap heap,
-                                    std::uint32_t first_sequence) {
-  require(slot_bytes > 0 && slot_bytes <= (std::size_t{1} << 30), Status::invalid_argument,
-          fmt::format("packet slots of {} bytes: 1 to 2^30", slot_bytes));
-  require(depth >= 2 && (depth & (depth - 1)) == 0, Status::invalid_argument,
-          fmt::format("packet channel depth {}: a power of two, at least 2", depth));
-  if (mixed()) heap = Heap::pinned;  // CPU threads store into the rings of GPU ranks
-  PacketChannel channel{};
-  channel.depth = depth;
-  channel.slot_pairs = static_cast<std::uint32_t>((slot_bytes + 7) / 8);
-  const auto ranks = static_cast<std::size_t>(size());
-  const std::size_t ring_pairs = std::size_t{depth} * channel.slot_pairs;
-  const std::size_t ring_bytes = detail::array_bytes(ring_pairs, sizeof(machine::PacketPair));
-  channel.rings = static_cast<machine::PacketPair*>(allocate(detail::array_bytes(ranks, ring_bytes), heap));
-  try {
-    channel.states = static_cast<PacketState*>(allocate(ranks * sizeof(PacketState), heap));
-  } catch (const Error&) {  // the same on every rank, or the world has failed
-    if (!failed()) free(channel.rings);
-    throw;
-  }
-  // Flags start as the sequence before the first, which no message of the next 2^32 - 1 has.
-  const std::uint64_t stale = static_cast<std::uint64_t>(first_sequence) << 32;
-  const std::vector<machine::PacketPair> unsent(ring_pairs, {stale, stale});
-  const std::vector<PacketState> states(
-      ranks, PacketState{first_sequence, first_sequence, first_sequence, 0, 0, first_sequence});
-  for (std::size_t from = 0; from < ranks; ++from)
-    copy(channel.rings + from * unsent.size(), unsent.data(), unsent.size() * sizeof(machine::PacketPair));
-  copy(channel.states, states.data(), states.size() * sizeof(PacketState));
-  barrier();
-  return channel;
 }
 
 void World::copy(void* destination, const void* source, std::size_t bytes) {
@@ -330,11 +199,6 @@ Status World::synchronize(Event& event, Timeout timeout) {
   return Status::ok;
 }
 
-Status World::barrier(Timeout timeout) {
-  const detail::ProfilerRange range("barrier");
-  return implementation_->barrier(implementation_->barrier_context, timeout);
-}
-
 Status World::Implementation::barrier(const Context& among, Timeout timeout) {
   check(1u << among.team);  // the others may have entered before it failed: that is none
   const Status status = beeline::barrier(Thread{}, among, Order::memory, timeout);
@@ -351,10 +215,6 @@ void World::Implementation::begin_collective(const Context& among) {
 void World::Implementation::begin_collective(const char* call) {
   begin_collective(barrier_context);
   bootstrap->enter(call);
-}
-
-std::vector<std::vector<std::byte>> World::allgather(std::span<const std::byte> mine) {
-  return implementation_->exchange("allgather", mine);
 }
 
 std::vector<std::vector<std::byte>> World::Implementation::exchange(const char* call, std::span<const std::byte> mine,
@@ -376,7 +236,6 @@ void World::abort(const std::string& reason) {
 }
 
 void World::check_collective() { implementation_->begin_collective(implementation_->barrier_context); }
-bool World::failed() const { return implementation_->failed(); }
 void World::check() { implementation_->check(implementation_->living_teams()); }
 std::vector<RankHealth> World::health() const { return implementation_->bootstrap->health(); }
 std::vector<WaitRecord> World::failed_waits() const { return implementation_->failed_waits(); }

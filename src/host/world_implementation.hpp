@@ -112,8 +112,8 @@ class World::Implementation {
   std::unique_ptr<DistributedMemory> distributed;
   std::unique_ptr<Registration> registration;
   AddressBook addresses;
-  Context context{}, host_context{};
-  Context barrier_context{};  ///< of World::barrier: as host_context, among the ranks that are left
+  Context host_context{};     ///< the world's
+  Context barrier_context{};  ///< of the world's barrier: as host_context, among the ranks that are left
   std::mutex allocation_mutex;
   std::unique_ptr<OffsetAllocator> heap, pinned_heap;  ///< offsets behind the headers
   std::mutex grid_mutex;
@@ -133,7 +133,7 @@ class World::Implementation {
   mutable std::mutex team_mutex;
   std::map<std::uint32_t, std::vector<int>> teams;  ///< id to world ranks, those this rank belongs to; 0: who is left
   std::map<std::uint32_t, std::vector<int>> former_teams;  ///< those it belonged to last
-  std::uint32_t barrier_id = 0;                            ///< the team id whose state World::barrier uses
+  std::uint32_t barrier_id = 0;                            ///< the team id whose state the world's barrier uses
   /// Ids that are not used again, by bit: a member of their teams has ended, and may yet have stored into their state.
   std::uint32_t retired_ids = 0;
   std::atomic<std::uint32_t> captured_teams{0};  ///< of kernels in graphs, which run on whatever stream
@@ -169,11 +169,15 @@ class World::Implementation {
   [[nodiscard]] std::vector<std::vector<std::byte>> exchange(const char* call, std::span<const std::byte> mine) {
     return exchange(call, mine, config.deadline_ns);
   }
-  /// The same among the members of a team, of `Team::max_gathered_bytes` at most.
+  /// The same among the members of a team; of others than the world `Team::max_gathered_bytes` at most.
   [[nodiscard]] std::vector<std::vector<std::byte>> exchange_in(Team& team, const char* call,
                                                                 std::span<const std::byte> mine);
+  /// What the barriers of a team's CPU threads go by.
+  [[nodiscard]] const Context& barrier_context_of(const Team& team) const {
+    return team.context().team == world_id ? barrier_context : team.host_context();
+  }
   bool has_left = false;
-  std::optional<std::string> packets128_obstacle;  ///< unknown until first asked for
+  std::optional<std::string> packets128_obstacles[max_teams];  ///< by team id; unknown until first asked for
 
   /// The heap of this rank that holds an address, and where; nullptr outside both.
   struct Place {
@@ -275,6 +279,7 @@ class World::Implementation {
   void begin_collective(const char* call);
   [[nodiscard]] std::vector<WaitRecord> failed_waits() const;
 
+  static constexpr std::uint32_t world_id = 0;
   static constexpr std::uint32_t world_only = 1;  ///< the set that holds the world alone
 
  private:

@@ -221,9 +221,8 @@ Context World::Implementation::make_context(std::uint32_t team, const std::vecto
 void World::Implementation::make_contexts() {
   std::vector<int> everyone;
   for (int each = 0; each < size; ++each) everyone.push_back(each);
-  teams[0] = everyone;
-  context = make_context(0, everyone, false);
-  barrier_context = host_context = make_context(0, everyone, true);
+  teams[world_id] = everyone;
+  barrier_context = host_context = make_context(world_id, everyone, true);
 }
 
 void World::Implementation::load_kernels() {

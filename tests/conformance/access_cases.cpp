@@ -88,13 +88,11 @@ void between_all_pairs(RankTest& test, std::string_view what) {
   for (const std::uint32_t words : {1u, 2u, 37u, 4096u}) {
     const SymmetricArray<std::uint64_t> heap(world, ranks * words), own(world, ranks * words);
     const SymmetricArray<std::uint64_t> pinned(world, ranks * words, Heap::pinned);
-    std::uint64_t* signals = world.signals(ranks);
+    const Signals signals(world, ranks);
     for (std::uint64_t round = 1; round <= 4; ++round)
       test.run(test.shape(1, true), Kernel{},
-               PairArguments{heap.data(), pinned.data(), own.data(), nullptr, signals, round, words},
+               PairArguments{heap.data(), pinned.data(), own.data(), nullptr, signals.data(), round, words},
                join(what, " of ", words, " words"));
-    world.barrier();
-    world.free(signals);
   }
 }
 
@@ -129,10 +127,9 @@ struct RingKernel {
 void signals_order_data_around_a_ring(RankTest& test) {
   World& world = test.world();
   const SymmetricArray<std::uint64_t> data(world, 256, Heap::pinned);
-  std::uint64_t* signals = world.signals(2);
-  test.run(test.shape(1, true), RingKernel{}, RingArguments{data.data(), signals, signals + 1, 256, 300}, "rounds");
-  world.barrier();
-  world.free(signals);
+  const Signals signals(world, 2);
+  test.run(test.shape(1, true), RingKernel{}, RingArguments{data.data(), signals.data(), signals.data() + 1, 256, 300},
+           "rounds");
 }
 
 struct WholeArguments {
@@ -206,14 +203,11 @@ void packets_between_all_pairs(RankTest& test) {
   World& world = test.world();
   constexpr std::uint32_t words = 20;
   const SymmetricArray<std::uint64_t> out(world, words), in(world, words);
-  const PacketChannel channel = world.packet_channel(64, 8);
-  BEELINE_CHECK_EQ(test.rank(), world.owner_of(channel.rings));
+  const PacketRings rings(world, 64, 8);
+  BEELINE_CHECK_EQ(test.rank(), world.owner_of(rings.channel().rings));
   for (int i = 0; i < 2; ++i)  // the second launch goes on where the first ended
-    test.run(test.shape(1, true), PairPacketKernel{}, PacketArguments{channel, out.data(), in.data(), words, 150},
-             "packets");
-  world.barrier();
-  world.free(channel.states);
-  world.free(channel.rings);
+    test.run(test.shape(1, true), PairPacketKernel{},
+             PacketArguments{rings.channel(), out.data(), in.data(), words, 150}, "packets");
 }
 
 struct BoardArguments {
@@ -397,12 +391,11 @@ struct RefusedKernel {
 
 void try_what_is_refused(RankTest& test, Team& team, const RefusedArguments& arguments, int peer) {
   World& world = test.world();
-  LaunchOptions options = test.shape(1, false);
-  options.context = &team.context();
+  const LaunchOptions options = test.shape(1, false);
   const std::string words =
       join("rank ", test.rank(), ": atomic on rank ", peer, " in kernel beeline_test::RefusedKernel refused");
   check_error(Status::unreachable, {words}, [&] {
-    launch(world, options, RefusedKernel{}, static_cast<DeviceReport*>(nullptr), arguments);
+    launch(team, options, RefusedKernel{}, static_cast<DeviceReport*>(nullptr), arguments);
     world.synchronize();
   });
   std::uint32_t statuses[tried] = {};

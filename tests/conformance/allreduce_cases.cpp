@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "beeline/collectives/allreduce.hpp"
-#include "beeline/host/packets128.hpp"
+#include "beeline/host/packets.hpp"
 #include "tests/conformance/collective_calls.hpp"
 #include "tests/conformance/foreign_memory.hpp"
 #include "tests/conformance/guarded_area.hpp"
@@ -294,7 +294,7 @@ void two_teams_at_once(RankTest& test) {
   std::vector<int> members;
   for (int rank = test.rank() % 2; rank < test.size(); rank += 2) members.push_back(rank);
   const std::unique_ptr<Team> team = world.make_team(members);
-  Collectives collectives(world, team.get(), small_channel);
+  Collectives collectives(*team, small_channel);
   const SymmetricArray<std::byte> source(world, 4096), destination(world, 4096);
   for (const Algorithm algorithm : algorithms_of(world))
     for (std::uint64_t round = 0; round < 20; ++round) {

@@ -65,8 +65,8 @@ class MessageCalls {
   /// says how.
   template <class Call>
   void check(const MessageShape& shape, std::uint64_t number, int distance, const Call& call) {
-    const beeline::Context& ctx = messages_.context();
-    const int size = static_cast<int>(ctx.size), rank = static_cast<int>(ctx.rank);
+    const beeline::Team& team = messages_.team();
+    const int size = team.size(), rank = team.rank();
     const int to = (rank + distance) % size, from = (rank + size - distance % size) % size;
     std::byte* const source = source_.data(shape.source_in_heap) + shape.source_offset;
     test_.write(source, data_of(number, rank, shape.bytes));

@@ -175,7 +175,7 @@ void messages_in_two_teams(RankTest& test) {
   std::vector<int> members;
   for (int rank = test.rank() % 2; rank < test.size(); rank += 2) members.push_back(rank);
   const std::unique_ptr<Team> team = world.make_team(members);
-  Messages messages(world, team.get(), small_messages);
+  Messages messages(*team, small_messages);
   MessageCalls calls(test, messages, 3001);
   for (std::uint64_t number = 0; number < 8; ++number)
     calls.exchange({.bytes = number % 2 == 0 ? std::size_t{77} : std::size_t{3001}, .destination_in_heap = number < 4},
@@ -191,7 +191,7 @@ void messages_in_teams_alone(RankTest& test) {
   const std::unique_ptr<Team> team = world.make_team(members);
   MessageMemory source(test, 3001), destination(test, 3001);
   for (std::uint64_t number = 0; number < (test.rank() % 2 == 0 ? 4u : 2u); ++number) {
-    Messages messages(world, *team, small_messages);
+    Messages messages(*team, small_messages);
     const std::size_t bytes = number % 2 == 0 ? 77 : 3001;
     const int after = (team->rank() + 1) % team->size(), before = (team->rank() + team->size() - 1) % team->size();
     test.write(source.data(true), MessageCalls::data_of(number, team->rank(), bytes));

@@ -140,16 +140,15 @@ void run_kernels(RankTest& test, bool some_are_late) {
   for (const bool source_in_heap : {true, false})
     for (const bool destination_in_heap : {true, false}) {
       const auto run = [&](auto kernel, const char* what) {
-        std::uint64_t* const late = world.signals(std::size_t{2} * rounds);
+        const Signals late(world, std::size_t{2} * rounds);
         const KernelArguments arguments{messages.channel(),
                                         reinterpret_cast<std::uint32_t*>(source.data(source_in_heap)),
                                         reinterpret_cast<std::uint32_t*>(destination.data(destination_in_heap)),
-                                        late,
+                                        late.data(),
                                         rounds,
                                         some_are_late};
         test.run(test.shape(2, true), kernel, arguments,
                  join("messages by ", what, some_are_late ? ", some late" : ""));
-        world.free(late);
       };
       for_each_group_kind(world, [&]<GroupKind kind> { run(GroupKernel<kind>{}, name(kind)); });
       run(CallsKernel{}, "calls");

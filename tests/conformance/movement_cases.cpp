@@ -9,7 +9,7 @@
 #include "beeline/collectives/broadcast.hpp"
 #include "beeline/collectives/gather.hpp"
 #include "beeline/collectives/scatter.hpp"
-#include "beeline/host/packets128.hpp"
+#include "beeline/host/packets.hpp"
 #include "tests/conformance/collective_calls.hpp"
 #include "tests/conformance/foreign_memory.hpp"
 #include "tests/conformance/guarded_area.hpp"
@@ -91,7 +91,7 @@ class StreamCall {
 
   /// `elsewhere`: where the vectors lie instead of the heap.
   void check(const Pieces& pieces, const Placing& placing, const CollectiveCall& how, const Elsewhere& elsewhere = {}) {
-    const int rank = static_cast<int>(collectives_.context().rank);
+    const int rank = collectives_.team().rank();
     const std::vector<std::byte> mine = pieces.source(rank);
     std::vector<std::byte> expected = pieces.expected(rank);
     GuardedArea to(test_, elsewhere.destination_or(destination_.data()), placing.destination, expected.size());
@@ -292,7 +292,7 @@ void movement_in_two_teams(RankTest& test) {
   std::vector<int> members;
   for (int rank = test.rank() % 2; rank < test.size(); rank += 2) members.push_back(rank);
   const std::unique_ptr<Team> team = world.make_team(members);
-  Collectives collectives(world, team.get(), small_channel);
+  Collectives collectives(*team, small_channel);
   StreamCall call(test, collectives, static_cast<std::size_t>(test.size()) * 1001);
   std::uint64_t round = 0;
   for_each_way(test, [&](Move move, Algorithm algorithm) {

@@ -91,11 +91,6 @@ std::vector<std::byte> expected_image(const Plan& plan, const std::vector<std::b
   return image;
 }
 
-void free_channel(World& world, const PacketChannel& channel) {
-  world.free(channel.rings);
-  world.free(channel.states);
-}
-
 template <GroupKind kind>
 void run_plan(RankTest& test, const ChannelShape& shape, std::size_t count) {
   World& world = test.world();
@@ -103,7 +98,8 @@ void run_plan(RankTest& test, const ChannelShape& shape, std::size_t count) {
   // A rank that sends to itself cannot receive meanwhile: it has the credits that are certain, no more.
   const std::size_t most = shape.slot_bytes * (test.size() == 1 ? shape.depth / 2 : shape.depth * 5 / 2);
   const Plan plan = make_plan(test.random(), count, shape.slot_bytes, most);
-  const PacketChannel channel = world.packet_channel(shape.slot_bytes, shape.depth, shape.heap, shape.first_sequence);
+  const PacketRings rings(world, shape.slot_bytes, shape.depth, shape.heap, shape.first_sequence);
+  const PacketChannel& channel = rings.channel();
   const SymmetricArray<Message> messages(world, plan.messages.size());
   const SymmetricArray<std::byte> source(world, plan.source_bytes, test.any_heap());
   const SymmetricArray<std::byte> destination(world, plan.destination_bytes, test.any_heap());
@@ -121,7 +117,6 @@ void run_plan(RankTest& test, const ChannelShape& shape, std::size_t count) {
            what);
   check_bytes(expected_image(plan, data_of(test.behind(1)), guard),
               test.read(destination.data(), plan.destination_bytes), what);
-  free_channel(world, channel);
 }
 
 void packets_of_any_size(RankTest& test) {
@@ -152,7 +147,8 @@ void packet_sequences_wrap(RankTest& test) {
 void packet_slots_are_swept(RankTest& test) {
   World& world = test.world();
   constexpr std::uint32_t depth = 4, sweep = detail::packet_sweep_period;
-  const PacketChannel channel = world.packet_channel(64, depth, Heap::symmetric, sweep - 3);
+  const PacketRings rings(world, 64, depth, Heap::symmetric, sweep - 3);
+  const PacketChannel& channel = rings.channel();
   const std::vector<Message> plan(3 + 2 * depth, Message{1, 0, 0});
   const SymmetricArray<Message> messages(world, plan.size());
   const SymmetricArray<std::byte> source(world, 1), destination(world, 1);
@@ -169,7 +165,6 @@ void packet_slots_are_swept(RankTest& test) {
     const machine::PacketPair pair = test.read_value(channel.rings + ring + i);
     BEELINE_CHECK((pair.low >> 32) >= sweep && (pair.high >> 32) >= sweep);
   }
-  free_channel(world, channel);
 }
 
 struct CreditArguments {
@@ -225,14 +220,14 @@ struct CreditKernel {
 void packet_credits_run_out(RankTest& test) {
   for (const std::uint32_t depth : {2u, 4u, 16u})
     for (const std::uint32_t first : {0u, 0xfffffffdu}) {
-      const PacketChannel channel = test.world().packet_channel(8, depth, Heap::symmetric, first);
+      const PacketRings rings(test.world(), 8, depth, Heap::symmetric, first);
+      const PacketChannel& channel = rings.channel();
       const ReachableArray<std::uint64_t> full(test, 1);
       const int to = test.ahead(1), from = test.behind(1);
       test.run(test.shape(1, true), CreditKernel{},
                CreditArguments{channel, full.at(to), full.used_by(from), static_cast<std::uint32_t>(to),
                                static_cast<std::uint32_t>(from)},
                join("credits of depth ", depth));
-      free_channel(test.world(), channel);
     }
 }
 
@@ -284,7 +279,8 @@ void interrupt_by(RankTest& test) {
   World& world = test.world();
   constexpr std::uint32_t repeats = 20;
   const std::size_t slot_bytes = 40, bytes = slot_bytes * 23 + 3;
-  const PacketChannel channel = world.packet_channel(slot_bytes, 4);
+  const PacketRings rings(world, slot_bytes, 4);
+  const PacketChannel& channel = rings.channel();
   const SymmetricArray<std::byte> source(world, bytes), destination(world, repeats * bytes);
   const std::uint64_t key = test.random().next();
   const auto data_of = [&](int rank) { return pattern(key + static_cast<std::uint64_t>(rank), bytes); };
@@ -295,7 +291,6 @@ void interrupt_by(RankTest& test) {
            join("interrupted ", name(kind), " packets"));
   for (std::uint32_t i = 0; i < repeats; ++i)
     check_bytes(data_of(test.behind(1)), test.read(destination.data() + i * bytes, bytes), "interrupted message");
-  free_channel(world, channel);
 }
 
 void packet_messages_continue_after_timeouts(RankTest& test) {
@@ -329,7 +324,8 @@ void packets_between_all_pairs(RankTest& test) {
   World& world = test.world();
   constexpr std::uint32_t messages = 12;
   const std::size_t bytes = 1 + test.random().below(std::size_t{3000});
-  const PacketChannel channel = world.packet_channel(1024, 8);
+  const PacketRings rings(world, 1024, 8);
+  const PacketChannel& channel = rings.channel();
   const SymmetricArray<std::byte> source(world, bytes + messages);
   const SymmetricArray<std::byte> destination(world, static_cast<std::size_t>(test.size()) * messages * bytes);
   const std::uint64_t key = test.random().next();
@@ -344,7 +340,6 @@ void packets_between_all_pairs(RankTest& test) {
       check_bytes({sent.begin() + i, sent.begin() + i + static_cast<std::ptrdiff_t>(bytes)},
                   test.read(destination.data() + place, bytes), join("message ", i, " of rank ", peer));
     }
-  free_channel(world, channel);
 }
 
 void crowded_packets(RankTest& test) { run_plan<GroupKind::thread>(test, {64, 2, Heap::symmetric, 0xfffffff0}, 12); }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Packets of 128 bytes: any size and alignment, sequences that wrap, credits and time-outs, and many messages of
 // changing data; host ranks and worlds with torn lines refuse them.
-#include "beeline/host/packets128.hpp"
+#include "beeline/host/packets.hpp"
 #include "tests/conformance/group_kind.hpp"
 #include "tests/conformance/rank_test.hpp"
 #include "tests/support/errors.hpp"
@@ -12,18 +12,12 @@ namespace {
 
 using namespace beeline;
 
-/// Skips the case where this world cannot use them: a channel is then refused with the reason.
-void need_packets128(RankTest& test) {
-  const std::string obstacle = packets128_obstacle(test.world());
+/// Skips the case where a team of this world cannot use them: rings are then refused with the reason.
+void need_packets128(RankTest& test, Team& team) {
+  const std::string obstacle = packets128_obstacle(team);
   if (!obstacle.empty())
-    check_error(Status::unavailable, {obstacle, "packet_channel"},
-                [&] { static_cast<void>(packets128_channel(test.world(), 64)); });
+    check_error(Status::unavailable, {obstacle, "PacketRings"}, [&] { Packets128Rings(team, 64); });
   test.skip_if_any(obstacle);
-}
-
-void free_channel(World& world, const Packets128Channel& channel) {
-  world.free(channel.slots.rings);
-  world.free(channel.slots.states);
 }
 
 /// One message of a plan that all ranks share: places in the sender's source and in the receiver's destination.
@@ -114,7 +108,8 @@ template <GroupKind kind>
 void run_plan(RankTest& test, const ChannelShape& shape, std::size_t count) {
   World& world = test.world();
   constexpr std::byte guard{0x5a};
-  const Packets128Channel channel = packets128_channel(world, shape.slot_bytes, shape.depth, shape.first_sequence);
+  const Packets128Rings rings(world, shape.slot_bytes, shape.depth, shape.first_sequence);
+  const Packets128Channel channel = rings.channel();
   // A rank that sends to itself cannot receive meanwhile: it has the credits that are certain, no more.
   const std::size_t slots = test.size() == 1 ? shape.depth / 2 + 1 : shape.depth * 5 / 2;
   const Plan plan = make_plan(test.random(), count, channel.slot_bytes(), channel.slot_bytes() * slots);
@@ -134,7 +129,6 @@ void run_plan(RankTest& test, const ChannelShape& shape, std::size_t count) {
            what);
   check_bytes(expected_image(plan, data_of(test.behind(1)), guard),
               test.read(destination.data(), plan.destination_bytes), what);
-  free_channel(world, channel);
 }
 
 template <class Body>
@@ -144,7 +138,7 @@ void for_each_line_group(Body body) {
 }
 
 void packets128_of_any_size(RankTest& test) {
-  need_packets128(test);
+  need_packets128(test, test.world());
   constexpr std::uint32_t sweep = detail::packet_sweep_period;
   for_each_line_group([&]<GroupKind kind>() {
     run_plan<kind>(test, {1, 2, 0}, 60);
@@ -190,29 +184,38 @@ struct StreamKernel {
 };
 
 template <GroupKind kind>
-void run_stream(RankTest& test, std::uint32_t words, std::uint32_t messages) {
-  World& world = test.world();
-  const Packets128Channel channel = packets128_channel(world, words * sizeof(std::uint64_t), 8);
-  const SymmetricArray<std::uint64_t> source(world, words), destination(world, words);
-  test.run(test.shape(1, true), StreamKernel<kind>{},
-           StreamArguments{channel, source.data(), destination.data(), words, messages,
-                           static_cast<std::uint32_t>(test.ahead(1)), static_cast<std::uint32_t>(test.behind(1))},
+void run_stream(RankTest& test, Team& team, std::uint32_t words, std::uint32_t messages) {
+  const Packets128Rings rings(team, words * sizeof(std::uint64_t), 8);
+  const SymmetricArray<std::uint64_t> source(team, words), destination(team, words);
+  const std::uint32_t rank = team.context().rank, size = team.context().size;
+  test.run(team, test.shape(1, true), StreamKernel<kind>{},
+           StreamArguments{rings.channel(), source.data(), destination.data(), words, messages, (rank + 1) % size,
+                           (rank + size - 1) % size},
            join(messages, " messages of ", words, " words by ", name(kind), "s"));
-  free_channel(world, channel);
 }
 
 void packets128_stay_whole(RankTest& test) {
-  need_packets128(test);
+  need_packets128(test, test.world());
   for_each_line_group([&]<GroupKind kind>() {
-    run_stream<kind>(test, 15, 20000);
-    run_stream<kind>(test, 1000, 5000);
+    run_stream<kind>(test, test.world(), 15, 20000);
+    run_stream<kind>(test, test.world(), 1000, 5000);
   });
+}
+
+/// Members of which the world knows nothing yet, where this case is the first: they test their own pairs.
+void packets128_in_two_teams(RankTest& test) {
+  std::vector<int> members;
+  for (int rank = test.rank() % 2; rank < test.size(); rank += 2) members.push_back(rank);
+  const std::unique_ptr<Team> team = test.world().make_team(members);
+  need_packets128(test, *team);
+  for (int round = 0; round < 1 + test.rank() % 2; ++round) run_stream<GroupKind::block>(test, *team, 100, 100);
 }
 
 }  // namespace
 
 const std::vector<Case>& packets128_cases() {
-  static const std::vector<Case> cases = {{"packets128_of_any_size", 1, packets128_of_any_size},
+  static const std::vector<Case> cases = {{"packets128_in_two_teams", 2, packets128_in_two_teams},
+                                          {"packets128_of_any_size", 1, packets128_of_any_size},
                                           {"packets128_stay_whole", 1, packets128_stay_whole}};
   return cases;
 }

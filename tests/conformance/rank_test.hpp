@@ -75,8 +75,13 @@ class RankTest {
   /// Launches `kernel(grid, ctx, report, arguments)`, waits for its end, and throws what it or its checks found.
   template <class Kernel, class Arguments>
   void run(const beeline::LaunchOptions& options, Kernel kernel, const Arguments& arguments, std::string_view what) {
+    run(world_, options, kernel, arguments, what);
+  }
+  template <class Kernel, class Arguments>
+  void run(beeline::Team& team, const beeline::LaunchOptions& options, Kernel kernel, const Arguments& arguments,
+           std::string_view what) {
     clear_report();
-    beeline::launch(world_, options, kernel, report_.data(), arguments);
+    beeline::launch(team, options, kernel, report_.data(), arguments);
     world_.synchronize();
     check_report(what);
   }

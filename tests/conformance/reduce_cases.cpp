@@ -58,7 +58,8 @@ class StreamCall {
   /// `elsewhere`: where the vectors lie instead of the heap.
   void check(Kind kind, const VectorKey& key, std::size_t count, const Placing& placing, const CollectiveCall& how,
              const Elsewhere& elsewhere = {}) {
-    const std::size_t rank = collectives_.context().rank, size = members_.size(), bytes = count * bytes_of(key.type);
+    const std::size_t rank = collectives_.team().context().rank, size = members_.size(),
+                      bytes = count * bytes_of(key.type);
     const bool scatters = kind == Kind::reduce_scatter;
     const int root = static_cast<int>(key.round % size);
     const std::vector<std::byte> mine = vector_of(key, test_.rank(), scatters ? size * count : count);
@@ -160,7 +161,7 @@ void named_reductions_in_two_teams(RankTest& test) {
   std::vector<int> members;
   for (int rank = test.rank() % 2; rank < test.size(); rank += 2) members.push_back(rank);
   const std::unique_ptr<Team> team = world.make_team(members);
-  Collectives collectives(world, team.get(), small_channel);
+  Collectives collectives(*team, small_channel);
   StreamCall call(test, collectives, members, 4 * 501 * static_cast<std::size_t>(test.size()));
   std::uint64_t round = 0;
   for_each_way(test, [&](Kind kind, Algorithm algorithm) {

@@ -143,7 +143,8 @@ void operations_by_cpu_threads(RankTest& test) {
   const SymmetricArray<std::byte> source(world, bytes, Heap::pinned),
       memory(world, GuardedArea::needed(3, bytes), Heap::pinned);
   const SymmetricArray<std::byte> fetched(world, bytes, Heap::pinned);
-  std::uint64_t* signals = world.signals(2, Heap::pinned);
+  const Signals owned(world, 2, Heap::pinned);
+  std::uint64_t* const signals = owned.data();
   const std::uint64_t key = test.random().next();
   test.write(source.data(), pattern(key_of(key, test.rank()), bytes));
   GuardedArea area(test, memory.data(), 3, bytes);
@@ -157,8 +158,6 @@ void operations_by_cpu_threads(RankTest& test) {
                    static_cast<int>(wait(Thread{}, ctx, signals + 1, Compare::equal, 5, to)));
   get(Thread{}, ctx, fetched.data(), area.data(), bytes, to);
   check_bytes(pattern(key_of(key, test.rank()), bytes), test.read(fetched.data(), bytes), "got back by a CPU thread");
-  world.barrier();
-  world.free(signals);
 }
 
 void gather_bytes(RankTest& test) {

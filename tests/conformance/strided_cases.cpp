@@ -175,9 +175,9 @@ void strided_bad_arguments(RankTest& test) {
   test.write(memory.data(), before);
   test.run(test.shape(1, false), ShapesKernel{false}, memory.data(), "shapes without elements");
   const std::unique_ptr<Team> alone = world.make_team({test.rank()});
-  LaunchOptions options = test.shape(1, false);
-  options.context = &alone->context();
-  const auto refused = [&] { test.run(options, ShapesKernel{true}, memory.data(), "refused shapes"); };
+  const auto refused = [&] {
+    test.run(*alone, test.shape(1, false), ShapesKernel{true}, memory.data(), "refused shapes");
+  };
   if (test.on_gpu() && BEELINE_CHECKS_CALLS == 0)
     refused();
   else

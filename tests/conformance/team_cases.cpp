@@ -55,9 +55,8 @@ struct TeamKernel {
 
 template <GroupKind kind>
 void run_in_team(RankTest& test, Team& team, const TeamArguments& arguments) {
-  LaunchOptions options = test.shape(1, true);
-  options.context = &team.context();
-  test.run(options, TeamKernel<kind>{}, arguments, join("a team of ", team.size(), ", ", name(kind), " groups"));
+  test.run(team, test.shape(1, true), TeamKernel<kind>{}, arguments,
+           join("a team of ", team.size(), ", ", name(kind), " groups"));
   team.barrier();
 }
 
@@ -71,14 +70,14 @@ void split_world(RankTest& test, PartOf part_of) {
     if (mine >= 0 && part_of(rank) == mine) members.push_back(rank);
   const std::unique_ptr<Team> team = world.make_team(members);
   BEELINE_CHECK_EQ(mine >= 0, team != nullptr);
-  const PacketChannel channel = world.packet_channel(64, 4);
-  const SymmetricArray<std::uint64_t> words(world, 3 * max_ranks, test.common_heap());
   if (team) {
+    const PacketRings rings(*team, 64, 4);
+    const SymmetricArray<std::uint64_t> words(*team, 3 * max_ranks, test.common_heap());
     BEELINE_CHECK_EQ(static_cast<int>(members.size()), team->size());
     for (int rank = 0; rank < team->size(); ++rank)
       BEELINE_CHECK_EQ(members[static_cast<std::size_t>(rank)], team->world_rank(rank));
     BEELINE_CHECK_EQ(test.rank(), team->world_rank(team->rank()));
-    const TeamArguments arguments{channel,
+    const TeamArguments arguments{rings.channel(),
                                   words.data(),
                                   words.data() + max_ranks,
                                   words.data() + 2 * max_ranks,
@@ -86,9 +85,6 @@ void split_world(RankTest& test, PartOf part_of) {
                                   static_cast<std::uint32_t>(team->size())};
     run_in_team<GroupKind::thread>(test, *team, arguments);
   }
-  world.barrier();
-  world.free(channel.rings);
-  world.free(channel.states);
 }
 
 void teams_of_even_and_odd_ranks(RankTest& test) {
@@ -105,13 +101,11 @@ void a_team_of_all_by_every_group(RankTest& test) {
   for (int rank = 0; rank < test.size(); ++rank) everyone.push_back(rank);
   const std::unique_ptr<Team> team = world.make_team(everyone);
   for_each_group_kind(world, [&]<GroupKind kind>() {
-    const PacketChannel channel = world.packet_channel(64, 4);
+    const PacketRings rings(world, 64, 4);
     const SymmetricArray<std::uint64_t> words(world, 3 * max_ranks, test.common_heap());
     run_in_team<kind>(test, *team,
-                      {channel, words.data(), words.data() + max_ranks, words.data() + 2 * max_ranks, 10,
+                      {rings.channel(), words.data(), words.data() + max_ranks, words.data() + 2 * max_ranks, 10,
                        static_cast<std::uint32_t>(test.size())});
-    world.free(channel.rings);
-    world.free(channel.states);
   });
 }
 

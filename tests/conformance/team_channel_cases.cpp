@@ -23,7 +23,7 @@ std::vector<int> every_second(int first, int size) {
 /// All-reduces of a team, of vectors in its own memory.
 void reduce_in(RankTest& test, Team& team, const std::vector<int>& members, std::uint64_t round) {
   World& world = test.world();
-  Collectives collectives(world, team, small_channel);
+  Collectives collectives(team, small_channel);
   auto* const vector = static_cast<std::byte*>(team.allocate(bytes));
   const VectorKey key{ElementType::float32, Reduction::sum, round};
   for (const Algorithm algorithm : {Algorithm::packets_two_shot, Algorithm::two_shot}) {

@@ -55,7 +55,7 @@ TEST(BadAllocation, TooMuchIsRefused) {
       check_error(Status::no_resource, {std::to_string(bytes), "BEELINE_HEAP_BYTES"},
                   [&] { static_cast<void>(world.allocate(bytes)); });
     check_error(Status::no_resource, {"bytes"}, [&] { static_cast<void>(world.allocate(huge / 4, Heap::pinned)); });
-    check_error(Status::no_resource, {"bytes"}, [&] { static_cast<void>(world.signals(huge / 8 + 2)); });
+    check_error(Status::no_resource, {"bytes"}, [&] { Signals(world, huge / 8 + 2); });
     check_error(Status::no_resource, {"bytes"}, [&] { SymmetricArray<double>(world, huge / 8 + 2); });
   });
 }
@@ -72,6 +72,22 @@ TEST(BadAllocation, AFullHeapEmptiesAgain) {
                       [&] { static_cast<void>(world.allocate(1)); });
           for (void* piece : pieces) world.free(piece);
         }
+        world.free(world.allocate(std::size_t{1} << 20));
+      },
+      config);
+}
+
+TEST(BadAllocation, OwnersGiveTheirMemoryBack) {
+  Config config = test_config();
+  config.heap_bytes = std::size_t{1} << 20;
+  run_pair(
+      [](World& world) {
+        const std::unique_ptr<Team> alone = world.make_team({world.rank()});
+        for (Team* team : {static_cast<Team*>(&world), alone.get()})
+          for (int round = 0; round < 8; ++round) {
+            const PacketRings rings(*team, std::size_t{1} << 12);
+            const Signals signals(*team, std::size_t{1} << 15);
+          }
         world.free(world.allocate(std::size_t{1} << 20));
       },
       config);
@@ -126,7 +142,7 @@ TEST(BadPeer, IsRefused) {
     StagedChannel channel(world, 1000, 2);
     int local = 0;
     for (const int peer : {-1, 2, 64, -2}) {
-      check_error(Status::invalid_argument, {"peer " + std::to_string(peer), "world of 2"},
+      check_error(Status::invalid_argument, {"peer " + std::to_string(peer), "team of 2"},
                   [&] { static_cast<void>(world.at(memory, peer)); });
       check_error(Status::invalid_argument, {"rank " + std::to_string(peer)},
                   [&] { static_cast<void>(world.device(peer)); });
@@ -228,10 +244,7 @@ TEST(ZeroLength, MovesNothingAndStillSignals) {
     BEELINE_CHECK_EQ(std::uint64_t{0}, memory.data()[0]);
     StagedChannel channel(world, 1000, 2);
     channel.exchange(nullptr, 1 - world.rank(), nullptr, 1 - world.rank(), 0);
-    PacketChannel packets = world.packet_channel(8);
-    world.barrier();
-    world.free(packets.states);
-    world.free(packets.rings);
+    const PacketRings packets(world, 8);
   });
 }
 
@@ -239,13 +252,11 @@ TEST(BadChannel, DepthAndSlotsAreChecked) {
   run_pair([](World& world) {
     for (const std::uint32_t depth : {0u, 1u, 3u, 24u, 0xffffffffu})
       check_error(Status::invalid_argument, {"depth " + std::to_string(depth), "power of two"},
-                  [&] { static_cast<void>(world.packet_channel(64, depth)); });
+                  [&] { PacketRings(world, 64, depth); });
     for (const std::size_t bytes : {std::size_t{0}, (std::size_t{1} << 30) + 1, huge})
-      check_error(Status::invalid_argument, {"slots of " + std::to_string(bytes)},
-                  [&] { static_cast<void>(world.packet_channel(bytes)); });
+      check_error(Status::invalid_argument, {"slots of " + std::to_string(bytes)}, [&] { PacketRings(world, bytes); });
     for (const std::uint32_t depth : {1u << 8, 1u << 16, 1u << 31})
-      check_error(Status::no_resource, {"no room"},
-                  [&] { static_cast<void>(world.packet_channel(std::size_t{1} << 30, depth)); });
+      check_error(Status::no_resource, {"no room"}, [&] { PacketRings(world, std::size_t{1} << 30, depth); });
     check_error(Status::invalid_argument, {"at least one slot"}, [&] { StagedChannel(world, 1000, 0); });
     check_error(Status::no_resource, {"no room"}, [&] { StagedChannel(world, huge / 4, 7); });
   });
@@ -329,19 +340,18 @@ void refuse_bad_launches(World& world) {
 
 /// A second waiting grid that does not fit beside the first is refused, and fits once the first is over.
 void refuse_a_second_grid(World& world) {
-  std::uint64_t* signal = world.signals(1);
+  const Signals signal(world, 1);
   const unsigned most = resident_blocks<WaitForSignal, std::uint64_t*>(world, 64);
   const std::unique_ptr<Stream> other = world.make_stream();
-  launch(world, shape(most, 64, true), WaitForSignal{}, signal);
+  launch(world, shape(most, 64, true), WaitForSignal{}, signal.data());
   if (world.ranks_on_device() == 1)
     check_error(Status::no_resource, {"WaitForSignal", "rank 0", "holds 100 %"},
-                [&] { launch(world, shape(1, 64, true, other.get()), WaitForSignal{}, signal); });
+                [&] { launch(world, shape(1, 64, true, other.get()), WaitForSignal{}, signal.data()); });
   const std::unique_ptr<Stream> releasing = world.make_stream();
-  releasing->write_signal(signal, 1);
+  releasing->write_signal(signal.data(), 1);
   world.synchronize();
-  launch(world, shape(most, 64, true, other.get()), WaitForSignal{}, signal);
+  launch(world, shape(most, 64, true, other.get()), WaitForSignal{}, signal.data());
   world.synchronize(*other);
-  world.free(signal);
 }
 
 class BadLaunch : public ::testing::TestWithParam<const char*> {};

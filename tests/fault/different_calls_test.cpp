@@ -68,8 +68,8 @@ constexpr Call team_calls[] = {
      }},
     {"allocate", [](Things& things) { static_cast<void>(things.team->allocate(1000)); }},
     {"free", [](Things& things) { things.team->free(things.team_memory); }},
-    {"Collectives", [](Things& things) { const Collectives collectives(things.world, *things.team); }},
-    {"Messages", [](Things& things) { const Messages messages(things.world, *things.team); }},
+    {"Collectives", [](Things& things) { const Collectives collectives(*things.team); }},
+    {"Messages", [](Things& things) { const Messages messages(*things.team); }},
 };
 
 /// Every pair of different calls, rank 0 in the one and rank 1 in the other; then all calls, by both.

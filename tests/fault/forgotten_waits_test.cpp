@@ -39,10 +39,10 @@ class ForgottenWaits : public PairTest {
   static void run(Status expected, std::initializer_list<std::string_view> words,
                   void (*launch_wrongly)(World&, std::uint64_t* signals)) {
     const auto body = [&](World& world) {
-      std::uint64_t* const signals = world.signals(1);
+      const Signals signals(world, 1);
       if (world.rank() == 0) {
         check_error(expected, words, [&] {
-          launch_wrongly(world, signals);
+          launch_wrongly(world, signals.data());
           world.synchronize();
         });
         return;

@@ -62,7 +62,8 @@ class Leaving : public ::testing::TestWithParam<WorldKind> {
 
 TEST_P(Leaving, ThrowsWhatAKernelWaitedForInVain) {
   expect_good(1, [](World& world) {
-    launch(world, {.waits = true}, WaitInVain{}, world.signals(1));
+    const Signals signal(world, 1);
+    launch(world, {.waits = true}, WaitInVain{}, signal.data());
     check_error(Status::deadline, {"rank 0: wait", "expected == 1, observed 0", "(deadline)"}, [&] { world.leave(); });
   });
 }

@@ -114,10 +114,10 @@ void staged_exchanges(World& world) {
 }
 
 void waits_on_streams(World& world) {
-  std::uint64_t* signals = world.signals(1);
+  const Signals signals(world, 1);
   for (std::uint64_t round = 1;; ++round) {
-    world.stream().write_signal(world.at(signals, (world.rank() + 1) % world.size()), round);
-    world.stream().wait_signal(signals, round);
+    world.stream().write_signal(signals.at((world.rank() + 1) % world.size()), round);
+    world.stream().wait_signal(signals.data(), round);
     world.synchronize();
   }
 }

@@ -56,23 +56,23 @@ TEST(SharedGpu, HoldsAsManyWaitingRanksAsFit) {
   expect_all_passed(run_ranks(
       WorldKind::threads, 4,
       [](World& world) {
-        std::uint64_t* signal = world.signals(1);
+        const Signals signal(world, 1);
         const unsigned quarter = resident_blocks<WaitForSignal, std::uint64_t*>(world, 64);
         const LaunchOptions third = waiting_blocks(quarter * 4 / 3);
-        if (world.rank() < 3) launch(world, third, WaitForSignal{}, signal);
+        if (world.rank() < 3) launch(world, third, WaitForSignal{}, signal.data());
         world.barrier();
         if (world.rank() == 3)
           check_error(Status::no_resource,
                       {"rank 3's kernel", "WaitForSignal", "rank 0's kernel", "rank 1's kernel", "rank 2's kernel",
                        "holds 33 %"},
-                      [&] { launch(world, third, WaitForSignal{}, signal); });
+                      [&] { launch(world, third, WaitForSignal{}, signal.data()); });
         world.barrier();
         const std::unique_ptr<Stream> releasing = world.make_stream();
-        releasing->write_signal(signal, 1);
+        releasing->write_signal(signal.data(), 1);
         world.synchronize(*releasing);
         if (world.rank() < 3) world.synchronize();
         world.barrier();
-        if (world.rank() == 3) launch(world, third, WaitForSignal{}, signal);
+        if (world.rank() == 3) launch(world, third, WaitForSignal{}, signal.data());
         world.synchronize();
         world.barrier();
       },
@@ -123,13 +123,13 @@ struct StoreNowhere {
 
 /// Rank 0's kernel stores to no memory while rank 1's waits: both errors name both ranks, soon.
 void fail_together(World& world) {
-  std::uint64_t* signal = world.signals(1);
+  const Signals signal(world, 1);
   const Stopwatch stopwatch;
   try {
     if (world.rank() == 0)
       launch(world, {}, StoreNowhere{}, std::uintptr_t{64});
     else
-      launch(world, waiting_blocks(1), WaitForSignal{}, signal);
+      launch(world, waiting_blocks(1), WaitForSignal{}, signal.data());
     world.synchronize();
   } catch (const Error& error) {
     world.abort(error.what());

@@ -73,12 +73,9 @@ struct MeetKernel {
   }
 };
 
-void meet_in_a_kernel(World& world, const Team& team, std::uint64_t* board) {
-  LaunchOptions options;
-  options.waits = true;
-  options.context = &team.context();
+void meet_in_a_kernel(World& world, Team& team, std::uint64_t* board) {
   std::uint64_t* sum = board + ranks + 1;
-  launch(world, options, MeetKernel{}, board, sum);
+  launch(team, {.waits = true}, MeetKernel{}, board, sum);
   world.synchronize();
   std::uint64_t seen = 0, expected = 0;
   world.copy(&seen, sum, sizeof seen);
@@ -185,10 +182,10 @@ constexpr Activity activities[] = {
      }},
     {"Stream",
      [](World& world) {
-       std::uint64_t* signals = world.signals(1);
+       const Signals signals(world, 1);
        for (std::uint64_t round = 1;; ++round) {
-         world.stream().write_signal(world.at(signals, (world.rank() + 1) % world.size()), round);
-         world.stream().wait_signal(signals, round);
+         world.stream().write_signal(signals.at((world.rank() + 1) % world.size()), round);
+         world.stream().wait_signal(signals.data(), round);
          world.synchronize();
        }
      }},

@@ -34,16 +34,16 @@ struct AwaitKernel {
 
 /// What rank 0 waits for, and rank 1 does only when it is told to.
 struct Scene {
-  explicit Scene(World& in) : world(in), signal(in.signals(1)), bell(in.signals(1, Heap::pinned)), result(in, 1) {}
+  explicit Scene(World& in) : world(in), signal(in, 1), bell(in, 1, Heap::pinned), result(in, 1) {}
 
   /// Rank 0 lets rank 1 go on. By a signal of the CPUs, since a barrier may be under way.
-  void ring() const { static_cast<void>(beeline::signal(Thread{}, world.host_context(), bell, 1, 1)); }
+  void ring() const { static_cast<void>(beeline::signal(Thread{}, world.host_context(), bell.data(), 1, 1)); }
   void await_bell() const {
-    BEELINE_CHECK(wait(Thread{}, world.host_context(), bell, Compare::equal, 1, 0) == Status::ok);
+    BEELINE_CHECK(wait(Thread{}, world.host_context(), bell.data(), Compare::equal, 1, 0) == Status::ok);
   }
   /// Lets rank 0's kernel end.
   void answer() const {
-    world.stream().write_signal(world.at(signal, 0), 1);
+    world.stream().write_signal(signal.at(0), 1);
     world.synchronize();
   }
   [[nodiscard]] int read_result() const {
@@ -53,7 +53,7 @@ struct Scene {
   }
 
   World& world;
-  std::uint64_t *signal, *bell;
+  Signals signal, bell;
   SymmetricArray<int> result;
 };
 
@@ -88,7 +88,7 @@ TEST_P(TimeoutsOf, SynchronizeFindItLater) {
   run([](Scene& scene) {
     World& world = scene.world;
     if (world.rank() == 0) {
-      launch(world, {.threads = 64, .waits = true}, AwaitKernel{}, scene.signal, scene.result.data());
+      launch(world, {.threads = 64, .waits = true}, AwaitKernel{}, scene.signal.data(), scene.result.data());
       expect_continuation(scene, [&](Timeout timeout) { return world.synchronize(timeout); });
       BEELINE_CHECK_EQ(42, scene.read_result());
       BEELINE_CHECK(world.synchronize(Timeout::test()) == Status::ok);
@@ -104,7 +104,7 @@ TEST_P(TimeoutsOf, EventsFindThemLater) {
   run([](Scene& scene) {
     World& world = scene.world;
     if (world.rank() == 0) {
-      launch(world, {.threads = 64, .waits = true}, AwaitKernel{}, scene.signal, scene.result.data());
+      launch(world, {.threads = 64, .waits = true}, AwaitKernel{}, scene.signal.data(), scene.result.data());
       const auto event = world.stream().make_event();
       world.stream().record(*event);
       expect_continuation(scene, [&](Timeout timeout) { return world.synchronize(*event, timeout); });
@@ -223,7 +223,7 @@ TEST_P(TimeoutsOf, SynchronizeThatAreLongerThanTheDeadlineEndByIt) {
   run(
       [](Scene& scene) {
         if (scene.world.rank() != 0) return await_failure(scene.world);
-        launch(scene.world, {.threads = 64, .waits = true}, AwaitKernel{}, scene.signal, scene.result.data());
+        launch(scene.world, {.threads = 64, .waits = true}, AwaitKernel{}, scene.signal.data(), scene.result.data());
         check_error(Status::deadline, {"rank 0: wait on any rank in kernel beeline_test::AwaitKernel"},
                     [&] { static_cast<void>(scene.world.synchronize(ample)); });
       },

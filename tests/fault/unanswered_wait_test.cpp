@@ -23,15 +23,14 @@ constexpr double deadline_s = 1.5;
 
 /// What both ranks prepare together; rank 0 then waits in vain.
 struct Scene {
-  explicit Scene(World& in)
-      : world(in), signals(in.signals(8)), channel(in.packet_channel(64, 2)), staged(in, 1000, 1), data(in, 100'000) {
+  explicit Scene(World& in) : world(in), signals(in, 8), rings(in, 64, 2), staged(in, 1000, 1), data(in, 100'000) {
     const std::uint64_t initial = 3;
-    world.copy(signals, &initial, sizeof initial);
+    world.copy(signals.data(), &initial, sizeof initial);
     world.barrier();
   }
   World& world;
-  std::uint64_t* signals;
-  PacketChannel channel;
+  Signals signals;
+  PacketRings rings;
   StagedChannel staged;
   SymmetricArray<std::byte> data;
 };
@@ -67,7 +66,7 @@ void launch_on(Stream& stream, Scene& scene, Wait wait_for) {
   options.threads = 64;
   options.waits = true;
   options.stream = &stream;
-  launch(scene.world, options, WaitKernel{}, wait_for, scene.signals, scene.channel);
+  launch(scene.world, options, WaitKernel{}, wait_for, scene.signals.data(), scene.rings.channel());
 }
 
 void wait_in_kernel(Scene& scene, Wait wait_for) {
@@ -83,13 +82,13 @@ struct Unanswered {
 };
 
 void wait_on_stream(Scene& scene) {
-  scene.world.stream().wait_signal(scene.signals, 5);
+  scene.world.stream().wait_signal(scene.signals.data(), 5);
   scene.world.synchronize();
 }
 
 void wait_on_own_stream(Scene& scene) {
   const std::unique_ptr<Stream> stream = scene.world.make_stream();
-  stream->wait_signal(scene.signals, 5);
+  stream->wait_signal(scene.signals.data(), 5);
   scene.world.synchronize(*stream);
 }
 

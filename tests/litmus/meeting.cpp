@@ -129,13 +129,10 @@ struct MeetingKernel {
 Outcomes exchange_packets(World& world, bool withheld, std::uint64_t instances) {
   const Shape shape = shape_of_one_block(world);
   const SymmetricArray<std::uint64_t> source(world, shape.words), data(world, shape.words);
-  const PacketChannel channel = world.packet_channel(shape.words * sizeof(std::uint64_t));
-  const Outcomes outcomes = launch_and_count(
-      world, shape, PacketKernel{},
-      PacketArguments{channel, source.data(), data.data(), nullptr, shape.rounds(instances), shape.words, withheld});
-  world.free(channel.states);
-  world.free(channel.rings);
-  return outcomes;
+  const PacketRings rings(world, shape.words * sizeof(std::uint64_t));
+  return launch_and_count(world, shape, PacketKernel{},
+                          PacketArguments{rings.channel(), source.data(), data.data(), nullptr, shape.rounds(instances),
+                                          shape.words, withheld});
 }
 
 Outcomes put_and_meet(World& world, Meeting meeting, std::uint64_t instances) {

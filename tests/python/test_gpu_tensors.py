@@ -106,7 +106,7 @@ def test_calls_of_teams_tell_how_they_moved_data() -> None:
         team = world.make_team([0, 1])
         inside, outside = world.allocate(count, "float32"), torch.ones(count, device=device)
         torch.cuda.synchronize(device)
-        for collectives in (beeline.Collectives(world), beeline.Collectives(world, team)):
+        for collectives in (beeline.Collectives(world), beeline.Collectives(team)):
             for tensor, expected in ((inside, "in_place"), (outside, "staged"), (outside[:8], "packets")):
                 collectives.allreduce(tensor)
                 assert collectives.last_transfer == expected

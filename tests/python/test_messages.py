@@ -85,7 +85,7 @@ def test_messages_of_a_team_alone() -> None:
     def body(world: beeline.World) -> None:
         team = world.make_team([rank for rank in range(world.size) if rank % 2 == world.rank % 2])
         for size in (8, 50_000):
-            messages = beeline.Messages(world, team)
+            messages = beeline.Messages(team)
             got = np.zeros(size, "uint8")
             after, before = (team.rank + 1) % team.size, (team.rank - 1) % team.size
             messages.exchange(np.full(size, world.rank, "uint8"), after, got, before)

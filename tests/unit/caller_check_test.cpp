@@ -318,12 +318,7 @@ BadCall bad_call(const Context& ctx, const Operand& operand, Rule rule, const Ar
   return bad;
 }
 
-LaunchOptions one_block(const Context& ctx) {
-  LaunchOptions options;
-  options.threads = 64;
-  options.context = &ctx;
-  return options;
-}
+constexpr LaunchOptions one_block{.threads = 64};
 
 /// Rank 0 makes the call; both ranks hear of it, and nothing has changed.
 void refuse_one(World& world, const Operand& operand, Rule rule) {
@@ -339,7 +334,7 @@ void refuse_one(World& world, const Operand& operand, Rule rule) {
   const std::string words_of_error = join("rank 0: ", name(named), bad.why);
   if (world.rank() == 0) {
     check_error(Status::invalid_argument, {words_of_error}, [&] {
-      launch(world, one_block(team->context()), CallKernel{operand.call}, bad.arguments);
+      launch(*team, one_block, CallKernel{operand.call}, bad.arguments);
       world.synchronize();
     });
     std::uint64_t status = 0;
@@ -391,7 +386,7 @@ struct GoodKernel {
 TEST(CallerCheck, LetsGoodCallsPass) {
   expect_all_passed(run_ranks(WorldKind::threads, 2, [](World& world) {
     const SymmetricArray<std::uint64_t> words(world, words_each), returned(world, 1);
-    launch(world, one_block(world.context()), GoodKernel{},
+    launch(world, one_block, GoodKernel{},
            Arguments{words.data(), nullptr, static_cast<std::uint32_t>(1 - world.rank()), returned.data()});
     world.synchronize();
     std::uint64_t status = unset;
@@ -441,12 +436,13 @@ constexpr StoppedCase stopped_cases[] = {
 /// On a GPU the kernel's fault ends the process.
 void stop_one(World& world, const StoppedCase& each) {
   const SymmetricArray<std::uint64_t> words(world, 2);
-  const PacketChannel packets = world.packet_channel(64);
+  const PacketRings packets(world, 64);
   Messages messages(world);
   if (world.rank() == 0) {
     const bool gpu = world.device().is_gpu();
     check_error(gpu ? Status::internal : Status::invalid_argument, {"rank 0: ", each.words}, [&] {
-      launch(world, {}, StoppedKernel{each.which}, StoppedArguments{words.data(), packets, messages.channel()});
+      launch(world, {}, StoppedKernel{each.which},
+             StoppedArguments{words.data(), packets.channel(), messages.channel()});
       world.synchronize();
     });
     if (!gpu) BEELINE_CHECK_EQ(std::uint64_t{0}, words.data()[1]);

@@ -75,7 +75,8 @@ struct Add {
 
 Exchange make_exchange(World& world) {
   return {static_cast<std::uint64_t*>(world.allocate(words * sizeof(std::uint64_t))),
-          static_cast<std::uint64_t*>(world.allocate(2 * words * sizeof(std::uint64_t))), world.signals(1),
+          static_cast<std::uint64_t*>(world.allocate(2 * words * sizeof(std::uint64_t))),
+          static_cast<std::uint64_t*>(world.allocate(sizeof(std::uint64_t))),
           static_cast<std::uint64_t*>(world.allocate(2 * sizeof(std::uint64_t)))};
 }
 
@@ -427,7 +428,8 @@ using AdoptedStream = OneRank;
 TEST_F(Graphs, RefuseWhatCannotBeCaptured) {
   run([](World& world) {
     const std::unique_ptr<Stream> stream = world.make_stream();
-    std::uint64_t* signal = world.signals(2);
+    const Signals signals(world, 2);
+    std::uint64_t* const signal = signals.data();
     const std::unique_ptr<Event> outside = world.stream().make_event(), inside = stream->make_event();
     world.stream().record(*outside);
     const auto refused = [](const std::function<void()>& call) {

@@ -126,9 +126,9 @@ TEST(Launch, StreamsRunSideBySide) {
   const auto world = world_of_one(1);
   for (const StreamPriority priority : {StreamPriority::normal, StreamPriority::high}) {
     const auto other = world->make_stream(priority);
-    std::uint64_t* flag = world->signals(1);
-    launch(*world, shape(1, true), WaitKernel{}, flag);
-    launch(*world, shape(1, true, other.get()), SignalKernel{}, flag);
+    const Signals flag(*world, 1);
+    launch(*world, shape(1, true), WaitKernel{}, flag.data());
+    launch(*world, shape(1, true, other.get()), SignalKernel{}, flag.data());
     world->synchronize();
     world->synchronize(*other);
   }

@@ -22,10 +22,10 @@ BEELINE_HOST_DEVICE void check_at(const Context& ctx, const void* local, std::ui
 
 }  // namespace detail
 
-/// Rank, team and addresses for device operations. Made by `World::context()` or `Team::context()`; copies are free,
-/// also into shared memory. Kernels of your own take it as `const __grid_constant__ Context`, so that it stays in
-/// constant memory. Every `peer` below, and of every operation, is a rank of the team, less than `size`. Who checks
-/// that, and when, is said in access.hpp.
+/// Rank, team and addresses for device operations. Made by `Team::context()`; copies are free, also into shared memory.
+/// Kernels of your own take it as `const __grid_constant__ Context`, so that it stays in constant memory. Every `peer`
+/// below, and of every operation, is a rank of the team, less than `size`. Who checks that, and when, is said in
+/// access.hpp.
 struct Context {
   std::byte* range;                  ///< start of the address range in this process
   const std::uint64_t* abort_words;  ///< this rank's, one for each team, where this context's waiters poll

@@ -22,7 +22,7 @@ struct alignas(128) PacketState {
   alignas(64) std::uint32_t consumed;        ///< written by the peer: messages of mine that it has unpacked
 };
 
-/// A symmetric set of rings, one from each rank to each other, made by `World::packet_channel`. Passed by value.
+/// A symmetric set of rings, one from each rank to each other, made by `PacketRings`. Passed by value.
 struct PacketChannel {
   machine::PacketPair* rings;  ///< [ranks, depth, slot_pairs] at the receiver
   PacketState* states;         ///< [ranks]

@@ -5,7 +5,7 @@
 /// warp in one instruction. Where packets spend half of every store on flags, these spend a sixteenth.
 ///
 /// Nothing guarantees that a line arrives whole: PTX promises it for 8 bytes. So lines travel between GPUs only, and
-/// only in worlds whose self-test has seen no torn one (`packets128_channel`, beeline/host/packets128.hpp); elsewhere
+/// only in worlds whose self-test has seen no torn one (`Packets128Rings`, beeline/host/packets.hpp); elsewhere
 /// packets (LL) serve. Source: NCCL's LL128 protocol.
 
 #include <cstddef>

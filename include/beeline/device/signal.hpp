@@ -3,8 +3,8 @@
 /// @file
 /// Signals: 64-bit words that announce data (GASPI: notifications), and the waits on them.
 ///
-/// A signal lies where its waiter polls: in the symmetric heap (`World::signals`) for kernels, in the pinned heap
-/// (`World::signals(count, Heap::pinned)`) for CPU threads; in a mixed world always in host memory, which both reach. A
+/// A signal lies where its waiter polls: in the symmetric heap (`Signals`) for kernels, in the pinned heap
+/// (`Signals` in `Heap::pinned`) for CPU threads; in a mixed world always in host memory, which both reach. A
 /// signal that nobody waits for harms nothing.
 
 #include <cstdint>

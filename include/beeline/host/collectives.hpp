@@ -16,7 +16,7 @@
 #include "beeline/collectives/reduction.hpp"
 #include "beeline/collectives/transfer.hpp"
 #include "beeline/host/team.hpp"
-#include "beeline/host/world.hpp"
+#include "beeline/transport/stream.hpp"
 
 namespace beeline {
 
@@ -26,10 +26,10 @@ struct CollectiveOptions {
   std::size_t packet_bytes = 0;   ///< payload of a round of packets, on each lane from each rank: at least 32; in
                                   ///< packets of 128 bytes, twice as much
   std::size_t staging_bytes = 0;  ///< on each lane, for vectors that do not lie alike on all ranks, twice
-  /// Symmetric memory through which copy engines make large calls, in multiples of 256. Nothing said: of a channel
-  /// that all ranks of the world make, each on a GPU of its own, an eighth of the heap, at most what the engines can
-  /// use (256 MB for each of the other ranks), less where the heap is full; of others none. 0: none, so that
-  /// `automatic` leaves engines out, and `copy_engine` goes through the staging.
+  /// Symmetric memory through which copy engines make large calls, in multiples of 256. Nothing said: of a channel of
+  /// the world whose ranks have a GPU each, an eighth of the heap, at most what the engines can use (256 MB for each of
+  /// the other ranks), less where the heap is full; of others none. 0: none, so that `automatic` leaves engines out,
+  /// and `copy_engine` goes through the staging.
   std::optional<std::size_t> engine_bytes = std::nullopt;
   std::uint64_t first_round = 0;  ///< where rounds start to count
   /// Members compare every call, and find those that differ, or overlap on one rank: about 1.5 us each on GPUs. Also
@@ -56,27 +56,23 @@ struct PieceSpans {
   std::span<const std::size_t> send_counts, send_offsets, receive_counts, receive_offsets;
 };
 
-/// A channel for the collectives of the world or of a team, and what a host asks of it. Calls on one channel are made
+/// A channel for the collectives of a team, and what a host asks of it. Calls on one channel are made
 /// in the same order by all members, one after the other: on one stream, or on streams that wait for each other. Calls
 /// that are to go on at the same time use several objects.
 class Collectives {
  public:
-  /// Collective over the world. For all its ranks.
-  /// Throws invalid_argument when ranks give different options, no_resource when the heap is full.
-  explicit Collectives(World& world, const CollectiveOptions& options = {});
-  /// Collective over the world, as `World::make_team`. Each rank passes its team, which outlives this, or nullptr.
-  Collectives(World& world, const Team* team, const CollectiveOptions& options = {});
-  /// Collective over the team alone, which outlives this: other ranks have no part in it, nor memory for it.
-  Collectives(World& world, Team& team, const CollectiveOptions& options = {});
-  /// Collective over those who have made it. The calls must be over: the memory is freed.
+  /// Collective over the team, which outlives this: other ranks have no part in it, nor memory for it.
+  /// Throws invalid_argument when members give different options, no_resource when the heap is full.
+  explicit Collectives(Team& team, const CollectiveOptions& options = {});
+  /// Collective. The calls must be over: the memory is freed.
   ~Collectives();
   Collectives(const Collectives&) = delete;
   Collectives& operator=(const Collectives&) = delete;
 
   /// For kernels (collectives/*.hpp), by value. While a kernel uses it, no other call does.
   [[nodiscard]] const CollectiveChannel& channel() const;
-  /// The context of its members: pass it to kernels through `LaunchOptions::context`.
-  [[nodiscard]] const Context& context() const;
+  /// Its members: kernels that use the channel are launched with it.
+  [[nodiscard]] Team& team() const;
 
   /// All-reduce of `count` elements, on a stream; asynchronous, in its order, as one kernel.
   ///   source       [count], aligned to its elements, unchanged until the stream has passed the call
@@ -164,6 +160,7 @@ class Collectives {
 
  private:
   class Implementation;
+  [[nodiscard]] const Context& context() const { return team().context(); }
   std::unique_ptr<Implementation> implementation_;
 };
 

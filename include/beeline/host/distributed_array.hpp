@@ -47,7 +47,7 @@ void free_distributed(World& world, std::uintptr_t base);
 }  // namespace detail
 
 /// `count` zeroed elements of T, dealt out over the ranks of the world. Freed by its destructor, which is collective
-/// and waits for the default stream, as `World::free`; an exception that leaves its scope on one rank only must end
+/// and waits for the default stream, as `Team::free`; an exception that leaves its scope on one rank only must end
 /// that rank's world.
 ///
 /// Chunks are rounded up to whole pages: 4 KiB, 2 MiB where the memory of GPUs takes part. Where sizeof(T) does not

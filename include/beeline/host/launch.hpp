@@ -23,12 +23,13 @@
 
 namespace beeline {
 
-/// Starts `kernel(grid, context, args...)` on this rank's device. Asynchronous. Kernel and arguments travel as bytes,
-/// so they are trivially copyable: pointers, numbers, structures of these. Throws no_resource when a waiting grid could
+/// Starts `kernel(grid, context, args...)` on this rank's device, with the team's context: its peers are ranks of the
+/// team. Asynchronous. Kernel and arguments travel as bytes, so they are trivially copyable: pointers, numbers,
+/// structures of these. Throws no_resource when a waiting grid could
 /// not be resident beside what already waits on the device (naming both), unavailable when the rank is a GPU and this
 /// file was compiled without CUDA.
 template <class Kernel, class... Args>
-void launch(World& world, const LaunchOptions& options, const Kernel& kernel, Args&&... args) {
+void launch(Team& team, const LaunchOptions& options, const Kernel& kernel, Args&&... args) {
   constexpr bool travels = (detail::travels_as_bytes<Kernel> && ... && detail::travels_as_bytes<std::decay_t<Args>>);
   static_assert(travels,
                 "a kernel and its arguments are copied to the device as bytes: they must be trivially copyable (pass "
@@ -37,7 +38,7 @@ void launch(World& world, const LaunchOptions& options, const Kernel& kernel, Ar
     constexpr bool callable = detail::is_kernel<Kernel, std::decay_t<Args>...>;
     static_assert(callable,
                   "the kernel has no operator()(Grid& grid, const Context& ctx, args...) const for these arguments");
-    if constexpr (callable) detail::launch_kernel<Kernel, std::decay_t<Args>...>(world, options, kernel, args...);
+    if constexpr (callable) detail::launch_kernel<Kernel, std::decay_t<Args>...>(team, options, kernel, args...);
   }
 }
 

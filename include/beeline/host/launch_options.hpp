@@ -3,7 +3,6 @@
 /// @file
 /// The shape of a launch.
 
-#include "beeline/device/context.hpp"
 #include "beeline/transport/stream.hpp"
 
 namespace beeline {
@@ -13,8 +12,7 @@ struct LaunchOptions {
   unsigned blocks = 1;
   unsigned threads = 256;  ///< a block's, on a GPU; a host rank runs a block on `host_threads` CPU threads
   bool waits = false;  ///< its threads wait for others (signals, barriers, `grid.sync`): every block must be resident
-  Stream* stream = nullptr;          ///< nullptr: the rank's default stream
-  const Context* context = nullptr;  ///< nullptr: the world's; otherwise a team's
+  Stream* stream = nullptr;  ///< nullptr: the rank's default stream
   /// Waiting launches that give the same take turns on whatever streams, as calls of one channel do: only the largest
   /// needs room on the device.
   const void* turns = nullptr;

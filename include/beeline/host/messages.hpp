@@ -11,7 +11,7 @@
 #include "beeline/collectives/elements.hpp"
 #include "beeline/collectives/message_channel.hpp"
 #include "beeline/host/team.hpp"
-#include "beeline/host/world.hpp"
+#include "beeline/transport/stream.hpp"
 
 namespace beeline {
 
@@ -43,7 +43,7 @@ struct ReceivedMessage {
   int peer;
 };
 
-/// A channel for messages between the members of the world or of a team, and what a host asks of it: two-sided calls on
+/// A channel for messages between the members of a team, and what a host asks of it: two-sided calls on
 /// streams, each one kernel, which the GPU drives alone.
 ///
 /// Between two members messages are matched in the order of the calls, without tags. A message is received as it is
@@ -56,23 +56,19 @@ struct ReceivedMessage {
 /// wait for each other.
 class Messages {
  public:
-  /// Collective over the world. For all its ranks.
-  /// Throws invalid_argument when ranks give different options or such as do not work, no_resource when the heap is
-  /// full, unavailable where a rank's kernels do not reach another's memory.
-  explicit Messages(World& world, const MessageOptions& options = {});
-  /// Collective over the world, as `World::make_team`. Each rank passes its team, which outlives this, or nullptr.
-  Messages(World& world, const Team* team, const MessageOptions& options = {});
-  /// Collective over the team alone, which outlives this: other ranks have no part in it, nor memory for it.
-  Messages(World& world, Team& team, const MessageOptions& options = {});
-  /// Collective over those who have made it. The calls must be over: the memory is freed.
+  /// Collective over the team, which outlives this: other ranks have no part in it, nor memory for it.
+  /// Throws invalid_argument when members give different options or such as do not work, no_resource when the heap is
+  /// full, unavailable where a member's kernels do not reach another's memory.
+  explicit Messages(Team& team, const MessageOptions& options = {});
+  /// Collective. The calls must be over: the memory is freed.
   ~Messages();
   Messages(const Messages&) = delete;
   Messages& operator=(const Messages&) = delete;
 
   /// For kernels (collectives/messages.hpp), by value.
   [[nodiscard]] const MessageChannel& channel() const;
-  /// The context of its members: pass it to kernels through `LaunchOptions::context`.
-  [[nodiscard]] const Context& context() const;
+  /// Its members: kernels that use the channel are launched with it.
+  [[nodiscard]] Team& team() const;
 
   /// Sends `count` elements to `peer`, on a stream; asynchronous, in its order, as one kernel.
   ///   source  [count], aligned to its elements, in whatever memory this rank's kernels reach, unchanged until the

@@ -1,55 +1,81 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Teams: ordered subsets of the world with a barrier and an abort of their own.
+/// Teams: ordered sets of ranks that communicate. The first of them is the world, of all ranks.
 
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <span>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "beeline/device/context.hpp"
-#include "beeline/host/world.hpp"
+#include "beeline/device/wait.hpp"
 
 namespace beeline {
+
+class World;
+
+/// Where a rank's allocation lies: where the code that polls or computes on it runs.
+enum class Heap { symmetric, pinned };
 
 /// How ranks that are to be a team meet: gives each the bytes of all, by rank of the team.
 using TeamExchange = std::function<std::vector<std::vector<std::byte>>(std::span<const std::byte>)>;
 
-/// This rank's membership of a team, made by `World::make_team` or `make_team_among`. Pass `context()` to kernels
-/// through `LaunchOptions::context`: peers in it are ranks of the team.
+/// This rank's membership of a team: the world, or some of its ranks (`World::make_team`, `make_team_among`). A team
+/// has a barrier and an abort of its own. `launch(team, ...)` gives kernels its context: peers in it are ranks of the
+/// team.
+///
+/// Functions marked *collective*, and constructors of what ranks make together (`SymmetricArray`, `PacketRings`,
+/// `Collectives`, `Messages`), are called by the members of the team that they are given, in the same order: with a
+/// `World` by all ranks, with a `Team` by its members alone.
 class Team {
  public:
-  ~Team();
+  virtual ~Team();
   Team(const Team&) = delete;
   Team& operator=(const Team&) = delete;
 
   [[nodiscard]] int rank() const { return static_cast<int>(context_.rank); }
   [[nodiscard]] int size() const { return static_cast<int>(context_.size); }
   [[nodiscard]] int world_rank(int rank) const;  ///< throws invalid_argument outside the team
+  [[nodiscard]] World& world() const { return world_; }
+  /// For kernels of this rank: pass it by value.
   [[nodiscard]] const Context& context() const { return context_; }
+  /// For CPU threads of this rank: its barrier state and wait records lie in host memory.
   [[nodiscard]] const Context& host_context() const { return host_context_; }
   /// Whether the team is aborted: by a deadline of its own, or the end of a member. Its members may go on with a new
-  /// team.
+  /// team; those of the world with `World::survivors`.
   [[nodiscard]] bool failed() const;
-  /// Collective over the team. Barrier of its CPU threads; orders memory. Throws deadline or aborted.
+
+  /// Collective. Barrier of the members' CPU threads; orders memory. Throws deadline or aborted, naming who is missing.
   void barrier() { static_cast<void>(barrier(Timeout::none())); }
-  /// The same up to the call's own limit, as `World::barrier`.
+  /// The same up to the call's own limit: then `timeout`, and the same call continues the barrier. Until it has
+  /// returned ok, other collective functions throw invalid_argument.
   [[nodiscard]] Status barrier(Timeout timeout);
-  /// Bytes that each member may pass to `allgather`.
+  /// Bytes that each member of a team other than the world may pass to `allgather`.
   static constexpr std::size_t max_gathered_bytes = 120;
-  /// Collective over the team. Everyone's bytes, by rank of the team; sizes may differ. Throws invalid_argument for too
-  /// many, deadline or aborted.
+  /// Collective. Everyone's bytes, by rank of the team; none from ranks of the world that have failed or left. Sizes
+  /// may differ. Throws invalid_argument for too many, deadline or aborted.
   [[nodiscard]] std::vector<std::vector<std::byte>> allgather(std::span<const std::byte> mine);
 
-  /// Collective over the team. As `World::allocate`, at the same offset on every member. It comes from the far end of
-  /// the heap: there only some ranks have less, and the world's allocations, from the near end, still match.
+  /// Collective. `bytes` of zeroed symmetric memory, 256-byte aligned, at the same offset on every member: device
+  /// memory on a GPU rank, host memory on a host rank (Heap::symmetric), or host memory on all (Heap::pinned). The
+  /// world's comes from the near end of the heap, that of other teams from the far end, where only some ranks have
+  /// less. Throws invalid_argument when members ask for different sizes (names them), no_resource when the heap of one
+  /// is full.
   [[nodiscard]] void* allocate(std::size_t bytes, Heap heap = Heap::symmetric);
-  /// Collective over the team: all members free the same allocation. Waits for this rank's default stream first; the
-  /// work of its other streams must be over. Throws invalid_argument for what this rank's world has not allocated.
+  /// Collective. Waits for this rank's default stream first, whose kernels may use the memory; the work of its other
+  /// streams must be over. Throws invalid_argument for a pointer that `allocate` did not return, or returned and was
+  /// freed, and when members free different memory.
   void free(void* pointer);
+  /// The address on `peer` of what `local` is here; throws invalid_argument outside symmetric memory.
+  template <class T>
+  [[nodiscard]] T* at(T* local, int peer) const {
+    return static_cast<T*>(translate(const_cast<std::remove_const_t<T>*>(local), peer));
+  }
 
  private:
   friend class World;
@@ -57,6 +83,7 @@ class Team {
                                                const TeamExchange& exchange);
   Team(World& world, const Context& context, const Context& host_context)
       : world_(world), context_(context), host_context_(host_context) {}
+  [[nodiscard]] void* translate(void* local, int peer) const;
   World& world_;
   Context context_, host_context_;
 };
@@ -68,5 +95,54 @@ class Team {
 /// Throws as `World::make_team`, and what `exchange` throws.
 [[nodiscard]] std::unique_ptr<Team> make_team_among(World& world, const std::vector<int>& ranks,
                                                     const TeamExchange& exchange);
+
+namespace detail {
+
+/// Bytes of `count` elements; where that is more than an address space, as many as no heap has.
+[[nodiscard]] constexpr std::size_t array_bytes(std::size_t count, std::size_t element_bytes) {
+  return count > SIZE_MAX / element_bytes ? SIZE_MAX : count * element_bytes;
+}
+
+/// Frees memory of a team's at the end of its owner. That of a failed world or team goes with the world; while an
+/// exception leaves this rank, the others do not free. What goes wrong is logged.
+void free_with_owner(Team& team, void* pointer) noexcept;
+
+}  // namespace detail
+
+/// Symmetric memory for `count` elements of T, made by the members of a team and freed by its destructor, which is
+/// collective: see `Team::free`. An exception that leaves its scope on one rank only must end that rank's world; caught
+/// before, it leaves the other ranks waiting for this one's part.
+template <class T>
+class SymmetricArray {
+ public:
+  SymmetricArray(Team& team, std::size_t count, Heap heap = Heap::symmetric)
+      : team_(&team), data_(static_cast<T*>(team.allocate(detail::array_bytes(count, sizeof(T)), heap))),
+        count_(count) {}
+  SymmetricArray(SymmetricArray&& other) noexcept
+      : team_(other.team_), data_(std::exchange(other.data_, nullptr)), count_(std::exchange(other.count_, 0)) {}
+  SymmetricArray(const SymmetricArray&) = delete;
+  SymmetricArray& operator=(const SymmetricArray&) = delete;
+  SymmetricArray& operator=(SymmetricArray&&) = delete;
+  ~SymmetricArray() { detail::free_with_owner(*team_, data_); }
+
+  [[nodiscard]] T* data() const { return data_; }
+  [[nodiscard]] std::size_t count() const { return count_; }
+  [[nodiscard]] std::size_t bytes() const { return count_ * sizeof(T); }
+  [[nodiscard]] T* at(int peer) const { return team_->at(data_, peer); }
+
+ private:
+  Team* team_;
+  T* data_;
+  std::size_t count_;
+};
+
+/// Zeroed signals where kernels poll them (symmetric) or CPU threads do (pinned). In a team of both kinds of rank
+/// always pinned: every member can set those. What kernels may do to pinned ones is said in device/access.hpp.
+class Signals : public SymmetricArray<std::uint64_t> {
+ public:
+  /// Collective.
+  explicit Signals(Team& team, std::size_t count, Heap heap = Heap::symmetric)
+      : SymmetricArray(team, count, team.context().mixed ? Heap::pinned : heap) {}
+};
 
 }  // namespace beeline

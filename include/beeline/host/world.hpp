@@ -5,20 +5,14 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <exception>
 #include <memory>
-#include <span>
 #include <string>
-#include <type_traits>
-#include <utility>
 #include <vector>
 
 #include "beeline/core/config.hpp"
 #include "beeline/core/error.hpp"
-#include "beeline/core/log.hpp"
-#include "beeline/device/context.hpp"
-#include "beeline/device/packets.hpp"
 #include "beeline/device/wait.hpp"
+#include "beeline/host/team.hpp"
 #include "beeline/memory/address_map.hpp"
 #include "beeline/memory/registered_memory.hpp"
 #include "beeline/memory/segment.hpp"
@@ -29,39 +23,24 @@
 namespace beeline {
 
 class Bootstrap;
-class Team;
 
-/// Where a rank's allocation lies: where the code that polls or computes on it runs.
-enum class Heap { symmetric, pinned };
-
-namespace detail {
-
-/// Bytes of `count` elements; where that is more than an address space, as many as no heap has.
-[[nodiscard]] constexpr std::size_t array_bytes(std::size_t count, std::size_t element_bytes) {
-  return count > SIZE_MAX / element_bytes ? SIZE_MAX : count * element_bytes;
-}
-
-}  // namespace detail
-
-/// One rank's view of the world. Functions marked *collective* are called by every rank, in the same order; all others
-/// by any rank, from any thread. Every wait ends by `config().deadline_ns` with an `Error`. Calls that take a `Timeout`
-/// may end before, with `Status::timeout`, which harms nothing (GASPI's time-out; zero looks once); calls that set up
-/// take none, since nobody could tell how far the others have come.
-class World {
+/// One rank's view of the world, the first team. Functions marked *collective*, a team's included, are called by every
+/// rank, in the same order; all others by any rank, from any thread. Every wait ends by `config().deadline_ns` with an
+/// `Error`. Calls that take a `Timeout` may end before, with `Status::timeout`, which harms nothing (GASPI's time-out;
+/// zero looks once); calls that set up take none, since nobody could tell how far the others have come.
+class World final : public Team {
  public:
   /// Collective. Joins the world that the environment describes (a world of one where it describes none).
   [[nodiscard]] static std::unique_ptr<World> create(const Config& config = Config::from_environment());
   /// Collective. As above over an existing bootstrap: one for each rank, also for ranks that are threads.
   [[nodiscard]] static std::unique_ptr<World> create(const Config& config, std::unique_ptr<Bootstrap> bootstrap);
   /// Collective: leaves, if `leave` was not called and nothing has failed; what goes wrong is logged.
-  ~World();
+  ~World() override;
   /// Collective. Waits for the default stream, then until every rank leaves, since others may still read this rank's
   /// memory (up to `config().stream_deadline_ns`); nothing but the destructor may follow. `run` calls it. Throws what
   /// went wrong in the stream, invalid_argument when another rank is in some other collective function.
   void leave();
 
-  [[nodiscard]] int rank() const;
-  [[nodiscard]] int size() const;
   [[nodiscard]] const Device& device() const;          ///< this rank's
   [[nodiscard]] const Device& device(int rank) const;  ///< any rank's (its index is meaningful on its process only)
   /// Whether ranks of both kinds take part: see `Context::kind_of`, and access.hpp for who may touch what.
@@ -74,14 +53,6 @@ class World {
 
   // --- Memory -------------------------------------------------------------------------------------------------
 
-  /// Collective. `bytes` of zeroed symmetric memory, 256-byte aligned, at the same offset on every rank: device memory
-  /// on a GPU rank, host memory on a host rank (Heap::symmetric), or host memory on all (Heap::pinned).
-  /// Throws invalid_argument when ranks ask for different sizes (names them), no_resource when the heap is full.
-  [[nodiscard]] void* allocate(std::size_t bytes, Heap heap = Heap::symmetric);
-  /// Collective. Waits for this rank's default stream first, whose kernels may use the memory; the work of its other
-  /// streams must be over. Throws invalid_argument for a pointer that `allocate` did not return, or returned and was
-  /// freed, and when ranks free different memory.
-  void free(void* pointer);
   /// Collective. A segment of which each rank asks for its own kind and size (0: no part).
   [[nodiscard]] const Segment& create_segment(MemoryKind kind, std::size_t bytes);
   /// Collective. Throws invalid_argument for an unknown id, and when ranks destroy different segments.
@@ -101,18 +72,6 @@ class World {
   [[nodiscard]] int owner_of(const void* address) const;
   /// The same question for kernels: this by value.
   [[nodiscard]] AddressMap address_map() const;
-  /// The address on `peer` of what `local` is here; throws invalid_argument outside symmetric memory.
-  template <class T>
-  [[nodiscard]] T* at(T* local, int peer) const {
-    return static_cast<T*>(translate(const_cast<std::remove_const_t<T>*>(local), peer));
-  }
-  /// Collective. `count` zeroed signals where kernels poll them (symmetric) or CPU threads do (pinned). In a mixed
-  /// world always pinned: every rank can set those. What kernels may do to pinned ones is said in device/access.hpp.
-  [[nodiscard]] std::uint64_t* signals(std::size_t count, Heap heap = Heap::symmetric);
-  /// Collective. Packet rings between all pairs; messages of up to `slot_bytes` need one slot. `depth` is a power of
-  /// two. In a mixed world always pinned.
-  [[nodiscard]] PacketChannel packet_channel(std::size_t slot_bytes, std::uint32_t depth = 16,
-                                             Heap heap = Heap::symmetric, std::uint32_t first_sequence = 0);
 
   // --- Moving data from the host --------------------------------------------------------------------------------
 
@@ -148,19 +107,8 @@ class World {
 
   // --- Working together -----------------------------------------------------------------------------------------
 
-  /// For kernels of this rank: pass it by value.
-  [[nodiscard]] const Context& context() const;
-  /// For CPU threads of this rank: its barrier state and wait records lie in host memory.
-  [[nodiscard]] const Context& host_context() const;
-  /// Collective. Barrier of the ranks' CPU threads; orders memory. Throws deadline or aborted, naming who is missing.
-  void barrier() { static_cast<void>(barrier(Timeout::none())); }
-  /// The same up to the call's own limit: then `timeout`, and the same call continues the barrier. Until it has
-  /// returned ok, other collective functions throw invalid_argument.
-  [[nodiscard]] Status barrier(Timeout timeout);
-  /// Collective. Everyone's bytes, by rank; none from ranks that have failed or left.
-  [[nodiscard]] std::vector<std::vector<std::byte>> allgather(std::span<const std::byte> mine);
-  /// Collective over the world. Each rank passes the team it is to belong to (world ranks, ascending, itself among
-  /// them), or none, and then gets nullptr. Several teams may be made at once if no rank is in two of them.
+  /// Collective. Each rank passes the team it is to belong to (world ranks, ascending, itself among them), or none, and
+  /// then gets nullptr. Several teams may be made at once if no rank is in two of them.
   /// Throws invalid_argument when members disagree, peer_died when one has failed or left, no_resource beyond
   /// `max_teams` (ids of teams whose members failed are not used again).
   [[nodiscard]] std::unique_ptr<Team> make_team(const std::vector<int>& ranks);
@@ -170,8 +118,6 @@ class World {
   /// Ends every wait of the world: this rank gives up, and counts as failed. Waits in kernels end with `aborted`; host
   /// functions throw aborted or peer_died, with this rank's number and `reason`.
   void abort(const std::string& reason);
-  /// Whether the world is aborted. A team's abort is the team's alone: `Team::failed`.
-  [[nodiscard]] bool failed() const;
   /// Each rank's state as this rank sees it, by rank. Does not block.
   /// Source: GASPI's error vector (seed 000, section 3.4).
   [[nodiscard]] std::vector<RankHealth> health() const;
@@ -199,43 +145,7 @@ class World {
 
  private:
   explicit World(std::unique_ptr<Implementation> implementation);
-  [[nodiscard]] void* translate(void* local, int peer) const;
   std::unique_ptr<Implementation> implementation_;
-};
-
-/// Symmetric memory for `count` elements of T, freed by its destructor, which is collective: see `World::free`. An
-/// exception that leaves its scope on one rank only must end that rank's world; caught before, it leaves the other
-/// ranks waiting for this one's part.
-template <class T>
-class SymmetricArray {
- public:
-  SymmetricArray(World& world, std::size_t count, Heap heap = Heap::symmetric)
-      : world_(&world), data_(static_cast<T*>(world.allocate(detail::array_bytes(count, sizeof(T)), heap))),
-        count_(count) {}
-  SymmetricArray(SymmetricArray&& other) noexcept
-      : world_(other.world_), data_(std::exchange(other.data_, nullptr)), count_(std::exchange(other.count_, 0)) {}
-  SymmetricArray(const SymmetricArray&) = delete;
-  SymmetricArray& operator=(const SymmetricArray&) = delete;
-  SymmetricArray& operator=(SymmetricArray&&) = delete;
-  ~SymmetricArray() {
-    // A failed world's memory goes with the world. While an exception leaves this rank, the others do not free.
-    if (data_ == nullptr || world_->failed() || std::uncaught_exceptions() > 0) return;
-    try {
-      world_->free(data_);
-    } catch (const std::exception& error) {
-      log(LogLevel::warning, error.what(), world_->rank());
-    }
-  }
-
-  [[nodiscard]] T* data() const { return data_; }
-  [[nodiscard]] std::size_t count() const { return count_; }
-  [[nodiscard]] std::size_t bytes() const { return count_ * sizeof(T); }
-  [[nodiscard]] T* at(int peer) const { return world_->at(data_, peer); }
-
- private:
-  World* world_;
-  T* data_;
-  std::size_t count_;
 };
 
 }  // namespace beeline

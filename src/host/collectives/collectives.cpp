@@ -11,7 +11,7 @@
 
 #include "beeline/collectives/impl/one_shot_on_host.hpp"
 #include "beeline/collectives/reduce_names.hpp"
-#include "beeline/host/packets128.hpp"
+#include "beeline/host/packets.hpp"
 #include "host/collectives/checks.hpp"
 #include "host/collectives/implementation.hpp"
 #include "host/collectives/launchers.hpp"
@@ -27,12 +27,17 @@ using detail::any_host_rank;
 
 constexpr std::size_t whole_lines(std::size_t bytes) { return (bytes + 255) & ~std::size_t{255}; }
 
+/// Collective. Everyone's bytes, in the call that all of them are to be in.
+std::vector<std::vector<std::byte>> gathered(Team& team, std::span<const std::byte> mine) {
+  return team.world().implementation().exchange_in(team, "Collectives", mine);
+}
+
 /// Lanes that blocks of every rank can use at once, beside those of the ranks that share its GPU.
-unsigned default_lanes(const detail::Makers& makers) {
-  const World& world = makers.world();
+unsigned default_lanes(Team& team) {
+  const World& world = team.world();
   const unsigned mine = any_host_rank(world) ? 4 : 64 / static_cast<unsigned>(world.ranks_on_device());
   unsigned least = std::max(1u, mine);
-  for (const auto& bytes : makers.allgather(std::as_bytes(std::span(&mine, 1)))) {
+  for (const auto& bytes : gathered(team, std::as_bytes(std::span(&mine, 1)))) {
     unsigned theirs = least;
     if (bytes.size() == sizeof theirs) std::memcpy(&theirs, bytes.data(), sizeof theirs);
     least = std::min(least, std::max(1u, theirs));
@@ -41,13 +46,13 @@ unsigned default_lanes(const detail::Makers& makers) {
 }
 
 /// Collective. Asked for, or what suits the ranks: packets for messages of microseconds, staging that hides a barrier.
-CollectiveOptions complete(const detail::Makers& makers, CollectiveOptions options) {
-  const auto ranks = static_cast<std::size_t>(makers.size());
-  const unsigned lanes = default_lanes(makers);
+CollectiveOptions complete(Team& team, CollectiveOptions options) {
+  const auto ranks = static_cast<std::size_t>(team.size());
+  const unsigned lanes = default_lanes(team);
   if (options.lanes == 0) options.lanes = lanes;
   if (options.packet_bytes == 0)
     options.packet_bytes = std::max<std::size_t>(256, 131072 / std::max<std::size_t>(8, ranks) & ~std::size_t{15});
-  options.checks = options.checks || makers.world().config().check_collectives;
+  options.checks = options.checks || team.world().config().check_collectives;
   if (options.staging_bytes == 0) options.staging_bytes = std::size_t{256} << 10;
   return options;
 }
@@ -74,8 +79,8 @@ void check_staging(const CollectiveOptions& options, int ranks) {
 }
 
 /// Collective. Throws on all ranks alike when one gives other options than rank 0.
-void compare(const detail::Makers& makers, const CollectiveOptions& mine) {
-  const auto all = makers.allgather(std::as_bytes(std::span(&mine, 1)));
+void compare(Team& team, const CollectiveOptions& mine) {
+  const auto all = gathered(team, std::as_bytes(std::span(&mine, 1)));
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
     CollectiveOptions theirs, first;
     if (all[rank].size() != sizeof theirs || all[0].size() != sizeof first) continue;  // has failed or left
@@ -89,36 +94,35 @@ void compare(const detail::Makers& makers, const CollectiveOptions& mine) {
 }
 
 /// Collective.
-CollectiveOptions agreed(const detail::Makers& makers, const CollectiveOptions& options) {
-  const CollectiveOptions all = complete(makers, options);
+CollectiveOptions agreed(Team& team, const CollectiveOptions& options) {
+  const CollectiveOptions all = complete(team, options);
   check(all);
-  check_staging(all, makers.size());
-  compare(makers, all);
+  check_staging(all, team.size());
+  compare(team, all);
   return all;
 }
 
 using Layout = detail::ChannelLayout;
 
 /// Lines of an area: for each of the two steps of an all-reduce as much payload as an area of packets has.
-std::uint32_t area_lines_of(const World& world, const CollectiveOptions& options) {
-  if (!world.implementation().packets128_obstacle.value_or("not tested").empty()) return 0;
+std::uint32_t area_lines_of(const CollectiveOptions& options) {
   return 2 * static_cast<std::uint32_t>((options.packet_bytes + line_payload_bytes - 1) / line_payload_bytes);
 }
 
 bool has_hosts_only(const World& world) { return !world.mixed() && !world.device().is_gpu(); }
 
-Layout layout_of(const World& world, const CollectiveOptions& options, int ranks) {
+Layout layout_of(const Team& team, const CollectiveOptions& options, bool has_lines) {
   Layout layout{};
-  layout.area_lines = area_lines_of(world, options);
+  layout.area_lines = has_lines ? area_lines_of(options) : 0;
   const auto after = [](std::size_t offset, std::size_t bytes) { return whole_lines(offset + bytes); };
   const std::size_t words = std::size_t{options.lanes} * max_ranks * sizeof(PaddedWord);
   layout.arrived = after(0, std::size_t{options.lanes} * sizeof(LaneState));
   layout.finished = after(layout.arrived, words);
   layout.packets = after(layout.finished, words);
-  const std::size_t areas = std::size_t{options.lanes} * 2 * static_cast<std::size_t>(ranks);
+  const std::size_t areas = std::size_t{options.lanes} * 2 * static_cast<std::size_t>(team.size());
   layout.lines = after(layout.packets, areas * (options.packet_bytes / 8) * sizeof(machine::PacketPair));
   layout.vectors = after(layout.lines, areas * layout.area_lines * line_bytes);
-  layout.vector_bytes = has_hosts_only(world) ? whole_lines(options.packet_bytes) : 0;
+  layout.vector_bytes = has_hosts_only(team.world()) ? whole_lines(options.packet_bytes) : 0;
   layout.staging = after(layout.vectors, areas * layout.vector_bytes);
   layout.tables = after(layout.staging, std::size_t{options.lanes} * 2 * options.staging_bytes);
   layout.bytes = after(layout.tables, std::size_t{options.lanes} * 4 * max_ranks * sizeof(std::size_t));
@@ -143,24 +147,20 @@ CollectiveChannel make_channel(std::byte* memory, const Layout& layout, const Co
 
 }  // namespace
 
-Collectives::Implementation::Implementation(const detail::Makers& channel_makers, const Team* rank_team,
-                                            const CollectiveOptions& options)
-    : makers(channel_makers), world(makers.world()), team(rank_team), layout(layout_of(world, options, makers.size())),
-      memory(makers, layout.bytes, world.mixed() ? Heap::pinned : Heap::symmetric),
+Collectives::Implementation::Implementation(Team& members, const CollectiveOptions& options)
+    : team(members), world(team.world()), lines_obstacle(packets128_obstacle(team)),
+      layout(layout_of(team, options, lines_obstacle.empty())),
+      memory(team, layout.bytes, world.mixed() ? Heap::pinned : Heap::symmetric),
       channel(make_channel(memory.data(), layout, options)),
       tables(reinterpret_cast<std::size_t*>(memory.data() + layout.tables)) {
   if (options.first_round != 0) start_at(options);
   make_engine_scratch(options.engine_bytes);
   // A stream cannot be made on a GPU while another rank's kernel spins there, nor in a capture what `automatic` takes.
-  if (!context().mixed && (engine_scratch != nullptr || world.ranks_on_device() > 1)) {
+  if (!context().mixed && (engine_scratch || world.ranks_on_device() > 1)) {
     if (scratch().size() >= detail::CopyEngines::least_bytes(context().size)) make_engine();
     make_stream_beside();
   }
-  makers.barrier();
-}
-
-const Context& Collectives::Implementation::context() const {
-  return team == nullptr ? world.context() : team->context();
+  team.barrier();
 }
 
 LaunchOptions Collectives::Implementation::launch_options(CollectiveOperation operation, unsigned blocks,
@@ -171,7 +171,6 @@ LaunchOptions Collectives::Implementation::launch_options(CollectiveOperation op
           .threads = detail::collective_threads,
           .waits = true,
           .stream = stream,
-          .context = &context(),
           .turns = channel.states,
           .name = name(operation)};
 }
@@ -206,22 +205,20 @@ constexpr std::size_t heap_share = 8;
 
 }  // namespace
 
-/// Collective over the makers.
+/// Collective.
 void Collectives::Implementation::make_engine_scratch(std::optional<std::size_t> asked) {
   if (asked) {
     if (*asked == 0) return;
     require(!world.mixed(), Status::unavailable, "engine_bytes: copy engines do not serve ranks of both kinds");
-    engine_scratch = std::make_unique<detail::ChannelMemory>(makers, *asked, Heap::symmetric);
-    engine_bytes = *asked;
+    engine_scratch.emplace(team, *asked);
     return;
   }
-  const auto members = static_cast<std::size_t>(makers.size());
-  if (!makers.are_all() || members == 1 || !have_own_gpus(world)) return;
+  const auto members = static_cast<std::size_t>(team.size());
+  if (&team != &world || members == 1 || !have_own_gpus(world)) return;
   const std::size_t wanted = std::min(detail::CopyEngines::most_bytes(members), world.config().heap_bytes / heap_share);
   for (std::size_t bytes = wanted; bytes >= detail::CopyEngines::useful_bytes(members); bytes /= 2) {
     try {
-      engine_scratch = std::make_unique<detail::ChannelMemory>(makers, bytes, Heap::symmetric);
-      engine_bytes = bytes;
+      engine_scratch.emplace(team, bytes);
       return;
     } catch (const Error& error) {  // the same on all ranks: no room, or not at the same place
       if (error.code() != Status::no_resource && error.code() != Status::invalid_argument) throw;
@@ -235,11 +232,12 @@ void Collectives::Implementation::make_engine_scratch(std::optional<std::size_t>
 }
 
 bool Collectives::Implementation::takes_engines() const {
-  return world.device().is_gpu() && engine_bytes >= detail::CopyEngines::useful_bytes(context().size);
+  return world.device().is_gpu() && engine_scratch &&
+         engine_scratch->bytes() >= detail::CopyEngines::useful_bytes(context().size);
 }
 
 std::span<std::byte> Collectives::Implementation::scratch() const {
-  if (engine_scratch != nullptr) return {engine_scratch->data(), engine_bytes};
+  if (engine_scratch) return {engine_scratch->data(), engine_scratch->bytes()};
   return {channel.staging, std::size_t{channel.lanes} * 2 * channel.staging_bytes};
 }
 
@@ -248,7 +246,7 @@ void Collectives::Implementation::make_engine() {
           fmt::format("copy_engine: the channel has {} bytes for it (engine_bytes, or else two times staging_bytes on "
                       "each lane), and needs {}",
                       scratch().size(), detail::CopyEngines::least_bytes(context().size)));
-  engine = std::make_unique<detail::CopyEngines>(world, context(), channel, scratch());
+  engine = std::make_unique<detail::CopyEngines>(team, channel, scratch());
 }
 
 void Collectives::Implementation::run_engine(detail::EngineCall call) {
@@ -271,29 +269,17 @@ void detail::refuse_blocks(const CollectiveCall& call) {
 
 void Collectives::Implementation::require_lines(Algorithm algorithm) const {
   require(channel.area_lines != 0, Status::unavailable,
-          fmt::format("{}: {}; the algorithms in packets serve instead", name(algorithm),
-                      world.implementation().packets128_obstacle.value_or(
-                          "the ranks have not tested their lines (packets128_obstacle)")));
+          fmt::format("{}: {}; the algorithms in packets serve instead", name(algorithm), lines_obstacle));
 }
 
-Collectives::Collectives(World& world, const CollectiveOptions& options) : Collectives(world, nullptr, options) {}
-
-Collectives::Collectives(World& world, const Team* team, const CollectiveOptions& options) {
-  const detail::Makers everyone(world, nullptr, "Collectives");
-  static_cast<void>(packets128_obstacle(world));  // known from now on, also to channels that teams make alone
-  implementation_ = std::make_unique<Implementation>(everyone, team, agreed(everyone, options));
-}
-
-Collectives::Collectives(World& world, Team& team, const CollectiveOptions& options) {
-  const detail::Makers members(world, &team, "Collectives");
-  implementation_ = std::make_unique<Implementation>(members, &team, agreed(members, options));
-}
+Collectives::Collectives(Team& team, const CollectiveOptions& options)
+    : implementation_(std::make_unique<Implementation>(team, agreed(team, options))) {}
 
 Collectives::~Collectives() = default;
 
 const CollectiveChannel& Collectives::channel() const { return implementation_->channel; }
 
-const Context& Collectives::context() const { return implementation_->context(); }
+Team& Collectives::team() const { return implementation_->team; }
 
 namespace {
 
@@ -426,10 +412,10 @@ void Collectives::allreduce_on_stream(void* destination, const void* source, std
                             name(choice.algorithm)));
   const detail::ReductionCall vectors{destination, source, count, reduction};
   if (is_named)
-    detail::reduction_launcher(type)(implementation_->world, options, implementation_->channel,
+    detail::reduction_launcher(type)(implementation_->team, options, implementation_->channel,
                                      {vectors, no_peer, false, choice.algorithm});
   else
-    launcher(implementation_->world, options, implementation_->channel, vectors);
+    launcher(implementation_->team, options, implementation_->channel, vectors);
   if (choice.algorithm == Algorithm::two_shot)
     implementation_->note_by_lanes();
   else

@@ -26,10 +26,10 @@ std::size_t others(std::size_t members) { return std::max<std::size_t>(1, member
 
 }  // namespace
 
-void copy_after_meeting(World& world, const Context& context, Stream& stream, std::byte* to, const std::byte* from,
-                        std::size_t bytes) {
+void copy_after_meeting(Team& team, Stream& stream, std::byte* to, const std::byte* from, std::size_t bytes) {
+  World& world = team.world();
   if (world.device().is_gpu()) return world.copy(to, from, bytes, stream);
-  stream.enqueue([&world, context, to, from, bytes] {
+  stream.enqueue([&world, context = team.context(), to, from, bytes] {
     if (read_abort_word(context) == 0) world.copy(to, from, bytes);
   });
 }
@@ -42,10 +42,9 @@ std::size_t CopyEngines::least_bytes(std::size_t members) {
   return others(members) * (staged.arrivals + staged.results) * engine_alignment;
 }
 
-CopyEngines::CopyEngines(World& world, const Context& context, const CollectiveChannel& channel,
-                         std::span<std::byte> scratch)
-    : world_(world), context_(context), channel_(channel), scratch_(scratch), copying_(world.make_stream()),
-      combining_(world.make_stream(StreamPriority::high)), called_(copying_->make_event()),
+CopyEngines::CopyEngines(Team& team, const CollectiveChannel& channel, std::span<std::byte> scratch)
+    : team_(team), context_(team.context()), channel_(channel), scratch_(scratch), copying_(team.world().make_stream()),
+      combining_(team.world().make_stream(StreamPriority::high)), called_(copying_->make_event()),
       copied_(copying_->make_event()), returned_(copying_->make_event()), met_(combining_->make_event()),
       combined_(combining_->make_event()) {
   for (auto& event : arrived_) event = combining_->make_event();
@@ -62,7 +61,7 @@ std::byte* CopyEngines::arrival(const Chunk& chunk, std::uint32_t holder, std::u
 void CopyEngines::send(const EngineCall& call, const Chunk& chunk, std::uint32_t distance) {
   const std::uint32_t peer = peer_ahead(context_, distance);
   const EnginePiece theirs = piece(call, chunk, peer);
-  copy_after_meeting(world_, context_, *copying_, context_.at(arrival(chunk, peer, context_.rank), peer),
+  copy_after_meeting(team_, *copying_, context_.at(arrival(chunk, peer, context_.rank), peer),
                      call.source + theirs.offset, theirs.bytes);
 }
 
@@ -77,10 +76,9 @@ void CopyEngines::combine(const EngineCall& call, const Chunk& chunk) {
                             .vectors = {.own = call.source + mine.offset, .others = arrived, .rank = context_.rank},
                             .count = mine.bytes / bytes_of(call.call.type),
                             .reduction = call.call.reduction};
-  const unsigned blocks = world_.device().is_gpu() ? kernel_blocks : 1;
+  const unsigned blocks = team_.world().device().is_gpu() ? kernel_blocks : 1;
   local_reduce_launcher(call.call.type)(
-      world_, {.blocks = blocks, .threads = collective_threads, .stream = combining_.get(), .context = &context_},
-      work);
+      team_, {.blocks = blocks, .threads = collective_threads, .stream = combining_.get()}, work);
   combining_->record(*combined_);
 }
 
@@ -89,12 +87,12 @@ void CopyEngines::return_to(const EngineCall& call, const Chunk& chunk, std::uin
   const EnginePiece mine = piece(call, chunk, context_.rank);
   std::byte* const result = call.destination + mine.offset;
   std::byte* const place = scratch_.data() + chunk.result_place + number_beside(peer, context_.rank) * chunk.stride;
-  copy_after_meeting(world_, context_, *copying_, context_.at(call.alike ? result : place, peer), result, mine.bytes);
+  copy_after_meeting(team_, *copying_, context_.at(call.alike ? result : place, peer), result, mine.bytes);
 }
 
 void CopyEngines::take(const EngineCall& call, const Chunk& chunk, Stream& stream) {
-  const unsigned blocks = world_.device().is_gpu() ? kernel_blocks : 1;
-  launch_take(world_, {.blocks = blocks, .threads = collective_threads, .stream = &stream, .context = &context_},
+  const unsigned blocks = team_.world().device().is_gpu() ? kernel_blocks : 1;
+  launch_take(team_, {.blocks = blocks, .threads = collective_threads, .stream = &stream},
               {.destination = call.destination,
                .scratch = scratch_.data(),
                .count = call.call.count,
@@ -103,12 +101,7 @@ void CopyEngines::take(const EngineCall& call, const Chunk& chunk, Stream& strea
 }
 
 LaunchOptions CopyEngines::meeting_on(Stream& stream, CollectiveOperation operation) const {
-  return {.threads = 64,
-          .waits = true,
-          .stream = &stream,
-          .context = &context_,
-          .turns = channel_.states,
-          .name = name(operation)};
+  return {.threads = 64, .waits = true, .stream = &stream, .turns = channel_.states, .name = name(operation)};
 }
 
 void CopyEngines::begin(Stream& caller) {
@@ -125,7 +118,7 @@ void CopyEngines::end(Stream& caller) {
 
 void CopyEngines::meet(Event& copied) {
   combining_->wait_event(copied);
-  launch_round(world_, meeting_on(*combining_, CollectiveOperation::allreduce), channel_);
+  launch_round(team_, meeting_on(*combining_, CollectiveOperation::allreduce), channel_);
   combining_->record(*met_);
 }
 
@@ -231,13 +224,13 @@ void CopyEngines::exchange(const EngineCall& call, std::size_t part) {
   else
     run_staged(call, all);
   end(*call.stream);
-  launch_round(world_, meeting_on(*call.stream, CollectiveOperation::allreduce), channel_);
+  launch_round(team_, meeting_on(*call.stream, CollectiveOperation::allreduce), channel_);
   if (context_.size > 1 && !call.alike) take(call, all.back(), *call.stream);
 }
 
 void CopyEngines::allreduce(const EngineCall& call) {
   // The caller's stream has the first kernel and the last: who waits for it hears of what failed between them.
-  launch_meeting(world_, meeting_on(*call.stream, CollectiveOperation::allreduce), channel_, call.call,
+  launch_meeting(team_, meeting_on(*call.stream, CollectiveOperation::allreduce), channel_, call.call,
                  call.alike ? call.destination : nullptr, call.alike ? call.source : nullptr);
   if (call.call.count == 0) return;  // the members have compared the call
   // The first part is the longest.
@@ -250,7 +243,7 @@ void CopyEngines::send_pieces(const ExchangePlan& plan, const Chunk& chunk) {
     const std::uint32_t peer = peer_ahead(context_, distance);
     const auto theirs = plan.outgoing(context_, peer).part(chunk.first, chunk.bytes);
     if (theirs.bytes != 0)
-      copy_after_meeting(world_, context_, *copying_, context_.at(arrival(chunk, peer, context_.rank), peer), theirs.at,
+      copy_after_meeting(team_, *copying_, context_.at(arrival(chunk, peer, context_.rank), peer), theirs.at,
                          theirs.bytes);
   }
 }
@@ -260,7 +253,7 @@ void CopyEngines::take_pieces(const ExchangePlan& plan, const Chunk& chunk) {
     const std::uint32_t sender = peer_ahead(context_, distance);
     const auto mine = plan.incoming(context_, sender).part(chunk.first, chunk.bytes);
     if (mine.bytes != 0)
-      copy_after_meeting(world_, context_, *combining_, mine.at, arrival(chunk, context_.rank, sender), mine.bytes);
+      copy_after_meeting(team_, *combining_, mine.at, arrival(chunk, context_.rank, sender), mine.bytes);
   }
 }
 
@@ -268,11 +261,11 @@ void CopyEngines::copy_own_piece(const ExchangePlan& plan) {
   const auto from = plan.outgoing(context_, context_.rank);
   std::byte* const to = plan.incoming(context_, context_.rank).at;
   if (from.bytes != 0 && to != nullptr && to != from.at)
-    copy_after_meeting(world_, context_, *combining_, to, from.at, from.bytes);
+    copy_after_meeting(team_, *combining_, to, from.at, from.bytes);
 }
 
 void CopyEngines::move(const ExchangePlan& plan, const CallSignature& call, Stream& stream) {
-  launch_meeting(world_, meeting_on(stream, call.operation), channel_, call, nullptr, nullptr);
+  launch_meeting(team_, meeting_on(stream, call.operation), channel_, call, nullptr, nullptr);
   if (plan.bytes == 0) return;  // the members have compared the call
   begin(stream);
   copy_own_piece(plan);
@@ -284,7 +277,7 @@ void CopyEngines::move(const ExchangePlan& plan, const CallSignature& call, Stre
     send_pieces(plan, all[i]);
     copying_->record(*copied_);
     combining_->wait_event(*copied_);
-    launch_round(world_, meeting_on(*combining_, call.operation), channel_);
+    launch_round(team_, meeting_on(*combining_, call.operation), channel_);
     combining_->record(*arrived_[i % most_arrivals]);
     take_pieces(plan, all[i]);
   }

@@ -19,8 +19,7 @@ namespace beeline::detail {
 
 /// Copies to a member's symmetric memory behind a meeting: on a host rank only if the members' calls agreed there, so
 /// that nothing is touched where they did not. A GPU's stream cannot ask: what was enqueued is copied.
-void copy_after_meeting(World& world, const Context& context, Stream& stream, std::byte* to, const std::byte* from,
-                        std::size_t bytes);
+void copy_after_meeting(Team& team, Stream& stream, std::byte* to, const std::byte* from, std::size_t bytes);
 
 /// An all-reduce's vectors, anywhere in memory that this rank reaches.
 struct EngineCall {
@@ -50,7 +49,7 @@ struct EngineCall {
 class CopyEngines {
  public:
   /// `scratch`: symmetric memory for chunks, on all members alike; of at least `least_bytes`.
-  CopyEngines(World& world, const Context& context, const CollectiveChannel& channel, std::span<std::byte> scratch);
+  CopyEngines(Team& team, const CollectiveChannel& channel, std::span<std::byte> scratch);
 
   /// Scratch memory of so many members beyond which nothing is gained, below which other algorithms are quicker, and
   /// that is enough to work.
@@ -112,7 +111,7 @@ class CopyEngines {
   void end(Stream& caller);
   [[nodiscard]] LaunchOptions meeting_on(Stream& stream, CollectiveOperation operation) const;
 
-  World& world_;
+  Team& team_;
   const Context& context_;
   const CollectiveChannel& channel_;
   std::span<std::byte> scratch_;  ///< [slots, others, a chunk]

@@ -5,11 +5,11 @@
 
 #include <cstddef>
 #include <optional>
+#include <string>
 
 #include "beeline/collectives/exchange_plan.hpp"
 #include "beeline/host/collectives.hpp"
 #include "beeline/host/launch_options.hpp"
-#include "host/collectives/channel_memory.hpp"
 #include "host/collectives/copy_engine.hpp"
 #include "host/collectives/launchers.hpp"
 
@@ -34,9 +34,10 @@ void refuse_blocks(const CollectiveCall& call);
 
 class Collectives::Implementation {
  public:
-  Implementation(const detail::Makers& makers, const Team* team, const CollectiveOptions& options);
+  /// Collective.
+  Implementation(Team& team, const CollectiveOptions& options);
 
-  [[nodiscard]] const Context& context() const;
+  [[nodiscard]] const Context& context() const { return team.context(); }
   /// For a waiting kernel of `blocks` blocks. Throws invalid_argument for more than there are lanes.
   ///   operation  that it is a call of, named in errors
   [[nodiscard]] LaunchOptions launch_options(CollectiveOperation operation, unsigned blocks, Stream* stream) const;
@@ -62,15 +63,14 @@ class Collectives::Implementation {
   /// Makes a reduction by name.
   void reduce(const detail::NamedReductionCall& call, ElementType type, const CollectiveCall& how);
 
-  detail::Makers makers;
+  Team& team;
   World& world;
-  const Team* team;
+  const std::string lines_obstacle;  ///< why the members exchange no packets of 128 bytes
   detail::ChannelLayout layout;
-  detail::ChannelMemory memory;
+  SymmetricArray<std::byte> memory;
   CollectiveChannel channel;
-  std::unique_ptr<detail::ChannelMemory> engine_scratch;  ///< nullptr: the channel's staging
-  std::size_t engine_bytes = 0;                           ///< of `engine_scratch`
-  std::unique_ptr<detail::CopyEngines> engine;            ///< made when it is first asked for
+  std::optional<SymmetricArray<std::byte>> engine_scratch;  ///< nothing: the channel's staging
+  std::unique_ptr<detail::CopyEngines> engine;              ///< made when it is first asked for
   /// For copies within this rank's memory beside those on the caller's stream.
   struct StreamBeside {
     std::unique_ptr<Stream> stream;

@@ -10,7 +10,7 @@
 #include "beeline/collectives/channel.hpp"
 #include "beeline/collectives/combine.hpp"
 #include "beeline/host/launch_options.hpp"
-#include "beeline/host/world.hpp"
+#include "beeline/host/team.hpp"
 
 namespace beeline::detail {
 
@@ -37,7 +37,7 @@ inline constexpr unsigned collective_threads = 512;
   return static_cast<unsigned>(std::clamp<std::size_t>((threads + 31) / 32 * 32, 64, collective_threads));
 }
 
-using ReductionLauncher = void (*)(World& world, const LaunchOptions& options, const CollectiveChannel& channel,
+using ReductionLauncher = void (*)(Team& team, const LaunchOptions& options, const CollectiveChannel& channel,
                                    const ReductionCall& call);
 
 /// What launches an all-reduce of elements of `type` by `algorithm`, or nullptr where it has no such kernel.
@@ -51,16 +51,16 @@ struct LocalReduction {
   Reduction reduction;
 };
 
-using LocalReduceLauncher = void (*)(World& world, const LaunchOptions& options, const LocalReduction& work);
+using LocalReduceLauncher = void (*)(Team& team, const LaunchOptions& options, const LocalReduction& work);
 [[nodiscard]] LocalReduceLauncher local_reduce_launcher(ElementType type);
 
 /// The same for one element type: each is compiled in a file of its own.
 template <class T>
 [[nodiscard]] ReductionLauncher allreduce_launcher_of(Algorithm algorithm);
 template <class T>
-void launch_local_reduce_of(World& world, const LaunchOptions& options, const LocalReduction& work);
+void launch_local_reduce_of(Team& team, const LaunchOptions& options, const LocalReduction& work);
 
-using NamedReductionLauncher = void (*)(World& world, const LaunchOptions& options, const CollectiveChannel& channel,
+using NamedReductionLauncher = void (*)(Team& team, const LaunchOptions& options, const CollectiveChannel& channel,
                                         const NamedReductionCall& call);
 
 /// What launches reductions by name (collectives/reduce_by.hpp) of elements of `type`.

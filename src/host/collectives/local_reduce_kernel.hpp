@@ -23,8 +23,8 @@ struct LocalReduceKernel {
 };
 
 template <class T>
-void launch_local_reduce_of(World& world, const LaunchOptions& options, const LocalReduction& work) {
-  launch(world, options, LocalReduceKernel<T>{}, work.vectors, static_cast<T*>(work.destination), work.count,
+void launch_local_reduce_of(Team& team, const LaunchOptions& options, const LocalReduction& work) {
+  launch(team, options, LocalReduceKernel<T>{}, work.vectors, static_cast<T*>(work.destination), work.count,
          work.reduction);
 }
 

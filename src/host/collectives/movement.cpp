@@ -134,7 +134,7 @@ void Collectives::Implementation::move(const ExchangePlan& plan, const Collectiv
     move_by_engine(plan, choice);
   } else {
     options.threads = threads_for(choice.algorithm, plan.bytes / choice.blocks, context().size);
-    detail::launch_movement(world, options, channel, plan, choice.algorithm);
+    detail::launch_movement(team, options, channel, plan, choice.algorithm);
   }
   if (plan.bytes == 0)
     note(Transfer::none);
@@ -172,7 +172,7 @@ void Collectives::Implementation::copy_by_engine(const ExchangePlan& plan, const
       static_cast<std::size_t>(plan.destination - ctx.range) - (std::size_t{ctx.own_world_rank} << ctx.slot_shift);
   require(offset >> ctx.slot_shift == 0 && (offset + extent - 1) >> ctx.slot_shift == 0, Status::unavailable,
           "alike: the caller asserts that the destinations are symmetric, and this one lies outside the heap");
-  detail::launch_meeting(world, options, channel, call, plan.destination, plan.destination);  // they may be written
+  detail::launch_meeting(team, options, channel, call, plan.destination, plan.destination);  // they may be written
   if (beside == nullptr) make_stream_beside();
   stream.record(*beside->begun);
   beside->stream->wait_event(*beside->begun);
@@ -182,11 +182,11 @@ void Collectives::Implementation::copy_by_engine(const ExchangePlan& plan, const
     std::byte* const to = ctx.at(plan.destination + ctx.rank * plan.receive_step, peer);
     // What stays here takes nothing from the link.
     Stream& used = step == 0 ? *beside->stream : stream;
-    if (from.bytes != 0 && from.at != to) detail::copy_after_meeting(world, ctx, used, to, from.at, from.bytes);
+    if (from.bytes != 0 && from.at != to) detail::copy_after_meeting(team, used, to, from.at, from.bytes);
   }
   beside->stream->record(*beside->ended);
   stream.wait_event(*beside->ended);
-  detail::launch_round(world, options, channel);
+  detail::launch_round(team, options, channel);
 }
 
 void Collectives::Implementation::make_stream_beside() {
@@ -341,7 +341,7 @@ void Collectives::alltoallv_on_stream(void* destination, const void* source, con
                           .receiver = no_peer,
                           .element_bytes = bytes_of(type)};
   const LaunchOptions options = implementation_->launch_options(plan.operation, choice.blocks, choice.stream);
-  detail::launch_varied_movement(implementation_->world, options, implementation_->channel, plan, choice.algorithm,
+  detail::launch_varied_movement(implementation_->team, options, implementation_->channel, plan, choice.algorithm,
                                  values, implementation_->tables);
   implementation_->note_movement(choice);
 }
@@ -353,7 +353,7 @@ void Collectives::barrier_on_stream(BarrierAlgorithm algorithm, Stream* stream) 
   const unsigned blocks =
       algorithm == BarrierAlgorithm::hierarchical ? std::min(4u, implementation_->channel.lanes) : 1;
   const LaunchOptions options = implementation_->launch_options(CollectiveOperation::barrier, blocks, stream);
-  detail::launch_barrier(implementation_->world, options, implementation_->channel, algorithm);
+  detail::launch_barrier(implementation_->team, options, implementation_->channel, algorithm);
 }
 
 }  // namespace beeline

@@ -83,38 +83,38 @@ struct BarrierKernel {
 
 }  // namespace
 
-void launch_movement(World& world, const LaunchOptions& options, const CollectiveChannel& channel,
+void launch_movement(Team& team, const LaunchOptions& options, const CollectiveChannel& channel,
                      const ExchangePlan& plan, Algorithm algorithm) {
   switch (algorithm) {
     case Algorithm::packets:
-      return launch(world, options, MovementKernel<Algorithm::packets>{}, channel, plan);
+      return launch(team, options, MovementKernel<Algorithm::packets>{}, channel, plan);
     case Algorithm::packets128:
-      return launch(world, options, MovementKernel<Algorithm::packets128>{}, channel, plan);
+      return launch(team, options, MovementKernel<Algorithm::packets128>{}, channel, plan);
     case Algorithm::bulk:
-      return launch(world, options, MovementKernel<Algorithm::bulk>{}, channel, plan);
+      return launch(team, options, MovementKernel<Algorithm::bulk>{}, channel, plan);
     default:
-      return launch(world, options, MovementKernel<Algorithm::peer>{}, channel, plan);
+      return launch(team, options, MovementKernel<Algorithm::peer>{}, channel, plan);
   }
 }
 
-void launch_varied_movement(World& world, const LaunchOptions& options, const CollectiveChannel& channel,
+void launch_varied_movement(Team& team, const LaunchOptions& options, const CollectiveChannel& channel,
                             const ExchangePlan& plan, Algorithm algorithm, const PieceValues<max_ranks>& values,
                             std::size_t* tables) {
   const auto start = [&]<Algorithm known>() {
-    if (options.context->size <= few_members)
-      launch(world, options, VariedMovementKernel<known, few_members>{}, channel, plan, shortened<few_members>(values),
+    if (team.context().size <= few_members)
+      launch(team, options, VariedMovementKernel<known, few_members>{}, channel, plan, shortened<few_members>(values),
              tables);
     else
-      launch(world, options, VariedMovementKernel<known, max_ranks>{}, channel, plan, values, tables);
+      launch(team, options, VariedMovementKernel<known, max_ranks>{}, channel, plan, values, tables);
   };
   if (algorithm == Algorithm::packets) return start.template operator()<Algorithm::packets>();
   if (algorithm == Algorithm::bulk) return start.template operator()<Algorithm::bulk>();
   start.template operator()<Algorithm::peer>();
 }
 
-void launch_barrier(World& world, const LaunchOptions& options, const CollectiveChannel& channel,
+void launch_barrier(Team& team, const LaunchOptions& options, const CollectiveChannel& channel,
                     BarrierAlgorithm algorithm) {
-  launch(world, options, BarrierKernel{}, channel, algorithm);
+  launch(team, options, BarrierKernel{}, channel, algorithm);
 }
 
 }  // namespace beeline::detail

@@ -9,7 +9,7 @@
 #include "beeline/collectives/barrier_algorithms.hpp"
 #include "beeline/collectives/exchange_plan.hpp"
 #include "beeline/host/launch_options.hpp"
-#include "beeline/host/world.hpp"
+#include "beeline/host/team.hpp"
 
 namespace beeline::detail {
 
@@ -21,14 +21,14 @@ struct PieceValues {
 };
 
 /// By packets, packets128, peer or bulk.
-void launch_movement(World& world, const LaunchOptions& options, const CollectiveChannel& channel,
+void launch_movement(Team& team, const LaunchOptions& options, const CollectiveChannel& channel,
                      const ExchangePlan& plan, Algorithm algorithm);
 /// The same with pieces as `values` says. `tables`: [lanes, 4, max_ranks], where the kernel keeps them on a host rank.
-void launch_varied_movement(World& world, const LaunchOptions& options, const CollectiveChannel& channel,
+void launch_varied_movement(Team& team, const LaunchOptions& options, const CollectiveChannel& channel,
                             const ExchangePlan& plan, Algorithm algorithm, const PieceValues<max_ranks>& values,
                             std::size_t* tables);
 
-void launch_barrier(World& world, const LaunchOptions& options, const CollectiveChannel& channel,
+void launch_barrier(Team& team, const LaunchOptions& options, const CollectiveChannel& channel,
                     BarrierAlgorithm algorithm);
 
 }  // namespace beeline::detail

@@ -3,5 +3,5 @@
 #include "host/collectives/reduction_kernels.hpp"
 
 template beeline::detail::ReductionLauncher beeline::detail::allreduce_launcher_of<double>(Algorithm);
-template void beeline::detail::launch_local_reduce_of<double>(World&, const LaunchOptions&, const LocalReduction&);
+template void beeline::detail::launch_local_reduce_of<double>(Team&, const LaunchOptions&, const LocalReduction&);
 template beeline::detail::NamedReductionLauncher beeline::detail::reduction_launcher_of<double>();

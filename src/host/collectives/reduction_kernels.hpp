@@ -110,19 +110,19 @@ struct AllreduceKernel {
 };
 
 template <class T, Algorithm algorithm>
-void launch_allreduce(World& world, const LaunchOptions& options, const CollectiveChannel& channel,
+void launch_allreduce(Team& team, const LaunchOptions& options, const CollectiveChannel& channel,
                       const ReductionCall& call) {
   const AllreduceCall<T> vectors{static_cast<T*>(call.destination), static_cast<const T*>(call.source), call.count,
                                  call.reduction};
-  if (!world.device().is_gpu() || !adds(call.reduction))
-    return launch(world, options, AllreduceKernel<T>{}, channel, vectors, algorithm);
+  if (!team.world().device().is_gpu() || !adds(call.reduction))
+    return launch(team, options, AllreduceKernel<T>{}, channel, vectors, algorithm);
   if constexpr (is_packets128(algorithm)) {
     constexpr bool one_shot = algorithm == Algorithm::packets128_one_shot;
-    if (options.context->size == 2) return launch(world, options, LineAddingKernel<T, one_shot, 2>{}, channel, vectors);
-    if (options.context->size == 4) return launch(world, options, LineAddingKernel<T, one_shot, 4>{}, channel, vectors);
-    return launch(world, options, LineAddingKernel<T, one_shot, 0>{}, channel, vectors);
+    if (team.size() == 2) return launch(team, options, LineAddingKernel<T, one_shot, 2>{}, channel, vectors);
+    if (team.size() == 4) return launch(team, options, LineAddingKernel<T, one_shot, 4>{}, channel, vectors);
+    return launch(team, options, LineAddingKernel<T, one_shot, 0>{}, channel, vectors);
   } else {
-    launch(world, options, AddingKernel<T, algorithm>{}, channel, vectors);
+    launch(team, options, AddingKernel<T, algorithm>{}, channel, vectors);
   }
 }
 
@@ -171,7 +171,7 @@ struct NamedReductionKernel {
 };
 
 template <class T>
-void launch_named_reduction(World& world, const LaunchOptions& options, const CollectiveChannel& channel,
+void launch_named_reduction(Team& team, const LaunchOptions& options, const CollectiveChannel& channel,
                             const NamedReductionCall& call) {
   const ReductionPlan<T> plan{.destination = static_cast<T*>(call.vectors.destination),
                               .source = static_cast<const T*>(call.vectors.source),
@@ -181,7 +181,7 @@ void launch_named_reduction(World& world, const LaunchOptions& options, const Co
                               .scatters = call.scatters,
                               .part_step = call.vectors.count};
   const auto start = [&]<Algorithm known>() {
-    launch(world, options, NamedReductionKernel<T, known>{}, channel, plan, call.algorithm);
+    launch(team, options, NamedReductionKernel<T, known>{}, channel, plan, call.algorithm);
   };
   switch (call.algorithm) {
     case Algorithm::packets:

@@ -50,7 +50,7 @@ void Collectives::Implementation::reduce(const detail::NamedReductionCall& call,
                                         : call.root == no_peer ? CollectiveOperation::allreduce
                                                                : CollectiveOperation::reduce;
   const LaunchOptions options = launch_options(operation, blocks, how.stream);
-  if (bytes != 0 || channel.checks != 0) detail::reduction_launcher(type)(world, options, channel, chosen);
+  if (bytes != 0 || channel.checks != 0) detail::reduction_launcher(type)(team, options, channel, chosen);
   const bool finds_out =
       chosen.algorithm == Algorithm::two_shot || (call.scatters && chosen.algorithm == Algorithm::read);
   if (bytes != 0 && finds_out) return note_by_lanes();

@@ -55,18 +55,18 @@ struct TakeKernel {
 
 }  // namespace
 
-void launch_meeting(World& world, const LaunchOptions& options, const CollectiveChannel& channel,
+void launch_meeting(Team& team, const LaunchOptions& options, const CollectiveChannel& channel,
                     const CallSignature& call, const void* destination, const void* source) {
-  launch(world, options, MeetingKernel{}, channel, call, static_cast<const std::byte*>(destination),
+  launch(team, options, MeetingKernel{}, channel, call, static_cast<const std::byte*>(destination),
          static_cast<const std::byte*>(source));
 }
 
-void launch_round(World& world, const LaunchOptions& options, const CollectiveChannel& channel) {
-  launch(world, options, RoundKernel{}, channel);
+void launch_round(Team& team, const LaunchOptions& options, const CollectiveChannel& channel) {
+  launch(team, options, RoundKernel{}, channel);
 }
 
-void launch_take(World& world, const LaunchOptions& options, const EngineResults& results) {
-  launch(world, options, TakeKernel{}, results);
+void launch_take(Team& team, const LaunchOptions& options, const EngineResults& results) {
+  launch(team, options, TakeKernel{}, results);
 }
 
 }  // namespace beeline::detail

@@ -6,7 +6,7 @@
 #include "beeline/collectives/channel.hpp"
 #include "beeline/collectives/operation.hpp"
 #include "beeline/host/launch_options.hpp"
-#include "beeline/host/world.hpp"
+#include "beeline/host/team.hpp"
 #include "host/collectives/engine_chunk.hpp"
 
 namespace beeline::detail {
@@ -14,11 +14,11 @@ namespace beeline::detail {
 /// Members compare the call, on channels that check, and where its vectors lie; then everyone's are there for the
 /// others to write. Vectors that do not lie alike end the team with a record that says so: nothing has been touched.
 /// Members whose vectors may lie anywhere pass null pointers.
-void launch_meeting(World& world, const LaunchOptions& options, const CollectiveChannel& channel,
+void launch_meeting(Team& team, const LaunchOptions& options, const CollectiveChannel& channel,
                     const CallSignature& call, const void* destination, const void* source);
 
 /// Everything that members did is visible to all.
-void launch_round(World& world, const LaunchOptions& options, const CollectiveChannel& channel);
+void launch_round(Team& team, const LaunchOptions& options, const CollectiveChannel& channel);
 
 /// Results of a chunk that the other members have copied to this one's scratch memory.
 struct EngineResults {
@@ -30,6 +30,6 @@ struct EngineResults {
 
 /// Copies them to the destination by threads, and leaves the engines to what crosses the link. Nothing is touched where
 /// the team has failed, as when its members' calls were found to differ.
-void launch_take(World& world, const LaunchOptions& options, const EngineResults& results);
+void launch_take(Team& team, const LaunchOptions& options, const EngineResults& results);
 
 }  // namespace beeline::detail

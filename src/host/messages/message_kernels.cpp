@@ -30,9 +30,9 @@ struct MessageKernel {
 
 }  // namespace
 
-void launch_messages(World& world, const LaunchOptions& options, const MessageChannel& channel, const MessageEnd& sent,
+void launch_messages(Team& team, const LaunchOptions& options, const MessageChannel& channel, const MessageEnd& sent,
                      const MessageEnd& received) {
-  launch(world, options, MessageKernel{}, channel, sent, received);
+  launch(team, options, MessageKernel{}, channel, sent, received);
 }
 
 }  // namespace beeline::detail

@@ -8,7 +8,7 @@
 
 #include "beeline/collectives/message_channel.hpp"
 #include "beeline/host/launch_options.hpp"
-#include "beeline/host/world.hpp"
+#include "beeline/host/team.hpp"
 
 namespace beeline::detail {
 
@@ -24,7 +24,7 @@ struct MessageEnd {
 };
 
 /// A grid whose first `sent.blocks` blocks send, and whose others receive.
-void launch_messages(World& world, const LaunchOptions& options, const MessageChannel& channel, const MessageEnd& sent,
+void launch_messages(Team& team, const LaunchOptions& options, const MessageChannel& channel, const MessageEnd& sent,
                      const MessageEnd& received);
 
 }  // namespace beeline::detail

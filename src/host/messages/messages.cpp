@@ -9,14 +9,11 @@
 #include <string>
 #include <vector>
 
-#include "host/collectives/channel_memory.hpp"
 #include "host/collectives/checks.hpp"
 #include "host/messages/message_kernels.hpp"
 #include "host/world_implementation.hpp"
 
 namespace beeline {
-
-using detail::Makers;
 
 namespace {
 
@@ -34,10 +31,15 @@ const Tuning& tuning_of(const World& world) { return any_host_rank(world) ? host
 
 constexpr std::size_t round_up(std::size_t bytes, std::size_t grain) { return (bytes + grain - 1) / grain * grain; }
 
+/// Collective. Everyone's bytes, in the call that all of them are to be in.
+std::vector<std::vector<std::byte>> gathered(Team& team, std::span<const std::byte> mine) {
+  return team.world().implementation().exchange_in(team, "Messages", mine);
+}
+
 /// Collective. The least of what the ranks say.
-unsigned least_of_all(const Makers& makers, unsigned mine) {
+unsigned least_of_all(Team& team, unsigned mine) {
   unsigned least = mine;
-  for (const auto& bytes : makers.allgather(std::as_bytes(std::span(&mine, 1)))) {
+  for (const auto& bytes : gathered(team, std::as_bytes(std::span(&mine, 1)))) {
     unsigned theirs = least;
     if (bytes.size() == sizeof theirs) std::memcpy(&theirs, bytes.data(), sizeof theirs);
     least = std::min(least, theirs);
@@ -47,22 +49,22 @@ unsigned least_of_all(const Makers& makers, unsigned mine) {
 
 /// Lanes for messages to all others at once, both ways, beside those of the ranks that share a GPU. The memory that a
 /// rank needs is then the same for any number of ranks.
-unsigned default_lanes(const Makers& makers) {
-  const World& world = makers.world();
+unsigned default_lanes(Team& team) {
+  const World& world = team.world();
   if (any_host_rank(world)) return 2;
-  const unsigned lanes = std::clamp(64u / static_cast<unsigned>(makers.size()), 4u, 32u);
+  const unsigned lanes = std::clamp(64u / static_cast<unsigned>(team.size()), 4u, 32u);
   return std::max(1u, lanes / static_cast<unsigned>(world.ranks_on_device()));
 }
 
 /// Collective. Asked for, or what suits the ranks.
-MessageOptions complete(const Makers& makers, MessageOptions options) {
-  const World& world = makers.world();
-  const unsigned lanes = least_of_all(makers, default_lanes(makers));
+MessageOptions complete(Team& team, MessageOptions options) {
+  const World& world = team.world();
+  const unsigned lanes = least_of_all(team, default_lanes(team));
   if (options.lanes == 0) options.lanes = lanes;
   if (options.eager_bytes == 0) options.eager_bytes = options.lanes * tuning_of(world).lane_eager_bytes;
   if (options.depth == 0) options.depth = 16;
   constexpr std::size_t most = std::size_t{64} << 10, least = 4096;
-  const std::size_t share = (std::size_t{512} << 10) / static_cast<std::size_t>(makers.size());
+  const std::size_t share = (std::size_t{512} << 10) / static_cast<std::size_t>(team.size());
   if (options.chunk_bytes == 0)
     options.chunk_bytes = any_host_rank(world) ? std::clamp(round_up(share, 256), least, most) : most;
   return options;
@@ -81,8 +83,8 @@ void check(const MessageOptions& options) {
 }
 
 /// Collective. Throws on all ranks alike when one gives other options than rank 0.
-void compare(const Makers& makers, const MessageOptions& mine) {
-  const auto all = makers.allgather(std::as_bytes(std::span(&mine, 1)));
+void compare(Team& team, const MessageOptions& mine) {
+  const auto all = gathered(team, std::as_bytes(std::span(&mine, 1)));
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
     MessageOptions theirs, first;
     if (all[rank].size() != sizeof theirs || all[0].size() != sizeof first) continue;  // has failed or left
@@ -96,19 +98,19 @@ void compare(const Makers& makers, const MessageOptions& mine) {
 
 /// Collective. Throws on all ranks alike where the kernels of one do not reach the memory of another. Between a GPU and
 /// a host rank all goes through host memory, which both reach.
-void check_reach(const Makers& makers, const Team* team) {
+void check_reach(Team& team) {
   constexpr int none = -1;
-  const World& world = makers.world();
-  const auto& routes = makers.world().implementation().routes;
+  const World& world = team.world();
+  const auto& routes = world.implementation().routes;
   int far = none;
-  for (int member = 0; member < makers.size(); ++member) {
-    const int peer = team == nullptr ? member : team->world_rank(member);
+  for (int member = 0; member < team.size(); ++member) {
+    const int peer = team.world_rank(member);
     if (routes[static_cast<std::size_t>(peer)].route != Route::direct &&
         world.device(peer).is_gpu() == world.device().is_gpu())
       far = peer;
   }
   const int mine[] = {world.rank(), far};
-  for (const auto& bytes : makers.allgather(std::as_bytes(std::span(mine)))) {
+  for (const auto& bytes : gathered(team, std::as_bytes(std::span(mine)))) {
     int theirs[] = {none, none};
     if (bytes.size() == sizeof theirs) std::memcpy(theirs, bytes.data(), sizeof theirs);
     require(theirs[1] == none, Status::unavailable,
@@ -118,11 +120,11 @@ void check_reach(const Makers& makers, const Team* team) {
 }
 
 /// Collective.
-MessageOptions agreed(const Makers& makers, const Team* team, const MessageOptions& options) {
-  const MessageOptions all = complete(makers, options);
-  compare(makers, all);
+MessageOptions agreed(Team& team, const MessageOptions& options) {
+  const MessageOptions all = complete(team, options);
+  compare(team, all);
   check(all);
-  check_reach(makers, team);
+  check_reach(team);
   return all;
 }
 
@@ -159,18 +161,19 @@ MessageChannel channel_of(const World& world, const MessageOptions& options) {
 
 class Messages::Implementation {
  public:
-  Implementation(const Makers& makers, const Team* rank_team, const MessageOptions& options)
-      : world(makers.world()), team(rank_team), channel(channel_of(world, options)),
-        layout(layout_of(channel, makers.size())),
-        memory(makers, layout.bytes, world.mixed() ? Heap::pinned : Heap::symmetric) {
+  /// Collective.
+  Implementation(Team& members, const MessageOptions& options)
+      : team(members), world(team.world()), channel(channel_of(world, options)),
+        layout(layout_of(channel, team.size())),
+        memory(team, layout.bytes, world.mixed() ? Heap::pinned : Heap::symmetric) {
     channel.states = reinterpret_cast<MessageState*>(memory.data());
     channel.rings = reinterpret_cast<machine::PacketPair*>(memory.data() + layout.rings);
     channel.staging = memory.data() + layout.staging;
     if (options.first_message != 0) start_at(options.first_message);
-    makers.barrier();
+    team.barrier();
   }
 
-  [[nodiscard]] const Context& context() const { return team == nullptr ? world.context() : team->context(); }
+  [[nodiscard]] const Context& context() const { return team.context(); }
 
   void check_peer(int peer) const {
     if (peer < 0 || peer >= static_cast<int>(context().size))
@@ -218,16 +221,15 @@ class Messages::Implementation {
                                 .threads = std::max(threads_for(sent), threads_for(received)),
                                 .waits = true,
                                 .stream = stream,
-                                .context = &context(),
                                 .name = name(operation)};
-    detail::launch_messages(world, options, channel, sent, received);
+    detail::launch_messages(team, options, channel, sent, received);
   }
 
+  Team& team;
   World& world;
-  const Team* team;
   MessageChannel channel;
   Layout layout;
-  detail::ChannelMemory memory;
+  SymmetricArray<std::byte> memory;
 
  private:
   /// One for each word of an eager message: threads without work make others wait.
@@ -254,23 +256,14 @@ class Messages::Implementation {
   }
 };
 
-Messages::Messages(World& world, const MessageOptions& options) : Messages(world, nullptr, options) {}
-
-Messages::Messages(World& world, const Team* team, const MessageOptions& options) {
-  const Makers everyone(world, nullptr, "Messages");
-  implementation_ = std::make_unique<Implementation>(everyone, team, agreed(everyone, nullptr, options));
-}
-
-Messages::Messages(World& world, Team& team, const MessageOptions& options) {
-  const Makers members(world, &team, "Messages");
-  implementation_ = std::make_unique<Implementation>(members, &team, agreed(members, &team, options));
-}
+Messages::Messages(Team& team, const MessageOptions& options)
+    : implementation_(std::make_unique<Implementation>(team, agreed(team, options))) {}
 
 Messages::~Messages() = default;
 
 const MessageChannel& Messages::channel() const { return implementation_->channel; }
 
-const Context& Messages::context() const { return implementation_->context(); }
+Team& Messages::team() const { return implementation_->team; }
 
 bool Messages::probe(int peer) const {
   implementation_->check_peer(peer);
@@ -291,11 +284,11 @@ void Messages::send_on_stream(const void* source, std::size_t count, ElementType
                               const MessageCall& call) {
   detail::MessageEnd sent = implementation_->end_of("source", source, count, type, peer);
   sent.blocks = implementation_->blocks_for(sent.bytes, call);
-  if (sent.peer == context().rank && !implementation_->is_eager(sent.bytes, sent.blocks))
+  if (sent.peer == implementation_->context().rank && !implementation_->is_eager(sent.bytes, sent.blocks))
     throw Error(Status::invalid_argument,
                 fmt::format("rank {} sends {} bytes to itself, more than the {} of an eager message: it would wait for "
                             "its receiver, which comes behind it; exchange_on_stream does both",
-                            context().rank, sent.bytes, implementation_->channel.eager_bytes));
+                            sent.peer, sent.bytes, implementation_->channel.eager_bytes));
   implementation_->launch(Operation::send, sent, {}, call.stream);
 }
 

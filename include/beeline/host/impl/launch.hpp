@@ -76,7 +76,7 @@ struct GpuLaunch {
   GridState* grid_state;
   Context context;
 };
-[[nodiscard]] GpuLaunch prepare_gpu_launch(World& world, const LaunchOptions& options, const KernelCode& code,
+[[nodiscard]] GpuLaunch prepare_gpu_launch(Team& team, const LaunchOptions& options, const KernelCode& code,
                                            const KernelName& kernel);
 void finish_gpu_launch(const LaunchOptions& options, const KernelName& kernel);
 /// Whether a kernel that `starts_early` may be launched so: the code that this rank's GPU runs then waits for the
@@ -85,8 +85,8 @@ void finish_gpu_launch(const LaunchOptions& options, const KernelName& kernel);
 
 /// Runs one CPU thread's part of one block.
 using HostBlock =
-    std::function<void(const HostTeam& team, unsigned block_rank, GridState* grid_state, const Context& context)>;
-void launch_on_host(World& world, const LaunchOptions& options, const KernelName& kernel, HostBlock block);
+    std::function<void(const HostTeam& threads, unsigned block_rank, GridState* grid_state, const Context& context)>;
+void launch_on_host(Team& team, const LaunchOptions& options, const KernelName& kernel, HostBlock block);
 
 /// Blocks that may wait at once on a host rank: each needs threads of its own.
 [[nodiscard]] unsigned host_resident_blocks(const World& world);
@@ -142,12 +142,12 @@ unsigned resident_blocks(World& world, unsigned threads) {
 }
 
 template <class Kernel, class... Args>
-void launch_kernel(World& world, const LaunchOptions& options, const Kernel& kernel, Args... args) {
-  if (!world.device().is_gpu()) {
+void launch_kernel(Team& team, const LaunchOptions& options, const Kernel& kernel, Args... args) {
+  if (!team.world().device().is_gpu()) {
     const unsigned blocks = options.blocks;
-    launch_on_host(world, options, kernel_name<Kernel>(),
-                   [=](const HostTeam& team, unsigned block_rank, GridState* grid_state, const Context& context) {
-                     Grid<HostTeam> grid(team, block_rank, blocks, grid_state);
+    launch_on_host(team, options, kernel_name<Kernel>(),
+                   [=](const HostTeam& threads, unsigned block_rank, GridState* grid_state, const Context& context) {
+                     Grid<HostTeam> grid(threads, block_rank, blocks, grid_state);
                      kernel(grid, context, args...);
                    });
     return;
@@ -155,8 +155,8 @@ void launch_kernel(World& world, const LaunchOptions& options, const Kernel& ker
 #if BEELINE_COMPILES_CUDA
   static_cast<void>(RegisteredKernel<Kernel, Args...>::registered);
   const KernelCode code = RegisteredKernel<Kernel, Args...>::code();
-  const bool early_start = starts_early<Kernel>() && can_start_early(world, code);
-  const GpuLaunch launch = prepare_gpu_launch(world, options, code, kernel_name<Kernel>());
+  const bool early_start = starts_early<Kernel>() && can_start_early(team.world(), code);
+  const GpuLaunch launch = prepare_gpu_launch(team, options, code, kernel_name<Kernel>());
   const auto stream = static_cast<cudaStream_t>(launch.stream);
   constexpr auto function = kernel_function<Kernel, Args...>();
   cudaLaunchAttribute early{};
@@ -171,7 +171,7 @@ void launch_kernel(World& world, const LaunchOptions& options, const Kernel& ker
   static_cast<void>(cudaLaunchKernelEx(&shape, function, kernel, launch.context, launch.grid_state, args...));
   finish_gpu_launch(options, kernel_name<Kernel>());
 #else
-  static_cast<void>(prepare_gpu_launch(world, options, {}, kernel_name<Kernel>()));
+  static_cast<void>(prepare_gpu_launch(team, options, {}, kernel_name<Kernel>()));
 #endif
 }
 

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// Channels of a team, as Python objects share them: `beeline.Collectives`, `beeline.Messages`.
+
+#include <fmt/format.h>
+#include <nanobind/nanobind.h>
+
+#include <memory>
+#include <utility>
+#include <variant>
+
+#include "joined_world.hpp"
+#include "team.hpp"
+
+namespace beeline::python {
+
+/// Whose channel it is to be: a world's, or a team's.
+using Members = std::variant<std::shared_ptr<JoinedWorld>, TeamObject>;
+
+/// A channel that its world keeps, since its end is collective.
+template <class Channel>
+class ChannelObject {
+ public:
+  /// Collective. `name`: what errors call it, a literal.
+  template <class Options>
+  ChannelObject(const char* name, const Members& members, const Options& options) : name_(name) {
+    const auto* const some = std::get_if<TeamObject>(&members);
+    world_ = some != nullptr ? some->joined() : std::get<std::shared_ptr<JoinedWorld>>(members);
+    const std::shared_ptr<Team> team = some != nullptr ? some->team() : nullptr;
+    World& world = world_->world();
+    const nanobind::gil_scoped_release unlocked;
+    kept_ = &world_->adopt(std::unique_ptr<Kept>(new Kept{team, Channel(team ? *team : world, options)}));
+  }
+
+  /// Collective.
+  void free() {
+    world_->destroy(kept_, &channel());
+    kept_ = nullptr;
+  }
+
+ protected:
+  [[nodiscard]] const std::shared_ptr<JoinedWorld>& joined() const { return world_; }
+  /// Throws invalid_argument when it was freed, or the world was left.
+  [[nodiscard]] Channel& channel() const {
+    static_cast<void>(world_->world());
+    require(kept_ != nullptr, Status::invalid_argument, fmt::format("these {} were freed", name_));
+    return kept_->channel;
+  }
+
+ private:
+  struct Kept {
+    std::shared_ptr<Team> team;  ///< outlives the channel; nullptr: the world
+    Channel channel;
+  };
+
+  const char* name_;
+  std::shared_ptr<JoinedWorld> world_;
+  Kept* kept_ = nullptr;
+};
+
+}  // namespace beeline::python

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "beeline/host/packets.hpp"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "host/line_test.hpp"
+#include "host/world_implementation.hpp"
+
+namespace beeline {
+
+namespace {
+
+std::string host_rank_obstacle(const World& world) {
+  for (int rank = 0; rank < world.size(); ++rank)
+    if (!world.device(rank).is_gpu()) return fmt::format("only GPUs store whole lines, and rank {} has none", rank);
+  return {};
+}
+
+/// The torn lines that a rank saw of one that stored them.
+struct TornLines {
+  std::uint64_t looks, torn;
+  int seer, sender;
+};
+
+/// Collective.
+std::string find_obstacle(Team& team) {
+  if (const std::string host_rank = host_rank_obstacle(team.world()); !host_rank.empty()) return host_rank;
+  const std::vector<detail::LinesSeen> seen = detail::watch_lines(team);
+  TornLines mine{};
+  for (int sender = 0; sender < team.size(); ++sender)
+    if (const auto [looks, torn] = seen[static_cast<std::size_t>(sender)]; torn != 0)
+      mine = {looks, torn, team.world().rank(), team.world_rank(sender)};
+  World::Implementation& world = team.world().implementation();
+  for (const auto& bytes : world.exchange_in(team, "packets128_obstacle", std::as_bytes(std::span(&mine, 1)))) {
+    TornLines theirs{};
+    if (bytes.size() == sizeof theirs) std::memcpy(&theirs, bytes.data(), sizeof theirs);
+    if (theirs.torn != 0)
+      return fmt::format("rank {} saw {} torn parts in {} looks at lines that rank {} stored", theirs.seer, theirs.torn,
+                         theirs.looks, theirs.sender);
+  }
+  return {};
+}
+
+std::size_t checked_slot_bytes(Team& team, std::size_t slot_bytes) {
+  constexpr std::size_t most_slot_bytes = std::size_t{1} << 29;
+  require(slot_bytes > 0 && slot_bytes <= most_slot_bytes, Status::invalid_argument,
+          fmt::format("slots of {} bytes for packets of 128: 1 to 2^29", slot_bytes));
+  const std::string obstacle = packets128_obstacle(team);
+  require(obstacle.empty(), Status::unavailable,
+          fmt::format("no packets of 128 bytes among these ranks: {}; packets (PacketRings) serve instead", obstacle));
+  const std::size_t lines = (slot_bytes + line_payload_bytes - 1) / line_payload_bytes;
+  return lines * line_threads * 8;
+}
+
+/// Sizes of the rings; where they lie comes later.
+PacketChannel channel_of(std::size_t slot_bytes, std::uint32_t depth) {
+  require(slot_bytes > 0 && slot_bytes <= (std::size_t{1} << 30), Status::invalid_argument,
+          fmt::format("packet slots of {} bytes: 1 to 2^30", slot_bytes));
+  require(depth >= 2 && (depth & (depth - 1)) == 0, Status::invalid_argument,
+          fmt::format("packet channel depth {}: a power of two, at least 2", depth));
+  return {.rings = nullptr,
+          .states = nullptr,
+          .depth = depth,
+          .slot_pairs = static_cast<std::uint32_t>((slot_bytes + 7) / 8)};
+}
+
+std::size_t pairs_of_ring(const PacketChannel& channel) { return std::size_t{channel.depth} * channel.slot_pairs; }
+
+/// The states come first, the rings behind them.
+std::size_t memory_bytes(const PacketChannel& channel, int ranks) {
+  const std::size_t ring_bytes = detail::array_bytes(pairs_of_ring(channel), sizeof(machine::PacketPair));
+  const std::size_t each = ring_bytes > SIZE_MAX - sizeof(PacketState) ? SIZE_MAX : sizeof(PacketState) + ring_bytes;
+  return detail::array_bytes(static_cast<std::size_t>(ranks), each);
+}
+
+}  // namespace
+
+std::string packets128_obstacle(Team& team) {
+  auto& known = team.world().implementation().packets128_obstacles;
+  // Pairs of which the world's test has seen no torn line need none of their own.
+  if (const auto& of_world = known[World::Implementation::world_id]; of_world && of_world->empty()) return *of_world;
+  std::optional<std::string>& of_team = known[team.context().team];
+  if (!of_team) of_team = find_obstacle(team);
+  return *of_team;
+}
+
+PacketRings::PacketRings(Team& team, std::size_t slot_bytes, std::uint32_t depth, Heap heap,
+                         std::uint32_t first_sequence)
+    : channel_(channel_of(slot_bytes, depth)),
+      // CPU threads store into the rings of GPU ranks.
+      memory_(team, memory_bytes(channel_, team.size()), team.context().mixed ? Heap::pinned : heap) {
+  const auto ranks = static_cast<std::size_t>(team.size());
+  channel_.states = reinterpret_cast<PacketState*>(memory_.data());
+  channel_.rings = reinterpret_cast<machine::PacketPair*>(channel_.states + ranks);
+  // Flags start as the sequence before the first, which no message of the next 2^32 - 1 has.
+  const std::uint64_t stale = static_cast<std::uint64_t>(first_sequence) << 32;
+  const std::vector<machine::PacketPair> unsent(pairs_of_ring(channel_), {stale, stale});
+  const std::vector<PacketState> states(
+      ranks, PacketState{first_sequence, first_sequence, first_sequence, 0, 0, first_sequence});
+  for (std::size_t from = 0; from < ranks; ++from)
+    team.world().copy(channel_.rings + from * unsent.size(), unsent.data(),
+                      unsent.size() * sizeof(machine::PacketPair));
+  team.world().copy(channel_.states, states.data(), states.size() * sizeof(PacketState));
+  team.barrier();
+}
+
+Packets128Rings::Packets128Rings(Team& team, std::size_t slot_bytes, std::uint32_t depth, std::uint32_t first_sequence)
+    : slots_(team, checked_slot_bytes(team, slot_bytes), depth, Heap::symmetric, first_sequence) {}
+
+}  // namespace beeline

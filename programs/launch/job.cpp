@@ -33,7 +33,6 @@ using namespace std::chrono_literals;
 constexpr auto grace = 3s;             // for the other ranks to end by themselves, once one has failed
 constexpr auto termination_time = 2s;  // from SIGTERM to SIGKILL
 constexpr auto last_output_time = 500ms;
-constexpr auto last_news_time = 500ms;  // a process that left its group may hold a connection open
 
 /// Blocks the signals that the job handles, and gives them as a descriptor.
 FileDescriptor take_signals() {
@@ -77,7 +76,6 @@ class Job {
   void lose_guardian();
   void check_processes();
   void check_server();
-  void hear_of_departures();
   void go_on_without(std::size_t index);
   void end_outcasts();
   void begin_end(int culprit);
@@ -95,8 +93,8 @@ class Job {
   std::string path_;
   FileDescriptor signals_;
   int guardian_;
-  const std::string token_ = make_token();
-  RendezvousServer server_;
+  std::string token_;
+  std::optional<RendezvousServer> server_;  ///< none when the ranks are threads
   std::vector<RankProcess> processes_;
   bool ending_ = false;        ///< something failed: all are to end
   int culprit_ = -1;           ///< index in processes_ of what failed first; -1: none of them
@@ -109,10 +107,12 @@ class Job {
 };
 
 Job::Job(const Options& options, int guardian)
-    : options_(options), path_(find_program(options.command.front())), signals_(take_signals()), guardian_(guardian),
-      server_({options.ranks, token_, options.bind}) {
+    : options_(options), path_(find_program(options.command.front())), signals_(take_signals()), guardian_(guardian) {
   allow_open_files();
   adopt_orphans();
+  if (options_.threads) return;
+  token_ = make_token();
+  server_.emplace(RendezvousServer::Options{options_.ranks, token_, options_.bind});
 }
 
 Job::~Job() {
@@ -125,7 +125,7 @@ Environment Job::environment(int rank) const {
   Environment changes = {{"BEELINE_SIZE", fmt::format("{}", options_.ranks)},
                          {"BEELINE_THREADS", options_.threads ? "1" : "0"},
                          {"BEELINE_RANK", options_.threads ? "" : fmt::format("{}", rank)},
-                         {"BEELINE_RENDEZVOUS", server_.address()},
+                         {"BEELINE_RENDEZVOUS", server_ ? server_->address() : ""},
                          {"BEELINE_TOKEN", token_},
                          {"BEELINE_DEVICE", options_.device}};
   if (options_.deadline_s) changes["BEELINE_DEADLINE_S"] = fmt::format("{}", *options_.deadline_s);
@@ -153,7 +153,6 @@ int Job::run() {
     enforce_end();
   }
   end_children();  // what ranks left behind
-  hear_of_departures();
   finish_output();
   if (const std::string text = report(); !text.empty()) std::fwrite(text.data(), 1, text.size(), stderr);
   return exit_code();
@@ -165,7 +164,7 @@ bool Job::all_ended() const {
 
 void Job::wait_for_events() {
   std::vector<pollfd> set = {{signals_.get(), POLLIN, 0},
-                             {ending_ ? -1 : server_.failure_descriptor(), POLLIN, 0},
+                             {server_ && !ending_ ? server_->failure_descriptor() : -1, POLLIN, 0},
                              {interrupt_ == SIGKILL ? -1 : guardian_, POLLIN, 0}};
   const std::size_t first = set.size();
   for (const RankProcess& each : processes_) {
@@ -209,7 +208,7 @@ void Job::take_signal(int signal) {
     return;
   }
   interrupt_ = signal;
-  server_.abort(-1, fmt::format("the launcher got {}", signal_name(signal)));
+  if (server_) server_->abort(-1, fmt::format("the launcher got {}", signal_name(signal)));
   if (!ending_) begin_end(-1);
   signal_running(signal);
   next_signal_ = SIGKILL;
@@ -228,7 +227,7 @@ void Job::check_processes() {
     check_server();  // another rank's death may be why this one failed
     if (ending_) continue;
     begin_end(static_cast<int>(i));
-    if (!options_.threads) server_.abort(process.rank(), describe_end(process));
+    if (server_) server_->abort(process.rank(), describe_end(process));
   }
 }
 
@@ -237,14 +236,14 @@ void Job::go_on_without(std::size_t index) {
   if (culprit_ < 0) culprit_ = static_cast<int>(index);
   given_up_.push_back(process.rank());
   const std::string end = describe_end(process);
-  server_.abort(process.rank(), end);
+  server_->abort(process.rank(), end);
   const std::string text = fmt::format("beeline-launch: {}; the others may go on (--keep-going)\n", end);
   std::fwrite(text.data(), 1, text.size(), stderr);
 }
 
 /// Ends ranks that the others have given up, which may hang: at once, so that they do not write into what goes on.
 void Job::end_outcasts() {
-  for (const WorldFailure& failure : server_.take_failures()) {
+  for (const WorldFailure& failure : server_->take_failures()) {
     if (failure.culprit < 0) continue;
     given_up_.push_back(failure.culprit);
     const bool hangs = failure.noticed_by >= 0 && failure.noticed_by != failure.culprit;
@@ -261,15 +260,9 @@ void Job::end_outcasts() {
 }
 
 void Job::check_server() {
-  if (ending_) return;
+  if (!server_ || ending_) return;
   if (options_.keep_going) return end_outcasts();
-  if (const auto failure = server_.failure()) begin_end(options_.threads ? 0 : failure->culprit);
-}
-
-/// The last process's connection may close later than it ends: without a goodbye, its success is none.
-void Job::hear_of_departures() {
-  server_.await_departure(std::chrono::nanoseconds(last_news_time).count());
-  check_server();
+  if (const auto failure = server_->failure()) begin_end(failure->culprit);
 }
 
 void Job::begin_end(int culprit) {
@@ -329,7 +322,7 @@ std::string Job::describe_end(const RankProcess& process) const {
   const Ending& ending = *process.ending();
   const std::string who = process.rank() < 0 ? "the program" : fmt::format("rank {}", process.rank());
   std::string text = fmt::format("{} (pid {}) {}", who, process.pid(), ending.text());
-  const auto failure = server_.failure();
+  const auto failure = server_ ? server_->failure() : std::nullopt;
   if (failure && failure->status == Status::aborted && (failure->culprit == process.rank() || !options_.keep_going))
     return text + "; " + failure->reason;
   return ending.success() ? text + " without leaving the world" : text;

@@ -17,7 +17,6 @@
 #include <vector>
 
 #include "beeline/runtime/bootstrap.hpp"
-#include "runtime/tcp_bootstrap.hpp"
 
 namespace beeline {
 
@@ -79,13 +78,6 @@ void watch_for_exit() {
     return true;
   }();
   static_cast<void>(watches);
-}
-
-/// Joins the launcher's server for as long as ranks that are threads run: a process that ends meanwhile, with whatever
-/// code, leaves without a goodbye. nullptr where nobody has launched it.
-std::unique_ptr<Bootstrap> join_launcher(const Config& config) {
-  if (config.rendezvous.empty()) return nullptr;
-  return detail::connect_bootstrap(config, detail::Deadline(config.deadline_ns));
 }
 
 void LocalRanks::report(int rank, const char* error) {
@@ -169,10 +161,8 @@ int run(const Config& config, const std::function<void(World&)>& body) {
     ranks.run(config, nullptr, body);
     return ranks.all_well() ? 0 : 1;
   }
-  std::unique_ptr<Bootstrap> with_launcher;  // says goodbye when this function returns
   std::vector<std::unique_ptr<Bootstrap>> bootstraps;
   try {
-    with_launcher = join_launcher(config);
     bootstraps = make_thread_bootstraps(config.size);
   } catch (const Error& error) {
     std::fputs(fmt::format("beeline error: {}\n", error.what()).c_str(), stderr);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// ending-rank RANK HOW: all ranks meet; then RANK stops, or calls exit or _exit, and the others wait for it in a
-/// barrier.
+/// ending-rank RANK HOW: all ranks meet; then RANK stops, or calls exit, and the others wait for it in a barrier.
 
 #include <csignal>
 #include <cstdio>
@@ -17,8 +16,6 @@ void end(const std::string& how) {
   if (how == "exit 0") std::exit(0);
   if (how == "exit 3") std::exit(3);
   if (how == "quick_exit 0") std::quick_exit(0);
-  if (how == "_exit 0") std::_Exit(0);
-  if (how == "_exit 3") std::_Exit(3);
 }
 
 }  // namespace

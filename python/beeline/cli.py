@@ -63,7 +63,8 @@ def main() -> None:
             try:
                 app()
             finally:
-                sys.stdout.flush()  # here, not when Python ends, it is found that nobody reads any more
+                if sys.stdout is not None:  # closed
+                    sys.stdout.flush()  # here, not when Python ends, it is found that nobody reads any more
     except CliError as error:
         print(f"beeline: {error}", file=sys.stderr)
         sys.exit(error.status)

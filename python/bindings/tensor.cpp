@@ -37,9 +37,9 @@ std::string type_of(const nb::object& object) { return nb::cast<std::string>(obj
 /// Whether elements follow each other in the order of C. Extents of 1 may have any stride.
 template <class Array>
 bool is_contiguous(const Array& array) {
+  if (array.size() == 0) return true;
   std::int64_t expected = 1;
   for (std::size_t i = array.ndim(); i-- > 0;) {
-    if (array.shape(i) == 0) return true;
     if (array.shape(i) != 1 && array.stride(i) != expected) return false;
     expected *= static_cast<std::int64_t>(array.shape(i));
   }

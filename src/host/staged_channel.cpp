@@ -4,8 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <exception>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -34,6 +36,29 @@ std::string describe(const Call& call) {
   if (call.from < 0) return fmt::format("a send of {} bytes {}", call.bytes, out);
   if (call.to < 0) return fmt::format("a receive of {} bytes {}", call.bytes, in);
   return fmt::format("an exchange of {} bytes {}, and {}", call.bytes, out, in);
+}
+
+/// What ranks give the constructor.
+struct Shape {
+  std::uint64_t chunk_bytes, slots;
+
+  bool operator==(const Shape&) const = default;
+};
+
+/// Collective. Throws on all ranks alike where one gives another shape than rank 0: they would write over rings' ends.
+Shape agreed(World& world, const Shape& mine) {
+  const auto all = world.implementation().exchange("StagedChannel", std::as_bytes(std::span(&mine, 1)));
+  std::optional<Shape> first;
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    if (all[rank].size() != sizeof mine) continue;  // it has failed or left
+    Shape theirs{};
+    std::memcpy(&theirs, all[rank].data(), sizeof theirs);
+    if (!first) first = theirs;
+    require(theirs == *first, Status::invalid_argument,
+            fmt::format("staged channels differ: {} bytes in {} slots, and on rank {} {} in {}", first->chunk_bytes,
+                        first->slots, rank, theirs.chunk_bytes, theirs.slots));
+  }
+  return mine;
 }
 
 }  // namespace
@@ -81,7 +106,7 @@ struct StagedChannel::Implementation {
 };
 
 StagedChannel::Implementation::Implementation(World& on, std::size_t chunk, std::uint32_t count)
-    : world(on), chunk_bytes(chunk == 0 ? on.config().chunk_bytes : chunk), slots(count),
+    : world(on), chunk_bytes(chunk), slots(count),
       segment(on.create_segment(MemoryKind::pinned, detail::array_bytes(static_cast<std::size_t>(on.size()),
                                                                         detail::array_bytes(count, chunk_bytes)))),
       lengths(on, detail::array_bytes(static_cast<std::size_t>(on.size()), count), Heap::pinned),
@@ -145,7 +170,8 @@ void StagedChannel::Implementation::leave(const Call& call) {
 
 StagedChannel::StagedChannel(World& world, std::size_t chunk_bytes, std::uint32_t slots) {
   require(slots > 0, Status::invalid_argument, "a staged channel needs at least one slot");
-  implementation_ = std::make_unique<Implementation>(world, chunk_bytes, slots);
+  const Shape all = agreed(world, {chunk_bytes == 0 ? world.config().chunk_bytes : chunk_bytes, slots});
+  implementation_ = std::make_unique<Implementation>(world, all.chunk_bytes, slots);
 }
 
 StagedChannel::~StagedChannel() {

@@ -55,6 +55,17 @@ class StagedCalls : public ::testing::TestWithParam<WorldKind> {
   }
 };
 
+TEST_P(StagedCalls, ChannelsThatDifferAreRefused) {
+  run([](Scene& scene) {
+    const std::size_t mine = scene.world.rank() == 0 ? 1000 : 2000;
+    check_error(Status::invalid_argument, {"staged channels differ: 1000 bytes in 2 slots, and on rank 1 2000 in 2"},
+                [&] { const StagedChannel differs(scene.world, mine, 2); });
+    check_error(Status::invalid_argument, {"1000 bytes in 1 slots, and on rank 1 1000 in 2"},
+                [&] { const StagedChannel differs(scene.world, 1000, scene.world.rank() == 0 ? 1 : 2); });
+    const StagedChannel agreed(scene.world, 1000, 2);
+  });
+}
+
 TEST_P(StagedCalls, OtherLengthsAreNamedAndLoseNothing) {
   run([](Scene& scene) {
     if (scene.world.rank() == 0) {

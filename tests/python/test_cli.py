@@ -421,6 +421,13 @@ def test_output_that_nobody_reads_is_no_traceback(unbuffered):
     assert done.stderr == ""
 
 
+def test_an_error_is_told_where_stdout_is_closed():
+    command = f"{sys.executable} -m beeline nonsense >&-"
+    done = subprocess.run(command, shell=True, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 2
+    assert "No such command" in done.stderr
+
+
 def test_run_knows_beelines_own_programs(cli_process):
     done = cli_process("run", "-n", "2", "--json", "beeline-info")
     assert done.returncode == 0

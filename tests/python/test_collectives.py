@@ -57,6 +57,17 @@ def test_all_reduce(dtype: str, reduction: str) -> None:
             assert np.array_equal(result, expected)
 
 
+@pytest.mark.parametrize("shape", [(0,), (0, 3), (2, 0, 4)])
+def test_nothing_is_reduced_of_an_empty_array(shape: tuple[int, ...]) -> None:
+    def body(world: beeline.World) -> int:
+        empty = np.empty(shape, "float32")
+        beeline.Collectives(world).allreduce(empty)
+        world.copy(empty, np.empty(shape, "float32"))
+        return empty.size
+
+    assert beeline.run(2, body) == [0, 0]
+
+
 @pytest.mark.parametrize("algorithm", ["packets_one_shot", "packets_two_shot", "two_shot"])
 @pytest.mark.parametrize("count", [1, 2, 77, 60_001])
 def test_algorithms_and_sizes(algorithm: str, count: int) -> None:

@@ -23,6 +23,7 @@ class World;
 class StagedChannel {
  public:
   /// Collective. `chunk_bytes` 0: the configuration's (`BEELINE_CHUNK_BYTES`); `slots` 1 makes it sequential.
+  /// Throws invalid_argument when ranks give different ones.
   StagedChannel(World& world, std::size_t chunk_bytes, std::uint32_t slots);
   /// Collective.
   ~StagedChannel();

@@ -17,15 +17,16 @@ struct SumAndReduce {
   BEELINE_HOST_DEVICE void operator()(const Grid& grid, const beeline::Context& ctx, Input input,
                                       beeline::CollectiveChannel channel, double* local, double* global) const {
     if (!sum_in_last_block(grid, input, local)) return;
-    static_cast<void>(beeline::allreduce(grid.block(), ctx, channel, global, static_cast<const double*>(local), 1,
-                                         beeline::Reduction::sum));
+    beeline::Session session(grid.block(), ctx, channel);
+    static_cast<void>(
+        beeline::allreduce(session, global, static_cast<const double*>(local), 1, beeline::Reduction::sum));
   }
 };
 
 class InKernel final : public Method {
  public:
   explicit InKernel(Values& values)
-      : Method(values), collectives_(world(), {.lanes = 1}), window_(world()),
+      : Method(values), collectives_(world(), {.sessions = 1}), window_(world()),
         blocks_(values.blocks<SumAndReduce, Input, beeline::CollectiveChannel, double*, double*>()) {}
 
   void run(int reductions) override {

@@ -12,7 +12,7 @@ namespace {
 
 class OnStream final : public Method {
  public:
-  explicit OnStream(Values& values) : Method(values), collectives_(world(), {.lanes = 1}), window_(world()) {}
+  explicit OnStream(Values& values) : Method(values), collectives_(world(), {.sessions = 1}), window_(world()) {}
 
   void run(int reductions) override {
     for (int reduction = 0; reduction < reductions; ++reduction) {

@@ -33,15 +33,15 @@ struct ReduceAgainAndAgain {
     const double total = total_of_blocks(grid, input);
     if (grid.block().thread_rank() == 0) sums[0] = total;
     grid.block().sync();
-    return beeline::allreduce(grid.block(), ctx, channel, sums + 1, static_cast<const double*>(sums), 1,
-                              beeline::Reduction::sum);
+    beeline::Session session(grid.block(), ctx, channel);
+    return beeline::allreduce(session, sums + 1, static_cast<const double*>(sums), 1, beeline::Reduction::sum);
   }
 };
 
 class Persistent final : public Method {
  public:
   explicit Persistent(Values& values)
-      : Method(values), collectives_(world(), {.lanes = 1}),
+      : Method(values), collectives_(world(), {.sessions = 1}),
         blocks_(values.blocks<ReduceAgainAndAgain, Input, beeline::CollectiveChannel, double*, int>()) {}
 
   void run(int reductions) override {

@@ -53,17 +53,17 @@ struct AtomicRounds {
 /// The word of one measurement.
 template <class Atomic, bool library>
 struct State {
-  explicit State(Session& session_in) : session(session_in), word(session.world(), 1), timed(session) {}
+  explicit State(Bench& bench_in) : bench(bench_in), word(bench.world(), 1), timed(bench) {}
 
   std::vector<double> time(Rounds rounds) {
-    std::uint64_t* there = session.leads() ? word.at(1) : nullptr;
-    return timed.run(single_thread(session).threads, session.leads(), rounds, AtomicRounds<Atomic, library>{},
-                     word.data(), there, base);
+    std::uint64_t* there = bench.leads() ? word.at(1) : nullptr;
+    return timed.run(single_thread(bench).threads, bench.leads(), rounds, AtomicRounds<Atomic, library>{}, word.data(),
+                     there, base);
   }
 
   /// From a random value on, one round more; whether the peer holds what then must be there.
   bool verify(std::uint64_t seed) {
-    World& world = session.world();
+    World& world = bench.world();
     base = random_word(seed, 0);
     const std::uint64_t before = base + timed.last();
     if (world.rank() == 1) world.copy(word.data(), &before, sizeof before);
@@ -75,18 +75,18 @@ struct State {
     return found == before + 1;
   }
 
-  Session& session;
+  Bench& bench;
   SymmetricArray<std::uint64_t> word;
   TimedKernel timed;
   std::uint64_t base = 0;
 };
 
 template <class Atomic, bool library>
-Measurement measurement_of(Session& session, const char* operation, const char* method) {
-  auto state = std::make_shared<State<Atomic, library>>(session);
+Measurement measurement_of(Bench& bench, const char* operation, const char* method) {
+  auto state = std::make_shared<State<Atomic, library>>(bench);
   Measurement measurement{.operation = operation, .method = method, .bytes = sizeof(std::uint64_t)};
   measurement.most_iterations = 1'000'000;
-  measurement.settings = single_thread(session).settings();
+  measurement.settings = single_thread(bench).settings();
   measurement.time = [=](Rounds rounds) { return state->time(rounds); };
   measurement.verify = [=](std::uint64_t seed) { return state->verify(seed); };
   return measurement;
@@ -96,9 +96,9 @@ constexpr const char* method = "device/peer/signal";
 
 template <class Atomic>
 Case atomic_latency(const char* operation) {
-  return {operation, method, false, [=](Session& session, std::uint64_t) {
-            std::vector<Measurement> both = {measurement_of<Atomic, false>(session, operation, "bare/atomic"),
-                                             measurement_of<Atomic, true>(session, operation, method)};
+  return {operation, method, false, [=](Bench& bench, std::uint64_t) {
+            std::vector<Measurement> both = {measurement_of<Atomic, false>(bench, operation, "bare/atomic"),
+                                             measurement_of<Atomic, true>(bench, operation, method)};
             both[0].peer_of = method;
             both[1].baseline = 0;
             return both;

@@ -70,8 +70,8 @@ struct BarrierCheck {
 /// The state of one shape of barrier.
 class BarrierLoop {
  public:
-  explicit BarrierLoop(Session& session)
-      : session_(session), timed_(session), words_(session.world(), max_ranks), wrong_(session.world(), 1) {}
+  explicit BarrierLoop(Bench& bench)
+      : bench_(bench), timed_(bench), words_(bench.world(), max_ranks), wrong_(bench.world(), 1) {}
 
   template <Order order>
   std::vector<double> time(unsigned threads, Rounds rounds) {
@@ -80,7 +80,7 @@ class BarrierLoop {
 
   template <Order order>
   bool verify(unsigned threads, std::uint64_t seed) {
-    World& world = session_.world();
+    World& world = bench_.world();
     std::uint64_t wrong = 1;
     world.copy(wrong_.data(), &wrong, sizeof wrong);
     world.barrier();
@@ -92,7 +92,7 @@ class BarrierLoop {
   }
 
  private:
-  Session& session_;
+  Bench& bench_;
   TimedKernel timed_;
   SymmetricArray<std::uint64_t> words_, wrong_;
 };
@@ -107,12 +107,12 @@ Measurement measurement_of(std::shared_ptr<BarrierLoop> loop, bool on_gpu, unsig
   return measurement;
 }
 
-std::vector<Measurement> prepare(Session& session, std::uint64_t) {
-  const bool on_gpu = session.world().device().is_gpu();
+std::vector<Measurement> prepare(Bench& bench, std::uint64_t) {
+  const bool on_gpu = bench.world().device().is_gpu();
   std::vector<unsigned> threads = {32, 256};
-  if (session.options().threads_per_block != 0) threads = {session.options().threads_per_block};
-  if (!on_gpu) threads = {static_cast<unsigned>(session.world().config().host_threads)};
-  auto loop = std::make_shared<BarrierLoop>(session);
+  if (bench.options().threads_per_block != 0) threads = {bench.options().threads_per_block};
+  if (!on_gpu) threads = {static_cast<unsigned>(bench.world().config().host_threads)};
+  auto loop = std::make_shared<BarrierLoop>(bench);
   std::vector<Measurement> all;
   for (unsigned each : threads) {
     all.push_back(measurement_of<Order::relaxed>(loop, on_gpu, each));

@@ -20,12 +20,12 @@ struct BulkPath {
 };
 
 /// Few blocks fill the link: the grid that the options ask for, or 1 to 16 blocks; one team on a host rank.
-std::vector<GridShape> bulk_shapes(const Session& session) {
-  const World& world = session.world();
-  if (!world.device().is_gpu()) return grid_shapes(session, 1);
-  const unsigned asked = session.options().threads_per_block, threads = asked != 0 ? asked : block_threads;
-  const unsigned most = resident_blocks<PutFlood<BulkPath>, Flood>(session.world(), threads);
-  const unsigned blocks_asked = session.options().blocks;
+std::vector<GridShape> bulk_shapes(const Bench& bench) {
+  const World& world = bench.world();
+  if (!world.device().is_gpu()) return grid_shapes(bench, 1);
+  const unsigned asked = bench.options().threads_per_block, threads = asked != 0 ? asked : block_threads;
+  const unsigned most = resident_blocks<PutFlood<BulkPath>, Flood>(bench.world(), threads);
+  const unsigned blocks_asked = bench.options().blocks;
   require(most >= std::max(1u, blocks_asked), Status::no_resource,
           "at most " + std::to_string(most) + " blocks of " + std::to_string(sizeof(BulkBuffer)) +
               " bytes of shared memory can wait at once on this device");
@@ -36,18 +36,18 @@ std::vector<GridShape> bulk_shapes(const Session& session) {
   return shapes;
 }
 
-void require_bulk_copies(const Session& session) {
-  const Device& device = session.world().device();
+void require_bulk_copies(const Bench& bench) {
+  const Device& device = bench.world().device();
   const int capability = device.is_gpu() ? compute_capability(device.index) : 0;
   require(!device.is_gpu() || capability >= bulk_compute_capability, Status::unavailable,
           "no bulk copies on a GPU of compute capability " + std::to_string(capability / 10) + "." +
               std::to_string(capability % 10));
 }
 
-std::vector<Measurement> prepare(Session& session, std::uint64_t bytes) {
-  require_bulk_copies(session);
-  const std::vector<GridShape> shapes = bulk_shapes(session);
-  auto state = std::make_shared<FloodState>(session, bytes, shapes.back().blocks);
+std::vector<Measurement> prepare(Bench& bench, std::uint64_t bytes) {
+  require_bulk_copies(bench);
+  const std::vector<GridShape> shapes = bulk_shapes(bench);
+  auto state = std::make_shared<FloodState>(bench, bytes, shapes.back().blocks);
   std::vector<Measurement> all;
   for (const GridShape& shape : shapes)
     all.push_back(flood_measurement(state, shape, "device/bulk/signal",
@@ -56,12 +56,12 @@ std::vector<Measurement> prepare(Session& session, std::uint64_t bytes) {
 }
 
 /// What so many threads store in `address-space`, copied by the hardware at a kernel's word.
-std::vector<Measurement> copies_of_all_sizes(Session& session) {
-  require_bulk_copies(session);
-  const GridShape shape = bulk_shapes(session).back();
+std::vector<Measurement> copies_of_all_sizes(Bench& bench) {
+  require_bulk_copies(bench);
+  const GridShape shape = bulk_shapes(bench).back();
   std::vector<Measurement> all;
   for (std::uint64_t bytes = 8 << 10; bytes <= std::uint64_t{64} << 20; bytes *= 2) {
-    auto state = std::make_shared<FloodState>(session, bytes, shape.blocks);
+    auto state = std::make_shared<FloodState>(bench, bytes, shape.blocks);
     all.push_back(flood_measurement(state, shape, "device/bulk/signal",
                                     [=](Rounds rounds) { return state->time_library<BulkPath>(shape, rounds); }));
     all.back().operation = "copy";
@@ -72,8 +72,7 @@ std::vector<Measurement> copies_of_all_sizes(Session& session) {
 }  // namespace
 
 Case bulk_copy() {
-  return {"copy", "device/bulk/signal", false,
-          [](Session& session, std::uint64_t) { return copies_of_all_sizes(session); }};
+  return {"copy", "device/bulk/signal", false, [](Bench& bench, std::uint64_t) { return copies_of_all_sizes(bench); }};
 }
 
 Case bulk_bandwidth() { return {"put", "device/bulk/signal", true, prepare}; }

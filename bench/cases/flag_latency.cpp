@@ -32,21 +32,21 @@ struct SignalPingPong {
 };
 
 template <Order signals, Order waits>
-Measurement signal_ping_pong(Session& session, const char* order) {
-  auto flag = std::make_shared<TimedFlag>(session);
-  const unsigned threads = single_thread(session).threads;
-  return flag_measurement(session, flag, "flag", "device/peer/signal", order, [=](Rounds rounds) {
+Measurement signal_ping_pong(Bench& bench, const char* order) {
+  auto flag = std::make_shared<TimedFlag>(bench);
+  const unsigned threads = single_thread(bench).threads;
+  return flag_measurement(bench, flag, "flag", "device/peer/signal", order, [=](Rounds rounds) {
     return flag->run(threads, rounds, SignalPingPong<signals, waits>{}, flag->word());
   });
 }
 
-std::vector<Measurement> prepare(Session& session, std::uint64_t) {
+std::vector<Measurement> prepare(Bench& bench, std::uint64_t) {
   std::vector<Measurement> all;
   for (BareOrder order : {BareOrder::relaxed, BareOrder::acquire, BareOrder::memory})
-    all.push_back(bare_flag(session, order, "flag", "device/peer/signal"));
-  all.push_back(signal_ping_pong<Order::relaxed, Order::relaxed>(session, "relaxed"));
-  all.push_back(signal_ping_pong<Order::relaxed, Order::memory>(session, "acquire"));
-  all.push_back(signal_ping_pong<Order::memory, Order::memory>(session, "memory"));
+    all.push_back(bare_flag(bench, order, "flag", "device/peer/signal"));
+  all.push_back(signal_ping_pong<Order::relaxed, Order::relaxed>(bench, "relaxed"));
+  all.push_back(signal_ping_pong<Order::relaxed, Order::memory>(bench, "acquire"));
+  all.push_back(signal_ping_pong<Order::memory, Order::memory>(bench, "memory"));
   for (std::size_t i = 0; i < 3; ++i) all[3 + i].baseline = i;
   return all;
 }

@@ -30,33 +30,33 @@ struct GetFlood {
 };
 
 struct State {
-  State(Session& session_in, std::uint64_t bytes, unsigned blocks)
-      : session(session_in), buffers(std::make_shared<MessageBuffers>(session, bytes)), timed(session, blocks) {}
+  State(Bench& bench_in, std::uint64_t bytes, unsigned blocks)
+      : bench(bench_in), buffers(std::make_shared<MessageBuffers>(bench, bytes)), timed(bench, blocks) {}
 
   std::vector<double> time(const GridShape& shape, Rounds rounds) {
     std::vector<double> times;
     for (std::uint32_t batch = 0; batch < rounds.batches; ++batch)
-      times.push_back(timed.run(shape, session.leads(), GetFlood{}, timed.times(), buffers->destination(),
+      times.push_back(timed.run(shape, bench.leads(), GetFlood{}, timed.times(), buffers->destination(),
                                 static_cast<const std::byte*>(buffers->source()), buffers->bytes(), rounds.iterations));
     return times;
   }
 
-  Session& session;
+  Bench& bench;
   std::shared_ptr<MessageBuffers> buffers;
   TimedGrid timed;
 };
 
-std::vector<Measurement> prepare(Session& session, std::uint64_t bytes) {
+std::vector<Measurement> prepare(Bench& bench, std::uint64_t bytes) {
   const std::vector<GridShape> shapes =
-      resident_shapes<GetFlood, BlockTimes*, std::byte*, const std::byte*, std::uint64_t, std::uint32_t>(session);
-  auto state = std::make_shared<State>(session, bytes, shapes.back().blocks);
+      resident_shapes<GetFlood, BlockTimes*, std::byte*, const std::byte*, std::uint64_t, std::uint32_t>(bench);
+  auto state = std::make_shared<State>(bench, bytes, shapes.back().blocks);
   std::vector<Measurement> all;
   for (const GridShape& shape : shapes) {
     Measurement measurement{.operation = "get", .method = "device/peer/signal", .bytes = bytes};
     measurement.unit = Unit::gigabytes_per_second;
-    measurement.settings = shape.settings(session.world().device().is_gpu());
+    measurement.settings = shape.settings(bench.world().device().is_gpu());
     measurement.time = [=](Rounds rounds) { return state->time(shape, rounds); };
-    measurement.verify = verify_messages(session, state->buffers, measurement.time, Receivers::first);
+    measurement.verify = verify_messages(bench, state->buffers, measurement.time, Receivers::first);
     all.push_back(std::move(measurement));
   }
   return all;

@@ -14,27 +14,27 @@ namespace {
 
 class HostPingPong {
  public:
-  HostPingPong(Session& session, std::shared_ptr<MessageBuffers> buffers)
-      : session_(session), buffers_(std::move(buffers)), signals_(session.world(), 1, Heap::pinned),
-        copied_(session.world().stream().make_event()) {}
+  HostPingPong(Bench& bench, std::shared_ptr<MessageBuffers> buffers)
+      : bench_(bench), buffers_(std::move(buffers)), signals_(bench.world(), 1, Heap::pinned),
+        copied_(bench.world().stream().make_event()) {}
 
   std::vector<double> time(Rounds rounds) {
-    return time_on_host(session_, rounds, [this] { round(); });
+    return time_on_host(bench_, rounds, [this] { round(); });
   }
 
  private:
   void round() {
     ++sequence_;
-    if (session_.leads()) send();
-    session_.require_ok(
-        wait(Thread{}, session_.world().host_context(), signal(), Compare::greater_equal, sequence_, session_.peer()),
+    if (bench_.leads()) send();
+    bench_.require_ok(
+        wait(Thread{}, bench_.world().host_context(), signal(), Compare::greater_equal, sequence_, bench_.peer()),
         "waiting for the peer's message");
-    if (!session_.leads()) send();
+    if (!bench_.leads()) send();
   }
 
   void send() {
-    World& world = session_.world();
-    const std::uint32_t peer = session_.peer();
+    World& world = bench_.world();
+    const std::uint32_t peer = bench_.peer();
     world.stream().copy(world.at(buffers_->destination(), static_cast<int>(peer)), buffers_->source(),
                         buffers_->bytes());
     world.stream().record(*copied_);
@@ -44,21 +44,21 @@ class HostPingPong {
 
   [[nodiscard]] std::uint64_t* signal() const { return &signals_.data()->value; }
 
-  Session& session_;
+  Bench& bench_;
   std::shared_ptr<MessageBuffers> buffers_;
   SymmetricArray<PaddedWord> signals_;
   std::unique_ptr<Event> copied_;
   std::uint64_t sequence_ = 0;
 };
 
-std::vector<Measurement> prepare(Session& session, std::uint64_t bytes) {
-  auto buffers = std::make_shared<MessageBuffers>(session, bytes);
-  auto ping_pong = std::make_shared<HostPingPong>(session, buffers);
+std::vector<Measurement> prepare(Bench& bench, std::uint64_t bytes) {
+  auto buffers = std::make_shared<MessageBuffers>(bench, bytes);
+  auto ping_pong = std::make_shared<HostPingPong>(bench, buffers);
   const auto time = [=](Rounds rounds) { return ping_pong->time(rounds); };
   Measurement measurement{.operation = "message", .method = "host/copy_engine/signal", .bytes = bytes};
   measurement.operations_per_iteration = 2;
   measurement.time = time;
-  measurement.verify = verify_messages(session, buffers, time, Receivers::both);
+  measurement.verify = verify_messages(bench, buffers, time, Receivers::both);
   return {measurement};
 }
 

@@ -21,9 +21,9 @@ std::uint64_t* words_of(const nvshmem::Memory& memory) { return reinterpret_cast
 
 /// What the measurements of one message size share.
 struct Messages {
-  Messages(Session& session_in, std::uint64_t bytes_in)
-      : session((nvshmem::start(session_in), session_in)), bytes(bytes_in), source(bytes), destination(bytes),
-        word(sizeof(PaddedWord)), timed(session) {}
+  Messages(Bench& bench_in, std::uint64_t bytes_in)
+      : bench((nvshmem::start(bench_in), bench_in)), bytes(bytes_in), source(bytes), destination(bytes),
+        word(sizeof(PaddedWord)), timed(bench) {}
 
   std::vector<double> time(Operation operation, const GroupChoice& choice, Rounds rounds) {
     return timed.run(operation, {choice, destination.data(), source.data(), bytes, words_of(word)}, rounds);
@@ -31,17 +31,17 @@ struct Messages {
 
   /// Fresh data here, its complement in the peer's place for it.
   void refresh(std::uint64_t seed) {
-    if (!session.paired()) return;
-    const std::vector<std::byte> mine = random_message(seed, session.world().rank(), bytes);
+    if (!bench.paired()) return;
+    const std::vector<std::byte> mine = random_message(seed, bench.world().rank(), bytes);
     source.write(mine.data(), bytes);
-    std::vector<std::byte> other = random_message(seed, static_cast<int>(session.peer()), bytes);
+    std::vector<std::byte> other = random_message(seed, static_cast<int>(bench.peer()), bytes);
     for (std::byte& byte : other) byte = ~byte;
     destination.write(other.data(), bytes);
   }
   [[nodiscard]] bool arrived(std::uint64_t seed) const {
     std::vector<std::byte> found(bytes);
     destination.read(found.data(), bytes);
-    return found == random_message(seed, static_cast<int>(session.peer()), bytes);
+    return found == random_message(seed, static_cast<int>(bench.peer()), bytes);
   }
   [[nodiscard]] std::uint64_t value() const {
     std::uint64_t value = 0;
@@ -49,7 +49,7 @@ struct Messages {
     return value;
   }
 
-  Session& session;
+  Bench& bench;
   std::uint64_t bytes;
   nvshmem::Memory source, destination, word;
   nvshmem::TimedBlock timed;
@@ -62,42 +62,42 @@ Measurement measurement_of(const char* operation, const char* method, std::uint6
   return measurement;
 }
 
-std::vector<Measurement> put_signal(Session& session, std::uint64_t bytes) {
+std::vector<Measurement> put_signal(Bench& bench, std::uint64_t bytes) {
   constexpr unsigned store_bytes = 16, most_threads = 1024;
-  auto messages = std::make_shared<Messages>(session, bytes);
+  auto messages = std::make_shared<Messages>(bench, bytes);
   std::vector<Measurement> all;
-  for (const GroupChoice& choice : candidate_groups(session, bytes, store_bytes, most_threads)) {
+  for (const GroupChoice& choice : candidate_groups(bench, bytes, store_bytes, most_threads)) {
     all.push_back(measurement_of("message", "nvshmem/put_signal", bytes, choice.settings()));
     all.back().operations_per_iteration = 2;
     all.back().time = [=](Rounds rounds) { return messages->time(Operation::put_signal, choice, rounds); };
     all.back().verify = [=](std::uint64_t seed) {
       messages->refresh(seed);
       static_cast<void>(messages->time(Operation::put_signal, choice, {}));
-      messages->session.world().barrier();
-      return !messages->session.paired() || messages->arrived(seed);
+      messages->bench.world().barrier();
+      return !messages->bench.paired() || messages->arrived(seed);
     };
   }
   return all;
 }
 
-std::vector<Measurement> signal(Session& session, std::uint64_t) {
-  auto messages = std::make_shared<Messages>(session, sizeof(std::uint64_t));
-  const GroupChoice choice = single_thread(session);
+std::vector<Measurement> signal(Bench& bench, std::uint64_t) {
+  auto messages = std::make_shared<Messages>(bench, sizeof(std::uint64_t));
+  const GroupChoice choice = single_thread(bench);
   Measurement measurement = measurement_of("flag", "nvshmem/signal", messages->bytes, choice.settings());
   measurement.operations_per_iteration = 2;
   measurement.time = [=](Rounds rounds) { return messages->time(Operation::signal, choice, rounds); };
   measurement.verify = [=](std::uint64_t) {
     static_cast<void>(messages->time(Operation::signal, choice, {}));
-    messages->session.world().barrier();
-    return !messages->session.paired() || messages->value() == messages->timed.last();
+    messages->bench.world().barrier();
+    return !messages->bench.paired() || messages->value() == messages->timed.last();
   };
   return {measurement};
 }
 
 /// Whether a barrier holds nobody back or lets somebody through early shows in the verification of Beeline's; here it
 /// is only timed.
-std::vector<Measurement> barrier(Session& session, std::uint64_t) {
-  auto messages = std::make_shared<Messages>(session, sizeof(std::uint64_t));
+std::vector<Measurement> barrier(Bench& bench, std::uint64_t) {
+  auto messages = std::make_shared<Messages>(bench, sizeof(std::uint64_t));
   std::vector<Measurement> all;
   for (unsigned threads : {32u, 256u})
     for (Operation operation : {Operation::sync, Operation::barrier}) {
@@ -109,16 +109,16 @@ std::vector<Measurement> barrier(Session& session, std::uint64_t) {
   return all;
 }
 
-std::vector<Measurement> fetch_add(Session& session, std::uint64_t) {
-  auto messages = std::make_shared<Messages>(session, sizeof(std::uint64_t));
-  const GroupChoice choice = single_thread(session);
+std::vector<Measurement> fetch_add(Bench& bench, std::uint64_t) {
+  auto messages = std::make_shared<Messages>(bench, sizeof(std::uint64_t));
+  const GroupChoice choice = single_thread(bench);
   Measurement measurement = measurement_of("fetch_add", "nvshmem/atomic", messages->bytes, choice.settings());
   measurement.most_iterations = 1'000'000;
   measurement.time = [=](Rounds rounds) { return messages->time(Operation::fetch_add, choice, rounds); };
   measurement.verify = [=](std::uint64_t) {
     static_cast<void>(messages->time(Operation::fetch_add, choice, {}));
-    messages->session.world().barrier();
-    return messages->session.world().rank() != 1 || messages->value() == messages->timed.last();
+    messages->bench.world().barrier();
+    return messages->bench.world().rank() != 1 || messages->value() == messages->timed.last();
   };
   return {measurement};
 }
@@ -129,10 +129,10 @@ Settings grid_settings(unsigned blocks) {
   return {{"group", "block"}, {"threads_per_block", std::uint64_t{512}}, {"blocks", std::uint64_t{blocks}}};
 }
 
-std::vector<Measurement> put(Session& session, std::uint64_t bytes) {
-  auto messages = std::make_shared<Messages>(session, bytes);
+std::vector<Measurement> put(Bench& bench, std::uint64_t bytes) {
+  auto messages = std::make_shared<Messages>(bench, bytes);
   auto timed = std::make_shared<nvshmem::TimedBlocks>(
-      session, *std::max_element(std::begin(block_counts), std::end(block_counts)));
+      bench, *std::max_element(std::begin(block_counts), std::end(block_counts)));
   std::vector<Measurement> all;
   for (unsigned blocks : block_counts) {
     const auto transfer = [=](std::uint32_t count) {
@@ -148,8 +148,8 @@ std::vector<Measurement> put(Session& session, std::uint64_t bytes) {
     all.back().verify = [=](std::uint64_t seed) {
       messages->refresh(seed);
       static_cast<void>(transfer(1));
-      messages->session.world().barrier();
-      return messages->session.world().rank() != 1 || messages->arrived(seed);
+      messages->bench.world().barrier();
+      return messages->bench.world().rank() != 1 || messages->arrived(seed);
     };
   }
   return all;
@@ -157,13 +157,12 @@ std::vector<Measurement> put(Session& session, std::uint64_t bytes) {
 
 /// The random additions of one grid to all ranks' tables.
 struct Updates {
-  Updates(Session& session_in, unsigned blocks_in)
-      : session((nvshmem::start(session_in), session_in)), blocks(blocks_in),
-        table(table_bytes(session.options(), true)),
-        words(table_bytes(session.options(), true) / sizeof(std::uint64_t)), timed(session, blocks) {}
+  Updates(Bench& bench_in, unsigned blocks_in)
+      : bench((nvshmem::start(bench_in), bench_in)), blocks(blocks_in), table(table_bytes(bench.options(), true)),
+        words(table_bytes(bench.options(), true) / sizeof(std::uint64_t)), timed(bench, blocks) {}
 
   [[nodiscard]] std::uint64_t seed_of(std::uint64_t seed) const {
-    return random_word(seed, static_cast<std::uint64_t>(session.world().rank()));
+    return random_word(seed, static_cast<std::uint64_t>(bench.world().rank()));
   }
 
   std::vector<double> time(Rounds rounds) {
@@ -178,17 +177,16 @@ struct Updates {
   bool verify(std::uint64_t seed) {
     const std::uint64_t before = timed.sum(words_of(table), words);
     static_cast<void>(timed.update(blocks, words_of(table), words, seed_of(seed), per_iteration));
-    session.world().barrier();
+    bench.world().barrier();
     const std::uint64_t grown = timed.sum(words_of(table), words) - before;
     std::uint64_t missing = 0;
-    for (std::uint64_t each :
-         session.from_all(timed.sum_of_updates(blocks, words, seed_of(seed), per_iteration) - grown))
+    for (std::uint64_t each : bench.from_all(timed.sum_of_updates(blocks, words, seed_of(seed), per_iteration) - grown))
       missing += each;
     return missing == 0;
   }
 
   static constexpr std::uint64_t per_iteration = 16;  ///< additions of a thread
-  Session& session;
+  Bench& bench;
   unsigned blocks;
   nvshmem::Memory table;
   std::uint64_t words;
@@ -196,14 +194,14 @@ struct Updates {
   std::uint64_t launches = 0;
 };
 
-std::vector<Measurement> random_updates(Session& session, std::uint64_t) {
+std::vector<Measurement> random_updates(Bench& bench, std::uint64_t) {
   constexpr unsigned blocks = 264;
-  auto updates = std::make_shared<Updates>(session, blocks);
+  auto updates = std::make_shared<Updates>(bench, blocks);
   Measurement measurement =
       measurement_of("random_update", "nvshmem/atomic", sizeof(std::uint64_t), grid_settings(blocks));
   measurement.unit = Unit::giga_updates_per_second;
   measurement.operations_per_iteration =
-      static_cast<double>(Updates::per_iteration) * blocks * 512 * session.world().size();
+      static_cast<double>(Updates::per_iteration) * blocks * 512 * bench.world().size();
   measurement.settings.emplace_back("table_bytes", updates->words * sizeof(std::uint64_t));
   measurement.time = [=](Rounds rounds) { return updates->time(rounds); };
   measurement.verify = [=](std::uint64_t seed) { return updates->verify(seed); };

@@ -29,21 +29,21 @@ struct PacketFlood {
   }
 };
 
-std::vector<Measurement> prepare(Session& session, std::uint64_t bytes) {
-  auto buffers = std::make_shared<MessageBuffers>(session, bytes);
-  auto rings = std::make_shared<RingsOfTwoKinds>(session.world(), bytes);
-  auto timed = std::make_shared<TimedKernel>(session);
-  GroupChoice choice = candidate_groups(session, bytes, packet_payload_bytes, packet_kernel_threads).back();
+std::vector<Measurement> prepare(Bench& bench, std::uint64_t bytes) {
+  auto buffers = std::make_shared<MessageBuffers>(bench, bytes);
+  auto rings = std::make_shared<RingsOfTwoKinds>(bench.world(), bytes);
+  auto timed = std::make_shared<TimedKernel>(bench);
+  GroupChoice choice = candidate_groups(bench, bytes, packet_payload_bytes, packet_kernel_threads).back();
   if (choice.kind != GroupKind::host_team) choice.kind = GroupKind::block;  // whatever its size
   Measurement measurement{.operation = "put", .method = "device/peer/packets", .bytes = bytes};
   measurement.unit = Unit::gigabytes_per_second;
   measurement.settings = choice.settings();
   for (const auto& setting : rings->settings()) measurement.settings.push_back(setting);
-  measurement.time = [=, &session](Rounds rounds) {
-    return timed->run(choice.threads, session.paired(), rounds, PacketFlood{}, rings->channel(), buffers->destination(),
+  measurement.time = [=, &bench](Rounds rounds) {
+    return timed->run(choice.threads, bench.paired(), rounds, PacketFlood{}, rings->channel(), buffers->destination(),
                       static_cast<const std::byte*>(buffers->source()), bytes);
   };
-  measurement.verify = verify_messages(session, buffers, measurement.time, Receivers::second);
+  measurement.verify = verify_messages(bench, buffers, measurement.time, Receivers::second);
   return {measurement};
 }
 

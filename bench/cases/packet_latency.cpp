@@ -31,40 +31,40 @@ struct PacketPingPong {
 
 /// What the groups of one message size share.
 struct State {
-  State(Session& session_in, std::uint64_t bytes)
-      : session(session_in), buffers(std::make_shared<MessageBuffers>(session, bytes)), rings(session.world(), bytes),
-        timed(session) {}
+  State(Bench& bench_in, std::uint64_t bytes)
+      : bench(bench_in), buffers(std::make_shared<MessageBuffers>(bench, bytes)), rings(bench.world(), bytes),
+        timed(bench) {}
 
   std::vector<double> time(const GroupChoice& choice, Rounds rounds) {
     return with_group(choice.kind, [&]<class Wanted>(Wanted) {
-      return timed.run(choice.threads, session.paired(), rounds, PacketPingPong<Wanted>{}, rings.channel(),
+      return timed.run(choice.threads, bench.paired(), rounds, PacketPingPong<Wanted>{}, rings.channel(),
                        buffers->destination(), buffers->source(), buffers->bytes());
     });
   }
 
-  Session& session;
+  Bench& bench;
   std::shared_ptr<MessageBuffers> buffers;
   RingsOfTwoKinds rings;
   TimedKernel timed;
 };
 
-Measurement measurement_of(Session& session, std::shared_ptr<State> state, const GroupChoice& choice) {
+Measurement measurement_of(Bench& bench, std::shared_ptr<State> state, const GroupChoice& choice) {
   Measurement measurement{.operation = "message", .method = "device/peer/packets", .bytes = state->buffers->bytes()};
   measurement.operations_per_iteration = 2;
   measurement.settings = choice.settings();
   for (const auto& setting : state->rings.settings()) measurement.settings.push_back(setting);
   measurement.time = [=](Rounds rounds) { return state->time(choice, rounds); };
-  measurement.verify = verify_messages(session, state->buffers, measurement.time, Receivers::both);
+  measurement.verify = verify_messages(bench, state->buffers, measurement.time, Receivers::both);
   return measurement;
 }
 
-std::vector<Measurement> prepare(Session& session, std::uint64_t bytes) {
-  auto state = std::make_shared<State>(session, bytes);
+std::vector<Measurement> prepare(Bench& bench, std::uint64_t bytes) {
+  auto state = std::make_shared<State>(bench, bytes);
   std::vector<Measurement> all;
   const bool one_packet = bytes <= packet_payload_bytes;
-  if (one_packet) all.push_back(bare_flag(session, BareOrder::relaxed, "message", "device/peer/packets"));
-  for (const GroupChoice& choice : candidate_groups(session, bytes, packet_payload_bytes, packet_kernel_threads)) {
-    all.push_back(measurement_of(session, state, choice));
+  if (one_packet) all.push_back(bare_flag(bench, BareOrder::relaxed, "message", "device/peer/packets"));
+  for (const GroupChoice& choice : candidate_groups(bench, bytes, packet_payload_bytes, packet_kernel_threads)) {
+    all.push_back(measurement_of(bench, state, choice));
     if (one_packet) all.back().baseline = 0;
   }
   return all;

@@ -74,22 +74,22 @@ struct Senders {
 };
 
 struct State {
-  State(Session& session_in, std::uint64_t bytes_in, std::shared_ptr<Channels> channels_in, const Senders& senders_in)
-      : session(session_in), bytes(bytes_in), channels(std::move(channels_in)), senders(senders_in),
-        buffers(std::make_shared<MessageBuffers>(session, bytes * senders.blocks)), timed(session, senders.blocks) {}
+  State(Bench& bench_in, std::uint64_t bytes_in, std::shared_ptr<Channels> channels_in, const Senders& senders_in)
+      : bench(bench_in), bytes(bytes_in), channels(std::move(channels_in)), senders(senders_in),
+        buffers(std::make_shared<MessageBuffers>(bench, bytes * senders.blocks)), timed(bench, senders.blocks) {}
 
   std::vector<double> time(Rounds rounds) {
     std::vector<double> times;
     const Burst burst{timed.times(), channels->handles(), buffers->destination(), buffers->source(),
-                      bytes,         rounds.iterations,   session.peer(),         session.leads()};
+                      bytes,         rounds.iterations,   bench.peer(),           bench.leads()};
     for (std::uint32_t batch = 0; batch < rounds.batches; ++batch)
       times.push_back(with_group(senders.group.kind, [&]<class Wanted>(Wanted) {
-        return timed.run({senders.blocks, senders.group.threads}, session.paired(), PacketBurst<Wanted>{}, burst);
+        return timed.run({senders.blocks, senders.group.threads}, bench.paired(), PacketBurst<Wanted>{}, burst);
       }));
     return times;
   }
 
-  Session& session;
+  Bench& bench;
   std::uint64_t bytes;
   std::shared_ptr<Channels> channels;
   Senders senders;
@@ -97,27 +97,27 @@ struct State {
   TimedGrid timed;
 };
 
-std::vector<Senders> senders_of(const Session& session, std::uint64_t bytes) {
+std::vector<Senders> senders_of(const Bench& bench, std::uint64_t bytes) {
   std::vector<Senders> all;
-  for (const GroupChoice& group : candidate_groups(session, bytes, packet_payload_bytes, packet_kernel_threads)) {
+  for (const GroupChoice& group : candidate_groups(bench, bytes, packet_payload_bytes, packet_kernel_threads)) {
     const unsigned resident = with_group(group.kind, [&]<class Wanted>(Wanted) {
-      return resident_everywhere<PacketBurst<Wanted>, Burst>(session, group.threads);
+      return resident_everywhere<PacketBurst<Wanted>, Burst>(bench, group.threads);
     });
-    for (unsigned blocks : block_sweep(session, resident)) all.push_back({group, blocks});
+    for (unsigned blocks : block_sweep(bench, resident)) all.push_back({group, blocks});
   }
   require(!all.empty(), Status::no_resource, "no block of senders could be resident on every rank");
   return all;
 }
 
-std::vector<Measurement> prepare(Session& session, std::uint64_t bytes) {
-  session.require_alike();
-  const std::vector<Senders> sweep = senders_of(session, bytes);
+std::vector<Measurement> prepare(Bench& bench, std::uint64_t bytes) {
+  bench.require_alike();
+  const std::vector<Senders> sweep = senders_of(bench, bytes);
   unsigned most_blocks = 1;
   for (const Senders& senders : sweep) most_blocks = std::max(most_blocks, senders.blocks);
-  auto channels = std::make_shared<Channels>(session.world(), bytes, most_blocks);
+  auto channels = std::make_shared<Channels>(bench.world(), bytes, most_blocks);
   std::vector<Measurement> all;
   for (const Senders& senders : sweep) {
-    auto state = std::make_shared<State>(session, bytes, channels, senders);
+    auto state = std::make_shared<State>(bench, bytes, channels, senders);
     Measurement measurement{.operation = "message_rate", .method = "device/peer/packets", .bytes = bytes};
     measurement.unit = Unit::million_messages_per_second;
     measurement.most_iterations = 1'000'000;
@@ -127,7 +127,7 @@ std::vector<Measurement> prepare(Session& session, std::uint64_t bytes) {
     measurement.settings.emplace_back("senders", std::uint64_t{senders.blocks});
     for (const auto& setting : channels->settings()) measurement.settings.push_back(setting);
     measurement.time = [=](Rounds rounds) { return state->time(rounds); };
-    measurement.verify = verify_messages(session, state->buffers, measurement.time, Receivers::second);
+    measurement.verify = verify_messages(bench, state->buffers, measurement.time, Receivers::second);
     all.push_back(std::move(measurement));
   }
   return all;

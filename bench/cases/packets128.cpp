@@ -64,25 +64,25 @@ class LineRings {
 
 /// What the groups of one message size share.
 struct State {
-  State(Session& session_in, std::uint64_t bytes)
-      : session(session_in), rings(session.world(), bytes), buffers(std::make_shared<MessageBuffers>(session, bytes)),
-        timed(session) {}
+  State(Bench& bench_in, std::uint64_t bytes)
+      : bench(bench_in), rings(bench.world(), bytes), buffers(std::make_shared<MessageBuffers>(bench, bytes)),
+        timed(bench) {}
 
   template <class Kernel>
   std::vector<double> time(const GroupChoice& choice, Rounds rounds, Kernel kernel) {
-    return timed.run(choice.threads, session.paired(), rounds, kernel, rings.channel(), buffers->destination(),
+    return timed.run(choice.threads, bench.paired(), rounds, kernel, rings.channel(), buffers->destination(),
                      static_cast<const std::byte*>(buffers->source()), buffers->bytes());
   }
 
-  Session& session;
+  Bench& bench;
   LineRings rings;
   std::shared_ptr<MessageBuffers> buffers;
   TimedKernel timed;
 };
 
 /// A warp, or a block of whole warps: lines need them.
-std::vector<GroupChoice> groups(const Session& session, std::uint64_t bytes) {
-  std::vector<GroupChoice> choices = candidate_groups(session, bytes, thread_bytes, most_threads);
+std::vector<GroupChoice> groups(const Bench& bench, std::uint64_t bytes) {
+  std::vector<GroupChoice> choices = candidate_groups(bench, bytes, thread_bytes, most_threads);
   std::erase_if(choices, [](const GroupChoice& choice) { return choice.threads % 32 != 0; });
   require(!choices.empty(), Status::unavailable, "packets of 128 bytes need whole warps: ask for 32 threads or more");
   return choices;
@@ -97,29 +97,29 @@ Measurement measurement_of(const std::shared_ptr<State>& state, const char* oper
   return measurement;
 }
 
-std::vector<Measurement> prepare_latency(Session& session, std::uint64_t bytes) {
-  auto state = std::make_shared<State>(session, bytes);
+std::vector<Measurement> prepare_latency(Bench& bench, std::uint64_t bytes) {
+  auto state = std::make_shared<State>(bench, bytes);
   std::vector<Measurement> all;
-  for (const GroupChoice& choice : groups(session, bytes)) {
+  for (const GroupChoice& choice : groups(bench, bytes)) {
     Measurement measurement = measurement_of(state, "message", choice);
     measurement.operations_per_iteration = 2;
     measurement.time = [=](Rounds rounds) {
       return choice.kind == GroupKind::warp ? state->time(choice, rounds, LinePingPong<Warp>{})
                                             : state->time(choice, rounds, LinePingPong<Block>{});
     };
-    measurement.verify = verify_messages(session, state->buffers, measurement.time, Receivers::both);
+    measurement.verify = verify_messages(bench, state->buffers, measurement.time, Receivers::both);
     all.push_back(std::move(measurement));
   }
   return all;
 }
 
-std::vector<Measurement> prepare_bandwidth(Session& session, std::uint64_t bytes) {
-  auto state = std::make_shared<State>(session, bytes);
-  const GroupChoice choice{GroupKind::block, groups(session, bytes).back().threads};
+std::vector<Measurement> prepare_bandwidth(Bench& bench, std::uint64_t bytes) {
+  auto state = std::make_shared<State>(bench, bytes);
+  const GroupChoice choice{GroupKind::block, groups(bench, bytes).back().threads};
   Measurement measurement = measurement_of(state, "put", choice);
   measurement.unit = Unit::gigabytes_per_second;
   measurement.time = [=](Rounds rounds) { return state->time(choice, rounds, LineFlood{}); };
-  measurement.verify = verify_messages(session, state->buffers, measurement.time, Receivers::second);
+  measurement.verify = verify_messages(bench, state->buffers, measurement.time, Receivers::second);
   return {measurement};
 }
 

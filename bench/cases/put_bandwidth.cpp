@@ -27,9 +27,9 @@ struct StorePath {
   }
 };
 
-std::vector<Measurement> prepare(Session& session, std::uint64_t bytes) {
-  const std::vector<GridShape> shapes = resident_shapes<PutFlood<StorePath>, Flood>(session);
-  auto state = std::make_shared<FloodState>(session, bytes, shapes.back().blocks);
+std::vector<Measurement> prepare(Bench& bench, std::uint64_t bytes) {
+  const std::vector<GridShape> shapes = resident_shapes<PutFlood<StorePath>, Flood>(bench);
+  auto state = std::make_shared<FloodState>(bench, bytes, shapes.back().blocks);
   std::vector<Measurement> all;
   for (const GridShape& shape : shapes) {
     all.push_back(

@@ -68,9 +68,9 @@ struct PutFlood {
 
 /// What the shapes of one message size share.
 struct FloodState {
-  FloodState(Session& session_in, std::uint64_t bytes, unsigned blocks)
-      : session(session_in), buffers(std::make_shared<MessageBuffers>(session, bytes)), timed(session, blocks),
-        arrived(session.world(), blocks), acknowledged(session.world(), blocks) {}
+  FloodState(Bench& bench_in, std::uint64_t bytes, unsigned blocks)
+      : bench(bench_in), buffers(std::make_shared<MessageBuffers>(bench, bytes)), timed(bench, blocks),
+        arrived(bench.world(), blocks), acknowledged(bench.world(), blocks) {}
 
   template <class Path>
   std::vector<double> time_library(const GridShape& shape, Rounds rounds) {
@@ -78,24 +78,24 @@ struct FloodState {
     for (std::uint32_t batch = 0; batch < rounds.batches; ++batch) {
       const Flood flood{
           timed.times(),    arrived.data(), acknowledged.data(), buffers->destination(), buffers->source(),
-          buffers->bytes(), last,           rounds.iterations,   rounds.warm_up,         session.peer(),
-          session.leads()};
+          buffers->bytes(), last,           rounds.iterations,   rounds.warm_up,         bench.peer(),
+          bench.leads()};
       last += rounds.warm_up + rounds.iterations;
-      times.push_back(timed.run(shape, session.paired(), PutFlood<Path>{}, flood));
+      times.push_back(timed.run(shape, bench.paired(), PutFlood<Path>{}, flood));
     }
     return times;
   }
 
   std::vector<double> time_bare(const GridShape& shape, Rounds rounds) {
     std::vector<double> times;
-    std::byte* there = session.leads() ? session.world().at(buffers->destination(), 1) : nullptr;
+    std::byte* there = bench.leads() ? bench.world().at(buffers->destination(), 1) : nullptr;
     for (std::uint32_t batch = 0; batch < rounds.batches; ++batch)
-      times.push_back(timed.run(shape, session.leads(), BareStore{}, timed.times(), there, buffers->source(),
+      times.push_back(timed.run(shape, bench.leads(), BareStore{}, timed.times(), there, buffers->source(),
                                 buffers->bytes(), rounds.iterations));
     return times;
   }
 
-  Session& session;
+  Bench& bench;
   std::shared_ptr<MessageBuffers> buffers;
   TimedGrid timed;
   SymmetricArray<PaddedWord> arrived, acknowledged;
@@ -104,11 +104,11 @@ struct FloodState {
 
 inline Measurement flood_measurement(const std::shared_ptr<FloodState>& state, const GridShape& shape,
                                      std::string method, std::function<std::vector<double>(Rounds)> time) {
-  Session& session = state->session;
+  Bench& bench = state->bench;
   Measurement measurement{.operation = "put", .method = std::move(method), .bytes = state->buffers->bytes()};
   measurement.unit = Unit::gigabytes_per_second;
-  measurement.settings = shape.settings(session.world().device().is_gpu());
-  measurement.verify = verify_messages(session, state->buffers, time, Receivers::second);
+  measurement.settings = shape.settings(bench.world().device().is_gpu());
+  measurement.verify = verify_messages(bench, state->buffers, time, Receivers::second);
   measurement.time = std::move(time);
   return measurement;
 }

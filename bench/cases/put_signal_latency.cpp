@@ -48,57 +48,57 @@ struct SignaledWordPingPong {
 
 /// What the groups of one message size share.
 struct State {
-  State(Session& session_in, std::uint64_t bytes)
-      : session(session_in), buffers(std::make_shared<MessageBuffers>(session, bytes)), signals(session.world(), 1),
-        word(session.world(), 1), timed(session) {}
+  State(Bench& bench_in, std::uint64_t bytes)
+      : bench(bench_in), buffers(std::make_shared<MessageBuffers>(bench, bytes)), signals(bench.world(), 1),
+        word(bench.world(), 1), timed(bench) {}
 
   /// The receiver keeps the value where messages of other methods arrive.
   std::vector<double> time_word(Rounds rounds) {
-    return timed.run(single_thread(session).threads, session.paired(), rounds, SignaledWordPingPong{}, word.data(),
+    return timed.run(single_thread(bench).threads, bench.paired(), rounds, SignaledWordPingPong{}, word.data(),
                      reinterpret_cast<std::uint64_t*>(buffers->destination()),
                      reinterpret_cast<const std::uint64_t*>(buffers->source()));
   }
 
   std::vector<double> time(const GroupChoice& choice, Rounds rounds) {
     return with_group(choice.kind, [&]<class Wanted>(Wanted) {
-      return timed.run(choice.threads, session.paired(), rounds, PutSignalPingPong<Wanted>{}, &signals.data()->value,
+      return timed.run(choice.threads, bench.paired(), rounds, PutSignalPingPong<Wanted>{}, &signals.data()->value,
                        buffers->destination(), buffers->source(), buffers->bytes());
     });
   }
 
-  Session& session;
+  Bench& bench;
   std::shared_ptr<MessageBuffers> buffers;
   SymmetricArray<PaddedWord> signals;
   SymmetricArray<SignaledWord> word;
   TimedKernel timed;
 };
 
-Measurement signaled_word(Session& session, std::shared_ptr<State> state) {
+Measurement signaled_word(Bench& bench, std::shared_ptr<State> state) {
   Measurement measurement{.operation = "message", .method = "device/peer/signal", .bytes = state->buffers->bytes()};
   measurement.operations_per_iteration = 2;
-  measurement.settings = single_thread(session).settings();
+  measurement.settings = single_thread(bench).settings();
   measurement.settings.emplace_back("layout", "signaled_word");
   measurement.time = [=](Rounds rounds) { return state->time_word(rounds); };
-  measurement.verify = verify_messages(session, state->buffers, measurement.time, Receivers::both);
+  measurement.verify = verify_messages(bench, state->buffers, measurement.time, Receivers::both);
   measurement.baseline = 0;
   return measurement;
 }
 
-std::vector<Measurement> prepare(Session& session, std::uint64_t bytes) {
+std::vector<Measurement> prepare(Bench& bench, std::uint64_t bytes) {
   constexpr unsigned store_bytes = 16, most_threads = 512;
-  auto state = std::make_shared<State>(session, bytes);
+  auto state = std::make_shared<State>(bench, bytes);
   std::vector<Measurement> all;
   const bool one_word = bytes == sizeof(std::uint64_t);
   if (one_word) {
-    all.push_back(bare_put_signal(session, state->buffers));
-    all.push_back(signaled_word(session, state));
+    all.push_back(bare_put_signal(bench, state->buffers));
+    all.push_back(signaled_word(bench, state));
   }
-  for (const GroupChoice& choice : candidate_groups(session, bytes, store_bytes, most_threads)) {
+  for (const GroupChoice& choice : candidate_groups(bench, bytes, store_bytes, most_threads)) {
     Measurement measurement{.operation = "message", .method = "device/peer/signal", .bytes = bytes};
     measurement.operations_per_iteration = 2;
     measurement.settings = choice.settings();
     measurement.time = [=](Rounds rounds) { return state->time(choice, rounds); };
-    measurement.verify = verify_messages(session, state->buffers, measurement.time, Receivers::both);
+    measurement.verify = verify_messages(bench, state->buffers, measurement.time, Receivers::both);
     if (one_word) measurement.baseline = 0;
     all.push_back(std::move(measurement));
   }

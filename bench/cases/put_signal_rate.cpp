@@ -120,21 +120,20 @@ struct Senders {
 };
 
 struct State {
-  State(Session& session_in, std::uint64_t bytes_in, const Senders& senders_in)
-      : session(session_in), bytes(bytes_in), senders(senders_in),
-        buffers(std::make_shared<MessageBuffers>(session, bytes * senders.count())),
-        timed(session, senders.shape.blocks), arrived(session.world(), senders.count()),
-        acknowledged(session.world(), senders.shape.blocks) {}
+  State(Bench& bench_in, std::uint64_t bytes_in, const Senders& senders_in)
+      : bench(bench_in), bytes(bytes_in), senders(senders_in),
+        buffers(std::make_shared<MessageBuffers>(bench, bytes * senders.count())), timed(bench, senders.shape.blocks),
+        arrived(bench.world(), senders.count()), acknowledged(bench.world(), senders.shape.blocks) {}
 
   template <class Post>
   std::vector<double> time(Rounds rounds, Post post) {
     std::vector<double> times;
     for (std::uint32_t batch = 0; batch < rounds.batches; ++batch) {
-      const Burst burst{timed.times(),  arrived.data(), acknowledged.data(), buffers->destination(), buffers->source(),
-                        bytes,          last,           rounds.iterations,   rounds.warm_up,         session.peer(),
-                        session.leads()};
+      const Burst burst{timed.times(), arrived.data(), acknowledged.data(), buffers->destination(), buffers->source(),
+                        bytes,         last,           rounds.iterations,   rounds.warm_up,         bench.peer(),
+                        bench.leads()};
       last += rounds.warm_up + rounds.iterations;
-      times.push_back(timed.run(senders.shape, session.paired(), MessageBurst<Post>{post}, burst));
+      times.push_back(timed.run(senders.shape, bench.paired(), MessageBurst<Post>{post}, burst));
     }
     return times;
   }
@@ -146,11 +145,11 @@ struct State {
 
   std::vector<double> time_bare(Rounds rounds) {
     BarePost post{nullptr, nullptr};
-    if (session.leads()) post = {session.world().at(buffers->destination(), 1), arrived.at(1)};
+    if (bench.leads()) post = {bench.world().at(buffers->destination(), 1), arrived.at(1)};
     return time(rounds, post);
   }
 
-  Session& session;
+  Bench& bench;
   std::uint64_t bytes;
   Senders senders;
   std::shared_ptr<MessageBuffers> buffers;
@@ -160,18 +159,18 @@ struct State {
 };
 
 /// Threads send what they can store at once; more is sent by blocks of as many threads as it has use for.
-std::vector<Senders> senders_of(const Session& session, std::uint64_t bytes) {
+std::vector<Senders> senders_of(const Bench& bench, std::uint64_t bytes) {
   constexpr unsigned store_bytes = 16, most_threads = 512;
   std::vector<Senders> all;
   const auto add = [&]<class Post>(Post, GroupKind group, unsigned threads, bool every_size) {
     const std::vector<unsigned> sweep =
-        block_sweep(session, resident_everywhere<MessageBurst<Post>, Burst>(session, threads));
+        block_sweep(bench, resident_everywhere<MessageBurst<Post>, Burst>(bench, threads));
     for (unsigned blocks : sweep)
       if (every_size || blocks == 1) all.push_back({{blocks, threads}, group});
   };
   const bool by_threads = bytes <= 2 * store_bytes;
-  if (!session.world().device().is_gpu()) {
-    const auto team = static_cast<unsigned>(session.world().config().host_threads);
+  if (!bench.world().device().is_gpu()) {
+    const auto team = static_cast<unsigned>(bench.world().config().host_threads);
     by_threads ? add(LibraryPost<Thread>{}, GroupKind::thread, team, true)
                : add(LibraryPost<Block>{}, GroupKind::host_team, team, true);
   } else if (by_threads) {
@@ -184,7 +183,7 @@ std::vector<Senders> senders_of(const Session& session, std::uint64_t bytes) {
   return all;
 }
 
-Measurement measurement_of(Session& session, std::shared_ptr<State> state, std::string method,
+Measurement measurement_of(Bench& bench, std::shared_ptr<State> state, std::string method,
                            std::function<std::vector<double>(Rounds)> time) {
   Measurement measurement{.operation = "message_rate", .method = std::move(method), .bytes = state->bytes};
   measurement.unit = Unit::million_messages_per_second;
@@ -193,24 +192,24 @@ Measurement measurement_of(Session& session, std::shared_ptr<State> state, std::
   measurement.settings = GroupChoice{state->senders.group, state->senders.shape.threads}.settings();
   measurement.settings.back().second = std::uint64_t{state->senders.shape.blocks};
   measurement.settings.emplace_back("senders", state->senders.count());
-  measurement.verify = verify_messages(session, state->buffers, time, Receivers::second);
+  measurement.verify = verify_messages(bench, state->buffers, time, Receivers::second);
   measurement.time = std::move(time);
   return measurement;
 }
 
-std::vector<Measurement> prepare(Session& session, std::uint64_t bytes) {
-  session.require_alike();
+std::vector<Measurement> prepare(Bench& bench, std::uint64_t bytes) {
+  bench.require_alike();
   std::vector<Measurement> all;
-  for (const Senders& senders : senders_of(session, bytes)) {
-    auto state = std::make_shared<State>(session, bytes, senders);
+  for (const Senders& senders : senders_of(bench, bytes)) {
+    auto state = std::make_shared<State>(bench, bytes, senders);
     const bool one_word = bytes == sizeof(std::uint64_t);
     if (one_word) {
       all.push_back(
-          measurement_of(session, state, "bare/put_signal", [=](Rounds rounds) { return state->time_bare(rounds); }));
+          measurement_of(bench, state, "bare/put_signal", [=](Rounds rounds) { return state->time_bare(rounds); }));
       all.back().peer_of = "device/peer/signal";
     }
-    all.push_back(measurement_of(session, state, "device/peer/signal",
-                                 [=](Rounds rounds) { return state->time_library(rounds); }));
+    all.push_back(
+        measurement_of(bench, state, "device/peer/signal", [=](Rounds rounds) { return state->time_library(rounds); }));
     if (one_word) all.back().baseline = all.size() - 2;
   }
   require(!all.empty(), Status::no_resource, "no block of senders could be resident on every rank");

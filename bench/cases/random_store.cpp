@@ -35,9 +35,9 @@ bool verify(RandomTable& table, TimedGrid& timed, const GridShape& shape, std::u
   constexpr std::uint32_t iterations = 16;
   const Updates updates = table.next(seed, iterations);
   static_cast<void>(table.run<Update>(timed, shape, updates));
-  table.session().world().barrier();
+  table.bench().world().barrier();
   const std::uint64_t wrong = table.sum(shape, CountUpdates<Wrong>{}, updates);
-  table.session().world().barrier();  // the next measurement must not store before all have looked
+  table.bench().world().barrier();  // the next measurement must not store before all have looked
   return wrong == 0;
 }
 
@@ -49,11 +49,11 @@ Measurement measurement_of(std::shared_ptr<RandomTable> table, std::shared_ptr<T
   return measurement;
 }
 
-std::vector<Measurement> prepare(Session& session, std::uint64_t) {
-  session.require_alike();
-  const std::vector<GridShape> shapes = update_shapes<LibraryStore, BareStoreWord>(session);
-  auto table = std::make_shared<RandomTable>(session);
-  auto timed = std::make_shared<TimedGrid>(session, shapes.back().blocks);
+std::vector<Measurement> prepare(Bench& bench, std::uint64_t) {
+  bench.require_alike();
+  const std::vector<GridShape> shapes = update_shapes<LibraryStore, BareStoreWord>(bench);
+  auto table = std::make_shared<RandomTable>(bench);
+  auto timed = std::make_shared<TimedGrid>(bench, shapes.back().blocks);
   std::vector<Measurement> all;
   for (const GridShape& shape : shapes) {
     all.push_back(measurement_of<BareStoreWord>(table, timed, shape, "bare/store"));

@@ -85,26 +85,26 @@ class RandomTable {
   static constexpr std::uint64_t updates_per_iteration = 16;  ///< of a thread
 
   /// Collective. Throws unavailable in worlds of GPU and host ranks.
-  explicit RandomTable(Session& session)
-      : session_(session), table_(session.world(), table_bytes(session.options(), session.world().device().is_gpu()) /
-                                                       sizeof(std::uint64_t)),
-        total_(session.world(), 1) {
-    const World& world = session.world();
+  explicit RandomTable(Bench& bench)
+      : bench_(bench),
+        table_(bench.world(), table_bytes(bench.options(), bench.world().device().is_gpu()) / sizeof(std::uint64_t)),
+        total_(bench.world(), 1) {
+    const World& world = bench.world();
     first_ = table_.at(0);
     stride_ = world.size() > 1 ? table_.at(1) - first_ : 0;
     for (int rank = 0; rank < world.size(); ++rank)
       require(table_.at(rank) == first_ + rank * stride_, Status::internal, "the ranks' tables are not evenly spaced");
   }
 
-  [[nodiscard]] Session& session() const { return session_; }
+  [[nodiscard]] Bench& bench() const { return bench_; }
   [[nodiscard]] std::uint64_t* words() const { return table_.data(); }
   [[nodiscard]] std::uint64_t count() const { return table_.count(); }
 
   /// Collective. The next launch's updates, for `iterations`; the same seed gives other ones each time.
   [[nodiscard]] Updates next(std::uint64_t seed, std::uint32_t iterations) {
     const std::uint64_t pattern = random_word(seed, launches_++);
-    const auto ranks = static_cast<std::uint32_t>(session_.world().size());
-    const std::uint64_t mine = random_word(pattern, static_cast<std::uint64_t>(session_.world().rank()));
+    const auto ranks = static_cast<std::uint32_t>(bench_.world().size());
+    const std::uint64_t mine = random_word(pattern, static_cast<std::uint64_t>(bench_.world().rank()));
     return {nullptr, table_.data(), first_, stride_, table_.count(), mine, pattern, iterations * updates_per_iteration,
             ranks};
   }
@@ -114,14 +114,14 @@ class RandomTable {
   double run(TimedGrid& timed, const GridShape& shape, Updates updates) {
     updates.times = timed.times();
     const auto mine = static_cast<std::uint64_t>(timed.run(shape, true, RandomUpdates<Update>{}, updates));
-    const std::vector<std::uint64_t> all = session_.from_all(mine);
+    const std::vector<std::uint64_t> all = bench_.from_all(mine);
     return static_cast<double>(*std::max_element(all.begin(), all.end()));
   }
 
   /// Runs `kernel(..., args..., total)` on this rank; the total.
   template <class Kernel, class... Args>
   std::uint64_t sum(const GridShape& shape, Kernel kernel, Args... args) {
-    World& world = session_.world();
+    World& world = bench_.world();
     std::uint64_t total = 0;
     world.copy(total_.data(), &total, sizeof total);
     launch(world, {.blocks = shape.blocks, .threads = shape.threads}, kernel, args..., total_.data());
@@ -131,7 +131,7 @@ class RandomTable {
   }
 
  private:
-  Session& session_;
+  Bench& bench_;
   SymmetricArray<std::uint64_t> table_, total_;
   std::uint64_t* first_ = nullptr;
   std::int64_t stride_ = 0;
@@ -141,15 +141,15 @@ class RandomTable {
 /// Grids that may run either update on every rank: one block a multiprocessor, and as many as fit; one team on host
 /// ranks.
 template <class Library, class Bare>
-[[nodiscard]] std::vector<GridShape> update_shapes(const Session& session) {
-  const Device& device = session.world().device();
-  if (!device.is_gpu()) return {{1, static_cast<unsigned>(session.world().config().host_threads)}};
+[[nodiscard]] std::vector<GridShape> update_shapes(const Bench& bench) {
+  const Device& device = bench.world().device();
+  if (!device.is_gpu()) return {{1, static_cast<unsigned>(bench.world().config().host_threads)}};
   constexpr unsigned threads = 512;
-  const unsigned most = std::min(resident_everywhere<RandomUpdates<Library>, Updates>(session, threads),
-                                 resident_everywhere<RandomUpdates<Bare>, Updates>(session, threads));
+  const unsigned most = std::min(resident_everywhere<RandomUpdates<Library>, Updates>(bench, threads),
+                                 resident_everywhere<RandomUpdates<Bare>, Updates>(bench, threads));
   require(most > 0, Status::no_resource, "no block of 512 threads could be resident on every rank");
   std::vector<GridShape> shapes;
-  if (const auto one_each = static_cast<unsigned>(session.world().device(0).multiprocessors); one_each < most)
+  if (const auto one_each = static_cast<unsigned>(bench.world().device(0).multiprocessors); one_each < most)
     shapes.push_back({one_each, threads});
   shapes.push_back({most, threads});
   return shapes;
@@ -159,7 +159,7 @@ template <class Library, class Bare>
 template <class Update>
 [[nodiscard]] Measurement update_measurement(std::shared_ptr<RandomTable> table, std::shared_ptr<TimedGrid> timed,
                                              const GridShape& shape, std::string operation, std::string method) {
-  const World& world = table->session().world();
+  const World& world = table->bench().world();
   Measurement measurement{.operation = std::move(operation), .method = std::move(method)};
   measurement.bytes = sizeof(std::uint64_t);
   measurement.unit = Unit::giga_updates_per_second;

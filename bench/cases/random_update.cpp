@@ -44,7 +44,7 @@ template <class Update>
 bool verify(RandomTable& table, TimedGrid& timed, const GridShape& shape, std::uint64_t seed) {
   constexpr std::uint32_t iterations = 16;
   const auto sum_of_table = [&] {
-    table.session().world().barrier();
+    table.bench().world().barrier();
     return table.sum(shape, SumOfTable{}, static_cast<const std::uint64_t*>(table.words()), table.count());
   };
   const std::uint64_t before = sum_of_table();
@@ -52,7 +52,7 @@ bool verify(RandomTable& table, TimedGrid& timed, const GridShape& shape, std::u
   static_cast<void>(table.run<Update>(timed, shape, updates));
   const std::uint64_t grown = sum_of_table() - before, added = table.sum(shape, CountUpdates<Added>{}, updates);
   std::uint64_t missing = 0;
-  for (std::uint64_t each : table.session().from_all(added - grown)) missing += each;
+  for (std::uint64_t each : table.bench().from_all(added - grown)) missing += each;
   return missing == 0;
 }
 
@@ -64,11 +64,11 @@ Measurement measurement_of(std::shared_ptr<RandomTable> table, std::shared_ptr<T
   return measurement;
 }
 
-std::vector<Measurement> prepare(Session& session, std::uint64_t) {
-  session.require_alike();
-  const std::vector<GridShape> shapes = update_shapes<LibraryAdd, BareAdd>(session);
-  auto table = std::make_shared<RandomTable>(session);
-  auto timed = std::make_shared<TimedGrid>(session, shapes.back().blocks);
+std::vector<Measurement> prepare(Bench& bench, std::uint64_t) {
+  bench.require_alike();
+  const std::vector<GridShape> shapes = update_shapes<LibraryAdd, BareAdd>(bench);
+  auto table = std::make_shared<RandomTable>(bench);
+  auto timed = std::make_shared<TimedGrid>(bench, shapes.back().blocks);
   std::vector<Measurement> all;
   for (const GridShape& shape : shapes) {
     all.push_back(measurement_of<BareAdd>(table, timed, shape, "bare/atomic"));

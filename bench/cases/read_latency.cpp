@@ -46,44 +46,44 @@ std::vector<std::uint64_t> chain(std::uint64_t seed, std::size_t count) {
 }
 
 struct State {
-  State(Session& session_in, const ThreadShape& shape_in)
-      : session(session_in), shape(shape_in), remote(session.world(), shape.active),
-        found(session.world(), shape.active), timed(session, shape.grid.blocks) {
+  State(Bench& bench_in, const ThreadShape& shape_in)
+      : bench(bench_in), shape(shape_in), remote(bench.world(), shape.active), found(bench.world(), shape.active),
+        timed(bench, shape.grid.blocks) {
     refresh(0);
   }
 
   void refresh(std::uint64_t seed) {
-    session.world().copy(remote.data(), chain(seed, shape.active).data(), remote.bytes());
+    bench.world().copy(remote.data(), chain(seed, shape.active).data(), remote.bytes());
   }
 
   std::vector<double> time(Rounds rounds) {
-    const Reads reads{timed.times(), remote.data(), found.data(), shape.active, rounds.iterations, session.peer()};
+    const Reads reads{timed.times(), remote.data(), found.data(), shape.active, rounds.iterations, bench.peer()};
     std::vector<double> times;
     for (std::uint32_t batch = 0; batch < rounds.batches; ++batch)
-      times.push_back(timed.run(shape.grid, session.leads(), ReadChain{}, reads));
+      times.push_back(timed.run(shape.grid, bench.leads(), ReadChain{}, reads));
     return times;
   }
 
   bool verify(std::uint64_t seed) {
     refresh(seed);
     static_cast<void>(time({}));
-    session.world().barrier();
-    if (!session.leads()) return true;
+    bench.world().barrier();
+    if (!bench.leads()) return true;
     std::vector<std::uint64_t> values(shape.active);
-    session.world().copy(values.data(), found.data(), found.bytes());
+    bench.world().copy(values.data(), found.data(), found.bytes());
     return values == chain(seed, shape.active);
   }
 
-  Session& session;
+  Bench& bench;
   ThreadShape shape;
   SymmetricArray<std::uint64_t> remote, found;
   TimedGrid timed;
 };
 
-std::vector<Measurement> prepare(Session& session, std::uint64_t) {
+std::vector<Measurement> prepare(Bench& bench, std::uint64_t) {
   std::vector<Measurement> all;
-  for (const ThreadShape& shape : resident_thread_shapes<ReadChain, Reads>(session)) {
-    auto state = std::make_shared<State>(session, shape);
+  for (const ThreadShape& shape : resident_thread_shapes<ReadChain, Reads>(bench)) {
+    auto state = std::make_shared<State>(bench, shape);
     Measurement measurement{.operation = "read_latency", .method = "device/peer/signal"};
     measurement.bytes = sizeof(std::uint64_t) * shape.active;
     measurement.most_iterations = 1'000'000;

@@ -60,34 +60,33 @@ struct RemoteAccess {
 /// The arrays of one measurement.
 template <bool stores>
 struct State {
-  State(Session& session_in, const ThreadShape& shape_in, std::uint64_t count_in, std::uint64_t stride_in)
-      : session(session_in), shape(shape_in), count(count_in), stride(stride_in),
-        remote(session.world(), count * stride), local(session.world(), count), timed(session, shape.grid.blocks),
-        pattern(session) {}
+  State(Bench& bench_in, const ThreadShape& shape_in, std::uint64_t count_in, std::uint64_t stride_in)
+      : bench(bench_in), shape(shape_in), count(count_in), stride(stride_in), remote(bench.world(), count * stride),
+        local(bench.world(), count), timed(bench, shape.grid.blocks), pattern(bench) {}
 
   std::vector<double> time(Rounds rounds) {
     const Access access{timed.times(), remote.data(), local.data(),      count,
-                        stride,        shape.active,  rounds.iterations, session.peer()};
+                        stride,        shape.active,  rounds.iterations, bench.peer()};
     std::vector<double> times;
     for (std::uint32_t batch = 0; batch < rounds.batches; ++batch)
-      times.push_back(timed.run(shape.grid, session.leads(), RemoteAccess<stores>{}, access));
+      times.push_back(timed.run(shape.grid, bench.leads(), RemoteAccess<stores>{}, access));
     return times;
   }
 
   bool verify(std::uint64_t seed) {
     const WordRange far{remote.data(), count, stride}, near{local.data(), count, 1};
-    const bool peer = session.world().rank() == 1;
+    const bool peer = bench.world().rank() == 1;
     // Each end starts with its own: what is moved replaces the other's.
-    if (session.leads()) pattern.fill(near, stores ? seed : ~seed);
+    if (bench.leads()) pattern.fill(near, stores ? seed : ~seed);
     if (peer) pattern.fill(far, stores ? ~seed : seed);
-    session.world().barrier();
+    bench.world().barrier();
     static_cast<void>(time({}));
-    session.world().barrier();
+    bench.world().barrier();
     if (stores) return !peer || pattern.holds(far, seed);
-    return !session.leads() || pattern.holds(near, seed);
+    return !bench.leads() || pattern.holds(near, seed);
   }
 
-  Session& session;
+  Bench& bench;
   ThreadShape shape;
   std::uint64_t count, stride;
   SymmetricArray<std::uint64_t> remote, local;
@@ -96,9 +95,9 @@ struct State {
 };
 
 template <bool stores>
-Measurement measurement_of(Session& session, const char* operation, const ThreadShape& shape, std::uint64_t count,
+Measurement measurement_of(Bench& bench, const char* operation, const ThreadShape& shape, std::uint64_t count,
                            std::uint64_t stride) {
-  auto state = std::make_shared<State<stores>>(session, shape, count, stride);
+  auto state = std::make_shared<State<stores>>(bench, shape, count, stride);
   Measurement measurement{.operation = operation, .method = "device/peer/signal"};
   measurement.bytes = sizeof(std::uint64_t) * count;
   measurement.unit = Unit::gigabytes_per_second;
@@ -110,24 +109,24 @@ Measurement measurement_of(Session& session, const char* operation, const Thread
 }
 
 /// Words of a thread: on a CPU, where few threads share the work, more than the nearest cache holds.
-std::uint64_t words_each(const Session& session, std::uint64_t on_gpu) {
-  return session.world().device().is_gpu() ? on_gpu : 32 << 10;
+std::uint64_t words_each(const Bench& bench, std::uint64_t on_gpu) {
+  return bench.world().device().is_gpu() ? on_gpu : 32 << 10;
 }
 
 template <bool stores>
-std::vector<Measurement> against_threads(Session& session, const char* operation) {
+std::vector<Measurement> against_threads(Bench& bench, const char* operation) {
   std::vector<Measurement> all;
-  for (const ThreadShape& shape : resident_thread_shapes<RemoteAccess<stores>, Access>(session))
-    all.push_back(measurement_of<stores>(session, operation, shape, shape.active * words_each(session, 1024), 1));
+  for (const ThreadShape& shape : resident_thread_shapes<RemoteAccess<stores>, Access>(bench))
+    all.push_back(measurement_of<stores>(bench, operation, shape, shape.active * words_each(bench, 1024), 1));
   return all;
 }
 
 template <bool stores>
-std::vector<Measurement> against_strides(Session& session, const char* operation) {
-  const ThreadShape shape = resident_thread_shapes<RemoteAccess<stores>, Access>(session).back();
+std::vector<Measurement> against_strides(Bench& bench, const char* operation) {
+  const ThreadShape shape = resident_thread_shapes<RemoteAccess<stores>, Access>(bench).back();
   std::vector<Measurement> all;
   for (std::uint64_t stride = 1; stride <= 32; stride *= 2)
-    all.push_back(measurement_of<stores>(session, operation, shape, shape.active * words_each(session, 128), stride));
+    all.push_back(measurement_of<stores>(bench, operation, shape, shape.active * words_each(bench, 128), stride));
   return all;
 }
 
@@ -136,20 +135,18 @@ constexpr const char* method = "device/peer/signal";
 }  // namespace
 
 Case store_by_threads() {
-  return {"store", method, false,
-          [](Session& session, std::uint64_t) { return against_threads<true>(session, "store"); }};
+  return {"store", method, false, [](Bench& bench, std::uint64_t) { return against_threads<true>(bench, "store"); }};
 }
 Case load_by_threads() {
-  return {"load", method, false,
-          [](Session& session, std::uint64_t) { return against_threads<false>(session, "load"); }};
+  return {"load", method, false, [](Bench& bench, std::uint64_t) { return against_threads<false>(bench, "load"); }};
 }
 Case store_by_stride() {
   return {"strided_store", method, false,
-          [](Session& session, std::uint64_t) { return against_strides<true>(session, "strided_store"); }};
+          [](Bench& bench, std::uint64_t) { return against_strides<true>(bench, "strided_store"); }};
 }
 Case load_by_stride() {
   return {"strided_load", method, false,
-          [](Session& session, std::uint64_t) { return against_strides<false>(session, "strided_load"); }};
+          [](Bench& bench, std::uint64_t) { return against_strides<false>(bench, "strided_load"); }};
 }
 
 }  // namespace beeline::bench

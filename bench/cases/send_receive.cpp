@@ -48,36 +48,36 @@ MessageOptions options_for(const Travel& travel, std::uint64_t bytes) {
 class OutsideBuffers {
  public:
   /// Collective.
-  OutsideBuffers(Session& session, std::uint64_t bytes)
-      : session_(session), bytes_(bytes), chunk_((bytes + page_bytes - 1) / page_bytes * page_bytes),
-        source_(session.world(), chunk_ * ranks(), {.chunk_elements = chunk_}),
-        destination_(session.world(), chunk_ * ranks(), {.chunk_elements = chunk_}) {}
+  OutsideBuffers(Bench& bench, std::uint64_t bytes)
+      : bench_(bench), bytes_(bytes), chunk_((bytes + page_bytes - 1) / page_bytes * page_bytes),
+        source_(bench.world(), chunk_ * ranks(), {.chunk_elements = chunk_}),
+        destination_(bench.world(), chunk_ * ranks(), {.chunk_elements = chunk_}) {}
 
   [[nodiscard]] std::byte* source() const { return own_chunk(source_); }
   [[nodiscard]] std::byte* destination() const { return own_chunk(destination_); }
 
   void refresh(std::uint64_t seed) {
-    if (!session_.paired()) return;
-    const std::vector<std::byte> mine = random_message(seed, session_.world().rank(), bytes_);
-    std::vector<std::byte> other = random_message(seed, static_cast<int>(session_.peer()), bytes_);
+    if (!bench_.paired()) return;
+    const std::vector<std::byte> mine = random_message(seed, bench_.world().rank(), bytes_);
+    std::vector<std::byte> other = random_message(seed, static_cast<int>(bench_.peer()), bytes_);
     for (std::byte& byte : other) byte = ~byte;
-    session_.world().copy(source(), mine.data(), bytes_);
-    session_.world().copy(destination(), other.data(), bytes_);
+    bench_.world().copy(source(), mine.data(), bytes_);
+    bench_.world().copy(destination(), other.data(), bytes_);
   }
   [[nodiscard]] bool arrived(std::uint64_t seed) {
     std::vector<std::byte> found(bytes_);
-    session_.world().copy(found.data(), destination(), bytes_);
-    return found == random_message(seed, static_cast<int>(session_.peer()), bytes_);
+    bench_.world().copy(found.data(), destination(), bytes_);
+    return found == random_message(seed, static_cast<int>(bench_.peer()), bytes_);
   }
 
  private:
   static constexpr std::uint64_t page_bytes = 2 << 20;
-  [[nodiscard]] std::size_t ranks() const { return static_cast<std::size_t>(session_.world().size()); }
+  [[nodiscard]] std::size_t ranks() const { return static_cast<std::size_t>(bench_.world().size()); }
   [[nodiscard]] std::byte* own_chunk(const DistributedArray<std::byte>& array) const {
-    return array.data() + chunk_ * static_cast<std::size_t>(session_.world().rank());
+    return array.data() + chunk_ * static_cast<std::size_t>(bench_.world().rank());
   }
 
-  Session& session_;
+  Bench& bench_;
   std::uint64_t bytes_, chunk_;
   DistributedArray<std::byte> source_, destination_;
 };
@@ -89,14 +89,14 @@ struct Place {
 
 /// Buffers that are checked after the measurement.
 template <class Buffers>
-std::function<bool(std::uint64_t)> verify(Session& session, std::shared_ptr<Buffers> buffers,
+std::function<bool(std::uint64_t)> verify(Bench& bench, std::shared_ptr<Buffers> buffers,
                                           std::function<std::vector<double>(Rounds)> transfer, bool both_receive) {
-  return [=, &session](std::uint64_t seed) {
+  return [=, &bench](std::uint64_t seed) {
     buffers->refresh(seed);
-    session.world().barrier();
+    bench.world().barrier();
     static_cast<void>(transfer({}));
-    session.world().barrier();
-    const int rank = session.world().rank();
+    bench.world().barrier();
+    const int rank = bench.world().rank();
     const bool receives = rank == 1 || (rank == 0 && both_receive);
     return !receives || buffers->arrived(seed);
   };
@@ -111,7 +111,7 @@ enum class Shape { ping_pong, flood };
 
 /// One message there and one back, or messages from rank 0 to rank 1, which answers the last.
 template <class Buffers>
-void complete(Measurement& measurement, Session& session, std::shared_ptr<Buffers> buffers, const Calls& calls,
+void complete(Measurement& measurement, Bench& bench, std::shared_ptr<Buffers> buffers, const Calls& calls,
               Shape shape) {
   const std::uint64_t bytes = measurement.bytes;
   const Place place{buffers->source(), buffers->destination()};
@@ -119,31 +119,31 @@ void complete(Measurement& measurement, Session& session, std::shared_ptr<Buffer
   measurement.most_iterations = 200;
   if (shape == Shape::ping_pong) {
     measurement.operations_per_iteration = 2;
-    const auto bounce = [=, &session] {
-      if (session.leads()) calls.send(place, bytes);
+    const auto bounce = [=, &bench] {
+      if (bench.leads()) calls.send(place, bytes);
       calls.receive(place, bytes);
-      if (!session.leads()) calls.send(place, bytes);
+      if (!bench.leads()) calls.send(place, bytes);
     };
-    measurement.time = [=, &session](Rounds rounds) {
-      return time_on_host(session, rounds, bounce, [&] { session.world().synchronize(); });
+    measurement.time = [=, &bench](Rounds rounds) {
+      return time_on_host(bench, rounds, bounce, [&] { bench.world().synchronize(); });
     };
   } else {
     measurement.unit = Unit::gigabytes_per_second;
-    const auto finish = [=, &session] {
-      session.leads() ? calls.receive(place, 1) : calls.send(place, 1);
-      session.world().synchronize();
+    const auto finish = [=, &bench] {
+      bench.leads() ? calls.receive(place, 1) : calls.send(place, 1);
+      bench.world().synchronize();
     };
-    measurement.time = [=, &session](Rounds rounds) {
+    measurement.time = [=, &bench](Rounds rounds) {
       return time_on_host(
-          session, rounds, [&] { session.leads() ? calls.send(place, bytes) : calls.receive(place, bytes); }, finish);
+          bench, rounds, [&] { bench.leads() ? calls.send(place, bytes) : calls.receive(place, bytes); }, finish);
     };
   }
-  measurement.verify = verify(session, buffers, measurement.time, shape == Shape::ping_pong);
+  measurement.verify = verify(bench, buffers, measurement.time, shape == Shape::ping_pong);
 }
 
-Calls calls_of(Session& session, std::shared_ptr<Messages> messages) {
-  const int peer = static_cast<int>(session.peer());
-  const unsigned blocks = session.options().blocks;
+Calls calls_of(Bench& bench, std::shared_ptr<Messages> messages) {
+  const int peer = static_cast<int>(bench.peer());
+  const unsigned blocks = bench.options().blocks;
   const auto how = [=](std::uint64_t bytes) { return MessageCall{.blocks = bytes == 1 ? 1 : blocks}; };
   return {[=](const Place& place, std::uint64_t bytes) {
             messages->send_on_stream(place.source, bytes, ElementType::uint8, peer, how(bytes));
@@ -154,17 +154,17 @@ Calls calls_of(Session& session, std::shared_ptr<Messages> messages) {
 }
 
 Case stream_case(const Travel& travel, Shape shape) {
-  const auto prepare = [=](Session& session, std::uint64_t bytes) {
-    const auto messages = std::make_shared<Messages>(session.world(), options_for(travel, bytes));
-    const MessageCall call = messages->choice(bytes, {.blocks = session.options().blocks});
+  const auto prepare = [=](Bench& bench, std::uint64_t bytes) {
+    const auto messages = std::make_shared<Messages>(bench.world(), options_for(travel, bytes));
+    const MessageCall call = messages->choice(bytes, {.blocks = bench.options().blocks});
     Measurement measurement{.operation = operation, .method = method_of(travel), .bytes = bytes};
     measurement.settings = {{"blocks", std::uint64_t{call.blocks}},
                             {"protocol", messages->is_eager(bytes, call) ? "eager" : "rendezvous"}};
-    const Calls calls = calls_of(session, messages);
+    const Calls calls = calls_of(bench, messages);
     if (travel.outside)
-      complete(measurement, session, std::make_shared<OutsideBuffers>(session, bytes), calls, shape);
+      complete(measurement, bench, std::make_shared<OutsideBuffers>(bench, bytes), calls, shape);
     else
-      complete(measurement, session, std::make_shared<MessageBuffers>(session, bytes), calls, shape);
+      complete(measurement, bench, std::make_shared<MessageBuffers>(bench, bytes), calls, shape);
     return std::vector{measurement};
   };
   return {operation, method_of(travel), true, prepare, sizes_of(travel)};
@@ -172,10 +172,10 @@ Case stream_case(const Travel& travel, Shape shape) {
 
 Case nccl_case(Shape shape) {
   const auto communicators = std::make_shared<nccl::Communicators>();
-  const auto prepare = [=](Session& session, std::uint64_t bytes) {
-    const auto communicator = communicators->get(session);
-    const int peer = static_cast<int>(session.peer());
-    Stream& stream = session.world().stream();
+  const auto prepare = [=](Bench& bench, std::uint64_t bytes) {
+    const auto communicator = communicators->get(bench);
+    const int peer = static_cast<int>(bench.peer());
+    Stream& stream = bench.world().stream();
     const Calls calls{[=, &stream](const Place& place, std::uint64_t count) {
                         communicator->send(place.source, count, peer, stream);
                       },
@@ -185,7 +185,7 @@ Case nccl_case(Shape shape) {
     Measurement measurement{.operation = operation, .method = "nccl/stream", .bytes = bytes};
     measurement.peer_of = method_of(automatic);
     measurement.settings = {{"version", communicator->version()}};
-    complete(measurement, session, std::make_shared<MessageBuffers>(session, bytes), calls, shape);
+    complete(measurement, bench, std::make_shared<MessageBuffers>(bench, bytes), calls, shape);
     return std::vector{measurement};
   };
   return {operation, "nccl/stream", true, prepare};
@@ -209,25 +209,25 @@ struct KernelPingPong {
   }
 };
 
-std::vector<Measurement> prepare_in_kernel(Session& session, std::uint64_t bytes) {
-  const auto messages = std::make_shared<Messages>(session.world());
-  const auto buffers = std::make_shared<MessageBuffers>(session, bytes);
-  const auto timed = std::make_shared<TimedKernel>(session);
+std::vector<Measurement> prepare_in_kernel(Bench& bench, std::uint64_t bytes) {
+  const auto messages = std::make_shared<Messages>(bench.world());
+  const auto buffers = std::make_shared<MessageBuffers>(bench, bytes);
+  const auto timed = std::make_shared<TimedKernel>(bench);
   const MessageChannel channel = messages->channel();
   std::vector<Measurement> all;
-  for (const GroupChoice& choice : candidate_groups(session, bytes, packet_payload_bytes, packet_kernel_threads)) {
+  for (const GroupChoice& choice : candidate_groups(bench, bytes, packet_payload_bytes, packet_kernel_threads)) {
     Measurement measurement{.operation = operation, .method = "device/automatic", .bytes = bytes};
     measurement.operations_per_iteration = 2;
     measurement.settings = choice.settings();
     const bool is_eager = bytes <= channel.eager_bytes && bytes <= channel.slot_bytes();
     measurement.settings.emplace_back("protocol", is_eager ? "eager" : "rendezvous");
-    measurement.time = [=, &session](Rounds rounds) {
+    measurement.time = [=, &bench](Rounds rounds) {
       return with_group(choice.kind, [&]<class Wanted>(Wanted) {
-        return timed->run(choice.threads, session.paired(), rounds, KernelPingPong<Wanted>{}, messages->channel(),
+        return timed->run(choice.threads, bench.paired(), rounds, KernelPingPong<Wanted>{}, messages->channel(),
                           buffers->destination(), static_cast<const std::byte*>(buffers->source()), bytes);
       });
     };
-    measurement.verify = verify(session, buffers, measurement.time, true);
+    measurement.verify = verify(bench, buffers, measurement.time, true);
     all.push_back(std::move(measurement));
   }
   return all;

@@ -13,44 +13,44 @@ namespace {
 
 class StagedFlood {
  public:
-  StagedFlood(Session& session, std::shared_ptr<MessageBuffers> buffers, const StagedShape& shape)
-      : session_(session), buffers_(std::move(buffers)), channel_(session.world(), shape.chunk_bytes, shape.slots) {}
+  StagedFlood(Bench& bench, std::shared_ptr<MessageBuffers> buffers, const StagedShape& shape)
+      : bench_(bench), buffers_(std::move(buffers)), channel_(bench.world(), shape.chunk_bytes, shape.slots) {}
 
   std::vector<double> time(Rounds rounds) {
     return time_on_host(
-        session_, rounds, [this] { message(); }, [this] { answer(); });
+        bench_, rounds, [this] { message(); }, [this] { answer(); });
   }
 
  private:
   void message() {
-    if (session_.leads())
+    if (bench_.leads())
       channel_.send(buffers_->source(), buffers_->bytes(), 1);
     else
       channel_.receive(buffers_->destination(), buffers_->bytes(), 0);
   }
 
   void answer() {
-    if (session_.leads())
+    if (bench_.leads())
       channel_.receive(&answer_, sizeof answer_, 1);
     else
       channel_.send(&answer_, sizeof answer_, 0);
   }
 
-  Session& session_;
+  Bench& bench_;
   std::shared_ptr<MessageBuffers> buffers_;
   StagedChannel channel_;
   std::uint64_t answer_ = 0;
 };
 
-std::vector<Measurement> prepare(Session& session, const std::string& method, std::uint64_t bytes, bool pipelined) {
-  const StagedShape shape(session.world(), bytes, pipelined);
-  auto buffers = std::make_shared<MessageBuffers>(session, bytes);
-  auto flood = std::make_shared<StagedFlood>(session, buffers, shape);
+std::vector<Measurement> prepare(Bench& bench, const std::string& method, std::uint64_t bytes, bool pipelined) {
+  const StagedShape shape(bench.world(), bytes, pipelined);
+  auto buffers = std::make_shared<MessageBuffers>(bench, bytes);
+  auto flood = std::make_shared<StagedFlood>(bench, buffers, shape);
   Measurement measurement{.operation = "put", .method = method, .bytes = bytes};
   measurement.unit = Unit::gigabytes_per_second;
   measurement.settings = shape.settings();
   measurement.time = [=](Rounds rounds) { return flood->time(rounds); };
-  measurement.verify = verify_messages(session, buffers, measurement.time, Receivers::second);
+  measurement.verify = verify_messages(bench, buffers, measurement.time, Receivers::second);
   return {measurement};
 }
 
@@ -59,7 +59,7 @@ std::vector<Measurement> prepare(Session& session, const std::string& method, st
 Case staged_bandwidth(bool pipelined) {
   const std::string method = pipelined ? "host/staged/pipelined" : "host/staged/sequential";
   return {"put", method, true,
-          [=](Session& session, std::uint64_t bytes) { return prepare(session, method, bytes, pipelined); }};
+          [=](Bench& bench, std::uint64_t bytes) { return prepare(bench, method, bytes, pipelined); }};
 }
 
 }  // namespace beeline::bench

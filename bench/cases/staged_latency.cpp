@@ -11,22 +11,22 @@ namespace beeline::bench {
 
 namespace {
 
-std::vector<Measurement> prepare(Session& session, const std::string& method, std::uint64_t bytes, bool pipelined) {
-  const StagedShape shape(session.world(), bytes, pipelined);
-  auto buffers = std::make_shared<MessageBuffers>(session, bytes);
-  auto channel = std::make_shared<StagedChannel>(session.world(), shape.chunk_bytes, shape.slots);
-  const auto round = [=, &session] {
-    const int peer = static_cast<int>(session.peer());
-    if (session.leads()) channel->send(buffers->source(), bytes, peer);
+std::vector<Measurement> prepare(Bench& bench, const std::string& method, std::uint64_t bytes, bool pipelined) {
+  const StagedShape shape(bench.world(), bytes, pipelined);
+  auto buffers = std::make_shared<MessageBuffers>(bench, bytes);
+  auto channel = std::make_shared<StagedChannel>(bench.world(), shape.chunk_bytes, shape.slots);
+  const auto round = [=, &bench] {
+    const int peer = static_cast<int>(bench.peer());
+    if (bench.leads()) channel->send(buffers->source(), bytes, peer);
     channel->receive(buffers->destination(), bytes, peer);
-    if (!session.leads()) channel->send(buffers->source(), bytes, peer);
+    if (!bench.leads()) channel->send(buffers->source(), bytes, peer);
   };
-  const auto time = [=, &session](Rounds rounds) { return time_on_host(session, rounds, round); };
+  const auto time = [=, &bench](Rounds rounds) { return time_on_host(bench, rounds, round); };
   Measurement measurement{.operation = "message", .method = method, .bytes = bytes};
   measurement.operations_per_iteration = 2;
   measurement.settings = shape.settings();
   measurement.time = time;
-  measurement.verify = verify_messages(session, buffers, time, Receivers::both);
+  measurement.verify = verify_messages(bench, buffers, time, Receivers::both);
   return {measurement};
 }
 
@@ -35,7 +35,7 @@ std::vector<Measurement> prepare(Session& session, const std::string& method, st
 Case staged_latency(bool pipelined) {
   const std::string method = pipelined ? "host/staged/pipelined" : "host/staged/sequential";
   return {"message", method, true,
-          [=](Session& session, std::uint64_t bytes) { return prepare(session, method, bytes, pipelined); }};
+          [=](Bench& bench, std::uint64_t bytes) { return prepare(bench, method, bytes, pipelined); }};
 }
 
 }  // namespace beeline::bench

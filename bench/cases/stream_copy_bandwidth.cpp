@@ -12,46 +12,46 @@ namespace {
 
 class StreamCopies {
  public:
-  StreamCopies(Session& session, std::shared_ptr<MessageBuffers> buffers)
-      : session_(session), buffers_(std::move(buffers)), signals_(session.world(), 1) {}
+  StreamCopies(Bench& bench, std::shared_ptr<MessageBuffers> buffers)
+      : bench_(bench), buffers_(std::move(buffers)), signals_(bench.world(), 1) {}
 
   std::vector<double> time(Rounds rounds) {
     return time_on_host(
-        session_, rounds, [this] { enqueue(); }, [this] { finish(); });
+        bench_, rounds, [this] { enqueue(); }, [this] { finish(); });
   }
 
  private:
   void enqueue() {
     ++sequence_;
-    if (!session_.leads()) return;
-    World& world = session_.world();
+    if (!bench_.leads()) return;
+    World& world = bench_.world();
     world.stream().copy(world.at(buffers_->destination(), 1), buffers_->source(), buffers_->bytes());
     world.stream().write_signal(world.at(signal(), 1), sequence_);
   }
 
   void finish() {
-    World& world = session_.world();
+    World& world = bench_.world();
     world.stream().wait_signal(signal(), sequence_);
-    if (!session_.leads()) world.stream().write_signal(world.at(signal(), 0), sequence_);
+    if (!bench_.leads()) world.stream().write_signal(world.at(signal(), 0), sequence_);
     world.synchronize();
   }
 
   [[nodiscard]] std::uint64_t* signal() const { return &signals_.data()->value; }
 
-  Session& session_;
+  Bench& bench_;
   std::shared_ptr<MessageBuffers> buffers_;
   SymmetricArray<PaddedWord> signals_;
   std::uint64_t sequence_ = 0;
 };
 
-std::vector<Measurement> prepare(Session& session, std::uint64_t bytes) {
-  auto buffers = std::make_shared<MessageBuffers>(session, bytes);
-  auto copies = std::make_shared<StreamCopies>(session, buffers);
+std::vector<Measurement> prepare(Bench& bench, std::uint64_t bytes) {
+  auto buffers = std::make_shared<MessageBuffers>(bench, bytes);
+  auto copies = std::make_shared<StreamCopies>(bench, buffers);
   Measurement measurement{.operation = "put", .method = "stream/copy_engine/signal", .bytes = bytes};
   measurement.unit = Unit::gigabytes_per_second;
   measurement.most_iterations = 250;  // as many, with their signals, as a CUDA stream takes without blocking
   measurement.time = [=](Rounds rounds) { return copies->time(rounds); };
-  measurement.verify = verify_messages(session, buffers, measurement.time, Receivers::second);
+  measurement.verify = verify_messages(bench, buffers, measurement.time, Receivers::second);
   return {measurement};
 }
 

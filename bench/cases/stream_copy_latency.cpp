@@ -12,47 +12,47 @@ namespace {
 
 class StreamPingPong {
  public:
-  StreamPingPong(Session& session, std::shared_ptr<MessageBuffers> buffers)
-      : session_(session), buffers_(std::move(buffers)), signals_(session.world(), 1) {}
+  StreamPingPong(Bench& bench, std::shared_ptr<MessageBuffers> buffers)
+      : bench_(bench), buffers_(std::move(buffers)), signals_(bench.world(), 1) {}
 
   std::vector<double> time(Rounds rounds) {
     return time_on_host(
-        session_, rounds, [this] { enqueue_round(); }, [this] { session_.world().synchronize(); });
+        bench_, rounds, [this] { enqueue_round(); }, [this] { bench_.world().synchronize(); });
   }
 
  private:
   void enqueue_round() {
     ++sequence_;
-    if (session_.leads()) send();
-    session_.world().stream().wait_signal(signal(), sequence_);
-    if (!session_.leads()) send();
+    if (bench_.leads()) send();
+    bench_.world().stream().wait_signal(signal(), sequence_);
+    if (!bench_.leads()) send();
   }
 
   void send() {
-    World& world = session_.world();
-    const int peer = static_cast<int>(session_.peer());
+    World& world = bench_.world();
+    const int peer = static_cast<int>(bench_.peer());
     world.stream().copy(world.at(buffers_->destination(), peer), buffers_->source(), buffers_->bytes());
     world.stream().write_signal(world.at(signal(), peer), sequence_);
   }
 
   [[nodiscard]] std::uint64_t* signal() const { return &signals_.data()->value; }
 
-  Session& session_;
+  Bench& bench_;
   std::shared_ptr<MessageBuffers> buffers_;
   SymmetricArray<PaddedWord> signals_;
   std::uint64_t sequence_ = 0;
 };
 
-std::vector<Measurement> prepare(Session& session, std::uint64_t bytes) {
-  auto buffers = std::make_shared<MessageBuffers>(session, bytes);
-  auto ping_pong = std::make_shared<StreamPingPong>(session, buffers);
+std::vector<Measurement> prepare(Bench& bench, std::uint64_t bytes) {
+  auto buffers = std::make_shared<MessageBuffers>(bench, bytes);
+  auto ping_pong = std::make_shared<StreamPingPong>(bench, buffers);
   const auto time = [=](Rounds rounds) { return ping_pong->time(rounds); };
   Measurement measurement{.operation = "message", .method = "stream/copy_engine/signal", .bytes = bytes};
   measurement.operations_per_iteration = 2;
   // Three operations a round: a CUDA stream takes about a thousand before enqueuing blocks inside the driver.
   measurement.most_iterations = 200;
   measurement.time = time;
-  measurement.verify = verify_messages(session, buffers, time, Receivers::both);
+  measurement.verify = verify_messages(bench, buffers, time, Receivers::both);
   return {measurement};
 }
 

@@ -51,16 +51,16 @@ struct WritePingPong {
 };
 
 struct State {
-  State(Session& session_in, const ThreadShape& shape_in)
-      : session(session_in), shape(shape_in), words(session.world(), shape.active), timed(session, shape.grid.blocks) {}
+  State(Bench& bench_in, const ThreadShape& shape_in)
+      : bench(bench_in), shape(shape_in), words(bench.world(), shape.active), timed(bench, shape.grid.blocks) {}
 
   std::vector<double> time(Rounds rounds) {
     std::vector<double> times;
     for (std::uint32_t batch = 0; batch < rounds.batches; ++batch) {
-      const Writes writes{timed.times(),     words.data(),   last,           shape.active,
-                          rounds.iterations, session.peer(), session.leads()};
+      const Writes writes{timed.times(),     words.data(), last,         shape.active,
+                          rounds.iterations, bench.peer(), bench.leads()};
       last += rounds.iterations;
-      times.push_back(timed.run(shape.grid, session.paired(), WritePingPong{}, writes));
+      times.push_back(timed.run(shape.grid, bench.paired(), WritePingPong{}, writes));
     }
     return times;
   }
@@ -68,24 +68,24 @@ struct State {
   /// One round more; whether each word is the one that was sent last.
   bool verify() {
     static_cast<void>(time({}));
-    session.world().barrier();
-    if (!session.paired()) return true;
+    bench.world().barrier();
+    if (!bench.paired()) return true;
     std::vector<std::uint64_t> found(words.count());
-    session.world().copy(found.data(), words.data(), words.bytes());
+    bench.world().copy(found.data(), words.data(), words.bytes());
     return found == std::vector<std::uint64_t>(words.count(), last);
   }
 
-  Session& session;
+  Bench& bench;
   ThreadShape shape;
   SymmetricArray<std::uint64_t> words;
   TimedGrid timed;
   std::uint64_t last = 0;
 };
 
-std::vector<Measurement> prepare(Session& session, std::uint64_t) {
+std::vector<Measurement> prepare(Bench& bench, std::uint64_t) {
   std::vector<Measurement> all;
-  for (const ThreadShape& shape : resident_thread_shapes<WritePingPong, Writes>(session)) {
-    auto state = std::make_shared<State>(session, shape);
+  for (const ThreadShape& shape : resident_thread_shapes<WritePingPong, Writes>(bench)) {
+    auto state = std::make_shared<State>(bench, shape);
     Measurement measurement{.operation = "write_latency", .method = "device/peer/signal"};
     measurement.bytes = sizeof(std::uint64_t) * shape.active;
     measurement.operations_per_iteration = 2;

@@ -19,8 +19,8 @@ Measurement bare_measurement(const std::string& method, Control control, const W
 }
 
 Case pair_copies(const MeasuredOperation& operation, std::shared_ptr<Workplaces> places) {
-  const auto prepare = [=, &operation](Session& session, std::uint64_t bytes) {
-    const auto place = places->get(session, operation, bytes);
+  const auto prepare = [=, &operation](Bench& bench, std::uint64_t bytes) {
+    const auto place = places->get(bench, operation, bytes);
     const auto copies = std::make_shared<PairCopies>(place);
     std::vector<Measurement> all;
     for (const CopyPlan& plan : copy_plans(place->world(), place->piece_bytes())) {
@@ -28,7 +28,7 @@ Case pair_copies(const MeasuredOperation& operation, std::shared_ptr<Workplaces>
       for (const auto& setting : plan.settings()) all.back().settings.push_back(setting);
       const auto start = [copies, plan](Stream& stream) { copies->start(plan, stream); };
       const Calls calls = calls_on_stream(place->world(), start);
-      time_by_host(all.back(), session, calls);
+      time_by_host(all.back(), bench, calls);
       verify_by(all.back(), place, place->vectors(), [=] {
         calls.start(), calls.finish();
         place->world().barrier();  // nothing says when the others' copies have come
@@ -41,11 +41,11 @@ Case pair_copies(const MeasuredOperation& operation, std::shared_ptr<Workplaces>
 
 /// What a graph's call takes that does nothing.
 Case empty_kernel_in_graph(const MeasuredOperation& operation, std::shared_ptr<Workplaces> places) {
-  const auto prepare = [=, &operation](Session& session, std::uint64_t bytes) {
-    const auto place = places->get(session, operation, bytes);
+  const auto prepare = [=, &operation](Bench& bench, std::uint64_t bytes) {
+    const auto place = places->get(bench, operation, bytes);
     Measurement measurement = bare_measurement("bare/empty_kernel", Control::graph, *place);
     measurement.bus_factor.reset();
-    time_by_host(measurement, session, calls_by(Control::graph, place->world(), launch_empty_kernel, place->bytes()));
+    time_by_host(measurement, bench, calls_by(Control::graph, place->world(), launch_empty_kernel, place->bytes()));
     return std::vector{measurement};
   };
   return {name(operation.kind), "bare/empty_kernel", true, prepare};

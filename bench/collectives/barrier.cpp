@@ -19,7 +19,7 @@ static_assert(std::size(every_algorithm) == barrier_algorithms);
 
 struct BarrierPlace {
   /// Collective.
-  explicit BarrierPlace(Session& session) : collectives(session.world()), kernels(session) {}
+  explicit BarrierPlace(Bench& bench) : collectives(bench.world()), kernels(bench) {}
   Collectives collectives;
   BarrierKernels kernels;
 };
@@ -28,9 +28,9 @@ struct BarrierPlace {
 class BarrierPlaces {
  public:
   /// Collective, where the forms begin.
-  std::shared_ptr<BarrierPlace> get(Session& session) {
+  std::shared_ptr<BarrierPlace> get(Bench& bench) {
     std::shared_ptr<BarrierPlace> place = current_.lock();
-    if (place == nullptr) current_ = place = std::make_shared<BarrierPlace>(session);
+    if (place == nullptr) current_ = place = std::make_shared<BarrierPlace>(bench);
     return place;
   }
 
@@ -57,11 +57,11 @@ std::string method_of(Control control, BarrierAlgorithm algorithm) {
 
 Case in_kernel(BarrierAlgorithm algorithm, std::shared_ptr<BarrierPlaces> places) {
   const std::string method = method_of(Control::device, algorithm);
-  const auto prepare = [=](Session& session, std::uint64_t) {
-    const auto place = places->get(session);
+  const auto prepare = [=](Bench& bench, std::uint64_t) {
+    const auto place = places->get(bench);
     std::vector<Measurement> all;
     for (const GridShape& shape : place->kernels.shapes(algorithm)) {
-      all.push_back(barrier_measurement(method, Control::device, session.world()));
+      all.push_back(barrier_measurement(method, Control::device, bench.world()));
       all.back().settings.emplace_back("blocks", std::uint64_t{shape.blocks});
       all.back().settings.emplace_back("threads_per_block", std::uint64_t{shape.threads});
       all.back().time = [=](Rounds rounds) {
@@ -78,12 +78,12 @@ Case in_kernel(BarrierAlgorithm algorithm, std::shared_ptr<BarrierPlaces> places
 
 Case as_kernel(BarrierAlgorithm algorithm, Control control, std::shared_ptr<BarrierPlaces> places) {
   const std::string method = method_of(control, algorithm);
-  const auto prepare = [=](Session& session, std::uint64_t) {
-    const auto place = places->get(session);
+  const auto prepare = [=](Bench& bench, std::uint64_t) {
+    const auto place = places->get(bench);
     const auto start = [=](Stream& stream) { place->collectives.barrier_on_stream(algorithm, &stream); };
-    const Calls calls = calls_by(control, session.world(), start, 0);
-    Measurement measurement = barrier_measurement(method, control, session.world());
-    time_by_host(measurement, session, calls);
+    const Calls calls = calls_by(control, bench.world(), start, 0);
+    Measurement measurement = barrier_measurement(method, control, bench.world());
+    time_by_host(measurement, bench, calls);
     measurement.verify = [=](std::uint64_t seed) { return place->kernels.holds(calls.start, seed); };
     return std::vector{measurement};
   };
@@ -94,11 +94,11 @@ Case as_kernel(BarrierAlgorithm algorithm, Control control, std::shared_ptr<Barr
 
 Case nvshmem_barrier(Control control) {
   const std::string method = std::string("nvshmem/") + name(control);
-  const auto prepare = [=](Session& session, std::uint64_t) {
-    nvshmem::start(session);
+  const auto prepare = [=](Bench& bench, std::uint64_t) {
+    nvshmem::start(bench);
     const auto start = [](Stream& stream) { nvshmem::start_barrier(stream.native()); };
-    Measurement measurement = peer_barrier(method, control, session.world());
-    time_by_host(measurement, session, calls_by(control, session.world(), start, 0));
+    Measurement measurement = peer_barrier(method, control, bench.world());
+    time_by_host(measurement, bench, calls_by(control, bench.world(), start, 0));
     return std::vector{measurement};
   };
   return {name(CollectiveOperation::barrier), method, false, prepare};
@@ -106,9 +106,9 @@ Case nvshmem_barrier(Control control) {
 
 /// What a program does without barriers on streams: it waits for the stream, and then the CPU threads meet.
 Case mpi_barrier() {
-  const auto prepare = [](Session& session, std::uint64_t) {
-    const auto communicator = mpi::communicator(session);
-    World& world = session.world();
+  const auto prepare = [](Bench& bench, std::uint64_t) {
+    const auto communicator = mpi::communicator(bench);
+    World& world = bench.world();
     Measurement measurement = peer_barrier("mpi/host", Control::host, world);
     if (world.device().is_gpu()) measurement.compared_as = name(Control::stream);
     measurement.settings.emplace_back("version", communicator->version());
@@ -116,7 +116,7 @@ Case mpi_barrier() {
       world.synchronize();
       communicator->barrier();
     };
-    time_by_host(measurement, session, {meet, [] {}});
+    time_by_host(measurement, bench, {meet, [] {}});
     return std::vector{measurement};
   };
   return {name(CollectiveOperation::barrier), "mpi/host", false, prepare};

@@ -16,10 +16,11 @@ constexpr unsigned block_threads = 64, grid_threads_of_block = 256;
 template <BarrierAlgorithm algorithm, class Grid, class Use>
 BEELINE_HOST_DEVICE void with_barrier(Grid& grid, const Context& ctx, const CollectiveChannel& channel, Use use) {
   if constexpr (algorithm == BarrierAlgorithm::hierarchical) {
-    use([&] { return barrier(grid, ctx, channel, algorithm) == Status::ok; });
+    Session session(grid, ctx, channel);
+    use([&] { return barrier(grid, session, algorithm) == Status::ok; });
   } else {
-    Lane lane(grid.block(), ctx, channel, 0);
-    use([&] { return lane.barrier(algorithm, Order::memory, Timeout::none()) == Status::ok; });
+    Session session(grid.block(), ctx, channel);
+    use([&] { return session.barrier(algorithm, Order::memory, Timeout::none()) == Status::ok; });
   }
 }
 
@@ -109,12 +110,12 @@ auto with_algorithm(BarrierAlgorithm algorithm, Use use) {
 }  // namespace
 
 std::vector<GridShape> BarrierKernels::shapes(BarrierAlgorithm algorithm) const {
-  const World& world = session_.world();
+  const World& world = bench_.world();
   if (!world.device().is_gpu()) return {{1, static_cast<unsigned>(world.config().host_threads)}};
   if (algorithm != BarrierAlgorithm::hierarchical) return {{1, block_threads}};
   using Rounds = NamedBarrierRounds<BarrierAlgorithm::hierarchical>;
   const unsigned most = resident_everywhere<Rounds, BlockTimes*, CollectiveChannel, std::uint32_t, std::uint32_t>(
-      session_, grid_threads_of_block);
+      bench_, grid_threads_of_block);
   const auto multiprocessors = static_cast<unsigned>(world.device().multiprocessors);
   std::vector<GridShape> shapes;
   for (unsigned blocks : {4u, multiprocessors})
@@ -135,7 +136,7 @@ std::vector<double> BarrierKernels::time(const KernelBarrier& barrier, const Col
 }
 
 bool BarrierKernels::holds(const KernelBarrier& barrier, const CollectiveChannel& channel, std::uint64_t seed) {
-  World& world = session_.world();
+  World& world = bench_.world();
   forget();
   with_algorithm(barrier.algorithm, [&]<BarrierAlgorithm algorithm>() {
     launch(world, {.blocks = barrier.shape.blocks, .threads = barrier.shape.threads, .waits = true},
@@ -145,7 +146,7 @@ bool BarrierKernels::holds(const KernelBarrier& barrier, const CollectiveChannel
 }
 
 bool BarrierKernels::holds(const std::function<void()>& meet, std::uint64_t seed) {
-  World& world = session_.world();
+  World& world = bench_.world();
   forget();
   for (std::uint64_t round = 0; round < check_rounds; ++round) {
     launch(world, {}, StoreEverywhere{}, words_.data(), seed, round);
@@ -158,14 +159,14 @@ bool BarrierKernels::holds(const std::function<void()>& meet, std::uint64_t seed
 
 void BarrierKernels::forget() {
   const std::uint64_t none = 0;
-  session_.world().copy(wrong_.data(), &none, sizeof none);
-  session_.world().barrier();
+  bench_.world().copy(wrong_.data(), &none, sizeof none);
+  bench_.world().barrier();
 }
 
 bool BarrierKernels::found_nothing_wrong() {
   std::uint64_t wrong = 0;
-  session_.world().synchronize();
-  session_.world().copy(&wrong, wrong_.data(), sizeof wrong);
+  bench_.world().synchronize();
+  bench_.world().copy(&wrong, wrong_.data(), sizeof wrong);
   return wrong == 0;
 }
 

@@ -21,9 +21,8 @@ struct KernelBarrier {
 class BarrierKernels {
  public:
   /// Collective.
-  explicit BarrierKernels(Session& session)
-      : session_(session), timed_(session, most_blocks), words_(session.world(), max_ranks),
-        wrong_(session.world(), 1) {}
+  explicit BarrierKernels(Bench& bench)
+      : bench_(bench), timed_(bench, most_blocks), words_(bench.world(), max_ranks), wrong_(bench.world(), 1) {}
 
   /// The shapes in which `algorithm` is measured.
   [[nodiscard]] std::vector<GridShape> shapes(BarrierAlgorithm algorithm) const;
@@ -42,7 +41,7 @@ class BarrierKernels {
   void forget();
   [[nodiscard]] bool found_nothing_wrong();
 
-  Session& session_;
+  Bench& bench_;
   TimedGrid timed_;
   SymmetricArray<std::uint64_t> words_, wrong_;
 };

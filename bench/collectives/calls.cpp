@@ -9,8 +9,8 @@ namespace beeline::bench {
 namespace {
 
 /// Collective. The nanoseconds of each batch on the slowest rank.
-std::vector<double> time_calls(const Session& session, Rounds rounds, const Calls& calls) {
-  session.world().barrier();
+std::vector<double> time_calls(const Bench& bench, Rounds rounds, const Calls& calls) {
+  bench.world().barrier();
   for (std::uint32_t i = 0; i < rounds.warm_up; ++i) calls.start();
   calls.finish();
   std::vector<double> times;
@@ -20,7 +20,7 @@ std::vector<double> time_calls(const Session& session, Rounds rounds, const Call
     calls.finish();
     times.push_back(static_cast<double>(machine::clock_ns() - start));
   }
-  return session.slowest(times);
+  return bench.slowest(times);
 }
 
 }  // namespace
@@ -49,10 +49,10 @@ Calls calls_by(Control control, World& world, const StreamStart& start, std::uin
   return control == Control::graph ? calls_in_graph(world, start, graph_calls(bytes)) : calls_on_stream(world, start);
 }
 
-void time_by_host(Measurement& measurement, const Session& session, const Calls& calls) {
+void time_by_host(Measurement& measurement, const Bench& bench, const Calls& calls) {
   measurement.operations_per_iteration = calls.each;
   if (calls.each > 1) measurement.settings.emplace_back("calls_of_graph", std::uint64_t{calls.each});
-  measurement.time = [&session, calls](Rounds rounds) { return time_calls(session, rounds, calls); };
+  measurement.time = [&bench, calls](Rounds rounds) { return time_calls(bench, rounds, calls); };
 }
 
 void verify_by(Measurement& measurement, std::shared_ptr<Workplace> place, const VectorPair& vectors,

@@ -36,7 +36,7 @@ struct Calls {
 [[nodiscard]] Calls calls_by(Control control, World& world, const StreamStart& start, std::uint64_t bytes);
 
 /// Lets `measurement` time the calls; what they need lives as long as they do.
-void time_by_host(Measurement& measurement, const Session& session, const Calls& calls);
+void time_by_host(Measurement& measurement, const Bench& bench, const Calls& calls);
 
 /// Lets it verify by one `call` that blocks.
 void verify_by(Measurement& measurement, std::shared_ptr<Workplace> place, const VectorPair& vectors,

@@ -14,9 +14,9 @@ struct AllreduceRounds {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, Loop loop, CollectiveChannel channel,
                                       T* destination, const T* source, std::uint64_t count) const {
-    Lane lane(grid.block(), ctx, channel, 0);
+    Session session(grid.block(), ctx, channel);
     time_rounds(grid.block(), loop, [&](std::uint64_t) {
-      return allreduce(lane, destination, source, count, Reduction::sum, Timeout::none(), algorithm) == Status::ok;
+      return allreduce(session, destination, source, count, Reduction::sum, {.algorithm = algorithm}) == Status::ok;
     });
   }
 };

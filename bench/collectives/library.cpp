@@ -28,8 +28,8 @@ std::string method_of(Control control, Algorithm algorithm, bool alike = false) 
 }
 
 /// Blocks of grids to measure: what the options ask for, or 0, which is Beeline's choice, and all that engines have.
-std::vector<unsigned> block_counts(const Session& session, Algorithm algorithm) {
-  const std::vector<unsigned>& asked = session.options().block_counts;
+std::vector<unsigned> block_counts(const Bench& bench, Algorithm algorithm) {
+  const std::vector<unsigned>& asked = bench.options().block_counts;
   return asked.empty() || algorithm == Algorithm::copy_engine ? std::vector<unsigned>{0} : asked;
 }
 
@@ -51,7 +51,7 @@ Measurement streamed(std::shared_ptr<Workplace> place, Control control, const Co
   Measurement measurement = collective_measurement(method, control, *place);
   add_choice(measurement, *place, place->collectives(), call);
   const Calls calls = calls_by(control, place->world(), start, place->bytes());
-  time_by_host(measurement, place->session(), calls);
+  time_by_host(measurement, place->bench(), calls);
   verify_by(measurement, place, place->vectors(), [calls] { calls.start(), calls.finish(); });
   return measurement;
 }
@@ -84,11 +84,11 @@ Measurement in_kernel(std::shared_ptr<Workplace> place, std::shared_ptr<TimedKer
 
 Case collective_by_host(const MeasuredOperation& operation, const MeasuredAlgorithm& measured, Control control,
                         std::shared_ptr<Workplaces> places) {
-  const auto prepare = [=, &operation](Session& session, std::uint64_t bytes) {
+  const auto prepare = [=, &operation](Bench& bench, std::uint64_t bytes) {
     std::vector<Measurement> all;
-    check_available(session.world(), measured);
-    for (unsigned blocks : block_counts(session, measured.algorithm))
-      all.push_back(streamed(places->get(session, operation, bytes), control,
+    check_available(bench.world(), measured);
+    for (unsigned blocks : block_counts(bench, measured.algorithm))
+      all.push_back(streamed(places->get(bench, operation, bytes), control,
                              {.algorithm = measured.algorithm, .blocks = blocks, .alike = measured.alike}));
     return all;
   };
@@ -101,12 +101,12 @@ Case collective_by_host(const MeasuredOperation& operation, const MeasuredAlgori
 
 Case collective_in_kernel(const MeasuredOperation& operation, const MeasuredAlgorithm& measured,
                           std::shared_ptr<Workplaces> places) {
-  const auto prepare = [=, &operation](Session& session, std::uint64_t bytes) {
+  const auto prepare = [=, &operation](Bench& bench, std::uint64_t bytes) {
     std::vector<Measurement> all;
-    check_available(session.world(), measured);
-    const auto place = places->get(session, operation, bytes);
-    const auto timed = std::make_shared<TimedKernel>(session);
-    for (unsigned threads : kernel_threads(session.world(), place->bytes()))
+    check_available(bench.world(), measured);
+    const auto place = places->get(bench, operation, bytes);
+    const auto timed = std::make_shared<TimedKernel>(bench);
+    for (unsigned threads : kernel_threads(bench.world(), place->bytes()))
       all.push_back(in_kernel(place, timed, measured.algorithm, threads));
     return all;
   };

@@ -16,13 +16,13 @@ struct MovementRounds {
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, Loop loop, CollectiveChannel channel,
                                       std::byte* destination, const std::byte* source, std::uint64_t piece_bytes,
                                       Algorithm algorithm) const {
-    Lane lane(grid.block(), ctx, channel, 0);
-    const LaneCall how{.algorithm = algorithm};
+    Session session(grid.block(), ctx, channel);
+    const SessionCall how{.algorithm = algorithm};
     time_rounds(grid.block(), loop, [&](std::uint64_t) {
       if constexpr (operation == CollectiveOperation::allgather)
-        return allgather(lane, destination, source, piece_bytes, how) == Status::ok;
+        return allgather(session, destination, source, piece_bytes, how) == Status::ok;
       else
-        return alltoall(lane, destination, source, piece_bytes, how) == Status::ok;
+        return alltoall(session, destination, source, piece_bytes, how) == Status::ok;
     });
   }
 };

@@ -27,14 +27,14 @@ using Provider = std::function<PeerCall(std::shared_ptr<Workplace>)>;
 Case streamed(const MeasuredOperation& operation, const std::string& peer, Control control,
               std::shared_ptr<Workplaces> places, Provider provide) {
   const std::string method = peer + "/" + name(control);
-  const auto prepare = [=, &operation](Session& session, std::uint64_t bytes) {
-    const auto place = places->get(session, operation, bytes);
+  const auto prepare = [=, &operation](Bench& bench, std::uint64_t bytes) {
+    const auto place = places->get(bench, operation, bytes);
     const PeerCall call = provide(place);
     Measurement measurement = peer_measurement(method, control, *place);
     if (!call.version.empty()) measurement.settings.emplace_back("version", call.version);
     const auto start = [place, call](Stream& stream) { call.start(stream); };
     const Calls calls = calls_by(control, place->world(), start, place->bytes());
-    time_by_host(measurement, session, calls);
+    time_by_host(measurement, bench, calls);
     verify_by(measurement, place, call.vectors, [calls] { calls.start(), calls.finish(); });
     return std::vector{measurement};
   };
@@ -43,7 +43,7 @@ Case streamed(const MeasuredOperation& operation, const std::string& peer, Contr
 
 Provider nccl_calls(std::shared_ptr<nccl::Communicators> communicators) {
   return [=](std::shared_ptr<Workplace> place) -> PeerCall {
-    const auto communicator = communicators->get(place->session());
+    const auto communicator = communicators->get(place->bench());
     const CollectiveOperation operation = place->operation().kind;
     const VectorPair vectors = place->vectors();
     return {[=](Stream& stream) { communicator->start(operation, vectors, stream); }, vectors, communicator->version()};
@@ -53,9 +53,9 @@ Provider nccl_calls(std::shared_ptr<nccl::Communicators> communicators) {
 /// Vectors in NVSHMEM's own heap.
 struct NvshmemVectors {
   explicit NvshmemVectors(const std::shared_ptr<Workplace>& workplace)
-      : place((nvshmem::start(workplace->session()), workplace)), source(place->bytes()), destination(place->bytes()),
-        timed(place->session()), vectors{source.data(), destination.data(), place->vectors().count,
-                                         place->vectors().type} {}
+      : place((nvshmem::start(workplace->bench()), workplace)), source(place->bytes()), destination(place->bytes()),
+        timed(place->bench()), vectors{source.data(), destination.data(), place->vectors().count,
+                                       place->vectors().type} {}
   std::shared_ptr<Workplace> place;
   nvshmem::Memory source, destination;
   nvshmem::TimedCollectives timed;
@@ -88,9 +88,9 @@ Provider nvshmem_calls(std::shared_ptr<NvshmemPlaces> memory) {
 
 Case nvshmem_in_kernel(const MeasuredOperation& operation, std::shared_ptr<Workplaces> places,
                        std::shared_ptr<NvshmemPlaces> memory) {
-  const auto prepare = [=, &operation](Session& session, std::uint64_t bytes) {
+  const auto prepare = [=, &operation](Bench& bench, std::uint64_t bytes) {
     std::vector<Measurement> all;
-    const auto place = places->get(session, operation, bytes);
+    const auto place = places->get(bench, operation, bytes);
     const auto mine = memory->get(place);
     for (unsigned threads : {32u, 512u}) {
       const auto run = [=, &operation](Rounds rounds) {
@@ -134,21 +134,21 @@ struct MpiVectors {
 /// asked to: the baseline of the seeds (000, section 6.8.5) is this one.
 Case mpi_calls(const MeasuredOperation& operation, bool staged, std::shared_ptr<Workplaces> places) {
   const std::string method = staged ? "mpi/staged" : "mpi/host";
-  const auto prepare = [=, &operation](Session& session, std::uint64_t bytes) {
-    const World& world = session.world();
+  const auto prepare = [=, &operation](Bench& bench, std::uint64_t bytes) {
+    const World& world = bench.world();
     require(world.device().is_gpu() == staged, Status::unavailable,
             staged ? "host ranks' vectors need no staging: see mpi/host" : "vectors lie in GPU memory: see mpi/staged");
     // Two vectors, and as much for the library's own use of that heap.
     require(!staged || bytes <= world.config().pinned_heap_bytes / 4, Status::no_resource,
             fmt::format("vectors are staged in host memory, up to a quarter of BEELINE_PINNED_HEAP_BYTES ({})",
                         world.config().pinned_heap_bytes));
-    const auto place = places->get(session, operation, bytes);
-    const auto mine = std::make_shared<MpiVectors>(place, mpi::communicator(session), staged);
+    const auto place = places->get(bench, operation, bytes);
+    const auto mine = std::make_shared<MpiVectors>(place, mpi::communicator(bench), staged);
     const auto call = [mine] { mine->call(); };
     Measurement measurement = peer_measurement(method, Control::host, *place);
     if (staged) measurement.compared_as = name(Control::stream);
     measurement.settings.emplace_back("version", mine->communicator->version());
-    time_by_host(measurement, session, {call, [] {}});
+    time_by_host(measurement, bench, {call, [] {}});
     verify_by(measurement, place, place->vectors(), call);
     return std::vector{measurement};
   };

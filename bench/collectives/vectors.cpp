@@ -82,7 +82,7 @@ void with_type(ElementType type, Use use) {
 }  // namespace
 
 void VectorCheck::fill(void* vector, std::size_t count, ElementType type, std::uint64_t seed) {
-  World& world = session_.world();
+  World& world = bench_.world();
   with_type(type, [&]<class T>(T*) {
     launch(world, shape(world), FillVector<T>{}, static_cast<T*>(vector), std::uint64_t{count}, seed);
   });
@@ -90,14 +90,14 @@ void VectorCheck::fill(void* vector, std::size_t count, ElementType type, std::u
 }
 
 void VectorCheck::spoil(void* vector, std::size_t bytes) {
-  World& world = session_.world();
+  World& world = bench_.world();
   world.stream().fill(vector, 0xff, bytes);
   world.synchronize();
 }
 
 bool VectorCheck::holds(const VectorPair& vectors, std::uint32_t pieces, std::uint64_t seed,
                         const Expectation& expectation) {
-  World& world = session_.world();
+  World& world = bench_.world();
   std::uint64_t wrong = 0;
   world.copy(wrong_.data(), &wrong, sizeof wrong);
   with_type(vectors.type, [&]<class T>(T*) {

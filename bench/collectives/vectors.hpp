@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include "beeline/collectives/elements.hpp"
-#include "harness/session.hpp"
+#include "harness/bench.hpp"
 
 namespace beeline::bench {
 
@@ -31,7 +31,7 @@ struct Expectation {
 class VectorCheck {
  public:
   /// Collective.
-  explicit VectorCheck(Session& session) : session_(session), wrong_(session.world(), 1) {}
+  explicit VectorCheck(Bench& bench) : bench_(bench), wrong_(bench.world(), 1) {}
 
   /// Makes `vector` the `rank`-th of `seed`. Blocking.
   void fill(void* vector, std::size_t count, ElementType type, std::uint64_t seed);
@@ -42,7 +42,7 @@ class VectorCheck {
                            const Expectation& expectation);
 
  private:
-  Session& session_;
+  Bench& bench_;
   SymmetricArray<std::uint64_t> wrong_;
 };
 

@@ -13,13 +13,13 @@ std::size_t piece_elements(const MeasuredOperation& operation, std::uint64_t byt
   return std::max<std::uint64_t>(1, (piece < unit ? piece : piece / unit * unit) / element);
 }
 
-Workplace::Workplace(Session& session, const MeasuredOperation& operation, std::uint64_t bytes)
-    : session_(session), operation_(operation), asked_bytes_(bytes),
-      count_(piece_elements(operation, bytes, session.options().type, session.world().size())),
-      source_(session.world(), piece_bytes() * (operation.has_pieces ? static_cast<unsigned>(world().size()) : 1)),
-      destination_(session.world(), source_.bytes()), collectives_(session.world()), check_(session) {}
+Workplace::Workplace(Bench& bench, const MeasuredOperation& operation, std::uint64_t bytes)
+    : bench_(bench), operation_(operation), asked_bytes_(bytes),
+      count_(piece_elements(operation, bytes, bench.options().type, bench.world().size())),
+      source_(bench.world(), piece_bytes() * (operation.has_pieces ? static_cast<unsigned>(world().size()) : 1)),
+      destination_(bench.world(), source_.bytes()), collectives_(bench.world()), check_(bench) {}
 
-VectorPair Workplace::vectors() const { return {source_.data(), destination_.data(), count_, session_.options().type}; }
+VectorPair Workplace::vectors() const { return {source_.data(), destination_.data(), count_, bench_.options().type}; }
 
 RankPart Workplace::part() const {
   return operation_.part(static_cast<std::uint32_t>(world().rank()), static_cast<std::uint32_t>(world().size()));
@@ -34,10 +34,10 @@ bool Workplace::verify(const VectorPair& vectors, std::uint64_t seed, const std:
   return check_.holds(vectors, mine.destination_pieces, seed, mine.expectation);
 }
 
-std::shared_ptr<Workplace> Workplaces::get(Session& session, const MeasuredOperation& operation, std::uint64_t bytes) {
+std::shared_ptr<Workplace> Workplaces::get(Bench& bench, const MeasuredOperation& operation, std::uint64_t bytes) {
   std::shared_ptr<Workplace> place = current_.lock();
   if (place == nullptr || &place->operation() != &operation || place->asked_bytes() != bytes)
-    current_ = place = std::make_shared<Workplace>(session, operation, bytes);
+    current_ = place = std::make_shared<Workplace>(bench, operation, bytes);
   return place;
 }
 

@@ -22,17 +22,17 @@ namespace beeline::bench {
 class Workplace {
  public:
   /// Collective.
-  Workplace(Session& session, const MeasuredOperation& operation, std::uint64_t bytes);
+  Workplace(Bench& bench, const MeasuredOperation& operation, std::uint64_t bytes);
 
-  [[nodiscard]] Session& session() const { return session_; }
-  [[nodiscard]] World& world() const { return session_.world(); }
+  [[nodiscard]] Bench& bench() const { return bench_; }
+  [[nodiscard]] World& world() const { return bench_.world(); }
   [[nodiscard]] const MeasuredOperation& operation() const { return operation_; }
   [[nodiscard]] Collectives& collectives() { return collectives_; }
   /// Both as long as `bytes`, whatever this rank's part.
   [[nodiscard]] VectorPair vectors() const;
   /// What this rank puts in and gets.
   [[nodiscard]] RankPart part() const;
-  [[nodiscard]] std::uint64_t piece_bytes() const { return count_ * bytes_of(session_.options().type); }
+  [[nodiscard]] std::uint64_t piece_bytes() const { return count_ * bytes_of(bench_.options().type); }
   /// The measured size: what was asked for, in whole pieces.
   [[nodiscard]] std::uint64_t bytes() const { return source_.bytes(); }
   [[nodiscard]] std::uint64_t asked_bytes() const { return asked_bytes_; }
@@ -42,7 +42,7 @@ class Workplace {
   [[nodiscard]] bool verify(const VectorPair& vectors, std::uint64_t seed, const std::function<void()>& call);
 
  private:
-  Session& session_;
+  Bench& bench_;
   const MeasuredOperation& operation_;
   std::uint64_t asked_bytes_;
   std::size_t count_;
@@ -55,8 +55,7 @@ class Workplace {
 class Workplaces {
  public:
   /// Collective, where the cases of a size begin.
-  [[nodiscard]] std::shared_ptr<Workplace> get(Session& session, const MeasuredOperation& operation,
-                                               std::uint64_t bytes);
+  [[nodiscard]] std::shared_ptr<Workplace> get(Bench& bench, const MeasuredOperation& operation, std::uint64_t bytes);
 
  private:
   std::weak_ptr<Workplace> current_;

@@ -117,16 +117,15 @@ template <BarrierAlgorithm algorithm>
 class ChainLoop {
  public:
   /// Collective.
-  explicit ChainLoop(Session& session)
-      : session_(session), collectives_(session.world()), stamps_(session.world(), 2),
-        words_(session.world(), 2 * max_ranks), right_(session.world(), 1),
-        launch_error_(session.world(), 1, Heap::pinned) {
+  explicit ChainLoop(Bench& bench)
+      : bench_(bench), collectives_(bench.world()), stamps_(bench.world(), 2), words_(bench.world(), 2 * max_ranks),
+        right_(bench.world(), 1), launch_error_(bench.world(), 1, Heap::pinned) {
     for (const void* kernel :
          {reinterpret_cast<const void*>(&barrier_kernel<algorithm>), reinterpret_cast<const void*>(&follow<algorithm>),
           reinterpret_cast<const void*>(&note_time)})
-      load_kernel(KernelCode{kernel}, session.world().device().index);
+      load_kernel(KernelCode{kernel}, bench.world().device().index);
     *launch_error_.data() = 0;
-    session.world().barrier();  // from here on kernels wait for each other
+    bench.world().barrier();  // from here on kernels wait for each other
   }
 
   std::vector<double> time(Rounds rounds) {
@@ -135,7 +134,7 @@ class ChainLoop {
       // Ranks begin at different times: one barrier at least comes before the clock.
       run({chain_of(nullptr, 0), rounds.warm_up + 1, rounds.iterations, stamps_.data()});
       std::uint64_t stamps[2];
-      session_.world().copy(stamps, stamps_.data(), sizeof stamps);
+      bench_.world().copy(stamps, stamps_.data(), sizeof stamps);
       times.push_back(static_cast<double>(stamps[1] - stamps[0]));
     }
     return times;
@@ -144,9 +143,9 @@ class ChainLoop {
   bool verify(std::uint64_t seed) {
     constexpr std::uint32_t rounds = 3 * most_links;
     std::uint64_t right = 0;
-    session_.world().copy(right_.data(), &right, sizeof right);
+    bench_.world().copy(right_.data(), &right, sizeof right);
     run({chain_of(words_.data(), seed), 1, rounds - 1, stamps_.data()});
-    session_.world().copy(&right, right_.data(), sizeof right);
+    bench_.world().copy(&right, right_.data(), sizeof right);
     return right == rounds;
   }
 
@@ -156,7 +155,7 @@ class ChainLoop {
   }
 
   void run(const Plan& plan) {
-    World& world = session_.world();
+    World& world = bench_.world();
     world.barrier();
     launch(world, {.blocks = 1, .threads = barrier_kernel_threads, .waits = true}, LaunchChains<algorithm>{}, plan);
     world.synchronize();
@@ -165,18 +164,18 @@ class ChainLoop {
             std::string("a kernel launched from a kernel: ") + cudaGetErrorString(static_cast<cudaError_t>(error)));
   }
 
-  Session& session_;
+  Bench& bench_;
   Collectives collectives_;
   SymmetricArray<std::uint64_t> stamps_, words_, right_;
   SymmetricArray<int> launch_error_;
 };
 
 template <BarrierAlgorithm algorithm>
-std::vector<Measurement> prepare(Session& session) {
-  require(session.world().device().is_gpu(), Status::unavailable,
+std::vector<Measurement> prepare(Bench& bench) {
+  require(bench.world().device().is_gpu(), Status::unavailable,
           "kernels that launch kernels need a GPU, and this rank has none");
-  session.require_alike();
-  const auto loop = std::make_shared<ChainLoop<algorithm>>(session);
+  bench.require_alike();
+  const auto loop = std::make_shared<ChainLoop<algorithm>>(bench);
   Measurement measurement{.operation = "barrier", .method = std::string("device_launched/") + name(algorithm)};
   measurement.most_iterations = most_iterations;
   measurement.settings = {{"control", "device_launched"},
@@ -190,7 +189,7 @@ std::vector<Measurement> prepare(Session& session) {
 #else
 
 template <BarrierAlgorithm>
-std::vector<Measurement> prepare(Session&) {
+std::vector<Measurement> prepare(Bench&) {
   throw Error(Status::unavailable, "kernels that launch kernels need a GPU, and this program was built without CUDA");
 }
 
@@ -199,7 +198,7 @@ std::vector<Measurement> prepare(Session&) {
 template <BarrierAlgorithm algorithm>
 Case device_launched_barrier() {
   return {"barrier", std::string("device_launched/") + name(algorithm), false,
-          [](Session& session, std::uint64_t) { return prepare<algorithm>(session); }};
+          [](Bench& bench, std::uint64_t) { return prepare<algorithm>(bench); }};
 }
 
 }  // namespace

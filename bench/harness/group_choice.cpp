@@ -13,15 +13,15 @@ GroupChoice host_team(const World& world) {
 
 }  // namespace
 
-GroupChoice single_thread(const Session& session) {
-  const World& world = session.world();
+GroupChoice single_thread(const Bench& bench) {
+  const World& world = bench.world();
   return world.device().is_gpu() ? GroupChoice{GroupKind::thread, 1} : host_team(world);
 }
 
-std::vector<GroupChoice> candidate_groups(const Session& session, std::uint64_t bytes, unsigned word_bytes,
+std::vector<GroupChoice> candidate_groups(const Bench& bench, std::uint64_t bytes, unsigned word_bytes,
                                           unsigned most_threads) {
-  if (!session.world().device().is_gpu()) return {host_team(session.world())};
-  const unsigned asked = session.options().threads_per_block;
+  if (!bench.world().device().is_gpu()) return {host_team(bench.world())};
+  const unsigned asked = bench.options().threads_per_block;
   if (asked != 0) return {{asked == 1 ? GroupKind::thread : asked == 32 ? GroupKind::warp : GroupKind::block, asked}};
   const std::uint64_t words = (bytes + word_bytes - 1) / word_bytes;
   std::vector<GroupChoice> choices;

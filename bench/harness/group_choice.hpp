@@ -28,11 +28,11 @@ struct GroupChoice {
 /// the one that the options ask for: 1 thread is a thread, 32 are a warp, more are a block.
 ///   word_bytes    what one store moves
 ///   most_threads  that the registers of the kernel allow
-[[nodiscard]] std::vector<GroupChoice> candidate_groups(const Session& session, std::uint64_t bytes,
-                                                        unsigned word_bytes, unsigned most_threads);
+[[nodiscard]] std::vector<GroupChoice> candidate_groups(const Bench& bench, std::uint64_t bytes, unsigned word_bytes,
+                                                        unsigned most_threads);
 
 /// One thread on a GPU, a team on a host rank.
-[[nodiscard]] GroupChoice single_thread(const Session& session);
+[[nodiscard]] GroupChoice single_thread(const Bench& bench);
 
 /// Calls `run(group)` with the type of group that the kernel is made for.
 template <class Run>

@@ -13,7 +13,7 @@
 #include <variant>
 #include <vector>
 
-#include "harness/session.hpp"
+#include "harness/bench.hpp"
 
 namespace beeline::bench {
 
@@ -63,7 +63,7 @@ struct Case {
   /// Collective. The measurements for messages of `bytes`; what they allocate lives as long as they do.
   /// Throws unavailable, unreachable or no_resource where this machine lacks what the method needs. Empty for what is
   /// measured by programs in Python.
-  std::function<std::vector<Measurement>(Session&, std::uint64_t bytes)> prepare;
+  std::function<std::vector<Measurement>(Bench&, std::uint64_t bytes)> prepare;
   SizeRange sizes = {};
 };
 

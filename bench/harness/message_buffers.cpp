@@ -17,34 +17,34 @@ std::vector<std::byte> random_message(std::uint64_t seed, int rank, std::uint64_
   return bytes;
 }
 
-MessageBuffers::MessageBuffers(Session& session, std::uint64_t bytes)
-    : session_(session), source_(session.world(), bytes), destination_(session.world(), bytes) {}
+MessageBuffers::MessageBuffers(Bench& bench, std::uint64_t bytes)
+    : bench_(bench), source_(bench.world(), bytes), destination_(bench.world(), bytes) {}
 
 void MessageBuffers::refresh(std::uint64_t seed) {
-  if (!session_.paired()) return;
-  World& world = session_.world();
+  if (!bench_.paired()) return;
+  World& world = bench_.world();
   const std::vector<std::byte> mine = random_message(seed, world.rank(), bytes());
   world.copy(source(), mine.data(), bytes());
-  std::vector<std::byte> other = random_message(seed, static_cast<int>(session_.peer()), bytes());
+  std::vector<std::byte> other = random_message(seed, static_cast<int>(bench_.peer()), bytes());
   for (std::byte& byte : other) byte = ~byte;
   world.copy(destination(), other.data(), bytes());
 }
 
 bool MessageBuffers::arrived(std::uint64_t seed) {
   std::vector<std::byte> found(bytes());
-  session_.world().copy(found.data(), destination(), bytes());
-  return found == random_message(seed, static_cast<int>(session_.peer()), bytes());
+  bench_.world().copy(found.data(), destination(), bytes());
+  return found == random_message(seed, static_cast<int>(bench_.peer()), bytes());
 }
 
-std::function<bool(std::uint64_t)> verify_messages(Session& session, std::shared_ptr<MessageBuffers> buffers,
+std::function<bool(std::uint64_t)> verify_messages(Bench& bench, std::shared_ptr<MessageBuffers> buffers,
                                                    std::function<std::vector<double>(Rounds)> transfer,
                                                    Receivers receivers) {
-  return [&session, buffers = std::move(buffers), transfer = std::move(transfer), receivers](std::uint64_t seed) {
+  return [&bench, buffers = std::move(buffers), transfer = std::move(transfer), receivers](std::uint64_t seed) {
     buffers->refresh(seed);
-    session.world().barrier();
+    bench.world().barrier();
     static_cast<void>(transfer({}));
-    session.world().barrier();
-    const int rank = session.world().rank();
+    bench.world().barrier();
+    const int rank = bench.world().rank();
     const bool receives = rank == 0 ? receivers != Receivers::second : rank == 1 && receivers != Receivers::first;
     return !receives || buffers->arrived(seed);
   };

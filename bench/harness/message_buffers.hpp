@@ -18,7 +18,7 @@ namespace beeline::bench {
 class MessageBuffers {
  public:
   /// Collective.
-  MessageBuffers(Session& session, std::uint64_t bytes);
+  MessageBuffers(Bench& bench, std::uint64_t bytes);
 
   [[nodiscard]] std::byte* source() const { return source_.data(); }
   [[nodiscard]] std::byte* destination() const { return destination_.data(); }
@@ -30,15 +30,14 @@ class MessageBuffers {
   [[nodiscard]] bool arrived(std::uint64_t seed);
 
  private:
-  Session& session_;
+  Bench& bench_;
   SymmetricArray<std::byte> source_, destination_;
 };
 
 enum class Receivers { both, first, second };
 
 /// The verification of message methods: fresh data, one more transfer by `transfer`, comparison at the receivers.
-[[nodiscard]] std::function<bool(std::uint64_t)> verify_messages(Session& session,
-                                                                 std::shared_ptr<MessageBuffers> buffers,
+[[nodiscard]] std::function<bool(std::uint64_t)> verify_messages(Bench& bench, std::shared_ptr<MessageBuffers> buffers,
                                                                  std::function<std::vector<double>(Rounds)> transfer,
                                                                  Receivers receivers);
 

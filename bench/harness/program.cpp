@@ -39,11 +39,11 @@ void print_environment(World& world, const Options& options) {
 
 /// Cases have state of their rank, which may be a thread beside others: each makes its own.
 void measure(World& world, const Program& program, const Options& options) {
-  Session session(world, options);
+  Bench bench(world, options);
   print_environment(world, options);
   std::vector<Case> cases = chosen(program.cases_of(options.command), options);
   std::erase_if(cases, [](const Case& one) { return !one.prepare; });
-  run_cases(session, cases);
+  run_cases(bench, cases);
   program.stop_peers();
 }
 

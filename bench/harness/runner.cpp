@@ -56,20 +56,19 @@ std::vector<Task> tasks_of(const std::vector<Case>& cases, const std::vector<std
 
 /// Iterations whose batch lasts about `batch_ns`. The quickest of some batches counts: a rank that loses its core for a
 /// while must not be taken for a slow method.
-std::uint32_t calibrate(Session& session, const Measurement& measurement, std::uint32_t iterations) {
-  if (session.options().iterations != 0)
-    return static_cast<std::uint32_t>(
-        std::min<std::uint64_t>(session.options().iterations, measurement.most_iterations));
+std::uint32_t calibrate(Bench& bench, const Measurement& measurement, std::uint32_t iterations) {
+  if (bench.options().iterations != 0)
+    return static_cast<std::uint32_t>(std::min<std::uint64_t>(bench.options().iterations, measurement.most_iterations));
   for (;;) {
     const std::vector<double> times = measurement.time({iterations, batches_per_round, warm_up(iterations)});
     double wanted = iterations;
-    if (session.leads()) {
+    if (bench.leads()) {
       const double quickest = std::max(*std::min_element(times.begin(), times.end()), 1.0);
       if (quickest < batch_ns / 2)
         wanted = std::min(
             {iterations * batch_ns / quickest, iterations * 16.0, static_cast<double>(measurement.most_iterations)});
     }
-    const auto next = static_cast<std::uint32_t>(session.from_leader(static_cast<std::uint64_t>(wanted)));
+    const auto next = static_cast<std::uint32_t>(bench.from_leader(static_cast<std::uint64_t>(wanted)));
     if (next <= iterations) return iterations;
     iterations = next;
   }
@@ -93,7 +92,7 @@ double sample_of(const Measurement& measurement, std::uint32_t iterations, doubl
 
 /// Takes turns among the measurements that have not enough samples yet, so that what drifts in the machine drifts for
 /// all of them.
-void sample(Session& session, const std::vector<Measurement>& measurements, std::vector<Outcome>& outcomes) {
+void sample(Bench& bench, const std::vector<Measurement>& measurements, std::vector<Outcome>& outcomes) {
   const StopRule enough;
   std::vector<double> spent_ns(measurements.size());
   std::vector<std::size_t> left(measurements.size());
@@ -103,32 +102,31 @@ void sample(Session& session, const std::vector<Measurement>& measurements, std:
     for (std::size_t i : left) {
       const Rounds rounds{outcomes[i].iterations, batches_per_round, warm_up(outcomes[i].iterations)};
       const std::vector<double> times = measurements[i].time(rounds);
-      if (session.leads())
+      if (bench.leads())
         for (double ns : times) {
           outcomes[i].samples.push_back(sample_of(measurements[i], rounds.iterations, ns));
           spent_ns[i] += ns;
         }
-      const bool is_enough = !session.leads() || enough.satisfied(outcomes[i].samples, spent_ns[i]);
-      if (session.from_leader(is_enough) == 0) unfinished.push_back(i);
+      const bool is_enough = !bench.leads() || enough.satisfied(outcomes[i].samples, spent_ns[i]);
+      if (bench.from_leader(is_enough) == 0) unfinished.push_back(i);
     }
     left = std::move(unfinished);
   }
 }
 
-void verify(Session& session, const std::vector<Measurement>& measurements, std::vector<Outcome>& outcomes) {
+void verify(Bench& bench, const std::vector<Measurement>& measurements, std::vector<Outcome>& outcomes) {
   for (std::size_t i = 0; i < measurements.size(); ++i) {
     if (!measurements[i].verify) continue;
-    outcomes[i].seed = session.options().seed != 0 ? session.options().seed : std::random_device{}();
-    outcomes[i].seed = session.from_leader(outcomes[i].seed);
-    outcomes[i].verified = session.everywhere(measurements[i].verify(outcomes[i].seed));
+    outcomes[i].seed = bench.options().seed != 0 ? bench.options().seed : std::random_device{}();
+    outcomes[i].seed = bench.from_leader(outcomes[i].seed);
+    outcomes[i].verified = bench.everywhere(measurements[i].verify(outcomes[i].seed));
   }
 }
 
-void print_results(Session& session, const std::vector<Measurement>& measurements,
-                   const std::vector<Outcome>& outcomes) {
+void print_results(Bench& bench, const std::vector<Measurement>& measurements, const std::vector<Outcome>& outcomes) {
   for (std::size_t i = 0; i < measurements.size(); ++i) {
     const auto& baseline = measurements[i].baseline;
-    print(result_record(measurements[i], outcomes[i], session.world().size(),
+    print(result_record(measurements[i], outcomes[i], bench.world().size(),
                         baseline ? &measurements[*baseline] : nullptr, baseline ? &outcomes[*baseline] : nullptr));
   }
 }
@@ -141,22 +139,22 @@ void check_size(const Case& todo, std::uint64_t bytes) {
 
 /// Prepares the measurements; empty, with the reason printed, where the machine lacks what they need, or the size is
 /// none of a case that was asked for by name.
-std::vector<Measurement> prepare(Session& session, const Case& todo, std::uint64_t bytes) {
+std::vector<Measurement> prepare(Bench& bench, const Case& todo, std::uint64_t bytes) {
   std::vector<Measurement> measurements;
   std::string reason;
-  if (!todo.sizes.holds(bytes) && !session.options().methods_are_named) return {};
+  if (!todo.sizes.holds(bytes) && !bench.options().methods_are_named) return {};
   try {
     check_size(todo, bytes);
-    measurements = todo.prepare(session, bytes);
+    measurements = todo.prepare(bench, bytes);
   } catch (const Error& error) {
     const bool lacking = error.code() == Status::unavailable || error.code() == Status::unreachable ||
                          error.code() == Status::no_resource;
     if (!lacking) throw;
     reason = error.what();
   }
-  reason = session.first_error(reason);
+  reason = bench.first_error(reason);
   if (reason.empty()) return measurements;
-  if (session.leads()) print(unavailable_record(todo, bytes, session.world().size(), reason));
+  if (bench.leads()) print(unavailable_record(todo, bytes, bench.world().size(), reason));
   return {};
 }
 
@@ -172,23 +170,23 @@ void choose_baselines(std::vector<Measurement>& measurements, const std::vector<
 }
 
 /// The methods whose data was wrong.
-std::vector<std::string> run_task(Session& session, const Task& task) {
+std::vector<std::string> run_task(Bench& bench, const Task& task) {
   std::vector<Measurement> measurements;
   for (const Case* todo : task.todo)
-    for (Measurement& measurement : prepare(session, *todo, task.bytes)) measurements.push_back(std::move(measurement));
+    for (Measurement& measurement : prepare(bench, *todo, task.bytes)) measurements.push_back(std::move(measurement));
   if (measurements.empty()) return {};
   std::vector<Outcome> outcomes(measurements.size());
   for (Outcome& outcome : outcomes) outcome.iterations = 1;
   // Twice: the first calls touch memory for the first time, and may have found the ranks on one core.
   for (std::size_t i = 0; i < 2 * measurements.size(); ++i) {
     const std::size_t which = i % measurements.size();
-    outcomes[which].iterations = calibrate(session, measurements[which], outcomes[which].iterations);
+    outcomes[which].iterations = calibrate(bench, measurements[which], outcomes[which].iterations);
   }
-  sample(session, measurements, outcomes);
-  if (session.options().verify) verify(session, measurements, outcomes);
-  if (session.leads()) {
+  sample(bench, measurements, outcomes);
+  if (bench.options().verify) verify(bench, measurements, outcomes);
+  if (bench.leads()) {
     choose_baselines(measurements, outcomes);
-    print_results(session, measurements, outcomes);
+    print_results(bench, measurements, outcomes);
   }
   std::vector<std::string> wrong;
   for (std::size_t i = 0; i < outcomes.size(); ++i)
@@ -198,15 +196,15 @@ std::vector<std::string> run_task(Session& session, const Task& task) {
 
 }  // namespace
 
-void run_cases(Session& session, const std::vector<Case>& cases) {
-  const std::vector<std::uint64_t> sizes = sizes_of(session.options(), session.world().device(0).is_gpu());
-  const bool in_turns = session.options().command == Command::collectives;
+void run_cases(Bench& bench, const std::vector<Case>& cases) {
+  const std::vector<std::uint64_t> sizes = sizes_of(bench.options(), bench.world().device(0).is_gpu());
+  const bool in_turns = bench.options().command == Command::collectives;
   const std::vector<Task> tasks = in_turns ? tasks_by_operation(cases, sizes) : tasks_of(cases, sizes);
   std::string wrong;
   for (std::size_t i = 0; i < tasks.size(); ++i) {
     const Task& task = tasks[i];
-    if (session.leads()) print(progress_record(*task.todo.front(), task.bytes, i, tasks.size()));
-    for (const std::string& method : run_task(session, task))
+    if (bench.leads()) print(progress_record(*task.todo.front(), task.bytes, i, tasks.size()));
+    for (const std::string& method : run_task(bench, task))
       wrong += fmt::format("\n  {} {} of {} bytes", method, task.todo.front()->operation, task.bytes);
   }
   require(wrong.empty(), Status::internal, "data did not arrive as it was sent:" + wrong);

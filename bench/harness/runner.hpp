@@ -10,6 +10,6 @@
 namespace beeline::bench {
 
 /// Collective. Runs each case for each size. Throws internal after the last when data arrived wrong somewhere.
-void run_cases(Session& session, const std::vector<Case>& cases);
+void run_cases(Bench& bench, const std::vector<Case>& cases);
 
 }  // namespace beeline::bench

@@ -5,8 +5,8 @@
 
 namespace beeline::bench {
 
-std::vector<ThreadShape> thread_shapes(const Session& session, unsigned most_blocks) {
-  const World& world = session.world();
+std::vector<ThreadShape> thread_shapes(const Bench& bench, unsigned most_blocks) {
+  const World& world = bench.world();
   const bool on_gpu = world.device().is_gpu();
   require(most_blocks > 0, Status::no_resource, "no block of threads could be resident on every rank");
   const auto team = static_cast<unsigned>(world.config().host_threads);

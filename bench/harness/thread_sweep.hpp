@@ -26,13 +26,13 @@ inline constexpr unsigned most_sweep_threads = 8192;
 
 /// 1, 2, 4, ... threads: up to 8,192 of which `most_blocks` blocks may wait at once, or to a host rank's team.
 /// Throws no_resource when not one block may.
-[[nodiscard]] std::vector<ThreadShape> thread_shapes(const Session& session, unsigned most_blocks);
+[[nodiscard]] std::vector<ThreadShape> thread_shapes(const Bench& bench, unsigned most_blocks);
 
 /// Collective. `thread_shapes` for a kernel.
 template <class Kernel, class... Args>
-[[nodiscard]] std::vector<ThreadShape> resident_thread_shapes(const Session& session) {
-  session.require_alike();
-  return thread_shapes(session, resident_everywhere<Kernel, Args...>(session, sweep_block_threads));
+[[nodiscard]] std::vector<ThreadShape> resident_thread_shapes(const Bench& bench) {
+  bench.require_alike();
+  return thread_shapes(bench, resident_everywhere<Kernel, Args...>(bench, sweep_block_threads));
 }
 
 }  // namespace beeline::bench

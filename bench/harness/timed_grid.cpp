@@ -9,15 +9,15 @@ namespace {
 constexpr unsigned default_threads = 512;  // the kernels' registers do not allow 1024
 }
 
-unsigned grid_threads(const Session& session) {
-  const World& world = session.world();
+unsigned grid_threads(const Bench& bench) {
+  const World& world = bench.world();
   if (!world.device().is_gpu()) return static_cast<unsigned>(world.config().host_threads);
-  return session.options().threads_per_block != 0 ? session.options().threads_per_block : default_threads;
+  return bench.options().threads_per_block != 0 ? bench.options().threads_per_block : default_threads;
 }
 
-std::vector<GridShape> grid_shapes(const Session& session, unsigned most_blocks) {
-  const unsigned threads = grid_threads(session), asked = session.options().blocks;
-  const Device& device = session.world().device();
+std::vector<GridShape> grid_shapes(const Bench& bench, unsigned most_blocks) {
+  const unsigned threads = grid_threads(bench), asked = bench.options().blocks;
+  const Device& device = bench.world().device();
   if (!device.is_gpu()) return {{1, threads}};
   require(most_blocks >= std::max(asked, 1u), Status::no_resource,
           fmt::format("{} blocks of {} threads cannot wait at once on this device: at most {} can", std::max(asked, 1u),
@@ -31,8 +31,8 @@ std::vector<GridShape> grid_shapes(const Session& session, unsigned most_blocks)
   return shapes;
 }
 
-std::vector<unsigned> block_sweep(const Session& session, unsigned most_blocks) {
-  const Device& device = session.world().device(0);
+std::vector<unsigned> block_sweep(const Bench& bench, unsigned most_blocks) {
+  const Device& device = bench.world().device(0);
   if (!device.is_gpu()) return {1};
   const unsigned largest = std::min(most_blocks, static_cast<unsigned>(device.multiprocessors));
   std::vector<unsigned> sweep;

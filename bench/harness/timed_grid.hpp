@@ -39,32 +39,32 @@ struct GridShape {
 };
 
 /// Threads of a block: what the options ask for, or as many as fit; a team's on a host rank.
-[[nodiscard]] unsigned grid_threads(const Session& session);
+[[nodiscard]] unsigned grid_threads(const Bench& bench);
 
 /// The shapes to measure, of which at most `most_blocks` may wait at once: what the options ask for, or a sweep; one
 /// team on a host rank. Throws no_resource where the shape asked for could not be resident.
-[[nodiscard]] std::vector<GridShape> grid_shapes(const Session& session, unsigned most_blocks);
+[[nodiscard]] std::vector<GridShape> grid_shapes(const Bench& bench, unsigned most_blocks);
 
 /// `grid_shapes` for a kernel.
 template <class Kernel, class... Args>
-[[nodiscard]] std::vector<GridShape> resident_shapes(const Session& session) {
-  return grid_shapes(session, resident_blocks<Kernel, Args...>(session.world(), grid_threads(session)));
+[[nodiscard]] std::vector<GridShape> resident_shapes(const Bench& bench) {
+  return grid_shapes(bench, resident_blocks<Kernel, Args...>(bench.world(), grid_threads(bench)));
 }
 
 /// Blocks of grids from one to what fills the device, of which at most `most_blocks` may wait at once; 1 on host ranks.
-[[nodiscard]] std::vector<unsigned> block_sweep(const Session& session, unsigned most_blocks);
+[[nodiscard]] std::vector<unsigned> block_sweep(const Bench& bench, unsigned most_blocks);
 
 /// Collective. Blocks of `threads` threads of this kernel that may wait at once on every rank.
 template <class Kernel, class... Args>
-[[nodiscard]] unsigned resident_everywhere(const Session& session, unsigned threads) {
-  return static_cast<unsigned>(session.least(resident_blocks<Kernel, Args...>(session.world(), threads)));
+[[nodiscard]] unsigned resident_everywhere(const Bench& bench, unsigned threads) {
+  return static_cast<unsigned>(bench.least(resident_blocks<Kernel, Args...>(bench.world(), threads)));
 }
 
 /// Starts timed grids; each batch is a launch.
 class TimedGrid {
  public:
   /// Collective.
-  TimedGrid(Session& session, unsigned most_blocks) : session_(session), times_(session.world(), most_blocks) {}
+  TimedGrid(Bench& bench, unsigned most_blocks) : bench_(bench), times_(bench.world(), most_blocks) {}
 
   [[nodiscard]] BlockTimes* times() const { return times_.data(); }
 
@@ -72,7 +72,7 @@ class TimedGrid {
   /// one's end.
   template <class Kernel, class... Args>
   double run(const GridShape& shape, bool takes_part, Kernel kernel, Args... args) {
-    World& world = session_.world();
+    World& world = bench_.world();
     world.barrier();
     if (!takes_part) return 0;
     launch(world, {.blocks = shape.blocks, .threads = shape.threads, .waits = true}, kernel, args...);
@@ -85,7 +85,7 @@ class TimedGrid {
   }
 
  private:
-  Session& session_;
+  Bench& bench_;
   SymmetricArray<BlockTimes> times_;
 };
 

@@ -14,11 +14,11 @@ namespace beeline::bench {
 /// Collective. Calls `round()` on ranks 0 and 1 for each iteration, and `finish()` after each batch, inside its time;
 /// returns the batches' nanoseconds.
 inline std::vector<double> time_on_host(
-    const Session& session, Rounds rounds, const std::function<void()>& round,
+    const Bench& bench, Rounds rounds, const std::function<void()>& round,
     const std::function<void()>& finish = [] {}) {
-  session.world().barrier();
+  bench.world().barrier();
   std::vector<double> times;
-  if (!session.paired()) return times;
+  if (!bench.paired()) return times;
   for (std::uint32_t i = 0; i < rounds.warm_up; ++i) round();
   finish();
   for (std::uint32_t batch = 0; batch < rounds.batches; ++batch) {

@@ -63,7 +63,7 @@ class TimedKernel {
   static constexpr std::uint32_t most_batches = 64;
 
   /// Collective.
-  explicit TimedKernel(Session& session) : session_(session), stamps_(session.world(), most_batches + 1) {}
+  explicit TimedKernel(Bench& bench) : bench_(bench), stamps_(bench.world(), most_batches + 1) {}
 
   /// Sequence number of the last round so far.
   [[nodiscard]] std::uint64_t last() const { return last_; }
@@ -72,9 +72,9 @@ class TimedKernel {
   /// batches' nanoseconds by this rank's clock.
   template <class Kernel, class... Args>
   std::vector<double> run(unsigned threads, bool takes_part, Rounds rounds, Kernel kernel, Args... args) {
-    const Loop loop{stamps_.data(), last_, rounds, session_.peer(), session_.leads()};
+    const Loop loop{stamps_.data(), last_, rounds, bench_.peer(), bench_.leads()};
     last_ = loop.last();
-    World& world = session_.world();
+    World& world = bench_.world();
     world.barrier();
     if (!takes_part) return {};
     require((resident_blocks<Kernel, Loop, Args...>(world, threads)) > 0, Status::no_resource,
@@ -91,7 +91,7 @@ class TimedKernel {
   }
 
  private:
-  Session& session_;
+  Bench& bench_;
   SymmetricArray<std::uint64_t> stamps_;
   std::uint64_t last_ = 0;
 };

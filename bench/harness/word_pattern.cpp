@@ -36,13 +36,13 @@ LaunchOptions whole_device(const World& world) {
 }  // namespace
 
 void WordPattern::fill(const WordRange& range, std::uint64_t seed) {
-  World& world = session_.world();
+  World& world = bench_.world();
   launch(world, whole_device(world), FillWords{}, range, seed);
   world.synchronize();
 }
 
 bool WordPattern::holds(const WordRange& range, std::uint64_t seed) {
-  World& world = session_.world();
+  World& world = bench_.world();
   std::uint64_t wrong = 0;
   world.copy(wrong_.data(), &wrong, sizeof wrong);
   launch(world, whole_device(world), CountWrong{}, range, seed, wrong_.data());

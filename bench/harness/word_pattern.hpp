@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "harness/session.hpp"
+#include "harness/bench.hpp"
 
 namespace beeline::bench {
 
@@ -18,7 +18,7 @@ struct WordRange {
 class WordPattern {
  public:
   /// Collective.
-  explicit WordPattern(Session& session) : session_(session), wrong_(session.world(), 1) {}
+  explicit WordPattern(Bench& bench) : bench_(bench), wrong_(bench.world(), 1) {}
 
   /// Makes word `i` the `i`-th random word of `seed`.
   void fill(const WordRange& range, std::uint64_t seed);
@@ -26,7 +26,7 @@ class WordPattern {
   [[nodiscard]] bool holds(const WordRange& range, std::uint64_t seed);
 
  private:
-  Session& session_;
+  Bench& bench_;
   SymmetricArray<std::uint64_t> wrong_;
 };
 

@@ -34,22 +34,21 @@ struct BareFlagPingPong {
 };
 
 template <BareOrder order>
-Measurement make(Session& session, const char* name, std::string operation) {
-  auto flag = std::make_shared<TimedFlag>(session);
-  const GroupChoice choice = single_thread(session);
-  std::uint64_t* there =
-      session.paired() ? session.world().at(flag->word(), static_cast<int>(session.peer())) : nullptr;
-  return flag_measurement(session, flag, std::move(operation), "bare/flag", name, [=](Rounds rounds) {
+Measurement make(Bench& bench, const char* name, std::string operation) {
+  auto flag = std::make_shared<TimedFlag>(bench);
+  const GroupChoice choice = single_thread(bench);
+  std::uint64_t* there = bench.paired() ? bench.world().at(flag->word(), static_cast<int>(bench.peer())) : nullptr;
+  return flag_measurement(bench, flag, std::move(operation), "bare/flag", name, [=](Rounds rounds) {
     return flag->run(choice.threads, rounds, BareFlagPingPong<order>{}, flag->word(), there);
   });
 }
 
 }  // namespace
 
-Measurement bare_flag(Session& session, BareOrder order, std::string operation, std::string peer_of) {
-  Measurement measurement = order == BareOrder::relaxed   ? make<BareOrder::relaxed>(session, "relaxed", operation)
-                            : order == BareOrder::acquire ? make<BareOrder::acquire>(session, "acquire", operation)
-                                                          : make<BareOrder::memory>(session, "memory", operation);
+Measurement bare_flag(Bench& bench, BareOrder order, std::string operation, std::string peer_of) {
+  Measurement measurement = order == BareOrder::relaxed   ? make<BareOrder::relaxed>(bench, "relaxed", operation)
+                            : order == BareOrder::acquire ? make<BareOrder::acquire>(bench, "acquire", operation)
+                                                          : make<BareOrder::memory>(bench, "memory", operation);
   measurement.peer_of = std::move(peer_of);
   return measurement;
 }

@@ -16,6 +16,6 @@ enum class BareOrder {
 };
 
 /// Collective. One thread of each rank, over a symmetric word of its own, as the bare peer of method `peer_of`.
-[[nodiscard]] Measurement bare_flag(Session& session, BareOrder order, std::string operation, std::string peer_of);
+[[nodiscard]] Measurement bare_flag(Bench& bench, BareOrder order, std::string operation, std::string peer_of);
 
 }  // namespace beeline::bench

@@ -36,21 +36,21 @@ struct BarePutSignalPingPong {
 
 }  // namespace
 
-Measurement bare_put_signal(Session& session, std::shared_ptr<MessageBuffers> buffers) {
-  auto flag = std::make_shared<TimedFlag>(session);
-  const GroupChoice choice = single_thread(session);
+Measurement bare_put_signal(Bench& bench, std::shared_ptr<MessageBuffers> buffers) {
+  auto flag = std::make_shared<TimedFlag>(bench);
+  const GroupChoice choice = single_thread(bench);
   Words words{reinterpret_cast<const std::uint64_t*>(buffers->source()), nullptr, nullptr, flag->word()};
-  if (session.paired()) {
-    const int peer = static_cast<int>(session.peer());
-    words.destination_there = session.world().at(reinterpret_cast<std::uint64_t*>(buffers->destination()), peer);
-    words.flag_there = session.world().at(flag->word(), peer);
+  if (bench.paired()) {
+    const int peer = static_cast<int>(bench.peer());
+    words.destination_there = bench.world().at(reinterpret_cast<std::uint64_t*>(buffers->destination()), peer);
+    words.flag_there = bench.world().at(flag->word(), peer);
   }
   Measurement measurement{.operation = "message", .method = "bare/put_signal", .bytes = buffers->bytes()};
   measurement.operations_per_iteration = 2;
   measurement.settings = choice.settings();
   measurement.peer_of = "device/peer/signal";
   measurement.time = [=](Rounds rounds) { return flag->run(choice.threads, rounds, BarePutSignalPingPong{}, words); };
-  measurement.verify = verify_messages(session, buffers, measurement.time, Receivers::both);
+  measurement.verify = verify_messages(bench, buffers, measurement.time, Receivers::both);
   return measurement;
 }
 

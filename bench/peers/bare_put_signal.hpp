@@ -11,6 +11,6 @@
 namespace beeline::bench {
 
 /// Collective. One thread of each rank; `buffers` hold messages of 8 bytes. The bare peer of `device/peer/signal`.
-[[nodiscard]] Measurement bare_put_signal(Session& session, std::shared_ptr<MessageBuffers> buffers);
+[[nodiscard]] Measurement bare_put_signal(Bench& bench, std::shared_ptr<MessageBuffers> buffers);
 
 }  // namespace beeline::bench

@@ -356,14 +356,14 @@ class Collectives:
     team. It lives until it is freed, or its world is left.
     """
 
-    def __init__(self, team: World | Team, *, lanes: int = 0, packet_bytes: int = 0, staging_bytes: int = 0, engine_bytes: int | None = None, checks: bool = False) -> None:
+    def __init__(self, team: World | Team, *, sessions: int = 0, packet_bytes: int = 0, staging_bytes: int = 0, engine_bytes: int | None = None, checks: bool = False) -> None:
         """
         Collective over the team; all give the same options. 0: by the kind and number of ranks.
 
         team           whose members take part: a World or a Team
-        lanes          blocks that may take part in a call
-        packet_bytes   payload of a round of packets, on each lane from each rank
-        staging_bytes  on each lane, for vectors that do not lie alike on all ranks, twice
+        sessions       blocks that may take part in a call
+        packet_bytes   payload of a round of packets, of each session from each rank
+        staging_bytes  of each session, for vectors that do not lie alike on all ranks, twice
         engine_bytes   of the heap, through which copy engines make large calls; None: up to an eighth of the heap where
                        the team is the world, and each rank has a GPU of its own, otherwise none
         checks         the ranks compare every call, and find those that differ or overlap

@@ -55,10 +55,10 @@ using Counts = std::vector<std::size_t>;
 class CollectivesObject : public ChannelObject<Collectives> {
  public:
   /// Collective.
-  CollectivesObject(const Members& team, unsigned lanes, std::size_t packet_bytes, std::size_t staging_bytes,
+  CollectivesObject(const Members& team, unsigned sessions, std::size_t packet_bytes, std::size_t staging_bytes,
                     std::optional<std::size_t> engine_bytes, bool checks)
       : ChannelObject("collectives", team,
-                      CollectiveOptions{.lanes = lanes,
+                      CollectiveOptions{.sessions = sessions,
                                         .packet_bytes = packet_bytes,
                                         .staging_bytes = staging_bytes,
                                         .engine_bytes = engine_bytes,
@@ -342,14 +342,14 @@ heap, at the same place on all ranks, is used as it is by every algorithm. Roots
 team. It lives until it is freed, or its world is left.)");
   collectives
       .def(nb::init<Members, unsigned, std::size_t, std::size_t, std::optional<std::size_t>, bool>(), nb::arg("team"),
-           nb::kw_only(), nb::arg("lanes") = 0, nb::arg("packet_bytes") = 0, nb::arg("staging_bytes") = 0,
+           nb::kw_only(), nb::arg("sessions") = 0, nb::arg("packet_bytes") = 0, nb::arg("staging_bytes") = 0,
            nb::arg("engine_bytes") = nb::none(), nb::arg("checks") = false,
            R"(Collective over the team; all give the same options. 0: by the kind and number of ranks.
 
 team           whose members take part: a World or a Team
-lanes          blocks that may take part in a call
-packet_bytes   payload of a round of packets, on each lane from each rank
-staging_bytes  on each lane, for vectors that do not lie alike on all ranks, twice
+sessions       blocks that may take part in a call
+packet_bytes   payload of a round of packets, of each session from each rank
+staging_bytes  of each session, for vectors that do not lie alike on all ranks, twice
 engine_bytes   of the heap, through which copy engines make large calls; None: up to an eighth of the heap where
                the team is the world, and each rank has a GPU of its own, otherwise none
 checks         the ranks compare every call, and find those that differ or overlap)")

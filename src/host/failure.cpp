@@ -88,7 +88,7 @@ std::string describe_difference(const WaitRecord& record, const std::string& pla
       return fmt::format("rank {}: {}{} refused: root {} is no rank of the team: these are 0 to {} ({})", record.rank,
                          name(detail::operation_in(record.sequence)), place, record.observed, record.expected - 1,
                          name(Status::invalid_argument));
-    case detail::CallDifference::lane_in_use:
+    case detail::CallDifference::session_in_use:
       break;
   }
   return fmt::format(

@@ -200,9 +200,9 @@ struct KernelArguments {
   bool some_are_late;
 };
 
-/// Rounds of all algorithms on one lane that stays open, half of them in place; one member may come late, when all
+/// Rounds of all algorithms on one session that stays open, half of them in place; one member may come late, when all
 /// others' calls have timed out, which then look now and then, and at last wait.
-struct LaneKernel {
+struct OpenSessionKernel {
   static constexpr unsigned max_threads = 128;
 
   template <class Grid>
@@ -210,7 +210,7 @@ struct LaneKernel {
     const auto& block = grid.block();
     std::int64_t* in = a.vectors + std::size_t{grid.block_rank()} * a.count;
     std::int64_t* out = in + std::size_t{grid.blocks()} * a.count;
-    Lane lane(block, ctx, a.channel, grid.block_rank());
+    Session session(block, ctx, a.channel, grid.block_rank());
     for (std::uint32_t round = 1; round <= a.rounds; ++round) {
       for (std::uint32_t i = block.thread_rank(); i < a.count; i += block.size())
         in[i] = static_cast<std::int64_t>(ctx.rank + 1) * round + i;
@@ -225,7 +225,7 @@ struct LaneKernel {
         const Timeout timeout = !told                           ? Timeout{50'000}
                                 : looks < 20 && a.some_are_late ? Timeout::test()
                                                                 : Timeout::none();
-        status = call(lane, round, to, in, a, timeout, ctx.mixed);
+        status = call(session, round, to, in, a, timeout, ctx.mixed);
         if (status == Status::timeout && !told) {
           tell_latecomer(block, ctx, a.waiting, round, late);
           told = true;
@@ -239,14 +239,15 @@ struct LaneKernel {
     }
   }
 
-  template <class Lane>
-  BEELINE_HOST_DEVICE static Status call(Lane& lane, std::uint32_t round, std::int64_t* out, const std::int64_t* in,
-                                         const KernelArguments& a, Timeout timeout, bool mixed) {
+  template <class Session>
+  BEELINE_HOST_DEVICE static Status call(Session& session, std::uint32_t round, std::int64_t* out,
+                                         const std::int64_t* in, const KernelArguments& a, Timeout timeout,
+                                         bool mixed) {
     const Algorithm algorithms[] = {Algorithm::packets_one_shot,    Algorithm::packets_two_shot,
                                     Algorithm::automatic,           Algorithm::two_shot,
                                     Algorithm::packets128_one_shot, Algorithm::packets128_two_shot};
-    const Algorithm algorithm = algorithms[round % (mixed ? 3 : lane.area_lines() == 0 ? 4 : 6)];
-    return allreduce(lane, out, in, a.count, Reduction::sum, timeout, algorithm);
+    const Algorithm algorithm = algorithms[round % (mixed ? 3 : session.area_lines() == 0 ? 4 : 6)];
+    return allreduce(session, out, in, a.count, Reduction::sum, {timeout, algorithm});
   }
 };
 
@@ -257,13 +258,13 @@ void run_lanes(RankTest& test, const CollectiveOptions& options, unsigned blocks
   for (const std::uint32_t count : {1u, 501u}) {
     const SymmetricArray<std::int64_t> vectors(world, 2 * std::size_t{blocks} * count);
     const SymmetricArray<std::uint64_t> waiting(world, max_ranks, test.common_heap());
-    test.run(test.shape(blocks, true), LaneKernel{},
+    test.run(test.shape(blocks, true), OpenSessionKernel{},
              KernelArguments{collectives.channel(), vectors.data(), waiting.data(), count, rounds, some_are_late},
              join(count, " elements in kernels of ", blocks, " blocks", some_are_late ? ", some late" : ""));
   }
 }
 
-void all_algorithms_on_one_lane(RankTest& test) {
+void all_algorithms_in_one_session(RankTest& test) {
   run_lanes(test, small_channel, 1, false);
   run_lanes(test, small_channel, 3, false);
 }
@@ -324,7 +325,7 @@ void calls_that_cannot_work(RankTest& test) {
   expect_refused("more than an address space", call(data, data, SIZE_MAX / 2, f32, Reduction::sum));
   expect_refused("no bit_xor of float32", call(data, data, 4, f32, Reduction::bit_xor));
   expect_refused("element type 9", call(data, data, 4, static_cast<ElementType>(9), Reduction::sum));
-  expect_refused("4 blocks on a channel of 3 lanes", call(data, data, 4, f32, Reduction::sum, {.blocks = 4}));
+  expect_refused("4 blocks on a channel of 3 sessions", call(data, data, 4, f32, Reduction::sum, {.blocks = 4}));
   expect_refused("no algorithm peer", call(data, data, 4, f32, Reduction::sum, {.algorithm = Algorithm::peer}));
   collectives.allreduce_on_stream(nullptr, nullptr, 0, f32, Reduction::sum);
   expect_refused("all-reduce has no algorithm",
@@ -337,11 +338,11 @@ void calls_that_cannot_work(RankTest& test) {
       static_cast<void>(collectives.movement_choice(CollectiveOperation::alltoall, SIZE_MAX / 2));
     });
   if (test.size() > 1)
-    expect_refused("different options", [&] { Collectives(test.world(), {.lanes = test.rank() == 0 ? 2u : 3u}); });
+    expect_refused("different options", [&] { Collectives(test.world(), {.sessions = test.rank() == 0 ? 2u : 3u}); });
   if (!test.world().mixed() && !test.world().device().is_gpu() && test.size() > 2) {
-    Collectives small(test.world(), {.lanes = 1, .staging_bytes = 256});
+    Collectives small(test.world(), {.sessions = 1, .staging_bytes = 256});
     const std::string needs = join(
-        "the channel has 512 bytes for it (engine_bytes, or else two times staging_bytes on each lane), and needs ",
+        "the channel has 512 bytes for it (engine_bytes, or else two times staging_bytes on each session), and needs ",
         1280 * (test.size() - 1));
     expect_refused(needs.c_str(), [&] {
       small.allreduce_on_stream(data, data, 4, f32, Reduction::sum, {.algorithm = Algorithm::copy_engine});
@@ -361,7 +362,7 @@ void calls_that_cannot_work(RankTest& test) {
   } else {
     expect_refused("do not serve ranks of both kinds", [&] { Collectives(test.world(), {.engine_bytes = 4096}); });
   }
-  expect_refused("at most 1024", [&] { Collectives(test.world(), {.lanes = 1025}); });
+  expect_refused("at most 1024", [&] { Collectives(test.world(), {.sessions = 1025}); });
 }
 
 }  // namespace
@@ -376,7 +377,7 @@ const std::vector<Case>& allreduce_cases() {
       {"engines_on_other_memory", 1, engines_on_other_memory},
       {"choices_say_what_runs", 1, choices_say_what_runs},
       {"allreduce_of_other_memory", 1, allreduce_of_other_memory},
-      {"all_algorithms_on_one_lane", 1, all_algorithms_on_one_lane},
+      {"all_algorithms_in_one_session", 1, all_algorithms_in_one_session},
       {"allreduce_continues_after_a_timeout", 2, allreduce_continues_after_a_timeout},
       {"collective_flags_wrap", 1, flags_wrap},
       {"collective_flags_wrap_before_a_late_member", 2, flags_wrap_before_a_late_member},

@@ -14,7 +14,7 @@
 namespace beeline_test {
 
 /// Small areas and staging, so that counts of thousands take several rounds.
-inline constexpr beeline::CollectiveOptions small_channel{.lanes = 3, .packet_bytes = 512, .staging_bytes = 2048};
+inline constexpr beeline::CollectiveOptions small_channel{.sessions = 3, .packet_bytes = 512, .staging_bytes = 2048};
 
 /// The same, whose members compare every call.
 [[nodiscard]] inline beeline::CollectiveOptions checking_channel() {

@@ -272,11 +272,11 @@ void varied_movement_of_other_memory(RankTest& test) {
   }
 }
 
-/// Pieces so long that lanes share what a member sends to itself.
+/// Pieces so long that sessions share what a member sends to itself.
 void movement_of_long_pieces(RankTest& test) {
   constexpr unsigned blocks = 3;
   constexpr std::size_t bytes = blocks * detail::least_paired_bytes + 33;
-  Collectives collectives(test.world(), {.lanes = blocks, .packet_bytes = 16384, .staging_bytes = 65536});
+  Collectives collectives(test.world(), {.sessions = blocks, .packet_bytes = 16384, .staging_bytes = 65536});
   StreamCall call(test, collectives, static_cast<std::size_t>(test.size()) * bytes);
   std::uint64_t round = 0;
   for_each_way(test, [&](Move move, Algorithm algorithm) {
@@ -311,9 +311,9 @@ struct KernelArguments {
   bool some_are_late;
 };
 
-/// Rounds of all operations and algorithms on one lane that stays open; one member may come late, when all others that
-/// have to wait for it have timed out.
-struct LaneKernel {
+/// Rounds of all operations and algorithms on one session that stays open; one member may come late, when all others
+/// that have to wait for it have timed out.
+struct OpenSessionKernel {
   static constexpr unsigned max_threads = 128;
   static constexpr std::size_t shared_bytes = sizeof(BulkBuffer);
   /// The moves, all-to-all-v, and the algorithms.
@@ -338,27 +338,27 @@ struct LaneKernel {
     return count * ((round + from + 2 * to) % 4) / 3;
   }
 
-  template <class Lane>
-  BEELINE_HOST_DEVICE static Status call(Lane& lane, std::uint32_t round, std::uint32_t* out, const std::uint32_t* in,
-                                         const KernelArguments& a) {
-    const Context& ctx = lane.context();
+  template <class Session>
+  BEELINE_HOST_DEVICE static Status call(Session& session, std::uint32_t round, std::uint32_t* out,
+                                         const std::uint32_t* in, const KernelArguments& a) {
+    const Context& ctx = session.context();
     const std::uint32_t root = round % ctx.size;
-    const LaneCall how{a.some_are_late ? Timeout{50'000} : Timeout::none(), algorithm_of(round, ctx, a.channel),
-                       bulk_buffer()};
+    const SessionCall how{a.some_are_late ? Timeout{50'000} : Timeout::none(), algorithm_of(round, ctx, a.channel),
+                          bulk_buffer()};
     const std::size_t* const offsets = a.lengths + 2 * ctx.size;
     switch (round % operations) {
       case static_cast<std::uint32_t>(Move::broadcast):
-        return broadcast(lane, out, in, a.count, root, how);
+        return broadcast(session, out, in, a.count, root, how);
       case static_cast<std::uint32_t>(Move::scatter):
-        return scatter(lane, out, in, a.count, root, how);
+        return scatter(session, out, in, a.count, root, how);
       case static_cast<std::uint32_t>(Move::gather):
-        return gather(lane, out, in, a.count, root, how);
+        return gather(session, out, in, a.count, root, how);
       case static_cast<std::uint32_t>(Move::allgather):
-        return allgather(lane, out, in, a.count, how);
+        return allgather(session, out, in, a.count, how);
       case static_cast<std::uint32_t>(Move::alltoall):
-        return alltoall(lane, out, in, a.count, how);
+        return alltoall(session, out, in, a.count, how);
       default:
-        return alltoallv(lane, out, in, PieceTable{a.lengths, offsets, a.lengths + ctx.size, offsets}, how);
+        return alltoallv(session, out, in, PieceTable{a.lengths, offsets, a.lengths + ctx.size, offsets}, how);
     }
   }
 
@@ -397,7 +397,7 @@ struct LaneKernel {
     const auto& block = grid.block();
     std::uint32_t* in = a.vectors;
     std::uint32_t* out = in + std::size_t{ctx.size} * a.count;
-    Lane lane(block, ctx, a.channel, 0);
+    Session session(block, ctx, a.channel);
     for (std::uint32_t round = 1; round <= a.rounds; ++round) {
       fill(block, ctx, round, a);
       const std::uint32_t late = (round / operations) % ctx.size;
@@ -407,7 +407,7 @@ struct LaneKernel {
       bool told = !some_wait || ctx.rank == late;
       Status status = Status::timeout;
       while (status == Status::timeout) {
-        status = call(lane, round, out, in, a);
+        status = call(session, round, out, in, a);
         if (status == Status::timeout && !told) {
           tell_latecomer(block, ctx, a.waiting, round, late);
           told = true;
@@ -432,14 +432,14 @@ struct LaneKernel {
 void run_lanes(RankTest& test, const CollectiveOptions& options, bool some_are_late) {
   World& world = test.world();
   Collectives collectives(world, options);
-  const std::uint32_t rounds = LaneKernel::ways * (some_are_late ? 2 : under_thread_sanitizer ? 1 : 6);
+  const std::uint32_t rounds = OpenSessionKernel::ways * (some_are_late ? 2 : under_thread_sanitizer ? 1 : 6);
   for (const std::uint32_t count : {1u, 501u, 1101u}) {  // of 1101 a broadcast is passed on
     const SymmetricArray<std::uint32_t> vectors(world, 2 * static_cast<std::size_t>(test.size()) * count);
     const SymmetricArray<std::uint64_t> waiting(world, max_ranks, test.common_heap());
     const SymmetricArray<std::size_t> lengths(world, 3 * static_cast<std::size_t>(test.size()));
     const KernelArguments arguments{
         collectives.channel(), vectors.data(), waiting.data(), lengths.data(), count, rounds, some_are_late};
-    test.run(test.shape(1, true), LaneKernel{}, arguments,
+    test.run(test.shape(1, true), OpenSessionKernel{}, arguments,
              join(count, " elements in kernels", some_are_late ? ", some late" : ""));
   }
 }
@@ -476,7 +476,7 @@ void movement_refused(RankTest& test) {
   expect_refused("copy_engine: 2 blocks were asked for, and engines have none", [&] {
     collectives.alltoall_on_stream(data, data + 512, 4, f32, {.algorithm = Algorithm::copy_engine, .blocks = 2});
   });
-  expect_refused("4 blocks on a channel of 3 lanes",
+  expect_refused("4 blocks on a channel of 3 sessions",
                  [&] { collectives.alltoall_on_stream(data, data + 512, 4, f32, {.blocks = 4}); });
   const std::vector<std::size_t> few(parts + 1, 1), right(parts, 1), other(parts, 2);
   expect_refused("counts or offsets for a team", [&] {
@@ -496,7 +496,7 @@ void movement_refused(RankTest& test) {
 
 /// Many ranks on few cores, once each.
 void crowded_movement(RankTest& test) {
-  Collectives collectives(test.world(), {.lanes = 1, .packet_bytes = 64, .staging_bytes = 1024});
+  Collectives collectives(test.world(), {.sessions = 1, .packet_bytes = 64, .staging_bytes = 1024});
   StreamCall call(test, collectives, static_cast<std::size_t>(test.size()) * 99);
   std::uint64_t round = 0;
   for (const Algorithm algorithm : {Algorithm::packets, Algorithm::peer}) {

@@ -13,7 +13,7 @@ namespace {
 
 using namespace beeline;
 
-constexpr CollectiveOptions channel_options{.lanes = 4, .packet_bytes = 64, .staging_bytes = 256};
+constexpr CollectiveOptions channel_options{.sessions = 4, .packet_bytes = 64, .staging_bytes = 256};
 
 struct BoardArguments {
   CollectiveChannel channel;
@@ -48,7 +48,8 @@ struct GroupKernel {
       write_board(group, ctx, a, round, {0, 1});
       // In turn with the others: all count the same rounds.
       const bool other = round % 4 == 0;
-      const Status status = barrier(group, ctx, a.channel, other ? BarrierAlgorithm::alltoall : a.algorithm);
+      Session session(group, ctx, a.channel);
+      const Status status = barrier(session, other ? BarrierAlgorithm::alltoall : a.algorithm);
       BEELINE_DEVICE_CHECK_EQ(report, Status::ok, status);
       check_board(ctx, report, a, round, 1);
     }
@@ -60,7 +61,8 @@ struct GridKernel {
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report, BoardArguments a) const {
     for (std::uint64_t round = 1; round <= a.rounds; ++round) {
       write_board(grid.block(), ctx, a, round, {grid.block_rank(), grid.blocks()});
-      BEELINE_DEVICE_CHECK_EQ(report, Status::ok, barrier(grid, ctx, a.channel, a.algorithm));
+      Session session(grid, ctx, a.channel);
+      BEELINE_DEVICE_CHECK_EQ(report, Status::ok, barrier(grid, session, a.algorithm));
       check_board(ctx, report, a, round, grid.blocks());
     }
   }
@@ -135,18 +137,18 @@ struct LateKernel {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report, LateArguments a) const {
     const auto& group = grid.block();
-    Lane lane(group, ctx, a.channel, 0);
+    Session session(group, ctx, a.channel);
     for (std::uint32_t round = 1; round <= a.rounds; ++round) {
       const std::uint32_t late = round % ctx.size;
       Status status = Status::timeout;
       if (ctx.rank == late) {
         BEELINE_DEVICE_CHECK_EQ(report, Status::ok, wait_for_others(group, ctx, a.waiting, round));
       } else {
-        BEELINE_DEVICE_CHECK_EQ(report, Status::timeout, barrier(lane, a.algorithm, Order::memory, Timeout{50'000}));
-        BEELINE_DEVICE_CHECK_EQ(report, Status::timeout, barrier(lane, a.algorithm, Order::memory, Timeout::test()));
+        BEELINE_DEVICE_CHECK_EQ(report, Status::timeout, barrier(session, a.algorithm, Order::memory, Timeout{50'000}));
+        BEELINE_DEVICE_CHECK_EQ(report, Status::timeout, barrier(session, a.algorithm, Order::memory, Timeout::test()));
         tell_latecomer(group, ctx, a.waiting, round, late);
       }
-      while (status == Status::timeout) status = barrier(lane, a.algorithm, Order::memory, Timeout{100'000});
+      while (status == Status::timeout) status = barrier(session, a.algorithm, Order::memory, Timeout{100'000});
       BEELINE_DEVICE_CHECK_EQ(report, Status::ok, status);
     }
   }

@@ -123,6 +123,7 @@ struct Case {
 [[nodiscard]] const std::vector<Case>& distributed_cases();
 [[nodiscard]] const std::vector<Case>& registered_cases();
 [[nodiscard]] const std::vector<Case>& allreduce_cases();
+[[nodiscard]] const std::vector<Case>& grid_session_cases();
 [[nodiscard]] const std::vector<Case>& movement_cases();
 [[nodiscard]] const std::vector<Case>& named_barrier_cases();
 [[nodiscard]] const std::vector<Case>& reduce_cases();

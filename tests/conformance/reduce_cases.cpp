@@ -184,9 +184,9 @@ struct Way {
   Algorithm algorithm;
 };
 
-/// Rounds of all operations and algorithms on one lane that stays open; one member may come late, when all others that
-/// wait for it have timed out.
-struct LaneKernel {
+/// Rounds of all operations and algorithms on one session that stays open; one member may come late, when all others
+/// that wait for it have timed out.
+struct OpenSessionKernel {
   static constexpr unsigned max_threads = 128;
   static constexpr std::size_t shared_bytes = sizeof(BulkBuffer);
   static constexpr std::uint32_t ways = 15;
@@ -210,16 +210,16 @@ struct LaneKernel {
     return all[round % (mixed ? 2 : ways)];
   }
 
-  template <class Lane>
-  BEELINE_HOST_DEVICE static Status call(Lane& lane, Way way, std::uint32_t root, const KernelArguments& a) {
-    const Context& ctx = lane.context();
+  template <class Session>
+  BEELINE_HOST_DEVICE static Status call(Session& session, Way way, std::uint32_t root, const KernelArguments& a) {
+    const Context& ctx = session.context();
     const std::int64_t* in = a.vectors;
     std::int64_t* out = a.vectors + std::size_t{ctx.size} * a.count;
     const Timeout timeout = a.some_are_late ? Timeout{50'000} : Timeout::none();
-    const LaneCall how{timeout, way.algorithm, bulk_buffer()};
-    if (way.kind == Kind::reduce) return reduce(lane, out, in, a.count, Reduction::sum, root, how);
-    if (way.kind == Kind::reduce_scatter) return reduce_scatter(lane, out, in, a.count, Reduction::sum, how);
-    return allreduce(lane, out, in, a.count, Reduction::sum, timeout, way.algorithm);
+    const SessionCall how{timeout, way.algorithm, bulk_buffer()};
+    if (way.kind == Kind::reduce) return reduce(session, out, in, a.count, Reduction::sum, root, how);
+    if (way.kind == Kind::reduce_scatter) return reduce_scatter(session, out, in, a.count, Reduction::sum, how);
+    return allreduce(session, out, in, a.count, Reduction::sum, how);
   }
 
   template <class Grid>
@@ -227,7 +227,7 @@ struct LaneKernel {
     const auto& block = grid.block();
     const std::int64_t* out = a.vectors + std::size_t{ctx.size} * a.count;
     const std::int64_t ranks = ctx.size;
-    Lane lane(block, ctx, a.channel, 0);
+    Session session(block, ctx, a.channel);
     for (std::uint32_t round = 1; round <= a.rounds; ++round) {
       const Way way = way_of(round, ctx.mixed);
       const std::uint32_t root = round % ctx.size, late = (round / ways + round) % ctx.size;
@@ -241,7 +241,7 @@ struct LaneKernel {
       bool told = !some_wait || ctx.rank == late;
       Status status = Status::timeout;
       while (status == Status::timeout) {
-        status = call(lane, way, root, a);
+        status = call(session, way, root, a);
         if (status == Status::timeout && !told) {
           tell_latecomer(block, ctx, a.waiting, round, late);
           told = true;
@@ -260,11 +260,11 @@ struct LaneKernel {
 void run_lanes(RankTest& test, const CollectiveOptions& options, bool some_are_late) {
   World& world = test.world();
   Collectives collectives(world, options);
-  const std::uint32_t rounds = LaneKernel::ways * (some_are_late || under_thread_sanitizer ? 2 : 6);
+  const std::uint32_t rounds = OpenSessionKernel::ways * (some_are_late || under_thread_sanitizer ? 2 : 6);
   for (const std::uint32_t count : {1u, 301u}) {
     const SymmetricArray<std::int64_t> vectors(world, (static_cast<std::size_t>(test.size()) + 1) * count);
     const SymmetricArray<std::uint64_t> waiting(world, max_ranks, test.common_heap());
-    test.run(test.shape(1, true), LaneKernel{},
+    test.run(test.shape(1, true), OpenSessionKernel{},
              KernelArguments{collectives.channel(), vectors.data(), waiting.data(), count, rounds, some_are_late},
              join(count, " elements reduced in kernels", some_are_late ? ", some late" : ""));
   }
@@ -321,7 +321,7 @@ void named_reductions_refused(RankTest& test) {
   expect_refused("reduce-scatter has no algorithm tree", [&] {
     collectives.reduce_scatter_on_stream(data, data + 512, 4, f32, sum, {.algorithm = Algorithm::tree});
   });
-  expect_refused("4 blocks on a channel of 3 lanes",
+  expect_refused("4 blocks on a channel of 3 sessions",
                  [&] { collectives.reduce_on_stream(data, data, 4, f32, sum, 0, {.blocks = 4}); });
   if (test.size() > 16) expect_refused("at least", [&] { Collectives(test.world(), {.staging_bytes = 256}); });
 }
@@ -329,7 +329,7 @@ void named_reductions_refused(RankTest& test) {
 }  // namespace
 
 void crowded_reductions(RankTest& test) {
-  Collectives collectives(test.world(), {.lanes = 1, .packet_bytes = 64, .staging_bytes = 1024});
+  Collectives collectives(test.world(), {.sessions = 1, .packet_bytes = 64, .staging_bytes = 1024});
   StreamCall call(test, collectives, everyone(test.size()), 4 * 99 * static_cast<std::size_t>(test.size()));
   std::uint64_t round = 0;
   for (const Way& way : {Way{Kind::reduce, Algorithm::tree}, Way{Kind::allreduce, Algorithm::alltoall_allgather},

@@ -248,10 +248,10 @@ struct AllgatherOfTriples {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, CollectiveChannel channel,
                                       std::int32_t* data) const {
-    Lane lane(grid.block(), ctx, channel, 0);
-    const Status status =
-        ctx.rank == 2 ? allgather(lane, reinterpret_cast<Triple*>(data) + 100, reinterpret_cast<const Triple*>(data), 1)
-                      : allgather(lane, data + 300, data, 3);
+    Session session(grid.block(), ctx, channel);
+    const Status status = ctx.rank == 2 ? allgather(session, reinterpret_cast<Triple*>(data) + 100,
+                                                    reinterpret_cast<const Triple*>(data), 1)
+                                        : allgather(session, data + 300, data, 3);
     static_cast<void>(status);  // the record says it
   }
 };
@@ -310,7 +310,7 @@ TEST_P(CollectiveCalls, WithoutDataAreCompared) {
   });
 }
 
-/// Two grids of different size meet on the lanes that both have.
+/// Two grids of different size meet on the sessions that both have.
 TEST_P(CollectiveCalls, OfDifferentNumbersOfBlocksAreFound) {
   run([](World& world) {
     const unsigned blocks = world.rank() == 2 ? 3 : 1;
@@ -332,7 +332,7 @@ TEST_P(CollectiveCalls, OfDifferentNumbersOfBlocksAreFound) {
     expect_difference(
         world,
         [=](Collectives& collectives, std::int32_t* data) {
-          // As long a slice on lane 0, whichever number of blocks share the piece.
+          // As long a slice on session 0, whichever number of blocks share the piece.
           collectives.broadcast_on_stream(data, data, 4, ElementType::int32, 0,
                                           {.algorithm = Algorithm::peer, .blocks = blocks});
         },
@@ -355,10 +355,10 @@ struct BarrierOrAllreduce {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, CollectiveChannel channel,
                                       std::int32_t* data) const {
-    Lane lane(grid.block(), ctx, channel, 0);
+    Session session(grid.block(), ctx, channel);
     const Status status =
-        ctx.rank == 2 ? allreduce(lane, data, data, 8, Reduction::sum, Timeout::none(), Algorithm::packets_one_shot)
-                      : barrier(lane, BarrierAlgorithm::flat);
+        ctx.rank == 2 ? allreduce(session, data, data, 8, Reduction::sum, {.algorithm = Algorithm::packets_one_shot})
+                      : barrier(session, BarrierAlgorithm::flat);
     static_cast<void>(status);  // the record says it
   }
 };
@@ -396,7 +396,7 @@ TEST_P(CollectiveCalls, BarriersThatMeetOthersAreFound) {
   });
 }
 
-enum class Caller : std::uint32_t { lane, group, grid };
+enum class Caller : std::uint32_t { group, grid };
 
 /// Calls a collective with a root; the status goes where nobody else writes.
 struct RootedCall {
@@ -415,22 +415,24 @@ struct RootedCall {
   template <class Grid>
   BEELINE_HOST_DEVICE Status by_caller(Grid& grid, const Context& ctx, const CollectiveChannel& channel,
                                        std::int32_t* data) const {
-    if (caller == Caller::grid) return by_operation(data, grid, ctx, channel);
-    if (caller == Caller::group) return by_operation(data, grid.block(), ctx, channel);
-    Lane lane(grid.block(), ctx, channel, 0);
-    return by_operation(data, lane);
+    if (caller == Caller::grid) {
+      Session session(grid, ctx, channel);
+      return by_operation(data, session);
+    }
+    Session session(grid.block(), ctx, channel);
+    return by_operation(data, session);
   }
-  template <class... Where>
-  BEELINE_HOST_DEVICE Status by_operation(std::int32_t* data, Where&... where) const {
+  template <class Group>
+  BEELINE_HOST_DEVICE Status by_operation(std::int32_t* data, Session<Group>& session) const {
     switch (operation) {
       case CollectiveOperation::broadcast:
-        return broadcast(where..., data + 100, data, 8, root);
+        return broadcast(session, data + 100, data, 8, root);
       case CollectiveOperation::scatter:
-        return scatter(where..., data + 100, data, 8, root);
+        return scatter(session, data + 100, data, 8, root);
       case CollectiveOperation::gather:
-        return gather(where..., data + 100, data, 8, root);
+        return gather(session, data + 100, data, 8, root);
       default:
-        return reduce(where..., data + 100, data, 8, Reduction::sum, root);
+        return reduce(session, data + 100, data, 8, Reduction::sum, root);
     }
   }
 };
@@ -465,9 +467,8 @@ TEST_P(CollectiveCalls, OfKernelsRefuseRootsThatAreNoMembers) {
   run([](World& world) {
     for (const auto operation : {CollectiveOperation::broadcast, CollectiveOperation::scatter,
                                  CollectiveOperation::gather, CollectiveOperation::reduce}) {
-      for (const Caller caller : {Caller::lane, Caller::group, Caller::grid})
-        expect_root_refused(world, {operation, caller, 0}, 99);
-      expect_root_refused(world, {operation, Caller::lane, 0}, 3);        // the first that is none
+      for (const Caller caller : {Caller::group, Caller::grid}) expect_root_refused(world, {operation, caller, 0}, 99);
+      expect_root_refused(world, {operation, Caller::group, 0}, 3);       // the first that is none
       expect_root_refused(world, {operation, Caller::grid, 0}, no_peer);  // what plans say of operations without a root
     }
   });
@@ -476,7 +477,7 @@ TEST_P(CollectiveCalls, OfKernelsRefuseRootsThatAreNoMembers) {
 /// Rank 2 expects `expected` elements of rank 0, who sends `sent`; all others fit. Everyone hears of it.
 void expect_lengths_found(World& world, const CollectiveCall& how, bool checks, std::size_t sent,
                           std::size_t expected) {
-  Collectives collectives(world, {.lanes = 3, .packet_bytes = 32, .staging_bytes = 2048, .checks = checks});
+  Collectives collectives(world, {.sessions = 3, .packet_bytes = 32, .staging_bytes = 2048, .checks = checks});
   const SymmetricArray<std::int32_t> vectors(world, 6000);
   std::vector<std::size_t> send(3, 7), receive(3, 7);
   const std::vector<std::size_t> offsets = {0, 1000, 2000};

@@ -89,7 +89,7 @@ TEST(SharedGpu, FreshStreamsAreNotHeldUp) {
         constexpr int rounds = 300;
         const SymmetricArray<float> vector(world, count);
         for (int round = 0; round < rounds; ++round) {
-          Collectives collectives(world, {.lanes = 4, .packet_bytes = 1024, .staging_bytes = 16384});
+          Collectives collectives(world, {.sessions = 4, .packet_bytes = 1024, .staging_bytes = 16384});
           if (world.rank() == round % world.size()) std::this_thread::sleep_for(std::chrono::milliseconds(3));
           collectives.allreduce_on_stream(vector.data(), vector.data(), count, ElementType::float32, Reduction::sum,
                                           {.algorithm = Algorithm::copy_engine});

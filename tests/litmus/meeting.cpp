@@ -80,15 +80,15 @@ template <class Group>
 class ByPackets {
  public:
   BEELINE_HOST_DEVICE ByPackets(const Group& group, const Context& ctx, const MeetingArguments& a)
-      : lane_(group, ctx, a.channel, 0) {}
+      : session_(group, ctx, a.channel, 0) {}
   [[nodiscard]] BEELINE_HOST_DEVICE Status meet() {
     const auto tell = [](std::uint32_t, std::uint32_t) { return std::uint64_t{0}; };
     const auto hear = [](std::uint32_t, std::uint32_t, std::uint64_t) { return Status::ok; };
-    return detail::meet(lane_, 1, Timeout::none(), tell, hear);
+    return detail::meet(session_, 1, Timeout::none(), tell, hear);
   }
 
  private:
-  Lane<Group> lane_;
+  Session<Group> session_;
 };
 
 template <template <class> class By>

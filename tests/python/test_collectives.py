@@ -169,7 +169,7 @@ def test_streams_keep_what_they_use() -> None:
 
 def test_the_choice_is_told() -> None:
     def body(world: beeline.World) -> None:
-        collectives = beeline.Collectives(world, lanes=2)
+        collectives = beeline.Collectives(world, sessions=2)
         small, large = (collectives.allreduce_choice(count, "float32") for count in (1, 1 << 20))
         assert (small.algorithm, small.blocks) == ("packets_one_shot", 1)
         assert large.algorithm == "two_shot"

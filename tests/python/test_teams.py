@@ -71,7 +71,7 @@ def test_members_make_teams_alone() -> None:
         met = parity_team(world)
         for round_ in range(3 if world.rank % 2 else 1):
             team = world.make_team(met.ranks, met.allgather)
-            collectives = beeline.Collectives(team, lanes=1)
+            collectives = beeline.Collectives(team, sessions=1)
             vector = np.full(round_ + 1, 1.0)
             collectives.allreduce(vector)
             assert (vector == met.size).all()

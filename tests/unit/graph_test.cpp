@@ -309,7 +309,7 @@ TEST_P(TwoRanks, CaptureCallsOfOneChannelFromSeveralStreams) {
     const auto call = [&](Stream& on, std::size_t from, std::size_t to) {
       collectives.allreduce_on_stream(
           vectors + to * count, vectors + from * count, count, ElementType::int32, Reduction::sum,
-          {.stream = &on, .algorithm = Algorithm::two_shot, .blocks = collectives.channel().lanes});
+          {.stream = &on, .algorithm = Algorithm::two_shot, .blocks = collectives.channel().sessions});
     };
     const Graph one(world, *streams[0], [&] { call(*streams[0], 0, 1); });
     const Graph two(world, *streams[1], [&] { call(*streams[1], 1, 2); });

@@ -32,8 +32,8 @@ const BeelineMpiModule& open() {
   return *entry();
 }
 
-void start(Session& session) {
-  const World& world = session.world();
+void start(Bench& bench) {
+  const World& world = bench.world();
   const std::string launcher = world.config().launcher.name;
   require(launcher == "mpirun", Status::unavailable, "ranks were not started by mpirun, as MPI's are");
   const BeelineMpiModule& module = open();
@@ -79,16 +79,16 @@ class AllRanks final : public Communicator {
 
 }  // namespace
 
-std::shared_ptr<Communicator> communicator(Session& session) {
-  require(session.options().type == ElementType::float32, Status::unavailable,
-          fmt::format("MPI has no {}", name(session.options().type)));
+std::shared_ptr<Communicator> communicator(Bench& bench) {
+  require(bench.options().type == ElementType::float32, Status::unavailable,
+          fmt::format("MPI has no {}", name(bench.options().type)));
   std::exception_ptr failure;
   if (started == nullptr) try {
-      start(session);
+      start(bench);
     } catch (const Error&) {
       failure = std::current_exception();
     }
-  const bool everywhere = session.everywhere(failure == nullptr);
+  const bool everywhere = bench.everywhere(failure == nullptr);
   if (failure != nullptr) std::rethrow_exception(failure);
   require(everywhere, Status::unavailable, "another rank has no MPI");
   return std::make_shared<AllRanks>();

@@ -21,7 +21,7 @@ class Communicator {
 
 /// Collective. MPI_COMM_WORLD; MPI starts at the first call. Throws unavailable, on all ranks alike, where ranks were
 /// not started by mpirun, the build found no MPI, or MPI has no such elements.
-[[nodiscard]] std::shared_ptr<Communicator> communicator(Session& session);
+[[nodiscard]] std::shared_ptr<Communicator> communicator(Bench& bench);
 
 /// Collective. Ends what `communicator` began; does nothing where it did not.
 void stop();

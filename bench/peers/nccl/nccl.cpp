@@ -93,12 +93,12 @@ Library open() {
 
 class Loaded final : public Communicator {
  public:
-  Loaded(Session& session, const Library& library)
-      : library_(library), rank_(session.world().rank()), ranks_(session.world().size()) {
-    const World& world = session.world();
+  Loaded(Bench& bench, const Library& library)
+      : library_(library), rank_(bench.world().rank()), ranks_(bench.world().size()) {
+    const World& world = bench.world();
     UniqueId id{};
-    if (session.leads()) check(library_, library_.get_unique_id(&id), "ncclGetUniqueId");
-    const auto ids = session.world().allgather(std::as_bytes(std::span(&id, 1)));
+    if (bench.leads()) check(library_, library_.get_unique_id(&id), "ncclGetUniqueId");
+    const auto ids = bench.world().allgather(std::as_bytes(std::span(&id, 1)));
     std::memcpy(&id, ids.front().data(), sizeof id);
     use_gpu(world.device().index);
     check(library_, library_.comm_init_rank(&comm_, world.size(), id, world.rank()), "ncclCommInitRank");
@@ -188,8 +188,8 @@ class Loaded final : public Communicator {
   Comm comm_ = nullptr;
 };
 
-std::shared_ptr<Communicator> make(Session& session) {
-  require(session.everywhere(session.world().device().is_gpu()), Status::unavailable, "NCCL's ranks are GPUs");
+std::shared_ptr<Communicator> make(Bench& bench) {
+  require(bench.everywhere(bench.world().device().is_gpu()), Status::unavailable, "NCCL's ranks are GPUs");
   Library library{};
   std::exception_ptr failure;
   try {
@@ -197,11 +197,11 @@ std::shared_ptr<Communicator> make(Session& session) {
   } catch (const Error&) {
     failure = std::current_exception();
   }
-  const bool everywhere = session.everywhere(failure == nullptr);
+  const bool everywhere = bench.everywhere(failure == nullptr);
   if (failure != nullptr) std::rethrow_exception(failure);
   require(everywhere, Status::unavailable, "another rank has no NCCL");
   try {
-    return std::make_shared<Loaded>(session, library);
+    return std::make_shared<Loaded>(bench, library);
   } catch (const Error& error) {  // ranks that share a GPU, for one
     throw Error(Status::unavailable, error.what());
   }
@@ -209,10 +209,10 @@ std::shared_ptr<Communicator> make(Session& session) {
 
 }  // namespace
 
-std::shared_ptr<Communicator> Communicators::get(Session& session) {
+std::shared_ptr<Communicator> Communicators::get(Bench& bench) {
   if (communicator_ == nullptr && failure_ == nullptr) {
     try {
-      communicator_ = make(session);
+      communicator_ = make(bench);
     } catch (const Error&) {
       failure_ = std::current_exception();
     }

@@ -27,9 +27,9 @@ class Communicator {
 /// Makes the communicator of a run's cases when the first asks for it.
 class Communicators {
  public:
-  /// Collective. All ranks of the session's world. Throws unavailable, on all ranks alike, where the library is absent
+  /// Collective. All ranks of the bench's world. Throws unavailable, on all ranks alike, where the library is absent
   /// or too old on one of them, or a rank has no GPU of its own.
-  [[nodiscard]] std::shared_ptr<Communicator> get(Session& session);
+  [[nodiscard]] std::shared_ptr<Communicator> get(Bench& bench);
 
  private:
   std::shared_ptr<Communicator> communicator_;

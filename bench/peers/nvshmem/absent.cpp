@@ -12,20 +12,20 @@ namespace {
 
 }  // namespace
 
-void start(Session&) { refuse(); }
+void start(Bench&) { refuse(); }
 void stop() {}
 Memory::Memory(std::size_t) : data_(nullptr) { refuse(); }
 Memory::~Memory() = default;
 void Memory::write(const void*, std::size_t) {}
 void Memory::read(void*, std::size_t) const {}
-TimedBlock::TimedBlock(Session& session) : session_(session), stamps_(0) {}
+TimedBlock::TimedBlock(Bench& bench) : bench_(bench), stamps_(0) {}
 std::vector<double> TimedBlock::run(Operation, const Setup&, Rounds) { return {}; }
-TimedBlocks::TimedBlocks(Session& session, unsigned) : session_(session), times_(0), total_(0) {}
+TimedBlocks::TimedBlocks(Bench& bench, unsigned) : bench_(bench), times_(0), total_(0) {}
 double TimedBlocks::put(unsigned, std::byte*, const std::byte*, std::size_t, std::uint32_t) { return 0; }
 double TimedBlocks::update(unsigned, std::uint64_t*, std::uint64_t, std::uint64_t, std::uint64_t) { return 0; }
 std::uint64_t TimedBlocks::sum(const std::uint64_t*, std::uint64_t) { return 0; }
 std::uint64_t TimedBlocks::sum_of_updates(unsigned, std::uint64_t, std::uint64_t, std::uint64_t) { return 0; }
-TimedCollectives::TimedCollectives(Session& session) : session_(session), stamps_(0) {}
+TimedCollectives::TimedCollectives(Bench& bench) : bench_(bench), stamps_(0) {}
 void TimedCollectives::start(CollectiveOperation, const VectorPair&, void*) {}
 std::vector<double> TimedCollectives::in_block(CollectiveOperation, const VectorPair&, unsigned, Rounds) { return {}; }
 void start_barrier(void*) {}

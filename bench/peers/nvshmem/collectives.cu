@@ -81,8 +81,8 @@ __global__ __launch_bounds__(512) void collective_rounds(Loop loop, CollectiveOp
 
 }  // namespace
 
-TimedCollectives::TimedCollectives(Session& session)
-    : session_(session), stamps_((TimedKernel::most_batches + 1) * sizeof(std::uint64_t)) {}
+TimedCollectives::TimedCollectives(Bench& bench)
+    : bench_(bench), stamps_((TimedKernel::most_batches + 1) * sizeof(std::uint64_t)) {}
 
 void TimedCollectives::start(CollectiveOperation operation, const VectorPair& vectors, void* stream) {
   const auto on = static_cast<cudaStream_t>(stream);
@@ -97,8 +97,8 @@ void TimedCollectives::start(CollectiveOperation operation, const VectorPair& ve
 
 std::vector<double> TimedCollectives::in_block(CollectiveOperation operation, const VectorPair& vectors,
                                                unsigned threads, Rounds rounds) {
-  World& world = session_.world();
-  const Loop loop{reinterpret_cast<std::uint64_t*>(stamps_.data()), 0, rounds, session_.peer(), session_.leads()};
+  World& world = bench_.world();
+  const Loop loop{reinterpret_cast<std::uint64_t*>(stamps_.data()), 0, rounds, bench_.peer(), bench_.leads()};
   const auto stream = static_cast<cudaStream_t>(world.stream().native());
   world.barrier();
   as_elements(operation, vectors, [&]<class T>(const Typed<T>& to) {

@@ -32,7 +32,7 @@ namespace beeline::bench::nvshmem {
 class TimedCollectives {
  public:
   /// Collective.
-  explicit TimedCollectives(Session& session);
+  explicit TimedCollectives(Bench& bench);
   /// Puts one call on a CUDA stream: sums, or from rank 0. The vectors lie in NVSHMEM's heap.
   void start(CollectiveOperation operation, const VectorPair& vectors, void* stream);
   /// Collective. Nanoseconds of each batch by this rank's clock, of a block of `threads` threads.
@@ -40,7 +40,7 @@ class TimedCollectives {
                                Rounds rounds);
 
  private:
-  Session& session_;
+  Bench& bench_;
   Memory stamps_;
 };
 

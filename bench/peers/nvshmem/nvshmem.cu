@@ -29,9 +29,9 @@ void check(cudaError_t result, const char* what) {
 }
 
 /// Waits for the default stream, no longer than the world's deadline: NVSHMEM's waits have none.
-void finish(const Session& session) {
+void finish(const Bench& bench) {
   check(cudaGetLastError(), "launch");
-  const auto end = std::chrono::steady_clock::now() + std::chrono::nanoseconds(session.world().config().deadline_ns);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::nanoseconds(bench.world().config().deadline_ns);
   for (;;) {
     const cudaError_t state = cudaStreamQuery(nullptr);
     if (state == cudaSuccess) return;
@@ -184,25 +184,25 @@ void launch_rounds(Operation operation, const Loop& loop, const Setup& setup) {
   }
 }
 
-bool takes_part(const Session& session, Operation operation) {
+bool takes_part(const Bench& bench, Operation operation) {
   if (operation == Operation::barrier || operation == Operation::sync) return true;
-  return operation == Operation::fetch_add ? session.leads() : session.paired();
+  return operation == Operation::fetch_add ? bench.leads() : bench.paired();
 }
 
 }  // namespace
 
-void start(Session& session) {
+void start(Bench& bench) {
   if (started) return;
-  const World& world = session.world();
-  require(session.everywhere(world.device().is_gpu()), Status::unavailable, "NVSHMEM's ranks are GPUs");
+  const World& world = bench.world();
+  require(bench.everywhere(world.device().is_gpu()), Status::unavailable, "NVSHMEM's ranks are GPUs");
   check(cudaSetDevice(world.device().index), "cudaSetDevice");
   constexpr std::size_t gib = std::size_t{1} << 30;
-  const std::size_t heap = std::max(4 * gib, heap_bytes_for(session.options(), world.size(), true) + gib);  // its own
+  const std::size_t heap = std::max(4 * gib, heap_bytes_for(bench.options(), world.size(), true) + gib);  // its own
   setenv("NVSHMEM_SYMMETRIC_SIZE", std::to_string(heap).c_str(), 0);
   setenv("NVSHMEM_DISABLE_NVLS", "1", 0);  // like with like: nothing here uses the switches' multicast
   nvshmemx_uniqueid_t id = NVSHMEMX_UNIQUEID_INITIALIZER;
-  if (session.leads()) require(nvshmemx_get_uniqueid(&id) == 0, Status::internal, "nvshmemx_get_uniqueid failed");
-  const auto ids = session.world().allgather(std::as_bytes(std::span(&id, 1)));
+  if (bench.leads()) require(nvshmemx_get_uniqueid(&id) == 0, Status::internal, "nvshmemx_get_uniqueid failed");
+  const auto ids = bench.world().allgather(std::as_bytes(std::span(&id, 1)));
   std::memcpy(&id, ids.front().data(), sizeof id);
   nvshmemx_init_attr_t attributes = NVSHMEMX_INIT_ATTR_INITIALIZER;
   nvshmemx_set_attr_uniqueid_args(world.rank(), world.size(), &id, &attributes);
@@ -233,16 +233,16 @@ void Memory::read(void* to, std::size_t bytes) const {
   check(cudaMemcpy(to, data_, bytes, cudaMemcpyDeviceToHost), "cudaMemcpy");
 }
 
-TimedBlock::TimedBlock(Session& session)
-    : session_(session), stamps_((TimedKernel::most_batches + 1) * sizeof(std::uint64_t)) {}
+TimedBlock::TimedBlock(Bench& bench)
+    : bench_(bench), stamps_((TimedKernel::most_batches + 1) * sizeof(std::uint64_t)) {}
 
 std::vector<double> TimedBlock::run(Operation operation, const Setup& setup, Rounds rounds) {
-  const Loop loop{reinterpret_cast<std::uint64_t*>(stamps_.data()), last_, rounds, session_.peer(), session_.leads()};
+  const Loop loop{reinterpret_cast<std::uint64_t*>(stamps_.data()), last_, rounds, bench_.peer(), bench_.leads()};
   last_ = loop.last();
-  session_.world().barrier();
-  if (!takes_part(session_, operation)) return {};
+  bench_.world().barrier();
+  if (!takes_part(bench_, operation)) return {};
   launch_rounds(operation, loop, setup);
-  finish(session_);
+  finish(bench_);
   std::vector<std::uint64_t> stamps(rounds.batches + 1);
   stamps_.read(stamps.data(), stamps.size() * sizeof stamps[0]);
   std::vector<double> times;
@@ -250,26 +250,26 @@ std::vector<double> TimedBlock::run(Operation operation, const Setup& setup, Rou
   return times;
 }
 
-TimedBlocks::TimedBlocks(Session& session, unsigned most_blocks)
-    : session_(session), times_(most_blocks * sizeof(BlockTimes)), total_(sizeof(std::uint64_t)) {}
+TimedBlocks::TimedBlocks(Bench& bench, unsigned most_blocks)
+    : bench_(bench), times_(most_blocks * sizeof(BlockTimes)), total_(sizeof(std::uint64_t)) {}
 
 double TimedBlocks::put(unsigned blocks, std::byte* destination, const std::byte* source, std::size_t bytes,
                         std::uint32_t messages) {
-  session_.world().barrier();
-  if (!session_.leads()) return 0;
+  bench_.world().barrier();
+  if (!bench_.leads()) return 0;
   put_messages<<<blocks, grid_block_threads>>>(reinterpret_cast<BlockTimes*>(times_.data()), destination, source, bytes,
-                                               messages, static_cast<int>(session_.peer()));
-  finish(session_);
+                                               messages, static_cast<int>(bench_.peer()));
+  finish(bench_);
   return whole_time(times_, blocks);
 }
 
 double TimedBlocks::update(unsigned blocks, std::uint64_t* table, std::uint64_t words, std::uint64_t seed,
                            std::uint64_t each) {
-  session_.world().barrier();
+  bench_.world().barrier();
   add_everywhere<<<blocks, grid_block_threads>>>(reinterpret_cast<BlockTimes*>(times_.data()), table, words, seed, each,
-                                                 session_.world().size());
-  finish(session_);
-  const std::vector<std::uint64_t> all = session_.from_all(static_cast<std::uint64_t>(whole_time(times_, blocks)));
+                                                 bench_.world().size());
+  finish(bench_);
+  const std::vector<std::uint64_t> all = bench_.from_all(static_cast<std::uint64_t>(whole_time(times_, blocks)));
   return static_cast<double>(*std::max_element(all.begin(), all.end()));
 }
 
@@ -277,7 +277,7 @@ std::uint64_t TimedBlocks::sum(const std::uint64_t* table, std::uint64_t words) 
   std::uint64_t total = 0;
   total_.write(&total, sizeof total);
   sum_words<<<264, grid_block_threads>>>(table, words, reinterpret_cast<std::uint64_t*>(total_.data()));
-  finish(session_);
+  finish(bench_);
   total_.read(&total, sizeof total);
   return total;
 }
@@ -286,9 +286,9 @@ std::uint64_t TimedBlocks::sum_of_updates(unsigned blocks, std::uint64_t words, 
                                           std::uint64_t each) {
   std::uint64_t total = 0;
   total_.write(&total, sizeof total);
-  sum_updates<<<blocks, grid_block_threads>>>(words, seed, each, session_.world().size(),
+  sum_updates<<<blocks, grid_block_threads>>>(words, seed, each, bench_.world().size(),
                                               reinterpret_cast<std::uint64_t*>(total_.data()));
-  finish(session_);
+  finish(bench_);
   total_.read(&total, sizeof total);
   return total;
 }

@@ -15,7 +15,7 @@ namespace beeline::bench::nvshmem {
 
 /// Collective. Starts NVSHMEM on all ranks, once in a process. Throws unavailable where it is not in the build, or a
 /// rank has no GPU of its own.
-void start(Session& session);
+void start(Bench& bench);
 
 /// Collective. Ends what `start` began; does nothing where it did not.
 void stop();
@@ -51,14 +51,14 @@ enum class Operation { put_signal, signal, barrier, sync, fetch_add };
 class TimedBlock {
  public:
   /// Collective.
-  explicit TimedBlock(Session& session);
+  explicit TimedBlock(Bench& bench);
   /// Collective. Nanoseconds of each batch by this rank's clock; empty on ranks that take no part.
   std::vector<double> run(Operation operation, const Setup& setup, Rounds rounds);
   /// Sequence number of the last round so far.
   [[nodiscard]] std::uint64_t last() const { return last_; }
 
  private:
-  Session& session_;
+  Bench& bench_;
   Memory stamps_;
   std::uint64_t last_ = 0;
 };
@@ -67,7 +67,7 @@ class TimedBlock {
 class TimedBlocks {
  public:
   /// Collective.
-  TimedBlocks(Session& session, unsigned most_blocks);
+  TimedBlocks(Bench& bench, unsigned most_blocks);
   /// Collective. Nanoseconds in which rank 0 puts `messages` of `bytes` from `source` to `destination`.
   double put(unsigned blocks, std::byte* destination, const std::byte* source, std::size_t bytes,
              std::uint32_t messages);
@@ -78,7 +78,7 @@ class TimedBlocks {
   std::uint64_t sum_of_updates(unsigned blocks, std::uint64_t words, std::uint64_t seed, std::uint64_t each);
 
  private:
-  Session& session_;
+  Bench& bench_;
   Memory times_, total_;
 };
 

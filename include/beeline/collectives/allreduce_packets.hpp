@@ -11,37 +11,39 @@ namespace beeline::detail {
 
 /// One round: everyone sends everything to all, and reduces. `count` elements that fit an area.
 template <class T, class Group>
-[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status one_shot_round(Lane<Group>& lane, T* destination,
+[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status one_shot_round(Session<Group>& session, T* destination,
                                                                        const T* source, std::uint32_t count,
                                                                        Reduction reduction, Timeout timeout) {
-  const std::uint32_t thread = lane.group().thread_rank(), threads = lane.group().size();
+  const std::uint32_t thread = session.group().thread_rank(), threads = session.group().size();
   bool is_new = false;
-  if (const Status status = lane.enter(timeout, is_new); status != Status::ok) return status;
+  if (const Status status = session.enter(timeout, is_new); status != Status::ok) return status;
   const auto words = static_cast<std::uint32_t>(words_of<T>(count));
   const auto word = [&](std::uint32_t i) { return load_word(source, i, count); };
-  const bool to_itself = lane.sends_to_itself(timeout, is_new);
-  if (is_new) lane.send_words_to_all(words, to_itself, word);
+  const bool to_itself = session.sends_to_itself(timeout, is_new);
+  if (is_new) session.send_words_to_all(words, to_itself, word);
   Status status = Status::ok;
   for (std::uint32_t i = thread; i < words && status == Status::ok; i += threads) {
     std::uint64_t result = 0, own = to_itself ? 0 : word(i);
-    status = ReceivedWords<T, Group>(lane, i, to_itself ? nullptr : &own).reduce(reduction, timeout, result);
+    status = ReceivedWords<T, Group>(session, i, to_itself ? nullptr : &own).reduce(reduction, timeout, result);
     if (status == Status::ok) store_word(destination, i, count, result);
   }
-  return lane.finish(status);
+  return session.finish(status);
 }
 
 /// Reduces this member's part, of `words` words, as it comes, and sends it to all, behind what they got.
 template <class T, class Group>
-[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status reduce_own_part(const Lane<Group>& lane, std::uint32_t words,
-                                                                        Reduction reduction, Timeout timeout) {
-  const Context& ctx = lane.context();
+[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status reduce_own_part(const Session<Group>& session,
+                                                                        std::uint32_t words, Reduction reduction,
+                                                                        Timeout timeout) {
+  const Context& ctx = session.context();
   Status status = Status::ok;
-  for (std::uint32_t i = lane.group().thread_rank(); i < words && status == Status::ok; i += lane.group().size()) {
+  for (std::uint32_t i = session.group().thread_rank(); i < words && status == Status::ok;
+       i += session.group().size()) {
     std::uint64_t result = 0;
-    status = ReceivedWords<T, Group>(lane, i, nullptr).reduce(reduction, timeout, result);
+    status = ReceivedWords<T, Group>(session, i, nullptr).reduce(reduction, timeout, result);
     if (status != Status::ok) return status;
     for (std::uint32_t step = 1; step <= ctx.size; ++step)
-      lane.send_word(peer_ahead(ctx, step), lane.area_words() / 2 + i, result);
+      session.send_word(peer_ahead(ctx, step), session.area_words() / 2 + i, result);
   }
   return status;
 }
@@ -51,13 +53,13 @@ template <class T, class Group>
 /// A thread of the owner sends a reduced word on as soon as it has it, in the second half of the areas: the two steps
 /// need no barrier between them. What was received before a time-out is still there, so all of it is done again.
 template <class T, class Group>
-[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status two_shot_round(Lane<Group>& lane, T* destination,
+[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status two_shot_round(Session<Group>& session, T* destination,
                                                                        const T* source, std::uint32_t count,
                                                                        Reduction reduction, Timeout timeout) {
-  const Context& ctx = lane.context();
-  const std::uint32_t thread = lane.group().thread_rank(), threads = lane.group().size();
+  const Context& ctx = session.context();
+  const std::uint32_t thread = session.group().thread_rank(), threads = session.group().size();
   bool is_new = false;
-  if (const Status status = lane.enter(timeout, is_new); status != Status::ok) return status;
+  if (const Status status = session.enter(timeout, is_new); status != Status::ok) return status;
   const auto words = static_cast<std::uint32_t>(words_of<T>(count));
   const std::uint32_t part = (words + ctx.size - 1) / ctx.size;
   const auto words_of_part = [&](std::uint32_t owner) {
@@ -67,36 +69,37 @@ template <class T, class Group>
     for (std::uint32_t step = 1; step <= ctx.size; ++step) {  // everyone begins with another peer
       const std::uint32_t peer = peer_ahead(ctx, step);
       for (std::uint32_t i = thread; i < words_of_part(peer); i += threads)
-        lane.send_word(peer, i, load_word(source, peer * part + i, count));
+        session.send_word(peer, i, load_word(source, peer * part + i, count));
     }
-  Status status = reduce_own_part<T>(lane, words_of_part(ctx.rank), reduction, timeout);
+  Status status = reduce_own_part<T>(session, words_of_part(ctx.rank), reduction, timeout);
   for (std::uint32_t step = 0; step < ctx.size; ++step) {
     const std::uint32_t peer = peer_ahead(ctx, step);
     for (std::uint32_t i = thread; i < words_of_part(peer) && status == Status::ok; i += threads) {
       std::uint64_t result[1];
-      status = lane.receive_words(peer, lane.area_words() / 2 + i, result, timeout);
+      status = session.receive_words(peer, session.area_words() / 2 + i, result, timeout);
       if (status == Status::ok) store_word(destination, peer * part + i, count, result[0]);
     }
   }
-  return lane.finish(status);
+  return session.finish(status);
 }
 
 /// All-reduce of any count, in as many rounds as it needs.
 template <bool one_shot, class T, class Group>
-[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status allreduce_packets(Lane<Group>& lane, T* destination,
+[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status allreduce_packets(Session<Group>& session, T* destination,
                                                                           const T* source, std::size_t count,
                                                                           Reduction reduction, Timeout timeout) {
   if constexpr (one_shot && executor == DeviceKind::host)
-    if (lane.vector_bytes() != 0)
-      return in_rounds(lane, count, lane.vector_bytes() / sizeof(T), [&](std::size_t done, std::size_t some) {
-        return one_shot_on_host(lane, destination + done, source + done, some, reduction, timeout);
+    if (session.vector_bytes() != 0)
+      return in_rounds(session, count, session.vector_bytes() / sizeof(T), [&](std::size_t done, std::size_t some) {
+        return one_shot_on_host(session, destination + done, source + done, some, reduction, timeout);
       });
-  const std::size_t words = one_shot ? lane.area_words() : std::size_t{lane.area_words()} / 2 * lane.context().size;
+  const std::size_t words =
+      one_shot ? session.area_words() : std::size_t{session.area_words()} / 2 * session.context().size;
   const std::size_t most = words * (8 / sizeof(T));
-  return in_rounds(lane, count, most, [&](std::size_t done, std::size_t all) {
+  return in_rounds(session, count, most, [&](std::size_t done, std::size_t all) {
     const auto some = static_cast<std::uint32_t>(all);
-    return one_shot ? one_shot_round(lane, destination + done, source + done, some, reduction, timeout)
-                    : two_shot_round(lane, destination + done, source + done, some, reduction, timeout);
+    return one_shot ? one_shot_round(session, destination + done, source + done, some, reduction, timeout)
+                    : two_shot_round(session, destination + done, source + done, some, reduction, timeout);
   });
 }
 

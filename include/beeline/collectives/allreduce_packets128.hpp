@@ -79,22 +79,22 @@ template <bool whole, std::uint32_t members, class T>
 
 /// One round: everyone sends everything to all, and reduces. The vector fits an area.
 template <std::uint32_t members, class T, class Group>
-[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status one_shot_lines(const Lane<Group>& lane,
+[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status one_shot_lines(const Session<Group>& session,
                                                                        const LinedVector<T>& destination,
                                                                        const LinedVector<const T>& source, bool is_new,
                                                                        Reduction reduction, Timeout timeout) {
-  const LineRound<members> round(lane, timeout, lane.sends_to_itself(timeout, is_new));
+  const LineRound<members> round(session, timeout, session.sends_to_itself(timeout, is_new));
   const LinedParts one(source.words(), 1);
   const std::uint32_t sent = one.whole_lines(source.whole_words()),
                       received = one.whole_lines(destination.whole_words());
   Status status = Status::ok;
   if (is_new)
-    for_each_place(lane.group(), one.lines(0), sent, [&](const LinePlace& place, auto whole) {
+    for_each_place(session.group(), one.lines(0), sent, [&](const LinePlace& place, auto whole) {
       machine::PacketPair words{};
       if (place.exists) words = source.template load<whole()>(0, place);
       round.template send_to_all<whole()>(place.line, place.exists, words);
     });
-  for_each_place(lane.group(), one.lines(0), sent < received ? sent : received,
+  for_each_place(session.group(), one.lines(0), sent < received ? sent : received,
                  [&](const LinePlace& place, auto whole) {
                    if (status != Status::ok) return;  // the same on the whole warp
                    machine::PacketPair own{}, result;
@@ -108,21 +108,21 @@ template <std::uint32_t members, class T, class Group>
 /// One round: a part of the vector to each, who reduces it, and sends it to all, behind what they got: no barrier lies
 /// between the two steps. What was received before a time-out is still there, so all of it is done again.
 template <std::uint32_t members, class T, class Group>
-[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status two_shot_lines(const Lane<Group>& lane,
+[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status two_shot_lines(const Session<Group>& session,
                                                                        const LinedVector<T>& destination,
                                                                        const LinedVector<const T>& source, bool is_new,
                                                                        Reduction reduction, Timeout timeout) {
-  const LineRound<members> round(lane, timeout, lane.sends_to_itself(timeout, is_new));
+  const LineRound<members> round(session, timeout, session.sends_to_itself(timeout, is_new));
   const LinedParts parts(source.words(), round.size());
-  const std::uint32_t rank = lane.context().rank, own_first = parts.first(rank), half = lane.area_lines() / 2,
+  const std::uint32_t rank = session.context().rank, own_first = parts.first(rank), half = session.area_lines() / 2,
                       sent = parts.whole_lines(source.whole_words()),
                       received = parts.whole_lines(destination.whole_words());
   Status status = Status::ok;
   if (is_new)
-    for_each_place(lane.group(), parts.lines(0), sent, [&](const LinePlace& place, auto whole) {
+    for_each_place(session.group(), parts.lines(0), sent, [&](const LinePlace& place, auto whole) {
       send_line_of_parts<whole()>(round, source, parts, place);
     });
-  for_each_place(lane.group(), parts.lines(rank), sent < received ? sent : received,
+  for_each_place(session.group(), parts.lines(rank), sent < received ? sent : received,
                  [&](const LinePlace& place, auto whole) {
                    if (status != Status::ok) return;
                    machine::PacketPair own{}, result;
@@ -133,7 +133,7 @@ template <std::uint32_t members, class T, class Group>
                    if (is_own) destination.template store<whole()>(own_first, place, result);
                    round.template send_to_all<whole()>(half + place.line, place.exists, result);
                  });
-  for_each_place(lane.group(), parts.lines(0), received, [&](const LinePlace& place, auto whole) {
+  for_each_place(session.group(), parts.lines(0), received, [&](const LinePlace& place, auto whole) {
     if (status == Status::ok) status = collect_line<whole()>(round, destination, parts, place, half + place.line);
   });
   return status;
@@ -142,20 +142,21 @@ template <std::uint32_t members, class T, class Group>
 /// All-reduce of any count, in as many rounds as it needs, by a group of whole warps, among `members`, or (0) among any
 /// number. invalid_argument where the members send no lines.
 template <bool one_shot, std::uint32_t members = 0, class T, class Group>
-[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status allreduce_packets128(Lane<Group>& lane, T* destination,
+[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status allreduce_packets128(Session<Group>& session, T* destination,
                                                                              const T* source, std::size_t count,
                                                                              Reduction reduction, Timeout timeout) {
-  if (!has_lines(lane)) return Status::invalid_argument;
-  const std::size_t lines = one_shot ? lane.area_lines() : std::size_t{lane.area_lines()} / 2 * lane.context().size;
+  if (!has_lines(session)) return Status::invalid_argument;
+  const std::size_t lines =
+      one_shot ? session.area_lines() : std::size_t{session.area_lines()} / 2 * session.context().size;
   const std::size_t most = lines * line_words * (8 / sizeof(T));
-  return in_rounds(lane, count, most, [&](std::size_t done, std::size_t all) {
+  return in_rounds(session, count, most, [&](std::size_t done, std::size_t all) {
     const auto some = static_cast<std::uint32_t>(all);
     bool is_new = false;
-    if (const Status status = lane.enter(timeout, is_new); status != Status::ok) return status;
+    if (const Status status = session.enter(timeout, is_new); status != Status::ok) return status;
     const LinedVector<T> to(destination + done, some);
     const LinedVector<const T> from(source + done, some);
-    return lane.finish(one_shot ? one_shot_lines<members>(lane, to, from, is_new, reduction, timeout)
-                                : two_shot_lines<members>(lane, to, from, is_new, reduction, timeout));
+    return session.finish(one_shot ? one_shot_lines<members>(session, to, from, is_new, reduction, timeout)
+                                   : two_shot_lines<members>(session, to, from, is_new, reduction, timeout));
   });
 }
 

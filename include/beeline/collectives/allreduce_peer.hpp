@@ -11,7 +11,7 @@
 
 namespace beeline::detail {
 
-/// An all-reduce's vectors, and which slice of them this lane has.
+/// An all-reduce's vectors, and which slice of them this session has.
 template <class T>
 struct AllreduceCall {
   T* destination;   ///< [count]
@@ -36,12 +36,12 @@ BEELINE_INLINE BEELINE_HOST_DEVICE void store_to_all(const Context& ctx, std::by
 }
 
 /// This member's part of vectors that lie at the same places of all slots: read from all, combined, written to all.
-/// Lanes take turns with every word, and so read side by side.
+/// Sessions take turns with every word, and so read side by side.
 template <class T, class Group>
-BEELINE_INLINE BEELINE_HOST_DEVICE void reduce_own_share(const Lane<Group>& lane, const AllreduceCall<T>& call) {
-  const Context& ctx = lane.context();
-  const std::size_t group_size = lane.group().size();
-  const ThreadShare threads{call.slice * group_size + lane.group().thread_rank(), call.slices * group_size,
+BEELINE_INLINE BEELINE_HOST_DEVICE void reduce_own_share(const Session<Group>& session, const AllreduceCall<T>& call) {
+  const Context& ctx = session.context();
+  const std::size_t group_size = session.group().size();
+  const ThreadShare threads{call.slice * group_size + session.group().thread_rank(), call.slices * group_size,
                             call.tickets};
   const Range mine = part_of(call.count, ctx.size, ctx.rank, elements_in_16<T>);
   auto* const to = reinterpret_cast<std::byte*>(call.destination + mine.first);
@@ -56,44 +56,45 @@ enum PeerStage : std::uint32_t { compare = 0, reduce_in_place, end_in_place, cop
 /// All-reduce of any count; see the file. Vectors that do not lie alike go in through one half of the channel's memory,
 /// and out through the other.
 template <class T, class Group>
-[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status allreduce_two_shot(Lane<Group>& lane,
+[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status allreduce_two_shot(Session<Group>& session,
                                                                            const AllreduceCall<T>& call,
                                                                            Timeout timeout) {
-  if (lane.stage() == PeerStage::compare) {
+  if (session.stage() == PeerStage::compare) {
     bool alike = false;
-    if (const Status status = compare_places(lane, call.destination, call.source, timeout, alike); status != Status::ok)
+    if (const Status status = compare_places(session, call.destination, call.source, timeout, alike);
+        status != Status::ok)
       return status;
-    lane.note(alike ? Transfer::in_place : Transfer::staged);
-    lane.set_stage(alike ? PeerStage::reduce_in_place : PeerStage::copy_in);
+    session.note(alike ? Transfer::in_place : Transfer::staged);
+    session.set_stage(alike ? PeerStage::reduce_in_place : PeerStage::copy_in);
   }
-  const bool staged = lane.stage() >= PeerStage::copy_in;
+  const bool staged = session.stage() >= PeerStage::copy_in;
   const AllreduceCall<T> own = call.own();
-  const std::size_t most = lane.staging_bytes() / sizeof(T);
-  T* const in = reinterpret_cast<T*>(lane.staging(0));
-  T* const out = reinterpret_cast<T*>(lane.staging(1));
-  std::size_t done = lane.offset();
+  const std::size_t most = session.staging_bytes() / sizeof(T);
+  T* const in = reinterpret_cast<T*>(session.staging(0));
+  T* const out = reinterpret_cast<T*>(session.staging(1));
+  std::size_t done = session.offset();
   do {
     const std::size_t some = own.count - done < most ? own.count - done : most;
-    if (lane.stage() == PeerStage::copy_in) {
-      copy_bytes(lane.group(), in, own.source + done, some * sizeof(T));
-      lane.set_stage(PeerStage::reduce_copies);
+    if (session.stage() == PeerStage::copy_in) {
+      copy_bytes(session.group(), in, own.source + done, some * sizeof(T));
+      session.set_stage(PeerStage::reduce_copies);
     }
-    if (lane.stage() == PeerStage::reduce_copies)
-      if (const Status status = lane.barrier(Order::memory, timeout); status != Status::ok) return status;
-    if (lane.stage() == PeerStage::reduce_copies || lane.stage() == PeerStage::reduce_in_place) {
-      reduce_own_share(lane, staged ? AllreduceCall<T>{out, in, some, call.reduction} : call);
-      lane.set_stage(staged ? PeerStage::copy_out : PeerStage::end_in_place);
+    if (session.stage() == PeerStage::reduce_copies)
+      if (const Status status = session.barrier(Order::memory, timeout); status != Status::ok) return status;
+    if (session.stage() == PeerStage::reduce_copies || session.stage() == PeerStage::reduce_in_place) {
+      reduce_own_share(session, staged ? AllreduceCall<T>{out, in, some, call.reduction} : call);
+      session.set_stage(staged ? PeerStage::copy_out : PeerStage::end_in_place);
     }
-    if (const Status status = lane.barrier(Order::memory, timeout); status != Status::ok) return status;
+    if (const Status status = session.barrier(Order::memory, timeout); status != Status::ok) return status;
     if (!staged) break;
-    copy_bytes(lane.group(), own.destination + done, out, some * sizeof(T));
+    copy_bytes(session.group(), own.destination + done, out, some * sizeof(T));
     done += some;
-    lane.set_offset(done);
-    lane.set_stage(PeerStage::copy_in);
+    session.set_offset(done);
+    session.set_stage(PeerStage::copy_in);
   } while (done < own.count);
-  lane.group().sync();  // the whole result is there
-  lane.set_stage(PeerStage::compare);
-  lane.set_offset(0);
+  session.group().sync();  // the whole result is there
+  session.set_stage(PeerStage::compare);
+  session.set_offset(0);
   return Status::ok;
 }
 

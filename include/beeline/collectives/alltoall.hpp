@@ -45,34 +45,16 @@ template <class T>
 /// Copies part `j` of member `i`'s vector to part `i` of member `j`'s.
 ///   source       [members, count] any local address
 ///   destination  [members, count] any local address; the two do not overlap
-/// Every thread of the lane's group calls it, on every member with the same count and algorithm.
+/// Every thread of the session calls it, on every member with the same count and algorithm.
 /// Blocking: with ok the result is visible to the group, and `source` may change. Nothing else is ordered between
 /// members.
 /// Returns ok, timeout, deadline, aborted; invalid_argument for an algorithm that does not work here (in teams of both
 /// kinds of rank only packets).
 /// Source: MPI 4.0, 6.8.
 template <class T, class Group>
-[[nodiscard]] BEELINE_HOST_DEVICE Status alltoall(Lane<Group>& lane, T* destination, const T* source, std::size_t count,
-                                                  const LaneCall& how = {}) {
-  return detail::exchange(lane, detail::alltoall_plan(destination, source, count), how);
-}
-
-/// As above by one group of each member, on lane 0: nobody else uses the channel meanwhile.
-template <class T, class Group>
-[[nodiscard]] BEELINE_HOST_DEVICE Status alltoall(const Group& group, const Context& ctx,
-                                                  const CollectiveChannel& channel, T* destination, const T* source,
-                                                  std::size_t count, const LaneCall& how = {}) {
-  return detail::exchange_by_group(group, ctx, channel, detail::alltoall_plan(destination, source, count), how);
-}
-
-/// As above by a whole grid, of as many blocks on every member: each block moves a slice of every piece, on the lane of
-/// its number. Returns each block the status of its slice; what others moved is visible after `grid.sync`, and until
-/// then `source` does not change. After `timeout`, the blocks call again that got it.
-template <class T, class BlockGroup>
-[[nodiscard]] BEELINE_HOST_DEVICE Status alltoall(const Grid<BlockGroup>& grid, const Context& ctx,
-                                                  const CollectiveChannel& channel, T* destination, const T* source,
-                                                  std::size_t count, const LaneCall& how = {}) {
-  return detail::exchange_by_grid(grid, ctx, channel, detail::alltoall_plan(destination, source, count), how);
+[[nodiscard]] BEELINE_HOST_DEVICE Status alltoall(Session<Group>& session, T* destination, const T* source,
+                                                  std::size_t count, const SessionCall& how = {}) {
+  return detail::exchange_slice(session, detail::alltoall_plan(destination, source, count), how);
 }
 
 /// As `alltoall`, with pieces of any lengths at any places: `pieces.send_counts[j]` elements from
@@ -84,25 +66,9 @@ template <class T, class BlockGroup>
 /// an error that names both and their lengths. Otherwise as `alltoall`, with the same algorithm on every member.
 /// Source: MPI 4.0, 6.8, MPI_Alltoallv.
 template <class T, class Group>
-[[nodiscard]] BEELINE_HOST_DEVICE Status alltoallv(Lane<Group>& lane, T* destination, const T* source,
-                                                   const PieceTable& pieces, const LaneCall& how = {}) {
-  return detail::exchange(lane, detail::alltoallv_plan(destination, source, pieces), how);
-}
-
-/// As above by one group of each member, on lane 0: nobody else uses the channel meanwhile.
-template <class T, class Group>
-[[nodiscard]] BEELINE_HOST_DEVICE Status alltoallv(const Group& group, const Context& ctx,
-                                                   const CollectiveChannel& channel, T* destination, const T* source,
-                                                   const PieceTable& pieces, const LaneCall& how = {}) {
-  return detail::exchange_by_group(group, ctx, channel, detail::alltoallv_plan(destination, source, pieces), how);
-}
-
-/// As above by a whole grid, as `alltoall`.
-template <class T, class BlockGroup>
-[[nodiscard]] BEELINE_HOST_DEVICE Status alltoallv(const Grid<BlockGroup>& grid, const Context& ctx,
-                                                   const CollectiveChannel& channel, T* destination, const T* source,
-                                                   const PieceTable& pieces, const LaneCall& how = {}) {
-  return detail::exchange_by_grid(grid, ctx, channel, detail::alltoallv_plan(destination, source, pieces), how);
+[[nodiscard]] BEELINE_HOST_DEVICE Status alltoallv(Session<Group>& session, T* destination, const T* source,
+                                                   const PieceTable& pieces, const SessionCall& how = {}) {
+  return detail::exchange_slice(session, detail::alltoallv_plan(destination, source, pieces), how);
 }
 
 }  // namespace beeline

@@ -5,47 +5,39 @@
 /// there is the one of device/barrier.hpp.
 
 #include "beeline/collectives/call_check.hpp"
-#include "beeline/collectives/lane.hpp"
-#include "beeline/device/grid.hpp"
+#include "beeline/collectives/session.hpp"
 
 namespace beeline {
 
-/// Blocks until the lane's group of each member has called it.
+/// Blocks until every member's group has called it; by grids, until the blocks of the session's number have.
 ///   order    memory: what every member did before is visible to all after; relaxed: execution only
 ///   timeout  the call's own limit; after `timeout` the same call continues
-/// Every thread of the group calls it, and gets the same status: ok, timeout, deadline, aborted; on channels that
-/// check, invalid_argument when members make different calls or this one makes two at once: then the team is aborted.
-/// Source: seed 000, 6.7; MPI 4.0, 6.3.
+/// Every thread of the session calls it, and gets the same status: ok, timeout, deadline, aborted; invalid_argument in
+/// grids of more blocks than sessions, and, on channels that check, when members make different calls or this one makes
+/// two at once: then the team is aborted. Source: seed 000, 6.7; MPI 4.0, 6.3.
 template <class Group>
-[[nodiscard]] BEELINE_HOST_DEVICE Status barrier(Lane<Group>& lane, BarrierAlgorithm algorithm,
+[[nodiscard]] BEELINE_HOST_DEVICE Status barrier(Session<Group>& session, BarrierAlgorithm algorithm,
                                                  Order order = Order::memory, Timeout timeout = Timeout::none()) {
+  if (!session.exists()) return Status::invalid_argument;
   const CallSignature call{.operation = CollectiveOperation::barrier, .algorithm = static_cast<Algorithm>(algorithm)};
-  if (const Status status = detail::compare_calls(lane, call, timeout); status != Status::ok) return status;
-  const Status status = lane.barrier(algorithm, order, timeout);
-  if (status == Status::ok) lane.set_checked(false);
+  if (const Status status = detail::compare_calls(session, call, timeout); status != Status::ok) return status;
+  const Status status = session.barrier(algorithm, order, timeout);
+  if (status == Status::ok) session.set_checked(false);
   return status;
 }
 
-/// As above by one group of each member, on lane 0: nobody else uses the channel meanwhile.
-template <class Group>
-[[nodiscard]] BEELINE_HOST_DEVICE Status barrier(const Group& group, const Context& ctx,
-                                                 const CollectiveChannel& channel, BarrierAlgorithm algorithm,
-                                                 Order order = Order::memory, Timeout timeout = Timeout::none()) {
-  Lane<Group> lane(group, ctx, channel, 0);
-  return barrier(lane, algorithm, order, timeout);
-}
-
 /// As above until every thread of every member's grid has called it: the blocks of each grid meet, block 0 meets the
-/// other members', and lets its grid go on. The launch must have said `waits`. Orders memory.
+/// other members' in its session, and lets its grid go on. The launch must have said `waits`. Orders memory.
 /// Returns ok, deadline, aborted; invalid_argument in a launch that did not say so, and as above. Source: seed 000,
 /// 6.7.1.
 template <class BlockGroup>
-[[nodiscard]] BEELINE_HOST_DEVICE Status barrier(Grid<BlockGroup>& grid, const Context& ctx,
-                                                 const CollectiveChannel& channel, BarrierAlgorithm algorithm) {
+[[nodiscard]] BEELINE_HOST_DEVICE Status barrier(Grid<BlockGroup>& grid, Session<BlockGroup>& session,
+                                                 BarrierAlgorithm algorithm) {
+  const Context& ctx = session.context();
   if (const Status status = grid.sync(ctx); status != Status::ok) return status;
   // If block 0 fails, the team is aborted, which ends the other blocks' wait for it.
   if (grid.block_rank() == 0)
-    if (const Status status = barrier(grid.block(), ctx, channel, algorithm); status != Status::ok) return status;
+    if (const Status status = barrier(session, algorithm); status != Status::ok) return status;
   return grid.sync(ctx);
 }
 

@@ -26,7 +26,8 @@ inline constexpr unsigned barrier_kernel_threads = max_ranks;
 /// Source: seed 000, 6.7.1, listings 6.4 and 6.5; CUDA programming guide, "Tail Launch Stream".
 template <BarrierAlgorithm algorithm>
 __global__ void barrier_kernel(const __grid_constant__ Context ctx, CollectiveChannel channel) {
-  static_cast<void>(barrier(Block{}, ctx, channel, algorithm));
+  Session session(Block{}, ctx, channel);
+  static_cast<void>(barrier(session, algorithm));
 }
 
 }  // namespace beeline

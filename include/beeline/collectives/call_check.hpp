@@ -6,13 +6,13 @@
 
 #include <cstdint>
 
-#include "beeline/collectives/lane.hpp"
 #include "beeline/collectives/operation.hpp"
+#include "beeline/collectives/session.hpp"
 
 namespace beeline::detail {
 
 /// What differs, of lengths the one that this member sends, or that it expects; or a root that is no member.
-enum class CallDifference : std::uint64_t { call, count, lane_in_use, places, sent_length, expected_length, root };
+enum class CallDifference : std::uint64_t { call, count, session_in_use, places, sent_length, expected_length, root };
 
 /// The sequence of such a record: what differs, in its low byte; and in which operation, where the values do not say.
 [[nodiscard]] constexpr CallDifference difference_in(std::uint64_t sequence) {
@@ -46,30 +46,31 @@ template <class Group>
 /// in a call that goes on after a time-out. Ok when all agree; invalid_argument on every member otherwise: if two
 /// differ, each of the others differs from one of them.
 template <class Group>
-[[nodiscard]] BEELINE_HOST_DEVICE Status compare_calls(Lane<Group>& lane, const CallSignature& call, Timeout timeout) {
-  if (!lane.checks() || lane.is_checked()) return Status::ok;
-  const Context& ctx = lane.context();
-  const Group& group = lane.group();
+[[nodiscard]] BEELINE_HOST_DEVICE Status compare_calls(Session<Group>& session, const CallSignature& call,
+                                                       Timeout timeout) {
+  if (!session.checks() || session.is_checked()) return Status::ok;
+  const Context& ctx = session.context();
+  const Group& group = session.group();
   const std::uint64_t mine[2] = {call.packed(), call.count};
-  if (lane.is_taken()) {
-    if (group.thread_rank() == 0) refuse_call(ctx, ctx.rank, CallDifference::lane_in_use, mine[0], 0);
+  if (session.is_taken()) {
+    if (group.thread_rank() == 0) refuse_call(ctx, ctx.rank, CallDifference::session_in_use, mine[0], 0);
     return Status::invalid_argument;
   }
   bool is_new = false;
-  if (const Status status = lane.enter(timeout, is_new); status != Status::ok) return status;
+  if (const Status status = session.enter(timeout, is_new); status != Status::ok) return status;
   Status status = Status::ok;
   for (std::uint32_t peer = group.thread_rank(); is_new && peer < ctx.size; peer += group.size())
-    for (unsigned k = 0; k < 2; ++k) lane.send_word(peer, k, mine[k]);
+    for (unsigned k = 0; k < 2; ++k) session.send_word(peer, k, mine[k]);
   for (std::uint32_t peer = group.thread_rank(); peer < ctx.size && status == Status::ok; peer += group.size())
     for (unsigned k = 0; k < 2 && status == Status::ok; ++k) {
       std::uint64_t theirs[1] = {};
-      status = lane.receive_words(peer, k, theirs, timeout);
+      status = session.receive_words(peer, k, theirs, timeout);
       if (status != Status::ok || theirs[0] == mine[k]) continue;
       refuse_call(ctx, peer, k == 0 ? CallDifference::call : CallDifference::count, mine[k], theirs[0], call.operation);
       status = Status::invalid_argument;
     }
-  status = lane.finish(status);
-  if (status == Status::ok) lane.set_checked(true);
+  status = session.finish(status);
+  if (status == Status::ok) session.set_checked(true);
   return status;
 }
 

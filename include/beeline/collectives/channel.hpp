@@ -12,8 +12,8 @@
 
 namespace beeline {
 
-/// Where one lane of one rank stands. Kept from call to call, and over a time-out.
-struct alignas(128) LaneState {
+/// Where one session of one rank stands. Kept from call to call, and over a time-out.
+struct alignas(128) SessionState {
   std::uint64_t round;      ///< the last that this rank has entered
   std::uint64_t exchanged;  ///< the last that every member is known to have entered
   std::uint64_t offset;     ///< what an interrupted call has done already
@@ -21,28 +21,28 @@ struct alignas(128) LaneState {
   std::uint32_t entered;    ///< whether `round` is still under way
   std::uint32_t stage;      ///< how far an interrupted call has come
   std::uint32_t checked;    ///< whether the members have found that they make the same call
-  std::uint32_t taken;      ///< whether a lane is open: only on channels that check
-  std::uint32_t swept[2];   ///< by parity: period of rounds (see lane.hpp) in which its areas were swept last
+  std::uint32_t taken;      ///< whether a session is open: only on channels that check
+  std::uint32_t swept[2];   ///< by parity: period of rounds (see session.hpp) in which its areas were swept last
   std::uint32_t transfer;   ///< how the last call's vectors got to the others (Transfer), where its kernel found out
-  std::uint32_t tickets;    ///< of the first lane: pieces that warps of a kernel have drawn, 0 between calls
-  std::uint32_t ended;      ///< of the first lane: blocks of that kernel that will draw no more
+  std::uint32_t tickets;    ///< of the first session: pieces that warps of a kernel have drawn, 0 between calls
+  std::uint32_t ended;      ///< of the first session: blocks of that kernel that will draw no more
 };
-static_assert(sizeof(LaneState) == 128);
+static_assert(sizeof(SessionState) == 128);
 
-/// A channel for the collectives of a team. It has *lanes*: a block of every member's grid meets the blocks of the same
-/// number on a lane of their own, so that a grid needs no barrier over its blocks.
+/// A channel for the collectives of a team. It has *sessions*: a block of every member's grid meets the blocks of the
+/// same number on a session of their own, so that a grid needs no barrier over its blocks.
 ///
-/// On one lane the members make the same calls in the same order. Calls that go on at the same time, from several
+/// On one session the members make the same calls in the same order. Calls that go on at the same time, from several
 /// streams or kernels, take channels of their own.
 struct CollectiveChannel {
-  LaneState* states;             ///< [lanes]
-  PaddedWord* arrived;           ///< [lanes, max_ranks] last barrier round that each member has reached, written by it
-  PaddedWord* finished;          ///< [lanes, max_ranks] last round whose packets each has read, where one rank sends
-  machine::PacketPair* packets;  ///< [lanes, 2, members, area_pairs] by the parity of the round, and the sender
-  machine::PacketPair* lines;    ///< [lanes, 2, members, area_lines, line_threads] the same for packets of 128 bytes
-  std::byte* vectors;  ///< [lanes, 2, members, vector_bytes] by the parity of the round of vectors, and the sender
-  std::byte* staging;  ///< [lanes, 2, staging_bytes] for vectors that do not lie alike on every rank
-  std::uint32_t lanes;
+  SessionState* states;  ///< [sessions]
+  PaddedWord* arrived;   ///< [sessions, max_ranks] last barrier round that each member has reached, written by it
+  PaddedWord* finished;  ///< [sessions, max_ranks] last round whose packets each has read, where one rank sends
+  machine::PacketPair* packets;  ///< [sessions, 2, members, area_pairs] by the parity of the round, and the sender
+  machine::PacketPair* lines;    ///< [sessions, 2, members, area_lines, line_threads] the same for packets of 128 bytes
+  std::byte* vectors;  ///< [sessions, 2, members, vector_bytes] by the parity of the round of vectors, and the sender
+  std::byte* staging;  ///< [sessions, 2, staging_bytes] for vectors that do not lie alike on every rank
+  std::uint32_t sessions;
   std::uint32_t checks;         ///< whether members compare their calls first
   std::uint32_t area_pairs;     ///< 8 bytes of payload each, an even number
   std::uint32_t area_lines;     ///< 120 bytes of payload each, an even number; 0: not between these ranks

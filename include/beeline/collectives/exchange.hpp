@@ -14,8 +14,7 @@
 #include "beeline/collectives/exchange_packets.hpp"
 #include "beeline/collectives/exchange_packets128.hpp"
 #include "beeline/collectives/exchange_varied.hpp"
-#include "beeline/collectives/lane_call.hpp"
-#include "beeline/device/grid.hpp"
+#include "beeline/collectives/session_call.hpp"
 
 namespace beeline {
 
@@ -28,35 +27,36 @@ namespace detail {
 }
 
 template <class Group>
-[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status run_exchange(Lane<Group>& lane, const ExchangePlan& plan,
-                                                                     const LaneCall& how) {
-  const Context& ctx = lane.context();
+[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status run_exchange(Session<Group>& session, const ExchangePlan& plan,
+                                                                     const SessionCall& how) {
+  const Context& ctx = session.context();
   if (!plan.varies() && plan.bytes == 0) return Status::ok;
   const Algorithm algorithm = how.algorithm == Algorithm::automatic ? choose_movement(ctx, plan) : how.algorithm;
-  if (algorithm == Algorithm::packets) return exchange_packets(lane, plan, how.timeout);
+  if (algorithm == Algorithm::packets) return exchange_packets(session, plan, how.timeout);
   if constexpr (executor == DeviceKind::gpu)  // what is never chosen is not compiled where the choice is automatic
-    if (how.algorithm == Algorithm::packets128) return exchange_packets128(lane, plan, how.timeout);
+    if (how.algorithm == Algorithm::packets128) return exchange_packets128(session, plan, how.timeout);
   if (ctx.mixed) return Status::invalid_argument;
   if (algorithm == Algorithm::peer) {
-    StoreMover<Group> mover{lane.group(), ctx};
-    return plan.varies() ? exchange_varied(lane, plan, mover, how.timeout)
-                         : exchange_direct(lane, plan, mover, how.timeout);
+    StoreMover<Group> mover{session.group(), ctx};
+    return plan.varies() ? exchange_varied(session, plan, mover, how.timeout)
+                         : exchange_direct(session, plan, mover, how.timeout);
   }
   if constexpr (!std::is_same_v<Group, Thread> && !std::is_same_v<Group, Warp>)
     if (algorithm == Algorithm::bulk && (how.buffer != nullptr || executor == DeviceKind::host)) {
-      BulkMover<Group> mover{{lane.group(), ctx, how.buffer}};
-      return plan.varies() ? exchange_varied(lane, plan, mover, how.timeout)
-                           : exchange_direct(lane, plan, mover, how.timeout);
+      BulkMover<Group> mover{{session.group(), ctx, how.buffer}};
+      return plan.varies() ? exchange_varied(session, plan, mover, how.timeout)
+                           : exchange_direct(session, plan, mover, how.timeout);
     }
   return Status::invalid_argument;
 }
 
 template <class Group>
-[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status exchange(Lane<Group>& lane, const ExchangePlan& plan,
-                                                                 const LaneCall& how) {
+[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status exchange(Session<Group>& session, const ExchangePlan& plan,
+                                                                 const SessionCall& how) {
   const std::uint32_t root = plan.sender != no_peer ? plan.sender : plan.receiver;
   if (has_root(plan.operation))
-    if (const Status status = check_root(lane.group(), lane.context(), plan.operation, root); status != Status::ok)
+    if (const Status status = check_root(session.group(), session.context(), plan.operation, root);
+        status != Status::ok)
       return status;
   const CallSignature call{.operation = plan.operation,
                            .type = plan.element.type,
@@ -65,32 +65,19 @@ template <class Group>
                            .root = root,
                            .slices = static_cast<std::uint32_t>(plan.share.count),
                            .count = plan.bytes};
-  if (const Status status = compare_calls(lane, call, how.timeout); status != Status::ok) return status;
-  const Status status = run_exchange(lane, plan, how);
-  if (status == Status::ok) lane.set_checked(false);
+  if (const Status status = compare_calls(session, call, how.timeout); status != Status::ok) return status;
+  const Status status = run_exchange(session, plan, how);
+  if (status == Status::ok) session.set_checked(false);
   return status;
 }
 
-/// By one group of each member, on lane 0.
+/// The session's slice of every piece.
 template <class Group>
-[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status exchange_by_group(const Group& group, const Context& ctx,
-                                                                          const CollectiveChannel& channel,
-                                                                          const ExchangePlan& plan,
-                                                                          const LaneCall& how) {
-  Lane<Group> lane(group, ctx, channel, 0);
-  return exchange(lane, plan, how);
-}
-
-/// By a whole grid: each block takes a slice of every piece, on the lane of its number.
-template <class BlockGroup>
-[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status exchange_by_grid(const Grid<BlockGroup>& grid,
-                                                                         const Context& ctx,
-                                                                         const CollectiveChannel& channel,
-                                                                         const ExchangePlan& plan,
-                                                                         const LaneCall& how) {
-  if (grid.blocks() > channel.lanes) return Status::invalid_argument;
-  Lane<BlockGroup> lane(grid.block(), ctx, channel, grid.block_rank());
-  return exchange(lane, plan.slice(grid.block_rank(), grid.blocks()), how);
+[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status exchange_slice(Session<Group>& session,
+                                                                       const ExchangePlan& plan,
+                                                                       const SessionCall& how) {
+  if (!session.exists()) return Status::invalid_argument;
+  return exchange(session, plan.slice(session.slice(), session.slices()), how);
 }
 
 }  // namespace detail

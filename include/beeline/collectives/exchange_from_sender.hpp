@@ -30,29 +30,29 @@ class Relay {
 
   /// The sender's: stores the parts of a chunk to those who are to pass them on. `rounds` ago the places were told.
   template <class Group>
-  BEELINE_HOST_DEVICE void send(const Lane<Group>& lane, std::uint32_t chunk, std::uint32_t rounds) const {
+  BEELINE_HOST_DEVICE void send(const Session<Group>& session, std::uint32_t chunk, std::uint32_t rounds) const {
     BEELINE_NO_UNROLL
     for (std::uint32_t step = 1; step < ctx_.size; ++step) {
       const std::uint32_t peer = peer_ahead(ctx_, step);
-      put(lane, place_of(lane, peer, rounds), plan_.source, part(chunk, peer), peer);
+      put(session, place_of(session, peer, rounds), plan_.source, part(chunk, peer), peer);
     }
   }
   /// What stays there of it.
   template <class Group>
-  BEELINE_HOST_DEVICE void keep(const Lane<Group>& lane, std::uint32_t chunk) const {
+  BEELINE_HOST_DEVICE void keep(const Session<Group>& session, std::uint32_t chunk) const {
     const std::size_t first = chunk * each_;
     if (plan_.source != plan_.destination)
-      copy_bytes(lane.group(), plan_.destination + first, plan_.source + first, bytes_of_chunk(chunk));
+      copy_bytes(session.group(), plan_.destination + first, plan_.source + first, bytes_of_chunk(chunk));
   }
 
   /// A receiver's: stores its part of a chunk to the other receivers.
   template <class Group>
-  BEELINE_HOST_DEVICE void pass_on(const Lane<Group>& lane, std::uint32_t chunk, std::uint32_t rounds) const {
+  BEELINE_HOST_DEVICE void pass_on(const Session<Group>& session, std::uint32_t chunk, std::uint32_t rounds) const {
     const Range mine = part(chunk, ctx_.rank);
     BEELINE_NO_UNROLL
     for (std::uint32_t step = 1; step < ctx_.size; ++step)
       if (const std::uint32_t peer = peer_ahead(ctx_, step); peer != plan_.sender)
-        put(lane, place_of(lane, peer, rounds), plan_.destination, mine, peer);
+        put(session, place_of(session, peer, rounds), plan_.destination, mine, peer);
   }
 
  private:
@@ -71,14 +71,14 @@ class Relay {
     return {chunk * each_ + mine.first, mine.count};
   }
   template <class Group>
-  [[nodiscard]] BEELINE_HOST_DEVICE std::byte* place_of(const Lane<Group>& lane, std::uint32_t peer,
+  [[nodiscard]] BEELINE_HOST_DEVICE std::byte* place_of(const Session<Group>& session, std::uint32_t peer,
                                                         std::uint32_t rounds) const {
-    return own_slot(ctx_) + lane.heard_word(peer, told_place, rounds);
+    return own_slot(ctx_) + session.heard_word(peer, told_place, rounds);
   }
   template <class Group>
-  BEELINE_HOST_DEVICE void put(const Lane<Group>& lane, std::byte* to, const std::byte* from, const Range& range,
+  BEELINE_HOST_DEVICE void put(const Session<Group>& session, std::byte* to, const std::byte* from, const Range& range,
                                std::uint32_t peer) const {
-    copy_bytes(lane.group(), ctx_.translate(to + range.first, peer), from + range.first, range.count);
+    copy_bytes(session.group(), ctx_.translate(to + range.first, peer), from + range.first, range.count);
   }
 
   const Context& ctx_;
@@ -89,35 +89,37 @@ class Relay {
 /// Begins, unless the sender stores what it sends.
 ///   outside  whether a piece is to lie outside its member's slot
 template <class Group>
-[[nodiscard]] BEELINE_HOST_DEVICE bool begin_from_sender(Lane<Group>& lane, const ExchangePlan& plan, bool outside) {
-  const Context& ctx = lane.context();
+[[nodiscard]] BEELINE_HOST_DEVICE bool begin_from_sender(Session<Group>& session, const ExchangePlan& plan,
+                                                         bool outside) {
+  const Context& ctx = session.context();
   const bool all_alike = plan.operation == CollectiveOperation::broadcast && ctx.size > 2;
   const bool relays = all_alike && !outside && plan.bytes >= Relay::least_bytes;
-  const std::uint64_t place = lane.heard_word(plan.sender, told_place, 0);
+  const std::uint64_t place = session.heard_word(plan.sender, told_place, 0);
   if (!relays && place == no_place) return false;
-  lane.note(Transfer::in_place);
-  lane.set_stage(relays ? DirectStage::relaying : DirectStage::stored);
+  session.note(Transfer::in_place);
+  session.set_stage(relays ? DirectStage::relaying : DirectStage::stored);
   if (relays) return true;
   if (ctx.rank == plan.sender)
-    copy_own_piece(lane.group(), OwnPiece(ctx, plan));
+    copy_own_piece(session.group(), OwnPiece(ctx, plan));
   else
-    copy_bytes(lane.group(), plan.incoming(ctx, plan.sender).at, ctx.translate(own_slot(ctx) + place, plan.sender),
+    copy_bytes(session.group(), plan.incoming(ctx, plan.sender).at, ctx.translate(own_slot(ctx) + place, plan.sender),
                plan.bytes);
   return true;
 }
 
 /// A chunk a round: members pass on what they have of it as soon as the sender says that it is there.
 template <class Group>
-[[nodiscard]] BEELINE_HOST_DEVICE Status relay_pieces(Lane<Group>& lane, const ExchangePlan& plan, Timeout timeout) {
-  const bool sends = lane.context().rank == plan.sender;
-  const Relay relay(lane.context(), plan);
-  for (auto chunk = static_cast<std::uint32_t>(lane.offset()); chunk < relay.chunks(); lane.set_offset(++chunk)) {
-    if (sends) relay.send(lane, chunk, chunk);
-    if (const Status status = lane.follow(plan.sender, timeout); status != Status::ok) return status;
-    sends ? relay.keep(lane, chunk) : relay.pass_on(lane, chunk, chunk + 1);
+[[nodiscard]] BEELINE_HOST_DEVICE Status relay_pieces(Session<Group>& session, const ExchangePlan& plan,
+                                                      Timeout timeout) {
+  const bool sends = session.context().rank == plan.sender;
+  const Relay relay(session.context(), plan);
+  for (auto chunk = static_cast<std::uint32_t>(session.offset()); chunk < relay.chunks(); session.set_offset(++chunk)) {
+    if (sends) relay.send(session, chunk, chunk);
+    if (const Status status = session.follow(plan.sender, timeout); status != Status::ok) return status;
+    sends ? relay.keep(session, chunk) : relay.pass_on(session, chunk, chunk + 1);
   }
-  lane.set_offset(0);
-  lane.set_stage(DirectStage::stored);
+  session.set_offset(0);
+  session.set_stage(DirectStage::stored);
   return Status::ok;
 }
 

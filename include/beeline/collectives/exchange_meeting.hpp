@@ -90,24 +90,24 @@ class HeardNeeds {
 /// Returns invalid_argument where lengths do not fit together.
 ///   outside  set to whether a piece of any member is to lie outside its slot
 template <class Group>
-[[nodiscard]] BEELINE_HOST_DEVICE Status tell_places(Lane<Group>& lane, const ExchangePlan& plan, Timeout timeout,
+[[nodiscard]] BEELINE_HOST_DEVICE Status tell_places(Session<Group>& session, const ExchangePlan& plan, Timeout timeout,
                                                      bool& outside) {
-  const ToldPlaces tell(lane.context(), plan);
-  HeardNeeds heard(lane.context(), plan);
+  const ToldPlaces tell(session.context(), plan);
+  HeardNeeds heard(session.context(), plan);
   const Status status = meet(
-      lane, tell.words(), timeout, tell,
+      session, tell.words(), timeout, tell,
       [&heard](std::uint32_t peer, std::uint32_t what, std::uint64_t theirs) { return heard(peer, what, theirs); });
-  if (status == Status::ok) outside = lane.group().any(heard.outside);
+  if (status == Status::ok) outside = session.group().any(heard.outside);
   return status;
 }
 
 /// The longest piece that any member gets.
 template <class Group>
-[[nodiscard]] BEELINE_HOST_DEVICE std::size_t longest_of_all(const Lane<Group>& lane) {
+[[nodiscard]] BEELINE_HOST_DEVICE std::size_t longest_of_all(const Session<Group>& session) {
   std::size_t longest = 0;
   BEELINE_NO_UNROLL
-  for (std::uint32_t peer = 0; peer < lane.context().size; ++peer) {
-    const std::size_t theirs = lane.heard_word(peer, told_needs, 0) / 2;
+  for (std::uint32_t peer = 0; peer < session.context().size; ++peer) {
+    const std::size_t theirs = session.heard_word(peer, told_needs, 0) / 2;
     longest = theirs > longest ? theirs : longest;
   }
   return longest;

@@ -16,22 +16,22 @@ namespace beeline::detail {
 /// One round: the bytes from `done` on of every piece. The threads share words of all peers, so that a thread waits for
 /// few of them one after the other.
 template <class Group>
-[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status packet_round(Lane<Group>& lane, const ExchangePlan& plan,
+[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status packet_round(Session<Group>& session, const ExchangePlan& plan,
                                                                      std::size_t longest, std::size_t done,
                                                                      Timeout timeout) {
-  const Context& ctx = lane.context();
-  const std::uint32_t thread = lane.group().thread_rank(), threads = lane.group().size();
-  const std::size_t most = std::size_t{8} * lane.area_words();
+  const Context& ctx = session.context();
+  const std::uint32_t thread = session.group().thread_rank(), threads = session.group().size();
+  const std::size_t most = std::size_t{8} * session.area_words();
   bool is_new = false;
-  if (const Status status = lane.enter(timeout, is_new); status != Status::ok) return status;
+  if (const Status status = session.enter(timeout, is_new); status != Status::ok) return status;
   const std::uint32_t width = words_of_part(longest, done, most), all = width * (ctx.size - 1);
   BEELINE_NO_UNROLL
   for (std::uint32_t k = thread; is_new && k < all; k += threads) {
     const std::uint32_t peer = peer_ahead(ctx, 1 + k / width), i = k % width;
     const Piece<const std::byte> piece = plan.outgoing(ctx, peer).part(done, most);
-    if (std::size_t{8} * i < piece.bytes) lane.send_word(peer, i, load_word(piece.at, i, piece.bytes));
+    if (std::size_t{8} * i < piece.bytes) session.send_word(peer, i, load_word(piece.at, i, piece.bytes));
   }
-  if (is_new && done == 0) copy_own_piece(lane.group(), OwnPiece(ctx, plan));
+  if (is_new && done == 0) copy_own_piece(session.group(), OwnPiece(ctx, plan));
   Status status = Status::ok;
   BEELINE_NO_UNROLL
   for (std::uint32_t k = thread; k < all && status == Status::ok; k += threads) {
@@ -39,39 +39,39 @@ template <class Group>
     const Piece<std::byte> piece = plan.incoming(ctx, peer).part(done, most);
     if (std::size_t{8} * i >= piece.bytes) continue;
     std::uint64_t word[1] = {};
-    status = lane.receive_words(peer, i, word, timeout);
+    status = session.receive_words(peer, i, word, timeout);
     if (status == Status::ok) store_word(piece.at, i, piece.bytes, word[0]);
   }
   // Where some send nothing to some, who has received all does not know that all have come.
-  return plan.is_full() && !plan.varies() ? lane.finish(status) : lane.finish_one_way(status);
+  return plan.is_full() && !plan.varies() ? session.finish(status) : session.finish_one_way(status);
 }
 
 /// Exchange of any size. Where pieces differ in length, a first round finds the number of the others.
 template <class Group>
-[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status exchange_packets(Lane<Group>& lane, const ExchangePlan& plan,
-                                                                         Timeout timeout) {
-  const std::size_t most = std::size_t{8} * lane.area_words();
-  if (lane.stage() == 0) {
+[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status exchange_packets(Session<Group>& session,
+                                                                         const ExchangePlan& plan, Timeout timeout) {
+  const std::size_t most = std::size_t{8} * session.area_words();
+  if (session.stage() == 0) {
     std::size_t longest = plan.bytes;
     if (plan.varies()) {
       bool outside = false;
-      if (const Status status = tell_places(lane, plan, timeout, outside); status != Status::ok) return status;
-      longest = longest_of_all(lane);
+      if (const Status status = tell_places(session, plan, timeout, outside); status != Status::ok) return status;
+      longest = longest_of_all(session);
     }
-    lane.set_stage(static_cast<std::uint32_t>(1 + (longest + most - 1) / most));
-    if (longest == 0) copy_own_piece(lane.group(), OwnPiece(lane.context(), plan));
+    session.set_stage(static_cast<std::uint32_t>(1 + (longest + most - 1) / most));
+    if (longest == 0) copy_own_piece(session.group(), OwnPiece(session.context(), plan));
   }
-  const std::size_t rounds = lane.stage() - 1;
-  for (std::size_t round = lane.offset(); round < rounds; ++round) {
-    // A round's width only shares out work: where lengths differ, the lane's own longest is not known here.
+  const std::size_t rounds = session.stage() - 1;
+  for (std::size_t round = session.offset(); round < rounds; ++round) {
+    // A round's width only shares out work: where lengths differ, the session's own longest is not known here.
     const std::size_t longest = plan.varies() ? rounds * most : plan.bytes;
-    if (const Status status = packet_round(lane, plan, longest, round * most, timeout); status != Status::ok)
+    if (const Status status = packet_round(session, plan, longest, round * most, timeout); status != Status::ok)
       return status;
-    lane.set_offset(round + 1);
+    session.set_offset(round + 1);
   }
-  lane.group().sync();  // the whole result is there
-  lane.set_stage(0);
-  lane.set_offset(0);
+  session.group().sync();  // the whole result is there
+  session.set_stage(0);
+  session.set_offset(0);
   return Status::ok;
 }
 

@@ -64,16 +64,16 @@ template <bool whole, std::uint32_t members>
 
 /// One round: as many lines of every piece.
 template <std::uint32_t members, class Group>
-[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status exchange_lines(const Lane<Group>& lane,
+[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status exchange_lines(const Session<Group>& session,
                                                                        const LinedPieces& pieces, std::uint32_t lines,
                                                                        bool is_new, Timeout timeout) {
-  const LineRound<members> round(lane, timeout, false);
+  const LineRound<members> round(session, timeout, false);
   const std::uint32_t whole_lines = pieces.whole_lines();
   if (is_new)
-    for_each_place(lane.group(), lines, whole_lines,
+    for_each_place(session.group(), lines, whole_lines,
                    [&](const LinePlace& place, auto whole) { send_line_of_pieces<whole()>(round, pieces, place); });
   Status status = Status::ok;
-  for_each_place(lane.group(), lines, whole_lines, [&](const LinePlace& place, auto whole) {
+  for_each_place(session.group(), lines, whole_lines, [&](const LinePlace& place, auto whole) {
     if (status == Status::ok) status = receive_line_of_pieces<whole()>(round, pieces, place);
   });
   return status;
@@ -82,21 +82,21 @@ template <std::uint32_t members, class Group>
 /// Exchange of pieces of one length, by a group of whole warps. invalid_argument where pieces differ, or the members
 /// send no lines.
 template <class Group>
-[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status exchange_packets128(Lane<Group>& lane, const ExchangePlan& plan,
-                                                                            Timeout timeout) {
-  if (!has_lines(lane) || !plan.is_full() || plan.varies()) return Status::invalid_argument;
-  const std::size_t most = std::size_t{line_payload_bytes} * lane.area_lines();
-  const Status result = in_rounds(lane, plan.bytes, most, [&](std::size_t done, std::size_t some) {
+[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status exchange_packets128(Session<Group>& session,
+                                                                            const ExchangePlan& plan, Timeout timeout) {
+  if (!has_lines(session) || !plan.is_full() || plan.varies()) return Status::invalid_argument;
+  const std::size_t most = std::size_t{line_payload_bytes} * session.area_lines();
+  const Status result = in_rounds(session, plan.bytes, most, [&](std::size_t done, std::size_t some) {
     const auto lines = static_cast<std::uint32_t>((some + line_payload_bytes - 1) / line_payload_bytes);
     bool is_new = false;
-    if (const Status status = lane.enter(timeout, is_new); status != Status::ok) return status;
+    if (const Status status = session.enter(timeout, is_new); status != Status::ok) return status;
     const auto bytes = static_cast<std::uint32_t>(some);
     const LinedPieces pieces{{plan.source + done, bytes, plan.send_step},
                              {plan.destination + done, bytes, plan.receive_step}};
-    return lane.finish(lane.context().size == 2 ? exchange_lines<2>(lane, pieces, lines, is_new, timeout)
-                                                : exchange_lines<0>(lane, pieces, lines, is_new, timeout));
+    return session.finish(session.context().size == 2 ? exchange_lines<2>(session, pieces, lines, is_new, timeout)
+                                                      : exchange_lines<0>(session, pieces, lines, is_new, timeout));
   });
-  if (result == Status::ok) lane.group().sync();  // all of it is there
+  if (result == Status::ok) session.group().sync();  // all of it is there
   return result;
 }
 

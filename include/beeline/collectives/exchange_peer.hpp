@@ -9,27 +9,28 @@ namespace beeline::detail {
 
 /// Every piece to where it is to lie.
 template <class Group, class Mover>
-BEELINE_HOST_DEVICE void put_pieces(const Lane<Group>& lane, const ExchangePlan& plan, Mover& mover) {
-  const Context& ctx = lane.context();
+BEELINE_HOST_DEVICE void put_pieces(const Session<Group>& session, const ExchangePlan& plan, Mover& mover) {
+  const Context& ctx = session.context();
   BEELINE_NO_UNROLL
   for (std::uint32_t step = 1; step < ctx.size; ++step) {
     const std::uint32_t peer = peer_ahead(ctx, step);
     const Piece<const std::byte> piece = plan.outgoing(ctx, peer);
-    if (piece.bytes != 0) mover.put(own_slot(ctx) + lane.heard_word(peer, told_place, 0), piece.at, piece.bytes, peer);
+    if (piece.bytes != 0)
+      mover.put(own_slot(ctx) + session.heard_word(peer, told_place, 0), piece.at, piece.bytes, peer);
   }
 }
 
 /// Pieces through the channel's memory, in chunks, by halves in turn: a half is written again after the next chunk's
 /// barrier, so when what was in it has been copied out.
 template <class Group, class Mover>
-[[nodiscard]] BEELINE_HOST_DEVICE Status exchange_staged(Lane<Group>& lane, const ExchangePlan& plan, Mover& mover,
-                                                         Timeout timeout) {
-  const Context& ctx = lane.context();
-  const std::size_t most = staged_piece_bytes(lane);
-  const std::uint64_t steps = 2 * std::uint64_t{lane.stage() - 1};  // for each chunk in and out
-  for (std::uint64_t step = lane.offset(); step < steps;) {
+[[nodiscard]] BEELINE_HOST_DEVICE Status exchange_staged(Session<Group>& session, const ExchangePlan& plan,
+                                                         Mover& mover, Timeout timeout) {
+  const Context& ctx = session.context();
+  const std::size_t most = staged_piece_bytes(session);
+  const std::uint64_t steps = 2 * std::uint64_t{session.stage() - 1};  // for each chunk in and out
+  for (std::uint64_t step = session.offset(); step < steps;) {
     const std::size_t done = step / 2 * most;
-    std::byte* const half = lane.staging(static_cast<std::uint32_t>(step / 2 & 1u));
+    std::byte* const half = session.staging(static_cast<std::uint32_t>(step / 2 & 1u));
     if (step % 2 == 0) {
       BEELINE_NO_UNROLL
       for (std::uint32_t distance = 1; distance < ctx.size; ++distance) {
@@ -37,62 +38,62 @@ template <class Group, class Mover>
         const Piece<const std::byte> piece = plan.outgoing(ctx, peer).part(done, most);
         if (piece.bytes != 0) mover.put(half + ctx.rank * most, piece.at, piece.bytes, peer);
       }
-      lane.set_offset(++step);
+      session.set_offset(++step);
     }
-    if (const Status status = lane.barrier(Order::memory, timeout); status != Status::ok) return status;
+    if (const Status status = session.barrier(Order::memory, timeout); status != Status::ok) return status;
     BEELINE_NO_UNROLL
     for (std::uint32_t distance = 1; distance < ctx.size; ++distance) {
       const std::uint32_t peer = peer_ahead(ctx, distance);
       const Piece<std::byte> piece = plan.incoming(ctx, peer).part(done, most);
-      if (piece.bytes != 0) copy_bytes(lane.group(), piece.at, half + peer * most, piece.bytes);
+      if (piece.bytes != 0) copy_bytes(session.group(), piece.at, half + peer * most, piece.bytes);
     }
-    lane.set_offset(++step);
+    session.set_offset(++step);
   }
   return Status::ok;
 }
 
 /// What follows the telling of places, before anybody is waited for again.
 template <class Group, class Mover>
-BEELINE_HOST_DEVICE void begin_direct(Lane<Group>& lane, const ExchangePlan& plan, Mover& mover, bool outside) {
+BEELINE_HOST_DEVICE void begin_direct(Session<Group>& session, const ExchangePlan& plan, Mover& mover, bool outside) {
   if constexpr (Mover::by_threads)
-    if (plan.sender != no_peer && begin_from_sender(lane, plan, outside)) return;
-  const std::size_t most = staged_piece_bytes(lane);
-  const std::size_t chunks = outside ? (longest_of_all(lane) + most - 1) / most : 0;
-  lane.note(outside ? Transfer::staged : Transfer::in_place);
-  lane.set_stage(static_cast<std::uint32_t>(DirectStage::stored + chunks));
-  const OwnPiece own(lane.context(), plan);
-  if (own.first) copy_own_piece(lane.group(), own);
-  if (!outside) put_pieces(lane, plan, mover);
-  if (!own.first) copy_own_piece(lane.group(), own);
+    if (plan.sender != no_peer && begin_from_sender(session, plan, outside)) return;
+  const std::size_t most = staged_piece_bytes(session);
+  const std::size_t chunks = outside ? (longest_of_all(session) + most - 1) / most : 0;
+  session.note(outside ? Transfer::staged : Transfer::in_place);
+  session.set_stage(static_cast<std::uint32_t>(DirectStage::stored + chunks));
+  const OwnPiece own(session.context(), plan);
+  if (own.first) copy_own_piece(session.group(), own);
+  if (!outside) put_pieces(session, plan, mover);
+  if (!own.first) copy_own_piece(session.group(), own);
 }
 
 /// What is left of an exchange that has begun.
 template <class Group, class Mover>
-[[nodiscard]] BEELINE_HOST_DEVICE Status end_direct(Lane<Group>& lane, const ExchangePlan& plan, Mover& mover,
+[[nodiscard]] BEELINE_HOST_DEVICE Status end_direct(Session<Group>& session, const ExchangePlan& plan, Mover& mover,
                                                     Timeout timeout) {
   Status status = Status::ok;
   if constexpr (Mover::by_threads)
-    if (lane.stage() == DirectStage::relaying) status = relay_pieces(lane, plan, timeout);
+    if (session.stage() == DirectStage::relaying) status = relay_pieces(session, plan, timeout);
   if (status != Status::ok) return status;
-  status = lane.stage() == DirectStage::stored ? lane.barrier(Order::memory, timeout)
-                                               : exchange_staged(lane, plan, mover, timeout);
+  status = session.stage() == DirectStage::stored ? session.barrier(Order::memory, timeout)
+                                                  : exchange_staged(session, plan, mover, timeout);
   if (status != Status::ok) return status;
-  lane.group().sync();  // the whole result is there
-  lane.set_stage(0);
-  lane.set_offset(0);
+  session.group().sync();  // the whole result is there
+  session.set_stage(0);
+  session.set_offset(0);
   return Status::ok;
 }
 
 /// Exchange of any size. If one piece of any member is to lie outside its slot, all go through the channel's memory.
 template <class Group, class Mover>
-[[nodiscard]] BEELINE_HOST_DEVICE Status exchange_direct(Lane<Group>& lane, const ExchangePlan& plan, Mover& mover,
-                                                         Timeout timeout) {
-  if (lane.stage() == 0) {
+[[nodiscard]] BEELINE_HOST_DEVICE Status exchange_direct(Session<Group>& session, const ExchangePlan& plan,
+                                                         Mover& mover, Timeout timeout) {
+  if (session.stage() == 0) {
     bool outside = false;
-    if (const Status status = tell_places(lane, plan, timeout, outside); status != Status::ok) return status;
-    begin_direct(lane, plan, mover, outside);
+    if (const Status status = tell_places(session, plan, timeout, outside); status != Status::ok) return status;
+    begin_direct(session, plan, mover, outside);
   }
-  return end_direct(lane, plan, mover, timeout);
+  return end_direct(session, plan, mover, timeout);
 }
 
 }  // namespace beeline::detail

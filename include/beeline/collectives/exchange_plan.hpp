@@ -73,7 +73,7 @@ struct ExchangePlan {
     if (varies()) return piece_of(destination, table.receive_counts[peer], table.receive_offsets[peer]);
     return {destination + peer * receive_step, bytes};
   }
-  /// Where lengths differ: bytes of a whole piece, of which lanes have slices.
+  /// Where lengths differ: bytes of a whole piece, of which sessions have slices.
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint64_t sent_bytes(std::uint32_t peer) const {
     return table.send_counts[peer] * element_bytes;
   }
@@ -114,11 +114,11 @@ struct ExchangePlan {
 };
 static_assert(std::is_trivially_copyable_v<ExchangePlan>);
 
-/// Bytes of a slice from which what a member sends to itself is copied first, of two slices by every other lane: as
+/// Bytes of a slice from which what a member sends to itself is copied first, of two slices by every other session: as
 /// long as the others' stores fill the link.
 inline constexpr std::size_t least_paired_bytes = std::size_t{64} << 10;
 
-/// What a lane copies of what its member sends to itself.
+/// What a session copies of what its member sends to itself.
 struct OwnPiece {
   Piece<const std::byte> from;
   Piece<std::byte> to;

@@ -13,34 +13,34 @@ namespace beeline::detail {
 template <class Group>
 class VariedRound {
  public:
-  BEELINE_HOST_DEVICE VariedRound(Lane<Group>& lane, const ExchangePlan& plan)
-      : lane_(lane), plan_(plan), most_(short_bytes(lane)) {}
+  BEELINE_HOST_DEVICE VariedRound(Session<Group>& session, const ExchangePlan& plan)
+      : session_(session), plan_(plan), most_(short_bytes(session)) {}
 
-  /// Bytes of the longest piece, of a lane's slice, that goes along.
+  /// Bytes of the longest piece, of a session's slice, that goes along.
   [[nodiscard]] BEELINE_HOST_DEVICE std::size_t most() const { return most_; }
 
   /// Returns invalid_argument where lengths do not fit together.
   [[nodiscard]] BEELINE_HOST_DEVICE Status run(Timeout timeout) {
     bool is_new = false;
-    if (const Status status = lane_.enter(timeout, is_new); status != Status::ok) return status;
+    if (const Status status = session_.enter(timeout, is_new); status != Status::ok) return status;
     if (is_new) send(own_needs());
     Status status = Status::ok;
     for_each_share([&](const Share& share) {
       if (status == Status::ok && share.first < told_words) status = hear(share, timeout);
     });
     // Who sends another length than is expected is found before its words are waited for.
-    status = agree(lane_.group(), status);
+    status = agree(session_.group(), status);
     for_each_share([&](const Share& share) {
       if (status == Status::ok && share.peer != ctx().rank) status = receive(share, timeout);
     });
-    return lane_.finish(status);
+    return session_.finish(status);
   }
 
   /// Whether what this member sends to itself is longer.
   [[nodiscard]] BEELINE_HOST_DEVICE bool keeps_long() const { return keeps_long_; }
   /// Whether any member gets a piece that did not go along, and whether one of those is to lie outside its slot.
-  [[nodiscard]] BEELINE_HOST_DEVICE bool leaves_any() const { return lane_.group().any(heard_ != 0); }
-  [[nodiscard]] BEELINE_HOST_DEVICE bool leaves_outside() const { return lane_.group().any((heard_ & 1u) != 0); }
+  [[nodiscard]] BEELINE_HOST_DEVICE bool leaves_any() const { return session_.group().any(heard_ != 0); }
+  [[nodiscard]] BEELINE_HOST_DEVICE bool leaves_outside() const { return session_.group().any((heard_ & 1u) != 0); }
 
  private:
   /// Words `first`, `first + width`, ... of what goes to a peer and comes from it.
@@ -49,34 +49,34 @@ class VariedRound {
   };
   template <class Use>
   BEELINE_HOST_DEVICE void for_each_share(const Use& use) const {
-    const std::uint32_t threads = lane_.group().size(), each = threads / ctx().size;
+    const std::uint32_t threads = session_.group().size(), each = threads / ctx().size;
     const std::uint32_t width = each < told_words ? told_words : each;
     BEELINE_NO_UNROLL
-    for (std::uint32_t i = lane_.group().thread_rank(); i < ctx().size * width; i += threads)
+    for (std::uint32_t i = session_.group().thread_rank(); i < ctx().size * width; i += threads)
       use(Share{i / width, i % width, width});
   }
 
-  [[nodiscard]] BEELINE_HOST_DEVICE const Context& ctx() const { return lane_.context(); }
-  [[nodiscard]] BEELINE_HOST_DEVICE static std::size_t short_bytes(const Lane<Group>& lane) {
+  [[nodiscard]] BEELINE_HOST_DEVICE const Context& ctx() const { return session_.context(); }
+  [[nodiscard]] BEELINE_HOST_DEVICE static std::size_t short_bytes(const Session<Group>& session) {
     constexpr std::size_t most = 4096;  // a word for each thread of a block
-    const std::size_t room = std::size_t{8} * (lane.area_words() - told_words);
+    const std::size_t room = std::size_t{8} * (session.area_words() - told_words);
     return room < most ? room : most;
   }
 
   /// As `told_needs` says of the pieces that do not go along; 0: all do. The group meets, as it has to before it sends.
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint64_t own_needs() {
     bool is_long = false, keeps_long = false;
-    for (std::uint32_t peer = lane_.group().thread_rank(); peer < ctx().size; peer += lane_.group().size()) {
+    for (std::uint32_t peer = session_.group().thread_rank(); peer < ctx().size; peer += session_.group().size()) {
       if (plan_.incoming(ctx(), peer).bytes > most_) (peer == ctx().rank ? keeps_long : is_long) = true;
     }
-    keeps_long_ = lane_.group().any(keeps_long);
-    if (!lane_.group().any(is_long)) return 0;
+    keeps_long_ = session_.group().any(keeps_long);
+    if (!session_.group().any(is_long)) return 0;
     const ExchangePlan rest = plan_.without_short(most_);
     return ToldPlaces(ctx(), rest)(ctx().rank, told_needs);
   }
 
   BEELINE_HOST_DEVICE void send(std::uint64_t needs) {
-    const bool has_worked = lane_.has_worked();
+    const bool has_worked = session_.has_worked();
     for_each_share([&](const Share& share) {
       const Piece<std::byte> here = plan_.incoming(ctx(), share.peer);
       if (share.first < told_words) {
@@ -85,7 +85,7 @@ class VariedRound {
                                    : share.first == told_place ? place_in_slot(ctx(), here.at)
                                    : share.first == told_sent  ? plan_.sent_bytes(share.peer)
                                                                : plan_.expected_bytes(share.peer);
-        lane_.send_word(share.peer, share.first, word);
+        session_.send_word(share.peer, share.first, word);
       }
       const Piece<const std::byte> piece = plan_.outgoing(ctx(), share.peer);
       if (piece.bytes > most_) return;
@@ -94,13 +94,13 @@ class VariedRound {
         if (share.peer == ctx().rank)
           store_word(here.at, i, piece.bytes, word);
         else
-          lane_.send_word(share.peer, told_words + i, word);
+          session_.send_word(share.peer, told_words + i, word);
       }
     });
   }
   [[nodiscard]] BEELINE_HOST_DEVICE Status hear(const Share& share, Timeout timeout) {
     std::uint64_t word[1] = {};
-    if (const Status status = lane_.receive_words(share.peer, share.first, word, timeout); status != Status::ok)
+    if (const Status status = session_.receive_words(share.peer, share.first, word, timeout); status != Status::ok)
       return status;
     if (share.first == told_needs) heard_ |= word[0];
     if (share.first < told_sent) return Status::ok;
@@ -114,14 +114,14 @@ class VariedRound {
     if (piece.bytes > most_) return Status::ok;
     for (std::uint32_t i = share.first; std::size_t{8} * i < piece.bytes; i += share.width) {
       std::uint64_t word[1] = {};
-      if (const Status status = lane_.receive_words(share.peer, told_words + i, word, timeout); status != Status::ok)
+      if (const Status status = session_.receive_words(share.peer, told_words + i, word, timeout); status != Status::ok)
         return status;
       store_word(piece.at, i, piece.bytes, word[0]);
     }
     return Status::ok;
   }
 
-  Lane<Group>& lane_;
+  Session<Group>& session_;
   const ExchangePlan& plan_;
   std::size_t most_;
   std::uint64_t heard_ = 0;  ///< all bits of the needs that this thread has heard
@@ -130,22 +130,22 @@ class VariedRound {
 
 /// Exchange of any sizes.
 template <class Group, class Mover>
-[[nodiscard]] BEELINE_HOST_DEVICE Status exchange_varied(Lane<Group>& lane, const ExchangePlan& plan, Mover& mover,
-                                                         Timeout timeout) {
-  VariedRound<Group> round(lane, plan);
+[[nodiscard]] BEELINE_HOST_DEVICE Status exchange_varied(Session<Group>& session, const ExchangePlan& plan,
+                                                         Mover& mover, Timeout timeout) {
+  VariedRound<Group> round(session, plan);
   const ExchangePlan long_plan = plan.without_short(round.most());
-  if (lane.stage() == 0) {
+  if (session.stage() == 0) {
     if (const Status status = round.run(timeout); status != Status::ok) return status;
     if (!round.leaves_any()) {
-      if (round.keeps_long()) copy_own_piece(lane.group(), OwnPiece(lane.context(), long_plan));
-      lane.note(Transfer::packets);
-      lane.group().sync();  // the whole result is there
+      if (round.keeps_long()) copy_own_piece(session.group(), OwnPiece(session.context(), long_plan));
+      session.note(Transfer::packets);
+      session.group().sync();  // the whole result is there
       return Status::ok;
     }
-    acquire_words(lane, told_words);  // now the others' memory is written, too
-    begin_direct(lane, long_plan, mover, round.leaves_outside());
+    acquire_words(session, told_words);  // now the others' memory is written, too
+    begin_direct(session, long_plan, mover, round.leaves_outside());
   }
-  return end_direct(lane, long_plan, mover, timeout);
+  return end_direct(session, long_plan, mover, timeout);
 }
 
 }  // namespace beeline::detail

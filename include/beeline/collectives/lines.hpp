@@ -12,13 +12,13 @@ namespace beeline::detail {
 
 inline constexpr std::uint32_t line_words = line_payload_bytes / 8;
 
-/// Whether the lane's group can exchange lines: its members do, and it consists of warps.
+/// Whether the session's group can exchange lines: its members do, and it consists of warps.
 template <class Group>
-[[nodiscard]] BEELINE_HOST_DEVICE bool has_lines(const Lane<Group>& lane) {
+[[nodiscard]] BEELINE_HOST_DEVICE bool has_lines(const Session<Group>& session) {
   if constexpr (std::is_same_v<Group, Thread>)
     return false;
   else
-    return lane.area_lines() != 0 && lane.group().size() % 32 == 0;
+    return session.area_lines() != 0 && session.group().size() % 32 == 0;
 }
 
 /// One thread's part of a line.
@@ -150,10 +150,11 @@ class LineRound {
   /// `to_itself`: whether the rank sends lines to itself, too: a call that goes on after a time-out finds there what it
   /// may have overwritten in its vectors.
   template <class Group>
-  BEELINE_HOST_DEVICE LineRound(const Lane<Group>& lane, Timeout timeout, bool to_itself)
-      : ctx_(lane.context()), thread_(lane.group().thread_rank() % line_threads),
-        out_(lane.line(lane.context().rank, 0) + thread_), in_(lane.line(0, 0) + thread_),
-        stride_(lane.area_lines() * line_threads), flag_(lane.line_flag()), timeout_(timeout), to_itself_(to_itself) {}
+  BEELINE_HOST_DEVICE LineRound(const Session<Group>& session, Timeout timeout, bool to_itself)
+      : ctx_(session.context()), thread_(session.group().thread_rank() % line_threads),
+        out_(session.line(session.context().rank, 0) + thread_), in_(session.line(0, 0) + thread_),
+        stride_(session.area_lines() * line_threads), flag_(session.line_flag()), timeout_(timeout),
+        to_itself_(to_itself) {}
 
   [[nodiscard]] BEELINE_HOST_DEVICE const Context& context() const { return ctx_; }
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t size() const { return members == 0 ? ctx_.size : members; }

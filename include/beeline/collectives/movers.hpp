@@ -3,7 +3,7 @@
 /// @file
 /// What stores pieces into peers' memory: the calling threads, or bulk copies.
 
-#include "beeline/collectives/lane.hpp"
+#include "beeline/collectives/session.hpp"
 #include "beeline/device/bulk.hpp"
 
 namespace beeline::detail {
@@ -30,8 +30,8 @@ struct BulkMover {
 
 /// Bytes of the channel's memory for the pieces of one sender: at least 16.
 template <class Group>
-[[nodiscard]] BEELINE_HOST_DEVICE std::size_t staged_piece_bytes(const Lane<Group>& lane) {
-  return lane.staging_bytes() / lane.context().size & ~std::size_t{15};
+[[nodiscard]] BEELINE_HOST_DEVICE std::size_t staged_piece_bytes(const Session<Group>& session) {
+  return session.staging_bytes() / session.context().size & ~std::size_t{15};
 }
 
 /// Where this rank's slot begins.

@@ -67,8 +67,8 @@ struct CallSignature {
   Reduction reduction = Reduction::sum;
   Algorithm algorithm = Algorithm::automatic;  ///< of a barrier, the number of its BarrierAlgorithm
   std::uint32_t root = 0;                      ///< or `no_peer`
-  std::uint32_t slices = 1;                    ///< blocks that share the call, each on a lane of its own
-  std::uint64_t count = 0;                     ///< elements on this lane
+  std::uint32_t slices = 1;                    ///< blocks that share the call, each on a session of its own
+  std::uint64_t count = 0;                     ///< elements on this session
 
   /// All but the count.
   [[nodiscard]] BEELINE_HOST_DEVICE constexpr std::uint64_t packed() const {

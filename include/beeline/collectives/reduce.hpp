@@ -12,42 +12,19 @@ namespace beeline {
 ///   destination  [count] the root's, any local address; it may be `source`, else the two do not overlap; of others not
 ///                looked at
 ///   how          packets, two_shot, read, gather, alltoall_gather or tree
-/// Every thread of the lane's group calls it, on every member with the same count, reduction, root and algorithm.
+/// Every thread of the session calls it, on every member with the same count, reduction, root and algorithm.
 /// Blocking: with ok the result is visible to the group, and `source` may change. Nothing else is ordered between
 /// members.
 /// Returns ok, timeout, deadline, aborted; invalid_argument for an algorithm that it does not have here (in teams of
 /// both kinds of rank only packets), and for a root that is no member (refused: see access.hpp).
 /// Source: seed 000, 6.8; MPI 4.0, 6.9.
 template <class T, class Group>
-[[nodiscard]] BEELINE_HOST_DEVICE Status reduce(Lane<Group>& lane, T* destination, const T* source, std::size_t count,
-                                                Reduction reduction, std::uint32_t root, const LaneCall& how = {}) {
-  const Status status = detail::check_root(lane.group(), lane.context(), CollectiveOperation::reduce, root);
-  if (status != Status::ok) return status;
-  return detail::reduce_on_lane(lane, detail::ReductionPlan<T>{destination, source, count, reduction, root}, how);
-}
-
-/// As above by one group of each member, on lane 0: nobody else uses the channel meanwhile.
-template <class T, class Group>
-[[nodiscard]] BEELINE_HOST_DEVICE Status reduce(const Group& group, const Context& ctx,
-                                                const CollectiveChannel& channel, T* destination, const T* source,
+[[nodiscard]] BEELINE_HOST_DEVICE Status reduce(Session<Group>& session, T* destination, const T* source,
                                                 std::size_t count, Reduction reduction, std::uint32_t root,
-                                                const LaneCall& how = {}) {
-  Lane<Group> lane(group, ctx, channel, 0);
-  return reduce(lane, destination, source, count, reduction, root, how);
-}
-
-/// As above by a whole grid, of as many blocks on every member: each block takes a slice, on the lane of its number.
-/// Returns each block the status of its slice, whose result its threads see; those of other blocks after `grid.sync`.
-/// After `timeout`, the blocks call again that got it.
-template <class T, class BlockGroup>
-[[nodiscard]] BEELINE_HOST_DEVICE Status reduce(const Grid<BlockGroup>& grid, const Context& ctx,
-                                                const CollectiveChannel& channel, T* destination, const T* source,
-                                                std::size_t count, Reduction reduction, std::uint32_t root,
-                                                const LaneCall& how = {}) {
-  const Status status = detail::check_root(grid.block(), ctx, CollectiveOperation::reduce, root);
+                                                const SessionCall& how = {}) {
+  const Status status = detail::check_root(session.group(), session.context(), CollectiveOperation::reduce, root);
   if (status != Status::ok) return status;
-  return detail::reduce_by_grid(grid, ctx, channel,
-                                detail::ReductionPlan<T>{destination, source, count, reduction, root}, how);
+  return detail::reduce_slice(session, detail::ReductionPlan<T>{destination, source, count, reduction, root}, how);
 }
 
 }  // namespace beeline

@@ -4,11 +4,10 @@
 /// Reduce, reduce-scatter, and all-reduce by the algorithms of seed 000; see reduce_names.hpp.
 
 #include "beeline/collectives/call_check.hpp"
-#include "beeline/collectives/lane_call.hpp"
 #include "beeline/collectives/reduce_names.hpp"
 #include "beeline/collectives/reduce_packets.hpp"
 #include "beeline/collectives/reduce_staged.hpp"
-#include "beeline/device/grid.hpp"
+#include "beeline/collectives/session_call.hpp"
 
 namespace beeline::detail {
 
@@ -16,38 +15,38 @@ namespace beeline::detail {
 ///   compare  a meeting that sets its argument to whether they can
 ///   combine  what this member then has to do; it reads the others' sources, which may change when all have done so
 template <class T, class Group, class Compare, class Combine>
-[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status reduce_where_they_lie(Lane<Group>& lane,
+[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status reduce_where_they_lie(Session<Group>& session,
                                                                               const ReductionPlan<T>& plan,
                                                                               Algorithm otherwise, Timeout timeout,
                                                                               const Compare& compare,
                                                                               const Combine& combine) {
   constexpr std::uint32_t has_combined = ~std::uint32_t{0};
-  if (lane.stage() == 0) {
+  if (session.stage() == 0) {
     bool can = false;
     if (const Status status = compare(can); status != Status::ok) return status;
-    lane.note(can ? Transfer::in_place : Transfer::staged);
+    session.note(can ? Transfer::in_place : Transfer::staged);
     if (can) combine();
-    lane.set_stage(can ? has_combined : 1);  // the others have come: nobody uses the channel's memory otherwise
+    session.set_stage(can ? has_combined : 1);  // the others have come: nobody uses the channel's memory otherwise
   }
-  if (lane.stage() != has_combined) {
-    StoreMover<Group> mover{lane.group(), lane.context()};
-    return reduce_collected(lane, plan, mover, otherwise, timeout);
+  if (session.stage() != has_combined) {
+    StoreMover<Group> mover{session.group(), session.context()};
+    return reduce_collected(session, plan, mover, otherwise, timeout);
   }
-  const Status status = lane.barrier(Order::memory, timeout);
-  if (status == Status::ok) lane.set_stage(0);
+  const Status status = session.barrier(Order::memory, timeout);
+  if (status == Status::ok) session.set_stage(0);
   return status;
 }
 
 /// Each reads its part of all vectors where they are, if they lie alike.
 template <class T, class Group>
-[[nodiscard]] BEELINE_HOST_DEVICE Status reduce_scatter_read(Lane<Group>& lane, const ReductionPlan<T>& plan,
+[[nodiscard]] BEELINE_HOST_DEVICE Status reduce_scatter_read(Session<Group>& session, const ReductionPlan<T>& plan,
                                                              Timeout timeout) {
-  const auto compare = [&](bool& alike) { return compare_places(lane, plan.source, plan.source, timeout, alike); };
-  return reduce_where_they_lie(lane, plan, Algorithm::peer, timeout, compare, [&] {
-    const T* mine = plan.source + lane.context().rank * plan.part_step;
-    combine_into({lane.group().thread_rank(), lane.group().size()},
-                 MemberVectors{lane.context(), reinterpret_cast<const std::byte*>(mine)}, plan.destination, plan.count,
-                 plan.reduction);
+  const auto compare = [&](bool& alike) { return compare_places(session, plan.source, plan.source, timeout, alike); };
+  return reduce_where_they_lie(session, plan, Algorithm::peer, timeout, compare, [&] {
+    const T* mine = plan.source + session.context().rank * plan.part_step;
+    combine_into({session.group().thread_rank(), session.group().size()},
+                 MemberVectors{session.context(), reinterpret_cast<const std::byte*>(mine)}, plan.destination,
+                 plan.count, plan.reduction);
   });
 }
 
@@ -57,9 +56,9 @@ template <class T, class Group>
 /// Whether the sources lie alike, and, where others store to it, the root's destination in its heap, whose place all
 /// hear.
 template <class T, class Group>
-[[nodiscard]] BEELINE_HOST_DEVICE Status compare_sources(Lane<Group>& lane, const ReductionPlan<T>& plan,
+[[nodiscard]] BEELINE_HOST_DEVICE Status compare_sources(Session<Group>& session, const ReductionPlan<T>& plan,
                                                          Timeout timeout, bool& alike) {
-  const Context& ctx = lane.context();
+  const Context& ctx = session.context();
   const std::uint64_t from = place_in_slot(ctx, plan.source), to = place_in_slot(ctx, plan.destination);
   bool same = from != no_place;
   const auto tell = [&](std::uint32_t, std::uint32_t k) { return k == 0 ? from : to; };
@@ -67,8 +66,8 @@ template <class T, class Group>
     same = same && (k == 0 ? theirs == from : peer != plan.root || root_combines(ctx) || theirs != no_place);
     return Status::ok;
   };
-  const Status status = meet(lane, 2, timeout, tell, hear);
-  if (status == Status::ok) alike = !lane.group().any(!same);
+  const Status status = meet(session, 2, timeout, tell, hear);
+  if (status == Status::ok) alike = !session.group().any(!same);
   return status;
 }
 
@@ -76,20 +75,20 @@ template <class T, class Group>
 /// carries the vector once each way: of three or more members the root has no part; of two it has all of it, since one
 /// reads faster than two do from each other.
 template <class T, class Group>
-[[nodiscard]] BEELINE_HOST_DEVICE Status reduce_two_shot(Lane<Group>& lane, const ReductionPlan<T>& plan,
+[[nodiscard]] BEELINE_HOST_DEVICE Status reduce_two_shot(Session<Group>& session, const ReductionPlan<T>& plan,
                                                          Timeout timeout) {
-  const Context& ctx = lane.context();
-  const auto compare = [&](bool& alike) { return compare_sources(lane, plan, timeout, alike); };
-  return reduce_where_they_lie(lane, plan, Algorithm::alltoall_gather, timeout, compare, [&] {
+  const Context& ctx = session.context();
+  const auto compare = [&](bool& alike) { return compare_sources(session, plan, timeout, alike); };
+  return reduce_where_they_lie(session, plan, Algorithm::alltoall_gather, timeout, compare, [&] {
     if ((ctx.rank == plan.root) != root_combines(ctx)) return;
     const std::uint32_t index = ctx.rank < plan.root ? ctx.rank : ctx.rank - 1;
     const Range mine =
         root_combines(ctx) ? Range{0, plan.count} : part_of(plan.count, ctx.size - 1, index, elements_in_16<T>);
     std::byte* const result = root_combines(ctx)
                                   ? reinterpret_cast<std::byte*>(plan.destination)
-                                  : ctx.translate(own_slot(ctx) + lane.heard_word(plan.root, 1, 0), plan.root);
+                                  : ctx.translate(own_slot(ctx) + session.heard_word(plan.root, 1, 0), plan.root);
     std::byte* const to = result + mine.first * sizeof(T);
-    combine_vectors<T>({lane.group().thread_rank(), lane.group().size()},
+    combine_vectors<T>({session.group().thread_rank(), session.group().size()},
                        MemberVectors{ctx, reinterpret_cast<const std::byte*>(plan.source + mine.first)}, to, mine.count,
                        plan.reduction,
                        [to](std::size_t place, const auto& word) { store_vector<T>(to + place, word); });
@@ -99,24 +98,24 @@ template <class T, class Group>
 /// A reduction by name. Returns ok, timeout, deadline, aborted; invalid_argument for an algorithm that it does not
 /// have.
 template <class T, class Group>
-[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status reduce_by(Lane<Group>& lane, const ReductionPlan<T>& plan,
-                                                                  const LaneCall& how) {
-  const Context& ctx = lane.context();
+[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status reduce_by(Session<Group>& session, const ReductionPlan<T>& plan,
+                                                                  const SessionCall& how) {
+  const Context& ctx = session.context();
   if (plan.count == 0) return Status::ok;
   if (!reduces_by(how.algorithm, plan.scatters, plan.root != no_peer)) return Status::invalid_argument;
-  if (how.algorithm == Algorithm::packets) return reduce_packets(lane, plan, how.timeout);
+  if (how.algorithm == Algorithm::packets) return reduce_packets(session, plan, how.timeout);
   if (ctx.mixed) return Status::invalid_argument;
   if constexpr (!std::is_same_v<Group, Thread> && !std::is_same_v<Group, Warp>)
     if (how.algorithm == Algorithm::bulk && (how.buffer != nullptr || executor == DeviceKind::host)) {
-      BulkMover<Group> mover{{lane.group(), ctx, how.buffer}};
-      return reduce_collected(lane, plan, mover, how.algorithm, how.timeout);
+      BulkMover<Group> mover{{session.group(), ctx, how.buffer}};
+      return reduce_collected(session, plan, mover, how.algorithm, how.timeout);
     }
   if (how.algorithm == Algorithm::bulk) return Status::invalid_argument;
-  if (how.algorithm == Algorithm::read && plan.scatters) return reduce_scatter_read(lane, plan, how.timeout);
-  if (how.algorithm == Algorithm::two_shot) return reduce_two_shot(lane, plan, how.timeout);
-  StoreMover<Group> mover{lane.group(), ctx};
-  if (how.algorithm == Algorithm::tree && ctx.size > 1) return reduce_by_tree(lane, plan, mover, how.timeout);
-  return reduce_collected(lane, plan, mover, how.algorithm, how.timeout);
+  if (how.algorithm == Algorithm::read && plan.scatters) return reduce_scatter_read(session, plan, how.timeout);
+  if (how.algorithm == Algorithm::two_shot) return reduce_two_shot(session, plan, how.timeout);
+  StoreMover<Group> mover{session.group(), ctx};
+  if (how.algorithm == Algorithm::tree && ctx.size > 1) return reduce_by_tree(session, plan, mover, how.timeout);
+  return reduce_collected(session, plan, mover, how.algorithm, how.timeout);
 }
 
 /// What suits `bytes` of one vector or part.
@@ -128,8 +127,9 @@ template <class T, class Group>
 }
 
 template <class T, class Group>
-[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status reduce_on_lane(Lane<Group>& lane, const ReductionPlan<T>& plan,
-                                                                       LaneCall how) {
+[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status reduce_in_session(Session<Group>& session,
+                                                                          const ReductionPlan<T>& plan,
+                                                                          SessionCall how) {
   const CallSignature call{.operation = plan.scatters          ? CollectiveOperation::reduce_scatter
                                         : plan.root != no_peer ? CollectiveOperation::reduce
                                                                : CollectiveOperation::allreduce,
@@ -139,22 +139,21 @@ template <class T, class Group>
                            .root = plan.root,
                            .slices = plan.slices,
                            .count = plan.count};
-  if (const Status status = compare_calls(lane, call, how.timeout); status != Status::ok) return status;
+  if (const Status status = compare_calls(session, call, how.timeout); status != Status::ok) return status;
   if (how.algorithm == Algorithm::automatic)
-    how.algorithm = choose_reduction(lane.context(), plan.count * sizeof(T), plan.scatters);
-  const Status status = reduce_by(lane, plan, how);
-  if (status == Status::ok) lane.set_checked(false);
+    how.algorithm = choose_reduction(session.context(), plan.count * sizeof(T), plan.scatters);
+  const Status status = reduce_by(session, plan, how);
+  if (status == Status::ok) session.set_checked(false);
   return status;
 }
 
-/// By a whole grid: each block takes a slice, on the lane of its number.
-template <class T, class BlockGroup>
-[[nodiscard]] BEELINE_HOST_DEVICE Status reduce_by_grid(const Grid<BlockGroup>& grid, const Context& ctx,
-                                                        const CollectiveChannel& channel, const ReductionPlan<T>& plan,
-                                                        const LaneCall& how) {
-  if (grid.blocks() > channel.lanes) return Status::invalid_argument;
-  Lane<BlockGroup> lane(grid.block(), ctx, channel, grid.block_rank());
-  return reduce_on_lane(lane, plan.slice(grid.block_rank(), grid.blocks()), how);
+/// The session's slice.
+template <class T, class Group>
+[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status reduce_slice(Session<Group>& session,
+                                                                     const ReductionPlan<T>& plan,
+                                                                     const SessionCall& how) {
+  if (!session.exists()) return Status::invalid_argument;
+  return reduce_in_session(session, plan.slice(session.slice(), session.slices()), how);
 }
 
 }  // namespace beeline::detail

@@ -17,24 +17,24 @@ namespace beeline::detail {
 /// chunk's barrier. Where there are two, vectors are collected in the one half and results in the other.
 template <class T, class Group, class Mover>
 struct CollectSteps {
-  const Lane<Group>& lane;
+  const Session<Group>& session;
   const ReductionPlan<T>& plan;
   Mover& mover;
   bool reads;   ///< each leaves its vector in its own memory, and all read it there
   bool shares;  ///< by parts, each reduced by its owner
   bool casts;   ///< results are written to others
 
-  [[nodiscard]] BEELINE_HOST_DEVICE const Context& ctx() const { return lane.context(); }
+  [[nodiscard]] BEELINE_HOST_DEVICE const Context& ctx() const { return session.context(); }
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t number() const { return casts ? 2 : 1; }
   /// Bytes for one member's vector, or its part.
   [[nodiscard]] BEELINE_HOST_DEVICE std::size_t slot_bytes() const {
-    return reads ? lane.staging_bytes() : staged_piece_bytes(lane);
+    return reads ? session.staging_bytes() : staged_piece_bytes(session);
   }
   [[nodiscard]] BEELINE_HOST_DEVICE std::size_t most() const {
     return slot_bytes() / sizeof(T) * (shares ? ctx().size : 1);
   }
   [[nodiscard]] BEELINE_HOST_DEVICE std::byte* collected(std::size_t done) const {
-    return lane.staging(casts ? 0 : static_cast<std::uint32_t>(done / most() & 1u));
+    return session.staging(casts ? 0 : static_cast<std::uint32_t>(done / most() & 1u));
   }
   /// What `member` reduces of a chunk.
   [[nodiscard]] BEELINE_HOST_DEVICE Range share_of(std::uint32_t member, std::size_t count) const {
@@ -46,7 +46,7 @@ struct CollectSteps {
 
   BEELINE_HOST_DEVICE void before(std::uint32_t step, std::size_t done, std::size_t count) {
     if (step == 1) return;
-    if (reads) return copy_bytes(lane.group(), collected(done), plan.source + done, count * sizeof(T));
+    if (reads) return copy_bytes(session.group(), collected(done), plan.source + done, count * sizeof(T));
     std::byte* const mine = collected(done) + ctx().rank * slot_bytes();
     BEELINE_NO_UNROLL
     for (std::uint32_t k = 1; k <= ctx().size; ++k) {
@@ -58,16 +58,16 @@ struct CollectSteps {
   }
 
   BEELINE_HOST_DEVICE void after(std::uint32_t step, std::size_t done, std::size_t count) {
-    T* const results = reinterpret_cast<T*>(lane.staging(1));
+    T* const results = reinterpret_cast<T*>(session.staging(1));
     if (step == 1) {
       if (plan.is_received_by(ctx().rank))
-        copy_bytes(lane.group(), plan.destination + done, results, count * sizeof(T));
+        copy_bytes(session.group(), plan.destination + done, results, count * sizeof(T));
       return;
     }
     const Range share = share_of(ctx().rank, count);
     if (share.count == 0) return;
     T* const to = casts ? results + share.first : plan.destination + done;
-    const ThreadShare threads{lane.group().thread_rank(), lane.group().size()};
+    const ThreadShare threads{session.group().thread_rank(), session.group().size()};
     if (reads)
       combine_into(threads, MemberVectors{ctx(), collected(done)}, to, share.count, plan.reduction);
     else
@@ -78,7 +78,7 @@ struct CollectSteps {
 
   /// Writes a result to all who get it.
   BEELINE_HOST_DEVICE void cast(std::byte* result, std::size_t bytes) {
-    lane.group().sync();
+    session.group().sync();
     BEELINE_NO_UNROLL
     for (std::uint32_t k = 1; k < ctx().size; ++k)
       if (const std::uint32_t peer = peer_ahead(ctx(), k); plan.is_received_by(peer))
@@ -91,7 +91,7 @@ struct CollectSteps {
 template <class T, class Group, class Mover>
 struct TreeSteps {
   using Wide = Accumulator<T>;
-  const Lane<Group>& lane;
+  const Session<Group>& session;
   const ReductionPlan<T>& plan;
   Mover& mover;
   std::uint32_t levels;  ///< log2 of the members, upwards
@@ -99,19 +99,19 @@ struct TreeSteps {
   /// The partial result, one slot for what comes on each of at most six levels, and one that is not used.
   static constexpr std::size_t slots = 8;
 
-  [[nodiscard]] BEELINE_HOST_DEVICE const Context& ctx() const { return lane.context(); }
+  [[nodiscard]] BEELINE_HOST_DEVICE const Context& ctx() const { return session.context(); }
   [[nodiscard]] BEELINE_HOST_DEVICE bool descends() const { return plan.root == no_peer; }
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t number() const { return descends() ? 2 * levels : levels; }
   [[nodiscard]] BEELINE_HOST_DEVICE std::size_t slot_bytes() const {
-    return (lane.staging_bytes() / slots) & ~std::size_t{15};
+    return (session.staging_bytes() / slots) & ~std::size_t{15};
   }
   [[nodiscard]] BEELINE_HOST_DEVICE std::size_t most() const { return slot_bytes() / sizeof(Wide); }
   [[nodiscard]] BEELINE_HOST_DEVICE Wide* slot(std::size_t done, std::uint32_t index) const {
     // Going up only, chunks take the halves in turn; going down, what is behind the barriers of the way is free.
     const auto half = static_cast<std::uint32_t>(descends() ? 0 : done / most() & 1u);
-    return reinterpret_cast<Wide*>(lane.staging(half) + index * slot_bytes());
+    return reinterpret_cast<Wide*>(session.staging(half) + index * slot_bytes());
   }
-  [[nodiscard]] BEELINE_HOST_DEVICE T* result() const { return reinterpret_cast<T*>(lane.staging(1)); }
+  [[nodiscard]] BEELINE_HOST_DEVICE T* result() const { return reinterpret_cast<T*>(session.staging(1)); }
   /// This member's place in the tree, whose root is at 0.
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t place() const {
     return descends() ? ctx().rank : (ctx().rank + ctx().size - plan.root) % ctx().size;
@@ -131,11 +131,12 @@ struct TreeSteps {
   }
 
   BEELINE_HOST_DEVICE void before(std::uint32_t step, std::size_t done, std::size_t count) {
-    const std::uint32_t level = level_of(step), thread = lane.group().thread_rank(), threads = lane.group().size();
+    const std::uint32_t level = level_of(step), thread = session.group().thread_rank(),
+                        threads = session.group().size();
     if (step == 0) {
       for (std::size_t i = thread; i < count; i += threads)
         slot(done, 0)[i] = ElementTraits<T>::widen(plan.source[done + i]);
-      lane.group().sync();
+      session.group().sync();
     }
     if (step < levels && is_child(level)) {
       const std::uint32_t parent = member_at(place() - (1u << level));
@@ -149,21 +150,22 @@ struct TreeSteps {
   }
 
   BEELINE_HOST_DEVICE void after(std::uint32_t step, std::size_t done, std::size_t count) {
-    const std::uint32_t level = level_of(step), thread = lane.group().thread_rank(), threads = lane.group().size();
+    const std::uint32_t level = level_of(step), thread = session.group().thread_rank(),
+                        threads = session.group().size();
     if (step < levels && has_child(level))
       for (std::size_t i = thread; i < count; i += threads)
         slot(done, 0)[i] = combine(plan.reduction, slot(done, 0)[i], slot(done, 1 + level)[i]);
     if (step + 1 == levels && place() == 0) finish(done, count);
     if (step + 1 == 2 * levels) {
-      lane.group().sync();
-      copy_bytes(lane.group(), plan.destination + done, result(), count * sizeof(T));
+      session.group().sync();
+      copy_bytes(session.group(), plan.destination + done, result(), count * sizeof(T));
     }
   }
 
   /// The root's result, from what it has combined. The same threads have combined the same elements.
   BEELINE_HOST_DEVICE void finish(std::size_t done, std::size_t count) {
     T* const to = descends() ? result() : plan.destination + done;
-    for (std::size_t i = lane.group().thread_rank(); i < count; i += lane.group().size()) {
+    for (std::size_t i = session.group().thread_rank(); i < count; i += session.group().size()) {
       const Wide whole = slot(done, 0)[i];
       to[i] = ElementTraits<T>::narrow(
           plan.reduction == Reduction::average ? static_cast<Wide>(whole / static_cast<Wide>(ctx().size)) : whole);
@@ -181,21 +183,21 @@ template <class T>
 }
 
 template <class T, class Group, class Mover>
-[[nodiscard]] BEELINE_HOST_DEVICE Status reduce_collected(Lane<Group>& lane, const ReductionPlan<T>& plan, Mover& mover,
-                                                          Algorithm algorithm, Timeout timeout) {
-  const bool shares = shares_work(lane.context(), plan, algorithm);
+[[nodiscard]] BEELINE_HOST_DEVICE Status reduce_collected(Session<Group>& session, const ReductionPlan<T>& plan,
+                                                          Mover& mover, Algorithm algorithm, Timeout timeout) {
+  const bool shares = shares_work(session.context(), plan, algorithm);
   CollectSteps<T, Group, Mover> steps{
-      lane, plan, mover, algorithm == Algorithm::read, shares, shares || algorithm == Algorithm::gather_cast};
-  return run_steps(lane, steps, plan.count, timeout);
+      session, plan, mover, algorithm == Algorithm::read, shares, shares || algorithm == Algorithm::gather_cast};
+  return run_steps(session, steps, plan.count, timeout);
 }
 
 template <class T, class Group, class Mover>
-[[nodiscard]] BEELINE_HOST_DEVICE Status reduce_by_tree(Lane<Group>& lane, const ReductionPlan<T>& plan, Mover& mover,
-                                                        Timeout timeout) {
+[[nodiscard]] BEELINE_HOST_DEVICE Status reduce_by_tree(Session<Group>& session, const ReductionPlan<T>& plan,
+                                                        Mover& mover, Timeout timeout) {
   std::uint32_t levels = 0;
-  while (1u << levels < lane.context().size) ++levels;
-  TreeSteps<T, Group, Mover> steps{lane, plan, mover, levels};
-  return run_steps(lane, steps, plan.count, timeout);
+  while (1u << levels < session.context().size) ++levels;
+  TreeSteps<T, Group, Mover> steps{session, plan, mover, levels};
+  return run_steps(session, steps, plan.count, timeout);
 }
 
 }  // namespace beeline::detail

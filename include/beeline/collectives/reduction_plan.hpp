@@ -12,7 +12,7 @@ template <class T>
 struct ReductionPlan {
   T* destination;
   const T* source;
-  std::size_t count;  ///< elements that this lane combines; of a reduce-scatter, of each part
+  std::size_t count;  ///< elements that this session combines; of a reduce-scatter, of each part
   Reduction reduction;
   std::uint32_t root = no_peer;  ///< who gets the result; `no_peer`: all
   bool scatters = false;         ///< each gets the part of its rank

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Vectors as words: how lanes cut them up, and read and write them at any count and alignment.
+/// Vectors as words: how sessions cut them up, and read and write them at any count and alignment.
 
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
 
-#include "beeline/collectives/lane.hpp"
 #include "beeline/collectives/reduction.hpp"
+#include "beeline/collectives/session.hpp"
 
 namespace beeline::detail {
 
@@ -93,13 +93,13 @@ template <class T, class Group>
 class ReceivedWords {
  public:
   /// `own`: this rank's word; nullptr: it has sent it to itself.
-  BEELINE_HOST_DEVICE ReceivedWords(const Lane<Group>& lane, std::uint32_t place, const std::uint64_t* own)
-      : lane_(lane), place_(place), own_(own == nullptr ? 0 : *own),
-        silent_(own == nullptr ? no_peer : lane.context().rank) {}
+  BEELINE_HOST_DEVICE ReceivedWords(const Session<Group>& session, std::uint32_t place, const std::uint64_t* own)
+      : session_(session), place_(place), own_(own == nullptr ? 0 : *own),
+        silent_(own == nullptr ? no_peer : session.context().rank) {}
 
   [[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status reduce(Reduction reduction, Timeout timeout,
                                                                  std::uint64_t& result) {
-    const std::uint32_t members = lane_.context().size;
+    const std::uint32_t members = session_.context().size;
     std::uint32_t peer = 0;
     Status status = Status::ok;
     BEELINE_NO_UNROLL
@@ -118,7 +118,7 @@ class ReceivedWords {
     std::uint64_t words[count];
     BEELINE_UNROLL
     for (std::uint64_t& word : words) word = own_;
-    const Status status = lane_.receive_words(first, place_, words, timeout, silent_);
+    const Status status = session_.receive_words(first, place_, words, timeout, silent_);
     if (status != Status::ok) return status;
     BEELINE_UNROLL
     for (unsigned k = 0; k < count; ++k)
@@ -126,7 +126,7 @@ class ReceivedWords {
     return Status::ok;
   }
 
-  const Lane<Group>& lane_;
+  const Session<Group>& session_;
   Partial<T, std::uint64_t> partial_;
   std::uint32_t place_;
   std::uint64_t own_;

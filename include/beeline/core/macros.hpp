@@ -8,7 +8,7 @@
 #define BEELINE_COMPILES_CUDA 1
 /// For what is rarely run: a lone waiting thread pays for every line of instructions that lies in its way.
 #define BEELINE_COLD __noinline__
-/// For what takes a lane: a call of it would put the lane's state, and every access to it, in memory.
+/// For what takes a session: a call of it would put the session's state, and every access to it, in memory.
 #define BEELINE_INLINE __forceinline__
 #else
 #define BEELINE_HOST_DEVICE

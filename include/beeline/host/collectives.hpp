@@ -22,10 +22,10 @@ namespace beeline {
 
 /// Sizes of a channel. All ranks give the same; 0: by the kind and number of ranks.
 struct CollectiveOptions {
-  unsigned lanes = 0;             ///< blocks that may take part in a call
-  std::size_t packet_bytes = 0;   ///< payload of a round of packets, on each lane from each rank: at least 32; in
+  unsigned sessions = 0;          ///< blocks that may take part in a call
+  std::size_t packet_bytes = 0;   ///< payload of a round of packets, of each session from each rank: at least 32; in
                                   ///< packets of 128 bytes, twice as much
-  std::size_t staging_bytes = 0;  ///< on each lane, for vectors that do not lie alike on all ranks, twice
+  std::size_t staging_bytes = 0;  ///< of each session, for vectors that do not lie alike on all ranks, twice
   /// Symmetric memory through which copy engines make large calls, in multiples of 256. Nothing said: of a channel of
   /// the world whose ranks have a GPU each, an eighth of the heap, at most what the engines can use (256 MB for each of
   /// the other ranks), less where the heap is full; of others none. 0: none, so that `automatic` leaves engines out,

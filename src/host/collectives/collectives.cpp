@@ -32,8 +32,8 @@ std::vector<std::vector<std::byte>> gathered(Team& team, std::span<const std::by
   return team.world().implementation().exchange_in(team, "Collectives", mine);
 }
 
-/// Lanes that blocks of every rank can use at once, beside those of the ranks that share its GPU.
-unsigned default_lanes(Team& team) {
+/// Sessions that blocks of every rank can use at once, beside those of the ranks that share its GPU.
+unsigned default_sessions(Team& team) {
   const World& world = team.world();
   const unsigned mine = any_host_rank(world) ? 4 : 64 / static_cast<unsigned>(world.ranks_on_device());
   unsigned least = std::max(1u, mine);
@@ -48,8 +48,8 @@ unsigned default_lanes(Team& team) {
 /// Collective. Asked for, or what suits the ranks: packets for messages of microseconds, staging that hides a barrier.
 CollectiveOptions complete(Team& team, CollectiveOptions options) {
   const auto ranks = static_cast<std::size_t>(team.size());
-  const unsigned lanes = default_lanes(team);
-  if (options.lanes == 0) options.lanes = lanes;
+  const unsigned sessions = default_sessions(team);
+  if (options.sessions == 0) options.sessions = sessions;
   if (options.packet_bytes == 0)
     options.packet_bytes = std::max<std::size_t>(256, 131072 / std::max<std::size_t>(8, ranks) & ~std::size_t{15});
   options.checks = options.checks || team.world().config().check_collectives;
@@ -58,8 +58,8 @@ CollectiveOptions complete(Team& team, CollectiveOptions options) {
 }
 
 void check(const CollectiveOptions& options) {
-  require(options.lanes <= 1024, Status::invalid_argument,
-          fmt::format("{} lanes of a collective channel: at most 1024", options.lanes));
+  require(options.sessions <= 1024, Status::invalid_argument,
+          fmt::format("{} sessions of a collective channel: at most 1024", options.sessions));
   constexpr std::size_t least = 32;  // what members tell each other before an exchange
   require(
       options.packet_bytes >= least && options.packet_bytes <= std::size_t{1} << 24 && options.packet_bytes % 16 == 0,
@@ -86,7 +86,7 @@ void compare(Team& team, const CollectiveOptions& mine) {
     if (all[rank].size() != sizeof theirs || all[0].size() != sizeof first) continue;  // has failed or left
     std::memcpy(&theirs, all[rank].data(), sizeof theirs);
     std::memcpy(&first, all[0].data(), sizeof first);
-    require(theirs.lanes == first.lanes && theirs.packet_bytes == first.packet_bytes &&
+    require(theirs.sessions == first.sessions && theirs.packet_bytes == first.packet_bytes &&
                 theirs.staging_bytes == first.staging_bytes && theirs.first_round == first.first_round &&
                 theirs.engine_bytes == first.engine_bytes && theirs.checks == first.checks,
             Status::invalid_argument, fmt::format("ranks 0 and {} give different options for collectives", rank));
@@ -115,29 +115,29 @@ Layout layout_of(const Team& team, const CollectiveOptions& options, bool has_li
   Layout layout{};
   layout.area_lines = has_lines ? area_lines_of(options) : 0;
   const auto after = [](std::size_t offset, std::size_t bytes) { return whole_lines(offset + bytes); };
-  const std::size_t words = std::size_t{options.lanes} * max_ranks * sizeof(PaddedWord);
-  layout.arrived = after(0, std::size_t{options.lanes} * sizeof(LaneState));
+  const std::size_t words = std::size_t{options.sessions} * max_ranks * sizeof(PaddedWord);
+  layout.arrived = after(0, std::size_t{options.sessions} * sizeof(SessionState));
   layout.finished = after(layout.arrived, words);
   layout.packets = after(layout.finished, words);
-  const std::size_t areas = std::size_t{options.lanes} * 2 * static_cast<std::size_t>(team.size());
+  const std::size_t areas = std::size_t{options.sessions} * 2 * static_cast<std::size_t>(team.size());
   layout.lines = after(layout.packets, areas * (options.packet_bytes / 8) * sizeof(machine::PacketPair));
   layout.vectors = after(layout.lines, areas * layout.area_lines * line_bytes);
   layout.vector_bytes = has_hosts_only(team.world()) ? whole_lines(options.packet_bytes) : 0;
   layout.staging = after(layout.vectors, areas * layout.vector_bytes);
-  layout.tables = after(layout.staging, std::size_t{options.lanes} * 2 * options.staging_bytes);
-  layout.bytes = after(layout.tables, std::size_t{options.lanes} * 4 * max_ranks * sizeof(std::size_t));
+  layout.tables = after(layout.staging, std::size_t{options.sessions} * 2 * options.staging_bytes);
+  layout.bytes = after(layout.tables, std::size_t{options.sessions} * 4 * max_ranks * sizeof(std::size_t));
   return layout;
 }
 
 CollectiveChannel make_channel(std::byte* memory, const Layout& layout, const CollectiveOptions& options) {
-  return {.states = reinterpret_cast<LaneState*>(memory),
+  return {.states = reinterpret_cast<SessionState*>(memory),
           .arrived = reinterpret_cast<PaddedWord*>(memory + layout.arrived),
           .finished = reinterpret_cast<PaddedWord*>(memory + layout.finished),
           .packets = reinterpret_cast<machine::PacketPair*>(memory + layout.packets),
           .lines = reinterpret_cast<machine::PacketPair*>(memory + layout.lines),
           .vectors = memory + layout.vectors,
           .staging = memory + layout.staging,
-          .lanes = options.lanes,
+          .sessions = options.sessions,
           .checks = options.checks ? 1u : 0u,
           .area_pairs = static_cast<std::uint32_t>(options.packet_bytes / 8),
           .area_lines = layout.area_lines,
@@ -165,8 +165,9 @@ Collectives::Implementation::Implementation(Team& members, const CollectiveOptio
 
 LaunchOptions Collectives::Implementation::launch_options(CollectiveOperation operation, unsigned blocks,
                                                           Stream* stream) const {
-  if (blocks > channel.lanes)
-    throw Error(Status::invalid_argument, fmt::format("{} blocks on a channel of {} lanes", blocks, channel.lanes));
+  if (blocks > channel.sessions)
+    throw Error(Status::invalid_argument,
+                fmt::format("{} blocks on a channel of {} sessions", blocks, channel.sessions));
   return {.blocks = blocks,
           .threads = detail::collective_threads,
           .waits = true,
@@ -177,12 +178,12 @@ LaunchOptions Collectives::Implementation::launch_options(CollectiveOperation op
 
 void Collectives::Implementation::start_at(const CollectiveOptions& options) {
   const auto period = static_cast<std::uint32_t>(options.first_round >> 30);
-  std::vector<LaneState> states(options.lanes);
-  for (LaneState& state : states) {
+  std::vector<SessionState> states(options.sessions);
+  for (SessionState& state : states) {
     state.round = state.exchanged = options.first_round;
     state.swept[0] = state.swept[1] = period;
   }
-  world.copy(channel.states, states.data(), states.size() * sizeof(LaneState));
+  world.copy(channel.states, states.data(), states.size() * sizeof(SessionState));
   // Fresh memory would pass for round 2^32, which may come before the first sweep.
   const std::uint64_t stale = options.first_round << 32;
   const std::vector<machine::PacketPair> unsent((layout.lines - layout.packets) / sizeof(machine::PacketPair),
@@ -238,13 +239,13 @@ bool Collectives::Implementation::takes_engines() const {
 
 std::span<std::byte> Collectives::Implementation::scratch() const {
   if (engine_scratch) return {engine_scratch->data(), engine_scratch->bytes()};
-  return {channel.staging, std::size_t{channel.lanes} * 2 * channel.staging_bytes};
+  return {channel.staging, std::size_t{channel.sessions} * 2 * channel.staging_bytes};
 }
 
 void Collectives::Implementation::make_engine() {
   require(scratch().size() >= detail::CopyEngines::least_bytes(context().size), Status::no_resource,
           fmt::format("copy_engine: the channel has {} bytes for it (engine_bytes, or else two times staging_bytes on "
-                      "each lane), and needs {}",
+                      "each session), and needs {}",
                       scratch().size(), detail::CopyEngines::least_bytes(context().size)));
   engine = std::make_unique<detail::CopyEngines>(team, channel, scratch());
 }
@@ -348,7 +349,7 @@ CollectiveCall Collectives::allreduce_choice(std::size_t count, ElementType type
     const bool reads_peers = !is_packets(choice.algorithm) && !is_packets128(choice.algorithm) && ctx.size > 2;
     const std::size_t most = host ? 1 : reads_peers ? blocks_for_peers : blocks_for_one_peer;
     const std::size_t wanted = std::min(most, (bytes + block_bytes - 1) / block_bytes);
-    choice.blocks = static_cast<unsigned>(std::clamp<std::size_t>(wanted, 1, implementation_->channel.lanes));
+    choice.blocks = static_cast<unsigned>(std::clamp<std::size_t>(wanted, 1, implementation_->channel.sessions));
   }
   return choice;
 }
@@ -417,14 +418,14 @@ void Collectives::allreduce_on_stream(void* destination, const void* source, std
   else
     launcher(implementation_->team, options, implementation_->channel, vectors);
   if (choice.algorithm == Algorithm::two_shot)
-    implementation_->note_by_lanes();
+    implementation_->note_by_sessions();
   else
     implementation_->note(count == 0 ? Transfer::none : is_named ? Transfer::staged : Transfer::packets);
 }
 
 Transfer Collectives::last_transfer() const {
   if (implementation_->noted) return *implementation_->noted;
-  LaneState state;
+  SessionState state;
   implementation_->world.copy(&state, implementation_->channel.states, sizeof state);
   return static_cast<Transfer>(state.transfer);
 }

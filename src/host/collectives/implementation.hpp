@@ -38,7 +38,7 @@ class Collectives::Implementation {
   Implementation(Team& team, const CollectiveOptions& options);
 
   [[nodiscard]] const Context& context() const { return team.context(); }
-  /// For a waiting kernel of `blocks` blocks. Throws invalid_argument for more than there are lanes.
+  /// For a waiting kernel of `blocks` blocks. Throws invalid_argument for more than there are sessions.
   ///   operation  that it is a call of, named in errors
   [[nodiscard]] LaunchOptions launch_options(CollectiveOperation operation, unsigned blocks, Stream* stream) const;
 
@@ -54,8 +54,8 @@ class Collectives::Implementation {
 
   /// Leaves a note for `last_transfer`.
   void note(Transfer transfer) { noted = transfer; }
-  /// The first lane, which has part of every call, leaves the note itself (`Lane::note`).
-  void note_by_lanes() { noted.reset(); }
+  /// The first session, which has part of every call, leaves the note itself (`Session::note`).
+  void note_by_sessions() { noted.reset(); }
 
   /// The same for a call that moves data.
   void note_movement(const CollectiveCall& choice);
@@ -78,7 +78,7 @@ class Collectives::Implementation {
   };
   std::unique_ptr<StreamBeside> beside;  ///< made when it is first asked for
   std::optional<Transfer> noted = Transfer::none;
-  std::size_t* tables;  ///< [lanes, 4, max_ranks] counts and offsets that a kernel's blocks work by
+  std::size_t* tables;  ///< [sessions, 4, max_ranks] counts and offsets that a kernel's blocks work by
 
  private:
   void make_engine_scratch(std::optional<std::size_t> asked);

@@ -107,7 +107,7 @@ CollectiveCall Collectives::movement_choice(CollectiveOperation operation, std::
                                                                                 : peer_block_bytes;
     const std::size_t bytes = checked_bytes(piece_bytes, others, ElementType::uint8);
     const std::size_t wanted = host ? 1 : (bytes + block_bytes - 1) / block_bytes;
-    choice.blocks = static_cast<unsigned>(std::clamp<std::size_t>(wanted, 1, implementation_->channel.lanes));
+    choice.blocks = static_cast<unsigned>(std::clamp<std::size_t>(wanted, 1, implementation_->channel.sessions));
   }
   return choice;
 }
@@ -148,7 +148,7 @@ void Collectives::Implementation::note_movement(const CollectiveCall& choice) {
   else if (choice.algorithm == Algorithm::copy_engine)
     note(choice.alike ? Transfer::in_place : Transfer::staged);
   else
-    note_by_lanes();
+    note_by_sessions();
 }
 
 void Collectives::Implementation::move_by_engine(const ExchangePlan& plan, const CollectiveCall& choice) {
@@ -328,7 +328,7 @@ void Collectives::alltoallv_on_stream(void* destination, const void* source, con
     choice.algorithm = context().mixed ? Algorithm::packets : Algorithm::peer;
   if (choice.blocks == 0)
     choice.blocks =
-        detail::any_host_rank(implementation_->world) ? 1 : implementation_->channel.lanes;  // whatever comes
+        detail::any_host_rank(implementation_->world) ? 1 : implementation_->channel.sessions;  // whatever comes
   check_algorithm(CollectiveOperation::alltoallv, choice.algorithm, context());
   const ExchangePlan plan{.operation = CollectiveOperation::alltoallv,
                           .element = {type},
@@ -351,7 +351,7 @@ void Collectives::barrier_on_stream(BarrierAlgorithm algorithm, Stream* stream) 
     throw Error(Status::invalid_argument,
                 fmt::format("barrier algorithm {} does not exist", static_cast<std::uint32_t>(algorithm)));
   const unsigned blocks =
-      algorithm == BarrierAlgorithm::hierarchical ? std::min(4u, implementation_->channel.lanes) : 1;
+      algorithm == BarrierAlgorithm::hierarchical ? std::min(4u, implementation_->channel.sessions) : 1;
   const LaunchOptions options = implementation_->launch_options(CollectiveOperation::barrier, blocks, stream);
   detail::launch_barrier(implementation_->team, options, implementation_->channel, algorithm);
 }

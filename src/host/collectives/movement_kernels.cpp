@@ -27,9 +27,9 @@ struct MovementKernel {
     BulkBuffer* const buffer = algorithm == Algorithm::bulk ? bulk_buffer() : nullptr;
     plan.table = {};  // known: no code for pieces that vary
     const ExchangePlan mine = plan.slice(grid.block_rank(), grid.blocks());
-    Lane lane(grid.block(), ctx, channel, grid.block_rank(), LaneStart::of_kernel);
+    Session session(grid.block(), ctx, channel, grid.block_rank(), SessionStart::of_kernel);
     // What fails is recorded where it fails.
-    static_cast<void>(exchange(lane, mine, {.algorithm = algorithm, .buffer = buffer}));
+    static_cast<void>(exchange(session, mine, {.algorithm = algorithm, .buffer = buffer}));
   }
 };
 
@@ -55,9 +55,9 @@ struct VariedMovementKernel {
       if (i % capacity < ctx.size) table[i] = values.values[i / capacity][i % capacity];
     grid.block().sync();
     plan.table = {table, table + capacity, table + 2 * capacity, table + 3 * capacity};
-    const LaneCall how{.algorithm = algorithm, .buffer = bulk ? bulk_buffer() : nullptr};
-    Lane lane(grid.block(), ctx, channel, grid.block_rank(), LaneStart::of_kernel);
-    static_cast<void>(exchange(lane, plan.slice(grid.block_rank(), grid.blocks()), how));
+    const SessionCall how{.algorithm = algorithm, .buffer = bulk ? bulk_buffer() : nullptr};
+    Session session(grid.block(), ctx, channel, grid.block_rank(), SessionStart::of_kernel);
+    static_cast<void>(exchange(session, plan.slice(grid.block_rank(), grid.blocks()), how));
   }
 };
 
@@ -74,10 +74,11 @@ struct BarrierKernel {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, CollectiveChannel channel,
                                       BarrierAlgorithm algorithm) const {
+    Session session(grid.block(), ctx, channel, grid.block_rank());
     if (algorithm == BarrierAlgorithm::hierarchical)
-      static_cast<void>(barrier(grid, ctx, channel, algorithm));
+      static_cast<void>(barrier(grid, session, algorithm));
     else
-      static_cast<void>(barrier(grid.block(), ctx, channel, algorithm));
+      static_cast<void>(barrier(session, algorithm));
   }
 };
 

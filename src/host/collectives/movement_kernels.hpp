@@ -23,7 +23,8 @@ struct PieceValues {
 /// By packets, packets128, peer or bulk.
 void launch_movement(Team& team, const LaunchOptions& options, const CollectiveChannel& channel,
                      const ExchangePlan& plan, Algorithm algorithm);
-/// The same with pieces as `values` says. `tables`: [lanes, 4, max_ranks], where the kernel keeps them on a host rank.
+/// The same with pieces as `values` says. `tables`: [sessions, 4, max_ranks], where the kernel keeps them on a host
+/// rank.
 void launch_varied_movement(Team& team, const LaunchOptions& options, const CollectiveChannel& channel,
                             const ExchangePlan& plan, Algorithm algorithm, const PieceValues<max_ranks>& values,
                             std::size_t* tables);

@@ -15,7 +15,7 @@ inline constexpr std::size_t least_drawn_bytes = std::size_t{6} << 20;
 
 /// The last block leaves the tickets as the next kernel wants them.
 template <class Grid>
-BEELINE_HOST_DEVICE void end_drawing(const Grid& grid, LaneState& state) {
+BEELINE_HOST_DEVICE void end_drawing(const Grid& grid, SessionState& state) {
   grid.block().sync();  // the block's other warps draw no more
   if (grid.block().thread_rank() != 0) return;
   const DeviceAtomic<std::uint32_t> ended(state.ended), tickets(state.tickets);
@@ -33,16 +33,16 @@ BEELINE_INLINE BEELINE_HOST_DEVICE void allreduce_by_kernel(const Grid& grid, co
   AllreduceCall<T> call = vectors;
   call.slice = grid.block_rank(), call.slices = grid.blocks();
   if constexpr (algorithm == Algorithm::packets_one_shot || algorithm == Algorithm::packets_two_shot) {
-    // Comes while the lane's state comes.
+    // Comes while the session's state comes.
     const auto own = call.own();
     const std::size_t first = grid.block().thread_rank() * (8 / sizeof(T));
     if (first < own.count) machine::prefetch(own.source + first);
   }
-  LaneState& first = channel.states[0];
+  SessionState& first = channel.states[0];
   if (draws) call.tickets = &first.tickets;
-  Lane lane(grid.block(), ctx, channel, grid.block_rank(), LaneStart::of_kernel);
+  Session session(grid.block(), ctx, channel, grid.block_rank(), SessionStart::of_kernel);
   // What fails is recorded where it fails.
-  static_cast<void>(checked_allreduce(lane, call, Timeout::none(), algorithm));
+  static_cast<void>(checked_allreduce(session, call, {.algorithm = algorithm}));
   if (draws) end_drawing(grid, first);
 }
 
@@ -73,13 +73,13 @@ struct LineAddingKernel {
       constexpr Algorithm algorithm = one_shot ? Algorithm::packets128_one_shot : Algorithm::packets128_two_shot;
       call.reduction = call.reduction == Reduction::average ? Reduction::average : Reduction::sum;
       call.slice = grid.block_rank(), call.slices = grid.blocks();
-      Lane lane(grid.block(), ctx, channel, grid.block_rank(), LaneStart::of_kernel);
+      Session session(grid.block(), ctx, channel, grid.block_rank(), SessionStart::of_kernel);
       // What fails is recorded where it fails.
-      if (check_allreduce(lane, call, Timeout::none(), algorithm) != Status::ok) return;
+      if (check_allreduce(session, call, {.algorithm = algorithm}) != Status::ok) return;
       const AllreduceCall<T> own = call.own();
-      const Status status = allreduce_packets128<one_shot, members>(lane, own.destination, own.source, own.count,
+      const Status status = allreduce_packets128<one_shot, members>(session, own.destination, own.source, own.count,
                                                                     own.reduction, Timeout::none());
-      if (status == Status::ok) lane.set_checked(false);
+      if (status == Status::ok) session.set_checked(false);
     }
   }
 };
@@ -163,10 +163,10 @@ struct NamedReductionKernel {
                                       Algorithm algorithm) const {
     if (known != Algorithm::automatic) algorithm = known;
     if (known == Algorithm::automatic && has_own_kernel(algorithm)) return;  // not compiled twice
-    Lane lane(grid.block(), ctx, channel, grid.block_rank(), LaneStart::of_kernel);
-    const LaneCall how{.algorithm = algorithm, .buffer = bulk ? bulk_buffer() : nullptr};
+    Session session(grid.block(), ctx, channel, grid.block_rank(), SessionStart::of_kernel);
+    const SessionCall how{.algorithm = algorithm, .buffer = bulk ? bulk_buffer() : nullptr};
     // What fails is recorded where it fails.
-    static_cast<void>(reduce_on_lane(lane, plan.slice(grid.block_rank(), grid.blocks()), how));
+    static_cast<void>(reduce_in_session(session, plan.slice(grid.block_rank(), grid.blocks()), how));
   }
 };
 

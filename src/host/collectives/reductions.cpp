@@ -45,7 +45,7 @@ void Collectives::Implementation::reduce(const detail::NamedReductionCall& call,
   const std::size_t block_bytes = chosen.algorithm == Algorithm::packets ? packet_block_bytes : peer_block_bytes;
   const std::size_t wanted = host ? 1 : (bytes + block_bytes - 1) / block_bytes;
   const unsigned blocks =
-      how.blocks != 0 ? how.blocks : static_cast<unsigned>(std::clamp<std::size_t>(wanted, 1, channel.lanes));
+      how.blocks != 0 ? how.blocks : static_cast<unsigned>(std::clamp<std::size_t>(wanted, 1, channel.sessions));
   const CollectiveOperation operation = call.scatters          ? CollectiveOperation::reduce_scatter
                                         : call.root == no_peer ? CollectiveOperation::allreduce
                                                                : CollectiveOperation::reduce;
@@ -53,7 +53,7 @@ void Collectives::Implementation::reduce(const detail::NamedReductionCall& call,
   if (bytes != 0 || channel.checks != 0) detail::reduction_launcher(type)(team, options, channel, chosen);
   const bool finds_out =
       chosen.algorithm == Algorithm::two_shot || (call.scatters && chosen.algorithm == Algorithm::read);
-  if (bytes != 0 && finds_out) return note_by_lanes();
+  if (bytes != 0 && finds_out) return note_by_sessions();
   note(bytes == 0 ? Transfer::none : chosen.algorithm == Algorithm::packets ? Transfer::packets : Transfer::staged);
 }
 

@@ -15,12 +15,12 @@ struct MeetingKernel {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, CollectiveChannel channel, CallSignature call,
                                       const std::byte* destination, const std::byte* source) const {
-    Lane lane(grid.block(), ctx, channel, 0);
-    if (compare_calls(lane, call, Timeout::none()) != Status::ok) return;
-    lane.set_checked(false);
+    Session session(grid.block(), ctx, channel);
+    if (compare_calls(session, call, Timeout::none()) != Status::ok) return;
+    session.set_checked(false);
     if (call.count == 0) return;  // on all members: they have compared it
     bool alike = false;
-    if (compare_places(lane, destination, source, Timeout::none(), alike) != Status::ok || alike) return;
+    if (compare_places(session, destination, source, Timeout::none(), alike) != Status::ok || alike) return;
     if (destination == nullptr) return;  // vectors may lie anywhere
     if (grid.block().thread_rank() == 0)
       refuse_call(ctx, ctx.rank, CallDifference::places, call.packed(), place_in_slot(ctx, destination));
@@ -30,8 +30,8 @@ struct MeetingKernel {
 struct RoundKernel {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, CollectiveChannel channel) const {
-    Lane lane(grid.block(), ctx, channel, 0);
-    static_cast<void>(lane.barrier(Order::memory, Timeout::none()));
+    Session session(grid.block(), ctx, channel);
+    static_cast<void>(session.barrier(Order::memory, Timeout::none()));
   }
 };
 

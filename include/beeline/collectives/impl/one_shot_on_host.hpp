@@ -5,7 +5,7 @@
 /// CPU's thread moves one after the other, in twice as many cache lines.
 
 #include "beeline/collectives/combine.hpp"
-#include "beeline/collectives/lane.hpp"
+#include "beeline/collectives/session.hpp"
 
 namespace beeline::detail {
 
@@ -17,10 +17,10 @@ namespace beeline::detail {
 
 /// Sends `bytes` to every member, this one included: if the call goes on after a time-out, `source` may be overwritten.
 template <class Group>
-BEELINE_HOST_DEVICE void send_vector(const Lane<Group>& lane, const void* source, std::size_t bytes) {
-  const Context& ctx = lane.context();
-  const Group& group = lane.group();
-  std::uint64_t* const flag = lane.vector_flag(ctx.rank);
+BEELINE_HOST_DEVICE void send_vector(const Session<Group>& session, const void* source, std::size_t bytes) {
+  const Context& ctx = session.context();
+  const Group& group = session.group();
+  std::uint64_t* const flag = session.vector_flag(ctx.rank);
   const Range mine = part_of(bytes, group.size(), group.thread_rank(), 64);
   const auto* const from = static_cast<const std::byte*>(source) + mine.first;
   for (std::uint32_t step = 1; step <= ctx.size; ++step)  // everyone begins with another peer
@@ -30,16 +30,16 @@ BEELINE_HOST_DEVICE void send_vector(const Lane<Group>& lane, const void* source
   if (group.thread_rank() != 0) return;
   for (std::uint32_t step = 1; step <= ctx.size; ++step)
     SystemAtomic<std::uint64_t>(*ctx.translate(flag, peer_ahead(ctx, step)))
-        .store(lane.line_flag(), cuda::memory_order_release);
+        .store(session.line_flag(), cuda::memory_order_release);
 }
 
 /// Until the vectors of all members have come. Every thread waits for all of them.
 template <class Group>
-[[nodiscard]] BEELINE_HOST_DEVICE Status await_vectors(const Lane<Group>& lane, Timeout timeout) {
-  const Context& ctx = lane.context();
-  const std::uint64_t flag = lane.line_flag();
+[[nodiscard]] BEELINE_HOST_DEVICE Status await_vectors(const Session<Group>& session, Timeout timeout) {
+  const Context& ctx = session.context();
+  const std::uint64_t flag = session.line_flag();
   for (std::uint32_t member = 0; member < ctx.size; ++member) {
-    const SystemAtomic<std::uint64_t> arrived(*lane.vector_flag(member));
+    const SystemAtomic<std::uint64_t> arrived(*session.vector_flag(member));
     const Awaited awaited{Operation::collective, member, flag, flag, Compare::equal};
     const Status status = poll_until(ctx, awaited, timeout, [&](std::uint64_t& observed) {
       observed = arrived.load(cuda::memory_order_acquire);
@@ -50,24 +50,24 @@ template <class Group>
   return Status::ok;
 }
 
-/// One round: everyone sends everything to all, and reduces. `count` elements that fit `Lane::vector_bytes`.
+/// One round: everyone sends everything to all, and reduces. `count` elements that fit `Session::vector_bytes`.
 template <class T, class Group>
-[[nodiscard]] BEELINE_HOST_DEVICE Status one_shot_on_host(Lane<Group>& lane, T* destination, const T* source,
+[[nodiscard]] BEELINE_HOST_DEVICE Status one_shot_on_host(Session<Group>& session, T* destination, const T* source,
                                                           std::size_t count, Reduction reduction, Timeout timeout) {
   bool is_new = false;
-  if (const Status status = lane.enter(timeout, is_new); status != Status::ok) return status;
+  if (const Status status = session.enter(timeout, is_new); status != Status::ok) return status;
   if (is_new) {
-    lane.enter_vectors();
-    send_vector(lane, source, count * sizeof(T));
+    session.enter_vectors();
+    send_vector(session, source, count * sizeof(T));
   }
-  const Status status = await_vectors(lane, timeout);
+  const Status status = await_vectors(session, timeout);
   if (status == Status::ok) {
-    const ThreadShare threads{lane.group().thread_rank(), lane.group().size()};
-    const auto* const vectors = reinterpret_cast<const std::byte*>(lane.vector_flag(0) + 1);
-    combine_into(threads, CollectedVectors{vectors, lane.vector_step(), lane.context().size}, destination, count,
+    const ThreadShare threads{session.group().thread_rank(), session.group().size()};
+    const auto* const vectors = reinterpret_cast<const std::byte*>(session.vector_flag(0) + 1);
+    combine_into(threads, CollectedVectors{vectors, session.vector_step(), session.context().size}, destination, count,
                  reduction);
   }
-  return lane.finish(status);
+  return session.finish(status);
 }
 
 }  // namespace beeline::detail

@@ -13,9 +13,9 @@
 namespace beeline::bench {
 
 /// Ranks 0 and 1 exchange messages; rank 0 keeps the time and prints. Others take part in what is collective.
-class Session {
+class Bench {
  public:
-  Session(World& world, const Options& options) : world_(world), options_(options) {}
+  Bench(World& world, const Options& options) : world_(world), options_(options) {}
 
   [[nodiscard]] World& world() const { return world_; }
   [[nodiscard]] const Options& options() const { return options_; }

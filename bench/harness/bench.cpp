@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "harness/session.hpp"
+#include "harness/bench.hpp"
 
 #include <fmt/format.h>
 
@@ -9,25 +9,25 @@
 
 namespace beeline::bench {
 
-std::uint64_t Session::from_leader(std::uint64_t value) const {
+std::uint64_t Bench::from_leader(std::uint64_t value) const {
   const auto all = world_.allgather(std::as_bytes(std::span(&value, 1)));
   std::memcpy(&value, all.front().data(), sizeof value);
   return value;
 }
 
-std::vector<std::uint64_t> Session::from_all(std::uint64_t value) const {
+std::vector<std::uint64_t> Bench::from_all(std::uint64_t value) const {
   std::vector<std::uint64_t> values;
   for (const auto& bytes : world_.allgather(std::as_bytes(std::span(&value, 1))))
     std::memcpy(&values.emplace_back(), bytes.data(), sizeof value);
   return values;
 }
 
-std::uint64_t Session::least(std::uint64_t value) const {
+std::uint64_t Bench::least(std::uint64_t value) const {
   const std::vector<std::uint64_t> values = from_all(value);
   return *std::min_element(values.begin(), values.end());
 }
 
-std::vector<double> Session::slowest(const std::vector<double>& mine) const {
+std::vector<double> Bench::slowest(const std::vector<double>& mine) const {
   std::vector<double> all = mine, theirs(mine.size());
   for (const auto& bytes : world_.allgather(std::as_bytes(std::span(mine)))) {
     if (bytes.size() != mine.size() * sizeof(double)) continue;  // has failed or left
@@ -37,20 +37,20 @@ std::vector<double> Session::slowest(const std::vector<double>& mine) const {
   return all;
 }
 
-void Session::require_alike() const {
+void Bench::require_alike() const {
   for (int rank = 1; rank < world_.size(); ++rank)
     require(world_.device(rank).is_gpu() == world_.device(0).is_gpu(), Status::unavailable,
             fmt::format("grids of a GPU and of a host rank do not match: ranks 0 and {} differ in kind", rank));
 }
 
-bool Session::everywhere(bool mine) const {
+bool Bench::everywhere(bool mine) const {
   const std::byte vote{mine};
   for (const auto& other : world_.allgather(std::span(&vote, 1)))
     if (other.front() == std::byte{0}) return false;
   return true;
 }
 
-std::string Session::first_error(const std::string& mine) const {
+std::string Bench::first_error(const std::string& mine) const {
   const auto all = world_.allgather(std::as_bytes(std::span(mine)));
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
     if (all[rank].empty()) continue;
@@ -60,7 +60,7 @@ std::string Session::first_error(const std::string& mine) const {
   return {};
 }
 
-void Session::require_ok(Status status, const char* what) const {
+void Bench::require_ok(Status status, const char* what) const {
   if (status == Status::ok) return;
   world_.check();
   throw Error(status, fmt::format("{}: {}", what, name(status)), world_.rank());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// A lane: what one group of each member needs to work together, in rounds. Algorithms are written on it.
+/// A session: what one group of each member needs to work together, in rounds. Algorithms are written on it.
 ///
 /// A round is a barrier, or an exchange of packets: 8 bytes of data with a flag, the round's number, in one store.
 /// Areas for packets come in two, used in turn. Whoever has ended round n, in which all members sent to all others,
@@ -11,13 +11,14 @@
 /// next round asks. In a third kind of round the members follow one who waits for nobody.
 ///
 /// A call that its time-out ends is called again with the same arguments, and goes on: the round, its stage and its
-/// offset stay in the lane. What was sent is not sent again, or with the same bits.
+/// offset stay in the session. What was sent is not sent again, or with the same bits.
 
 #include <cstdint>
 
 #include "beeline/collectives/barrier_steps.hpp"
 #include "beeline/collectives/channel.hpp"
 #include "beeline/collectives/transfer.hpp"
+#include "beeline/device/grid.hpp"
 #include "beeline/device/packets128.hpp"
 #include "beeline/device/signal.hpp"
 
@@ -48,34 +49,44 @@ BEELINE_COLD BEELINE_HOST_DEVICE void sweep_areas(Group group, const Context& ct
 
 }  // namespace detail
 
-/// Whether a lane's group has done anything in its kernel yet: if not, the kernel's start has made what its stream did
-/// before visible to all, and the first meeting needs no fence. An early start waits for the kernels before it, too,
-/// and what these wrote is where peers read it: in the second-level cache of the memory's own GPU, or with its owner.
-/// On host ranks nothing makes it visible but a fence.
-/// Such a kernel is a whole call: it has no time-out of its own, and does not go on with one that another's has ended.
-enum class LaneStart : std::uint32_t { anywhere, of_kernel };
+/// Whether a session's group has done anything in its kernel yet: if not, the kernel's start has made what its stream
+/// did before visible to all, and the first meeting needs no fence. An early start waits for the kernels before it,
+/// too, and what these wrote is where peers read it: in the second-level cache of the memory's own GPU, or with its
+/// owner. On host ranks nothing makes it visible but a fence. Such a kernel is a whole call: it has no time-out of its
+/// own, and does not go on with one that another's has ended.
+enum class SessionStart : std::uint32_t { anywhere, of_kernel };
 
-/// Every thread of the group makes it and calls its functions alike. At most one group of a rank has a lane at a time.
-/// Loops may keep one over many calls: then the state of the rounds stays in registers.
+/// One group's part in the collectives of a team, in a kernel:
+///
+///   Session session(grid.block(), ctx, channel);  // by one group of each member
+///   Session session(grid, ctx, channel);          // by every member's grid: each block takes a slice of a call
+///   if (allreduce(session, destination, source, count, Reduction::sum) != Status::ok) return;
+///
+/// Every thread of the group makes it and calls its functions alike; all members make the same calls in the same order.
+/// Loops keep one over many calls: then the state of the rounds stays in registers.
 template <class Group>
-class Lane {
+class Session {
  public:
-  BEELINE_HOST_DEVICE Lane(const Group& group, const Context& ctx, const CollectiveChannel& channel,
-                           std::uint32_t index, LaneStart start = LaneStart::anywhere)
+  /// The channel's session `index` by one group. At most one group of a rank has it at a time.
+  BEELINE_HOST_DEVICE Session(const Group& group, const Context& ctx, const CollectiveChannel& channel,
+                              std::uint32_t index = 0, SessionStart start = SessionStart::anywhere)
       : group_(group), ctx_(ctx), channel_(channel), index_(index), state_(&channel.states[index]),
-        starts_kernel_(start == LaneStart::of_kernel),
+        starts_kernel_(start == SessionStart::of_kernel),
         has_worked_(!starts_kernel_ || detail::executor == DeviceKind::host) {
-    if (channel.checks != 0)
-      is_taken_ = group_.any(group_.thread_rank() == 0 && taken().exchange(1, cuda::memory_order_acquire) != 0);
-    if (is_taken_) return;
-    group_.sync();  // what an earlier lane of this group left in memory is there
-    round_ = state_->round, exchanged_ = state_->exchanged, offset_ = state_->offset;
-    entered_ = state_->entered != 0, stage_ = state_->stage, is_checked_ = state_->checked != 0;
-    swept_even_ = state_->swept[0], swept_odd_ = state_->swept[1];
-    if constexpr (detail::executor == DeviceKind::host) vectors_ = state_->vectors;
-    group_.sync();  // every thread has read it before the first changes it
+    open();
   }
-  BEELINE_HOST_DEVICE ~Lane() {
+  /// The session of each block's number, in grids of as many blocks on every member. With more blocks than the channel
+  /// has sessions, every call returns invalid_argument.
+  /// A call returns each block the status of its slice, which that block's threads see; what others of the grid have
+  /// received is visible after `grid.sync`, and at the kernel's end, and until then sources do not change. After
+  /// `timeout`, the blocks that got it call again.
+  BEELINE_HOST_DEVICE Session(const Grid<Group>& grid, const Context& ctx, const CollectiveChannel& channel)
+      : group_(grid.block()), ctx_(ctx), channel_(channel), index_(grid.block_rank()), slices_(grid.blocks()),
+        state_(&channel.states[grid.block_rank()]), starts_kernel_(false), has_worked_(true) {
+    is_taken_ = !exists();  // there is nothing to open, or to close
+    if (exists()) open();
+  }
+  BEELINE_HOST_DEVICE ~Session() {
     if (group_.thread_rank() != 0 || is_taken_) return;
     state_->round = round_, state_->exchanged = exchanged_, state_->offset = offset_;
     state_->entered = entered_ ? 1 : 0, state_->stage = stage_;
@@ -84,12 +95,17 @@ class Lane {
     state_->swept[0] = swept_even_, state_->swept[1] = swept_odd_;
     if (channel_.checks != 0) taken().store(0, cuda::memory_order_release);
   }
-  Lane(const Lane&) = delete;
-  Lane& operator=(const Lane&) = delete;
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
 
   [[nodiscard]] BEELINE_HOST_DEVICE const Group& group() const { return group_; }
   [[nodiscard]] BEELINE_HOST_DEVICE const Context& context() const { return ctx_; }
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t index() const { return index_; }
+  /// Which slice of a call this group has, and of how many.
+  [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t slice() const { return slices_ == 1 ? 0 : index_; }
+  [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t slices() const { return slices_; }
+  /// Whether the channel has a session for every block.
+  [[nodiscard]] BEELINE_HOST_DEVICE bool exists() const { return slices_ <= channel_.sessions; }
 
   // --- Where an interrupted call goes on ------------------------------------------------------------------------
 
@@ -117,7 +133,7 @@ class Lane {
   /// Whether the members have compared the call that is under way.
   [[nodiscard]] BEELINE_HOST_DEVICE bool is_checked() const { return is_checked_; }
   BEELINE_HOST_DEVICE void set_checked(bool is_checked) { is_checked_ = is_checked; }
-  /// Whether another group had this lane open when this one was made.
+  /// Whether another group had this session open when this one was made.
   [[nodiscard]] BEELINE_HOST_DEVICE bool is_taken() const { return is_taken_; }
 
   /// Whether what the group did before may not be visible to the other members yet. From now on it may.
@@ -129,7 +145,7 @@ class Lane {
 
   // --- Memory of the channel ------------------------------------------------------------------------------------
 
-  /// This lane's part of the channel's memory, at the same place on every member: two halves.
+  /// This session's part of the channel's memory, at the same place on every member: two halves.
   [[nodiscard]] BEELINE_HOST_DEVICE std::byte* staging(std::uint32_t half) const {
     return channel_.staging + (std::size_t{index_} * 2 + half) * channel_.staging_bytes;
   }
@@ -318,6 +334,17 @@ class Lane {
   }
 
  private:
+  BEELINE_HOST_DEVICE void open() {
+    if (channel_.checks != 0)
+      is_taken_ = group_.any(group_.thread_rank() == 0 && taken().exchange(1, cuda::memory_order_acquire) != 0);
+    if (is_taken_) return;
+    group_.sync();  // what an earlier session of this group left in memory is there
+    round_ = state_->round, exchanged_ = state_->exchanged, offset_ = state_->offset;
+    entered_ = state_->entered != 0, stage_ = state_->stage, is_checked_ = state_->checked != 0;
+    swept_even_ = state_->swept[0], swept_odd_ = state_->swept[1];
+    if constexpr (detail::executor == DeviceKind::host) vectors_ = state_->vectors;
+    group_.sync();  // every thread has read it before the first changes it
+  }
   [[nodiscard]] BEELINE_HOST_DEVICE detail::DeviceAtomic<std::uint32_t> taken() const {
     return detail::DeviceAtomic<std::uint32_t>(state_->taken);
   }
@@ -337,7 +364,8 @@ class Lane {
   const Context& ctx_;
   CollectiveChannel channel_;
   std::uint32_t index_;
-  LaneState* state_;
+  std::uint32_t slices_ = 1;
+  SessionState* state_;
   std::uint64_t round_ = 0, exchanged_ = 0, offset_ = 0, vectors_ = 0;
   std::uint32_t swept_even_ = 0, swept_odd_ = 0, stage_ = 0;
   bool entered_ = false, is_checked_ = false, is_taken_ = false;
@@ -350,15 +378,15 @@ namespace detail {
 /// Goes through `count` units, at most `most` of them in each `round(done, some)`, on from where an interrupted call
 /// has left off.
 template <class Group, class Round>
-[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status in_rounds(Lane<Group>& lane, std::size_t count,
+[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status in_rounds(Session<Group>& session, std::size_t count,
                                                                   std::size_t most, const Round& round) {
-  for (std::size_t done = lane.offset(); done < count;) {
+  for (std::size_t done = session.offset(); done < count;) {
     const std::size_t some = count - done < most ? count - done : most;
     if (const Status status = round(done, some); status != Status::ok) return status;
     done += some;
-    lane.set_offset(done);
+    session.set_offset(done);
   }
-  lane.set_offset(0);
+  session.set_offset(0);
   return Status::ok;
 }
 

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+// Collectives in kernels by whole grids: each block has a session, and a slice of every call.
+#include "beeline/collectives/allgather.hpp"
+#include "beeline/collectives/allreduce.hpp"
+#include "beeline/collectives/alltoall.hpp"
+#include "beeline/collectives/barrier.hpp"
+#include "beeline/collectives/broadcast.hpp"
+#include "beeline/collectives/gather.hpp"
+#include "beeline/collectives/reduce.hpp"
+#include "beeline/collectives/reduce_scatter.hpp"
+#include "beeline/collectives/scatter.hpp"
+#include "tests/conformance/collective_calls.hpp"
+#include "tests/conformance/rank_test.hpp"
+#include "tests/conformance/suite.hpp"
+
+namespace beeline_test {
+
+namespace {
+
+using namespace beeline;
+
+constexpr std::uint32_t operations = collective_operations - 1;  // all but none; the barrier is the first
+
+struct GridArguments {
+  CollectiveChannel channel;
+  std::int32_t *in, *out;  ///< [members, count]
+  std::uint32_t count, root;
+  std::size_t* lengths;  ///< [2, members] of all-to-all-v: count, and offsets
+};
+
+/// Element `i` of part `part` of member `from`.
+BEELINE_HOST_DEVICE std::int32_t element(std::uint32_t from, std::uint32_t part, std::uint32_t i) {
+  return static_cast<std::int32_t>(from * 10000 + part * 1000 + i);
+}
+
+struct GridSessionKernel {
+  static constexpr unsigned max_threads = 128;
+
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report, GridArguments a) const {
+    Session session(grid, ctx, a.channel);
+    for (std::uint32_t k = 1; k <= operations; ++k) {
+      const auto operation = static_cast<CollectiveOperation>(k);
+      fill(grid, ctx, a);
+      BEELINE_DEVICE_CHECK_EQ(report, Status::ok, grid.sync(ctx));
+      BEELINE_DEVICE_CHECK_EQ(report, Status::ok, call(session, operation, a));
+      BEELINE_DEVICE_CHECK_EQ(report, Status::ok, grid.sync(ctx));
+      check(grid, ctx, report, operation, a);
+      BEELINE_DEVICE_CHECK_EQ(report, Status::ok, grid.sync(ctx));
+    }
+  }
+
+  template <class Group>
+  BEELINE_HOST_DEVICE static Status call(Session<Group>& session, CollectiveOperation operation,
+                                         const GridArguments& a) {
+    const std::int32_t* const in = a.in;
+    switch (operation) {
+      case CollectiveOperation::broadcast:
+        return broadcast(session, a.out, in, a.count, a.root);
+      case CollectiveOperation::scatter:
+        return scatter(session, a.out, in, a.count, a.root);
+      case CollectiveOperation::gather:
+        return gather(session, a.out, in, a.count, a.root);
+      case CollectiveOperation::allgather:
+        return allgather(session, a.out, in, a.count);
+      case CollectiveOperation::reduce:
+        return reduce(session, a.out, in, a.count, Reduction::sum, a.root);
+      case CollectiveOperation::allreduce:
+        return allreduce(session, a.out, in, a.count, Reduction::sum);
+      case CollectiveOperation::reduce_scatter:
+        return reduce_scatter(session, a.out, in, a.count, Reduction::sum);
+      case CollectiveOperation::alltoall:
+        return alltoall(session, a.out, in, a.count);
+      case CollectiveOperation::alltoallv: {
+        std::size_t* const offsets = a.lengths + session.context().size;
+        return alltoallv(session, a.out, in, PieceTable{a.lengths, offsets, a.lengths, offsets});
+      }
+      default:
+        return barrier(session, BarrierAlgorithm::alltoall);
+    }
+  }
+
+ private:
+  template <class Grid>
+  BEELINE_HOST_DEVICE static void fill(const Grid& grid, const Context& ctx, const GridArguments& a) {
+    for (std::uint32_t i = grid.thread_rank(); i < ctx.size * a.count; i += grid.size()) {
+      a.in[i] = element(ctx.rank, i / a.count, i % a.count);
+      a.out[i] = -1;
+    }
+    for (std::uint32_t peer = grid.thread_rank(); peer < ctx.size; peer += grid.size())
+      a.lengths[peer] = a.count, a.lengths[ctx.size + peer] = std::size_t{peer} * a.count;
+  }
+
+  /// What element `i` of part `part` is to be; -1: nothing was to come.
+  BEELINE_HOST_DEVICE static std::int32_t expected(const Context& ctx, CollectiveOperation operation,
+                                                   const GridArguments& a, std::uint32_t part, std::uint32_t i) {
+    const bool is_root = ctx.rank == a.root;
+    const auto sum = [&](std::uint32_t of_part) {
+      std::int32_t all = 0;
+      for (std::uint32_t from = 0; from < ctx.size; ++from) all += element(from, of_part, i);
+      return all;
+    };
+    switch (operation) {
+      case CollectiveOperation::broadcast:
+        return part == 0 ? element(a.root, 0, i) : -1;
+      case CollectiveOperation::scatter:
+        return part == 0 ? element(a.root, ctx.rank, i) : -1;
+      case CollectiveOperation::gather:
+        return is_root ? element(part, 0, i) : -1;
+      case CollectiveOperation::allgather:
+        return element(part, 0, i);
+      case CollectiveOperation::reduce:
+        return part == 0 && is_root ? sum(0) : -1;
+      case CollectiveOperation::allreduce:
+        return part == 0 ? sum(0) : -1;
+      case CollectiveOperation::reduce_scatter:
+        return part == 0 ? sum(ctx.rank) : -1;
+      case CollectiveOperation::alltoall:
+      case CollectiveOperation::alltoallv:
+        return element(part, ctx.rank, i);
+      default:
+        return -1;
+    }
+  }
+
+  template <class Grid>
+  BEELINE_HOST_DEVICE static void check(const Grid& grid, const Context& ctx, DeviceReport* report,
+                                        CollectiveOperation operation, const GridArguments& a) {
+    for (std::uint32_t i = grid.thread_rank(); i < ctx.size * a.count; i += grid.size())
+      BEELINE_DEVICE_CHECK_EQ(report, expected(ctx, operation, a, i / a.count, i % a.count), a.out[i]);
+  }
+};
+
+/// More blocks than the channel has sessions: every call is refused, and nothing is touched.
+struct TooManyBlocksKernel {
+  static constexpr unsigned max_threads = 128;
+
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report, GridArguments a) const {
+    Session session(grid, ctx, a.channel);
+    for (std::uint32_t k = 1; k <= operations; ++k)
+      BEELINE_DEVICE_CHECK_EQ(report, Status::invalid_argument,
+                              GridSessionKernel::call(session, static_cast<CollectiveOperation>(k), a));
+  }
+};
+
+struct GridVectors {
+  GridVectors(RankTest& test, std::uint32_t count)
+      : in(test.world(), static_cast<std::size_t>(test.size()) * count), out(test.world(), in.count()),
+        lengths(test.world(), 2 * static_cast<std::size_t>(test.size())) {}
+  [[nodiscard]] GridArguments arguments(const Collectives& collectives, std::uint32_t count, std::uint32_t root) const {
+    return {collectives.channel(), in.data(), out.data(), count, root, lengths.data()};
+  }
+  SymmetricArray<std::int32_t> in, out;
+  SymmetricArray<std::size_t> lengths;
+};
+
+void collectives_by_grids(RankTest& test) {
+  Collectives collectives(test.world(), small_channel);
+  for (const std::uint32_t count : {1u, 7u, 900u})
+    for (const unsigned blocks : {1u, 2u, 3u}) {
+      const GridVectors vectors(test, count);
+      const auto root = (count + blocks) % static_cast<std::uint32_t>(test.size());
+      test.run(test.shape(blocks, true), GridSessionKernel{}, vectors.arguments(collectives, count, root),
+               join(count, " elements by ", blocks, " blocks"));
+    }
+}
+
+void too_many_blocks_are_refused(RankTest& test) {
+  Collectives collectives(test.world(), small_channel);
+  const GridVectors vectors(test, 7);
+  test.run(test.shape(small_channel.sessions + 1, true), TooManyBlocksKernel{}, vectors.arguments(collectives, 7, 0),
+           "more blocks than sessions");
+  test.run(test.shape(small_channel.sessions, true), GridSessionKernel{}, vectors.arguments(collectives, 7, 0),
+           "as many blocks as sessions, afterwards");
+}
+
+}  // namespace
+
+const std::vector<Case>& grid_session_cases() {
+  static const std::vector<Case> cases = {{"collectives_by_grids", 1, collectives_by_grids},
+                                          {"too_many_blocks_are_refused", 1, too_many_blocks_are_refused}};
+  return cases;
+}
+
+}  // namespace beeline_test

@@ -85,6 +85,7 @@ class Job {
   void signal_running(int signal) const;
   void finish_output();
   [[nodiscard]] bool all_ended() const;
+  [[nodiscard]] bool is_given_up(const RankProcess& process) const;
   [[nodiscard]] std::string report() const;
   [[nodiscard]] std::string describe_end(const RankProcess& process) const;
   [[nodiscard]] int exit_code() const;
@@ -241,18 +242,20 @@ void Job::go_on_without(std::size_t index) {
   std::fwrite(text.data(), 1, text.size(), stderr);
 }
 
+bool Job::is_given_up(const RankProcess& process) const {
+  return std::find(given_up_.begin(), given_up_.end(), process.rank()) != given_up_.end();
+}
+
 /// Ends ranks that the others have given up, which may hang: at once, so that they do not write into what goes on.
 void Job::end_outcasts() {
   for (const WorldFailure& failure : server_->take_failures()) {
     if (failure.culprit < 0) continue;
+    if (culprit_ < 0) culprit_ = failure.culprit;
     given_up_.push_back(failure.culprit);
     const bool hangs = failure.noticed_by >= 0 && failure.noticed_by != failure.culprit;
     RankProcess& process = processes_[static_cast<std::size_t>(failure.culprit)];
     if (hangs && !process.ending()) process.signal_group(SIGKILL);
   }
-  const auto is_given_up = [this](const RankProcess& each) {
-    return std::find(given_up_.begin(), given_up_.end(), each.rank()) != given_up_.end();
-  };
   // Nobody is left who goes on: what still runs has given up, and has its time to end.
   if (!all_ended() && std::all_of(processes_.begin(), processes_.end(),
                                   [&](const RankProcess& each) { return each.ending() || is_given_up(each); }))
@@ -352,9 +355,11 @@ std::string Job::report() const {
 }
 
 int Job::exit_code() const {
-  const bool went_on = options_.keep_going && interrupt_ == 0 &&
-                       std::any_of(processes_.begin(), processes_.end(),
-                                   [](const RankProcess& each) { return each.ending() && each.ending()->success(); });
+  const auto has_gone_on = [this](const RankProcess& each) {
+    return each.ending() && each.ending()->success() && !is_given_up(each);  // by _exit(0) it gave up itself
+  };
+  const bool went_on =
+      options_.keep_going && interrupt_ == 0 && std::any_of(processes_.begin(), processes_.end(), has_gone_on);
   if (went_on) return 0;
   if (culprit_ >= 0) {
     const int code = processes_[static_cast<std::size_t>(culprit_)].ending()->exit_code();

@@ -290,6 +290,12 @@ class TestKeepGoing:
         assert result.returncode in (3, 4, 5)
         assert result.stderr.count("the others may go on") == 3
 
+    def test_a_rank_that_leaves_nothing_but_status_0_has_failed(self) -> None:
+        result = launch("-n", "3", "--keep-going", "--deadline", "2", "--", ENDING_RANK, "1", "_exit 0")
+        assert result.returncode == 1
+        assert "rank 1 (pid " in result.stderr
+        assert "exited with code 0 without leaving the world" in result.stderr
+
     def test_threads_cannot_fail_one_by_one(self) -> None:
         result = launch("-n", "3", "--keep-going", "--threads", "--", "true")
         assert result.returncode == 2

@@ -89,8 +89,8 @@ def running(command: list[str], show: Show = print_error_line) -> Iterator[Itera
         assert process.stderr is not None
         output = process.stdout.fileno()
         forwarder = threading.Thread(target=forward, args=(process.stderr, show_unless_stopping), daemon=True)
-        forwarder.start()
         try:
+            forwarder.start()  # here: from now on the program can be seen to run, and a signal is to end it
             yield read_events(read_lines(output, wake), show)
             process.wait()
         except BaseException as error:
@@ -99,7 +99,8 @@ def running(command: list[str], show: Show = print_error_line) -> Iterator[Itera
             await_end(process, wake)
             raise
         finally:
-            forwarder.join()  # before the pipe that it reads is closed
+            if forwarder.ident is not None:  # it was started
+                forwarder.join()  # before the pipe that it reads is closed
     if process.returncode != 0:
         message = f"{describe_end(process.returncode)}: {' '.join(command)}"
         raise CliError(message, status=process.returncode if process.returncode > 0 else 1)

@@ -99,8 +99,8 @@ World::Implementation::Place World::Implementation::place_of(const void* address
 }
 
 const Segment& World::create_segment(MemoryKind kind, std::size_t bytes) {
-  implementation_->begin_collective("create_segment");
-  const Segment& segment = implementation_->memory->create_segment(kind, bytes);
+  const Segment& segment = implementation_->meet_in(
+      "create_segment", [&]() -> const Segment& { return implementation_->memory->create_segment(kind, bytes); });
   const SegmentPart& mine = segment.parts[static_cast<std::size_t>(rank())];
   if (mine.bytes > 0 && kind == MemoryKind::device)
     implementation_->zero(mine.address, mine.bytes);  // host memory is made zero
@@ -109,8 +109,7 @@ const Segment& World::create_segment(MemoryKind kind, std::size_t bytes) {
 }
 
 void World::destroy_segment(std::uint32_t id) {
-  implementation_->begin_collective("destroy_segment");
-  implementation_->memory->destroy_segment(id);
+  implementation_->meet_in("destroy_segment", [&] { implementation_->memory->destroy_segment(id); });
 }
 
 void World::copy(void* destination, const void* source, std::size_t bytes) {
@@ -219,13 +218,7 @@ void World::Implementation::begin_collective(const char* call) {
 
 std::vector<std::vector<std::byte>> World::Implementation::exchange(const char* call, std::span<const std::byte> mine,
                                                                     std::int64_t wait_ns) {
-  begin_collective(call);
-  try {
-    return bootstrap->allgather(mine, wait_ns);
-  } catch (const Error& error) {
-    if (error.code() == Status::deadline) fail_meeting(call, error);
-    throw;
-  }
+  return meet_in(call, [&] { return bootstrap->allgather(mine, wait_ns); });
 }
 
 void World::abort(const std::string& reason) {

@@ -162,6 +162,19 @@ class World::Implementation {
   [[nodiscard]] std::byte* pinned_start(int of) const {
     return memory->host_area(of) + aligned(sizeof(HostAreaHeader));
   }
+  /// Collective. What `meet` returns, in which all ranks exchange bytes. A deadline of it aborts the world, and its
+  /// error names those who are elsewhere.
+  ///   call  that ranks meet in, named in errors
+  template <class Meet>
+  decltype(auto) meet_in(const char* call, const Meet& meet) {
+    begin_collective(call);
+    try {
+      return meet();
+    } catch (const Error& error) {
+      if (error.code() == Status::deadline) fail_meeting(call, error);
+      throw;
+    }
+  }
   /// Collective. Everyone's bytes, by rank. Throws invalid_argument where ranks are in different calls.
   ///   call  that ranks meet in, named in errors
   [[nodiscard]] std::vector<std::vector<std::byte>> exchange(const char* call, std::span<const std::byte> mine,

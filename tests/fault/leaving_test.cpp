@@ -191,6 +191,30 @@ TEST_P(Leaving, FreeHearsOfACollectiveThatItMissed) {
   });
 }
 
+TEST_P(Leaving, SegmentsNameThoseWhoAreInABarrier) {
+  Config config = host_config();
+  config.deadline_ns = 300'000'000;
+  const auto create = [](World& world) { static_cast<void>(world.create_segment(MemoryKind::host, 64)); };
+  const auto destroy = [](World& world) { world.destroy_segment(world.create_segment(MemoryKind::host, 64).id); };
+  for (const auto& [call, use] : {std::pair<const char*, void (*)(World&)>{"create_segment", create},
+                                  std::pair<const char*, void (*)(World&)>{"destroy_segment", destroy}})
+    expect_all_passed(run_ranks(
+        GetParam(), 2,
+        [&, name = std::string(call), act = use](World& world) {
+          if (world.rank() == 0)
+            return check_error(
+                Status::deadline,
+                {name + ": allgather not complete within 0.3 s; rank 1 joined, but did not call", "rank 1: barrier"},
+                [&] { act(world); });
+          if (name == "destroy_segment") static_cast<void>(world.create_segment(MemoryKind::host, 64));
+          check_error(Status::aborted, {}, [&] {
+            while (world.barrier(Timeout{50'000'000}) == Status::timeout) {
+            }
+          });
+        },
+        config, 60));
+}
+
 /// Only the deadline of rank 1, which leaves, can pass: the others' is counted anew with each call.
 TEST_P(Leaving, SaysWhyItEndsACollectiveOfTheOthers) {
   Config config = host_config();

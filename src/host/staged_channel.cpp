@@ -4,15 +4,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <exception>
+#include <functional>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "beeline/device/wait.hpp"
 #include "beeline/transport/staged.hpp"
+#include "host/channel_agreement.hpp"
 #include "host/world_implementation.hpp"
 
 namespace beeline {
@@ -44,22 +44,6 @@ struct Shape {
 
   bool operator==(const Shape&) const = default;
 };
-
-/// Collective. Throws on all ranks alike where one gives another shape than rank 0: they would write over rings' ends.
-Shape agreed(World& world, const Shape& mine) {
-  const auto all = world.implementation().exchange("StagedChannel", std::as_bytes(std::span(&mine, 1)));
-  std::optional<Shape> first;
-  for (std::size_t rank = 0; rank < all.size(); ++rank) {
-    if (all[rank].size() != sizeof mine) continue;  // it has failed or left
-    Shape theirs{};
-    std::memcpy(&theirs, all[rank].data(), sizeof theirs);
-    if (!first) first = theirs;
-    require(theirs == *first, Status::invalid_argument,
-            fmt::format("staged channels differ: {} bytes in {} slots, and on rank {} {} in {}", first->chunk_bytes,
-                        first->slots, rank, theirs.chunk_bytes, theirs.slots));
-  }
-  return mine;
-}
 
 }  // namespace
 
@@ -170,8 +154,14 @@ void StagedChannel::Implementation::leave(const Call& call) {
 
 StagedChannel::StagedChannel(World& world, std::size_t chunk_bytes, std::uint32_t slots) {
   require(slots > 0, Status::invalid_argument, "a staged channel needs at least one slot");
-  const Shape all = agreed(world, {chunk_bytes == 0 ? world.config().chunk_bytes : chunk_bytes, slots});
-  implementation_ = std::make_unique<Implementation>(world, all.chunk_bytes, slots);
+  const Shape shape{chunk_bytes == 0 ? world.config().chunk_bytes : chunk_bytes, slots};
+  // Senders with another shape than the receiver would write over the ends of its rings.
+  detail::require_same(world, "StagedChannel", shape, std::equal_to<>(),
+                       [](std::size_t, const Shape& first, std::size_t rank, const Shape& theirs) {
+                         return fmt::format("staged channels differ: {} bytes in {} slots, and on rank {} {} in {}",
+                                            first.chunk_bytes, first.slots, rank, theirs.chunk_bytes, theirs.slots);
+                       });
+  implementation_ = std::make_unique<Implementation>(world, shape.chunk_bytes, slots);
 }
 
 StagedChannel::~StagedChannel() {

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <set>
 #include <string>
 #include <vector>
@@ -12,6 +11,7 @@
 #include "beeline/collectives/impl/one_shot_on_host.hpp"
 #include "beeline/collectives/reduce_names.hpp"
 #include "beeline/host/packets.hpp"
+#include "host/channel_agreement.hpp"
 #include "host/collectives/checks.hpp"
 #include "host/collectives/implementation.hpp"
 #include "host/collectives/launchers.hpp"
@@ -27,22 +27,11 @@ using detail::any_host_rank;
 
 constexpr std::size_t whole_lines(std::size_t bytes) { return (bytes + 255) & ~std::size_t{255}; }
 
-/// Collective. Everyone's bytes, in the call that all of them are to be in.
-std::vector<std::vector<std::byte>> gathered(Team& team, std::span<const std::byte> mine) {
-  return team.world().implementation().exchange_in(team, "Collectives", mine);
-}
-
 /// Sessions that blocks of every rank can use at once, beside those of the ranks that share its GPU.
 unsigned default_sessions(Team& team) {
   const World& world = team.world();
   const unsigned mine = any_host_rank(world) ? 4 : 64 / static_cast<unsigned>(world.ranks_on_device());
-  unsigned least = std::max(1u, mine);
-  for (const auto& bytes : gathered(team, std::as_bytes(std::span(&mine, 1)))) {
-    unsigned theirs = least;
-    if (bytes.size() == sizeof theirs) std::memcpy(&theirs, bytes.data(), sizeof theirs);
-    least = std::min(least, std::max(1u, theirs));
-  }
-  return least;
+  return detail::least_of_all(team, "Collectives", std::max(1u, mine));
 }
 
 /// Collective. Asked for, or what suits the ranks: packets for messages of microseconds, staging that hides a barrier.
@@ -78,19 +67,9 @@ void check_staging(const CollectiveOptions& options, int ranks) {
           fmt::format("staging_bytes {} for {} ranks: at least {}", options.staging_bytes, ranks, least));
 }
 
-/// Collective. Throws on all ranks alike when one gives other options than rank 0.
-void compare(Team& team, const CollectiveOptions& mine) {
-  const auto all = gathered(team, std::as_bytes(std::span(&mine, 1)));
-  for (std::size_t rank = 0; rank < all.size(); ++rank) {
-    CollectiveOptions theirs, first;
-    if (all[rank].size() != sizeof theirs || all[0].size() != sizeof first) continue;  // has failed or left
-    std::memcpy(&theirs, all[rank].data(), sizeof theirs);
-    std::memcpy(&first, all[0].data(), sizeof first);
-    require(theirs.sessions == first.sessions && theirs.packet_bytes == first.packet_bytes &&
-                theirs.staging_bytes == first.staging_bytes && theirs.first_round == first.first_round &&
-                theirs.engine_bytes == first.engine_bytes && theirs.checks == first.checks,
-            Status::invalid_argument, fmt::format("ranks 0 and {} give different options for collectives", rank));
-  }
+bool are_same(const CollectiveOptions& a, const CollectiveOptions& b) {
+  return a.sessions == b.sessions && a.packet_bytes == b.packet_bytes && a.staging_bytes == b.staging_bytes &&
+         a.first_round == b.first_round && a.engine_bytes == b.engine_bytes && a.checks == b.checks;
 }
 
 /// Collective.
@@ -98,7 +77,10 @@ CollectiveOptions agreed(Team& team, const CollectiveOptions& options) {
   const CollectiveOptions all = complete(team, options);
   check(all);
   check_staging(all, team.size());
-  compare(team, all);
+  const auto describe = [](std::size_t first, const CollectiveOptions&, std::size_t rank, const CollectiveOptions&) {
+    return fmt::format("ranks {} and {} give different options for collectives", first, rank);
+  };
+  detail::require_same(team, "Collectives", all, are_same, describe);
   return all;
 }
 

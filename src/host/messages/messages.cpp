@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "host/channel_agreement.hpp"
 #include "host/collectives/checks.hpp"
 #include "host/messages/message_kernels.hpp"
 #include "host/world_implementation.hpp"
@@ -31,22 +32,6 @@ const Tuning& tuning_of(const World& world) { return any_host_rank(world) ? host
 
 constexpr std::size_t round_up(std::size_t bytes, std::size_t grain) { return (bytes + grain - 1) / grain * grain; }
 
-/// Collective. Everyone's bytes, in the call that all of them are to be in.
-std::vector<std::vector<std::byte>> gathered(Team& team, std::span<const std::byte> mine) {
-  return team.world().implementation().exchange_in(team, "Messages", mine);
-}
-
-/// Collective. The least of what the ranks say.
-unsigned least_of_all(Team& team, unsigned mine) {
-  unsigned least = mine;
-  for (const auto& bytes : gathered(team, std::as_bytes(std::span(&mine, 1)))) {
-    unsigned theirs = least;
-    if (bytes.size() == sizeof theirs) std::memcpy(&theirs, bytes.data(), sizeof theirs);
-    least = std::min(least, theirs);
-  }
-  return least;
-}
-
 /// Lanes for messages to all others at once, both ways, beside those of the ranks that share a GPU. The memory that a
 /// rank needs is then the same for any number of ranks.
 unsigned default_lanes(Team& team) {
@@ -59,7 +44,7 @@ unsigned default_lanes(Team& team) {
 /// Collective. Asked for, or what suits the ranks.
 MessageOptions complete(Team& team, MessageOptions options) {
   const World& world = team.world();
-  const unsigned lanes = least_of_all(team, default_lanes(team));
+  const unsigned lanes = detail::least_of_all(team, "Messages", default_lanes(team));
   if (options.lanes == 0) options.lanes = lanes;
   if (options.eager_bytes == 0) options.eager_bytes = options.lanes * tuning_of(world).lane_eager_bytes;
   if (options.depth == 0) options.depth = 16;
@@ -82,25 +67,16 @@ void check(const MessageOptions& options) {
           fmt::format("chunk_bytes {}: multiples of 256 up to 2^32", options.chunk_bytes));
 }
 
-/// Collective. Throws on all ranks alike when one gives other options than rank 0.
-void compare(Team& team, const MessageOptions& mine) {
-  const auto all = gathered(team, std::as_bytes(std::span(&mine, 1)));
-  for (std::size_t rank = 0; rank < all.size(); ++rank) {
-    MessageOptions theirs, first;
-    if (all[rank].size() != sizeof theirs || all[0].size() != sizeof first) continue;  // has failed or left
-    std::memcpy(&theirs, all[rank].data(), sizeof theirs);
-    std::memcpy(&first, all[0].data(), sizeof first);
-    require(theirs.lanes == first.lanes && theirs.eager_bytes == first.eager_bytes && theirs.depth == first.depth &&
-                theirs.chunk_bytes == first.chunk_bytes && theirs.first_message == first.first_message,
-            Status::invalid_argument, fmt::format("ranks 0 and {} give different options for messages", rank));
-  }
+bool are_same(const MessageOptions& a, const MessageOptions& b) {
+  return a.lanes == b.lanes && a.eager_bytes == b.eager_bytes && a.depth == b.depth && a.chunk_bytes == b.chunk_bytes &&
+         a.first_message == b.first_message;
 }
 
 /// Collective. Throws on all ranks alike where the kernels of one do not reach the memory of another. Between a GPU and
 /// a host rank all goes through host memory, which both reach.
 void check_reach(Team& team) {
   constexpr int none = -1;
-  const World& world = team.world();
+  World& world = team.world();
   const auto& routes = world.implementation().routes;
   int far = none;
   for (int member = 0; member < team.size(); ++member) {
@@ -110,7 +86,7 @@ void check_reach(Team& team) {
       far = peer;
   }
   const int mine[] = {world.rank(), far};
-  for (const auto& bytes : gathered(team, std::as_bytes(std::span(mine)))) {
+  for (const auto& bytes : world.implementation().exchange_in(team, "Messages", std::as_bytes(std::span(mine)))) {
     int theirs[] = {none, none};
     if (bytes.size() == sizeof theirs) std::memcpy(theirs, bytes.data(), sizeof theirs);
     require(theirs[1] == none, Status::unavailable,
@@ -122,7 +98,10 @@ void check_reach(Team& team) {
 /// Collective.
 MessageOptions agreed(Team& team, const MessageOptions& options) {
   const MessageOptions all = complete(team, options);
-  compare(team, all);
+  const auto describe = [](std::size_t first, const MessageOptions&, std::size_t rank, const MessageOptions&) {
+    return fmt::format("ranks {} and {} give different options for messages", first, rank);
+  };
+  detail::require_same(team, "Messages", all, are_same, describe);
   check(all);
   check_reach(team);
   return all;

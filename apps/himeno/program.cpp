@@ -10,7 +10,7 @@
 #include "beeline/host/run.hpp"
 #include "common/program.hpp"
 #include "measure.hpp"
-#include "room.hpp"
+#include "memory_budget.hpp"
 
 namespace himeno {
 

@@ -9,7 +9,7 @@
 
 #include "beeline/core/config.hpp"
 #include "beeline/core/macros.hpp"
-#include "common/room.hpp"
+#include "common/memory_budget.hpp"
 
 namespace ring_reduction {
 

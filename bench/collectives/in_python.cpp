@@ -44,7 +44,7 @@ Measuring accuracy_command() {
 std::vector<Case> accuracy_cases() {
   std::vector<Case> all;
   for (const MeasuredAlgorithm& one : measured_operations().front().algorithms)
-    if (one.algorithm != Algorithm::automatic && !one.alike)
+    if (one.algorithm != Algorithm::automatic && !one.symmetric)
       all.push_back({"allreduce", std::string("stream/") + name(one.algorithm), true, nullptr});
   for (Case& peer :
        allreduces({"gloo/host", "nccl/stream", "torch/one_shot/stream", "torch/two_shot/stream", "mpi/host"}))

@@ -14,17 +14,17 @@ namespace {
 
 /// Collective. Throws unavailable for an algorithm that these ranks do not have.
 void check_available(World& world, const MeasuredAlgorithm& measured) {
-  require(!measured.alike || world.device().is_gpu(), Status::unavailable,
+  require(!measured.symmetric || world.device().is_gpu(), Status::unavailable,
           "only GPUs' copy engines use that vectors are asserted to be symmetric");
   if (!is_packets128(measured.algorithm)) return;
-  const std::string obstacle = packets128_obstacle(world);
-  require(obstacle.empty(), Status::unavailable, obstacle);
+  const std::string reason = no_packets128_reason(world);
+  require(reason.empty(), Status::unavailable, reason);
 }
 
 /// As records name it: stream/two_shot, ...; stream/automatic_alike where the caller asserts that vectors are
 /// symmetric.
-std::string method_of(Control control, Algorithm algorithm, bool alike = false) {
-  return std::string(name(control)) + "/" + name(algorithm) + (alike ? "_alike" : "");
+std::string method_of(Control control, Algorithm algorithm, bool symmetric = false) {
+  return std::string(name(control)) + "/" + name(algorithm) + (symmetric ? "_symmetric" : "");
 }
 
 /// Blocks of grids to measure: what the options ask for, or 0, which is Beeline's choice, and all that engines have.
@@ -47,7 +47,7 @@ Measurement streamed(std::shared_ptr<Workplace> place, Control control, const Co
     mine.stream = &stream;
     place->operation().start(place->collectives(), place->vectors(), mine);
   };
-  const std::string method = method_of(control, call.algorithm, call.alike);
+  const std::string method = method_of(control, call.algorithm, call.symmetric);
   Measurement measurement = collective_measurement(method, control, *place);
   add_choice(measurement, *place, place->collectives(), call);
   const Calls calls = calls_by(control, place->world(), start, place->bytes());
@@ -89,11 +89,11 @@ Case collective_by_host(const MeasuredOperation& operation, const MeasuredAlgori
     check_available(bench.world(), measured);
     for (unsigned blocks : block_counts(bench, measured.algorithm))
       all.push_back(streamed(places->get(bench, operation, bytes), control,
-                             {.algorithm = measured.algorithm, .blocks = blocks, .alike = measured.alike}));
+                             {.algorithm = measured.algorithm, .blocks = blocks, .symmetric = measured.symmetric}));
     return all;
   };
   return {name(operation.kind),
-          method_of(control, measured.algorithm, measured.alike),
+          method_of(control, measured.algorithm, measured.symmetric),
           true,
           prepare,
           {measured.least_bytes, measured.most_bytes}};

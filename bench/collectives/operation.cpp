@@ -14,8 +14,8 @@ constexpr std::uint64_t kib = 1 << 10, mib = 1 << 20, everything = std::numeric_
 constexpr std::uint32_t root = measured_root;
 
 /// The same call with the caller's assertion, of the sizes for which it changes anything.
-MeasuredAlgorithm asserted_alike(Algorithm algorithm) {
-  return {.algorithm = algorithm, .least_bytes = 32 * mib, .alike = true};
+MeasuredAlgorithm asserted_symmetric(Algorithm algorithm) {
+  return {.algorithm = algorithm, .least_bytes = 32 * mib, .symmetric = true};
 }
 
 // --- Operations that reduce -----------------------------------------------------------------------------------------
@@ -49,8 +49,8 @@ MeasuredOperation allreduce() {
                      {.algorithm = Algorithm::packets128_two_shot, .most_bytes = 64 * mib, .in_kernels = true},
                      {.algorithm = Algorithm::two_shot, .in_kernels = true},
                      {Algorithm::copy_engine, everything, mib},
-                     asserted_alike(Algorithm::automatic),
-                     asserted_alike(Algorithm::copy_engine),
+                     asserted_symmetric(Algorithm::automatic),
+                     asserted_symmetric(Algorithm::copy_engine),
                      {Algorithm::bulk, everything, mib},
                      {Algorithm::read, 16 * mib, 0, false},
                      {Algorithm::gather_cast, 16 * mib, 0, false},
@@ -121,8 +121,8 @@ const std::vector<MeasuredAlgorithm> from_root = {{Algorithm::automatic},
                                                   {Algorithm::peer},
                                                   {Algorithm::bulk, everything, 64 * kib},
                                                   {Algorithm::copy_engine, everything, 64 * kib},
-                                                  asserted_alike(Algorithm::automatic),
-                                                  asserted_alike(Algorithm::copy_engine)};
+                                                  asserted_symmetric(Algorithm::automatic),
+                                                  asserted_symmetric(Algorithm::copy_engine)};
 
 /// Of all-gather and all-to-all.
 const std::vector<MeasuredAlgorithm> by_kernels_and_engines = {
@@ -132,8 +132,8 @@ const std::vector<MeasuredAlgorithm> by_kernels_and_engines = {
     {.algorithm = Algorithm::peer, .in_kernels = true},
     {Algorithm::bulk, everything, 64 * kib},
     {Algorithm::copy_engine, everything, 64 * kib},
-    asserted_alike(Algorithm::automatic),
-    asserted_alike(Algorithm::copy_engine)};
+    asserted_symmetric(Algorithm::automatic),
+    asserted_symmetric(Algorithm::copy_engine)};
 
 MeasuredOperation broadcast() {
   return {.kind = CollectiveOperation::broadcast,

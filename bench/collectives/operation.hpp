@@ -30,7 +30,8 @@ struct MeasuredAlgorithm {
   Algorithm algorithm;
   std::uint64_t most_bytes = std::numeric_limits<std::uint64_t>::max(), least_bytes = 0;
   bool in_graphs = true, in_kernels = false;
-  bool alike = false;  ///< the caller asserts that vectors are symmetric, as they are; for GPUs, whose engines use it
+  bool symmetric =
+      false;  ///< the caller asserts that vectors are symmetric, as they are; for GPUs, whose engines use it
 };
 
 /// What one rank puts in and gets, in pieces of `VectorPair::count` elements; 0: its vector is not looked at.

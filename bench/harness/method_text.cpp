@@ -90,10 +90,10 @@ MethodText both(MethodText text, const Part& part) {
 MethodText text_of(const std::string& method) {
   for (const MethodInfo& info : methods())
     if (info.method.id() == method) return {info.summary, info.needs()};
-  constexpr std::string_view alike = "_alike";
-  const bool is_alike = method.ends_with(alike);
+  constexpr std::string_view symmetric = "_symmetric";
+  const bool is_alike = method.ends_with(symmetric);
   std::string_view rest(method);
-  if (is_alike) rest.remove_suffix(alike.size());
+  if (is_alike) rest.remove_suffix(symmetric.size());
   std::size_t slash = rest.find('/');
   MethodText text = both({}, part_of(first_parts, rest.substr(0, slash), method));
   while (slash != std::string_view::npos) {

@@ -70,7 +70,7 @@ json access_matrix(const std::vector<Device>& gpus, bool peers) {
 }
 
 /// Why a world of a rank on each of these GPUs cannot use packets128; empty if it can.
-std::string lines_obstacle(const std::vector<Device>& gpus) {
+std::string no_lines_reason(const std::vector<Device>& gpus) {
   if (gpus.empty()) return "only GPUs store whole lines, and there is none";
   beeline::Config config = beeline::Config::from_environment();
   config.threads = true;
@@ -81,16 +81,16 @@ std::string lines_obstacle(const std::vector<Device>& gpus) {
   config.pinned_heap_bytes = std::size_t{1} << 20;
   std::string found;
   const int failed = beeline::run(config, [&](beeline::World& world) {
-    const std::string obstacle = beeline::packets128_obstacle(world);
-    if (world.rank() == 0) found = obstacle;
+    const std::string reason = beeline::no_packets128_reason(world);
+    if (world.rank() == 0) found = reason;
   });
   return failed != 0 ? "the self-test failed" : found;
 }
 
 /// Why the method is not available among these GPUs (among host ranks where there are none); empty if it is.
-std::string obstacle(const beeline::MethodInfo& info, const std::vector<Device>& gpus, bool peers) {
+std::string reason(const beeline::MethodInfo& info, const std::vector<Device>& gpus, bool peers) {
   if (info.needs_cuda_peer && !all_peers(gpus, peers)) return "no peer access between some GPUs";
-  if (info.needs_whole_lines) return lines_obstacle(gpus);
+  if (info.needs_whole_lines) return no_lines_reason(gpus);
   for (const Device& gpu : gpus)
     if (const int has = beeline::compute_capability(gpu.index); has < info.least_compute_capability)
       return fmt::format("GPU {} has compute capability {}.{}", gpu.index, has / 10, has % 10);
@@ -100,7 +100,7 @@ std::string obstacle(const beeline::MethodInfo& info, const std::vector<Device>&
 json method_entries(const std::vector<Device>& gpus, bool peers) {
   json all = json::array();
   for (const beeline::MethodInfo& info : beeline::methods()) {
-    const std::string why_not = obstacle(info, gpus, peers);
+    const std::string why_not = reason(info, gpus, peers);
     all.push_back({{"id", info.method.id()},
                    {"summary", info.summary},
                    {"available", why_not.empty()},

@@ -369,7 +369,7 @@ class Collectives:
         checks         the ranks compare every call, and find those that differ or overlap
         """
 
-    def allreduce(self, destination: object, source: object | None = None, reduction: str = 'sum', *, stream: Stream | None = None, timeout: float | None = None, algorithm: str = 'automatic', blocks: int = 0, alike: bool = False) -> None:
+    def allreduce(self, destination: object, source: object | None = None, reduction: str = 'sum', *, stream: Stream | None = None, timeout: float | None = None, algorithm: str = 'automatic', blocks: int = 0, symmetric: bool = False) -> None:
         """
         Collective. Combines the ranks' vectors, element by element, in the order of ranks; all get the same bits.
 
@@ -382,8 +382,8 @@ class Collectives:
                    tensors, waits on; others are refused until then, or until `World.synchronize` has returned. 0: looks once
         algorithm  by name, the same on all ranks; 'automatic': by size
         blocks     of threads, the same on all ranks; 0: by size. Copy engines have none
-        alike      you assert, on all ranks or none, that the vectors lie at the same place of all ranks' heaps: copy engines
-                   then put results there at once, and 'automatic' takes them where they are quicker so. Where they
+        symmetric  you assert, on all ranks or none, that the vectors lie at the same place of all ranks' heaps: copy
+                   engines then put results there at once, and 'automatic' takes them where they are quicker so. Where they
                    are taken and it is not so, the call ends all with an error
         Raises TypeError or ValueError (InvalidArgumentError among them) before anything is touched; DeadlineError and the like
         name who was waited for.
@@ -404,7 +404,7 @@ class Collectives:
 
         'in_place'  zero-copy: read and written by the others where they lie
         'staged'    in and out through the channel's memory: vectors outside the heaps, for reductions also unlike places, and
-                    by copy engines all that is not asserted to lie alike
+                    by copy engines all that is not asserted to be symmetric
         'packets'   copied into packets, as short vectors wherever they lie (and an all-to-all-v of nothing)
         None        nothing was moved yet, or there was nothing to move. A barrier changes nothing
         """
@@ -416,7 +416,7 @@ class Collectives:
         Waits for the default stream; the calls on other streams must be over.
         """
 
-    def allreduce_choice(self, count: int, dtype: object, *, algorithm: str = 'automatic', blocks: int = 0, alike: bool = False) -> Choice:
+    def allreduce_choice(self, count: int, dtype: object, *, algorithm: str = 'automatic', blocks: int = 0, symmetric: bool = False) -> Choice:
         """
         The algorithm and number of blocks that `allreduce` takes for `count` elements.
         """
@@ -434,17 +434,17 @@ class Collectives:
         destination  one part; may be this rank's part of `source`
         """
 
-    def broadcast(self, destination: object, root: int, source: object | None = None, *, stream: Stream | None = None, timeout: float | None = None, algorithm: str = 'automatic', blocks: int = 0, alike: bool = False) -> None:
+    def broadcast(self, destination: object, root: int, source: object | None = None, *, stream: Stream | None = None, timeout: float | None = None, algorithm: str = 'automatic', blocks: int = 0, symmetric: bool = False) -> None:
         """
         Collective. Copies the root's vector to all; elements of any type, as in all calls that only move them.
 
         source  the root's; None: its `destination`
-        alike   you assert that the destinations lie at the same place of all ranks' heaps, as in `allreduce`
+        symmetric  you assert that the destinations lie at the same place of all ranks' heaps, as in `allreduce`
         """
 
-    def scatter(self, destination: object, source: object | None, root: int, *, stream: Stream | None = None, timeout: float | None = None, algorithm: str = 'automatic', blocks: int = 0, alike: bool = False) -> None:
+    def scatter(self, destination: object, source: object | None, root: int, *, stream: Stream | None = None, timeout: float | None = None, algorithm: str = 'automatic', blocks: int = 0, symmetric: bool = False) -> None:
         """
-        Collective. Copies part r of the root's `source` to rank r; of others it may be None. `alike`: as `broadcast`.
+        Collective. Copies part r of the root's `source` to rank r; of others it may be None. `symmetric`: as `broadcast`.
         """
 
     def gather(self, destination: object | None, source: object, root: int, *, stream: Stream | None = None, timeout: float | None = None, algorithm: str = 'automatic', blocks: int = 0) -> None:
@@ -452,16 +452,16 @@ class Collectives:
         Collective. Copies all vectors, by rank, to the root's `destination`; of others it may be None.
         """
 
-    def allgather(self, destination: object, source: object, *, stream: Stream | None = None, timeout: float | None = None, algorithm: str = 'automatic', blocks: int = 0, alike: bool = False) -> None:
+    def allgather(self, destination: object, source: object, *, stream: Stream | None = None, timeout: float | None = None, algorithm: str = 'automatic', blocks: int = 0, symmetric: bool = False) -> None:
         """
         Collective. Copies all vectors, by rank, to all; `source` may be this rank's part of `destination`.
 
-        alike  as `broadcast`
+        symmetric  as `broadcast`
         """
 
-    def alltoall(self, destination: object, source: object, *, stream: Stream | None = None, timeout: float | None = None, algorithm: str = 'automatic', blocks: int = 0, alike: bool = False) -> None:
+    def alltoall(self, destination: object, source: object, *, stream: Stream | None = None, timeout: float | None = None, algorithm: str = 'automatic', blocks: int = 0, symmetric: bool = False) -> None:
         """
-        Collective. Copies part j of rank i's vector to part i of rank j's; all parts are equal. `alike`: as `broadcast`.
+        Collective. Copies part j of rank i's vector to part i of rank j's; all parts are equal. `symmetric`: as `broadcast`.
         """
 
     def alltoallv(self, destination: object, receive_counts: Sequence[int], source: object, send_counts: Sequence[int], *, stream: Stream | None = None, timeout: float | None = None) -> None:

@@ -46,8 +46,9 @@ struct Choice {
   std::optional<unsigned> blocks;  ///< nothing where no blocks take part
 };
 
-CollectiveCall call_of(const std::string& algorithm, unsigned blocks, bool alike = false) {
-  return {.algorithm = by_name<Algorithm>(algorithm, algorithms, "algorithm"), .blocks = blocks, .alike = alike};
+CollectiveCall call_of(const std::string& algorithm, unsigned blocks, bool symmetric = false) {
+  return {
+      .algorithm = by_name<Algorithm>(algorithm, algorithms, "algorithm"), .blocks = blocks, .symmetric = symmetric};
 }
 
 using Counts = std::vector<std::size_t>;
@@ -72,13 +73,13 @@ class CollectivesObject : public ChannelObject<Collectives> {
   }
 
   void allreduce(const nb::object& destination, const nb::object& source, const std::string& reduction,
-                 StreamObject* stream, Seconds timeout, const std::string& algorithm, unsigned blocks, bool alike) {
+                 StreamObject* stream, Seconds timeout, const std::string& algorithm, unsigned blocks, bool symmetric) {
     const Tensor to = vector(destination, "destination", Access::write);
     const Tensor from = source.is_none() || source.is(destination) ? to : vector(source, "source", Access::read);
     check_alike(to, from, 1, 1);
     const auto [type, how] = reduced(to, reduction);
-    run_on(place("allreduce", stream, timeout, reduction, algorithm, blocks, alike), call_of(algorithm, blocks, alike),
-           {&to, &from}, [&](const CollectiveCall& call) {
+    run_on(place("allreduce", stream, timeout, reduction, algorithm, blocks, symmetric),
+           call_of(algorithm, blocks, symmetric), {&to, &from}, [&](const CollectiveCall& call) {
              channel().allreduce_on_stream(to.data, from.data, to.elements, type, how, call);
            });
   }
@@ -108,24 +109,24 @@ class CollectivesObject : public ChannelObject<Collectives> {
   }
 
   void broadcast(const nb::object& destination, int root, const nb::object& source, StreamObject* stream,
-                 Seconds timeout, const std::string& algorithm, unsigned blocks, bool alike) {
+                 Seconds timeout, const std::string& algorithm, unsigned blocks, bool symmetric) {
     const Tensor to = vector(destination, "destination", Access::write);
     const Tensor from = source.is_none() || !is(root) ? to : vector(source, "source", Access::read);
     check_alike(to, from, 1, 1);
     const Words words = moved(to);
-    run_on(place("broadcast", stream, timeout, root, algorithm, blocks, alike), call_of(algorithm, blocks, alike),
-           {&to, &from}, [&](const CollectiveCall& call) {
+    run_on(place("broadcast", stream, timeout, root, algorithm, blocks, symmetric),
+           call_of(algorithm, blocks, symmetric), {&to, &from}, [&](const CollectiveCall& call) {
              channel().broadcast_on_stream(to.data, from.data, to.elements * words.each, words.type, root, call);
            });
   }
 
   void scatter(const nb::object& destination, const nb::object& source, int root, StreamObject* stream, Seconds timeout,
-               const std::string& algorithm, unsigned blocks, bool alike) {
+               const std::string& algorithm, unsigned blocks, bool symmetric) {
     const Tensor to = vector(destination, "destination", Access::write);
     const Tensor from = at_root(source, "source", Access::read, root);
     if (is(root)) check_alike(to, from, 1, ranks());
     const Words words = moved(to);
-    run_on(place("scatter", stream, timeout, root, algorithm, blocks, alike), call_of(algorithm, blocks, alike),
+    run_on(place("scatter", stream, timeout, root, algorithm, blocks, symmetric), call_of(algorithm, blocks, symmetric),
            {&to, &from}, [&](const CollectiveCall& call) {
              channel().scatter_on_stream(to.data, from.data, to.elements * words.each, words.type, root, call);
            });
@@ -144,19 +145,19 @@ class CollectivesObject : public ChannelObject<Collectives> {
   }
 
   void allgather(const nb::object& destination, const nb::object& source, StreamObject* stream, Seconds timeout,
-                 const std::string& algorithm, unsigned blocks, bool alike) {
+                 const std::string& algorithm, unsigned blocks, bool symmetric) {
     const Tensor to = vector(destination, "destination", Access::write);
     const Tensor from = vector(source, "source", Access::read);
     check_alike(to, from, ranks(), 1);
     const Words words = moved(from);
-    run_on(place("allgather", stream, timeout, algorithm, blocks, alike), call_of(algorithm, blocks, alike),
+    run_on(place("allgather", stream, timeout, algorithm, blocks, symmetric), call_of(algorithm, blocks, symmetric),
            {&to, &from}, [&](const CollectiveCall& call) {
              channel().allgather_on_stream(to.data, from.data, from.elements * words.each, words.type, call);
            });
   }
 
   void alltoall(const nb::object& destination, const nb::object& source, StreamObject* stream, Seconds timeout,
-                const std::string& algorithm, unsigned blocks, bool alike) {
+                const std::string& algorithm, unsigned blocks, bool symmetric) {
     const Tensor to = vector(destination, "destination", Access::write);
     const Tensor from = vector(source, "source", Access::read);
     check_alike(to, from, 1, 1);
@@ -164,7 +165,7 @@ class CollectivesObject : public ChannelObject<Collectives> {
       throw nb::value_error(
           fmt::format("{} elements cannot be divided among {} ranks", from.elements, ranks()).c_str());
     const Words words = moved(from);
-    run_on(place("alltoall", stream, timeout, algorithm, blocks, alike), call_of(algorithm, blocks, alike),
+    run_on(place("alltoall", stream, timeout, algorithm, blocks, symmetric), call_of(algorithm, blocks, symmetric),
            {&to, &from}, [&](const CollectiveCall& call) {
              channel().alltoall_on_stream(to.data, from.data, from.elements / ranks() * words.each, words.type, call);
            });
@@ -194,9 +195,9 @@ class CollectivesObject : public ChannelObject<Collectives> {
   }
 
   [[nodiscard]] Choice allreduce_choice(std::size_t count, const nb::object& dtype, const std::string& algorithm,
-                                        unsigned blocks, bool alike) const {
+                                        unsigned blocks, bool symmetric) const {
     const auto type = by_name<ElementType>(type_name(element_type(dtype)), element_types, "element type");
-    const CollectiveCall choice = channel().allreduce_choice(count, type, call_of(algorithm, blocks, alike));
+    const CollectiveCall choice = channel().allreduce_choice(count, type, call_of(algorithm, blocks, symmetric));
     return {name(choice.algorithm), choice.blocks == 0 ? std::nullopt : std::optional(choice.blocks)};
   }
 
@@ -290,26 +291,26 @@ destination  one part; may be this rank's part of `source`)");
 void bind_movement(CollectivesClass& collectives) {
   collectives
       .def("broadcast", &CollectivesObject::broadcast, nb::arg("destination"), nb::arg("root"),
-           nb::arg("source") = nb::none(), BEELINE_CALL_KEYWORDS, nb::arg("alike") = false,
+           nb::arg("source") = nb::none(), BEELINE_CALL_KEYWORDS, nb::arg("symmetric") = false,
            R"(Collective. Copies the root's vector to all; elements of any type, as in all calls that only move them.
 
 source  the root's; None: its `destination`
-alike   you assert that the destinations lie at the same place of all ranks' heaps, as in `allreduce`)")
+symmetric  you assert that the destinations lie at the same place of all ranks' heaps, as in `allreduce`)")
       .def("scatter", &CollectivesObject::scatter, nb::arg("destination"), nb::arg("source").none(), nb::arg("root"),
-           BEELINE_CALL_KEYWORDS, nb::arg("alike") = false,
-           "Collective. Copies part r of the root's `source` to rank r; of others it may be None. `alike`: as "
+           BEELINE_CALL_KEYWORDS, nb::arg("symmetric") = false,
+           "Collective. Copies part r of the root's `source` to rank r; of others it may be None. `symmetric`: as "
            "`broadcast`.")
       .def("gather", &CollectivesObject::gather, nb::arg("destination").none(), nb::arg("source"), nb::arg("root"),
            BEELINE_CALL_KEYWORDS,
            "Collective. Copies all vectors, by rank, to the root's `destination`; of others it may be None.")
       .def("allgather", &CollectivesObject::allgather, nb::arg("destination"), nb::arg("source"), BEELINE_CALL_KEYWORDS,
-           nb::arg("alike") = false,
+           nb::arg("symmetric") = false,
            R"(Collective. Copies all vectors, by rank, to all; `source` may be this rank's part of `destination`.
 
-alike  as `broadcast`)")
+symmetric  as `broadcast`)")
       .def("alltoall", &CollectivesObject::alltoall, nb::arg("destination"), nb::arg("source"), BEELINE_CALL_KEYWORDS,
-           nb::arg("alike") = false,
-           "Collective. Copies part j of rank i's vector to part i of rank j's; all parts are equal. `alike`: as "
+           nb::arg("symmetric") = false,
+           "Collective. Copies part j of rank i's vector to part i of rank j's; all parts are equal. `symmetric`: as "
            "`broadcast`.")
       .def("alltoallv", &CollectivesObject::alltoallv, nb::arg("destination"), nb::arg("receive_counts"),
            nb::arg("source"), nb::arg("send_counts"), nb::kw_only(), nb::arg("stream") = nb::none(),
@@ -355,7 +356,7 @@ engine_bytes   of the heap, through which copy engines make large calls; None: u
 checks         the ranks compare every call, and find those that differ or overlap)")
       .def("allreduce", &CollectivesObject::allreduce, nb::arg("destination"), nb::arg("source") = nb::none(),
            nb::arg("reduction") = "sum", nb::kw_only(), nb::arg("stream") = nb::none(), nb::arg("timeout") = nb::none(),
-           nb::arg("algorithm") = "automatic", nb::arg("blocks") = 0, nb::arg("alike") = false,
+           nb::arg("algorithm") = "automatic", nb::arg("blocks") = 0, nb::arg("symmetric") = false,
            R"(Collective. Combines the ranks' vectors, element by element, in the order of ranks; all get the same bits.
 
 source     alike on all ranks; None, or the same object as `destination`: in place. float32, float64, float16, bfloat16,
@@ -367,8 +368,8 @@ timeout    in seconds, without a stream: then it raises TimeoutError, the work g
            tensors, waits on; others are refused until then, or until `World.synchronize` has returned. 0: looks once
 algorithm  by name, the same on all ranks; 'automatic': by size
 blocks     of threads, the same on all ranks; 0: by size. Copy engines have none
-alike      you assert, on all ranks or none, that the vectors lie at the same place of all ranks' heaps: copy engines
-           then put results there at once, and 'automatic' takes them where they are quicker so. Where they
+symmetric  you assert, on all ranks or none, that the vectors lie at the same place of all ranks' heaps: copy
+           engines then put results there at once, and 'automatic' takes them where they are quicker so. Where they
            are taken and it is not so, the call ends all with an error
 Raises TypeError or ValueError (InvalidArgumentError among them) before anything is touched; DeadlineError and the like
 name who was waited for.)")
@@ -379,7 +380,7 @@ name who was waited for.)")
 
 'in_place'  zero-copy: read and written by the others where they lie
 'staged'    in and out through the channel's memory: vectors outside the heaps, for reductions also unlike places, and
-            by copy engines all that is not asserted to lie alike
+            by copy engines all that is not asserted to be symmetric
 'packets'   copied into packets, as short vectors wherever they lie (and an all-to-all-v of nothing)
 None        nothing was moved yet, or there was nothing to move. A barrier changes nothing)")
       .def("free", &CollectivesObject::free, nb::call_guard<nb::gil_scoped_release>(),
@@ -387,7 +388,7 @@ None        nothing was moved yet, or there was nothing to move. A barrier chang
 
 Waits for the default stream; the calls on other streams must be over.)")
       .def("allreduce_choice", &CollectivesObject::allreduce_choice, nb::arg("count"), nb::arg("dtype"), nb::kw_only(),
-           nb::arg("algorithm") = "automatic", nb::arg("blocks") = 0, nb::arg("alike") = false,
+           nb::arg("algorithm") = "automatic", nb::arg("blocks") = 0, nb::arg("symmetric") = false,
            "The algorithm and number of blocks that `allreduce` takes for `count` elements.");
   bind_reductions(collectives);
   bind_movement(collectives);

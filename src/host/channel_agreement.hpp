@@ -18,7 +18,7 @@ namespace beeline::detail {
 ///   call  that members are in, named in errors
 [[nodiscard]] inline unsigned least_of_all(Team& team, const char* call, unsigned mine) {
   unsigned least = mine;
-  for (const auto& bytes : team.world().implementation().exchange_in(team, call, std::as_bytes(std::span(&mine, 1)))) {
+  for (const auto& bytes : team.world().implementation().allgather_in(team, call, std::as_bytes(std::span(&mine, 1)))) {
     unsigned theirs = least;
     if (bytes.size() == sizeof theirs) std::memcpy(&theirs, bytes.data(), sizeof theirs);
     least = std::min(least, theirs);
@@ -34,7 +34,7 @@ namespace beeline::detail {
 ///             text
 template <class Options, class Same, class Describe>
 void require_same(Team& team, const char* call, const Options& mine, const Same& same, const Describe& describe) {
-  const auto all = team.world().implementation().exchange_in(team, call, std::as_bytes(std::span(&mine, 1)));
+  const auto all = team.world().implementation().allgather_in(team, call, std::as_bytes(std::span(&mine, 1)));
   std::optional<Options> first;
   std::size_t first_rank = 0;
   for (std::size_t rank = 0; rank < all.size(); ++rank) {

@@ -78,7 +78,7 @@ GridState* book_waiting(World& world, const LaunchOptions& options, const Kernel
   if (capture != 0) grid = world.implementation().graph_grid(stream, capture);
   const bool is_named = options.name != nullptr;
   world.implementation().ledger().claim(
-      grid.booking, options.turns, static_cast<double>(options.blocks) / capacity,
+      grid.booking, options.serialization_key, static_cast<double>(options.blocks) / capacity,
       BookedGrid{is_named ? static_cast<const void*>(options.name) : kernel.type, options.blocks,
                  static_cast<std::int16_t>(world.rank()), capture != 0, is_named},
       [&stream, in_graph = capture != 0] { return !in_graph && stream.drained(); });

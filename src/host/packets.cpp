@@ -15,7 +15,7 @@ namespace beeline {
 
 namespace {
 
-std::string host_rank_obstacle(const World& world) {
+std::string host_rank_reason(const World& world) {
   for (int rank = 0; rank < world.size(); ++rank)
     if (!world.device(rank).is_gpu()) return fmt::format("only GPUs store whole lines, and rank {} has none", rank);
   return {};
@@ -28,15 +28,15 @@ struct TornLines {
 };
 
 /// Collective.
-std::string find_obstacle(Team& team) {
-  if (const std::string host_rank = host_rank_obstacle(team.world()); !host_rank.empty()) return host_rank;
+std::string find_reason(Team& team) {
+  if (const std::string host_rank = host_rank_reason(team.world()); !host_rank.empty()) return host_rank;
   const std::vector<detail::LinesSeen> seen = detail::watch_lines(team);
   TornLines mine{};
   for (int sender = 0; sender < team.size(); ++sender)
     if (const auto [looks, torn] = seen[static_cast<std::size_t>(sender)]; torn != 0)
       mine = {looks, torn, team.world().rank(), team.world_rank(sender)};
   World::Implementation& world = team.world().implementation();
-  for (const auto& bytes : world.exchange_in(team, "packets128_obstacle", std::as_bytes(std::span(&mine, 1)))) {
+  for (const auto& bytes : world.allgather_in(team, "no_packets128_reason", std::as_bytes(std::span(&mine, 1)))) {
     TornLines theirs{};
     if (bytes.size() == sizeof theirs) std::memcpy(&theirs, bytes.data(), sizeof theirs);
     if (theirs.torn != 0)
@@ -50,9 +50,9 @@ std::size_t checked_slot_bytes(Team& team, std::size_t slot_bytes) {
   constexpr std::size_t most_slot_bytes = std::size_t{1} << 29;
   require(slot_bytes > 0 && slot_bytes <= most_slot_bytes, Status::invalid_argument,
           fmt::format("slots of {} bytes for packets of 128: 1 to 2^29", slot_bytes));
-  const std::string obstacle = packets128_obstacle(team);
-  require(obstacle.empty(), Status::unavailable,
-          fmt::format("no packets of 128 bytes among these ranks: {}; packets (PacketRings) serve instead", obstacle));
+  const std::string reason = no_packets128_reason(team);
+  require(reason.empty(), Status::unavailable,
+          fmt::format("no packets of 128 bytes among these ranks: {}; packets (PacketRings) serve instead", reason));
   const std::size_t lines = (slot_bytes + line_payload_bytes - 1) / line_payload_bytes;
   return lines * line_threads * 8;
 }
@@ -80,12 +80,12 @@ std::size_t memory_bytes(const PacketChannel& channel, int ranks) {
 
 }  // namespace
 
-std::string packets128_obstacle(Team& team) {
-  auto& known = team.world().implementation().packets128_obstacles;
+std::string no_packets128_reason(Team& team) {
+  auto& known = team.world().implementation().no_packets128_reasons;
   // Pairs of which the world's test has seen no torn line need none of their own.
   if (const auto& of_world = known[World::Implementation::world_id]; of_world && of_world->empty()) return *of_world;
   std::optional<std::string>& of_team = known[team.context().team];
-  if (!of_team) of_team = find_obstacle(team);
+  if (!of_team) of_team = find_reason(team);
   return *of_team;
 }
 

@@ -93,7 +93,7 @@ void World::Implementation::open_team(std::uint32_t id, const std::vector<int>& 
     const std::lock_guard lock(team_mutex);
     teams[id] = ranks;
     former_teams.erase(id);
-    packets128_obstacles[id].reset();
+    no_packets128_reasons[id].reset();
   }
   detail::SystemAtomic<std::uint64_t>(host_header(rank)->held_teams[id].value).store(1, cuda::memory_order_relaxed);
   raise_missed_ends(id);
@@ -165,11 +165,11 @@ Status Team::barrier(Timeout timeout) {
 }
 
 std::vector<std::vector<std::byte>> Team::allgather(std::span<const std::byte> mine) {
-  return world_.implementation().exchange_in(*this, "allgather", mine);
+  return world_.implementation().allgather_in(*this, "allgather", mine);
 }
 
-std::vector<std::vector<std::byte>> World::Implementation::exchange_in(Team& team, const char* call,
-                                                                       std::span<const std::byte> mine) {
+std::vector<std::vector<std::byte>> World::Implementation::allgather_in(Team& team, const char* call,
+                                                                        std::span<const std::byte> mine) {
   const std::uint32_t id = team.context().team;
   if (id == world_id) return exchange(call, mine);
   require(mine.size() <= Team::max_gathered_bytes, Status::invalid_argument,

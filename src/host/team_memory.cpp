@@ -70,7 +70,7 @@ class Reservation {
 /// Collective. By rank of the team; nothing from ranks that have failed or left.
 std::vector<std::optional<Offer>> offers(Team& team, const char* call, const Offer& mine) {
   std::vector<std::optional<Offer>> all;
-  for (const auto& bytes : team.world().implementation().exchange_in(team, call, std::as_bytes(std::span(&mine, 1)))) {
+  for (const auto& bytes : team.world().implementation().allgather_in(team, call, std::as_bytes(std::span(&mine, 1)))) {
     auto& theirs = all.emplace_back();
     if (!bytes.empty()) std::memcpy(&theirs.emplace(), bytes.data(), std::min(sizeof(Offer), bytes.size()));
   }

@@ -183,14 +183,14 @@ class World::Implementation {
     return exchange(call, mine, config.deadline_ns);
   }
   /// The same among the members of a team; of others than the world `Team::max_gathered_bytes` at most.
-  [[nodiscard]] std::vector<std::vector<std::byte>> exchange_in(Team& team, const char* call,
-                                                                std::span<const std::byte> mine);
+  [[nodiscard]] std::vector<std::vector<std::byte>> allgather_in(Team& team, const char* call,
+                                                                 std::span<const std::byte> mine);
   /// What the barriers of a team's CPU threads go by.
   [[nodiscard]] const Context& barrier_context_of(const Team& team) const {
     return team.context().team == world_id ? barrier_context : team.host_context();
   }
   bool has_left = false;
-  std::optional<std::string> packets128_obstacles[max_teams];  ///< by team id; unknown until first asked for
+  std::optional<std::string> no_packets128_reasons[max_teams];  ///< by team id; unknown until first asked for
 
   /// The heap of this rank that holds an address, and where; nullptr outside both.
   struct Place {

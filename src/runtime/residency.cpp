@@ -44,9 +44,9 @@ std::string ResidencyLedger::others(const Key& key) const {
   return waiting;
 }
 
-void ResidencyLedger::claim(const void* stream, const void* turns, double share, std::function<std::string()> what,
-                            std::function<bool()> is_idle) {
-  const Key key{stream, turns};
+void ResidencyLedger::claim(const void* stream, const void* serialization_key, double share,
+                            std::function<std::string()> what, std::function<bool()> is_idle) {
+  const Key key{stream, serialization_key};
   const std::lock_guard lock(mutex_);
   Entry& entry = entries_[key];
   const double before = entry.share;

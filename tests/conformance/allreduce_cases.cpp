@@ -24,7 +24,7 @@ std::vector<Algorithm> algorithms_of(World& world) {
   if (world.mixed()) return {Algorithm::automatic, Algorithm::packets_one_shot, Algorithm::packets_two_shot};
   std::vector<Algorithm> all{Algorithm::automatic, Algorithm::packets_one_shot, Algorithm::packets_two_shot,
                              Algorithm::two_shot, Algorithm::copy_engine};
-  if (packets128_obstacle(world).empty())
+  if (no_packets128_reason(world).empty())
     all.insert(all.end(), {Algorithm::packets128_one_shot, Algorithm::packets128_two_shot});
   return all;
 }
@@ -117,7 +117,7 @@ void engines_in_chunks(RankTest& test) {
       const std::size_t mine = 16 * static_cast<std::size_t>(test.rank());
       const VectorKey key{ElementType::int32, Reduction::sum, ++round};
       call.check(key, count, {mine, 2 * mine, in_place}, {.algorithm = Algorithm::copy_engine});
-      call.check(key, count, {32, 16, in_place}, {.algorithm = Algorithm::copy_engine, .alike = true});
+      call.check(key, count, {32, 16, in_place}, {.algorithm = Algorithm::copy_engine, .symmetric = true});
     }
 }
 
@@ -136,7 +136,7 @@ void engines_call_after_call(RankTest& test) {
   for (std::size_t call = 0; call < calls; ++call)
     collectives.allreduce_on_stream(
         at(call), at(call), count_of(call), ElementType::int32, Reduction::sum,
-        {.algorithm = call % 4 == 3 ? Algorithm::two_shot : Algorithm::copy_engine, .alike = call % 4 == 2});
+        {.algorithm = call % 4 == 3 ? Algorithm::two_shot : Algorithm::copy_engine, .symmetric = call % 4 == 2});
   world.synchronize();
   for (std::size_t call = 0; call < calls; ++call)
     check_bytes(reduced_vector(key_of(call), everyone(test.size()), count_of(call)),
@@ -166,8 +166,8 @@ void choices_say_what_runs(RankTest& test) {
   const CollectiveCall engines{.algorithm = Algorithm::copy_engine};
   BEELINE_CHECK_EQ(0u, collectives.allreduce_choice(1 << 28, ElementType::float32, engines).blocks);
   BEELINE_CHECK_EQ(0u, collectives.movement_choice(CollectiveOperation::alltoall, 1 << 28, engines).blocks);
-  for (const bool alike : {false, true}) {
-    const CollectiveCall in_blocks{.blocks = 2, .alike = alike};
+  for (const bool symmetric : {false, true}) {
+    const CollectiveCall in_blocks{.blocks = 2, .symmetric = symmetric};
     for (const CollectiveCall& choice :
          {collectives.allreduce_choice(1 << 28, ElementType::float32, in_blocks),
           collectives.movement_choice(CollectiveOperation::alltoall, 1 << 28, in_blocks)}) {
@@ -358,7 +358,7 @@ void calls_that_cannot_work(RankTest& test) {
     expect_refused("no room for", [&] { Collectives(test.world(), {.engine_bytes = std::size_t{1} << 40}); });
     std::vector<float> outside(4);
     expect_refused("one of these lies outside it", call(outside.data(), data, 4, f32, Reduction::sum,
-                                                        {.algorithm = Algorithm::copy_engine, .alike = true}));
+                                                        {.algorithm = Algorithm::copy_engine, .symmetric = true}));
   } else {
     expect_refused("do not serve ranks of both kinds", [&] { Collectives(test.world(), {.engine_bytes = 4096}); });
   }

@@ -31,7 +31,7 @@ std::vector<Algorithm> algorithms_of(World& world, Move move) {
   std::vector<Algorithm> all = {Algorithm::automatic, Algorithm::packets, Algorithm::peer, Algorithm::bulk};
   if (move != Move::gather) all.push_back(Algorithm::copy_engine);
   const bool is_full = move == Move::allgather || move == Move::alltoall;
-  if (is_full && packets128_obstacle(world).empty()) all.push_back(Algorithm::packets128);
+  if (is_full && no_packets128_reason(world).empty()) all.push_back(Algorithm::packets128);
   return all;
 }
 
@@ -157,12 +157,12 @@ void movement_by_engines(RankTest& test) {
   std::uint64_t round = 0;
   for (const Move move : {Move::broadcast, Move::scatter, Move::allgather, Move::alltoall})
     for (const std::size_t bytes : {std::size_t{2048}, std::size_t{10'000}, most})
-      for (const bool alike : {false, true}) {
-        const Placing placing = alike ? Placing{rank, 16, false} : Placing{rank, 3 * rank, false};
+      for (const bool symmetric : {false, true}) {
+        const Placing placing = symmetric ? Placing{rank, 16, false} : Placing{rank, 3 * rank, false};
         const int root = static_cast<int>(++round % static_cast<std::uint64_t>(test.size()));
         call.check({move, round, test.size(), root, bytes}, placing,
-                   {.algorithm = Algorithm::copy_engine, .alike = alike});
-        const Transfer expected = alike ? Transfer::in_place : Transfer::staged;
+                   {.algorithm = Algorithm::copy_engine, .symmetric = symmetric});
+        const Transfer expected = symmetric ? Transfer::in_place : Transfer::staged;
         BEELINE_CHECK(collectives.last_transfer() == expected);
       }
 }
@@ -489,7 +489,7 @@ void movement_refused(RankTest& test) {
     std::vector<float> outside(4 * parts);
     expect_refused("this one lies outside the heap", [&] {
       collectives.allgather_on_stream(outside.data(), data, 4, f32,
-                                      {.algorithm = Algorithm::copy_engine, .alike = true});
+                                      {.algorithm = Algorithm::copy_engine, .symmetric = true});
     });
   }
 }

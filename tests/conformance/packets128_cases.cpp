@@ -14,10 +14,9 @@ using namespace beeline;
 
 /// Skips the case where a team of this world cannot use them: rings are then refused with the reason.
 void need_packets128(RankTest& test, Team& team) {
-  const std::string obstacle = packets128_obstacle(team);
-  if (!obstacle.empty())
-    check_error(Status::unavailable, {obstacle, "PacketRings"}, [&] { Packets128Rings(team, 64); });
-  test.skip_if_any(obstacle);
+  const std::string reason = no_packets128_reason(team);
+  if (!reason.empty()) check_error(Status::unavailable, {reason, "PacketRings"}, [&] { Packets128Rings(team, 64); });
+  test.skip_if_any(reason);
 }
 
 /// One message of a plan that all ranks share: places in the sender's source and in the receiver's destination.

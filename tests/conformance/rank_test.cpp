@@ -16,8 +16,8 @@ bool RankTest::has_host_atomics(int of) const {
   return !own.is_gpu() || own.host_atomics || alone;
 }
 
-void RankTest::skip_if_any(const std::string& obstacle) {
-  for (const std::vector<std::byte>& each : world_.allgather(std::as_bytes(std::span(obstacle))))
+void RankTest::skip_if_any(const std::string& reason) {
+  for (const std::vector<std::byte>& each : world_.allgather(std::as_bytes(std::span(reason))))
     if (!each.empty()) throw CaseSkipped(std::string(reinterpret_cast<const char*>(each.data()), each.size()));
 }
 

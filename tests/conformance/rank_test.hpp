@@ -49,9 +49,9 @@ class RankTest {
     return world_.mixed() ? beeline::Heap::pinned : beeline::Heap::symmetric;
   }
 
-  /// Collective. Skips the case on all ranks if any of them names an obstacle; empty: none.
-  void skip_if_any(const std::string& obstacle);
-  /// The same where all ranks know the obstacle.
+  /// Collective. Skips the case on all ranks if any of them names an reason; empty: none.
+  void skip_if_any(const std::string& reason);
+  /// The same where all ranks know the reason.
   void skip_if(bool unsuitable, const char* why) const {
     if (unsuitable) throw CaseSkipped(why);
   }

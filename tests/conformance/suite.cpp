@@ -53,7 +53,7 @@ Config config_of(const WorldShape& shape) {
 }
 
 /// Why this machine cannot run the shape; empty if it can.
-std::string obstacle(const WorldShape& shape) {
+std::string reason(const WorldShape& shape) {
   if (under_thread_sanitizer && shape.kind == WorldKind::processes) return "ThreadSanitizer sees one process";
   if (shape.devices == Devices::cpu) return {};
   std::string why;
@@ -93,7 +93,7 @@ class ShapeTest : public ::testing::Test {
   }
 
   void TestBody() override {
-    if (const std::string why = obstacle(shape_->shape); !why.empty()) GTEST_SKIP() << why;
+    if (const std::string why = reason(shape_->shape); !why.empty()) GTEST_SKIP() << why;
     if (!ranks_)
       ranks_ = std::make_unique<StandingRanks>(shape_->shape.kind, shape_->shape.size, config_of(shape_->shape),
                                                [shape = shape_](World& world, int number) {

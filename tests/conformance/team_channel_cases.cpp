@@ -129,9 +129,9 @@ class ToldCalls {
     test_.world().synchronize();
     BEELINE_CHECK_EQ(join(what, ": ", name(transfer)), join(what, ": ", name(collectives_.last_transfer())));
   }
-  void reduce(float* vector, Algorithm algorithm, bool alike = false) {
+  void reduce(float* vector, Algorithm algorithm, bool symmetric = false) {
     collectives_.allreduce_on_stream(vector, vector, count, ElementType::float32, Reduction::sum,
-                                     {.algorithm = algorithm, .alike = alike});
+                                     {.algorithm = algorithm, .symmetric = symmetric});
   }
   void gather(Algorithm algorithm) {
     collectives_.allgather_on_stream(to(), from(), count, ElementType::float32, {.algorithm = algorithm});
@@ -160,11 +160,11 @@ void transfers_by_packets_are_told(RankTest& test) {
 void other_transfers_are_told(RankTest& test) {
   test.skip_if(test.world().mixed(), ranks_of_both_kinds);
   ToldCalls calls(test);
-  calls.reduce(calls.to(), Algorithm::two_shot), calls.expect(Transfer::in_place, "two_shot, alike");
+  calls.reduce(calls.to(), Algorithm::two_shot), calls.expect(Transfer::in_place, "two_shot, symmetric");
   calls.gather(Algorithm::peer), calls.expect(Transfer::in_place, "all-gather by peer");
   calls.reduce(calls.to(), Algorithm::copy_engine), calls.expect(Transfer::staged, "all-reduce by engines");
   calls.reduce(calls.to(), Algorithm::copy_engine, true);
-  calls.expect(Transfer::in_place, "all-reduce by engines, asserted alike");
+  calls.expect(Transfer::in_place, "all-reduce by engines, asserted symmetric");
   calls.reduce(calls.to(), Algorithm::read), calls.expect(Transfer::staged, "by reading");
   calls.reduce_scatter(calls.to(), Algorithm::bulk), calls.expect(Transfer::staged, "reduce-scatter in bulk");
   calls.reduce_scatter(calls.unlike(), Algorithm::read);

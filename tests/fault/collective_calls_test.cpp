@@ -202,14 +202,14 @@ TEST_P(CollectiveCalls, ThatDifferAreFound) {
         world,
         [=](Collectives& collectives, std::int32_t* data) {
           collectives.allreduce_on_stream(data + (other ? 4 : 0), data + (other ? 4 : 0), 16, ElementType::int32,
-                                          Reduction::sum, {.algorithm = Algorithm::copy_engine, .alike = true});
+                                          Reduction::sum, {.algorithm = Algorithm::copy_engine, .symmetric = true});
         },
         "needs vectors at the same place of the symmetric heap");
     expect_difference(  // one of them does not assert it
         world,
         [=](Collectives& collectives, std::int32_t* data) {
           collectives.allreduce_on_stream(data, data, 16, ElementType::int32, Reduction::sum,
-                                          {.algorithm = Algorithm::copy_engine, .alike = !other});
+                                          {.algorithm = Algorithm::copy_engine, .symmetric = !other});
         },
         "needs vectors at the same place of the symmetric heap");
   });

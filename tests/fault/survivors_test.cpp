@@ -44,7 +44,7 @@ bool is_on_gpu(Devices devices, int rank) {
 int size_of(Devices devices) { return devices == Devices::gpus ? std::clamp(gpus_here(), 2, ranks) : ranks; }
 
 /// Why processes of this machine cannot have these devices; empty if they can.
-std::string obstacle(Devices devices) {
+std::string reason(Devices devices) {
   if (devices == Devices::cpus) return {};
   std::string why;
   const int needed = devices == Devices::gpus ? 2 : 1, gpus = gpus_here(&why);
@@ -230,7 +230,7 @@ class KilledWhile : public ::testing::TestWithParam<Parameter> {};
 TEST_P(KilledWhile, TheOthersGoOn) {
   if (under_thread_sanitizer) GTEST_SKIP() << one_process;
   const auto [activity, victim, devices] = GetParam();
-  if (const std::string why = obstacle(devices); !why.empty()) GTEST_SKIP() << why;
+  if (const std::string why = reason(devices); !why.empty()) GTEST_SKIP() << why;
   const int size = size_of(devices), few = devices == Devices::cpus ? 2 : 1;
   for (int repetition = 0, end = repetitions(few); repetition < end && !HasFailure(); ++repetition) {
     const auto body = [&](World& world) { kill_while(world, activities[activity], victim, repetition); };

@@ -56,7 +56,7 @@ enum class Home : std::uint32_t { loader, storer };
 
 /// Packets between two ranks, both ways at once. Forbidden: a word of a received message that is not its own.
 /// `withheld`: every message carries the words of none.
-[[nodiscard]] Outcomes exchange_packets(beeline::World& world, bool withheld, std::uint64_t instances);
+[[nodiscard]] Outcomes move_packets(beeline::World& world, bool withheld, std::uint64_t instances);
 
 /// How the ranks meet after all have put data at all others.
 enum class Meeting : std::uint32_t {

@@ -64,7 +64,7 @@ void run_experiment(World& world, const Experiment& experiment) {
 class Litmus : public ::testing::TestWithParam<LitmusWorld> {
  protected:
   /// Why this machine cannot run the world; empty if it can.
-  static std::string obstacle(int size) {
+  static std::string reason(int size) {
     if (GetParam().devices == Devices::cpu) return {};
     std::string why;
     const int gpus = gpus_here(&why);
@@ -74,7 +74,7 @@ class Litmus : public ::testing::TestWithParam<LitmusWorld> {
   }
 
   static void run(int size, const std::vector<Experiment>& experiments) {
-    if (const std::string why = obstacle(size); !why.empty()) GTEST_SKIP() << why;
+    if (const std::string why = reason(size); !why.empty()) GTEST_SKIP() << why;
     Config config = test_config();
     if (GetParam().devices == Devices::cpu) config.device = "cpu";
     if (GetParam().devices == Devices::one_gpu) config.device = "cuda:0";
@@ -150,7 +150,7 @@ TEST_P(Litmus, LoadBuffering) { run(2, crossings("load buffering", Crossing::loa
 
 TEST_P(Litmus, Packets) {
   const auto packets = [](bool withheld) {
-    return [=](World& world, std::uint64_t instances) { return exchange_packets(world, withheld, instances); };
+    return [=](World& world, std::uint64_t instances) { return move_packets(world, withheld, instances); };
   };
   run(2, {{"packets", Verdict::never, packets(false)}, {"packets of no message", Verdict::always, packets(true)}});
 }

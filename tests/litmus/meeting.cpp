@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Packets, whose words carry their own flags, and barriers and meetings of collectives, which announce everything
 // before them.
-#include "beeline/collectives/meeting.hpp"
-
+#include "beeline/collectives/handshake.hpp"
 #include "beeline/host/collectives.hpp"
 #include "tests/litmus/rounds.hpp"
 
@@ -84,7 +83,7 @@ class ByPackets {
   [[nodiscard]] BEELINE_HOST_DEVICE Status meet() {
     const auto tell = [](std::uint32_t, std::uint32_t) { return std::uint64_t{0}; };
     const auto hear = [](std::uint32_t, std::uint32_t, std::uint64_t) { return Status::ok; };
-    return detail::meet(session_, 1, Timeout::none(), tell, hear);
+    return detail::handshake(session_, 1, Timeout::none(), tell, hear);
   }
 
  private:
@@ -92,7 +91,7 @@ class ByPackets {
 };
 
 template <template <class> class By>
-struct MeetingKernel {
+struct HandshakeKernel {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, MeetingArguments a) const {
     const auto& block = grid.block();
@@ -126,7 +125,7 @@ struct MeetingKernel {
 
 }  // namespace
 
-Outcomes exchange_packets(World& world, bool withheld, std::uint64_t instances) {
+Outcomes move_packets(World& world, bool withheld, std::uint64_t instances) {
   const Shape shape = shape_of_one_block(world);
   const SymmetricArray<std::uint64_t> source(world, shape.words), data(world, shape.words);
   const PacketRings rings(world, shape.words * sizeof(std::uint64_t));
@@ -140,10 +139,10 @@ Outcomes put_and_meet(World& world, Meeting meeting, std::uint64_t instances) {
   const SymmetricArray<std::uint64_t> source(world, shape.words),
       data(world, 2 * static_cast<std::size_t>(world.size()) * shape.words);
   MeetingArguments arguments{{}, source.data(), data.data(), nullptr, shape.rounds(instances), shape.words, meeting};
-  if (meeting != Meeting::collective) return launch_and_count(world, shape, MeetingKernel<ByBarrier>{}, arguments);
+  if (meeting != Meeting::collective) return launch_and_count(world, shape, HandshakeKernel<ByBarrier>{}, arguments);
   const Collectives collectives(world);
   arguments.channel = collectives.channel();
-  return launch_and_count(world, shape, MeetingKernel<ByPackets>{}, arguments);
+  return launch_and_count(world, shape, HandshakeKernel<ByPackets>{}, arguments);
 }
 
 }  // namespace beeline_test

@@ -178,8 +178,8 @@ def test_the_choice_is_told() -> None:
         assert engines.blocks is None  # no blocks move data
         assert repr(engines) == "<beeline.Choice copy_engine>"
         memory = world.allocate(64, "float32")
-        collectives.allreduce(memory, alike=True)
-        assert collectives.allreduce_choice(64, "float32", alike=True).algorithm.startswith("packets")
+        collectives.allreduce(memory, symmetric=True)
+        assert collectives.allreduce_choice(64, "float32", symmetric=True).algorithm.startswith("packets")
 
     beeline.run(2, body)
 
@@ -190,9 +190,9 @@ def test_movement_to_any_place_and_to_the_same_of_all_heaps() -> None:
         mine, all_parts = np.full(3, world.rank, "float32"), np.arange(9, dtype="float32")
         heap = world.allocate(9, "float32"), world.allocate(3, "float32")
         elsewhere = np.zeros(9, "float32"), np.zeros(3, "float32")
-        for algorithm, alike in [("automatic", True), ("copy_engine", True), ("copy_engine", False)]:
-            how = {"algorithm": algorithm, "alike": alike}
-            whole, part = heap if alike else elsewhere
+        for algorithm, symmetric in [("automatic", True), ("copy_engine", True), ("copy_engine", False)]:
+            how = {"algorithm": algorithm, "symmetric": symmetric}
+            whole, part = heap if symmetric else elsewhere
             collectives.broadcast(part, 1, mine, **how)
             np.testing.assert_array_equal(np.from_dlpack(part), np.ones(3))
             collectives.scatter(part, all_parts if world.rank == 2 else None, 2, **how)

@@ -117,7 +117,7 @@ def test_a_call_tells_how_it_moved_data() -> None:
         ]:
             collectives.allreduce(tensor, algorithm=algorithm)
             assert collectives.last_transfer == expected, (algorithm, expected)
-        collectives.allreduce(memory, algorithm="copy_engine", alike=True)
+        collectives.allreduce(memory, algorithm="copy_engine", symmetric=True)
         assert collectives.last_transfer == "in_place"
         collectives.barrier()
         collectives.broadcast(memory, 0, algorithm="peer")

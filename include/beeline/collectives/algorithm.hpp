@@ -32,7 +32,7 @@ enum class Algorithm : std::uint32_t {
 };
 inline constexpr std::uint32_t algorithms = 18;
 
-/// Whether it sends lines, so is there only where `packets128_obstacle` (host/packets.hpp) finds none.
+/// Whether it sends lines, so is there only where `no_packets128_reason` (host/packets.hpp) finds none.
 [[nodiscard]] BEELINE_HOST_DEVICE constexpr bool is_packets128(Algorithm algorithm) {
   return algorithm == Algorithm::packets128_one_shot || algorithm == Algorithm::packets128_two_shot ||
          algorithm == Algorithm::packets128;

@@ -3,14 +3,14 @@
 /// @file
 /// All-gather: every member gets all members' vectors.
 
-#include "beeline/collectives/exchange.hpp"
+#include "beeline/collectives/movement.hpp"
 
 namespace beeline {
 
 namespace detail {
 
 template <class T>
-[[nodiscard]] BEELINE_HOST_DEVICE ExchangePlan allgather_plan(T* destination, const T* source, std::size_t count) {
+[[nodiscard]] BEELINE_HOST_DEVICE MovementPlan allgather_plan(T* destination, const T* source, std::size_t count) {
   static_assert(std::is_trivially_copyable_v<T>, "only trivially copyable elements travel as bytes");
   return {.operation = CollectiveOperation::allgather,
           .element = mark_of<T>(),
@@ -38,7 +38,7 @@ template <class T>
 template <class T, class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status allgather(Session<Group>& session, T* destination, const T* source,
                                                    std::size_t count, const SessionCall& how = {}) {
-  return detail::exchange_slice(session, detail::allgather_plan(destination, source, count), how);
+  return detail::move_slice(session, detail::allgather_plan(destination, source, count), how);
 }
 
 }  // namespace beeline

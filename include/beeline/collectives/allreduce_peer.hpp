@@ -6,7 +6,7 @@
 /// memory, chunk by chunk. Source: seed 000, 6.8.3 (work sharing), with reads in place of the first copy.
 
 #include "beeline/collectives/combine.hpp"
-#include "beeline/collectives/meeting.hpp"
+#include "beeline/collectives/handshake.hpp"
 #include "beeline/device/put_get.hpp"
 
 namespace beeline::detail {
@@ -60,12 +60,12 @@ template <class T, class Group>
                                                                            const AllreduceCall<T>& call,
                                                                            Timeout timeout) {
   if (session.stage() == PeerStage::compare) {
-    bool alike = false;
-    if (const Status status = compare_places(session, call.destination, call.source, timeout, alike);
+    bool symmetric = false;
+    if (const Status status = compare_places(session, call.destination, call.source, timeout, symmetric);
         status != Status::ok)
       return status;
-    session.note(alike ? Transfer::in_place : Transfer::staged);
-    session.set_stage(alike ? PeerStage::reduce_in_place : PeerStage::copy_in);
+    session.note(symmetric ? Transfer::in_place : Transfer::staged);
+    session.set_stage(symmetric ? PeerStage::reduce_in_place : PeerStage::copy_in);
   }
   const bool staged = session.stage() >= PeerStage::copy_in;
   const AllreduceCall<T> own = call.own();

@@ -3,14 +3,14 @@
 /// @file
 /// All-to-all: every member sends a part of its vector to each, of one length or of lengths of their own.
 
-#include "beeline/collectives/exchange.hpp"
+#include "beeline/collectives/movement.hpp"
 
 namespace beeline {
 
 namespace detail {
 
 template <class T>
-[[nodiscard]] BEELINE_HOST_DEVICE ExchangePlan alltoall_plan(T* destination, const T* source, std::size_t count) {
+[[nodiscard]] BEELINE_HOST_DEVICE MovementPlan alltoall_plan(T* destination, const T* source, std::size_t count) {
   static_assert(std::is_trivially_copyable_v<T>, "only trivially copyable elements travel as bytes");
   return {.operation = CollectiveOperation::alltoall,
           .element = mark_of<T>(),
@@ -24,7 +24,7 @@ template <class T>
 }
 
 template <class T>
-[[nodiscard]] BEELINE_HOST_DEVICE ExchangePlan alltoallv_plan(T* destination, const T* source,
+[[nodiscard]] BEELINE_HOST_DEVICE MovementPlan alltoallv_plan(T* destination, const T* source,
                                                               const PieceTable& pieces) {
   static_assert(std::is_trivially_copyable_v<T>, "only trivially copyable elements travel as bytes");
   return {.operation = CollectiveOperation::alltoallv,
@@ -54,7 +54,7 @@ template <class T>
 template <class T, class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status alltoall(Session<Group>& session, T* destination, const T* source,
                                                   std::size_t count, const SessionCall& how = {}) {
-  return detail::exchange_slice(session, detail::alltoall_plan(destination, source, count), how);
+  return detail::move_slice(session, detail::alltoall_plan(destination, source, count), how);
 }
 
 /// As `alltoall`, with pieces of any lengths at any places: `pieces.send_counts[j]` elements from
@@ -68,7 +68,7 @@ template <class T, class Group>
 template <class T, class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status alltoallv(Session<Group>& session, T* destination, const T* source,
                                                    const PieceTable& pieces, const SessionCall& how = {}) {
-  return detail::exchange_slice(session, detail::alltoallv_plan(destination, source, pieces), how);
+  return detail::move_slice(session, detail::alltoallv_plan(destination, source, pieces), how);
 }
 
 }  // namespace beeline

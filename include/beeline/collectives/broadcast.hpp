@@ -3,14 +3,14 @@
 /// @file
 /// Broadcast: all members get the root's vector.
 
-#include "beeline/collectives/exchange.hpp"
+#include "beeline/collectives/movement.hpp"
 
 namespace beeline {
 
 namespace detail {
 
 template <class T>
-[[nodiscard]] BEELINE_HOST_DEVICE ExchangePlan broadcast_plan(T* destination, const T* source, std::size_t count,
+[[nodiscard]] BEELINE_HOST_DEVICE MovementPlan broadcast_plan(T* destination, const T* source, std::size_t count,
                                                               std::uint32_t root) {
   static_assert(std::is_trivially_copyable_v<T>, "only trivially copyable elements travel as bytes");
   return {.operation = CollectiveOperation::broadcast,
@@ -38,7 +38,7 @@ template <class T>
 template <class T, class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status broadcast(Session<Group>& session, T* destination, const T* source,
                                                    std::size_t count, std::uint32_t root, const SessionCall& how = {}) {
-  return detail::exchange_slice(session, detail::broadcast_plan(destination, source, count, root), how);
+  return detail::move_slice(session, detail::broadcast_plan(destination, source, count, root), how);
 }
 
 }  // namespace beeline

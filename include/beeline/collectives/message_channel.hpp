@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "beeline/collectives/meeting.hpp"
+#include "beeline/collectives/handshake.hpp"
 #include "beeline/collectives/words.hpp"
 #include "beeline/device/packets.hpp"
 #include "beeline/device/put_get.hpp"

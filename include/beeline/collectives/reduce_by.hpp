@@ -12,7 +12,7 @@
 namespace beeline::detail {
 
 /// Combines vectors where they lie, if the members find that they can; otherwise parts go to their owners.
-///   compare  a meeting that sets its argument to whether they can
+///   compare  a handshake that sets its argument to whether they can
 ///   combine  what this member then has to do; it reads the others' sources, which may change when all have done so
 template <class T, class Group, class Compare, class Combine>
 [[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status reduce_where_they_lie(Session<Group>& session,
@@ -41,7 +41,9 @@ template <class T, class Group, class Compare, class Combine>
 template <class T, class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status reduce_scatter_read(Session<Group>& session, const ReductionPlan<T>& plan,
                                                              Timeout timeout) {
-  const auto compare = [&](bool& alike) { return compare_places(session, plan.source, plan.source, timeout, alike); };
+  const auto compare = [&](bool& symmetric) {
+    return compare_places(session, plan.source, plan.source, timeout, symmetric);
+  };
   return reduce_where_they_lie(session, plan, Algorithm::peer, timeout, compare, [&] {
     const T* mine = plan.source + session.context().rank * plan.part_step;
     combine_into({session.group().thread_rank(), session.group().size()},
@@ -57,7 +59,7 @@ template <class T, class Group>
 /// hear.
 template <class T, class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status compare_sources(Session<Group>& session, const ReductionPlan<T>& plan,
-                                                         Timeout timeout, bool& alike) {
+                                                         Timeout timeout, bool& symmetric) {
   const Context& ctx = session.context();
   const std::uint64_t from = place_in_slot(ctx, plan.source), to = place_in_slot(ctx, plan.destination);
   bool same = from != no_place;
@@ -66,8 +68,8 @@ template <class T, class Group>
     same = same && (k == 0 ? theirs == from : peer != plan.root || root_combines(ctx) || theirs != no_place);
     return Status::ok;
   };
-  const Status status = meet(session, 2, timeout, tell, hear);
-  if (status == Status::ok) alike = !session.group().any(!same);
+  const Status status = handshake(session, 2, timeout, tell, hear);
+  if (status == Status::ok) symmetric = !session.group().any(!same);
   return status;
 }
 
@@ -78,7 +80,7 @@ template <class T, class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status reduce_two_shot(Session<Group>& session, const ReductionPlan<T>& plan,
                                                          Timeout timeout) {
   const Context& ctx = session.context();
-  const auto compare = [&](bool& alike) { return compare_sources(session, plan, timeout, alike); };
+  const auto compare = [&](bool& symmetric) { return compare_sources(session, plan, timeout, symmetric); };
   return reduce_where_they_lie(session, plan, Algorithm::alltoall_gather, timeout, compare, [&] {
     if ((ctx.rank == plan.root) != root_combines(ctx)) return;
     const std::uint32_t index = ctx.rank < plan.root ? ctx.rank : ctx.rank - 1;

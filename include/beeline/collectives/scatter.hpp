@@ -3,14 +3,14 @@
 /// @file
 /// Scatter: each member gets its part of the root's vector.
 
-#include "beeline/collectives/exchange.hpp"
+#include "beeline/collectives/movement.hpp"
 
 namespace beeline {
 
 namespace detail {
 
 template <class T>
-[[nodiscard]] BEELINE_HOST_DEVICE ExchangePlan scatter_plan(T* destination, const T* source, std::size_t count,
+[[nodiscard]] BEELINE_HOST_DEVICE MovementPlan scatter_plan(T* destination, const T* source, std::size_t count,
                                                             std::uint32_t root) {
   static_assert(std::is_trivially_copyable_v<T>, "only trivially copyable elements travel as bytes");
   return {.operation = CollectiveOperation::scatter,
@@ -38,7 +38,7 @@ template <class T>
 template <class T, class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status scatter(Session<Group>& session, T* destination, const T* source,
                                                  std::size_t count, std::uint32_t root, const SessionCall& how = {}) {
-  return detail::exchange_slice(session, detail::scatter_plan(destination, source, count, root), how);
+  return detail::move_slice(session, detail::scatter_plan(destination, source, count, root), how);
 }
 
 }  // namespace beeline

@@ -47,7 +47,7 @@ struct CollectiveCall {
   /// channel's memory, and `automatic` takes them where they are quicker so. Where they are taken and it is not so, the
   /// team ends with an error; on GPUs engines have then copied to where the vectors would lie. All other calls find out
   /// by themselves where vectors lie.
-  bool alike = false;
+  bool symmetric = false;
 };
 
 /// Pieces whose lengths differ from peer to peer, in elements, as in MPI_Alltoallv: [members] each. Read when the call
@@ -108,7 +108,7 @@ class Collectives {
   // bulk, one kernel, which store where the data is to lie if that is in the heaps, and go through the channel's memory
   // otherwise (by peer, what one root sends from its heap the others fetch, to wherever they want it); copy_engine (all
   // but gather and all-to-all-v): copies between small kernels, through the channel's memory, or, with
-  // `CollectiveCall::alike`, to where the data is to lie. Throw invalid_argument, before anything is touched, for
+  // `CollectiveCall::symmetric`, to where the data is to lie. Throw invalid_argument, before anything is touched, for
   // arguments that do not work, unavailable for an algorithm that these ranks or this destination do not allow. Source:
   // MPI 4.0, chapter 6.
 
@@ -154,8 +154,8 @@ class Collectives {
   /// How the vectors of the last call that a host made (barriers apart) got to the other members; that call is over:
   /// its stream was synchronised. The same on all members. Algorithms that use vectors where they lie (two_shot; read
   /// of a reduce-scatter; peer, bulk of what only moves) find out in the call whether they can, and the answer is read
-  /// from the channel's memory, blocking; copy_engine does with `CollectiveCall::alike`; reductions by all other names
-  /// are staged.
+  /// from the channel's memory, blocking; copy_engine does with `CollectiveCall::symmetric`; reductions by all other
+  /// names are staged.
   [[nodiscard]] Transfer last_transfer() const;
 
  private:

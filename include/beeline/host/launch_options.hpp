@@ -15,7 +15,7 @@ struct LaunchOptions {
   Stream* stream = nullptr;  ///< nullptr: the rank's default stream
   /// Waiting launches that give the same take turns on whatever streams, as calls of one channel do: only the largest
   /// needs room on the device.
-  const void* turns = nullptr;
+  const void* serialization_key = nullptr;
   const char* name = nullptr;  ///< what errors call the kernel, a literal, as `allreduce`; nullptr: its type
 };
 

@@ -33,12 +33,12 @@ class PacketRings {
 /// cannot. Among GPUs a team's first call tests every pair of members for some milliseconds, unless all ranks of the
 /// world have passed: while lines of changing data are stored, does the receiver ever see one whose data is not its
 /// flag's?
-[[nodiscard]] std::string packets128_obstacle(Team& team);
+[[nodiscard]] std::string no_packets128_reason(Team& team);
 
 /// Rings of lines of 128 bytes between all pairs of a team's members, in device memory; freed as `PacketRings`.
 class Packets128Rings {
  public:
-  /// Collective. Throws unavailable, with the obstacle, where `PacketRings` serve instead; otherwise as those.
+  /// Collective. Throws unavailable, with the reason, where `PacketRings` serve instead; otherwise as those.
   explicit Packets128Rings(Team& team, std::size_t slot_bytes, std::uint32_t depth = 16,
                            std::uint32_t first_sequence = 0);
 

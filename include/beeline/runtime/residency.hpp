@@ -18,25 +18,25 @@ class ResidencyLedger {
   /// The ledger of GPU `index`; each host rank makes its own.
   [[nodiscard]] static ResidencyLedger& of_gpu(int index);
 
-  /// Books a launch. Launches of one stream follow each other, and so do those with the same `turns`, whatever their
-  /// streams (nullptr: it takes turns with nobody): of either the largest counts.
+  /// Books a launch. Launches of one stream follow each other, and so do those with the same `serialization_key`,
+  /// whatever their streams (nullptr: none): of either the largest counts.
   ///   stream   what stands for the launch's stream, or for a graph
   ///   share    blocks of the launch / blocks of its kind that the device holds
   ///   what     names the launch; called for errors only
   ///   is_idle  whether the stream's work is over; asked before a launch is refused
   /// Throws no_resource, naming what waits already.
-  void claim(const void* stream, const void* turns, double share, std::function<std::string()> what,
+  void claim(const void* stream, const void* serialization_key, double share, std::function<std::string()> what,
              std::function<bool()> is_idle);
   /// Forgets a stream that is being destroyed.
   void forget(const void* stream);
 
  private:
-  /// Launches that follow each other twice: on one stream, with the same turns.
+  /// Launches that follow each other twice: on one stream, with the same serialization key.
   struct Key {
-    const void *stream, *turns;
+    const void *stream, *serialization_key;
     auto operator<=>(const Key&) const = default;
     /// What it takes turns with: others of the same, or those of its stream.
-    [[nodiscard]] const void* turn() const { return turns == nullptr ? stream : turns; }
+    [[nodiscard]] const void* turn() const { return serialization_key == nullptr ? stream : serialization_key; }
   };
   struct Entry {
     double share = 0;

@@ -130,8 +130,8 @@ CollectiveChannel make_channel(std::byte* memory, const Layout& layout, const Co
 }  // namespace
 
 Collectives::Implementation::Implementation(Team& members, const CollectiveOptions& options)
-    : team(members), world(team.world()), lines_obstacle(packets128_obstacle(team)),
-      layout(layout_of(team, options, lines_obstacle.empty())),
+    : team(members), world(team.world()), no_lines_reason(no_packets128_reason(team)),
+      layout(layout_of(team, options, no_lines_reason.empty())),
       memory(team, layout.bytes, world.mixed() ? Heap::pinned : Heap::symmetric),
       channel(make_channel(memory.data(), layout, options)),
       tables(reinterpret_cast<std::size_t*>(memory.data() + layout.tables)) {
@@ -154,7 +154,7 @@ LaunchOptions Collectives::Implementation::launch_options(CollectiveOperation op
           .threads = detail::collective_threads,
           .waits = true,
           .stream = stream,
-          .turns = channel.states,
+          .serialization_key = channel.states,
           .name = name(operation)};
 }
 
@@ -236,13 +236,14 @@ void Collectives::Implementation::run_engine(detail::EngineCall call) {
   require(!context().mixed, Status::unavailable,
           "copy_engine: ranks of both kinds do not reach each other's memory; the algorithms in packets do");
   for (const void* vector : {static_cast<const void*>(call.destination), static_cast<const void*>(call.source)})
-    require(!call.alike || call.call.count == 0 || world.owner_of(vector) == world.rank(), Status::invalid_argument,
-            "alike: the caller asserts that vectors lie at the same place of the symmetric heap on all ranks; one of "
-            "these lies outside it");
+    require(
+        !call.symmetric || call.call.count == 0 || world.owner_of(vector) == world.rank(), Status::invalid_argument,
+        "symmetric: the caller asserts that vectors lie at the same place of the symmetric heap on all ranks; one of "
+        "these lies outside it");
   if (engine == nullptr) make_engine();
   if (call.stream == nullptr) call.stream = &world.stream();
   engine->allreduce(call);
-  note(call.alike ? Transfer::in_place : Transfer::staged);
+  note(call.symmetric ? Transfer::in_place : Transfer::staged);
 }
 
 void detail::refuse_blocks(const CollectiveCall& call) {
@@ -252,7 +253,7 @@ void detail::refuse_blocks(const CollectiveCall& call) {
 
 void Collectives::Implementation::require_lines(Algorithm algorithm) const {
   require(channel.area_lines != 0, Status::unavailable,
-          fmt::format("{}: {}; the algorithms in packets serve instead", name(algorithm), lines_obstacle));
+          fmt::format("{}: {}; the algorithms in packets serve instead", name(algorithm), no_lines_reason));
 }
 
 Collectives::Collectives(Team& team, const CollectiveOptions& options)
@@ -294,7 +295,7 @@ Algorithm host_choice(std::size_t bytes, const Context& ctx) {
 }
 
 /// `has_engines`: they may be taken.
-Algorithm gpu_choice(std::size_t bytes, std::size_t members, bool has_lines, bool has_engines, bool alike) {
+Algorithm gpu_choice(std::size_t bytes, std::size_t members, bool has_lines, bool has_engines, bool symmetric) {
   const Limits& with_lines = members == 2 ? limits_of_two : limits_with_lines;
   const Limits& limits = has_lines ? with_lines : gpu_limits;
   const std::size_t traffic = bytes * (members - 1);
@@ -302,7 +303,7 @@ Algorithm gpu_choice(std::size_t bytes, std::size_t members, bool has_lines, boo
   if (traffic <= limits.packets128_traffic) return Algorithm::packets128_one_shot;
   if (bytes <= limits.packets) return Algorithm::packets_two_shot;
   if (bytes <= limits.packets128) return Algorithm::packets128_two_shot;
-  const std::size_t stores = alike ? limits.stores : stores_beside_staged_engines;
+  const std::size_t stores = symmetric ? limits.stores : stores_beside_staged_engines;
   return has_engines && bytes > stores ? Algorithm::copy_engine : Algorithm::two_shot;
 }
 
@@ -320,10 +321,10 @@ CollectiveCall Collectives::allreduce_choice(std::size_t count, ElementType type
   CollectiveCall choice = call;
   const bool may_take_engines = call.blocks == 0 && implementation_->takes_engines();
   if (choice.algorithm == Algorithm::automatic)
-    choice.algorithm =
-        count < ctx.size ? Algorithm::packets_one_shot  // there is no work to share
-        : host           ? host_choice(bytes, ctx)
-               : gpu_choice(bytes, ctx.size, implementation_->channel.area_lines != 0, may_take_engines, call.alike);
+    choice.algorithm = count < ctx.size ? Algorithm::packets_one_shot  // there is no work to share
+                       : host           ? host_choice(bytes, ctx)
+                              : gpu_choice(bytes, ctx.size, implementation_->channel.area_lines != 0, may_take_engines,
+                                           call.symmetric);
   if (choice.blocks == 0 && choice.algorithm != Algorithm::copy_engine) {
     const std::size_t block_bytes = is_packets(choice.algorithm)      ? packet_block_bytes
                                     : is_packets128(choice.algorithm) ? packet128_block_bytes
@@ -381,7 +382,7 @@ void Collectives::allreduce_on_stream(void* destination, const void* source, std
                                         .source = static_cast<const std::byte*>(source),
                                         .call = signature,
                                         .stream = choice.stream,
-                                        .alike = choice.alike});
+                                        .symmetric = choice.symmetric});
   }
   LaunchOptions options = implementation_->launch_options(CollectiveOperation::allreduce, choice.blocks, choice.stream);
   if (is_packets(choice.algorithm) || is_packets128(choice.algorithm))

@@ -26,7 +26,7 @@ std::size_t others(std::size_t members) { return std::max<std::size_t>(1, member
 
 }  // namespace
 
-void copy_after_meeting(Team& team, Stream& stream, std::byte* to, const std::byte* from, std::size_t bytes) {
+void copy_after_handshake(Team& team, Stream& stream, std::byte* to, const std::byte* from, std::size_t bytes) {
   World& world = team.world();
   if (world.device().is_gpu()) return world.copy(to, from, bytes, stream);
   stream.enqueue([&world, context = team.context(), to, from, bytes] {
@@ -61,8 +61,8 @@ std::byte* CopyEngines::arrival(const Chunk& chunk, std::uint32_t holder, std::u
 void CopyEngines::send(const EngineCall& call, const Chunk& chunk, std::uint32_t distance) {
   const std::uint32_t peer = peer_ahead(context_, distance);
   const EnginePiece theirs = piece(call, chunk, peer);
-  copy_after_meeting(team_, *copying_, context_.at(arrival(chunk, peer, context_.rank), peer),
-                     call.source + theirs.offset, theirs.bytes);
+  copy_after_handshake(team_, *copying_, context_.at(arrival(chunk, peer, context_.rank), peer),
+                       call.source + theirs.offset, theirs.bytes);
 }
 
 void CopyEngines::scatter(const EngineCall& call, const Chunk& chunk) {
@@ -87,7 +87,7 @@ void CopyEngines::return_to(const EngineCall& call, const Chunk& chunk, std::uin
   const EnginePiece mine = piece(call, chunk, context_.rank);
   std::byte* const result = call.destination + mine.offset;
   std::byte* const place = scratch_.data() + chunk.result_place + number_beside(peer, context_.rank) * chunk.stride;
-  copy_after_meeting(team_, *copying_, context_.at(call.alike ? result : place, peer), result, mine.bytes);
+  copy_after_handshake(team_, *copying_, context_.at(call.symmetric ? result : place, peer), result, mine.bytes);
 }
 
 void CopyEngines::take(const EngineCall& call, const Chunk& chunk, Stream& stream) {
@@ -100,8 +100,9 @@ void CopyEngines::take(const EngineCall& call, const Chunk& chunk, Stream& strea
                .chunk = chunk});
 }
 
-LaunchOptions CopyEngines::meeting_on(Stream& stream, CollectiveOperation operation) const {
-  return {.threads = 64, .waits = true, .stream = &stream, .turns = channel_.states, .name = name(operation)};
+LaunchOptions CopyEngines::handshake_on(Stream& stream, CollectiveOperation operation) const {
+  return {
+      .threads = 64, .waits = true, .stream = &stream, .serialization_key = channel_.states, .name = name(operation)};
 }
 
 void CopyEngines::begin(Stream& caller) {
@@ -118,7 +119,7 @@ void CopyEngines::end(Stream& caller) {
 
 void CopyEngines::meet(Event& copied) {
   combining_->wait_event(copied);
-  launch_round(team_, meeting_on(*combining_, CollectiveOperation::allreduce), channel_);
+  launch_round(team_, handshake_on(*combining_, CollectiveOperation::allreduce), channel_);
   combining_->record(*met_);
 }
 
@@ -178,7 +179,7 @@ void CopyEngines::scatter_next(const EngineCall& call, const std::vector<Chunk>&
 }
 
 void CopyEngines::return_result(const EngineCall& call, const Chunk& chunk) {
-  // Where the result goes was copied from, or read, before the meeting that this combination came after.
+  // Where the result goes was copied from, or read, before the handshake that this combination came after.
   copying_->wait_event(*combined_);
   for (std::uint32_t distance = 1; distance < context_.size; ++distance) return_to(call, chunk, distance);
 }
@@ -213,59 +214,59 @@ void CopyEngines::run_staged(const EngineCall& call, const std::vector<Chunk>& a
 }
 
 void CopyEngines::exchange(const EngineCall& call, std::size_t part) {
-  const std::vector<Chunk> all = chunks(part, call.alike ? direct : staged, call.alike);
+  const std::vector<Chunk> all = chunks(part, call.symmetric ? direct : staged, call.symmetric);
   begin(*call.stream);
   if (context_.size == 1)
     combine(call, {.bytes = part});
-  else if (call.alike && all.size() == 1)
+  else if (call.symmetric && all.size() == 1)
     run_halves(call, all[0]);
-  else if (call.alike)
+  else if (call.symmetric)
     run_direct(call, all);
   else
     run_staged(call, all);
   end(*call.stream);
-  launch_round(team_, meeting_on(*call.stream, CollectiveOperation::allreduce), channel_);
-  if (context_.size > 1 && !call.alike) take(call, all.back(), *call.stream);
+  launch_round(team_, handshake_on(*call.stream, CollectiveOperation::allreduce), channel_);
+  if (context_.size > 1 && !call.symmetric) take(call, all.back(), *call.stream);
 }
 
 void CopyEngines::allreduce(const EngineCall& call) {
   // The caller's stream has the first kernel and the last: who waits for it hears of what failed between them.
-  launch_meeting(team_, meeting_on(*call.stream, CollectiveOperation::allreduce), channel_, call.call,
-                 call.alike ? call.destination : nullptr, call.alike ? call.source : nullptr);
+  launch_handshake(team_, handshake_on(*call.stream, CollectiveOperation::allreduce), channel_, call.call,
+                   call.symmetric ? call.destination : nullptr, call.symmetric ? call.source : nullptr);
   if (call.call.count == 0) return;  // the members have compared the call
   // The first part is the longest.
   const std::size_t element = bytes_of(call.call.type);
   exchange(call, part_of(call.call.count, context_.size, 0, engine_alignment / element).count * element);
 }
 
-void CopyEngines::send_pieces(const ExchangePlan& plan, const Chunk& chunk) {
+void CopyEngines::send_pieces(const MovementPlan& plan, const Chunk& chunk) {
   for (std::uint32_t distance = 1; distance < context_.size; ++distance) {
     const std::uint32_t peer = peer_ahead(context_, distance);
     const auto theirs = plan.outgoing(context_, peer).part(chunk.first, chunk.bytes);
     if (theirs.bytes != 0)
-      copy_after_meeting(team_, *copying_, context_.at(arrival(chunk, peer, context_.rank), peer), theirs.at,
-                         theirs.bytes);
+      copy_after_handshake(team_, *copying_, context_.at(arrival(chunk, peer, context_.rank), peer), theirs.at,
+                           theirs.bytes);
   }
 }
 
-void CopyEngines::take_pieces(const ExchangePlan& plan, const Chunk& chunk) {
+void CopyEngines::take_pieces(const MovementPlan& plan, const Chunk& chunk) {
   for (std::uint32_t distance = 1; distance < context_.size; ++distance) {
     const std::uint32_t sender = peer_ahead(context_, distance);
     const auto mine = plan.incoming(context_, sender).part(chunk.first, chunk.bytes);
     if (mine.bytes != 0)
-      copy_after_meeting(team_, *combining_, mine.at, arrival(chunk, context_.rank, sender), mine.bytes);
+      copy_after_handshake(team_, *combining_, mine.at, arrival(chunk, context_.rank, sender), mine.bytes);
   }
 }
 
-void CopyEngines::copy_own_piece(const ExchangePlan& plan) {
+void CopyEngines::copy_own_piece(const MovementPlan& plan) {
   const auto from = plan.outgoing(context_, context_.rank);
   std::byte* const to = plan.incoming(context_, context_.rank).at;
   if (from.bytes != 0 && to != nullptr && to != from.at)
-    copy_after_meeting(team_, *combining_, to, from.at, from.bytes);
+    copy_after_handshake(team_, *combining_, to, from.at, from.bytes);
 }
 
-void CopyEngines::move(const ExchangePlan& plan, const CallSignature& call, Stream& stream) {
-  launch_meeting(team_, meeting_on(stream, call.operation), channel_, call, nullptr, nullptr);
+void CopyEngines::move(const MovementPlan& plan, const CallSignature& call, Stream& stream) {
+  launch_handshake(team_, handshake_on(stream, call.operation), channel_, call, nullptr, nullptr);
   if (plan.bytes == 0) return;  // the members have compared the call
   begin(stream);
   copy_own_piece(plan);
@@ -277,7 +278,7 @@ void CopyEngines::move(const ExchangePlan& plan, const CallSignature& call, Stre
     send_pieces(plan, all[i]);
     copying_->record(*copied_);
     combining_->wait_event(*copied_);
-    launch_round(team_, meeting_on(*combining_, call.operation), channel_);
+    launch_round(team_, handshake_on(*combining_, call.operation), channel_);
     combining_->record(*arrived_[i % most_arrivals]);
     take_pieces(plan, all[i]);
   }

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "beeline/collectives/channel.hpp"
-#include "beeline/collectives/exchange_plan.hpp"
+#include "beeline/collectives/movement_plan.hpp"
 #include "beeline/collectives/operation.hpp"
 #include "beeline/host/launch_options.hpp"
 #include "beeline/host/world.hpp"
@@ -17,9 +17,9 @@
 
 namespace beeline::detail {
 
-/// Copies to a member's symmetric memory behind a meeting: on a host rank only if the members' calls agreed there, so
+/// Copies to a member's symmetric memory behind a handshake: on a host rank only if the members' calls agreed there, so
 /// that nothing is touched where they did not. A GPU's stream cannot ask: what was enqueued is copied.
-void copy_after_meeting(Team& team, Stream& stream, std::byte* to, const std::byte* from, std::size_t bytes);
+void copy_after_handshake(Team& team, Stream& stream, std::byte* to, const std::byte* from, std::size_t bytes);
 
 /// An all-reduce's vectors, anywhere in memory that this rank reaches.
 struct EngineCall {
@@ -27,7 +27,7 @@ struct EngineCall {
   const std::byte* source;
   CallSignature call;
   Stream* stream;  ///< the caller's
-  bool alike;      ///< the caller asserts that both lie at the same place of all members' heaps
+  bool symmetric;  ///< the caller asserts that both lie at the same place of all members' heaps
 };
 
 /// *All-reduce.* Parts go to scratch memory of their owners, who combine them, and from there to scratch memory of all,
@@ -60,7 +60,7 @@ class CopyEngines {
   /// Asynchronous, in the order of the caller's stream.
   void allreduce(const EngineCall& call);
   /// The same for what only moves data, from and to vectors anywhere in memory that this rank reaches.
-  void move(const ExchangePlan& plan, const CallSignature& call, Stream& stream);
+  void move(const MovementPlan& plan, const CallSignature& call, Stream& stream);
 
  private:
   using Chunk = EngineChunk;
@@ -102,14 +102,14 @@ class CopyEngines {
   /// The same for all copies so far.
   void meet_after_copies();
   /// A chunk of what this member sends, to the scratch memory of all who get any of it.
-  void send_pieces(const ExchangePlan& plan, const Chunk& chunk);
+  void send_pieces(const MovementPlan& plan, const Chunk& chunk);
   /// The same chunk of what it gets, from there to the destination.
-  void take_pieces(const ExchangePlan& plan, const Chunk& chunk);
-  void copy_own_piece(const ExchangePlan& plan);
+  void take_pieces(const MovementPlan& plan, const Chunk& chunk);
+  void copy_own_piece(const MovementPlan& plan);
   /// What follows on the engines' streams comes after what the caller's has; and the other way round.
   void begin(Stream& caller);
   void end(Stream& caller);
-  [[nodiscard]] LaunchOptions meeting_on(Stream& stream, CollectiveOperation operation) const;
+  [[nodiscard]] LaunchOptions handshake_on(Stream& stream, CollectiveOperation operation) const;
 
   Team& team_;
   const Context& context_;

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "beeline/collectives/exchange_plan.hpp"
+#include "beeline/collectives/movement_plan.hpp"
 #include "beeline/host/collectives.hpp"
 #include "beeline/host/launch_options.hpp"
 #include "host/collectives/copy_engine.hpp"
@@ -46,7 +46,7 @@ class Collectives::Implementation {
   void require_lines(Algorithm algorithm) const;
   [[nodiscard]] std::uint32_t checked_root(int root) const;
   /// Checks the choice, and makes the call where there is anything to move.
-  void move(const detail::ExchangePlan& plan, const CollectiveCall& choice);
+  void move(const detail::MovementPlan& plan, const CollectiveCall& choice);
   /// Whether `automatic` takes copy engines for large vectors.
   [[nodiscard]] bool takes_engines() const;
   /// All-reduce by copy engines.
@@ -65,7 +65,7 @@ class Collectives::Implementation {
 
   Team& team;
   World& world;
-  const std::string lines_obstacle;  ///< why the members exchange no packets of 128 bytes
+  const std::string no_lines_reason;  ///< why the members exchange no packets of 128 bytes
   detail::ChannelLayout layout;
   SymmetricArray<std::byte> memory;
   CollectiveChannel channel;
@@ -86,9 +86,9 @@ class Collectives::Implementation {
   [[nodiscard]] std::span<std::byte> scratch() const;
   void make_engine();
   void make_stream_beside();
-  void move_by_engine(const detail::ExchangePlan& plan, const CollectiveCall& choice);
+  void move_by_engine(const detail::MovementPlan& plan, const CollectiveCall& choice);
   /// To destinations at the same place of all members' heaps.
-  void copy_by_engine(const detail::ExchangePlan& plan, const CallSignature& call, Stream& stream);
+  void copy_by_engine(const detail::MovementPlan& plan, const CallSignature& call, Stream& stream);
   void start_at(const CollectiveOptions& options);
 };
 

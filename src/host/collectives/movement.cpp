@@ -12,7 +12,7 @@
 namespace beeline {
 
 using detail::checked_bytes;
-using detail::ExchangePlan;
+using detail::MovementPlan;
 
 namespace {
 
@@ -86,7 +86,8 @@ CollectiveCall Collectives::movement_choice(CollectiveOperation operation, std::
   const bool has_lines = implementation_->channel.area_lines != 0 && has_algorithm(operation, Algorithm::packets128);
   detail::refuse_blocks(call);
   // Through scratch memory they are slower than `peer`.
-  const bool has_engines = call.alike && call.blocks == 0 && !host && has_algorithm(operation, Algorithm::copy_engine);
+  const bool has_engines =
+      call.symmetric && call.blocks == 0 && !host && has_algorithm(operation, Algorithm::copy_engine);
   const std::size_t others = std::max(1u, context().size - 1);
   const std::size_t packet_bytes = has_lines              ? gpu_packet_bytes_beside_lines
                                    : is_rooted(operation) ? rooted_packet_bytes / others
@@ -124,7 +125,7 @@ unsigned threads_for(Algorithm algorithm, std::size_t piece_bytes, std::uint32_t
 
 }  // namespace
 
-void Collectives::Implementation::move(const ExchangePlan& plan, const CollectiveCall& choice) {
+void Collectives::Implementation::move(const MovementPlan& plan, const CollectiveCall& choice) {
   check_algorithm(plan.operation, choice.algorithm, context());
   if (is_packets128(choice.algorithm)) require_lines(choice.algorithm);
   const bool by_engine = choice.algorithm == Algorithm::copy_engine;
@@ -146,12 +147,12 @@ void Collectives::Implementation::note_movement(const CollectiveCall& choice) {
   if (choice.algorithm == Algorithm::packets || choice.algorithm == Algorithm::packets128)
     note(Transfer::packets);
   else if (choice.algorithm == Algorithm::copy_engine)
-    note(choice.alike ? Transfer::in_place : Transfer::staged);
+    note(choice.symmetric ? Transfer::in_place : Transfer::staged);
   else
     note_by_sessions();
 }
 
-void Collectives::Implementation::move_by_engine(const ExchangePlan& plan, const CollectiveCall& choice) {
+void Collectives::Implementation::move_by_engine(const MovementPlan& plan, const CollectiveCall& choice) {
   const CallSignature call{.operation = plan.operation,
                            .type = plan.element.type,
                            .untyped_bytes = plan.element.untyped_bytes,
@@ -159,20 +160,20 @@ void Collectives::Implementation::move_by_engine(const ExchangePlan& plan, const
                            .root = plan.sender,
                            .count = plan.bytes};
   Stream& stream = choice.stream == nullptr ? world.stream() : *choice.stream;
-  if (choice.alike && plan.bytes != 0) return copy_by_engine(plan, call, stream);
+  if (choice.symmetric && plan.bytes != 0) return copy_by_engine(plan, call, stream);
   if (engine == nullptr) make_engine();
   engine->move(plan, call, stream);
 }
 
-void Collectives::Implementation::copy_by_engine(const ExchangePlan& plan, const CallSignature& call, Stream& stream) {
+void Collectives::Implementation::copy_by_engine(const MovementPlan& plan, const CallSignature& call, Stream& stream) {
   const Context& ctx = context();
   const LaunchOptions options = launch_options(plan.operation, 1, &stream);
   const std::size_t extent = plan.receive_step * (ctx.size - 1) + plan.bytes;
   const auto offset =
       static_cast<std::size_t>(plan.destination - ctx.range) - (std::size_t{ctx.own_world_rank} << ctx.slot_shift);
   require(offset >> ctx.slot_shift == 0 && (offset + extent - 1) >> ctx.slot_shift == 0, Status::unavailable,
-          "alike: the caller asserts that the destinations are symmetric, and this one lies outside the heap");
-  detail::launch_meeting(team, options, channel, call, plan.destination, plan.destination);  // they may be written
+          "symmetric: the caller asserts that the destinations are symmetric, and this one lies outside the heap");
+  detail::launch_handshake(team, options, channel, call, plan.destination, plan.destination);  // they may be written
   if (beside == nullptr) make_stream_beside();
   stream.record(*beside->begun);
   beside->stream->wait_event(*beside->begun);
@@ -182,7 +183,7 @@ void Collectives::Implementation::copy_by_engine(const ExchangePlan& plan, const
     std::byte* const to = ctx.at(plan.destination + ctx.rank * plan.receive_step, peer);
     // What stays here takes nothing from the link.
     Stream& used = step == 0 ? *beside->stream : stream;
-    if (from.bytes != 0 && from.at != to) detail::copy_after_meeting(team, used, to, from.at, from.bytes);
+    if (from.bytes != 0 && from.at != to) detail::copy_after_handshake(team, used, to, from.at, from.bytes);
   }
   beside->stream->record(*beside->ended);
   stream.wait_event(*beside->ended);
@@ -330,7 +331,7 @@ void Collectives::alltoallv_on_stream(void* destination, const void* source, con
     choice.blocks =
         detail::any_host_rank(implementation_->world) ? 1 : implementation_->channel.sessions;  // whatever comes
   check_algorithm(CollectiveOperation::alltoallv, choice.algorithm, context());
-  const ExchangePlan plan{.operation = CollectiveOperation::alltoallv,
+  const MovementPlan plan{.operation = CollectiveOperation::alltoallv,
                           .element = {type},
                           .destination = static_cast<std::byte*>(destination),
                           .source = static_cast<const std::byte*>(source),

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "beeline/collectives/barrier.hpp"
-#include "beeline/collectives/exchange.hpp"
+#include "beeline/collectives/movement.hpp"
 #include "beeline/host/launch.hpp"
 #include "host/collectives/launchers.hpp"
 
@@ -23,13 +23,13 @@ struct MovementKernel {
 
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, CollectiveChannel channel,
-                                      ExchangePlan plan) const {
+                                      MovementPlan plan) const {
     BulkBuffer* const buffer = algorithm == Algorithm::bulk ? bulk_buffer() : nullptr;
     plan.table = {};  // known: no code for pieces that vary
-    const ExchangePlan mine = plan.slice(grid.block_rank(), grid.blocks());
+    const MovementPlan mine = plan.slice(grid.block_rank(), grid.blocks());
     Session session(grid.block(), ctx, channel, grid.block_rank(), SessionStart::of_kernel);
     // What fails is recorded where it fails.
-    static_cast<void>(exchange(session, mine, {.algorithm = algorithm, .buffer = buffer}));
+    static_cast<void>(move(session, mine, {.algorithm = algorithm, .buffer = buffer}));
   }
 };
 
@@ -45,7 +45,7 @@ struct VariedMovementKernel {
   static constexpr bool starts_early = !bulk;
 
   template <class Grid>
-  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, CollectiveChannel channel, ExchangePlan plan,
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, CollectiveChannel channel, MovementPlan plan,
                                       PieceValues<capacity> values, std::size_t* tables) const {
     // A block's threads index it, which they cannot do quickly where the kernel's arguments are.
     std::size_t* const table = executor == DeviceKind::gpu
@@ -57,7 +57,7 @@ struct VariedMovementKernel {
     plan.table = {table, table + capacity, table + 2 * capacity, table + 3 * capacity};
     const SessionCall how{.algorithm = algorithm, .buffer = bulk ? bulk_buffer() : nullptr};
     Session session(grid.block(), ctx, channel, grid.block_rank(), SessionStart::of_kernel);
-    static_cast<void>(exchange(session, plan.slice(grid.block_rank(), grid.blocks()), how));
+    static_cast<void>(move(session, plan.slice(grid.block_rank(), grid.blocks()), how));
   }
 };
 
@@ -85,7 +85,7 @@ struct BarrierKernel {
 }  // namespace
 
 void launch_movement(Team& team, const LaunchOptions& options, const CollectiveChannel& channel,
-                     const ExchangePlan& plan, Algorithm algorithm) {
+                     const MovementPlan& plan, Algorithm algorithm) {
   switch (algorithm) {
     case Algorithm::packets:
       return launch(team, options, MovementKernel<Algorithm::packets>{}, channel, plan);
@@ -99,7 +99,7 @@ void launch_movement(Team& team, const LaunchOptions& options, const CollectiveC
 }
 
 void launch_varied_movement(Team& team, const LaunchOptions& options, const CollectiveChannel& channel,
-                            const ExchangePlan& plan, Algorithm algorithm, const PieceValues<max_ranks>& values,
+                            const MovementPlan& plan, Algorithm algorithm, const PieceValues<max_ranks>& values,
                             std::size_t* tables) {
   const auto start = [&]<Algorithm known>() {
     if (team.context().size <= few_members)

@@ -7,7 +7,7 @@
 
 #include "beeline/collectives/algorithm.hpp"
 #include "beeline/collectives/barrier_algorithms.hpp"
-#include "beeline/collectives/exchange_plan.hpp"
+#include "beeline/collectives/movement_plan.hpp"
 #include "beeline/host/launch_options.hpp"
 #include "beeline/host/team.hpp"
 
@@ -22,11 +22,11 @@ struct PieceValues {
 
 /// By packets, packets128, peer or bulk.
 void launch_movement(Team& team, const LaunchOptions& options, const CollectiveChannel& channel,
-                     const ExchangePlan& plan, Algorithm algorithm);
+                     const MovementPlan& plan, Algorithm algorithm);
 /// The same with pieces as `values` says. `tables`: [sessions, 4, max_ranks], where the kernel keeps them on a host
 /// rank.
 void launch_varied_movement(Team& team, const LaunchOptions& options, const CollectiveChannel& channel,
-                            const ExchangePlan& plan, Algorithm algorithm, const PieceValues<max_ranks>& values,
+                            const MovementPlan& plan, Algorithm algorithm, const PieceValues<max_ranks>& values,
                             std::size_t* tables);
 
 void launch_barrier(Team& team, const LaunchOptions& options, const CollectiveChannel& channel,

@@ -11,7 +11,7 @@ namespace beeline::detail {
 
 namespace {
 
-struct MeetingKernel {
+struct HandshakeKernel {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, CollectiveChannel channel, CallSignature call,
                                       const std::byte* destination, const std::byte* source) const {
@@ -19,8 +19,8 @@ struct MeetingKernel {
     if (compare_calls(session, call, Timeout::none()) != Status::ok) return;
     session.set_checked(false);
     if (call.count == 0) return;  // on all members: they have compared it
-    bool alike = false;
-    if (compare_places(session, destination, source, Timeout::none(), alike) != Status::ok || alike) return;
+    bool symmetric = false;
+    if (compare_places(session, destination, source, Timeout::none(), symmetric) != Status::ok || symmetric) return;
     if (destination == nullptr) return;  // vectors may lie anywhere
     if (grid.block().thread_rank() == 0)
       refuse_call(ctx, ctx.rank, CallDifference::places, call.packed(), place_in_slot(ctx, destination));
@@ -55,9 +55,9 @@ struct TakeKernel {
 
 }  // namespace
 
-void launch_meeting(Team& team, const LaunchOptions& options, const CollectiveChannel& channel,
-                    const CallSignature& call, const void* destination, const void* source) {
-  launch(team, options, MeetingKernel{}, channel, call, static_cast<const std::byte*>(destination),
+void launch_handshake(Team& team, const LaunchOptions& options, const CollectiveChannel& channel,
+                      const CallSignature& call, const void* destination, const void* source) {
+  launch(team, options, HandshakeKernel{}, channel, call, static_cast<const std::byte*>(destination),
          static_cast<const std::byte*>(source));
 }
 

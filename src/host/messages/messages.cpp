@@ -86,7 +86,7 @@ void check_reach(Team& team) {
       far = peer;
   }
   const int mine[] = {world.rank(), far};
-  for (const auto& bytes : world.implementation().exchange_in(team, "Messages", std::as_bytes(std::span(mine)))) {
+  for (const auto& bytes : world.implementation().allgather_in(team, "Messages", std::as_bytes(std::span(mine)))) {
     int theirs[] = {none, none};
     if (bytes.size() == sizeof theirs) std::memcpy(theirs, bytes.data(), sizeof theirs);
     require(theirs[1] == none, Status::unavailable,

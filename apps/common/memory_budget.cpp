@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "common/room.hpp"
+#include "common/memory_budget.hpp"
 
 #include <fmt/format.h>
 

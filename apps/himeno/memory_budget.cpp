@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "room.hpp"
+#include "memory_budget.hpp"
 
 #include <fmt/format.h>
 

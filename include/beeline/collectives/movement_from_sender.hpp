@@ -4,7 +4,7 @@
 /// Exchanges in which one member sends: the others fetch from it; or, where they all get the same, each gets a part,
 /// which it passes on to the others, so that the sender's link carries the vector once.
 
-#include "beeline/collectives/exchange_meeting.hpp"
+#include "beeline/collectives/movement_handshake.hpp"
 #include "beeline/collectives/movers.hpp"
 
 namespace beeline::detail {
@@ -17,7 +17,7 @@ enum DirectStage : std::uint32_t { stored = 1, relaying = ~std::uint32_t{0} };
 /// How a broadcast's slice is cut into chunks, and those into a part for each member that receives.
 class Relay {
  public:
-  BEELINE_HOST_DEVICE Relay(const Context& ctx, const ExchangePlan& plan)
+  BEELINE_HOST_DEVICE Relay(const Context& ctx, const MovementPlan& plan)
       : ctx_(ctx), plan_(plan), each_(chunk_of(plan.bytes)) {}
 
   /// Below, what parts save is less than the wait for them.
@@ -82,14 +82,14 @@ class Relay {
   }
 
   const Context& ctx_;
-  const ExchangePlan& plan_;
+  const MovementPlan& plan_;
   std::size_t each_;
 };
 
 /// Begins, unless the sender stores what it sends.
 ///   outside  whether a piece is to lie outside its member's slot
 template <class Group>
-[[nodiscard]] BEELINE_HOST_DEVICE bool begin_from_sender(Session<Group>& session, const ExchangePlan& plan,
+[[nodiscard]] BEELINE_HOST_DEVICE bool begin_from_sender(Session<Group>& session, const MovementPlan& plan,
                                                          bool outside) {
   const Context& ctx = session.context();
   const bool all_alike = plan.operation == CollectiveOperation::broadcast && ctx.size > 2;
@@ -109,7 +109,7 @@ template <class Group>
 
 /// A chunk a round: members pass on what they have of it as soon as the sender says that it is there.
 template <class Group>
-[[nodiscard]] BEELINE_HOST_DEVICE Status relay_pieces(Session<Group>& session, const ExchangePlan& plan,
+[[nodiscard]] BEELINE_HOST_DEVICE Status relay_pieces(Session<Group>& session, const MovementPlan& plan,
                                                       Timeout timeout) {
   const bool sends = session.context().rank == plan.sender;
   const Relay relay(session.context(), plan);

@@ -3,8 +3,8 @@
 /// @file
 /// All-gather and all-to-all in packets of 128 bytes: rounds of as much of every piece as an area holds.
 
-#include "beeline/collectives/exchange_plan.hpp"
 #include "beeline/collectives/lines.hpp"
+#include "beeline/collectives/movement_plan.hpp"
 
 namespace beeline::detail {
 
@@ -64,9 +64,9 @@ template <bool whole, std::uint32_t members>
 
 /// One round: as many lines of every piece.
 template <std::uint32_t members, class Group>
-[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status exchange_lines(const Session<Group>& session,
-                                                                       const LinedPieces& pieces, std::uint32_t lines,
-                                                                       bool is_new, Timeout timeout) {
+[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status move_lines(const Session<Group>& session,
+                                                                   const LinedPieces& pieces, std::uint32_t lines,
+                                                                   bool is_new, Timeout timeout) {
   const LineRound<members> round(session, timeout, false);
   const std::uint32_t whole_lines = pieces.whole_lines();
   if (is_new)
@@ -82,8 +82,8 @@ template <std::uint32_t members, class Group>
 /// Exchange of pieces of one length, by a group of whole warps. invalid_argument where pieces differ, or the members
 /// send no lines.
 template <class Group>
-[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status exchange_packets128(Session<Group>& session,
-                                                                            const ExchangePlan& plan, Timeout timeout) {
+[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status move_packets128(Session<Group>& session,
+                                                                        const MovementPlan& plan, Timeout timeout) {
   if (!has_lines(session) || !plan.is_full() || plan.varies()) return Status::invalid_argument;
   const std::size_t most = std::size_t{line_payload_bytes} * session.area_lines();
   const Status result = in_rounds(session, plan.bytes, most, [&](std::size_t done, std::size_t some) {
@@ -93,8 +93,8 @@ template <class Group>
     const auto bytes = static_cast<std::uint32_t>(some);
     const LinedPieces pieces{{plan.source + done, bytes, plan.send_step},
                              {plan.destination + done, bytes, plan.receive_step}};
-    return session.finish(session.context().size == 2 ? exchange_lines<2>(session, pieces, lines, is_new, timeout)
-                                                      : exchange_lines<0>(session, pieces, lines, is_new, timeout));
+    return session.finish(session.context().size == 2 ? move_lines<2>(session, pieces, lines, is_new, timeout)
+                                                      : move_lines<0>(session, pieces, lines, is_new, timeout));
   });
   if (result == Status::ok) session.group().sync();  // all of it is there
   return result;

@@ -45,7 +45,7 @@ BEELINE_COLD [[nodiscard]] BEELINE_HOST_DEVICE inline Range slice_of(std::size_t
 }
 
 /// What one member of an exchange sends and receives.
-struct ExchangePlan {
+struct MovementPlan {
   CollectiveOperation operation;
   ElementMark element;  ///< for members to compare: what moves is bytes
   std::byte* destination;
@@ -81,15 +81,15 @@ struct ExchangePlan {
     return table.receive_counts[peer] * element_bytes;
   }
   /// Of a table, without pieces (of this slice) up to `most` bytes.
-  [[nodiscard]] BEELINE_HOST_DEVICE ExchangePlan without_short(std::size_t most) const {
-    ExchangePlan plan = *this;
+  [[nodiscard]] BEELINE_HOST_DEVICE MovementPlan without_short(std::size_t most) const {
+    MovementPlan plan = *this;
     plan.least_bytes = most + 1;
     return plan;
   }
 
   /// Slice `index` of `count` of every piece.
-  [[nodiscard]] BEELINE_HOST_DEVICE ExchangePlan slice(std::uint32_t index, std::uint32_t count) const {
-    ExchangePlan plan = *this;
+  [[nodiscard]] BEELINE_HOST_DEVICE MovementPlan slice(std::uint32_t index, std::uint32_t count) const {
+    MovementPlan plan = *this;
     plan.share = {index, count};
     plan.whole_bytes = bytes;
     if (varies() || count == 1) return plan;
@@ -112,7 +112,7 @@ struct ExchangePlan {
     return {vector + offset * element_bytes + mine.first, mine.count};
   }
 };
-static_assert(std::is_trivially_copyable_v<ExchangePlan>);
+static_assert(std::is_trivially_copyable_v<MovementPlan>);
 
 /// Bytes of a slice from which what a member sends to itself is copied first, of two slices by every other session: as
 /// long as the others' stores fill the link.
@@ -124,7 +124,7 @@ struct OwnPiece {
   Piece<std::byte> to;
   bool first;  ///< before the others' pieces
 
-  BEELINE_HOST_DEVICE OwnPiece(const Context& ctx, const ExchangePlan& plan)
+  BEELINE_HOST_DEVICE OwnPiece(const Context& ctx, const MovementPlan& plan)
       : from(plan.outgoing(ctx, ctx.rank)), to(plan.incoming(ctx, ctx.rank)), first(false) {
     const std::size_t whole = plan.varies() ? plan.sent_bytes(ctx.rank) : plan.whole_bytes;
     const auto slices = static_cast<std::uint32_t>(plan.share.count),

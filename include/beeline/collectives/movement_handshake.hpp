@@ -4,8 +4,8 @@
 /// The round with which members begin to store into each other's memory.
 
 #include "beeline/collectives/call_check.hpp"
-#include "beeline/collectives/exchange_plan.hpp"
-#include "beeline/collectives/meeting.hpp"
+#include "beeline/collectives/handshake.hpp"
+#include "beeline/collectives/movement_plan.hpp"
 
 namespace beeline::detail {
 
@@ -33,7 +33,7 @@ inline constexpr std::uint32_t told_words = 4;
 /// What this member tells the others; see above.
 class ToldPlaces {
  public:
-  BEELINE_HOST_DEVICE ToldPlaces(const Context& ctx, const ExchangePlan& plan) : ctx_(ctx), plan_(plan) {
+  BEELINE_HOST_DEVICE ToldPlaces(const Context& ctx, const MovementPlan& plan) : ctx_(ctx), plan_(plan) {
     BEELINE_NO_UNROLL
     for (std::uint32_t peer = 0; peer < ctx.size; ++peer) {
       const Piece<std::byte> piece = plan.incoming(ctx, peer);
@@ -58,14 +58,14 @@ class ToldPlaces {
   }
 
   const Context& ctx_;
-  const ExchangePlan& plan_;
+  const MovementPlan& plan_;
   std::uint64_t longest_ = 0, outside_ = 0;
 };
 
 /// What this thread has heard of what the members need.
 class HeardNeeds {
  public:
-  BEELINE_HOST_DEVICE HeardNeeds(const Context& ctx, const ExchangePlan& plan) : ctx_(ctx), plan_(plan) {}
+  BEELINE_HOST_DEVICE HeardNeeds(const Context& ctx, const MovementPlan& plan) : ctx_(ctx), plan_(plan) {}
 
   /// Returns invalid_argument where lengths do not fit together.
   [[nodiscard]] BEELINE_HOST_DEVICE Status operator()(std::uint32_t peer, std::uint32_t what, std::uint64_t theirs) {
@@ -83,18 +83,18 @@ class HeardNeeds {
 
  private:
   const Context& ctx_;
-  const ExchangePlan& plan_;
+  const MovementPlan& plan_;
 };
 
 /// Every member tells all; see above. Also a barrier that orders memory: who has been told a place may write there.
 /// Returns invalid_argument where lengths do not fit together.
 ///   outside  set to whether a piece of any member is to lie outside its slot
 template <class Group>
-[[nodiscard]] BEELINE_HOST_DEVICE Status tell_places(Session<Group>& session, const ExchangePlan& plan, Timeout timeout,
+[[nodiscard]] BEELINE_HOST_DEVICE Status tell_places(Session<Group>& session, const MovementPlan& plan, Timeout timeout,
                                                      bool& outside) {
   const ToldPlaces tell(session.context(), plan);
   HeardNeeds heard(session.context(), plan);
-  const Status status = meet(
+  const Status status = handshake(
       session, tell.words(), timeout, tell,
       [&heard](std::uint32_t peer, std::uint32_t what, std::uint64_t theirs) { return heard(peer, what, theirs); });
   if (status == Status::ok) outside = session.group().any(heard.outside);

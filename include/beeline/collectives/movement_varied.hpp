@@ -4,7 +4,7 @@
 /// Exchanges of pieces whose lengths differ from peer to peer. Members tell each other lengths and places before
 /// anything is stored; short pieces go along in that round, and where all are short, it is the only one.
 
-#include "beeline/collectives/exchange_peer.hpp"
+#include "beeline/collectives/movement_peer.hpp"
 
 namespace beeline::detail {
 
@@ -13,7 +13,7 @@ namespace beeline::detail {
 template <class Group>
 class VariedRound {
  public:
-  BEELINE_HOST_DEVICE VariedRound(Session<Group>& session, const ExchangePlan& plan)
+  BEELINE_HOST_DEVICE VariedRound(Session<Group>& session, const MovementPlan& plan)
       : session_(session), plan_(plan), most_(short_bytes(session)) {}
 
   /// Bytes of the longest piece, of a session's slice, that goes along.
@@ -71,7 +71,7 @@ class VariedRound {
     }
     keeps_long_ = session_.group().any(keeps_long);
     if (!session_.group().any(is_long)) return 0;
-    const ExchangePlan rest = plan_.without_short(most_);
+    const MovementPlan rest = plan_.without_short(most_);
     return ToldPlaces(ctx(), rest)(ctx().rank, told_needs);
   }
 
@@ -122,7 +122,7 @@ class VariedRound {
   }
 
   Session<Group>& session_;
-  const ExchangePlan& plan_;
+  const MovementPlan& plan_;
   std::size_t most_;
   std::uint64_t heard_ = 0;  ///< all bits of the needs that this thread has heard
   bool keeps_long_ = true;   ///< where an earlier call has sent, this is not known
@@ -130,10 +130,10 @@ class VariedRound {
 
 /// Exchange of any sizes.
 template <class Group, class Mover>
-[[nodiscard]] BEELINE_HOST_DEVICE Status exchange_varied(Session<Group>& session, const ExchangePlan& plan,
-                                                         Mover& mover, Timeout timeout) {
+[[nodiscard]] BEELINE_HOST_DEVICE Status move_varied(Session<Group>& session, const MovementPlan& plan, Mover& mover,
+                                                     Timeout timeout) {
   VariedRound<Group> round(session, plan);
-  const ExchangePlan long_plan = plan.without_short(round.most());
+  const MovementPlan long_plan = plan.without_short(round.most());
   if (session.stage() == 0) {
     if (const Status status = round.run(timeout); status != Status::ok) return status;
     if (!round.leaves_any()) {

@@ -3,7 +3,7 @@
 /// @file
 /// Whether a problem fits the machine, asked before anything is allocated.
 
-#include "common/room.hpp"
+#include "common/memory_budget.hpp"
 #include "problem.hpp"
 
 namespace himeno {

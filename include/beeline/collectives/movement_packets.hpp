@@ -3,7 +3,7 @@
 /// @file
 /// Exchanges in packets: rounds of as much of every piece as an area holds.
 
-#include "beeline/collectives/exchange_meeting.hpp"
+#include "beeline/collectives/movement_handshake.hpp"
 
 namespace beeline::detail {
 
@@ -16,7 +16,7 @@ namespace beeline::detail {
 /// One round: the bytes from `done` on of every piece. The threads share words of all peers, so that a thread waits for
 /// few of them one after the other.
 template <class Group>
-[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status packet_round(Session<Group>& session, const ExchangePlan& plan,
+[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status packet_round(Session<Group>& session, const MovementPlan& plan,
                                                                      std::size_t longest, std::size_t done,
                                                                      Timeout timeout) {
   const Context& ctx = session.context();
@@ -48,8 +48,8 @@ template <class Group>
 
 /// Exchange of any size. Where pieces differ in length, a first round finds the number of the others.
 template <class Group>
-[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status exchange_packets(Session<Group>& session,
-                                                                         const ExchangePlan& plan, Timeout timeout) {
+[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status move_packets(Session<Group>& session, const MovementPlan& plan,
+                                                                     Timeout timeout) {
   const std::size_t most = std::size_t{8} * session.area_words();
   if (session.stage() == 0) {
     std::size_t longest = plan.bytes;

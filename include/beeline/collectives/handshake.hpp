@@ -59,8 +59,8 @@ BEELINE_INLINE BEELINE_HOST_DEVICE void acquire_words(const Session<Group>& sess
 /// A round of packets in which every member tells every member, itself included, `count` words; also a barrier that
 /// orders memory.
 template <class Group, class Tell, class Hear>
-[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status meet(Session<Group>& session, std::uint32_t count,
-                                                             Timeout timeout, const Tell& tell, const Hear& hear) {
+[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status handshake(Session<Group>& session, std::uint32_t count,
+                                                                  Timeout timeout, const Tell& tell, const Hear& hear) {
   bool is_new = false;
   if (const Status status = session.enter(timeout, is_new); status != Status::ok) return status;
   if (is_new) tell_all(session, count, tell);
@@ -69,13 +69,13 @@ template <class Group, class Tell, class Hear>
   return session.finish(status);
 }
 
-/// A meeting in which the members compare where their vectors lie.
-///   alike  set to whether all lie at the same places of their slots. Every member comes to the same answer: if one
+/// A handshake in which the members compare where their vectors lie.
+///   symmetric  set to whether all lie at the same places of their slots. Every member comes to the same answer: if one
 ///          differs, it sees that, and so does every other
 template <class Group>
 [[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status compare_places(Session<Group>& session, const void* destination,
                                                                        const void* source, Timeout timeout,
-                                                                       bool& alike) {
+                                                                       bool& symmetric) {
   const std::uint64_t to = place_in_slot(session.context(), destination),
                       from = place_in_slot(session.context(), source);
   bool same = to != no_place && from != no_place;
@@ -84,8 +84,8 @@ template <class Group>
     same = same && theirs == (k == 0 ? to : from);
     return Status::ok;
   };
-  const Status status = meet(session, 2, timeout, tell, hear);
-  if (status == Status::ok) alike = !session.group().any(!same);
+  const Status status = handshake(session, 2, timeout, tell, hear);
+  if (status == Status::ok) symmetric = !session.group().any(!same);
   return status;
 }
 

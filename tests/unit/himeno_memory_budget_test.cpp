@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "domain.hpp"
-#include "room.hpp"
+#include "memory_budget.hpp"
 #include "tests/support/errors.hpp"
 
 namespace himeno {

@@ -11,9 +11,9 @@
 
 #include "beeline/collectives/algorithm.hpp"
 #include "beeline/collectives/call_check.hpp"
-#include "beeline/collectives/exchange_packets.hpp"
-#include "beeline/collectives/exchange_packets128.hpp"
-#include "beeline/collectives/exchange_varied.hpp"
+#include "beeline/collectives/movement_packets.hpp"
+#include "beeline/collectives/movement_packets128.hpp"
+#include "beeline/collectives/movement_varied.hpp"
 #include "beeline/collectives/session_call.hpp"
 
 namespace beeline {
@@ -21,38 +21,38 @@ namespace beeline {
 namespace detail {
 
 /// Follows from what all members know.
-[[nodiscard]] BEELINE_HOST_DEVICE inline Algorithm choose_movement(const Context& ctx, const ExchangePlan& plan) {
+[[nodiscard]] BEELINE_HOST_DEVICE inline Algorithm choose_movement(const Context& ctx, const MovementPlan& plan) {
   constexpr std::size_t packet_bytes = executor == DeviceKind::gpu ? 16384 : 4096;
   return ctx.mixed || (!plan.varies() && plan.bytes <= packet_bytes) ? Algorithm::packets : Algorithm::peer;
 }
 
 template <class Group>
-[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status run_exchange(Session<Group>& session, const ExchangePlan& plan,
+[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status run_movement(Session<Group>& session, const MovementPlan& plan,
                                                                      const SessionCall& how) {
   const Context& ctx = session.context();
   if (!plan.varies() && plan.bytes == 0) return Status::ok;
   const Algorithm algorithm = how.algorithm == Algorithm::automatic ? choose_movement(ctx, plan) : how.algorithm;
-  if (algorithm == Algorithm::packets) return exchange_packets(session, plan, how.timeout);
+  if (algorithm == Algorithm::packets) return move_packets(session, plan, how.timeout);
   if constexpr (executor == DeviceKind::gpu)  // what is never chosen is not compiled where the choice is automatic
-    if (how.algorithm == Algorithm::packets128) return exchange_packets128(session, plan, how.timeout);
+    if (how.algorithm == Algorithm::packets128) return move_packets128(session, plan, how.timeout);
   if (ctx.mixed) return Status::invalid_argument;
   if (algorithm == Algorithm::peer) {
     StoreMover<Group> mover{session.group(), ctx};
-    return plan.varies() ? exchange_varied(session, plan, mover, how.timeout)
-                         : exchange_direct(session, plan, mover, how.timeout);
+    return plan.varies() ? move_varied(session, plan, mover, how.timeout)
+                         : move_direct(session, plan, mover, how.timeout);
   }
   if constexpr (!std::is_same_v<Group, Thread> && !std::is_same_v<Group, Warp>)
     if (algorithm == Algorithm::bulk && (how.buffer != nullptr || executor == DeviceKind::host)) {
       BulkMover<Group> mover{{session.group(), ctx, how.buffer}};
-      return plan.varies() ? exchange_varied(session, plan, mover, how.timeout)
-                           : exchange_direct(session, plan, mover, how.timeout);
+      return plan.varies() ? move_varied(session, plan, mover, how.timeout)
+                           : move_direct(session, plan, mover, how.timeout);
     }
   return Status::invalid_argument;
 }
 
 template <class Group>
-[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status exchange(Session<Group>& session, const ExchangePlan& plan,
-                                                                 const SessionCall& how) {
+[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status move(Session<Group>& session, const MovementPlan& plan,
+                                                             const SessionCall& how) {
   const std::uint32_t root = plan.sender != no_peer ? plan.sender : plan.receiver;
   if (has_root(plan.operation))
     if (const Status status = check_root(session.group(), session.context(), plan.operation, root);
@@ -66,18 +66,17 @@ template <class Group>
                            .slices = static_cast<std::uint32_t>(plan.share.count),
                            .count = plan.bytes};
   if (const Status status = compare_calls(session, call, how.timeout); status != Status::ok) return status;
-  const Status status = run_exchange(session, plan, how);
+  const Status status = run_movement(session, plan, how);
   if (status == Status::ok) session.set_checked(false);
   return status;
 }
 
 /// The session's slice of every piece.
 template <class Group>
-[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status exchange_slice(Session<Group>& session,
-                                                                       const ExchangePlan& plan,
-                                                                       const SessionCall& how) {
+[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status move_slice(Session<Group>& session, const MovementPlan& plan,
+                                                                   const SessionCall& how) {
   if (!session.exists()) return Status::invalid_argument;
-  return exchange(session, plan.slice(session.slice(), session.slices()), how);
+  return move(session, plan.slice(session.slice(), session.slices()), how);
 }
 
 }  // namespace detail

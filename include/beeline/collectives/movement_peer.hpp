@@ -3,13 +3,13 @@
 /// @file
 /// Exchanges by stores into the peers' memory: of the calling threads, or in bulk.
 
-#include "beeline/collectives/exchange_from_sender.hpp"
+#include "beeline/collectives/movement_from_sender.hpp"
 
 namespace beeline::detail {
 
 /// Every piece to where it is to lie.
 template <class Group, class Mover>
-BEELINE_HOST_DEVICE void put_pieces(const Session<Group>& session, const ExchangePlan& plan, Mover& mover) {
+BEELINE_HOST_DEVICE void put_pieces(const Session<Group>& session, const MovementPlan& plan, Mover& mover) {
   const Context& ctx = session.context();
   BEELINE_NO_UNROLL
   for (std::uint32_t step = 1; step < ctx.size; ++step) {
@@ -23,8 +23,8 @@ BEELINE_HOST_DEVICE void put_pieces(const Session<Group>& session, const Exchang
 /// Pieces through the channel's memory, in chunks, by halves in turn: a half is written again after the next chunk's
 /// barrier, so when what was in it has been copied out.
 template <class Group, class Mover>
-[[nodiscard]] BEELINE_HOST_DEVICE Status exchange_staged(Session<Group>& session, const ExchangePlan& plan,
-                                                         Mover& mover, Timeout timeout) {
+[[nodiscard]] BEELINE_HOST_DEVICE Status move_staged(Session<Group>& session, const MovementPlan& plan, Mover& mover,
+                                                     Timeout timeout) {
   const Context& ctx = session.context();
   const std::size_t most = staged_piece_bytes(session);
   const std::uint64_t steps = 2 * std::uint64_t{session.stage() - 1};  // for each chunk in and out
@@ -54,7 +54,7 @@ template <class Group, class Mover>
 
 /// What follows the telling of places, before anybody is waited for again.
 template <class Group, class Mover>
-BEELINE_HOST_DEVICE void begin_direct(Session<Group>& session, const ExchangePlan& plan, Mover& mover, bool outside) {
+BEELINE_HOST_DEVICE void begin_direct(Session<Group>& session, const MovementPlan& plan, Mover& mover, bool outside) {
   if constexpr (Mover::by_threads)
     if (plan.sender != no_peer && begin_from_sender(session, plan, outside)) return;
   const std::size_t most = staged_piece_bytes(session);
@@ -69,14 +69,14 @@ BEELINE_HOST_DEVICE void begin_direct(Session<Group>& session, const ExchangePla
 
 /// What is left of an exchange that has begun.
 template <class Group, class Mover>
-[[nodiscard]] BEELINE_HOST_DEVICE Status end_direct(Session<Group>& session, const ExchangePlan& plan, Mover& mover,
+[[nodiscard]] BEELINE_HOST_DEVICE Status end_direct(Session<Group>& session, const MovementPlan& plan, Mover& mover,
                                                     Timeout timeout) {
   Status status = Status::ok;
   if constexpr (Mover::by_threads)
     if (session.stage() == DirectStage::relaying) status = relay_pieces(session, plan, timeout);
   if (status != Status::ok) return status;
   status = session.stage() == DirectStage::stored ? session.barrier(Order::memory, timeout)
-                                                  : exchange_staged(session, plan, mover, timeout);
+                                                  : move_staged(session, plan, mover, timeout);
   if (status != Status::ok) return status;
   session.group().sync();  // the whole result is there
   session.set_stage(0);
@@ -86,8 +86,8 @@ template <class Group, class Mover>
 
 /// Exchange of any size. If one piece of any member is to lie outside its slot, all go through the channel's memory.
 template <class Group, class Mover>
-[[nodiscard]] BEELINE_HOST_DEVICE Status exchange_direct(Session<Group>& session, const ExchangePlan& plan,
-                                                         Mover& mover, Timeout timeout) {
+[[nodiscard]] BEELINE_HOST_DEVICE Status move_direct(Session<Group>& session, const MovementPlan& plan, Mover& mover,
+                                                     Timeout timeout) {
   if (session.stage() == 0) {
     bool outside = false;
     if (const Status status = tell_places(session, plan, timeout, outside); status != Status::ok) return status;

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <functional>
 
-#include "beeline/collectives/barrier_algorithms.hpp"
+#include "beeline/collectives/algorithm.hpp"
 #include "beeline/collectives/channel.hpp"
 #include "harness/timed_grid.hpp"
 

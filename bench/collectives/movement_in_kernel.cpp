@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "beeline/collectives/allgather.hpp"
-#include "beeline/collectives/alltoall.hpp"
+#include "beeline/collectives/movement.hpp"
 #include "collectives/in_kernel.hpp"
 
 namespace beeline::bench {

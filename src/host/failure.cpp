@@ -8,8 +8,8 @@
 #include <array>
 #include <functional>
 
-#include "beeline/collectives/barrier_algorithms.hpp"
-#include "beeline/collectives/call_check.hpp"
+#include "beeline/collectives/algorithm.hpp"
+#include "beeline/collectives/impl/call_check.hpp"
 #include "beeline/collectives/message_channel.hpp"
 #include "beeline/core/call_fault.hpp"
 #include "beeline/device/wait.hpp"

@@ -1,14 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Collectives in kernels by whole grids: each block has a session, and a slice of every call.
-#include "beeline/collectives/allgather.hpp"
 #include "beeline/collectives/allreduce.hpp"
-#include "beeline/collectives/alltoall.hpp"
 #include "beeline/collectives/barrier.hpp"
-#include "beeline/collectives/broadcast.hpp"
-#include "beeline/collectives/gather.hpp"
+#include "beeline/collectives/movement.hpp"
 #include "beeline/collectives/reduce.hpp"
-#include "beeline/collectives/reduce_scatter.hpp"
-#include "beeline/collectives/scatter.hpp"
 #include "tests/conformance/collective_calls.hpp"
 #include "tests/conformance/rank_test.hpp"
 #include "tests/conformance/suite.hpp"

@@ -4,11 +4,7 @@
 #include <algorithm>
 #include <memory>
 
-#include "beeline/collectives/allgather.hpp"
-#include "beeline/collectives/alltoall.hpp"
-#include "beeline/collectives/broadcast.hpp"
-#include "beeline/collectives/gather.hpp"
-#include "beeline/collectives/scatter.hpp"
+#include "beeline/collectives/movement.hpp"
 #include "beeline/host/packets.hpp"
 #include "tests/conformance/collective_calls.hpp"
 #include "tests/conformance/foreign_memory.hpp"

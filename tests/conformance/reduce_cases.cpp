@@ -6,7 +6,6 @@
 
 #include "beeline/collectives/allreduce.hpp"
 #include "beeline/collectives/reduce.hpp"
-#include "beeline/collectives/reduce_scatter.hpp"
 #include "tests/conformance/collective_calls.hpp"
 #include "tests/conformance/foreign_memory.hpp"
 #include "tests/conformance/guarded_area.hpp"

@@ -8,14 +8,10 @@
 #include <vector>
 
 #include "beeline/beeline.hpp"
-#include "beeline/collectives/allgather.hpp"
 #include "beeline/collectives/allreduce.hpp"
-#include "beeline/collectives/alltoall.hpp"
 #include "beeline/collectives/barrier.hpp"
-#include "beeline/collectives/broadcast.hpp"
-#include "beeline/collectives/gather.hpp"
+#include "beeline/collectives/movement.hpp"
 #include "beeline/collectives/reduce.hpp"
-#include "beeline/collectives/scatter.hpp"
 #include "beeline/host/collectives.hpp"
 #include "tests/support/check.hpp"
 #include "tests/support/ranks.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Packets, whose words carry their own flags, and barriers and meetings of collectives, which announce everything
 // before them.
-#include "beeline/collectives/handshake.hpp"
+#include "beeline/collectives/impl/handshake.hpp"
 #include "beeline/host/collectives.hpp"
 #include "tests/litmus/rounds.hpp"
 

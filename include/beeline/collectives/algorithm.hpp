@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// The algorithms of collectives by name.
+/// The algorithms of collectives by name, those of barriers, and how vectors get from member to member.
 
 #include <cstdint>
 
@@ -59,6 +59,37 @@ inline constexpr std::uint32_t algorithms = 18;
                                    "bulk",
                                    "copy_engine"};
   return static_cast<std::uint32_t>(algorithm) < algorithms ? names[static_cast<std::uint32_t>(algorithm)] : "unknown";
+}
+
+/// How members meet.
+enum class BarrierAlgorithm : std::uint32_t {
+  alltoall,       ///< each tells all: one step
+  flat,           ///< all check in with member 0, who checks all out: two steps, fewest words (000, 6.7)
+  dissemination,  ///< in step k each tells the member 2^k behind it: log2 steps of one word each
+  hierarchical    ///< the blocks of each grid first, then the members as in alltoall (000, 6.7.1)
+};
+inline constexpr std::uint32_t barrier_algorithms = 4;
+
+/// The algorithm's name as it appears in messages, in Python and in JSON.
+[[nodiscard]] constexpr const char* name(BarrierAlgorithm algorithm) {
+  constexpr const char* names[] = {"alltoall", "flat", "dissemination", "hierarchical"};
+  return static_cast<std::uint32_t>(algorithm) < barrier_algorithms ? names[static_cast<std::uint32_t>(algorithm)]
+                                                                    : "unknown";
+}
+
+/// How the vectors of a collective call get from member to member.
+enum class Transfer : std::uint32_t {
+  none,      ///< nothing was moved yet, or there was nothing to move
+  in_place,  ///< zero-copy: members load from and store to each other's vectors where they lie
+  staged,    ///< in and out through the channel's memory
+  packets    ///< copied into packets, and out of them
+};
+inline constexpr std::uint32_t transfers = 4;
+
+/// The name as it appears in messages, in Python and in JSON.
+[[nodiscard]] constexpr const char* name(Transfer transfer) {
+  constexpr const char* names[] = {"none", "in_place", "staged", "packets"};
+  return static_cast<std::uint32_t>(transfer) < transfers ? names[static_cast<std::uint32_t>(transfer)] : "unknown";
 }
 
 }  // namespace beeline

@@ -4,12 +4,12 @@
 /// All-reduce: every member gets the combination of all members' vectors, with the same bits.
 
 #include "beeline/collectives/algorithm.hpp"
-#include "beeline/collectives/allreduce_packets.hpp"
-#include "beeline/collectives/allreduce_packets128.hpp"
-#include "beeline/collectives/allreduce_peer.hpp"
-#include "beeline/collectives/call_check.hpp"
-#include "beeline/collectives/reduce_by.hpp"
-#include "beeline/collectives/session_call.hpp"
+#include "beeline/collectives/impl/call_check.hpp"
+#include "beeline/collectives/impl/reduce_by.hpp"
+#include "beeline/collectives/impl/schedule/allreduce_packets.hpp"
+#include "beeline/collectives/impl/schedule/allreduce_packets128.hpp"
+#include "beeline/collectives/impl/schedule/two_shot.hpp"
+#include "beeline/collectives/session.hpp"
 
 namespace beeline {
 

@@ -4,7 +4,7 @@
 /// Barriers of a team on a channel, by algorithm, for a group of each member or for whole grids. Without a channel
 /// there is the one of device/barrier.hpp.
 
-#include "beeline/collectives/call_check.hpp"
+#include "beeline/collectives/impl/call_check.hpp"
 #include "beeline/collectives/session.hpp"
 
 namespace beeline {

@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "beeline/collectives/handshake.hpp"
-#include "beeline/collectives/words.hpp"
+#include "beeline/collectives/impl/handshake.hpp"
+#include "beeline/collectives/impl/words.hpp"
 #include "beeline/device/packets.hpp"
 #include "beeline/device/put_get.hpp"
 

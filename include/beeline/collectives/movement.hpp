@@ -1,84 +1,97 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Collectives that move data, as one: rank i sends piece [i, j] to rank j, who puts it at a place of its own.
+/// The collectives that move data: broadcast, scatter, gather, all-gather, all-to-all(v).
 ///
-/// broadcast, scatter and gather have one sender or one receiver; of all-gather and all-to-all all members are both.
-/// Three ways: `packets` (any memory, no barrier; the only one in teams of both kinds of rank), `peer` (loads and
-/// stores of the calling threads) and `bulk` (TMA). The latter two store where the piece is to lie, if that is in the
-/// heap of its rank on every member, else through the channel's memory; by `peer`, what one sends from its heap the
-/// others fetch. Source: MPI 4.0, chapter 6; seed 000, 6.8.2 and 6.8.3.
+/// Every thread of the session calls them, on every member with the same count, root and algorithm. They are blocking:
+/// with ok the result is visible to the group, and `source` may change. Nothing else is ordered between members.
+/// They return ok, timeout, deadline, aborted; invalid_argument for an algorithm that does not work here (in teams of
+/// both kinds of rank only packets), and for a root that is no member (refused: see access.hpp).
 
-#include "beeline/collectives/algorithm.hpp"
-#include "beeline/collectives/call_check.hpp"
-#include "beeline/collectives/movement_packets.hpp"
-#include "beeline/collectives/movement_packets128.hpp"
-#include "beeline/collectives/movement_varied.hpp"
-#include "beeline/collectives/session_call.hpp"
+#include "beeline/collectives/impl/movement.hpp"
 
 namespace beeline {
 
 namespace detail {
 
-/// Follows from what all members know.
-[[nodiscard]] BEELINE_HOST_DEVICE inline Algorithm choose_movement(const Context& ctx, const MovementPlan& plan) {
-  constexpr std::size_t packet_bytes = executor == DeviceKind::gpu ? 16384 : 4096;
-  return ctx.mixed || (!plan.varies() && plan.bytes <= packet_bytes) ? Algorithm::packets : Algorithm::peer;
-}
-
-template <class Group>
-[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status run_movement(Session<Group>& session, const MovementPlan& plan,
-                                                                     const SessionCall& how) {
-  const Context& ctx = session.context();
-  if (!plan.varies() && plan.bytes == 0) return Status::ok;
-  const Algorithm algorithm = how.algorithm == Algorithm::automatic ? choose_movement(ctx, plan) : how.algorithm;
-  if (algorithm == Algorithm::packets) return move_packets(session, plan, how.timeout);
-  if constexpr (executor == DeviceKind::gpu)  // what is never chosen is not compiled where the choice is automatic
-    if (how.algorithm == Algorithm::packets128) return move_packets128(session, plan, how.timeout);
-  if (ctx.mixed) return Status::invalid_argument;
-  if (algorithm == Algorithm::peer) {
-    StoreMover<Group> mover{session.group(), ctx};
-    return plan.varies() ? move_varied(session, plan, mover, how.timeout)
-                         : move_direct(session, plan, mover, how.timeout);
-  }
-  if constexpr (!std::is_same_v<Group, Thread> && !std::is_same_v<Group, Warp>)
-    if (algorithm == Algorithm::bulk && (how.buffer != nullptr || executor == DeviceKind::host)) {
-      BulkMover<Group> mover{{session.group(), ctx, how.buffer}};
-      return plan.varies() ? move_varied(session, plan, mover, how.timeout)
-                           : move_direct(session, plan, mover, how.timeout);
-    }
-  return Status::invalid_argument;
-}
-
-template <class Group>
-[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status move(Session<Group>& session, const MovementPlan& plan,
-                                                             const SessionCall& how) {
-  const std::uint32_t root = plan.sender != no_peer ? plan.sender : plan.receiver;
-  if (has_root(plan.operation))
-    if (const Status status = check_root(session.group(), session.context(), plan.operation, root);
-        status != Status::ok)
-      return status;
-  const CallSignature call{.operation = plan.operation,
-                           .type = plan.element.type,
-                           .untyped_bytes = plan.element.untyped_bytes,
-                           .algorithm = how.algorithm,
-                           .root = root,
-                           .slices = static_cast<std::uint32_t>(plan.share.count),
-                           .count = plan.bytes};
-  if (const Status status = compare_calls(session, call, how.timeout); status != Status::ok) return status;
-  const Status status = run_movement(session, plan, how);
-  if (status == Status::ok) session.set_checked(false);
-  return status;
-}
-
-/// The session's slice of every piece.
-template <class Group>
-[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status move_slice(Session<Group>& session, const MovementPlan& plan,
-                                                                   const SessionCall& how) {
-  if (!session.exists()) return Status::invalid_argument;
-  return move(session, plan.slice(session.slice(), session.slices()), how);
+/// The session's slice of a movement of elements of T, `count` of them from or to each member.
+template <class T, class Group>
+[[nodiscard]] BEELINE_HOST_DEVICE Status move_elements(Session<Group>& session, CollectiveOperation operation,
+                                                       T* destination, const T* source, std::size_t count,
+                                                       const SessionCall& how, std::uint32_t root = no_peer) {
+  static_assert(std::is_trivially_copyable_v<T>, "only trivially copyable elements travel as bytes");
+  return move_slice(session, plan_of(operation, mark_of<T>(), destination, source, count * sizeof(T), root), how);
 }
 
 }  // namespace detail
+
+/// Copies `count` elements of `root` to every member.
+///   source       [count] of the root, any local address; of others not looked at
+///   destination  [count] any local address; at the root it may be `source`, otherwise the two do not overlap
+/// Source: MPI 4.0, 6.4.
+template <class T, class Group>
+[[nodiscard]] BEELINE_HOST_DEVICE Status broadcast(Session<Group>& session, T* destination, const T* source,
+                                                   std::size_t count, std::uint32_t root, const SessionCall& how = {}) {
+  return detail::move_elements(session, CollectiveOperation::broadcast, destination, source, count, how, root);
+}
+
+/// Copies part `r` of the root's vector to member `r`.
+///   source       [members, count] of the root, any local address; of others not looked at
+///   destination  [count] any local address; the root's may be its part of `source`, otherwise the two do not overlap
+/// Source: MPI 4.0, 6.6.
+template <class T, class Group>
+[[nodiscard]] BEELINE_HOST_DEVICE Status scatter(Session<Group>& session, T* destination, const T* source,
+                                                 std::size_t count, std::uint32_t root, const SessionCall& how = {}) {
+  return detail::move_elements(session, CollectiveOperation::scatter, destination, source, count, how, root);
+}
+
+/// Copies every member's vector to the root, by rank.
+///   source       [count] any local address
+///   destination  [members, count] of the root, any local address; of others not looked at. The root's `source` may be
+///                its part of it, otherwise the two do not overlap
+/// Source: MPI 4.0, 6.5.
+template <class T, class Group>
+[[nodiscard]] BEELINE_HOST_DEVICE Status gather(Session<Group>& session, T* destination, const T* source,
+                                                std::size_t count, std::uint32_t root, const SessionCall& how = {}) {
+  return detail::move_elements(session, CollectiveOperation::gather, destination, source, count, how, root);
+}
+
+/// Copies every member's vector to all, by rank.
+///   source       [count] any local address
+///   destination  [members, count] any local address; `source` may be this member's part of it, otherwise the two do
+///                not overlap
+/// Source: MPI 4.0, 6.7.
+template <class T, class Group>
+[[nodiscard]] BEELINE_HOST_DEVICE Status allgather(Session<Group>& session, T* destination, const T* source,
+                                                   std::size_t count, const SessionCall& how = {}) {
+  return detail::move_elements(session, CollectiveOperation::allgather, destination, source, count, how);
+}
+
+/// Copies part `j` of member `i`'s vector to part `i` of member `j`'s.
+///   source       [members, count] any local address
+///   destination  [members, count] any local address; the two do not overlap
+/// Source: MPI 4.0, 6.8.
+template <class T, class Group>
+[[nodiscard]] BEELINE_HOST_DEVICE Status alltoall(Session<Group>& session, T* destination, const T* source,
+                                                  std::size_t count, const SessionCall& how = {}) {
+  return detail::move_elements(session, CollectiveOperation::alltoall, destination, source, count, how);
+}
+
+/// As `alltoall`, with pieces of any lengths at any places: `pieces.send_counts[j]` elements from
+/// `source + pieces.send_offsets[j]` on go to member `j`; `pieces.receive_counts[i]` from member `i` go to
+/// `destination + pieces.receive_offsets[i]`.
+///   source, destination  any local address; what is received overlaps nothing
+/// The members compare first: where one does not expect what another sends, nothing goes from that one to it (other
+/// pieces may), both get invalid_argument, or aborted if they hear of each other's end sooner, and the team ends with
+/// an error that names both and their lengths.
+/// Source: MPI 4.0, 6.8, MPI_Alltoallv.
+template <class T, class Group>
+[[nodiscard]] BEELINE_HOST_DEVICE Status alltoallv(Session<Group>& session, T* destination, const T* source,
+                                                   const PieceTable& pieces, const SessionCall& how = {}) {
+  static_assert(std::is_trivially_copyable_v<T>, "only trivially copyable elements travel as bytes");
+  auto plan = detail::plan_of(CollectiveOperation::alltoallv, detail::mark_of<T>(), destination, source, 0);
+  plan.table = pieces, plan.element_bytes = sizeof(T);
+  return detail::move_slice(session, plan, how);
+}
 
 }  // namespace beeline

@@ -3,6 +3,7 @@
 /// @file
 /// The collective operations by name, and what a call of one says of itself to the other members.
 
+#include <cstddef>
 #include <cstdint>
 
 #include "beeline/collectives/algorithm.hpp"
@@ -33,6 +34,16 @@ inline constexpr std::uint32_t collective_operations = 11;
   const auto index = static_cast<std::uint32_t>(operation);
   return index < collective_operations ? names[index] : "unknown";
 }
+
+/// Pieces whose lengths differ from peer to peer, in elements. In memory that the calling threads can read, unchanged
+/// until the call has ended. What a member receives from a peer is as long as what that peer sends to it.
+/// Source: MPI 4.0, 6.8, MPI_Alltoallv.
+struct PieceTable {
+  const std::size_t* send_counts;      ///< [members]
+  const std::size_t* send_offsets;     ///< [members] from the source
+  const std::size_t* receive_counts;   ///< [members]
+  const std::size_t* receive_offsets;  ///< [members] from the destination
+};
 
 /// What the elements of a call are.
 struct ElementMark {

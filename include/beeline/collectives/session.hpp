@@ -15,9 +15,10 @@
 
 #include <cstdint>
 
-#include "beeline/collectives/barrier_steps.hpp"
+#include "beeline/collectives/algorithm.hpp"
 #include "beeline/collectives/channel.hpp"
-#include "beeline/collectives/transfer.hpp"
+#include "beeline/collectives/impl/barrier_steps.hpp"
+#include "beeline/device/bulk.hpp"
 #include "beeline/device/grid.hpp"
 #include "beeline/device/packets128.hpp"
 #include "beeline/device/signal.hpp"
@@ -55,6 +56,13 @@ BEELINE_COLD BEELINE_HOST_DEVICE void sweep_areas(Group group, const Context& ct
 /// owner. On host ranks nothing makes it visible but a fence. Such a kernel is a whole call: it has no time-out of its
 /// own, and does not go on with one that another's has ended.
 enum class SessionStart : std::uint32_t { anywhere, of_kernel };
+
+/// What the kernels' calls have in common; the same on all members, but for the buffer.
+struct SessionCall {
+  Timeout timeout = Timeout::none();           ///< the call's own limit; after `timeout` the same call continues
+  Algorithm algorithm = Algorithm::automatic;  ///< of those that the operation has
+  BulkBuffer* buffer = nullptr;                ///< for bulk on a GPU: the block's shared memory (device/bulk.hpp)
+};
 
 /// One group's part in the collectives of a team, in a kernel:
 ///

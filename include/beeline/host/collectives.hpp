@@ -10,11 +10,9 @@
 #include <span>
 
 #include "beeline/collectives/algorithm.hpp"
-#include "beeline/collectives/barrier_algorithms.hpp"
 #include "beeline/collectives/channel.hpp"
 #include "beeline/collectives/operation.hpp"
 #include "beeline/collectives/reduction.hpp"
-#include "beeline/collectives/transfer.hpp"
 #include "beeline/host/team.hpp"
 #include "beeline/transport/stream.hpp"
 

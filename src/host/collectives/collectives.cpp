@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "beeline/collectives/impl/one_shot_on_host.hpp"
-#include "beeline/collectives/reduce_names.hpp"
+#include "beeline/collectives/impl/reduce_names.hpp"
 #include "beeline/host/packets.hpp"
 #include "host/channel_agreement.hpp"
 #include "host/collectives/checks.hpp"

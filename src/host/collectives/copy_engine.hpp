@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "beeline/collectives/channel.hpp"
-#include "beeline/collectives/movement_plan.hpp"
+#include "beeline/collectives/impl/movement_plan.hpp"
 #include "beeline/collectives/operation.hpp"
 #include "beeline/host/launch_options.hpp"
 #include "beeline/host/world.hpp"

@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include "beeline/collectives/elements.hpp"
-#include "beeline/collectives/words.hpp"
+#include "beeline/collectives/impl/words.hpp"
 #include "beeline/device/wait.hpp"
 
 namespace beeline::detail {

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "beeline/collectives/movement_plan.hpp"
+#include "beeline/collectives/impl/movement_plan.hpp"
 #include "beeline/host/collectives.hpp"
 #include "beeline/host/launch_options.hpp"
 #include "host/collectives/copy_engine.hpp"

@@ -3,7 +3,7 @@
 /// @file
 /// The kernel that combines vectors which copies of engines have brought together, for one element type.
 
-#include "beeline/collectives/combine.hpp"
+#include "beeline/collectives/impl/combine.hpp"
 #include "beeline/host/launch.hpp"
 #include "host/collectives/engine_chunk.hpp"
 #include "host/collectives/launchers.hpp"

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "beeline/collectives/barrier.hpp"
-#include "beeline/collectives/movement.hpp"
+#include "beeline/collectives/impl/movement.hpp"
 #include "beeline/host/launch.hpp"
 #include "host/collectives/launchers.hpp"
 

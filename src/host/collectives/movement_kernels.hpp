@@ -6,8 +6,7 @@
 #include <cstddef>
 
 #include "beeline/collectives/algorithm.hpp"
-#include "beeline/collectives/barrier_algorithms.hpp"
-#include "beeline/collectives/movement_plan.hpp"
+#include "beeline/collectives/impl/movement_plan.hpp"
 #include "beeline/host/launch_options.hpp"
 #include "beeline/host/team.hpp"
 

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "beeline/collectives/reduce_names.hpp"
+#include "beeline/collectives/impl/reduce_names.hpp"
 #include "host/collectives/checks.hpp"
 #include "host/collectives/implementation.hpp"
 #include "host/collectives/launchers.hpp"

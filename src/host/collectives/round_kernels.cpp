@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/collectives/round_kernels.hpp"
 
-#include "beeline/collectives/allreduce_peer.hpp"
-#include "beeline/collectives/call_check.hpp"
+#include "beeline/collectives/impl/call_check.hpp"
+#include "beeline/collectives/impl/schedule/two_shot.hpp"
 #include "beeline/device/put_get.hpp"
 #include "beeline/host/launch.hpp"
 #include "host/collectives/launchers.hpp"

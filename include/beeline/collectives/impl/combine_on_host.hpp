@@ -4,7 +4,7 @@
 /// Combining vectors on a CPU: block by block, by loops over one vector that compilers make vector instructions of.
 /// Word by word, as on a GPU, it takes four to five times as long.
 
-#include "beeline/collectives/words.hpp"
+#include "beeline/collectives/impl/words.hpp"
 
 namespace beeline::detail {
 

@@ -4,7 +4,7 @@
 /// An all-reduce's one-shot round between CPUs: a packet is a whole vector behind one flag. Of packets of 8 bytes a
 /// CPU's thread moves one after the other, in twice as many cache lines.
 
-#include "beeline/collectives/combine.hpp"
+#include "beeline/collectives/impl/combine.hpp"
 #include "beeline/collectives/session.hpp"
 
 namespace beeline::detail {

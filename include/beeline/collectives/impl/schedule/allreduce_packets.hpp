@@ -5,7 +5,7 @@
 /// all-gather), in the protocol LL.
 
 #include "beeline/collectives/impl/one_shot_on_host.hpp"
-#include "beeline/collectives/words.hpp"
+#include "beeline/collectives/impl/words.hpp"
 
 namespace beeline::detail {
 

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "beeline/collectives/barrier_algorithms.hpp"
+#include "beeline/collectives/algorithm.hpp"
 #include "beeline/device/signal.hpp"
 
 namespace beeline::detail {

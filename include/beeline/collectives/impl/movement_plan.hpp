@@ -7,23 +7,11 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "beeline/collectives/impl/words.hpp"
 #include "beeline/collectives/operation.hpp"
-#include "beeline/collectives/words.hpp"
 #include "beeline/device/put_get.hpp"
 
-namespace beeline {
-
-/// Pieces whose lengths differ from peer to peer, in elements. In memory that the calling threads can read, unchanged
-/// until the call has ended. What a member receives from a peer is as long as what that peer sends to it.
-/// Source: MPI 4.0, 6.8, MPI_Alltoallv.
-struct PieceTable {
-  const std::size_t* send_counts;      ///< [members]
-  const std::size_t* send_offsets;     ///< [members] from the source
-  const std::size_t* receive_counts;   ///< [members]
-  const std::size_t* receive_offsets;  ///< [members] from the destination
-};
-
-namespace detail {
+namespace beeline::detail {
 
 /// `bytes` bytes at `at`; none: nothing is sent.
 template <class Byte>
@@ -114,6 +102,22 @@ struct MovementPlan {
 };
 static_assert(std::is_trivially_copyable_v<MovementPlan>);
 
+/// The plan of an operation whose pieces have `bytes` each; `root`: where it has one.
+[[nodiscard]] BEELINE_HOST_DEVICE inline MovementPlan plan_of(CollectiveOperation operation, ElementMark element,
+                                                              void* destination, const void* source, std::size_t bytes,
+                                                              std::uint32_t root = no_peer) {
+  using enum CollectiveOperation;
+  return {.operation = operation,
+          .element = element,
+          .destination = static_cast<std::byte*>(destination),
+          .source = static_cast<const std::byte*>(source),
+          .bytes = bytes,
+          .send_step = operation == scatter || operation == alltoall ? bytes : 0,
+          .receive_step = operation == gather || operation == allgather || operation == alltoall ? bytes : 0,
+          .sender = operation == broadcast || operation == scatter ? root : no_peer,
+          .receiver = operation == gather ? root : no_peer};
+}
+
 /// Bytes of a slice from which what a member sends to itself is copied first, of two slices by every other session: as
 /// long as the others' stores fill the link.
 inline constexpr std::size_t least_paired_bytes = std::size_t{64} << 10;
@@ -143,6 +147,4 @@ BEELINE_HOST_DEVICE void copy_own_piece(const Group& group, const OwnPiece& own)
     copy_bytes(group, own.to.at, own.from.at, own.to.bytes);
 }
 
-}  // namespace detail
-
-}  // namespace beeline
+}  // namespace beeline::detail

@@ -4,7 +4,7 @@
 /// Exchanges of pieces whose lengths differ from peer to peer. Members tell each other lengths and places before
 /// anything is stored; short pieces go along in that round, and where all are short, it is the only one.
 
-#include "beeline/collectives/movement_peer.hpp"
+#include "beeline/collectives/impl/schedule/direct.hpp"
 
 namespace beeline::detail {
 

@@ -3,8 +3,8 @@
 /// @file
 /// All-gather and all-to-all in packets of 128 bytes: rounds of as much of every piece as an area holds.
 
-#include "beeline/collectives/lines.hpp"
-#include "beeline/collectives/movement_plan.hpp"
+#include "beeline/collectives/impl/movement_plan.hpp"
+#include "beeline/collectives/impl/protocol/ll128.hpp"
 
 namespace beeline::detail {
 

@@ -3,7 +3,7 @@
 /// @file
 /// Algorithms through the channel's memory: chunk by chunk, each in steps with a barrier in each step.
 
-#include "beeline/collectives/movement_peer.hpp"
+#include "beeline/collectives/impl/schedule/direct.hpp"
 
 namespace beeline::detail {
 

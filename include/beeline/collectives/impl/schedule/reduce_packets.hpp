@@ -3,7 +3,7 @@
 /// @file
 /// Reduce and reduce-scatter in packets: to the root, or to the owner of each part, who reduces them as they come.
 
-#include "beeline/collectives/reduction_plan.hpp"
+#include "beeline/collectives/impl/reduction_plan.hpp"
 
 namespace beeline::detail {
 

@@ -4,7 +4,7 @@
 /// All-reduce in packets of 128 bytes: as in packets (allreduce_packets.hpp), with a sixteenth of every store for the
 /// flag in place of half of it. Source: seed 000, 6.8 (all-gather; all-to-all + all-gather), in the protocol LL128.
 
-#include "beeline/collectives/lines.hpp"
+#include "beeline/collectives/impl/protocol/ll128.hpp"
 
 namespace beeline::detail {
 

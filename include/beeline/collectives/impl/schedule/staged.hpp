@@ -5,8 +5,8 @@
 /// all, or by parts on their owners; reduced there; and what others want is written to them.
 
 #include "beeline/collectives/algorithm.hpp"
-#include "beeline/collectives/reduction_plan.hpp"
-#include "beeline/collectives/staged_steps.hpp"
+#include "beeline/collectives/impl/reduction_plan.hpp"
+#include "beeline/collectives/impl/schedule/steps.hpp"
 
 namespace beeline::detail {
 

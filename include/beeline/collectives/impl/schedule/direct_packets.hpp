@@ -3,7 +3,7 @@
 /// @file
 /// Exchanges in packets: rounds of as much of every piece as an area holds.
 
-#include "beeline/collectives/movement_handshake.hpp"
+#include "beeline/collectives/impl/movement_handshake.hpp"
 
 namespace beeline::detail {
 

@@ -3,7 +3,7 @@
 /// @file
 /// What a reduction combines and who gets what.
 
-#include "beeline/collectives/combine.hpp"
+#include "beeline/collectives/impl/combine.hpp"
 
 namespace beeline::detail {
 

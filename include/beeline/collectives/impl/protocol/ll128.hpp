@@ -6,7 +6,7 @@
 /// Eight threads have a line: two words each, and the last one a word and the flag. Everything here is called by whole
 /// warps, of which a line's eight threads do the same.
 
-#include "beeline/collectives/words.hpp"
+#include "beeline/collectives/impl/words.hpp"
 
 namespace beeline::detail {
 

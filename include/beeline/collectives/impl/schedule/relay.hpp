@@ -4,8 +4,8 @@
 /// Exchanges in which one member sends: the others fetch from it; or, where they all get the same, each gets a part,
 /// which it passes on to the others, so that the sender's link carries the vector once.
 
-#include "beeline/collectives/movement_handshake.hpp"
-#include "beeline/collectives/movers.hpp"
+#include "beeline/collectives/impl/movement_handshake.hpp"
+#include "beeline/collectives/impl/protocol/movers.hpp"
 
 namespace beeline::detail {
 

@@ -3,11 +3,11 @@
 /// @file
 /// Reduce, reduce-scatter, and all-reduce by the algorithms of seed 000; see reduce_names.hpp.
 
-#include "beeline/collectives/call_check.hpp"
-#include "beeline/collectives/reduce_names.hpp"
-#include "beeline/collectives/reduce_packets.hpp"
-#include "beeline/collectives/reduce_staged.hpp"
-#include "beeline/collectives/session_call.hpp"
+#include "beeline/collectives/impl/call_check.hpp"
+#include "beeline/collectives/impl/reduce_names.hpp"
+#include "beeline/collectives/impl/schedule/reduce_packets.hpp"
+#include "beeline/collectives/impl/schedule/staged.hpp"
+#include "beeline/collectives/session.hpp"
 
 namespace beeline::detail {
 

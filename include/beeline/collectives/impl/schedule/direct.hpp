@@ -3,7 +3,7 @@
 /// @file
 /// Exchanges by stores into the peers' memory: of the calling threads, or in bulk.
 
-#include "beeline/collectives/movement_from_sender.hpp"
+#include "beeline/collectives/impl/schedule/relay.hpp"
 
 namespace beeline::detail {
 

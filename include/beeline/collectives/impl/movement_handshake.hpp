@@ -3,9 +3,9 @@
 /// @file
 /// The round with which members begin to store into each other's memory.
 
-#include "beeline/collectives/call_check.hpp"
-#include "beeline/collectives/handshake.hpp"
-#include "beeline/collectives/movement_plan.hpp"
+#include "beeline/collectives/impl/call_check.hpp"
+#include "beeline/collectives/impl/handshake.hpp"
+#include "beeline/collectives/impl/movement_plan.hpp"
 
 namespace beeline::detail {
 

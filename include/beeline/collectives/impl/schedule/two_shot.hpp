@@ -5,8 +5,8 @@
 /// Vectors that lie at the same place of every member's heap are used where they are; others go through the channel's
 /// memory, chunk by chunk. Source: seed 000, 6.8.3 (work sharing), with reads in place of the first copy.
 
-#include "beeline/collectives/combine.hpp"
-#include "beeline/collectives/handshake.hpp"
+#include "beeline/collectives/impl/combine.hpp"
+#include "beeline/collectives/impl/handshake.hpp"
 #include "beeline/device/put_get.hpp"
 
 namespace beeline::detail {

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// Collectives that move data, as one: rank i sends piece [i, j] to rank j, who puts it at a place of its own.
+///
+/// broadcast, scatter and gather have one sender or one receiver; of all-gather and all-to-all all members are both.
+/// Three ways: `packets` (any memory, no barrier; the only one in teams of both kinds of rank), `peer` (loads and
+/// stores of the calling threads) and `bulk` (TMA). The latter two store where the piece is to lie, if that is in the
+/// heap of its rank on every member, else through the channel's memory; by `peer`, what one sends from its heap the
+/// others fetch. Source: MPI 4.0, chapter 6; seed 000, 6.8.2 and 6.8.3.
+
+#include "beeline/collectives/algorithm.hpp"
+#include "beeline/collectives/impl/call_check.hpp"
+#include "beeline/collectives/impl/schedule/direct_packets.hpp"
+#include "beeline/collectives/impl/schedule/direct_packets128.hpp"
+#include "beeline/collectives/impl/schedule/direct_varied.hpp"
+#include "beeline/collectives/session.hpp"
+
+namespace beeline {
+
+namespace detail {
+
+/// Follows from what all members know.
+[[nodiscard]] BEELINE_HOST_DEVICE inline Algorithm choose_movement(const Context& ctx, const MovementPlan& plan) {
+  constexpr std::size_t packet_bytes = executor == DeviceKind::gpu ? 16384 : 4096;
+  return ctx.mixed || (!plan.varies() && plan.bytes <= packet_bytes) ? Algorithm::packets : Algorithm::peer;
+}
+
+template <class Group>
+[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status run_movement(Session<Group>& session, const MovementPlan& plan,
+                                                                     const SessionCall& how) {
+  const Context& ctx = session.context();
+  if (!plan.varies() && plan.bytes == 0) return Status::ok;
+  const Algorithm algorithm = how.algorithm == Algorithm::automatic ? choose_movement(ctx, plan) : how.algorithm;
+  if (algorithm == Algorithm::packets) return move_packets(session, plan, how.timeout);
+  if constexpr (executor == DeviceKind::gpu)  // what is never chosen is not compiled where the choice is automatic
+    if (how.algorithm == Algorithm::packets128) return move_packets128(session, plan, how.timeout);
+  if (ctx.mixed) return Status::invalid_argument;
+  if (algorithm == Algorithm::peer) {
+    StoreMover<Group> mover{session.group(), ctx};
+    return plan.varies() ? move_varied(session, plan, mover, how.timeout)
+                         : move_direct(session, plan, mover, how.timeout);
+  }
+  if constexpr (!std::is_same_v<Group, Thread> && !std::is_same_v<Group, Warp>)
+    if (algorithm == Algorithm::bulk && (how.buffer != nullptr || executor == DeviceKind::host)) {
+      BulkMover<Group> mover{{session.group(), ctx, how.buffer}};
+      return plan.varies() ? move_varied(session, plan, mover, how.timeout)
+                           : move_direct(session, plan, mover, how.timeout);
+    }
+  return Status::invalid_argument;
+}
+
+template <class Group>
+[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status move(Session<Group>& session, const MovementPlan& plan,
+                                                             const SessionCall& how) {
+  const std::uint32_t root = plan.sender != no_peer ? plan.sender : plan.receiver;
+  if (has_root(plan.operation))
+    if (const Status status = check_root(session.group(), session.context(), plan.operation, root);
+        status != Status::ok)
+      return status;
+  const CallSignature call{.operation = plan.operation,
+                           .type = plan.element.type,
+                           .untyped_bytes = plan.element.untyped_bytes,
+                           .algorithm = how.algorithm,
+                           .root = root,
+                           .slices = static_cast<std::uint32_t>(plan.share.count),
+                           .count = plan.bytes};
+  if (const Status status = compare_calls(session, call, how.timeout); status != Status::ok) return status;
+  const Status status = run_movement(session, plan, how);
+  if (status == Status::ok) session.set_checked(false);
+  return status;
+}
+
+/// The session's slice of every piece.
+template <class Group>
+[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status move_slice(Session<Group>& session, const MovementPlan& plan,
+                                                                   const SessionCall& how) {
+  if (!session.exists()) return Status::invalid_argument;
+  return move(session, plan.slice(session.slice(), session.slices()), how);
+}
+
+}  // namespace detail
+
+}  // namespace beeline

@@ -17,7 +17,8 @@ namespace {
 struct FetchAdd {
   static BEELINE_HOST_DEVICE std::uint64_t by_library(const Context& ctx, std::uint64_t* word, std::uint64_t,
                                                       std::uint32_t peer) {
-    return atomic_fetch_add(ctx, word, 1, peer);
+    std::uint64_t held = 0;
+    return atomic_fetch_add(ctx, word, 1, peer, held) == Status::ok ? held : ~std::uint64_t{0};
   }
   static BEELINE_HOST_DEVICE std::uint64_t bare(std::uint64_t* there, std::uint64_t) {
     return bare_fetch_add(there, 1);
@@ -26,7 +27,8 @@ struct FetchAdd {
 struct CompareSwap {
   static BEELINE_HOST_DEVICE std::uint64_t by_library(const Context& ctx, std::uint64_t* word, std::uint64_t before,
                                                       std::uint32_t peer) {
-    return atomic_compare_swap(ctx, word, before, before + 1, peer);
+    std::uint64_t held = 0;
+    return atomic_compare_swap(ctx, word, before, before + 1, peer, held) == Status::ok ? held : ~std::uint64_t{0};
   }
   static BEELINE_HOST_DEVICE std::uint64_t bare(std::uint64_t* there, std::uint64_t before) {
     return bare_compare_swap(there, before, before + 1);

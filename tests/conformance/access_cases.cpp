@@ -321,7 +321,7 @@ struct SumKernel {
     for (std::uint32_t peer = 0; peer < ctx.size; ++peer)
       for (std::uint64_t* counter : {a.heap, a.pinned})
         if (has_atomics(ctx, counter, peer)) {
-          atomic_fetch_add(ctx, counter, 1, peer);
+          atomic_add(ctx, counter, 1, peer);
           signal_add(Thread{}, ctx, counter, 1, peer, Order::relaxed);
         }
   }
@@ -364,20 +364,20 @@ struct RefusedArguments {
   std::uint32_t* statuses;       ///< [tried]; no entry is left at 99
 };
 
-/// What a rank must not do to the other one of a pair. Atomics have no status: what they return is kept.
+/// What a rank must not do to the other one of a pair.
 struct RefusedKernel {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport*, RefusedArguments a) const {
     if (grid.thread_rank() != 0) return;
     const std::uint32_t peer = 1 - ctx.rank;
     const auto keep = [&](Tried what, Status status) { a.statuses[what] = static_cast<std::uint32_t>(status); };
+    std::uint64_t held = 0;
     if (ctx.mixed) {
-      a.statuses[add_heap] = static_cast<std::uint32_t>(atomic_fetch_add(ctx, a.heap, 1, peer));
+      keep(add_heap, atomic_fetch_add(ctx, a.heap, 1, peer, held));
       keep(signal_add_heap, signal_add(Thread{}, ctx, a.heap, 1, peer));
     }
     if (ctx.kind_of(ctx.rank) == DeviceKind::gpu) {
-      std::uint64_t held = 0;
-      a.statuses[add_pinned] = static_cast<std::uint32_t>(atomic_exchange(ctx, a.pinned, 5, peer));
+      keep(add_pinned, atomic_exchange(ctx, a.pinned, 5, peer, held));
       keep(signal_add_pinned, signal_add(Thread{}, ctx, a.pinned, 1, peer));
       keep(exchange_pinned, exchange(ctx, a.pinned, 5, held));
       return;
@@ -402,9 +402,9 @@ void try_what_is_refused(RankTest& test, Team& team, const RefusedArguments& arg
   world.copy(statuses, arguments.statuses, sizeof statuses);
   const auto unreachable = static_cast<std::uint32_t>(Status::unreachable);
   for (std::uint32_t i = 0; i < tried; ++i) {
-    const bool atomic = i == add_heap || i == add_pinned, on_pinned = i >= add_pinned && i <= exchange_pinned;
+    const bool on_pinned = i >= add_pinned && i <= exchange_pinned;
     const bool done = on_pinned ? test.on_gpu() : team.context().mixed && (i < add_pinned || !test.on_gpu());
-    BEELINE_CHECK_EQ(!done ? 99u : atomic ? 0u : unreachable, statuses[i]);
+    BEELINE_CHECK_EQ(done ? unreachable : 99u, statuses[i]);
   }
 }
 

@@ -38,33 +38,37 @@ BEELINE_HOST_DEVICE T bit(std::uint32_t id) {
 template <class T>
 struct AtomicArguments {
   AtomicWords<T>* words;
-  T *tickets, *taken;  ///< [threads] what fetch_add and exchange returned
+  T *tickets, *taken;  ///< [threads] what fetch_add and exchange found
   std::uint32_t target, first_id;
 };
 
 template <class T>
 struct AtomicKernel {
   template <class Grid>
-  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport*, AtomicArguments<T> a) const {
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report,
+                                      AtomicArguments<T> a) const {
     if (!has_atomics(ctx, a.words, a.target)) return;
     const std::uint32_t thread = grid.thread_rank(), id = a.first_id + thread;
     const T mine = contribution<T>(id);
     AtomicWords<T>& words = *a.words;
-    a.tickets[thread] = atomic_fetch_add(ctx, &words.sum, 1, a.target);
-    atomic_fetch_or(ctx, &words.bits_set, bit<T>(id), a.target);
-    atomic_fetch_and(ctx, &words.bits_cleared, static_cast<T>(~bit<T>(id)), a.target);
-    atomic_fetch_xor(ctx, &words.flipped, mine, a.target);
-    atomic_fetch_min(ctx, &words.least, mine, a.target);
-    atomic_fetch_max(ctx, &words.greatest, mine, a.target);
+    const auto check = [report](Status status) { BEELINE_DEVICE_CHECK_EQ(report, Status::ok, status); };
+    T before = 0;
+    check(atomic_fetch_add(ctx, &words.sum, 1, a.target, a.tickets[thread]));
+    check(atomic_fetch_or(ctx, &words.bits_set, bit<T>(id), a.target, before));
+    check(atomic_fetch_and(ctx, &words.bits_cleared, static_cast<T>(~bit<T>(id)), a.target, before));
+    check(atomic_fetch_xor(ctx, &words.flipped, mine, a.target, before));
+    check(atomic_fetch_min(ctx, &words.least, mine, a.target, before));
+    check(atomic_fetch_max(ctx, &words.greatest, mine, a.target, before));
     atomic_add(ctx, &words.reduced_sum, mine, a.target);
     atomic_or(ctx, &words.reduced_or, bit<T>(id), a.target);
     atomic_and(ctx, &words.reduced_and, static_cast<T>(~bit<T>(id)), a.target);
     atomic_xor(ctx, &words.reduced_xor, mine, a.target);
-    a.taken[thread] = atomic_exchange(ctx, &words.exchanged, mine, a.target);
+    check(atomic_exchange(ctx, &words.exchanged, mine, a.target, a.taken[thread]));
     for (T seen = 0;;) {
-      const T found = atomic_compare_swap(ctx, &words.swapped, seen, static_cast<T>(seen + 3), a.target);
-      if (found == seen) break;
-      seen = found;
+      const Status status = atomic_compare_swap(ctx, &words.swapped, seen, static_cast<T>(seen + 3), a.target, before);
+      check(status);
+      if (before == seen || status != Status::ok) break;
+      seen = before;
     }
   }
   BEELINE_HOST_DEVICE static constexpr T start_of_least() { return std::is_signed_v<T> ? 1 : static_cast<T>(~T{0}); }

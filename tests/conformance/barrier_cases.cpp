@@ -126,7 +126,7 @@ struct GridKernel {
 struct SoloGridKernel {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid&, const Context& ctx, DeviceReport*, std::uint32_t* counter) const {
-    atomic_fetch_add(ctx, counter, 1, ctx.rank);
+    atomic_add(ctx, counter, 1, ctx.rank);
   }
 };
 

@@ -65,7 +65,8 @@ struct BulkKernel {
     signal(block, ctx, &a.answers[index], a.value, a.from);
     BEELINE_DEVICE_CHECK_EQ(report, Status::ok,
                             wait(block, ctx, &a.answers_from_ahead[index], Compare::equal, a.value, a.to));
-    port.get(a.got + slice.first, a.destination + slice.first, slice.bytes(), a.to);
+    BEELINE_DEVICE_CHECK_EQ(report, Status::ok,
+                            port.get(a.got + slice.first, a.destination + slice.first, slice.bytes(), a.to));
   }
 };
 

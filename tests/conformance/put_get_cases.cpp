@@ -245,10 +245,12 @@ struct GetArguments {
 template <GroupKind kind>
 struct GetKernel {
   template <class Grid>
-  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport*, GetArguments a) const {
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report, GetArguments a) const {
     const auto group = group_of<kind>(grid);
     const Slice slice(a.bytes, place_of<kind>(grid));
-    get(group, ctx, a.destination + slice.first, a.source + slice.first, slice.last - slice.first, a.peer);
+    const Status status =
+        get(group, ctx, a.destination + slice.first, a.source + slice.first, slice.last - slice.first, a.peer);
+    BEELINE_DEVICE_CHECK_EQ(report, Status::ok, status);
   }
 };
 
@@ -312,7 +314,7 @@ struct ElementKernel {
     BEELINE_DEVICE_CHECK_EQ(report, Status::ok, wait(block, ctx, a.arrived, Compare::equal, 1, a.from));
     signal(block, ctx, a.seen, 1, a.from);  // this rank's destination may be read now
     BEELINE_DEVICE_CHECK_EQ(report, Status::ok, wait(block, ctx, a.free, Compare::equal, 1, a.to));
-    get(block, ctx, a.got, a.destination, a.count, a.to);
+    BEELINE_DEVICE_CHECK_EQ(report, Status::ok, get(block, ctx, a.got, a.destination, a.count, a.to));
   }
 };
 

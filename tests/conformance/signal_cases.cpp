@@ -170,7 +170,7 @@ struct AnyKernel {
       if (status == Status::ok) {
         const std::uint64_t value = take(ctx, &a.signals[index], has_atomics_here);
         if (value == 0) continue;  // another thread was first
-        atomic_fetch_add(ctx, &a.received[index], value, ctx.rank);
+        atomic_add(ctx, &a.received[index], value, ctx.rank);
         taken.fetch_add(1, cuda::memory_order_relaxed);
         continue;
       }

@@ -156,7 +156,7 @@ void operations_by_cpu_threads(RankTest& test) {
   signal_add(Thread{}, ctx, signals + 1, 5, from);
   BEELINE_CHECK_EQ(static_cast<int>(Status::ok),
                    static_cast<int>(wait(Thread{}, ctx, signals + 1, Compare::equal, 5, to)));
-  get(Thread{}, ctx, fetched.data(), area.data(), bytes, to);
+  BEELINE_CHECK(get(Thread{}, ctx, fetched.data(), area.data(), bytes, to) == Status::ok);
   check_bytes(pattern(key_of(key, test.rank()), bytes), test.read(fetched.data(), bytes), "got back by a CPU thread");
 }
 

@@ -226,7 +226,7 @@ struct NothingMoves {
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, std::uint64_t* memory) const {
     const std::uint32_t peer = (ctx.rank + 1) % ctx.size;
     put(grid.block(), ctx, memory, static_cast<const std::uint64_t*>(nullptr), 0, peer);
-    get(grid.block(), ctx, static_cast<std::uint64_t*>(nullptr), memory, 0, peer);
+    static_cast<void>(get(grid.block(), ctx, static_cast<std::uint64_t*>(nullptr), memory, 0, peer));
     put_signal(grid.block(), ctx, memory, static_cast<const std::uint64_t*>(nullptr), 0, memory + 1, 9, peer);
     static_cast<void>(wait(grid.block(), ctx, memory + 1, Compare::equal, 9));
   }

@@ -64,7 +64,7 @@ struct Arguments {
   std::uint64_t* words;  ///< [words_each] symmetric: what else an operation needs
   std::uint64_t* given;  ///< what the call is about
   std::uint32_t peer;
-  std::uint64_t* returned;  ///< status, or value
+  std::uint64_t* returned;  ///< status
   StridedShape shape = {2, 1, 1, 1};
   std::uint32_t signals = 2;  ///< to wait for any of
 };
@@ -79,8 +79,8 @@ struct CallKernel {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, Arguments a) const {
     const auto& block = grid.block();
-    const std::uint64_t returned = is_of_one_thread() && block.thread_rank() != 0 ? 0 : by_call(block, ctx, a);
-    if (block.thread_rank() == 0) *a.returned = returned;
+    const Status status = is_of_one_thread() && block.thread_rank() != 0 ? Status::ok : by_call(block, ctx, a);
+    if (block.thread_rank() == 0) *a.returned = static_cast<std::uint64_t>(status);
   }
 
  private:
@@ -105,11 +105,11 @@ struct CallKernel {
   }
 
   template <class Block>
-  BEELINE_HOST_DEVICE std::uint64_t by_call(const Block& block, const Context& ctx, const Arguments& a) const {
+  BEELINE_HOST_DEVICE Status by_call(const Block& block, const Context& ctx, const Arguments& a) const {
     if (call >= Call::fetch_add && call <= Call::compare_swap) return by_atomic(ctx, a);
     if (call == Call::bulk_put || call == Call::bulk_get || call == Call::bulk_put_signal)
-      return static_cast<std::uint64_t>(by_port(block, ctx, a));
-    return static_cast<std::uint64_t>(by_operation(block, ctx, a));
+      return by_port(block, ctx, a);
+    return by_operation(block, ctx, a);
   }
 
   template <class Block>
@@ -166,24 +166,25 @@ struct CallKernel {
     }
   }
 
-  BEELINE_HOST_DEVICE std::uint64_t by_atomic(const Context& ctx, const Arguments& a) const {
+  BEELINE_HOST_DEVICE Status by_atomic(const Context& ctx, const Arguments& a) const {
+    std::uint64_t found = 0;
     switch (call) {
       case Call::fetch_add:
-        return atomic_fetch_add(ctx, a.given, 1, a.peer);
+        return atomic_fetch_add(ctx, a.given, 1, a.peer, found);
       case Call::fetch_and:
-        return atomic_fetch_and(ctx, a.given, 1, a.peer);
+        return atomic_fetch_and(ctx, a.given, 1, a.peer, found);
       case Call::fetch_or:
-        return atomic_fetch_or(ctx, a.given, 4, a.peer);
+        return atomic_fetch_or(ctx, a.given, 4, a.peer, found);
       case Call::fetch_xor:
-        return atomic_fetch_xor(ctx, a.given, 1, a.peer);
+        return atomic_fetch_xor(ctx, a.given, 1, a.peer, found);
       case Call::fetch_min:
-        return atomic_fetch_min(ctx, a.given, 1, a.peer);
+        return atomic_fetch_min(ctx, a.given, 1, a.peer, found);
       case Call::fetch_max:
-        return atomic_fetch_max(ctx, a.given, 99, a.peer);
+        return atomic_fetch_max(ctx, a.given, 99, a.peer, found);
       case Call::atomic_exchange:
-        return beeline::atomic_exchange(ctx, a.given, 1, a.peer);
+        return beeline::atomic_exchange(ctx, a.given, 1, a.peer, found);
       default:
-        return atomic_compare_swap(ctx, a.given, before, 1, a.peer);
+        return atomic_compare_swap(ctx, a.given, before, 1, a.peer, found);
     }
   }
 };
@@ -339,8 +340,7 @@ void refuse_one(World& world, const Operand& operand, Rule rule) {
     });
     std::uint64_t status = 0;
     world.copy(&status, returned.data(), sizeof status);
-    const bool has_value = operand.call >= Call::fetch_add && operand.call <= Call::compare_swap;
-    BEELINE_CHECK_EQ(has_value ? 0 : static_cast<std::uint64_t>(Status::invalid_argument), status);
+    BEELINE_CHECK_EQ(static_cast<std::uint64_t>(Status::invalid_argument), status);
   }
   world.barrier();
   if (world.rank() == 1) check_error(Status::aborted, {words_of_error}, [&] { team->barrier(); });

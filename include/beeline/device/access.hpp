@@ -15,8 +15,11 @@
 ///
 /// Operations that this forbids touch nothing and are refused, in every build: the refusal is recorded, the team is
 /// aborted, since somebody may wait for what does not come, and the host throws an error that names rank, operation,
-/// peer, address and kernel. `World::copy` and streams reach everything. Source: seed 000, 6.3; CUDA C++ Programming
-/// Guide, "Mapped memory" and "Atomic functions"; libcu++, hostNativeAtomicSupported.
+/// peer, address and kernel. Since a refusal ends the program in any case, the status of an operation that gives the
+/// caller nothing back (`put`, `signal`, atomics without a value) may be dropped; that of every other is
+/// `[[nodiscard]]`: what waits, fetches or receives has given nothing unless it says ok. `World::copy` and streams
+/// reach everything. Source: seed 000, 6.3; CUDA C++ Programming Guide, "Mapped memory" and "Atomic functions";
+/// libcu++, hostNativeAtomicSupported.
 ///
 /// **Arguments.** A peer outside the team, an address that does not lie with its whole extent in a heap of the calling
 /// rank or where its segments are (not each allocation is looked at), a word that is not aligned, and a null address of

@@ -2,14 +2,13 @@
 #pragma once
 /// @file
 /// Atomics on a peer's memory. One thread calls each; they order nothing else (relaxed). Those named `fetch`, exchange
-/// and compare-swap return the old value, and wait for it; the others return only whether they were possible, and do
-/// not wait.
+/// and compare-swap wait for the old value and give it as `before`, their last parameter; the others do not wait.
 ///
 /// They exclude each other among the devices that share atomics over that memory: all GPUs of a node over GPU memory,
 /// all CPU threads over host memory, and what else access.hpp says. All other (`has_atomics` tells) is refused: it
-/// returns 0 or `unreachable`, touches nothing, and aborts the team; so does a bad argument, which returns 0 or
-/// `invalid_argument`. `target` is a symmetric address, aligned to its type: a 32- or 64-bit integer. Source: OpenSHMEM
-/// 1.5 atomics; GASPI atomics.
+/// returns `unreachable`, touches neither the target nor `before`, and aborts the team; so does a bad argument, which
+/// returns `invalid_argument`. `target` is a symmetric address, aligned to its type: a 32- or 64-bit integer. Source:
+/// OpenSHMEM 1.5 atomics; GASPI atomics.
 
 #include <cstdint>
 #include <cuda/atomic>
@@ -43,6 +42,14 @@ inline namespace BEELINE_CALLS {
 template <class T>
 BEELINE_HOST_DEVICE Status admit_atomic(const Context& ctx, const T* target, std::uint32_t peer) {
   return admit<Access::atomic>(Thread{}, ctx, Operation::atomic, reach_of_word(target), peer);
+}
+
+/// An atomic that gives the old value: what `change(word)` returns.
+template <class T, class Change>
+BEELINE_HOST_DEVICE Status fetch(const Context& ctx, T* target, std::uint32_t peer, T& before, Change change) {
+  const Status status = admit_atomic(ctx, target, peer);
+  if (status == Status::ok) before = change(remote_word(ctx, target, peer));
+  return status;
 }
 
 }  // namespace BEELINE_CALLS
@@ -84,54 +91,63 @@ BEELINE_HOST_DEVICE Status atomic_xor(const Context& ctx, T* target, Operand<T> 
 }
 
 template <class T>
-BEELINE_HOST_DEVICE T atomic_fetch_add(const Context& ctx, T* target, Operand<T> value, std::uint32_t peer) {
-  if (detail::admit_atomic(ctx, target, peer) != Status::ok) return 0;
-  return detail::remote_word(ctx, target, peer).fetch_add(value, cuda::memory_order_relaxed);
+[[nodiscard]] BEELINE_HOST_DEVICE Status atomic_fetch_add(const Context& ctx, T* target, Operand<T> value,
+                                                          std::uint32_t peer, T& before) {
+  return detail::fetch(ctx, target, peer, before,
+                       [value](auto word) { return word.fetch_add(value, cuda::memory_order_relaxed); });
 }
 
 template <class T>
-BEELINE_HOST_DEVICE T atomic_fetch_and(const Context& ctx, T* target, Operand<T> value, std::uint32_t peer) {
-  if (detail::admit_atomic(ctx, target, peer) != Status::ok) return 0;
-  return detail::remote_word(ctx, target, peer).fetch_and(value, cuda::memory_order_relaxed);
+[[nodiscard]] BEELINE_HOST_DEVICE Status atomic_fetch_and(const Context& ctx, T* target, Operand<T> value,
+                                                          std::uint32_t peer, T& before) {
+  return detail::fetch(ctx, target, peer, before,
+                       [value](auto word) { return word.fetch_and(value, cuda::memory_order_relaxed); });
 }
 
 template <class T>
-BEELINE_HOST_DEVICE T atomic_fetch_or(const Context& ctx, T* target, Operand<T> value, std::uint32_t peer) {
-  if (detail::admit_atomic(ctx, target, peer) != Status::ok) return 0;
-  return detail::remote_word(ctx, target, peer).fetch_or(value, cuda::memory_order_relaxed);
+[[nodiscard]] BEELINE_HOST_DEVICE Status atomic_fetch_or(const Context& ctx, T* target, Operand<T> value,
+                                                         std::uint32_t peer, T& before) {
+  return detail::fetch(ctx, target, peer, before,
+                       [value](auto word) { return word.fetch_or(value, cuda::memory_order_relaxed); });
 }
 
 template <class T>
-BEELINE_HOST_DEVICE T atomic_fetch_xor(const Context& ctx, T* target, Operand<T> value, std::uint32_t peer) {
-  if (detail::admit_atomic(ctx, target, peer) != Status::ok) return 0;
-  return detail::remote_word(ctx, target, peer).fetch_xor(value, cuda::memory_order_relaxed);
+[[nodiscard]] BEELINE_HOST_DEVICE Status atomic_fetch_xor(const Context& ctx, T* target, Operand<T> value,
+                                                          std::uint32_t peer, T& before) {
+  return detail::fetch(ctx, target, peer, before,
+                       [value](auto word) { return word.fetch_xor(value, cuda::memory_order_relaxed); });
 }
 
 template <class T>
-BEELINE_HOST_DEVICE T atomic_fetch_min(const Context& ctx, T* target, Operand<T> value, std::uint32_t peer) {
-  if (detail::admit_atomic(ctx, target, peer) != Status::ok) return 0;
-  return detail::remote_word(ctx, target, peer).fetch_min(value, cuda::memory_order_relaxed);
+[[nodiscard]] BEELINE_HOST_DEVICE Status atomic_fetch_min(const Context& ctx, T* target, Operand<T> value,
+                                                          std::uint32_t peer, T& before) {
+  return detail::fetch(ctx, target, peer, before,
+                       [value](auto word) { return word.fetch_min(value, cuda::memory_order_relaxed); });
 }
 
 template <class T>
-BEELINE_HOST_DEVICE T atomic_fetch_max(const Context& ctx, T* target, Operand<T> value, std::uint32_t peer) {
-  if (detail::admit_atomic(ctx, target, peer) != Status::ok) return 0;
-  return detail::remote_word(ctx, target, peer).fetch_max(value, cuda::memory_order_relaxed);
+[[nodiscard]] BEELINE_HOST_DEVICE Status atomic_fetch_max(const Context& ctx, T* target, Operand<T> value,
+                                                          std::uint32_t peer, T& before) {
+  return detail::fetch(ctx, target, peer, before,
+                       [value](auto word) { return word.fetch_max(value, cuda::memory_order_relaxed); });
 }
 
 template <class T>
-BEELINE_HOST_DEVICE T atomic_exchange(const Context& ctx, T* target, Operand<T> value, std::uint32_t peer) {
-  if (detail::admit_atomic(ctx, target, peer) != Status::ok) return 0;
-  return detail::remote_word(ctx, target, peer).exchange(value, cuda::memory_order_relaxed);
+[[nodiscard]] BEELINE_HOST_DEVICE Status atomic_exchange(const Context& ctx, T* target, Operand<T> value,
+                                                         std::uint32_t peer, T& before) {
+  return detail::fetch(ctx, target, peer, before,
+                       [value](auto word) { return word.exchange(value, cuda::memory_order_relaxed); });
 }
 
-/// Stores `desired` if the target equals `expected`; returns what the target held.
+/// Stores `desired` if the target equals `expected`.
 template <class T>
-BEELINE_HOST_DEVICE T atomic_compare_swap(const Context& ctx, T* target, Operand<T> expected, Operand<T> desired,
-                                          std::uint32_t peer) {
-  if (detail::admit_atomic(ctx, target, peer) != Status::ok) return 0;
-  detail::remote_word(ctx, target, peer).compare_exchange_strong(expected, desired, cuda::memory_order_relaxed);
-  return expected;
+[[nodiscard]] BEELINE_HOST_DEVICE Status atomic_compare_swap(const Context& ctx, T* target, Operand<T> expected,
+                                                             Operand<T> desired, std::uint32_t peer, T& before) {
+  return detail::fetch(ctx, target, peer, before, [=](auto word) {
+    T held = expected;
+    word.compare_exchange_strong(held, desired, cuda::memory_order_relaxed);
+    return held;
+  });
 }
 
 }  // namespace BEELINE_CALLS

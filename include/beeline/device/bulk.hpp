@@ -189,7 +189,7 @@ class BulkPort {
   /// (`wait` for its signal, `barrier`) if the peer wrote it concurrently.
   /// Returns as `put`. Source: OpenSHMEM 1.5 get.
   template <class T>
-  BEELINE_HOST_DEVICE Status get(T* destination, const T* source, std::size_t count, std::uint32_t peer) {
+  [[nodiscard]] BEELINE_HOST_DEVICE Status get(T* destination, const T* source, std::size_t count, std::uint32_t peer) {
     static_assert(std::is_trivially_copyable_v<T>, "only trivially copyable elements travel as bytes");
     const Status status = admit(Operation::get, detail::reach_of(source, count), peer);
     if (status == Status::ok)

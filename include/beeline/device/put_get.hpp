@@ -115,8 +115,8 @@ BEELINE_HOST_DEVICE Status put(const Group& group, const Context& ctx, T* destin
 /// Returns as `put`.
 /// Source: OpenSHMEM 1.5 get.
 template <class Group, class T>
-BEELINE_HOST_DEVICE Status get(const Group& group, const Context& ctx, T* destination, const T* source,
-                               std::size_t count, std::uint32_t peer) {
+[[nodiscard]] BEELINE_HOST_DEVICE Status get(const Group& group, const Context& ctx, T* destination, const T* source,
+                                             std::size_t count, std::uint32_t peer) {
   static_assert(std::is_trivially_copyable_v<T>, "only trivially copyable elements travel as bytes");
   const Status status =
       detail::admit<Access::load_store>(group, ctx, Operation::get, detail::reach_of(source, count), peer);

@@ -2,4 +2,6 @@
 // expect: a 32- or 64-bit integer
 #include "beeline/device/atomic.hpp"
 
-void misuse(const beeline::Context& ctx, float* value) { beeline::atomic_fetch_add(ctx, value, 1.0f, 1); }
+beeline::Status misuse(const beeline::Context& ctx, float* value, float& before) {
+  return beeline::atomic_fetch_add(ctx, value, 1.0f, 1, before);
+}

@@ -16,9 +16,9 @@ beeline::Status correct(const beeline::Thread& group, const beeline::Context& ct
   beeline::launch(world, {}, Fill{}, data, 3);
   beeline::put(group, ctx, data, data + 8, 8, 1);
   beeline::put_value(ctx, data, 1.0, 1);
-  beeline::atomic_fetch_add(ctx, signal, 1, 1);
   const beeline::FileDescriptor moved = beeline::FileDescriptor(-1);
   std::uint64_t before = 0;
+  if (beeline::atomic_fetch_add(ctx, signal, 1, 1, before) != beeline::Status::ok) return beeline::Status::internal;
   if (beeline::exchange(ctx, signal, 0, before) != beeline::Status::ok) return beeline::Status::internal;
   return beeline::wait(group, ctx, signal, beeline::Compare::equal, 1);
 }

@@ -39,7 +39,7 @@ class HostStaged final : public Method {
     float* p = domain().fields().pressure(iteration);
     for (unsigned side = 0; side < sides; ++side) {
       const Edge &to = domain().edges().side[side], &from = domain().edges().side[opposite(side)];
-      channel_.exchange(p + to.mine, peer_of(to), p + from.halo, peer_of(from), domain().plane_bytes());
+      channel_.send_receive(p + to.mine, peer_of(to), p + from.halo, peer_of(from), domain().plane_bytes());
     }
   }
   [[nodiscard]] static int peer_of(const Edge& edge) { return edge.open() ? static_cast<int>(edge.peer) : -1; }

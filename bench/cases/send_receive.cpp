@@ -199,8 +199,9 @@ struct KernelPingPong {
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, Loop loop, MessageChannel channel,
                                       std::byte* destination, const std::byte* source, std::uint64_t bytes) const {
     const auto group = group_of<Wanted>(grid.block());
-    MessageSender sender(group, ctx, channel, loop.peer);
-    MessageReceiver receiver(group, ctx, channel, loop.peer);
+    const MessageSession session(group, ctx, channel);
+    MessageSender sender(session, loop.peer);
+    MessageReceiver receiver(session, loop.peer);
     time_rounds(group, loop, [&](std::uint64_t) {
       return round_trip(
           loop.leads, [&] { return sender.send(source, bytes) == Status::ok; },
@@ -219,8 +220,7 @@ std::vector<Measurement> prepare_in_kernel(Bench& bench, std::uint64_t bytes) {
     Measurement measurement{.operation = operation, .method = "device/automatic", .bytes = bytes};
     measurement.operations_per_iteration = 2;
     measurement.settings = choice.settings();
-    const bool is_eager = bytes <= channel.eager_bytes && bytes <= channel.slot_bytes();
-    measurement.settings.emplace_back("protocol", is_eager ? "eager" : "rendezvous");
+    measurement.settings.emplace_back("protocol", channel.is_eager(bytes, 1) ? "eager" : "rendezvous");
     measurement.time = [=, &bench](Rounds rounds) {
       return with_group(choice.kind, [&]<class Wanted>(Wanted) {
         return timed->run(choice.threads, bench.paired(), rounds, KernelPingPong<Wanted>{}, messages->channel(),

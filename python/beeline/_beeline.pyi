@@ -269,15 +269,15 @@ class World:
         Collective. Everyone's bytes, by rank; sizes may differ. For set-up: small data, by way of the CPUs.
         """
 
-    def make_team(self, ranks: Sequence[int], exchange: object | None = None) -> Team | None:
+    def make_team(self, ranks: Sequence[int], allgather: object | None = None) -> Team | None:
         """
         Collective. A team of some ranks; None on a rank that passes no ranks, and so stays outside.
 
-        ranks     those of the team, ascending, this one among them; several teams may be made at once if they have no rank in
-                  common
-        exchange  None: all ranks of the world call. Otherwise only those of the team do, and meet by this function: it gets
-                  bytes and returns a list of all members' bytes, by rank of the team, and is called twice
-        Raises InvalidArgumentError when members disagree, NoResourceError beyond 31 teams, and what `exchange` raises.
+        ranks      those of the team, ascending, this one among them; several teams may be made at once if they have no rank in
+                   common
+        allgather  None: all ranks of the world call. Otherwise only those of the team do, and meet by this function: it gets
+                   bytes and returns a list of all members' bytes, by rank of the team, and is called twice
+        Raises InvalidArgumentError when members disagree, NoResourceError beyond 31 teams, and what `allgather` raises.
         """
 
     def make_stream(self, *, priority: str = 'normal') -> Stream:
@@ -481,20 +481,21 @@ class Messages:
     Between two ranks messages are matched in the order of the calls, without tags, and received as they are sent: in as
     many bytes, and by as many blocks; another is found, and raises an error that names both. Short messages go into the
     receiver's memory at once (eager); longer ones wait for the receiver, so two ranks that both send first, each on one
-    stream, wait for each other until the deadline: `exchange` does both at once. Towards one rank, calls of one direction
-    are made one after the other, on one stream; other ranks, and the other direction, may have streams of their own.
+    stream, wait for each other until the deadline: `send_receive` does both at once. Towards one rank, calls of one
+    direction are made one after the other, on one stream; other ranks, and the other direction, may have streams of their
+    own.
     Tensors are as those of `Collectives`. It lives until its world is left.
     """
 
-    def __init__(self, team: World | Team, *, lanes: int = 0, eager_bytes: int = 0, depth: int = 0, chunk_bytes: int = 0) -> None:
+    def __init__(self, team: World | Team, *, sessions: int = 0, eager_bytes: int = 0, depth: int = 0, chunk_bytes: int = 0) -> None:
         """
         Collective over the team; all give the same options. 0: by the kind and number of ranks.
 
-        team         whose members exchange messages, and count each other: a World or a Team
-        lanes        blocks that may share in a message
+        team         whose members send messages, and count each other: a World or a Team
+        sessions     blocks that may share in a message
         eager_bytes  longest message that is sent without asking the receiver
         depth        messages that may be under way to one receiver, a power of two
-        chunk_bytes  on each lane, for messages between memory outside the heaps
+        chunk_bytes  on each session, for messages between memory outside the heaps
         Raises UnavailableError where a rank's kernels do not reach another's memory: `StagedChannel` serves there.
         """
 
@@ -515,9 +516,9 @@ class Messages:
         Receives a tensor from rank `peer`; without a stream it blocks until it is there. Otherwise as `send`.
         """
 
-    def exchange(self, source: object, to_peer: int, destination: object, from_peer: int, *, stream: Stream | None = None, timeout: float | None = None, blocks: int = 0) -> None:
+    def send_receive(self, source: object, to_peer: int, destination: object, from_peer: int, *, stream: Stream | None = None, timeout: float | None = None, blocks: int = 0) -> None:
         """
-        Sends `source` and receives `destination` at once, so that neighbours exchange without a deadlock.
+        Sends `source` and receives `destination` at once, so that neighbours swap without a deadlock.
         """
 
     def probe(self, peer: int) -> bool:

@@ -477,7 +477,7 @@ def _create(options: Any, world: beeline.World | None) -> BeelineProcessGroup:
     ranks, root = list(options.global_ranks_in_group), _root()
     if ranks and root is not None and world in (None, root.world):
         store = MemberStore(options, root.world)
-        return BeelineProcessGroup(root.world, store, False, root.world.make_team(ranks, store.exchange), root)
+        return BeelineProcessGroup(root.world, store, False, root.world.make_team(ranks, store.allgather), root)
     if ranks and len(ranks) != dist.get_world_size():
         raise beeline.UnavailableError(f"a group of ranks {ranks}: make one of all ranks with backend='beeline' first")
     used = beeline.World.create() if world is None else world

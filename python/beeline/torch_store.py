@@ -31,7 +31,7 @@ class MemberStore:
         _turns[self._name] += 1
         self._steps = itertools.count()
 
-    def exchange(self, mine: bytes) -> list[bytes]:
+    def allgather(self, mine: bytes) -> list[bytes]:
         """Collective. The bytes of all members, within the world's deadline."""
         keys = self._next_keys()
         self._store.set(keys[self._rank], mine.hex())

@@ -28,11 +28,12 @@ constexpr int nobody = -1;
 class MessagesObject : public ChannelObject<Messages> {
  public:
   /// Collective.
-  MessagesObject(const Members& team, unsigned lanes, std::size_t eager_bytes, std::uint32_t depth,
+  MessagesObject(const Members& team, unsigned sessions, std::size_t eager_bytes, std::uint32_t depth,
                  std::size_t chunk_bytes)
       : ChannelObject(
             "messages", team,
-            MessageOptions{.lanes = lanes, .eager_bytes = eager_bytes, .depth = depth, .chunk_bytes = chunk_bytes}) {}
+            MessageOptions{
+                .sessions = sessions, .eager_bytes = eager_bytes, .depth = depth, .chunk_bytes = chunk_bytes}) {}
 
   void send(const nb::object& source, int peer, StreamObject* stream, Seconds timeout, unsigned blocks) {
     const Tensor from = reached_tensor(source, "source", Access::read, *joined());
@@ -50,14 +51,14 @@ class MessagesObject : public ChannelObject<Messages> {
            });
   }
 
-  void exchange(const nb::object& source, int to_peer, const nb::object& destination, int from_peer,
-                StreamObject* stream, Seconds timeout, unsigned blocks) {
+  void send_receive(const nb::object& source, int to_peer, const nb::object& destination, int from_peer,
+                    StreamObject* stream, Seconds timeout, unsigned blocks) {
     const Tensor from = reached_tensor(source, "source", Access::read, *joined());
     const Tensor to = reached_tensor(destination, "destination", Access::write, *joined());
-    run_on(place("exchange", stream, timeout, to_peer, from_peer, blocks), MessageCall{.blocks = blocks}, {&from, &to},
-           [&](const MessageCall& call) {
-             channel().exchange_on_stream({from.data, from.bytes, to_peer}, {to.data, to.bytes, from_peer},
-                                          ElementType::uint8, call);
+    run_on(place("send_receive", stream, timeout, to_peer, from_peer, blocks), MessageCall{.blocks = blocks},
+           {&from, &to}, [&](const MessageCall& call) {
+             channel().send_receive_on_stream({from.data, from.bytes, to_peer}, {to.data, to.bytes, from_peer},
+                                              ElementType::uint8, call);
            });
   }
 
@@ -82,18 +83,19 @@ void bind_messages(nb::module_& module) {
 Between two ranks messages are matched in the order of the calls, without tags, and received as they are sent: in as
 many bytes, and by as many blocks; another is found, and raises an error that names both. Short messages go into the
 receiver's memory at once (eager); longer ones wait for the receiver, so two ranks that both send first, each on one
-stream, wait for each other until the deadline: `exchange` does both at once. Towards one rank, calls of one direction
-are made one after the other, on one stream; other ranks, and the other direction, may have streams of their own.
+stream, wait for each other until the deadline: `send_receive` does both at once. Towards one rank, calls of one
+direction are made one after the other, on one stream; other ranks, and the other direction, may have streams of their
+own.
 Tensors are as those of `Collectives`. It lives until its world is left.)")
       .def(nb::init<Members, unsigned, std::size_t, std::uint32_t, std::size_t>(), nb::arg("team"), nb::kw_only(),
-           nb::arg("lanes") = 0, nb::arg("eager_bytes") = 0, nb::arg("depth") = 0, nb::arg("chunk_bytes") = 0,
+           nb::arg("sessions") = 0, nb::arg("eager_bytes") = 0, nb::arg("depth") = 0, nb::arg("chunk_bytes") = 0,
            R"(Collective over the team; all give the same options. 0: by the kind and number of ranks.
 
-team         whose members exchange messages, and count each other: a World or a Team
-lanes        blocks that may share in a message
+team         whose members send messages, and count each other: a World or a Team
+sessions     blocks that may share in a message
 eager_bytes  longest message that is sent without asking the receiver
 depth        messages that may be under way to one receiver, a power of two
-chunk_bytes  on each lane, for messages between memory outside the heaps
+chunk_bytes  on each session, for messages between memory outside the heaps
 Raises UnavailableError where a rank's kernels do not reach another's memory: `StagedChannel` serves there.)")
       .def("send", &MessagesObject::send, nb::arg("source"), nb::arg("peer"), nb::kw_only(),
            nb::arg("stream") = nb::none(), nb::arg("timeout") = nb::none(), nb::arg("blocks") = 0,
@@ -108,10 +110,10 @@ oneself that is not eager; DeadlineError and the like name who was waited for.)"
       .def("receive", &MessagesObject::receive, nb::arg("destination"), nb::arg("peer"), nb::kw_only(),
            nb::arg("stream") = nb::none(), nb::arg("timeout") = nb::none(), nb::arg("blocks") = 0,
            "Receives a tensor from rank `peer`; without a stream it blocks until it is there. Otherwise as `send`.")
-      .def("exchange", &MessagesObject::exchange, nb::arg("source"), nb::arg("to_peer"), nb::arg("destination"),
+      .def("send_receive", &MessagesObject::send_receive, nb::arg("source"), nb::arg("to_peer"), nb::arg("destination"),
            nb::arg("from_peer"), nb::kw_only(), nb::arg("stream") = nb::none(), nb::arg("timeout") = nb::none(),
            nb::arg("blocks") = 0,
-           "Sends `source` and receives `destination` at once, so that neighbours exchange without a deadlock.")
+           "Sends `source` and receives `destination` at once, so that neighbours swap without a deadlock.")
       .def("probe", &MessagesObject::probe, nb::arg("peer"),
            R"(Whether a message from rank `peer` waits to be received: MPI's Iprobe. Does not block.
 

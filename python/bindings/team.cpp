@@ -26,11 +26,11 @@ using Unlocked = nb::call_guard<nb::gil_scoped_release>;
 using Everyones = std::vector<std::vector<std::byte>>;
 
 /// What a Python function of bytes says: a sequence of bytes.
-Everyones call(const nb::object& exchange, std::span<const std::byte> mine) {
+Everyones call(const nb::object& allgather, std::span<const std::byte> mine) {
   const nb::gil_scoped_acquire locked;
   Everyones all;
-  for (const nb::handle each : exchange(nb::bytes(mine.data(), mine.size()))) {
-    if (!nb::isinstance<nb::bytes>(each)) throw nb::type_error("exchange: expected a list of bytes from it");
+  for (const nb::handle each : allgather(nb::bytes(mine.data(), mine.size()))) {
+    if (!nb::isinstance<nb::bytes>(each)) throw nb::type_error("allgather: expected a list of bytes from it");
     const auto theirs = nb::borrow<nb::bytes>(each);
     const auto* const data = static_cast<const std::byte*>(theirs.data());
     all.emplace_back(data, data + theirs.size());
@@ -54,14 +54,14 @@ std::vector<nb::bytes> allgather(const TeamObject& self, const nb::bytes& mine) 
 }  // namespace
 
 std::optional<TeamObject> TeamObject::make(const std::shared_ptr<JoinedWorld>& world, const std::vector<int>& ranks,
-                                           const nb::object& exchange) {
+                                           const nb::object& allgather) {
   World& joined = world->world();
   std::unique_ptr<Team> team;
   {
-    const bool is_among = !exchange.is_none();
+    const bool is_among = !allgather.is_none();
     const nb::gil_scoped_release unlocked;
     team = is_among
-               ? make_team_among(joined, ranks, [&](std::span<const std::byte> mine) { return call(exchange, mine); })
+               ? make_team_among(joined, ranks, [&](std::span<const std::byte> mine) { return call(allgather, mine); })
                : joined.make_team(ranks);
   }
   if (team == nullptr) return std::nullopt;

@@ -17,10 +17,10 @@ namespace beeline::python {
 /// This rank's membership. The team lives until the last object that refers to it is gone, channels included.
 class TeamObject {
  public:
-  /// Collective: see `World::make_team`, and `make_team_among` for an `exchange` that is not None. Nothing on ranks
+  /// Collective: see `World::make_team`, and `make_team_among` for an `allgather` that is not None. Nothing on ranks
   /// that stay outside.
   [[nodiscard]] static std::optional<TeamObject> make(const std::shared_ptr<JoinedWorld>& world,
-                                                      const std::vector<int>& ranks, const nanobind::object& exchange);
+                                                      const std::vector<int>& ranks, const nanobind::object& allgather);
 
   [[nodiscard]] const std::shared_ptr<JoinedWorld>& joined() const { return world_; }
   /// Throws invalid_argument when the world was left.

@@ -265,14 +265,14 @@ timeout  in seconds: then it raises TimeoutError, and the same call continues th
          collective functions are refused. 0: looks once)")
       .def("allgather", allgather, nb::arg("data"),
            "Collective. Everyone's bytes, by rank; sizes may differ. For set-up: small data, by way of the CPUs.")
-      .def("make_team", &TeamObject::make, nb::arg("ranks"), nb::arg("exchange") = nb::none(),
+      .def("make_team", &TeamObject::make, nb::arg("ranks"), nb::arg("allgather") = nb::none(),
            R"(Collective. A team of some ranks; None on a rank that passes no ranks, and so stays outside.
 
-ranks     those of the team, ascending, this one among them; several teams may be made at once if they have no rank in
-          common
-exchange  None: all ranks of the world call. Otherwise only those of the team do, and meet by this function: it gets
-          bytes and returns a list of all members' bytes, by rank of the team, and is called twice
-Raises InvalidArgumentError when members disagree, NoResourceError beyond 31 teams, and what `exchange` raises.)")
+ranks      those of the team, ascending, this one among them; several teams may be made at once if they have no rank in
+           common
+allgather  None: all ranks of the world call. Otherwise only those of the team do, and meet by this function: it gets
+           bytes and returns a list of all members' bytes, by rank of the team, and is called twice
+Raises InvalidArgumentError when members disagree, NoResourceError beyond 31 teams, and what `allgather` raises.)")
       .def("make_stream", make_stream, nb::kw_only(), nb::arg("priority") = "normal",
            R"(Another stream of this rank.
 

@@ -35,7 +35,7 @@ std::string describe(const Call& call) {
   const std::string in = fmt::format("from rank {} to {}", call.from, call.destination);
   if (call.from < 0) return fmt::format("a send of {} bytes {}", call.bytes, out);
   if (call.to < 0) return fmt::format("a receive of {} bytes {}", call.bytes, in);
-  return fmt::format("an exchange of {} bytes {}, and {}", call.bytes, out, in);
+  return fmt::format("a send_receive of {} bytes {}, and {}", call.bytes, out, in);
 }
 
 /// What ranks give the constructor.
@@ -177,16 +177,16 @@ StagedChannel::~StagedChannel() {
 
 Status StagedChannel::send(const void* source, std::size_t bytes, int peer, Timeout timeout) {
   implementation_->check_peer(peer, 0);
-  return exchange(source, peer, nullptr, -1, bytes, timeout);
+  return send_receive(source, peer, nullptr, -1, bytes, timeout);
 }
 
 Status StagedChannel::receive(void* destination, std::size_t bytes, int peer, Timeout timeout) {
   implementation_->check_peer(peer, 0);
-  return exchange(nullptr, -1, destination, peer, bytes, timeout);
+  return send_receive(nullptr, -1, destination, peer, bytes, timeout);
 }
 
-Status StagedChannel::exchange(const void* source, int to, void* destination, int from, std::size_t bytes,
-                               Timeout timeout) {
+Status StagedChannel::send_receive(const void* source, int to, void* destination, int from, std::size_t bytes,
+                                   Timeout timeout) {
   Implementation& channel = *implementation_;
   channel.check_peer(to, -1);
   channel.check_peer(from, -1);

@@ -72,7 +72,7 @@ void check_agreement(const std::vector<Proposal>& all) {
 /// The same where only the members of one team have met.
 void check_members_agree(const std::vector<Proposal>& all, const std::vector<int>& ranks) {
   require(all.size() == ranks.size(), Status::invalid_argument,
-          fmt::format("a team of {} ranks: its exchange gave the bytes of {}", ranks.size(), all.size()));
+          fmt::format("a team of {} ranks: its all-gather gave the bytes of {}", ranks.size(), all.size()));
   for (std::size_t i = 1; i < all.size(); ++i)
     require(same_team(all[i], all[0]), Status::invalid_argument,
             fmt::format("ranks {} and {} propose different teams", ranks[0], ranks[i]));
@@ -128,17 +128,17 @@ std::unique_ptr<Team> World::make_team(const std::vector<int>& ranks) {
       new Team(*this, world.make_context(id, ranks, false), world.make_context(id, ranks, true)));
 }
 
-std::unique_ptr<Team> make_team_among(World& world, const std::vector<int>& ranks, const TeamExchange& exchange) {
+std::unique_ptr<Team> make_team_among(World& world, const std::vector<int>& ranks, const MemberAllgather& allgather) {
   World::Implementation& implementation = world.implementation();
   implementation.check(World::Implementation::world_only);
   check_members(ranks, world);
   const Proposal mine = propose(ranks, implementation.free_ids_among(ranks));
-  const std::vector<Proposal> all = proposals(exchange(std::as_bytes(std::span(&mine, 1))));
+  const std::vector<Proposal> all = proposals(allgather(std::as_bytes(std::span(&mine, 1))));
   check_members_agree(all, ranks);
   const std::uint32_t id = lowest_free_id(all);
   implementation.open_team(id, ranks);
   try {
-    static_cast<void>(exchange({}));  // nobody enters a barrier whose state another has yet to clear
+    static_cast<void>(allgather({}));  // nobody enters a barrier whose state another has yet to clear
   } catch (...) {
     implementation.close_team(id);
     throw;

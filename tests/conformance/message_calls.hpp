@@ -20,7 +20,7 @@ namespace beeline_test {
 
 /// Small slots and chunks, so that messages of thousands of bytes take several.
 inline constexpr beeline::MessageOptions small_messages{
-    .lanes = 3, .eager_bytes = 600, .depth = 4, .chunk_bytes = 1024};
+    .sessions = 3, .eager_bytes = 600, .depth = 4, .chunk_bytes = 1024};
 
 /// What is sent, and how its ends lie.
 struct MessageShape {
@@ -76,9 +76,9 @@ class MessageCalls {
   }
 
   /// By one kernel.
-  void exchange(const MessageShape& shape, std::uint64_t number, int distance) {
+  void send_receive(const MessageShape& shape, std::uint64_t number, int distance) {
     check(shape, number, distance, [&](const beeline::SentMessage& sent, const beeline::ReceivedMessage& received) {
-      messages_.exchange_on_stream(sent, received, beeline::ElementType::uint8, {.blocks = shape.blocks});
+      messages_.send_receive_on_stream(sent, received, beeline::ElementType::uint8, {.blocks = shape.blocks});
       test_.world().synchronize();
     });
   }

@@ -26,13 +26,13 @@ void messages_of_every_size(RankTest& test) {
       for (const bool destination_in_heap : {true, false}) {
         ++number;
         const std::size_t skew = number % 3 == 0 ? 0 : number % 16;
-        calls.exchange({.bytes = bytes,
-                        .source_offset = skew,
-                        .destination_offset = number % 2 == 0 ? skew : 3 * skew,
-                        .source_in_heap = source_in_heap,
-                        .destination_in_heap = destination_in_heap,
-                        .blocks = static_cast<unsigned>(number % 4)},
-                       number, static_cast<int>(number % 3));
+        calls.send_receive({.bytes = bytes,
+                            .source_offset = skew,
+                            .destination_offset = number % 2 == 0 ? skew : 3 * skew,
+                            .source_in_heap = source_in_heap,
+                            .destination_in_heap = destination_in_heap,
+                            .blocks = static_cast<unsigned>(number % 4)},
+                           number, static_cast<int>(number % 3));
       }
 }
 
@@ -42,8 +42,20 @@ void long_messages(RankTest& test) {
   std::uint64_t number = 0;
   for (const bool source_in_heap : {true, false})
     for (const bool destination_in_heap : {true, false})
-      calls.exchange(
+      calls.send_receive(
           {.bytes = most_bytes - number, .source_in_heap = source_in_heap, .destination_in_heap = destination_in_heap},
+          ++number, 1);
+}
+
+/// The last block has nothing of the message.
+void messages_of_few_bytes_in_many_blocks(RankTest& test) {
+  Messages messages(test.world(), {.sessions = 3, .eager_bytes = 16, .depth = 2, .chunk_bytes = 256});
+  MessageCalls calls(test, messages, 17);
+  std::uint64_t number = 0;
+  for (const bool source_in_heap : {true, false})
+    for (const bool destination_in_heap : {true, false})
+      calls.send_receive(
+          {.bytes = 17, .source_in_heap = source_in_heap, .destination_in_heap = destination_in_heap, .blocks = 3},
           ++number, 1);
 }
 
@@ -165,8 +177,8 @@ void message_numbers_wrap(RankTest& test) {
     Messages messages(test.world(), options);
     MessageCalls calls(test, messages, 5000);
     for (std::uint64_t number = 0; number < 16; ++number)
-      calls.exchange({.bytes = size_of_message(number), .destination_in_heap = number % 4 == 0, .blocks = 2}, number,
-                     1);
+      calls.send_receive({.bytes = size_of_message(number), .destination_in_heap = number % 4 == 0, .blocks = 2},
+                         number, 1);
   }
 }
 
@@ -178,8 +190,9 @@ void messages_in_two_teams(RankTest& test) {
   Messages messages(*team, small_messages);
   MessageCalls calls(test, messages, 3001);
   for (std::uint64_t number = 0; number < 8; ++number)
-    calls.exchange({.bytes = number % 2 == 0 ? std::size_t{77} : std::size_t{3001}, .destination_in_heap = number < 4},
-                   number, static_cast<int>(number % 3));
+    calls.send_receive(
+        {.bytes = number % 2 == 0 ? std::size_t{77} : std::size_t{3001}, .destination_in_heap = number < 4}, number,
+        static_cast<int>(number % 3));
   world.barrier();
 }
 
@@ -195,8 +208,8 @@ void messages_in_teams_alone(RankTest& test) {
     const std::size_t bytes = number % 2 == 0 ? 77 : 3001;
     const int after = (team->rank() + 1) % team->size(), before = (team->rank() + team->size() - 1) % team->size();
     test.write(source.data(true), MessageCalls::data_of(number, team->rank(), bytes));
-    messages.exchange_on_stream({source.data(true), bytes, after}, {destination.data(false), bytes, before},
-                                bytes_type);
+    messages.send_receive_on_stream({source.data(true), bytes, after}, {destination.data(false), bytes, before},
+                                    bytes_type);
     world.synchronize();
     check_bytes(MessageCalls::data_of(number, before, bytes), test.read(destination.data(false), bytes),
                 join("message ", number, " of a team alone"));
@@ -208,8 +221,8 @@ void messages_in_teams_alone(RankTest& test) {
 void messages_to_oneself(RankTest& test) {
   Messages messages(test.world(), small_messages);
   MessageCalls calls(test, messages, 5000);
-  calls.exchange({.bytes = 5000}, 1, 0);
-  calls.exchange({.bytes = 5000, .source_in_heap = false, .destination_in_heap = false}, 2, 0);
+  calls.send_receive({.bytes = 5000}, 1, 0);
+  calls.send_receive({.bytes = 5000, .source_in_heap = false, .destination_in_heap = false}, 2, 0);
   calls.check({.bytes = 600}, 3, 0, [&](const SentMessage& sent, const ReceivedMessage& received) {
     messages.send_on_stream(sent.source, 600, bytes_type, sent.peer);
     messages.receive_on_stream(received.destination, 600, bytes_type, received.peer);
@@ -257,12 +270,12 @@ void messages_refused(RankTest& test) {
   expect_refused("more than an address space", [&] { messages.send_on_stream(data, SIZE_MAX / 4, f32, 0); });
   expect_refused("at most 2^48 - 1", [&] { messages.send_on_stream(data, std::size_t{1} << 47, f32, 0); });
   expect_refused("element type 9", [&] { messages.send_on_stream(data, 1, static_cast<ElementType>(9), 0); });
-  expect_refused("4 blocks for a message on a channel of 3 lanes",
+  expect_refused("4 blocks for a message on a channel of 3 sessions",
                  [&] { messages.receive_on_stream(data, 1, f32, 0, {.blocks = 4}); });
-  expect_refused("overlap", [&] { messages.exchange_on_stream({data, 8, 0}, {data + 4, 8, 0}, f32); });
+  expect_refused("overlap", [&] { messages.send_receive_on_stream({data, 8, 0}, {data + 4, 8, 0}, f32); });
   expect_refused("depth 3 of a message channel", [&] { Messages(world, {.depth = 3}); });
   expect_refused("chunk_bytes 100", [&] { Messages(world, {.chunk_bytes = 100}); });
-  expect_refused("2000 lanes", [&] { Messages(world, {.lanes = 2000}); });
+  expect_refused("2000 sessions", [&] { Messages(world, {.sessions = 2000}); });
   if (test.size() > 1)
     expect_refused("give different options for messages",
                    [&] { Messages(world, {.eager_bytes = 64 + static_cast<std::size_t>(test.rank())}); });
@@ -270,11 +283,12 @@ void messages_refused(RankTest& test) {
 
 /// Many ranks on few cores, a few messages each.
 void crowded_messages(RankTest& test) {
-  Messages messages(test.world(), {.lanes = 1, .eager_bytes = 64, .depth = 2, .chunk_bytes = 256});
+  Messages messages(test.world(), {.sessions = 1, .eager_bytes = 64, .depth = 2, .chunk_bytes = 256});
   MessageCalls calls(test, messages, 999);
   for (std::uint64_t number = 0; number < 6; ++number)
-    calls.exchange({.bytes = number % 2 == 0 ? std::size_t{64} : std::size_t{999}, .destination_in_heap = number < 3},
-                   number, 1 + 9 * static_cast<int>(number));
+    calls.send_receive(
+        {.bytes = number % 2 == 0 ? std::size_t{64} : std::size_t{999}, .destination_in_heap = number < 3}, number,
+        1 + 9 * static_cast<int>(number));
 }
 
 }  // namespace
@@ -282,6 +296,7 @@ void crowded_messages(RankTest& test) {
 std::vector<Case> message_cases() {
   std::vector<Case> cases = {{"messages_of_every_size", 1, messages_of_every_size},
                              {"long_messages", 1, long_messages},
+                             {"messages_of_few_bytes_in_many_blocks", 1, messages_of_few_bytes_in_many_blocks},
                              {"messages_by_two_calls", 2, messages_by_two_calls},
                              {"eager_messages_need_no_receiver", 1, eager_messages_need_no_receiver},
                              {"messages_keep_their_order", 2, messages_keep_their_order},

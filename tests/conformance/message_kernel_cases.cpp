@@ -100,15 +100,16 @@ struct GroupKernel {
     const auto group = group_of<kind>(grid);
     const GroupPlace place = place_of<kind>(grid);
     if (place.index % (place.count / grid.blocks()) != 0) return;
+    const MessageSession session(group, ctx, a.channel);
     if (grid.block_rank() == 0) {
-      MessageSender sender(group, ctx, a.channel, (ctx.rank + 1) % ctx.size);
+      MessageSender sender(session, (ctx.rank + 1) % ctx.size);
       send_rounds(group, ctx, report, a, [&](const void* data, std::size_t bytes, Timeout timeout) {
-        return sender.send(data, bytes, timeout);
+        return sender.send(data, bytes, {.timeout = timeout});
       });
     } else {
-      MessageReceiver receiver(group, ctx, a.channel, (ctx.rank + ctx.size - 1) % ctx.size);
+      MessageReceiver receiver(session, (ctx.rank + ctx.size - 1) % ctx.size);
       receive_rounds(group, ctx, report, a, [&](void* data, std::size_t bytes, Timeout timeout) {
-        return receiver.receive(data, bytes, timeout);
+        return receiver.receive(data, bytes, {.timeout = timeout});
       });
     }
   }
@@ -121,13 +122,14 @@ struct CallsKernel {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report, KernelArguments a) const {
     const auto& block = grid.block();
+    const MessageSession session(block, ctx, a.channel);
     if (grid.block_rank() == 0)
       send_rounds(block, ctx, report, a, [&](const void* data, std::size_t bytes, Timeout timeout) {
-        return send(block, ctx, a.channel, data, bytes, (ctx.rank + 1) % ctx.size, timeout);
+        return send(session, data, bytes, (ctx.rank + 1) % ctx.size, {.timeout = timeout});
       });
     else
       receive_rounds(block, ctx, report, a, [&](void* data, std::size_t bytes, Timeout timeout) {
-        return receive(block, ctx, a.channel, data, bytes, (ctx.rank + ctx.size - 1) % ctx.size, timeout);
+        return receive(session, data, bytes, (ctx.rank + ctx.size - 1) % ctx.size, {.timeout = timeout});
       });
   }
 };
@@ -164,6 +166,7 @@ struct GridArguments {
   std::size_t bytes;
   bool sends;
   bool times_out;
+  Status expected = Status::ok;
 };
 
 /// A whole grid sends, or receives; each block goes on by itself after a time-out.
@@ -172,13 +175,14 @@ struct GridKernel {
 
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report, GridArguments a) const {
+    const MessageSession session(grid, ctx, a.channel);
     const Timeout timeout = a.times_out ? Timeout{5'000} : Timeout::none();
     const std::uint32_t next = (ctx.rank + 1) % ctx.size, before = (ctx.rank + ctx.size - 1) % ctx.size;
     Status status = Status::timeout;
     while (status == Status::timeout)
-      status = a.sends ? send(grid, ctx, a.channel, a.data, a.bytes, next, timeout)
-                       : receive(grid, ctx, a.channel, a.data, a.bytes, before, timeout);
-    BEELINE_DEVICE_CHECK_EQ(report, Status::ok, status);
+      status = a.sends ? send(session, a.data, a.bytes, next, {.timeout = timeout})
+                       : receive(session, a.data, a.bytes, before, {.timeout = timeout});
+    BEELINE_DEVICE_CHECK_EQ(report, a.expected, status);
   }
 };
 
@@ -200,6 +204,12 @@ void messages_by_grids(RankTest& test) {
                                                bytes, sends, times_out},
                                  join(bytes, " bytes by a grid"));
                     });
+  for (const bool sends : {true, false})
+    for (const std::size_t bytes : {std::size_t{0}, std::size_t{500}, std::size_t{20'000}})
+      test.run(test.shape(4, true), GridKernel{},
+               GridArguments{messages.channel(), nullptr, bytes, sends, false, Status::invalid_argument},
+               "4 blocks on 3 sessions");
+  calls.send_receive({.bytes = 500}, ++number, 1);
 }
 
 }  // namespace

@@ -32,7 +32,7 @@ void exchange_around(RankTest& test, const StagedShape& shape) {
     const auto data_of = [&](int rank) { return pattern(key + static_cast<std::uint64_t>(rank), bytes); };
     test.write(source.data() + from_offset, data_of(test.rank()));
     GuardedArea area(test, memory.data(), offset, bytes);
-    channel.exchange(source.data() + from_offset, test.ahead(1), area.data(), test.behind(1), bytes);
+    channel.send_receive(source.data() + from_offset, test.ahead(1), area.data(), test.behind(1), bytes);
     area.check(data_of(test.behind(1)),
                fmt::format("{} bytes in chunks of {} through {} slots", bytes, shape.chunk_bytes, shape.slots));
   }

@@ -44,9 +44,9 @@ void teams_made_by_their_members(RankTest& test) {
   World& world = test.world();
   const std::vector<int> members = every_second(test.rank() % 2, test.size());
   const std::unique_ptr<Team> met = world.make_team(members);
-  const auto exchange = [&](std::span<const std::byte> mine) { return met->allgather(mine); };
+  const auto allgather = [&](std::span<const std::byte> mine) { return met->allgather(mine); };
   for (std::uint64_t round = 0; round < (test.rank() % 2 == 0 ? 5u : 2u); ++round) {
-    const std::unique_ptr<Team> team = make_team_among(world, members, exchange);
+    const std::unique_ptr<Team> team = make_team_among(world, members, allgather);
     BEELINE_CHECK_EQ(test.rank(), team->world_rank(team->rank()));
     BEELINE_CHECK_EQ(static_cast<int>(members.size()), team->size());
     reduce_in(test, *team, members, round);
@@ -108,7 +108,7 @@ void what_team_members_disagree_on_is_refused(RankTest& test) {
   };
   expect_refused("propose different teams", [&] { static_cast<void>(make_team_among(world, everyone_here, garbled)); });
   const auto too_few = [](std::span<const std::byte>) { return std::vector<std::vector<std::byte>>(); };
-  expect_refused("its exchange gave", [&] { static_cast<void>(make_team_among(world, everyone_here, too_few)); });
+  expect_refused("its all-gather gave", [&] { static_cast<void>(make_team_among(world, everyone_here, too_few)); });
   team->free(team->allocate(100));  // what was refused is free again, on all alike
 }
 

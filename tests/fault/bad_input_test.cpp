@@ -243,7 +243,7 @@ TEST(ZeroLength, MovesNothingAndStillSignals) {
     world.synchronize();
     BEELINE_CHECK_EQ(std::uint64_t{0}, memory.data()[0]);
     StagedChannel channel(world, 1000, 2);
-    channel.exchange(nullptr, 1 - world.rank(), nullptr, 1 - world.rank(), 0);
+    channel.send_receive(nullptr, 1 - world.rank(), nullptr, 1 - world.rank(), 0);
     const PacketRings packets(world, 8);
   });
 }

@@ -18,7 +18,7 @@ namespace {
 using namespace beeline;
 
 constexpr auto bytes_type = ElementType::uint8;
-constexpr MessageOptions options{.lanes = 4, .eager_bytes = 1000, .depth = 2, .chunk_bytes = 1024};
+constexpr MessageOptions options{.sessions = 4, .eager_bytes = 1000, .depth = 2, .chunk_bytes = 1024};
 constexpr std::size_t most = 20'000;
 
 struct Shape {
@@ -75,7 +75,7 @@ void expect_deadline(World& world, Call call, const char* part) {
   BEELINE_CHECK_EQ(2, world.survivors().size());
   Messages fresh(world, options);
   const int peer = 1 - world.rank();
-  fresh.exchange_on_stream({memory.data(), most / 2, peer}, {memory.data() + most / 2, most / 2, peer}, bytes_type);
+  fresh.send_receive_on_stream({memory.data(), most / 2, peer}, {memory.data() + most / 2, most / 2, peer}, bytes_type);
   world.synchronize();
 }
 
@@ -100,9 +100,9 @@ TEST_P(MessageCallsThat, NobodyAnswersNameThePeer) {
         expect_deadline(
             world,
             [](Messages& messages, std::byte* data) {
-              messages.exchange_on_stream({data, 8, 1}, {data + 8, 8, 1}, bytes_type);
+              messages.send_receive_on_stream({data, 8, 1}, {data + 8, 8, 1}, bytes_type);
             },
-            "rank 0: receive on rank 1 in exchange, sequence 1: expected == 1, observed 0");
+            "rank 0: receive on rank 1 in send_receive, sequence 1: expected == 1, observed 0");
       },
       GetParam().gpus == 0 ? 0.5 : 5);  // GPUs take seconds to start
 }

@@ -109,8 +109,8 @@ void staged_exchanges(World& world) {
   StagedChannel channel(world, 4096, 2);
   const SymmetricArray<std::byte> out(world, 50'000), in(world, 50'000);
   for (;;)
-    channel.exchange(out.data(), (world.rank() + 1) % world.size(), in.data(),
-                     (world.rank() + world.size() - 1) % world.size(), out.bytes());
+    channel.send_receive(out.data(), (world.rank() + 1) % world.size(), in.data(),
+                         (world.rank() + world.size() - 1) % world.size(), out.bytes());
 }
 
 void waits_on_streams(World& world) {

@@ -91,7 +91,7 @@ TEST_P(StagedCalls, AnExchangeSendsItsOwnMessageWhereLengthsDiffer) {
     if (scene.world.rank() == 0) {
       check_error(Status::invalid_argument,
                   {join("rank 0: a receive of ", bytes, " bytes from rank 1, whose next message has ", bytes - 1, ":")},
-                  [&] { scene.channel.exchange(scene.first.data(), 1, scene.received.data(), 1, bytes); });
+                  [&] { scene.channel.send_receive(scene.first.data(), 1, scene.received.data(), 1, bytes); });
       BEELINE_CHECK(scene.received == pattern(3, bytes));
       scene.second.pop_back();
       scene.expect(scene.second);
@@ -110,15 +110,15 @@ TEST_P(StagedCalls, AnExchangeThatIsRefusedSendsNothing) {
     if (scene.world.rank() == 0) {
       BEELINE_CHECK(channel.receive(scene.received.data(), bytes, 1, at_once) == Status::timeout);
       check_error(Status::invalid_argument,
-                  {"an exchange of 3500 bytes", "while a receive of 3500 bytes from rank 1", "is to be continued"},
-                  [&] { channel.exchange(scene.first.data(), 1, scene.received.data(), 1, bytes); });
+                  {"a send_receive of 3500 bytes", "while a receive of 3500 bytes from rank 1", "is to be continued"},
+                  [&] { channel.send_receive(scene.first.data(), 1, scene.received.data(), 1, bytes); });
       check_error(Status::invalid_argument, {"3500 bytes at a null address"}, [&] { channel.send(nullptr, bytes, 1); });
       scene.world.barrier();
       scene.world.barrier();
       channel.receive(scene.received.data(), bytes, 1);
       BEELINE_CHECK(scene.received == scene.second);
       check_error(Status::invalid_argument, {"3500 bytes at a null address"},
-                  [&] { channel.exchange(scene.first.data(), 1, nullptr, 1, bytes); });
+                  [&] { channel.send_receive(scene.first.data(), 1, nullptr, 1, bytes); });
       channel.send(scene.second.data(), bytes, 1);
     } else {
       scene.world.barrier();
@@ -131,27 +131,27 @@ TEST_P(StagedCalls, AnExchangeThatIsRefusedSendsNothing) {
   });
 }
 
-/// Halves of an exchange that timed out, with its memory and length, are no continuation of it.
+/// Halves of a send_receive that timed out, with its memory and length, are no continuation of it.
 TEST_P(StagedCalls, OnlyTheSameCallContinuesAnExchange) {
   run([](Scene& scene) {
     StagedChannel& channel = scene.channel;
     if (scene.world.rank() == 0) {
       std::byte* const into = scene.received.data();
-      BEELINE_CHECK(channel.exchange(scene.first.data(), 1, into, 1, bytes, at_once) == Status::timeout);
+      BEELINE_CHECK(channel.send_receive(scene.first.data(), 1, into, 1, bytes, at_once) == Status::timeout);
       const auto is_refused = [](const char* call, const auto& make) {
-        check_error(Status::invalid_argument, {call, "while an exchange of 3500 bytes from", "is to be continued"},
+        check_error(Status::invalid_argument, {call, "while a send_receive of 3500 bytes from", "is to be continued"},
                     make);
       };
       is_refused("a send of 3500", [&] { channel.send(scene.first.data(), bytes, 1); });
       is_refused("a receive of 3500", [&] { channel.receive(into, bytes, 1); });
-      is_refused("an exchange of 3499", [&] { channel.exchange(scene.first.data(), 1, into, 1, bytes - 1); });
-      is_refused("an exchange of 3500", [&] { channel.exchange(scene.second.data(), 1, into, 1, bytes); });
+      is_refused("a send_receive of 3499", [&] { channel.send_receive(scene.first.data(), 1, into, 1, bytes - 1); });
+      is_refused("a send_receive of 3500", [&] { channel.send_receive(scene.second.data(), 1, into, 1, bytes); });
       scene.world.barrier();
-      channel.exchange(scene.first.data(), 1, into, 1, bytes);
+      channel.send_receive(scene.first.data(), 1, into, 1, bytes);
       BEELINE_CHECK(scene.received == scene.second);
     } else {
       scene.world.barrier();
-      channel.exchange(scene.second.data(), 0, scene.received.data(), 0, bytes);
+      channel.send_receive(scene.second.data(), 0, scene.received.data(), 0, bytes);
       BEELINE_CHECK(scene.received == scene.first);
     }
   });

@@ -108,7 +108,7 @@ void work_together(World& world, Team& team, const std::vector<int>& left) {
   StagedChannel channel(world, 1000, 2);
   const std::vector<int> sent(2000, world.rank());
   std::vector<int> received(2000, -1);
-  channel.exchange(sent.data(), next, received.data(), previous, sent.size() * sizeof(int));
+  channel.send_receive(sent.data(), next, received.data(), previous, sent.size() * sizeof(int));
   BEELINE_CHECK_EQ(previous, received.back());
   const std::unique_ptr<Team> part =
       world.make_team(team.rank() == 0 ? std::vector<int>{} : std::vector<int>(left.begin() + 1, left.end()));

@@ -195,12 +195,12 @@ TEST_P(TimeoutsOf, ExchangesContinueThem) {
       std::memset(received.data(), 0, received.size());
       if (world.rank() == 0) {
         expect_timeouts([&](Timeout timeout) {
-          return channel.exchange(sent.data(), other, received.data(), other, message_bytes, timeout);
+          return channel.send_receive(sent.data(), other, received.data(), other, message_bytes, timeout);
         });
         world.barrier();
         Status status = Status::timeout;
         while (status == Status::timeout)
-          status = channel.exchange(sent.data(), other, received.data(), other, message_bytes, Timeout::test());
+          status = channel.send_receive(sent.data(), other, received.data(), other, message_bytes, Timeout::test());
         BEELINE_CHECK(status == Status::ok);
       } else {
         world.barrier();

@@ -22,7 +22,7 @@ def test_messages_go_round(dtype: str, count: int) -> None:
         messages = beeline.Messages(world)
         after, before = (world.rank + 1) % world.size, (world.rank - 1) % world.size
         mine, got = np.full(count, world.rank, dtype), np.zeros(count, dtype)
-        messages.exchange(mine, after, got, before)
+        messages.send_receive(mine, after, got, before)
         assert (got == before).all()
         memory = world.allocate(max(count, 1), dtype)
         if world.rank % 2 == 0:
@@ -33,7 +33,7 @@ def test_messages_go_round(dtype: str, count: int) -> None:
             messages.send(mine, after)
         assert (got == before).all()
         if count:
-            messages.exchange(got, before, memory, after)
+            messages.send_receive(got, before, memory, after)
             assert (np.from_dlpack(memory) == world.rank).all()
 
     beeline.run(4, body)
@@ -88,7 +88,7 @@ def test_messages_of_a_team_alone() -> None:
             messages = beeline.Messages(team)
             got = np.zeros(size, "uint8")
             after, before = (team.rank + 1) % team.size, (team.rank - 1) % team.size
-            messages.exchange(np.full(size, world.rank, "uint8"), after, got, before)
+            messages.send_receive(np.full(size, world.rank, "uint8"), after, got, before)
             assert (got == team.ranks[before]).all()
             messages.free()
         with pytest.raises(beeline.InvalidArgumentError, match="these messages were freed"):

@@ -83,10 +83,10 @@ def test_members_make_teams_alone() -> None:
     beeline.run(5, body)
 
 
-def test_bad_exchanges_are_refused() -> None:
+def test_bad_allgathers_are_refused() -> None:
     def body(world: beeline.World) -> None:
         everyone = list(range(world.size))
-        with pytest.raises(beeline.InvalidArgumentError, match="its exchange gave the bytes of 1"):
+        with pytest.raises(beeline.InvalidArgumentError, match="its all-gather gave the bytes of 1"):
             world.make_team(everyone, lambda mine: [mine])
         with pytest.raises(TypeError, match="expected a list of bytes"):
             world.make_team(everyone, lambda mine: ["x"] * world.size)

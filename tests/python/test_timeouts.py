@@ -125,17 +125,17 @@ def test_calls_with_other_arguments_are_not_taken_for_it() -> None:
         may_run.set()
         collectives.allreduce(got, source)
         assert (got == 7).all()
-        times_out(lambda timeout: messages.exchange(source, 1, got, 1, timeout=timeout))
+        times_out(lambda timeout: messages.send_receive(source, 1, got, 1, timeout=timeout))
         with pytest.raises(beeline.InvalidArgumentError, match="again with the same arguments"):
-            messages.exchange(source, 1, got, 0)
+            messages.send_receive(source, 1, got, 0)
         again.set()
-        messages.exchange(source, 1, got, 1)
+        messages.send_receive(source, 1, got, 1)
         assert (got == 5).all()
 
     def second(world, collectives, messages, *_):
         collectives.allreduce(np.full(1000, 4, np.int32))
         assert again.wait(AMPLE_S)
-        messages.exchange(np.full(1000, 5, np.int32), 0, np.zeros(1000, np.int32), 0)
+        messages.send_receive(np.full(1000, 5, np.int32), 0, np.zeros(1000, np.int32), 0)
 
     again = threading.Event()
     on_two_ranks(first, second)

@@ -51,7 +51,7 @@ def test_collectives_and_messages_take_tensors(dtype: torch.dtype) -> None:
             collectives.allreduce(tensor)
             assert (tensor == 6).all()
             got = torch.zeros_like(tensor)
-            messages.exchange(tensor.fill_(world.rank), (world.rank + 1) % 3, got, (world.rank + 2) % 3)
+            messages.send_receive(tensor.fill_(world.rank), (world.rank + 1) % 3, got, (world.rank + 2) % 3)
             assert (got == (world.rank + 2) % 3).all()
 
     beeline.run(3, body)

@@ -413,8 +413,10 @@ struct StoppedKernel {
     if (which == Stopped::at_peer) *ctx.at(a.words, ctx.size) = 1;
     if (which == Stopped::at_address) *ctx.at(reinterpret_cast<std::uint64_t*>(std::uintptr_t{4096}), 1) = 1;
     if (which == Stopped::packet_port) static_cast<void>(PacketPort(block, ctx, a.packets, 7).send(a.words, 8));
-    if (which == Stopped::message_sender) static_cast<void>(send(block, ctx, a.messages, a.words, 8, 8));
-    if (which == Stopped::message_receiver) static_cast<void>(receive(block, ctx, a.messages, a.words, 8, 9));
+    if (which == Stopped::message_sender)
+      static_cast<void>(send(MessageSession(block, ctx, a.messages), a.words, 8, 8));
+    if (which == Stopped::message_receiver)
+      static_cast<void>(receive(MessageSession(block, ctx, a.messages), a.words, 8, 9));
     if (grid.thread_rank() == 0) a.words[1] = 1;
   }
 };

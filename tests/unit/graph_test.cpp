@@ -353,7 +353,8 @@ TEST_P(TwoRanks, RepeatMessages) {
         launch(world, {.blocks = 8}, Turn{}, sent, static_cast<const std::uint64_t*>(received), std::uint64_t{count});
       };
       const auto step = [&] {
-        messages.exchange_on_stream({sent, count, peer}, {received, count, peer}, ElementType::int64, {.blocks = 3});
+        messages.send_receive_on_stream({sent, count, peer}, {received, count, peer}, ElementType::int64,
+                                        {.blocks = 3});
         turn();
         for (const bool sends : {world.rank() == 0, world.rank() != 0})
           if (sends)

@@ -17,10 +17,10 @@ namespace beeline {
 
 /// Sizes of a channel. All ranks give the same; 0: by the kind and number of ranks.
 struct MessageOptions {
-  unsigned lanes = 0;               ///< blocks that may share in a message
+  unsigned sessions = 0;            ///< blocks that may share in a message
   std::size_t eager_bytes = 0;      ///< longest message that is sent without asking the receiver: the value to tune
   std::uint32_t depth = 0;          ///< messages that may be under way to one receiver, a power of two, at least 2
-  std::size_t chunk_bytes = 0;      ///< on each lane, for messages between memory outside the heaps; of 4 chunks
+  std::size_t chunk_bytes = 0;      ///< on each session, for messages between memory outside the heaps; of 4 chunks
   std::uint32_t first_message = 0;  ///< where messages start to count
 };
 
@@ -30,13 +30,13 @@ struct MessageCall {
   unsigned blocks = 0;       ///< the same at sender and receiver; 0: by size
 };
 
-/// What a member sends in an exchange.
+/// What a member sends in a `send_receive_on_stream`.
 struct SentMessage {
   const void* source;
   std::size_t count;
   int peer;
 };
-/// What it receives in the same exchange, in elements of the same type.
+/// What it receives in the same call, in elements of the same type.
 struct ReceivedMessage {
   void* destination;
   std::size_t count;
@@ -51,9 +51,9 @@ struct ReceivedMessage {
 ///
 /// Short messages are *eager*: they go into memory of the receiver, and the stream goes on. Longer ones wait for the
 /// receiver (*rendezvous*): two members that both send first, each on one stream, wait for each other until the
-/// deadline, as NCCL's would outside a group. `exchange_on_stream` does both at once; or use a stream for each peer and
-/// direction. Towards one peer, calls of one direction are made one after the other: on one stream, or on streams that
-/// wait for each other.
+/// deadline, as NCCL's would outside a group. `send_receive_on_stream` does both at once; or use a stream for each peer
+/// and direction. Towards one peer, calls of one direction are made one after the other: on one stream, or on streams
+/// that wait for each other.
 class Messages {
  public:
   /// Collective over the team, which outlives this: other ranks have no part in it, nor memory for it.
@@ -83,10 +83,10 @@ class Messages {
   ///   destination  [count], the same
   void receive_on_stream(void* destination, std::size_t count, ElementType type, int peer,
                          const MessageCall& call = {});
-  /// Both at once, as one kernel of twice the blocks: neighbours exchange without a deadlock. The peers may differ, and
+  /// Both at once, as one kernel of twice the blocks: neighbours swap without a deadlock. The peers may differ, and
   /// may be this member. The two places do not overlap. Source: MPI 4.0, 3.10, MPI_Sendrecv.
-  void exchange_on_stream(const SentMessage& sent, const ReceivedMessage& received, ElementType type,
-                          const MessageCall& call = {});
+  void send_receive_on_stream(const SentMessage& sent, const ReceivedMessage& received, ElementType type,
+                              const MessageCall& call = {});
 
   /// Whether a message from `peer` waits to be received, so that a receive from it would not wait for its sender. Does
   /// not block. Receives from `peer` that this rank has started must be over.

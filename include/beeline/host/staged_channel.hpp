@@ -46,13 +46,13 @@ class StagedChannel {
   void receive(void* destination, std::size_t bytes, int peer) {
     static_cast<void>(receive(destination, bytes, peer, Timeout::none()));
   }
-  /// Sends to `to` and receives from `from` at the same time, so that neighbours exchange without deadlock.
+  /// Sends to `to` and receives from `from` at the same time, so that neighbours swap without a deadlock.
   /// A peer of -1 leaves that side out. Otherwise as `send` and `receive`; where lengths differ, it throws after its
-  /// own message has been sent. Only an exchange continues one that timed out, not its halves.
-  [[nodiscard]] Status exchange(const void* source, int to, void* destination, int from, std::size_t bytes,
-                                Timeout timeout);
-  void exchange(const void* source, int to, void* destination, int from, std::size_t bytes) {
-    static_cast<void>(exchange(source, to, destination, from, bytes, Timeout::none()));
+  /// own message has been sent. Only a `send_receive` continues one that timed out, not its halves.
+  [[nodiscard]] Status send_receive(const void* source, int to, void* destination, int from, std::size_t bytes,
+                                    Timeout timeout);
+  void send_receive(const void* source, int to, void* destination, int from, std::size_t bytes) {
+    static_cast<void>(send_receive(source, to, destination, from, bytes, Timeout::none()));
   }
 
  private:

@@ -22,8 +22,8 @@ class World;
 /// Where a rank's allocation lies: where the code that polls or computes on it runs.
 enum class Heap { symmetric, pinned };
 
-/// How ranks that are to be a team meet: gives each the bytes of all, by rank of the team.
-using TeamExchange = std::function<std::vector<std::vector<std::byte>>(std::span<const std::byte>)>;
+/// An all-gather among the ranks that are to be a team: gives each the bytes of all, by rank of the team.
+using MemberAllgather = std::function<std::vector<std::vector<std::byte>>(std::span<const std::byte>)>;
 
 /// This rank's membership of a team: the world, or some of its ranks (`World::make_team`, `make_team_among`). A team
 /// has a barrier and an abort of its own. `launch(team, ...)` gives kernels its context: peers in it are ranks of the
@@ -80,7 +80,7 @@ class Team {
  private:
   friend class World;
   friend std::unique_ptr<Team> make_team_among(World& world, const std::vector<int>& ranks,
-                                               const TeamExchange& exchange);
+                                               const MemberAllgather& allgather);
   Team(World& world, const Context& context, const Context& host_context)
       : world_(world), context_(context), host_context_(host_context) {}
   [[nodiscard]] void* translate(void* local, int peer) const;
@@ -90,11 +90,11 @@ class Team {
 
 /// Collective over `ranks` alone, which have a way of their own to meet: as `World::make_team` without the others, who
 /// may be anywhere. Members of two teams make them in the same order.
-///   ranks     world ranks, ascending, this one among them
-///   exchange  called twice, one after the other; its waits have a deadline of their own
-/// Throws as `World::make_team`, and what `exchange` throws.
+///   ranks      world ranks, ascending, this one among them
+///   allgather  called twice, one after the other; its waits have a deadline of their own
+/// Throws as `World::make_team`, and what `allgather` throws.
 [[nodiscard]] std::unique_ptr<Team> make_team_among(World& world, const std::vector<int>& ranks,
-                                                    const TeamExchange& exchange);
+                                                    const MemberAllgather& allgather);
 
 namespace detail {
 

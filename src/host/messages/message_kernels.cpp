@@ -21,10 +21,10 @@ struct MessageKernel {
     // What fails is recorded where it fails.
     if (block < sent.blocks)
       static_cast<void>(
-          MessageSender(grid.block(), ctx, channel, sent.peer, block).send_part(sent.data, sent.bytes, sent.blocks));
+          send(MessageSession(grid.block(), ctx, channel, block, sent.blocks), sent.data, sent.bytes, sent.peer));
     else
-      static_cast<void>(MessageReceiver(grid.block(), ctx, channel, received.peer, block - sent.blocks)
-                            .receive_part(received.data, received.bytes, received.blocks));
+      static_cast<void>(receive(MessageSession(grid.block(), ctx, channel, block - sent.blocks, received.blocks),
+                                received.data, received.bytes, received.peer));
   }
 };
 

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "beeline/collectives/impl/message_link.hpp"
 #include "host/channel_agreement.hpp"
 #include "host/collectives/checks.hpp"
 #include "host/messages/message_kernels.hpp"
@@ -20,9 +21,9 @@ namespace {
 
 /// What suits a kind of rank.
 struct Tuning {
-  std::size_t lane_eager_bytes;   ///< `eager_bytes` for each lane
-  std::size_t eager_block_bytes;  ///< that keep a block busy which writes or reads packets
-  std::size_t block_bytes;        ///< the same of a block that copies
+  std::size_t session_eager_bytes;  ///< `eager_bytes` for each session
+  std::size_t eager_block_bytes;    ///< that keep a block busy which writes or reads packets
+  std::size_t block_bytes;          ///< the same of a block that copies
 };
 constexpr Tuning gpu_tuning{8192, 4096, 32768}, host_tuning{2048, SIZE_MAX, SIZE_MAX};
 
@@ -32,21 +33,21 @@ const Tuning& tuning_of(const World& world) { return any_host_rank(world) ? host
 
 constexpr std::size_t round_up(std::size_t bytes, std::size_t grain) { return (bytes + grain - 1) / grain * grain; }
 
-/// Lanes for messages to all others at once, both ways, beside those of the ranks that share a GPU. The memory that a
-/// rank needs is then the same for any number of ranks.
-unsigned default_lanes(Team& team) {
+/// Sessions for messages to all others at once, both ways, beside those of the ranks that share a GPU. The memory that
+/// a rank needs is then the same for any number of ranks.
+unsigned default_sessions(Team& team) {
   const World& world = team.world();
   if (any_host_rank(world)) return 2;
-  const unsigned lanes = std::clamp(64u / static_cast<unsigned>(team.size()), 4u, 32u);
-  return std::max(1u, lanes / static_cast<unsigned>(world.ranks_on_device()));
+  const unsigned sessions = std::clamp(64u / static_cast<unsigned>(team.size()), 4u, 32u);
+  return std::max(1u, sessions / static_cast<unsigned>(world.ranks_on_device()));
 }
 
 /// Collective. Asked for, or what suits the ranks.
 MessageOptions complete(Team& team, MessageOptions options) {
   const World& world = team.world();
-  const unsigned lanes = detail::least_of_all(team, "Messages", default_lanes(team));
-  if (options.lanes == 0) options.lanes = lanes;
-  if (options.eager_bytes == 0) options.eager_bytes = options.lanes * tuning_of(world).lane_eager_bytes;
+  const unsigned sessions = detail::least_of_all(team, "Messages", default_sessions(team));
+  if (options.sessions == 0) options.sessions = sessions;
+  if (options.eager_bytes == 0) options.eager_bytes = options.sessions * tuning_of(world).session_eager_bytes;
   if (options.depth == 0) options.depth = 16;
   constexpr std::size_t most = std::size_t{64} << 10, least = 4096;
   const std::size_t share = (std::size_t{512} << 10) / static_cast<std::size_t>(team.size());
@@ -56,8 +57,8 @@ MessageOptions complete(Team& team, MessageOptions options) {
 }
 
 void check(const MessageOptions& options) {
-  require(options.lanes <= 1024, Status::invalid_argument,
-          fmt::format("{} lanes of a message channel: at most 1024", options.lanes));
+  require(options.sessions <= 1024, Status::invalid_argument,
+          fmt::format("{} sessions of a message channel: at most 1024", options.sessions));
   require(options.eager_bytes <= std::size_t{1} << 28, Status::invalid_argument,
           fmt::format("eager_bytes {}: at most 2^28", options.eager_bytes));
   require(options.depth >= 2 && (options.depth & (options.depth - 1)) == 0 && options.depth <= 1u << 16,
@@ -68,8 +69,8 @@ void check(const MessageOptions& options) {
 }
 
 bool are_same(const MessageOptions& a, const MessageOptions& b) {
-  return a.lanes == b.lanes && a.eager_bytes == b.eager_bytes && a.depth == b.depth && a.chunk_bytes == b.chunk_bytes &&
-         a.first_message == b.first_message;
+  return a.sessions == b.sessions && a.eager_bytes == b.eager_bytes && a.depth == b.depth &&
+         a.chunk_bytes == b.chunk_bytes && a.first_message == b.first_message;
 }
 
 /// Collective. Throws on all ranks alike where the kernels of one do not reach the memory of another. Between a GPU and
@@ -113,7 +114,7 @@ struct Layout {
 };
 
 Layout layout_of(const MessageChannel& channel, int ranks) {
-  const std::size_t links = std::size_t{channel.lanes} * static_cast<std::size_t>(ranks);
+  const std::size_t links = std::size_t{channel.sessions} * static_cast<std::size_t>(ranks);
   Layout layout{};
   layout.rings = links * sizeof(MessageState);
   const std::size_t ring_bytes = std::size_t{channel.depth} * channel.slot_pairs * sizeof(machine::PacketPair);
@@ -122,15 +123,15 @@ Layout layout_of(const MessageChannel& channel, int ranks) {
   return layout;
 }
 
-/// Its sizes; where its memory lies comes later. A lane's slot holds its share of the longest eager message, and whole
-/// what one block sends.
+/// Its sizes; where its memory lies comes later. A session's slot holds its share of the longest eager message, and
+/// whole what one block sends.
 MessageChannel channel_of(const World& world, const MessageOptions& options) {
   MessageChannel channel{};
-  channel.lanes = options.lanes;
+  channel.sessions = options.sessions;
   channel.depth = options.depth;
   channel.eager_bytes = options.eager_bytes;
   channel.chunk_bytes = options.chunk_bytes;
-  const std::size_t share = (options.eager_bytes + options.lanes - 1) / options.lanes;
+  const std::size_t share = (options.eager_bytes + options.sessions - 1) / options.sessions;
   const std::size_t slot = std::max(share, std::min(options.eager_bytes, tuning_of(world).eager_block_bytes));
   channel.slot_pairs = static_cast<std::uint32_t>(1 + round_up(slot, 16) / 8);
   return channel;
@@ -175,32 +176,28 @@ class Messages::Implementation {
     const Tuning& tuning = tuning_of(world);
     const std::size_t block_bytes = bytes <= channel.eager_bytes ? tuning.eager_block_bytes : tuning.block_bytes;
     const std::size_t wanted = bytes == 0 ? 1 : (bytes - 1) / block_bytes + 1;
-    return static_cast<unsigned>(std::min<std::size_t>(wanted, channel.lanes));
+    return static_cast<unsigned>(std::min<std::size_t>(wanted, channel.sessions));
   }
-  [[nodiscard]] bool is_eager(std::size_t bytes, unsigned blocks) const {
-    return detail::slice_of<std::byte>(channel, nullptr, bytes, 0, blocks).is_eager;
-  }
+  [[nodiscard]] bool is_eager(std::size_t bytes, unsigned blocks) const { return channel.is_eager(bytes, blocks); }
 
-  /// Every message takes the first lane.
+  /// Every message takes the first session.
   [[nodiscard]] bool is_announced(int peer) const {
-    const detail::MessageLink link{static_cast<std::uint32_t>(peer), 0};
-    const std::uint32_t sequence = link.own_state(context(), channel)->in.sequence + 1;
-    const auto* slot =
-        detail::message_slot(link.in_ring(context(), channel), sequence, channel.depth, channel.slot_pairs);
-    return detail::has_flags(machine::load_packets(slot), sequence);
+    const detail::MessageLink link{context(), channel, static_cast<std::uint32_t>(peer), 0};
+    const std::uint32_t sequence = link.own_state()->in.sequence + 1;
+    return detail::has_flags(machine::load_packets(link.slot(link.in_ring(), sequence)), sequence);
   }
 
-  /// Ends without blocks are left out. Errors call the kernel by the operation.
-  void launch(Operation operation, const detail::MessageEnd& sent, const detail::MessageEnd& received, Stream* stream) {
+  /// Ends without blocks are left out. Errors call the kernel as `call`.
+  void launch(const char* call, const detail::MessageEnd& sent, const detail::MessageEnd& received, Stream* stream) {
     for (const detail::MessageEnd* end : {&sent, &received})
-      if (end->blocks > channel.lanes)
+      if (end->blocks > channel.sessions)
         throw Error(Status::invalid_argument,
-                    fmt::format("{} blocks for a message on a channel of {} lanes", end->blocks, channel.lanes));
+                    fmt::format("{} blocks for a message on a channel of {} sessions", end->blocks, channel.sessions));
     const LaunchOptions options{.blocks = sent.blocks + received.blocks,
                                 .threads = std::max(threads_for(sent), threads_for(received)),
                                 .waits = true,
                                 .stream = stream,
-                                .name = name(operation)};
+                                .name = call};
     detail::launch_messages(team, options, channel, sent, received);
   }
 
@@ -225,10 +222,10 @@ class Messages::Implementation {
     const std::vector<machine::PacketPair> unsent((layout.staging - layout.rings) / sizeof(machine::PacketPair),
                                                   {stale, stale});
     MessageState state{};
-    state.out = {.sequence = first, .credit = first, .meetings = first, .is_meeting = 0, .chunks = 0, .done = 0};
+    state.out = {.sequence = first, .credit = first, .handshakes = first, .is_in_progress = 0, .chunks = 0, .done = 0};
     state.in = state.out;
     state.consumed = first;
-    for (machine::PacketPair& answer : state.meeting) answer = {stale, stale};
+    for (machine::PacketPair& answer : state.answer) answer = {stale, stale};
     const std::vector<MessageState> states(layout.rings / sizeof(MessageState), state);
     world.copy(channel.rings, unsent.data(), unsent.size() * sizeof(machine::PacketPair));
     world.copy(channel.states, states.data(), states.size() * sizeof(MessageState));
@@ -266,27 +263,27 @@ void Messages::send_on_stream(const void* source, std::size_t count, ElementType
   if (sent.peer == implementation_->context().rank && !implementation_->is_eager(sent.bytes, sent.blocks))
     throw Error(Status::invalid_argument,
                 fmt::format("rank {} sends {} bytes to itself, more than the {} of an eager message: it would wait for "
-                            "its receiver, which comes behind it; exchange_on_stream does both",
+                            "its receiver, which comes behind it; send_receive_on_stream does both",
                             sent.peer, sent.bytes, implementation_->channel.eager_bytes));
-  implementation_->launch(Operation::send, sent, {}, call.stream);
+  implementation_->launch("send", sent, {}, call.stream);
 }
 
 void Messages::receive_on_stream(void* destination, std::size_t count, ElementType type, int peer,
                                  const MessageCall& call) {
   detail::MessageEnd received = implementation_->end_of("destination", destination, count, type, peer);
   received.blocks = implementation_->blocks_for(received.bytes, call);
-  implementation_->launch(Operation::receive, {}, received, call.stream);
+  implementation_->launch("receive", {}, received, call.stream);
 }
 
-void Messages::exchange_on_stream(const SentMessage& sent, const ReceivedMessage& received, ElementType type,
-                                  const MessageCall& call) {
+void Messages::send_receive_on_stream(const SentMessage& sent, const ReceivedMessage& received, ElementType type,
+                                      const MessageCall& call) {
   detail::MessageEnd out = implementation_->end_of("source", sent.source, sent.count, type, sent.peer);
   detail::MessageEnd in =
       implementation_->end_of("destination", received.destination, received.count, type, received.peer);
   detail::check_apart({in.data, in.bytes}, {out.data, out.bytes}, nullptr);
   out.blocks = implementation_->blocks_for(out.bytes, call);
   in.blocks = implementation_->blocks_for(in.bytes, call);
-  implementation_->launch(Operation::exchange, out, in, call.stream);
+  implementation_->launch("send_receive", out, in, call.stream);
 }
 
 }  // namespace beeline

@@ -19,10 +19,10 @@ constexpr unsigned most_threads = 512;  // by the kernels' registers
 template <class Wanted>
 struct LinePingPong {
   template <class Grid>
-  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, Loop loop, Packets128Channel channel,
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, Loop loop, LL128Channel channel,
                                       std::byte* destination, const std::byte* source, std::uint64_t bytes) const {
     const auto group = group_of<Wanted>(grid.block());
-    Packets128Port port(group, ctx, channel, loop.peer);
+    PacketPort port(group, ctx, channel, loop.peer);
     time_rounds(group, loop, [&](std::uint64_t) {
       return round_trip(
           loop.leads, [&] { return port.send(source, bytes) == Status::ok; },
@@ -34,9 +34,9 @@ struct LinePingPong {
 /// The receiver answers the last message of a batch.
 struct LineFlood {
   template <class Grid>
-  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, Loop loop, Packets128Channel channel,
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, Loop loop, LL128Channel channel,
                                       std::byte* destination, const std::byte* source, std::uint64_t bytes) const {
-    Packets128Port port(grid.block(), ctx, channel, loop.peer);
+    PacketPort port(grid.block(), ctx, channel, loop.peer);
     const std::uint64_t batch = loop.rounds.iterations, first = loop.first + loop.rounds.warm_up;
     time_rounds(grid.block(), loop, [&](std::uint64_t sequence) {
       const bool answered = sequence == first || (sequence > first && (sequence - first) % batch == 0);
@@ -54,12 +54,12 @@ class LineRings {
   /// Collective.
   LineRings(World& world, std::uint64_t bytes) : rings_(world, bytes <= small ? small : large, depth) {}
 
-  [[nodiscard]] Packets128Channel channel() const { return rings_.channel(); }
+  [[nodiscard]] const LL128Channel& channel() const { return rings_.channel(); }
 
  private:
   static constexpr std::size_t small = 4 << 10, large = 64 << 10;
   static constexpr std::uint32_t depth = 64;
-  Packets128Rings rings_;
+  LL128Rings rings_;
 };
 
 /// What the groups of one message size share.
@@ -91,9 +91,9 @@ std::vector<GroupChoice> groups(const Bench& bench, std::uint64_t bytes) {
 Measurement measurement_of(const std::shared_ptr<State>& state, const char* operation, const GroupChoice& choice) {
   Measurement measurement{.operation = operation, .method = method, .bytes = state->buffers->bytes()};
   measurement.settings = choice.settings();
-  const Packets128Channel& channel = state->rings.channel();
+  const LL128Channel& channel = state->rings.channel();
   measurement.settings.emplace_back("slot_bytes", std::uint64_t{channel.slot_bytes()});
-  measurement.settings.emplace_back("depth", std::uint64_t{channel.slots.depth});
+  measurement.settings.emplace_back("depth", std::uint64_t{channel.depth});
   return measurement;
 }
 

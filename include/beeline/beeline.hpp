@@ -29,7 +29,6 @@
 #include "beeline/device/grid.hpp"
 #include "beeline/device/group.hpp"
 #include "beeline/device/packets.hpp"
-#include "beeline/device/packets128.hpp"
 #include "beeline/device/put_get.hpp"
 #include "beeline/device/signal.hpp"
 #include "beeline/device/signaled_word.hpp"

@@ -4,7 +4,7 @@
 #include "host/line_test.hpp"
 
 #include "beeline/device/impl/warp_machine.hpp"
-#include "beeline/device/packets128.hpp"
+#include "beeline/device/packets.hpp"
 #include "beeline/host/launch.hpp"
 
 namespace beeline::detail {

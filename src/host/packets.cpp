@@ -46,33 +46,34 @@ std::string find_reason(Team& team) {
   return {};
 }
 
-std::size_t checked_slot_bytes(Team& team, std::size_t slot_bytes) {
-  constexpr std::size_t most_slot_bytes = std::size_t{1} << 29;
-  require(slot_bytes > 0 && slot_bytes <= most_slot_bytes, Status::invalid_argument,
-          fmt::format("slots of {} bytes for packets of 128: 1 to 2^29", slot_bytes));
+void require_lines(Team& team, Heap heap) {
+  require(heap == Heap::symmetric, Status::invalid_argument,
+          "packets of 128 bytes lie in GPU memory: the symmetric heap");
   const std::string reason = no_packets128_reason(team);
   require(reason.empty(), Status::unavailable,
           fmt::format("no packets of 128 bytes among these ranks: {}; packets (PacketRings) serve instead", reason));
-  const std::size_t lines = (slot_bytes + line_payload_bytes - 1) / line_payload_bytes;
-  return lines * line_threads * 8;
 }
 
 /// Sizes of the rings; where they lie comes later.
-PacketChannel channel_of(std::size_t slot_bytes, std::uint32_t depth) {
+template <class Protocol>
+ProtocolChannel<Protocol> channel_of(Team& team, std::size_t slot_bytes, std::uint32_t depth, Heap heap) {
   require(slot_bytes > 0 && slot_bytes <= (std::size_t{1} << 30), Status::invalid_argument,
           fmt::format("packet slots of {} bytes: 1 to 2^30", slot_bytes));
   require(depth >= 2 && (depth & (depth - 1)) == 0, Status::invalid_argument,
           fmt::format("packet channel depth {}: a power of two, at least 2", depth));
-  return {.rings = nullptr,
-          .states = nullptr,
-          .depth = depth,
-          .slot_pairs = static_cast<std::uint32_t>((slot_bytes + 7) / 8)};
+  if constexpr (std::is_same_v<Protocol, LL128>) require_lines(team, heap);
+  const std::size_t units = (slot_bytes + Protocol::payload_bytes - 1) / Protocol::payload_bytes;
+  return {.rings = nullptr, .states = nullptr, .depth = depth, .slot_units = static_cast<std::uint32_t>(units)};
 }
 
-std::size_t pairs_of_ring(const PacketChannel& channel) { return std::size_t{channel.depth} * channel.slot_pairs; }
+template <class Protocol>
+std::size_t pairs_of_ring(const ProtocolChannel<Protocol>& channel) {
+  return std::size_t{Protocol::unit_bytes} / sizeof(machine::PacketPair) * channel.depth * channel.slot_units;
+}
 
 /// The states come first, the rings behind them.
-std::size_t memory_bytes(const PacketChannel& channel, int ranks) {
+template <class Protocol>
+std::size_t memory_bytes(const ProtocolChannel<Protocol>& channel, int ranks) {
   const std::size_t ring_bytes = detail::array_bytes(pairs_of_ring(channel), sizeof(machine::PacketPair));
   const std::size_t each = ring_bytes > SIZE_MAX - sizeof(PacketState) ? SIZE_MAX : sizeof(PacketState) + ring_bytes;
   return detail::array_bytes(static_cast<std::size_t>(ranks), each);
@@ -89,9 +90,10 @@ std::string no_packets128_reason(Team& team) {
   return *of_team;
 }
 
-PacketRings::PacketRings(Team& team, std::size_t slot_bytes, std::uint32_t depth, Heap heap,
-                         std::uint32_t first_sequence)
-    : channel_(channel_of(slot_bytes, depth)),
+template <class Protocol>
+ProtocolRings<Protocol>::ProtocolRings(Team& team, std::size_t slot_bytes, std::uint32_t depth, Heap heap,
+                                       std::uint32_t first_sequence)
+    : channel_(channel_of<Protocol>(team, slot_bytes, depth, heap)),
       // CPU threads store into the rings of GPU ranks.
       memory_(team, memory_bytes(channel_, team.size()), team.context().mixed ? Heap::pinned : heap) {
   const auto ranks = static_cast<std::size_t>(team.size());
@@ -109,7 +111,7 @@ PacketRings::PacketRings(Team& team, std::size_t slot_bytes, std::uint32_t depth
   team.barrier();
 }
 
-Packets128Rings::Packets128Rings(Team& team, std::size_t slot_bytes, std::uint32_t depth, std::uint32_t first_sequence)
-    : slots_(team, checked_slot_bytes(team, slot_bytes), depth, Heap::symmetric, first_sequence) {}
+template class ProtocolRings<LL>;
+template class ProtocolRings<LL128>;
 
 }  // namespace beeline

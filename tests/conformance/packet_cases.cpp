@@ -159,7 +159,7 @@ void packet_slots_are_swept(RankTest& test) {
                          static_cast<std::uint32_t>(test.behind(1))},
            "packets over a sweep");
   world.barrier();  // a message is received before the sender has swept the rest of its slot
-  const std::size_t pairs = std::size_t{depth} * channel.slot_pairs;
+  const std::size_t pairs = std::size_t{depth} * channel.slot_units;
   const auto ring = static_cast<std::size_t>(test.behind(1)) * pairs;
   for (std::size_t i = 0; i < pairs; ++i) {
     const machine::PacketPair pair = test.read_value(channel.rings + ring + i);

@@ -15,7 +15,7 @@ using namespace beeline;
 /// Skips the case where a team of this world cannot use them: rings are then refused with the reason.
 void need_packets128(RankTest& test, Team& team) {
   const std::string reason = no_packets128_reason(team);
-  if (!reason.empty()) check_error(Status::unavailable, {reason, "PacketRings"}, [&] { Packets128Rings(team, 64); });
+  if (!reason.empty()) check_error(Status::unavailable, {reason, "PacketRings"}, [&] { LL128Rings(team, 64); });
   test.skip_if_any(reason);
 }
 
@@ -25,7 +25,7 @@ struct Message {
 };
 
 struct PlanArguments {
-  Packets128Channel channel;
+  LL128Channel channel;
   const Message* messages;
   std::uint32_t count;
   const std::byte* source;
@@ -37,10 +37,10 @@ struct PlanArguments {
 template <class Group, class Arguments, class Use>
 BEELINE_HOST_DEVICE void with_ports(const Group& group, const Context& ctx, const Arguments& a, Use use) {
   if (a.to == a.from) {
-    Packets128Port port(group, ctx, a.channel, a.to);
+    PacketPort port(group, ctx, a.channel, a.to);
     use(port, port);
   } else {
-    Packets128Port out(group, ctx, a.channel, a.to), in(group, ctx, a.channel, a.from);
+    PacketPort out(group, ctx, a.channel, a.to), in(group, ctx, a.channel, a.from);
     use(out, in);
   }
 }
@@ -107,8 +107,8 @@ template <GroupKind kind>
 void run_plan(RankTest& test, const ChannelShape& shape, std::size_t count) {
   World& world = test.world();
   constexpr std::byte guard{0x5a};
-  const Packets128Rings rings(world, shape.slot_bytes, shape.depth, shape.first_sequence);
-  const Packets128Channel channel = rings.channel();
+  const LL128Rings rings(world, shape.slot_bytes, shape.depth, Heap::symmetric, shape.first_sequence);
+  const LL128Channel channel = rings.channel();
   // A rank that sends to itself cannot receive meanwhile: it has the credits that are certain, no more.
   const std::size_t slots = test.size() == 1 ? shape.depth / 2 + 1 : shape.depth * 5 / 2;
   const Plan plan = make_plan(test.random(), count, channel.slot_bytes(), channel.slot_bytes() * slots);
@@ -148,7 +148,7 @@ void packets128_of_any_size(RankTest& test) {
 }
 
 struct StreamArguments {
-  Packets128Channel channel;
+  LL128Channel channel;
   std::uint64_t *source, *destination;  ///< [words]
   std::uint32_t words, messages, to, from;
 };
@@ -184,7 +184,7 @@ struct StreamKernel {
 
 template <GroupKind kind>
 void run_stream(RankTest& test, Team& team, std::uint32_t words, std::uint32_t messages) {
-  const Packets128Rings rings(team, words * sizeof(std::uint64_t), 8);
+  const LL128Rings rings(team, words * sizeof(std::uint64_t), 8);
   const SymmetricArray<std::uint64_t> source(team, words), destination(team, words);
   const std::uint32_t rank = team.context().rank, size = team.context().size;
   test.run(team, test.shape(1, true), StreamKernel<kind>{},

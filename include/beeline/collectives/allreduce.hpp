@@ -4,11 +4,9 @@
 /// All-reduce: every member gets the combination of all members' vectors, with the same bits.
 
 #include "beeline/collectives/algorithm.hpp"
+#include "beeline/collectives/impl/allreduce_packets.hpp"
 #include "beeline/collectives/impl/call_check.hpp"
 #include "beeline/collectives/impl/reduce_by.hpp"
-#include "beeline/collectives/impl/schedule/allreduce_packets.hpp"
-#include "beeline/collectives/impl/schedule/allreduce_packets128.hpp"
-#include "beeline/collectives/impl/schedule/two_shot.hpp"
 #include "beeline/collectives/session.hpp"
 
 namespace beeline {
@@ -38,19 +36,17 @@ template <class T, class Group>
   if (is_chosen && longest < session.context().size) algorithm = Algorithm::packets_one_shot;  // no work to share
   switch (algorithm) {
     case Algorithm::packets_one_shot:
-      return allreduce_packets<true>(session, own.destination, own.source, own.count, own.reduction, timeout);
+      return allreduce_packets<OneShot, LL>(session, call, timeout);
     case Algorithm::packets_two_shot:
-      return allreduce_packets<false>(session, own.destination, own.source, own.count, own.reduction, timeout);
+      return allreduce_packets<TwoShot, LL>(session, call, timeout);
     case Algorithm::packets128_one_shot:
     case Algorithm::packets128_two_shot:
       // What is never chosen is not compiled where the choice is automatic; nor is what only GPUs have, for hosts.
       if constexpr (executor == DeviceKind::gpu)
         if (!is_chosen)
           return algorithm == Algorithm::packets128_one_shot
-                     ? allreduce_packets128<true>(session, own.destination, own.source, own.count, own.reduction,
-                                                  timeout)
-                     : allreduce_packets128<false>(session, own.destination, own.source, own.count, own.reduction,
-                                                   timeout);
+                     ? allreduce_packets<OneShot, LL128>(session, call, timeout)
+                     : allreduce_packets<TwoShot, LL128>(session, call, timeout);
       return Status::invalid_argument;
     case Algorithm::two_shot:
       if (session.context().mixed) return Status::invalid_argument;

@@ -20,7 +20,7 @@
 #include "beeline/collectives/impl/barrier_steps.hpp"
 #include "beeline/device/bulk.hpp"
 #include "beeline/device/grid.hpp"
-#include "beeline/device/packets128.hpp"
+#include "beeline/device/packets.hpp"
 #include "beeline/device/signal.hpp"
 
 namespace beeline {
@@ -242,30 +242,15 @@ class Session {
   /// 8-byte words that an area holds.
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t area_words() const { return channel_.area_pairs; }
 
-  /// Word `place` of what this rank sends to `peer`, itself included, in this round.
+  /// What ends a packet of this round.
+  [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t flag() const { return static_cast<std::uint32_t>(round_); }
+  /// Where what this rank sends to `peer`, itself included, arrives in this round.
+  [[nodiscard]] BEELINE_HOST_DEVICE machine::PacketPair* area_at(std::uint32_t peer) const {
+    return ctx_.translate(area(ctx_.rank), peer);
+  }
+  /// Word `place` of that.
   BEELINE_HOST_DEVICE void send_word(std::uint32_t peer, std::uint32_t place, std::uint64_t word) const {
     machine::store_packets(ctx_.translate(area(ctx_.rank) + place, peer), detail::packets_of(word, flag()));
-  }
-
-  /// Sends a thread's share of `count` words to all, this rank included if so asked; `word(place)` gives each.
-  template <class Word>
-  BEELINE_HOST_DEVICE void send_words_to_all(std::uint32_t count, bool to_itself, const Word& word) const {
-    const std::uint32_t thread = group_.thread_rank(), threads = group_.size();
-    const std::uint32_t receivers = to_itself ? ctx_.size : ctx_.size - 1;
-    if constexpr (detail::executor == DeviceKind::gpu) {
-      for (std::uint32_t i = thread; i < count; i += threads) {
-        const std::uint64_t mine = word(i);
-        for (std::uint32_t step = 1; step <= receivers; ++step)  // everyone begins with another peer
-          send_word(detail::peer_ahead(ctx_, step), i, mine);
-      }
-    } else {  // a CPU's thread has many words: to one peer after the other
-      const std::uint32_t sequence = flag();
-      for (std::uint32_t step = 1; step <= receivers; ++step) {
-        machine::PacketPair* const to = ctx_.translate(area(ctx_.rank), detail::peer_ahead(ctx_, step));
-        for (std::uint32_t i = thread; i < count; i += threads)
-          machine::store_packets(to + i, detail::packets_of(word(i), sequence));
-      }
-    }
   }
 
   /// Words `place` of what `count` peers from `first` on sent, but for that of `silent`, which stays as it was. One
@@ -298,7 +283,7 @@ class Session {
     return poll_until(ctx_, awaited, timeout, ready);
   }
 
-  /// Lines (device/packets128.hpp) that an area holds: even, and 0 where the members send none.
+  /// Lines (device/packets.hpp) that an area holds: even, and 0 where the members send none.
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t area_lines() const { return channel_.area_lines; }
 
   /// Where line `place` of what `sender` sends in this round arrives, on every member. What ends it is `line_flag`.
@@ -366,7 +351,6 @@ class Session {
     const auto parity = static_cast<std::uint32_t>(round & 1u);
     return channel_.packets + (std::size_t{index_ * 2 + parity} * ctx_.size + sender) * channel_.area_pairs;
   }
-  [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t flag() const { return static_cast<std::uint32_t>(round_); }
 
   Group group_;
   const Context& ctx_;

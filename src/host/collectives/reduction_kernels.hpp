@@ -76,9 +76,8 @@ struct LineAddingKernel {
       Session session(grid.block(), ctx, channel, grid.block_rank(), SessionStart::of_kernel);
       // What fails is recorded where it fails.
       if (check_allreduce(session, call, {.algorithm = algorithm}) != Status::ok) return;
-      const AllreduceCall<T> own = call.own();
-      const Status status = allreduce_packets128<one_shot, members>(session, own.destination, own.source, own.count,
-                                                                    own.reduction, Timeout::none());
+      using Schedule = std::conditional_t<one_shot, OneShot, TwoShot>;
+      const Status status = allreduce_packets<Schedule, LL128, members>(session, call, Timeout::none());
       if (status == Status::ok) session.set_checked(false);
     }
   }

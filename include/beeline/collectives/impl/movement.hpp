@@ -11,8 +11,6 @@
 
 #include "beeline/collectives/algorithm.hpp"
 #include "beeline/collectives/impl/call_check.hpp"
-#include "beeline/collectives/impl/schedule/direct_packets.hpp"
-#include "beeline/collectives/impl/schedule/direct_packets128.hpp"
 #include "beeline/collectives/impl/schedule/direct_varied.hpp"
 #include "beeline/collectives/session.hpp"
 
@@ -32,9 +30,9 @@ template <class Group>
   const Context& ctx = session.context();
   if (!plan.varies() && plan.bytes == 0) return Status::ok;
   const Algorithm algorithm = how.algorithm == Algorithm::automatic ? choose_movement(ctx, plan) : how.algorithm;
-  if (algorithm == Algorithm::packets) return move_packets(session, plan, how.timeout);
+  if (algorithm == Algorithm::packets) return move_packets<LL>(session, plan, how.timeout);
   if constexpr (executor == DeviceKind::gpu)  // what is never chosen is not compiled where the choice is automatic
-    if (how.algorithm == Algorithm::packets128) return move_packets128(session, plan, how.timeout);
+    if (how.algorithm == Algorithm::packets128) return move_packets<LL128>(session, plan, how.timeout);
   if (ctx.mixed) return Status::invalid_argument;
   if (algorithm == Algorithm::peer) {
     StoreMover<Group> mover{session.group(), ctx};

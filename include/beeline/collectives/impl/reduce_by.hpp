@@ -105,7 +105,7 @@ template <class T, class Group>
   const Context& ctx = session.context();
   if (plan.count == 0) return Status::ok;
   if (!reduces_by(how.algorithm, plan.scatters, plan.root != no_peer)) return Status::invalid_argument;
-  if (how.algorithm == Algorithm::packets) return reduce_packets(session, plan, how.timeout);
+  if (how.algorithm == Algorithm::packets) return reduce_packets<LL>(session, plan, how.timeout);
   if (ctx.mixed) return Status::invalid_argument;
   if constexpr (!std::is_same_v<Group, Thread> && !std::is_same_v<Group, Warp>)
     if (how.algorithm == Algorithm::bulk && (how.buffer != nullptr || executor == DeviceKind::host)) {

@@ -1,164 +1,142 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Vectors as lines: packets of 128 bytes (device/packets128.hpp), of 15 words and the round's number each.
-///
-/// Eight threads have a line: two words each, and the last one a word and the flag. Everything here is called by whole
-/// warps, of which a line's eight threads do the same.
+/// Rounds in the protocol LL128, of lines: 15 words and the round's number each; see packet_round.hpp.
 
-#include "beeline/collectives/impl/words.hpp"
+#include "beeline/collectives/impl/protocol/packet_round.hpp"
 
 namespace beeline::detail {
 
-inline constexpr std::uint32_t line_words = line_payload_bytes / 8;
-
-/// Whether the session's group can exchange lines: its members do, and it consists of warps.
-template <class Group>
-[[nodiscard]] BEELINE_HOST_DEVICE bool has_lines(const Session<Group>& session) {
-  if constexpr (std::is_same_v<Group, Thread>)
-    return false;
-  else
-    return session.area_lines() != 0 && session.group().size() % 32 == 0;
-}
-
-/// One thread's part of a line.
-struct LinePlace {
-  std::uint32_t line, thread;
-  bool exists;  ///< otherwise it only takes part in what its warp does
-
-  [[nodiscard]] BEELINE_HOST_DEVICE bool holds_flag() const { return thread == line_threads - 1; }
-  /// Its first word in the part that the lines make up.
-  [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t word() const { return line * line_words + 2 * thread; }
-  [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t words() const { return holds_flag() ? 1 : 2; }
-  /// Bytes from its first word to its second; who holds the flag has one word, and moves it twice, to be no exception.
-  [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t second() const { return holds_flag() ? 0 : 8; }
-};
-
-/// Calls `visit(place, whole)` for each line (`for_each_line`). `whole` is true_type for warps whose lines are all
-/// among the first `whole_lines`: code without exceptions for what exists, and lies whole and aligned in every vector.
-template <class Group, class Visit>
-BEELINE_INLINE BEELINE_HOST_DEVICE void for_each_place(const Group& group, std::uint32_t lines,
-                                                       std::uint32_t whole_lines, const Visit& visit) {
-  for_each_line(group, lines, [&](std::uint32_t line, std::uint32_t thread, bool exists) {
-    if ((line | (lines_of_warp - 1)) < whole_lines)
-      visit(LinePlace{line, thread, true}, std::true_type{});
-    else
-      visit(LinePlace{line, thread, exists}, std::false_type{});
-  });
-}
-
-/// How a round's words are cut into the members' parts: of whole lines, but for the last.
-class LinedParts {
+/// One thread's end of a round, among `members`, or (0) among any number: where the compiler knows it, loops over them
+/// are unrolled.
+template <class Group, std::uint32_t members>
+class PacketRound<LL128, Group, members> {
  public:
-  BEELINE_HOST_DEVICE LinedParts(std::uint32_t words, std::uint32_t members)
-      : words_(words), members_(members),
-        part_(((words + members - 1) / members + line_words - 1) / line_words * line_words) {}
-
-  /// The first word of a member's part.
-  [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t first(std::uint32_t member) const { return member * part_; }
-  /// Lines of a member's part. No part has more than the first.
-  [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t lines(std::uint32_t member) const {
-    return words_from(member, words_) == 0 ? 0 : (words_from(member, words_) + line_words - 1) / line_words;
-  }
-  /// Lines that all parts have in the vector's first `words`.
-  [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t whole_lines(std::uint32_t words) const {
-    return words_from(members_ - 1, words) / line_words;
-  }
-
- private:
-  /// Those of the vector's first `words` that are a member's.
-  [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t words_from(std::uint32_t member, std::uint32_t words) const {
-    if (first(member) >= words) return 0;
-    const std::uint32_t rest = words - first(member);
-    return rest < part_ ? rest : part_;
-  }
-  std::uint32_t words_, members_, part_;
-};
-
-/// Words of a line that the vector's end cuts, or that are not aligned.
-template <class T>
-[[nodiscard]] BEELINE_COLD BEELINE_HOST_DEVICE machine::PacketPair gather_line(const T* vector, std::uint32_t word,
-                                                                               std::uint32_t words,
-                                                                               std::uint32_t count) {
-  machine::PacketPair gathered{0, 0};
-  if (word < words) gathered.low = load_word(vector, word, count);
-  if (word + 1 < words) gathered.high = load_word(vector, word + 1, count);
-  return gathered;
-}
-template <class T>
-BEELINE_COLD BEELINE_HOST_DEVICE void scatter_line(T* vector, std::uint32_t word, std::uint32_t words,
-                                                   std::uint32_t count, machine::PacketPair values) {
-  if (word < words) store_word(vector, word, count, values.low);
-  if (word + 1 < words) store_word(vector, word + 1, count, values.high);
-}
-
-/// `count` elements anywhere, a round's, as words of lines. T may be const.
-template <class T>
-class LinedVector {
- public:
-  using Element = std::remove_const_t<T>;
-  /// `step`: bytes from one to the next of several such vectors.
-  BEELINE_HOST_DEVICE LinedVector(T* vector, std::uint32_t count, std::size_t step = 0)
-      : vector_(vector), step_(step), count_(count), words_(static_cast<std::uint32_t>(words_of<Element>(count))),
-        whole_words_(((reinterpret_cast<std::uintptr_t>(vector) | step) & 7u) != 0
-                         ? 0
-                         : static_cast<std::uint32_t>(std::size_t{count} * sizeof(T) / 8)) {}
-
-  /// The vector `index` steps behind.
-  [[nodiscard]] BEELINE_HOST_DEVICE LinedVector at(std::uint32_t index) const {
-    LinedVector other = *this;
-    other.vector_ += index * step_ / sizeof(T);
-    return other;
-  }
-
-  [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t words() const { return words_; }
-  /// Those up to which it holds whole, aligned words.
-  [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t whole_words() const { return whole_words_; }
-
-  /// The thread's words of a line whose part begins at word `first`; `whole`: which lies in whole words.
-  template <bool whole>
-  [[nodiscard]] BEELINE_HOST_DEVICE machine::PacketPair load(std::uint32_t first, const LinePlace& place) const {
-    const std::uint32_t word = first + place.word(), end = word + place.words();
-    if (!whole && end > whole_words_) return gather_line<Element>(vector_, word, end < words_ ? end : words_, count_);
-    const auto* const from = reinterpret_cast<const std::byte*>(vector_) + std::size_t{word} * 8;
-    return {machine::load_as<std::uint64_t>(from), machine::load_as<std::uint64_t>(from + place.second())};
-  }
-  template <bool whole>
-  BEELINE_HOST_DEVICE void store(std::uint32_t first, const LinePlace& place, machine::PacketPair values) const {
-    const std::uint32_t word = first + place.word(), end = word + place.words();
-    if (!whole && end > whole_words_)
-      return scatter_line<Element>(vector_, word, end < words_ ? end : words_, count_, values);
-    auto* const to = reinterpret_cast<std::byte*>(vector_) + std::size_t{word} * 8;
-    machine::store_as(to, values.low);
-    machine::store_as(to + place.second(), place.holds_flag() ? values.low : values.high);
-  }
-
- private:
-  T* vector_;
-  std::size_t step_;
-  std::uint32_t count_, words_, whole_words_;
-};
-
-/// One thread's end of the lines that a round sends and receives, among `members`, or (0) among any number: where the
-/// compiler knows it, loops over them are unrolled.
-template <std::uint32_t members>
-class LineRound {
- public:
+  static constexpr std::uint32_t unit_words = line_words;
+  static constexpr bool any_pieces = false;             ///< pieces of one length, from all to all
+  static constexpr std::uint32_t frequent_members = 2;  ///< worth code of its own; 0: none
   /// Peers whose lines a thread has in its registers at once.
   static constexpr std::uint32_t batch = members == 0 ? 4 : members;
+  using Place = LinePlace;
+  using Value = machine::PacketPair;
+  template <class T>
+  using Vector = LinedVector<T>;
 
-  /// `to_itself`: whether the rank sends lines to itself, too: a call that goes on after a time-out finds there what it
-  /// may have overwritten in its vectors.
-  template <class Group>
-  BEELINE_HOST_DEVICE LineRound(const Session<Group>& session, Timeout timeout, bool to_itself)
-      : ctx_(session.context()), thread_(session.group().thread_rank() % line_threads),
-        out_(session.line(session.context().rank, 0) + thread_), in_(session.line(0, 0) + thread_),
-        stride_(session.area_lines() * line_threads), flag_(session.line_flag()), timeout_(timeout),
-        to_itself_(to_itself) {}
+  [[nodiscard]] BEELINE_HOST_DEVICE static bool serves(const Session<Group>& session) {
+    if constexpr (std::is_same_v<Group, Thread>)
+      return false;
+    else
+      return session.area_lines() != 0 && session.group().size() % 32 == 0;
+  }
+  [[nodiscard]] BEELINE_HOST_DEVICE static std::uint32_t area_units(const Session<Group>& session) {
+    return session.area_lines();
+  }
+
+  BEELINE_HOST_DEVICE PacketRound(const Session<Group>& session, Timeout timeout, bool is_new, bool to_itself)
+      : group_(session.group()), ctx_(session.context()), thread_(group_.thread_rank() % line_threads),
+        out_(session.line(ctx_.rank, 0) + thread_), in_(session.line(0, 0) + thread_),
+        stride_(session.area_lines() * line_threads), half_(session.area_lines() / 2), flag_(session.line_flag()),
+        timeout_(timeout), is_new_(is_new), to_itself_(to_itself) {}
 
   [[nodiscard]] BEELINE_HOST_DEVICE const Context& context() const { return ctx_; }
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t size() const { return members == 0 ? ctx_.size : members; }
+  /// Where the second half of an area begins.
+  [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t half() const { return half_; }
+  [[nodiscard]] BEELINE_HOST_DEVICE bool is_new() const { return is_new_; }
   [[nodiscard]] BEELINE_HOST_DEVICE bool sends_to_itself() const { return to_itself_; }
+
+  template <class Visit>
+  BEELINE_INLINE BEELINE_HOST_DEVICE Status for_each(std::uint32_t lines, std::uint32_t whole_lines,
+                                                     const Visit& visit) const {
+    return for_each_line(group_, lines, whole_lines, visit);
+  }
+
+  template <class Load>
+  BEELINE_INLINE BEELINE_HOST_DEVICE void send_all(std::uint32_t lines, std::uint32_t whole_lines,
+                                                   const Load& load) const {
+    static_cast<void>(for_each(lines, whole_lines, [&](const LinePlace& place, auto whole) {
+      machine::PacketPair words{};
+      if (place.exists) words = load(place, whole);
+      send_on<whole()>(place, 0, words);
+      return Status::ok;
+    }));
+  }
+  template <bool whole>
+  BEELINE_INLINE BEELINE_HOST_DEVICE void send_on(const LinePlace& place, std::uint32_t at,
+                                                  machine::PacketPair word) const {
+    send_to_each<whole>(at + place.unit, [&](std::uint32_t, machine::PacketPair& words) {
+      words = word;
+      return place.exists;
+    });
+  }
+  template <class Parts>
+  BEELINE_INLINE BEELINE_HOST_DEVICE void send_parts(const Parts& parts, std::uint32_t whole_lines) const {
+    static_cast<void>(for_each(parts.most(), whole_lines, [&](const LinePlace& place, auto whole) {
+      send_to_each<whole()>(place.unit, [&](std::uint32_t peer, machine::PacketPair& words) {
+        const auto part = parts.of(peer);
+        const bool exists = whole() || place.unit < part.units;
+        if (exists) words = part.template load<whole()>(place);
+        return exists;
+      });
+      return Status::ok;
+    }));
+  }
+  template <class Parts>
+  BEELINE_INLINE BEELINE_HOST_DEVICE void send_pieces(const Parts& parts, std::uint32_t whole_lines) const {
+    send_parts(parts, whole_lines);
+  }
+
+  /// Threads whose line does not exist combine whatever they have, and nobody takes it.
+  template <class T>
+  [[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status combine(const LinePlace& place, Reduction reduction,
+                                                                  machine::PacketPair own,
+                                                                  machine::PacketPair& result) const {
+    Partial<T, machine::PacketPair> partial;
+    BEELINE_NO_UNROLL
+    for (std::uint32_t first = 0; first < size(); first += batch) {
+      machine::PacketPair words[batch];
+      bool exists[batch];
+      BEELINE_UNROLL
+      for (std::uint32_t k = 0; k < batch; ++k) exists[k] = place.exists && hears(first + k);
+      if (const Status status = receive(first, place.unit, exists, words); status != Status::ok) return status;
+      BEELINE_UNROLL
+      for (std::uint32_t k = 0; k < batch; ++k) {
+        if (first + k >= size()) continue;
+        const machine::PacketPair word = hears(first + k) ? words[k] : own;
+        first + k == 0 ? partial.start(word) : partial.combine(reduction, word);
+      }
+    }
+    result = partial.finish(reduction, size());
+    return Status::ok;
+  }
+
+  template <class Parts>
+  [[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status receive_parts(std::uint32_t at, const Parts& parts,
+                                                                        std::uint32_t whole_lines) const {
+    return for_each(parts.most(), whole_lines, [&](const LinePlace& place, auto whole) {
+      BEELINE_NO_UNROLL
+      for (std::uint32_t first = 0; first < size(); first += batch) {
+        machine::PacketPair words[batch];
+        bool exists[batch];
+        BEELINE_UNROLL
+        for (std::uint32_t k = 0; k < batch; ++k)
+          exists[k] = hears(first + k) && (whole() || place.unit < parts.of(first + k).units);
+        const Status status = receive(first, at + place.unit, exists, words);
+        if (status != Status::ok) return status;
+        BEELINE_UNROLL
+        for (std::uint32_t k = 0; k < batch; ++k)
+          if (exists[k]) parts.of(first + k).template store<whole()>(place, words[k]);
+      }
+      return Status::ok;
+    });
+  }
+  template <class Parts>
+  [[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status receive_pieces(const Parts& parts,
+                                                                         std::uint32_t whole_lines) const {
+    return receive_parts(0, parts, whole_lines);
+  }
+
+ private:
   /// Whether `peer` is there, and sends this rank lines.
   [[nodiscard]] BEELINE_HOST_DEVICE bool hears(std::uint32_t peer) const {
     return peer < size() && (to_itself_ || peer != ctx_.rank);
@@ -168,32 +146,25 @@ class LineRound {
     return distance < size() || (to_itself_ && distance == size());
   }
 
-  /// Stores line `to` of what this rank sends: `words[k]` to the peer `step` + k ahead, where `exists[k]` says that the
-  /// thread's line does.
-  template <bool whole>
-  BEELINE_INLINE BEELINE_HOST_DEVICE void send(std::uint32_t step, std::uint32_t to, const bool (&exists)[batch],
-                                               machine::PacketPair (&words)[batch]) const {
-    const bool holds_flag = thread_ == line_threads - 1;
+  /// Stores line `to` of what this rank sends, to all it sends to: `load(peer, words)` sets the thread's words, and
+  /// returns whether the thread's line exists.
+  template <bool whole, class Load>
+  BEELINE_INLINE BEELINE_HOST_DEVICE void send_to_each(std::uint32_t to, const Load& load) const {
     machine::PacketPair* const mine = out_ + to * line_threads;
-    BEELINE_UNROLL
-    for (std::uint32_t k = 0; k < batch; ++k) {
-      words[k].high = holds_flag ? flag_ : words[k].high;
-      // A line is whole only when its eight threads store in one instruction.
-      if (k == 0 || !whole) machine::warp_sync();
-      if (exists[k]) machine::store_packets(ctx_.translate(mine, peer_ahead(ctx_, step + k)), words[k]);
-    }
-  }
-
-  /// The same to all it sends to.
-  template <bool whole>
-  BEELINE_INLINE BEELINE_HOST_DEVICE void send_to_all(std::uint32_t to, bool exists, machine::PacketPair word) const {
     BEELINE_NO_UNROLL
     for (std::uint32_t step = 1; reaches(step); step += batch) {  // everyone begins with another peer
       machine::PacketPair words[batch];
-      bool is_peer[batch];
+      bool exists[batch];
       BEELINE_UNROLL
-      for (std::uint32_t k = 0; k < batch; ++k) words[k] = word, is_peer[k] = exists && reaches(step + k);
-      send<whole>(step, to, is_peer, words);
+      for (std::uint32_t k = 0; k < batch; ++k)
+        exists[k] = reaches(step + k) && load(peer_ahead(ctx_, step + k), words[k]);
+      BEELINE_UNROLL
+      for (std::uint32_t k = 0; k < batch; ++k) {
+        words[k].high = holds_flag() ? flag_ : words[k].high;
+        // A line is whole only when its eight threads store in one instruction.
+        if (k == 0 || !whole) machine::warp_sync();
+        if (exists[k]) machine::store_packets(ctx_.translate(mine, peer_ahead(ctx_, step + k)), words[k]);
+      }
     }
   }
 
@@ -202,8 +173,7 @@ class LineRound {
                                                                   const bool (&exists)[batch],
                                                                   machine::PacketPair (&words)[batch]) const {
     const machine::PacketPair* const lines = in_ + std::size_t{first} * stride_ + from * line_threads;
-    const bool holds_flag = thread_ == line_threads - 1;
-    const auto is_late = [&](std::uint32_t k) { return holds_flag && exists[k] && words[k].high != flag_; };
+    const auto is_late = [&](std::uint32_t k) { return holds_flag() && exists[k] && words[k].high != flag_; };
     const auto have_come = [&] {
       machine::warp_sync();  // data and flag in one instruction
       BEELINE_UNROLL
@@ -222,16 +192,17 @@ class LineRound {
       return awaited;
     });
   }
+  [[nodiscard]] BEELINE_HOST_DEVICE bool holds_flag() const { return thread_ == line_threads - 1; }
 
- private:
+  const Group& group_;
   const Context& ctx_;
   std::uint32_t thread_;
   machine::PacketPair* out_;       ///< its part of line 0 of what this rank sends, at its own place
   const machine::PacketPair* in_;  ///< the same of what member 0 sent; `stride_` on to the next member's
-  std::uint32_t stride_;
+  std::uint32_t stride_, half_;
   std::uint64_t flag_;
   Timeout timeout_;
-  bool to_itself_;
+  bool is_new_, to_itself_;
 };
 
 }  // namespace beeline::detail

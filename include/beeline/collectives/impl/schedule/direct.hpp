@@ -1,11 +1,147 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Exchanges by stores into the peers' memory: of the calling threads, or in bulk.
+/// Direct: each piece of a movement from its sender to its receiver. In packets, rounds of as much of every piece as an
+/// area holds; or by stores into the peers' memory, of the calling threads or in bulk.
 
+#include "beeline/collectives/impl/protocol/ll.hpp"
+#include "beeline/collectives/impl/protocol/ll128.hpp"
 #include "beeline/collectives/impl/schedule/relay.hpp"
 
 namespace beeline::detail {
+
+/// What goes to each member in a round, or comes from it, of bytes [done, done + most_bytes) of every piece.
+template <class Round, bool outgoing>
+class RoundPieces {
+  using Byte = std::conditional_t<outgoing, const std::byte, std::byte>;
+  using Vector = typename Round::template Vector<Byte>;
+  using Units = UnitParts<Round::unit_words>;
+
+ public:
+  /// `some`: bytes of the longest.
+  BEELINE_HOST_DEVICE RoundPieces(const Context& ctx, const MovementPlan& plan, std::size_t done, std::size_t some)
+      : ctx_(ctx), plan_(plan), done_(done), some_(some) {}
+
+  [[nodiscard]] BEELINE_HOST_DEVICE VectorPart<Vector> of(std::uint32_t peer) const {
+    const Piece<Byte> piece = piece_of(peer).part(done_, some_);
+    const Vector vector(piece.at, static_cast<std::uint32_t>(piece.bytes));
+    return {vector, 0, Units::units_of(vector.words())};
+  }
+  [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t most() const {
+    return Units::units_of(static_cast<std::uint32_t>(words_of<std::byte>(some_)));
+  }
+  /// Units of every piece that are whole.
+  [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t whole_units() const { return 0; }
+
+ private:
+  [[nodiscard]] BEELINE_HOST_DEVICE auto piece_of(std::uint32_t peer) const {
+    if constexpr (outgoing)
+      return plan_.outgoing(ctx_, peer);
+    else
+      return plan_.incoming(ctx_, peer);
+  }
+  const Context& ctx_;
+  const MovementPlan& plan_;
+  std::size_t done_, some_;
+};
+
+/// The same where all pieces are as long, and everyone sends to everyone: less to compute for each unit.
+template <class Round, bool outgoing>
+class EqualPieces {
+  using Byte = std::conditional_t<outgoing, const std::byte, std::byte>;
+  using Vector = typename Round::template Vector<Byte>;
+  using Units = UnitParts<Round::unit_words>;
+
+ public:
+  BEELINE_HOST_DEVICE EqualPieces(const Context&, const MovementPlan& plan, std::size_t done, std::size_t some)
+      : first_(vector_of(plan) + done, static_cast<std::uint32_t>(some),
+               outgoing ? plan.send_step : plan.receive_step) {}
+
+  [[nodiscard]] BEELINE_HOST_DEVICE VectorPart<Vector> of(std::uint32_t peer) const {
+    return {first_.at(peer), 0, most()};
+  }
+  [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t most() const { return Units::units_of(first_.words()); }
+  [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t whole_units() const {
+    return first_.whole_words() / Round::unit_words;
+  }
+
+ private:
+  [[nodiscard]] BEELINE_HOST_DEVICE static Byte* vector_of(const MovementPlan& plan) {
+    if constexpr (outgoing)
+      return plan.source;
+    else
+      return plan.destination;
+  }
+  Vector first_;
+};
+
+/// One round: `some` bytes from `done` on of every piece.
+template <class Protocol, class Group>
+[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status packet_round(Session<Group>& session, const MovementPlan& plan,
+                                                                     std::size_t done, std::size_t some,
+                                                                     Timeout timeout) {
+  using Round = PacketRound<Protocol, Group>;
+  using Sent = std::conditional_t<Round::any_pieces, RoundPieces<Round, true>, EqualPieces<Round, true>>;
+  using Received = std::conditional_t<Round::any_pieces, RoundPieces<Round, false>, EqualPieces<Round, false>>;
+  const Context& ctx = session.context();
+  bool is_new = false;
+  if (const Status status = session.enter(timeout, is_new); status != Status::ok) return status;
+  const Sent sent(ctx, plan, done, some);
+  const Received received(ctx, plan, done, some);
+  const auto with_round = [&](const auto& work) {
+    if constexpr (Round::frequent_members != 0)
+      if (ctx.size == Round::frequent_members)
+        return work(PacketRound<Protocol, Group, Round::frequent_members>(session, timeout, is_new, false));
+    return work(Round(session, timeout, is_new, false));
+  };
+  const std::uint32_t sent_whole = sent.whole_units(), received_whole = received.whole_units();
+  const std::uint32_t whole = sent_whole < received_whole ? sent_whole : received_whole;
+  if (is_new) {
+    with_round([&](const auto& round) { round.send_pieces(sent, whole); });
+    if constexpr (!Round::any_pieces)
+      static_cast<void>(for_each_line(session.group(), sent.most(), whole, [&](const LinePlace& place, auto is_whole) {
+        if (place.exists)
+          received.of(ctx.rank).template store<is_whole()>(place, sent.of(ctx.rank).template load<is_whole()>(place));
+        return Status::ok;
+      }));
+    else if (done == 0)
+      copy_own_piece(session.group(), OwnPiece(ctx, plan));
+  }
+  const Status status = with_round([&](const auto& round) { return round.receive_pieces(received, whole); });
+  // Where some send nothing to some, who has received all does not know that all have come.
+  return !Round::any_pieces || (plan.is_full() && !plan.varies()) ? session.finish(status)
+                                                                  : session.finish_one_way(status);
+}
+
+/// Movement of any size. Where pieces differ in length, a first round finds the number of the others.
+/// invalid_argument where the group has no such packets, or they do not carry such pieces.
+template <class Protocol, class Group>
+[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status move_packets(Session<Group>& session, const MovementPlan& plan,
+                                                                     Timeout timeout) {
+  using Round = PacketRound<Protocol, Group>;
+  if (!Round::serves(session) || (!Round::any_pieces && (!plan.is_full() || plan.varies())))
+    return Status::invalid_argument;
+  const std::size_t most = std::size_t{8} * Round::unit_words * Round::area_units(session);
+  std::size_t longest = plan.bytes;
+  if constexpr (Round::any_pieces)
+    if (plan.varies()) {
+      if (session.stage() == 0) {
+        bool outside = false;
+        if (const Status status = tell_places(session, plan, timeout, outside); status != Status::ok) return status;
+        const std::size_t all = longest_of_all(session);
+        session.set_stage(static_cast<std::uint32_t>(1 + (all + most - 1) / most));
+        if (all == 0) copy_own_piece(session.group(), OwnPiece(session.context(), plan));
+      }
+      longest = (session.stage() - 1) * most;  // a round's width only shares out work
+    }
+  const Status result = in_rounds(session, longest, most, [&](std::size_t done, std::size_t some) {
+    return packet_round<Protocol>(session, plan, done, some, timeout);
+  });
+  if (result != Status::ok) return result;
+  session.group().sync();  // the whole result is there
+  session.set_stage(0);
+  return result;
+}
 
 /// Every piece to where it is to lie.
 template <class Group, class Mover>

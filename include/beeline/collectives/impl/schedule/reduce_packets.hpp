@@ -1,48 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Reduce and reduce-scatter in packets: to the root, or to the owner of each part, who reduces them as they come.
+/// Reduce and reduce-scatter in packets: the first of two shots, to the root, or to the owner of each part, who combine
+/// the units as they come.
 
+#include "beeline/collectives/impl/protocol/ll.hpp"
 #include "beeline/collectives/impl/reduction_plan.hpp"
 
 namespace beeline::detail {
 
-/// One round: `count` elements from `done` on, of each part, that fit an area.
-template <class T, class Group>
-[[nodiscard]] BEELINE_HOST_DEVICE Status reduce_round(Session<Group>& session, const ReductionPlan<T>& plan,
-                                                      std::size_t done, std::size_t count, Timeout timeout) {
-  const Context& ctx = session.context();
-  const std::uint32_t thread = session.group().thread_rank(), threads = session.group().size();
-  bool is_new = false;
-  if (const Status status = session.enter(timeout, is_new); status != Status::ok) return status;
-  const auto words = static_cast<std::uint32_t>(words_of<T>(count));
-  const bool to_itself = session.sends_to_itself(timeout, is_new);
-  const auto word_for = [&](std::uint32_t peer, std::uint32_t i) {
-    return load_word(plan.source + (plan.scatters ? peer * plan.part_step : 0) + done, i, count);
-  };
-  const std::uint32_t receivers = plan.scatters ? ctx.size : 1;
-  for (std::uint32_t step = 0; is_new && step < receivers; ++step) {  // everyone begins with another
-    const std::uint32_t peer = plan.scatters ? peer_ahead(ctx, step + 1) : plan.root;
-    if (peer == ctx.rank && !to_itself) continue;
-    for (std::uint32_t i = thread; i < words; i += threads) session.send_word(peer, i, word_for(peer, i));
+/// What each member gets in a round: `count` elements from `done` on of its part, or of the vector.
+template <class Round, class T>
+struct ReductionParts {
+  using Vector = typename Round::template Vector<const T>;
+  const ReductionPlan<T>& plan;
+  std::size_t done;
+  std::uint32_t count;
+
+  [[nodiscard]] BEELINE_HOST_DEVICE VectorPart<Vector> of(std::uint32_t peer) const {
+    const Vector vector(plan.source + (plan.scatters ? peer * plan.part_step : 0) + done, count);
+    const bool is_sent = plan.scatters || plan.root == peer;
+    return {vector, 0, is_sent ? UnitParts<Round::unit_words>::units_of(vector.words()) : 0};
   }
-  const std::uint32_t mine = plan.is_received_by(ctx.rank) ? words : 0;
-  Status status = Status::ok;
-  for (std::uint32_t i = thread; i < mine && status == Status::ok; i += threads) {
-    std::uint64_t result = 0, own = to_itself ? 0 : word_for(ctx.rank, i);
-    status = ReceivedWords<T, Group>(session, i, to_itself ? nullptr : &own).reduce(plan.reduction, timeout, result);
-    if (status == Status::ok) store_word(plan.destination + done, i, count, result);
-  }
-  return plan.scatters ? session.finish(status) : session.finish_one_way(status);
-}
+};
 
 /// Of any count, in as many rounds as it needs.
-template <class T, class Group>
+template <class Protocol, class T, class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status reduce_packets(Session<Group>& session, const ReductionPlan<T>& plan,
                                                         Timeout timeout) {
-  const std::size_t most = std::size_t{session.area_words()} * (8 / sizeof(T));
+  using Round = PacketRound<Protocol, Group>;
+  const std::size_t most = std::size_t{Round::area_units(session)} * Round::unit_words * (8 / sizeof(T));
   const Status result = in_rounds(session, plan.count, most, [&](std::size_t done, std::size_t some) {
-    return reduce_round(session, plan, done, some, timeout);
+    const auto count = static_cast<std::uint32_t>(some);
+    bool is_new = false;
+    if (const Status status = session.enter(timeout, is_new); status != Status::ok) return status;
+    const Round round(session, timeout, is_new, session.sends_to_itself(timeout, is_new));
+    const ReductionParts<Round, T> parts{plan, done, count};
+    if (is_new) round.send_parts(parts, 0);
+    const typename Round::template Vector<T> destination(plan.destination + done, count);
+    const Status status = combine_units<T>(round, parts.of(session.context().rank), 0, plan.reduction,
+                                           [&](const auto& place, auto whole, const auto& combined, bool) {
+                                             if (place.exists) destination.template store<whole()>(0, place, combined);
+                                           });
+    return plan.scatters ? session.finish(status) : session.finish_one_way(status);
   });
   if (result == Status::ok) session.group().sync();  // all of it is there
   return result;

@@ -1,15 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// All-reduce by loads and stores between peers: each member reads its part from all, and writes the result to all.
-/// Vectors that lie at the same place of every member's heap are used where they are; others go through the channel's
-/// memory, chunk by chunk. Source: seed 000, 6.8.3 (work sharing), with reads in place of the first copy.
+/// Two shots: a part of the vectors for each member, who combines it, and gives it to all. Source: seed 000, 6.8.3
+/// (work sharing; all-to-all + all-gather).
+///
+/// In packets: parts are sent to their owners, and what they make of them to all, behind it in the areas, so that no
+/// barrier lies between the two. In the protocol signal each reads its part from all, and stores the result to all:
+/// vectors that lie at the same place of every member's heap are used where they are; others go through the channel's
+/// memory, chunk by chunk.
 
 #include "beeline/collectives/impl/combine.hpp"
 #include "beeline/collectives/impl/handshake.hpp"
+#include "beeline/collectives/impl/protocol/packet_round.hpp"
 #include "beeline/device/put_get.hpp"
 
 namespace beeline::detail {
+
+struct TwoShot {
+  /// Units of a vector that a round takes.
+  [[nodiscard]] BEELINE_HOST_DEVICE static std::size_t most_units(std::uint32_t area_units, std::uint32_t members) {
+    return std::size_t{area_units} / 2 * members;
+  }
+
+  /// What was received before a time-out is still there, so all of it is done again.
+  template <class T, class Round>
+  [[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE static Status run(
+      const Round& round, const typename Round::template Vector<T>& destination,
+      const typename Round::template Vector<const T>& source, Reduction reduction) {
+    constexpr std::uint32_t unit_words = Round::unit_words;
+    const UnitParts<unit_words> cut(source.words(), round.size());
+    const CutVector<typename Round::template Vector<const T>, unit_words> parts{source, cut};
+    const CutVector<typename Round::template Vector<T>, unit_words> results{destination, cut};
+    const std::uint32_t rank = round.context().rank, sent = parts.whole_units(), received = results.whole_units();
+    if (round.is_new()) round.send_parts(parts, sent);
+    const auto give = [&](const auto& place, auto whole, const auto& result, bool is_own) {
+      if (is_own) results.of(rank).template store<whole()>(place, result);
+      round.template send_on<whole()>(place, round.half(), result);
+    };
+    const Status status = combine_units<T>(round, parts.of(rank), sent < received ? sent : received, reduction, give);
+    return status == Status::ok ? round.receive_parts(round.half(), results, received) : status;
+  }
+};
 
 /// An all-reduce's vectors, and which slice of them this session has.
 template <class T>

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// What schedules in packets ask of a protocol, LL (ll.hpp) or LL128 (ll128.hpp): a round in which members send each
+/// other units that tell by themselves that they have arrived.
+///
+/// A *unit* is what arrives whole: a word of 8 bytes, which one thread moves, or a line of 15 words, which eight do. A
+/// *place* is a thread's part of the unit `place.unit`; where `place.exists` does not hold, it only takes part in what
+/// its warp does. `whole`, true_type or false_type, says of a place that it exists, and lies in whole aligned words of
+/// all vectors concerned. All threads of the group call everything here alike.
+///
+///   PacketRound(session, timeout, is_new, to_itself)
+///     `is_new`: nothing of the round has been sent yet. `to_itself`: the rank sends to itself, too, so that a call
+///     that goes on after a time-out finds there what it may have overwritten in its vectors.
+///   serves(session), area_units(session)       whether its group can send such units; how many fit a member's area
+///   half()                                     where the second half of an area begins
+///   unit_words, Value, Vector<T>               words of a unit; a thread's of one; elements as units
+///   any_pieces, frequent_members               see there
+///   for_each(units, whole, visit)              visit(place, whole) for each unit, until one returns another than ok
+///   send_all(units, whole, load)               units to everyone: load(place, whole)
+///   send_on<whole>(place, at, value)           one, as unit `at` + place.unit, to everyone
+///   send_parts(parts, whole)                   to each member its part
+///   send_pieces(parts, whole)                  the same, but not always the same words by the same threads
+///   combine<T>(place, reduction, own, result)  that unit of everyone, in the order of ranks; `own`: this rank's, where
+///                                              it sends itself none
+///   receive_parts(at, parts, whole)            stores the units from `at` on of everyone, as the parts say
+///   receive_pieces(parts, whole)               the same from 0 on of all others; see send_pieces
+///
+/// Parts are what goes to, or comes from, each member: `of(peer)` is a `VectorPart`, and none is longer than `most()`.
+/// `whole`: the units up to which all are whole.
+
+#include "beeline/collectives/impl/words.hpp"
+
+namespace beeline::detail {
+
+template <class Protocol, class Group, std::uint32_t members = 0>
+class PacketRound;
+
+/// The units of a vector from word `first` on.
+template <class Vector>
+struct VectorPart {
+  Vector vector;
+  std::uint32_t first, units;
+
+  template <bool whole, class Place>
+  [[nodiscard]] BEELINE_HOST_DEVICE auto load(const Place& place) const {
+    return vector.template load<whole>(first, place);
+  }
+  template <bool whole, class Place, class Value>
+  BEELINE_HOST_DEVICE void store(const Place& place, const Value& value) const {
+    vector.template store<whole>(first, place, value);
+  }
+};
+
+/// How a round's words are cut into the members' parts: of whole units, but for the last.
+template <std::uint32_t unit_words>
+class UnitParts {
+ public:
+  BEELINE_HOST_DEVICE UnitParts(std::uint32_t words, std::uint32_t members)
+      : words_(words), members_(members), part_(units_of((words + members - 1) / members) * unit_words) {}
+
+  /// The first word of a member's part.
+  [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t first(std::uint32_t member) const { return member * part_; }
+  /// Units of a member's part. No part has more than the first.
+  [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t units(std::uint32_t member) const {
+    return units_of(words_from(member, words_));
+  }
+  /// Units that all parts have in the vector's first `words`.
+  [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t whole_units(std::uint32_t words) const {
+    return words_from(members_ - 1, words) / unit_words;
+  }
+  [[nodiscard]] BEELINE_HOST_DEVICE static std::uint32_t units_of(std::uint32_t words) {
+    return (words + unit_words - 1) / unit_words;
+  }
+
+ private:
+  /// Those of the vector's first `words` that are a member's.
+  [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t words_from(std::uint32_t member, std::uint32_t words) const {
+    if (first(member) >= words) return 0;
+    const std::uint32_t rest = words - first(member);
+    return rest < part_ ? rest : part_;
+  }
+  std::uint32_t words_, members_, part_;
+};
+
+/// A vector's parts.
+template <class Vector, std::uint32_t unit_words>
+struct CutVector {
+  Vector vector;
+  UnitParts<unit_words> cut;
+
+  [[nodiscard]] BEELINE_HOST_DEVICE VectorPart<Vector> of(std::uint32_t member) const {
+    return {vector, cut.first(member), cut.units(member)};
+  }
+  [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t most() const { return cut.units(0); }
+  /// Those of each part that are whole.
+  [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t whole_units() const { return cut.whole_units(vector.whole_words()); }
+};
+
+/// The units that all members send this one, combined as they come. `mine`: this member's own.
+///   take  gets a place, `whole`, the result, and whether it does not come to this member by itself
+template <class T, class Round, class Vector, class Take>
+[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status combine_units(const Round& round,
+                                                                      const VectorPart<Vector>& mine,
+                                                                      std::uint32_t whole_units, Reduction reduction,
+                                                                      const Take& take) {
+  return round.for_each(mine.units, whole_units, [&](const auto& place, auto whole) {
+    typename Round::Value own{}, result{};
+    const bool is_own = place.exists && !round.sends_to_itself();
+    if (is_own) own = mine.template load<whole()>(place);
+    const Status status = round.template combine<T>(place, reduction, own, result);
+    if (status == Status::ok) take(place, whole, result, is_own);
+    return status;
+  });
+}
+
+}  // namespace beeline::detail

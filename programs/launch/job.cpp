@@ -102,9 +102,11 @@ class Job {
   int interrupt_ = 0;          ///< signal that ended the job, if one did
   int next_signal_ = SIGTERM;  ///< for those that have not ended by next_signal_at_
   Clock::time_point next_signal_at_ = Clock::time_point::max();
-  std::vector<int> terminated_;  ///< ranks that did not end by themselves
-  std::vector<int> stopped_;     ///< ranks that a signal had stopped, so that they could not end
-  std::vector<int> given_up_;    ///< keep_going: ranks that count as failed, by process or by the others' word
+  Clock::time_point end_began_at_;
+  std::vector<int> terminated_;             ///< ranks that did not end by themselves
+  std::chrono::duration<double> patience_;  ///< that these had: less than `grace` where somebody insisted
+  std::vector<int> stopped_;                ///< ranks that a signal had stopped, so that they could not end
+  std::vector<int> given_up_;  ///< keep_going: ranks that count as failed, by process or by the others' word
 };
 
 Job::Job(const Options& options, int guardian)
@@ -271,7 +273,8 @@ void Job::check_server() {
 void Job::begin_end(int culprit) {
   ending_ = true;
   culprit_ = culprit;
-  next_signal_at_ = Clock::now() + grace;
+  end_began_at_ = Clock::now();
+  next_signal_at_ = end_began_at_ + grace;
   end_stopped();
 }
 
@@ -295,9 +298,11 @@ void Job::close_output() {
 
 void Job::enforce_end() {
   if (Clock::now() < next_signal_at_) return;
-  if (terminated_.empty())
+  if (terminated_.empty()) {
+    patience_ = std::min<std::chrono::duration<double>>(Clock::now() - end_began_at_, grace);
     for (const RankProcess& each : processes_)
       if (!each.ending()) terminated_.push_back(each.rank());
+  }
   signal_running(next_signal_);
   next_signal_at_ = next_signal_ == SIGTERM ? Clock::now() + termination_time : Clock::time_point::max();
   next_signal_ = SIGKILL;
@@ -348,9 +353,9 @@ std::string Job::report() const {
         fmt::format("  {} {} had been stopped by a signal, and {} killed\n", stopped_.size() == 1 ? "rank" : "ranks",
                     fmt::join(stopped_, ", "), stopped_.size() == 1 ? "was" : "were");
   if (!terminated_.empty() && !options_.threads)
-    text +=
-        fmt::format("  {} {} did not end within {} s and {} terminated\n", terminated_.size() == 1 ? "rank" : "ranks",
-                    fmt::join(terminated_, ", "), grace.count(), terminated_.size() == 1 ? "was" : "were");
+    text += fmt::format("  {} {} did not end within {:.3g} s and {} terminated\n",
+                        terminated_.size() == 1 ? "rank" : "ranks", fmt::join(terminated_, ", "), patience_.count(),
+                        terminated_.size() == 1 ? "was" : "were");
   return text;
 }
 

@@ -15,6 +15,7 @@
 #include "beeline/device/wait.hpp"
 #include "host/world_implementation.hpp"
 #include "runtime/gpu_fault.hpp"
+#include "runtime/rank_list.hpp"
 
 namespace beeline {
 
@@ -114,13 +115,14 @@ const char* symbol(std::uint8_t comparison) {
 }
 
 /// A wait that ended without success.
+///   who    waited, as `rank 3`
 ///   place  what waited, as ` in kernel NAME`
-std::string describe_wait(const WaitRecord& record, const std::string& place) {
+std::string describe_wait(const WaitRecord& record, const std::string& who, const std::string& place) {
   const std::string peer = record.peer == record.rank ? ""
                            : record.peer == no_peer   ? " on any rank"
                                                       : fmt::format(" on rank {}", record.peer);
   const bool may_lack_room = record.kernel != 0 && !record.resident;
-  return fmt::format("rank {}: {}{}{}, sequence {}: expected {} {}, observed {}, after {:.3f} s ({}){}", record.rank,
+  return fmt::format("{}: {}{}{}, sequence {}: expected {} {}, observed {}, after {:.3f} s ({}){}", who,
                      name(static_cast<Operation>(record.operation)), peer, place, record.sequence,
                      symbol(record.comparison), record.expected, record.observed,
                      static_cast<double>(record.waited_ns) / 1e9, name(static_cast<Status>(record.status)),
@@ -152,7 +154,8 @@ std::string describe_record(const WaitRecord& record, const std::string& kernel)
   if (has_status(record, Status::invalid_argument) && record.peer != no_peer &&
       record.operation == static_cast<std::uint32_t>(Operation::receive))
     return describe_message(record);
-  return is_refusal(record) ? describe_refusal(record, place) : describe_wait(record, place);
+  return is_refusal(record) ? describe_refusal(record, place)
+                            : describe_wait(record, fmt::format("rank {}", record.rank), place);
 }
 
 /// Who keeps the first of these waits waiting, by way of those that wait for each other; `no_peer` where they wait in a
@@ -319,7 +322,38 @@ std::string World::Implementation::describe(const WaitRecord& record) const {
   return describe_record(record, kernel_name(record.rank, record.kernel));
 }
 
-void World::Implementation::fail(Status status, std::uint32_t team) {
+std::string World::Implementation::describe_all(const std::vector<WaitRecord>& waits, const std::string& known) const {
+  struct SameWaits {
+    std::string text;  ///< but for ranks and time
+    WaitRecord longest;
+    std::vector<int> ranks;
+  };
+  std::vector<SameWaits> groups;
+  for (const WaitRecord& record : waits) {
+    std::string text = describe(record);
+    if (text == known) continue;
+    WaitRecord timeless = record;
+    timeless.waited_ns = 0;
+    if (!is_refusal(record)) text = describe_wait(timeless, "", kernel_name(record.rank, record.kernel));
+    const auto same = std::find_if(groups.begin(), groups.end(), [&](const auto& group) { return group.text == text; });
+    if (same == groups.end()) {
+      groups.push_back({std::move(text), record, {static_cast<int>(record.rank)}});
+      continue;
+    }
+    same->ranks.push_back(static_cast<int>(record.rank));
+    if (record.waited_ns > same->longest.waited_ns) same->longest = record;
+  }
+  std::string all;
+  for (const auto& [text, longest, ranks] : groups) {
+    const std::string kernel = kernel_name(longest.rank, longest.kernel), place = kernel.empty() ? "" : " in " + kernel;
+    all += "\n  " + (ranks.size() == 1
+                         ? describe(longest)
+                         : describe_wait(longest, detail::rank_list(ranks) + ", the longest of these waits", place));
+  }
+  return all;
+}
+
+void World::Implementation::fail(Status status, std::uint32_t team, const std::string& also) {
   const std::vector<WaitRecord> waits = gather_waits(team);
   // A wait that reached its deadline is the cause; a rank that ended then did so because of it.
   const bool has_cause = !waits.empty() && is_cause(waits.front());
@@ -335,8 +369,7 @@ void World::Implementation::fail(Status status, std::uint32_t team) {
     message =
         word == 0 ? "no wait recorded" : fmt::format("rank {} aborted the {}", word - 1, team == 0 ? "world" : "team");
   std::string others = has_cause && !end_noticed.text.empty() ? "\n  " + end_noticed.text : "";
-  for (const WaitRecord& record : waits)
-    if (const std::string text = describe(record); text != message) others += "\n  " + text;
+  others += describe_all(waits, message);
   if (has_cause && has_status(waits.front(), Status::deadline)) {
     const std::uint32_t awaited = awaited_in_the_end(waits);
     if (awaited != no_peer && awaited != waits.front().peer)
@@ -351,6 +384,7 @@ void World::Implementation::fail(Status status, std::uint32_t team) {
         "BEELINE_CHECK_COLLECTIVES=1 (beeline run --check)";
   // The error says whose it is.
   if (const std::string own = fmt::format("rank {}: ", rank); message.starts_with(own)) message.erase(0, own.size());
+  if (!also.empty()) message += "; " + also;
   throw Error(status, others.empty() ? message : fmt::format("{}; when it was noticed:{}", message, others), rank);
 }
 
@@ -360,8 +394,7 @@ void World::Implementation::fail_meeting(const char* call, const Error& missing)
     message.erase(0, prefix.size());
   raise_with_cause(Status::aborted, fmt::format("rank {}: {}: {}", rank, call, message));
   tell_kernels();
-  std::string others;
-  for (const WaitRecord& record : gather_waits(0)) others += "\n  " + describe(record);
+  std::string others = describe_all(gather_waits(0));
   if (!others.empty())
     others =
         "; all ranks make the same calls in the same order, but these were in others when it was noticed:" + others;

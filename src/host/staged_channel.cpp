@@ -38,6 +38,14 @@ std::string describe(const Call& call) {
   return fmt::format("a send_receive of {} bytes {}, and {}", call.bytes, out, in);
 }
 
+/// What the call expects and gets instead; empty: what it expects, as far as is known.
+std::string other_length(const StagedReceiver* receiver, const Call& call) {
+  if (receiver == nullptr || !receiver->other_length()) return {};
+  return fmt::format(
+      "a receive of {0} bytes from rank {1}, whose next message has {2}: it stays for a receive of {2} bytes",
+      call.bytes, call.from, *receiver->other_length());
+}
+
 /// What ranks give the constructor.
 struct Shape {
   std::uint64_t chunk_bytes, slots;
@@ -196,9 +204,9 @@ Status StagedChannel::send_receive(const void* source, int to, void* destination
   StagedReceiver* const receiver = from < 0 ? nullptr : &channel.receiving(call)->end;
   const auto finished = [&] { return (sender ? sender->finished() : 0) + (receiver ? receiver->finished() : 0); };
   const auto over = [&] { return (!sender || sender->over()) && (!receiver || receiver->over()); };
-  const bool receiving = receiver != nullptr;
   const std::uint64_t start = machine::clock_ns();
   while (!over()) {  // each chunk has the whole deadline: long messages may take longer than that
+    const bool receiving = receiver != nullptr && !receiver->over();
     const std::uint64_t before = finished(), elapsed = machine::clock_ns() - start;
     const Awaited awaited{receiving ? Operation::staged_receive : Operation::staged_send,
                           static_cast<std::uint32_t>(receiving ? from : to), before, before + 1};
@@ -210,15 +218,12 @@ Status StagedChannel::send_receive(const void* source, int to, void* destination
       return observed != before || over();
     });
     if (status == Status::timeout) return status;
-    if (status != Status::ok) channel.world.implementation().fail(status, channel.world.host_context().team);
+    if (status != Status::ok)
+      channel.world.implementation().fail(status, channel.world.host_context().team, other_length(receiver, call));
   }
   channel.leave(call);
-  if (receiver != nullptr && receiver->other_length())
-    throw Error(Status::invalid_argument,
-                fmt::format("a receive of {0} bytes from rank {1}, whose next message has {2}: it stays for a receive "
-                            "of {2} bytes",
-                            bytes, from, *receiver->other_length()),
-                channel.world.rank());
+  const std::string refusal = other_length(receiver, call);
+  if (!refusal.empty()) throw Error(Status::invalid_argument, refusal, channel.world.rank());
   return Status::ok;
 }
 

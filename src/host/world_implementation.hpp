@@ -273,7 +273,8 @@ class World::Implementation {
   [[nodiscard]] bool failed() const { return failed_team(world_only) >= 0; }
   /// Throws what went wrong in one of `watched`, if anything did.
   void check(std::uint32_t watched);
-  [[noreturn]] void fail(Status status, std::uint32_t team);
+  /// `also`: what the caller knows of it.
+  [[noreturn]] void fail(Status status, std::uint32_t team, const std::string& also = {});
   /// After the deadline of a meeting in `call` that not all ranks came to: aborts the world, so that the waits of those
   /// who are elsewhere end, and throws an error that names them.
   [[noreturn]] void fail_meeting(const char* call, const Error& missing);
@@ -325,6 +326,8 @@ class World::Implementation {
   /// The waits of `team` that have failed, once those that are noticing its abort have recorded themselves.
   [[nodiscard]] std::vector<WaitRecord> gather_waits(std::uint32_t team) const;
   [[nodiscard]] std::string describe(const WaitRecord& record) const;
+  /// A line for each of them but `known`; those of several ranks that say the same are one.
+  [[nodiscard]] std::string describe_all(const std::vector<WaitRecord>& waits, const std::string& known = {}) const;
   /// Records that streams did not end, and aborts those of `watched` (the world, if it is empty).
   void give_up_streams(std::uint32_t watched, std::uint64_t waited_ns);
   /// Forgets this rank's records of the teams `ids`, a mask.

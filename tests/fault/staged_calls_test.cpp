@@ -103,6 +103,27 @@ TEST_P(StagedCalls, AnExchangeSendsItsOwnMessageWhereLengthsDiffer) {
   });
 }
 
+/// Each refuses the other's message, so neither has room for its own.
+TEST_P(StagedCalls, LengthsThatDifferAreNamedAtTheDeadline) {
+  Config config = test_config();
+  config.device = "cpu";
+  config.deadline_ns = 500'000'000;
+  const auto body = [](World& world) {
+    Scene scene(world);
+    const std::size_t mine = world.rank() == 0 ? bytes : bytes - 1, theirs = 2 * bytes - 1 - mine;
+    const int other = scene.other();
+    std::string text;
+    try {
+      scene.channel.send_receive(scene.first.data(), other, scene.received.data(), other, mine);
+    } catch (const Error& error) {
+      text = error.what();
+    }
+    BEELINE_CHECK_CONTAINS(
+        text, join("; a receive of ", mine, " bytes from rank ", other, ", whose next message has ", theirs));
+  };
+  expect_all_passed(run_ranks(GetParam(), 2, body, config, 60));
+}
+
 /// Its receive side is of another call: nothing of it is sent.
 TEST_P(StagedCalls, AnExchangeThatIsRefusedSendsNothing) {
   run([](Scene& scene) {

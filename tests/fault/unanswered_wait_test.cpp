@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -246,6 +247,26 @@ std::vector<Parameter> parameters() {
 std::string parameter_name(const ::testing::TestParamInfo<Parameter>& info) {
   return join(unanswered_waits()[info.param.wait].name, info.param.kind == WorldKind::threads ? "Threads" : "Processes",
               info.param.devices.name);
+}
+
+/// Five ranks wait for the same one.
+TEST(UnansweredWaits, OfSeveralRanksAreOneLine) {
+  Config config = test_config();
+  config.device = "cpu";
+  config.deadline_ns = 500'000'000;
+  const auto body = [](World& world) {
+    std::string text;
+    try {
+      if (world.rank() != 0) world.barrier();
+      while (!world.failed()) machine::back_off(0, 0);
+      world.check();
+    } catch (const Error& error) {
+      text = error.what();
+    }
+    BEELINE_CHECK_CONTAINS(text, ", the longest of these waits: barrier on rank 0, sequence ");
+    BEELINE_CHECK(std::count(text.begin(), text.end(), '\n') <= 3);
+  };
+  expect_all_passed(run_ranks(WorldKind::threads, 6, body, config, 60));
 }
 
 INSTANTIATE_TEST_SUITE_P(Waits, UnansweredWait, ::testing::ValuesIn(parameters()), parameter_name);

@@ -80,7 +80,9 @@ Case as_kernel(BarrierAlgorithm algorithm, Control control, std::shared_ptr<Barr
   const std::string method = method_of(control, algorithm);
   const auto prepare = [=](Bench& bench, std::uint64_t) {
     const auto place = places->get(bench);
-    const auto start = [=](Stream& stream) { place->collectives.barrier_on_stream(algorithm, &stream); };
+    const auto start = [=](Stream& stream) {
+      place->collectives.barrier_on_stream({.stream = &stream, .algorithm = algorithm});
+    };
     const Calls calls = calls_by(control, bench.world(), start, 0);
     Measurement measurement = barrier_measurement(method, control, bench.world());
     time_by_host(measurement, bench, calls);

@@ -421,7 +421,7 @@ class Collectives:
         The algorithm and number of blocks that `allreduce` takes for `count` elements.
         """
 
-    def reduce(self, destination: object | None, source: object, root: int, reduction: str = 'sum', *, stream: Stream | None = None, timeout: float | None = None, algorithm: str = 'automatic', blocks: int = 0) -> None:
+    def reduce(self, destination: object | None, source: object, reduction: str = 'sum', *, root: int, stream: Stream | None = None, timeout: float | None = None, algorithm: str = 'automatic', blocks: int = 0) -> None:
         """
         Collective. As `allreduce`, but only rank `root` gets the result; of others `destination` may be None.
         """
@@ -434,7 +434,7 @@ class Collectives:
         destination  one part; may be this rank's part of `source`
         """
 
-    def broadcast(self, destination: object, root: int, source: object | None = None, *, stream: Stream | None = None, timeout: float | None = None, algorithm: str = 'automatic', blocks: int = 0, symmetric: bool = False) -> None:
+    def broadcast(self, destination: object, source: object | None = None, *, root: int, stream: Stream | None = None, timeout: float | None = None, algorithm: str = 'automatic', blocks: int = 0, symmetric: bool = False) -> None:
         """
         Collective. Copies the root's vector to all; elements of any type, as in all calls that only move them.
 
@@ -442,12 +442,12 @@ class Collectives:
         symmetric  you assert that the destinations lie at the same place of all ranks' heaps, as in `allreduce`
         """
 
-    def scatter(self, destination: object, source: object | None, root: int, *, stream: Stream | None = None, timeout: float | None = None, algorithm: str = 'automatic', blocks: int = 0, symmetric: bool = False) -> None:
+    def scatter(self, destination: object, source: object | None, *, root: int, stream: Stream | None = None, timeout: float | None = None, algorithm: str = 'automatic', blocks: int = 0, symmetric: bool = False) -> None:
         """
         Collective. Copies part r of the root's `source` to rank r; of others it may be None. `symmetric`: as `broadcast`.
         """
 
-    def gather(self, destination: object | None, source: object, root: int, *, stream: Stream | None = None, timeout: float | None = None, algorithm: str = 'automatic', blocks: int = 0) -> None:
+    def gather(self, destination: object | None, source: object, *, root: int, stream: Stream | None = None, timeout: float | None = None, algorithm: str = 'automatic', blocks: int = 0) -> None:
         """
         Collective. Copies all vectors, by rank, to the root's `destination`; of others it may be None.
         """
@@ -464,7 +464,7 @@ class Collectives:
         Collective. Copies part j of rank i's vector to part i of rank j's; all parts are equal. `symmetric`: as `broadcast`.
         """
 
-    def alltoallv(self, destination: object, receive_counts: Sequence[int], source: object, send_counts: Sequence[int], *, stream: Stream | None = None, timeout: float | None = None) -> None:
+    def alltoallv(self, destination: object, source: object, send_counts: Sequence[int], receive_counts: Sequence[int], *, stream: Stream | None = None, timeout: float | None = None) -> None:
         """
         Collective. The same with parts of any lengths, in elements by rank, that follow each other.
         """

@@ -239,7 +239,7 @@ class BeelineProcessGroup(dist.ProcessGroup):
         (tensor,) = tensors
         root, reduction = opts.rootRank, reduction_of(opts)
         result = tensor if root == self.rank() else None
-        return self._start(tensors, lambda on: self._collectives.reduce(result, tensor, root, reduction, **on))
+        return self._start(tensors, lambda on: self._collectives.reduce(result, tensor, reduction, root=root, **on))
 
     def _reduce_scatter_base(self, output: torch.Tensor, source: torch.Tensor, opts: Any = None) -> dist.Work:
         reduction = reduction_of(opts)
@@ -264,7 +264,7 @@ class BeelineProcessGroup(dist.ProcessGroup):
     def broadcast(self, tensors: Tensors, opts: Any) -> dist.Work:
         (tensor,) = tensors
         data, root = as_bytes(tensor), opts.rootRank
-        return self._start([tensor], lambda on: self._collectives.broadcast(data, root, **on))
+        return self._start([tensor], lambda on: self._collectives.broadcast(data, root=root, **on))
 
     def _allgather_base(self, output: torch.Tensor, source: torch.Tensor, opts: Any = None) -> dist.Work:
         to, data = as_bytes(output), as_bytes(source)
@@ -309,7 +309,7 @@ class BeelineProcessGroup(dist.ProcessGroup):
 
         def gather(on: dict[str, Any]) -> None:
             together = torch.empty(len(each) * data.numel(), dtype=torch.uint8, device=data.device) if each else None
-            self._collectives.gather(together, data, root, **on)
+            self._collectives.gather(together, data, root=root, **on)
             if together is not None:
                 take_apart(together, each)
 
@@ -323,7 +323,7 @@ class BeelineProcessGroup(dist.ProcessGroup):
 
         def scatter(on: dict[str, Any]) -> None:
             together = torch.cat([as_bytes(part) for part in each]) if each else None
-            self._collectives.scatter(to, together, root, **on)
+            self._collectives.scatter(to, together, root=root, **on)
 
         return self._start([output], scatter, each)
 
@@ -338,24 +338,24 @@ class BeelineProcessGroup(dist.ProcessGroup):
         to, data = as_bytes(output), as_bytes(source)
         receive, send = split(output, output_splits, self.size()), split(source, source_splits, self.size())
 
-        def exchange(on: dict[str, Any]) -> None:
+        def send_parts(on: dict[str, Any]) -> None:
             if output_splits or source_splits:
-                self._collectives.alltoallv(to, receive, data, send, **on)
+                self._collectives.alltoallv(to, data, send, receive, **on)
             else:
                 self._collectives.alltoall(to, data, **on)
 
-        return self._start([output], exchange, [source])
+        return self._start([output], send_parts, [source])
 
     def alltoall(self, outputs: Tensors, sources: Tensors, opts: Any = None) -> dist.Work:
         parts = [as_bytes(part) for part in sources]
         receive, send = [output.nbytes for output in outputs], [part.numel() for part in parts]
 
-        def exchange(on: dict[str, Any]) -> None:
+        def send_parts(on: dict[str, Any]) -> None:
             together = torch.empty(sum(receive), dtype=torch.uint8, device=outputs[0].device)
-            self._collectives.alltoallv(together, receive, torch.cat(parts), send, **on)
+            self._collectives.alltoallv(together, torch.cat(parts), send, receive, **on)
             take_apart(together, outputs)
 
-        return self._start(outputs, exchange, sources)
+        return self._start(outputs, send_parts, sources)
 
     def barrier(self, opts: Any = None) -> dist.Work:
         if self._stream is not None:

@@ -84,13 +84,13 @@ class CollectivesObject : public ChannelObject<Collectives> {
            });
   }
 
-  void reduce(const nb::object& destination, const nb::object& source, int root, const std::string& reduction,
+  void reduce(const nb::object& destination, const nb::object& source, const std::string& reduction, int root,
               StreamObject* stream, Seconds timeout, const std::string& algorithm, unsigned blocks) {
     const Tensor from = vector(source, "source", Access::read);
     const Tensor to = at_root(destination, "destination", Access::write, root);
     if (is(root)) check_alike(to, from, 1, 1);
     const auto [type, how] = reduced(from, reduction);
-    run_on(place("reduce", stream, timeout, root, reduction, algorithm, blocks), call_of(algorithm, blocks),
+    run_on(place("reduce", stream, timeout, reduction, root, algorithm, blocks), call_of(algorithm, blocks),
            {&to, &from}, [&](const CollectiveCall& call) {
              channel().reduce_on_stream(to.data, from.data, from.elements, type, how, root, call);
            });
@@ -108,7 +108,7 @@ class CollectivesObject : public ChannelObject<Collectives> {
            });
   }
 
-  void broadcast(const nb::object& destination, int root, const nb::object& source, StreamObject* stream,
+  void broadcast(const nb::object& destination, const nb::object& source, int root, StreamObject* stream,
                  Seconds timeout, const std::string& algorithm, unsigned blocks, bool symmetric) {
     const Tensor to = vector(destination, "destination", Access::write);
     const Tensor from = source.is_none() || !is(root) ? to : vector(source, "source", Access::read);
@@ -171,7 +171,7 @@ class CollectivesObject : public ChannelObject<Collectives> {
            });
   }
 
-  void alltoallv(const nb::object& destination, const Counts& receive, const nb::object& source, const Counts& send,
+  void alltoallv(const nb::object& destination, const nb::object& source, const Counts& send, const Counts& receive,
                  StreamObject* stream, Seconds timeout) {
     const Tensor to = vector(destination, "destination", Access::write);
     const Tensor from = vector(source, "source", Access::read);
@@ -191,7 +191,7 @@ class CollectivesObject : public ChannelObject<Collectives> {
   void barrier(StreamObject* stream, Seconds timeout, const std::string& algorithm) {
     const auto how = by_name<BarrierAlgorithm>(algorithm, barrier_algorithms, "algorithm");
     run_on(place("barrier", stream, timeout, algorithm), CollectiveCall{}, {},
-           [&](const CollectiveCall& call) { channel().barrier_on_stream(how, call.stream); });
+           [&](const CollectiveCall& call) { channel().barrier_on_stream({.stream = call.stream, .algorithm = how}); });
   }
 
   [[nodiscard]] Choice allreduce_choice(std::size_t count, const nb::object& dtype, const std::string& algorithm,
@@ -271,17 +271,17 @@ class CollectivesObject : public ChannelObject<Collectives> {
 using CollectivesClass = nb::class_<CollectivesObject>;
 
 /// The keywords that all calls have, behind those of their own.
-#define BEELINE_CALL_KEYWORDS                                                                                         \
-  nb::kw_only(), nb::arg("stream") = nb::none(), nb::arg("timeout") = nb::none(), nb::arg("algorithm") = "automatic", \
-                 nb::arg("blocks") = 0
+#define BEELINE_CALL_KEYWORDS                                                                          \
+  nb::arg("stream") = nb::none(), nb::arg("timeout") = nb::none(), nb::arg("algorithm") = "automatic", \
+  nb::arg("blocks") = 0
 
 void bind_reductions(CollectivesClass& collectives) {
   collectives
-      .def("reduce", &CollectivesObject::reduce, nb::arg("destination").none(), nb::arg("source"), nb::arg("root"),
-           nb::arg("reduction") = "sum", BEELINE_CALL_KEYWORDS,
+      .def("reduce", &CollectivesObject::reduce, nb::arg("destination").none(), nb::arg("source"),
+           nb::arg("reduction") = "sum", nb::kw_only(), nb::arg("root"), BEELINE_CALL_KEYWORDS,
            "Collective. As `allreduce`, but only rank `root` gets the result; of others `destination` may be None.")
       .def("reduce_scatter", &CollectivesObject::reduce_scatter, nb::arg("destination"), nb::arg("source"),
-           nb::arg("reduction") = "sum", BEELINE_CALL_KEYWORDS,
+           nb::arg("reduction") = "sum", nb::kw_only(), BEELINE_CALL_KEYWORDS,
            R"(Collective. As `allreduce`, but rank r gets part r of the result.
 
 source       as many equal parts as ranks
@@ -290,30 +290,30 @@ destination  one part; may be this rank's part of `source`)");
 
 void bind_movement(CollectivesClass& collectives) {
   collectives
-      .def("broadcast", &CollectivesObject::broadcast, nb::arg("destination"), nb::arg("root"),
-           nb::arg("source") = nb::none(), BEELINE_CALL_KEYWORDS, nb::arg("symmetric") = false,
+      .def("broadcast", &CollectivesObject::broadcast, nb::arg("destination"), nb::arg("source") = nb::none(),
+           nb::kw_only(), nb::arg("root"), BEELINE_CALL_KEYWORDS, nb::arg("symmetric") = false,
            R"(Collective. Copies the root's vector to all; elements of any type, as in all calls that only move them.
 
 source  the root's; None: its `destination`
 symmetric  you assert that the destinations lie at the same place of all ranks' heaps, as in `allreduce`)")
-      .def("scatter", &CollectivesObject::scatter, nb::arg("destination"), nb::arg("source").none(), nb::arg("root"),
-           BEELINE_CALL_KEYWORDS, nb::arg("symmetric") = false,
+      .def("scatter", &CollectivesObject::scatter, nb::arg("destination"), nb::arg("source").none(), nb::kw_only(),
+           nb::arg("root"), BEELINE_CALL_KEYWORDS, nb::arg("symmetric") = false,
            "Collective. Copies part r of the root's `source` to rank r; of others it may be None. `symmetric`: as "
            "`broadcast`.")
-      .def("gather", &CollectivesObject::gather, nb::arg("destination").none(), nb::arg("source"), nb::arg("root"),
-           BEELINE_CALL_KEYWORDS,
+      .def("gather", &CollectivesObject::gather, nb::arg("destination").none(), nb::arg("source"), nb::kw_only(),
+           nb::arg("root"), BEELINE_CALL_KEYWORDS,
            "Collective. Copies all vectors, by rank, to the root's `destination`; of others it may be None.")
-      .def("allgather", &CollectivesObject::allgather, nb::arg("destination"), nb::arg("source"), BEELINE_CALL_KEYWORDS,
-           nb::arg("symmetric") = false,
+      .def("allgather", &CollectivesObject::allgather, nb::arg("destination"), nb::arg("source"), nb::kw_only(),
+           BEELINE_CALL_KEYWORDS, nb::arg("symmetric") = false,
            R"(Collective. Copies all vectors, by rank, to all; `source` may be this rank's part of `destination`.
 
 symmetric  as `broadcast`)")
-      .def("alltoall", &CollectivesObject::alltoall, nb::arg("destination"), nb::arg("source"), BEELINE_CALL_KEYWORDS,
-           nb::arg("symmetric") = false,
+      .def("alltoall", &CollectivesObject::alltoall, nb::arg("destination"), nb::arg("source"), nb::kw_only(),
+           BEELINE_CALL_KEYWORDS, nb::arg("symmetric") = false,
            "Collective. Copies part j of rank i's vector to part i of rank j's; all parts are equal. `symmetric`: as "
            "`broadcast`.")
-      .def("alltoallv", &CollectivesObject::alltoallv, nb::arg("destination"), nb::arg("receive_counts"),
-           nb::arg("source"), nb::arg("send_counts"), nb::kw_only(), nb::arg("stream") = nb::none(),
+      .def("alltoallv", &CollectivesObject::alltoallv, nb::arg("destination"), nb::arg("source"),
+           nb::arg("send_counts"), nb::arg("receive_counts"), nb::kw_only(), nb::arg("stream") = nb::none(),
            nb::arg("timeout") = nb::none(),
            "Collective. The same with parts of any lengths, in elements by rank, that follow each other.")
       .def("barrier", &CollectivesObject::barrier, nb::kw_only(), nb::arg("stream") = nb::none(),

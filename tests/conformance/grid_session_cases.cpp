@@ -74,7 +74,7 @@ struct GridSessionKernel {
         return alltoallv(session, a.out, in, PieceTable{a.lengths, offsets, a.lengths, offsets});
       }
       default:
-        return barrier(session, BarrierAlgorithm::alltoall);
+        return barrier(session);
     }
   }
 

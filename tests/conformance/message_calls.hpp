@@ -15,6 +15,7 @@ namespace beeline_test {
 
 [[nodiscard]] std::vector<Case> message_cases();
 [[nodiscard]] const std::vector<Case>& message_kernel_cases();
+[[nodiscard]] const std::vector<Case>& typed_message_cases();
 /// Those that suit worlds of many ranks on few cores.
 [[nodiscard]] const std::vector<Case>& crowded_message_cases();
 

@@ -307,7 +307,8 @@ std::vector<Case> message_cases() {
                              {"messages_to_oneself", 1, messages_to_oneself},
                              {"messages_are_probed", 2, messages_are_probed},
                              {"messages_refused", 1, messages_refused}};
-  for (const Case& each : message_kernel_cases()) cases.push_back(each);
+  for (const auto& some : {message_kernel_cases(), typed_message_cases()})
+    cases.insert(cases.end(), some.begin(), some.end());
   return cases;
 }
 

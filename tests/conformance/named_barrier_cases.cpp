@@ -49,7 +49,7 @@ struct GroupKernel {
       // In turn with the others: all count the same rounds.
       const bool other = round % 4 == 0;
       Session session(group, ctx, a.channel);
-      const Status status = barrier(session, other ? BarrierAlgorithm::alltoall : a.algorithm);
+      const Status status = barrier(session, {.algorithm = other ? BarrierAlgorithm::alltoall : a.algorithm});
       BEELINE_DEVICE_CHECK_EQ(report, Status::ok, status);
       check_board(ctx, report, a, round, 1);
     }
@@ -112,12 +112,12 @@ void barriers_on_streams(RankTest& test) {
     for_each_algorithm([&](BarrierAlgorithm algorithm) {
       const BoardArguments arguments{collectives.channel(), board.data(), ++round, 1, algorithm};
       launch(world, test.shape(1, false), WriteKernel{}, arguments);
-      collectives.barrier_on_stream(algorithm);
+      collectives.barrier_on_stream({.algorithm = algorithm});
       test.run(test.shape(1, false), CheckKernel{}, arguments, join("barrier kernel by ", name(algorithm)));
     });
   world.barrier();
   try {
-    collectives.barrier_on_stream(static_cast<BarrierAlgorithm>(7));
+    collectives.barrier_on_stream({.algorithm = static_cast<BarrierAlgorithm>(7)});
   } catch (const Error& error) {
     BEELINE_CHECK(std::string(error.what()).find("barrier algorithm 7") != std::string::npos);
     return;
@@ -144,11 +144,14 @@ struct LateKernel {
       if (ctx.rank == late) {
         BEELINE_DEVICE_CHECK_EQ(report, Status::ok, wait_for_others(group, ctx, a.waiting, round));
       } else {
-        BEELINE_DEVICE_CHECK_EQ(report, Status::timeout, barrier(session, a.algorithm, Order::memory, Timeout{50'000}));
-        BEELINE_DEVICE_CHECK_EQ(report, Status::timeout, barrier(session, a.algorithm, Order::memory, Timeout::test()));
+        BEELINE_DEVICE_CHECK_EQ(report, Status::timeout,
+                                barrier(session, {.timeout = Timeout{50'000}, .algorithm = a.algorithm}));
+        BEELINE_DEVICE_CHECK_EQ(report, Status::timeout,
+                                barrier(session, {.timeout = Timeout::test(), .algorithm = a.algorithm}));
         tell_latecomer(group, ctx, a.waiting, round, late);
       }
-      while (status == Status::timeout) status = barrier(session, a.algorithm, Order::memory, Timeout{100'000});
+      while (status == Status::timeout)
+        status = barrier(session, {.timeout = Timeout{100'000}, .algorithm = a.algorithm});
       BEELINE_DEVICE_CHECK_EQ(report, Status::ok, status);
     }
   }

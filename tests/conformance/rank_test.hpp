@@ -129,6 +129,7 @@ struct Case {
 [[nodiscard]] const std::vector<Case>& reduce_cases();
 [[nodiscard]] const std::vector<Case>& special_value_cases();
 [[nodiscard]] const std::vector<Case>& team_channel_cases();
+[[nodiscard]] const std::vector<Case>& typed_collective_cases();
 /// Those of all collectives.
 [[nodiscard]] std::vector<Case> collective_cases();
 /// Those of them that suit worlds of many ranks on few cores.

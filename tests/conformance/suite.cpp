@@ -143,7 +143,7 @@ std::vector<Case> copy_cases() {
 std::vector<Case> collective_cases() {
   std::vector<Case> all;
   for (const auto& some : {allreduce_cases(), grid_session_cases(), movement_cases(), named_barrier_cases(),
-                           reduce_cases(), special_value_cases(), team_channel_cases()})
+                           reduce_cases(), special_value_cases(), team_channel_cases(), typed_collective_cases()})
     all.insert(all.end(), some.begin(), some.end());
   return all;
 }

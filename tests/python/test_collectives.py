@@ -97,12 +97,12 @@ def test_moving_data(dtype: str, count: int) -> None:
 
         for root in range(size):
             vector = rows(root)[0] if rank == root else np.zeros(count, dtype)
-            collectives.broadcast(vector, root)
+            collectives.broadcast(vector, root=root)
             assert (vector == root).all()
-            collectives.scatter(part, rows(5) if rank == root else None, root)
+            collectives.scatter(part, rows(5) if rank == root else None, root=root)
             assert (part == 5 + rank).all()
             gathered = np.zeros((size, count), dtype) if rank == root else None
-            collectives.gather(gathered, part, root)
+            collectives.gather(gathered, part, root=root)
             assert gathered is None or (gathered == rows(5)).all()
         everyone = np.empty((size, count), dtype)
         collectives.allgather(everyone, part)
@@ -120,12 +120,12 @@ def test_all_to_all_of_any_lengths() -> None:
         counts = [world.rank + peer for peer in ranks]  # the same both ways; rank 0 sends itself nothing
         source = np.full(sum(counts), world.rank, "int64")
         result = np.empty_like(source)
-        collectives.alltoallv(result, counts, source, counts)
+        collectives.alltoallv(result, source, counts, counts)
         assert result.tolist() == [peer for peer in ranks for _ in range(counts[peer])]
         with pytest.raises(ValueError, match="receive_counts: 3 counts must be given, which add up to"):
-            collectives.alltoallv(result, counts[:2], source, counts)
+            collectives.alltoallv(result, source, counts, counts[:2])
         with pytest.raises(ValueError, match="send_counts"):
-            collectives.alltoallv(result, counts, source, [1 << 63, 1 << 63, len(source)])
+            collectives.alltoallv(result, source, [1 << 63, 1 << 63, len(source)], counts)
 
     beeline.run(3, body)
 
@@ -138,7 +138,7 @@ def test_reductions_to_one_rank_and_in_parts(dtype: str) -> None:
         collectives = beeline.Collectives(world)
         for root in range(world.size):
             result = np.empty(999, dtype) if world.rank == root else None
-            collectives.reduce(result, mine[world.rank], root, "maximum")
+            collectives.reduce(result, mine[world.rank], "maximum", root=root)
             assert result is None or (result == np.maximum.reduce(mine)).all()
         part = np.empty(333, dtype)
         collectives.reduce_scatter(part, mine[world.rank])
@@ -193,16 +193,16 @@ def test_movement_to_any_place_and_to_the_same_of_all_heaps() -> None:
         for algorithm, symmetric in [("automatic", True), ("copy_engine", True), ("copy_engine", False)]:
             how = {"algorithm": algorithm, "symmetric": symmetric}
             whole, part = heap if symmetric else elsewhere
-            collectives.broadcast(part, 1, mine, **how)
+            collectives.broadcast(part, mine, root=1, **how)
             np.testing.assert_array_equal(np.from_dlpack(part), np.ones(3))
-            collectives.scatter(part, all_parts if world.rank == 2 else None, 2, **how)
+            collectives.scatter(part, all_parts if world.rank == 2 else None, root=2, **how)
             np.testing.assert_array_equal(np.from_dlpack(part), all_parts[3 * world.rank :][:3])
             collectives.allgather(whole, mine, **how)
             np.testing.assert_array_equal(np.from_dlpack(whole), np.repeat([0, 1, 2], 3))
             collectives.alltoall(whole, all_parts, **how)
             np.testing.assert_array_equal(np.from_dlpack(whole), np.tile(all_parts[3 * world.rank :][:3], 3))
         with pytest.raises(ValueError, match="gather has no algorithm copy_engine"):
-            collectives.gather(None if world.rank else whole, mine, 0, algorithm="copy_engine")
+            collectives.gather(None if world.rank else whole, mine, root=0, algorithm="copy_engine")
 
     beeline.run(3, body)
 

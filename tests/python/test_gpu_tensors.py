@@ -110,7 +110,7 @@ def test_calls_of_teams_tell_how_they_moved_data() -> None:
             for tensor, expected in ((inside, "in_place"), (outside, "staged"), (outside[:8], "packets")):
                 collectives.allreduce(tensor)
                 assert collectives.last_transfer == expected
-            collectives.broadcast(inside, 1)
+            collectives.broadcast(inside, root=1)
             assert collectives.last_transfer == "in_place"
             collectives.free()
 

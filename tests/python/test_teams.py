@@ -45,20 +45,20 @@ def test_collectives_of_teams_count_by_their_ranks() -> None:
         assert (total == sum(team.ranks)).all()
         for root in range(team.size):
             vector = np.full(7, float(world.rank))
-            collectives.broadcast(vector, root)
+            collectives.broadcast(vector, root=root)
             assert (vector == team.ranks[root]).all()
             gathered = np.empty((team.size, 3), "int16") if team.rank == root else None
-            collectives.gather(gathered, np.full(3, world.rank, "int16"), root)
+            collectives.gather(gathered, np.full(3, world.rank, "int16"), root=root)
             assert gathered is None or gathered[:, 1].tolist() == team.ranks
         everyone = np.empty((team.size, 5))
         collectives.allgather(everyone, np.full(5, float(world.rank)))
         assert everyone[:, 4].tolist() == team.ranks
         counts = [1 + (team.rank + peer) % 2 for peer in range(team.size)]
         received = np.empty(sum(counts), "int32")
-        collectives.alltoallv(received, counts, np.full(sum(counts), world.rank, "int32"), counts)
+        collectives.alltoallv(received, np.full(sum(counts), world.rank, "int32"), counts, counts)
         assert received.tolist() == [rank for rank, count in zip(team.ranks, counts, strict=True) for _ in range(count)]
         with pytest.raises(ValueError, match=f"{team.size} counts must be given"):
-            collectives.alltoallv(received, [1], received, [1])
+            collectives.alltoallv(received, received, [1], [1])
         collectives.barrier()
 
     beeline.run(5, body)
@@ -120,9 +120,9 @@ def test_a_call_tells_how_it_moved_data() -> None:
         collectives.allreduce(memory, algorithm="copy_engine", symmetric=True)
         assert collectives.last_transfer == "in_place"
         collectives.barrier()
-        collectives.broadcast(memory, 0, algorithm="peer")
+        collectives.broadcast(memory, root=0, algorithm="peer")
         assert collectives.last_transfer == "in_place"
-        collectives.broadcast(array, 0, algorithm="peer")
+        collectives.broadcast(array, root=0, algorithm="peer")
         assert collectives.last_transfer == "staged"
 
     beeline.run(2, body)

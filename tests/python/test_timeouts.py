@@ -83,7 +83,7 @@ def test_collectives() -> None:
         vector, other = np.full(1000, 3, np.int32), np.zeros(1000, np.int32)
         times_out(lambda timeout: collectives.allreduce(vector, timeout=timeout))
         with pytest.raises(beeline.InvalidArgumentError, match="broadcast: allreduce timed out and goes on"):
-            collectives.broadcast(other, 0)
+            collectives.broadcast(other, root=0)
         with pytest.raises(beeline.InvalidArgumentError, match="allreduce: allreduce timed out"):
             collectives.allreduce(other)
         may_run.set()
@@ -94,7 +94,7 @@ def test_collectives() -> None:
         times_out(lambda timeout: collectives.barrier(timeout=timeout))
         again.set()
         world.synchronize(timeout=AMPLE_S)  # finds it as well
-        collectives.broadcast(other, 1)
+        collectives.broadcast(other, root=1)
         assert (other == 5).all()
 
     def second(world, collectives, *_):
@@ -103,7 +103,7 @@ def test_collectives() -> None:
         collectives.allreduce(np.full(1000, 11, np.int32))
         assert again.wait(AMPLE_S)
         collectives.barrier()
-        collectives.broadcast(np.full(1000, 5, np.int32), 1)
+        collectives.broadcast(np.full(1000, 5, np.int32), root=1)
 
     again = threading.Event()
     on_two_ranks(first, second)

@@ -27,7 +27,7 @@ inline constexpr unsigned barrier_kernel_threads = max_ranks;
 template <BarrierAlgorithm algorithm>
 __global__ void barrier_kernel(const __grid_constant__ Context ctx, CollectiveChannel channel) {
   Session session(Block{}, ctx, channel);
-  static_cast<void>(barrier(session, algorithm));
+  static_cast<void>(barrier(session, {.algorithm = algorithm}));
 }
 
 }  // namespace beeline

@@ -8,11 +8,13 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "beeline/collectives/algorithm.hpp"
 #include "beeline/collectives/channel.hpp"
 #include "beeline/collectives/operation.hpp"
 #include "beeline/collectives/reduction.hpp"
+#include "beeline/host/impl/typed_vectors.hpp"
 #include "beeline/host/team.hpp"
 #include "beeline/transport/stream.hpp"
 
@@ -48,11 +50,31 @@ struct CollectiveCall {
   bool symmetric = false;
 };
 
+/// The same of a barrier.
+struct BarrierCall {
+  Stream* stream = nullptr;                                 ///< nullptr: the rank's default stream
+  BarrierAlgorithm algorithm = BarrierAlgorithm::alltoall;  ///< the same on all ranks
+};
+
 /// Pieces whose lengths differ from peer to peer, in elements, as in MPI_Alltoallv: [members] each. Read when the call
 /// is made.
 struct PieceSpans {
   std::span<const std::size_t> send_counts, send_offsets, receive_counts, receive_offsets;
 };
+
+namespace detail {
+
+/// Pieces in elements of another size.
+class ScaledPieces {
+ public:
+  ScaledPieces(const PieceSpans& pieces, std::size_t factor);
+  [[nodiscard]] PieceSpans spans() const { return {columns_[0], columns_[1], columns_[2], columns_[3]}; }
+
+ private:
+  std::vector<std::size_t> columns_[4];
+};
+
+}  // namespace detail
 
 /// A channel for the collectives of a team, and what a host asks of it. Calls on one channel are made
 /// in the same order by all members, one after the other: on one stream, or on streams that wait for each other. Calls
@@ -71,6 +93,91 @@ class Collectives {
   [[nodiscard]] const CollectiveChannel& channel() const;
   /// Its members: kernels that use the channel are launched with it.
   [[nodiscard]] Team& team() const;
+
+  // --- Vectors that know their lengths --------------------------------------------------------------------------
+  //
+  // A vector is a SymmetricArray, a std::span, or what a std::span is made from. A call without a stream blocks until
+  // it is over, and throws what it ended with; with one it is asynchronous, in its order. All else is as of the call
+  // `..._on_stream` below. Throw invalid_argument, before anything is touched, where a vector is not as long as the
+  // others and the number of members ask for. Elements that are only moved are of any trivially copyable type.
+
+  /// Every member gets the combination of all members' vectors. destination, source [count].
+  template <detail::Vector To, detail::Vector From>
+  void allreduce(To&& destination, From&& source, Reduction reduction = Reduction::sum,
+                 const CollectiveCall& call = {}) {
+    run(&Collectives::allreduce_on_stream, detail::reduced_vectors("allreduce", destination, 1, source, 1), call,
+        reduction);
+  }
+  /// The same in place.
+  template <detail::Vector Both>
+  void allreduce(Both&& vector, Reduction reduction = Reduction::sum, const CollectiveCall& call = {}) {
+    allreduce(vector, vector, reduction, call);
+  }
+  /// The root gets the combination. destination [count] the root's; source [count].
+  template <detail::Vector To, detail::Vector From>
+  void reduce(To&& destination, From&& source, Reduction reduction, int root, const CollectiveCall& call = {}) {
+    run(&Collectives::reduce_on_stream, detail::reduced_vectors("reduce", destination, at(root, 1), source, 1), call,
+        reduction, root);
+  }
+  /// Member r gets part r of the combination. destination [count]; source [members, count].
+  template <detail::Vector To, detail::Vector From>
+  void reduce_scatter(To&& destination, From&& source, Reduction reduction = Reduction::sum,
+                      const CollectiveCall& call = {}) {
+    run(&Collectives::reduce_scatter_on_stream,
+        detail::reduced_vectors("reduce_scatter", destination, 1, source, members()), call, reduction);
+  }
+  /// All get the root's vector. destination [count]; source [count] the root's.
+  template <detail::Vector To, detail::Vector From>
+  void broadcast(To&& destination, From&& source, int root, const CollectiveCall& call = {}) {
+    run(&Collectives::broadcast_on_stream, detail::moved_vectors("broadcast", destination, 1, source, at(root, 1)),
+        call, root);
+  }
+  /// The same in place.
+  template <detail::Vector Both>
+  void broadcast(Both&& vector, int root, const CollectiveCall& call = {}) {
+    broadcast(vector, vector, root, call);
+  }
+  /// Member r gets part r of the root's vector. destination [count]; source [members, count] the root's.
+  template <detail::Vector To, detail::Vector From>
+  void scatter(To&& destination, From&& source, int root, const CollectiveCall& call = {}) {
+    run(&Collectives::scatter_on_stream, detail::moved_vectors("scatter", destination, 1, source, at(root, members())),
+        call, root);
+  }
+  /// The root gets all vectors, by rank. destination [members, count] the root's; source [count].
+  template <detail::Vector To, detail::Vector From>
+  void gather(To&& destination, From&& source, int root, const CollectiveCall& call = {}) {
+    run(&Collectives::gather_on_stream, detail::moved_vectors("gather", destination, at(root, members()), source, 1),
+        call, root);
+  }
+  /// All get all vectors, by rank. destination [members, count]; source [count].
+  template <detail::Vector To, detail::Vector From>
+  void allgather(To&& destination, From&& source, const CollectiveCall& call = {}) {
+    run(&Collectives::allgather_on_stream, detail::moved_vectors("allgather", destination, members(), source, 1), call);
+  }
+  /// Part j of member i's vector becomes part i of member j's. destination, source [members, count].
+  template <detail::Vector To, detail::Vector From>
+  void alltoall(To&& destination, From&& source, const CollectiveCall& call = {}) {
+    run(&Collectives::alltoall_on_stream, detail::moved_vectors("alltoall", destination, members(), source, members()),
+        call);
+  }
+  /// The same with pieces of any lengths at any places in the vectors.
+  template <detail::Vector To, detail::Vector From>
+  void alltoallv(To&& destination, From&& source, const PieceSpans& pieces, const CollectiveCall& call = {}) {
+    const auto vectors = detail::vectors_of(destination, source);
+    detail::require_pieces("destination", vectors.to.size(), pieces.receive_counts, pieces.receive_offsets);
+    detail::require_pieces("source", vectors.from.size(), pieces.send_counts, pieces.send_offsets);
+    const detail::ScaledPieces scaled(pieces, vectors.words);
+    alltoallv_on_stream(vectors.to.data(), vectors.from.data(), scaled.spans(), vectors.type(), call);
+    detail::finish_call(team(), call.stream);
+  }
+
+  /// Blocks until the members' default streams have all come here; on another stream, holds its later work until then.
+  void barrier(const BarrierCall& call = {}) {
+    barrier_on_stream(call);
+    detail::finish_call(team(), call.stream);
+  }
+
+  // --- On streams, untyped ----------------------------------------------------------------------------------------
 
   /// All-reduce of `count` elements, on a stream; asynchronous, in its order, as one kernel.
   ///   source       [count], aligned to its elements, unchanged until the stream has passed the call
@@ -147,7 +254,7 @@ class Collectives {
   /// Holds later work of the stream until all members' streams have come here; what their earlier work did is visible
   /// to it. One kernel. Throws invalid_argument for an algorithm that does not exist.
   /// Source: seed 000, 6.7 (barrier as a kernel between two kernels).
-  void barrier_on_stream(BarrierAlgorithm algorithm = BarrierAlgorithm::alltoall, Stream* stream = nullptr);
+  void barrier_on_stream(const BarrierCall& call = {});
 
   /// How the vectors of the last call that a host made (barriers apart) got to the other members; that call is over:
   /// its stream was synchronised. The same on all members. Algorithms that use vectors where they lie (two_shot; read
@@ -159,6 +266,16 @@ class Collectives {
  private:
   class Implementation;
   [[nodiscard]] const Context& context() const { return team().context(); }
+  [[nodiscard]] std::size_t members() const { return context().size; }
+  /// So many parts at the root, which others do not look at.
+  [[nodiscard]] std::size_t at(int root, std::size_t parts) const { return root == team().rank() ? parts : 0; }
+  /// Makes a call by the function that takes no lengths for granted. `rest`: reduction, root.
+  template <class OnStream, class T, class... Rest>
+  void run(OnStream on_stream, const detail::VectorPair<T>& vectors, const CollectiveCall& call, Rest... rest) {
+    (this->*on_stream)(vectors.to.data(), vectors.from.data(), vectors.count * vectors.words, vectors.type(), rest...,
+                       call);
+    detail::finish_call(team(), call.stream);
+  }
   std::unique_ptr<Implementation> implementation_;
 };
 

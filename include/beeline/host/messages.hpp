@@ -7,9 +7,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 
 #include "beeline/collectives/elements.hpp"
 #include "beeline/collectives/message_channel.hpp"
+#include "beeline/host/impl/typed_vectors.hpp"
 #include "beeline/host/team.hpp"
 #include "beeline/transport/stream.hpp"
 
@@ -69,6 +71,34 @@ class Messages {
   [[nodiscard]] const MessageChannel& channel() const;
   /// Its members: kernels that use the channel are launched with it.
   [[nodiscard]] Team& team() const;
+
+  // A vector is a SymmetricArray, a std::span, or what a std::span is made from, of any trivially copyable type. A call
+  // without a stream blocks until it is over (its source may be changed, its destination is there), and throws what it
+  // ended with; with one it is asynchronous, in its order. All else is as of the call `..._on_stream` below.
+
+  /// Sends a vector to `peer`.
+  template <detail::Vector From>
+  void send(From&& source, int peer, const MessageCall& call = {}) {
+    const auto bytes = std::as_bytes(detail::span_of(source));
+    send_on_stream(bytes.data(), bytes.size(), ElementType::uint8, peer, call);
+    detail::finish_call(team(), call.stream);
+  }
+  /// Receives a vector of as many bytes from `peer`.
+  template <detail::Vector To>
+  void receive(To&& destination, int peer, const MessageCall& call = {}) {
+    const auto bytes = std::as_writable_bytes(detail::span_of(destination));
+    receive_on_stream(bytes.data(), bytes.size(), ElementType::uint8, peer, call);
+    detail::finish_call(team(), call.stream);
+  }
+  /// Both at once.
+  template <detail::Vector From, detail::Vector To>
+  void send_receive(From&& source, int to_peer, To&& destination, int from_peer, const MessageCall& call = {}) {
+    const auto out = std::as_bytes(detail::span_of(source));
+    const auto in = std::as_writable_bytes(detail::span_of(destination));
+    send_receive_on_stream({out.data(), out.size(), to_peer}, {in.data(), in.size(), from_peer}, ElementType::uint8,
+                           call);
+    detail::finish_call(team(), call.stream);
+  }
 
   /// Sends `count` elements to `peer`, on a stream; asynchronous, in its order, as one kernel.
   ///   source  [count], aligned to its elements, in whatever memory this rank's kernels reach, unchanged until the

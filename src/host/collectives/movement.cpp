@@ -347,13 +347,14 @@ void Collectives::alltoallv_on_stream(void* destination, const void* source, con
   implementation_->note_movement(choice);
 }
 
-void Collectives::barrier_on_stream(BarrierAlgorithm algorithm, Stream* stream) {
+void Collectives::barrier_on_stream(const BarrierCall& call) {
+  const BarrierAlgorithm algorithm = call.algorithm;
   if (static_cast<std::uint32_t>(algorithm) >= barrier_algorithms)
     throw Error(Status::invalid_argument,
                 fmt::format("barrier algorithm {} does not exist", static_cast<std::uint32_t>(algorithm)));
   const unsigned blocks =
       algorithm == BarrierAlgorithm::hierarchical ? std::min(4u, implementation_->channel.sessions) : 1;
-  const LaunchOptions options = implementation_->launch_options(CollectiveOperation::barrier, blocks, stream);
+  const LaunchOptions options = implementation_->launch_options(CollectiveOperation::barrier, blocks, call.stream);
   detail::launch_barrier(implementation_->team, options, implementation_->channel, algorithm);
 }
 

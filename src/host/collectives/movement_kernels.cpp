@@ -78,7 +78,7 @@ struct BarrierKernel {
     if (algorithm == BarrierAlgorithm::hierarchical)
       static_cast<void>(barrier(grid, session, algorithm));
     else
-      static_cast<void>(barrier(session, algorithm));
+      static_cast<void>(barrier(session, {.algorithm = algorithm}));
   }
 };
 

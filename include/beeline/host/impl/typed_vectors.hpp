@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// What the typed calls of `Collectives` and `Messages` make of their arguments.
+
+#include <cstddef>
+#include <span>
+#include <type_traits>
+
+#include "beeline/collectives/elements.hpp"
+#include "beeline/host/team.hpp"
+#include "beeline/transport/stream.hpp"
+
+namespace beeline::detail {
+
+template <class T>
+[[nodiscard]] std::span<T> span_of(const SymmetricArray<T>& array) {
+  return {array.data(), array.count()};
+}
+template <class Range>
+[[nodiscard]] auto span_of(Range& range) -> decltype(std::span(range)) {
+  return std::span(range);
+}
+
+/// A vector that knows its length: a `SymmetricArray`, a `std::span`, or what one is made from. Its elements travel as
+/// bytes, so they are trivially copyable.
+template <class V>
+concept Vector = requires(V& vector) {
+  requires std::is_trivially_copyable_v<typename decltype(span_of(vector))::value_type>;
+};
+
+template <class T>
+concept Reducible = requires {
+  ElementTraits<T>::type;
+};
+
+/// Destination and source of a call, of one element type. What is only moved may be of any type: it travels as bytes
+/// where collectives do not know it.
+template <class T>
+struct VectorPair {
+  static constexpr std::size_t words = Reducible<T> ? 1 : sizeof(T);  ///< elements of `type()` that one of T is
+
+  std::span<T> to;
+  std::span<const T> from;
+  std::size_t count = 0;  ///< elements of a part
+
+  [[nodiscard]] static constexpr ElementType type() {
+    if constexpr (Reducible<T>)
+      return ElementTraits<T>::type;
+    else
+      return ElementType::uint8;
+  }
+};
+
+template <Vector To, Vector From>
+[[nodiscard]] auto vectors_of(To& destination, From& source) {
+  const auto to = span_of(destination);
+  const auto from = span_of(source);
+  using T = typename decltype(to)::element_type;
+  static_assert(!std::is_const_v<T>, "the destination is written");
+  static_assert(std::is_same_v<T, typename decltype(from)::value_type>, "destination and source have one element type");
+  return VectorPair<T>{to, from};
+}
+
+/// Throws invalid_argument unless `argument` has `parts` times `count` elements; 0 parts: it is not looked at.
+void require_elements(const char* call, const char* argument, std::size_t has, std::size_t parts, std::size_t count);
+
+/// The vectors of `call`, which have so many parts of one length; 0: are not looked at on this rank.
+template <Vector To, Vector From>
+[[nodiscard]] auto moved_vectors(const char* call, To& destination, std::size_t to_parts, From& source,
+                                 std::size_t from_parts) {
+  auto vectors = vectors_of(destination, source);
+  const std::size_t to = vectors.to.size(), from = vectors.from.size();
+  vectors.count = from_parts == 1 ? from : to_parts == 1 ? to : (from + from_parts - 1) / from_parts;
+  require_elements(call, "destination", to, to_parts, vectors.count);
+  require_elements(call, "source", from, from_parts, vectors.count);
+  return vectors;
+}
+/// The same of a call that combines elements.
+template <Vector To, Vector From>
+[[nodiscard]] auto reduced_vectors(const char* call, To& destination, std::size_t to_parts, From& source,
+                                   std::size_t from_parts) {
+  static_assert(Reducible<typename decltype(span_of(source))::value_type>,
+                "reductions are of float, double, Float16, BFloat16, int32_t, int64_t or uint8_t");
+  return moved_vectors(call, destination, to_parts, source, from_parts);
+}
+
+/// Throws invalid_argument unless pieces at these places lie in the `has` elements of `argument`.
+void require_pieces(const char* argument, std::size_t has, std::span<const std::size_t> counts,
+                    std::span<const std::size_t> offsets);
+/// Waits for a call on this rank's default stream, and throws what it ended with; one on another is asynchronous.
+void finish_call(Team& team, const Stream* stream);
+
+}  // namespace beeline::detail

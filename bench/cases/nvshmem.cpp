@@ -15,7 +15,7 @@ namespace beeline::bench {
 
 namespace {
 
-using nvshmem::Operation;
+using nvshmem::BlockOperation;
 
 std::uint64_t* words_of(const nvshmem::Memory& memory) { return reinterpret_cast<std::uint64_t*>(memory.data()); }
 
@@ -25,7 +25,7 @@ struct Messages {
       : bench((nvshmem::start(bench_in), bench_in)), bytes(bytes_in), source(bytes), destination(bytes),
         word(sizeof(PaddedWord)), timed(bench) {}
 
-  std::vector<double> time(Operation operation, const GroupChoice& choice, Rounds rounds) {
+  std::vector<double> time(BlockOperation operation, const GroupChoice& choice, Rounds rounds) {
     return timed.run(operation, {choice, destination.data(), source.data(), bytes, words_of(word)}, rounds);
   }
 
@@ -69,10 +69,10 @@ std::vector<Measurement> put_signal(Bench& bench, std::uint64_t bytes) {
   for (const GroupChoice& choice : candidate_groups(bench, bytes, store_bytes, most_threads)) {
     all.push_back(measurement_of("message", "nvshmem/put_signal", bytes, choice.settings()));
     all.back().operations_per_iteration = 2;
-    all.back().time = [=](Rounds rounds) { return messages->time(Operation::put_signal, choice, rounds); };
+    all.back().time = [=](Rounds rounds) { return messages->time(BlockOperation::put_signal, choice, rounds); };
     all.back().verify = [=](std::uint64_t seed) {
       messages->refresh(seed);
-      static_cast<void>(messages->time(Operation::put_signal, choice, {}));
+      static_cast<void>(messages->time(BlockOperation::put_signal, choice, {}));
       messages->bench.world().barrier();
       return !messages->bench.paired() || messages->arrived(seed);
     };
@@ -85,9 +85,9 @@ std::vector<Measurement> signal(Bench& bench, std::uint64_t) {
   const GroupChoice choice = single_thread(bench);
   Measurement measurement = measurement_of("flag", "nvshmem/signal", messages->bytes, choice.settings());
   measurement.operations_per_iteration = 2;
-  measurement.time = [=](Rounds rounds) { return messages->time(Operation::signal, choice, rounds); };
+  measurement.time = [=](Rounds rounds) { return messages->time(BlockOperation::signal, choice, rounds); };
   measurement.verify = [=](std::uint64_t) {
-    static_cast<void>(messages->time(Operation::signal, choice, {}));
+    static_cast<void>(messages->time(BlockOperation::signal, choice, {}));
     messages->bench.world().barrier();
     return !messages->bench.paired() || messages->value() == messages->timed.last();
   };
@@ -100,10 +100,10 @@ std::vector<Measurement> barrier(Bench& bench, std::uint64_t) {
   auto messages = std::make_shared<Messages>(bench, sizeof(std::uint64_t));
   std::vector<Measurement> all;
   for (unsigned threads : {32u, 256u})
-    for (Operation operation : {Operation::sync, Operation::barrier}) {
+    for (BlockOperation operation : {BlockOperation::sync, BlockOperation::barrier}) {
       const GroupChoice choice{GroupKind::block, threads};
       all.push_back(measurement_of("barrier", "nvshmem/barrier", 0, choice.settings()));
-      all.back().settings.emplace_back("order", operation == Operation::sync ? "relaxed" : "memory");
+      all.back().settings.emplace_back("order", operation == BlockOperation::sync ? "relaxed" : "memory");
       all.back().time = [=](Rounds rounds) { return messages->time(operation, choice, rounds); };
     }
   return all;
@@ -114,9 +114,9 @@ std::vector<Measurement> fetch_add(Bench& bench, std::uint64_t) {
   const GroupChoice choice = single_thread(bench);
   Measurement measurement = measurement_of("fetch_add", "nvshmem/atomic", messages->bytes, choice.settings());
   measurement.most_iterations = 1'000'000;
-  measurement.time = [=](Rounds rounds) { return messages->time(Operation::fetch_add, choice, rounds); };
+  measurement.time = [=](Rounds rounds) { return messages->time(BlockOperation::fetch_add, choice, rounds); };
   measurement.verify = [=](std::uint64_t) {
-    static_cast<void>(messages->time(Operation::fetch_add, choice, {}));
+    static_cast<void>(messages->time(BlockOperation::fetch_add, choice, {}));
     messages->bench.world().barrier();
     return messages->bench.world().rank() != 1 || messages->value() == messages->timed.last();
   };

@@ -12,7 +12,7 @@ namespace beeline::bench {
 namespace {
 
 /// A line that is shown beside the others' and is nobody's baseline.
-Measurement bare_measurement(const std::string& method, Control control, const Workplace& place) {
+Measurement bare_measurement(const std::string& method, CallSite control, const Workplace& place) {
   Measurement measurement = peer_measurement(method, control, place);
   measurement.compared_as.clear();
   return measurement;
@@ -24,7 +24,7 @@ Case pair_copies(const MeasuredOperation& operation, std::shared_ptr<Workplaces>
     const auto copies = std::make_shared<PairCopies>(place);
     std::vector<Measurement> all;
     for (const CopyPlan& plan : copy_plans(place->world(), place->piece_bytes())) {
-      all.push_back(bare_measurement("bare/copies", Control::stream, *place));
+      all.push_back(bare_measurement("bare/copies", CallSite::stream, *place));
       for (const auto& setting : plan.settings()) all.back().settings.push_back(setting);
       const auto start = [copies, plan](Stream& stream) { copies->start(plan, stream); };
       const Calls calls = calls_on_stream(place->world(), start);
@@ -43,9 +43,9 @@ Case pair_copies(const MeasuredOperation& operation, std::shared_ptr<Workplaces>
 Case empty_kernel_in_graph(const MeasuredOperation& operation, std::shared_ptr<Workplaces> places) {
   const auto prepare = [=, &operation](Bench& bench, std::uint64_t bytes) {
     const auto place = places->get(bench, operation, bytes);
-    Measurement measurement = bare_measurement("bare/empty_kernel", Control::graph, *place);
+    Measurement measurement = bare_measurement("bare/empty_kernel", CallSite::graph, *place);
     measurement.bus_factor.reset();
-    time_by_host(measurement, bench, calls_by(Control::graph, place->world(), launch_empty_kernel, place->bytes()));
+    time_by_host(measurement, bench, calls_by(CallSite::graph, place->world(), launch_empty_kernel, place->bytes()));
     return std::vector{measurement};
   };
   return {name(operation.kind), "bare/empty_kernel", true, prepare};
@@ -55,7 +55,7 @@ Case empty_kernel_in_graph(const MeasuredOperation& operation, std::shared_ptr<W
 
 std::vector<Case> bare_cases(const MeasuredOperation& operation, std::shared_ptr<Workplaces> places) {
   std::vector<Case> all;
-  if (operation.kind == CollectiveOperation::allgather || operation.kind == CollectiveOperation::alltoall)
+  if (operation.kind == Operation::allgather || operation.kind == Operation::alltoall)
     all.push_back(pair_copies(operation, places));
   all.push_back(empty_kernel_in_graph(operation, places));
   return all;

@@ -38,30 +38,30 @@ class BarrierPlaces {
   std::weak_ptr<BarrierPlace> current_;
 };
 
-Measurement barrier_measurement(const std::string& method, Control control, const World& world) {
-  Measurement measurement{.operation = name(CollectiveOperation::barrier), .method = method};
+Measurement barrier_measurement(const std::string& method, CallSite control, const World& world) {
+  Measurement measurement{.operation = name(Operation::barrier), .method = method};
   compare_as(measurement, control, world);
   measurement.settings = {{"control", name(control)}};
   return measurement;
 }
 
-Measurement peer_barrier(const std::string& method, Control control, const World& world) {
+Measurement peer_barrier(const std::string& method, CallSite control, const World& world) {
   Measurement measurement = barrier_measurement(method, control, world);
-  measurement.peer_of = std::string(control == Control::host ? "stream" : name(control)) + "/alltoall";
+  measurement.peer_of = std::string(control == CallSite::host ? "stream" : name(control)) + "/alltoall";
   return measurement;
 }
 
-std::string method_of(Control control, BarrierAlgorithm algorithm) {
+std::string method_of(CallSite control, BarrierAlgorithm algorithm) {
   return std::string(name(control)) + "/" + name(algorithm);
 }
 
 Case in_kernel(BarrierAlgorithm algorithm, std::shared_ptr<BarrierPlaces> places) {
-  const std::string method = method_of(Control::device, algorithm);
+  const std::string method = method_of(CallSite::device, algorithm);
   const auto prepare = [=](Bench& bench, std::uint64_t) {
     const auto place = places->get(bench);
     std::vector<Measurement> all;
     for (const GridShape& shape : place->kernels.shapes(algorithm)) {
-      all.push_back(barrier_measurement(method, Control::device, bench.world()));
+      all.push_back(barrier_measurement(method, CallSite::device, bench.world()));
       all.back().settings.emplace_back("blocks", std::uint64_t{shape.blocks});
       all.back().settings.emplace_back("threads_per_block", std::uint64_t{shape.threads});
       all.back().time = [=](Rounds rounds) {
@@ -73,10 +73,10 @@ Case in_kernel(BarrierAlgorithm algorithm, std::shared_ptr<BarrierPlaces> places
     }
     return all;
   };
-  return {name(CollectiveOperation::barrier), method, false, prepare};
+  return {name(Operation::barrier), method, false, prepare};
 }
 
-Case as_kernel(BarrierAlgorithm algorithm, Control control, std::shared_ptr<BarrierPlaces> places) {
+Case as_kernel(BarrierAlgorithm algorithm, CallSite control, std::shared_ptr<BarrierPlaces> places) {
   const std::string method = method_of(control, algorithm);
   const auto prepare = [=](Bench& bench, std::uint64_t) {
     const auto place = places->get(bench);
@@ -89,12 +89,12 @@ Case as_kernel(BarrierAlgorithm algorithm, Control control, std::shared_ptr<Barr
     measurement.verify = [=](std::uint64_t seed) { return place->kernels.holds(calls.start, seed); };
     return std::vector{measurement};
   };
-  return {name(CollectiveOperation::barrier), method, false, prepare};
+  return {name(Operation::barrier), method, false, prepare};
 }
 
 // Whether a peer's barrier holds everybody back is its own affair; here it is only timed.
 
-Case nvshmem_barrier(Control control) {
+Case nvshmem_barrier(CallSite control) {
   const std::string method = std::string("nvshmem/") + name(control);
   const auto prepare = [=](Bench& bench, std::uint64_t) {
     nvshmem::start(bench);
@@ -103,7 +103,7 @@ Case nvshmem_barrier(Control control) {
     time_by_host(measurement, bench, calls_by(control, bench.world(), start, 0));
     return std::vector{measurement};
   };
-  return {name(CollectiveOperation::barrier), method, false, prepare};
+  return {name(Operation::barrier), method, false, prepare};
 }
 
 /// What a program does without barriers on streams: it waits for the stream, and then the CPU threads meet.
@@ -111,8 +111,8 @@ Case mpi_barrier() {
   const auto prepare = [](Bench& bench, std::uint64_t) {
     const auto communicator = mpi::communicator(bench);
     World& world = bench.world();
-    Measurement measurement = peer_barrier("mpi/host", Control::host, world);
-    if (world.device().is_gpu()) measurement.compared_as = name(Control::stream);
+    Measurement measurement = peer_barrier("mpi/host", CallSite::host, world);
+    if (world.device().is_gpu()) measurement.compared_as = name(CallSite::stream);
     measurement.settings.emplace_back("version", communicator->version());
     const auto meet = [&world, communicator] {
       world.synchronize();
@@ -121,7 +121,7 @@ Case mpi_barrier() {
     time_by_host(measurement, bench, {meet, [] {}});
     return std::vector{measurement};
   };
-  return {name(CollectiveOperation::barrier), "mpi/host", false, prepare};
+  return {name(Operation::barrier), "mpi/host", false, prepare};
 }
 
 }  // namespace
@@ -130,7 +130,7 @@ std::vector<Case> barrier_cases() {
   const auto places = std::make_shared<BarrierPlaces>();
   std::vector<Case> all;
   for (BarrierAlgorithm algorithm : every_algorithm) all.push_back(in_kernel(algorithm, places));
-  for (Control control : {Control::stream, Control::graph}) {
+  for (CallSite control : {CallSite::stream, CallSite::graph}) {
     for (BarrierAlgorithm algorithm : every_algorithm) all.push_back(as_kernel(algorithm, control, places));
     all.push_back(nvshmem_barrier(control));
   }

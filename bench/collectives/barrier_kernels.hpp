@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <functional>
 
-#include "beeline/collectives/algorithm.hpp"
 #include "beeline/collectives/channel.hpp"
+#include "beeline/core/algorithm.hpp"
 #include "harness/timed_grid.hpp"
 
 namespace beeline::bench {

@@ -45,8 +45,8 @@ Calls calls_in_graph(World& world, const StreamStart& start, unsigned each) {
   return {[graph, start] { graph->launch(); }, [&world] { world.synchronize(); }, each};
 }
 
-Calls calls_by(Control control, World& world, const StreamStart& start, std::uint64_t bytes) {
-  return control == Control::graph ? calls_in_graph(world, start, graph_calls(bytes)) : calls_on_stream(world, start);
+Calls calls_by(CallSite control, World& world, const StreamStart& start, std::uint64_t bytes) {
+  return control == CallSite::graph ? calls_in_graph(world, start, graph_calls(bytes)) : calls_on_stream(world, start);
 }
 
 void time_by_host(Measurement& measurement, const Bench& bench, const Calls& calls) {

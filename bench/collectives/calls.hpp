@@ -33,7 +33,7 @@ struct Calls {
 [[nodiscard]] Calls calls_in_graph(World& world, const StreamStart& start, unsigned each);
 
 /// On a stream or in a graph, as `control` says.
-[[nodiscard]] Calls calls_by(Control control, World& world, const StreamStart& start, std::uint64_t bytes);
+[[nodiscard]] Calls calls_by(CallSite control, World& world, const StreamStart& start, std::uint64_t bytes);
 
 /// Lets `measurement` time the calls; what they need lives as long as they do.
 void time_by_host(Measurement& measurement, const Bench& bench, const Calls& calls);

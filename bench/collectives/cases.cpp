@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collectives/cases.hpp"
 
+#include <algorithm>
 #include <iterator>
 
 #include "collectives/in_python.hpp"
@@ -21,12 +22,13 @@ std::vector<Case> collective_cases() {
   const auto peers = make_peers();
   std::vector<Case> all;
   for (const MeasuredOperation& operation : measured_operations()) {
-    for (Control control : {Control::stream, Control::graph})
-      for (const MeasuredAlgorithm& measured : operation.algorithms)
-        if (control == Control::stream || measured.in_graphs)
-          all.push_back(collective_by_host(operation, measured, control, places));
-    for (const MeasuredAlgorithm& measured : operation.algorithms)
-      if (measured.in_kernels) all.push_back(collective_in_kernel(operation, measured, places));
+    const std::vector<MeasuredAlgorithm> algorithms = measured_algorithms(operation.kind);
+    for (CallSite control : {CallSite::stream, CallSite::graph})
+      for (const MeasuredAlgorithm& measured : algorithms)
+        all.push_back(collective_by_host(operation, measured, control, places));
+    for (const MeasuredAlgorithm& measured : algorithms)
+      if (!measured.symmetric && std::ranges::count(operation.kernel_algorithms, measured.algorithm) != 0)
+        all.push_back(collective_in_kernel(operation, measured, places));
     append(all, peer_cases(operation, places, peers));
     append(all, bare_cases(operation, places));
   }

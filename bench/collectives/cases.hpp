@@ -14,7 +14,7 @@ namespace beeline::bench {
 
 /// On a stream or in a graph.
 [[nodiscard]] Case collective_by_host(const MeasuredOperation& operation, const MeasuredAlgorithm& measured,
-                                      Control control, std::shared_ptr<Workplaces> places);
+                                      CallSite control, std::shared_ptr<Workplaces> places);
 [[nodiscard]] Case collective_in_kernel(const MeasuredOperation& operation, const MeasuredAlgorithm& measured,
                                         std::shared_ptr<Workplaces> places);
 

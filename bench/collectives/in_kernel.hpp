@@ -3,8 +3,8 @@
 /// @file
 /// Collectives in a loop inside one kernel, by one block of each rank.
 
-#include "beeline/collectives/algorithm.hpp"
 #include "beeline/collectives/channel.hpp"
+#include "beeline/core/algorithm.hpp"
 #include "collectives/vectors.hpp"
 #include "harness/timed_kernel.hpp"
 

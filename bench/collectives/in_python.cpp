@@ -43,7 +43,7 @@ Measuring accuracy_command() {
 
 std::vector<Case> accuracy_cases() {
   std::vector<Case> all;
-  for (const MeasuredAlgorithm& one : measured_operations().front().algorithms)
+  for (const MeasuredAlgorithm& one : measured_algorithms(Operation::allreduce))
     if (one.algorithm != Algorithm::automatic && !one.symmetric)
       all.push_back({"allreduce", std::string("stream/") + name(one.algorithm), true, nullptr});
   for (Case& peer :

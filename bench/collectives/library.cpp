@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "beeline/host/packets.hpp"
 #include "collectives/calls.hpp"
 #include "collectives/cases.hpp"
 
@@ -16,14 +15,13 @@ namespace {
 void check_available(World& world, const MeasuredAlgorithm& measured) {
   require(!measured.symmetric || world.device().is_gpu(), Status::unavailable,
           "only GPUs' copy engines use that vectors are asserted to be symmetric");
-  if (!is_packets128(measured.algorithm)) return;
-  const std::string reason = no_packets128_reason(world);
+  const std::string reason = reason_against(world, measured.algorithm);
   require(reason.empty(), Status::unavailable, reason);
 }
 
 /// As records name it: stream/two_shot, ...; stream/automatic_alike where the caller asserts that vectors are
 /// symmetric.
-std::string method_of(Control control, Algorithm algorithm, bool symmetric = false) {
+std::string method_of(CallSite control, Algorithm algorithm, bool symmetric = false) {
   return std::string(name(control)) + "/" + name(algorithm) + (symmetric ? "_symmetric" : "");
 }
 
@@ -33,15 +31,18 @@ std::vector<unsigned> block_counts(const Bench& bench, Algorithm algorithm) {
   return asked.empty() || algorithm == Algorithm::copy_engine ? std::vector<unsigned>{0} : asked;
 }
 
-/// Notes what a call takes, as far as the library says.
+/// Notes what a call takes, as far as the library says: where pieces may differ it does not.
 void add_choice(Measurement& measurement, const Workplace& place, const Collectives& collectives,
                 const CollectiveCall& call) {
-  const CollectiveCall choice = place.operation().choice(collectives, place.vectors(), call).value_or(call);
+  const VectorPair& vectors = place.vectors();
+  const CollectiveCall choice = place.operation().kind == Operation::alltoallv
+                                    ? call
+                                    : collectives.choice(place.operation().kind, vectors.count, vectors.type, call);
   measurement.settings.emplace_back("algorithm", name(choice.algorithm));
   if (choice.blocks != 0) measurement.settings.emplace_back("blocks", std::uint64_t{choice.blocks});
 }
 
-Measurement streamed(std::shared_ptr<Workplace> place, Control control, const CollectiveCall& call) {
+Measurement streamed(std::shared_ptr<Workplace> place, CallSite control, const CollectiveCall& call) {
   const auto start = [place, call](Stream& stream) {
     CollectiveCall mine = call;
     mine.stream = &stream;
@@ -71,7 +72,7 @@ Measurement in_kernel(std::shared_ptr<Workplace> place, std::shared_ptr<TimedKer
     return place->operation().in_kernel(*timed, {threads, rounds, algorithm}, place->collectives().channel(),
                                         place->vectors());
   };
-  Measurement measurement = collective_measurement(method_of(Control::device, algorithm), Control::device, *place);
+  Measurement measurement = collective_measurement(method_of(CallSite::device, algorithm), CallSite::device, *place);
   measurement.settings.emplace_back("algorithm", name(algorithm));
   measurement.settings.emplace_back("blocks", std::uint64_t{1});
   measurement.settings.emplace_back("threads_per_block", std::uint64_t{threads});
@@ -82,7 +83,7 @@ Measurement in_kernel(std::shared_ptr<Workplace> place, std::shared_ptr<TimedKer
 
 }  // namespace
 
-Case collective_by_host(const MeasuredOperation& operation, const MeasuredAlgorithm& measured, Control control,
+Case collective_by_host(const MeasuredOperation& operation, const MeasuredAlgorithm& measured, CallSite control,
                         std::shared_ptr<Workplaces> places) {
   const auto prepare = [=, &operation](Bench& bench, std::uint64_t bytes) {
     std::vector<Measurement> all;
@@ -96,7 +97,7 @@ Case collective_by_host(const MeasuredOperation& operation, const MeasuredAlgori
           method_of(control, measured.algorithm, measured.symmetric),
           true,
           prepare,
-          {measured.least_bytes, measured.most_bytes}};
+          {measured.sizes.least, measured.sizes.most}};
 }
 
 Case collective_in_kernel(const MeasuredOperation& operation, const MeasuredAlgorithm& measured,
@@ -111,10 +112,10 @@ Case collective_in_kernel(const MeasuredOperation& operation, const MeasuredAlgo
     return all;
   };
   return {name(operation.kind),
-          method_of(Control::device, measured.algorithm),
+          method_of(CallSite::device, measured.algorithm),
           true,
           prepare,
-          {measured.least_bytes, std::min(measured.most_bytes, most_kernel_bytes)}};
+          {measured.sizes.least, std::min(measured.sizes.most, most_kernel_bytes)}};
 }
 
 }  // namespace beeline::bench

@@ -7,7 +7,7 @@ namespace beeline::bench {
 namespace {
 
 /// Elements travel as bytes, so that one kernel serves every type; it takes the algorithm when it runs.
-template <CollectiveOperation operation>
+template <Operation operation>
 struct MovementRounds {
   static constexpr unsigned max_threads = 512;
 
@@ -18,7 +18,7 @@ struct MovementRounds {
     Session session(grid.block(), ctx, channel);
     const SessionCall how{.algorithm = algorithm};
     time_rounds(grid.block(), loop, [&](std::uint64_t) {
-      if constexpr (operation == CollectiveOperation::allgather)
+      if constexpr (operation == Operation::allgather)
         return allgather(session, destination, source, piece_bytes, how) == Status::ok;
       else
         return alltoall(session, destination, source, piece_bytes, how) == Status::ok;
@@ -26,7 +26,7 @@ struct MovementRounds {
   }
 };
 
-template <CollectiveOperation operation>
+template <Operation operation>
 std::vector<double> run(TimedKernel& timed, const KernelLoop& loop, const CollectiveChannel& channel,
                         const VectorPair& vectors) {
   return timed.run(loop.threads, true, loop.rounds, MovementRounds<operation>{}, channel,
@@ -38,12 +38,12 @@ std::vector<double> run(TimedKernel& timed, const KernelLoop& loop, const Collec
 
 std::vector<double> allgather_in_kernel(TimedKernel& timed, const KernelLoop& loop, const CollectiveChannel& channel,
                                         const VectorPair& vectors) {
-  return run<CollectiveOperation::allgather>(timed, loop, channel, vectors);
+  return run<Operation::allgather>(timed, loop, channel, vectors);
 }
 
 std::vector<double> alltoall_in_kernel(TimedKernel& timed, const KernelLoop& loop, const CollectiveChannel& channel,
                                        const VectorPair& vectors) {
-  return run<CollectiveOperation::alltoall>(timed, loop, channel, vectors);
+  return run<Operation::alltoall>(timed, loop, channel, vectors);
 }
 
 }  // namespace beeline::bench

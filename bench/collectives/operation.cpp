@@ -10,57 +10,30 @@ static_assert(pieces_bus_factor(1) == 0 && pieces_bus_factor(2) == 0.5 && pieces
 
 namespace {
 
-constexpr std::uint64_t kib = 1 << 10, mib = 1 << 20, everything = std::numeric_limits<std::uint64_t>::max();
 constexpr std::uint32_t root = measured_root;
-
-/// The same call with the caller's assertion, of the sizes for which it changes anything.
-MeasuredAlgorithm asserted_symmetric(Algorithm algorithm) {
-  return {.algorithm = algorithm, .least_bytes = 32 * mib, .symmetric = true};
-}
 
 // --- Operations that reduce -----------------------------------------------------------------------------------------
 
-using Choice = std::optional<CollectiveCall>;
-
-Choice not_told(const Collectives&, const VectorPair&, const CollectiveCall&) { return {}; }
-
 MeasuredOperation allreduce() {
-  return {
-      .kind = CollectiveOperation::allreduce,
-      .has_pieces = false,
-      .bus_factor = allreduce_bus_factor,
-      .part =
-          [](std::uint32_t, std::uint32_t ranks) {
-            return RankPart{1, 1, {.ranks = ranks}};
-          },
-      .start =
-          [](Collectives& collectives, const VectorPair& vectors, const CollectiveCall& call) {
-            collectives.allreduce_on_stream(vectors.destination, vectors.source, vectors.count, vectors.type,
-                                            Reduction::sum, call);
-          },
-      .choice = [](const Collectives& collectives, const VectorPair& vectors, const CollectiveCall& call) -> Choice {
-        return collectives.allreduce_choice(vectors.count, vectors.type, call);
-      },
-      .in_kernel = allreduce_in_kernel,
-      .algorithms = {{.algorithm = Algorithm::automatic, .in_kernels = true},
-                     {.algorithm = Algorithm::packets_one_shot, .most_bytes = 4 * mib, .in_kernels = true},
-                     {.algorithm = Algorithm::packets_two_shot, .most_bytes = 64 * mib, .in_kernels = true},
-                     {.algorithm = Algorithm::packets128_one_shot, .most_bytes = 4 * mib, .in_kernels = true},
-                     {.algorithm = Algorithm::packets128_two_shot, .most_bytes = 64 * mib, .in_kernels = true},
-                     {.algorithm = Algorithm::two_shot, .in_kernels = true},
-                     {Algorithm::copy_engine, everything, mib},
-                     asserted_symmetric(Algorithm::automatic),
-                     asserted_symmetric(Algorithm::copy_engine),
-                     {Algorithm::bulk, everything, mib},
-                     {Algorithm::read, 16 * mib, 0, false},
-                     {Algorithm::gather_cast, 16 * mib, 0, false},
-                     {Algorithm::allgather, 16 * mib, 0, false},
-                     {Algorithm::alltoall_allgather, 16 * mib, 0, false},
-                     {Algorithm::tree, 16 * mib, 0, false}}};
+  return {.kind = Operation::allreduce,
+          .has_pieces = false,
+          .bus_factor = allreduce_bus_factor,
+          .part =
+              [](std::uint32_t, std::uint32_t ranks) {
+                return RankPart{1, 1, {.ranks = ranks}};
+              },
+          .start =
+              [](Collectives& collectives, const VectorPair& vectors, const CollectiveCall& call) {
+                collectives.allreduce_on_stream(vectors.destination, vectors.source, vectors.count, vectors.type,
+                                                Reduction::sum, call);
+              },
+          .in_kernel = allreduce_in_kernel,
+          .kernel_algorithms = {Algorithm::automatic, Algorithm::packets_one_shot, Algorithm::packets_two_shot,
+                                Algorithm::packets128_one_shot, Algorithm::packets128_two_shot, Algorithm::two_shot}};
 }
 
 MeasuredOperation reduce() {
-  return {.kind = CollectiveOperation::reduce,
+  return {.kind = Operation::reduce,
           .has_pieces = false,
           .bus_factor = rooted_bus_factor,
           .part =
@@ -72,19 +45,12 @@ MeasuredOperation reduce() {
                 collectives.reduce_on_stream(vectors.destination, vectors.source, vectors.count, vectors.type,
                                              Reduction::sum, measured_root, call);
               },
-          .choice = not_told,
           .in_kernel = nullptr,
-          .algorithms = {{Algorithm::automatic},
-                         {Algorithm::packets, 16 * mib},
-                         {Algorithm::two_shot},
-                         {Algorithm::read, 256 * mib},
-                         {Algorithm::gather, 256 * mib},
-                         {Algorithm::alltoall_gather},
-                         {Algorithm::tree, 16 * mib}}};
+          .kernel_algorithms = {}};
 }
 
 MeasuredOperation reduce_scatter() {
-  return {.kind = CollectiveOperation::reduce_scatter,
+  return {.kind = Operation::reduce_scatter,
           .has_pieces = true,
           .bus_factor = pieces_bus_factor,
           .part =
@@ -96,47 +62,14 @@ MeasuredOperation reduce_scatter() {
                 collectives.reduce_scatter_on_stream(vectors.destination, vectors.source, vectors.count, vectors.type,
                                                      Reduction::sum, call);
               },
-          .choice = not_told,
           .in_kernel = nullptr,
-          .algorithms = {{Algorithm::automatic},
-                         {Algorithm::packets, 16 * mib},
-                         {Algorithm::read},
-                         {Algorithm::peer},
-                         {Algorithm::bulk, everything, 64 * kib}}};
+          .kernel_algorithms = {}};
 }
 
 // --- Operations that move -------------------------------------------------------------------------------------------
 
-template <CollectiveOperation operation>
-Choice movement(const Collectives& collectives, const VectorPair& vectors, const CollectiveCall& call) {
-  return collectives.movement_choice(operation, vectors.count * bytes_of(vectors.type), call);
-}
-
-const std::vector<MeasuredAlgorithm> by_kernels = {
-    {Algorithm::automatic}, {Algorithm::packets, 16 * mib}, {Algorithm::peer}, {Algorithm::bulk, everything, 64 * kib}};
-
-/// Of broadcast and scatter.
-const std::vector<MeasuredAlgorithm> from_root = {{Algorithm::automatic},
-                                                  {Algorithm::packets, 16 * mib},
-                                                  {Algorithm::peer},
-                                                  {Algorithm::bulk, everything, 64 * kib},
-                                                  {Algorithm::copy_engine, everything, 64 * kib},
-                                                  asserted_symmetric(Algorithm::automatic),
-                                                  asserted_symmetric(Algorithm::copy_engine)};
-
-/// Of all-gather and all-to-all.
-const std::vector<MeasuredAlgorithm> by_kernels_and_engines = {
-    {.algorithm = Algorithm::automatic, .in_kernels = true},
-    {.algorithm = Algorithm::packets, .most_bytes = 16 * mib, .in_kernels = true},
-    {.algorithm = Algorithm::packets128, .most_bytes = 64 * mib},
-    {.algorithm = Algorithm::peer, .in_kernels = true},
-    {Algorithm::bulk, everything, 64 * kib},
-    {Algorithm::copy_engine, everything, 64 * kib},
-    asserted_symmetric(Algorithm::automatic),
-    asserted_symmetric(Algorithm::copy_engine)};
-
 MeasuredOperation broadcast() {
-  return {.kind = CollectiveOperation::broadcast,
+  return {.kind = Operation::broadcast,
           .has_pieces = false,
           .bus_factor = rooted_bus_factor,
           .part =
@@ -148,13 +81,12 @@ MeasuredOperation broadcast() {
                 collectives.broadcast_on_stream(vectors.destination, vectors.source, vectors.count, vectors.type,
                                                 measured_root, call);
               },
-          .choice = movement<CollectiveOperation::broadcast>,
           .in_kernel = nullptr,
-          .algorithms = from_root};
+          .kernel_algorithms = {}};
 }
 
 MeasuredOperation scatter() {
-  return {.kind = CollectiveOperation::scatter,
+  return {.kind = Operation::scatter,
           .has_pieces = true,
           .bus_factor = pieces_bus_factor,
           .part =
@@ -166,13 +98,12 @@ MeasuredOperation scatter() {
                 collectives.scatter_on_stream(vectors.destination, vectors.source, vectors.count, vectors.type,
                                               measured_root, call);
               },
-          .choice = movement<CollectiveOperation::scatter>,
           .in_kernel = nullptr,
-          .algorithms = from_root};
+          .kernel_algorithms = {}};
 }
 
 MeasuredOperation gather() {
-  return {.kind = CollectiveOperation::gather,
+  return {.kind = Operation::gather,
           .has_pieces = true,
           .bus_factor = pieces_bus_factor,
           .part =
@@ -184,13 +115,12 @@ MeasuredOperation gather() {
                 collectives.gather_on_stream(vectors.destination, vectors.source, vectors.count, vectors.type,
                                              measured_root, call);
               },
-          .choice = movement<CollectiveOperation::gather>,
           .in_kernel = nullptr,
-          .algorithms = by_kernels};
+          .kernel_algorithms = {}};
 }
 
 MeasuredOperation allgather() {
-  return {.kind = CollectiveOperation::allgather,
+  return {.kind = Operation::allgather,
           .has_pieces = true,
           .bus_factor = pieces_bus_factor,
           .part =
@@ -201,9 +131,8 @@ MeasuredOperation allgather() {
               [](Collectives& collectives, const VectorPair& vectors, const CollectiveCall& call) {
                 collectives.allgather_on_stream(vectors.destination, vectors.source, vectors.count, vectors.type, call);
               },
-          .choice = movement<CollectiveOperation::allgather>,
           .in_kernel = allgather_in_kernel,
-          .algorithms = by_kernels_and_engines};
+          .kernel_algorithms = {Algorithm::automatic, Algorithm::packets, Algorithm::peer}};
 }
 
 RankPart alltoall_part(std::uint32_t rank, std::uint32_t ranks) {
@@ -211,7 +140,7 @@ RankPart alltoall_part(std::uint32_t rank, std::uint32_t ranks) {
 }
 
 MeasuredOperation alltoall() {
-  return {.kind = CollectiveOperation::alltoall,
+  return {.kind = Operation::alltoall,
           .has_pieces = true,
           .bus_factor = pieces_bus_factor,
           .part = alltoall_part,
@@ -219,9 +148,8 @@ MeasuredOperation alltoall() {
               [](Collectives& collectives, const VectorPair& vectors, const CollectiveCall& call) {
                 collectives.alltoall_on_stream(vectors.destination, vectors.source, vectors.count, vectors.type, call);
               },
-          .choice = movement<CollectiveOperation::alltoall>,
           .in_kernel = alltoall_in_kernel,
-          .algorithms = by_kernels_and_engines};
+          .kernel_algorithms = {Algorithm::automatic, Algorithm::packets, Algorithm::peer}};
 }
 
 /// With pieces of one length: what the lengths of their own cost beside `alltoall`.
@@ -235,17 +163,27 @@ void start_alltoallv(Collectives& collectives, const VectorPair& vectors, const 
 }
 
 MeasuredOperation alltoallv() {
-  return {.kind = CollectiveOperation::alltoallv,
+  return {.kind = Operation::alltoallv,
           .has_pieces = true,
           .bus_factor = pieces_bus_factor,
           .part = alltoall_part,
           .start = start_alltoallv,
-          .choice = not_told,
           .in_kernel = nullptr,
-          .algorithms = by_kernels};
+          .kernel_algorithms = {}};
 }
 
 }  // namespace
+
+std::vector<MeasuredAlgorithm> measured_algorithms(Operation operation) {
+  std::vector<MeasuredAlgorithm> all = {{.algorithm = Algorithm::automatic}};
+  for (const MethodRow& row : method_rows)
+    if (row.operation == operation && row.is_by(Control::stream)) all.push_back({row.algorithm, row.sizes});
+  if (!has_algorithm(operation, Algorithm::copy_engine, Control::stream)) return all;
+  constexpr ByteRange where_it_matters{std::size_t{32} << 20};
+  for (const Algorithm algorithm : {Algorithm::automatic, Algorithm::copy_engine})
+    all.push_back({algorithm, where_it_matters, true});
+  return all;
+}
 
 const std::vector<MeasuredOperation>& measured_operations() {
   static const std::vector<MeasuredOperation> all = {allreduce(), broadcast(),      scatter(),  gather(),   allgather(),

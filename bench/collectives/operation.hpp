@@ -5,8 +5,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <limits>
-#include <optional>
 #include <vector>
 
 #include "beeline/collectives/operation.hpp"
@@ -28,10 +26,8 @@ inline constexpr int measured_root = 0;
 /// An algorithm, and the sizes that it is measured with.
 struct MeasuredAlgorithm {
   Algorithm algorithm;
-  std::uint64_t most_bytes = std::numeric_limits<std::uint64_t>::max(), least_bytes = 0;
-  bool in_graphs = true, in_kernels = false;
-  bool symmetric =
-      false;  ///< the caller asserts that vectors are symmetric, as they are; for GPUs, whose engines use it
+  ByteRange sizes = {};
+  bool symmetric = false;  ///< the caller asserts that vectors are, as they are; for GPUs, whose engines use it
 };
 
 /// What one rank puts in and gets, in pieces of `VectorPair::count` elements; 0: its vector is not looked at.
@@ -41,19 +37,19 @@ struct RankPart {
 };
 
 struct MeasuredOperation {
-  CollectiveOperation kind;
+  Operation kind;
   /// Whether the measured size is that of a vector with a piece for each rank; otherwise the vector is one piece.
   bool has_pieces;
   double (*bus_factor)(int ranks);
   RankPart (*part)(std::uint32_t rank, std::uint32_t ranks);
   void (*start)(Collectives&, const VectorPair&, const CollectiveCall&);
-  /// The algorithm and blocks that a call takes, where the library says.
-  std::optional<CollectiveCall> (*choice)(const Collectives&, const VectorPair&, const CollectiveCall&);
   /// The same by one block of each rank, in a loop inside one kernel; nullptr: not measured.
   std::vector<double> (*in_kernel)(TimedKernel&, const KernelLoop&, const CollectiveChannel&, const VectorPair&);
-  std::vector<MeasuredAlgorithm> algorithms;
+  std::vector<Algorithm> kernel_algorithms;  ///< that it is compiled for
 };
 
 [[nodiscard]] const std::vector<MeasuredOperation>& measured_operations();
+/// Those of calls on streams: `automatic`, all that the library has, and what a caller's assertion changes.
+[[nodiscard]] std::vector<MeasuredAlgorithm> measured_algorithms(Operation operation);
 
 }  // namespace beeline::bench

@@ -24,7 +24,7 @@ struct PeerCall {
 /// Prepares a peer's call; throws unavailable, with the reason, where the peer is absent.
 using Provider = std::function<PeerCall(std::shared_ptr<Workplace>)>;
 
-Case streamed(const MeasuredOperation& operation, const std::string& peer, Control control,
+Case streamed(const MeasuredOperation& operation, const std::string& peer, CallSite control,
               std::shared_ptr<Workplaces> places, Provider provide) {
   const std::string method = peer + "/" + name(control);
   const auto prepare = [=, &operation](Bench& bench, std::uint64_t bytes) {
@@ -44,7 +44,7 @@ Case streamed(const MeasuredOperation& operation, const std::string& peer, Contr
 Provider nccl_calls(std::shared_ptr<nccl::Communicators> communicators) {
   return [=](std::shared_ptr<Workplace> place) -> PeerCall {
     const auto communicator = communicators->get(place->bench());
-    const CollectiveOperation operation = place->operation().kind;
+    const Operation operation = place->operation().kind;
     const VectorPair vectors = place->vectors();
     return {[=](Stream& stream) { communicator->start(operation, vectors, stream); }, vectors, communicator->version()};
   };
@@ -81,7 +81,7 @@ class NvshmemPlaces {
 Provider nvshmem_calls(std::shared_ptr<NvshmemPlaces> memory) {
   return [=](std::shared_ptr<Workplace> place) -> PeerCall {
     const auto mine = memory->get(place);
-    const CollectiveOperation operation = place->operation().kind;
+    const Operation operation = place->operation().kind;
     return {[=](Stream& stream) { mine->timed.start(operation, mine->vectors, stream.native()); }, mine->vectors};
   };
 }
@@ -96,7 +96,7 @@ Case nvshmem_in_kernel(const MeasuredOperation& operation, std::shared_ptr<Workp
       const auto run = [=, &operation](Rounds rounds) {
         return mine->timed.in_block(operation.kind, mine->vectors, threads, rounds);
       };
-      all.push_back(peer_measurement("nvshmem/device", Control::device, *place));
+      all.push_back(peer_measurement("nvshmem/device", CallSite::device, *place));
       all.back().settings.emplace_back("threads_per_block", std::uint64_t{threads});
       all.back().time = run;
       verify_by(all.back(), place, mine->vectors, [run] { static_cast<void>(run({})); });
@@ -117,7 +117,7 @@ struct MpiVectors {
 
   void call() {
     const VectorPair vectors = place->vectors();
-    const CollectiveOperation operation = place->operation().kind;
+    const Operation operation = place->operation().kind;
     if (!source) return communicator->call(operation, vectors);
     const RankPart part = place->part();
     place->world().copy(source->data(), vectors.source, part.source_pieces * place->piece_bytes());
@@ -145,8 +145,8 @@ Case mpi_calls(const MeasuredOperation& operation, bool staged, std::shared_ptr<
     const auto place = places->get(bench, operation, bytes);
     const auto mine = std::make_shared<MpiVectors>(place, mpi::communicator(bench), staged);
     const auto call = [mine] { mine->call(); };
-    Measurement measurement = peer_measurement(method, Control::host, *place);
-    if (staged) measurement.compared_as = name(Control::stream);
+    Measurement measurement = peer_measurement(method, CallSite::host, *place);
+    if (staged) measurement.compared_as = name(CallSite::stream);
     measurement.settings.emplace_back("version", mine->communicator->version());
     time_by_host(measurement, bench, {call, [] {}});
     verify_by(measurement, place, place->vectors(), call);
@@ -167,10 +167,10 @@ std::shared_ptr<Peers> make_peers() { return std::make_shared<Peers>(); }
 std::vector<Case> peer_cases(const MeasuredOperation& operation, std::shared_ptr<Workplaces> places,
                              const std::shared_ptr<Peers>& peers) {
   std::vector<Case> all;
-  for (Control control : {Control::stream, Control::graph})
+  for (CallSite control : {CallSite::stream, CallSite::graph})
     all.push_back(streamed(operation, "nccl", control, places, nccl_calls(peers->communicators)));
   if (nvshmem::is_on_streams(operation.kind))
-    for (Control control : {Control::stream, Control::graph})
+    for (CallSite control : {CallSite::stream, CallSite::graph})
       all.push_back(streamed(operation, "nvshmem", control, places, nvshmem_calls(peers->memory)));
   if (nvshmem::is_in_kernels(operation.kind)) all.push_back(nvshmem_in_kernel(operation, places, peers->memory));
   for (bool staged : {false, true}) all.push_back(mpi_calls(operation, staged, places));

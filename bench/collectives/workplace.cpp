@@ -41,17 +41,17 @@ std::shared_ptr<Workplace> Workplaces::get(Bench& bench, const MeasuredOperation
   return place;
 }
 
-const char* name(Control control) {
+const char* name(CallSite control) {
   static constexpr const char* names[] = {"host", "stream", "graph", "device"};
   return names[static_cast<int>(control)];
 }
 
-void compare_as(Measurement& measurement, Control control, const World& world) {
+void compare_as(Measurement& measurement, CallSite control, const World& world) {
   // Host ranks have one kind of peer, whose call blocks: everything is compared with it.
-  measurement.compared_as = world.device().is_gpu() ? name(control) : name(Control::host);
+  measurement.compared_as = world.device().is_gpu() ? name(control) : name(CallSite::host);
 }
 
-Measurement collective_measurement(const std::string& method, Control control, const Workplace& place) {
+Measurement collective_measurement(const std::string& method, CallSite control, const Workplace& place) {
   const World& world = place.world();
   Measurement measurement{.operation = name(place.operation().kind), .method = method, .bytes = place.bytes()};
   measurement.bus_factor = place.operation().bus_factor(world.size());
@@ -60,9 +60,9 @@ Measurement collective_measurement(const std::string& method, Control control, c
   return measurement;
 }
 
-Measurement peer_measurement(const std::string& method, Control control, const Workplace& place) {
+Measurement peer_measurement(const std::string& method, CallSite control, const Workplace& place) {
   Measurement measurement = collective_measurement(method, control, place);
-  measurement.peer_of = std::string(control == Control::host ? "stream" : name(control)) + "/automatic";
+  measurement.peer_of = std::string(control == CallSite::host ? "stream" : name(control)) + "/automatic";
   return measurement;
 }
 

@@ -62,16 +62,16 @@ class Workplaces {
 };
 
 /// How a collective is called; peers are compared with what is called alike.
-enum class Control { host, stream, graph, device };
-[[nodiscard]] const char* name(Control control);
+enum class CallSite { host, stream, graph, device };
+[[nodiscard]] const char* name(CallSite control);
 
 /// The line of `method`, without `time` and `verify`.
-[[nodiscard]] Measurement collective_measurement(const std::string& method, Control control, const Workplace& place);
+[[nodiscard]] Measurement collective_measurement(const std::string& method, CallSite control, const Workplace& place);
 
 /// The same of a peer.
-[[nodiscard]] Measurement peer_measurement(const std::string& method, Control control, const Workplace& place);
+[[nodiscard]] Measurement peer_measurement(const std::string& method, CallSite control, const Workplace& place);
 
 /// Sets what `measurement` is compared with.
-void compare_as(Measurement& measurement, Control control, const World& world);
+void compare_as(Measurement& measurement, CallSite control, const World& world);
 
 }  // namespace beeline::bench

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "beeline/core/error.hpp"
-#include "beeline/core/method.hpp"
+#include "beeline/core/registry.hpp"
 
 namespace beeline::bench {
 
@@ -31,26 +31,10 @@ constexpr Part first_parts[] = {
     {"torch", "symmetric memory of torch", "GPUs, torch"},
 };
 
+/// Those that are no algorithm of the registry.
 constexpr Part second_parts[] = {
     {"automatic", "the algorithm that the library chooses"},
-    {"packets_one_shot", "all to all in packets, every rank reduces everything"},
-    {"packets_two_shot", "packets to the owner of each part, who reduces it and sends it to all"},
-    {"packets128_one_shot", "as packets_one_shot, in packets of 128 bytes", "GPUs that store lines of 128 bytes whole"},
-    {"packets128_two_shot", "as packets_two_shot, in packets of 128 bytes", "GPUs that store lines of 128 bytes whole"},
     {"one_shot", "every rank reads and reduces everything"},
-    {"two_shot", "each rank reads and reduces its part, and writes it to all"},
-    {"read", "every rank reads everything that it reduces"},
-    {"gather_cast", "all write to the root, which reduces, and writes the result to all"},
-    {"allgather", "all write to all, every rank reduces everything"},
-    {"alltoall_gather", "parts to their owners, who reduce them and write them to the root"},
-    {"alltoall_allgather", "parts to their owners, who reduce them and write them to all"},
-    {"gather", "all write to the root, which reduces"},
-    {"tree", "up a binomial tree, and down again where all get the result"},
-    {"packets", "data and flag in one store"},
-    {"packets128", "120 bytes of data beside one flag", "GPUs that store lines of 128 bytes whole"},
-    {"peer", "loads and stores of the calling threads"},
-    {"bulk", "bulk copies (TMA)", "GPUs of compute capability 9.0, or host ranks"},
-    {"copy_engine", "copies by the device's engines"},
     {"eager", "packets into a ring at the receiver"},
     {"rendezvous", "the receiver reads where the sender's message lies, once both are there"},
     {"staged", "through staging buffers"},
@@ -71,11 +55,22 @@ constexpr Part second_parts[] = {
     {"atomic", "atomics"},
 };
 
+const char* machine_for(const AlgorithmInfo& info) {
+  if ((info.needs & needs::whole_lines) != 0) return "GPUs that store lines of 128 bytes whole";
+  return (info.needs & needs::bulk_copies) != 0 ? "GPUs of compute capability 9.0, or host ranks" : "";
+}
+
 template <std::size_t count>
 const Part& part_of(const Part (&parts)[count], std::string_view name, const std::string& method) {
   const Part* found = std::find_if(parts, parts + count, [&](const Part& one) { return one.name == name; });
   require(found != parts + count, Status::internal, "nobody says what the method " + method + " means");
   return *found;
+}
+
+Part second_part(std::string_view name, const std::string& method) {
+  for (const AlgorithmInfo& info : algorithm_infos)
+    if (info.name == name) return {info.name, info.summary, machine_for(info)};
+  return part_of(second_parts, name, method);
 }
 
 MethodText both(MethodText text, const Part& part) {
@@ -88,20 +83,24 @@ MethodText both(MethodText text, const Part& part) {
 }  // namespace
 
 MethodText text_of(const std::string& method) {
-  for (const MethodInfo& info : methods())
-    if (info.method.id() == method) return {info.summary, info.needs()};
+  for (const MethodRow& row : method_rows)
+    for (const Control control : {Control::device, Control::stream, Control::host})
+      if (row.operation == Operation::put && row.is_by(control) && row.method(control).id() == method) {
+        const AlgorithmInfo& info = info_of(row.algorithm);
+        return {info.summary, needs_of(info)};
+      }
   constexpr std::string_view symmetric = "_symmetric";
-  const bool is_alike = method.ends_with(symmetric);
+  const bool is_symmetric = method.ends_with(symmetric);
   std::string_view rest(method);
-  if (is_alike) rest.remove_suffix(symmetric.size());
+  if (is_symmetric) rest.remove_suffix(symmetric.size());
   std::size_t slash = rest.find('/');
   MethodText text = both({}, part_of(first_parts, rest.substr(0, slash), method));
   while (slash != std::string_view::npos) {
     rest.remove_prefix(slash + 1);
     slash = rest.find('/');
-    text = both(text, part_of(second_parts, rest.substr(0, slash), method));
+    text = both(text, second_part(rest.substr(0, slash), method));
   }
-  return is_alike ? both(text, {"", "the caller asserts that vectors are symmetric", "GPUs"}) : text;
+  return is_symmetric ? both(text, {"", "the caller asserts that vectors are symmetric", "GPUs"}) : text;
 }
 
 }  // namespace beeline::bench

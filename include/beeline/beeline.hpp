@@ -3,7 +3,6 @@
 /// @file
 /// All of Beeline's public interface, but collectives/barrier_kernel.hpp, which needs relocatable device code.
 
-#include "beeline/collectives/algorithm.hpp"
 #include "beeline/collectives/allreduce.hpp"
 #include "beeline/collectives/barrier.hpp"
 #include "beeline/collectives/channel.hpp"
@@ -15,11 +14,13 @@
 #include "beeline/collectives/reduce.hpp"
 #include "beeline/collectives/reduction.hpp"
 #include "beeline/collectives/session.hpp"
+#include "beeline/core/algorithm.hpp"
 #include "beeline/core/call_fault.hpp"
 #include "beeline/core/config.hpp"
 #include "beeline/core/error.hpp"
 #include "beeline/core/log.hpp"
 #include "beeline/core/method.hpp"
+#include "beeline/core/registry.hpp"
 #include "beeline/core/status.hpp"
 #include "beeline/device/access.hpp"
 #include "beeline/device/atomic.hpp"

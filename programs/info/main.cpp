@@ -9,7 +9,7 @@
 
 #include "beeline/core/config.hpp"
 #include "beeline/core/error.hpp"
-#include "beeline/core/method.hpp"
+#include "beeline/core/registry.hpp"
 #include "beeline/host/packets.hpp"
 #include "beeline/host/run.hpp"
 #include "beeline/runtime/device.hpp"
@@ -87,25 +87,42 @@ std::string no_lines_reason(const std::vector<Device>& gpus) {
   return failed != 0 ? "the self-test failed" : found;
 }
 
-/// Why the method is not available among these GPUs (among host ranks where there are none); empty if it is.
-std::string reason(const beeline::MethodInfo& info, const std::vector<Device>& gpus, bool peers) {
-  if (info.needs_cuda_peer && !all_peers(gpus, peers)) return "no peer access between some GPUs";
-  if (info.needs_whole_lines) return no_lines_reason(gpus);
-  for (const Device& gpu : gpus)
-    if (const int has = beeline::compute_capability(gpu.index); has < info.least_compute_capability)
-      return fmt::format("GPU {} has compute capability {}.{}", gpu.index, has / 10, has % 10);
+/// Why the algorithm is not available among these GPUs (among host ranks where there are none); empty if it is.
+std::string reason(const beeline::AlgorithmInfo& info, const std::vector<Device>& gpus, bool peers) {
+  if (info.path != beeline::Path::staged && !all_peers(gpus, peers)) return "no peer access between some GPUs";
+  if ((info.needs & beeline::needs::whole_lines) != 0) {
+    static const std::string found = no_lines_reason(gpus);  // some ms
+    return found;
+  }
+  if ((info.needs & beeline::needs::bulk_copies) != 0)
+    for (const Device& gpu : gpus)
+      if (const int has = beeline::compute_capability(gpu.index); has < 90)
+        return fmt::format("GPU {} has compute capability {}.{}", gpu.index, has / 10, has % 10);
   return {};
 }
 
+/// Who can issue the operation by the algorithm.
+json controls_of(const beeline::MethodRow& row) {
+  json all = json::array();
+  for (const beeline::Control control : {beeline::Control::device, beeline::Control::stream, beeline::Control::host})
+    if (row.is_by(control)) all.push_back({{"control", name(control)}, {"id", row.method(control).id()}});
+  return all;
+}
+
+/// The registry's algorithms, and which operations have them.
 json method_entries(const std::vector<Device>& gpus, bool peers) {
   json all = json::array();
-  for (const beeline::MethodInfo& info : beeline::methods()) {
+  for (const beeline::AlgorithmInfo& info : beeline::algorithm_infos) {
+    json operations = json::object();
+    for (const beeline::MethodRow& row : beeline::method_rows)
+      if (row.algorithm == info.algorithm) operations[name(row.operation)] = controls_of(row);
     const std::string why_not = reason(info, gpus, peers);
-    all.push_back({{"id", info.method.id()},
+    all.push_back({{"id", info.name},
                    {"summary", info.summary},
                    {"available", why_not.empty()},
-                   {"needs", info.needs()},
-                   {"reason", text_or_null(why_not)}});
+                   {"needs", needs_of(info)},
+                   {"reason", text_or_null(why_not)},
+                   {"operations", operations}});
   }
   return all;
 }

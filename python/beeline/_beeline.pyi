@@ -416,9 +416,17 @@ class Collectives:
         Waits for the default stream; the calls on other streams must be over.
         """
 
-    def allreduce_choice(self, count: int, dtype: object, *, algorithm: str = 'automatic', blocks: int = 0, symmetric: bool = False) -> Choice:
+    def choice(self, operation: str, count: int, dtype: object, *, algorithm: str = 'automatic', blocks: int = 0, symmetric: bool = False) -> Choice:
         """
-        The algorithm and number of blocks that `allreduce` takes for `count` elements.
+        The algorithm and number of blocks that a call takes.
+
+        operation  'allreduce', 'broadcast' and so on; all but 'alltoallv' and 'barrier'
+        count      elements of the vector, or of the piece from one rank to another
+        """
+
+    def algorithms(self, operation: str) -> dict[str, str | None]:
+        """
+        The operation's algorithms by name, each with the reason why these ranks cannot use it, or None.
         """
 
     def reduce(self, destination: object | None, source: object, reduction: str = 'sum', *, root: int, stream: Stream | None = None, timeout: float | None = None, algorithm: str = 'automatic', blocks: int = 0) -> None:

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
@@ -11,6 +12,7 @@
 
 #include <initializer_list>
 #include <iterator>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -194,11 +196,23 @@ class CollectivesObject : public ChannelObject<Collectives> {
            [&](const CollectiveCall& call) { channel().barrier_on_stream({.stream = call.stream, .algorithm = how}); });
   }
 
-  [[nodiscard]] Choice allreduce_choice(std::size_t count, const nb::object& dtype, const std::string& algorithm,
-                                        unsigned blocks, bool symmetric) const {
+  [[nodiscard]] Choice choice(const std::string& operation, std::size_t count, const nb::object& dtype,
+                              const std::string& algorithm, unsigned blocks, bool symmetric) const {
+    const auto which = by_name<Operation>(operation, operations, "operation");
     const auto type = by_name<ElementType>(type_name(element_type(dtype)), element_types, "element type");
-    const CollectiveCall choice = channel().allreduce_choice(count, type, call_of(algorithm, blocks, symmetric));
+    const CollectiveCall choice = channel().choice(which, count, type, call_of(algorithm, blocks, symmetric));
     return {name(choice.algorithm), choice.blocks == 0 ? std::nullopt : std::optional(choice.blocks)};
+  }
+
+  [[nodiscard]] std::map<std::string, std::optional<std::string>> algorithms_of(const std::string& operation) const {
+    const auto which = by_name<Operation>(operation, operations, "operation");
+    std::map<std::string, std::optional<std::string>> all;
+    for (const MethodRow& row : method_rows) {
+      if (row.operation != which || !row.is_by(Control::stream)) continue;
+      std::string reason = reason_against(channel().team(), row.algorithm);
+      all[name(row.algorithm)] = reason.empty() ? std::nullopt : std::optional(std::move(reason));
+    }
+    return all;
   }
 
  private:
@@ -387,9 +401,14 @@ None        nothing was moved yet, or there was nothing to move. A barrier chang
            R"(Collective over those that take part. Gives the memory back; no call works afterwards.
 
 Waits for the default stream; the calls on other streams must be over.)")
-      .def("allreduce_choice", &CollectivesObject::allreduce_choice, nb::arg("count"), nb::arg("dtype"), nb::kw_only(),
-           nb::arg("algorithm") = "automatic", nb::arg("blocks") = 0, nb::arg("symmetric") = false,
-           "The algorithm and number of blocks that `allreduce` takes for `count` elements.");
+      .def("choice", &CollectivesObject::choice, nb::arg("operation"), nb::arg("count"), nb::arg("dtype"),
+           nb::kw_only(), nb::arg("algorithm") = "automatic", nb::arg("blocks") = 0, nb::arg("symmetric") = false,
+           R"(The algorithm and number of blocks that a call takes.
+
+operation  'allreduce', 'broadcast' and so on; all but 'alltoallv' and 'barrier'
+count      elements of the vector, or of the piece from one rank to another)")
+      .def("algorithms", &CollectivesObject::algorithms_of, nb::arg("operation"),
+           "The operation's algorithms by name, each with the reason why these ranks cannot use it, or None.");
   bind_reductions(collectives);
   bind_movement(collectives);
 }

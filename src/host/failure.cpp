@@ -8,9 +8,9 @@
 #include <array>
 #include <functional>
 
-#include "beeline/collectives/algorithm.hpp"
 #include "beeline/collectives/impl/call_check.hpp"
 #include "beeline/collectives/message_channel.hpp"
+#include "beeline/core/algorithm.hpp"
 #include "beeline/core/call_fault.hpp"
 #include "beeline/device/wait.hpp"
 #include "host/world_implementation.hpp"
@@ -29,9 +29,8 @@ bool has_status(const WaitRecord& record, Status status) { return record.status 
 /// Whether a record tells why its team was aborted, and not only that it was.
 bool is_cause(const WaitRecord& record) { return !has_status(record, Status::aborted); }
 
-bool reduces(CollectiveOperation operation) {
-  return operation == CollectiveOperation::reduce || operation == CollectiveOperation::allreduce ||
-         operation == CollectiveOperation::reduce_scatter;
+bool reduces(Operation operation) {
+  return operation == Operation::reduce || operation == Operation::allreduce || operation == Operation::reduce_scatter;
 }
 
 bool is_collective(const WaitRecord& record) {
@@ -46,7 +45,7 @@ std::string describe_elements(const CallSignature& call) {
 /// compared with are not as many.
 std::string describe_call(std::uint64_t packed, std::uint64_t other) {
   const CallSignature call = unpacked_call(packed);
-  if (call.operation == CollectiveOperation::barrier)
+  if (call.operation == Operation::barrier)
     return fmt::format("barrier (algorithm {})", name(static_cast<BarrierAlgorithm>(call.algorithm)));
   std::string text = fmt::format("{} of {} (", name(call.operation), describe_elements(call));
   if (reduces(call.operation)) text += fmt::format("{}, ", name(call.reduction));
@@ -71,7 +70,7 @@ std::string describe_difference(const WaitRecord& record, const std::string& pla
                          record.rank, describe_call(record.expected, record.observed), record.peer,
                          describe_call(record.observed, record.expected), name(Status::invalid_argument));
     case detail::CallDifference::count: {
-      const CollectiveOperation operation = detail::operation_in(record.sequence);
+      const Operation operation = detail::operation_in(record.sequence);
       return fmt::format("rank {} passes {} {} to {}, rank {} passes {} ({})", record.rank, record.expected,
                          reduces(operation) ? "elements" : "bytes", name(operation), record.peer, record.observed,
                          name(Status::invalid_argument));

@@ -19,13 +19,10 @@ namespace {
 
 using namespace beeline;
 
-/// Every algorithm that the world's ranks have.
+/// Collective. Every algorithm that the world's ranks have, but for those of reduce_cases.cpp.
 std::vector<Algorithm> algorithms_of(World& world) {
-  if (world.mixed()) return {Algorithm::automatic, Algorithm::packets_one_shot, Algorithm::packets_two_shot};
-  std::vector<Algorithm> all{Algorithm::automatic, Algorithm::packets_one_shot, Algorithm::packets_two_shot,
-                             Algorithm::two_shot, Algorithm::copy_engine};
-  if (no_packets128_reason(world).empty())
-    all.insert(all.end(), {Algorithm::packets128_one_shot, Algorithm::packets128_two_shot});
+  std::vector<Algorithm> all = algorithms_here(world, Operation::allreduce);
+  std::erase_if(all, [](Algorithm algorithm) { return !is_of_allreduce_cases(algorithm); });
   return all;
 }
 
@@ -163,14 +160,14 @@ void engines_on_other_memory(RankTest& test) {
 /// What a choice says is what runs: engines have no blocks, and who asks for blocks gets a kernel.
 void choices_say_what_runs(RankTest& test) {
   Collectives collectives(test.world(), small_channel);
-  const CollectiveCall engines{.algorithm = Algorithm::copy_engine};
-  BEELINE_CHECK_EQ(0u, collectives.allreduce_choice(1 << 28, ElementType::float32, engines).blocks);
-  BEELINE_CHECK_EQ(0u, collectives.movement_choice(CollectiveOperation::alltoall, 1 << 28, engines).blocks);
-  for (const bool symmetric : {false, true}) {
-    const CollectiveCall in_blocks{.blocks = 2, .symmetric = symmetric};
-    for (const CollectiveCall& choice :
-         {collectives.allreduce_choice(1 << 28, ElementType::float32, in_blocks),
-          collectives.movement_choice(CollectiveOperation::alltoall, 1 << 28, in_blocks)}) {
+  for (const Operation operation : {Operation::allreduce, Operation::alltoall, Operation::broadcast}) {
+    if (reason_against(test.world(), Algorithm::copy_engine).empty())
+      BEELINE_CHECK_EQ(
+          0u,
+          collectives.choice(operation, 1 << 28, ElementType::float32, {.algorithm = Algorithm::copy_engine}).blocks);
+    for (const bool symmetric : {false, true}) {
+      const CollectiveCall choice =
+          collectives.choice(operation, 1 << 28, ElementType::float32, {.blocks = 2, .symmetric = symmetric});
       BEELINE_CHECK(choice.algorithm != Algorithm::copy_engine);
       BEELINE_CHECK_EQ(2u, choice.blocks);
     }
@@ -328,14 +325,14 @@ void calls_that_cannot_work(RankTest& test) {
   expect_refused("4 blocks on a channel of 3 sessions", call(data, data, 4, f32, Reduction::sum, {.blocks = 4}));
   expect_refused("no algorithm peer", call(data, data, 4, f32, Reduction::sum, {.algorithm = Algorithm::peer}));
   collectives.allreduce_on_stream(nullptr, nullptr, 0, f32, Reduction::sum);
-  expect_refused("all-reduce has no algorithm",
+  expect_refused("allreduce has no algorithm unknown",
                  call(nullptr, nullptr, 0, f32, Reduction::sum, {.algorithm = static_cast<Algorithm>(99)}));
   expect_refused("reduction number 77 does not exist", call(data, data, 4, f32, static_cast<Reduction>(77)));
   expect_refused("more than an address space",
-                 [&] { static_cast<void>(collectives.allreduce_choice(SIZE_MAX / 4, f32)); });
+                 [&] { static_cast<void>(collectives.choice(Operation::allreduce, SIZE_MAX / 4, f32)); });
   if (test.size() > 2)
     expect_refused("more than an address space", [&] {
-      static_cast<void>(collectives.movement_choice(CollectiveOperation::alltoall, SIZE_MAX / 2));
+      static_cast<void>(collectives.choice(Operation::alltoall, SIZE_MAX / 2, ElementType::uint8));
     });
   if (test.size() > 1)
     expect_refused("different options", [&] { Collectives(test.world(), {.sessions = test.rank() == 0 ? 2u : 3u}); });

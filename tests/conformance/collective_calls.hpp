@@ -34,6 +34,24 @@ struct Placing {
   bool in_place;
 };
 
+/// Collective. `automatic`, and every algorithm of the operation that the team's members have.
+[[nodiscard]] inline std::vector<beeline::Algorithm> algorithms_here(beeline::Team& team,
+                                                                     beeline::Operation operation) {
+  std::vector<beeline::Algorithm> all = {beeline::Algorithm::automatic};
+  for (const beeline::MethodRow& row : beeline::method_rows)
+    if (row.operation == operation && row.is_by(beeline::Control::stream) &&
+        beeline::reason_against(team, row.algorithm).empty())
+      all.push_back(row.algorithm);
+  return all;
+}
+
+/// Whether the cases of all-reduces take the algorithm; those of reductions of all kinds take the others.
+[[nodiscard]] inline bool is_of_allreduce_cases(beeline::Algorithm algorithm) {
+  if (algorithm == beeline::Algorithm::automatic || algorithm == beeline::Algorithm::copy_engine) return true;
+  const beeline::Schedule schedule = beeline::info_of(algorithm).schedule;
+  return schedule == beeline::Schedule::one_shot || schedule == beeline::Schedule::two_shot;
+}
+
 /// Why a case does not run where ranks differ in kind.
 inline constexpr const char* ranks_of_both_kinds = "ranks of both kinds: they have the algorithms by packets only";
 

@@ -14,8 +14,6 @@ namespace {
 
 using namespace beeline;
 
-constexpr std::uint32_t operations = collective_operations - 1;  // all but none; the barrier is the first
-
 struct GridArguments {
   CollectiveChannel channel;
   std::int32_t *in, *out;  ///< [members, count]
@@ -36,40 +34,39 @@ struct GridSessionKernel {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report, GridArguments a) const {
     Session session(grid, ctx, a.channel);
-    for (std::uint32_t k = 1; k <= operations; ++k) {
-      const auto operation = static_cast<CollectiveOperation>(k);
+    for (auto k = static_cast<std::uint32_t>(Operation::barrier); k < operations; ++k) {
+      const auto operation = static_cast<Operation>(k);
       fill(grid, ctx, a);
       BEELINE_DEVICE_CHECK_EQ(report, Status::ok, grid.sync(ctx));
       const bool exists = grid.blocks() <= a.channel.sessions;
       BEELINE_DEVICE_CHECK_EQ(report, exists ? Status::ok : Status::invalid_argument, call(session, operation, a));
       BEELINE_DEVICE_CHECK_EQ(report, Status::ok, grid.sync(ctx));
-      check(grid, ctx, report, exists ? operation : CollectiveOperation::none, a);
+      check(grid, ctx, report, exists ? operation : Operation::none, a);
       BEELINE_DEVICE_CHECK_EQ(report, Status::ok, grid.sync(ctx));
     }
   }
 
   template <class Group>
-  BEELINE_HOST_DEVICE static Status call(Session<Group>& session, CollectiveOperation operation,
-                                         const GridArguments& a) {
+  BEELINE_HOST_DEVICE static Status call(Session<Group>& session, Operation operation, const GridArguments& a) {
     const std::int32_t* const in = a.in;
     switch (operation) {
-      case CollectiveOperation::broadcast:
+      case Operation::broadcast:
         return broadcast(session, a.out, in, a.count, a.root);
-      case CollectiveOperation::scatter:
+      case Operation::scatter:
         return scatter(session, a.out, in, a.count, a.root);
-      case CollectiveOperation::gather:
+      case Operation::gather:
         return gather(session, a.out, in, a.count, a.root);
-      case CollectiveOperation::allgather:
+      case Operation::allgather:
         return allgather(session, a.out, in, a.count);
-      case CollectiveOperation::reduce:
+      case Operation::reduce:
         return reduce(session, a.out, in, a.count, Reduction::sum, a.root);
-      case CollectiveOperation::allreduce:
+      case Operation::allreduce:
         return allreduce(session, a.out, in, a.count, Reduction::sum);
-      case CollectiveOperation::reduce_scatter:
+      case Operation::reduce_scatter:
         return reduce_scatter(session, a.out, in, a.count, Reduction::sum);
-      case CollectiveOperation::alltoall:
+      case Operation::alltoall:
         return alltoall(session, a.out, in, a.count);
-      case CollectiveOperation::alltoallv: {
+      case Operation::alltoallv: {
         std::size_t* const offsets = a.lengths + session.context().size;
         return alltoallv(session, a.out, in, PieceTable{a.lengths, offsets, a.lengths, offsets});
       }
@@ -90,8 +87,8 @@ struct GridSessionKernel {
   }
 
   /// What element `i` of part `part` is to be; -1: nothing was to come.
-  BEELINE_HOST_DEVICE static std::int32_t expected(const Context& ctx, CollectiveOperation operation,
-                                                   const GridArguments& a, std::uint32_t part, std::uint32_t i) {
+  BEELINE_HOST_DEVICE static std::int32_t expected(const Context& ctx, Operation operation, const GridArguments& a,
+                                                   std::uint32_t part, std::uint32_t i) {
     const bool is_root = ctx.rank == a.root;
     const auto sum = [&](std::uint32_t of_part) {
       std::int32_t all = 0;
@@ -99,22 +96,22 @@ struct GridSessionKernel {
       return all;
     };
     switch (operation) {
-      case CollectiveOperation::broadcast:
+      case Operation::broadcast:
         return part == 0 ? element(a.root, 0, i) : -1;
-      case CollectiveOperation::scatter:
+      case Operation::scatter:
         return part == 0 ? element(a.root, ctx.rank, i) : -1;
-      case CollectiveOperation::gather:
+      case Operation::gather:
         return is_root ? element(part, 0, i) : -1;
-      case CollectiveOperation::allgather:
+      case Operation::allgather:
         return element(part, 0, i);
-      case CollectiveOperation::reduce:
+      case Operation::reduce:
         return part == 0 && is_root ? sum(0) : -1;
-      case CollectiveOperation::allreduce:
+      case Operation::allreduce:
         return part == 0 ? sum(0) : -1;
-      case CollectiveOperation::reduce_scatter:
+      case Operation::reduce_scatter:
         return part == 0 ? sum(ctx.rank) : -1;
-      case CollectiveOperation::alltoall:
-      case CollectiveOperation::alltoallv:
+      case Operation::alltoall:
+      case Operation::alltoallv:
         return element(part, ctx.rank, i);
       default:
         return -1;
@@ -122,8 +119,8 @@ struct GridSessionKernel {
   }
 
   template <class Grid>
-  BEELINE_HOST_DEVICE static void check(const Grid& grid, const Context& ctx, DeviceReport* report,
-                                        CollectiveOperation operation, const GridArguments& a) {
+  BEELINE_HOST_DEVICE static void check(const Grid& grid, const Context& ctx, DeviceReport* report, Operation operation,
+                                        const GridArguments& a) {
     for (std::uint32_t i = grid.thread_rank(); i < ctx.size * a.count; i += grid.size())
       BEELINE_DEVICE_CHECK_EQ(report, expected(ctx, operation, a, i / a.count, i % a.count), a.out[i]);
   }

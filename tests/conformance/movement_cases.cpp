@@ -22,14 +22,8 @@ enum class Move : std::uint32_t { broadcast, scatter, gather, allgather, alltoal
 constexpr std::uint32_t moves = 5;
 constexpr const char* move_names[] = {"broadcast", "scatter", "gather", "allgather", "alltoall"};
 
-std::vector<Algorithm> algorithms_of(World& world, Move move) {
-  if (world.mixed()) return {Algorithm::automatic, Algorithm::packets};
-  std::vector<Algorithm> all = {Algorithm::automatic, Algorithm::packets, Algorithm::peer, Algorithm::bulk};
-  if (move != Move::gather) all.push_back(Algorithm::copy_engine);
-  const bool is_full = move == Move::allgather || move == Move::alltoall;
-  if (is_full && no_packets128_reason(world).empty()) all.push_back(Algorithm::packets128);
-  return all;
-}
+constexpr Operation operations_of_moves[] = {Operation::broadcast, Operation::scatter, Operation::gather,
+                                             Operation::allgather, Operation::alltoall};
 
 /// What one call moves: other data in each round. Ranks are the team's.
 struct Pieces {
@@ -120,7 +114,7 @@ class StreamCall {
 template <class Body>
 void for_each_way(RankTest& test, Body body) {
   for (std::uint32_t move = 0; move < moves; ++move)
-    for (const Algorithm algorithm : algorithms_of(test.world(), static_cast<Move>(move)))
+    for (const Algorithm algorithm : algorithms_here(test.world(), operations_of_moves[move]))
       body(static_cast<Move>(move), algorithm);
 }
 

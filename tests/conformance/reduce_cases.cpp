@@ -23,21 +23,13 @@ enum class Kind : std::uint32_t { reduce, allreduce, reduce_scatter };
 constexpr Kind kinds[] = {Kind::reduce, Kind::allreduce, Kind::reduce_scatter};
 constexpr const char* kind_names[] = {"reduce", "all-reduce", "reduce-scatter"};
 
-std::vector<Algorithm> algorithms_of(const World& world, Kind kind) {
-  if (world.mixed())
-    return kind == Kind::allreduce ? std::vector<Algorithm>{}
-                                   : std::vector<Algorithm>{Algorithm::automatic, Algorithm::packets};
-  switch (kind) {
-    case Kind::reduce:
-      return {Algorithm::automatic, Algorithm::packets,         Algorithm::two_shot, Algorithm::read,
-              Algorithm::gather,    Algorithm::alltoall_gather, Algorithm::tree};
-    case Kind::allreduce:
-      return {Algorithm::read, Algorithm::gather_cast, Algorithm::allgather, Algorithm::alltoall_allgather,
-              Algorithm::tree, Algorithm::bulk};
-    case Kind::reduce_scatter:
-      return {Algorithm::automatic, Algorithm::packets, Algorithm::read, Algorithm::peer, Algorithm::bulk};
-  }
-  return {};
+constexpr Operation operations_of_kinds[] = {Operation::reduce, Operation::allreduce, Operation::reduce_scatter};
+
+/// Collective. Of an all-reduce those that allreduce_cases.cpp leaves out.
+std::vector<Algorithm> algorithms_of(World& world, Kind kind) {
+  std::vector<Algorithm> all = algorithms_here(world, operations_of_kinds[static_cast<std::uint32_t>(kind)]);
+  if (kind == Kind::allreduce) std::erase_if(all, is_of_allreduce_cases);
+  return all;
 }
 
 /// `body(kind, algorithm)` for all that this world has.
@@ -317,7 +309,7 @@ void named_reductions_refused(RankTest& test) {
   expect_refused("reduce has no algorithm allgather", [&] {
     collectives.reduce_on_stream(data, data, 4, f32, sum, 0, {.algorithm = Algorithm::allgather});
   });
-  expect_refused("reduce-scatter has no algorithm tree", [&] {
+  expect_refused("reduce_scatter has no algorithm tree", [&] {
     collectives.reduce_scatter_on_stream(data, data + 512, 4, f32, sum, {.algorithm = Algorithm::tree});
   });
   expect_refused("4 blocks on a channel of 3 sessions",
@@ -336,7 +328,8 @@ void crowded_reductions(RankTest& test) {
     call.check(way.kind, {ElementType::int32, Reduction::sum, ++round}, 99, {0, 0, false},
                {.algorithm = way.algorithm});
   const std::size_t few = static_cast<std::size_t>(test.size()) - 1;
-  BEELINE_CHECK(collectives.allreduce_choice(few, ElementType::float64).algorithm == Algorithm::packets_one_shot);
+  BEELINE_CHECK(collectives.choice(Operation::allreduce, few, ElementType::float64).algorithm ==
+                Algorithm::packets_one_shot);
 }
 
 const std::vector<Case>& reduce_cases() {

@@ -397,7 +397,7 @@ enum class Caller : std::uint32_t { group, grid };
 
 /// Calls a collective with a root; the status goes where nobody else writes.
 struct RootedCall {
-  CollectiveOperation operation;
+  Operation operation;
   Caller caller;
   std::uint32_t root;
 
@@ -422,11 +422,11 @@ struct RootedCall {
   template <class Group>
   BEELINE_HOST_DEVICE Status by_operation(std::int32_t* data, Session<Group>& session) const {
     switch (operation) {
-      case CollectiveOperation::broadcast:
+      case Operation::broadcast:
         return broadcast(session, data + 100, data, 8, root);
-      case CollectiveOperation::scatter:
+      case Operation::scatter:
         return scatter(session, data + 100, data, 8, root);
-      case CollectiveOperation::gather:
+      case Operation::gather:
         return gather(session, data + 100, data, 8, root);
       default:
         return reduce(session, data + 100, data, 8, Reduction::sum, root);
@@ -462,8 +462,7 @@ void expect_root_refused(World& world, const RootedCall& good, std::uint32_t bad
 
 TEST_P(CollectiveCalls, OfKernelsRefuseRootsThatAreNoMembers) {
   run([](World& world) {
-    for (const auto operation : {CollectiveOperation::broadcast, CollectiveOperation::scatter,
-                                 CollectiveOperation::gather, CollectiveOperation::reduce}) {
+    for (const auto operation : {Operation::broadcast, Operation::scatter, Operation::gather, Operation::reduce}) {
       for (const Caller caller : {Caller::group, Caller::grid}) expect_root_refused(world, {operation, caller, 0}, 99);
       expect_root_refused(world, {operation, Caller::group, 0}, 3);       // the first that is none
       expect_root_refused(world, {operation, Caller::grid, 0}, no_peer);  // what plans say of operations without a root

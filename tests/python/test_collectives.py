@@ -170,16 +170,23 @@ def test_streams_keep_what_they_use() -> None:
 def test_the_choice_is_told() -> None:
     def body(world: beeline.World) -> None:
         collectives = beeline.Collectives(world, sessions=2)
-        small, large = (collectives.allreduce_choice(count, "float32") for count in (1, 1 << 20))
+        small, large = (collectives.choice("allreduce", count, "float32") for count in (1, 1 << 20))
         assert (small.algorithm, small.blocks) == ("packets_one_shot", 1)
         assert large.algorithm == "two_shot"
-        assert collectives.allreduce_choice(8, np.float64, algorithm="two_shot", blocks=2).blocks == 2
-        engines = collectives.allreduce_choice(1 << 20, "float32", algorithm="copy_engine")
+        assert collectives.choice("allreduce", 8, np.float64, algorithm="two_shot", blocks=2).blocks == 2
+        engines = collectives.choice("allreduce", 1 << 20, "float32", algorithm="copy_engine")
         assert engines.blocks is None  # no blocks move data
         assert repr(engines) == "<beeline.Choice copy_engine>"
+        assert collectives.choice("broadcast", 1, "uint8").algorithm == "packets"
+        with pytest.raises(beeline.InvalidArgumentError, match="alltoallv: no choice by size"):
+            collectives.choice("alltoallv", 1, "uint8")
+        known = collectives.algorithms("allgather")
+        assert known["packets"] is None
+        assert "only GPUs" in known["packets128"] or "host" in known["packets128"]
+        assert collectives.algorithms("put") == {"copy_engine": None}
         memory = world.allocate(64, "float32")
         collectives.allreduce(memory, symmetric=True)
-        assert collectives.allreduce_choice(64, "float32", symmetric=True).algorithm.startswith("packets")
+        assert collectives.choice("allreduce", 64, "float32", symmetric=True).algorithm.startswith("packets")
 
     beeline.run(2, body)
 

@@ -16,6 +16,7 @@ from pathlib import Path
 import beeline
 import pytest
 from beeline import errors
+from beeline.commands.info import collect_info
 
 np = pytest.importorskip("numpy")
 try:
@@ -394,3 +395,14 @@ def test_the_stub_is_up_to_date() -> None:
     if os.environ.get("BEELINE_UPDATE_STUB"):
         stub.write_text(wanted)
     assert stub.read_text() == wanted, "run this test with BEELINE_UPDATE_STUB=1"
+
+
+def test_the_table_of_algorithms_is_the_registry() -> None:
+    known: dict[str, list[str]] = {}
+    for method in collect_info()["methods"]:
+        for operation in method["operations"]:
+            known.setdefault(operation, []).append(method["id"])
+    lines = (REPOSITORY / "docs" / "design.md").read_text().splitlines()
+    first = lines.index("| operation | algorithms |") + 2
+    table = [line.strip("| ").split(" | ") for line in lines[first : lines.index("", first)]]
+    assert {operation: names.split(", ") for operation, names in table} == known

@@ -3,11 +3,12 @@
 
 #include <set>
 #include <string>
+#include <tuple>
 
 #include "beeline/core/error.hpp"
 #include "beeline/core/layout.hpp"
 #include "beeline/core/log.hpp"
-#include "beeline/core/method.hpp"
+#include "beeline/core/registry.hpp"
 #include "beeline/core/status.hpp"
 
 namespace beeline {
@@ -52,29 +53,32 @@ TEST(Error, RequireThrowsOnlyWhenItDoesNotHold) {
   EXPECT_THROW(require(false, Status::internal, "not fine"), Error);
 }
 
-TEST(Method, IdentifiersAndMethodsMatch) {
+TEST(Registry, RowsDiffer) {
+  std::set<std::tuple<Operation, std::string, Schedule>> rows;
   std::set<std::string> ids;
-  for (const MethodInfo& info : methods()) {
-    EXPECT_EQ(info.method, Method::parse(info.method.id()));
-    EXPECT_FALSE(info.summary.empty());
-    ids.insert(info.method.id());
-  }
-  EXPECT_EQ(methods().size(), ids.size());
+  std::size_t count = 0;
+  for (const MethodRow& row : method_rows)
+    for (const Control control : {Control::host, Control::stream, Control::device}) {
+      if (!row.is_by(control)) continue;
+      const std::string id = row.method(control).id();
+      rows.insert({row.operation, id, info_of(row.algorithm).schedule});
+      ids.insert(id);
+      ++count;
+      EXPECT_TRUE(has_algorithm(row.operation, row.algorithm, control));
+    }
+  EXPECT_EQ(count, rows.size());
   EXPECT_TRUE(ids.contains("device/peer/packets"));
   EXPECT_TRUE(ids.contains("host/staged/pipelined"));
+  EXPECT_FALSE(has_algorithm(Operation::allreduce, Algorithm::peer, Control::stream));
+  EXPECT_FALSE(has_algorithm(Operation::allreduce, Algorithm::copy_engine, Control::device));
 }
 
-TEST(Method, UnknownIdentifiersAreRefusedWithTheKnownOnes) {
-  for (const char* id :
-       {"", "device", "device/peer", "device/peer/packets/x", "DEVICE/PEER/PACKETS", "host/peer/verbs "}) {
-    try {
-      static_cast<void>(Method::parse(id));
-      ADD_FAILURE() << "accepted \"" << id << '"';
-    } catch (const Error& error) {
-      EXPECT_EQ(Status::invalid_argument, error.code());
-      EXPECT_NE(std::string::npos, std::string(error.what()).find("device/peer/packets")) << error.what();
-    }
-  }
+TEST(Registry, AlgorithmsHaveNames) {
+  std::set<std::string> names;
+  for (std::uint32_t algorithm = 0; algorithm < algorithms; ++algorithm)
+    names.insert(name(static_cast<Algorithm>(algorithm)));
+  EXPECT_EQ(algorithms, names.size());
+  EXPECT_STREQ("unknown", name(static_cast<Algorithm>(algorithms)));
 }
 
 TEST(Log, LevelsIncludeTheGraverOnes) {

@@ -44,23 +44,23 @@ void start(Bench& bench) {
           fmt::format("rank {} of {} is {} of {} in MPI", world.rank(), world.size(), rank, size));
 }
 
-BeelineMpiCollective collective(CollectiveOperation operation) {
+BeelineMpiCollective collective(Operation operation) {
   switch (operation) {
-    case CollectiveOperation::broadcast:
+    case Operation::broadcast:
       return started->broadcast;
-    case CollectiveOperation::scatter:
+    case Operation::scatter:
       return started->scatter;
-    case CollectiveOperation::gather:
+    case Operation::gather:
       return started->gather;
-    case CollectiveOperation::allgather:
+    case Operation::allgather:
       return started->allgather;
-    case CollectiveOperation::reduce:
+    case Operation::reduce:
       return started->reduce;
-    case CollectiveOperation::reduce_scatter:
+    case Operation::reduce_scatter:
       return started->reduce_scatter;
-    case CollectiveOperation::alltoall:
+    case Operation::alltoall:
       return started->alltoall;
-    case CollectiveOperation::alltoallv:
+    case Operation::alltoallv:
       return started->alltoallv;
     default:
       return started->allreduce;
@@ -70,7 +70,7 @@ BeelineMpiCollective collective(CollectiveOperation operation) {
 class AllRanks final : public Communicator {
  public:
   [[nodiscard]] std::string version() const override { return started->version(); }
-  void call(CollectiveOperation operation, const VectorPair& vectors) override {
+  void call(Operation operation, const VectorPair& vectors) override {
     check(collective(operation)(vectors.source, vectors.destination, vectors.count),
           fmt::format("MPI's {}", name(operation)));
   }

@@ -15,7 +15,7 @@ class Communicator {
   virtual ~Communicator() = default;
   [[nodiscard]] virtual std::string version() const = 0;
   /// Blocking. Vectors in host memory. Throws internal with MPI's own message.
-  virtual void call(CollectiveOperation operation, const VectorPair& vectors) = 0;
+  virtual void call(Operation operation, const VectorPair& vectors) = 0;
   virtual void barrier() = 0;
 };
 

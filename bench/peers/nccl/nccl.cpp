@@ -112,7 +112,7 @@ class Loaded final : public Communicator {
     return fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
   }
 
-  void start(CollectiveOperation operation, const VectorPair& vectors, Stream& stream) override {
+  void start(Operation operation, const VectorPair& vectors, Stream& stream) override {
     const Call call{vectors.source, vectors.destination, vectors.count,
                     vectors.type == ElementType::bfloat16 ? bfloat16 : float32, stream.native()};
     check(library_, run(operation, call), name(operation));
@@ -133,24 +133,24 @@ class Loaded final : public Communicator {
     CudaStream stream;
   };
 
-  Result run(CollectiveOperation operation, const Call& call) const {
+  Result run(Operation operation, const Call& call) const {
     switch (operation) {
-      case CollectiveOperation::broadcast:
+      case Operation::broadcast:
         return by_root(library_.broadcast, call);
-      case CollectiveOperation::scatter:
+      case Operation::scatter:
         return library_.scatter != nullptr ? by_root(library_.scatter, call) : exchange(call, root, everyone);
-      case CollectiveOperation::gather:
+      case Operation::gather:
         return library_.gather != nullptr ? by_root(library_.gather, call) : exchange(call, everyone, root);
-      case CollectiveOperation::allgather:
+      case Operation::allgather:
         return library_.all_gather(call.source, call.destination, call.count, call.type, comm_, call.stream);
-      case CollectiveOperation::reduce:
+      case Operation::reduce:
         return library_.reduce(call.source, call.destination, call.count, call.type, sum, root, comm_, call.stream);
-      case CollectiveOperation::reduce_scatter:
+      case Operation::reduce_scatter:
         return library_.reduce_scatter(call.source, call.destination, call.count, call.type, sum, comm_, call.stream);
-      case CollectiveOperation::alltoall:
+      case Operation::alltoall:
         if (library_.all_to_all == nullptr) return exchange(call, everyone, everyone);
         return library_.all_to_all(call.source, call.destination, call.count, call.type, comm_, call.stream);
-      case CollectiveOperation::alltoallv:
+      case Operation::alltoallv:
         return exchange(call, everyone, everyone);
       default:
         return library_.all_reduce(call.source, call.destination, call.count, call.type, sum, comm_, call.stream);

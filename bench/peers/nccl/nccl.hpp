@@ -18,7 +18,7 @@ class Communicator {
   /// As `2.28.9`.
   [[nodiscard]] virtual std::string version() const = 0;
   /// Puts one call on the stream of a GPU: sums, or from and to rank 0. Throws internal with NCCL's own message.
-  virtual void start(CollectiveOperation operation, const VectorPair& vectors, Stream& stream) = 0;
+  virtual void start(Operation operation, const VectorPair& vectors, Stream& stream) = 0;
   /// The same for a message to a peer, or from it.
   virtual void send(const void* source, std::size_t bytes, int peer, Stream& stream) = 0;
   virtual void receive(void* destination, std::size_t bytes, int peer, Stream& stream) = 0;

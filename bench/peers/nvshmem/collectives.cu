@@ -34,48 +34,48 @@ struct Typed {
   std::size_t count;
 };
 
-int start_sum(CollectiveOperation operation, const Typed<float>& to, cudaStream_t on) {
-  return operation == CollectiveOperation::allreduce
+int start_sum(Operation operation, const Typed<float>& to, cudaStream_t on) {
+  return operation == Operation::allreduce
              ? nvshmemx_float_sum_reduce_on_stream(world_team, to.destination, to.source, to.count, on)
              : nvshmemx_float_sum_reducescatter_on_stream(world_team, to.destination, to.source, to.count, on);
 }
-int start_sum(CollectiveOperation operation, const Typed<__nv_bfloat16>& to, cudaStream_t on) {
-  return operation == CollectiveOperation::allreduce
+int start_sum(Operation operation, const Typed<__nv_bfloat16>& to, cudaStream_t on) {
+  return operation == Operation::allreduce
              ? nvshmemx_bfloat16_sum_reduce_on_stream(world_team, to.destination, to.source, to.count, on)
              : nvshmemx_bfloat16_sum_reducescatter_on_stream(world_team, to.destination, to.source, to.count, on);
 }
 
-int start_movement(CollectiveOperation operation, const Typed<std::uint32_t>& to, cudaStream_t on) {
-  if (operation == CollectiveOperation::broadcast)
+int start_movement(Operation operation, const Typed<std::uint32_t>& to, cudaStream_t on) {
+  if (operation == Operation::broadcast)
     return nvshmemx_uint32_broadcast_on_stream(world_team, to.destination, to.source, to.count, 0, on);
-  if (operation == CollectiveOperation::allgather)
+  if (operation == Operation::allgather)
     return nvshmemx_uint32_fcollect_on_stream(world_team, to.destination, to.source, to.count, on);
   return nvshmemx_uint32_alltoall_on_stream(world_team, to.destination, to.source, to.count, on);
 }
 
 /// Calls `use` with the vectors as the elements that NVSHMEM is told of: what is only moved goes in words.
 template <class Use>
-auto as_elements(CollectiveOperation operation, const VectorPair& vectors, Use use) {
+auto as_elements(Operation operation, const VectorPair& vectors, Use use) {
   if (!is_sum(operation)) return use(Typed<std::uint32_t>(vectors));
   return vectors.type == ElementType::bfloat16 ? use(Typed<__nv_bfloat16>(vectors)) : use(Typed<float>(vectors));
 }
 
 // --- In a kernel ----------------------------------------------------------------------------------------------------
 
-__device__ int call_in_block(CollectiveOperation, const Typed<float>& to) {
+__device__ int call_in_block(Operation, const Typed<float>& to) {
   return nvshmemx_float_sum_reduce_block(world_team, to.destination, to.source, to.count);
 }
-__device__ int call_in_block(CollectiveOperation, const Typed<__nv_bfloat16>& to) {
+__device__ int call_in_block(Operation, const Typed<__nv_bfloat16>& to) {
   return nvshmemx_bfloat16_sum_reduce_block(world_team, to.destination, to.source, to.count);
 }
-__device__ int call_in_block(CollectiveOperation operation, const Typed<std::uint32_t>& to) {
-  return operation == CollectiveOperation::allgather
+__device__ int call_in_block(Operation operation, const Typed<std::uint32_t>& to) {
+  return operation == Operation::allgather
              ? nvshmemx_uint32_fcollect_block(world_team, to.destination, to.source, to.count)
              : nvshmemx_uint32_alltoall_block(world_team, to.destination, to.source, to.count);
 }
 
 template <class T>
-__global__ __launch_bounds__(512) void collective_rounds(Loop loop, CollectiveOperation operation, Typed<T> to) {
+__global__ __launch_bounds__(512) void collective_rounds(Loop loop, Operation operation, Typed<T> to) {
   time_rounds(beeline::Block{}, loop, [&](std::uint64_t) { return call_in_block(operation, to) == 0; });
 }
 
@@ -84,7 +84,7 @@ __global__ __launch_bounds__(512) void collective_rounds(Loop loop, CollectiveOp
 TimedCollectives::TimedCollectives(Bench& bench)
     : bench_(bench), stamps_((TimedKernel::most_batches + 1) * sizeof(std::uint64_t)) {}
 
-void TimedCollectives::start(CollectiveOperation operation, const VectorPair& vectors, void* stream) {
+void TimedCollectives::start(Operation operation, const VectorPair& vectors, void* stream) {
   const auto on = static_cast<cudaStream_t>(stream);
   const int failed = as_elements(operation, vectors, [&]<class T>(const Typed<T>& to) {
     if constexpr (std::is_same_v<T, float> || std::is_same_v<T, __nv_bfloat16>)
@@ -95,8 +95,8 @@ void TimedCollectives::start(CollectiveOperation operation, const VectorPair& ve
   require(failed == 0, Status::internal, std::string("NVSHMEM's call on a stream failed: ") + name(operation));
 }
 
-std::vector<double> TimedCollectives::in_block(CollectiveOperation operation, const VectorPair& vectors,
-                                               unsigned threads, Rounds rounds) {
+std::vector<double> TimedCollectives::in_block(Operation operation, const VectorPair& vectors, unsigned threads,
+                                               Rounds rounds) {
   World& world = bench_.world();
   const Loop loop{reinterpret_cast<std::uint64_t*>(stamps_.data()), 0, rounds, bench_.peer(), bench_.leads()};
   const auto stream = static_cast<cudaStream_t>(world.stream().native());

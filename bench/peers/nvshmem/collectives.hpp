@@ -12,20 +12,18 @@
 namespace beeline::bench::nvshmem {
 
 /// Whether NVSHMEM has the operation as one call on streams.
-[[nodiscard]] constexpr bool is_on_streams(CollectiveOperation operation) {
-  return operation == CollectiveOperation::allreduce || operation == CollectiveOperation::broadcast ||
-         operation == CollectiveOperation::allgather || operation == CollectiveOperation::reduce_scatter ||
-         operation == CollectiveOperation::alltoall;
+[[nodiscard]] constexpr bool is_on_streams(Operation operation) {
+  return operation == Operation::allreduce || operation == Operation::broadcast || operation == Operation::allgather ||
+         operation == Operation::reduce_scatter || operation == Operation::alltoall;
 }
 
 /// Whether it is measured inside kernels, as Beeline's is.
-[[nodiscard]] constexpr bool is_in_kernels(CollectiveOperation operation) {
-  return operation == CollectiveOperation::allreduce || operation == CollectiveOperation::allgather ||
-         operation == CollectiveOperation::alltoall;
+[[nodiscard]] constexpr bool is_in_kernels(Operation operation) {
+  return operation == Operation::allreduce || operation == Operation::allgather || operation == Operation::alltoall;
 }
 
-[[nodiscard]] constexpr bool is_sum(CollectiveOperation operation) {
-  return operation == CollectiveOperation::allreduce || operation == CollectiveOperation::reduce_scatter;
+[[nodiscard]] constexpr bool is_sum(Operation operation) {
+  return operation == Operation::allreduce || operation == Operation::reduce_scatter;
 }
 
 /// What is only moved is moved in words of 4 bytes, for which NVSHMEM has its quickest ways.
@@ -34,10 +32,9 @@ class TimedCollectives {
   /// Collective.
   explicit TimedCollectives(Bench& bench);
   /// Puts one call on a CUDA stream: sums, or from rank 0. The vectors lie in NVSHMEM's heap.
-  void start(CollectiveOperation operation, const VectorPair& vectors, void* stream);
+  void start(Operation operation, const VectorPair& vectors, void* stream);
   /// Collective. Nanoseconds of each batch by this rank's clock, of a block of `threads` threads.
-  std::vector<double> in_block(CollectiveOperation operation, const VectorPair& vectors, unsigned threads,
-                               Rounds rounds);
+  std::vector<double> in_block(Operation operation, const VectorPair& vectors, unsigned threads, Rounds rounds);
 
  private:
   Bench& bench_;

@@ -86,10 +86,10 @@ __global__ void signal_rounds(Loop loop, Setup setup) {
   });
 }
 
-template <Operation operation>
+template <BlockOperation operation>
 __global__ void barrier_rounds(Loop loop) {
   time_rounds(beeline::Block{}, loop, [](std::uint64_t) {
-    if constexpr (operation == Operation::barrier)
+    if constexpr (operation == BlockOperation::barrier)
       nvshmemx_barrier_all_block();
     else
       nvshmemx_sync_all_block();
@@ -169,24 +169,24 @@ void launch_put_signal(const Loop& loop, const Setup& setup) {
              [&]<class Group>(Group) { put_signal_rounds<Group><<<1, setup.choice.threads>>>(loop, setup); });
 }
 
-void launch_rounds(Operation operation, const Loop& loop, const Setup& setup) {
+void launch_rounds(BlockOperation operation, const Loop& loop, const Setup& setup) {
   switch (operation) {
-    case Operation::put_signal:
+    case BlockOperation::put_signal:
       return launch_put_signal(loop, setup);
-    case Operation::signal:
+    case BlockOperation::signal:
       return signal_rounds<<<1, 1>>>(loop, setup);
-    case Operation::barrier:
-      return barrier_rounds<Operation::barrier><<<1, setup.choice.threads>>>(loop);
-    case Operation::sync:
-      return barrier_rounds<Operation::sync><<<1, setup.choice.threads>>>(loop);
-    case Operation::fetch_add:
+    case BlockOperation::barrier:
+      return barrier_rounds<BlockOperation::barrier><<<1, setup.choice.threads>>>(loop);
+    case BlockOperation::sync:
+      return barrier_rounds<BlockOperation::sync><<<1, setup.choice.threads>>>(loop);
+    case BlockOperation::fetch_add:
       return fetch_add_rounds<<<1, 1>>>(loop, setup);
   }
 }
 
-bool takes_part(const Bench& bench, Operation operation) {
-  if (operation == Operation::barrier || operation == Operation::sync) return true;
-  return operation == Operation::fetch_add ? bench.leads() : bench.paired();
+bool takes_part(const Bench& bench, BlockOperation operation) {
+  if (operation == BlockOperation::barrier || operation == BlockOperation::sync) return true;
+  return operation == BlockOperation::fetch_add ? bench.leads() : bench.paired();
 }
 
 }  // namespace
@@ -236,7 +236,7 @@ void Memory::read(void* to, std::size_t bytes) const {
 TimedBlock::TimedBlock(Bench& bench)
     : bench_(bench), stamps_((TimedKernel::most_batches + 1) * sizeof(std::uint64_t)) {}
 
-std::vector<double> TimedBlock::run(Operation operation, const Setup& setup, Rounds rounds) {
+std::vector<double> TimedBlock::run(BlockOperation operation, const Setup& setup, Rounds rounds) {
   const Loop loop{reinterpret_cast<std::uint64_t*>(stamps_.data()), last_, rounds, bench_.peer(), bench_.leads()};
   last_ = loop.last();
   bench_.world().barrier();

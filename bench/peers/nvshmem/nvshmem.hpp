@@ -44,7 +44,7 @@ struct Setup {
   std::uint64_t* word;  ///< signal, or the word that atomics change
 };
 
-enum class Operation { put_signal, signal, barrier, sync, fetch_add };
+enum class BlockOperation { put_signal, signal, barrier, sync, fetch_add };
 
 /// Runs one operation in a loop of one block on each rank that takes part. Sequence numbers count on from launch to
 /// launch.
@@ -53,7 +53,7 @@ class TimedBlock {
   /// Collective.
   explicit TimedBlock(Bench& bench);
   /// Collective. Nanoseconds of each batch by this rank's clock; empty on ranks that take no part.
-  std::vector<double> run(Operation operation, const Setup& setup, Rounds rounds);
+  std::vector<double> run(BlockOperation operation, const Setup& setup, Rounds rounds);
   /// Sequence number of the last round so far.
   [[nodiscard]] std::uint64_t last() const { return last_; }
 

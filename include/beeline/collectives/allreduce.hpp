@@ -3,24 +3,15 @@
 /// @file
 /// All-reduce: every member gets the combination of all members' vectors, with the same bits.
 
-#include "beeline/collectives/algorithm.hpp"
 #include "beeline/collectives/impl/allreduce_packets.hpp"
 #include "beeline/collectives/impl/call_check.hpp"
 #include "beeline/collectives/impl/reduce_by.hpp"
 #include "beeline/collectives/session.hpp"
+#include "beeline/selection/preferences.hpp"
 
 namespace beeline {
 
 namespace detail {
-
-/// The algorithm for vectors of so many bytes on one session. Follows from what all members know.
-[[nodiscard]] BEELINE_HOST_DEVICE inline Algorithm choose_allreduce(const Context& ctx, std::size_t bytes) {
-  if (executor == DeviceKind::host && !ctx.mixed)
-    return suits_one_shot_on_host(bytes, ctx.size) ? Algorithm::packets_one_shot : Algorithm::two_shot;
-  constexpr std::size_t packet_bytes = 32768;
-  if (bytes * (ctx.size - 1) <= packet_bytes) return Algorithm::packets_one_shot;
-  return bytes <= packet_bytes || ctx.mixed ? Algorithm::packets_two_shot : Algorithm::two_shot;
-}
 
 /// All-reduce by `algorithm`; see below.
 template <class T, class Group>
@@ -32,7 +23,8 @@ template <class T, class Group>
   const AllreduceCall<T> own = call.own();
   // All sessions come to the same choice: by the first slice, which is the longest.
   const std::size_t longest = part_of(call.count, call.slices, 0, elements_in_16<T>).count;
-  Algorithm algorithm = is_chosen ? choose_allreduce(session.context(), longest * sizeof(T)) : how.algorithm;
+  Algorithm algorithm =
+      is_chosen ? choose_in_kernel<Operation::allreduce>(session.context(), longest * sizeof(T)) : how.algorithm;
   if (is_chosen && longest < session.context().size) algorithm = Algorithm::packets_one_shot;  // no work to share
   switch (algorithm) {
     case Algorithm::packets_one_shot:
@@ -62,7 +54,7 @@ template <class T, class Group>
 [[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status check_allreduce(Session<Group>& session,
                                                                         const AllreduceCall<T>& call,
                                                                         const SessionCall& how) {
-  const CallSignature signature{.operation = CollectiveOperation::allreduce,
+  const CallSignature signature{.operation = Operation::allreduce,
                                 .type = ElementTraits<T>::type,
                                 .reduction = call.reduction,
                                 .algorithm = how.algorithm,

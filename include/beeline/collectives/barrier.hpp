@@ -23,8 +23,7 @@ struct SessionBarrierCall {
 template <class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status barrier(Session<Group>& session, const SessionBarrierCall& how = {}) {
   if (!session.exists()) return Status::invalid_argument;
-  const CallSignature call{.operation = CollectiveOperation::barrier,
-                           .algorithm = static_cast<Algorithm>(how.algorithm)};
+  const CallSignature call{.operation = Operation::barrier, .algorithm = static_cast<Algorithm>(how.algorithm)};
   if (const Status status = detail::compare_calls(session, call, how.timeout); status != Status::ok) return status;
   const Status status = session.barrier(how.algorithm, how.order, how.timeout);
   if (status == Status::ok) session.set_checked(false);

@@ -16,9 +16,9 @@ namespace detail {
 
 /// The session's slice of a movement of elements of T, `count` of them from or to each member.
 template <class T, class Group>
-[[nodiscard]] BEELINE_HOST_DEVICE Status move_elements(Session<Group>& session, CollectiveOperation operation,
-                                                       T* destination, const T* source, std::size_t count,
-                                                       const SessionCall& how, std::uint32_t root = no_peer) {
+[[nodiscard]] BEELINE_HOST_DEVICE Status move_elements(Session<Group>& session, Operation operation, T* destination,
+                                                       const T* source, std::size_t count, const SessionCall& how,
+                                                       std::uint32_t root = no_peer) {
   static_assert(std::is_trivially_copyable_v<T>, "only trivially copyable elements travel as bytes");
   return move_slice(session, plan_of(operation, mark_of<T>(), destination, source, count * sizeof(T), root), how);
 }
@@ -32,7 +32,7 @@ template <class T, class Group>
 template <class T, class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status broadcast(Session<Group>& session, T* destination, const T* source,
                                                    std::size_t count, std::uint32_t root, const SessionCall& how = {}) {
-  return detail::move_elements(session, CollectiveOperation::broadcast, destination, source, count, how, root);
+  return detail::move_elements(session, Operation::broadcast, destination, source, count, how, root);
 }
 
 /// Copies part `r` of the root's vector to member `r`.
@@ -42,7 +42,7 @@ template <class T, class Group>
 template <class T, class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status scatter(Session<Group>& session, T* destination, const T* source,
                                                  std::size_t count, std::uint32_t root, const SessionCall& how = {}) {
-  return detail::move_elements(session, CollectiveOperation::scatter, destination, source, count, how, root);
+  return detail::move_elements(session, Operation::scatter, destination, source, count, how, root);
 }
 
 /// Copies every member's vector to the root, by rank.
@@ -53,7 +53,7 @@ template <class T, class Group>
 template <class T, class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status gather(Session<Group>& session, T* destination, const T* source,
                                                 std::size_t count, std::uint32_t root, const SessionCall& how = {}) {
-  return detail::move_elements(session, CollectiveOperation::gather, destination, source, count, how, root);
+  return detail::move_elements(session, Operation::gather, destination, source, count, how, root);
 }
 
 /// Copies every member's vector to all, by rank.
@@ -64,7 +64,7 @@ template <class T, class Group>
 template <class T, class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status allgather(Session<Group>& session, T* destination, const T* source,
                                                    std::size_t count, const SessionCall& how = {}) {
-  return detail::move_elements(session, CollectiveOperation::allgather, destination, source, count, how);
+  return detail::move_elements(session, Operation::allgather, destination, source, count, how);
 }
 
 /// Copies part `j` of member `i`'s vector to part `i` of member `j`'s.
@@ -74,7 +74,7 @@ template <class T, class Group>
 template <class T, class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status alltoall(Session<Group>& session, T* destination, const T* source,
                                                   std::size_t count, const SessionCall& how = {}) {
-  return detail::move_elements(session, CollectiveOperation::alltoall, destination, source, count, how);
+  return detail::move_elements(session, Operation::alltoall, destination, source, count, how);
 }
 
 /// As `alltoall`, with pieces of any lengths at any places: `pieces.send_counts[j]` elements from
@@ -89,7 +89,7 @@ template <class T, class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status alltoallv(Session<Group>& session, T* destination, const T* source,
                                                    const PieceTable& pieces, const SessionCall& how = {}) {
   static_assert(std::is_trivially_copyable_v<T>, "only trivially copyable elements travel as bytes");
-  auto plan = detail::plan_of(CollectiveOperation::alltoallv, detail::mark_of<T>(), destination, source, 0);
+  auto plan = detail::plan_of(Operation::alltoallv, detail::mark_of<T>(), destination, source, 0);
   plan.table = pieces, plan.element_bytes = sizeof(T);
   return detail::move_slice(session, plan, how);
 }

@@ -1,39 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// The collective operations by name, and what a call of one says of itself to the other members.
+/// What a call of a collective says of itself to the other members.
 
 #include <cstddef>
 #include <cstdint>
 
-#include "beeline/collectives/algorithm.hpp"
 #include "beeline/collectives/reduction.hpp"
+#include "beeline/core/algorithm.hpp"
 #include "beeline/core/layout.hpp"
 
 namespace beeline {
-
-enum class CollectiveOperation : std::uint32_t {
-  none,
-  barrier,
-  broadcast,
-  scatter,
-  gather,
-  allgather,
-  reduce,
-  allreduce,
-  reduce_scatter,
-  alltoall,
-  alltoallv
-};
-inline constexpr std::uint32_t collective_operations = 11;
-
-/// The operation's name as it appears in messages, in Python and in JSON.
-[[nodiscard]] constexpr const char* name(CollectiveOperation operation) {
-  constexpr const char* names[] = {"none",   "barrier",   "broadcast",      "scatter",  "gather",   "allgather",
-                                   "reduce", "allreduce", "reduce_scatter", "alltoall", "alltoallv"};
-  const auto index = static_cast<std::uint32_t>(operation);
-  return index < collective_operations ? names[index] : "unknown";
-}
 
 /// Pieces whose lengths differ from peer to peer, in elements. In memory that the calling threads can read, unchanged
 /// until the call has ended. What a member receives from a peer is as long as what that peer sends to it.
@@ -54,9 +31,9 @@ struct ElementMark {
 namespace detail {
 
 /// Whether one member has a part of its own.
-[[nodiscard]] BEELINE_HOST_DEVICE constexpr bool has_root(CollectiveOperation operation) {
-  return operation == CollectiveOperation::broadcast || operation == CollectiveOperation::scatter ||
-         operation == CollectiveOperation::gather || operation == CollectiveOperation::reduce;
+[[nodiscard]] BEELINE_HOST_DEVICE constexpr bool has_root(Operation operation) {
+  return operation == Operation::broadcast || operation == Operation::scatter || operation == Operation::gather ||
+         operation == Operation::reduce;
 }
 
 /// The mark of elements of T.
@@ -72,7 +49,7 @@ template <class T>
 
 /// What all members of a call have in common.
 struct CallSignature {
-  CollectiveOperation operation = CollectiveOperation::none;
+  Operation operation = Operation::none;
   ElementType type = ElementType::uint8;
   std::uint32_t untyped_bytes = 0;  ///< of an element that has no ElementType; 0: `type` says it
   Reduction reduction = Reduction::sum;
@@ -83,20 +60,20 @@ struct CallSignature {
 
   /// All but the count.
   [[nodiscard]] BEELINE_HOST_DEVICE constexpr std::uint64_t packed() const {
-    return std::uint64_t{static_cast<std::uint32_t>(operation)} | std::uint64_t{static_cast<std::uint32_t>(type)} << 4 |
-           std::uint64_t{static_cast<std::uint32_t>(reduction)} << 8 |
+    return std::uint64_t{static_cast<std::uint32_t>(operation)} | std::uint64_t{static_cast<std::uint32_t>(type)} << 6 |
+           std::uint64_t{static_cast<std::uint32_t>(reduction)} << 9 |
            std::uint64_t{static_cast<std::uint32_t>(algorithm)} << 12 | std::uint64_t{root & 0xff} << 20 |
            std::uint64_t{slices & 0xfff} << 28 | std::uint64_t{untyped_bytes} << 40;
   }
 };
-static_assert(collective_operations <= 16 && element_types <= 16 && reductions <= 16 && max_ranks <= 0xff);
+static_assert(operations <= 64 && element_types <= 8 && reductions <= 8 && max_ranks <= 0xff);
 
 /// The signature that `packed` said, but for its count.
 [[nodiscard]] constexpr CallSignature unpacked_call(std::uint64_t word) {
-  return {.operation = static_cast<CollectiveOperation>(word & 0xf),
-          .type = static_cast<ElementType>(word >> 4 & 0xf),
+  return {.operation = static_cast<Operation>(word & 0x3f),
+          .type = static_cast<ElementType>(word >> 6 & 0x7),
           .untyped_bytes = static_cast<std::uint32_t>(word >> 40),
-          .reduction = static_cast<Reduction>(word >> 8 & 0xf),
+          .reduction = static_cast<Reduction>(word >> 9 & 0x7),
           .algorithm = static_cast<Algorithm>(word >> 12 & 0xff),
           .root = static_cast<std::uint32_t>(word >> 20 & 0xff),
           .slices = static_cast<std::uint32_t>(word >> 28 & 0xfff),

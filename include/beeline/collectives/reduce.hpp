@@ -22,7 +22,7 @@ template <class T, class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status reduce(Session<Group>& session, T* destination, const T* source,
                                                 std::size_t count, Reduction reduction, std::uint32_t root,
                                                 const SessionCall& how = {}) {
-  const Status status = detail::check_root(session.group(), session.context(), CollectiveOperation::reduce, root);
+  const Status status = detail::check_root(session.group(), session.context(), Operation::reduce, root);
   if (status != Status::ok) return status;
   return detail::reduce_slice(session, detail::ReductionPlan<T>{destination, source, count, reduction, root}, how);
 }

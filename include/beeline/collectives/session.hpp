@@ -15,9 +15,9 @@
 
 #include <cstdint>
 
-#include "beeline/collectives/algorithm.hpp"
 #include "beeline/collectives/channel.hpp"
 #include "beeline/collectives/impl/barrier_steps.hpp"
+#include "beeline/core/algorithm.hpp"
 #include "beeline/device/bulk.hpp"
 #include "beeline/device/grid.hpp"
 #include "beeline/device/packets.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// What an operation on a hot path returns, and the operations that can wait.
+/// What an operation on a hot path returns, and the operations by name.
 
 #include <cstdint>
 
@@ -24,12 +24,12 @@ enum class Status : std::uint32_t {
   internal           ///< a failure below Beeline (driver, operating system)
 };
 
-/// The operation that a wait belongs to, or that was refused; named in errors and wait records.
+/// The operations of the library: those that have methods (core/registry.hpp), and others that a wait belongs to, or
+/// that were refused; named in errors and wait records.
 enum class Operation : std::uint16_t {
   none = 0,
   wait,
   wait_any,
-  barrier,
   grid_sync,
   packet_send,
   packet_receive,
@@ -37,19 +37,29 @@ enum class Operation : std::uint16_t {
   staged_receive,
   stream_synchronize,
   setup,
-  allgather,
   user,
   put,
   get,
   signal,
   signal_add,
   atomic,
-  collective,
-  send,     ///< of a message (`Messages`)
-  receive,  ///< of a message
+  collective,  ///< a round of one
+  send,        ///< of a message (`Messages`)
+  receive,     ///< of a message
   exchange,
-  at  ///< `Context::at`
+  at,       ///< `Context::at`
+  barrier,  ///< the first of the collective ones
+  broadcast,
+  scatter,
+  gather,
+  allgather,
+  reduce,
+  allreduce,
+  reduce_scatter,
+  alltoall,
+  alltoallv
 };
+inline constexpr std::uint32_t operations = 31;
 
 [[nodiscard]] BEELINE_HOST_DEVICE constexpr bool failed(Status status) {
   return status != Status::ok && status != Status::in_progress;

@@ -8,12 +8,13 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
-#include "beeline/collectives/algorithm.hpp"
 #include "beeline/collectives/channel.hpp"
 #include "beeline/collectives/operation.hpp"
 #include "beeline/collectives/reduction.hpp"
+#include "beeline/core/registry.hpp"
 #include "beeline/host/impl/typed_vectors.hpp"
 #include "beeline/host/team.hpp"
 #include "beeline/transport/stream.hpp"
@@ -55,6 +56,10 @@ struct BarrierCall {
   Stream* stream = nullptr;                                 ///< nullptr: the rank's default stream
   BarrierAlgorithm algorithm = BarrierAlgorithm::alltoall;  ///< the same on all ranks
 };
+
+/// Collective at a team's first call. Why its members cannot use `algorithm`, the same on all; empty if they can. Which
+/// operations have it, the registry says (core/registry.hpp).
+[[nodiscard]] std::string reason_against(Team& team, Algorithm algorithm);
 
 /// Pieces whose lengths differ from peer to peer, in elements, as in MPI_Alltoallv: [members] each. Read when the call
 /// is made.
@@ -201,9 +206,12 @@ class Collectives {
   void reduce_scatter_on_stream(void* destination, const void* source, std::size_t count, ElementType type,
                                 Reduction reduction, const CollectiveCall& call = {});
 
-  /// The algorithm and the number of blocks that `call` takes for an all-reduce of `count` elements.
-  [[nodiscard]] CollectiveCall allreduce_choice(std::size_t count, ElementType type,
-                                                const CollectiveCall& call = {}) const;
+  /// The algorithm and the number of blocks that `call` takes for an operation.
+  ///   operation  all but all-to-all-v and the barrier
+  ///   count      elements of the vector, or of the piece from one to another
+  /// Throws as the call would.
+  [[nodiscard]] CollectiveCall choice(Operation operation, std::size_t count, ElementType type,
+                                      const CollectiveCall& call = {}) const;
 
   // --- Moving data ----------------------------------------------------------------------------------------------
   //
@@ -246,11 +254,6 @@ class Collectives {
   /// the team ends with an error that names both ranks and both lengths.
   void alltoallv_on_stream(void* destination, const void* source, const PieceSpans& pieces, ElementType type,
                            const CollectiveCall& call = {});
-  /// The algorithm and the number of blocks that `call` takes for an operation of the above but all-to-all-v, of pieces
-  /// of so many bytes from each to each.
-  [[nodiscard]] CollectiveCall movement_choice(CollectiveOperation operation, std::size_t piece_bytes,
-                                               const CollectiveCall& call = {}) const;
-
   /// Holds later work of the stream until all members' streams have come here; what their earlier work did is visible
   /// to it. One kernel. Throws invalid_argument for an algorithm that does not exist.
   /// Source: seed 000, 6.7 (barrier as a kernel between two kernels).

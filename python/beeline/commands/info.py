@@ -117,11 +117,11 @@ def show_matrix(console: Console, title: str, cells: list[Event], describe: Call
 
 
 def show_methods(console: Console, methods: list[Event]) -> None:
-    table = new_table("Methods", "method", "here", "how", "needs")
+    table = new_table("Methods", "method", "here", "operations", "how", "needs")
     for method in methods:
         here = "[green]yes[/green]" if method.get("available") else f"no: {method.get('reason') or 'reason unknown'}"
         names = [str(method.get(key) or MISSING) for key in ("id", "summary", "needs")]
-        table.add_row(names[0], here, *names[1:])
+        table.add_row(names[0], here, ", ".join(method.get("operations") or []), *names[1:])
     console.print(table)
 
 

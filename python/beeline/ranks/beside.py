@@ -222,7 +222,7 @@ class Bench:
     def _own(self, algorithm: str, blocks: int) -> Calls:
         source, destination, collectives = self._source, self._destination, self._collectives
         how: dict[str, Any] = {"algorithm": algorithm, "blocks": blocks}
-        choice = collectives.allreduce_choice(self._count, self._type, **how)
+        choice = collectives.choice("allreduce", self._count, self._type, **how)
         settings = {"algorithm": choice.algorithm}
         settings |= {} if choice.blocks is None else {"blocks": choice.blocks}
         vectors = torch.from_dlpack(source), torch.from_dlpack(destination)

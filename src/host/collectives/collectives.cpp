@@ -8,18 +8,12 @@
 #include <string>
 #include <vector>
 
-#include "beeline/collectives/impl/one_shot_on_host.hpp"
-#include "beeline/collectives/impl/reduce_names.hpp"
 #include "beeline/host/packets.hpp"
 #include "host/channel_agreement.hpp"
-#include "host/collectives/checks.hpp"
 #include "host/collectives/implementation.hpp"
-#include "host/collectives/launchers.hpp"
 #include "host/world_implementation.hpp"
 
 namespace beeline {
-
-bool detail::any_host_rank(const World& world) { return world.mixed() || !world.device().is_gpu(); }
 
 namespace {
 
@@ -145,19 +139,6 @@ Collectives::Implementation::Implementation(Team& members, const CollectiveOptio
   team.barrier();
 }
 
-LaunchOptions Collectives::Implementation::launch_options(CollectiveOperation operation, unsigned blocks,
-                                                          Stream* stream) const {
-  if (blocks > channel.sessions)
-    throw Error(Status::invalid_argument,
-                fmt::format("{} blocks on a channel of {} sessions", blocks, channel.sessions));
-  return {.blocks = blocks,
-          .threads = detail::collective_threads,
-          .waits = true,
-          .stream = stream,
-          .serialization_key = channel.states,
-          .name = name(operation)};
-}
-
 void Collectives::Implementation::start_at(const CollectiveOptions& options) {
   const auto period = static_cast<std::uint32_t>(options.first_round >> 30);
   std::vector<SessionState> states(options.sessions);
@@ -232,30 +213,6 @@ void Collectives::Implementation::make_engine() {
   engine = std::make_unique<detail::CopyEngines>(team, channel, scratch());
 }
 
-void Collectives::Implementation::run_engine(detail::EngineCall call) {
-  require(!context().mixed, Status::unavailable,
-          "copy_engine: ranks of both kinds do not reach each other's memory; the algorithms in packets do");
-  for (const void* vector : {static_cast<const void*>(call.destination), static_cast<const void*>(call.source)})
-    require(
-        !call.symmetric || call.call.count == 0 || world.owner_of(vector) == world.rank(), Status::invalid_argument,
-        "symmetric: the caller asserts that vectors lie at the same place of the symmetric heap on all ranks; one of "
-        "these lies outside it");
-  if (engine == nullptr) make_engine();
-  if (call.stream == nullptr) call.stream = &world.stream();
-  engine->allreduce(call);
-  note(call.symmetric ? Transfer::in_place : Transfer::staged);
-}
-
-void detail::refuse_blocks(const CollectiveCall& call) {
-  require(call.algorithm != Algorithm::copy_engine || call.blocks == 0, Status::invalid_argument,
-          fmt::format("copy_engine: {} blocks were asked for, and engines have none; leave blocks 0", call.blocks));
-}
-
-void Collectives::Implementation::require_lines(Algorithm algorithm) const {
-  require(channel.area_lines != 0, Status::unavailable,
-          fmt::format("{}: {}; the algorithms in packets serve instead", name(algorithm), no_lines_reason));
-}
-
 Collectives::Collectives(Team& team, const CollectiveOptions& options)
     : implementation_(std::make_unique<Implementation>(team, agreed(team, options))) {}
 
@@ -264,147 +221,6 @@ Collectives::~Collectives() = default;
 const CollectiveChannel& Collectives::channel() const { return implementation_->channel; }
 
 Team& Collectives::team() const { return implementation_->team; }
-
-namespace {
-
-/// Up to which size an algorithm is taken, in bytes of the vector, or of what a rank sends.
-struct Limits {
-  std::size_t one_shot_traffic;    ///< in packets
-  std::size_t packets128_traffic;  ///< in packets of 128 bytes, in one shot
-  std::size_t packets;             ///< in two shots
-  std::size_t packets128;          ///< the same
-  std::size_t stores;              ///< of the kernel's threads, where copy engines may put results where they belong
-};
-constexpr std::size_t kib = 1024, mib = kib * kib;
-/// The same where engines go through scratch memory (bench/records/2026-11-23_2xH200_default-calls.jsonl).
-constexpr std::size_t stores_beside_staged_engines = 192 * mib;
-constexpr Limits gpu_limits{512 * kib, 0, 512 * kib, 0, 32 * mib};
-constexpr Limits limits_with_lines{96 * kib, 768 * kib, 0, 3 * mib, 32 * mib};
-constexpr Limits limits_of_two{24 * kib, 256 * kib, 0, 8 * mib, 96 * mib};  ///< two members with lines
-
-/// Bytes that keep a block busy: a packet for every other thread, or four loads of 16 bytes for each.
-constexpr std::size_t packet_block_bytes = 1024, packet128_block_bytes = 2048, peer_block_bytes = 32768;
-/// Blocks of one call at most: reads from one peer need more on their way than reads from several.
-constexpr std::size_t blocks_for_one_peer = 64, blocks_for_peers = 24;
-
-/// Where a rank of the world runs on a CPU.
-Algorithm host_choice(std::size_t bytes, const Context& ctx) {
-  if (!ctx.mixed)
-    return detail::suits_one_shot_on_host(bytes, ctx.size) ? Algorithm::packets_one_shot : Algorithm::two_shot;
-  return bytes * (ctx.size - 1) <= 2 * kib ? Algorithm::packets_one_shot : Algorithm::packets_two_shot;
-}
-
-/// `has_engines`: they may be taken.
-Algorithm gpu_choice(std::size_t bytes, std::size_t members, bool has_lines, bool has_engines, bool symmetric) {
-  const Limits& with_lines = members == 2 ? limits_of_two : limits_with_lines;
-  const Limits& limits = has_lines ? with_lines : gpu_limits;
-  const std::size_t traffic = bytes * (members - 1);
-  if (traffic <= limits.one_shot_traffic) return Algorithm::packets_one_shot;
-  if (traffic <= limits.packets128_traffic) return Algorithm::packets128_one_shot;
-  if (bytes <= limits.packets) return Algorithm::packets_two_shot;
-  if (bytes <= limits.packets128) return Algorithm::packets128_two_shot;
-  const std::size_t stores = symmetric ? limits.stores : stores_beside_staged_engines;
-  return has_engines && bytes > stores ? Algorithm::copy_engine : Algorithm::two_shot;
-}
-
-bool is_packets(Algorithm algorithm) {
-  return algorithm == Algorithm::packets_one_shot || algorithm == Algorithm::packets_two_shot;
-}
-
-}  // namespace
-
-CollectiveCall Collectives::allreduce_choice(std::size_t count, ElementType type, const CollectiveCall& call) const {
-  const Context& ctx = implementation_->context();
-  const bool host = any_host_rank(implementation_->world);
-  const std::size_t bytes = detail::checked_bytes(count, ctx.size, type) / ctx.size;
-  detail::refuse_blocks(call);
-  CollectiveCall choice = call;
-  const bool may_take_engines = call.blocks == 0 && implementation_->takes_engines();
-  if (choice.algorithm == Algorithm::automatic)
-    choice.algorithm = count < ctx.size ? Algorithm::packets_one_shot  // there is no work to share
-                       : host           ? host_choice(bytes, ctx)
-                              : gpu_choice(bytes, ctx.size, implementation_->channel.area_lines != 0, may_take_engines,
-                                           call.symmetric);
-  if (choice.blocks == 0 && choice.algorithm != Algorithm::copy_engine) {
-    const std::size_t block_bytes = is_packets(choice.algorithm)      ? packet_block_bytes
-                                    : is_packets128(choice.algorithm) ? packet128_block_bytes
-                                                                      : peer_block_bytes;
-    const bool reads_peers = !is_packets(choice.algorithm) && !is_packets128(choice.algorithm) && ctx.size > 2;
-    const std::size_t most = host ? 1 : reads_peers ? blocks_for_peers : blocks_for_one_peer;
-    const std::size_t wanted = std::min(most, (bytes + block_bytes - 1) / block_bytes);
-    choice.blocks = static_cast<unsigned>(std::clamp<std::size_t>(wanted, 1, implementation_->channel.sessions));
-  }
-  return choice;
-}
-
-namespace {
-
-/// Threads of a block that sends vectors of so many bytes in packets: threads without work make others wait.
-unsigned threads_for(Algorithm algorithm, std::size_t block_bytes, std::size_t members) {
-  std::size_t threads = (block_bytes + 7) / 8;  // one for each word
-  if (is_packets128(algorithm)) {
-    const std::size_t part = algorithm == Algorithm::packets128_two_shot ? block_bytes / members + 1 : block_bytes;
-    const std::size_t lines = part / line_payload_bytes + 1, most = detail::collective_threads / line_threads;
-    const std::size_t turns = (lines + most - 1) / most;  // all of a length
-    threads = (lines + turns - 1) / turns * line_threads;
-  }
-  return detail::whole_warps(threads);
-}
-
-void check_algorithm(ElementType type, Algorithm algorithm) {
-  const bool exists = algorithm == Algorithm::automatic || algorithm == Algorithm::copy_engine ||
-                      detail::reduces_by(algorithm, false, false) ||
-                      detail::allreduce_launcher(type, algorithm) != nullptr;
-  if (!exists) throw Error(Status::invalid_argument, fmt::format("all-reduce has no algorithm {}", name(algorithm)));
-}
-
-}  // namespace
-
-void Collectives::allreduce_on_stream(void* destination, const void* source, std::size_t count, ElementType type,
-                                      Reduction reduction, const CollectiveCall& call) {
-  const std::size_t bytes = detail::checked_bytes(count, 1, type);
-  detail::check_reduction(type, reduction);
-  check_algorithm(type, call.algorithm);
-  detail::check_vector("destination", destination, bytes, type);
-  detail::check_vector("source", source, bytes, type);
-  detail::check_apart({destination, bytes}, {source, bytes}, destination);
-  if (count == 0 && implementation_->channel.checks == 0) return implementation_->note(Transfer::none);
-  CollectiveCall asked = call;
-  if (count == 0) asked.algorithm = Algorithm::packets_one_shot;  // the members compare the call, and move nothing
-  const CollectiveCall choice = allreduce_choice(count, type, asked);
-  if (choice.algorithm == Algorithm::copy_engine) {
-    const CallSignature signature{.operation = CollectiveOperation::allreduce,
-                                  .type = type,
-                                  .reduction = reduction,
-                                  .algorithm = choice.algorithm,
-                                  .count = count};
-    return implementation_->run_engine({.destination = static_cast<std::byte*>(destination),
-                                        .source = static_cast<const std::byte*>(source),
-                                        .call = signature,
-                                        .stream = choice.stream,
-                                        .symmetric = choice.symmetric});
-  }
-  LaunchOptions options = implementation_->launch_options(CollectiveOperation::allreduce, choice.blocks, choice.stream);
-  if (is_packets(choice.algorithm) || is_packets128(choice.algorithm))
-    options.threads = threads_for(choice.algorithm, bytes / choice.blocks, context().size);
-  const bool is_named = detail::reduces_by(choice.algorithm, false, false);
-  const detail::ReductionLauncher launcher = detail::allreduce_launcher(type, choice.algorithm);
-  if (is_packets128(choice.algorithm)) implementation_->require_lines(choice.algorithm);
-  if (context().mixed && (is_named || choice.algorithm == Algorithm::two_shot))
-    throw Error(Status::unavailable,
-                fmt::format("{}: ranks of both kinds do not reach each other's memory; the algorithms in packets do",
-                            name(choice.algorithm)));
-  const detail::ReductionCall vectors{destination, source, count, reduction};
-  if (is_named)
-    detail::reduction_launcher(type)(implementation_->team, options, implementation_->channel,
-                                     {vectors, no_peer, false, choice.algorithm});
-  else
-    launcher(implementation_->team, options, implementation_->channel, vectors);
-  if (choice.algorithm == Algorithm::two_shot)
-    implementation_->note_by_sessions();
-  else
-    implementation_->note(count == 0 ? Transfer::none : is_named ? Transfer::staged : Transfer::packets);
-}
 
 Transfer Collectives::last_transfer() const {
   if (implementation_->noted) return *implementation_->noted;

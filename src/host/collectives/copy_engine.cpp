@@ -100,7 +100,7 @@ void CopyEngines::take(const EngineCall& call, const Chunk& chunk, Stream& strea
                .chunk = chunk});
 }
 
-LaunchOptions CopyEngines::handshake_on(Stream& stream, CollectiveOperation operation) const {
+LaunchOptions CopyEngines::handshake_on(Stream& stream, Operation operation) const {
   return {
       .threads = 64, .waits = true, .stream = &stream, .serialization_key = channel_.states, .name = name(operation)};
 }
@@ -119,7 +119,7 @@ void CopyEngines::end(Stream& caller) {
 
 void CopyEngines::meet(Event& copied) {
   combining_->wait_event(copied);
-  launch_round(team_, handshake_on(*combining_, CollectiveOperation::allreduce), channel_);
+  launch_round(team_, handshake_on(*combining_, Operation::allreduce), channel_);
   combining_->record(*met_);
 }
 
@@ -225,13 +225,13 @@ void CopyEngines::exchange(const EngineCall& call, std::size_t part) {
   else
     run_staged(call, all);
   end(*call.stream);
-  launch_round(team_, handshake_on(*call.stream, CollectiveOperation::allreduce), channel_);
+  launch_round(team_, handshake_on(*call.stream, Operation::allreduce), channel_);
   if (context_.size > 1 && !call.symmetric) take(call, all.back(), *call.stream);
 }
 
 void CopyEngines::allreduce(const EngineCall& call) {
   // The caller's stream has the first kernel and the last: who waits for it hears of what failed between them.
-  launch_handshake(team_, handshake_on(*call.stream, CollectiveOperation::allreduce), channel_, call.call,
+  launch_handshake(team_, handshake_on(*call.stream, Operation::allreduce), channel_, call.call,
                    call.symmetric ? call.destination : nullptr, call.symmetric ? call.source : nullptr);
   if (call.call.count == 0) return;  // the members have compared the call
   // The first part is the longest.

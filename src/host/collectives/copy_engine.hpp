@@ -109,7 +109,7 @@ class CopyEngines {
   /// What follows on the engines' streams comes after what the caller's has; and the other way round.
   void begin(Stream& caller);
   void end(Stream& caller);
-  [[nodiscard]] LaunchOptions handshake_on(Stream& stream, CollectiveOperation operation) const;
+  [[nodiscard]] LaunchOptions handshake_on(Stream& stream, Operation operation) const;
 
   Team& team_;
   const Context& context_;

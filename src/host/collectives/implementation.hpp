@@ -10,6 +10,7 @@
 #include "beeline/collectives/impl/movement_plan.hpp"
 #include "beeline/host/collectives.hpp"
 #include "beeline/host/launch_options.hpp"
+#include "beeline/selection/preferences.hpp"
 #include "host/collectives/copy_engine.hpp"
 #include "host/collectives/launchers.hpp"
 
@@ -27,8 +28,13 @@ struct ChannelLayout {
 /// Whether a rank of the world runs on CPU threads.
 [[nodiscard]] bool any_host_rank(const World& world);
 
-/// Throws invalid_argument for blocks of copy engines, which have none.
-void refuse_blocks(const CollectiveCall& call);
+/// What of a call says how it is to be made.
+struct CallSize {
+  Operation operation;
+  std::size_t bytes;      ///< of the vector, or of the piece from one to another; 0 where pieces differ
+  std::size_t count = 1;  ///< its elements
+  bool is_empty = false;  ///< nothing is to be moved
+};
 
 }  // namespace detail
 
@@ -38,30 +44,19 @@ class Collectives::Implementation {
   Implementation(Team& team, const CollectiveOptions& options);
 
   [[nodiscard]] const Context& context() const { return team.context(); }
-  /// For a waiting kernel of `blocks` blocks. Throws invalid_argument for more than there are sessions.
-  ///   operation  that it is a call of, named in errors
-  [[nodiscard]] LaunchOptions launch_options(CollectiveOperation operation, unsigned blocks, Stream* stream) const;
 
-  /// Throws unavailable where the members exchange no packets of 128 bytes.
-  void require_lines(Algorithm algorithm) const;
-  [[nodiscard]] std::uint32_t checked_root(int root) const;
-  /// Checks the choice, and makes the call where there is anything to move.
-  void move(const detail::MovementPlan& plan, const CollectiveCall& choice);
-  /// Whether `automatic` takes copy engines for large vectors.
-  [[nodiscard]] bool takes_engines() const;
-  /// All-reduce by copy engines.
-  void run_engine(detail::EngineCall call);
-
+  /// `call` with its algorithm and blocks. Throws invalid_argument or unavailable, with the reason, for what these
+  /// members do not have.
+  [[nodiscard]] CollectiveCall choose(const detail::CallSize& size, const CollectiveCall& call) const;
+  /// For the waiting kernels of a call that has been chosen. Throws invalid_argument for more blocks than sessions.
+  [[nodiscard]] LaunchOptions launch_options(const detail::CallSize& size, const CollectiveCall& choice) const;
   /// Leaves a note for `last_transfer`.
-  void note(Transfer transfer) { noted = transfer; }
-  /// The first session, which has part of every call, leaves the note itself (`Session::note`).
-  void note_by_sessions() { noted.reset(); }
+  void note(const detail::CallSize& size, const CollectiveCall& choice);
 
-  /// The same for a call that moves data.
-  void note_movement(const CollectiveCall& choice);
-
-  /// Makes a reduction by name.
-  void reduce(const detail::NamedReductionCall& call, ElementType type, const CollectiveCall& how);
+  [[nodiscard]] std::uint32_t checked_root(int root) const;
+  /// Makes a call that moves data, or one that reduces, if there is anything to do.
+  void move(const detail::MovementPlan& plan, const CollectiveCall& call);
+  void reduce(const detail::ReductionCall& reduction, const CollectiveCall& call);
 
   Team& team;
   World& world;
@@ -81,6 +76,10 @@ class Collectives::Implementation {
   std::size_t* tables;  ///< [sessions, 4, max_ranks] counts and offsets that a kernel's blocks work by
 
  private:
+  [[nodiscard]] Situation situation(Operation operation, const CollectiveCall& call) const;
+  /// Whether `automatic` takes copy engines for large vectors of an all-reduce.
+  [[nodiscard]] bool takes_engines() const;
+  void reduce_by_engine(const detail::ReductionCall& reduction, const CollectiveCall& choice);
   void make_engine_scratch(std::optional<std::size_t> asked);
   /// Memory that copy engines may use: their own, or the channel's staging.
   [[nodiscard]] std::span<std::byte> scratch() const;

@@ -29,16 +29,12 @@ auto for_elements(ElementType type, Of of) -> decltype(of.template operator()<fl
 
 }  // namespace
 
-ReductionLauncher allreduce_launcher(ElementType type, Algorithm algorithm) {
-  return for_elements(type, [=]<class T>() { return allreduce_launcher_of<T>(algorithm); });
+ReductionLauncher reduction_launcher(ElementType type) {
+  return for_elements(type, []<class T>() { return ReductionLauncher{launch_reduction_of<T>}; });
 }
 
 LocalReduceLauncher local_reduce_launcher(ElementType type) {
   return for_elements(type, []<class T>() { return LocalReduceLauncher{launch_local_reduce_of<T>}; });
-}
-
-NamedReductionLauncher reduction_launcher(ElementType type) {
-  return for_elements(type, []<class T>() { return reduction_launcher_of<T>(); });
 }
 
 }  // namespace beeline::detail

@@ -6,28 +6,23 @@
 #include <algorithm>
 #include <cstddef>
 
-#include "beeline/collectives/algorithm.hpp"
 #include "beeline/collectives/channel.hpp"
 #include "beeline/collectives/impl/combine.hpp"
+#include "beeline/core/algorithm.hpp"
 #include "beeline/host/launch_options.hpp"
 #include "beeline/host/team.hpp"
 
 namespace beeline::detail {
 
-/// What a kernel that reduces gets.
+/// A reduce, all-reduce or reduce-scatter, as one member sees it.
 struct ReductionCall {
+  Operation operation;
   void* destination;
   const void* source;
-  std::size_t count;
+  std::size_t count;  ///< elements; of a reduce-scatter, of each part
+  ElementType type;
   Reduction reduction;
-};
-
-/// What the kernel of reductions by name gets.
-struct NamedReductionCall {
-  ReductionCall vectors;
-  std::uint32_t root;  ///< `no_peer`: all
-  bool scatters;
-  Algorithm algorithm;
+  std::uint32_t root = no_peer;  ///< who gets the result; `no_peer`: all
 };
 
 /// Threads of a block of a collective's kernel on a GPU.
@@ -38,10 +33,8 @@ inline constexpr unsigned collective_threads = 512;
 }
 
 using ReductionLauncher = void (*)(Team& team, const LaunchOptions& options, const CollectiveChannel& channel,
-                                   const ReductionCall& call);
-
-/// What launches an all-reduce of elements of `type` by `algorithm`, or nullptr where it has no such kernel.
-[[nodiscard]] ReductionLauncher allreduce_launcher(ElementType type, Algorithm algorithm);
+                                   const ReductionCall& call, Algorithm algorithm);
+[[nodiscard]] ReductionLauncher reduction_launcher(ElementType type);
 
 /// Vectors of all members that lie on this rank, and what is to become of them.
 struct LocalReduction {
@@ -56,16 +49,9 @@ using LocalReduceLauncher = void (*)(Team& team, const LaunchOptions& options, c
 
 /// The same for one element type: each is compiled in a file of its own.
 template <class T>
-[[nodiscard]] ReductionLauncher allreduce_launcher_of(Algorithm algorithm);
+void launch_reduction_of(Team& team, const LaunchOptions& options, const CollectiveChannel& channel,
+                         const ReductionCall& call, Algorithm algorithm);
 template <class T>
 void launch_local_reduce_of(Team& team, const LaunchOptions& options, const LocalReduction& work);
-
-using NamedReductionLauncher = void (*)(Team& team, const LaunchOptions& options, const CollectiveChannel& channel,
-                                        const NamedReductionCall& call);
-
-/// What launches reductions by name (collectives/reduce_by.hpp) of elements of `type`.
-[[nodiscard]] NamedReductionLauncher reduction_launcher(ElementType type);
-template <class T>
-[[nodiscard]] NamedReductionLauncher reduction_launcher_of();
 
 }  // namespace beeline::detail

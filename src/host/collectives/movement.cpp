@@ -16,46 +16,6 @@ using detail::MovementPlan;
 
 namespace {
 
-/// Bytes of a piece up to which packets are taken, and those that keep a block busy.
-constexpr std::size_t gpu_packet_bytes = std::size_t{256} << 10, host_packet_bytes = 4096;
-/// The same of all pieces that go through a root's link.
-constexpr std::size_t rooted_packet_bytes = std::size_t{768} << 10;
-/// The same where packets of 128 bytes follow, and up to which they are taken.
-constexpr std::size_t gpu_packet_bytes_beside_lines = std::size_t{64} << 10, packet128_bytes = std::size_t{512} << 10;
-/// And from which copy engines are, where they may be: of all to all, and to one peer or from a root.
-constexpr std::size_t engine_bytes = std::size_t{32} << 20, one_peer_engine_bytes = std::size_t{96} << 20;
-constexpr std::size_t packet_block_bytes = 1024, packet128_block_bytes = 4096, peer_block_bytes = 32768,
-                      bulk_block_bytes = std::size_t{256} << 10;
-
-bool is_rooted(CollectiveOperation operation) {
-  return operation == CollectiveOperation::broadcast || operation == CollectiveOperation::scatter ||
-         operation == CollectiveOperation::gather;
-}
-
-bool has_algorithm(CollectiveOperation operation, Algorithm algorithm) {
-  const bool is_full = operation == CollectiveOperation::allgather || operation == CollectiveOperation::alltoall;
-  switch (algorithm) {
-    case Algorithm::packets:
-    case Algorithm::peer:
-    case Algorithm::bulk:
-      return true;
-    case Algorithm::packets128:
-      return is_full;
-    case Algorithm::copy_engine:
-      return is_full || operation == CollectiveOperation::broadcast || operation == CollectiveOperation::scatter;
-    default:
-      return false;
-  }
-}
-
-void check_algorithm(CollectiveOperation operation, Algorithm algorithm, const Context& ctx) {
-  if (!has_algorithm(operation, algorithm))
-    throw Error(Status::invalid_argument, fmt::format("{} has no algorithm {}", name(operation), name(algorithm)));
-  if (algorithm != Algorithm::packets && ctx.mixed)
-    throw Error(Status::unavailable,
-                fmt::format("{}: ranks of both kinds do not reach each other's memory; packets do", name(algorithm)));
-}
-
 /// What both ends of one call look like to one member.
 struct Ends {
   void* destination;
@@ -80,76 +40,15 @@ const std::byte* part(const void* vector, std::size_t index, std::size_t bytes) 
 
 }  // namespace
 
-CollectiveCall Collectives::movement_choice(CollectiveOperation operation, std::size_t piece_bytes,
-                                            const CollectiveCall& call) const {
-  const bool host = detail::any_host_rank(implementation_->world);
-  const bool has_lines = implementation_->channel.area_lines != 0 && has_algorithm(operation, Algorithm::packets128);
-  detail::refuse_blocks(call);
-  // Through scratch memory they are slower than `peer`.
-  const bool has_engines =
-      call.symmetric && call.blocks == 0 && !host && has_algorithm(operation, Algorithm::copy_engine);
-  const std::size_t others = std::max(1u, context().size - 1);
-  const std::size_t packet_bytes = has_lines              ? gpu_packet_bytes_beside_lines
-                                   : is_rooted(operation) ? rooted_packet_bytes / others
-                                                          : gpu_packet_bytes;
-  // Of three or more a broadcast's members pass on what they get: engines would send it to each from the root.
-  const bool is_relayed = operation == CollectiveOperation::broadcast && context().size > 2;
-  const std::size_t by_engine = is_rooted(operation) || context().size == 2 ? one_peer_engine_bytes : engine_bytes;
-  CollectiveCall choice = call;
-  if (choice.algorithm == Algorithm::automatic)
-    choice.algorithm = context().mixed || piece_bytes <= (host ? host_packet_bytes : packet_bytes) ? Algorithm::packets
-                       : has_lines && piece_bytes <= packet128_bytes            ? Algorithm::packets128
-                       : has_engines && !is_relayed && piece_bytes >= by_engine ? Algorithm::copy_engine
-                                                                                : Algorithm::peer;
-  if (choice.blocks == 0 && choice.algorithm != Algorithm::copy_engine) {
-    const std::size_t block_bytes = choice.algorithm == Algorithm::packets      ? packet_block_bytes
-                                    : choice.algorithm == Algorithm::packets128 ? packet128_block_bytes
-                                    : choice.algorithm == Algorithm::bulk       ? bulk_block_bytes
-                                                                                : peer_block_bytes;
-    const std::size_t bytes = checked_bytes(piece_bytes, others, ElementType::uint8);
-    const std::size_t wanted = host ? 1 : (bytes + block_bytes - 1) / block_bytes;
-    choice.blocks = static_cast<unsigned>(std::clamp<std::size_t>(wanted, 1, implementation_->channel.sessions));
-  }
-  return choice;
-}
-
-namespace {
-
-/// Threads of a block that has so many bytes of every piece: those without work make others wait.
-unsigned threads_for(Algorithm algorithm, std::size_t piece_bytes, std::uint32_t members) {
-  std::size_t threads = detail::collective_threads;
-  if (algorithm == Algorithm::packets) threads = (piece_bytes / 8 + 1) * std::max(1u, members - 1);
-  if (algorithm == Algorithm::packets128) threads = (piece_bytes / line_payload_bytes + 1) * line_threads;
-  return detail::whole_warps(threads);
-}
-
-}  // namespace
-
-void Collectives::Implementation::move(const MovementPlan& plan, const CollectiveCall& choice) {
-  check_algorithm(plan.operation, choice.algorithm, context());
-  if (is_packets128(choice.algorithm)) require_lines(choice.algorithm);
-  const bool by_engine = choice.algorithm == Algorithm::copy_engine;
-  LaunchOptions options = launch_options(plan.operation, by_engine ? 1 : choice.blocks, choice.stream);
-  if (plan.bytes == 0 && channel.checks == 0) return note(Transfer::none);
-  if (by_engine) {
+void Collectives::Implementation::move(const MovementPlan& plan, const CollectiveCall& call) {
+  const detail::CallSize size{.operation = plan.operation, .bytes = plan.bytes, .is_empty = plan.bytes == 0};
+  const CollectiveCall choice = choose(size, call);
+  const LaunchOptions options = launch_options(size, choice);
+  if (choice.algorithm == Algorithm::copy_engine)
     move_by_engine(plan, choice);
-  } else {
-    options.threads = threads_for(choice.algorithm, plan.bytes / choice.blocks, context().size);
+  else if (!size.is_empty || channel.checks != 0)
     detail::launch_movement(team, options, channel, plan, choice.algorithm);
-  }
-  if (plan.bytes == 0)
-    note(Transfer::none);
-  else
-    note_movement(choice);
-}
-
-void Collectives::Implementation::note_movement(const CollectiveCall& choice) {
-  if (choice.algorithm == Algorithm::packets || choice.algorithm == Algorithm::packets128)
-    note(Transfer::packets);
-  else if (choice.algorithm == Algorithm::copy_engine)
-    note(choice.symmetric ? Transfer::in_place : Transfer::staged);
-  else
-    note_by_sessions();
+  note(size, choice);
 }
 
 void Collectives::Implementation::move_by_engine(const MovementPlan& plan, const CollectiveCall& choice) {
@@ -160,6 +59,7 @@ void Collectives::Implementation::move_by_engine(const MovementPlan& plan, const
                            .root = plan.sender,
                            .count = plan.bytes};
   Stream& stream = choice.stream == nullptr ? world.stream() : *choice.stream;
+  if (plan.bytes == 0 && channel.checks == 0) return;
   if (choice.symmetric && plan.bytes != 0) return copy_by_engine(plan, call, stream);
   if (engine == nullptr) make_engine();
   engine->move(plan, call, stream);
@@ -167,7 +67,7 @@ void Collectives::Implementation::move_by_engine(const MovementPlan& plan, const
 
 void Collectives::Implementation::copy_by_engine(const MovementPlan& plan, const CallSignature& call, Stream& stream) {
   const Context& ctx = context();
-  const LaunchOptions options = launch_options(plan.operation, 1, &stream);
+  const LaunchOptions options = launch_options({.operation = plan.operation, .bytes = 0}, {.stream = &stream});
   const std::size_t extent = plan.receive_step * (ctx.size - 1) + plan.bytes;
   const auto offset =
       static_cast<std::size_t>(plan.destination - ctx.range) - (std::size_t{ctx.own_world_rank} << ctx.slot_shift);
@@ -208,7 +108,7 @@ void Collectives::broadcast_on_stream(void* destination, const void* source, std
   const std::uint32_t sender = implementation_->checked_root(root);
   const bool is_root = context().rank == sender;
   check_ends({destination, source, 1, is_root ? 1u : 0u, bytes, type, destination});
-  implementation_->move({.operation = CollectiveOperation::broadcast,
+  implementation_->move({.operation = Operation::broadcast,
                          .element = {type},
                          .destination = static_cast<std::byte*>(destination),
                          .source = static_cast<const std::byte*>(source),
@@ -217,7 +117,7 @@ void Collectives::broadcast_on_stream(void* destination, const void* source, std
                          .receive_step = 0,
                          .sender = sender,
                          .receiver = no_peer},
-                        movement_choice(CollectiveOperation::broadcast, bytes, call));
+                        call);
 }
 
 void Collectives::scatter_on_stream(void* destination, const void* source, std::size_t count, ElementType type,
@@ -228,7 +128,7 @@ void Collectives::scatter_on_stream(void* destination, const void* source, std::
   // In place, the destination lies in the source.
   const bool in_place = is_root && destination == part(source, sender, bytes);
   check_ends({destination, source, 1, is_root ? parts : 0, bytes, type, in_place ? source : nullptr});
-  implementation_->move({.operation = CollectiveOperation::scatter,
+  implementation_->move({.operation = Operation::scatter,
                          .element = {type},
                          .destination = static_cast<std::byte*>(destination),
                          .source = static_cast<const std::byte*>(source),
@@ -237,7 +137,7 @@ void Collectives::scatter_on_stream(void* destination, const void* source, std::
                          .receive_step = 0,
                          .sender = sender,
                          .receiver = no_peer},
-                        movement_choice(CollectiveOperation::scatter, bytes, call));
+                        call);
 }
 
 void Collectives::gather_on_stream(void* destination, const void* source, std::size_t count, ElementType type, int root,
@@ -246,7 +146,7 @@ void Collectives::gather_on_stream(void* destination, const void* source, std::s
   const std::uint32_t receiver = implementation_->checked_root(root);
   const bool is_root = context().rank == receiver;
   check_ends({destination, source, is_root ? parts : 0, 1, bytes, type, part(destination, receiver, bytes)});
-  implementation_->move({.operation = CollectiveOperation::gather,
+  implementation_->move({.operation = Operation::gather,
                          .element = {type},
                          .destination = static_cast<std::byte*>(destination),
                          .source = static_cast<const std::byte*>(source),
@@ -255,14 +155,14 @@ void Collectives::gather_on_stream(void* destination, const void* source, std::s
                          .receive_step = bytes,
                          .sender = no_peer,
                          .receiver = receiver},
-                        movement_choice(CollectiveOperation::gather, bytes, call));
+                        call);
 }
 
 void Collectives::allgather_on_stream(void* destination, const void* source, std::size_t count, ElementType type,
                                       const CollectiveCall& call) {
   const std::size_t parts = context().size, bytes = checked_bytes(count, parts, type) / parts;
   check_ends({destination, source, parts, 1, bytes, type, part(destination, context().rank, bytes)});
-  implementation_->move({.operation = CollectiveOperation::allgather,
+  implementation_->move({.operation = Operation::allgather,
                          .element = {type},
                          .destination = static_cast<std::byte*>(destination),
                          .source = static_cast<const std::byte*>(source),
@@ -271,14 +171,14 @@ void Collectives::allgather_on_stream(void* destination, const void* source, std
                          .receive_step = bytes,
                          .sender = no_peer,
                          .receiver = no_peer},
-                        movement_choice(CollectiveOperation::allgather, bytes, call));
+                        call);
 }
 
 void Collectives::alltoall_on_stream(void* destination, const void* source, std::size_t count, ElementType type,
                                      const CollectiveCall& call) {
   const std::size_t parts = context().size, bytes = checked_bytes(count, parts, type) / parts;
   check_ends({destination, source, parts, parts, bytes, type, nullptr});
-  implementation_->move({.operation = CollectiveOperation::alltoall,
+  implementation_->move({.operation = Operation::alltoall,
                          .element = {type},
                          .destination = static_cast<std::byte*>(destination),
                          .source = static_cast<const std::byte*>(source),
@@ -287,7 +187,7 @@ void Collectives::alltoall_on_stream(void* destination, const void* source, std:
                          .receive_step = bytes,
                          .sender = no_peer,
                          .receiver = no_peer},
-                        movement_choice(CollectiveOperation::alltoall, bytes, call));
+                        call);
 }
 
 namespace {
@@ -324,14 +224,9 @@ void Collectives::alltoallv_on_stream(void* destination, const void* source, con
   require(pieces.send_counts[rank] == pieces.receive_counts[rank], Status::invalid_argument,
           fmt::format("rank {} sends {} elements to itself and expects {}", rank, pieces.send_counts[rank],
                       pieces.receive_counts[rank]));
-  CollectiveCall choice = call;
-  if (choice.algorithm == Algorithm::automatic)
-    choice.algorithm = context().mixed ? Algorithm::packets : Algorithm::peer;
-  if (choice.blocks == 0)
-    choice.blocks =
-        detail::any_host_rank(implementation_->world) ? 1 : implementation_->channel.sessions;  // whatever comes
-  check_algorithm(CollectiveOperation::alltoallv, choice.algorithm, context());
-  const MovementPlan plan{.operation = CollectiveOperation::alltoallv,
+  const detail::CallSize size{.operation = Operation::alltoallv, .bytes = 0};
+  const CollectiveCall choice = implementation_->choose(size, call);
+  const MovementPlan plan{.operation = Operation::alltoallv,
                           .element = {type},
                           .destination = static_cast<std::byte*>(destination),
                           .source = static_cast<const std::byte*>(source),
@@ -341,10 +236,10 @@ void Collectives::alltoallv_on_stream(void* destination, const void* source, con
                           .sender = no_peer,
                           .receiver = no_peer,
                           .element_bytes = bytes_of(type)};
-  const LaunchOptions options = implementation_->launch_options(plan.operation, choice.blocks, choice.stream);
+  const LaunchOptions options = implementation_->launch_options(size, choice);
   detail::launch_varied_movement(implementation_->team, options, implementation_->channel, plan, choice.algorithm,
                                  values, implementation_->tables);
-  implementation_->note_movement(choice);
+  implementation_->note(size, choice);
 }
 
 void Collectives::barrier_on_stream(const BarrierCall& call) {
@@ -352,9 +247,11 @@ void Collectives::barrier_on_stream(const BarrierCall& call) {
   if (static_cast<std::uint32_t>(algorithm) >= barrier_algorithms)
     throw Error(Status::invalid_argument,
                 fmt::format("barrier algorithm {} does not exist", static_cast<std::uint32_t>(algorithm)));
-  const unsigned blocks =
-      algorithm == BarrierAlgorithm::hierarchical ? std::min(4u, implementation_->channel.sessions) : 1;
-  const LaunchOptions options = implementation_->launch_options(CollectiveOperation::barrier, blocks, call.stream);
+  const unsigned blocks = algorithm == BarrierAlgorithm::hierarchical
+                              ? std::min(hierarchical_barrier_blocks, implementation_->channel.sessions)
+                              : 1;
+  const LaunchOptions options = implementation_->launch_options({.operation = Operation::barrier, .bytes = 0},
+                                                                {.stream = call.stream, .blocks = blocks});
   detail::launch_barrier(implementation_->team, options, implementation_->channel, algorithm);
 }
 

@@ -5,8 +5,8 @@
 
 #include <cstddef>
 
-#include "beeline/collectives/algorithm.hpp"
 #include "beeline/collectives/impl/movement_plan.hpp"
+#include "beeline/core/algorithm.hpp"
 #include "beeline/host/launch_options.hpp"
 #include "beeline/host/team.hpp"
 

@@ -2,7 +2,8 @@
 #include "host/collectives/local_reduce_kernel.hpp"
 #include "host/collectives/reduction_kernels.hpp"
 
-template beeline::detail::ReductionLauncher beeline::detail::allreduce_launcher_of<beeline::BFloat16>(Algorithm);
+template void beeline::detail::launch_reduction_of<beeline::BFloat16>(Team&, const LaunchOptions&,
+                                                                      const CollectiveChannel&, const ReductionCall&,
+                                                                      Algorithm);
 template void beeline::detail::launch_local_reduce_of<beeline::BFloat16>(Team&, const LaunchOptions&,
                                                                          const LocalReduction&);
-template beeline::detail::NamedReductionLauncher beeline::detail::reduction_launcher_of<beeline::BFloat16>();

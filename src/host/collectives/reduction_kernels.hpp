@@ -125,24 +125,6 @@ void launch_allreduce(Team& team, const LaunchOptions& options, const Collective
   }
 }
 
-template <class T>
-ReductionLauncher allreduce_launcher_of(Algorithm algorithm) {
-  switch (algorithm) {
-    case Algorithm::packets_one_shot:
-      return launch_allreduce<T, Algorithm::packets_one_shot>;
-    case Algorithm::packets_two_shot:
-      return launch_allreduce<T, Algorithm::packets_two_shot>;
-    case Algorithm::packets128_one_shot:
-      return launch_allreduce<T, Algorithm::packets128_one_shot>;
-    case Algorithm::packets128_two_shot:
-      return launch_allreduce<T, Algorithm::packets128_two_shot>;
-    case Algorithm::two_shot:
-      return launch_allreduce<T, Algorithm::two_shot>;
-    default:
-      return nullptr;
-  }
-}
-
 /// Of reductions by name, those that are chosen, and the one that takes shared memory.
 [[nodiscard]] BEELINE_HOST_DEVICE constexpr bool has_own_kernel(Algorithm algorithm) {
   return algorithm == Algorithm::packets || algorithm == Algorithm::two_shot || algorithm == Algorithm::read ||
@@ -171,18 +153,18 @@ struct NamedReductionKernel {
 
 template <class T>
 void launch_named_reduction(Team& team, const LaunchOptions& options, const CollectiveChannel& channel,
-                            const NamedReductionCall& call) {
-  const ReductionPlan<T> plan{.destination = static_cast<T*>(call.vectors.destination),
-                              .source = static_cast<const T*>(call.vectors.source),
-                              .count = call.vectors.count,
-                              .reduction = call.vectors.reduction,
+                            const ReductionCall& call, Algorithm algorithm) {
+  const ReductionPlan<T> plan{.destination = static_cast<T*>(call.destination),
+                              .source = static_cast<const T*>(call.source),
+                              .count = call.count,
+                              .reduction = call.reduction,
                               .root = call.root,
-                              .scatters = call.scatters,
-                              .part_step = call.vectors.count};
+                              .scatters = call.operation == Operation::reduce_scatter,
+                              .part_step = call.count};
   const auto start = [&]<Algorithm known>() {
-    launch(team, options, NamedReductionKernel<T, known>{}, channel, plan, call.algorithm);
+    launch(team, options, NamedReductionKernel<T, known>{}, channel, plan, algorithm);
   };
-  switch (call.algorithm) {
+  switch (algorithm) {
     case Algorithm::packets:
       return start.template operator()<Algorithm::packets>();
     case Algorithm::two_shot:
@@ -197,8 +179,23 @@ void launch_named_reduction(Team& team, const LaunchOptions& options, const Coll
 }
 
 template <class T>
-NamedReductionLauncher reduction_launcher_of() {
-  return launch_named_reduction<T>;
+void launch_reduction_of(Team& team, const LaunchOptions& options, const CollectiveChannel& channel,
+                         const ReductionCall& call, Algorithm algorithm) {
+  if (call.operation == Operation::allreduce) switch (algorithm) {
+      case Algorithm::packets_one_shot:
+        return launch_allreduce<T, Algorithm::packets_one_shot>(team, options, channel, call);
+      case Algorithm::packets_two_shot:
+        return launch_allreduce<T, Algorithm::packets_two_shot>(team, options, channel, call);
+      case Algorithm::packets128_one_shot:
+        return launch_allreduce<T, Algorithm::packets128_one_shot>(team, options, channel, call);
+      case Algorithm::packets128_two_shot:
+        return launch_allreduce<T, Algorithm::packets128_two_shot>(team, options, channel, call);
+      case Algorithm::two_shot:
+        return launch_allreduce<T, Algorithm::two_shot>(team, options, channel, call);
+      default:
+        break;
+    }
+  launch_named_reduction<T>(team, options, channel, call, algorithm);
 }
 
 }  // namespace beeline::detail

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "beeline/collectives/algorithm.hpp"
+#include "beeline/core/algorithm.hpp"
 #include "beeline/device/signal.hpp"
 
 namespace beeline::detail {

@@ -18,15 +18,12 @@ enum class CallDifference : std::uint64_t { call, count, session_in_use, places,
 [[nodiscard]] constexpr CallDifference difference_in(std::uint64_t sequence) {
   return static_cast<CallDifference>(sequence & 0xff);
 }
-[[nodiscard]] constexpr CollectiveOperation operation_in(std::uint64_t sequence) {
-  return static_cast<CollectiveOperation>(sequence >> 8);
-}
+[[nodiscard]] constexpr Operation operation_in(std::uint64_t sequence) { return static_cast<Operation>(sequence >> 8); }
 
 /// Records what this member is in and what another is in, and aborts the team: its calls no longer fit together.
 BEELINE_COLD BEELINE_HOST_DEVICE inline void refuse_call(const Context& ctx, std::uint32_t peer,
                                                          CallDifference difference, std::uint64_t mine,
-                                                         std::uint64_t theirs,
-                                                         CollectiveOperation operation = CollectiveOperation::none) {
+                                                         std::uint64_t theirs, Operation operation = Operation::none) {
   const auto sequence = static_cast<std::uint64_t>(difference) | static_cast<std::uint64_t>(operation) << 8;
   record_wait(ctx, Awaited{Operation::collective, peer, sequence, mine}, theirs, 0, Status::invalid_argument);
   raise_abort(ctx, ctx.own_world_rank);
@@ -34,8 +31,8 @@ BEELINE_COLD BEELINE_HOST_DEVICE inline void refuse_call(const Context& ctx, std
 
 /// `ok`, or `invalid_argument` after one thread of the group has refused the root. Every thread calls it.
 template <class Group>
-[[nodiscard]] BEELINE_HOST_DEVICE Status check_root(const Group& group, const Context& ctx,
-                                                    CollectiveOperation operation, std::uint32_t root) {
+[[nodiscard]] BEELINE_HOST_DEVICE Status check_root(const Group& group, const Context& ctx, Operation operation,
+                                                    std::uint32_t root) {
   if (root < ctx.size) [[likely]]
     return Status::ok;
   if (group.thread_rank() == 0) refuse_call(ctx, ctx.rank, CallDifference::root, ctx.size, root, operation);

@@ -9,10 +9,10 @@
 /// heap of its rank on every member, else through the channel's memory; by `peer`, what one sends from its heap the
 /// others fetch. Source: MPI 4.0, chapter 6; seed 000, 6.8.2 and 6.8.3.
 
-#include "beeline/collectives/algorithm.hpp"
 #include "beeline/collectives/impl/call_check.hpp"
 #include "beeline/collectives/impl/schedule/direct_varied.hpp"
 #include "beeline/collectives/session.hpp"
+#include "beeline/selection/preferences.hpp"
 
 namespace beeline {
 
@@ -20,8 +20,8 @@ namespace detail {
 
 /// Follows from what all members know.
 [[nodiscard]] BEELINE_HOST_DEVICE inline Algorithm choose_movement(const Context& ctx, const MovementPlan& plan) {
-  constexpr std::size_t packet_bytes = executor == DeviceKind::gpu ? 16384 : 4096;
-  return ctx.mixed || (!plan.varies() && plan.bytes <= packet_bytes) ? Algorithm::packets : Algorithm::peer;
+  return plan.varies() ? choose_in_kernel<Operation::alltoallv>(ctx, 0)
+                       : choose_in_kernel<Operation::alltoall>(ctx, plan.bytes);  // as of all that move
 }
 
 template <class Group>

@@ -34,7 +34,7 @@ BEELINE_COLD [[nodiscard]] BEELINE_HOST_DEVICE inline Range slice_of(std::size_t
 
 /// What one member of an exchange sends and receives.
 struct MovementPlan {
-  CollectiveOperation operation;
+  Operation operation;
   ElementMark element;  ///< for members to compare: what moves is bytes
   std::byte* destination;
   const std::byte* source;
@@ -103,10 +103,10 @@ struct MovementPlan {
 static_assert(std::is_trivially_copyable_v<MovementPlan>);
 
 /// The plan of an operation whose pieces have `bytes` each; `root`: where it has one.
-[[nodiscard]] BEELINE_HOST_DEVICE inline MovementPlan plan_of(CollectiveOperation operation, ElementMark element,
+[[nodiscard]] BEELINE_HOST_DEVICE inline MovementPlan plan_of(Operation operation, ElementMark element,
                                                               void* destination, const void* source, std::size_t bytes,
                                                               std::uint32_t root = no_peer) {
-  using enum CollectiveOperation;
+  using enum Operation;
   return {.operation = operation,
           .element = element,
           .destination = static_cast<std::byte*>(destination),

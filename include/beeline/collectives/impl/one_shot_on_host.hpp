@@ -9,12 +9,6 @@
 
 namespace beeline::detail {
 
-/// Whether that beats reading the others' vectors between two barriers. With more ranks than cores a barrier is long,
-/// otherwise storing into lines that the others have read is.
-[[nodiscard]] BEELINE_HOST_DEVICE constexpr bool suits_one_shot_on_host(std::size_t bytes, std::size_t members) {
-  return bytes <= 1024 && bytes * members <= 16384;
-}
-
 /// Sends `bytes` to every member, this one included: if the call goes on after a time-out, `source` may be overwritten.
 template <class Group>
 BEELINE_HOST_DEVICE void send_vector(const Session<Group>& session, const void* source, std::size_t bytes) {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Reduce, reduce-scatter, and all-reduce by the algorithms of seed 000; see reduce_names.hpp.
+/// Reduce, reduce-scatter, and all-reduce by the algorithms of seed 000.
 
 #include "beeline/collectives/impl/call_check.hpp"
-#include "beeline/collectives/impl/reduce_names.hpp"
 #include "beeline/collectives/impl/schedule/reduce_packets.hpp"
 #include "beeline/collectives/impl/schedule/staged.hpp"
 #include "beeline/collectives/session.hpp"
+#include "beeline/selection/preferences.hpp"
 
 namespace beeline::detail {
 
@@ -97,6 +97,18 @@ template <class T, class Group>
   });
 }
 
+/// Whether kernels have one of the operations that reduce by the algorithm.
+[[nodiscard]] BEELINE_HOST_DEVICE inline bool kernels_have(Operation operation, Algorithm algorithm) {
+  constexpr std::uint32_t of_reduce = algorithms_of(Operation::reduce, Control::device),
+                          of_allreduce = algorithms_of(Operation::allreduce, Control::device),
+                          of_reduce_scatter = algorithms_of(Operation::reduce_scatter, Control::device);
+  const std::uint32_t all = operation == Operation::reduce      ? of_reduce
+                            : operation == Operation::allreduce ? of_allreduce
+                                                                : of_reduce_scatter;
+  const auto number = static_cast<std::uint32_t>(algorithm);
+  return number < algorithms && (all >> number & 1u) != 0;
+}
+
 /// A reduction by name. Returns ok, timeout, deadline, aborted; invalid_argument for an algorithm that it does not
 /// have.
 template <class T, class Group>
@@ -104,7 +116,7 @@ template <class T, class Group>
                                                                   const SessionCall& how) {
   const Context& ctx = session.context();
   if (plan.count == 0) return Status::ok;
-  if (!reduces_by(how.algorithm, plan.scatters, plan.root != no_peer)) return Status::invalid_argument;
+  if (!kernels_have(plan.operation(), how.algorithm)) return Status::invalid_argument;
   if (how.algorithm == Algorithm::packets) return reduce_packets<LL>(session, plan, how.timeout);
   if (ctx.mixed) return Status::invalid_argument;
   if constexpr (!std::is_same_v<Group, Thread> && !std::is_same_v<Group, Warp>)
@@ -120,21 +132,11 @@ template <class T, class Group>
   return reduce_collected(session, plan, mover, how.algorithm, how.timeout);
 }
 
-/// What suits `bytes` of one vector or part.
-[[nodiscard]] BEELINE_HOST_DEVICE inline Algorithm choose_reduction(const Context& ctx, std::size_t bytes,
-                                                                    bool scatters) {
-  constexpr std::size_t packet_bytes = executor == DeviceKind::gpu ? 16384 : 4096;
-  if (ctx.mixed || bytes <= packet_bytes) return Algorithm::packets;
-  return scatters ? Algorithm::read : Algorithm::two_shot;
-}
-
 template <class T, class Group>
 [[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status reduce_in_session(Session<Group>& session,
                                                                           const ReductionPlan<T>& plan,
                                                                           SessionCall how) {
-  const CallSignature call{.operation = plan.scatters          ? CollectiveOperation::reduce_scatter
-                                        : plan.root != no_peer ? CollectiveOperation::reduce
-                                                               : CollectiveOperation::allreduce,
+  const CallSignature call{.operation = plan.operation(),
                            .type = ElementTraits<T>::type,
                            .reduction = plan.reduction,
                            .algorithm = how.algorithm,
@@ -143,7 +145,9 @@ template <class T, class Group>
                            .count = plan.count};
   if (const Status status = compare_calls(session, call, how.timeout); status != Status::ok) return status;
   if (how.algorithm == Algorithm::automatic)
-    how.algorithm = choose_reduction(session.context(), plan.count * sizeof(T), plan.scatters);
+    how.algorithm = plan.scatters
+                        ? choose_in_kernel<Operation::reduce_scatter>(session.context(), plan.count * sizeof(T))
+                        : choose_in_kernel<Operation::reduce>(session.context(), plan.count * sizeof(T));
   const Status status = reduce_by(session, plan, how);
   if (status == Status::ok) session.set_checked(false);
   return status;

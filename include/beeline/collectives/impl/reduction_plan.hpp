@@ -27,6 +27,9 @@ struct ReductionPlan {
     if (plan.destination != nullptr) plan.destination += mine.first;
     return plan;
   }
+  [[nodiscard]] BEELINE_HOST_DEVICE Operation operation() const {
+    return scatters ? Operation::reduce_scatter : root != no_peer ? Operation::reduce : Operation::allreduce;
+  }
   [[nodiscard]] BEELINE_HOST_DEVICE bool is_received_by(std::uint32_t rank) const {
     return root == no_peer || root == rank;
   }

@@ -4,9 +4,9 @@
 /// Reductions through the channel's memory, as seed 000 describes them (6.8): vectors are collected on one member, on
 /// all, or by parts on their owners; reduced there; and what others want is written to them.
 
-#include "beeline/collectives/algorithm.hpp"
 #include "beeline/collectives/impl/reduction_plan.hpp"
 #include "beeline/collectives/impl/schedule/steps.hpp"
+#include "beeline/core/algorithm.hpp"
 
 namespace beeline::detail {
 

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// The methods: every way in which every operation can be done, a row each. Rows hold what is possible; what is
+/// preferred is in selection/preferences.hpp. Checks, benchmarks, tests, Python, `beeline info` and the tables of the
+/// documents go through these rows: a new algorithm gets one, and with it all of that.
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <string>
+
+#include "beeline/core/algorithm.hpp"
+#include "beeline/core/method.hpp"
+#include "beeline/core/status.hpp"
+
+namespace beeline {
+
+/// Who sends what to whom, and who combines it.
+enum class Schedule : std::uint8_t {
+  direct,              ///< each piece to its receiver, who combines those of a reduction; of an all-reduce, and back
+  one_shot,            ///< all to all, everyone combines everything
+  two_shot,            ///< parts to their owners, who combine them and send them to who gets them
+  read,                ///< everyone reads everything that it combines (000, 6.8.1)
+  gather,              ///< all to the root, which combines (000, 6.8.2)
+  gather_cast,         ///< the same, and the root writes the result to all (000, 6.8.2)
+  allgather,           ///< all write to all, everyone combines everything (000, 6.8.2)
+  alltoall_gather,     ///< parts written to their owners, who combine them and write them to the root (000, 6.8.3)
+  alltoall_allgather,  ///< parts written to their owners, who combine them and write them to all (000, 6.8.3)
+  tree                 ///< up a binomial tree, and down again (000, 6.8.3)
+};
+
+/// What an algorithm asks of its ranks, as bits.
+namespace needs {
+inline constexpr std::uint32_t nothing = 0;
+inline constexpr std::uint32_t loads_and_stores = 1;  ///< all reach each other's memory, so they are of one kind
+inline constexpr std::uint32_t whole_lines = 2;       ///< GPUs that store 128 bytes at once, as a self-test finds out
+inline constexpr std::uint32_t bulk_copies = 4;       ///< GPUs of compute capability 9.0, or host ranks
+inline constexpr std::uint32_t engines = 8;           ///< copy engines, which have no blocks
+}  // namespace needs
+
+/// What an algorithm is.
+struct AlgorithmInfo {
+  Algorithm algorithm;
+  const char* name;
+  Schedule schedule;
+  Path path;
+  Protocol protocol;
+  std::uint32_t needs;  ///< bits of `needs`
+  const char* summary;  ///< one line: who does what
+};
+
+/// All but `automatic`, in the order of their values.
+inline constexpr AlgorithmInfo algorithm_infos[] = {
+    {Algorithm::packets_one_shot, "packets_one_shot", Schedule::one_shot, Path::peer, Protocol::packets, needs::nothing,
+     "all to all in packets, every rank reduces everything"},
+    {Algorithm::packets_two_shot, "packets_two_shot", Schedule::two_shot, Path::peer, Protocol::packets, needs::nothing,
+     "packets to the owner of each part, who reduces it and sends it to all"},
+    {Algorithm::packets128_one_shot, "packets128_one_shot", Schedule::one_shot, Path::peer, Protocol::packets128,
+     needs::whole_lines, "as packets_one_shot, in packets of 128 bytes"},
+    {Algorithm::packets128_two_shot, "packets128_two_shot", Schedule::two_shot, Path::peer, Protocol::packets128,
+     needs::whole_lines, "as packets_two_shot, in packets of 128 bytes"},
+    {Algorithm::two_shot, "two_shot", Schedule::two_shot, Path::peer, Protocol::signal, needs::loads_and_stores,
+     "each rank reads and reduces its part, and writes it to who gets it; in place where vectors are symmetric"},
+    {Algorithm::read, "read", Schedule::read, Path::peer, Protocol::signal, needs::loads_and_stores,
+     "every rank reads everything that it reduces"},
+    {Algorithm::gather, "gather", Schedule::gather, Path::peer, Protocol::signal, needs::loads_and_stores,
+     "all write to the root, which reduces"},
+    {Algorithm::gather_cast, "gather_cast", Schedule::gather_cast, Path::peer, Protocol::signal,
+     needs::loads_and_stores, "all write to the root, which reduces, and writes the result to all"},
+    {Algorithm::allgather, "allgather", Schedule::allgather, Path::peer, Protocol::signal, needs::loads_and_stores,
+     "all write to all, every rank reduces everything"},
+    {Algorithm::alltoall_gather, "alltoall_gather", Schedule::alltoall_gather, Path::peer, Protocol::signal,
+     needs::loads_and_stores, "parts to their owners, who reduce them and write them to the root"},
+    {Algorithm::alltoall_allgather, "alltoall_allgather", Schedule::alltoall_allgather, Path::peer, Protocol::signal,
+     needs::loads_and_stores, "parts to their owners, who reduce them and write them to all"},
+    {Algorithm::tree, "tree", Schedule::tree, Path::peer, Protocol::signal, needs::loads_and_stores,
+     "up a binomial tree, and down again where all get the result"},
+    {Algorithm::packets, "packets", Schedule::direct, Path::peer, Protocol::packets, needs::nothing,
+     "data and flag in one store"},
+    {Algorithm::packets128, "packets128", Schedule::direct, Path::peer, Protocol::packets128, needs::whole_lines,
+     "lines of 120 bytes of data and 8 of flag, each in the stores of eight threads"},
+    {Algorithm::peer, "peer", Schedule::direct, Path::peer, Protocol::signal, needs::loads_and_stores,
+     "loads and stores of the calling threads, then a signal"},
+    {Algorithm::bulk, "bulk", Schedule::direct, Path::bulk, Protocol::signal,
+     needs::loads_and_stores | needs::bulk_copies, "bulk copies (TMA) through shared memory, then a signal"},
+    {Algorithm::copy_engine, "copy_engine", Schedule::direct, Path::copy_engine, Protocol::signal,
+     needs::loads_and_stores | needs::engines, "copies by the device's engines, then a signal"},
+    {Algorithm::staged_sequential, "staged_sequential", Schedule::direct, Path::staged, Protocol::sequential,
+     needs::nothing, "through one buffer in host memory, whole message at a time"},
+    {Algorithm::staged_pipelined, "staged_pipelined", Schedule::direct, Path::staged, Protocol::pipelined,
+     needs::nothing, "through a ring of buffers in host memory, chunks overlapping"},
+};
+
+/// What it needs, in words.
+[[nodiscard]] std::string needs_of(const AlgorithmInfo& info);
+
+/// What is known of an algorithm but `automatic`.
+[[nodiscard]] constexpr const AlgorithmInfo& info_of(Algorithm algorithm) {
+  return algorithm_infos[static_cast<std::uint32_t>(algorithm) - 1];
+}
+
+/// Sizes in bytes with which a method is of interest: benchmarks measure these.
+struct ByteRange {
+  std::size_t least = 0, most = std::numeric_limits<std::size_t>::max();
+};
+
+/// An operation by an algorithm.
+struct MethodRow {
+  Operation operation;
+  Algorithm algorithm;
+  std::uint32_t controls;  ///< bit by Control: who can issue it
+  ByteRange sizes = {};
+
+  [[nodiscard]] BEELINE_HOST_DEVICE constexpr bool is_by(Control control) const {
+    return (controls & bit(control)) != 0;
+  }
+  /// `control/path/protocol`.
+  [[nodiscard]] Method method(Control control) const {
+    return {control, info_of(algorithm).path, info_of(algorithm).protocol};
+  }
+  [[nodiscard]] BEELINE_HOST_DEVICE static constexpr std::uint32_t bit(Control control) {
+    return std::uint32_t{1} << static_cast<std::uint32_t>(control);
+  }
+};
+
+namespace detail::registry {
+
+inline constexpr std::uint32_t kernel = MethodRow::bit(Control::device), stream = MethodRow::bit(Control::stream),
+                               host = MethodRow::bit(Control::host), everywhere = kernel | stream | host;
+inline constexpr std::size_t kib = 1024, mib = kib * kib;
+
+inline constexpr MethodRow rows[] = {
+    {Operation::put, Algorithm::packets, kernel},
+    {Operation::put, Algorithm::packets128, kernel},
+    {Operation::put, Algorithm::peer, kernel},
+    {Operation::put, Algorithm::bulk, kernel},
+    {Operation::put, Algorithm::copy_engine, stream | host},
+    {Operation::put, Algorithm::staged_sequential, host},
+    {Operation::put, Algorithm::staged_pipelined, host},
+    {Operation::get, Algorithm::peer, kernel},
+    {Operation::get, Algorithm::bulk, kernel},
+    {Operation::get, Algorithm::copy_engine, stream | host},
+    {Operation::send, Algorithm::packets, kernel | stream},
+    {Operation::send, Algorithm::peer, kernel | stream},
+    {Operation::signal, Algorithm::peer, everywhere},
+    {Operation::atomic, Algorithm::peer, kernel},
+    {Operation::barrier, Algorithm::peer, everywhere},
+
+    {Operation::broadcast, Algorithm::packets, kernel | stream, {0, 16 * mib}},
+    {Operation::broadcast, Algorithm::peer, kernel | stream},
+    {Operation::broadcast, Algorithm::bulk, kernel | stream, {64 * kib}},
+    {Operation::broadcast, Algorithm::copy_engine, stream, {64 * kib}},
+    {Operation::scatter, Algorithm::packets, kernel | stream, {0, 16 * mib}},
+    {Operation::scatter, Algorithm::peer, kernel | stream},
+    {Operation::scatter, Algorithm::bulk, kernel | stream, {64 * kib}},
+    {Operation::scatter, Algorithm::copy_engine, stream, {64 * kib}},
+    {Operation::gather, Algorithm::packets, kernel | stream, {0, 16 * mib}},
+    {Operation::gather, Algorithm::peer, kernel | stream},
+    {Operation::gather, Algorithm::bulk, kernel | stream, {64 * kib}},
+    {Operation::allgather, Algorithm::packets, kernel | stream, {0, 16 * mib}},
+    {Operation::allgather, Algorithm::packets128, kernel | stream, {0, 64 * mib}},
+    {Operation::allgather, Algorithm::peer, kernel | stream},
+    {Operation::allgather, Algorithm::bulk, kernel | stream, {64 * kib}},
+    {Operation::allgather, Algorithm::copy_engine, stream, {64 * kib}},
+    {Operation::alltoall, Algorithm::packets, kernel | stream, {0, 16 * mib}},
+    {Operation::alltoall, Algorithm::packets128, kernel | stream, {0, 64 * mib}},
+    {Operation::alltoall, Algorithm::peer, kernel | stream},
+    {Operation::alltoall, Algorithm::bulk, kernel | stream, {64 * kib}},
+    {Operation::alltoall, Algorithm::copy_engine, stream, {64 * kib}},
+    {Operation::alltoallv, Algorithm::packets, kernel | stream, {0, 16 * mib}},
+    {Operation::alltoallv, Algorithm::peer, kernel | stream},
+    {Operation::alltoallv, Algorithm::bulk, kernel | stream, {64 * kib}},
+
+    {Operation::reduce, Algorithm::packets, kernel | stream, {0, 16 * mib}},
+    {Operation::reduce, Algorithm::two_shot, kernel | stream},
+    {Operation::reduce, Algorithm::read, kernel | stream, {0, 256 * mib}},
+    {Operation::reduce, Algorithm::gather, kernel | stream, {0, 256 * mib}},
+    {Operation::reduce, Algorithm::alltoall_gather, kernel | stream},
+    {Operation::reduce, Algorithm::tree, kernel | stream, {0, 16 * mib}},
+    {Operation::reduce_scatter, Algorithm::packets, kernel | stream, {0, 16 * mib}},
+    {Operation::reduce_scatter, Algorithm::read, kernel | stream},
+    {Operation::reduce_scatter, Algorithm::peer, kernel | stream},
+    {Operation::reduce_scatter, Algorithm::bulk, kernel | stream, {64 * kib}},
+    {Operation::allreduce, Algorithm::packets_one_shot, kernel | stream, {0, 4 * mib}},
+    {Operation::allreduce, Algorithm::packets_two_shot, kernel | stream, {0, 64 * mib}},
+    {Operation::allreduce, Algorithm::packets128_one_shot, kernel | stream, {0, 4 * mib}},
+    {Operation::allreduce, Algorithm::packets128_two_shot, kernel | stream, {0, 64 * mib}},
+    {Operation::allreduce, Algorithm::two_shot, kernel | stream},
+    {Operation::allreduce, Algorithm::copy_engine, stream, {mib}},
+    {Operation::allreduce, Algorithm::bulk, kernel | stream, {mib}},
+    {Operation::allreduce, Algorithm::read, kernel | stream, {0, 16 * mib}},
+    {Operation::allreduce, Algorithm::gather_cast, kernel | stream, {0, 16 * mib}},
+    {Operation::allreduce, Algorithm::allgather, kernel | stream, {0, 16 * mib}},
+    {Operation::allreduce, Algorithm::alltoall_allgather, kernel | stream, {0, 16 * mib}},
+    {Operation::allreduce, Algorithm::tree, kernel | stream, {0, 16 * mib}},
+};
+
+}  // namespace detail::registry
+
+inline constexpr std::span<const MethodRow> method_rows = detail::registry::rows;
+
+/// The algorithms that an operation has, issued by `control`: bit by Algorithm.
+[[nodiscard]] BEELINE_HOST_DEVICE constexpr std::uint32_t algorithms_of(Operation operation, Control control) {
+  std::uint32_t all = 0;
+  for (const MethodRow& row : detail::registry::rows)
+    if (row.operation == operation && row.is_by(control))
+      all |= std::uint32_t{1} << static_cast<std::uint32_t>(row.algorithm);
+  return all;
+}
+
+[[nodiscard]] BEELINE_HOST_DEVICE constexpr bool has_algorithm(Operation operation, Algorithm algorithm,
+                                                               Control control) {
+  const auto number = static_cast<std::uint32_t>(algorithm);
+  return number < algorithms && (algorithms_of(operation, control) >> number & 1u) != 0;
+}
+
+}  // namespace beeline

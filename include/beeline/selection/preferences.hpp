@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// Which of the methods that are possible (core/registry.hpp) is taken, and with how many blocks: by tables, of which
+/// the first row that fits holds. No other file prefers anything by size.
+///
+/// Sizes of GPUs are those at which the methods' times cross on H200 (bench/records), with two members and with four.
+
+#include <initializer_list>
+#include <iterator>
+
+#include "beeline/core/registry.hpp"
+#include "beeline/device/impl/caller_check.hpp"
+
+namespace beeline {
+
+/// What a choice follows from. All members know the same.
+struct Situation {
+  std::uint32_t members = 1;
+  bool on_hosts = false;         ///< what makes the call, or any rank of its world, runs on CPU threads
+  bool mixed = false;            ///< members of both kinds
+  bool has_lines = false;        ///< GPUs that exchange packets of 128 bytes
+  bool has_engines = false;      ///< copy engines may be taken
+  bool knows_symmetric = false;  ///< the caller asserts that vectors are
+};
+
+namespace detail::selection {
+
+/// Which teams a row is for.
+enum class Members : std::uint8_t {
+  any,
+  hosts,
+  mixed,
+  gpus,
+  two_gpus,
+  more_gpus,
+  gpus_with_lines,
+  two_gpus_with_lines
+};
+
+[[nodiscard]] BEELINE_HOST_DEVICE constexpr bool is_for(Members members, const Situation& here) {
+  const bool gpus = !here.on_hosts && !here.mixed, two = here.members == 2;
+  switch (members) {
+    case Members::any:
+      return true;
+    case Members::hosts:
+      return here.on_hosts && !here.mixed;
+    case Members::mixed:
+      return here.mixed;
+    case Members::gpus:
+      return gpus;
+    case Members::two_gpus:
+      return gpus && two;
+    case Members::more_gpus:
+      return gpus && here.members > 2;
+    case Members::gpus_with_lines:
+      return gpus && here.has_lines;
+    case Members::two_gpus_with_lines:
+      return gpus && here.has_lines && two;
+  }
+  return false;
+}
+
+inline constexpr std::size_t kib = 1024, mib = kib * kib;
+
+using Operations = std::uint64_t;  ///< bit by Operation
+[[nodiscard]] BEELINE_HOST_DEVICE constexpr Operations bit(Operation operation) {
+  return Operations{1} << static_cast<std::uint32_t>(operation);
+}
+inline constexpr Operations rooted = bit(Operation::broadcast) | bit(Operation::scatter) | bit(Operation::gather),
+                            all_to_all = bit(Operation::allgather) | bit(Operation::alltoall),
+                            varied = bit(Operation::alltoallv), moves = rooted | all_to_all,
+                            allreduce_only = bit(Operation::allreduce), reduce_only = bit(Operation::reduce),
+                            reduce_scatter_only = bit(Operation::reduce_scatter),
+                            reductions_to_some = reduce_only | reduce_scatter_only;
+
+/// Up to which size a row holds. In kernels of a program's own the vectors are those of one session.
+struct UpTo {
+  std::size_t bytes = ~std::size_t{0};    ///< of the vector, or of the piece from one to another
+  std::size_t traffic = ~std::size_t{0};  ///< of it to all other members
+};
+
+enum class Vectors : std::uint8_t { any, known_symmetric, not_known };
+
+struct Preference {
+  Operations operations;
+  Members members;
+  UpTo up_to;
+  Algorithm algorithm;
+  Vectors vectors = Vectors::any;
+};
+
+/// For calls on streams.
+inline constexpr Preference on_streams[] = {
+    {allreduce_only, Members::mixed, {.traffic = 2 * kib}, Algorithm::packets_one_shot},
+    {allreduce_only, Members::mixed, {}, Algorithm::packets_two_shot},
+    {allreduce_only, Members::hosts, {.bytes = 1 * kib, .traffic = 15 * kib}, Algorithm::packets_one_shot},
+    {allreduce_only, Members::hosts, {}, Algorithm::two_shot},
+    {allreduce_only, Members::two_gpus_with_lines, {.traffic = 24 * kib}, Algorithm::packets_one_shot},
+    {allreduce_only, Members::two_gpus_with_lines, {.traffic = 256 * kib}, Algorithm::packets128_one_shot},
+    {allreduce_only, Members::two_gpus_with_lines, {.bytes = 8 * mib}, Algorithm::packets128_two_shot},
+    {allreduce_only, Members::two_gpus_with_lines, {.bytes = 96 * mib}, Algorithm::two_shot},
+    {allreduce_only, Members::gpus_with_lines, {.traffic = 96 * kib}, Algorithm::packets_one_shot},
+    {allreduce_only, Members::gpus_with_lines, {.traffic = 768 * kib}, Algorithm::packets128_one_shot},
+    {allreduce_only, Members::gpus_with_lines, {.bytes = 3 * mib}, Algorithm::packets128_two_shot},
+    {allreduce_only, Members::gpus, {.traffic = 512 * kib}, Algorithm::packets_one_shot},
+    {allreduce_only, Members::gpus, {.bytes = 512 * kib}, Algorithm::packets_two_shot},
+    {allreduce_only, Members::gpus, {.bytes = 32 * mib}, Algorithm::two_shot},
+    // Engines go through the channel's memory there (bench/records/2026-11-23_2xH200_default-calls.jsonl).
+    {allreduce_only, Members::gpus, {.bytes = 192 * mib}, Algorithm::two_shot, Vectors::not_known},
+    {allreduce_only, Members::gpus, {}, Algorithm::copy_engine},
+    {allreduce_only, Members::any, {}, Algorithm::two_shot},
+
+    {moves | varied, Members::mixed, {}, Algorithm::packets},
+    {moves, Members::hosts, {.bytes = 4 * kib}, Algorithm::packets},
+    {all_to_all, Members::gpus_with_lines, {.bytes = 64 * kib}, Algorithm::packets},
+    {all_to_all, Members::gpus_with_lines, {.bytes = 512 * kib}, Algorithm::packets128},
+    {all_to_all, Members::gpus, {.bytes = 256 * kib}, Algorithm::packets},
+    {rooted, Members::gpus, {.traffic = 768 * kib}, Algorithm::packets},
+    // Of three or more a broadcast's members pass on what they get: engines would send it to each from the root.
+    {bit(Operation::broadcast), Members::more_gpus, {}, Algorithm::peer},
+    {rooted, Members::gpus, {.bytes = 96 * mib}, Algorithm::peer},
+    {all_to_all, Members::two_gpus, {.bytes = 96 * mib}, Algorithm::peer},
+    {all_to_all, Members::more_gpus, {.bytes = 32 * mib}, Algorithm::peer},
+    // Through the channel's memory they are slower than `peer`.
+    {moves, Members::gpus, {}, Algorithm::copy_engine, Vectors::known_symmetric},
+    {moves | varied, Members::any, {}, Algorithm::peer},
+
+    {reductions_to_some, Members::mixed, {}, Algorithm::packets},
+    {reductions_to_some, Members::hosts, {.bytes = 4 * kib}, Algorithm::packets},
+    {reduce_scatter_only, Members::gpus, {.bytes = 512 * kib}, Algorithm::packets},
+    {reduce_only, Members::gpus, {.traffic = 1 * mib}, Algorithm::packets},
+    {reduce_scatter_only, Members::any, {}, Algorithm::read},
+    {reduce_only, Members::any, {}, Algorithm::two_shot},
+};
+
+/// For calls in kernels, which decide themselves: what is not in a row is not compiled where the choice is automatic.
+inline constexpr Preference in_kernels[] = {
+    {allreduce_only, Members::hosts, {.bytes = 1 * kib, .traffic = 15 * kib}, Algorithm::packets_one_shot},
+    {allreduce_only, Members::hosts, {}, Algorithm::two_shot},
+    {allreduce_only, Members::any, {.traffic = 32 * kib}, Algorithm::packets_one_shot},
+    {allreduce_only, Members::any, {.bytes = 32 * kib}, Algorithm::packets_two_shot},
+    {allreduce_only, Members::mixed, {}, Algorithm::packets_two_shot},
+    {allreduce_only, Members::any, {}, Algorithm::two_shot},
+
+    {moves | varied | reductions_to_some, Members::mixed, {}, Algorithm::packets},
+    {moves | reductions_to_some, Members::hosts, {.bytes = 4 * kib}, Algorithm::packets},
+    {moves | reductions_to_some, Members::gpus, {.bytes = 16 * kib}, Algorithm::packets},
+    {moves | varied, Members::any, {}, Algorithm::peer},
+    {reduce_scatter_only, Members::any, {}, Algorithm::read},
+    {reduce_only, Members::any, {}, Algorithm::two_shot},
+};
+
+/// What keeps one block busy, and how many blocks there are at most, of calls on streams by GPUs. On host ranks a call
+/// has one block.
+struct BlockRule {
+  Operations operations;
+  std::uint64_t algorithms;  ///< bit by Algorithm
+  std::size_t block_bytes;   ///< of the vector; of what moves data, of all that goes to others
+  unsigned most = ~0u, most_of_two = ~0u;
+};
+
+[[nodiscard]] constexpr std::uint64_t bits(std::initializer_list<Algorithm> all) {
+  std::uint64_t found = 0;
+  for (const Algorithm one : all) found |= std::uint64_t{1} << static_cast<std::uint32_t>(one);
+  return found;
+}
+inline constexpr std::uint64_t every_algorithm = ~std::uint64_t{0};
+
+inline constexpr BlockRule block_rules[] = {
+    // A packet for every other thread.
+    {allreduce_only, bits({Algorithm::packets_one_shot, Algorithm::packets_two_shot}), 1 * kib, 64, 64},
+    {allreduce_only, bits({Algorithm::packets128_one_shot, Algorithm::packets128_two_shot}), 2 * kib, 64, 64},
+    // Four loads of 16 bytes for each thread. Reads from one peer need more on their way than reads from several.
+    {allreduce_only, every_algorithm, 32 * kib, 24, 64},
+    {moves, bits({Algorithm::packets}), 1 * kib},
+    {moves, bits({Algorithm::packets128}), 4 * kib},
+    {moves, bits({Algorithm::bulk}), 256 * kib},
+    {moves, every_algorithm, 32 * kib},
+    {varied, every_algorithm, 0},  // whatever comes: every session
+    {reductions_to_some, bits({Algorithm::packets}), 4 * kib},
+    {reductions_to_some, every_algorithm, 32 * kib},
+};
+
+[[nodiscard]] BEELINE_HOST_DEVICE constexpr bool fits(const Preference& row, const Situation& here, std::size_t bytes) {
+  const std::size_t others = here.members > 2 ? here.members - 1 : 1;
+  if (!is_for(row.members, here) || bytes > row.up_to.bytes || bytes * others > row.up_to.traffic) return false;
+  return row.vectors == Vectors::any || (row.vectors == Vectors::known_symmetric) == here.knows_symmetric;
+}
+
+}  // namespace detail::selection
+
+/// Blocks of each member's grid that first meet among themselves, in a hierarchical barrier on a stream.
+inline constexpr unsigned hierarchical_barrier_blocks = 4;
+
+/// What a call on a stream takes.
+///   bytes  of the vector, or of the piece from one to another
+///   count  its elements: with fewer of an all-reduce than members there is no work to share
+[[nodiscard]] Algorithm choose_on_stream(Operation operation, const Situation& here, std::size_t bytes,
+                                         std::size_t count);
+/// Blocks of a call on a stream, on a channel of so many sessions.
+[[nodiscard]] unsigned choose_blocks(Operation operation, Algorithm algorithm, const Situation& here, std::size_t bytes,
+                                     unsigned sessions);
+
+/// What a call in a kernel takes; all rows of `operation` follow as constants.
+template <Operation operation, std::size_t index = 0>
+[[nodiscard]] BEELINE_HOST_DEVICE Algorithm choose_in_kernel(const Context& ctx, std::size_t bytes) {
+  constexpr detail::selection::Preference row = detail::selection::in_kernels[index];
+  if constexpr ((row.operations & detail::selection::bit(operation)) != 0) {
+    const Situation here{.members = ctx.size, .on_hosts = detail::executor == DeviceKind::host, .mixed = ctx.mixed};
+    if (detail::selection::fits(row, here, bytes)) return row.algorithm;
+  }
+  if constexpr (index + 1 < std::size(detail::selection::in_kernels))
+    return choose_in_kernel<operation, index + 1>(ctx, bytes);
+  else
+    return Algorithm::automatic;  // not reached: the last row of each operation fits always
+}
+
+}  // namespace beeline

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// How calls on streams are made: by which algorithm, with how many blocks and threads, and the note that they leave.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "beeline/device/packets.hpp"
+#include "beeline/host/packets.hpp"
+#include "beeline/selection/preferences.hpp"
+#include "host/collectives/checks.hpp"
+#include "host/collectives/implementation.hpp"
+
+namespace beeline {
+
+namespace selection = detail::selection;
+
+namespace {
+
+void check_row(Operation operation, Algorithm algorithm) {
+  if (algorithm == Algorithm::automatic || has_algorithm(operation, algorithm, Control::stream)) return;
+  std::vector<const char*> had;
+  for (const MethodRow& row : method_rows)
+    if (row.operation == operation && row.is_by(Control::stream)) had.push_back(name(row.algorithm));
+  throw Error(Status::invalid_argument,
+              fmt::format("{} has no algorithm {}; it has {}", name(operation), name(algorithm), fmt::join(had, ", ")));
+}
+
+bool is_one_of(Operation operation, selection::Operations some) { return (some & selection::bit(operation)) != 0; }
+
+/// Threads of a block that has so many bytes of the vector, or of every piece: those without work make others wait.
+unsigned threads_for(Operation operation, Algorithm algorithm, std::size_t bytes, std::size_t members) {
+  const bool moves = is_one_of(operation, selection::moves), is_known = moves || operation == Operation::allreduce;
+  const Protocol protocol = info_of(algorithm).protocol;
+  if (!is_known || (protocol != Protocol::packets && protocol != Protocol::packets128))
+    return detail::collective_threads;
+  if (protocol == Protocol::packets)
+    return detail::whole_warps(moves ? (bytes / 8 + 1) * std::max<std::size_t>(1, members - 1) : (bytes + 7) / 8);
+  const std::size_t part = algorithm == Algorithm::packets128_two_shot ? bytes / members + 1 : bytes;
+  const std::size_t lines = part / line_payload_bytes + 1, most = detail::collective_threads / line_threads;
+  const std::size_t rounds = moves ? 1 : (lines + most - 1) / most;  // all of a length
+  return detail::whole_warps((lines + rounds - 1) / rounds * line_threads);
+}
+
+/// Whether the members find out in the call where vectors lie.
+bool finds_out(Operation operation, Algorithm algorithm) {
+  return algorithm == Algorithm::two_shot || (operation == Operation::reduce_scatter && algorithm == Algorithm::read) ||
+         (is_one_of(operation, selection::moves | selection::varied) && info_of(algorithm).path != Path::copy_engine);
+}
+
+}  // namespace
+
+bool detail::any_host_rank(const World& world) { return world.mixed() || !world.device().is_gpu(); }
+
+std::string reason_against(Team& team, Algorithm algorithm) {
+  if (algorithm == Algorithm::automatic) return {};
+  const std::uint32_t asked = info_of(algorithm).needs;
+  if ((asked & needs::loads_and_stores) != 0 && team.context().mixed)
+    return "ranks of both kinds do not reach each other's memory; the algorithms in packets do";
+  if ((asked & needs::whole_lines) == 0) return {};
+  const std::string reason = no_packets128_reason(team);
+  return reason.empty() ? reason : reason + "; the algorithms in packets serve instead";
+}
+
+Situation Collectives::Implementation::situation(Operation operation, const CollectiveCall& call) const {
+  const bool on_hosts = detail::any_host_rank(world);
+  const bool moves = is_one_of(operation, selection::moves);
+  return {.members = context().size,
+          .on_hosts = on_hosts,
+          .mixed = context().mixed,
+          .has_lines = channel.area_lines != 0,
+          .has_engines = call.blocks == 0 && !on_hosts && (moves || takes_engines()),
+          .knows_symmetric = call.symmetric};
+}
+
+CollectiveCall Collectives::Implementation::choose(const detail::CallSize& size, const CollectiveCall& call) const {
+  check_row(size.operation, call.algorithm);
+  const bool by_engines = call.algorithm == Algorithm::copy_engine;
+  require(!by_engines || call.blocks == 0, Status::invalid_argument,
+          fmt::format("copy_engine: {} blocks were asked for, and engines have none; leave blocks 0", call.blocks));
+  const std::string reason = reason_against(team, call.algorithm);
+  require(reason.empty(), Status::unavailable, fmt::format("{}: {}", name(call.algorithm), reason));
+  const Situation here = situation(size.operation, call);
+  CollectiveCall choice = call;
+  if (choice.algorithm == Algorithm::automatic)
+    choice.algorithm = choose_on_stream(size.operation, here, size.bytes, size.count);
+  if (choice.blocks == 0 && choice.algorithm != Algorithm::copy_engine)
+    choice.blocks = choose_blocks(size.operation, choice.algorithm, here, size.bytes, channel.sessions);
+  return choice;
+}
+
+LaunchOptions Collectives::Implementation::launch_options(const detail::CallSize& size,
+                                                          const CollectiveCall& choice) const {
+  if (choice.blocks > channel.sessions)
+    throw Error(Status::invalid_argument,
+                fmt::format("{} blocks on a channel of {} sessions", choice.blocks, channel.sessions));
+  const unsigned blocks = std::max(1u, choice.blocks);
+  return {.blocks = blocks,
+          .threads = choice.algorithm == Algorithm::automatic
+                         ? detail::collective_threads
+                         : threads_for(size.operation, choice.algorithm, size.bytes / blocks, context().size),
+          .waits = true,
+          .stream = choice.stream,
+          .serialization_key = channel.states,
+          .name = name(size.operation)};
+}
+
+void Collectives::Implementation::note(const detail::CallSize& size, const CollectiveCall& choice) {
+  const Protocol protocol = info_of(choice.algorithm).protocol;
+  if (size.is_empty)
+    noted = Transfer::none;
+  else if (protocol == Protocol::packets || protocol == Protocol::packets128)
+    noted = Transfer::packets;
+  else if (choice.algorithm == Algorithm::copy_engine)
+    noted = choice.symmetric ? Transfer::in_place : Transfer::staged;
+  else if (finds_out(size.operation, choice.algorithm))
+    noted.reset();  // the first session, which has part of every call, leaves it (`Session::note`)
+  else
+    noted = Transfer::staged;
+}
+
+CollectiveCall Collectives::choice(Operation operation, std::size_t count, ElementType type,
+                                   const CollectiveCall& call) const {
+  constexpr selection::Operations with_pieces_of_one_length =
+      selection::moves | selection::allreduce_only | selection::reductions_to_some;
+  require(is_one_of(operation, with_pieces_of_one_length), Status::invalid_argument,
+          fmt::format("{}: no choice by size is made for it", name(operation)));
+  const std::size_t bytes = detail::checked_bytes(count, context().size, type) / context().size;
+  return implementation_->choose({operation, bytes, count}, call);
+}
+
+}  // namespace beeline

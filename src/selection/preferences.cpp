@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "beeline/selection/preferences.hpp"
+
+#include <algorithm>
+
+namespace beeline {
+
+namespace {
+
+using namespace detail::selection;
+
+/// Whether every operation of the table has a row that always fits, and every row an operation that has its algorithm.
+template <std::size_t count>
+constexpr bool is_complete(const Preference (&table)[count], Control control, Operations operations) {
+  for (const Preference& row : table) {
+    if (row.members == Members::any && row.up_to.bytes == ~std::size_t{0} && row.up_to.traffic == ~std::size_t{0} &&
+        row.vectors == Vectors::any)
+      operations &= ~row.operations;
+    bool is_had = false;
+    for (const MethodRow& method : method_rows)
+      is_had = is_had || ((row.operations & bit(method.operation)) != 0 && method.algorithm == row.algorithm &&
+                          method.is_by(control));
+    if (!is_had) return false;
+  }
+  return operations == 0;
+}
+constexpr Operations with_choice = moves | varied | reductions_to_some | allreduce_only;
+static_assert(is_complete(on_streams, Control::stream, with_choice));
+static_assert(is_complete(in_kernels, Control::device, with_choice));
+
+bool is_possible(Operation operation, Algorithm algorithm, const Situation& here) {
+  const std::uint32_t needs = info_of(algorithm).needs;
+  return has_algorithm(operation, algorithm, Control::stream) &&
+         ((needs & needs::whole_lines) == 0 || here.has_lines) && ((needs & needs::engines) == 0 || here.has_engines);
+}
+
+}  // namespace
+
+Algorithm choose_on_stream(Operation operation, const Situation& here, std::size_t bytes, std::size_t count) {
+  if (operation == Operation::allreduce && count < here.members) return Algorithm::packets_one_shot;
+  const auto* const row = std::find_if(std::begin(on_streams), std::end(on_streams), [&](const auto& one) {
+    return (one.operations & bit(operation)) != 0 && fits(one, here, bytes) &&
+           is_possible(operation, one.algorithm, here);
+  });
+  return row->algorithm;  // the last one of each operation fits always
+}
+
+unsigned choose_blocks(Operation operation, Algorithm algorithm, const Situation& here, std::size_t bytes,
+                       unsigned sessions) {
+  if (here.on_hosts) return 1;
+  const auto* const rule = std::find_if(std::begin(block_rules), std::end(block_rules), [&](const auto& one) {
+    return (one.operations & bit(operation)) != 0 && (one.algorithms & bits({algorithm})) != 0;
+  });
+  if (rule->block_bytes == 0) return sessions;
+  const bool moves = (moves & bit(operation)) != 0;
+  const std::size_t busy = moves ? bytes * std::max(1u, here.members - 1) : bytes;
+  const std::size_t wanted = std::min<std::size_t>((busy + rule->block_bytes - 1) / rule->block_bytes,
+                                                   here.members > 2 ? rule->most : rule->most_of_two);
+  return static_cast<unsigned>(std::clamp<std::size_t>(wanted, 1, sessions));
+}
+
+}  // namespace beeline

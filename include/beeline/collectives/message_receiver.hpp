@@ -105,7 +105,7 @@ class MessageReceiver {
     const detail::SlotPart<const machine::PacketPair, std::byte> part{.slot = link_.slot(ring_, sequence) + 1,
                                                                       .memory = destination,
                                                                       .bytes = bytes,
-                                                                      .whole = detail::whole_pairs(destination, bytes),
+                                                                      .whole = LL::whole_pairs(destination, bytes),
                                                                       .pairs = pairs};
     Status status = Status::ok;
     if (i < pairs || i == 0) {

@@ -10,31 +10,6 @@
 
 namespace beeline {
 
-namespace detail {
-
-/// Writes the pairs behind a slot's header that the straight way leaves out.
-template <class Group>
-BEELINE_COLD BEELINE_HOST_DEVICE void write_payload(Group group, SlotPart<machine::PacketPair, const std::byte> part,
-                                                    std::uint32_t sequence) {
-  const std::uint32_t threads = group.size();
-  std::uint32_t i = group.thread_rank();
-  BEELINE_NO_UNROLL
-  for (; i + 3 * threads < part.whole; i += 4 * threads) {
-    std::uint64_t words[4];
-    for (unsigned k = 0; k < 4; ++k)
-      words[k] = machine::load_as<std::uint64_t>(part.memory + std::size_t{8} * (i + k * threads));
-    for (unsigned k = 0; k < 4; ++k)
-      machine::store_packets(part.slot + i + k * threads, packets_of(words[k], sequence));
-  }
-  BEELINE_NO_UNROLL
-  for (; i < part.whole; i += threads)
-    machine::store_packets(part.slot + i,
-                           packets_of(machine::load_as<std::uint64_t>(part.memory + std::size_t{8} * i), sequence));
-  if (part.pairs != part.whole) write_rest(group, part, sequence);
-}
-
-}  // namespace detail
-
 inline namespace BEELINE_CALLS {
 
 /// A session's sending end towards `peer`, for loops: while it is open, its state is in registers.
@@ -58,7 +33,7 @@ class MessageSender {
       return send_by_handshake(slice, call.timeout);
     if (sent_ - credit_ == link_.channel.depth) [[unlikely]]
       if (const Status status = renew_credit(call.timeout); status != Status::ok) return status;
-    write_slot(slice.data, static_cast<std::uint32_t>(slice.bytes), slice.header);
+    write_slot(slice);
     return Status::ok;
   }
 
@@ -91,22 +66,14 @@ class MessageSender {
     return detail::renew_credit(session_.group(), link_, sent_ + 1, credit_, timeout);
   }
 
-  /// Writes message `sent_` + 1, then makes ready what the next one needs, while this one travels. A message of whole
-  /// words, at most one for each thread, takes the straight way: no loop, no call.
-  BEELINE_HOST_DEVICE void write_slot(const std::byte* source, std::uint32_t bytes, std::uint64_t header) {
+  /// Writes message `sent_` + 1, then makes ready what the next one needs, while this one travels.
+  BEELINE_HOST_DEVICE void write_slot(const detail::MessageSlice<const std::byte>& slice) {
     const Group& group = session_.group();
-    const std::uint32_t sequence = sent_ + 1, i = group.thread_rank();
-    const std::uint32_t whole = detail::whole_pairs(source, bytes);
-    const std::uint32_t pairs = rewrites_slot_ ? link_.channel.slot_pairs - 1 : detail::payload_pairs(bytes);
-    if (i == 0) machine::store_packets(slot_, detail::packets_of(header, sequence));
-    if (pairs == whole && whole <= group.size()) [[likely]] {
-      if (i < whole)
-        machine::store_packets(
-            slot_ + 1 + i, detail::packets_of(machine::load_as<std::uint64_t>(source + std::size_t{8} * i), sequence));
-    } else {
-      detail::write_payload(
-          group, {.slot = slot_ + 1, .memory = source, .bytes = bytes, .whole = whole, .pairs = pairs}, sequence);
-    }
+    const std::uint32_t sequence = sent_ + 1;
+    const auto bytes = static_cast<std::uint32_t>(slice.bytes);
+    if (group.thread_rank() == 0) machine::store_packets(slot_, detail::packets_of(slice.header, sequence));
+    LL::write(group, sequence, {slot_ + 1, slice.data, bytes},
+              rewrites_slot_ ? link_.channel.slot_pairs - 1 : detail::payload_pairs(bytes));
     sent_ = sequence;
     prepare_slot();
     // Credits are looked for when they are due, not when they are used up: this message travels meanwhile.

@@ -76,10 +76,6 @@ struct MessageLink {
 
 /// Packet pairs that carry `bytes` behind the header.
 [[nodiscard]] BEELINE_HOST_DEVICE inline std::uint32_t payload_pairs(std::uint32_t bytes) { return (bytes + 7) / 8; }
-/// Of them, those whose 8 bytes are one aligned word in memory.
-[[nodiscard]] BEELINE_HOST_DEVICE inline std::uint32_t whole_pairs(const std::byte* memory, std::uint32_t bytes) {
-  return (reinterpret_cast<std::uintptr_t>(memory) & 7u) == 0 ? bytes / 8 : 0;
-}
 
 /// Waits until the receiver has room for message `sequence`. Every thread decides alike: `credit` follows from the
 /// sequence, not from what each thread happened to see.

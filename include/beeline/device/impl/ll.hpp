@@ -98,6 +98,11 @@ struct LL {
   static constexpr std::uint32_t payload_bytes = 8;  ///< of these
   static constexpr std::uint32_t threads = 1;        ///< of which a group has a multiple
 
+  /// Pairs whose 8 bytes are one aligned word in memory.
+  [[nodiscard]] BEELINE_HOST_DEVICE static std::uint32_t whole_pairs(const std::byte* memory, std::uint32_t bytes) {
+    return (reinterpret_cast<std::uintptr_t>(memory) & 7u) == 0 ? bytes / 8 : 0;
+  }
+
   /// Sends a message in `units` pairs, which may be more than it fills.
   template <class Group>
   BEELINE_HOST_DEVICE static void write(const Group& group, std::uint32_t sequence,
@@ -144,11 +149,6 @@ struct LL {
   }
 
  private:
-  /// Pairs whose 8 bytes are one aligned word in memory.
-  [[nodiscard]] BEELINE_HOST_DEVICE static std::uint32_t whole_pairs(const std::byte* memory, std::uint32_t bytes) {
-    return (reinterpret_cast<std::uintptr_t>(memory) & 7u) == 0 ? bytes / 8 : 0;
-  }
-
   /// `count` pairs of this thread at once, so that their loads overlap.
   template <unsigned count, class Group>
   BEELINE_HOST_DEVICE static void write_pairs(const Group& group, std::uint32_t sequence,

@@ -70,13 +70,15 @@ std::vector<float> sums(int ranks, std::size_t first, std::size_t length) {
 void typed_reductions(RankTest& test) {
   Vectors vectors(test.world());
   Collectives collectives(test.world(), small_channel);
+  // A stream cannot be made on a GPU while another rank's kernel waits there.
+  const std::unique_ptr<Stream> stream = test.world().make_stream();
+  test.world().barrier();
   const auto members = static_cast<std::size_t>(test.size());
   const SymmetricArray<float> mine(test.world(), count), sum(test.world(), count), all(test.world(), members * count);
   vectors.write(mine, numbers(test.rank(), count));
   collectives.allreduce(sum, mine);
   BEELINE_CHECK(vectors.read(sum) == sums(test.size(), 0, count));
 
-  const std::unique_ptr<Stream> stream = test.world().make_stream();
   const std::span<float> some(sum.data() + 5, 9);
   collectives.allreduce(some, std::span<const float>(mine.data(), 9), Reduction::maximum, {.stream = stream.get()});
   test.world().synchronize(*stream);

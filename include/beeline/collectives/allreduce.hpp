@@ -13,12 +13,13 @@ namespace beeline {
 
 namespace detail {
 
-/// All-reduce by `algorithm`; see below.
-template <class T, class Group>
+/// All-reduce; see below. A kernel that says which algorithm it has (`known`) holds the code of no other; `members`: of
+/// the team, for which LL128 has code of its own, or (0) any number.
+template <Algorithm known = Algorithm::automatic, std::uint32_t members = 0, class T, class Group>
 [[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status run_allreduce(Session<Group>& session,
                                                                       const AllreduceCall<T>& call,
                                                                       const SessionCall& how) {
-  const bool is_chosen = how.algorithm == Algorithm::automatic;
+  const bool is_chosen = known == Algorithm::automatic && how.algorithm == Algorithm::automatic;
   const Timeout timeout = how.timeout;
   const AllreduceCall<T> own = call.own();
   // All sessions come to the same choice: by the first slice, which is the longest.
@@ -37,15 +38,17 @@ template <class T, class Group>
       if constexpr (executor == DeviceKind::gpu)
         if (!is_chosen)
           return algorithm == Algorithm::packets128_one_shot
-                     ? allreduce_packets<OneShot, LL128>(session, call, timeout)
-                     : allreduce_packets<TwoShot, LL128>(session, call, timeout);
+                     ? allreduce_packets<OneShot, LL128, members>(session, call, timeout)
+                     : allreduce_packets<TwoShot, LL128, members>(session, call, timeout);
       return Status::invalid_argument;
     case Algorithm::two_shot:
       if (session.context().mixed) return Status::invalid_argument;
       return call.count == 0 ? Status::ok : allreduce_two_shot(session, call, timeout);
     default:
-      if (is_chosen) return Status::invalid_argument;
-      return reduce_by(session, ReductionPlan<T>{own.destination, own.source, own.count, own.reduction}, how);
+      if constexpr (known == Algorithm::automatic)
+        if (!is_chosen)
+          return reduce_by(session, ReductionPlan<T>{own.destination, own.source, own.count, own.reduction}, how);
+      return Status::invalid_argument;
   }
 }
 
@@ -64,12 +67,12 @@ template <class T, class Group>
 }
 
 /// `run_allreduce` after that.
-template <class T, class Group>
+template <Algorithm known = Algorithm::automatic, std::uint32_t members = 0, class T, class Group>
 [[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status checked_allreduce(Session<Group>& session,
                                                                           const AllreduceCall<T>& call,
                                                                           const SessionCall& how) {
   if (const Status status = check_allreduce(session, call, how); status != Status::ok) return status;
-  const Status status = run_allreduce(session, call, how);
+  const Status status = run_allreduce<known, members>(session, call, how);
   if (status == Status::ok) session.set_checked(false);
   return status;
 }

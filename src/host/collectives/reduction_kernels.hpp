@@ -24,7 +24,7 @@ BEELINE_HOST_DEVICE void end_drawing(const Grid& grid, SessionState& state) {
   ended.store(0, cuda::memory_order_relaxed);
 }
 
-template <class T, Algorithm algorithm, class Grid>
+template <class T, Algorithm algorithm, std::uint32_t members = 0, class Grid>
 BEELINE_INLINE BEELINE_HOST_DEVICE void allreduce_by_kernel(const Grid& grid, const Context& ctx,
                                                             const CollectiveChannel& channel,
                                                             const AllreduceCall<T>& vectors) {
@@ -42,12 +42,13 @@ BEELINE_INLINE BEELINE_HOST_DEVICE void allreduce_by_kernel(const Grid& grid, co
   if (draws) call.tickets = &first.tickets;
   Session session(grid.block(), ctx, channel, grid.block_rank(), SessionStart::of_kernel);
   // What fails is recorded where it fails.
-  static_cast<void>(checked_allreduce(session, call, {.algorithm = algorithm}));
+  static_cast<void>(checked_allreduce<algorithm, members>(session, call, {.algorithm = algorithm}));
   if (draws) end_drawing(grid, first);
 }
 
 /// Sums and averages on GPUs: code that could do more would be longer, and fetched each time that the kernel starts.
-template <class T, Algorithm algorithm>
+/// `members`: of the team, for which LL128 has code of its own; 0: any number.
+template <class T, Algorithm algorithm, std::uint32_t members = 0>
 struct AddingKernel {
   static constexpr unsigned max_threads = collective_threads;
   static constexpr bool starts_early = true;
@@ -56,30 +57,7 @@ struct AddingKernel {
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, CollectiveChannel channel,
                                       AllreduceCall<T> call) const {
     call.reduction = call.reduction == Reduction::average ? Reduction::average : Reduction::sum;
-    if constexpr (executor == DeviceKind::gpu) allreduce_by_kernel<T, algorithm>(grid, ctx, channel, call);
-  }
-};
-
-/// The same in packets of 128 bytes, among `members`, or (0) among any number.
-template <class T, bool one_shot, std::uint32_t members>
-struct LineAddingKernel {
-  static constexpr unsigned max_threads = collective_threads;
-  static constexpr bool starts_early = true;
-
-  template <class Grid>
-  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, CollectiveChannel channel,
-                                      AllreduceCall<T> call) const {
-    if constexpr (executor == DeviceKind::gpu) {
-      constexpr Algorithm algorithm = one_shot ? Algorithm::packets128_one_shot : Algorithm::packets128_two_shot;
-      call.reduction = call.reduction == Reduction::average ? Reduction::average : Reduction::sum;
-      call.slice = grid.block_rank(), call.slices = grid.blocks();
-      Session session(grid.block(), ctx, channel, grid.block_rank(), SessionStart::of_kernel);
-      // What fails is recorded where it fails.
-      if (check_allreduce(session, call, {.algorithm = algorithm}) != Status::ok) return;
-      using Schedule = std::conditional_t<one_shot, OneShot, TwoShot>;
-      const Status status = allreduce_packets<Schedule, LL128, members>(session, call, Timeout::none());
-      if (status == Status::ok) session.set_checked(false);
-    }
+    if constexpr (executor == DeviceKind::gpu) allreduce_by_kernel<T, algorithm, members>(grid, ctx, channel, call);
   }
 };
 
@@ -116,13 +94,10 @@ void launch_allreduce(Team& team, const LaunchOptions& options, const Collective
   if (!team.world().device().is_gpu() || !adds(call.reduction))
     return launch(team, options, AllreduceKernel<T>{}, channel, vectors, algorithm);
   if constexpr (is_packets128(algorithm)) {
-    constexpr bool one_shot = algorithm == Algorithm::packets128_one_shot;
-    if (team.size() == 2) return launch(team, options, LineAddingKernel<T, one_shot, 2>{}, channel, vectors);
-    if (team.size() == 4) return launch(team, options, LineAddingKernel<T, one_shot, 4>{}, channel, vectors);
-    return launch(team, options, LineAddingKernel<T, one_shot, 0>{}, channel, vectors);
-  } else {
-    launch(team, options, AddingKernel<T, algorithm>{}, channel, vectors);
+    if (team.size() == 2) return launch(team, options, AddingKernel<T, algorithm, 2>{}, channel, vectors);
+    if (team.size() == 4) return launch(team, options, AddingKernel<T, algorithm, 4>{}, channel, vectors);
   }
+  launch(team, options, AddingKernel<T, algorithm>{}, channel, vectors);
 }
 
 /// Of reductions by name, those that are chosen, and the one that takes shared memory.

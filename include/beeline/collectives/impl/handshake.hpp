@@ -10,6 +10,11 @@ namespace beeline::detail {
 /// What `place_in_slot` says of an address outside its owner's slot.
 inline constexpr std::uint64_t no_place = ~std::uint64_t{0};
 
+/// Where this rank's slot begins.
+[[nodiscard]] BEELINE_HOST_DEVICE inline std::byte* own_slot(const Context& ctx) {
+  return ctx.range + (std::size_t{ctx.own_world_rank} << ctx.slot_shift);
+}
+
 /// Where a vector lies in its owner's slot.
 [[nodiscard]] BEELINE_HOST_DEVICE inline std::uint64_t place_in_slot(const Context& ctx, const void* vector) {
   const std::uint64_t offset = reinterpret_cast<std::uintptr_t>(vector) - reinterpret_cast<std::uintptr_t>(ctx.range) -

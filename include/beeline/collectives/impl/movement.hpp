@@ -10,6 +10,7 @@
 /// others fetch. Source: MPI 4.0, chapter 6; seed 000, 6.8.2 and 6.8.3.
 
 #include "beeline/collectives/impl/call_check.hpp"
+#include "beeline/collectives/impl/protocol/bulk.hpp"
 #include "beeline/collectives/impl/schedule/direct_varied.hpp"
 #include "beeline/collectives/session.hpp"
 #include "beeline/selection/preferences.hpp"
@@ -33,19 +34,11 @@ template <class Group>
   if (algorithm == Algorithm::packets) return move_packets<LL>(session, plan, how.timeout);
   if constexpr (executor == DeviceKind::gpu)  // what is never chosen is not compiled where the choice is automatic
     if (how.algorithm == Algorithm::packets128) return move_packets<LL128>(session, plan, how.timeout);
-  if (ctx.mixed) return Status::invalid_argument;
-  if (algorithm == Algorithm::peer) {
-    StoreMover<Group> mover{session.group(), ctx};
-    return plan.varies() ? move_varied(session, plan, mover, how.timeout)
-                         : move_direct(session, plan, mover, how.timeout);
-  }
-  if constexpr (!std::is_same_v<Group, Thread> && !std::is_same_v<Group, Warp>)
-    if (algorithm == Algorithm::bulk && (how.buffer != nullptr || executor == DeviceKind::host)) {
-      BulkMover<Group> mover{{session.group(), ctx, how.buffer}};
-      return plan.varies() ? move_varied(session, plan, mover, how.timeout)
-                           : move_direct(session, plan, mover, how.timeout);
-    }
-  return Status::invalid_argument;
+  if (algorithm != Algorithm::peer && algorithm != Algorithm::bulk) return Status::invalid_argument;
+  return with_stores(session, how, algorithm, [&](auto& stores) {
+    return plan.varies() ? move_varied(session, plan, stores, how.timeout)
+                         : move_direct(session, plan, stores, how.timeout);
+  });
 }
 
 template <class Group>

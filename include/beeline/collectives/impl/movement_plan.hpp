@@ -32,7 +32,7 @@ BEELINE_COLD [[nodiscard]] BEELINE_HOST_DEVICE inline Range slice_of(std::size_t
   return part_of(bytes, slices, index, 16);
 }
 
-/// What one member of an exchange sends and receives.
+/// What one member of a movement sends and receives.
 struct MovementPlan {
   Operation operation;
   ElementMark element;  ///< for members to compare: what moves is bytes

@@ -69,7 +69,7 @@ class PacketRound<LL, Group, 0> {
   }
 
   template <class Load>
-  BEELINE_HOST_DEVICE void send_all(std::uint32_t units, std::uint32_t, const Load& load) const {
+  BEELINE_INLINE BEELINE_HOST_DEVICE void send_all(std::uint32_t units, std::uint32_t, const Load& load) const {
     const std::uint32_t thread = session_.group().thread_rank(), threads = session_.group().size();
     if constexpr (executor == DeviceKind::gpu) {
       for (std::uint32_t i = thread; i < units; i += threads)
@@ -84,12 +84,12 @@ class PacketRound<LL, Group, 0> {
     }
   }
   template <bool whole>
-  BEELINE_HOST_DEVICE void send_on(const Place& place, std::uint32_t at, std::uint64_t word) const {
+  BEELINE_INLINE BEELINE_HOST_DEVICE void send_on(const Place& place, std::uint32_t at, std::uint64_t word) const {
     for (std::uint32_t step = 1; step <= receivers(); ++step)  // everyone begins with another peer
       session_.send_word(peer_ahead(context(), step), at + place.unit, word);
   }
   template <class Parts>
-  BEELINE_HOST_DEVICE void send_parts(const Parts& parts, std::uint32_t) const {
+  BEELINE_INLINE BEELINE_HOST_DEVICE void send_parts(const Parts& parts, std::uint32_t) const {
     for (std::uint32_t step = 1; step <= receivers(); ++step) {
       const std::uint32_t peer = peer_ahead(context(), step);
       const auto part = parts.of(peer);
@@ -98,7 +98,7 @@ class PacketRound<LL, Group, 0> {
     }
   }
   template <class Parts>
-  BEELINE_HOST_DEVICE void send_pieces(const Parts& parts, std::uint32_t) const {
+  BEELINE_INLINE BEELINE_HOST_DEVICE void send_pieces(const Parts& parts, std::uint32_t) const {
     static_cast<void>(for_each_of_others(parts.most(), [&](std::uint32_t peer, const Place& place) {
       const auto part = parts.of(peer);
       if (place.unit < part.units) session_.send_word(peer, place.unit, part.template load<false>(place));
@@ -124,7 +124,8 @@ class PacketRound<LL, Group, 0> {
   }
 
   template <class Parts>
-  [[nodiscard]] BEELINE_HOST_DEVICE Status receive_parts(std::uint32_t at, const Parts& parts, std::uint32_t) const {
+  [[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status receive_parts(std::uint32_t at, const Parts& parts,
+                                                                        std::uint32_t) const {
     for (std::uint32_t step = to_itself_ ? 0 : 1; step < size(); ++step) {
       const std::uint32_t peer = peer_ahead(context(), step);
       const auto part = parts.of(peer);
@@ -134,7 +135,7 @@ class PacketRound<LL, Group, 0> {
     return Status::ok;
   }
   template <class Parts>
-  [[nodiscard]] BEELINE_HOST_DEVICE Status receive_pieces(const Parts& parts, std::uint32_t) const {
+  [[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status receive_pieces(const Parts& parts, std::uint32_t) const {
     return for_each_of_others(parts.most(), [&](std::uint32_t peer, const Place& place) {
       const auto part = parts.of(peer);
       return place.unit < part.units ? receive(peer, 0, place, part) : Status::ok;
@@ -146,7 +147,7 @@ class PacketRound<LL, Group, 0> {
 
   /// The threads share units of all others, so that a thread waits for few of them one after the other.
   template <class Visit>
-  BEELINE_HOST_DEVICE Status for_each_of_others(std::uint32_t width, const Visit& visit) const {
+  BEELINE_INLINE BEELINE_HOST_DEVICE Status for_each_of_others(std::uint32_t width, const Visit& visit) const {
     const std::uint32_t all = width * (size() - 1);
     BEELINE_NO_UNROLL
     for (std::uint32_t k = session_.group().thread_rank(); k < all; k += session_.group().size()) {
@@ -157,8 +158,8 @@ class PacketRound<LL, Group, 0> {
   }
 
   template <class Part>
-  [[nodiscard]] BEELINE_HOST_DEVICE Status receive(std::uint32_t peer, std::uint32_t at, const Place& place,
-                                                   const Part& part) const {
+  [[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status receive(std::uint32_t peer, std::uint32_t at,
+                                                                  const Place& place, const Part& part) const {
     std::uint64_t word[1] = {};
     const Status status = session_.receive_words(peer, at + place.unit, word, timeout_);
     if (status == Status::ok) part.template store<false>(place, word[0]);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Exchanges of pieces whose lengths differ from peer to peer. Members tell each other lengths and places before
+/// Direct, of pieces whose lengths differ from peer to peer. Members tell each other lengths and places before
 /// anything is stored; short pieces go along in that round, and where all are short, it is the only one.
 
 #include "beeline/collectives/impl/schedule/direct.hpp"
@@ -128,9 +128,9 @@ class VariedRound {
   bool keeps_long_ = true;   ///< where an earlier call has sent, this is not known
 };
 
-/// Exchange of any sizes.
-template <class Group, class Mover>
-[[nodiscard]] BEELINE_HOST_DEVICE Status move_varied(Session<Group>& session, const MovementPlan& plan, Mover& mover,
+/// Movement of any sizes.
+template <class Group, class Stores>
+[[nodiscard]] BEELINE_HOST_DEVICE Status move_varied(Session<Group>& session, const MovementPlan& plan, Stores& stores,
                                                      Timeout timeout) {
   VariedRound<Group> round(session, plan);
   const MovementPlan long_plan = plan.without_short(round.most());
@@ -143,9 +143,9 @@ template <class Group, class Mover>
       return Status::ok;
     }
     acquire_words(session, told_words);  // now the others' memory is written, too
-    begin_direct(session, long_plan, mover, round.leaves_outside());
+    begin_direct(session, long_plan, stores, round.leaves_outside());
   }
-  return end_direct(session, long_plan, mover, timeout);
+  return end_direct(session, long_plan, stores, timeout);
 }
 
 }  // namespace beeline::detail

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Exchanges in which one member sends: the others fetch from it; or, where they all get the same, each gets a part,
-/// which it passes on to the others, so that the sender's link carries the vector once.
+/// Relay: movements in which one member sends: the others fetch from it; or, where they all get the same, each gets a
+/// part, which it passes on to the others, so that the sender's link carries the vector once.
 
 #include "beeline/collectives/impl/movement_handshake.hpp"
-#include "beeline/collectives/impl/protocol/movers.hpp"
+#include "beeline/collectives/impl/protocol/signal.hpp"
 
 namespace beeline::detail {
 
-/// Where an exchange stands behind the telling of places: what is stored in place lacks only the others' word that they
+/// Where a movement stands behind the telling of places: what is stored in place lacks only the others' word that they
 /// have done so, too; what goes from member to member has stages of its own; above are chunks through the channel's
 /// memory, one more than their number.
 enum DirectStage : std::uint32_t { stored = 1, relaying = ~std::uint32_t{0} };

@@ -1,203 +1,87 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Reductions through the channel's memory, as seed 000 describes them (6.8): vectors are collected on one member, on
-/// all, or by parts on their owners; reduced there; and what others want is written to them.
+/// Staged: through the channel's memory, chunk by chunk, each in steps with a barrier in each step.
 
-#include "beeline/collectives/impl/reduction_plan.hpp"
-#include "beeline/collectives/impl/schedule/steps.hpp"
-#include "beeline/core/algorithm.hpp"
+#include "beeline/collectives/impl/movement_plan.hpp"
+#include "beeline/collectives/session.hpp"
 
 namespace beeline::detail {
 
-/// The steps of read, gather, gather_cast, allgather, alltoall_gather, alltoall_allgather (and in bulk), and of a
-/// reduce-scatter by parts.
-///
-/// Where one step is enough, chunks take the halves of the memory in turn: a half is written again after the next
-/// chunk's barrier. Where there are two, vectors are collected in the one half and results in the other.
-template <class T, class Group, class Mover>
-struct CollectSteps {
-  const Session<Group>& session;
-  const ReductionPlan<T>& plan;
-  Mover& mover;
-  bool reads;   ///< each leaves its vector in its own memory, and all read it there
-  bool shares;  ///< by parts, each reduced by its owner
-  bool casts;   ///< results are written to others
-
-  [[nodiscard]] BEELINE_HOST_DEVICE const Context& ctx() const { return session.context(); }
-  [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t number() const { return casts ? 2 : 1; }
-  /// Bytes for one member's vector, or its part.
-  [[nodiscard]] BEELINE_HOST_DEVICE std::size_t slot_bytes() const {
-    return reads ? session.staging_bytes() : staged_piece_bytes(session);
-  }
-  [[nodiscard]] BEELINE_HOST_DEVICE std::size_t most() const {
-    return slot_bytes() / sizeof(T) * (shares ? ctx().size : 1);
-  }
-  [[nodiscard]] BEELINE_HOST_DEVICE std::byte* collected(std::size_t done) const {
-    return session.staging(casts ? 0 : static_cast<std::uint32_t>(done / most() & 1u));
-  }
-  /// What `member` reduces of a chunk.
-  [[nodiscard]] BEELINE_HOST_DEVICE Range share_of(std::uint32_t member, std::size_t count) const {
-    if (shares) return part_of(count, ctx().size, member, elements_in_16<T>);
-    const bool is_collector = plan.scatters || (casts ? member == collector() : plan.is_received_by(member));
-    return {0, is_collector ? count : 0};
-  }
-  [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t collector() const { return plan.root == no_peer ? 0 : plan.root; }
-
-  BEELINE_HOST_DEVICE void before(std::uint32_t step, std::size_t done, std::size_t count) {
-    if (step == 1) return;
-    if (reads) return copy_bytes(session.group(), collected(done), plan.source + done, count * sizeof(T));
-    std::byte* const mine = collected(done) + ctx().rank * slot_bytes();
-    BEELINE_NO_UNROLL
-    for (std::uint32_t k = 1; k <= ctx().size; ++k) {
-      const std::uint32_t peer = peer_ahead(ctx(), k);
-      const Range share = share_of(peer, count);
-      const T* from = plan.source + (plan.scatters ? peer * plan.part_step : 0) + done + share.first;
-      if (share.count != 0) mover.put(mine, reinterpret_cast<const std::byte*>(from), share.count * sizeof(T), peer);
-    }
-  }
-
-  BEELINE_HOST_DEVICE void after(std::uint32_t step, std::size_t done, std::size_t count) {
-    T* const results = reinterpret_cast<T*>(session.staging(1));
-    if (step == 1) {
-      if (plan.is_received_by(ctx().rank))
-        copy_bytes(session.group(), plan.destination + done, results, count * sizeof(T));
-      return;
-    }
-    const Range share = share_of(ctx().rank, count);
-    if (share.count == 0) return;
-    T* const to = casts ? results + share.first : plan.destination + done;
-    const ThreadShare threads{session.group().thread_rank(), session.group().size()};
-    if (reads)
-      combine_into(threads, MemberVectors{ctx(), collected(done)}, to, share.count, plan.reduction);
-    else
-      combine_into(threads, CollectedVectors{collected(done), slot_bytes(), ctx().size}, to, share.count,
-                   plan.reduction);
-    if (casts) cast(reinterpret_cast<std::byte*>(to), share.count * sizeof(T));
-  }
-
-  /// Writes a result to all who get it.
-  BEELINE_HOST_DEVICE void cast(std::byte* result, std::size_t bytes) {
-    session.group().sync();
-    BEELINE_NO_UNROLL
-    for (std::uint32_t k = 1; k < ctx().size; ++k)
-      if (const std::uint32_t peer = peer_ahead(ctx(), k); plan.is_received_by(peer))
-        mover.put(result, result, bytes, peer);
-  }
-};
-
-/// Up a binomial tree, whose root is the receiver or member 0, and for an all-reduce down again (000, 6.8.3). What goes
-/// up is as wide as what is added up in; it is combined by pairs of neighbours, of their neighbours, and so on.
-template <class T, class Group, class Mover>
-struct TreeSteps {
-  using Wide = Accumulator<T>;
-  const Session<Group>& session;
-  const ReductionPlan<T>& plan;
-  Mover& mover;
-  std::uint32_t levels;  ///< log2 of the members, upwards
-
-  /// The partial result, one slot for what comes on each of at most six levels, and one that is not used.
-  static constexpr std::size_t slots = 8;
-
-  [[nodiscard]] BEELINE_HOST_DEVICE const Context& ctx() const { return session.context(); }
-  [[nodiscard]] BEELINE_HOST_DEVICE bool descends() const { return plan.root == no_peer; }
-  [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t number() const { return descends() ? 2 * levels : levels; }
-  [[nodiscard]] BEELINE_HOST_DEVICE std::size_t slot_bytes() const {
-    return (session.staging_bytes() / slots) & ~std::size_t{15};
-  }
-  [[nodiscard]] BEELINE_HOST_DEVICE std::size_t most() const { return slot_bytes() / sizeof(Wide); }
-  [[nodiscard]] BEELINE_HOST_DEVICE Wide* slot(std::size_t done, std::uint32_t index) const {
-    // Going up only, chunks take the halves in turn; going down, what is behind the barriers of the way is free.
-    const auto half = static_cast<std::uint32_t>(descends() ? 0 : done / most() & 1u);
-    return reinterpret_cast<Wide*>(session.staging(half) + index * slot_bytes());
-  }
-  [[nodiscard]] BEELINE_HOST_DEVICE T* result() const { return reinterpret_cast<T*>(session.staging(1)); }
-  /// This member's place in the tree, whose root is at 0.
-  [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t place() const {
-    return descends() ? ctx().rank : (ctx().rank + ctx().size - plan.root) % ctx().size;
-  }
-  [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t member_at(std::uint32_t place) const {
-    return descends() ? place : (place + plan.root) % ctx().size;
-  }
-  /// Whether this member has a child on this level, or is one.
-  [[nodiscard]] BEELINE_HOST_DEVICE bool has_child(std::uint32_t level) const {
-    return place() % (2u << level) == 0 && place() + (1u << level) < ctx().size;
-  }
-  [[nodiscard]] BEELINE_HOST_DEVICE bool is_child(std::uint32_t level) const {
-    return place() % (2u << level) == 1u << level;
-  }
-  [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t level_of(std::uint32_t step) const {
-    return step < levels ? step : 2 * levels - 1 - step;
-  }
-
-  BEELINE_HOST_DEVICE void before(std::uint32_t step, std::size_t done, std::size_t count) {
-    const std::uint32_t level = level_of(step), thread = session.group().thread_rank(),
-                        threads = session.group().size();
-    if (step == 0) {
-      for (std::size_t i = thread; i < count; i += threads)
-        slot(done, 0)[i] = ElementTraits<T>::widen(plan.source[done + i]);
-      session.group().sync();
-    }
-    if (step < levels && is_child(level)) {
-      const std::uint32_t parent = member_at(place() - (1u << level));
-      mover.put(reinterpret_cast<std::byte*>(slot(done, 1 + level)), reinterpret_cast<std::byte*>(slot(done, 0)),
-                count * sizeof(Wide), parent);
-    }
-    if (step >= levels && has_child(level)) {
-      auto* const bytes = reinterpret_cast<std::byte*>(result());
-      mover.put(bytes, bytes, count * sizeof(T), member_at(place() + (1u << level)));
-    }
-  }
-
-  BEELINE_HOST_DEVICE void after(std::uint32_t step, std::size_t done, std::size_t count) {
-    const std::uint32_t level = level_of(step), thread = session.group().thread_rank(),
-                        threads = session.group().size();
-    if (step < levels && has_child(level))
-      for (std::size_t i = thread; i < count; i += threads)
-        slot(done, 0)[i] = combine(plan.reduction, slot(done, 0)[i], slot(done, 1 + level)[i]);
-    if (step + 1 == levels && place() == 0) finish(done, count);
-    if (step + 1 == 2 * levels) {
-      session.group().sync();
-      copy_bytes(session.group(), plan.destination + done, result(), count * sizeof(T));
-    }
-  }
-
-  /// The root's result, from what it has combined. The same threads have combined the same elements.
-  BEELINE_HOST_DEVICE void finish(std::size_t done, std::size_t count) {
-    T* const to = descends() ? result() : plan.destination + done;
-    for (std::size_t i = session.group().thread_rank(); i < count; i += session.group().size()) {
-      const Wide whole = slot(done, 0)[i];
-      to[i] = ElementTraits<T>::narrow(
-          plan.reduction == Reduction::average ? static_cast<Wide>(whole / static_cast<Wide>(ctx().size)) : whole);
-    }
-  }
-};
-
-/// By parts, where there is an element for each member: below that there is nothing to share (000, 6.8.4).
-template <class T>
-[[nodiscard]] BEELINE_HOST_DEVICE bool shares_work(const Context& ctx, const ReductionPlan<T>& plan,
-                                                   Algorithm algorithm) {
-  const bool by_parts = algorithm == Algorithm::alltoall_gather || algorithm == Algorithm::alltoall_allgather ||
-                        algorithm == Algorithm::bulk;
-  return by_parts && !plan.scatters && plan.count >= ctx.size;
+/// Bytes of the channel's memory for the pieces of one sender: at least 16.
+template <class Group>
+[[nodiscard]] BEELINE_HOST_DEVICE std::size_t staged_piece_bytes(const Session<Group>& session) {
+  return session.staging_bytes() / session.context().size & ~std::size_t{15};
 }
 
-template <class T, class Group, class Mover>
-[[nodiscard]] BEELINE_HOST_DEVICE Status reduce_collected(Session<Group>& session, const ReductionPlan<T>& plan,
-                                                          Mover& mover, Algorithm algorithm, Timeout timeout) {
-  const bool shares = shares_work(session.context(), plan, algorithm);
-  CollectSteps<T, Group, Mover> steps{
-      session, plan, mover, algorithm == Algorithm::read, shares, shares || algorithm == Algorithm::gather_cast};
-  return run_steps(session, steps, plan.count, timeout);
+/// Runs `steps` over `count` elements.
+///   steps.most()                     elements of a chunk
+///   steps.number()                   steps of a chunk
+///   steps.before(step, done, count)  what this member writes into others' memory: elements [done, done + count)
+///   steps.after(step, done, count)   what it makes of what others have written
+/// All threads of the group call those; what they wrote is visible to each other in the next.
+template <class Group, class Steps>
+[[nodiscard]] BEELINE_HOST_DEVICE Status run_steps(Session<Group>& session, Steps& steps, std::size_t count,
+                                                   Timeout timeout) {
+  if (session.stage() == 0) {
+    // Nobody uses the channel's memory for an earlier call any more.
+    if (const Status status = session.barrier(Order::memory, timeout); status != Status::ok) return status;
+    session.set_stage(1);
+  }
+  const std::size_t most = steps.most();
+  for (std::size_t done = session.offset(); done < count;) {
+    const std::size_t some = count - done < most ? count - done : most;
+    // Stages are odd before a step's writes, even behind them.
+    for (std::uint32_t step = (session.stage() - 1) / 2; step < steps.number(); ++step) {
+      if (session.stage() % 2 != 0) {
+        session.group().sync();
+        steps.before(step, done, some);
+        session.set_stage(2 * step + 2);
+      }
+      if (const Status status = session.barrier(Order::memory, timeout); status != Status::ok) return status;
+      steps.after(step, done, some);
+      session.set_stage(2 * step + 3);
+    }
+    done += some;
+    session.set_offset(done);
+    session.set_stage(1);
+  }
+  session.group().sync();  // the whole result is there
+  session.set_stage(0);
+  session.set_offset(0);
+  return Status::ok;
 }
 
-template <class T, class Group, class Mover>
-[[nodiscard]] BEELINE_HOST_DEVICE Status reduce_by_tree(Session<Group>& session, const ReductionPlan<T>& plan,
-                                                        Mover& mover, Timeout timeout) {
-  std::uint32_t levels = 0;
-  while (1u << levels < session.context().size) ++levels;
-  TreeSteps<T, Group, Mover> steps{session, plan, mover, levels};
-  return run_steps(session, steps, plan.count, timeout);
+/// Pieces through the channel's memory, in chunks, by halves in turn: a half is written again after the next chunk's
+/// barrier, so when what was in it has been copied out.
+template <class Group, class Stores>
+[[nodiscard]] BEELINE_HOST_DEVICE Status move_staged(Session<Group>& session, const MovementPlan& plan, Stores& stores,
+                                                     Timeout timeout) {
+  const Context& ctx = session.context();
+  const std::size_t most = staged_piece_bytes(session);
+  const std::uint64_t steps = 2 * std::uint64_t{session.stage() - 1};  // for each chunk in and out
+  for (std::uint64_t step = session.offset(); step < steps;) {
+    const std::size_t done = step / 2 * most;
+    std::byte* const half = session.staging(static_cast<std::uint32_t>(step / 2 & 1u));
+    if (step % 2 == 0) {
+      BEELINE_NO_UNROLL
+      for (std::uint32_t distance = 1; distance < ctx.size; ++distance) {
+        const std::uint32_t peer = peer_ahead(ctx, distance);
+        const Piece<const std::byte> piece = plan.outgoing(ctx, peer).part(done, most);
+        if (piece.bytes != 0) stores.put(half + ctx.rank * most, piece.at, piece.bytes, peer);
+      }
+      session.set_offset(++step);
+    }
+    if (const Status status = session.barrier(Order::memory, timeout); status != Status::ok) return status;
+    BEELINE_NO_UNROLL
+    for (std::uint32_t distance = 1; distance < ctx.size; ++distance) {
+      const std::uint32_t peer = peer_ahead(ctx, distance);
+      const Piece<std::byte> piece = plan.incoming(ctx, peer).part(done, most);
+      if (piece.bytes != 0) copy_bytes(session.group(), piece.at, half + peer * most, piece.bytes);
+    }
+    session.set_offset(++step);
+  }
+  return Status::ok;
 }
 
 }  // namespace beeline::detail

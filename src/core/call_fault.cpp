@@ -41,6 +41,11 @@ std::string describe(CallFault fault, std::uint64_t expected, std::uint64_t obse
           "{} bytes at {:#x} are GPU memory, which CPU threads neither load nor store: use World::copy, a "
           "stream, or the pinned heap",
           expected, observed);
+    case CallFault::no_route:
+      return fmt::format("no route leads to rank {}", observed);
+    case CallFault::by_engine_only:
+      return fmt::format("loads and stores do not reach rank {}, an engine does (use put, get, signal or atomics)",
+                         observed);
     case CallFault::gpu_atomic_on_host:
       return fmt::format(
           "a kernel's read-modify-write of {} bytes of host memory at {:#x} would not exclude those of "

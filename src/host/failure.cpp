@@ -132,13 +132,14 @@ std::string describe_wait(const WaitRecord& record, const std::string& who, cons
 }
 
 /// A call that broke a rule, by what it was given.
-std::string describe_refusal(const WaitRecord& record, const std::string& place) {
+///   reason  of the peer's route, where it is that which refuses; else empty
+std::string describe_refusal(const WaitRecord& record, const std::string& place, const std::string& reason) {
   const std::string peer =
       record.peer == no_peer || record.peer == record.rank ? "" : fmt::format(" on rank {}", record.peer);
-  return fmt::format("rank {}: {}{}{} refused: {} ({})", record.rank, name(static_cast<Operation>(record.operation)),
-                     peer, place,
+  return fmt::format("rank {}: {}{}{} refused: {}{}{} ({})", record.rank,
+                     name(static_cast<Operation>(record.operation)), peer, place,
                      beeline::describe(static_cast<CallFault>(record.sequence), record.expected, record.observed),
-                     name(static_cast<Status>(record.status)));
+                     reason.empty() ? "" : ": ", reason, name(static_cast<Status>(record.status)));
 }
 
 bool is_refusal(const WaitRecord& record) {
@@ -147,13 +148,14 @@ bool is_refusal(const WaitRecord& record) {
 
 /// What a record says.
 ///   kernel  what errors call the kernel that it is of; empty: host code, or unknown
-std::string describe_record(const WaitRecord& record, const std::string& kernel) {
+///   reason  as of describe_refusal
+std::string describe_record(const WaitRecord& record, const std::string& kernel, const std::string& reason) {
   const std::string place = kernel.empty() ? "" : fmt::format(" in {}", kernel);
   if (has_status(record, Status::invalid_argument) && is_collective(record)) return describe_difference(record, place);
   if (has_status(record, Status::invalid_argument) && record.peer != no_peer &&
       record.operation == static_cast<std::uint32_t>(Operation::receive))
     return describe_message(record);
-  return is_refusal(record) ? describe_refusal(record, place)
+  return is_refusal(record) ? describe_refusal(record, place, reason)
                             : describe_wait(record, fmt::format("rank {}", record.rank), place);
 }
 
@@ -318,7 +320,11 @@ std::vector<WaitRecord> World::Implementation::gather_waits(std::uint32_t team) 
 }
 
 std::string World::Implementation::describe(const WaitRecord& record) const {
-  return describe_record(record, kernel_name(record.rank, record.kernel));
+  const auto fault = static_cast<CallFault>(record.sequence);
+  const bool is_of_route = is_refusal(record) && (fault == CallFault::no_route || fault == CallFault::by_engine_only);
+  const std::string reason =
+      is_of_route ? host_header(static_cast<int>(record.rank))->route_reasons[record.observed] : "";
+  return describe_record(record, kernel_name(record.rank, record.kernel), reason);
 }
 
 std::string World::Implementation::describe_all(const std::vector<WaitRecord>& waits, const std::string& known) const {

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which memory this rank's device reaches, and by way of which device copies go where it does not.
+// The one place that says how this rank reaches another: directly, by way of another device or of bounce buffers (host
+// copies alone), by its engine, or not at all.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <vector>
 
+#include "beeline/device/put_get.hpp"
 #include "host/world_implementation.hpp"
 #include "memory/gpu_pointers.hpp"
+#include "transport/bounce_stream.hpp"
 #include "transport/host_stream.hpp"
-#include "transport/routed_stream.hpp"
 
 namespace beeline {
 
@@ -87,8 +89,109 @@ bool World::Implementation::stages_copies() const {
                                              [](const MemoryMember& member) { return member.route != Route::direct; });
 }
 
+void World::Implementation::make_engine() {
+  peer_routes.resize(static_cast<std::size_t>(size));
+  if (config.engines == nullptr) return;
+  std::vector<Device> devices;
+  for (const Member& member : members) devices.push_back(member.device);
+  engine = config.engines->make(rank, devices);
+  for (int peer = 0; peer < size; ++peer) {
+    PeerRoute& route = peer_routes[static_cast<std::size_t>(peer)];
+    if (peer == rank) continue;
+    route = engine->route_to(peer);
+    route.reason.copy(host_header(rank)->route_reasons[peer], max_route_reason - 1);  // its end is zero already
+    if (route.way != Way::direct)
+      log(LogLevel::info,
+          fmt::format("rank {} is reached {}: {}", peer, route.way == Way::engine ? "by an engine" : "not at all",
+                      route.reason),
+          rank);
+  }
+}
+
+void World::Implementation::serve_engine() {
+  if (engine == nullptr) return;
+  EngineClient client{
+      .rank = rank, .device = device(), .rings = {}, .context = barrier_context, .address_of = {}, .fail = {}};
+  for (auto& rings : host_header(rank)->rings)
+    for (CommandRing& ring : rings) client.rings.push_back(&ring);
+  client.address_of = [this](std::uint32_t peer, std::uint64_t offset) {
+    return memory->range().base() + peer * (std::uint64_t{1} << config.slot_shift) + offset;
+  };
+  client.fail = [this](const std::string& reason) {
+    note_end(rank, reason);
+    raise_with_cause(Status::peer_died, fmt::format("rank {0}'s engine failed: {1}", rank, reason));
+    bootstrap->abort(reason);
+  };
+  engine->serve(client);
+}
+
+bool World::Implementation::has_routes(const std::vector<int>& ranks) const {
+  return std::any_of(ranks.begin(), ranks.end(),
+                     [this](int member) { return peer_routes[static_cast<std::size_t>(member)].way != Way::direct; });
+}
+
+void World::Implementation::add_routes(Context& context, const std::vector<int>& ranks, bool for_host) const {
+  if (!has_routes(ranks)) return;
+  HostAreaHeader& header = *host_header(rank);
+  MemberRoute* const routes_of_team = header.members[context.team];
+  for (std::size_t member = 0; member < ranks.size(); ++member) {
+    const auto world_rank = static_cast<std::size_t>(ranks[member]);
+    const Way way = peer_routes[world_rank].way;
+    routes_of_team[member] = {{way, static_cast<std::uint32_t>(member)},
+                              static_cast<std::uint32_t>(world_rank),
+                              members[world_rank].device.kind};
+    if (way == Way::direct) context.direct_places |= std::uint64_t{1} << member;
+  }
+  CommandTickets* const tickets = for_host ? header.host_tickets : heap_header(rank)->tickets;
+  RouteTable& table = header.routes[context.team][for_host ? 1 : 0];
+  table = {header.rings[for_host ? 1 : 0], tickets, routes_of_team, context.size};
+  context.routes = &table;
+}
+
+bool World::Implementation::needs_engine(const void* address) const {
+  const std::uint32_t owner = addresses.owner_of(address);
+  if (owner == no_peer) return false;
+  const PeerRoute& route = peer_routes[owner];
+  if (route.way == Way::direct) return false;
+  require(route.way == Way::engine, Status::unreachable,
+          fmt::format("{} is memory of rank {}, which rank {} does not reach: {}", address, owner, rank, route.reason));
+  require(host_context.owner_of(address) == owner, Status::unreachable,
+          fmt::format("{} is memory of rank {}, of which its engine carries the heaps and segments alone: {}", address,
+                      owner, route.reason));
+  return true;
+}
+
+void World::Implementation::copy_by_engine(void* destination, const void* source, std::size_t bytes) {
+  const auto carry = [this](Verb verb, const void* remote, const void* local, std::size_t count) {
+    const auto operation = verb == Verb::put ? Operation::put : Operation::get;
+    const detail::Request request{operation, verb, 0, 0, host_context.owner_of(remote)};
+    Status status = detail::move_by_route(Thread{}, host_context, request, Queue{}, remote, local, count).status;
+    if (status == Status::ok && verb == Verb::put) status = quiet(Thread{}, host_context);
+    if (status != Status::ok) fail(status, world_id);
+  };
+  const bool to_far = needs_engine(destination), from_far = needs_engine(source);
+  if (!from_far) return carry(Verb::put, destination, source, bytes);
+  if (!to_far) return carry(Verb::get, source, destination, bytes);
+  std::vector<std::byte> bounce(std::min(bytes, config.chunk_bytes));
+  for (std::size_t done = 0; done < bytes; done += bounce.size()) {
+    const std::size_t piece = std::min(bounce.size(), bytes - done);
+    carry(Verb::get, static_cast<const std::byte*>(source) + done, bounce.data(), piece);
+    carry(Verb::put, static_cast<std::byte*>(destination) + done, bounce.data(), piece);
+  }
+}
+
+void World::Implementation::require_direct(const Team& team, const char* what) const {
+  for (int member = 0; member < team.size(); ++member) {
+    const int peer = team.world_rank(member);
+    const PeerRoute& route = peer_routes[static_cast<std::size_t>(peer)];
+    require(route.way == Way::direct, Status::unreachable,
+            fmt::format("{} takes loads and stores, by which rank {} does not reach rank {}: {}", what, rank, peer,
+                        route.reason));
+  }
+}
+
 std::unique_ptr<Stream> World::Implementation::make_stream(StreamPriority priority) {
-  if (gpu_reach) return make_host_stream(device(), host_context, lend_grid_state(), gpu_reach.get());
+  if (gpu_reach) return routed(make_host_stream(device(), host_context, lend_grid_state(), gpu_reach.get()));
   return routed(beeline::make_stream(device(), host_context, lend_grid_state(), priority));
 }
 
@@ -97,9 +200,9 @@ std::unique_ptr<Stream> World::Implementation::adopt_stream(void* native) {
 }
 
 std::unique_ptr<Stream> World::Implementation::routed(std::unique_ptr<Stream> own) {
-  if (!stages_copies()) return own;
-  Routes how;
-  how.device_of = [this](const void* address) { return device_for(address); };
+  if (!stages_copies() && engine == nullptr) return own;
+  StreamRoutes how;
+  how.device_of = [this, stages = stages_copies()](const void* address) { return stages ? device_for(address) : -1; };
   how.make_stream = [this](int index) {
     Device there = device();
     if (there.is_gpu()) there.index = index;
@@ -107,7 +210,9 @@ std::unique_ptr<Stream> World::Implementation::routed(std::unique_ptr<Stream> ow
   };
   how.chunk_bytes = config.chunk_bytes;
   how.pinned = device().is_gpu();
-  return make_routed_stream(std::move(own), std::move(how));
+  how.needs_engine = [this](const void* address) { return engine != nullptr && needs_engine(address); };
+  how.copy_by_engine = [this](void* to, const void* from, std::size_t bytes) { copy_by_engine(to, from, bytes); };
+  return make_bounce_stream(std::move(own), std::move(how));
 }
 
 }  // namespace beeline

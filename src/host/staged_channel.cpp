@@ -161,6 +161,7 @@ void StagedChannel::Implementation::leave(const Call& call) {
 }
 
 StagedChannel::StagedChannel(World& world, std::size_t chunk_bytes, std::uint32_t slots) {
+  world.implementation().require_direct(world, "StagedChannel");
   require(slots > 0, Status::invalid_argument, "a staged channel needs at least one slot");
   const Shape shape{chunk_bytes == 0 ? world.config().chunk_bytes : chunk_bytes, slots};
   // Senders with another shape than the receiver would write over the ends of its rings.

@@ -164,7 +164,8 @@ void* Team::translate(void* local, int peer) const {
   require(peer >= 0 && peer < size(), Status::invalid_argument, fmt::format("peer {} of a team of {}", peer, size()));
   require(world_.implementation().place_of(local).heap != nullptr, Status::invalid_argument,
           fmt::format("address {} is not in rank {}'s symmetric memory", local, world_.rank()));
-  return context_.at(static_cast<std::byte*>(local), static_cast<std::uint32_t>(peer));
+  const WayToPeer to = context_.way_to(static_cast<std::uint32_t>(peer));
+  return context_.translate(static_cast<std::byte*>(local), to.place);
 }
 
 void detail::free_with_owner(Team& team, void* pointer) noexcept {

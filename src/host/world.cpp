@@ -65,6 +65,7 @@ World::Implementation::~Implementation() {
   bootstrap->on_abort(nullptr);  // it uses the copy stream
   stream.reset();
   copy_stream.reset();
+  engine.reset();
   bootstrap.reset();  // no abort is handled from here on
 }
 
@@ -125,13 +126,14 @@ void World::copy(void* destination, const void* source, std::size_t bytes, Strea
 void World::Implementation::write(void* destination, const void* source, std::size_t bytes) {
   if (!moves_anything(destination, source, bytes)) return;
   const bool by_stream = device().is_gpu() || stages_copies();
-  if (!by_stream && gpu_reach == nullptr) {
+  if (!by_stream && gpu_reach == nullptr && engine == nullptr) {
     std::memcpy(destination, source, bytes);
     return;
   }
   Stream* used = nullptr;
   for_pieces(destination, source, bytes, [&](std::byte* to, const std::byte* from, std::size_t piece) {
-    if (!by_stream && !gpu_reach->needed({to, from})) {
+    if (engine != nullptr && (needs_engine(to) || needs_engine(from))) return copy_by_engine(to, from, piece);
+    if (!by_stream && (gpu_reach == nullptr || !gpu_reach->needed({to, from}))) {
       std::memcpy(to, from, piece);
       return;
     }
@@ -200,7 +202,17 @@ Status World::synchronize(Event& event, Timeout timeout) {
 
 Status World::Implementation::barrier(const Context& among, Timeout timeout) {
   check(1u << among.team);  // the others may have entered before it failed: that is none
-  const Status status = beeline::barrier(Thread{}, among, Order::memory, timeout);
+  const auto meet = [timeout](const Context& direct) {
+    return beeline::barrier(Thread{}, direct, Order::memory, timeout);
+  };
+  Status status;
+  if (among.routes == nullptr) {
+    status = meet(among);
+  } else {
+    Context direct = among;
+    direct.routes = nullptr;  // its words lie in the control blocks of the node, which all of its ranks reach
+    status = meet(direct);
+  }
   if (status != Status::ok && status != Status::timeout) fail(status, among.team);
   return status;
 }

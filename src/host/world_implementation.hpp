@@ -17,6 +17,7 @@
 #include "beeline/memory/node_memory.hpp"
 #include "beeline/runtime/bootstrap.hpp"
 #include "beeline/runtime/residency.hpp"
+#include "beeline/transport/engine.hpp"
 #include "host/address_book.hpp"
 #include "host/named_bootstrap.hpp"
 #include "memory/distributed_memory.hpp"
@@ -25,6 +26,8 @@
 
 namespace beeline {
 
+/// Characters of a route's reason, its end included.
+inline constexpr std::size_t max_route_reason = 160;
 /// Streams of one rank that exist at the same time.
 inline constexpr std::uint32_t max_streams = 256;
 
@@ -35,6 +38,7 @@ struct HeapHeader {
     GridState state;
   } grids[max_streams];
   alignas(64) std::uint32_t wait_claims;
+  CommandTickets tickets[command_rings];  ///< of what this rank's kernels post
   /// What this rank's kernels poll: many blocks that polled the words in host memory would queue up at the bus.
   alignas(128) std::uint64_t abort[max_teams];
   alignas(128) AddressTable addresses;
@@ -64,6 +68,11 @@ struct HostAreaHeader {
   PaddedWord held_teams[max_teams];                       ///< whether this rank belongs to a team of this id
   AbortCause abort_cause;
   alignas(64) std::uint32_t wait_claims;
+  CommandRing rings[2][command_rings];  ///< posted to by this rank's kernels, and by its CPU threads
+  CommandTickets host_tickets[command_rings];
+  RouteTable routes[max_teams][2];  ///< for kernels, and for CPU threads
+  MemberRoute members[max_teams][max_ranks];
+  char route_reasons[max_ranks][max_route_reason];  ///< why a peer is not reached by loads and stores
 };
 
 inline constexpr std::size_t allocation_alignment = 256;
@@ -107,7 +116,8 @@ class World::Implementation {
   int rank, size;
   std::vector<Member> members;
   int ranks_on_device = 1;
-  std::vector<MemoryMember> routes;  ///< [ranks] to each rank's memory
+  std::vector<MemoryMember> routes;    ///< [ranks] to each rank's memory, for copies by devices
+  std::vector<PeerRoute> peer_routes;  ///< [ranks]
   std::unique_ptr<NodeMemory> memory;
   std::unique_ptr<DistributedMemory> distributed;
   std::unique_ptr<Registration> registration;
@@ -122,6 +132,7 @@ class World::Implementation {
   std::unique_ptr<GpuReach> gpu_reach;  ///< of a host rank in a world with GPUs
   std::unique_ptr<Stream> stream;       ///< default stream
   std::unique_ptr<Stream> copy_stream;  ///< of blocking copies by a GPU
+  std::unique_ptr<Engine> engine;       ///< of peers that loads and stores do not reach; nullptr: there are none
 
   /// The end of a rank, or of the launcher (-1).
   struct RankEnd {
@@ -207,6 +218,13 @@ class World::Implementation {
   [[nodiscard]] std::unique_ptr<Stream> make_stream(StreamPriority priority = StreamPriority::normal);
   [[nodiscard]] std::unique_ptr<Stream> adopt_stream(void* native);
   [[nodiscard]] std::unique_ptr<Stream> routed(std::unique_ptr<Stream> own);
+  /// Whether an address is reached by the engine alone. Throws unreachable, with the reason, where no route leads to
+  /// its owner, or the engine does not reach such memory.
+  [[nodiscard]] bool needs_engine(const void* address) const;
+  /// A copy with an end that only the engine reaches; returns when it is over.
+  void copy_by_engine(void* destination, const void* source, std::size_t bytes);
+  /// Throws unreachable, with the reason, where loads and stores do not reach a member: `what` takes them.
+  void require_direct(const Team& team, const char* what) const;
   /// A grid state for one stream; given back, and its line in the ledger closed, when the stream lets it go.
   [[nodiscard]] std::shared_ptr<GridState> lend_grid_state();
   /// What a waiting kernel gets that is captured from a stream: each graph has a grid state of its own, and all graphs
@@ -226,7 +244,7 @@ class World::Implementation {
   /// devices.
   template <class Call>
   void for_pieces(void* destination, const void* source, std::size_t bytes, Call call) const;
-  /// The device that has to touch an address: -1 the own, otherwise as RoutedStream has it. Throws unreachable.
+  /// The device that has to touch an address: -1 the own, otherwise as BounceStream has it. Throws unreachable.
   [[nodiscard]] int device_for(const void* address);
   /// Whether only the GPU of another rank reaches it, for staged copies. Throws unreachable where none does.
   [[nodiscard]] bool is_far_gpu_memory(const void* address);
@@ -310,6 +328,11 @@ class World::Implementation {
   void check_gpu() const;
   void make_gpu_reach();
   [[nodiscard]] std::vector<MemoryMember> find_routes() const;
+  void make_engine();
+  void serve_engine();
+  [[nodiscard]] bool has_routes(const std::vector<int>& ranks) const;
+  /// Gives a context of `ranks` the table of their routes.
+  void add_routes(Context& context, const std::vector<int>& ranks, bool for_host) const;
   void make_contexts();
   void load_kernels();
   void watch_for_deaths();

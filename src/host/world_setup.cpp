@@ -55,12 +55,14 @@ World::Implementation::Implementation(const Config& settings, std::unique_ptr<Bo
   try {
     choose_device();
     make_memory();
+    make_engine();
     make_contexts();
     load_kernels();
     make_gpu_reach();
     copy_stream = make_stream();
     stream = make_stream();
     zero(heap_header(rank), sizeof(HeapHeader));
+    serve_engine();
     watch_for_deaths();
     bootstrap->barrier(config.deadline_ns);
   } catch (const std::exception& error) {
@@ -215,6 +217,7 @@ Context World::Implementation::make_context(std::uint32_t team, const std::vecto
     if (members[static_cast<std::size_t>(ranks[member])].device.is_gpu())
       made.gpu_members |= std::uint64_t{1} << member;
   }
+  add_routes(made, ranks, for_host);
   return made;
 }
 

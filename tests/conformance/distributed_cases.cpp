@@ -71,7 +71,7 @@ struct StoreElements {
       const auto turn = static_cast<std::uint32_t>(i % ctx.size);
       if (ctx.rank == (reaches(ctx, a, turn, i) ? turn : a.array.owner_of(i))) a.array[i] = value_of(i, a.round);
     }
-    quiet(grid.block(), ctx);
+    static_cast<void>(quiet(grid.block(), ctx));
   }
 };
 

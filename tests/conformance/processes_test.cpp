@@ -18,7 +18,9 @@ constexpr WorldKind processes = WorldKind::processes;
                                                           {processes, 4, 1, Devices::cpus_and_a_gpu, false},
                                                           {processes, 4, 1, Devices::cpus_and_two_gpus, false},
                                                           {processes, 3, 1, Devices::cpu, false, false},
-                                                          {processes, 2, 1, Devices::gpus, false, false}},
+                                                          {processes, 2, 1, Devices::gpus, false, false},
+                                                          {processes, 3, 1, Devices::cpu, false, true, true},
+                                                          {processes, 2, 1, Devices::gpus, false, true, true}},
                                                          conformance_cases);
 
 }  // namespace

@@ -73,21 +73,21 @@ BEELINE_HOST_DEVICE void put_slice(const Group& group, const Context& ctx, const
   }
   put(group, ctx, to, from, bytes, a.to, a.queue);
   if (a.announce == Announce::flush_then_signal) {
-    flush(group, ctx, a.queue);
+    static_cast<void>(flush(group, ctx, a.queue));  // what it could not do, the host hears of
     for (std::size_t i = slice.first + group.thread_rank(); i < slice.last; i += group.size())
       a.source[i] = std::byte{0xee};
   }
   if (a.announce == Announce::quiet_then_value || a.announce == Announce::fence_then_value) {
     if (a.announce == Announce::quiet_then_value)
-      quiet(group, ctx, a.queue);
+      static_cast<void>(quiet(group, ctx, a.queue));
     else
       group.sync();
     if (group.thread_rank() != 0) return;
     if (a.announce == Announce::fence_then_value) fence();
-    put_value(ctx, signal, a.value, a.to);
+    put_value(ctx, signal, a.value, a.to, a.queue);
     return;
   }
-  beeline::signal(group, ctx, signal, a.value, a.to);
+  beeline::signal(group, ctx, signal, a.value, a.to, Order::memory, a.queue);
 }
 
 template <GroupKind kind>

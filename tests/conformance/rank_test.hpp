@@ -139,6 +139,10 @@ void crowded_reductions(RankTest& test);
 [[nodiscard]] std::vector<Case> copy_cases();
 /// The cases that suit worlds of many ranks on few cores.
 [[nodiscard]] const std::vector<Case>& crowd_cases();
+/// Those of worlds whose ranks reach each other by engines alone.
+[[nodiscard]] const std::vector<Case>& route_cases();
+/// All that suit such worlds.
+[[nodiscard]] std::vector<Case> routed_cases();
 
 /// The largest message: checking every byte of it must not take long.
 inline constexpr std::size_t most_bytes = under_thread_sanitizer ? std::size_t{64} << 10 : (std::size_t{3} << 20) + 5;

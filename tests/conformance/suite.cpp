@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "tests/support/standing_ranks.hpp"
+#include "tests/support/test_engine.hpp"
 
 namespace beeline_test {
 
@@ -28,7 +29,9 @@ std::string name_of(const WorldShape& shape) {
   return fmt::format("{}_{}_{}{}{}", shape.kind == WorldKind::threads ? "threads" : "processes", shape.size,
                      names[static_cast<std::size_t>(shape.devices)],
                      shape.host_threads > 1 ? fmt::format("_{}_host_threads", shape.host_threads) : "",
-                     shape.peer_access ? "" : "_no_peer_access");
+                     shape.routed        ? "_routed"
+                     : shape.peer_access ? ""
+                                         : "_no_peer_access");
 }
 
 /// What BEELINE_DEVICE says in such a world: a GPU first, or not.
@@ -49,6 +52,7 @@ Config config_of(const WorldShape& shape) {
     config.peer_access = false;
     config.chunk_bytes = 50'000;  // several in most copies
   }
+  if (shape.routed) config.engines = std::make_shared<TestEngines>();
   return config;
 }
 
@@ -116,6 +120,7 @@ class ShapeTest : public ::testing::Test {
 
 std::vector<Case> conformance_cases(const WorldShape& shape) {
   if (shape.crowd) return crowd_cases();
+  if (shape.routed) return routed_cases();
   std::vector<std::vector<Case>> kinds = {access_cases(), memory_cases(), stream_cases(), staged_cases(),
                                           wait_any_cases()};
   if (!shape.peer_access)
@@ -127,6 +132,14 @@ std::vector<Case> conformance_cases(const WorldShape& shape) {
       kinds.push_back(some);
   std::vector<Case> all;
   for (const std::vector<Case>& some : kinds) all.insert(all.end(), some.begin(), some.end());
+  return all;
+}
+
+std::vector<Case> routed_cases() {
+  std::vector<Case> all;
+  for (const auto& some : {put_get_cases(), bulk_cases(), strided_cases(), signal_cases(), wait_any_cases(),
+                           atomic_cases(), route_cases()})
+    all.insert(all.end(), some.begin(), some.end());
   return all;
 }
 

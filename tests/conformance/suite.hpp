@@ -22,6 +22,7 @@ struct WorldShape {
   Devices devices;
   bool crowd;               ///< many ranks on few cores: only the cases that suit them
   bool peer_access = true;  ///< false: copies are staged; only the cases that copy
+  bool routed = false;      ///< true: an engine carries what goes to other ranks; only the cases that suit it
 };
 
 /// Registers the cases of every shape with GoogleTest, each as the test `SHAPE.CASE`, as in `threads_2_cpu.put_rounds`.

@@ -20,7 +20,9 @@ constexpr WorldKind threads = WorldKind::threads;
                                                           {threads, 4, 2, Devices::cpus_and_a_gpu, false},
                                                           {threads, 4, 1, Devices::cpus_and_two_gpus, false},
                                                           {threads, 3, 1, Devices::cpu, false, false},
-                                                          {threads, 2, 1, Devices::gpus, false, false}},
+                                                          {threads, 2, 1, Devices::gpus, false, false},
+                                                          {threads, 3, 2, Devices::cpu, false, true, true},
+                                                          {threads, 2, 1, Devices::one_gpu, false, true, true}},
                                                          conformance_cases);
 
 }  // namespace

@@ -49,7 +49,7 @@ BEELINE_HOST_DEVICE void send_cell(const Group& group, const Context& ctx, const
     return;
   }
   if (a.passing == Passing::quiet)
-    quiet(group, ctx);
+    static_cast<void>(quiet(group, ctx));
   else
     group.sync();
   if (group.thread_rank() != 0) return;

@@ -23,6 +23,8 @@ enum class CallFault : std::uint32_t {
   no_waits,           ///< a barrier of a grid that was launched without `LaunchOptions::waits`
   no_buffer,          ///< a bulk port without its shared memory; bytes of the buffer, 0
   cpu_in_gpu_memory,  ///< a CPU thread's load or store of GPU memory; bytes, the address
+  no_route,           ///< no route leads to the peer; 0, its world rank
+  by_engine_only,     ///< loads and stores of a peer that an engine reaches; 0, its world rank
   gpu_atomic_on_host  ///< a kernel's read-modify-write of host memory that others may change; bytes, the address
 };
 

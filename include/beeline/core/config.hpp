@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -13,7 +14,10 @@
 
 namespace beeline {
 
-/// Everything that the environment can set. Programs may change fields before they make a world.
+class EngineMaker;
+
+/// Everything that the environment can set, and what a program alone can: engines. Programs may change fields before
+/// they make a world.
 struct Config {
   Launcher launcher;                          ///< who started this process; torchrun, mpirun or srun give rank and size
   int rank = 0;                               ///< BEELINE_RANK: this process's rank
@@ -32,6 +36,8 @@ struct Config {
   bool check_collectives = false;          ///< BEELINE_CHECK_COLLECTIVES: 1: ranks compare every collective call
   int host_threads = 1;                    ///< BEELINE_HOST_THREADS: CPU threads that run one block on a host rank
   LogLevel log_level = LogLevel::warning;  ///< BEELINE_LOG: error, warning, info, debug
+  /// Makes what carries operations to peers that loads and stores do not reach; none: no such peers.
+  std::shared_ptr<const EngineMaker> engines;
 
   /// Reads the environment; throws `invalid_argument` naming the variable and its value when one does not parse.
   [[nodiscard]] static Config from_environment();

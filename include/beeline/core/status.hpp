@@ -47,7 +47,9 @@ enum class Operation : std::uint16_t {
   send,        ///< of a message (`Messages`)
   receive,     ///< of a message
   exchange,
-  at,       ///< `Context::at`
+  at,  ///< `Context::at`
+  flush,
+  quiet,
   barrier,  ///< the first of the collective ones
   broadcast,
   scatter,
@@ -59,7 +61,7 @@ enum class Operation : std::uint16_t {
   alltoall,
   alltoallv
 };
-inline constexpr std::uint32_t operations = 31;
+inline constexpr std::uint32_t operations = 33;
 
 [[nodiscard]] BEELINE_HOST_DEVICE constexpr bool failed(Status status) {
   return status != Status::ok && status != Status::in_progress;

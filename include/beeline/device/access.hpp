@@ -33,7 +33,7 @@
 
 #include <cstdint>
 
-#include "beeline/device/impl/caller_check.hpp"
+#include "beeline/device/impl/route.hpp"
 
 namespace beeline {
 
@@ -42,35 +42,37 @@ enum class Access : std::uint32_t { load_store, atomic };
 
 namespace detail {
 
-/// Whether code on `from` may do this to `target`, an address in `peer`'s memory.
+/// Whether code on `from` may do this to `target`, an address in the memory of the member in `place`.
 [[nodiscard]] BEELINE_HOST_DEVICE inline bool may_touch(const Context& ctx, DeviceKind from, Access access,
-                                                        const void* target, std::uint32_t peer) {
-  if (from == DeviceKind::host) return ctx.kind_of(peer) == DeviceKind::host || ctx.in_host_half(target);
+                                                        const void* target, std::uint32_t place) {
+  if (from == DeviceKind::host) return ctx.kind_at(place) == DeviceKind::host || ctx.in_host_half(target);
   if (access == Access::load_store || ctx.guarded_offsets == 0) return true;
-  return ctx.kind_of(peer) == DeviceKind::gpu && !ctx.in_host_half(target);
+  return ctx.kind_at(place) == DeviceKind::gpu && !ctx.in_host_half(target);
 }
 
 /// Decides where a test of constants did not; `refuses`: records it too.
 BEELINE_COLD BEELINE_HOST_DEVICE inline Status judge(const Context& ctx, Access access, Operation operation,
-                                                     Reach target, std::uint32_t peer, bool refuses) {
-  if (may_touch(ctx, executor, access, target.local, peer)) return Status::ok;
+                                                     Reach target, std::uint32_t place, bool refuses) {
+  if (may_touch(ctx, executor, access, target.local, place)) return Status::ok;
   if (!refuses) return Status::unreachable;
   constexpr CallFault fault =
       executor == DeviceKind::host ? CallFault::cpu_in_gpu_memory : CallFault::gpu_atomic_on_host;
+  const std::uint32_t peer = ctx.routes == nullptr ? place : place + ctx.first_place;
   return refuse(ctx, operation, peer, {fault, target.bytes, address_bits(target)}, Status::unreachable);
 }
 
-/// `ok`, or `unreachable` after one thread of the group has refused access to `reach` at `peer`. Every thread calls it.
+/// `ok`, or `unreachable` after one thread of the group has refused access to `reach` of the member in `place`. Every
+/// thread calls it.
 template <Access access, class Group>
 BEELINE_HOST_DEVICE Status check_access(const Group& group, const Context& ctx, Operation operation, const Reach& reach,
-                                        std::uint32_t peer) {
+                                        std::uint32_t place) {
   if constexpr (executor == DeviceKind::gpu && access == Access::load_store) {
     return Status::ok;  // what is mapped, kernels load and store
   } else {
-    const auto* there = ctx.translate(static_cast<const std::byte*>(reach.local), peer);
-    const bool is_plain = executor == DeviceKind::gpu ? !ctx.is_guarded(there) : ctx.kind_of(peer) == DeviceKind::host;
+    const auto* there = ctx.translate(static_cast<const std::byte*>(reach.local), place);
+    const bool is_plain = executor == DeviceKind::gpu ? !ctx.is_guarded(there) : ctx.kind_at(place) == DeviceKind::host;
     if (is_plain) return Status::ok;
-    return judge(ctx, access, operation, {there, reach.bytes, 1}, peer, group.thread_rank() == 0);
+    return judge(ctx, access, operation, {there, reach.bytes, 1}, place, group.thread_rank() == 0);
   }
 }
 
@@ -84,13 +86,29 @@ BEELINE_HOST_DEVICE inline Status check_local_atomic(const Context& ctx, Operati
 
 inline namespace BEELINE_CALLS {
 
-/// `ok`; `invalid_argument` or `unreachable` after one thread of the group has refused the operation. Every thread
-/// calls it.
-template <Access access, class Group>
+/// The door that every operation goes through, once its arguments are checked: finds the way to `peer`. Every thread
+/// calls it, and gets the operation's status: what loads and stores make of it, what an engine makes of it, or
+/// `unreachable` after one thread of the group has refused it.
+///   by_route  `Passage by_route()`: asks the routes, where the context has any
+///   by_loads  `Status by_loads(place)`: loads and stores at the peer's place
+template <Access access, class Group, class ByRoute, class ByLoads>
+BEELINE_HOST_DEVICE Status pass(const Group& group, const Context& ctx, Operation operation, const Reach& reach,
+                                std::uint32_t peer, ByRoute by_route, ByLoads by_loads) {
+  if (ctx.routes != nullptr) [[unlikely]] {
+    const Passage passage = by_route();
+    if (passage.place == no_peer) return passage.status;
+    peer = passage.place;
+  }
+  const Status status = check_access<access>(group, ctx, operation, reach, peer);
+  return status == Status::ok ? by_loads(peer) : status;
+}
+
+/// The same with the check of arguments before it (invalid_argument).
+template <Access access, class Group, class ByRoute, class ByLoads>
 BEELINE_HOST_DEVICE Status admit(const Group& group, const Context& ctx, Operation operation, const Reach& reach,
-                                 std::uint32_t peer) {
+                                 std::uint32_t peer, ByRoute by_route, ByLoads by_loads) {
   const Status status = check_call(group, ctx, operation, reach, peer);
-  return status == Status::ok ? check_access<access>(group, ctx, operation, reach, peer) : status;
+  return status == Status::ok ? pass<access>(group, ctx, operation, reach, peer, by_route, by_loads) : status;
 }
 
 }  // namespace BEELINE_CALLS
@@ -100,16 +118,21 @@ BEELINE_HOST_DEVICE Status admit(const Group& group, const Context& ctx, Operati
 /// Whether `atomic_*` and `signal_add` on `target` at `peer` work from here; otherwise they are refused.
 ///   target  symmetric address
 [[nodiscard]] BEELINE_HOST_DEVICE inline bool has_atomics(const Context& ctx, const void* target, std::uint32_t peer) {
+  const WayToPeer to = ctx.way_to(peer);
+  if (to.way != Way::direct) return to.way == Way::engine;
   return detail::may_touch(ctx, detail::executor, Access::atomic,
-                           ctx.translate(static_cast<const std::byte*>(target), peer), peer);
+                           ctx.translate(static_cast<const std::byte*>(target), to.place), to.place);
 }
 
-/// Whether this code may load and store `target` at `peer`: `put`, `get`, `signal`, or through `ctx.at`.
+/// Whether this code may load and store `target` at `peer`, through `ctx.at` or by operations. Where an engine carries
+/// these, it may not: `ctx.way_to(peer)` tells.
 ///   target  symmetric address
 [[nodiscard]] BEELINE_HOST_DEVICE inline bool has_loads_and_stores(const Context& ctx, const void* target,
                                                                    std::uint32_t peer) {
-  return detail::may_touch(ctx, detail::executor, Access::load_store,
-                           ctx.translate(static_cast<const std::byte*>(target), peer), peer);
+  const WayToPeer to = ctx.way_to(peer);
+  return to.way == Way::direct &&
+         detail::may_touch(ctx, detail::executor, Access::load_store,
+                           ctx.translate(static_cast<const std::byte*>(target), to.place), to.place);
 }
 
 }  // namespace beeline

@@ -26,9 +26,13 @@ class Barrier {
   /// Blocks until every member has called it as often as this one.
   ///   order    memory: what every member did before is visible to all after; relaxed: execution only
   ///   timeout  the call's own limit; after `timeout` the same call continues the same round
-  /// Every thread of the group calls it, and gets the same status: ok, timeout, deadline, aborted.
-  /// Source: seed 000 section 6.7; OpenSHMEM 1.5 sync (relaxed) and barrier (memory).
+  /// Every thread of the group calls it, and gets the same status: ok, timeout, deadline, aborted; unreachable where
+  /// loads and stores do not reach a member (refused: see access.hpp). Source: seed 000 section 6.7; OpenSHMEM 1.5 sync
+  /// (relaxed) and barrier (memory).
   [[nodiscard]] BEELINE_HOST_DEVICE Status sync(Order order = Order::memory, Timeout timeout = Timeout::none()) {
+    if (ctx_.routes != nullptr) [[unlikely]]
+      if (const Status status = detail::check_all_direct(group_, ctx_, Operation::barrier); status != Status::ok)
+        return status;
     if (entered_ == completed_) enter(order);
     Status status = Status::ok;
     for (std::uint32_t peer = group_.thread_rank(); peer < ctx_.size && status == Status::ok; peer += group_.size())

@@ -70,15 +70,15 @@ class BulkCopies {
   [[nodiscard]] BEELINE_HOST_DEVICE const BlockGroup& block() const { return block_; }
   [[nodiscard]] BEELINE_HOST_DEVICE const Context& context() const { return ctx_; }
 
-  /// Copies between this rank's memory and `peer`'s, in either direction.
+  /// Copies between this rank's memory and that of the member in `place`, in either direction.
 #if BEELINE_HAS_BULK_COPIES
-  BEELINE_HOST_DEVICE void move(std::byte* to, const std::byte* from, std::size_t bytes, std::uint32_t peer) {
+  BEELINE_HOST_DEVICE void move(std::byte* to, const std::byte* from, std::size_t bytes, std::uint32_t place) {
     constexpr std::size_t grain = 16;
     const auto address = reinterpret_cast<std::uintptr_t>(to);
     const std::size_t head = (grain - address) & (grain - 1);
     const bool alike = ((address ^ reinterpret_cast<std::uintptr_t>(from)) & (grain - 1)) == 0;
     const bool in_host_memory =
-        ctx_.kind_of(peer) == DeviceKind::host || ctx_.in_host_half(to) || ctx_.in_host_half(from);
+        ctx_.kind_at(place) == DeviceKind::host || ctx_.in_host_half(to) || ctx_.in_host_half(from);
     const unsigned thread = block_.thread_rank(), threads = block_.size();
     if (!alike || bytes < head + grain || in_host_memory) {
       detail::copy_unaligned(thread, threads, to, from, bytes);
@@ -177,10 +177,15 @@ class BulkPort {
   /// Completion: visible at `peer` after a later `signal` of this queue, or `quiet`.
   /// Returns as `beeline::put`. Source: OpenSHMEM 1.5 put.
   template <class T>
-  BEELINE_HOST_DEVICE Status put(T* destination, const T* source, std::size_t count, std::uint32_t peer, Queue = {}) {
-    const Status status = admit(Operation::put, detail::reach_of(destination, count), peer);
-    if (status == Status::ok) put_admitted(destination, source, count, peer);
-    return status;
+  BEELINE_HOST_DEVICE Status put(T* destination, const T* source, std::size_t count, std::uint32_t peer,
+                                 Queue queue = {}) {
+    const detail::Request request{Operation::put, Verb::put, 0, 0, peer};
+    const detail::Reach remote = detail::reach_of(destination, count);
+    return detail::move_bytes(copies_.block(), copies_.context(), request, queue, remote, source,
+                              [&](std::uint32_t place) {
+                                put_admitted(destination, source, count, place);
+                                return Status::ok;
+                              });
   }
 
   /// Copies `count` elements from `source` on `peer` to local `destination`.
@@ -191,12 +196,15 @@ class BulkPort {
   template <class T>
   [[nodiscard]] BEELINE_HOST_DEVICE Status get(T* destination, const T* source, std::size_t count, std::uint32_t peer) {
     static_assert(std::is_trivially_copyable_v<T>, "only trivially copyable elements travel as bytes");
-    const Status status = admit(Operation::get, detail::reach_of(source, count), peer);
-    if (status == Status::ok)
-      copies_.move(reinterpret_cast<std::byte*>(destination),
-                   reinterpret_cast<const std::byte*>(copies_.context().translate(source, peer)), count * sizeof(T),
-                   peer);
-    return status;
+    const detail::Request request{Operation::get, Verb::get, 0, 0, peer};
+    const detail::Reach remote = detail::reach_of(source, count);
+    return detail::move_bytes(
+        copies_.block(), copies_.context(), request, Queue{}, remote, destination, [&](std::uint32_t place) {
+          copies_.move(reinterpret_cast<std::byte*>(destination),
+                       reinterpret_cast<const std::byte*>(copies_.context().translate(source, place)),
+                       count * sizeof(T), place);
+          return Status::ok;
+        });
   }
 
   /// `put`, then sets `signal` on `peer` to `value`: whoever sees the signal sees the data.
@@ -204,24 +212,22 @@ class BulkPort {
   /// Every thread of the block calls it. Returns as `put`. Source: OpenSHMEM 1.5 put_signal; GASPI write_notify.
   template <class T>
   BEELINE_HOST_DEVICE Status put_signal(T* destination, const T* source, std::size_t count, std::uint64_t* signal,
-                                        std::uint64_t value, std::uint32_t peer, Queue = {}) {
-    Status status = admit(Operation::put, detail::reach_of(destination, count), peer);
-    if (status == Status::ok) status = admit(Operation::signal, detail::reach_of_word(signal), peer);
-    if (status != Status::ok) return status;
-    put_admitted(destination, source, count, peer);
-    detail::set_signal(copies_.block(), copies_.context(), signal, value, peer, Order::memory);
-    return status;
+                                        std::uint64_t value, std::uint32_t peer, Queue queue = {}) {
+    const auto by_loads = [&](std::uint32_t place) {
+      put_admitted(destination, source, count, place);
+      detail::set_signal(copies_.block(), copies_.context(), signal, value, place, Order::memory);
+      return Status::ok;
+    };
+    return detail::put_announced(copies_.block(), copies_.context(), peer, queue, detail::reach_of(destination, count),
+                                 source, signal, value, by_loads);
   }
 
  private:
-  [[nodiscard]] BEELINE_HOST_DEVICE Status admit(Operation operation, const detail::Reach& reach, std::uint32_t peer) {
-    return detail::admit<Access::load_store>(copies_.block(), copies_.context(), operation, reach, peer);
-  }
   template <class T>
-  BEELINE_HOST_DEVICE void put_admitted(T* destination, const T* source, std::size_t count, std::uint32_t peer) {
+  BEELINE_HOST_DEVICE void put_admitted(T* destination, const T* source, std::size_t count, std::uint32_t place) {
     static_assert(std::is_trivially_copyable_v<T>, "only trivially copyable elements travel as bytes");
-    copies_.move(reinterpret_cast<std::byte*>(copies_.context().translate(destination, peer)),
-                 reinterpret_cast<const std::byte*>(source), count * sizeof(T), peer);
+    copies_.move(reinterpret_cast<std::byte*>(copies_.context().translate(destination, place)),
+                 reinterpret_cast<const std::byte*>(source), count * sizeof(T), place);
   }
   /// `buffer`, which transfers need that go through it.
   [[nodiscard]] BEELINE_HOST_DEVICE static BulkBuffer* checked([[maybe_unused]] const Context& ctx,

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "beeline/core/command.hpp"
 #include "beeline/core/layout.hpp"
 #include "beeline/core/macros.hpp"
 
@@ -19,6 +20,10 @@ namespace detail {
 /// Stops a unit compiled with BEELINE_CHECKED at an address or a peer that `at` does not take (caller_check.hpp).
 template <bool checked>
 BEELINE_HOST_DEVICE void check_at(const Context& ctx, const void* local, std::uint32_t peer);
+/// The place of a peer in the context; stops where loads and stores do not reach it (route.hpp).
+template <bool checked>
+BEELINE_COLD BEELINE_HOST_DEVICE std::uint32_t place_for_access(const Context& ctx, Operation operation,
+                                                                std::uint32_t peer);
 
 }  // namespace detail
 
@@ -43,24 +48,45 @@ struct Context {
   bool mixed;                        ///< members of both kinds
   bool resident;         ///< all threads that it is for run at once: host code, kernels that are launched with `waits`
   std::uint16_t kernel;  ///< number of the kernel that it was launched with, for errors; 0: none
-  std::uint64_t gpu_members;  ///< bit by member: it is a GPU rank
+  std::uint64_t gpu_members;  ///< bit by place: its member is a GPU rank
   /// Bits of an offset in `range` that may mean host memory in which this rank's kernels have no atomics: 0 where they
   /// have them everywhere, the bit of the host half in worlds of GPUs, all where members differ in kind.
   std::uint64_t guarded_offsets;
-  /// From this rank's slot to each member's, in steps of 2^min_slot_shift bytes: between a flag's arrival and the
-  /// answer an address costs one load and one addition.
+  /// Where members are that this rank does not reach by loads and stores, or that have no place here; nullptr: all
+  /// are direct, and rank p of the team has place p. Operations test this, and nothing else where it is nullptr.
+  const RouteTable* routes;
+  std::uint64_t direct_places;  ///< with routes, bit by place: its member is direct
+  std::uint32_t first_place;    ///< with routes: rank of the team that has the first place
+  /// From this rank's slot to that of the member in each place, in steps of 2^min_slot_shift bytes: between a flag's
+  /// arrival and the answer an address costs one load and one addition. Members of other nodes have no place.
   std::int32_t distances[max_ranks];
   /// Where the symmetric and the pinned heap end, in bytes from the start of a slot: on every rank alike.
   std::uint64_t heap_end, pinned_heap_end;
 
   /// World rank of the team's `peer`.
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t world_rank(std::uint32_t peer) const {
+    if (routes != nullptr) [[unlikely]]
+      return routes->members[peer].world_rank;
     return own_world_rank + static_cast<std::uint32_t>(distances[peer] >> (slot_shift - min_slot_shift));
   }
 
+  /// How this rank reaches the team's `peer`, which is direct, with its place, where there are no routes.
+  [[nodiscard]] BEELINE_HOST_DEVICE WayToPeer way_to(std::uint32_t peer) const {
+    if (routes == nullptr) return {Way::direct, peer};
+    const std::uint32_t place = peer - first_place;
+    if (place < max_ranks && (direct_places >> place & 1u) != 0) return {Way::direct, place};
+    return routes->members[peer].way;
+  }
+  /// Members that have a place.
+  [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t places() const { return routes == nullptr ? size : routes->places; }
+
   /// What the team's `peer` runs on.
   [[nodiscard]] BEELINE_HOST_DEVICE DeviceKind kind_of(std::uint32_t peer) const {
-    return (gpu_members >> peer & 1u) != 0 ? DeviceKind::gpu : DeviceKind::host;
+    return routes == nullptr ? kind_at(peer) : routes->members[peer].kind;
+  }
+  /// The same of the member in a place.
+  [[nodiscard]] BEELINE_HOST_DEVICE DeviceKind kind_at(std::uint32_t place) const {
+    return (gpu_members >> place & 1u) != 0 ? DeviceKind::gpu : DeviceKind::host;
   }
 
   /// Whether an address inside the range lies in the half of its slot that is host memory on every rank.
@@ -75,17 +101,20 @@ struct Context {
 
   /// The address on `peer` of what `local` is here. `local` lies in this rank's symmetric memory; the result can be
   /// loaded from and stored to directly (global address space). Where BEELINE_CHECKED is defined, a kernel stops, and a
-  /// CPU thread throws invalid_argument, at what is not so. Source: seed 000 chapter 6.
+  /// CPU thread throws invalid_argument, at what is not so; in every build at a peer that loads and stores do not reach
+  /// (unreachable). Source: seed 000 chapter 6.
   template <class T, bool checked = BEELINE_CHECKS_CALLS != 0>
   [[nodiscard]] BEELINE_HOST_DEVICE T* at(T* local, std::uint32_t peer) const {
     if constexpr (checked) detail::check_at<checked>(*this, local, peer);
+    if (routes != nullptr) [[unlikely]]
+      peer = detail::place_for_access<checked>(*this, Operation::at, peer);
     return translate(local, peer);
   }
 
-  /// As `at`, and never checked: for what has been checked before.
+  /// As `at` of the member in `place`, and never checked: for what has been checked before.
   template <class T>
-  [[nodiscard]] BEELINE_HOST_DEVICE T* translate(T* local, std::uint32_t peer) const {
-    const std::int64_t distance = std::int64_t{distances[peer]} * (std::int64_t{1} << min_slot_shift);
+  [[nodiscard]] BEELINE_HOST_DEVICE T* translate(T* local, std::uint32_t place) const {
+    const std::int64_t distance = std::int64_t{distances[place]} * (std::int64_t{1} << min_slot_shift);
     return reinterpret_cast<T*>(reinterpret_cast<std::intptr_t>(local) + distance);
   }
 
@@ -94,6 +123,11 @@ struct Context {
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t owner_of(const void* address) const {
     const std::uintptr_t slot = offset_of(address) >> slot_shift;
     return slot < slots ? static_cast<std::uint32_t>(slot) : no_peer;
+  }
+
+  /// From the start of its slot on, of an address inside the range.
+  [[nodiscard]] BEELINE_HOST_DEVICE std::uint64_t offset_in_slot(const void* address) const {
+    return offset_of(address) & (SlotLayout{slot_shift}.slot_bytes() - 1);
   }
 
  private:

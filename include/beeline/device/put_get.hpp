@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// One-sided transfers by the threads that call them (path `peer`: plain loads and stores).
+/// One-sided transfers by the threads that call them (path `peer`: plain loads and stores), or, to peers that these do
+/// not reach, by an engine (docs/design.md, Routes).
 ///
-/// **Queues.** Operations carry a queue. Inside one queue towards one rank, a signal becomes visible after the data put
-/// before it; between queues nothing is ordered. "Before" is happens-before: the same thread, a `sync()` of a common
-/// group, or a release/acquire of at least device scope. `flush` and `quiet` cover, in the same sense, what happens
-/// before them, whichever block posted it.
-/// Source: GASPI queues (seed 000, 4.3 and 5.7); OpenSHMEM 1.5 fence, quiet.
+/// **Queues.** Operations carry a queue. Inside one queue towards one rank, operations are done in their order: a
+/// signal becomes visible after the data put before it; between queues nothing is ordered. "Before" is happens-before:
+/// the same thread, a `sync()` of a common group, or a release/acquire of at least device scope. `flush` and `quiet`
+/// cover, in the same sense, what happens before them, whichever block posted it. Source: GASPI queues (seed 000, 4.3
+/// and 5.7); OpenSHMEM 1.5 fence, quiet.
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
@@ -86,26 +88,63 @@ BEELINE_HOST_DEVICE void copy_bytes(const Group& group, void* destination, const
 #endif
 }
 
+inline namespace BEELINE_CALLS {
+
+/// One row of bytes, put or got by a group.
+///   by_loads  `Status by_loads(place)`
+template <class Group, class ByLoads>
+BEELINE_HOST_DEVICE Status move_bytes(const Group& group, const Context& ctx, const Request& request, Queue queue,
+                                      const Reach& remote, const void* local, ByLoads by_loads) {
+  const auto by_route = [&] { return move_by_route(group, ctx, request, queue, remote.local, local, remote.bytes); };
+  return admit<Access::load_store>(group, ctx, request.operation, remote, request.peer, by_route, by_loads);
+}
+
+/// Bytes and the signal behind them: both are checked before the first byte moves.
+template <class Group, class ByLoads>
+BEELINE_HOST_DEVICE Status put_announced(const Group& group, const Context& ctx, std::uint32_t peer, Queue queue,
+                                         const Reach& data, const void* source, std::uint64_t* signal,
+                                         std::uint64_t value, ByLoads by_loads) {
+  const Reach word = reach_of_word(signal);
+  Status status = check_call(group, ctx, Operation::put, data, peer);
+  if (status == Status::ok) status = check_call(group, ctx, Operation::signal, word, peer);
+  if (status != Status::ok) return status;
+  const auto by_route = [&] {
+    const Passage passage =
+        move_by_route(group, ctx, {Operation::put, Verb::put, 0, 0, peer}, queue, data.local, source, data.bytes);
+    if (passage.place != no_peer || passage.status != Status::ok) return passage;
+    return change_by_route(group, ctx, {Operation::signal, Verb::store, sizeof value, 0, peer}, queue, signal, value);
+  };
+  return pass<Access::load_store>(group, ctx, Operation::put, data, peer, by_route, [&](std::uint32_t place) {
+    const Status checked = check_access<Access::load_store>(group, ctx, Operation::signal, word, place);
+    return checked == Status::ok ? by_loads(place) : checked;
+  });
+}
+
+}  // namespace BEELINE_CALLS
+
 }  // namespace detail
 
 inline namespace BEELINE_CALLS {
 
 /// Copies `count` elements from local `source` to `destination` on `peer`.
-///   destination  [count] symmetric address;  source  [count] any local address, reusable when every thread returned
+///   destination  [count] symmetric address;  source  [count] any local address, reusable when every thread returned;
+///                after `flush`, where an engine carries it
 /// Every thread of `group` calls it, with the same arguments. Does not wait for the peer. The two must not overlap.
 /// Completion: visible at `peer` after a later `signal` of this queue, or `quiet`.
-/// Returns ok; unreachable when a CPU thread puts into GPU memory, invalid_argument for a bad peer or address (refused:
-/// see access.hpp).
+/// Returns ok; unreachable when a CPU thread puts into GPU memory or no route leads to the peer, invalid_argument for a
+/// bad peer or address (refused: see access.hpp); deadline where an engine takes no more commands.
 /// Speed: 16-byte accesses where source and destination agree modulo 16.
 /// Source: OpenSHMEM 1.5 put; seed 000 sections 5.7 and 6.2.
 template <class Group, class T>
 BEELINE_HOST_DEVICE Status put(const Group& group, const Context& ctx, T* destination, const T* source,
-                               std::size_t count, std::uint32_t peer, Queue = {}) {
+                               std::size_t count, std::uint32_t peer, Queue queue = {}) {
   static_assert(std::is_trivially_copyable_v<T>, "only trivially copyable elements travel as bytes");
-  const Status status =
-      detail::admit<Access::load_store>(group, ctx, Operation::put, detail::reach_of(destination, count), peer);
-  if (status == Status::ok) detail::copy_bytes(group, ctx.translate(destination, peer), source, count * sizeof(T));
-  return status;
+  const detail::Request request{Operation::put, Verb::put, 0, 0, peer};
+  const detail::Reach remote = detail::reach_of(destination, count);
+  return detail::move_bytes(group, ctx, request, queue, remote, source, [&](std::uint32_t place) {
+    detail::copy_bytes(group, ctx.translate(destination, place), source, count * sizeof(T));
+    return Status::ok;
+  });
 }
 
 /// Copies `count` elements from `source` on `peer` to local `destination`.
@@ -118,30 +157,30 @@ template <class Group, class T>
 [[nodiscard]] BEELINE_HOST_DEVICE Status get(const Group& group, const Context& ctx, T* destination, const T* source,
                                              std::size_t count, std::uint32_t peer) {
   static_assert(std::is_trivially_copyable_v<T>, "only trivially copyable elements travel as bytes");
-  const Status status =
-      detail::admit<Access::load_store>(group, ctx, Operation::get, detail::reach_of(source, count), peer);
-  if (status == Status::ok) detail::copy_bytes(group, destination, ctx.translate(source, peer), count * sizeof(T));
-  return status;
+  const detail::Request request{Operation::get, Verb::get, 0, 0, peer};
+  const detail::Reach remote = detail::reach_of(source, count);
+  return detail::move_bytes(group, ctx, request, Queue{}, remote, destination, [&](std::uint32_t place) {
+    detail::copy_bytes(group, destination, ctx.translate(source, place), count * sizeof(T));
+    return Status::ok;
+  });
 }
 
 /// `put`, then sets `signal` on `peer` to `value`: whoever sees the signal sees the data.
 ///   signal  symmetric address, 8-byte aligned
-/// Every thread of `group` calls it. Does not wait for the peer. `source` is reusable when every thread returned.
+/// Every thread of `group` calls it. Does not wait for the peer. `source` is reusable as that of `put`.
 /// Returns as `put` and `signal` do; whichever of the two is refused, nothing is put.
 /// Source: OpenSHMEM 1.5 put_signal; GASPI write_notify.
 template <class Group, class T>
 BEELINE_HOST_DEVICE Status put_signal(const Group& group, const Context& ctx, T* destination, const T* source,
                                       std::size_t count, std::uint64_t* signal, std::uint64_t value, std::uint32_t peer,
-                                      Queue = {}) {
+                                      Queue queue = {}) {
   static_assert(std::is_trivially_copyable_v<T>, "only trivially copyable elements travel as bytes");
-  Status status =
-      detail::admit<Access::load_store>(group, ctx, Operation::put, detail::reach_of(destination, count), peer);
-  if (status == Status::ok)
-    status = detail::admit<Access::load_store>(group, ctx, Operation::signal, detail::reach_of_word(signal), peer);
-  if (status != Status::ok) return status;
-  detail::copy_bytes(group, ctx.translate(destination, peer), source, count * sizeof(T));
-  detail::set_signal(group, ctx, signal, value, peer, Order::memory);
-  return status;
+  const detail::Reach data = detail::reach_of(destination, count);
+  return detail::put_announced(group, ctx, peer, queue, data, source, signal, value, [&](std::uint32_t place) {
+    detail::copy_bytes(group, ctx.translate(destination, place), source, count * sizeof(T));
+    detail::set_signal(group, ctx, signal, value, place, Order::memory);
+    return Status::ok;
+  });
 }
 
 }  // namespace BEELINE_CALLS
@@ -152,6 +191,18 @@ template <class T>
 inline constexpr bool is_scalar = std::is_trivially_copyable_v<T> &&
                                   (sizeof(T) == 1 || sizeof(T) == 2 || sizeof(T) == 4 || sizeof(T) == 8);
 
+template <class T>
+BEELINE_HOST_DEVICE std::uint64_t bits_of(T value) {
+  if constexpr (sizeof(T) == 8)
+    return std::bit_cast<std::uint64_t>(value);
+  else if constexpr (sizeof(T) == 4)
+    return std::bit_cast<std::uint32_t>(value);
+  else if constexpr (sizeof(T) == 2)
+    return std::bit_cast<std::uint16_t>(value);
+  else
+    return std::bit_cast<std::uint8_t>(value);
+}
+
 }  // namespace detail
 
 inline namespace BEELINE_CALLS {
@@ -160,12 +211,15 @@ inline namespace BEELINE_CALLS {
 /// may be polled there with `load_value`. One thread calls it. Returns as `put`.
 /// Source: OpenSHMEM 1.5 p; seed 003, scalar put.
 template <class T>
-BEELINE_HOST_DEVICE Status put_value(const Context& ctx, T* destination, T value, std::uint32_t peer, Queue = {}) {
+BEELINE_HOST_DEVICE Status put_value(const Context& ctx, T* destination, T value, std::uint32_t peer,
+                                     Queue queue = {}) {
   static_assert(detail::is_scalar<T>, "a scalar of 1, 2, 4 or 8 bytes");
-  const Status status =
-      detail::admit<Access::load_store>(Thread{}, ctx, Operation::put, detail::reach_of_word(destination), peer);
-  if (status == Status::ok) machine::store_scalar(ctx.translate(destination, peer), value);
-  return status;
+  const detail::Request request{Operation::put, Verb::store, sizeof value, 0, peer};
+  return detail::change_word<Access::load_store>(Thread{}, ctx, request, queue, destination, detail::bits_of(value),
+                                                 [&](std::uint32_t place) {
+                                                   machine::store_scalar(ctx.translate(destination, place), value);
+                                                   return Status::ok;
+                                                 });
 }
 
 }  // namespace BEELINE_CALLS
@@ -181,20 +235,26 @@ template <class T>
 /// Orders what happened before this call ahead of what this thread does after it, as every other device sees it.
 BEELINE_HOST_DEVICE inline void fence() { machine::fence_system(); }
 
-/// Local completion of `queue`: the sources of its puts may be reused. Every thread of `group` calls it.
-/// Source: GASPI wait.
+/// Local completion of `queue`: the sources of its puts may be reused. Every thread of `group` calls it, and gets the
+/// same status: ok; where an engine carries puts, deadline or aborted. Source: GASPI wait.
 template <class Group>
-BEELINE_HOST_DEVICE void flush(const Group& group, const Context&, Queue = {}) {
+[[nodiscard]] BEELINE_HOST_DEVICE Status flush(const Group& group, const Context& ctx, Queue queue = {}) {
+  if (ctx.routes != nullptr) [[unlikely]]
+    return detail::drain_route(group, ctx, Operation::flush, queue);
   group.sync();  // a put by loads and stores has read its source when its threads have returned
+  return Status::ok;
 }
 
-/// Remote completion of `queue`: its puts are visible at their targets. Every thread of `group` calls it.
-/// Source: OpenSHMEM 1.5 quiet.
+/// Remote completion of `queue`: its puts are visible at their targets. Every thread of `group` calls it. Returns as
+/// `flush`. Source: OpenSHMEM 1.5 quiet.
 template <class Group>
-BEELINE_HOST_DEVICE void quiet(const Group& group, const Context&, Queue = {}) {
+[[nodiscard]] BEELINE_HOST_DEVICE Status quiet(const Group& group, const Context& ctx, Queue queue = {}) {
   group.sync();
   machine::fence_system();
+  if (ctx.routes != nullptr) [[unlikely]]
+    return detail::drain_route(group, ctx, Operation::quiet, queue);
   group.sync();
+  return Status::ok;
 }
 
 }  // namespace beeline

@@ -14,12 +14,6 @@
 
 namespace beeline {
 
-/// An ordered stream of operations towards each peer; 0 to `max_queues` - 1. Stores by the calling threads need none:
-/// the path `peer` orders what all queues hold.
-struct Queue {
-  std::uint32_t index = 0;
-};
-
 namespace detail {
 
 BEELINE_HOST_DEVICE constexpr bool holds(std::uint64_t observed, Compare compare, std::uint64_t value) {
@@ -53,13 +47,26 @@ BEELINE_HOST_DEVICE inline void store_signal(std::uint64_t* signal, std::uint64_
     word.store(value, cuda::memory_order_relaxed);
 }
 
-/// Sets `signal` on `peer`, which has been admitted, after everything that the group did before.
+/// Sets `signal` of the member in `place`, which has been admitted, after everything that the group did before.
 template <class Group>
 BEELINE_HOST_DEVICE void set_signal(const Group& group, const Context& ctx, std::uint64_t* signal, std::uint64_t value,
-                                    std::uint32_t peer, Order order) {
+                                    std::uint32_t place, Order order) {
   group.sync();
-  if (group.thread_rank() == 0) store_signal(ctx.translate(signal, peer), value, order);
+  if (group.thread_rank() == 0) store_signal(ctx.translate(signal, place), value, order);
 }
+
+inline namespace BEELINE_CALLS {
+
+/// A change of one word by a group.
+///   by_loads  `Status by_loads(place)`
+template <Access access, class Group, class T, class ByLoads>
+BEELINE_HOST_DEVICE Status change_word(const Group& group, const Context& ctx, const Request& request, Queue queue,
+                                       const T* target, std::uint64_t operand, ByLoads by_loads) {
+  const auto by_route = [&] { return change_by_route(group, ctx, request, queue, target, operand); };
+  return admit<access>(group, ctx, request.operation, reach_of_word(target), request.peer, by_route, by_loads);
+}
+
+}  // namespace BEELINE_CALLS
 
 }  // namespace detail
 
@@ -75,16 +82,17 @@ inline namespace BEELINE_CALLS {
 ///   signal   symmetric address, 8-byte aligned
 ///   queue    of the puts that it announces
 /// Every thread of `group` calls it. Does not block. `Order::relaxed` orders nothing and saves half a microsecond.
-/// Returns ok; unreachable when a CPU thread signals in GPU memory, invalid_argument for a bad peer, address or
-/// alignment (refused: see access.hpp).
-/// Source: GASPI notify; OpenSHMEM 1.5 signal_set.
+/// Returns ok; unreachable when a CPU thread signals in GPU memory or no route leads to the peer, invalid_argument for
+/// a bad peer, address or alignment (refused: see access.hpp); deadline where an engine takes no more commands. Source:
+/// GASPI notify; OpenSHMEM 1.5 signal_set.
 template <class Group>
 BEELINE_HOST_DEVICE Status signal(const Group& group, const Context& ctx, std::uint64_t* signal, std::uint64_t value,
-                                  std::uint32_t peer, Order order = Order::memory, Queue = {}) {
-  const Status status =
-      detail::admit<Access::load_store>(group, ctx, Operation::signal, detail::reach_of_word(signal), peer);
-  if (status == Status::ok) detail::set_signal(group, ctx, signal, value, peer, order);
-  return status;
+                                  std::uint32_t peer, Order order = Order::memory, Queue queue = {}) {
+  const detail::Request request{Operation::signal, Verb::store, sizeof value, 0, peer};
+  return detail::change_word<Access::load_store>(group, ctx, request, queue, signal, value, [&](std::uint32_t place) {
+    detail::set_signal(group, ctx, signal, value, place, order);
+    return Status::ok;
+  });
 }
 
 /// Adds `value` to `signal` on `peer`, otherwise as `signal`. The sum of many senders is exact: it is an atomic of
@@ -93,17 +101,18 @@ BEELINE_HOST_DEVICE Status signal(const Group& group, const Context& ctx, std::u
 template <class Group>
 BEELINE_HOST_DEVICE Status signal_add(const Group& group, const Context& ctx, std::uint64_t* signal,
                                       std::uint64_t value, std::uint32_t peer, Order order = Order::memory,
-                                      Queue = {}) {
+                                      Queue queue = {}) {
   group.sync();
-  const Status status =
-      detail::admit<Access::atomic>(group, ctx, Operation::signal_add, detail::reach_of_word(signal), peer);
-  if (status != Status::ok || group.thread_rank() != 0) return status;
-  detail::SystemAtomic<std::uint64_t> word(*ctx.translate(signal, peer));
-  if (order == Order::memory)
-    word.fetch_add(value, cuda::memory_order_release);
-  else
-    word.fetch_add(value, cuda::memory_order_relaxed);
-  return status;
+  const detail::Request request{Operation::signal_add, Verb::add, sizeof value, 0, peer};
+  return detail::change_word<Access::atomic>(group, ctx, request, queue, signal, value, [&](std::uint32_t place) {
+    if (group.thread_rank() != 0) return Status::ok;
+    detail::SystemAtomic<std::uint64_t> word(*ctx.translate(signal, place));
+    if (order == Order::memory)
+      word.fetch_add(value, cuda::memory_order_release);
+    else
+      word.fetch_add(value, cuda::memory_order_relaxed);
+    return Status::ok;
+  });
 }
 
 /// Blocks until the local `signal` compares true with `value`; then the data that it announced is visible to the group.

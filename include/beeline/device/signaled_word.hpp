@@ -20,8 +20,8 @@ struct alignas(16) SignaledWord {
 namespace detail {
 
 /// Whether the word lies in GPU memory: there an access of 16 bytes is whole, in host memory only one of 8 is.
-BEELINE_HOST_DEVICE inline bool is_whole_at(const Context& ctx, const SignaledWord* word, std::uint32_t owner) {
-  return BEELINE_ON_GPU && ctx.kind_of(owner) == DeviceKind::gpu && !ctx.in_host_half(word);
+BEELINE_HOST_DEVICE inline bool is_whole_at(const Context& ctx, const SignaledWord* word, std::uint32_t place) {
+  return BEELINE_ON_GPU && ctx.kind_at(place) == DeviceKind::gpu && !ctx.in_host_half(word);
 }
 
 BEELINE_HOST_DEVICE inline void store_signaled(SignaledWord* to, SignaledWord word, [[maybe_unused]] bool whole) {
@@ -30,6 +30,15 @@ BEELINE_HOST_DEVICE inline void store_signaled(SignaledWord* to, SignaledWord wo
 #endif
   SystemAtomic<std::uint64_t>(to->value).store(word.value, cuda::memory_order_relaxed);
   SystemAtomic<std::uint64_t>(to->signal).store(word.signal, cuda::memory_order_release);
+}
+
+/// An engine stores the value, then the signal.
+BEELINE_COLD BEELINE_HOST_DEVICE inline Passage change_signaled_by_route(const Context& ctx, SignaledWord* destination,
+                                                                         SignaledWord word, std::uint32_t peer) {
+  const Request request{Operation::signal, Verb::store, sizeof word.value, 0, peer};
+  const Passage passage = change_by_route(Thread{}, ctx, request, Queue{}, &destination->value, word.value);
+  if (passage.place != no_peer || passage.status != Status::ok) return passage;
+  return change_by_route(Thread{}, ctx, request, Queue{}, &destination->signal, word.signal);
 }
 
 BEELINE_HOST_DEVICE inline SignaledWord load_signaled(const SignaledWord* from, [[maybe_unused]] bool whole) {
@@ -56,12 +65,14 @@ inline namespace BEELINE_CALLS {
 /// Returns as `signal`. Source: OpenSHMEM 1.5 put_signal, for one word.
 BEELINE_HOST_DEVICE inline Status put_signal(const Context& ctx, SignaledWord* destination, std::uint64_t value,
                                              std::uint64_t signal, std::uint32_t peer) {
-  const Status status =
-      detail::admit<Access::load_store>(Thread{}, ctx, Operation::signal, detail::reach_of_word(destination), peer);
-  if (status != Status::ok) return status;
-  SignaledWord* there = ctx.translate(destination, peer);
-  detail::store_signaled(there, {value, signal}, detail::is_whole_at(ctx, there, peer));
-  return status;
+  const auto by_route = [&] { return detail::change_signaled_by_route(ctx, destination, {value, signal}, peer); };
+  const auto by_loads = [&](std::uint32_t place) {
+    SignaledWord* there = ctx.translate(destination, place);
+    detail::store_signaled(there, {value, signal}, detail::is_whole_at(ctx, there, place));
+    return Status::ok;
+  };
+  return detail::admit<Access::load_store>(Thread{}, ctx, Operation::signal, detail::reach_of_word(destination), peer,
+                                           by_route, by_loads);
 }
 
 /// Blocks until the signal of the local `word` compares true with `expected`; `value` is then what came with it, and
@@ -75,7 +86,7 @@ BEELINE_HOST_DEVICE inline Status put_signal(const Context& ctx, SignaledWord* d
                                                      std::uint32_t peer = no_peer, Timeout timeout = Timeout::none()) {
   const Status checked = detail::check_wait(ctx, Operation::wait, detail::reach_of_word(word), peer);
   if (checked != Status::ok) return checked;
-  const bool whole = detail::is_whole_at(ctx, word, ctx.rank);
+  const bool whole = detail::is_whole_at(ctx, word, ctx.rank - ctx.first_place);
   SignaledWord seen{};
   const Awaited awaited{Operation::wait, peer, 0, expected, compare};
   const Status status = poll_until(ctx, awaited, timeout, [&](std::uint64_t& observed) {

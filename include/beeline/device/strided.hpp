@@ -137,6 +137,13 @@ BEELINE_HOST_DEVICE Rows rows_of(T* destination, const T* source, const StridedS
           shape.source_stride * sizeof(T)};
 }
 
+/// The same as an engine gets them.
+template <class T>
+BEELINE_HOST_DEVICE LocalRows local_rows(const T* local, std::size_t remote_stride, std::size_t local_stride,
+                                         const StridedShape& shape) {
+  return {local, shape.count, shape.block_length * sizeof(T), remote_stride * sizeof(T), local_stride * sizeof(T)};
+}
+
 /// From the first block's first element to the last block's last.
 template <class T>
 [[nodiscard]] BEELINE_HOST_DEVICE Reach reach_of_blocks(const T* first, const StridedShape& shape, std::size_t stride) {
@@ -160,13 +167,20 @@ inline namespace BEELINE_CALLS {
 template <class Group, class T>
 [[nodiscard]] BEELINE_HOST_DEVICE Status put_strided(const Group& group, const Context& ctx, T* destination,
                                                      const T* source, const StridedShape& shape, std::uint32_t peer,
-                                                     Queue = {}) {
-  Status status = detail::check_shape(group, ctx, Operation::put, shape, sizeof(T), peer);
+                                                     Queue queue = {}) {
+  const Status status = detail::check_shape(group, ctx, Operation::put, shape, sizeof(T), peer);
   if (status != Status::ok) return status;
   const detail::Reach reach = detail::reach_of_blocks(destination, shape, shape.destination_stride);
-  status = detail::admit<Access::load_store>(group, ctx, Operation::put, reach, peer);
-  if (status == Status::ok) detail::copy_rows(group, detail::rows_of(ctx.translate(destination, peer), source, shape));
-  return status;
+  const detail::Request request{Operation::put, Verb::put, 0, 0, peer};
+  const auto by_route = [&] {
+    return detail::move_rows_by_route(group, ctx, request, queue, destination,
+                                      detail::local_rows(source, shape.destination_stride, shape.source_stride, shape));
+  };
+  const auto by_loads = [&](std::uint32_t place) {
+    detail::copy_rows(group, detail::rows_of(ctx.translate(destination, place), source, shape));
+    return Status::ok;
+  };
+  return detail::admit<Access::load_store>(group, ctx, Operation::put, reach, peer, by_route, by_loads);
 }
 
 /// Copies the shape's blocks from `source` on `peer` to local `destination`.
@@ -177,12 +191,20 @@ template <class Group, class T>
 template <class Group, class T>
 [[nodiscard]] BEELINE_HOST_DEVICE Status get_strided(const Group& group, const Context& ctx, T* destination,
                                                      const T* source, const StridedShape& shape, std::uint32_t peer) {
-  Status status = detail::check_shape(group, ctx, Operation::get, shape, sizeof(T), peer);
+  const Status status = detail::check_shape(group, ctx, Operation::get, shape, sizeof(T), peer);
   if (status != Status::ok) return status;
   const detail::Reach reach = detail::reach_of_blocks(source, shape, shape.source_stride);
-  status = detail::admit<Access::load_store>(group, ctx, Operation::get, reach, peer);
-  if (status == Status::ok) detail::copy_rows(group, detail::rows_of(destination, ctx.translate(source, peer), shape));
-  return status;
+  const detail::Request request{Operation::get, Verb::get, 0, 0, peer};
+  const auto by_route = [&] {
+    return detail::move_rows_by_route(
+        group, ctx, request, Queue{}, source,
+        detail::local_rows(destination, shape.source_stride, shape.destination_stride, shape));
+  };
+  const auto by_loads = [&](std::uint32_t place) {
+    detail::copy_rows(group, detail::rows_of(destination, ctx.translate(source, place), shape));
+    return Status::ok;
+  };
+  return detail::admit<Access::load_store>(group, ctx, Operation::get, reach, peer, by_route, by_loads);
 }
 
 }  // namespace BEELINE_CALLS

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <cuda/atomic>
+#include <iterator>
 #include <type_traits>
 
 #include "beeline/core/call_fault.hpp"
@@ -63,13 +64,13 @@ BEELINE_HOST_DEVICE inline std::uint64_t read_abort_word(const Context& ctx) {
       .load(cuda::memory_order_relaxed);
 }
 
-/// Raises the abort words of every member: those of its CPU threads, and from a GPU those that its kernels poll too.
-/// Plain stores: words in host memory have no atomics between GPU and CPU.
+/// Raises the abort words of every member that has a place: those of its CPU threads, and from a GPU those that its
+/// kernels poll too. Plain stores: words in host memory have no atomics between GPU and CPU.
 BEELINE_HOST_DEVICE inline void raise_abort(const Context& ctx, std::uint32_t culprit) {
   auto* words = const_cast<std::uint64_t*>(ctx.abort_words);
   BEELINE_NO_UNROLL
-  for (std::uint32_t peer = 0; peer < ctx.size; ++peer)
-    for (std::uint64_t* word : {ctx.translate(ctx.host_abort_words, peer), ctx.translate(words, peer)})
+  for (std::uint32_t place = 0; place < ctx.places(); ++place)
+    for (std::uint64_t* word : {ctx.translate(ctx.host_abort_words, place), ctx.translate(words, place)})
       SystemAtomic<std::uint64_t>(word[ctx.team]).store(abort_word(culprit), cuda::memory_order_relaxed);
 }
 
@@ -115,15 +116,21 @@ struct Finding {
   std::uint64_t expected = 0, observed = 0;
 };
 
-/// Refuses a call: records it and aborts the team, since somebody may wait for what does not come. One thread calls it.
+/// Records the refusal of a call and aborts the team, since somebody may wait for what does not come. One thread calls
+/// it.
 ///   peer  any number: one that is no rank of the team is not recorded as the peer
-BEELINE_COLD BEELINE_HOST_DEVICE inline Status refuse(const Context& ctx, Operation operation, std::uint32_t peer,
-                                                      Finding found, Status status) {
+BEELINE_HOST_DEVICE inline Status record_refusal(const Context& ctx, Operation operation, std::uint32_t peer,
+                                                 Finding found, Status status) {
   const auto fault = static_cast<std::uint64_t>(found.fault);
   record_wait(ctx, Awaited{operation, peer < ctx.size ? peer : no_peer, fault, found.expected}, found.observed, 0,
               status);
   raise_abort(ctx, ctx.own_world_rank);
   return status;
+}
+/// The same out of the way.
+BEELINE_COLD BEELINE_HOST_DEVICE inline Status refuse(const Context& ctx, Operation operation, std::uint32_t peer,
+                                                      Finding found, Status status) {
+  return record_refusal(ctx, operation, peer, found, status);
 }
 
 /// Ends a wait for good: writes its record and, at the deadline, aborts the team.
@@ -210,9 +217,13 @@ namespace detail {
 /// The gravest status of any thread of the group, one of which is not `ok`.
 template <class Group>
 BEELINE_COLD BEELINE_HOST_DEVICE Status gravest(const Group& group, Status mine) {
+  constexpr Status order[] = {Status::deadline, Status::aborted, Status::timeout, Status::no_resource,
+                              Status::unreachable};
+  std::uint32_t packed = 0;  // an array would lie in memory
+  for (std::size_t i = std::size(order); i-- > 0;) packed = packed << 4 | static_cast<std::uint32_t>(order[i]);
   BEELINE_NO_UNROLL
-  for (Status status : {Status::deadline, Status::aborted, Status::timeout, Status::no_resource})
-    if (group.any(mine == status)) return status;
+  for (; packed != 0; packed >>= 4)
+    if (group.any(mine == static_cast<Status>(packed & 15u))) return static_cast<Status>(packed & 15u);
   return Status::invalid_argument;
 }
 

@@ -69,6 +69,7 @@ bool are_same(const CollectiveOptions& a, const CollectiveOptions& b) {
 /// Collective.
 CollectiveOptions agreed(Team& team, const CollectiveOptions& options) {
   const CollectiveOptions all = complete(team, options);
+  team.world().implementation().require_direct(team, "Collectives");
   check(all);
   check_staging(all, team.size());
   const auto describe = [](std::size_t first, const CollectiveOptions&, std::size_t rank, const CollectiveOptions&) {

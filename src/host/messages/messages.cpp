@@ -99,6 +99,7 @@ void check_reach(Team& team) {
 /// Collective.
 MessageOptions agreed(Team& team, const MessageOptions& options) {
   const MessageOptions all = complete(team, options);
+  team.world().implementation().require_direct(team, "Messages");
   const auto describe = [](std::size_t first, const MessageOptions&, std::size_t rank, const MessageOptions&) {
     return fmt::format("ranks {} and {} give different options for messages", first, rank);
   };

@@ -81,7 +81,20 @@ BEELINE_COLD BEELINE_HOST_DEVICE inline Status refuse_unsound(const Context& ctx
   return refuse(ctx, operation, peer, finding_in(ctx, reach, peer), Status::invalid_argument);
 }
 
-/// Ends what has no status to return: the kernel, on a GPU; elsewhere it throws invalid_argument.
+/// Ends what has no status to return, and has been refused: the kernel, on a GPU; elsewhere it throws `status`.
+BEELINE_HOST_DEVICE inline void end_call([[maybe_unused]] const Context& ctx, [[maybe_unused]] Operation operation,
+                                         [[maybe_unused]] Finding found, [[maybe_unused]] Status status) {
+#if BEELINE_ON_GPU
+  machine::fence_system();  // the record gets to the host before the kernel ends
+  __trap();
+#else
+  throw Error(status,
+              std::string(name(operation)) + " refused: " + describe(found.fault, found.expected, found.observed),
+              static_cast<int>(ctx.own_world_rank));
+#endif
+}
+
+/// Refuses and ends a call that is not sound.
 BEELINE_COLD BEELINE_HOST_DEVICE inline void stop_call(const Context& ctx, Operation operation, std::uint32_t peer,
                                                        Finding found) {
   static_cast<void>(refuse(ctx, operation, peer, found, Status::invalid_argument));
@@ -89,13 +102,8 @@ BEELINE_COLD BEELINE_HOST_DEVICE inline void stop_call(const Context& ctx, Opera
   printf("beeline: rank %u: operation %u refused: fault %u, expected %#llx, observed %#llx\n", ctx.own_world_rank,
          static_cast<unsigned>(operation), static_cast<unsigned>(found.fault),
          static_cast<unsigned long long>(found.expected), static_cast<unsigned long long>(found.observed));
-  machine::fence_system();  // the record gets to the host before the kernel ends
-  __trap();
-#else
-  throw Error(Status::invalid_argument,
-              std::string(name(operation)) + " refused: " + describe(found.fault, found.expected, found.observed),
-              static_cast<int>(ctx.own_world_rank));
 #endif
+  end_call(ctx, operation, found, Status::invalid_argument);
 }
 
 template <bool checked>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "transport/routed_stream.hpp"
+#include "transport/bounce_stream.hpp"
 
 #include <fmt/format.h>
 #include <sys/mman.h>
@@ -9,6 +9,7 @@
 #include <map>
 #include <mutex>
 #include <utility>
+#include <vector>
 
 #include "beeline/core/error.hpp"
 #include "memory/gpu_memory.hpp"
@@ -22,9 +23,9 @@ constexpr std::size_t buffer_count = 4;
 constexpr int own_device = -1;
 
 /// Host memory that every GPU of the process reaches.
-class Buffers {
+class BounceBuffers {
  public:
-  Buffers(std::size_t chunk_bytes, bool pinned) : chunk_bytes_(chunk_bytes), pinned_(pinned) {
+  BounceBuffers(std::size_t chunk_bytes, bool pinned) : chunk_bytes_(chunk_bytes), pinned_(pinned) {
     void* given = mmap(nullptr, bytes(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     require(given != MAP_FAILED, Status::no_resource, fmt::format("no {} bytes to stage copies through", bytes()));
     start_ = static_cast<std::byte*>(given);
@@ -35,12 +36,12 @@ class Buffers {
       throw;
     }
   }
-  ~Buffers() {
+  ~BounceBuffers() {
     if (pinned_) gpu_memory::unregister_host(start_);
     munmap(start_, bytes());
   }
-  Buffers(const Buffers&) = delete;
-  Buffers& operator=(const Buffers&) = delete;
+  BounceBuffers(const BounceBuffers&) = delete;
+  BounceBuffers& operator=(const BounceBuffers&) = delete;
   [[nodiscard]] std::byte* operator[](std::size_t index) const { return start_ + index * chunk_bytes_; }
 
  private:
@@ -50,13 +51,13 @@ class Buffers {
   std::byte* start_ = nullptr;
 };
 
-/// What copies from one device to another go through; both are driven by streams of one RoutedStream.
+/// What copies from one device to another go through; both are driven by streams of one BounceStream.
 struct Ring {
   Ring(Stream& out, Stream& in, std::size_t chunk_bytes, bool pinned) : buffers(chunk_bytes, pinned) {
     for (auto& event : filled) event = out.make_event();
     for (auto& event : emptied) event = in.make_event();
   }
-  Buffers buffers;
+  BounceBuffers buffers;
   std::array<std::unique_ptr<Event>, buffer_count> filled, emptied;
   std::size_t next = 0;
 };
@@ -69,14 +70,16 @@ struct Far {
   std::unique_ptr<Event> begun, done;
 };
 
-class RoutedStream final : public Stream {
+class BounceStream final : public Stream {
  public:
-  RoutedStream(std::unique_ptr<Stream> own, Routes routes) : routes_(std::move(routes)), own_(std::move(own)) {}
+  BounceStream(std::unique_ptr<Stream> own, StreamRoutes routes) : routes_(std::move(routes)), own_(std::move(own)) {}
 
   const Device& device() const override { return own_->device(); }
 
   void copy(void* destination, const void* source, std::size_t bytes) override {
     if (!moves_anything(destination, source, bytes)) return;
+    if (routes_.needs_engine(destination) || routes_.needs_engine(source))
+      return own_->enqueue([this, destination, source, bytes] { routes_.copy_by_engine(destination, source, bytes); });
     const int to = routes_.device_of(destination), from = routes_.device_of(source);
     if (to == own_device && from == own_device) return own_->copy(destination, source, bytes);
     refuse_capture();
@@ -89,6 +92,11 @@ class RoutedStream final : public Stream {
     end(from);
   }
   void fill(void* destination, unsigned char value, std::size_t bytes) override {
+    if (routes_.needs_engine(destination))
+      return own_->enqueue([this, destination, value, bytes] {
+        const std::vector<unsigned char> filled(bytes, value);
+        routes_.copy_by_engine(destination, filled.data(), bytes);
+      });
     const int to = routes_.device_of(destination);
     if (to == own_device) return own_->fill(destination, value, bytes);
     refuse_capture();
@@ -96,6 +104,9 @@ class RoutedStream final : public Stream {
     on(to, [&](Stream& far) { far.fill(destination, value, bytes); });
   }
   void write_signal(std::uint64_t* signal, std::uint64_t value) override {
+    check_signal(signal);
+    if (routes_.needs_engine(signal))
+      return own_->enqueue([this, signal, value] { routes_.copy_by_engine(signal, &value, sizeof value); });
     const int to = routes_.device_of(signal);
     if (to == own_device) return own_->write_signal(signal, value);
     refuse_capture();
@@ -170,7 +181,7 @@ class RoutedStream final : public Stream {
     }
   }
 
-  const Routes routes_;
+  const StreamRoutes routes_;
   std::mutex mutex_;  ///< held while enqueuing on several streams
   // The own stream ends first, since its work waits for the others'; the buffers outlive all work.
   std::map<std::pair<int, int>, Ring> rings_;
@@ -180,8 +191,8 @@ class RoutedStream final : public Stream {
 
 }  // namespace
 
-std::unique_ptr<Stream> make_routed_stream(std::unique_ptr<Stream> own, Routes routes) {
-  return std::make_unique<RoutedStream>(std::move(own), std::move(routes));
+std::unique_ptr<Stream> make_bounce_stream(std::unique_ptr<Stream> own, StreamRoutes routes) {
+  return std::make_unique<BounceStream>(std::move(own), std::move(routes));
 }
 
 }  // namespace beeline

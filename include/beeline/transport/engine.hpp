@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// Engines: what carries a rank's operations to peers that its loads and stores do not reach. A world asks its engine
+/// once for the route to each peer; from then on the operations of kernels and of CPU threads post commands
+/// (core/command.hpp), which the engine serves by threads of its own (docs/design.md, Routes).
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "beeline/core/command.hpp"
+#include "beeline/device/context.hpp"
+#include "beeline/runtime/device.hpp"
+
+namespace beeline {
+
+/// The route to one peer.
+struct PeerRoute {
+  Way way = Way::direct;
+  std::string reason;  ///< why it is not direct; errors say it
+};
+
+/// What an engine serves: one rank. It stays where it is for the engine's life.
+struct EngineClient {
+  int rank = 0;
+  Device device;
+  std::vector<CommandRing*> rings;  ///< those of its kernels, then those of its CPU threads
+  Context context;                  ///< of its CPU threads: deadline and abort words
+  /// The address in this process of an offset in a peer's slot, for engines of this node.
+  std::function<std::byte*(std::uint32_t peer, std::uint64_t offset)> address_of;
+  /// Ends every wait of the world, for a reason that errors give.
+  std::function<void(const std::string& reason)> fail;
+};
+
+/// Carries the operations of one rank. Its destructor ends its threads; commands that it has not done by then stay so.
+class Engine {
+ public:
+  virtual ~Engine() = default;
+  /// The route to a peer other than the rank itself, which is direct.
+  [[nodiscard]] virtual PeerRoute route_to(int peer) const = 0;
+  /// Begins to serve the rings. Called once, before anything is posted, and while no kernel of the rank runs: an engine
+  /// that uses its GPU loads its kernels here, and warms its streams.
+  ///
+  /// It takes the commands of a ring in their order, and does those of one queue towards one peer so that they take
+  /// effect in this order; it publishes what `CommandReader` has functions for.
+  virtual void serve(const EngineClient& client) = 0;
+};
+
+/// Makes the engine of each rank of a world (`Config::engines`).
+class EngineMaker {
+ public:
+  virtual ~EngineMaker() = default;
+  ///   devices  of all ranks
+  [[nodiscard]] virtual std::unique_ptr<Engine> make(int rank, const std::vector<Device>& devices) const = 0;
+};
+
+/// An engine's end of a ring. One thread uses it.
+class CommandReader {
+ public:
+  explicit CommandReader(CommandRing& ring) : ring_(&ring), next_(ring.taken.value) {}
+
+  /// The next command, if it has been posted: what its poster did before is visible.
+  [[nodiscard]] bool take(Command& command);
+  /// Gives a command's poster what the word held, once the command is done and its data in place.
+  void answer(const Command& command, std::uint64_t value);
+  /// The sources of all commands up to this one may be reused.
+  void release_sources(const Command& command);
+  /// All commands up to this one are in place at their targets.
+  void complete(const Command& command);
+
+ private:
+  CommandRing* ring_;
+  std::uint64_t next_;  ///< ticket of the next command
+};
+
+}  // namespace beeline

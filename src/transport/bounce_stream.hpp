@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// A stream that also reaches memory which its device does not: by way of bounce buffers, or by an engine.
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+
+#include "beeline/transport/stream.hpp"
+
+namespace beeline {
+
+/// How the addresses that a stream is given are reached.
+struct StreamRoutes {
+  /// The device that has to touch an address; -1: the stream's own. Throws unreachable where none can.
+  std::function<int(const void*)> device_of;
+  /// A stream of such a device.
+  std::function<std::unique_ptr<Stream>(int device)> make_stream;
+  std::size_t chunk_bytes = 0;  ///< of the buffers in host memory
+  bool pinned = false;          ///< whether GPUs use the buffers
+  /// Whether an address is reached by the rank's engine alone. Throws unreachable where no route leads to it.
+  std::function<bool(const void*)> needs_engine;
+  /// Such a copy; returns when it is over.
+  std::function<void(void* destination, const void* source, std::size_t bytes)> copy_by_engine;
+};
+
+/// Wraps `own`: copies, fills and signals of memory that lies elsewhere are made by streams of the devices there, in
+/// this stream's order. Nothing waits on the CPU. Copies between two devices go through four bounce buffers, so that
+/// the copies out and in overlap. What an engine carries waits on the stream's thread, and is refused (unavailable) on
+/// a GPU's stream, which has none. Source: seed 001, virtual peer DMA (double copy through small pinned buffers).
+[[nodiscard]] std::unique_ptr<Stream> make_bounce_stream(std::unique_ptr<Stream> own, StreamRoutes routes);
+
+}  // namespace beeline

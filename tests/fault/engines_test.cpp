@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+// Engines that refuse a peer, that are slow, and that stop: every operation ends, with an error that says why.
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "beeline/beeline.hpp"
+#include "tests/support/errors.hpp"
+#include "tests/support/ranks.hpp"
+#include "tests/support/stopwatch.hpp"
+#include "tests/support/test_engine.hpp"
+
+namespace beeline_test {
+
+namespace {
+
+using namespace beeline;
+
+constexpr double deadline_s = 1.5;
+
+enum class Call : std::uint32_t {
+  put,
+  get,
+  put_signal,
+  put_value,
+  put_strided,
+  get_strided,
+  bulk_put,
+  bulk_get,
+  signal,
+  signal_add,
+  put_word,
+  atomic_add,
+  fetch_add,
+  compare_swap
+};
+constexpr Call calls[] = {Call::put,         Call::get,        Call::put_signal, Call::put_value,   Call::put_strided,
+                          Call::get_strided, Call::bulk_put,   Call::bulk_get,   Call::signal,      Call::signal_add,
+                          Call::put_word,    Call::atomic_add, Call::fetch_add,  Call::compare_swap};
+
+struct CallArguments {
+  std::uint64_t *words, *mine;  ///< [16] at the peer, and here
+  std::uint32_t* status;        ///< what the last call returned
+  std::uint32_t peer, repeats;
+};
+
+struct CallKernel {
+  Call call;
+  static constexpr std::size_t shared_bytes = sizeof(BulkBuffer);
+
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, CallArguments a) const {
+    for (std::uint32_t i = 0; i < a.repeats; ++i) {
+      const Status status = once(grid.block(), ctx, a);
+      if (grid.thread_rank() == 0) *a.status = static_cast<std::uint32_t>(status);
+      if (status != Status::ok) return;
+    }
+  }
+
+ private:
+  template <class Block>
+  BEELINE_HOST_DEVICE Status once(const Block& block, const Context& ctx, const CallArguments& a) const {
+    const StridedShape shape{2, 1, 2, 2};
+    switch (call) {
+      case Call::put:
+        return put(block, ctx, a.words, a.mine, 2, a.peer);
+      case Call::get:
+        return get(block, ctx, a.mine, a.words, 2, a.peer);
+      case Call::put_signal:
+        return put_signal(block, ctx, a.words, a.mine, 2, a.words + 4, 1, a.peer);
+      case Call::put_strided:
+        return put_strided(block, ctx, a.words, a.mine, shape, a.peer);
+      case Call::get_strided:
+        return get_strided(block, ctx, a.mine, a.words, shape, a.peer);
+      case Call::bulk_put:
+        return BulkPort(block, ctx, bulk_buffer()).put(a.words, a.mine, 2, a.peer);
+      case Call::bulk_get:
+        return BulkPort(block, ctx, bulk_buffer()).get(a.mine, a.words, 2, a.peer);
+      case Call::signal:
+        return signal(block, ctx, a.words, 1, a.peer);
+      case Call::signal_add:
+        return signal_add(block, ctx, a.words, 1, a.peer);
+      default:
+        return block.thread_rank() == 0 ? of_a_thread(ctx, a) : Status::ok;
+    }
+  }
+  BEELINE_HOST_DEVICE Status of_a_thread(const Context& ctx, const CallArguments& a) const {
+    std::uint64_t before = 0;
+    switch (call) {
+      case Call::put_value:
+        return put_value(ctx, a.words, std::uint64_t{1}, a.peer);
+      case Call::put_word:
+        return put_signal(ctx, reinterpret_cast<SignaledWord*>(a.words), 1, 1, a.peer);
+      case Call::atomic_add:
+        return atomic_add(ctx, a.words, 1, a.peer);
+      case Call::fetch_add:
+        return atomic_fetch_add(ctx, a.words, 1, a.peer, before);
+      default:
+        return atomic_compare_swap(ctx, a.words, 0, 1, a.peer, before);
+    }
+  }
+};
+
+/// What both ranks have.
+struct Scene {
+  explicit Scene(World& in) : world(in), words(in, 16), mine(in, 16), status(in, 1) {}
+
+  void launch_call(Team& team, Call call, std::uint32_t repeats) {
+    LaunchOptions options;
+    options.threads = 64;
+    launch(
+        team, options, CallKernel{call},
+        CallArguments{words.data(), mine.data(), status.data(), static_cast<std::uint32_t>(1 - world.rank()), repeats});
+    world.synchronize();
+  }
+  [[nodiscard]] Status returned() {
+    std::uint32_t value = 0;
+    world.copy(&value, status.data(), sizeof value);
+    return static_cast<Status>(value);
+  }
+
+  World& world;
+  SymmetricArray<std::uint64_t> words, mine;
+  SymmetricArray<std::uint32_t> status;
+};
+
+class Engines : public ::testing::TestWithParam<bool> {
+ protected:
+  void SetUp() override {
+    std::string why;
+    if (on_gpu() && gpus_here(&why) == 0) GTEST_SKIP() << "no GPU: " << why;
+  }
+  [[nodiscard]] static bool on_gpu() { return GetParam(); }
+  static void run(const EnginePlan& plan, const std::function<void(World&)>& body) {
+    Config config = test_config();
+    config.device = on_gpu() ? "cuda:0" : "cpu";
+    config.deadline_ns = static_cast<std::int64_t>(deadline_s * 1e9);
+    config.engines = std::make_shared<TestEngines>(plan);
+    expect_all_passed(run_ranks(WorldKind::threads, 2, body, config));
+  }
+};
+
+TEST_P(Engines, RefuseAPeerWithTheReason) {
+  EnginePlan plan;
+  plan.refused_peer = 1;
+  plan.reason = "its cable is cut";
+  run(plan, [](World& world) {
+    Scene scene(world);
+    const std::vector<std::uint64_t> start(16, 7);
+    for (const Call call : calls) {
+      const std::unique_ptr<Team> team = world.make_team({0, 1});  // whose abort is its own
+      world.copy(scene.words.data(), start.data(), scene.words.bytes());
+      world.barrier();
+      if (world.rank() == 0) {
+        check_error(Status::unreachable, {"on rank 1 in kernel", "no route leads to rank 1: its cable is cut"},
+                    [&] { scene.launch_call(*team, call, 1); });
+        BEELINE_CHECK(scene.returned() == Status::unreachable);
+      } else {
+        check_error(Status::aborted, {"no route leads to rank 1: its cable is cut"}, [&] { team->barrier(); });
+      }
+      world.barrier();
+      std::vector<std::uint64_t> now(16);
+      world.copy(now.data(), scene.words.data(), scene.words.bytes());
+      BEELINE_CHECK(now == start);
+    }
+    std::uint64_t word = 0;
+    if (world.rank() == 0)
+      check_error(Status::unreachable, {"its cable is cut"},
+                  [&] { world.copy(scene.words.at(1), &word, sizeof word); });
+    BEELINE_CHECK(!world.failed());
+    world.barrier();
+  });
+}
+
+/// A stopped engine ends what waits for it at the deadline; what does not wait goes on until the ring is full.
+TEST_P(Engines, ThatStopEndWaitsAtTheDeadline) {
+  for (const Call call : {Call::fetch_add, Call::get, Call::put, Call::atomic_add}) {
+    EnginePlan plan;
+    plan.stuck_after = 5;
+    run(plan, [call](World& world) {
+      Scene scene(world);
+      const std::unique_ptr<Team> team = world.make_team({0, 1});
+      if (world.rank() == 0) {
+        const bool waits = call == Call::fetch_add || call == Call::get;
+        const std::string operation = name(waits && call == Call::get ? Operation::get
+                                           : call == Call::put        ? Operation::put
+                                                                      : Operation::atomic);
+        // The commands that were served, and that the ring holds beside them.
+        const std::string sequence = join("sequence 6: expected >= 6, observed ", waits ? "" : "5");
+        const Stopwatch watch;
+        check_error(Status::deadline, {"rank 0: " + operation + " on rank 1 in kernel", sequence},
+                    [&] { scene.launch_call(*team, call, 1000); });
+        BEELINE_CHECK(watch.seconds() < 4 * deadline_s);
+        BEELINE_CHECK(scene.returned() == Status::deadline);
+      } else {
+        while (!team->failed()) std::this_thread::yield();
+        check_error(Status::aborted, {"rank 0: ", "on rank 1"}, [&] { team->barrier(); });
+      }
+    });
+  }
+}
+
+/// A slow engine's ring is full most of the time, and nothing is lost.
+TEST_P(Engines, ThatAreSlowLoseNothing) {
+  EnginePlan plan;
+  plan.pause_us = 200;
+  run(plan, [](World& world) {
+    Scene scene(world);
+    world.barrier();
+    constexpr std::uint32_t posts = 5 * command_ring_depth;
+    scene.launch_call(world, Call::atomic_add, posts);
+    BEELINE_CHECK(scene.returned() == Status::ok);
+    scene.launch_call(world, Call::fetch_add, 1);  // behind them in the ring
+    world.barrier();
+    std::uint64_t sum = 0;
+    world.copy(&sum, scene.words.data(), sizeof sum);
+    BEELINE_CHECK_EQ(std::uint64_t{posts} + 1, sum);
+    world.barrier();
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, Engines, ::testing::Bool(),
+                         [](const ::testing::TestParamInfo<bool>& info) { return info.param ? "one_gpu" : "cpu"; });
+
+}  // namespace
+
+}  // namespace beeline_test

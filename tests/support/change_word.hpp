@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// What a command does to a word, by a CPU thread or by a thread of a GPU.
+
+#include <cstdint>
+#include <cuda/atomic>
+
+#include "beeline/core/command.hpp"
+#include "beeline/device/impl/scalar_machine.hpp"
+
+namespace beeline_test {
+
+template <class T>
+BEELINE_HOST_DEVICE T change_as(const beeline::Command& command, void* at) {
+  using beeline::Verb;
+  const cuda::atomic_ref<T, cuda::thread_scope_system> word(*static_cast<T*>(at));
+  const T operand = static_cast<T>(command.local);
+  switch (command.verb) {
+    case Verb::add:
+      return word.fetch_add(operand);
+    case Verb::bit_and:
+      return word.fetch_and(operand);
+    case Verb::bit_or:
+      return word.fetch_or(operand);
+    case Verb::bit_xor:
+      return word.fetch_xor(operand);
+    case Verb::minimum:
+      return word.fetch_min(operand);
+    case Verb::maximum:
+      return word.fetch_max(operand);
+    case Verb::exchange:
+      return word.exchange(operand);
+    case Verb::compare_swap: {
+      T held = static_cast<T>(command.rows);
+      word.compare_exchange_strong(held, operand);
+      return held;
+    }
+    default:
+      word.store(operand, cuda::memory_order_release);
+      return 0;
+  }
+}
+
+/// Returns what the word held, of an atomic.
+BEELINE_HOST_DEVICE inline std::uint64_t change_word(const beeline::Command& command, void* at) {
+  switch (command.width) {
+    case 1:
+      beeline::machine::store_scalar(static_cast<std::uint8_t*>(at), static_cast<std::uint8_t>(command.local));
+      return 0;
+    case 2:
+      beeline::machine::store_scalar(static_cast<std::uint16_t*>(at), static_cast<std::uint16_t>(command.local));
+      return 0;
+    case 4:
+      return command.is_signed ? static_cast<std::uint32_t>(change_as<std::int32_t>(command, at))
+                               : change_as<std::uint32_t>(command, at);
+    default:
+      return command.is_signed ? static_cast<std::uint64_t>(change_as<std::int64_t>(command, at))
+                               : change_as<std::uint64_t>(command, at);
+  }
+}
+
+}  // namespace beeline_test

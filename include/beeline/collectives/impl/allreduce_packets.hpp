@@ -31,7 +31,8 @@ template <class Schedule, class Protocol, std::uint32_t members = 0, class T, cl
     const auto count = static_cast<std::uint32_t>(some);
     bool is_new = false;
     if (const Status status = session.enter(timeout, is_new); status != Status::ok) return status;
-    const Round round(session, timeout, is_new, session.sends_to_itself(timeout, is_new));
+    const bool to_itself = (Schedule::by_parts && Round::sends_own_part) || session.sends_to_itself(timeout, is_new);
+    const Round round(session, timeout, is_new, to_itself);
     return session.finish(
         Schedule::template run<T>(round, {own.destination + done, count}, {own.source + done, count}, own.reduction));
   });

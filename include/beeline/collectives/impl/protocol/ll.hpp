@@ -36,6 +36,7 @@ template <class Group>
 class PacketRound<LL, Group, 0> {
  public:
   static constexpr std::uint32_t unit_words = 1;
+  static constexpr bool sends_own_part = true;          ///< its own part goes to a member, too: code for one place less
   static constexpr bool any_pieces = true;              ///< of any lengths, from and to some members only
   static constexpr std::uint32_t frequent_members = 0;  ///< worth code of its own; 0: none
   using Value = std::uint64_t;

@@ -13,6 +13,7 @@ template <class Group, std::uint32_t members>
 class PacketRound<LL128, Group, members> {
  public:
   static constexpr std::uint32_t unit_words = line_words;
+  static constexpr bool sends_own_part = false;         ///< a member keeps its own part
   static constexpr bool any_pieces = false;             ///< pieces of one length, from all to all
   static constexpr std::uint32_t frequent_members = 2;  ///< worth code of its own; 0: none
   /// Peers whose lines a thread has in its registers at once.

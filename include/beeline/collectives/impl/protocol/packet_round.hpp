@@ -15,7 +15,7 @@
 ///   serves(session), area_units(session)       whether its group can send such units; how many fit a member's area
 ///   half()                                     where the second half of an area begins
 ///   unit_words, Value, Vector<T>               words of a unit; a thread's of one; elements as units
-///   any_pieces, frequent_members               see there
+///   any_pieces, frequent_members, sends_own_part  see there
 ///   for_each(units, whole, visit)              visit(place, whole) for each unit, until one returns another than ok
 ///   send_all(units, whole, load)               units to everyone: load(place, whole)
 ///   send_on<whole>(place, at, value)           one, as unit `at` + place.unit, to everyone

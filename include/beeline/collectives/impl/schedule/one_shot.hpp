@@ -9,6 +9,8 @@
 namespace beeline::detail {
 
 struct OneShot {
+  static constexpr bool by_parts = false;
+
   /// Units of a vector that a round takes.
   [[nodiscard]] BEELINE_HOST_DEVICE static std::size_t most_units(std::uint32_t area_units, std::uint32_t) {
     return area_units;

@@ -17,6 +17,8 @@
 namespace beeline::detail {
 
 struct TwoShot {
+  static constexpr bool by_parts = true;
+
   /// Units of a vector that a round takes.
   [[nodiscard]] BEELINE_HOST_DEVICE static std::size_t most_units(std::uint32_t area_units, std::uint32_t members) {
     return std::size_t{area_units} / 2 * members;

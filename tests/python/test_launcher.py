@@ -359,9 +359,10 @@ class TestNothingIsLeft:
             process.send_signal(signal.SIGINT)
             time.sleep(0.3)
             process.send_signal(signal.SIGINT)
-            process.communicate(timeout=10)
+            _, errors = process.communicate(timeout=10)
         assert process.returncode == 128 + signal.SIGINT
         assert time.monotonic() - start < 2
+        assert re.search(r"ranks 0, 1 did not end within [01]\.\d+ s and were terminated", errors)
         assert processes_with(mark) == []
 
     @pytest.mark.parametrize("child", ["sleep 300", "setsid sleep 300", "setsid sh -c '(sleep 300 &)'"])

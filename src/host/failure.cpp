@@ -397,13 +397,18 @@ void World::Implementation::fail_meeting(const char* call, const Error& missing)
   std::string message = missing.what();
   if (const std::string prefix = fmt::format("{}: rank {}: ", name(missing.code()), rank); message.starts_with(prefix))
     message.erase(0, prefix.size());
-  raise_with_cause(Status::aborted, fmt::format("rank {}: {}: {}", rank, call, message));
-  tell_kernels();
-  std::string others = describe_all(gather_waits(0));
+  const bool is_late = missing.code() == Status::deadline;
+  if (is_late) {
+    raise_with_cause(Status::aborted, fmt::format("rank {}: {}: {}", rank, call, message));
+    tell_kernels();
+  }
+  std::string others = describe_all(is_late ? gather_waits(0) : failed_waits_of(0));
   if (!others.empty())
     others =
-        "; all ranks make the same calls in the same order, but these were in others when it was noticed:" + others;
-  throw Error(Status::deadline, fmt::format("{}: {}{}", call, message, others), rank);
+        (is_late ? "; all ranks make the same calls in the same order, but these were in others when it was noticed:"
+                 : "; waits that had failed:") +
+        others;
+  throw Error(missing.code(), fmt::format("{}: {}{}", call, message, others), rank);
 }
 
 void World::Implementation::give_up_streams(std::uint32_t watched, std::uint64_t waited_ns) {

@@ -182,7 +182,7 @@ class World::Implementation {
     try {
       return meet();
     } catch (const Error& error) {
-      if (error.code() == Status::deadline) fail_meeting(call, error);
+      if (error.code() == Status::deadline || error.code() == Status::peer_died) fail_meeting(call, error);
       throw;
     }
   }
@@ -293,8 +293,8 @@ class World::Implementation {
   void check(std::uint32_t watched);
   /// `also`: what the caller knows of it.
   [[noreturn]] void fail(Status status, std::uint32_t team, const std::string& also = {});
-  /// After the deadline of a meeting in `call` that not all ranks came to: aborts the world, so that the waits of those
-  /// who are elsewhere end, and throws an error that names them.
+  /// After the end of a meeting in `call` that not all ranks came to: throws an error that names the waits of those who
+  /// are elsewhere, which a deadline ends first, by aborting the world; of ranks that have left, the waits that failed.
   [[noreturn]] void fail_meeting(const char* call, const Error& missing);
   /// Polls `over()` up to `deadline_ns`, or until one of `watched` is aborted; throws naming `what`. Then the default
   /// stream and `awaited` (if any) give up their waits for signals, and at the deadline `watched` is aborted. A fault

@@ -236,6 +236,22 @@ TEST_P(Leaving, SaysWhyItEndsACollectiveOfTheOthers) {
   expect_all_passed(run_ranks(GetParam(), 3, body, config, 60));
 }
 
+/// A barrier's deadline passes on rank 0, which then leaves the others waiting.
+TEST_P(Leaving, NamesTheWaitsOfRanksThatGaveUp) {
+  Config config = host_config();
+  config.deadline_ns = 300'000'000;
+  config.stream_deadline_ns = 20'000'000'000;
+  const auto body = [](World& world) {
+    if (world.rank() == 0)
+      check_error(Status::deadline, {"rank 0: barrier on rank"}, [&] { world.barrier(); });
+    else
+      check_error(Status::peer_died,
+                  {": leave: ", "rank 0 left the world; waits that had failed:", "rank 0: barrier on"},
+                  [&] { world.leave(); });
+  };
+  expect_all_passed(run_ranks(GetParam(), 3, body, config, 60));
+}
+
 INSTANTIATE_TEST_SUITE_P(Ranks, Leaving, ::testing::Values(WorldKind::threads, WorldKind::processes),
                          [](const auto& kind) { return kind.param == WorldKind::threads ? "Threads" : "Processes"; });
 

@@ -54,7 +54,16 @@ class Collectives::Implementation {
   void note(const detail::CallSize& size, const CollectiveCall& choice);
 
   [[nodiscard]] std::uint32_t checked_root(int root) const;
+  /// Vectors of a call; of what has pieces, `count` is that of each.
+  struct VectorPair {
+    void* destination;
+    const void* source;
+    std::size_t count;
+    ElementType type;
+  };
   /// Makes a call that moves data, or one that reduces, if there is anything to do.
+  ///   root  looked at where the operation has one
+  void move(Operation operation, const VectorPair& vectors, int root, const CollectiveCall& call);
   void move(const detail::MovementPlan& plan, const CollectiveCall& call);
   void reduce(const detail::ReductionCall& reduction, const CollectiveCall& call);
 

@@ -13,32 +13,7 @@ namespace beeline {
 
 using detail::checked_bytes;
 using detail::MovementPlan;
-
-namespace {
-
-/// What both ends of one call look like to one member.
-struct Ends {
-  void* destination;
-  const void* source;
-  std::size_t destination_parts, source_parts;  ///< of `piece` bytes; 0: not looked at
-  std::size_t piece;
-  ElementType type;
-  const void* in_place;  ///< where the source may begin although it lies in the destination
-};
-
-void check_ends(const Ends& ends) {
-  const detail::VectorPlace to{ends.destination, ends.destination_parts * ends.piece},
-      from{ends.source, ends.source_parts * ends.piece};
-  detail::check_vector("destination", to.at, to.bytes, ends.type);
-  detail::check_vector("source", from.at, from.bytes, ends.type);
-  if (ends.in_place == nullptr || ends.in_place != ends.source) detail::check_apart(to, from, nullptr);
-}
-
-const std::byte* part(const void* vector, std::size_t index, std::size_t bytes) {
-  return static_cast<const std::byte*>(vector) + index * bytes;
-}
-
-}  // namespace
+using detail::plan_of;
 
 void Collectives::Implementation::move(const MovementPlan& plan, const CollectiveCall& call) {
   const detail::CallSize size{.operation = plan.operation, .bytes = plan.bytes, .is_empty = plan.bytes == 0};
@@ -102,92 +77,48 @@ std::uint32_t Collectives::Implementation::checked_root(int root) const {
   return static_cast<std::uint32_t>(root);
 }
 
+void Collectives::Implementation::move(Operation operation, const VectorPair& vectors, int root,
+                                       const CollectiveCall& call) {
+  const std::size_t members = context().size, rank = context().rank;
+  const std::size_t bytes = checked_bytes(vectors.count, members, vectors.type) / members;
+  const MovementPlan plan = plan_of(operation, {vectors.type}, vectors.destination, vectors.source, bytes,
+                                    detail::has_root(operation) ? checked_root(root) : no_peer);
+  const auto extent = [&](bool takes_part, std::size_t step) { return takes_part ? bytes + step * (members - 1) : 0; };
+  const detail::VectorPlace to{plan.destination,
+                               extent(plan.receiver == no_peer || plan.receiver == rank, plan.receive_step)};
+  const detail::VectorPlace from{plan.source, extent(plan.sender == no_peer || plan.sender == rank, plan.send_step)};
+  detail::check_vector("destination", to.at, to.bytes, vectors.type);
+  detail::check_vector("source", from.at, from.bytes, vectors.type);
+  // What a member sends to itself may be there already; of an all-to-all the rest would overlap.
+  const bool in_place = operation != Operation::alltoall && to.bytes != 0 && from.bytes != 0 &&
+                        plan.destination + rank * plan.receive_step == plan.source + rank * plan.send_step;
+  if (!in_place) detail::check_apart(to, from, nullptr);
+  move(plan, call);
+}
+
 void Collectives::broadcast_on_stream(void* destination, const void* source, std::size_t count, ElementType type,
                                       int root, const CollectiveCall& call) {
-  const std::size_t bytes = checked_bytes(count, 1, type);
-  const std::uint32_t sender = implementation_->checked_root(root);
-  const bool is_root = context().rank == sender;
-  check_ends({destination, source, 1, is_root ? 1u : 0u, bytes, type, destination});
-  implementation_->move({.operation = Operation::broadcast,
-                         .element = {type},
-                         .destination = static_cast<std::byte*>(destination),
-                         .source = static_cast<const std::byte*>(source),
-                         .bytes = bytes,
-                         .send_step = 0,
-                         .receive_step = 0,
-                         .sender = sender,
-                         .receiver = no_peer},
-                        call);
+  implementation_->move(Operation::broadcast, {destination, source, count, type}, root, call);
 }
 
 void Collectives::scatter_on_stream(void* destination, const void* source, std::size_t count, ElementType type,
                                     int root, const CollectiveCall& call) {
-  const std::size_t parts = context().size, bytes = checked_bytes(count, parts, type) / parts;
-  const std::uint32_t sender = implementation_->checked_root(root);
-  const bool is_root = context().rank == sender;
-  // In place, the destination lies in the source.
-  const bool in_place = is_root && destination == part(source, sender, bytes);
-  check_ends({destination, source, 1, is_root ? parts : 0, bytes, type, in_place ? source : nullptr});
-  implementation_->move({.operation = Operation::scatter,
-                         .element = {type},
-                         .destination = static_cast<std::byte*>(destination),
-                         .source = static_cast<const std::byte*>(source),
-                         .bytes = bytes,
-                         .send_step = bytes,
-                         .receive_step = 0,
-                         .sender = sender,
-                         .receiver = no_peer},
-                        call);
+  implementation_->move(Operation::scatter, {destination, source, count, type}, root, call);
 }
 
 void Collectives::gather_on_stream(void* destination, const void* source, std::size_t count, ElementType type, int root,
                                    const CollectiveCall& call) {
-  const std::size_t parts = context().size, bytes = checked_bytes(count, parts, type) / parts;
-  const std::uint32_t receiver = implementation_->checked_root(root);
-  const bool is_root = context().rank == receiver;
-  check_ends({destination, source, is_root ? parts : 0, 1, bytes, type, part(destination, receiver, bytes)});
-  implementation_->move({.operation = Operation::gather,
-                         .element = {type},
-                         .destination = static_cast<std::byte*>(destination),
-                         .source = static_cast<const std::byte*>(source),
-                         .bytes = bytes,
-                         .send_step = 0,
-                         .receive_step = bytes,
-                         .sender = no_peer,
-                         .receiver = receiver},
-                        call);
+  implementation_->move(Operation::gather, {destination, source, count, type}, root, call);
 }
 
 void Collectives::allgather_on_stream(void* destination, const void* source, std::size_t count, ElementType type,
                                       const CollectiveCall& call) {
-  const std::size_t parts = context().size, bytes = checked_bytes(count, parts, type) / parts;
-  check_ends({destination, source, parts, 1, bytes, type, part(destination, context().rank, bytes)});
-  implementation_->move({.operation = Operation::allgather,
-                         .element = {type},
-                         .destination = static_cast<std::byte*>(destination),
-                         .source = static_cast<const std::byte*>(source),
-                         .bytes = bytes,
-                         .send_step = 0,
-                         .receive_step = bytes,
-                         .sender = no_peer,
-                         .receiver = no_peer},
-                        call);
+  implementation_->move(Operation::allgather, {destination, source, count, type}, 0, call);
 }
 
 void Collectives::alltoall_on_stream(void* destination, const void* source, std::size_t count, ElementType type,
                                      const CollectiveCall& call) {
-  const std::size_t parts = context().size, bytes = checked_bytes(count, parts, type) / parts;
-  check_ends({destination, source, parts, parts, bytes, type, nullptr});
-  implementation_->move({.operation = Operation::alltoall,
-                         .element = {type},
-                         .destination = static_cast<std::byte*>(destination),
-                         .source = static_cast<const std::byte*>(source),
-                         .bytes = bytes,
-                         .send_step = bytes,
-                         .receive_step = bytes,
-                         .sender = no_peer,
-                         .receiver = no_peer},
-                        call);
+  implementation_->move(Operation::alltoall, {destination, source, count, type}, 0, call);
 }
 
 namespace {
@@ -226,16 +157,8 @@ void Collectives::alltoallv_on_stream(void* destination, const void* source, con
                       pieces.receive_counts[rank]));
   const detail::CallSize size{.operation = Operation::alltoallv, .bytes = 0};
   const CollectiveCall choice = implementation_->choose(size, call);
-  const MovementPlan plan{.operation = Operation::alltoallv,
-                          .element = {type},
-                          .destination = static_cast<std::byte*>(destination),
-                          .source = static_cast<const std::byte*>(source),
-                          .bytes = 0,
-                          .send_step = 0,
-                          .receive_step = 0,
-                          .sender = no_peer,
-                          .receiver = no_peer,
-                          .element_bytes = bytes_of(type)};
+  MovementPlan plan = plan_of(Operation::alltoallv, {type}, destination, source, 0);
+  plan.element_bytes = bytes_of(type);
   const LaunchOptions options = implementation_->launch_options(size, choice);
   detail::launch_varied_movement(implementation_->team, options, implementation_->channel, plan, choice.algorithm,
                                  values, implementation_->tables);

@@ -60,7 +60,7 @@ struct WatchLines {
     const std::uint32_t peer = (ctx.rank + grid.block_rank()) % ctx.size;
     const unsigned rank_in_block = grid.block().thread_rank(), place = rank_in_block % (warps * threads);
     if (rank_in_block < warps * threads) {
-      store_lines(ctx.at(lines, peer) + ctx.rank * warps * threads + place);
+      store_lines(ctx.translate(lines, peer) + ctx.rank * warps * threads + place);
       return;
     }
     const LinesSeen mine = look_at_lines(ctx, peer, lines + peer * warps * threads + place);

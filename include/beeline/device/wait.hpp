@@ -97,7 +97,7 @@ BEELINE_HOST_DEVICE inline void record_wait(const Context& ctx, const Awaited& a
   if (index >= max_wait_records) return;
   WaitRecord& record = ctx.waits[index];
   record.operation = static_cast<std::uint32_t>(awaited.operation);
-  record.rank = ctx.world_rank(ctx.rank);
+  record.rank = ctx.own_world_rank;
   record.peer = peer;
   record.team = ctx.team;
   record.comparison = static_cast<std::uint8_t>(awaited.compare);
@@ -137,7 +137,8 @@ BEELINE_COLD BEELINE_HOST_DEVICE inline Status refuse(const Context& ctx, Operat
 BEELINE_HOST_DEVICE inline Status give_up(const Context& ctx, const Awaited& awaited, std::uint64_t observed,
                                           std::uint64_t waited_ns, Status status) {
   record_wait(ctx, awaited, observed, waited_ns, status);
-  if (status == Status::deadline) raise_abort(ctx, ctx.world_rank(awaited.peer == no_peer ? ctx.rank : awaited.peer));
+  if (status == Status::deadline)
+    raise_abort(ctx, awaited.peer == no_peer ? ctx.own_world_rank : ctx.world_rank(awaited.peer));
   return status;
 }
 

@@ -3,25 +3,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Protocol
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from rich.console import RenderableType
 
 from beeline.display import ResultView
 from beeline.jobs import Event, running
 from beeline.programs import USAGE_ERROR, CliError, World, find_program, launch_command
 
 
-class Study(Protocol):
-    """What to run: an application's methods, on some number of ranks."""
+@dataclass(frozen=True)
+class Study:
+    """What to run: an application's methods, on numbers of ranks."""
 
-    programs: Mapping[str, Event | None]
+    programs: ClassVar[Mapping[str, Event | None]]
     """Those that have methods; beside one that only some builds have, the event that says so where it is missing."""
+    ranks: list[int]
     methods: list[str]
     """By name; empty: all that are available."""
+    threads: bool
+    device: str
 
-    def world(self, ranks: int) -> World: ...
+    @property
+    def label(self) -> str:
+        """What tells it from other studies of the same command."""
+        return ""
 
-    def arguments(self, methods: list[str], ranks: int) -> list[str]: ...
+    def world(self, ranks: int) -> World:
+        return World(ranks, self.threads, self.device)
+
+    def arguments(self, methods: list[str], ranks: int) -> list[str]:
+        """Of the program."""
+        raise NotImplementedError
+
+
+def run_studies(
+    studies: Sequence[Study], as_json: bool, output: Path | None, render: Callable[[list[Event]], RenderableType]
+) -> None:
+    """Runs them all, shows the results, and ends the command with what failed."""
+    failures: list[CliError] = []
+    with ResultView(as_json, output, render) as view:
+        for study in studies:
+            for ranks in study.ranks:
+                view.set_progress(f"{study.label}{ranks} ranks")
+                failures += run_methods(study, ranks, view)
+    raise_failures(failures, view)
 
 
 def run_methods(study: Study, ranks: int, view: ResultView) -> list[CliError]:

@@ -75,6 +75,37 @@ def new_table(title: str, *columns: str) -> Table:
     return table
 
 
+Cell = Callable[[Event], str]
+
+
+def field(key: str, show: Callable[[Any], str] = format_number, factor: float = 1) -> Cell:
+    """A cell that shows the field of a result, numbers in other units; a dash where it is missing."""
+
+    def cell(result: Event) -> str:
+        value = result.get(key)
+        return show(value * factor if factor != 1 and isinstance(value, (int, float)) else value)
+
+    return cell
+
+
+def result_table(title: str, columns: dict[str, Cell], results: list[Event]) -> Table:
+    """A row for each result, of the columns' cells."""
+    table = new_table(title, *columns)
+    for result in results:
+        table.add_row(*(cell(result) for cell in columns.values()))
+    return table
+
+
+def devices_of(results: list[Event]) -> str:
+    return ", ".join(dict.fromkeys(str(result.get("device")) for result in results))
+
+
+def not_measured(results: list[Event]) -> list[str]:
+    """A line for each method of these results, which lack a measurement, and its reason."""
+    lacking = dict.fromkeys((str(one.get("method")), str(one.get("reason"))) for one in results)
+    return [f"not measured: {method}: {reason}" for method, reason in lacking]
+
+
 class ResultView:
     """Takes the events of one command, and shows them: as JSON lines, or as a table that grows, with a progress bar.
 

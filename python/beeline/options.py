@@ -79,3 +79,12 @@ Output = Annotated[
     Path | None,
     typer.Option("--output", metavar="FILE", help="Append the results to FILE as JSON lines.", callback=check_output),
 ]
+Ranks = Annotated[str, typer.Option("--ranks", "-n", metavar="N[,N..]", help="Numbers of ranks.")]
+Methods = Annotated[
+    str, typer.Option("--method", metavar="NAME,..", help="Methods by name, or all that are available.")
+]
+Reductions = Annotated[
+    int | None,
+    typer.Option("--reductions", min=1, max=MAX_ITERATIONS, help="Reductions to time.", show_default="by size"),
+]
+NoVerify = Annotated[bool, typer.Option("--no-verify", help="Skip the comparison with the serial reference.")]

@@ -396,10 +396,11 @@ def test_himeno_goes_on_after_a_method_failed(cli):
     assert "exit status 3" in done.stderr
 
 
-def test_himeno_with_a_wrong_result_fails(cli):
-    done = cli("app", "himeno", FAKE_WRONG_DATA="1")
+@pytest.mark.parametrize(("app", "wrong"), [("himeno", "host_staged, in_kernel"), ("global-reduction", "in_kernel")])
+def test_an_app_with_a_wrong_result_fails(cli, app, wrong):
+    done = cli("app", app, FAKE_WRONG_DATA="1")
     assert done.returncode == 1
-    assert "wrong result: host_staged, in_kernel" in done.stderr
+    assert f"wrong result: {wrong}" in done.stderr
 
 
 def test_himeno_refuses_an_unavailable_method(cli):

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import beeline
 import pytest
 
@@ -44,17 +46,20 @@ def test_pinned_memory_is_a_cpu_tensor() -> None:
         assert (tensor == 5).all()
 
 
+def expect_copies_in_the_order_of_the_stream(world: beeline.World, stream: beeline.Stream, outside: Any) -> None:
+    source, result = torch.zeros(1 << 20, device="cuda:0"), torch.empty(1 << 20)
+    torch.cuda.synchronize()
+    with torch.cuda.stream(outside):
+        source.fill_(3)
+    world.copy(result, source, stream)
+    world.synchronize(stream)
+    assert (result == 3).all()
+
+
 def test_streams_are_torchs_too() -> None:
     with beeline.World.create(device="cuda:0") as world:
         stream = world.make_stream()
-        outside = torch.cuda.ExternalStream(stream.native, "cuda:0")
-        source, result = torch.zeros(1 << 20, device="cuda:0"), torch.empty(1 << 20)
-        torch.cuda.synchronize()
-        with torch.cuda.stream(outside):
-            source.fill_(3)
-        world.copy(result, source, stream)
-        world.synchronize(stream)
-        assert (result == 3).all()
+        expect_copies_in_the_order_of_the_stream(world, stream, torch.cuda.ExternalStream(stream.native, "cuda:0"))
 
 
 def test_torchs_stream_is_one_of_the_ranks() -> None:
@@ -62,13 +67,7 @@ def test_torchs_stream_is_one_of_the_ranks() -> None:
         outside = torch.cuda.Stream("cuda:0", priority=-1)
         stream = world.adopt_stream(outside.cuda_stream)
         assert stream.native == outside.cuda_stream
-        source, result = torch.zeros(1 << 20, device="cuda:0"), torch.empty(1 << 20)
-        torch.cuda.synchronize()
-        with torch.cuda.stream(outside):
-            source.fill_(3)
-        world.copy(result, source, stream)
-        world.synchronize(stream)
-        assert (result == 3).all()
+        expect_copies_in_the_order_of_the_stream(world, stream, outside)
 
 
 def test_what_this_rank_does_not_reach_is_refused() -> None:

@@ -14,7 +14,7 @@ from rich.table import Table
 from beeline import options
 from beeline.commands import bench
 from beeline.description import Call
-from beeline.display import MISSING, ResultView, format_number, format_percent, new_table
+from beeline.display import MISSING, ResultView, format_number, format_percent, new_table, not_measured
 from beeline.jobs import Event
 from beeline.on_ranks import measure_on_ranks
 from beeline.programs import CliError, World
@@ -35,7 +35,7 @@ class Row:
 
 def accuracy(
     call: Call,
-    ranks: Annotated[str, typer.Option("--ranks", "-n", metavar="N[,N..]", help="Numbers of ranks.")] = "2,4",
+    ranks: options.Ranks = "2,4",
     mpirun: Annotated[bool, typer.Option("--mpirun", help="Let mpirun start the ranks, as the peer mpi needs it.")] = (
         False
     ),
@@ -57,8 +57,7 @@ def render(results: list[Event]) -> RenderableType:
     parts: list[RenderableType] = []
     for ranks in dict.fromkeys(one["ranks"] for one in measured):
         parts.append(table_of(ranks, [one for one in measured if one["ranks"] == ranks]))
-    lacking = {(str(one.get("method")), str(one.get("reason"))): None for one in results if not one.get("available")}
-    return Group(*parts, *(f"not measured: {method}: {reason}" for method, reason in lacking))
+    return Group(*parts, *not_measured([one for one in results if not one.get("available")]))
 
 
 def table_of(ranks: int, results: list[Event]) -> Table:

@@ -18,7 +18,7 @@ from rich.console import Group, RenderableType
 from beeline import options
 from beeline.commands import bench
 from beeline.description import PROGRAM, Call
-from beeline.display import MISSING, ResultView, format_bytes, format_number, new_table
+from beeline.display import MISSING, ResultView, format_bytes, format_number, new_table, not_measured
 from beeline.jobs import Event, running
 from beeline.programs import CliError, World, find_program, launch_command
 
@@ -142,9 +142,7 @@ def render(results: list[Event]) -> RenderableType:
         mine = [one for one in measured if str(one.get("operation")) == operation]
         parts += [bench.operation_table(operation, "us", mine), summary_table(operation, mine)]
         parts += [blocks_table(operation, sweeps, mine)] if (sweeps := sweeps_of(mine)) else []
-    lacks = {(str(one.get("method")), str(one.get("reason"))): None for one in results if one.get("median") is None}
-    parts += [f"not measured: {method}: {reason}" for method, reason in lacks]
-    return Group(*parts)
+    return Group(*parts, *not_measured([one for one in results if one.get("median") is None]))
 
 
 def control_of(result: Event) -> str:

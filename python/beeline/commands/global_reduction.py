@@ -10,25 +10,21 @@ import typer
 from rich.console import RenderableType
 
 from beeline import options
-from beeline.applications import raise_failures, run_methods
-from beeline.display import MISSING, ResultView, format_number, format_verified, new_table
+from beeline.applications import Study, run_studies
+from beeline.display import MISSING, Cell, devices_of, field, format_verified, result_table
 from beeline.jobs import Event
-from beeline.programs import CliError, World
+from beeline.programs import World
 
 BASELINE = "mpi"  # the method that the others are compared with
 LARGEST = 1 << 40
 
 
 @dataclass(frozen=True)
-class Study:
-    """What to run: each method on each number of ranks, over numbers of values."""
+class Reductions(Study):
+    """Over numbers of values."""
 
     values: list[int]
-    ranks: list[int]
-    methods: list[str]
     reductions: int | None
-    threads: bool
-    device: str
     mpirun: bool
     programs: ClassVar = {"global-reduction": None}
 
@@ -52,16 +48,9 @@ def global_reduction(
         str,
         typer.Option("--values", metavar="N[,N..]", help="Numbers of float32 values of a rank, like 1000, 64K or 16M."),
     ] = "1K,64K,1M,16M",
-    ranks: Annotated[str, typer.Option("--ranks", "-n", metavar="N[,N..]", help="Numbers of ranks.")] = "4",
-    method: Annotated[
-        str, typer.Option("--method", metavar="NAME,..", help="Methods by name, or all that are available.")
-    ] = "all",
-    reductions: Annotated[
-        int | None,
-        typer.Option(
-            "--reductions", min=1, max=options.MAX_ITERATIONS, help="Reductions to time.", show_default="by size"
-        ),
-    ] = None,
+    ranks: options.Ranks = "4",
+    method: options.Methods = "all",
+    reductions: options.Reductions = None,
     mpirun: Annotated[
         bool, typer.Option("--mpirun", help="Let mpirun start the ranks, as the baseline mpi needs it.")
     ] = False,
@@ -73,38 +62,24 @@ def global_reduction(
     """Reduce many values on each rank to one sum that every rank has; beside kernel, copy, MPI_Allreduce, copy."""
     if mpirun and threads:
         raise typer.BadParameter("mpirun starts processes: leave --threads or --mpirun out")
-    study = Study(
-        parse_values(values), options.parse_ranks(ranks), options.parse_names(method), reductions, threads, device,
+    study = Reductions(
+        options.parse_ranks(ranks), options.parse_names(method), threads, device, parse_values(values), reductions,
         mpirun,
     )  # fmt: skip
-    failures: list[CliError] = []
-    with ResultView(as_json, output, render) as view:
-        for count in study.ranks:
-            view.set_progress(f"{count} ranks")
-            failures += run_methods(study, count, view)
-    raise_failures(failures, view)
+    run_studies([study], as_json, output, render)
 
 
 def render(results: list[Event]) -> RenderableType:
-    columns = ("method", ">ranks", ">values\na rank", ">reductions\na second", ">against\nMPI", ">CPU\ntime, us")
-    table = new_table(describe(results), *columns, "verified")
-    for result in results:
-        cpu = result.get("cpu_seconds")
-        table.add_row(
-            str(result.get("method")),
-            format_number(result.get("ranks")),
-            format_number(result.get("values")),
-            format_number(result.get("reductions_per_second")),
-            against_mpi(result, results),
-            format_number(cpu * 1e6 if isinstance(cpu, (int, float)) else None),
-            format_verified(result.get("verified")),
-        )
-    return table
-
-
-def describe(results: list[Event]) -> str:
-    devices = dict.fromkeys(str(result.get("device")) for result in results)
-    return f"Global reduction of float32 values on {', '.join(devices)}"
+    columns: dict[str, Cell] = {
+        "method": field("method", str),
+        ">ranks": field("ranks"),
+        ">values\na rank": field("values"),
+        ">reductions\na second": field("reductions_per_second"),
+        ">against\nMPI": lambda result: against_mpi(result, results),
+        ">CPU\ntime, us": field("cpu_seconds", factor=1e6),
+        "verified": field("verified", format_verified),
+    }
+    return result_table(f"Global reduction of float32 values on {devices_of(results)}", columns, results)
 
 
 def against_mpi(result: Event, results: list[Event]) -> str:

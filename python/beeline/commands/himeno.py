@@ -5,17 +5,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import Enum
-from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 import typer
 from rich.console import Group, RenderableType
 
 from beeline import options
-from beeline.applications import raise_failures, run_methods
-from beeline.display import MISSING, ResultView, format_number, format_percent, format_verified, new_table
+from beeline.applications import Study, run_studies
+from beeline.display import (
+    MISSING,
+    Cell,
+    devices_of,
+    field,
+    format_number,
+    format_percent,
+    format_verified,
+    result_table,
+)
 from beeline.jobs import Event
-from beeline.programs import CliError, World
 
 # The benchmark's sizes, x, y, z: the official i, j, k. Ranks divide z, the official k.
 GRIDS = {
@@ -70,21 +77,18 @@ PROGRAMS: dict[str, Event | None] = {
 
 
 @dataclass(frozen=True)
-class Study:
-    """What to run: each method on each number of ranks."""
+class Grids(Study):
+    """Over one size, or one that grows with the ranks."""
 
     size: str
-    ranks: list[int]
-    methods: list[str]
     iterations: int | None
     scaling: Scaling
-    threads: bool
-    device: str
     verify: bool
     programs: ClassVar = PROGRAMS
 
-    def world(self, ranks: int) -> World:
-        return World(ranks, self.threads, self.device)
+    @property
+    def label(self) -> str:
+        return f"{self.size}, "
 
     def size_for(self, ranks: int) -> str:
         """The size option: under weak scaling each rank keeps the whole size that was asked for."""
@@ -164,9 +168,7 @@ def himeno(
             show_default="4; 1,2,4 to compare",
         ),
     ] = None,
-    method: Annotated[
-        str, typer.Option("--method", metavar="NAME,..", help="Methods by name, or all that are available.")
-    ] = "all",
+    method: options.Methods = "all",
     iterations: Annotated[
         int | None,
         typer.Option(
@@ -179,9 +181,7 @@ def himeno(
     ] = Scaling.none,
     threads: options.Threads = False,
     device: options.Device = "auto",
-    no_verify: Annotated[
-        bool, typer.Option("--no-verify", help="Skip the comparison with the serial reference.")
-    ] = False,
+    no_verify: options.NoVerify = False,
     as_json: options.Json = False,
     output: options.Output = None,
 ) -> None:
@@ -191,49 +191,35 @@ def himeno(
     sizes, scaling = ([size or DEFAULT_SIZE], scaling) if preset is None else PRESETS[preset]
     if ranks is None:
         ranks = "4" if scaling is Scaling.none else "1,2,4"
-    study = Study(
-        sizes[0], options.parse_ranks(ranks), options.parse_names(method), iterations, scaling, threads, device,
+    study = Grids(
+        options.parse_ranks(ranks), options.parse_names(method), threads, device, sizes[0], iterations, scaling,
         not no_verify,
     )  # fmt: skip
     studies = [replace(study, size=each) for each in sizes]
     for each in studies:
         each.check()
-    run_studies(studies, as_json, output)
-
-
-def run_studies(studies: list[Study], as_json: bool, output: Path | None) -> None:
-    failures: list[CliError] = []
-    with ResultView(as_json, output, lambda results: render(results, studies[0].scaling)) as view:
-        for study in studies:
-            for ranks in study.ranks:
-                view.set_progress(f"{study.size}, {ranks} ranks")
-                failures += run_methods(study, ranks, view)
-    raise_failures(failures, view)
+    run_studies(studies, as_json, output, lambda results: render(results, scaling))
 
 
 def render(results: list[Event], scaling: Scaling) -> RenderableType:
     scales = scaling is not Scaling.none
     several = not scales and len({size_of(result) for result in results}) > 1
-    columns = [
-        *(["size"] if several else []),
-        *("method", ">ranks", ">MFLOP/s", ">of copy\nspeed, %", ">comm.\nshare, %", ">over-\nlap, %"),
-        *(">max\nerror", ">verified", ">CPU\ntime, s"),
-    ]
-    table = new_table(describe(results), *columns, *([">speed-\nup", ">effi-\nciency, %"] if scales else []))
-    for result in results:
-        row = [
-            *([size_of(result)] if several else []),
-            str(result.get("method")),
-            format_number(result.get("ranks")),
-            format_number(result.get("mflops")),
-            format_percent(result.get("bound_share")),
-            format_share(result.get("communication_share")),
-            format_percent(result.get("overlap_efficiency")),
-            format_number(result.get("max_error")),
-            format_verified(result.get("verified")) + verified_part(result),
-            format_number(result.get("cpu_seconds"), digits=3),
-        ]
-        table.add_row(*row, *(scaling_cells(result, results) if scales else []))
+    columns: dict[str, Cell] = {
+        **({"size": size_of} if several else {}),
+        "method": field("method", str),
+        ">ranks": field("ranks"),
+        ">MFLOP/s": field("mflops"),
+        ">of copy\nspeed, %": field("bound_share", format_percent),
+        ">comm.\nshare, %": field("communication_share", format_share),
+        ">over-\nlap, %": field("overlap_efficiency", format_percent),
+        ">max\nerror": field("max_error"),
+        ">verified": lambda result: format_verified(result.get("verified")) + verified_part(result),
+        ">CPU\ntime, s": field("cpu_seconds", lambda seconds: format_number(seconds, digits=3)),
+    }
+    if scales:
+        columns[">speed-\nup"] = lambda result: scaling_cells(result, results)[0]
+        columns[">effi-\nciency, %"] = lambda result: scaling_cells(result, results)[1]
+    table = result_table(describe(results), columns, results)
     notes = gosa_notes(results)
     if any(is_below_noise(result.get("communication_share")) for result in results):
         notes.append(f"{BELOW_NOISE}: runs without communication took longer than those with it")
@@ -261,8 +247,7 @@ def size_of(result: Event) -> str:
 
 def describe(results: list[Event]) -> str:
     sizes = dict.fromkeys(size_of(result) for result in results)
-    devices = dict.fromkeys(str(result.get("device")) for result in results)
-    return f"Himeno {', '.join(sizes)} on {', '.join(devices)}"
+    return f"Himeno {', '.join(sizes)} on {devices_of(results)}"
 
 
 def scaling_cells(result: Event, results: list[Event]) -> list[str]:

@@ -8,7 +8,15 @@ from rich.console import Group, RenderableType
 from beeline import options
 from beeline.commands import bench
 from beeline.description import Call
-from beeline.display import ResultView, format_bytes, format_number, format_percent, format_verified, new_table
+from beeline.display import (
+    ResultView,
+    format_bytes,
+    format_number,
+    format_percent,
+    format_verified,
+    new_table,
+    not_measured,
+)
 from beeline.jobs import Event
 from beeline.on_ranks import measure_on_ranks
 from beeline.programs import World
@@ -46,5 +54,4 @@ def render(results: list[Event]) -> RenderableType:
                 format_verified(one["verified"]),
             )  # fmt: skip
         parts.append(table)
-    lacking = {(str(one.get("method")), str(one.get("reason"))): None for one in results if one.get("median") is None}
-    return Group(*parts, *(f"not measured: {method}: {reason}" for method, reason in lacking))
+    return Group(*parts, *not_measured([one for one in results if one.get("median") is None]))

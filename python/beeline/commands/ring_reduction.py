@@ -4,36 +4,28 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 import typer
 from rich.console import RenderableType
 
 from beeline import options
-from beeline.applications import raise_failures, run_methods
-from beeline.display import MISSING, ResultView, format_bytes, format_number, format_verified, new_table
+from beeline.applications import Study, run_studies
+from beeline.display import MISSING, Cell, devices_of, field, format_bytes, format_verified, result_table
 from beeline.jobs import Event
-from beeline.programs import CliError, World
 
 ELEMENT_BYTES = 4
 BASELINE = "host"  # the scheme that the others are compared with
 
 
 @dataclass(frozen=True)
-class Study:
-    """What to run: each scheme on each number of ranks."""
+class Rings(Study):
+    """The schemes as methods, over one vector."""
 
     bytes: int
-    ranks: list[int]
-    methods: list[str]
     reductions: int | None
-    threads: bool
-    device: str
     verify: bool
     programs: ClassVar = {"ring-reduction": None}
-
-    def world(self, ranks: int) -> World:
-        return World(ranks, self.threads, self.device)
 
     def arguments(self, methods: list[str], ranks: int) -> list[str]:
         arguments = ["--size", str(self.bytes), "--method", ",".join(methods)]
@@ -57,66 +49,34 @@ def ring_reduction(
         str, typer.Option("--ranks", "-n", metavar="N[,N..]", help="Numbers of ranks; the vector stays the same.")
     ] = "2,4",
     method: Annotated[str, typer.Option("--method", metavar="NAME,..", help="Schemes by name, or all.")] = "all",
-    reductions: Annotated[
-        int | None,
-        typer.Option(
-            "--reductions", min=1, max=options.MAX_ITERATIONS, help="Reductions to time.", show_default="by size"
-        ),
-    ] = None,
+    reductions: options.Reductions = None,
     threads: options.Threads = False,
     device: options.Device = "auto",
-    no_verify: Annotated[
-        bool, typer.Option("--no-verify", help="Skip the comparison with the serial reference.")
-    ] = False,
+    no_verify: options.NoVerify = False,
     as_json: options.Json = False,
     output: options.Output = None,
 ) -> None:
     """Run one ring all-reduce (float32 sums, in place) under each control scheme; strong scaling over ranks."""
-    study = Study(
-        parse_size(size), options.parse_ranks(ranks), options.parse_names(method), reductions, threads, device,
+    study = Rings(
+        options.parse_ranks(ranks), options.parse_names(method), threads, device, parse_size(size), reductions,
         not no_verify,
     )  # fmt: skip
-    failures: list[CliError] = []
-    with ResultView(as_json, output, render) as view:
-        for count in study.ranks:
-            view.set_progress(f"{count} ranks")
-            failures += run_methods(study, count, view)
-    raise_failures(failures, view)
+    run_studies([study], as_json, output, render)
 
 
 def render(results: list[Event]) -> RenderableType:
-    columns = (
-        "method",
-        ">ranks",
-        ">time,\nus",
-        ">against\nhost",
-        ">bus,\nGB/s",
-        ">CPU\ntime, us",
-        ">blocks",
-        "verified",
-    )
-    table = new_table(describe(results), *columns)
-    for result in results:
-        table.add_row(
-            str(result.get("method")),
-            format_number(result.get("ranks")),
-            format_number(scaled(result.get("seconds"), 1e6)),
-            against_host(result, results),
-            format_number(scaled(result.get("bus_bytes_per_second"), 1e-9)),
-            format_number(scaled(result.get("cpu_seconds"), 1e6)),
-            format_number(result.get("lanes")),
-            format_verified(result.get("verified")),
-        )
-    return table
-
-
-def describe(results: list[Event]) -> str:
-    devices = dict.fromkeys(str(result.get("device")) for result in results)
-    return f"Ring reduction of {format_bytes(results[0].get('bytes') or 0)} on {', '.join(devices)}"
-
-
-def scaled(value: Any, factor: float) -> Any:
-    return value * factor if isinstance(value, (int, float)) else value
+    columns: dict[str, Cell] = {
+        "method": field("method", str),
+        ">ranks": field("ranks"),
+        ">time,\nus": field("seconds", factor=1e6),
+        ">against\nhost": lambda result: against_host(result, results),
+        ">bus,\nGB/s": field("bus_bytes_per_second", factor=1e-9),
+        ">CPU\ntime, us": field("cpu_seconds", factor=1e6),
+        ">blocks": field("lanes"),
+        "verified": field("verified", format_verified),
+    }
+    size = format_bytes(results[0].get("bytes") or 0)
+    return result_table(f"Ring reduction of {size} on {devices_of(results)}", columns, results)
 
 
 def against_host(result: Event, results: list[Event]) -> str:

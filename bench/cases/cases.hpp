@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Every case of the primitives (transfers, signals, atomics, barriers), one file each; `primitive_cases` lists them.
+/// Every case of the primitives (transfers, signals, atomics, barriers), a file for each way of doing them;
+/// `primitive_cases` lists them.
 
 #include <vector>
 

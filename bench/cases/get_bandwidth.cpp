@@ -52,12 +52,9 @@ std::vector<Measurement> prepare(Bench& bench, std::uint64_t bytes) {
   auto state = std::make_shared<State>(bench, bytes, shapes.back().blocks);
   std::vector<Measurement> all;
   for (const GridShape& shape : shapes) {
-    Measurement measurement{.operation = "get", .method = "device/peer/signal", .bytes = bytes};
-    measurement.unit = Unit::gigabytes_per_second;
-    measurement.settings = shape.settings(bench.world().device().is_gpu());
-    measurement.time = [=](Rounds rounds) { return state->time(shape, rounds); };
-    measurement.verify = verify_messages(bench, state->buffers, measurement.time, Receivers::first);
-    all.push_back(std::move(measurement));
+    all.push_back(message_measurement(bench, state->buffers, Receivers::first, "device/peer/signal",
+                                      [=](Rounds rounds) { return state->time(shape, rounds); }));
+    all.back().settings = shape.settings(bench.world().device().is_gpu());
   }
   return all;
 }

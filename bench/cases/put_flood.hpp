@@ -104,12 +104,9 @@ struct FloodState {
 
 inline Measurement flood_measurement(const std::shared_ptr<FloodState>& state, const GridShape& shape,
                                      std::string method, std::function<std::vector<double>(Rounds)> time) {
-  Bench& bench = state->bench;
-  Measurement measurement{.operation = "put", .method = std::move(method), .bytes = state->buffers->bytes()};
-  measurement.unit = Unit::gigabytes_per_second;
-  measurement.settings = shape.settings(bench.world().device().is_gpu());
-  measurement.verify = verify_messages(bench, state->buffers, time, Receivers::second);
-  measurement.time = std::move(time);
+  Measurement measurement =
+      message_measurement(state->bench, state->buffers, Receivers::second, std::move(method), std::move(time));
+  measurement.settings = shape.settings(state->bench.world().device().is_gpu());
   return measurement;
 }
 

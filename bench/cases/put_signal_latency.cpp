@@ -74,12 +74,10 @@ struct State {
 };
 
 Measurement signaled_word(Bench& bench, std::shared_ptr<State> state) {
-  Measurement measurement{.operation = "message", .method = "device/peer/signal", .bytes = state->buffers->bytes()};
-  measurement.operations_per_iteration = 2;
+  Measurement measurement = message_measurement(bench, state->buffers, Receivers::both, "device/peer/signal",
+                                                [=](Rounds rounds) { return state->time_word(rounds); });
   measurement.settings = single_thread(bench).settings();
   measurement.settings.emplace_back("layout", "signaled_word");
-  measurement.time = [=](Rounds rounds) { return state->time_word(rounds); };
-  measurement.verify = verify_messages(bench, state->buffers, measurement.time, Receivers::both);
   measurement.baseline = 0;
   return measurement;
 }
@@ -94,13 +92,10 @@ std::vector<Measurement> prepare(Bench& bench, std::uint64_t bytes) {
     all.push_back(signaled_word(bench, state));
   }
   for (const GroupChoice& choice : candidate_groups(bench, bytes, store_bytes, most_threads)) {
-    Measurement measurement{.operation = "message", .method = "device/peer/signal", .bytes = bytes};
-    measurement.operations_per_iteration = 2;
-    measurement.settings = choice.settings();
-    measurement.time = [=](Rounds rounds) { return state->time(choice, rounds); };
-    measurement.verify = verify_messages(bench, state->buffers, measurement.time, Receivers::both);
-    if (one_word) measurement.baseline = 0;
-    all.push_back(std::move(measurement));
+    all.push_back(message_measurement(bench, state->buffers, Receivers::both, "device/peer/signal",
+                                      [=](Rounds rounds) { return state->time(choice, rounds); }));
+    all.back().settings = choice.settings();
+    if (one_word) all.back().baseline = 0;
   }
   return all;
 }

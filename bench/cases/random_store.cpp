@@ -41,27 +41,12 @@ bool verify(RandomTable& table, TimedGrid& timed, const GridShape& shape, std::u
   return wrong == 0;
 }
 
-template <class Update>
-Measurement measurement_of(std::shared_ptr<RandomTable> table, std::shared_ptr<TimedGrid> timed, const GridShape& shape,
-                           const char* method) {
-  Measurement measurement = update_measurement<Update>(table, timed, shape, "random_store", method);
-  measurement.verify = [=](std::uint64_t seed) { return verify<Update>(*table, *timed, shape, seed); };
-  return measurement;
-}
-
 std::vector<Measurement> prepare(Bench& bench, std::uint64_t) {
-  bench.require_alike();
-  const std::vector<GridShape> shapes = update_shapes<LibraryStore, BareStoreWord>(bench);
-  auto table = std::make_shared<RandomTable>(bench);
-  auto timed = std::make_shared<TimedGrid>(bench, shapes.back().blocks);
-  std::vector<Measurement> all;
-  for (const GridShape& shape : shapes) {
-    all.push_back(measurement_of<BareStoreWord>(table, timed, shape, "bare/store"));
-    all.back().peer_of = "device/peer/signal";
-    all.push_back(measurement_of<LibraryStore>(table, timed, shape, "device/peer/signal"));
-    all.back().baseline = all.size() - 2;
-  }
-  return all;
+  return update_measurements<LibraryStore, BareStoreWord>(
+      bench, "random_store", "bare/store",
+      []<class Update>(RandomTable& table, TimedGrid& timed, const GridShape& shape, std::uint64_t seed) {
+        return verify<Update>(table, timed, shape, seed);
+      });
 }
 
 }  // namespace

@@ -177,4 +177,31 @@ template <class Update>
   return measurement;
 }
 
+/// Measurements of `Library`, for each shape beside its bare peer `Bare`, after which it is called `operation`.
+///   verify  whether the updates of `seed` by `Update` are found: `verify.operator()<Update>(table, timed, shape,
+///   seed)`
+template <class Library, class Bare, class Verify>
+[[nodiscard]] std::vector<Measurement> update_measurements(Bench& bench, const char* operation, const char* bare_method,
+                                                           Verify verify) {
+  bench.require_alike();
+  const std::vector<GridShape> shapes = update_shapes<Library, Bare>(bench);
+  auto table = std::make_shared<RandomTable>(bench);
+  auto timed = std::make_shared<TimedGrid>(bench, shapes.back().blocks);
+  std::vector<Measurement> all;
+  const auto add = [&]<class Update>(Update, const GridShape& shape, const char* method) {
+    all.push_back(update_measurement<Update>(table, timed, shape, operation, method));
+    all.back().verify = [=](std::uint64_t seed) {
+      return verify.template operator()<Update>(*table, *timed, shape, seed);
+    };
+  };
+  constexpr const char* method = "device/peer/signal";
+  for (const GridShape& shape : shapes) {
+    add(Bare{}, shape, bare_method);
+    all.back().peer_of = method;
+    add(Library{}, shape, method);
+    all.back().baseline = all.size() - 2;
+  }
+  return all;
+}
+
 }  // namespace beeline::bench

@@ -44,63 +44,24 @@ MessageOptions options_for(const Travel& travel, std::uint64_t bytes) {
   return {};
 }
 
-/// Source and destination outside the heaps.
-class OutsideBuffers {
- public:
-  /// Collective.
-  OutsideBuffers(Bench& bench, std::uint64_t bytes)
-      : bench_(bench), bytes_(bytes), chunk_((bytes + page_bytes - 1) / page_bytes * page_bytes),
-        source_(bench.world(), chunk_ * ranks(), {.chunk_elements = chunk_}),
-        destination_(bench.world(), chunk_ * ranks(), {.chunk_elements = chunk_}) {}
-
-  [[nodiscard]] std::byte* source() const { return own_chunk(source_); }
-  [[nodiscard]] std::byte* destination() const { return own_chunk(destination_); }
-
-  void refresh(std::uint64_t seed) {
-    if (!bench_.paired()) return;
-    const std::vector<std::byte> mine = random_message(seed, bench_.world().rank(), bytes_);
-    std::vector<std::byte> other = random_message(seed, static_cast<int>(bench_.peer()), bytes_);
-    for (std::byte& byte : other) byte = ~byte;
-    bench_.world().copy(source(), mine.data(), bytes_);
-    bench_.world().copy(destination(), other.data(), bytes_);
-  }
-  [[nodiscard]] bool arrived(std::uint64_t seed) {
-    std::vector<std::byte> found(bytes_);
-    bench_.world().copy(found.data(), destination(), bytes_);
-    return found == random_message(seed, static_cast<int>(bench_.peer()), bytes_);
-  }
-
- private:
-  static constexpr std::uint64_t page_bytes = 2 << 20;
-  [[nodiscard]] std::size_t ranks() const { return static_cast<std::size_t>(bench_.world().size()); }
-  [[nodiscard]] std::byte* own_chunk(const DistributedArray<std::byte>& array) const {
-    return array.data() + chunk_ * static_cast<std::size_t>(bench_.world().rank());
-  }
-
-  Bench& bench_;
-  std::uint64_t bytes_, chunk_;
-  DistributedArray<std::byte> source_, destination_;
-};
+/// Collective. Source and destination outside the heaps: chunks of arrays that have one on each rank.
+std::shared_ptr<MessageBuffers> outside_buffers(Bench& bench, std::uint64_t bytes) {
+  constexpr std::uint64_t page_bytes = 2 << 20;
+  const std::uint64_t chunk = (bytes + page_bytes - 1) / page_bytes * page_bytes;
+  const auto make = [&] {
+    return std::make_shared<DistributedArray<std::byte>>(
+        bench.world(), chunk * static_cast<std::size_t>(bench.world().size()), Distribution{.chunk_elements = chunk});
+  };
+  const auto source = make(), destination = make();
+  const std::size_t own = chunk * static_cast<std::size_t>(bench.world().rank());
+  return std::make_shared<MessageBuffers>(bench, bytes, std::shared_ptr<std::byte>(source, source->data() + own),
+                                          std::shared_ptr<std::byte>(destination, destination->data() + own));
+}
 
 /// Where messages come from and go to.
 struct Place {
   std::byte *source, *destination;
 };
-
-/// Buffers that are checked after the measurement.
-template <class Buffers>
-std::function<bool(std::uint64_t)> verify(Bench& bench, std::shared_ptr<Buffers> buffers,
-                                          std::function<std::vector<double>(Rounds)> transfer, bool both_receive) {
-  return [=, &bench](std::uint64_t seed) {
-    buffers->refresh(seed);
-    bench.world().barrier();
-    static_cast<void>(transfer({}));
-    bench.world().barrier();
-    const int rank = bench.world().rank();
-    const bool receives = rank == 1 || (rank == 0 && both_receive);
-    return !receives || buffers->arrived(seed);
-  };
-}
 
 /// Messages between ranks 0 and 1 on their default streams, a library's.
 struct Calls {
@@ -110,9 +71,8 @@ struct Calls {
 enum class Shape { ping_pong, flood };
 
 /// One message there and one back, or messages from rank 0 to rank 1, which answers the last.
-template <class Buffers>
-void complete(Measurement& measurement, Bench& bench, std::shared_ptr<Buffers> buffers, const Calls& calls,
-              Shape shape) {
+void complete(Measurement& measurement, Bench& bench, const std::shared_ptr<MessageBuffers>& buffers,
+              const Calls& calls, Shape shape) {
   const std::uint64_t bytes = measurement.bytes;
   const Place place{buffers->source(), buffers->destination()};
   // A stream takes about a thousand kernels before enqueuing blocks inside the driver.
@@ -138,7 +98,8 @@ void complete(Measurement& measurement, Bench& bench, std::shared_ptr<Buffers> b
           bench, rounds, [&] { bench.leads() ? calls.send(place, bytes) : calls.receive(place, bytes); }, finish);
     };
   }
-  measurement.verify = verify(bench, buffers, measurement.time, shape == Shape::ping_pong);
+  measurement.verify = verify_messages(bench, buffers, measurement.time,
+                                       shape == Shape::ping_pong ? Receivers::both : Receivers::second);
 }
 
 Calls calls_of(Bench& bench, std::shared_ptr<Messages> messages) {
@@ -161,10 +122,9 @@ Case stream_case(const Travel& travel, Shape shape) {
     measurement.settings = {{"blocks", std::uint64_t{call.blocks}},
                             {"protocol", messages->is_eager(bytes, call) ? "eager" : "rendezvous"}};
     const Calls calls = calls_of(bench, messages);
-    if (travel.outside)
-      complete(measurement, bench, std::make_shared<OutsideBuffers>(bench, bytes), calls, shape);
-    else
-      complete(measurement, bench, std::make_shared<MessageBuffers>(bench, bytes), calls, shape);
+    const auto buffers =
+        travel.outside ? outside_buffers(bench, bytes) : std::make_shared<MessageBuffers>(bench, bytes);
+    complete(measurement, bench, buffers, calls, shape);
     return std::vector{measurement};
   };
   return {operation, method_of(travel), true, prepare, sizes_of(travel)};
@@ -227,7 +187,7 @@ std::vector<Measurement> prepare_in_kernel(Bench& bench, std::uint64_t bytes) {
                           buffers->destination(), static_cast<const std::byte*>(buffers->source()), bytes);
       });
     };
-    measurement.verify = verify(bench, buffers, measurement.time, true);
+    measurement.verify = verify_messages(bench, buffers, measurement.time, Receivers::both);
     all.push_back(std::move(measurement));
   }
   return all;

@@ -17,8 +17,22 @@ std::vector<std::byte> random_message(std::uint64_t seed, int rank, std::uint64_
   return bytes;
 }
 
+namespace {
+
+std::shared_ptr<std::byte> in_symmetric_heap(Bench& bench, std::uint64_t bytes) {
+  const auto array = std::make_shared<SymmetricArray<std::byte>>(bench.world(), bytes);
+  return {array, array->data()};
+}
+
+}  // namespace
+
 MessageBuffers::MessageBuffers(Bench& bench, std::uint64_t bytes)
-    : bench_(bench), source_(bench.world(), bytes), destination_(bench.world(), bytes) {}
+    : bench_(bench), bytes_(bytes), source_(in_symmetric_heap(bench, bytes)),
+      destination_(in_symmetric_heap(bench, bytes)) {}
+
+MessageBuffers::MessageBuffers(Bench& bench, std::uint64_t bytes, std::shared_ptr<std::byte> source,
+                               std::shared_ptr<std::byte> destination)
+    : bench_(bench), bytes_(bytes), source_(std::move(source)), destination_(std::move(destination)) {}
 
 void MessageBuffers::refresh(std::uint64_t seed) {
   if (!bench_.paired()) return;
@@ -48,6 +62,19 @@ std::function<bool(std::uint64_t)> verify_messages(Bench& bench, std::shared_ptr
     const bool receives = rank == 0 ? receivers != Receivers::second : rank == 1 && receivers != Receivers::first;
     return !receives || buffers->arrived(seed);
   };
+}
+
+Measurement message_measurement(Bench& bench, const std::shared_ptr<MessageBuffers>& buffers, Receivers receivers,
+                                std::string method, std::function<std::vector<double>(Rounds)> time) {
+  const char* operation = receivers == Receivers::both ? "message" : receivers == Receivers::second ? "put" : "get";
+  Measurement measurement{.operation = operation, .method = std::move(method), .bytes = buffers->bytes()};
+  if (receivers == Receivers::both)
+    measurement.operations_per_iteration = 2;
+  else
+    measurement.unit = Unit::gigabytes_per_second;
+  measurement.verify = verify_messages(bench, buffers, time, receivers);
+  measurement.time = std::move(time);
+  return measurement;
 }
 
 }  // namespace beeline::bench

@@ -14,15 +14,18 @@ namespace beeline::bench {
 /// The random bytes that `rank` sends.
 [[nodiscard]] std::vector<std::byte> random_message(std::uint64_t seed, int rank, std::uint64_t bytes);
 
-/// Symmetric buffers for messages between ranks 0 and 1.
+/// Buffers for messages between ranks 0 and 1.
 class MessageBuffers {
  public:
-  /// Collective.
+  /// Collective. In the symmetric heap.
   MessageBuffers(Bench& bench, std::uint64_t bytes);
+  /// In other memory, of `bytes` each.
+  MessageBuffers(Bench& bench, std::uint64_t bytes, std::shared_ptr<std::byte> source,
+                 std::shared_ptr<std::byte> destination);
 
-  [[nodiscard]] std::byte* source() const { return source_.data(); }
-  [[nodiscard]] std::byte* destination() const { return destination_.data(); }
-  [[nodiscard]] std::uint64_t bytes() const { return source_.bytes(); }
+  [[nodiscard]] std::byte* source() const { return source_.get(); }
+  [[nodiscard]] std::byte* destination() const { return destination_.get(); }
+  [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
 
   /// Writes random bytes to this rank's source, and to its destination what differs in every byte from what will come.
   void refresh(std::uint64_t seed);
@@ -31,7 +34,8 @@ class MessageBuffers {
 
  private:
   Bench& bench_;
-  SymmetricArray<std::byte> source_, destination_;
+  std::uint64_t bytes_;
+  std::shared_ptr<std::byte> source_, destination_;
 };
 
 enum class Receivers { both, first, second };
@@ -40,5 +44,11 @@ enum class Receivers { both, first, second };
 [[nodiscard]] std::function<bool(std::uint64_t)> verify_messages(Bench& bench, std::shared_ptr<MessageBuffers> buffers,
                                                                  std::function<std::vector<double>(Rounds)> transfer,
                                                                  Receivers receivers);
+
+/// A measurement of messages between ranks 0 and 1 by `time`, verified: where both receive, `message`, the time of one
+/// way of a round trip; where the second or the first does, `put` or `get`, the bandwidth.
+[[nodiscard]] Measurement message_measurement(Bench& bench, const std::shared_ptr<MessageBuffers>& buffers,
+                                              Receivers receivers, std::string method,
+                                              std::function<std::vector<double>(Rounds)> time);
 
 }  // namespace beeline::bench

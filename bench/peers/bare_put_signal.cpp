@@ -45,12 +45,11 @@ Measurement bare_put_signal(Bench& bench, std::shared_ptr<MessageBuffers> buffer
     words.destination_there = bench.world().at(reinterpret_cast<std::uint64_t*>(buffers->destination()), peer);
     words.flag_there = bench.world().at(flag->word(), peer);
   }
-  Measurement measurement{.operation = "message", .method = "bare/put_signal", .bytes = buffers->bytes()};
-  measurement.operations_per_iteration = 2;
+  Measurement measurement = message_measurement(bench, buffers, Receivers::both, "bare/put_signal", [=](Rounds rounds) {
+    return flag->run(choice.threads, rounds, BarePutSignalPingPong{}, words);
+  });
   measurement.settings = choice.settings();
   measurement.peer_of = "device/peer/signal";
-  measurement.time = [=](Rounds rounds) { return flag->run(choice.threads, rounds, BarePutSignalPingPong{}, words); };
-  measurement.verify = verify_messages(bench, buffers, measurement.time, Receivers::both);
   return measurement;
 }
 

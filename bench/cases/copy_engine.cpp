@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// host/copy_engine/signal: the CPU starts copies, awaits their end, and signals the peer's CPU.
+/// stream/copy_engine/signal: copies and signals enqueued on streams, without a CPU or a kernel in between.
+/// Ping-pong, and message after message one way: the receiver hears of the last by the host, and answers it by streams.
+
+#include "beeline/device/group.hpp"
+#include "beeline/device/signal.hpp"
+#include "cases/cases.hpp"
+#include "harness/message_buffers.hpp"
+#include "harness/timed_host.hpp"
+#include "peers/bare_copy.hpp"
+
+namespace beeline::bench {
+
+namespace {
+
+/// Copies of messages and their signals, by number.
+class Copies {
+ public:
+  /// Collective.
+  Copies(Bench& bench, std::uint64_t bytes, Heap signals)
+      : bench_(bench), buffers_(std::make_shared<MessageBuffers>(bench, bytes)), signals_(bench.world(), 1, signals) {}
+
+  [[nodiscard]] const std::shared_ptr<MessageBuffers>& buffers() const { return buffers_; }
+
+ protected:
+  [[nodiscard]] Bench& bench() const { return bench_; }
+  [[nodiscard]] World& world() const { return bench_.world(); }
+  [[nodiscard]] int peer() const { return static_cast<int>(bench_.peer()); }
+  [[nodiscard]] std::byte* there() const { return world().at(buffers_->destination(), peer()); }
+  [[nodiscard]] std::uint64_t* signal() const { return &signals_.data()->value; }
+  void copy() { world().stream().copy(there(), buffers_->source(), buffers_->bytes()); }
+
+  std::uint64_t sequence_ = 0;
+
+ private:
+  Bench& bench_;
+  std::shared_ptr<MessageBuffers> buffers_;
+  SymmetricArray<PaddedWord> signals_;
+};
+
+class HostCopies : public Copies {
+ public:
+  HostCopies(Bench& bench, std::uint64_t bytes)
+      : Copies(bench, bytes, Heap::pinned), copied_(bench.world().stream().make_event()) {}
+
+  std::vector<double> ping_pong(Rounds rounds) {
+    return time_on_host(bench(), rounds, [this] {
+      ++sequence_;
+      if (bench().leads()) copy(), await_copies(), tell();
+      hear("waiting for the peer's message");
+      if (!bench().leads()) copy(), await_copies(), tell();
+    });
+  }
+
+  std::vector<double> flood(Rounds rounds) {
+    return time_on_host(
+        bench(), rounds,
+        [this] {
+          if (bench().leads()) copy();
+        },
+        [this] {
+          ++sequence_;
+          if (bench().leads())
+            await_copies(), tell();
+          else
+            hear("waiting for the copies' end");
+        });
+  }
+
+  std::vector<double> bare_flood(Rounds rounds) {
+    return time_on_host(
+        bench(), rounds,
+        [this] {
+          if (bench().leads()) bare_copy(world().stream(), there(), buffers()->source(), buffers()->bytes());
+        },
+        [this] {
+          if (bench().leads()) await_copies();
+        });
+  }
+
+ private:
+  void await_copies() {
+    world().stream().record(*copied_);
+    world().synchronize(*copied_);
+  }
+  void tell() { beeline::signal(Thread{}, world().host_context(), signal(), sequence_, bench().peer()); }
+  void hear(const char* what) {
+    bench().require_ok(
+        wait(Thread{}, world().host_context(), signal(), Compare::greater_equal, sequence_, bench().peer()), what);
+  }
+
+  std::unique_ptr<Event> copied_;
+};
+
+class StreamCopies : public Copies {
+ public:
+  StreamCopies(Bench& bench, std::uint64_t bytes) : Copies(bench, bytes, Heap::symmetric) {}
+
+  std::vector<double> ping_pong(Rounds rounds) {
+    return time_on_host(
+        bench(), rounds,
+        [this] {
+          ++sequence_;
+          if (bench().leads()) copy(), tell();
+          hear();
+          if (!bench().leads()) copy(), tell();
+        },
+        [this] { world().synchronize(); });
+  }
+
+  std::vector<double> flood(Rounds rounds) {
+    return time_on_host(
+        bench(), rounds,
+        [this] {
+          ++sequence_;
+          if (bench().leads()) copy(), tell();
+        },
+        [this] {
+          hear();
+          if (!bench().leads()) tell();
+          world().synchronize();
+        });
+  }
+
+ private:
+  void tell() { world().stream().write_signal(world().at(signal(), peer()), sequence_); }
+  void hear() { world().stream().wait_signal(signal(), sequence_); }
+};
+
+template <class Kind>
+constexpr const char* method_of =
+    std::is_same_v<Kind, HostCopies> ? "host/copy_engine/signal" : "stream/copy_engine/signal";
+
+/// `most_iterations`: what a CUDA stream takes, about a thousand operations, without blocking inside the driver.
+template <class Kind>
+Measurement measurement_of(Bench& bench, const std::shared_ptr<Kind>& copies, Receivers receivers,
+                           std::vector<double> (Kind::*time)(Rounds), std::uint32_t most_iterations) {
+  Measurement measurement = message_measurement(bench, copies->buffers(), receivers, method_of<Kind>,
+                                                [=](Rounds rounds) { return (*copies.*time)(rounds); });
+  measurement.most_iterations = most_iterations;
+  return measurement;
+}
+
+}  // namespace
+
+Case host_copy_latency() {
+  return {"message", method_of<HostCopies>, true, [](Bench& bench, std::uint64_t bytes) {
+            auto copies = std::make_shared<HostCopies>(bench, bytes);
+            return std::vector{
+                measurement_of(bench, copies, Receivers::both, &HostCopies::ping_pong, Measurement{}.most_iterations)};
+          }};
+}
+
+Case host_copy_bandwidth() {
+  return {"put", method_of<HostCopies>, true, [](Bench& bench, std::uint64_t bytes) {
+            auto copies = std::make_shared<HostCopies>(bench, bytes);
+            std::vector all{measurement_of(bench, copies, Receivers::second, &HostCopies::bare_flood, 500),
+                            measurement_of(bench, copies, Receivers::second, &HostCopies::flood, 500)};
+            all[0].method = "bare/copy";
+            all[0].peer_of = method_of<HostCopies>;
+            all[1].baseline = 0;
+            return all;
+          }};
+}
+
+Case stream_copy_latency() {
+  return {"message", method_of<StreamCopies>, true, [](Bench& bench, std::uint64_t bytes) {
+            auto copies = std::make_shared<StreamCopies>(bench, bytes);
+            return std::vector{measurement_of(bench, copies, Receivers::both, &StreamCopies::ping_pong, 200)};
+          }};
+}
+
+Case stream_copy_bandwidth() {
+  return {"put", method_of<StreamCopies>, true, [](Bench& bench, std::uint64_t bytes) {
+            auto copies = std::make_shared<StreamCopies>(bench, bytes);
+            return std::vector{measurement_of(bench, copies, Receivers::second, &StreamCopies::flood, 250)};
+          }};
+}
+
+}  // namespace beeline::bench

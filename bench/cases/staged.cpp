@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// host/staged/sequential and host/staged/pipelined: through host memory, both CPUs take part; ping-pong, and message
+/// after message one way, whose receiver answers the last.
+
+#include "beeline/host/staged_channel.hpp"
+#include "cases/cases.hpp"
+#include "harness/message_buffers.hpp"
+#include "harness/timed_host.hpp"
+
+namespace beeline::bench {
+
+namespace {
+
+std::vector<double> ping_pong(Bench& bench, StagedChannel& channel, const MessageBuffers& buffers, Rounds rounds) {
+  const int peer = static_cast<int>(bench.peer());
+  return time_on_host(bench, rounds, [&] {
+    if (bench.leads()) channel.send(buffers.source(), buffers.bytes(), peer);
+    channel.receive(buffers.destination(), buffers.bytes(), peer);
+    if (!bench.leads()) channel.send(buffers.source(), buffers.bytes(), peer);
+  });
+}
+
+std::vector<double> flood(Bench& bench, StagedChannel& channel, const MessageBuffers& buffers, Rounds rounds) {
+  std::uint64_t answer = 0;
+  return time_on_host(
+      bench, rounds,
+      [&] {
+        if (bench.leads())
+          channel.send(buffers.source(), buffers.bytes(), 1);
+        else
+          channel.receive(buffers.destination(), buffers.bytes(), 0);
+      },
+      [&] {
+        if (bench.leads())
+          channel.receive(&answer, sizeof answer, 1);
+        else
+          channel.send(&answer, sizeof answer, 0);
+      });
+}
+
+/// Sequential: one slot for the whole message. Pipelined: the configuration's chunks.
+Case staged(const char* operation, bool pipelined, Receivers receivers, decltype(flood)* time) {
+  const char* method = pipelined ? "host/staged/pipelined" : "host/staged/sequential";
+  const auto prepare = [=](Bench& bench, std::uint64_t bytes) {
+    const std::size_t chunk_bytes = pipelined ? bench.world().config().chunk_bytes : bytes;
+    const std::uint32_t slots = pipelined ? 4 : 1;
+    auto buffers = std::make_shared<MessageBuffers>(bench, bytes);
+    auto channel = std::make_shared<StagedChannel>(bench.world(), chunk_bytes, slots);
+    Measurement measurement = message_measurement(bench, buffers, receivers, method, [=, &bench](Rounds rounds) {
+      return time(bench, *channel, *buffers, rounds);
+    });
+    measurement.settings = {{"chunk_bytes", std::uint64_t{chunk_bytes}}, {"slots", std::uint64_t{slots}}};
+    return std::vector{measurement};
+  };
+  return {operation, method, true, prepare};
+}
+
+}  // namespace
+
+Case staged_latency(bool pipelined) { return staged("message", pipelined, Receivers::both, ping_pong); }
+Case staged_bandwidth(bool pipelined) { return staged("put", pipelined, Receivers::second, flood); }
+
+}  // namespace beeline::bench

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/program.hpp"
 
+#include <atomic>
 #include <cstdio>
 
+#include "beeline/host/run.hpp"
 #include "beeline/runtime/device.hpp"
 #include "environment/environment.hpp"
 
@@ -20,6 +22,10 @@ void print_line(const beeline::World& world, const Json& line) {
   if (world.rank() != 0) return;
   std::puts(line.dump().c_str());
   std::fflush(stdout);
+}
+
+void print_progress(const beeline::World& world, const std::string& method, int done, int total) {
+  print_line(world, {{"event", "progress"}, {"method", method}, {"done", done}, {"total", total}});
 }
 
 void print_environment(beeline::World& world, const std::vector<std::string>& arguments) {
@@ -44,6 +50,16 @@ bool is_quiet_rank() {
   } catch (const beeline::Error&) {
     return false;
   }
+}
+
+int run_and_verify(const char* program, const beeline::Config& config,
+                   const std::function<bool(beeline::World&)>& measure) {
+  std::atomic<bool> good{true};
+  const int code = beeline::run(config, [&](beeline::World& world) {
+    if (!measure(world)) good = false;
+  });
+  if (!good && !is_quiet_rank()) std::fprintf(stderr, "%s: a method's result is wrong: see \"verified\"\n", program);
+  return code != 0 ? code : good ? 0 : 1;
 }
 
 int run_or_refuse(const char* program, const std::function<int()>& work) {

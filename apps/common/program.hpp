@@ -3,6 +3,7 @@
 /// @file
 /// The frame of an application's main function: methods by name, refusals, and lines of JSON.
 
+#include <cstdio>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -46,6 +47,9 @@ template <class Info>
 /// Prints a line on rank 0, at once.
 void print_line(const beeline::World& world, const Json& line);
 
+/// Prints how many of a method's `total` phases are over.
+void print_progress(const beeline::World& world, const std::string& method, int done, int total);
+
 /// Collective. Prints the first line of a record: what the run was made with and on.
 void print_environment(beeline::World& world, const std::vector<std::string>& arguments);
 
@@ -54,6 +58,18 @@ void print_environment(beeline::World& world, const std::vector<std::string>& ar
 
 /// Whether rank 0 speaks for this process. False where the environment says nothing about ranks that makes sense.
 [[nodiscard]] bool is_quiet_rank();
+
+/// Runs `measure`, which returns whether every method's result was right, on the ranks of a world of `config`. Returns
+/// what main should: 0; 1 when a rank failed, or a result was wrong, which rank 0 says after the program's name.
+[[nodiscard]] int run_and_verify(const char* program, const beeline::Config& config,
+                                 const std::function<bool(beeline::World&)>& measure);
+
+/// Prints the lines of `--list` on rank 0: `line` is a method's, of `method_line`.
+template <class Info, class Line>
+void list_methods(const std::vector<Info>& all, Line line) {
+  if (is_quiet_rank()) return;
+  for (const Info& info : all) std::puts(line(info).dump().c_str());
+}
 
 /// Runs what comes before there is a world, and what follows. Returns what main should: `work`'s result; 2 when it
 /// throws a beeline::Error, which every rank finds alike and rank 0 says, after the program's name.

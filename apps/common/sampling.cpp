@@ -5,8 +5,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
-#include <span>
 
 namespace apps {
 
@@ -27,9 +25,7 @@ bool counts_cpu(const beeline::World& world) { return !world.config().threads ||
 Sample combine(beeline::World& world, Sample mine) {
   if (!counts_cpu(world)) mine.cpu_seconds = 0;
   Sample all{0, 0};
-  for (const auto& bytes : world.allgather(std::as_bytes(std::span(&mine, 1)))) {
-    Sample theirs{};
-    std::memcpy(&theirs, bytes.data(), sizeof theirs);
+  for (const Sample& theirs : from_all(world, mine)) {
     all.seconds = std::max(all.seconds, theirs.seconds);
     all.cpu_seconds += theirs.cpu_seconds;
   }

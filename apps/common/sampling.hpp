@@ -3,7 +3,11 @@
 /// @file
 /// Timed runs of all ranks.
 
+#include <algorithm>
+#include <cmath>
+#include <cstring>
 #include <functional>
+#include <span>
 #include <vector>
 
 #include "beeline/host/world.hpp"
@@ -17,6 +21,20 @@ struct Sample {
 
 /// Collective. Runs `work` once on every rank, all from a barrier; the same sample on every rank.
 [[nodiscard]] Sample timed_run(beeline::World& world, const std::function<void()>& work);
+
+/// Runs of work that takes `seconds` once, in a sample of `sample_seconds`.
+[[nodiscard]] inline int runs_of_sample(double sample_seconds, double seconds, int fewest, int most) {
+  return static_cast<int>(std::clamp(std::ceil(sample_seconds / seconds), double(fewest), double(most)));
+}
+
+/// Collective. What each rank hands over, by rank.
+template <class Value>
+[[nodiscard]] std::vector<Value> from_all(beeline::World& world, const Value& mine) {
+  std::vector<Value> all;
+  for (const auto& bytes : world.allgather(std::as_bytes(std::span(&mine, 1))))
+    std::memcpy(&all.emplace_back(), bytes.data(), sizeof(Value));
+  return all;
+}
 
 /// The sample of the median time; `all` holds at least one.
 [[nodiscard]] Sample median(std::vector<Sample> all);

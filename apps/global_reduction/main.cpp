@@ -4,10 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <atomic>
-#include <cstdio>
 
-#include "beeline/host/run.hpp"
 #include "common/program.hpp"
 #include "measure.hpp"
 #include "problem.hpp"
@@ -28,21 +25,12 @@ std::vector<MethodInfo> choose(const std::string& text, const beeline::Config& c
 
 int run(const Options& options, beeline::Config config, const std::vector<std::string>& arguments) {
   fit(config, std::ranges::max(options.counts), apps::machine_for(config.device));
-  std::atomic<bool> good{true};
-  const int code = beeline::run(config, [&](beeline::World& world) {
+  const int code = apps::run_and_verify("global-reduction", config, [&](beeline::World& world) {
     apps::print_environment(world, arguments);
-    if (!measure(world, options)) good = false;
+    return measure(world, options);
   });
   finish_mpi();
-  if (!good && !apps::is_quiet_rank())
-    std::fputs("global-reduction: a method's result is wrong: see \"verified\"\n", stderr);
-  return code != 0 ? code : good ? 0 : 1;
-}
-
-void list_methods(const beeline::Config& config) {
-  if (config.rank != 0) return;
-  for (const MethodInfo& info : methods())
-    std::puts(apps::method_line(info.name, info.summary, info.why_not(config)).dump().c_str());
+  return code;
 }
 
 }  // namespace
@@ -63,7 +51,9 @@ int main(int argc, char** argv) {
   return apps::run_or_refuse("global-reduction", [&] {
     const beeline::Config config = beeline::Config::from_environment();
     if (list) {
-      global_reduction::list_methods(config);
+      apps::list_methods(global_reduction::methods(), [&](const global_reduction::MethodInfo& info) {
+        return apps::method_line(info.name, info.summary, info.why_not(config));
+      });
       return 0;
     }
     options.counts = global_reduction::parse_counts(values);

@@ -2,9 +2,6 @@
 #include "measure.hpp"
 
 #include <algorithm>
-#include <cmath>
-#include <cstring>
-#include <span>
 #include <thread>
 
 #include "common/program.hpp"
@@ -36,18 +33,18 @@ class Session {
 
   /// Collective. Returns whether the result was right.
   bool run(const MethodInfo& info) {
-    progress(info, 0);
+    apps::print_progress(world_, info.name, 0, phases);
     const std::unique_ptr<Method> method = info.make(values_);
     values_.fill(data_set_);
     const int reductions = options_.reductions > 0 ? options_.reductions : choose_reductions(*method);
-    progress(info, 1);
+    apps::print_progress(world_, info.name, 1, phases);
     std::vector<Sample> all;
     for (int sample = 0; sample < samples; ++sample) {
       all.push_back(apps::timed_run(world_, [&] { method->run(reductions); }));
-      progress(info, 2 + sample);
+      apps::print_progress(world_, info.name, 2 + sample, phases);
     }
     const Verdict verdict = verify(*method);
-    progress(info, phases);
+    apps::print_progress(world_, info.name, phases, phases);
     print_result(info, reductions, all, verdict);
     return verdict.wrong_ranks == 0;
   }
@@ -58,7 +55,7 @@ class Session {
     constexpr int fewest = 3, most = 1'000'000, trial = 10;
     method.run(trial);
     const double seconds = apps::timed_run(world_, [&] { method.run(trial); }).seconds / trial;
-    return static_cast<int>(std::clamp(std::ceil(seconds_of_a_sample / seconds), double(fewest), double(most)));
+    return apps::runs_of_sample(seconds_of_a_sample, seconds, fewest, most);
   }
 
   /// Collective. Two reductions of fresh data, the second of which must not find anything of the first.
@@ -74,15 +71,9 @@ class Session {
       const auto threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
       mine.reference = serial_sum(values_.count(), world_.size(), data_set_, threads);
     }
-    std::vector<Message> all;
-    for (const auto& bytes : world_.allgather(std::as_bytes(std::span(&mine, 1))))
-      std::memcpy(&all.emplace_back(), bytes.data(), sizeof(Message));
+    const std::vector<Message> all = apps::from_all(world_, mine);
     const auto wrong = [&](const Message& each) { return each.sum != all.front().reference; };
     return {all.front().sum, all.front().reference, static_cast<int>(std::ranges::count_if(all, wrong))};
-  }
-
-  void progress(const MethodInfo& info, int done) const {
-    apps::print_line(world_, {{"event", "progress"}, {"method", info.name}, {"done", done}, {"total", phases}});
   }
 
   void print_result(const MethodInfo& info, int reductions, const std::vector<Sample>& all,

@@ -8,17 +8,15 @@
 #include <vector>
 
 #include "beeline/core/config.hpp"
+#include "common/method.hpp"
 #include "values.hpp"
 
 namespace global_reduction {
 
 /// One way of reducing the values of all ranks to one. Constructors and destructors are collective.
-class Method {
+class Method : public apps::MethodOn<Values> {
  public:
-  explicit Method(Values& values) : values_(values) {}
-  virtual ~Method() = default;
-  Method(const Method&) = delete;
-  Method& operator=(const Method&) = delete;
+  using MethodOn::MethodOn;
 
   /// Collective. `reductions` in a row, each of the values as they are: each leaves the sum over the ranks in
   /// `Values::global` of every rank before the next begins. Returns when this rank's part is over. Throws what a wait
@@ -26,11 +24,7 @@ class Method {
   virtual void run(int reductions) = 0;
 
  protected:
-  [[nodiscard]] Values& values() const { return values_; }
-  [[nodiscard]] beeline::World& world() const { return values_.world(); }
-
- private:
-  Values& values_;
+  [[nodiscard]] Values& values() const { return data(); }
 };
 
 /// A method's name and how to make it.

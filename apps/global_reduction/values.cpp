@@ -9,14 +9,6 @@ namespace global_reduction {
 
 namespace {
 
-struct Fill {
-  template <class Grid>
-  BEELINE_HOST_DEVICE void operator()(const Grid& grid, const beeline::Context& ctx, float* values, std::size_t count,
-                                      std::uint32_t set) const {
-    for (std::size_t i = grid.thread_rank(); i < count; i += grid.size()) values[i] = initial_value(set, ctx.rank, i);
-  }
-};
-
 /// The local reduction as a kernel of its own.
 struct SumLocally {
   template <class Grid>
@@ -34,8 +26,8 @@ Values::Values(beeline::World& world, std::size_t count, unsigned host_blocks)
       finished_(world, 1), input_{values_.data(), count, block_sums_.data(), scratch_.data(), finished_.data()} {}
 
 void Values::fill(std::uint32_t set) {
-  const unsigned blocks = this->blocks<Fill, float*, std::size_t, std::uint32_t>();
-  beeline::launch(world_, {.blocks = blocks, .threads = block_threads}, Fill{}, values_.data(), count_, set);
+  const unsigned blocks = this->blocks<apps::Fill, float*, std::size_t, std::uint32_t>();
+  beeline::launch(world_, {.blocks = blocks, .threads = block_threads}, apps::Fill{}, values_.data(), count_, set);
   world_.stream().fill(sums_.data(), 0, sums_.bytes());
   world_.synchronize();
   world_.barrier();

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "measure.hpp"
 
-#include <algorithm>
-#include <cmath>
 #include <optional>
 
 #include "common/program.hpp"
@@ -38,7 +36,7 @@ int choose_iterations(Domain& domain, const MethodInfo& info) {
   const std::unique_ptr<Method> method = info.make(domain);
   static_cast<void>(timed_run(domain, *method, fewest, true));
   const double seconds = timed_run(domain, *method, fewest, true).seconds / fewest;
-  return static_cast<int>(std::clamp(std::ceil(seconds_of_a_sample / seconds), double(fewest), double(most)));
+  return apps::runs_of_sample(seconds_of_a_sample, seconds, fewest, most);
 }
 
 /// What a method has been found to do.
@@ -63,25 +61,25 @@ class Session {
 
   /// Collective. Returns whether the results were right.
   bool run(const MethodInfo& info) {
-    progress(info, 0);
+    apps::print_progress(world_, info.name, 0, phases);
     const std::unique_ptr<Method> method = info.make(domain_);
     domain_.reset(Data::official);
     method->run(warm_up_iterations, true);
     method->run(warm_up_iterations, false);
-    progress(info, 1);
+    apps::print_progress(world_, info.name, 1, phases);
     Outcome outcome;
     for (int sample = 0; sample < samples; ++sample) {
       outcome.with.push_back(timed_run(domain_, *method, iterations_, true));
-      progress(info, 2 + sample);
+      apps::print_progress(world_, info.name, 2 + sample, phases);
     }
     outcome.gosa = domain_.gosa();
     if (options_.verify) check_official(*method, outcome);
     for (int sample = 0; sample < samples; ++sample) {
       outcome.without.push_back(timed_run(domain_, *method, iterations_, false));
-      progress(info, 2 + samples + sample);
+      apps::print_progress(world_, info.name, 2 + samples + sample, phases);
     }
     if (options_.verify) check_fresh(*method, outcome);
-    progress(info, phases);
+    apps::print_progress(world_, info.name, phases, phases);
     print_result(info, outcome);
     return outcome.good();
   }
@@ -107,10 +105,6 @@ class Session {
     const double gosa = domain_.gosa();
     const std::vector<float> field = domain_.gather(fresh_.iterations);
     outcome.fresh = world_.rank() == 0 ? compare(fresh_, field, gosa) : Comparison{};
-  }
-
-  void progress(const MethodInfo& info, int done) const {
-    apps::print_line(world_, {{"event", "progress"}, {"method", info.name}, {"done", done}, {"total", phases}});
   }
 
   void print_result(const MethodInfo& info, const Outcome& outcome) const {

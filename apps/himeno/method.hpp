@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "common/launch_window.hpp"
+#include "common/method.hpp"
 #include "domain.hpp"
 
 namespace himeno {
@@ -16,12 +17,9 @@ namespace himeno {
 using apps::LaunchWindow;
 
 /// One way of running iterations with their communication. Constructors and destructors are collective.
-class Method {
+class Method : public apps::MethodOn<Domain> {
  public:
-  explicit Method(Domain& domain) : domain_(domain) {}
-  virtual ~Method() = default;
-  Method(const Method&) = delete;
-  Method& operator=(const Method&) = delete;
+  using MethodOn::MethodOn;
 
   /// Collective. Runs `iterations` iterations from iteration 0 (`Domain::reset`) and returns when this rank's are over.
   /// Afterwards `Domain::gosa` is the last iteration's. Without `communicate` only the computation runs: halos stay as
@@ -30,11 +28,7 @@ class Method {
   virtual void run(int iterations, bool communicate) = 0;
 
  protected:
-  [[nodiscard]] Domain& domain() const { return domain_; }
-  [[nodiscard]] beeline::World& world() const { return domain_.world(); }
-
- private:
-  Domain& domain_;
+  [[nodiscard]] Domain& domain() const { return data(); }
 };
 
 /// A method's name and how to make it.

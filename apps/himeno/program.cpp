@@ -2,12 +2,9 @@
 #include "program.hpp"
 
 #include <CLI/CLI.hpp>
-#include <atomic>
-#include <cstdio>
 #include <string>
 
 #include "beeline/core/error.hpp"
-#include "beeline/host/run.hpp"
 #include "common/program.hpp"
 #include "measure.hpp"
 #include "memory_budget.hpp"
@@ -16,14 +13,6 @@ namespace himeno {
 
 namespace {
 
-void list_methods(const std::vector<MethodInfo>& methods) {
-  const beeline::Config config = beeline::Config::from_environment();
-  if (config.rank != 0) return;
-  for (const MethodInfo& info : methods)
-    std::puts(
-        apps::method_line(info.name, info.summary, info.needs_gpu ? apps::why_no_gpu(config) : "").dump().c_str());
-}
-
 int run(const Options& options, const std::vector<std::string>& arguments) {
   beeline::Config config = beeline::Config::from_environment();
   const Machine machine = machine_for(config.device);
@@ -31,15 +20,12 @@ int run(const Options& options, const std::vector<std::string>& arguments) {
     beeline::require(!info.needs_gpu || !machine.gpus.empty(), beeline::Status::unavailable,
                      info.name + " " + apps::why_no_gpu(config));
   fit(config, options.size, options.verify, machine);
-  std::atomic<bool> good{true};
-  const int code = beeline::run(config, [&](beeline::World& world) {
+  return apps::run_and_verify("himeno", config, [&](beeline::World& world) {
     beeline::require(!world.mixed(), beeline::Status::unavailable,
                      "ranks store into their neighbours' arrays: either all have GPUs or none has");
     apps::print_environment(world, arguments);
-    if (!measure(world, options)) good = false;
+    return measure(world, options);
   });
-  if (!good) std::fputs("himeno: a method's result is wrong: see \"verified\"\n", stderr);
-  return code != 0 ? code : good ? 0 : 1;
 }
 
 }  // namespace
@@ -60,7 +46,10 @@ int run_program(int argc, char** argv, const std::vector<MethodInfo>& methods) {
   CLI11_PARSE(app, argc, argv);
   return apps::run_or_refuse("himeno", [&] {
     if (list) {
-      list_methods(methods);
+      const beeline::Config config = beeline::Config::from_environment();
+      apps::list_methods(methods, [&](const MethodInfo& info) {
+        return apps::method_line(info.name, info.summary, info.needs_gpu ? apps::why_no_gpu(config) : "");
+      });
       return 0;
     }
     options.size = parse_size(size);

@@ -3,10 +3,7 @@
 /// ring-reduction: one ring all-reduce under every control scheme. Prints JSON lines from rank 0.
 
 #include <CLI/CLI.hpp>
-#include <atomic>
-#include <cstdio>
 
-#include "beeline/host/run.hpp"
 #include "common/program.hpp"
 #include "measure.hpp"
 #include "problem.hpp"
@@ -18,22 +15,12 @@ namespace {
 int run(const Options& options, const std::vector<std::string>& arguments) {
   beeline::Config config = beeline::Config::from_environment();
   fit(config, options.count, options.verify, apps::machine_for(config.device));
-  std::atomic<bool> good{true};
-  const int code = beeline::run(config, [&](beeline::World& world) {
+  return apps::run_and_verify("ring-reduction", config, [&](beeline::World& world) {
     beeline::require(!world.mixed(), beeline::Status::unavailable,
                      "ranks store into the next rank's memory: either all have GPUs or none has");
     apps::print_environment(world, arguments);
-    if (!measure(world, options)) good = false;
+    return measure(world, options);
   });
-  if (!good && !apps::is_quiet_rank())
-    std::fputs("ring-reduction: a scheme's result is wrong: see \"verified\"\n", stderr);
-  return code != 0 ? code : good ? 0 : 1;
-}
-
-void list_schemes() {
-  if (apps::is_quiet_rank()) return;
-  for (const SchemeInfo& info : schemes())
-    std::puts(apps::method_line(info.name, info.id + ": " + info.summary, "").dump().c_str());
 }
 
 }  // namespace
@@ -56,7 +43,9 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   return apps::run_or_refuse("ring-reduction", [&] {
     if (list) {
-      ring_reduction::list_schemes();
+      apps::list_methods(ring_reduction::schemes(), [](const ring_reduction::SchemeInfo& info) {
+        return apps::method_line(info.name, info.id + ": " + info.summary, "");
+      });
       return 0;
     }
     options.count = ring_reduction::parse_size(size);

@@ -2,10 +2,7 @@
 #include "measure.hpp"
 
 #include <algorithm>
-#include <cmath>
-#include <cstring>
 #include <optional>
-#include <span>
 #include <thread>
 
 #include "common/program.hpp"
@@ -45,13 +42,13 @@ class Session {
 
   /// Collective. Returns whether the result was right.
   bool run(const SchemeInfo& info) {
-    progress(info, 0);
+    apps::print_progress(world_, info.name, 0, phases);
     const std::unique_ptr<Scheme> scheme = info.make(vectors_);
     Timing timing;
     if (world_.size() > 1) timing = time(info, *scheme);
     std::optional<Verdict> verdict;
     if (options_.verify) verdict = verify(*scheme);
-    progress(info, phases);
+    apps::print_progress(world_, info.name, phases, phases);
     print_result(info, *scheme, timing, verdict);
     return !verdict || verdict->wrong_ranks == 0;
   }
@@ -61,10 +58,10 @@ class Session {
   Timing time(const SchemeInfo& info, Scheme& scheme) {
     Timing timing;
     timing.reductions = options_.reductions > 0 ? options_.reductions : choose_reductions(scheme);
-    progress(info, 1);
+    apps::print_progress(world_, info.name, 1, phases);
     for (int sample = 0; sample < samples; ++sample) {
       timing.all.push_back(timed_reductions(scheme, timing.reductions));
-      progress(info, 2 + sample);
+      apps::print_progress(world_, info.name, 2 + sample, phases);
     }
     return timing;
   }
@@ -89,7 +86,7 @@ class Session {
     const int trial = std::min(10, reductions_in_range(world_.size()));
     double seconds = timed_reductions(scheme, 1).seconds;
     if (seconds * trial < seconds_of_a_sample) seconds = timed_reductions(scheme, trial).seconds / trial;
-    return static_cast<int>(std::clamp(std::ceil(seconds_of_a_sample / seconds), double(fewest), double(most)));
+    return apps::runs_of_sample(seconds_of_a_sample, seconds, fewest, most);
   }
 
   /// Collective. Reductions on data of this scheme alone, so that nothing left by another can pass for a result.
@@ -109,15 +106,9 @@ class Session {
       mine.expected = checksum(expected);
       mine.max_error = max_error(expected, observed);
     }
-    std::vector<Message> all;
-    for (const auto& bytes : world_.allgather(std::as_bytes(std::span(&mine, 1))))
-      std::memcpy(&all.emplace_back(), bytes.data(), sizeof(Message));
+    const std::vector<Message> all = apps::from_all(world_, mine);
     const auto wrong = [&](const Message& each) { return each.observed != all.front().expected; };
     return {static_cast<int>(std::ranges::count_if(all, wrong)), all.front().max_error};
-  }
-
-  void progress(const SchemeInfo& info, int done) const {
-    apps::print_line(world_, {{"event", "progress"}, {"method", info.name}, {"done", done}, {"total", phases}});
   }
 
   void print_result(const SchemeInfo& info, const Scheme& scheme, const Timing& timing,

@@ -8,25 +8,17 @@
 #include <string>
 
 #include "beeline/core/config.hpp"
-#include "beeline/core/macros.hpp"
+#include "common/initial_value.hpp"
 #include "common/memory_budget.hpp"
 
 namespace ring_reduction {
 
+using apps::initial_value;
+using apps::largest_value;
+
 /// Parses bytes of a rank's vector, with or without K, M, G (powers of 1024), into its count of float32. Throws
 /// invalid_argument naming the text.
 [[nodiscard]] std::size_t parse_size(const std::string& text);
-
-/// Largest magnitude of a rank's initial values: whole numbers, so that sums over 64 ranks are exact in any order.
-inline constexpr int largest_value = 64;
-
-/// The value of element `index` on `rank` before the first reduction, in data set `set`.
-BEELINE_HOST_DEVICE inline float initial_value(std::uint32_t set, std::uint32_t rank, std::size_t index) {
-  std::uint64_t bits = (std::uint64_t{set} << 32 | rank) * 0x9e3779b97f4a7c15u + index;
-  bits = (bits ^ bits >> 30) * 0xbf58476d1ce4e5b9u;
-  bits = (bits ^ bits >> 27) * 0x94d049bb133111ebu;
-  return static_cast<float>(static_cast<int>((bits >> 32) % (2 * largest_value + 1)) - largest_value);
-}
 
 /// Reductions in place, one after another, before a sum may leave the range of float32: each multiplies the values by
 /// the number of ranks.

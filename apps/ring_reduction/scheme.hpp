@@ -7,17 +7,15 @@
 #include <string>
 #include <vector>
 
+#include "common/method.hpp"
 #include "vectors.hpp"
 
 namespace ring_reduction {
 
 /// One way of driving the ring. Constructors and destructors are collective.
-class Scheme {
+class Scheme : public apps::MethodOn<Vectors> {
  public:
-  explicit Scheme(Vectors& vectors) : vectors_(vectors) {}
-  virtual ~Scheme() = default;
-  Scheme(const Scheme&) = delete;
-  Scheme& operator=(const Scheme&) = delete;
+  using MethodOn::MethodOn;
 
   /// Collective. Replaces the vector by its sum over the ranks, `reductions` times in a row, and returns when this
   /// rank's part is over. Throws what a wait met: deadline, aborted, peer_died.
@@ -28,11 +26,7 @@ class Scheme {
   [[nodiscard]] virtual unsigned lanes() const { return 0; }
 
  protected:
-  [[nodiscard]] Vectors& vectors() const { return vectors_; }
-  [[nodiscard]] beeline::World& world() const { return vectors_.world(); }
-
- private:
-  Vectors& vectors_;
+  [[nodiscard]] Vectors& vectors() const { return data(); }
 };
 
 /// A scheme's name, its method (control/path/protocol), and how to make it.

@@ -2,25 +2,12 @@
 #include "vectors.hpp"
 
 #include <algorithm>
-#include <cstring>
-#include <span>
 
+#include "common/sampling.hpp"
 #include "device_packets.hpp"
 #include "problem.hpp"
 
 namespace ring_reduction {
-
-namespace {
-
-struct Fill {
-  template <class Grid>
-  BEELINE_HOST_DEVICE void operator()(const Grid& grid, const beeline::Context& ctx, float* values, std::size_t count,
-                                      std::uint32_t set) const {
-    for (std::size_t i = grid.thread_rank(); i < count; i += grid.size()) values[i] = initial_value(set, ctx.rank, i);
-  }
-};
-
-}  // namespace
 
 Vectors::Vectors(beeline::World& world, std::size_t count, const Shape& shape)
     : world_(world), shape_(shape), count_(count), data_(world, std::max<std::size_t>(count, 1)),
@@ -35,8 +22,8 @@ Vectors::Heaps Vectors::heaps(std::size_t count, int ranks, bool gpus) {
 void Vectors::fill(std::uint32_t set) {
   world_.barrier();  // nothing is still on its way here
   if (count_ > 0)
-    beeline::launch(world_, {.blocks = blocks_for(world_, count_), .threads = block_threads}, Fill{}, data(), count_,
-                    set);
+    beeline::launch(world_, {.blocks = blocks_for(world_, count_), .threads = block_threads}, apps::Fill{}, data(),
+                    count_, set);
   world_.synchronize();
   world_.barrier();
 }
@@ -54,13 +41,8 @@ Ring Vectors::ring(std::size_t chunk_bytes) const {
 
 unsigned Vectors::agree_on_lanes(const Ring& ring, unsigned on_gpus, unsigned resident) const {
   const unsigned wanted = shape_.lanes > 0 ? shape_.lanes : world_.device().is_gpu() ? on_gpus : 1;
-  unsigned least = std::max(1u, std::min(resident, wanted));
-  for (const auto& bytes : world_.allgather(std::as_bytes(std::span(&least, 1)))) {
-    unsigned theirs = 0;
-    std::memcpy(&theirs, bytes.data(), sizeof theirs);
-    least = std::min(least, theirs);
-  }
-  return std::min(least, ring.chunks);
+  const std::vector<unsigned> all = apps::from_all(world_, std::max(1u, std::min(resident, wanted)));
+  return std::min(*std::min_element(all.begin(), all.end()), ring.chunks);
 }
 
 unsigned blocks_for(const beeline::World& world, std::size_t count) {

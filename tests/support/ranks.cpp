@@ -191,4 +191,25 @@ int gpus_here(std::string* why_none) {
   return found.count;
 }
 
+beeline::Config test_config(const std::string& device) {
+  beeline::Config config = test_config();
+  config.device = device;
+  return config;
+}
+
+void expect_passed_on_cpus(int size, const std::function<void(beeline::World&)>& body) {
+  expect_all_passed(run_ranks(WorldKind::threads, size, body, test_config("cpu")));
+}
+
+std::string missing_gpus(int needed) {
+  std::string why;
+  const int gpus = gpus_here(&why);
+  if (gpus == 0) return "no GPU: " + why;
+  return gpus < needed ? fmt::format("needs {} GPUs, {} here", needed, gpus) : "";
+}
+
+std::string missing_gpus(const std::string& device, int ranks) {
+  return device == "cpu" ? "" : missing_gpus(device == "auto" ? ranks : 1);
+}
+
 }  // namespace beeline_test

@@ -23,6 +23,8 @@ struct RankOutcome {
 
 /// The environment's configuration with limits that suit tests: a deadline of 20 s, small heaps.
 [[nodiscard]] beeline::Config test_config();
+/// The same with ranks on `device`.
+[[nodiscard]] beeline::Config test_config(const std::string& device);
 
 /// Runs `body` once for each of `size` ranks, each in a world of its own making. A rank that throws aborts the world.
 /// Ranks that have not ended after `limit_s` are killed (threads: with the whole test).
@@ -30,6 +32,9 @@ struct RankOutcome {
 [[nodiscard]] std::vector<RankOutcome> run_ranks(WorldKind kind, int size,
                                                  const std::function<void(beeline::World&)>& body,
                                                  const beeline::Config& config = test_config(), int limit_s = 120);
+
+/// Runs `body` as `size` ranks on CPUs, threads of this process, all of which must pass.
+void expect_passed_on_cpus(int size, const std::function<void(beeline::World&)>& body);
 
 /// As `run_ranks` with processes, but the body makes the world itself, from a configuration that names rank, size,
 /// rendezvous and token.
@@ -42,6 +47,11 @@ void expect_all_passed(const std::vector<RankOutcome>& outcomes);
 /// GPUs that ranks of this machine can have; 0 with a reason in `why_none`. Asks a child process, so that this one can
 /// still fork. 0 where BEELINE_DEVICE=cpu.
 [[nodiscard]] int gpus_here(std::string* why_none = nullptr);
+
+/// Why the machine lacks `needed` GPUs; empty if it does not.
+[[nodiscard]] std::string missing_gpus(int needed);
+/// Why it lacks those of `ranks` ranks on `device`: none for `cpu`, one each for `auto`, otherwise one for all.
+[[nodiscard]] std::string missing_gpus(const std::string& device, int ranks);
 
 #if defined(__SANITIZE_THREAD__)
 inline constexpr bool under_thread_sanitizer = true;

@@ -70,10 +70,7 @@ void run_methods(beeline::World& world, std::size_t count, unsigned host_blocks)
 
 TEST_P(GlobalReductionMethods, HaveTheReferencesBits) {
   const MethodCase& c = GetParam();
-  const std::string device = c.device;
-  std::string why_none;
-  if (device != "cpu" && beeline_test::gpus_here(&why_none) < (device == "auto" ? c.ranks : 1))
-    GTEST_SKIP() << (why_none.empty() ? "too few GPUs" : why_none);
+  if (const std::string why = beeline_test::missing_gpus(c.device, c.ranks); !why.empty()) GTEST_SKIP() << why;
   beeline::Config config = beeline_test::test_config();
   fit(config, 100'003, {{}, SIZE_MAX});
   config.slot_shift = 32, config.device = c.device, config.host_threads = c.host_threads;

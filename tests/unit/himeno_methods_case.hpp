@@ -40,14 +40,6 @@ inline std::ostream& operator<<(std::ostream& out, const MethodCase& c) {
              << " blocks of " << c.host_threads;
 }
 
-/// Why the case cannot run here; empty: it can.
-inline std::string why_skipped(const MethodCase& c) {
-  const std::string device = c.device;
-  std::string why_none;
-  if (device == "cpu" || beeline_test::gpus_here(&why_none) >= (device == "auto" ? c.ranks : 1)) return "";
-  return why_none.empty() ? "too few GPUs" : why_none;
-}
-
 /// Every method after runs that end on either parity, and after runs without communication: nothing of them may be
 /// left. On CPUs the field has the bits of the serial reference, on GPUs the same bits for every method.
 inline void run_methods(beeline::World& world, const MethodCase& c, const std::vector<MethodInfo>& all,

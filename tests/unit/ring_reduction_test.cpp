@@ -138,10 +138,7 @@ void run_schemes(beeline::World& world, std::size_t count, const Shape& shape) {
 
 TEST_P(RingSchemes, HaveTheReferencesBits) {
   const SchemeCase& c = GetParam();
-  const std::string device = c.device;
-  std::string why_none;
-  if (device != "cpu" && beeline_test::gpus_here(&why_none) < (device == "auto" ? c.ranks : 1))
-    GTEST_SKIP() << (why_none.empty() ? "too few GPUs" : why_none);
+  if (const std::string why = beeline_test::missing_gpus(c.device, c.ranks); !why.empty()) GTEST_SKIP() << why;
   beeline::Config config = beeline_test::test_config();
   const Vectors::Heaps heaps = Vectors::heaps(100'003, c.ranks, true);  // room for the lanes
   config.heap_bytes = heaps.symmetric_bytes, config.pinned_heap_bytes = heaps.pinned_bytes;

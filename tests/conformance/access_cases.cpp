@@ -96,8 +96,8 @@ void between_all_pairs(RankTest& test, std::string_view what) {
   }
 }
 
-void put_between_all_pairs(RankTest& test) { between_all_pairs<PairPutKernel>(test, "puts"); }
-void get_between_all_pairs(RankTest& test) { between_all_pairs<PairGetKernel>(test, "gets"); }
+BEELINE_CASE(access, put_between_all_pairs, 2) { between_all_pairs<PairPutKernel>(test, "puts"); }
+BEELINE_CASE(access, get_between_all_pairs, 2) { between_all_pairs<PairGetKernel>(test, "gets"); }
 
 struct RingArguments {
   std::uint64_t* data;  ///< [words] pinned
@@ -124,7 +124,7 @@ struct RingKernel {
   }
 };
 
-void signals_order_data_around_a_ring(RankTest& test) {
+BEELINE_CASE(access, signals_order_data_around_a_ring, 2) {
   World& world = test.world();
   const SymmetricArray<std::uint64_t> data(world, 256, Heap::pinned);
   const Signals signals(world, 2);
@@ -165,7 +165,7 @@ struct WholeKernel {
   }
 };
 
-void stores_of_eight_bytes_are_whole(RankTest& test) {
+BEELINE_CASE(access, stores_of_eight_bytes_are_whole, 2) {
   const SymmetricArray<std::uint64_t> heap(test.world(), 1), pinned(test.world(), 1, Heap::pinned);
   test.run(test.shape(2, true), WholeKernel{}, WholeArguments{heap.data(), pinned.data(), 200'000}, "whole stores");
 }
@@ -199,7 +199,7 @@ struct PairPacketKernel {
   }
 };
 
-void packets_between_all_pairs(RankTest& test) {
+BEELINE_CASE(access, packets_between_all_pairs, 2) {
   World& world = test.world();
   constexpr std::uint32_t words = 20;
   const SymmetricArray<std::uint64_t> out(world, words), in(world, words);
@@ -251,7 +251,7 @@ void barrier_of_all_by(RankTest& test) {
   }
 }
 
-void barrier_of_all(RankTest& test) {
+BEELINE_CASE(access, barrier_of_all, 2) {
   barrier_of_all_by<GroupKind::thread>(test);
   barrier_of_all_by<GroupKind::block>(test);
   World& world = test.world();
@@ -265,7 +265,7 @@ void barrier_of_all(RankTest& test) {
 }
 
 /// Each rank in turn copies between every two others' heaps.
-void copies_between_other_ranks(RankTest& test) {
+BEELINE_CASE(access, copies_between_other_ranks, 2) {
   World& world = test.world();
   constexpr std::size_t bytes = 70'001;
   const auto ranks = static_cast<std::size_t>(test.size());
@@ -296,7 +296,7 @@ void copies_between_other_ranks(RankTest& test) {
   world.barrier();
 }
 
-void kinds_are_known(RankTest& test) {
+BEELINE_CASE(access, kinds_are_known, 2) {
   World& world = test.world();
   bool differ = false;
   for (int rank = 0; rank < test.size(); ++rank) {
@@ -327,7 +327,7 @@ struct SumKernel {
   }
 };
 
-void atomics_where_they_are_possible(RankTest& test) {
+BEELINE_CASE(access, atomics_where_they_are_possible, 2) {
   World& world = test.world();
   const SymmetricArray<std::uint64_t> heap(world, 1), pinned(world, 1, Heap::pinned);
   constexpr unsigned blocks = 2;
@@ -433,7 +433,7 @@ void refuse_between(RankTest& test, int doer, int peer) {
   BEELINE_CHECK(!world.failed());
 }
 
-void what_the_matrix_lacks_is_refused(RankTest& test) {
+BEELINE_CASE(access, what_the_matrix_lacks_is_refused, 2) {
   int pairs = 0;
   for (int doer = 0; doer < test.size(); ++doer)
     for (int peer = 0; peer < test.size(); ++peer) {
@@ -446,19 +446,5 @@ void what_the_matrix_lacks_is_refused(RankTest& test) {
 }
 
 }  // namespace
-
-const std::vector<Case>& access_cases() {
-  static const std::vector<Case> cases = {{"kinds_are_known", 2, kinds_are_known},
-                                          {"barrier_of_all", 2, barrier_of_all},
-                                          {"put_between_all_pairs", 2, put_between_all_pairs},
-                                          {"get_between_all_pairs", 2, get_between_all_pairs},
-                                          {"signals_order_data_around_a_ring", 2, signals_order_data_around_a_ring},
-                                          {"stores_of_eight_bytes_are_whole", 2, stores_of_eight_bytes_are_whole},
-                                          {"packets_between_all_pairs", 2, packets_between_all_pairs},
-                                          {"copies_between_other_ranks", 2, copies_between_other_ranks},
-                                          {"atomics_where_they_are_possible", 2, atomics_where_they_are_possible},
-                                          {"what_the_matrix_lacks_is_refused", 2, what_the_matrix_lacks_is_refused}};
-  return cases;
-}
 
 }  // namespace beeline_test

@@ -54,7 +54,7 @@ class StreamCall {
   SymmetricArray<std::byte> source_, destination_;
 };
 
-void every_type_and_reduction(RankTest& test) {
+BEELINE_CASE(collectives, every_type_and_reduction, 1) {
   Collectives collectives(test.world(), small_channel);
   StreamCall call(test, collectives, 8 * 331);
   std::uint64_t round = 0;
@@ -67,7 +67,7 @@ void every_type_and_reduction(RankTest& test) {
     }
 }
 
-void every_count_and_alignment(RankTest& test) {
+BEELINE_CASE(collectives, every_count_and_alignment, 1) {
   Collectives collectives(test.world(), small_channel);
   const std::size_t most = under_thread_sanitizer ? 3001 : 20011;
   StreamCall call(test, collectives, 8 * most);
@@ -84,7 +84,7 @@ void every_count_and_alignment(RankTest& test) {
 }
 
 /// Vectors at another place on every rank cannot be read where they are; that must not show.
-void vectors_that_lie_unlike(RankTest& test) {
+BEELINE_CASE(collectives, vectors_that_lie_unlike, 2) {
   test.skip_if(test.world().mixed(), ranks_of_both_kinds);
   Collectives collectives(test.world(), small_channel);
   StreamCall call(test, collectives, 4 * 4000);
@@ -103,7 +103,7 @@ CollectiveOptions engine_channel(const RankTest& test, std::size_t chunk_bytes) 
 }
 
 /// Vectors of one part of a chunk, one chunk, and many, which get shorter towards the end.
-void engines_in_chunks(RankTest& test) {
+BEELINE_CASE(collectives, engines_in_chunks, 1) {
   test.skip_if(test.world().mixed(), ranks_of_both_kinds);
   Collectives collectives(test.world(), engine_channel(test, 4096));
   const std::size_t members = static_cast<std::size_t>(test.size()), most = members * 10'001;
@@ -119,7 +119,7 @@ void engines_in_chunks(RankTest& test) {
 }
 
 /// Calls that wait for nothing in between: the next one's first copies come where the last one's may still be read.
-void engines_call_after_call(RankTest& test) {
+BEELINE_CASE(collectives, engines_call_after_call, 1) {
   World& world = test.world();
   test.skip_if(world.mixed(), ranks_of_both_kinds);
   Collectives collectives(world, engine_channel(test, 1024));
@@ -141,7 +141,7 @@ void engines_call_after_call(RankTest& test) {
 }
 
 /// Vectors that no other rank's copies or kernels reach.
-void engines_on_other_memory(RankTest& test) {
+BEELINE_CASE(collectives, engines_on_other_memory, 1) {
   test.skip_if(test.world().mixed(), ranks_of_both_kinds);
   Collectives collectives(test.world(), engine_channel(test, 2048));
   constexpr std::size_t count = 9'999;
@@ -158,7 +158,7 @@ void engines_on_other_memory(RankTest& test) {
 }
 
 /// What a choice says is what runs: engines have no blocks, and who asks for blocks gets a kernel.
-void choices_say_what_runs(RankTest& test) {
+BEELINE_CASE(collectives, choices_say_what_runs, 1) {
   Collectives collectives(test.world(), small_channel);
   for (const Operation operation : {Operation::allreduce, Operation::alltoall, Operation::broadcast}) {
     if (reason_against(test.world(), Algorithm::copy_engine).empty())
@@ -175,7 +175,7 @@ void choices_say_what_runs(RankTest& test) {
 }
 
 /// Vectors outside the heap: of all members or of one, source and destination or one of them.
-void allreduce_of_other_memory(RankTest& test) {
+BEELINE_CASE(collectives, allreduce_of_other_memory, 1) {
   Collectives collectives(test.world(), small_channel);
   StreamCall call(test, collectives, 4 * 4000);
   const ForeignMemory source(test, 4 * 4000 + 1024), destination(test, 4 * 4000 + 1024);
@@ -261,18 +261,18 @@ void run_lanes(RankTest& test, const CollectiveOptions& options, unsigned blocks
   }
 }
 
-void all_algorithms_in_one_session(RankTest& test) {
+BEELINE_CASE(collectives, all_algorithms_in_one_session, 1) {
   run_lanes(test, small_channel, 1, false);
   run_lanes(test, small_channel, 3, false);
 }
 
-void allreduce_continues_after_a_timeout(RankTest& test) {
+BEELINE_CASE(collectives, allreduce_continues_after_a_timeout, 2) {
   run_lanes(test, small_channel, 1, true);
   run_lanes(test, checking_channel(), 1, true);
 }
 
 /// Rounds from just below where sweeps happen and flags wrap.
-void flags_wrap(RankTest& test) {
+BEELINE_CASE(collectives, collective_flags_wrap, 1) {
   for (const std::uint64_t first : {(std::uint64_t{1} << 30) - 5, (std::uint64_t{1} << 32) - 5}) {
     CollectiveOptions options = small_channel;
     options.first_round = first;
@@ -281,16 +281,15 @@ void flags_wrap(RankTest& test) {
 }
 
 /// No round before the wrap: what was never sent must not look like round 2^32 to those who wait for a late one.
-void flags_wrap_before_a_late_member(RankTest& test) {
+BEELINE_CASE(collectives, collective_flags_wrap_before_a_late_member, 2) {
   CollectiveOptions options = small_channel;
   options.first_round = (std::uint64_t{1} << 32) - 1;
   run_lanes(test, options, 1, true);
 }
 
-void two_teams_at_once(RankTest& test) {
+BEELINE_CASE(collectives, collectives_of_two_teams, 2) {
   World& world = test.world();
-  std::vector<int> members;
-  for (int rank = test.rank() % 2; rank < test.size(); rank += 2) members.push_back(rank);
+  const std::vector<int> members = test.alternate_ranks();
   const std::unique_ptr<Team> team = world.make_team(members);
   Collectives collectives(*team, small_channel);
   const SymmetricArray<std::byte> source(world, 4096), destination(world, 4096);
@@ -306,7 +305,7 @@ void two_teams_at_once(RankTest& test) {
   world.barrier();
 }
 
-void calls_that_cannot_work(RankTest& test) {
+BEELINE_CASE(collectives, collectives_refused, 1) {
   Collectives collectives(test.world(), small_channel);
   const SymmetricArray<float> vector(test.world(), 64);
   float* data = vector.data();
@@ -363,24 +362,5 @@ void calls_that_cannot_work(RankTest& test) {
 }
 
 }  // namespace
-
-const std::vector<Case>& allreduce_cases() {
-  static const std::vector<Case> cases = {
-      {"every_type_and_reduction", 1, every_type_and_reduction},
-      {"every_count_and_alignment", 1, every_count_and_alignment},
-      {"vectors_that_lie_unlike", 2, vectors_that_lie_unlike},
-      {"engines_in_chunks", 1, engines_in_chunks},
-      {"engines_call_after_call", 1, engines_call_after_call},
-      {"engines_on_other_memory", 1, engines_on_other_memory},
-      {"choices_say_what_runs", 1, choices_say_what_runs},
-      {"allreduce_of_other_memory", 1, allreduce_of_other_memory},
-      {"all_algorithms_in_one_session", 1, all_algorithms_in_one_session},
-      {"allreduce_continues_after_a_timeout", 2, allreduce_continues_after_a_timeout},
-      {"collective_flags_wrap", 1, flags_wrap},
-      {"collective_flags_wrap_before_a_late_member", 2, flags_wrap_before_a_late_member},
-      {"collectives_of_two_teams", 2, two_teams_at_once},
-      {"collectives_refused", 1, calls_that_cannot_work}};
-  return cases;
-}
 
 }  // namespace beeline_test

@@ -159,7 +159,7 @@ void all_operations_on_both_heaps(RankTest& test) {
   if (any_on_host_memory) all_operations<T>(test, Heap::pinned);
 }
 
-void every_atomic(RankTest& test) {
+BEELINE_CASE(atomic, every_atomic, 1) {
   all_operations_on_both_heaps<std::uint32_t>(test);
   all_operations_on_both_heaps<std::int32_t>(test);
   all_operations_on_both_heaps<std::uint64_t>(test);
@@ -167,10 +167,5 @@ void every_atomic(RankTest& test) {
 }
 
 }  // namespace
-
-const std::vector<Case>& atomic_cases() {
-  static const std::vector<Case> cases = {{"every_atomic", 1, every_atomic}};
-  return cases;
-}
 
 }  // namespace beeline_test

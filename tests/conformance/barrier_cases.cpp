@@ -61,7 +61,7 @@ void board_by(RankTest& test) {
     }
 }
 
-void barrier_by_every_group(RankTest& test) {
+BEELINE_CASE(barrier, barrier_by_every_group, 1) {
   for_each_group_kind(test.world(), [&]<GroupKind kind>() { board_by<kind>(test); });
 }
 
@@ -94,7 +94,7 @@ struct LateKernel {
   }
 };
 
-void barrier_continues_after_a_timeout(RankTest& test) {
+BEELINE_CASE(barrier, barrier_continues_after_a_timeout, 2) {
   for_each_group_kind(test.world(), [&]<GroupKind kind>() {
     const SymmetricArray<std::uint64_t> waiting(test.world(), max_ranks, test.common_heap());
     test.run(test.shape(1, true), LateKernel<kind>{}, LateArguments{waiting.data(), 6},
@@ -130,7 +130,7 @@ struct SoloGridKernel {
   }
 };
 
-void grid_of_several_blocks(RankTest& test) {
+BEELINE_CASE(barrier, grid_of_several_blocks, 1) {
   World& world = test.world();
   const unsigned shared = resident_blocks<GridKernel, DeviceReport*, GridArguments>(world, 96);
   constexpr unsigned most_blocks = 16'384;
@@ -173,7 +173,7 @@ struct AddressKernel {
   }
 };
 
-void addresses_in_kernels(RankTest& test) {
+BEELINE_CASE(barrier, addresses_in_kernels, 1) {
   const SymmetricArray<std::uint64_t> pinned(test.world(), static_cast<std::size_t>(test.size()), Heap::pinned);
   for (const Heap heap : {Heap::symmetric, Heap::pinned}) {
     const SymmetricArray<std::uint64_t> words(test.world(), static_cast<std::size_t>(test.size()), heap);
@@ -182,13 +182,5 @@ void addresses_in_kernels(RankTest& test) {
 }
 
 }  // namespace
-
-const std::vector<Case>& barrier_cases() {
-  static const std::vector<Case> cases = {{"barrier_by_every_group", 1, barrier_by_every_group},
-                                          {"barrier_continues_after_a_timeout", 2, barrier_continues_after_a_timeout},
-                                          {"grid_of_several_blocks", 1, grid_of_several_blocks},
-                                          {"addresses_in_kernels", 1, addresses_in_kernels}};
-  return cases;
-}
 
 }  // namespace beeline_test

@@ -113,7 +113,7 @@ void put_and_get_one(RankTest& test) {
   world.barrier();  // nobody reads the destination any more
 }
 
-void bulk_put_and_get(RankTest& test) {
+BEELINE_CASE(bulk, bulk_put_and_get, 1) {
   need_room_for<BulkKernel, BulkArguments>(test);
   for (int i = 0; i < (under_thread_sanitizer ? 4 : 40); ++i) put_and_get_one(test);
 }
@@ -152,7 +152,7 @@ struct BulkRoundsKernel {
   }
 };
 
-void bulk_rounds(RankTest& test) {
+BEELINE_CASE(bulk, bulk_rounds, 1) {
   need_room_for<BulkRoundsKernel, RoundsArguments>(test);
   World& world = test.world();
   const std::uint32_t rounds = under_thread_sanitizer ? 10 : 100;
@@ -176,10 +176,5 @@ void bulk_rounds(RankTest& test) {
 }
 
 }  // namespace
-
-const std::vector<Case>& bulk_cases() {
-  static const std::vector<Case> cases = {{"bulk_put_and_get", 1, bulk_put_and_get}, {"bulk_rounds", 1, bulk_rounds}};
-  return cases;
-}
 
 }  // namespace beeline_test

@@ -2,16 +2,9 @@
 // Collectives in every kind of world. This process must not use CUDA: it forks.
 #include "tests/conformance/suite.hpp"
 
-namespace beeline_test {
-
-namespace {
-
-std::vector<Case> cases_of(const WorldShape& shape) {
-  return shape.crowd ? crowded_collective_cases() : collective_cases();
+int main(int argc, char** argv) {
+  using namespace beeline_test;
+  return run_suite(argc, argv, channel_shapes({9, 31, 64}), [](const WorldShape& shape) {
+    return cases_of({shape.crowd ? CaseGroup::crowded_collectives : CaseGroup::collectives});
+  });
 }
-
-[[maybe_unused]] const bool registered = register_shapes(channel_shapes({9, 31, 64}), cases_of);
-
-}  // namespace
-
-}  // namespace beeline_test

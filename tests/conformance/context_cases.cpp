@@ -51,7 +51,7 @@ struct SharedContextKernel {
   }
 };
 
-void context_in_shared_memory(RankTest& test) {
+BEELINE_CASE(context, context_in_shared_memory, 1) {
   constexpr unsigned blocks = 3;
   constexpr std::uint32_t block_words = 700;
   const SymmetricArray<std::uint64_t> words(test.world(), 2 * blocks * block_words, test.common_heap()),
@@ -64,10 +64,5 @@ void context_in_shared_memory(RankTest& test) {
 }
 
 }  // namespace
-
-const std::vector<Case>& context_cases() {
-  static const std::vector<Case> cases = {{"context_in_shared_memory", 1, context_in_shared_memory}};
-  return cases;
-}
 
 }  // namespace beeline_test

@@ -91,7 +91,7 @@ struct CheckElements {
   }
 };
 
-void elements_by_plain_pointer(RankTest& test) {
+BEELINE_CASE(pointer, elements_by_plain_pointer, 1) {
   World& world = test.world();
   for (std::uint32_t round = 0; round < 4; ++round) {
     const std::size_t count = choose_count(test);
@@ -112,7 +112,7 @@ void elements_by_plain_pointer(RankTest& test) {
 }
 
 /// A copy goes over as many chunks as it covers, to and from each.
-void copies_across_chunks(RankTest& test) {
+BEELINE_CASE(memory, copies_across_chunks, 1) {
   World& world = test.world();
   for (std::uint32_t round = 0; round < 3; ++round) {
     const std::size_t count = choose_count(test);
@@ -135,7 +135,7 @@ void copies_across_chunks(RankTest& test) {
 }
 
 /// Places are used again; what is gone has no owner.
-void arrays_come_and_go(RankTest& test) {
+BEELINE_CASE(memory, arrays_come_and_go, 1) {
   World& world = test.world();
   std::vector<std::unique_ptr<Array>> arrays;
   const std::uint32_t* gone = nullptr;
@@ -158,7 +158,7 @@ void arrays_come_and_go(RankTest& test) {
 }
 
 /// Elements whose size no page is a multiple of.
-void elements_of_odd_size(RankTest& test) {
+BEELINE_CASE(memory, elements_of_odd_size, 1) {
   struct Odd {
     std::uint8_t bytes[12];
   };
@@ -180,13 +180,5 @@ void elements_of_odd_size(RankTest& test) {
 }
 
 }  // namespace
-
-const std::vector<Case>& distributed_cases() {
-  static const std::vector<Case> cases = {{"elements_by_plain_pointer", 1, elements_by_plain_pointer},
-                                          {"copies_across_chunks", 1, copies_across_chunks},
-                                          {"arrays_come_and_go", 1, arrays_come_and_go},
-                                          {"elements_of_odd_size", 1, elements_of_odd_size}};
-  return cases;
-}
 
 }  // namespace beeline_test

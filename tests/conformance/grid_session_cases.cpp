@@ -137,7 +137,7 @@ struct GridVectors {
   SymmetricArray<std::size_t> lengths;
 };
 
-void collectives_by_grids(RankTest& test) {
+BEELINE_CASE(collectives, collectives_by_grids, 1) {
   Collectives collectives(test.world(), small_channel);
   for (const std::uint32_t count : {1u, 7u, 900u})
     for (const unsigned blocks : {1u, 2u, 3u}) {
@@ -148,7 +148,7 @@ void collectives_by_grids(RankTest& test) {
     }
 }
 
-void too_many_blocks_are_refused(RankTest& test) {
+BEELINE_CASE(collectives, too_many_blocks_are_refused, 1) {
   Collectives collectives(test.world(), small_channel);
   const GridVectors vectors(test, 7);
   test.run(test.shape(small_channel.sessions + 1, true), GridSessionKernel{}, vectors.arguments(collectives, 7, 0),
@@ -158,11 +158,5 @@ void too_many_blocks_are_refused(RankTest& test) {
 }
 
 }  // namespace
-
-const std::vector<Case>& grid_session_cases() {
-  static const std::vector<Case> cases = {{"collectives_by_grids", 1, collectives_by_grids},
-                                          {"too_many_blocks_are_refused", 1, too_many_blocks_are_refused}};
-  return cases;
-}
 
 }  // namespace beeline_test

@@ -41,7 +41,7 @@ void check_parts(RankTest& test, const Segment& segment, const std::vector<Part>
 }
 
 /// Every rank writes to the next rank's part, reads it back, and finds its own part written by the one behind.
-void segments_of_differing_kinds(RankTest& test) {
+BEELINE_CASE(memory, segments_of_differing_kinds, 1) {
   World& world = test.world();
   std::vector<std::uint32_t> ids;
   for (int round = 0; round < 4; ++round) {
@@ -94,7 +94,7 @@ void copy_instead(RankTest& test, const StoreArguments& arguments) {
   test.world().copy(arguments.there, words.data(), words.size() * sizeof(std::uint32_t));
 }
 
-void kernels_store_to_global_addresses(RankTest& test) {
+BEELINE_CASE(pointer, kernels_store_to_global_addresses, 1) {
   World& world = test.world();
   BEELINE_CHECK(world.global_addresses());
   for (const MemoryKind kind : kinds) {
@@ -116,7 +116,7 @@ void kernels_store_to_global_addresses(RankTest& test) {
   }
 }
 
-void allocations_are_symmetric(RankTest& test) {
+BEELINE_CASE(memory, allocations_are_symmetric, 1) {
   World& world = test.world();
   struct Held {
     std::byte* memory;
@@ -149,7 +149,7 @@ void allocations_are_symmetric(RankTest& test) {
   BEELINE_CHECK_EQ(-1, world.owner_of(nullptr));
 }
 
-void symmetric_arrays_move(RankTest& test) {
+BEELINE_CASE(memory, symmetric_arrays_move, 1) {
   SymmetricArray<std::uint64_t> first(test.world(), 17);
   const SymmetricArray<std::uint64_t> second(std::move(first));
   BEELINE_CHECK(first.data() == nullptr && first.count() == 0);
@@ -159,13 +159,5 @@ void symmetric_arrays_move(RankTest& test) {
 }
 
 }  // namespace
-
-const std::vector<Case>& memory_cases() {
-  static const std::vector<Case> cases = {{"segments_of_differing_kinds", 1, segments_of_differing_kinds},
-                                          {"kernels_store_to_global_addresses", 1, kernels_store_to_global_addresses},
-                                          {"allocations_are_symmetric", 1, allocations_are_symmetric},
-                                          {"symmetric_arrays_move", 1, symmetric_arrays_move}};
-  return cases;
-}
 
 }  // namespace beeline_test

@@ -13,12 +13,6 @@
 
 namespace beeline_test {
 
-[[nodiscard]] std::vector<Case> message_cases();
-[[nodiscard]] const std::vector<Case>& message_kernel_cases();
-[[nodiscard]] const std::vector<Case>& typed_message_cases();
-/// Those that suit worlds of many ranks on few cores.
-[[nodiscard]] const std::vector<Case>& crowded_message_cases();
-
 /// Small slots and chunks, so that messages of thousands of bytes take several.
 inline constexpr beeline::MessageOptions small_messages{
     .sessions = 3, .eager_bytes = 600, .depth = 4, .chunk_bytes = 1024};

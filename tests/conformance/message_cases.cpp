@@ -15,7 +15,7 @@ using namespace beeline;
 
 constexpr auto bytes_type = ElementType::uint8;
 
-void messages_of_every_size(RankTest& test) {
+BEELINE_CASE(messages, messages_of_every_size, 1) {
   Messages messages(test.world(), small_messages);
   constexpr std::size_t most = 20'011;
   MessageCalls calls(test, messages, most);
@@ -36,7 +36,7 @@ void messages_of_every_size(RankTest& test) {
       }
 }
 
-void long_messages(RankTest& test) {
+BEELINE_CASE(messages, long_messages, 1) {
   Messages messages(test.world());
   MessageCalls calls(test, messages, most_bytes);
   std::uint64_t number = 0;
@@ -48,7 +48,7 @@ void long_messages(RankTest& test) {
 }
 
 /// The last block has nothing of the message.
-void messages_of_few_bytes_in_many_blocks(RankTest& test) {
+BEELINE_CASE(messages, messages_of_few_bytes_in_many_blocks, 1) {
   Messages messages(test.world(), {.sessions = 3, .eager_bytes = 16, .depth = 2, .chunk_bytes = 256});
   MessageCalls calls(test, messages, 17);
   std::uint64_t number = 0;
@@ -60,7 +60,7 @@ void messages_of_few_bytes_in_many_blocks(RankTest& test) {
 }
 
 /// One after the other on one stream: some send first, some receive first.
-void messages_by_two_calls(RankTest& test) {
+BEELINE_CASE(messages, messages_by_two_calls, 2) {
   Messages messages(test.world(), small_messages);
   MessageCalls calls(test, messages, 5000);
   std::uint64_t number = 0;
@@ -78,7 +78,7 @@ void messages_by_two_calls(RankTest& test) {
                   });
 }
 
-void eager_messages_need_no_receiver(RankTest& test) {
+BEELINE_CASE(messages, eager_messages_need_no_receiver, 1) {
   Messages messages(test.world(), small_messages);
   const std::size_t bytes = small_messages.eager_bytes;
   MessageMemory source(test, bytes), destination(test, bytes * small_messages.depth);
@@ -117,7 +117,7 @@ std::size_t size_of_message(std::uint64_t number) {
   return sizes[number % 8] + number % 3;
 }
 
-void messages_keep_their_order(RankTest& test) {
+BEELINE_CASE(messages, messages_keep_their_order, 2) {
   World& world = test.world();
   Messages messages(world, small_messages);
   const PeerStreams streams(world, 1);
@@ -141,7 +141,7 @@ void messages_keep_their_order(RankTest& test) {
                 join("message ", number));
 }
 
-void messages_between_all_pairs(RankTest& test) {
+BEELINE_CASE(messages, messages_between_all_pairs, 2) {
   World& world = test.world();
   test.skip_if(world.ranks_on_device() > 1,
                "ranks share a GPU: more streams than it has hardware queues (docs/design.md, Residency)");
@@ -170,7 +170,7 @@ void messages_between_all_pairs(RankTest& test) {
 }
 
 /// Sequence numbers pass the places where slots are rewritten, and 2^32.
-void message_numbers_wrap(RankTest& test) {
+BEELINE_CASE(messages, message_numbers_wrap, 1) {
   for (const std::uint32_t first : {0xffffffffu - 3, (1u << 30) - 4}) {
     MessageOptions options = small_messages;
     options.first_message = first;
@@ -182,10 +182,9 @@ void message_numbers_wrap(RankTest& test) {
   }
 }
 
-void messages_in_two_teams(RankTest& test) {
+BEELINE_CASE(messages, messages_in_two_teams, 2) {
   World& world = test.world();
-  std::vector<int> members;
-  for (int rank = test.rank() % 2; rank < test.size(); rank += 2) members.push_back(rank);
+  const std::vector<int> members = test.alternate_ranks();
   const std::unique_ptr<Team> team = world.make_team(members);
   Messages messages(*team, small_messages);
   MessageCalls calls(test, messages, 3001);
@@ -197,10 +196,9 @@ void messages_in_two_teams(RankTest& test) {
 }
 
 /// Channels of teams that know nothing of each other.
-void messages_in_teams_alone(RankTest& test) {
+BEELINE_CASE(messages, messages_in_teams_alone, 2) {
   World& world = test.world();
-  std::vector<int> members;
-  for (int rank = test.rank() % 2; rank < test.size(); rank += 2) members.push_back(rank);
+  const std::vector<int> members = test.alternate_ranks();
   const std::unique_ptr<Team> team = world.make_team(members);
   MessageMemory source(test, 3001), destination(test, 3001);
   for (std::uint64_t number = 0; number < (test.rank() % 2 == 0 ? 4u : 2u); ++number) {
@@ -218,7 +216,7 @@ void messages_in_teams_alone(RankTest& test) {
   world.barrier();
 }
 
-void messages_to_oneself(RankTest& test) {
+BEELINE_CASE(messages, messages_to_oneself, 1) {
   Messages messages(test.world(), small_messages);
   MessageCalls calls(test, messages, 5000);
   calls.send_receive({.bytes = 5000}, 1, 0);
@@ -233,7 +231,7 @@ void messages_to_oneself(RankTest& test) {
 }
 
 /// A message is found once it was sent, until it was received.
-void messages_are_probed(RankTest& test) {
+BEELINE_CASE(messages, messages_are_probed, 2) {
   World& world = test.world();
   Messages messages(world, small_messages);
   expect_refused(join("peer ", test.size(), " of a team").c_str(),
@@ -256,7 +254,7 @@ void messages_are_probed(RankTest& test) {
   }
 }
 
-void messages_refused(RankTest& test) {
+BEELINE_CASE(messages, messages_refused, 1) {
   World& world = test.world();
   Messages messages(world, small_messages);
   const SymmetricArray<float> vector(world, 64);
@@ -282,7 +280,7 @@ void messages_refused(RankTest& test) {
 }
 
 /// Many ranks on few cores, a few messages each.
-void crowded_messages(RankTest& test) {
+BEELINE_CASE(crowded_messages, crowded_messages, 1) {
   Messages messages(test.world(), {.sessions = 1, .eager_bytes = 64, .depth = 2, .chunk_bytes = 256});
   MessageCalls calls(test, messages, 999);
   for (std::uint64_t number = 0; number < 6; ++number)
@@ -292,29 +290,5 @@ void crowded_messages(RankTest& test) {
 }
 
 }  // namespace
-
-std::vector<Case> message_cases() {
-  std::vector<Case> cases = {{"messages_of_every_size", 1, messages_of_every_size},
-                             {"long_messages", 1, long_messages},
-                             {"messages_of_few_bytes_in_many_blocks", 1, messages_of_few_bytes_in_many_blocks},
-                             {"messages_by_two_calls", 2, messages_by_two_calls},
-                             {"eager_messages_need_no_receiver", 1, eager_messages_need_no_receiver},
-                             {"messages_keep_their_order", 2, messages_keep_their_order},
-                             {"messages_between_all_pairs", 2, messages_between_all_pairs},
-                             {"message_numbers_wrap", 1, message_numbers_wrap},
-                             {"messages_in_two_teams", 2, messages_in_two_teams},
-                             {"messages_in_teams_alone", 2, messages_in_teams_alone},
-                             {"messages_to_oneself", 1, messages_to_oneself},
-                             {"messages_are_probed", 2, messages_are_probed},
-                             {"messages_refused", 1, messages_refused}};
-  for (const auto& some : {message_kernel_cases(), typed_message_cases()})
-    cases.insert(cases.end(), some.begin(), some.end());
-  return cases;
-}
-
-const std::vector<Case>& crowded_message_cases() {
-  static const std::vector<Case> cases = {{"crowded_messages", 1, crowded_messages}};
-  return cases;
-}
 
 }  // namespace beeline_test

@@ -157,8 +157,8 @@ void run_kernels(RankTest& test, bool some_are_late) {
     }
 }
 
-void messages_in_kernels(RankTest& test) { run_kernels(test, false); }
-void messages_continue_after_a_timeout(RankTest& test) { run_kernels(test, true); }
+BEELINE_CASE(messages, messages_in_kernels, 1) { run_kernels(test, false); }
+BEELINE_CASE(messages, messages_continue_after_a_timeout, 1) { run_kernels(test, true); }
 
 struct GridArguments {
   MessageChannel channel;
@@ -186,7 +186,7 @@ struct GridKernel {
   }
 };
 
-void messages_by_grids(RankTest& test) {
+BEELINE_CASE(messages, messages_by_grids, 2) {
   Messages messages(test.world(), small_messages);
   MessageCalls calls(test, messages, 20'000);
   std::uint64_t number = 0;
@@ -213,12 +213,5 @@ void messages_by_grids(RankTest& test) {
 }
 
 }  // namespace
-
-const std::vector<Case>& message_kernel_cases() {
-  static const std::vector<Case> cases = {{"messages_in_kernels", 1, messages_in_kernels},
-                                          {"messages_continue_after_a_timeout", 1, messages_continue_after_a_timeout},
-                                          {"messages_by_grids", 2, messages_by_grids}};
-  return cases;
-}
 
 }  // namespace beeline_test

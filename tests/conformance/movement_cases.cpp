@@ -118,7 +118,7 @@ void for_each_way(RankTest& test, Body body) {
       body(static_cast<Move>(move), algorithm);
 }
 
-void movement_of_every_count(RankTest& test) {
+BEELINE_CASE(collectives, movement_of_every_count, 1) {
   Collectives collectives(test.world(), small_channel);
   const std::size_t most = under_thread_sanitizer ? 3001 : 20011;
   StreamCall call(test, collectives, static_cast<std::size_t>(test.size()) * most);
@@ -136,7 +136,7 @@ void movement_of_every_count(RankTest& test) {
 
 /// In chunks through memory of the engines' own, and, where the caller asserts that destinations are symmetric,
 /// without.
-void movement_by_engines(RankTest& test) {
+BEELINE_CASE(collectives, movement_by_engines, 1) {
   test.skip_if(test.world().mixed(), ranks_of_both_kinds);
   CollectiveOptions options = small_channel;
   options.engine_bytes = 4 * std::max<std::size_t>(1, static_cast<std::size_t>(test.size()) - 1) * 2048;
@@ -157,7 +157,7 @@ void movement_by_engines(RankTest& test) {
       }
 }
 
-void movement_between_unlike_addresses(RankTest& test) {
+BEELINE_CASE(collectives, movement_between_unlike_addresses, 2) {
   Collectives collectives(test.world(), small_channel);
   StreamCall call(test, collectives, static_cast<std::size_t>(test.size()) * 3001);
   const auto rank = static_cast<std::size_t>(test.rank());
@@ -170,7 +170,7 @@ void movement_between_unlike_addresses(RankTest& test) {
 }
 
 /// Destinations of some members outside the heap: what cannot be stored into directly, which must not show.
-void movement_to_other_memory(RankTest& test) {
+BEELINE_CASE(collectives, movement_to_other_memory, 2) {
   Collectives collectives(test.world(), small_channel);
   StreamCall call(test, collectives, static_cast<std::size_t>(test.size()) * 3001);
   const ForeignMemory memory(test, static_cast<std::size_t>(test.size()) * 3001 + 1024);
@@ -184,7 +184,7 @@ void movement_to_other_memory(RankTest& test) {
 }
 
 /// Sources outside the heap, from which nobody can fetch.
-void movement_from_other_memory(RankTest& test) {
+BEELINE_CASE(collectives, movement_from_other_memory, 2) {
   Collectives collectives(test.world(), small_channel);
   StreamCall call(test, collectives, static_cast<std::size_t>(test.size()) * 3001);
   const std::size_t room = static_cast<std::size_t>(test.size()) * 3001 + 1024;
@@ -243,14 +243,14 @@ void check_varied(RankTest& test, Collectives& collectives, std::uint64_t round,
   to.check({bytes, bytes + room * sizeof(Element)}, join("alltoallv by ", name(how.algorithm), ", round ", round));
 }
 
-void movement_of_varied_counts(RankTest& test) {
+BEELINE_CASE(collectives, movement_of_varied_counts, 1) {
   Collectives collectives(test.world(), small_channel);
   for (std::uint64_t round = 1; round <= 24; ++round)
     check_varied(test, collectives, round, 700, [&](int from, int to) { return varied_count(round, from, to); });
 }
 
 /// Who gets less than others has its destination elsewhere; then all have their sources there.
-void varied_movement_of_other_memory(RankTest& test) {
+BEELINE_CASE(collectives, varied_movement_of_other_memory, 2) {
   Collectives collectives(test.world(), small_channel);
   const std::size_t room = (static_cast<std::size_t>(test.size()) * 20003 + 128) * 2;
   const ForeignMemory source(test, room), destination(test, room);
@@ -263,7 +263,7 @@ void varied_movement_of_other_memory(RankTest& test) {
 }
 
 /// Pieces so long that sessions share what a member sends to itself.
-void movement_of_long_pieces(RankTest& test) {
+BEELINE_CASE(collectives, movement_of_long_pieces, 1) {
   constexpr unsigned blocks = 3;
   constexpr std::size_t bytes = blocks * detail::least_paired_bytes + 33;
   Collectives collectives(test.world(), {.sessions = blocks, .packet_bytes = 16384, .staging_bytes = 65536});
@@ -277,10 +277,9 @@ void movement_of_long_pieces(RankTest& test) {
                  [&](int from, int to) { return from == to ? bytes / 2 + 1 : varied_count(round, from, to) * 100; });
 }
 
-void movement_in_two_teams(RankTest& test) {
+BEELINE_CASE(collectives, movement_in_two_teams, 2) {
   World& world = test.world();
-  std::vector<int> members;
-  for (int rank = test.rank() % 2; rank < test.size(); rank += 2) members.push_back(rank);
+  const std::vector<int> members = test.alternate_ranks();
   const std::unique_ptr<Team> team = world.make_team(members);
   Collectives collectives(*team, small_channel);
   StreamCall call(test, collectives, static_cast<std::size_t>(test.size()) * 1001);
@@ -434,14 +433,14 @@ void run_lanes(RankTest& test, const CollectiveOptions& options, bool some_are_l
   }
 }
 
-void movement_in_kernels(RankTest& test) { run_lanes(test, small_channel, false); }
+BEELINE_CASE(collectives, movement_in_kernels, 1) { run_lanes(test, small_channel, false); }
 
-void movement_continues_after_a_timeout(RankTest& test) {
+BEELINE_CASE(collectives, movement_continues_after_a_timeout, 2) {
   run_lanes(test, small_channel, true);
   run_lanes(test, checking_channel(), true);
 }
 
-void movement_refused(RankTest& test) {
+BEELINE_CASE(collectives, movement_refused, 1) {
   Collectives collectives(test.world(), small_channel);
   const SymmetricArray<float> vector(test.world(), 1024);
   float* data = vector.data();
@@ -485,7 +484,7 @@ void movement_refused(RankTest& test) {
 }
 
 /// Many ranks on few cores, once each.
-void crowded_movement(RankTest& test) {
+BEELINE_CASE(crowded_collectives, crowded_movement, 1) {
   Collectives collectives(test.world(), {.sessions = 1, .packet_bytes = 64, .staging_bytes = 1024});
   StreamCall call(test, collectives, static_cast<std::size_t>(test.size()) * 99);
   std::uint64_t round = 0;
@@ -496,35 +495,12 @@ void crowded_movement(RankTest& test) {
 }
 
 /// What is not asked for suits any number of ranks.
-void options_of_a_crowd(RankTest& test) {
+BEELINE_CASE(crowded_collectives, options_of_a_crowd, 1) {
   Collectives collectives(test.world());
   StreamCall call(test, collectives, static_cast<std::size_t>(test.size()) * 99);
   call.check({Move::alltoall, 1, test.size(), 0, 99}, {0, 0, false}, {.algorithm = Algorithm::packets});
 }
 
 }  // namespace
-
-const std::vector<Case>& movement_cases() {
-  static const std::vector<Case> cases = {{"movement_of_every_count", 1, movement_of_every_count},
-                                          {"movement_by_engines", 1, movement_by_engines},
-                                          {"movement_between_unlike_addresses", 2, movement_between_unlike_addresses},
-                                          {"movement_to_other_memory", 2, movement_to_other_memory},
-                                          {"movement_from_other_memory", 2, movement_from_other_memory},
-                                          {"movement_of_varied_counts", 1, movement_of_varied_counts},
-                                          {"varied_movement_of_other_memory", 2, varied_movement_of_other_memory},
-                                          {"movement_of_long_pieces", 1, movement_of_long_pieces},
-                                          {"movement_in_two_teams", 2, movement_in_two_teams},
-                                          {"movement_in_kernels", 1, movement_in_kernels},
-                                          {"movement_continues_after_a_timeout", 2, movement_continues_after_a_timeout},
-                                          {"movement_refused", 1, movement_refused}};
-  return cases;
-}
-
-const std::vector<Case>& crowded_collective_cases() {
-  static const std::vector<Case> cases = {{"crowded_movement", 1, crowded_movement},
-                                          {"options_of_a_crowd", 1, options_of_a_crowd},
-                                          {"crowded_reductions", 1, crowded_reductions}};
-  return cases;
-}
 
 }  // namespace beeline_test

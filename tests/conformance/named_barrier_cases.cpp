@@ -73,7 +73,7 @@ void for_each_algorithm(Body body) {
   for (std::uint32_t i = 0; i < barrier_algorithms; ++i) body(static_cast<BarrierAlgorithm>(i));
 }
 
-void barriers_by_name(RankTest& test) {
+BEELINE_CASE(collectives, barriers_by_name, 1) {
   World& world = test.world();
   const Collectives collectives(world, channel_options);
   const std::uint32_t rounds = test.on_gpu() ? 1000 : under_thread_sanitizer || test.size() > 4 ? 20 : 100;
@@ -103,7 +103,7 @@ struct CheckKernel {
   }
 };
 
-void barriers_on_streams(RankTest& test) {
+BEELINE_CASE(collectives, barriers_on_streams, 1) {
   World& world = test.world();
   Collectives collectives(world, channel_options);
   const SymmetricArray<std::uint64_t> board(world, 2 * max_ranks, test.common_heap());
@@ -157,7 +157,7 @@ struct LateKernel {
   }
 };
 
-void named_barriers_continue_after_a_timeout(RankTest& test) {
+BEELINE_CASE(collectives, named_barriers_continue_after_a_timeout, 2) {
   for (const bool checks : {false, true}) {
     CollectiveOptions options = channel_options;
     options.checks = checks;
@@ -171,13 +171,5 @@ void named_barriers_continue_after_a_timeout(RankTest& test) {
 }
 
 }  // namespace
-
-const std::vector<Case>& named_barrier_cases() {
-  static const std::vector<Case> cases = {
-      {"barriers_by_name", 1, barriers_by_name},
-      {"barriers_on_streams", 1, barriers_on_streams},
-      {"named_barriers_continue_after_a_timeout", 2, named_barriers_continue_after_a_timeout}};
-  return cases;
-}
 
 }  // namespace beeline_test

@@ -119,7 +119,7 @@ void run_plan(RankTest& test, const ChannelShape& shape, std::size_t count) {
               test.read(destination.data(), plan.destination_bytes), what);
 }
 
-void packets_of_any_size(RankTest& test) {
+BEELINE_CASE(packet, packets_of_any_size, 1) {
   const std::size_t count = under_thread_sanitizer ? 20 : 60;
   for_each_group_kind(test.world(), [&]<GroupKind kind>() {
     run_plan<kind>(test, {1, 2, Heap::symmetric, 0}, count);
@@ -133,7 +133,7 @@ void packets_of_any_size(RankTest& test) {
 }
 
 /// From just below where the flag's 32 bits wrap, and where the sender rewrites whole slots.
-void packet_sequences_wrap(RankTest& test) {
+BEELINE_CASE(packet, packet_sequences_wrap, 1) {
   constexpr std::uint32_t sweep = detail::packet_sweep_period;
   const std::size_t count = under_thread_sanitizer ? 15 : 40;
   for_each_group_kind(test.world(), [&]<GroupKind kind>() {
@@ -144,7 +144,7 @@ void packet_sequences_wrap(RankTest& test) {
 
 /// When the sequence passes a multiple of the sweep period, no older flag stays anywhere in the ring, however short the
 /// messages are.
-void packet_slots_are_swept(RankTest& test) {
+BEELINE_CASE(packet, packet_slots_are_swept, 1) {
   World& world = test.world();
   constexpr std::uint32_t depth = 4, sweep = detail::packet_sweep_period;
   const PacketRings rings(world, 64, depth, Heap::symmetric, sweep - 3);
@@ -217,7 +217,7 @@ struct CreditKernel {
   }
 };
 
-void packet_credits_run_out(RankTest& test) {
+BEELINE_CASE(packet, packet_credits_run_out, 1) {
   for (const std::uint32_t depth : {2u, 4u, 16u})
     for (const std::uint32_t first : {0u, 0xfffffffdu}) {
       const PacketRings rings(test.world(), 8, depth, Heap::symmetric, first);
@@ -293,7 +293,7 @@ void interrupt_by(RankTest& test) {
     check_bytes(data_of(test.behind(1)), test.read(destination.data() + i * bytes, bytes), "interrupted message");
 }
 
-void packet_messages_continue_after_timeouts(RankTest& test) {
+BEELINE_CASE(packet, packet_messages_continue_after_timeouts, 1) {
   for_each_group_kind(test.world(), [&]<GroupKind kind>() { interrupt_by<kind>(test); });
 }
 
@@ -320,7 +320,7 @@ struct PairsKernel {
   }
 };
 
-void packets_between_all_pairs(RankTest& test) {
+BEELINE_CASE(packet, packets_between_all_pairs, 1) {
   World& world = test.world();
   constexpr std::uint32_t messages = 12;
   const std::size_t bytes = 1 + test.random().below(std::size_t{3000});
@@ -342,29 +342,14 @@ void packets_between_all_pairs(RankTest& test) {
     }
 }
 
-void crowded_packets(RankTest& test) { run_plan<GroupKind::thread>(test, {64, 2, Heap::symmetric, 0xfffffff0}, 12); }
+BEELINE_CASE(crowded, crowded_packets, 1) {
+  run_plan<GroupKind::thread>(test, {64, 2, Heap::symmetric, 0xfffffff0}, 12);
+}
 
-void crowded_barriers(RankTest& test) {
+BEELINE_CASE(crowded, crowded_barriers, 1) {
   for (int i = 0; i < 5; ++i) test.world().barrier();
 }
 
 }  // namespace
-
-const std::vector<Case>& packet_cases() {
-  static const std::vector<Case> cases = {
-      {"packets_of_any_size", 1, packets_of_any_size},
-      {"packet_sequences_wrap", 1, packet_sequences_wrap},
-      {"packet_slots_are_swept", 1, packet_slots_are_swept},
-      {"packets_between_all_pairs", 1, packets_between_all_pairs},
-      {"packet_credits_run_out", 1, packet_credits_run_out},
-      {"packet_messages_continue_after_timeouts", 1, packet_messages_continue_after_timeouts}};
-  return cases;
-}
-
-const std::vector<Case>& crowd_cases() {
-  static const std::vector<Case> cases = {{"crowded_packets", 1, crowded_packets},
-                                          {"crowded_barriers", 1, crowded_barriers}};
-  return cases;
-}
 
 }  // namespace beeline_test

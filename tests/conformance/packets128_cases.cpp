@@ -136,7 +136,7 @@ void for_each_line_group(Body body) {
   body.template operator()<GroupKind::block>();
 }
 
-void packets128_of_any_size(RankTest& test) {
+BEELINE_CASE(packet, packets128_of_any_size, 1) {
   need_packets128(test, test.world());
   constexpr std::uint32_t sweep = detail::packet_sweep_period;
   for_each_line_group([&]<GroupKind kind>() {
@@ -193,7 +193,7 @@ void run_stream(RankTest& test, Team& team, std::uint32_t words, std::uint32_t m
            join(messages, " messages of ", words, " words by ", name(kind), "s"));
 }
 
-void packets128_stay_whole(RankTest& test) {
+BEELINE_CASE(packet, packets128_stay_whole, 1) {
   need_packets128(test, test.world());
   for_each_line_group([&]<GroupKind kind>() {
     run_stream<kind>(test, test.world(), 15, 20000);
@@ -202,21 +202,13 @@ void packets128_stay_whole(RankTest& test) {
 }
 
 /// Members of which the world knows nothing yet, where this case is the first: they test their own pairs.
-void packets128_in_two_teams(RankTest& test) {
-  std::vector<int> members;
-  for (int rank = test.rank() % 2; rank < test.size(); rank += 2) members.push_back(rank);
+BEELINE_CASE(packet, packets128_in_two_teams, 2) {
+  const std::vector<int> members = test.alternate_ranks();
   const std::unique_ptr<Team> team = test.world().make_team(members);
   need_packets128(test, *team);
   for (int round = 0; round < 1 + test.rank() % 2; ++round) run_stream<GroupKind::block>(test, *team, 100, 100);
 }
 
 }  // namespace
-
-const std::vector<Case>& packets128_cases() {
-  static const std::vector<Case> cases = {{"packets128_in_two_teams", 2, packets128_in_two_teams},
-                                          {"packets128_of_any_size", 1, packets128_of_any_size},
-                                          {"packets128_stay_whole", 1, packets128_stay_whole}};
-  return cases;
-}
 
 }  // namespace beeline_test

@@ -146,7 +146,7 @@ void put_one(RankTest& test, Announce announce, std::byte* elsewhere = nullptr) 
   area.check(expected, what);
 }
 
-void put_and_announce(RankTest& test) {
+BEELINE_CASE(put_get, put_and_announce, 1) {
   const int repeats = under_thread_sanitizer ? 1 : 10;
   for_each_group_kind(test.world(), [&]<GroupKind kind>() {
     for (int i = 0; i < repeats * announce_kinds; ++i) {
@@ -158,7 +158,7 @@ void put_and_announce(RankTest& test) {
   });
 }
 
-void put_from_other_memory(RankTest& test) {
+BEELINE_CASE(put_get, put_from_other_memory, 1) {
   const ForeignMemory source(test, most_bytes + 512);
   for_each_group_kind(test.world(), [&]<GroupKind kind>() {
     for (int i = 0; i < (under_thread_sanitizer ? 1 : 5); ++i) put_one<kind>(test, Announce::put_signal, source.data());
@@ -230,7 +230,7 @@ void put_rounds_by(RankTest& test, std::uint32_t rounds) {
   check_bytes(data_of(from), test.read(snapshots.data(), rounds * bytes), what);
 }
 
-void put_rounds(RankTest& test) {
+BEELINE_CASE(put_get, put_rounds, 1) {
   const std::uint32_t rounds = under_thread_sanitizer ? 20 : test.on_gpu() && !test.world().mixed() ? 500 : 200;
   for_each_group_kind(test.world(), [&]<GroupKind kind>() { put_rounds_by<kind>(test, rounds); });
 }
@@ -277,13 +277,13 @@ void get_one(RankTest& test, std::byte* elsewhere = nullptr) {
   world.barrier();  // nobody reads the source any more
 }
 
-void get_slices(RankTest& test) {
+BEELINE_CASE(put_get, get_slices, 1) {
   for_each_group_kind(test.world(), [&]<GroupKind kind>() {
     for (int i = 0; i < (under_thread_sanitizer ? 3 : 40); ++i) get_one<kind>(test);
   });
 }
 
-void get_to_other_memory(RankTest& test) {
+BEELINE_CASE(put_get, get_to_other_memory, 1) {
   const ForeignMemory destination(test, GuardedArea::needed(512, most_bytes));
   for_each_group_kind(test.world(), [&]<GroupKind kind>() {
     for (int i = 0; i < (under_thread_sanitizer ? 1 : 5); ++i) get_one<kind>(test, destination.data());
@@ -318,7 +318,7 @@ struct ElementKernel {
   }
 };
 
-void put_and_get_elements(RankTest& test) {
+BEELINE_CASE(put_get, put_and_get_elements, 1) {
   World& world = test.world();
   const std::size_t count = 1 + test.random().below(std::size_t{3000}), bytes = count * sizeof(Triple);
   const SymmetricArray<Triple> source(world, count), got(world, count);
@@ -375,7 +375,7 @@ struct ScalarKernel {
   }
 };
 
-void put_scalars(RankTest& test) {
+BEELINE_CASE(put_get, put_scalars, 1) {
   for (const Heap heap : {Heap::symmetric, Heap::pinned}) {
     const ReachableArray<Scalars> scalars(test, 1, heap);
     const int to = test.ahead(1), from = test.behind(1);
@@ -387,16 +387,5 @@ void put_scalars(RankTest& test) {
 }
 
 }  // namespace
-
-const std::vector<Case>& put_get_cases() {
-  static const std::vector<Case> cases = {{"put_and_announce", 1, put_and_announce},
-                                          {"put_from_other_memory", 1, put_from_other_memory},
-                                          {"put_rounds", 1, put_rounds},
-                                          {"get_slices", 1, get_slices},
-                                          {"get_to_other_memory", 1, get_to_other_memory},
-                                          {"put_and_get_elements", 1, put_and_get_elements},
-                                          {"put_scalars", 1, put_scalars}};
-  return cases;
-}
 
 }  // namespace beeline_test

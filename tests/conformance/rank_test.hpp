@@ -42,6 +42,12 @@ class RankTest {
   /// The rank `distance` ahead of this one, or behind it, on a ring.
   [[nodiscard]] int ahead(int distance) const { return (rank() + distance) % size(); }
   [[nodiscard]] int behind(int distance) const { return (rank() + size() - distance % size()) % size(); }
+  /// The even ranks, or the odd ones: those of this one's team where there are two.
+  [[nodiscard]] std::vector<int> alternate_ranks() const {
+    std::vector<int> members;
+    for (int member = rank() % 2; member < size(); member += 2) members.push_back(member);
+    return members;
+  }
   /// One of the heaps, the same on every rank.
   [[nodiscard]] beeline::Heap any_heap() { return random_.coin() ? beeline::Heap::symmetric : beeline::Heap::pinned; }
   /// The heap in which kernels of all ranks load and store.
@@ -105,44 +111,40 @@ struct Case {
   void (*body)(RankTest&);
 };
 
-[[nodiscard]] const std::vector<Case>& access_cases();
-[[nodiscard]] const std::vector<Case>& put_get_cases();
-[[nodiscard]] const std::vector<Case>& bulk_cases();
-[[nodiscard]] const std::vector<Case>& strided_cases();
-[[nodiscard]] const std::vector<Case>& signal_cases();
-[[nodiscard]] const std::vector<Case>& wait_any_cases();
-[[nodiscard]] const std::vector<Case>& context_cases();
-[[nodiscard]] const std::vector<Case>& atomic_cases();
-[[nodiscard]] const std::vector<Case>& barrier_cases();
-[[nodiscard]] const std::vector<Case>& packet_cases();
-[[nodiscard]] const std::vector<Case>& packets128_cases();
-[[nodiscard]] const std::vector<Case>& team_cases();
-[[nodiscard]] const std::vector<Case>& stream_cases();
-[[nodiscard]] const std::vector<Case>& staged_cases();
-[[nodiscard]] const std::vector<Case>& memory_cases();
-[[nodiscard]] const std::vector<Case>& distributed_cases();
-[[nodiscard]] const std::vector<Case>& registered_cases();
-[[nodiscard]] const std::vector<Case>& allreduce_cases();
-[[nodiscard]] const std::vector<Case>& grid_session_cases();
-[[nodiscard]] const std::vector<Case>& movement_cases();
-[[nodiscard]] const std::vector<Case>& named_barrier_cases();
-[[nodiscard]] const std::vector<Case>& reduce_cases();
-[[nodiscard]] const std::vector<Case>& special_value_cases();
-[[nodiscard]] const std::vector<Case>& team_channel_cases();
-[[nodiscard]] const std::vector<Case>& typed_collective_cases();
-/// Those of all collectives.
-[[nodiscard]] std::vector<Case> collective_cases();
-/// Those of them that suit worlds of many ranks on few cores.
-[[nodiscard]] const std::vector<Case>& crowded_collective_cases();
-void crowded_reductions(RankTest& test);
-/// Of memory_cases and distributed_cases, those in which no kernel reaches another rank's memory.
-[[nodiscard]] std::vector<Case> copy_cases();
-/// The cases that suit worlds of many ranks on few cores.
-[[nodiscard]] const std::vector<Case>& crowd_cases();
-/// Those of worlds whose ranks reach each other by engines alone.
-[[nodiscard]] const std::vector<Case>& route_cases();
-/// All that suit such worlds.
-[[nodiscard]] std::vector<Case> routed_cases();
+/// What a shape of world runs, or not.
+enum class CaseGroup {
+  access,
+  atomic,
+  barrier,
+  bulk,
+  collectives,
+  context,
+  crowded,  ///< these suit worlds of many ranks on few cores
+  crowded_collectives,
+  crowded_messages,
+  memory,
+  messages,
+  packet,
+  pointer,  ///< kernels load and store at other ranks' addresses
+  put_get,
+  registered,
+  route,  ///< ranks reach each other by engines alone
+  signal,
+  staged,
+  stream,
+  strided,
+  team,
+  wait_any
+};
+
+/// Lists a case, when the program starts. Returns true, for a variable whose initialization does it.
+bool list_case(CaseGroup group, const Case& listed);
+
+/// Defines a case and lists it: `BEELINE_CASE(put_get, put_scalars, 1) { ... }`, whose body uses `test`.
+#define BEELINE_CASE(group, name, least_ranks)                                                            \
+  void name(RankTest& test);                                                                              \
+  [[maybe_unused]] const bool name##_is_listed = list_case(CaseGroup::group, {#name, least_ranks, name}); \
+  void name([[maybe_unused]] RankTest& test)
 
 /// The largest message: checking every byte of it must not take long.
 inline constexpr std::size_t most_bytes = under_thread_sanitizer ? std::size_t{64} << 10 : (std::size_t{3} << 20) + 5;

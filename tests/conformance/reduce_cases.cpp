@@ -91,7 +91,7 @@ class StreamCall {
   SymmetricArray<std::byte> source_, destination_;
 };
 
-void named_reductions_of_every_type(RankTest& test) {
+BEELINE_CASE(collectives, named_reductions_of_every_type, 1) {
   Collectives collectives(test.world(), small_channel);
   StreamCall call(test, collectives, everyone(test.size()), 8 * 331 * static_cast<std::size_t>(test.size()));
   std::uint64_t round = 0;
@@ -105,7 +105,7 @@ void named_reductions_of_every_type(RankTest& test) {
       });
 }
 
-void named_reductions_of_every_count(RankTest& test) {
+BEELINE_CASE(collectives, named_reductions_of_every_count, 1) {
   Collectives collectives(test.world(), small_channel);
   const std::size_t most = under_thread_sanitizer ? 1001 : 6011;
   StreamCall call(test, collectives, everyone(test.size()), 2 * most * static_cast<std::size_t>(test.size()));
@@ -120,7 +120,7 @@ void named_reductions_of_every_count(RankTest& test) {
 }
 
 /// Vectors at another place on every rank cannot be read where they are; that must not show.
-void named_reductions_that_lie_unlike(RankTest& test) {
+BEELINE_CASE(collectives, named_reductions_that_lie_unlike, 2) {
   Collectives collectives(test.world(), small_channel);
   StreamCall call(test, collectives, everyone(test.size()), 4 * 2000 * static_cast<std::size_t>(test.size()));
   const std::size_t mine = 16 * static_cast<std::size_t>(test.rank());
@@ -133,7 +133,7 @@ void named_reductions_that_lie_unlike(RankTest& test) {
 }
 
 /// Vectors outside the heap: of all members or of one, source and destination or one of them.
-void named_reductions_of_other_memory(RankTest& test) {
+BEELINE_CASE(collectives, named_reductions_of_other_memory, 1) {
   Collectives collectives(test.world(), small_channel);
   const std::size_t bytes = 4 * 1501 * static_cast<std::size_t>(test.size());
   StreamCall call(test, collectives, everyone(test.size()), bytes);
@@ -147,10 +147,9 @@ void named_reductions_of_other_memory(RankTest& test) {
   });
 }
 
-void named_reductions_in_two_teams(RankTest& test) {
+BEELINE_CASE(collectives, named_reductions_in_two_teams, 2) {
   World& world = test.world();
-  std::vector<int> members;
-  for (int rank = test.rank() % 2; rank < test.size(); rank += 2) members.push_back(rank);
+  const std::vector<int> members = test.alternate_ranks();
   const std::unique_ptr<Team> team = world.make_team(members);
   Collectives collectives(*team, small_channel);
   StreamCall call(test, collectives, members, 4 * 501 * static_cast<std::size_t>(test.size()));
@@ -261,16 +260,16 @@ void run_lanes(RankTest& test, const CollectiveOptions& options, bool some_are_l
   }
 }
 
-void named_reductions_in_kernels(RankTest& test) { run_lanes(test, small_channel, false); }
+BEELINE_CASE(collectives, named_reductions_in_kernels, 1) { run_lanes(test, small_channel, false); }
 
-void named_reductions_continue_after_a_timeout(RankTest& test) {
+BEELINE_CASE(collectives, named_reductions_continue_after_a_timeout, 2) {
   run_lanes(test, small_channel, true);
   run_lanes(test, checking_channel(), true);
 }
 
 /// Below one element a member there is no work to share: by parts is then all-gather, or gather. That shows in the
 /// rounds of a call, since results of parts would take one more.
-void work_is_shared_from_one_element_a_member(RankTest& test) {
+BEELINE_CASE(collectives, work_is_shared_from_one_element_a_member, 2) {
   test.skip_if(test.world().mixed(), ranks_of_both_kinds);
   Collectives collectives(test.world(), small_channel);
   const auto members = static_cast<std::size_t>(test.size());
@@ -294,7 +293,7 @@ void work_is_shared_from_one_element_a_member(RankTest& test) {
                        rounds_of(pair.kind, pair.by_parts, count));
 }
 
-void named_reductions_refused(RankTest& test) {
+BEELINE_CASE(collectives, named_reductions_refused, 1) {
   Collectives collectives(test.world(), small_channel);
   const SymmetricArray<float> vector(test.world(), 1024);
   float* data = vector.data();
@@ -317,9 +316,7 @@ void named_reductions_refused(RankTest& test) {
   if (test.size() > 16) expect_refused("at least", [&] { Collectives(test.world(), {.staging_bytes = 256}); });
 }
 
-}  // namespace
-
-void crowded_reductions(RankTest& test) {
+BEELINE_CASE(crowded_collectives, crowded_reductions, 1) {
   Collectives collectives(test.world(), {.sessions = 1, .packet_bytes = 64, .staging_bytes = 1024});
   StreamCall call(test, collectives, everyone(test.size()), 4 * 99 * static_cast<std::size_t>(test.size()));
   std::uint64_t round = 0;
@@ -332,18 +329,6 @@ void crowded_reductions(RankTest& test) {
                 Algorithm::packets_one_shot);
 }
 
-const std::vector<Case>& reduce_cases() {
-  static const std::vector<Case> cases = {
-      {"named_reductions_of_every_type", 1, named_reductions_of_every_type},
-      {"named_reductions_of_every_count", 1, named_reductions_of_every_count},
-      {"named_reductions_that_lie_unlike", 2, named_reductions_that_lie_unlike},
-      {"named_reductions_of_other_memory", 1, named_reductions_of_other_memory},
-      {"named_reductions_in_two_teams", 2, named_reductions_in_two_teams},
-      {"named_reductions_in_kernels", 1, named_reductions_in_kernels},
-      {"named_reductions_continue_after_a_timeout", 2, named_reductions_continue_after_a_timeout},
-      {"work_is_shared_from_one_element_a_member", 2, work_is_shared_from_one_element_a_member},
-      {"named_reductions_refused", 1, named_reductions_refused}};
-  return cases;
-}
+}  // namespace
 
 }  // namespace beeline_test

@@ -66,7 +66,7 @@ void check_memory(RankTest& test, const RegisteredMemory& memory, const std::vec
 }
 
 /// Every rank writes into the next one's part, reads it back, and the owner finds it.
-void copies_by_rank_and_offset(RankTest& test) {
+BEELINE_CASE(registered, copies_by_rank_and_offset, 1) {
   World& world = test.world();
   for (int round = 0; round < 3; ++round) {
     const std::vector<Choice> all = choose(test);
@@ -105,7 +105,7 @@ void copies_by_rank_and_offset(RankTest& test) {
 }
 
 /// Loads and stores, where a part has an address here.
-void kernels_store_to_registered_memory(RankTest& test) {
+BEELINE_CASE(registered, kernels_store_to_registered_memory, 1) {
   World& world = test.world();
   const std::vector<Choice> all = choose(test);
   const Choice& own = all[static_cast<std::size_t>(test.rank())];
@@ -131,7 +131,7 @@ void kernels_store_to_registered_memory(RankTest& test) {
 }
 
 /// Several at once, deregistered in another order.
-void registrations_come_and_go(RankTest& test) {
+BEELINE_CASE(registered, registrations_come_and_go, 1) {
   World& world = test.world();
   const ForeignMemory first(test, 256, Origin::heap), second(test, 256, Origin::heap), third(test, 256);
   const std::uint32_t a = world.register_memory(first.data(), 256).id, b = world.register_memory(second.data(), 256).id;
@@ -148,12 +148,5 @@ void registrations_come_and_go(RankTest& test) {
 }
 
 }  // namespace
-
-const std::vector<Case>& registered_cases() {
-  static const std::vector<Case> cases = {{"copies_by_rank_and_offset", 1, copies_by_rank_and_offset},
-                                          {"kernels_store_to_registered_memory", 1, kernels_store_to_registered_memory},
-                                          {"registrations_come_and_go", 1, registrations_come_and_go}};
-  return cases;
-}
 
 }  // namespace beeline_test

@@ -41,7 +41,7 @@ struct PostKernel {
   }
 };
 
-void thousands_of_posts(RankTest& test) {
+BEELINE_CASE(route, thousands_of_posts, 2) {
   World& world = test.world();
   constexpr std::uint32_t blocks = 8;
   const std::uint32_t threads = blocks * test.block_threads(), posts = test.on_gpu() ? 20 : 400;
@@ -59,7 +59,7 @@ void thousands_of_posts(RankTest& test) {
 }
 
 /// The host's copies and signals go through the same door.
-void copies_of_the_host(RankTest& test) {
+BEELINE_CASE(route, copies_of_the_host, 2) {
   World& world = test.world();
   const std::size_t bytes = 1 + test.random().below(std::size_t{100'000});
   const SymmetricArray<std::byte> memory(world, bytes, test.any_heap()), second(world, bytes, test.any_heap());
@@ -100,7 +100,7 @@ struct BarrierKernel {
 };
 
 /// What takes loads and stores. The team that a kernel's refusal aborts is not the world.
-void loads_are_refused(RankTest& test) {
+BEELINE_CASE(route, loads_are_refused, 2) {
   World& world = test.world();
   const SymmetricArray<std::uint64_t> word(world, 1);
   check_error(Status::unreachable, {"Collectives", "a test says so"}, [&] { const Collectives made(world); });
@@ -131,12 +131,5 @@ void loads_are_refused(RankTest& test) {
 }
 
 }  // namespace
-
-const std::vector<Case>& route_cases() {
-  static const std::vector<Case> cases = {{"thousands_of_posts", 2, thousands_of_posts},
-                                          {"copies_of_the_host", 2, copies_of_the_host},
-                                          {"loads_are_refused", 2, loads_are_refused}};
-  return cases;
-}
 
 }  // namespace beeline_test

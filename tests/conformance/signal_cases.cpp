@@ -50,7 +50,7 @@ void add_by(RankTest& test) {
   }
 }
 
-void add_to_a_signal(RankTest& test) {
+BEELINE_CASE(signal, add_to_a_signal, 1) {
   for_each_group_kind(test.world(), [&]<GroupKind kind>() { add_by<kind>(test); });
 }
 
@@ -118,7 +118,7 @@ struct CompareKernel {
   }
 };
 
-void wait_with_every_comparison(RankTest& test) {
+BEELINE_CASE(signal, wait_with_every_comparison, 1) {
   for_each_group_kind(test.world(), [&]<GroupKind kind>() {
     for (const Heap heap : {Heap::symmetric, Heap::pinned}) {
       const ReachableArray<std::uint64_t> signal(test, 1, heap), ready(test, 1, heap);
@@ -184,7 +184,7 @@ struct AnyKernel {
   }
 };
 
-void wait_for_any(RankTest& test) {
+BEELINE_CASE(signal, wait_for_any, 1) {
   constexpr std::uint32_t per_rank = 12;
   const std::uint32_t count = per_rank * static_cast<std::uint32_t>(test.size());
   for (const Heap heap : {test.common_heap(), Heap::pinned}) {
@@ -216,7 +216,7 @@ struct LookKernel {
   }
 };
 
-void wait_for_any_looks_once(RankTest& test) {
+BEELINE_CASE(signal, wait_for_any_looks_once, 1) {
   const SymmetricArray<std::uint64_t> signals(test.world(), 4);
   test.run(test.shape(1, true), LookKernel{}, signals.data(), "wait_any that looks once");
 }
@@ -258,7 +258,7 @@ struct SignaledWordKernel {
   }
 };
 
-void words_with_their_signals(RankTest& test) {
+BEELINE_CASE(signal, words_with_their_signals, 1) {
   for (const Heap heap : {Heap::symmetric, Heap::pinned}) {
     const ReachableArray<SignaledWord> words(test, 1, heap), answers(test, 1, heap);
     const int to = test.ahead(1), from = test.behind(1);
@@ -273,14 +273,5 @@ void words_with_their_signals(RankTest& test) {
 }
 
 }  // namespace
-
-const std::vector<Case>& signal_cases() {
-  static const std::vector<Case> cases = {{"add_to_a_signal", 1, add_to_a_signal},
-                                          {"wait_with_every_comparison", 1, wait_with_every_comparison},
-                                          {"words_with_their_signals", 1, words_with_their_signals},
-                                          {"wait_for_any", 1, wait_for_any},
-                                          {"wait_for_any_looks_once", 1, wait_for_any_looks_once}};
-  return cases;
-}
 
 }  // namespace beeline_test

@@ -147,7 +147,7 @@ class SpecialVectors {
   SymmetricArray<std::byte> source_, destination_;
 };
 
-void special_values(RankTest& test) {
+BEELINE_CASE(collectives, special_values, 1) {
   SpecialVectors vectors(test);
   for (const Kind kind : kinds) {
     unsigned tried = 0;
@@ -163,10 +163,5 @@ void special_values(RankTest& test) {
 }
 
 }  // namespace
-
-const std::vector<Case>& special_value_cases() {
-  static const std::vector<Case> cases = {{"special_values", 1, special_values}};
-  return cases;
-}
 
 }  // namespace beeline_test

@@ -38,16 +38,16 @@ void exchange_around(RankTest& test, const StagedShape& shape) {
   }
 }
 
-void staged_exchange_sequential(RankTest& test) { exchange_around(test, {std::size_t{20'000}, 1}); }
+BEELINE_CASE(staged, staged_exchange_sequential, 1) { exchange_around(test, {std::size_t{20'000}, 1}); }
 
-void staged_exchange_pipelined(RankTest& test) {
+BEELINE_CASE(staged, staged_exchange_pipelined, 1) {
   exchange_around(test, {1, 2});
   exchange_around(test, {std::size_t{4096}, 3});
   exchange_around(test, {std::size_t{100'000}, 4});
 }
 
 /// One rank sends to each other in turn, from memory that the library has never seen on a host rank.
-void staged_send_and_receive(RankTest& test) {
+BEELINE_CASE(staged, staged_send_and_receive, 2) {
   World& world = test.world();
   StagedChannel channel(world, 5000, 2);
   const std::size_t bytes = 1 + test.random().below(std::size_t{30'000});
@@ -67,12 +67,5 @@ void staged_send_and_receive(RankTest& test) {
 }
 
 }  // namespace
-
-const std::vector<Case>& staged_cases() {
-  static const std::vector<Case> cases = {{"staged_exchange_sequential", 1, staged_exchange_sequential},
-                                          {"staged_exchange_pipelined", 1, staged_exchange_pipelined},
-                                          {"staged_send_and_receive", 2, staged_send_and_receive}};
-  return cases;
-}
 
 }  // namespace beeline_test

@@ -18,7 +18,7 @@ using namespace beeline;
 std::uint64_t key_of(std::uint64_t key, int rank) { return key + static_cast<std::uint64_t>(rank); }
 
 /// Copies from and to peers, between both heaps, blocking or on a stream: the direction is found from the addresses.
-void copy_between_any_two(RankTest& test) {
+BEELINE_CASE(stream, copy_between_any_two, 1) {
   World& world = test.world();
   Random& random = test.random();
   for (int i = 0; i < (under_thread_sanitizer ? 6 : 60); ++i) {
@@ -47,7 +47,7 @@ void copy_between_any_two(RankTest& test) {
 }
 
 /// Copy, then signal: the next work of the receiver's stream sees the data. A credit comes back the same way.
-void copy_and_signal_on_streams(RankTest& test) {
+BEELINE_CASE(stream, copy_and_signal_on_streams, 1) {
   World& world = test.world();
   constexpr std::size_t rounds = 12;
   const std::size_t bytes = 1 + test.random().below(std::size_t{60'000});
@@ -75,7 +75,7 @@ void copy_and_signal_on_streams(RankTest& test) {
   }
 }
 
-void fill_and_events_order_streams(RankTest& test) {
+BEELINE_CASE(stream, fill_and_events_order_streams, 1) {
   World& world = test.world();
   const std::size_t bytes = 1 + test.random().below(std::size_t{100'000});
   const SymmetricArray<std::byte> first(world, bytes), second(world, bytes);
@@ -98,7 +98,7 @@ void fill_and_events_order_streams(RankTest& test) {
 }
 
 /// Any thread may use any host function: several copy on the same streams at once.
-void several_threads_copy(RankTest& test) {
+BEELINE_CASE(stream, several_threads_copy, 1) {
   World& world = test.world();
   constexpr std::size_t threads = 4, pieces = 8, bytes = 5000;
   const SymmetricArray<std::byte> destination(world, threads * pieces * bytes);
@@ -135,7 +135,7 @@ void several_threads_copy(RankTest& test) {
 }
 
 /// Device operations by a CPU thread, on memory that it may touch.
-void operations_by_cpu_threads(RankTest& test) {
+BEELINE_CASE(stream, operations_by_cpu_threads, 1) {
   World& world = test.world();
   const Context& ctx = world.host_context();
   const auto to = static_cast<std::uint32_t>(test.ahead(1)), from = static_cast<std::uint32_t>(test.behind(1));
@@ -160,7 +160,7 @@ void operations_by_cpu_threads(RankTest& test) {
   check_bytes(pattern(key_of(key, test.rank()), bytes), test.read(fetched.data(), bytes), "got back by a CPU thread");
 }
 
-void gather_bytes(RankTest& test) {
+BEELINE_CASE(stream, gather_bytes, 1) {
   for (int round = 0; round < 3; ++round) {
     const std::uint64_t key = test.random().next();
     const std::size_t base = test.random().below(std::size_t{3000});
@@ -175,15 +175,5 @@ void gather_bytes(RankTest& test) {
 }
 
 }  // namespace
-
-const std::vector<Case>& stream_cases() {
-  static const std::vector<Case> cases = {{"copy_between_any_two", 1, copy_between_any_two},
-                                          {"copy_and_signal_on_streams", 1, copy_and_signal_on_streams},
-                                          {"fill_and_events_order_streams", 1, fill_and_events_order_streams},
-                                          {"several_threads_copy", 1, several_threads_copy},
-                                          {"operations_by_cpu_threads", 1, operations_by_cpu_threads},
-                                          {"gather_bytes", 1, gather_bytes}};
-  return cases;
-}
 
 }  // namespace beeline_test

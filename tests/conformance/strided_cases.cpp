@@ -125,7 +125,7 @@ void transfer(RankTest& test) {
   for (int i = 0; i < repeats; ++i) transfer_one<kind, T>(test);
 }
 
-void strided_put_and_get(RankTest& test) {
+BEELINE_CASE(strided, strided_put_and_get, 1) {
   for_each_group_kind(test.world(), [&]<GroupKind kind>() { transfer<kind, std::uint16_t>(test); });
   transfer<GroupKind::block, std::byte>(test);
   transfer<GroupKind::block, std::uint64_t>(test);
@@ -167,7 +167,7 @@ struct ShapesKernel {
 };
 
 /// The team that the refusals abort, where they are recorded, is each rank's own; the world goes on.
-void strided_bad_arguments(RankTest& test) {
+BEELINE_CASE(strided, strided_bad_arguments, 1) {
   constexpr std::size_t words = 128;
   World& world = test.world();
   const SymmetricArray<std::uint64_t> memory(world, words);
@@ -191,11 +191,5 @@ void strided_bad_arguments(RankTest& test) {
 }
 
 }  // namespace
-
-const std::vector<Case>& strided_cases() {
-  static const std::vector<Case> cases = {{"strided_put_and_get", 1, strided_put_and_get},
-                                          {"strided_bad_arguments", 1, strided_bad_arguments}};
-  return cases;
-}
 
 }  // namespace beeline_test

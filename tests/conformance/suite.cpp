@@ -7,9 +7,9 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <memory>
 #include <string>
-#include <string_view>
 
 #include "tests/support/standing_ranks.hpp"
 #include "tests/support/test_engine.hpp"
@@ -116,49 +116,35 @@ class ShapeTest : public ::testing::Test {
   int number_;
 };
 
+/// Of every group, in the order of the files and of their definitions.
+std::map<CaseGroup, std::vector<Case>>& listed_cases() {
+  static std::map<CaseGroup, std::vector<Case>> cases;
+  return cases;
+}
+
 }  // namespace
 
+bool list_case(CaseGroup group, const Case& listed) {
+  listed_cases()[group].push_back(listed);
+  return true;
+}
+
+std::vector<Case> cases_of(std::initializer_list<CaseGroup> groups) {
+  std::vector<Case> all;
+  for (const CaseGroup group : groups) {
+    const std::vector<Case>& some = listed_cases().at(group);
+    all.insert(all.end(), some.begin(), some.end());
+  }
+  return all;
+}
+
 std::vector<Case> conformance_cases(const WorldShape& shape) {
-  if (shape.crowd) return crowd_cases();
-  if (shape.routed) return routed_cases();
-  std::vector<std::vector<Case>> kinds = {access_cases(), memory_cases(), stream_cases(), staged_cases(),
-                                          wait_any_cases()};
-  if (!shape.peer_access)
-    kinds = {copy_cases(), registered_cases(), stream_cases(), staged_cases()};
-  else
-    for (const auto& some :
-         {distributed_cases(), registered_cases(), put_get_cases(), bulk_cases(), strided_cases(), signal_cases(),
-          context_cases(), atomic_cases(), barrier_cases(), team_cases(), packet_cases(), packets128_cases()})
-      kinds.push_back(some);
-  std::vector<Case> all;
-  for (const std::vector<Case>& some : kinds) all.insert(all.end(), some.begin(), some.end());
-  return all;
-}
-
-std::vector<Case> routed_cases() {
-  std::vector<Case> all;
-  for (const auto& some : {put_get_cases(), bulk_cases(), strided_cases(), signal_cases(), wait_any_cases(),
-                           atomic_cases(), route_cases()})
-    all.insert(all.end(), some.begin(), some.end());
-  return all;
-}
-
-std::vector<Case> copy_cases() {
-  std::vector<Case> all;
-  for (const auto& some : {memory_cases(), distributed_cases()})
-    for (const Case& each : some)
-      if (const std::string_view name = each.name;
-          name != "kernels_store_to_global_addresses" && name != "elements_by_plain_pointer")
-        all.push_back(each);
-  return all;
-}
-
-std::vector<Case> collective_cases() {
-  std::vector<Case> all;
-  for (const auto& some : {allreduce_cases(), grid_session_cases(), movement_cases(), named_barrier_cases(),
-                           reduce_cases(), special_value_cases(), team_channel_cases(), typed_collective_cases()})
-    all.insert(all.end(), some.begin(), some.end());
-  return all;
+  using enum CaseGroup;
+  if (shape.crowd) return cases_of({crowded});
+  if (shape.routed) return cases_of({put_get, bulk, strided, signal, wait_any, atomic, route});
+  if (!shape.peer_access) return cases_of({memory, registered, stream, staged});
+  return cases_of({access, memory, pointer, stream, staged, wait_any, registered, put_get, bulk, strided, signal,
+                   context, atomic, barrier, team, packet});
 }
 
 std::vector<WorldShape> channel_shapes(std::initializer_list<int> crowds) {
@@ -181,17 +167,19 @@ std::vector<WorldShape> channel_shapes(std::initializer_list<int> crowds) {
   return shapes;
 }
 
-bool register_shapes(const std::vector<WorldShape>& shapes, std::vector<Case> (*cases_of)(const WorldShape&)) {
+int run_suite(int argc, char** argv, const std::vector<WorldShape>& shapes,
+              std::vector<Case> (*suitable)(const WorldShape&)) {
+  ::testing::InitGoogleTest(&argc, argv);
   for (const WorldShape& shape : shapes) {
     const auto registered = std::make_shared<ShapeCases>(ShapeCases{shape, {}});
-    for (const Case& each : cases_of(shape))
+    for (const Case& each : suitable(shape))
       if (each.least_ranks <= shape.size) registered->cases.push_back(each);
     for (std::size_t number = 0; number < registered->cases.size(); ++number)
       ::testing::RegisterTest(name_of(shape).c_str(), registered->cases[number].name, nullptr, nullptr, __FILE__,
                               __LINE__,
                               [registered, number]() -> ShapeTest* { return new ShapeTest(registered, number); });
   }
-  return true;
+  return RUN_ALL_TESTS();
 }
 
 }  // namespace beeline_test

@@ -25,10 +25,14 @@ struct WorldShape {
   bool routed = false;      ///< true: an engine carries what goes to other ranks; only the cases that suit it
 };
 
-/// Registers the cases of every shape with GoogleTest, each as the test `SHAPE.CASE`, as in `threads_2_cpu.put_rounds`.
-/// The cases of a shape share a world, which is made anew after one that fails. A shape is skipped with the reason
-/// where the machine cannot run it. Returns true, for a variable whose initialization registers.
-bool register_shapes(const std::vector<WorldShape>& shapes, std::vector<Case> (*cases_of)(const WorldShape&));
+/// The main function of a suite: registers the cases that suit each shape with GoogleTest, each as the test
+/// `SHAPE.CASE`, as in `threads_2_cpu.put_rounds`, and runs them. The cases of a shape share a world, which is made
+/// anew after one that fails. A shape is skipped with the reason where the machine cannot run it.
+int run_suite(int argc, char** argv, const std::vector<WorldShape>& shapes,
+              std::vector<Case> (*suitable)(const WorldShape&));
+
+/// The cases of these groups; throws std::out_of_range where one has none.
+[[nodiscard]] std::vector<Case> cases_of(std::initializer_list<CaseGroup> groups);
 
 /// The worlds that collectives and messages run in, with crowds of so many host ranks.
 [[nodiscard]] std::vector<WorldShape> channel_shapes(std::initializer_list<int> crowds);

@@ -87,15 +87,15 @@ void split_world(RankTest& test, PartOf part_of) {
   }
 }
 
-void teams_of_even_and_odd_ranks(RankTest& test) {
+BEELINE_CASE(team, teams_of_even_and_odd_ranks, 2) {
   for (int i = 0; i < 3; ++i) split_world(test, [](int rank) { return rank % 2; });
 }
 
-void a_team_without_the_first_rank(RankTest& test) {
+BEELINE_CASE(team, a_team_without_the_first_rank, 2) {
   split_world(test, [](int rank) { return rank == 0 ? -1 : 0; });
 }
 
-void a_team_of_all_by_every_group(RankTest& test) {
+BEELINE_CASE(team, a_team_of_all_by_every_group, 1) {
   World& world = test.world();
   std::vector<int> everyone;
   for (int rank = 0; rank < test.size(); ++rank) everyone.push_back(rank);
@@ -110,12 +110,5 @@ void a_team_of_all_by_every_group(RankTest& test) {
 }
 
 }  // namespace
-
-const std::vector<Case>& team_cases() {
-  static const std::vector<Case> cases = {{"teams_of_even_and_odd_ranks", 2, teams_of_even_and_odd_ranks},
-                                          {"a_team_without_the_first_rank", 2, a_team_without_the_first_rank},
-                                          {"a_team_of_all_by_every_group", 1, a_team_of_all_by_every_group}};
-  return cases;
-}
 
 }  // namespace beeline_test

@@ -40,7 +40,7 @@ void reduce_in(RankTest& test, Team& team, const std::vector<int>& members, std:
 }
 
 /// Two halves of the world, each as often as it likes; afterwards the world's own memory still lies alike.
-void teams_made_by_their_members(RankTest& test) {
+BEELINE_CASE(collectives, teams_made_by_their_members, 1) {
   World& world = test.world();
   const std::vector<int> members = every_second(test.rank() % 2, test.size());
   const std::unique_ptr<Team> met = world.make_team(members);
@@ -56,7 +56,7 @@ void teams_made_by_their_members(RankTest& test) {
 }
 
 /// Neighbours on a ring: every rank is in two teams, and makes them in the same order as the other members do.
-void teams_that_overlap(RankTest& test) {
+BEELINE_CASE(collectives, teams_that_overlap, 3) {
   World& world = test.world();
   const int last = test.size() - 1;
   std::vector<std::unique_ptr<Team>> met, teams;
@@ -83,7 +83,7 @@ void teams_that_overlap(RankTest& test) {
   world.barrier();
 }
 
-void team_memory_refused(RankTest& test) {
+BEELINE_CASE(collectives, team_memory_refused, 1) {
   World& world = test.world();
   const std::vector<int> everyone_here = everyone(test.size());
   const std::unique_ptr<Team> team = world.make_team(everyone_here);
@@ -95,7 +95,7 @@ void team_memory_refused(RankTest& test) {
   expect_refused("does not hold rank", [&] { static_cast<void>(make_team_among(world, {}, meet)); });
 }
 
-void what_team_members_disagree_on_is_refused(RankTest& test) {
+BEELINE_CASE(collectives, what_team_members_disagree_on_is_refused, 2) {
   World& world = test.world();
   const std::vector<int> everyone_here = everyone(test.size());
   const std::unique_ptr<Team> team = world.make_team(everyone_here);
@@ -147,7 +147,7 @@ class ToldCalls {
   SymmetricArray<float> heap_;
 };
 
-void transfers_by_packets_are_told(RankTest& test) {
+BEELINE_CASE(collectives, transfers_by_packets_are_told, 1) {
   ToldCalls calls(test);
   calls.expect(Transfer::none, "before any call");
   calls.reduce(calls.to(), Algorithm::packets_one_shot), calls.expect(Transfer::packets, "all-reduce by packets");
@@ -157,7 +157,7 @@ void transfers_by_packets_are_told(RankTest& test) {
   calls.expect(Transfer::none, "nothing to move");
 }
 
-void other_transfers_are_told(RankTest& test) {
+BEELINE_CASE(collectives, other_transfers_are_told, 1) {
   test.skip_if(test.world().mixed(), ranks_of_both_kinds);
   ToldCalls calls(test);
   calls.reduce(calls.to(), Algorithm::two_shot), calls.expect(Transfer::in_place, "two_shot, symmetric");
@@ -171,24 +171,12 @@ void other_transfers_are_told(RankTest& test) {
   calls.expect(Transfer::in_place, "reduce-scatter by reading");
 }
 
-void transfers_of_unlike_vectors_are_told(RankTest& test) {
+BEELINE_CASE(collectives, transfers_of_unlike_vectors_are_told, 2) {
   test.skip_if(test.world().mixed(), ranks_of_both_kinds);
   ToldCalls calls(test);
   calls.reduce(calls.unlike(), Algorithm::two_shot), calls.expect(Transfer::staged, "two_shot, unlike");
 }
 
 }  // namespace
-
-const std::vector<Case>& team_channel_cases() {
-  static const std::vector<Case> cases = {
-      {"teams_made_by_their_members", 1, teams_made_by_their_members},
-      {"teams_that_overlap", 3, teams_that_overlap},
-      {"team_memory_refused", 1, team_memory_refused},
-      {"what_team_members_disagree_on_is_refused", 2, what_team_members_disagree_on_is_refused},
-      {"transfers_by_packets_are_told", 1, transfers_by_packets_are_told},
-      {"other_transfers_are_told", 1, other_transfers_are_told},
-      {"transfers_of_unlike_vectors_are_told", 2, transfers_of_unlike_vectors_are_told}};
-  return cases;
-}
 
 }  // namespace beeline_test

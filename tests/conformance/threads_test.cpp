@@ -2,29 +2,24 @@
 // The suite with ranks that are threads of one process.
 #include "tests/conformance/suite.hpp"
 
-namespace beeline_test {
-
-namespace {
-
-constexpr WorldKind threads = WorldKind::threads;
-
-[[maybe_unused]] const bool registered = register_shapes({{threads, 1, 3, Devices::cpu, false},
-                                                          {threads, 2, 3, Devices::cpu, false},
-                                                          {threads, 4, 1, Devices::cpu, false},
-                                                          {threads, 8, 1, Devices::cpu, true},
-                                                          {threads, 64, 1, Devices::cpu, true},
-                                                          {threads, 1, 1, Devices::gpus, false},
-                                                          {threads, 2, 1, Devices::one_gpu, false},
-                                                          {threads, 4, 1, Devices::gpus, false},
-                                                          {threads, 2, 1, Devices::cpus_and_a_gpu, false},
-                                                          {threads, 4, 2, Devices::cpus_and_a_gpu, false},
-                                                          {threads, 4, 1, Devices::cpus_and_two_gpus, false},
-                                                          {threads, 3, 1, Devices::cpu, false, false},
-                                                          {threads, 2, 1, Devices::gpus, false, false},
-                                                          {threads, 3, 2, Devices::cpu, false, true, true},
-                                                          {threads, 2, 1, Devices::one_gpu, false, true, true}},
-                                                         conformance_cases);
-
-}  // namespace
-
-}  // namespace beeline_test
+int main(int argc, char** argv) {
+  using namespace beeline_test;
+  constexpr WorldKind threads = WorldKind::threads;
+  return run_suite(argc, argv,
+                   {{threads, 1, 3, Devices::cpu, false},
+                    {threads, 2, 3, Devices::cpu, false},
+                    {threads, 4, 1, Devices::cpu, false},
+                    {threads, 8, 1, Devices::cpu, true},
+                    {threads, 64, 1, Devices::cpu, true},
+                    {threads, 1, 1, Devices::gpus, false},
+                    {threads, 2, 1, Devices::one_gpu, false},
+                    {threads, 4, 1, Devices::gpus, false},
+                    {threads, 2, 1, Devices::cpus_and_a_gpu, false},
+                    {threads, 4, 2, Devices::cpus_and_a_gpu, false},
+                    {threads, 4, 1, Devices::cpus_and_two_gpus, false},
+                    {threads, 3, 1, Devices::cpu, false, false},
+                    {threads, 2, 1, Devices::gpus, false, false},
+                    {threads, 3, 2, Devices::cpu, false, true, true},
+                    {threads, 2, 1, Devices::one_gpu, false, true, true}},
+                   conformance_cases);
+}

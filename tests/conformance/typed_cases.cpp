@@ -67,7 +67,7 @@ std::vector<float> sums(int ranks, std::size_t first, std::size_t length) {
 }
 
 /// What has no stream is over when it returns: results are read at once.
-void typed_reductions(RankTest& test) {
+BEELINE_CASE(collectives, typed_reductions, 1) {
   Vectors vectors(test.world());
   Collectives collectives(test.world(), small_channel);
   // A stream cannot be made on a GPU while another rank's kernel waits there.
@@ -130,7 +130,7 @@ struct Particles {
   SymmetricArray<Particle> one, got, many, all;
 };
 
-void typed_movement(RankTest& test) {
+BEELINE_CASE(collectives, typed_movement, 1) {
   Particles p(test);
   Collectives collectives(test.world(), small_channel);
   const int root = test.size() - 1;
@@ -176,14 +176,14 @@ void varied(RankTest& test, T (*value)(int from, int to, std::size_t i)) {
   collectives.alltoallv(destination, source, pieces);
 }
 
-void typed_pieces(RankTest& test) {
+BEELINE_CASE(collectives, typed_pieces, 1) {
   varied<Particle>(test, particle);
   varied<double>(test,
                  [](int from, int to, std::size_t i) { return 1000.0 * from + to + 0.25 * static_cast<double>(i); });
 }
 
 /// Nothing was begun: the next call of all ranks is right.
-void typed_lengths_refused(RankTest& test) {
+BEELINE_CASE(collectives, typed_lengths_refused, 2) {
   Vectors vectors(test.world());
   Collectives collectives(test.world(), small_channel);
   const auto members = static_cast<std::size_t>(test.size());
@@ -209,7 +209,7 @@ void typed_lengths_refused(RankTest& test) {
   BEELINE_CHECK(vectors.read(other) == sums(test.size(), 0, 4));
 }
 
-void typed_messages(RankTest& test) {
+BEELINE_CASE(messages, typed_messages, 2) {
   Particles p(test);
   Messages messages(test.world(), small_messages);
   const int after = test.ahead(1), before = test.behind(1);
@@ -226,18 +226,5 @@ void typed_messages(RankTest& test) {
 }
 
 }  // namespace
-
-const std::vector<Case>& typed_collective_cases() {
-  static const std::vector<Case> cases = {{"typed_reductions", 1, typed_reductions},
-                                          {"typed_movement", 1, typed_movement},
-                                          {"typed_pieces", 1, typed_pieces},
-                                          {"typed_lengths_refused", 2, typed_lengths_refused}};
-  return cases;
-}
-
-const std::vector<Case>& typed_message_cases() {
-  static const std::vector<Case> cases = {{"typed_messages", 2, typed_messages}};
-  return cases;
-}
 
 }  // namespace beeline_test

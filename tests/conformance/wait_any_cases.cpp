@@ -64,7 +64,7 @@ struct TakeKernel {
   }
 };
 
-void kernels_wait_for_any_in_pinned_memory(RankTest& test) {
+BEELINE_CASE(wait_any, kernels_wait_for_any_in_pinned_memory, 1) {
   const std::uint32_t count = per_rank * static_cast<std::uint32_t>(test.size());
   const SymmetricArray<std::uint64_t> signals(test.world(), count, Heap::pinned);
   test.run(test.shape(1, true), TakeKernel{}, PinnedArguments{signals.data(), count}, "wait_any in pinned memory");
@@ -78,7 +78,7 @@ struct AnnounceKernel {
   }
 };
 
-void cpu_threads_wait_for_any_in_pinned_memory(RankTest& test) {
+BEELINE_CASE(wait_any, cpu_threads_wait_for_any_in_pinned_memory, 1) {
   World& world = test.world();
   const std::uint32_t count = per_rank * static_cast<std::uint32_t>(test.size());
   const SymmetricArray<std::uint64_t> signals(world, count, Heap::pinned);
@@ -101,12 +101,5 @@ void cpu_threads_wait_for_any_in_pinned_memory(RankTest& test) {
 }
 
 }  // namespace
-
-const std::vector<Case>& wait_any_cases() {
-  static const std::vector<Case> cases = {
-      {"kernels_wait_for_any_in_pinned_memory", 1, kernels_wait_for_any_in_pinned_memory},
-      {"cpu_threads_wait_for_any_in_pinned_memory", 1, cpu_threads_wait_for_any_in_pinned_memory}};
-  return cases;
-}
 
 }  // namespace beeline_test

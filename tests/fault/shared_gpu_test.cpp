@@ -21,20 +21,6 @@ namespace {
 
 using namespace beeline;
 
-/// Why the machine lacks `needed` GPUs; empty if it does not.
-std::string missing_gpus(int needed) {
-  std::string why;
-  const int gpus = gpus_here(&why);
-  if (gpus == 0) return "no GPU: " + why;
-  return gpus < needed ? join("needs ", needed, " GPUs, ", gpus, " here") : "";
-}
-
-Config config_of(const std::string& device) {
-  Config config = test_config();
-  config.device = device;
-  return config;
-}
-
 struct WaitForSignal {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, std::uint64_t* signal) const {
@@ -76,7 +62,7 @@ TEST(SharedGpu, HoldsAsManyWaitingRanksAsFit) {
         world.synchronize();
         world.barrier();
       },
-      config_of("cuda:0"), 60));
+      test_config("cuda:0"), 60));
 }
 
 /// Streams of fresh channels work while kernels of other ranks wait on the same GPU: each round has one late rank.
@@ -103,7 +89,7 @@ TEST(SharedGpu, FreshStreamsAreNotHeldUp) {
 TEST(SharedGpu, HasNoMemoryForMoreRanks) {
   if (const std::string why = missing_gpus(1); !why.empty()) GTEST_SKIP() << why;
   constexpr int ranks = 3;
-  Config config = config_of("cuda:0");
+  Config config = test_config("cuda:0");
   const std::size_t memory = visible_gpus().front().memory_bytes;
   config.heap_bytes = memory / 5 * 2;
   config.slot_shift = max_slot_shift;
@@ -146,7 +132,7 @@ class GpuFault : public ::testing::TestWithParam<int> {};
 TEST_P(GpuFault, NamesAllRanksOfItsProcess) {
   if (const std::string why = missing_gpus(GetParam()); !why.empty()) GTEST_SKIP() << why;
   expect_all_passed(
-      run_ranks(WorldKind::threads, 2, fail_together, config_of(GetParam() == 1 ? "cuda:0" : "cuda:0,1"), 60));
+      run_ranks(WorldKind::threads, 2, fail_together, test_config(GetParam() == 1 ? "cuda:0" : "cuda:0,1"), 60));
 }
 
 INSTANTIATE_TEST_SUITE_P(Gpus, GpuFault, ::testing::Values(1, 2));

@@ -216,52 +216,39 @@ void refuse_one(World& world, const Refused& each) {
 
 /// CPU threads check arguments in units like this one, too, which is compiled without BEELINE_CHECKED.
 TEST(Access, OfCpusChecksArgumentsInEveryBuild) {
-  Config config = test_config();
-  config.device = "cpu";
-  expect_all_passed(run_ranks(
-      WorldKind::threads, 1,
-      [](World& world) {
-        const SymmetricArray<std::uint64_t> words(world, 2);
-        const Context& ctx = world.host_context();
-        words.data()[0] = before;
-        BEELINE_CHECK(put(Thread{}, ctx, words.data(), words.data() + 1, 1, 1) == Status::invalid_argument);
-        BEELINE_CHECK_EQ(before, words.data()[0]);
-        check_error(Status::invalid_argument, {"rank 0: put refused: peer 1 is no rank of the team: these are 0 to 0"},
-                    [&] { world.check(); });
-      },
-      config));
+  expect_passed_on_cpus(1, [](World& world) {
+    const SymmetricArray<std::uint64_t> words(world, 2);
+    const Context& ctx = world.host_context();
+    words.data()[0] = before;
+    BEELINE_CHECK(put(Thread{}, ctx, words.data(), words.data() + 1, 1, 1) == Status::invalid_argument);
+    BEELINE_CHECK_EQ(before, words.data()[0]);
+    check_error(Status::invalid_argument, {"rank 0: put refused: peer 1 is no rank of the team: these are 0 to 0"},
+                [&] { world.check(); });
+  });
 }
 
 /// The thread of a GPU rank's CPU, and that rank's own memory.
 TEST(Access, OfCpusToGpuMemoryIsRefusedToExchange) {
-  Config config = test_config();
-  config.device = "cpu";
-  expect_all_passed(run_ranks(
-      WorldKind::threads, 1,
-      [](World& world) {
-        const SymmetricArray<std::uint64_t> heap(world, 1), pinned(world, 1, Heap::pinned);
-        Context ctx = world.host_context();
-        ctx.gpu_members = 1;
-        std::uint64_t elsewhere = before, held = 0;
-        BEELINE_CHECK(exchange(ctx, pinned.data(), before, held) == Status::ok);
-        BEELINE_CHECK_EQ(std::uint64_t{0}, held);
-        BEELINE_CHECK(exchange(ctx, &elsewhere, 1, held) == Status::ok);
-        BEELINE_CHECK_EQ(before, held);
-        BEELINE_CHECK(exchange(ctx, heap.data(), before, held) == Status::unreachable);
-        BEELINE_CHECK_EQ(before, held);
-        BEELINE_CHECK_EQ(std::uint64_t{0}, heap.data()[0]);
-        check_error(Status::unreachable, {"rank 0: exchange refused", "CPU threads"}, [&] { world.check(); });
-      },
-      config));
+  expect_passed_on_cpus(1, [](World& world) {
+    const SymmetricArray<std::uint64_t> heap(world, 1), pinned(world, 1, Heap::pinned);
+    Context ctx = world.host_context();
+    ctx.gpu_members = 1;
+    std::uint64_t elsewhere = before, held = 0;
+    BEELINE_CHECK(exchange(ctx, pinned.data(), before, held) == Status::ok);
+    BEELINE_CHECK_EQ(std::uint64_t{0}, held);
+    BEELINE_CHECK(exchange(ctx, &elsewhere, 1, held) == Status::ok);
+    BEELINE_CHECK_EQ(before, held);
+    BEELINE_CHECK(exchange(ctx, heap.data(), before, held) == Status::unreachable);
+    BEELINE_CHECK_EQ(before, held);
+    BEELINE_CHECK_EQ(std::uint64_t{0}, heap.data()[0]);
+    check_error(Status::unreachable, {"rank 0: exchange refused", "CPU threads"}, [&] { world.check(); });
+  });
 }
 
 TEST(Access, WhatIsRefusedTouchesNothingAndIsNamed) {
   for (const Refused& each : refused()) {
     SCOPED_TRACE(each.name);
-    Config config = test_config();
-    config.device = "cpu";
-    expect_all_passed(run_ranks(
-        WorldKind::threads, 2, [&](World& world) { refuse_one(world, each); }, config));
+    expect_passed_on_cpus(2, [&](World& world) { refuse_one(world, each); });
   }
 }
 

@@ -15,12 +15,17 @@ namespace beeline {
 
 namespace {
 
-TEST(Status, EveryCodeHasANameOfItsOwn) {
+template <class Enumeration>
+void expect_names_of_their_own(Enumeration last) {
   std::set<std::string> names;
-  for (std::uint32_t code = 0; code <= static_cast<std::uint32_t>(Status::internal); ++code)
-    names.insert(name(static_cast<Status>(code)));
-  EXPECT_EQ(static_cast<std::size_t>(Status::internal) + 1, names.size());
+  for (std::uint32_t each = 0; each <= static_cast<std::uint32_t>(last); ++each)
+    names.insert(name(static_cast<Enumeration>(each)));
+  EXPECT_EQ(static_cast<std::size_t>(last) + 1, names.size());
   EXPECT_FALSE(names.contains("unknown"));
+}
+
+TEST(Status, EveryCodeHasANameOfItsOwn) {
+  expect_names_of_their_own(Status::internal);
   EXPECT_STREQ("unknown", name(static_cast<Status>(999)));
 }
 
@@ -31,13 +36,7 @@ TEST(Status, OkAndInProgressAreNoFailures) {
   EXPECT_TRUE(failed(Status::deadline));
 }
 
-TEST(Operation, EveryOneHasANameOfItsOwn) {
-  std::set<std::string> names;
-  for (std::uint32_t each = 0; each <= static_cast<std::uint32_t>(Operation::receive); ++each)
-    names.insert(name(static_cast<Operation>(each)));
-  EXPECT_EQ(static_cast<std::size_t>(Operation::receive) + 1, names.size());
-  EXPECT_FALSE(names.contains("unknown"));
-}
+TEST(Operation, EveryOneHasANameOfItsOwn) { expect_names_of_their_own(Operation::receive); }
 
 TEST(Error, SaysCodeRankAndPlace) {
   const Error error(Status::deadline, "nobody came", 3);

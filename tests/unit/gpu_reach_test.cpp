@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "beeline/device/wait.hpp"
+#include "lone_context.hpp"
 #include "transport/host_stream.hpp"
 
 namespace beeline {
@@ -58,17 +59,8 @@ class CountingStream final : public Stream {
   std::atomic<int>& count_;
 };
 
-class ReachedGpu : public ::testing::Test {
+class ReachedGpu : public LoneContext {
  protected:
-  ReachedGpu() {
-    context_.abort_words = context_.host_abort_words = abort_words_;
-    context_.waits = records_;
-    context_.wait_claims = &claims_;
-    context_.deadline_ns = 10'000'000'000;
-    context_.slot_shift = min_slot_shift;
-    context_.spin_polls = 16;
-    context_.size = 1;
-  }
   [[nodiscard]] std::unique_ptr<Stream> make(const GpuReach* reach = nullptr) {
     return make_host_stream(host_device(), context_, std::make_shared<GridState>(), reach);
   }
@@ -80,10 +72,6 @@ class ReachedGpu : public ::testing::Test {
     return {[this](const void* address) { return is_gpu_memory(address); }, std::move(stream)};
   }
 
-  std::uint64_t abort_words_[max_teams] = {};
-  WaitRecord records_[max_wait_records] = {};
-  std::uint32_t claims_ = 0;
-  Context context_{};
   std::vector<std::uint64_t> gpu_ = std::vector<std::uint64_t>(1000), host_ = gpu_, other_ = gpu_;
   std::atomic<int> count_{0};
 };

@@ -91,25 +91,13 @@ void check_steps(World& world, const Exchange& exchange, std::uint64_t expected)
   BEELINE_CHECK_EQ(std::uint64_t{0}, state[1]);
 }
 
-std::string missing_gpus(int needed) {
-  std::string why;
-  const int gpus = gpus_here(&why);
-  if (gpus == 0) return "no GPU: " + why;
-  return gpus < needed ? join("needs ", needed, " GPUs, ", gpus, " here") : "";
-}
-
-Config config_of(const std::string& device) {
-  Config config = test_config();
-  config.device = device;
-  return config;
-}
-
 /// Two ranks that are threads, on this many GPUs.
 class TwoRanks : public ::testing::TestWithParam<int> {
  protected:
   void run(const std::function<void(World&)>& body) const {
     if (const std::string why = missing_gpus(GetParam()); !why.empty()) GTEST_SKIP() << why;
-    expect_all_passed(run_ranks(WorldKind::threads, 2, body, config_of(GetParam() == 1 ? "cuda:0" : "cuda:0,1"), 100));
+    expect_all_passed(
+        run_ranks(WorldKind::threads, 2, body, test_config(GetParam() == 1 ? "cuda:0" : "cuda:0,1"), 100));
   }
 };
 
@@ -279,7 +267,7 @@ TEST_P(TwoRanks, RepeatAllReducesByEngines) {
 /// What `automatic` takes for large vectors that nobody has said anything about, first called in a capture.
 TEST(TwoGpus, CaptureLargeAllReducesOfAnyVectors) {
   if (const std::string why = missing_gpus(2); !why.empty()) GTEST_SKIP() << why;
-  Config config = config_of("cuda:0,cuda:1");
+  Config config = test_config("cuda:0,cuda:1");
   config.heap_bytes = std::size_t{512} << 20;
   const auto body = [](World& world) {
     constexpr std::size_t count = std::size_t{28} << 20;  // 224 MB
@@ -419,7 +407,7 @@ class OneRank : public ::testing::Test {
  protected:
   static void run(const std::function<void(World&)>& body) {
     if (const std::string why = missing_gpus(1); !why.empty()) GTEST_SKIP() << why;
-    expect_all_passed(run_ranks(WorldKind::threads, 1, body, config_of("cuda:0"), 60));
+    expect_all_passed(run_ranks(WorldKind::threads, 1, body, test_config("cuda:0"), 60));
   }
 };
 
@@ -562,7 +550,7 @@ TEST(HostRank, HasNoStreamToAdopt) {
                     [&] { static_cast<void>(world.adopt_stream(nullptr)); });
         BEELINE_CHECK(world.stream().capture() == 0);
       },
-      config_of("cpu"), 60));
+      test_config("cpu"), 60));
 }
 
 }  // namespace

@@ -38,40 +38,35 @@ struct Crowd {
 };
 
 TEST(Routes, LeadToMembersBeyondThePlacesOfAContext) {
-  Config config = test_config();
-  config.device = "cpu";
-  expect_all_passed(run_ranks(
-      WorldKind::threads, 2,
-      [](World& world) {
-        const SymmetricArray<std::uint64_t> words(world, 4);
-        const std::uint64_t value = 41;
-        if (world.rank() == 0) {
-          const Crowd crowd(world);
-          const Context& ctx = crowd.ctx;
-          BEELINE_CHECK(put(Thread{}, ctx, words.data(), &value, 1, first_here + 1) == Status::ok);
-          BEELINE_CHECK(put_value(ctx, words.data() + 1, value + 1, elsewhere) == Status::ok);
-          BEELINE_CHECK(atomic_add(ctx, words.data() + 2, 43, first_here + 1) == Status::ok);
-          BEELINE_CHECK(put_value(ctx, words.data() + 3, value + 3, first_here) == Status::ok);
-          BEELINE_CHECK(ctx.at(words.data(), elsewhere) == words.at(1));
-          BEELINE_CHECK(ctx.kind_of(elsewhere) == DeviceKind::host && ctx.kind_of(nowhere) == DeviceKind::gpu);
-          BEELINE_CHECK_EQ(1u, ctx.world_rank(elsewhere));
-          BEELINE_CHECK(has_atomics(ctx, words.data(), elsewhere) && !has_atomics(ctx, words.data(), nowhere));
-          BEELINE_CHECK_EQ(value + 3, words.data()[3]);
-        }
-        world.barrier();
-        for (std::uint64_t i = 0; i < 3 && world.rank() == 1; ++i) BEELINE_CHECK_EQ(value + i, words.data()[i]);
-        world.barrier();
-        const Crowd crowd(world);
-        if (world.rank() == 0) {
-          BEELINE_CHECK(put_value(crowd.ctx, words.data(), value, nowhere) == Status::unreachable);
-          check_error(Status::unreachable, {"rank 0: put on rank 1 refused: no route leads to rank 1"},
-                      [&] { world.check(); });
-          BEELINE_CHECK(put_value(crowd.ctx, words.data(), value, members) == Status::invalid_argument);
-        } else {
-          check_error(Status::aborted, {"no route leads to rank 1"}, [&] { world.barrier(); });
-        }
-      },
-      config));
+  expect_passed_on_cpus(2, [](World& world) {
+    const SymmetricArray<std::uint64_t> words(world, 4);
+    const std::uint64_t value = 41;
+    if (world.rank() == 0) {
+      const Crowd crowd(world);
+      const Context& ctx = crowd.ctx;
+      BEELINE_CHECK(put(Thread{}, ctx, words.data(), &value, 1, first_here + 1) == Status::ok);
+      BEELINE_CHECK(put_value(ctx, words.data() + 1, value + 1, elsewhere) == Status::ok);
+      BEELINE_CHECK(atomic_add(ctx, words.data() + 2, 43, first_here + 1) == Status::ok);
+      BEELINE_CHECK(put_value(ctx, words.data() + 3, value + 3, first_here) == Status::ok);
+      BEELINE_CHECK(ctx.at(words.data(), elsewhere) == words.at(1));
+      BEELINE_CHECK(ctx.kind_of(elsewhere) == DeviceKind::host && ctx.kind_of(nowhere) == DeviceKind::gpu);
+      BEELINE_CHECK_EQ(1u, ctx.world_rank(elsewhere));
+      BEELINE_CHECK(has_atomics(ctx, words.data(), elsewhere) && !has_atomics(ctx, words.data(), nowhere));
+      BEELINE_CHECK_EQ(value + 3, words.data()[3]);
+    }
+    world.barrier();
+    for (std::uint64_t i = 0; i < 3 && world.rank() == 1; ++i) BEELINE_CHECK_EQ(value + i, words.data()[i]);
+    world.barrier();
+    const Crowd crowd(world);
+    if (world.rank() == 0) {
+      BEELINE_CHECK(put_value(crowd.ctx, words.data(), value, nowhere) == Status::unreachable);
+      check_error(Status::unreachable, {"rank 0: put on rank 1 refused: no route leads to rank 1"},
+                  [&] { world.check(); });
+      BEELINE_CHECK(put_value(crowd.ctx, words.data(), value, members) == Status::invalid_argument);
+    } else {
+      check_error(Status::aborted, {"no route leads to rank 1"}, [&] { world.barrier(); });
+    }
+  });
 }
 
 }  // namespace

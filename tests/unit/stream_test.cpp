@@ -15,34 +15,20 @@
 
 #include "beeline/core/error.hpp"
 #include "beeline/core/layout.hpp"
+#include "lone_context.hpp"
 
 namespace beeline {
 
 namespace {
 
-/// A context of one rank without a world: a deadline, and words to abort by and to record failures in.
-class HostStreams : public ::testing::Test {
+class HostStreams : public LoneContext {
  protected:
-  HostStreams() {
-    context_.abort_words = context_.host_abort_words = abort_words_;
-    context_.waits = records_;
-    context_.wait_claims = &claims_;
-    context_.deadline_ns = 10'000'000'000;
-    context_.slot_shift = 32;
-    context_.spin_polls = 16;
-    context_.size = 1;
-  }
   [[nodiscard]] std::unique_ptr<Stream> make() {
     return make_stream(host_device(), context_, std::make_shared<GridState>());
   }
   static void drain(Stream& stream) {
     while (!stream.drained()) std::this_thread::yield();
   }
-
-  std::uint64_t abort_words_[max_teams] = {};
-  WaitRecord records_[max_wait_records] = {};
-  std::uint32_t claims_ = 0;
-  Context context_{};
 };
 
 TEST_F(HostStreams, WorkRunsInOrder) {

@@ -99,10 +99,6 @@ def describe_link(link: Event) -> str:
     return "peer access, atomics" if link.get("native_atomics") else "peer access"
 
 
-def describe_access(cell: Event) -> str:
-    return str(cell.get("how") or MISSING)
-
-
 def show_matrix(console: Console, title: str, cells: list[Event], describe: Callable[[Event], str]) -> None:
     """A table of what is known from each row's `from` to each column's `to`."""
     if not cells:

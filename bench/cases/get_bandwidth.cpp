@@ -34,11 +34,10 @@ struct State {
       : bench(bench_in), buffers(std::make_shared<MessageBuffers>(bench, bytes)), timed(bench, blocks) {}
 
   std::vector<double> time(const GridShape& shape, Rounds rounds) {
-    std::vector<double> times;
-    for (std::uint32_t batch = 0; batch < rounds.batches; ++batch)
-      times.push_back(timed.run(shape, bench.leads(), GetFlood{}, timed.times(), buffers->destination(),
-                                static_cast<const std::byte*>(buffers->source()), buffers->bytes(), rounds.iterations));
-    return times;
+    return time_batches(rounds, [&] {
+      return timed.run(shape, bench.leads(), GetFlood{}, timed.times(), buffers->destination(),
+                       static_cast<const std::byte*>(buffers->source()), buffers->bytes(), rounds.iterations);
+    });
   }
 
   Bench& bench;

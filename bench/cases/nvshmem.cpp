@@ -140,11 +140,7 @@ std::vector<Measurement> put(Bench& bench, std::uint64_t bytes) {
     };
     all.push_back(measurement_of("put", "nvshmem/put", bytes, grid_settings(blocks)));
     all.back().unit = Unit::gigabytes_per_second;
-    all.back().time = [=](Rounds rounds) {
-      std::vector<double> times;
-      for (std::uint32_t batch = 0; batch < rounds.batches; ++batch) times.push_back(transfer(rounds.iterations));
-      return times;
-    };
+    all.back().time = [=](Rounds rounds) { return time_batches(rounds, [&] { return transfer(rounds.iterations); }); };
     all.back().verify = [=](std::uint64_t seed) {
       messages->refresh(seed);
       static_cast<void>(transfer(1));
@@ -166,11 +162,9 @@ struct Updates {
   }
 
   std::vector<double> time(Rounds rounds) {
-    std::vector<double> times;
-    for (std::uint32_t batch = 0; batch < rounds.batches; ++batch)
-      times.push_back(
-          timed.update(blocks, words_of(table), words, seed_of(++launches), per_iteration * rounds.iterations));
-    return times;
+    return time_batches(rounds, [&] {
+      return timed.update(blocks, words_of(table), words, seed_of(++launches), per_iteration * rounds.iterations);
+    });
   }
 
   /// Whether the sum of all words has grown by the sum of what was added.

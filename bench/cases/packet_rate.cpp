@@ -79,14 +79,13 @@ struct State {
         buffers(std::make_shared<MessageBuffers>(bench, bytes * senders.blocks)), timed(bench, senders.blocks) {}
 
   std::vector<double> time(Rounds rounds) {
-    std::vector<double> times;
     const Burst burst{timed.times(), channels->handles(), buffers->destination(), buffers->source(),
                       bytes,         rounds.iterations,   bench.peer(),           bench.leads()};
-    for (std::uint32_t batch = 0; batch < rounds.batches; ++batch)
-      times.push_back(with_group(senders.group.kind, [&]<class Wanted>(Wanted) {
+    return time_batches(rounds, [&] {
+      return with_group(senders.group.kind, [&]<class Wanted>(Wanted) {
         return timed.run({senders.blocks, senders.group.threads}, bench.paired(), PacketBurst<Wanted>{}, burst);
-      }));
-    return times;
+      });
+    });
   }
 
   Bench& bench;

@@ -74,25 +74,22 @@ struct FloodState {
 
   template <class Path>
   std::vector<double> time_library(const GridShape& shape, Rounds rounds) {
-    std::vector<double> times;
-    for (std::uint32_t batch = 0; batch < rounds.batches; ++batch) {
+    return time_batches(rounds, [&] {
       const Flood flood{
           timed.times(),    arrived.data(), acknowledged.data(), buffers->destination(), buffers->source(),
           buffers->bytes(), last,           rounds.iterations,   rounds.warm_up,         bench.peer(),
           bench.leads()};
       last += rounds.warm_up + rounds.iterations;
-      times.push_back(timed.run(shape, bench.paired(), PutFlood<Path>{}, flood));
-    }
-    return times;
+      return timed.run(shape, bench.paired(), PutFlood<Path>{}, flood);
+    });
   }
 
   std::vector<double> time_bare(const GridShape& shape, Rounds rounds) {
-    std::vector<double> times;
     std::byte* there = bench.leads() ? bench.world().at(buffers->destination(), 1) : nullptr;
-    for (std::uint32_t batch = 0; batch < rounds.batches; ++batch)
-      times.push_back(timed.run(shape, bench.leads(), BareStore{}, timed.times(), there, buffers->source(),
-                                buffers->bytes(), rounds.iterations));
-    return times;
+    return time_batches(rounds, [&] {
+      return timed.run(shape, bench.leads(), BareStore{}, timed.times(), there, buffers->source(), buffers->bytes(),
+                       rounds.iterations);
+    });
   }
 
   Bench& bench;

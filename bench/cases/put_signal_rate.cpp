@@ -127,15 +127,13 @@ struct State {
 
   template <class Post>
   std::vector<double> time(Rounds rounds, Post post) {
-    std::vector<double> times;
-    for (std::uint32_t batch = 0; batch < rounds.batches; ++batch) {
+    return time_batches(rounds, [&] {
       const Burst burst{timed.times(), arrived.data(), acknowledged.data(), buffers->destination(), buffers->source(),
                         bytes,         last,           rounds.iterations,   rounds.warm_up,         bench.peer(),
                         bench.leads()};
       last += rounds.warm_up + rounds.iterations;
-      times.push_back(timed.run(senders.shape, bench.paired(), MessageBurst<Post>{post}, burst));
-    }
-    return times;
+      return timed.run(senders.shape, bench.paired(), MessageBurst<Post>{post}, burst);
+    });
   }
 
   std::vector<double> time_library(Rounds rounds) {

@@ -169,10 +169,7 @@ template <class Update>
   measurement.settings = shape.settings(world.device().is_gpu());
   measurement.settings.emplace_back("table_bytes", table->count() * sizeof(std::uint64_t));
   measurement.time = [=](Rounds rounds) {
-    std::vector<double> times;
-    for (std::uint32_t batch = 0; batch < rounds.batches; ++batch)
-      times.push_back(table->run<Update>(*timed, shape, table->next(0, rounds.iterations)));
-    return times;
+    return time_batches(rounds, [&] { return table->run<Update>(*timed, shape, table->next(0, rounds.iterations)); });
   };
   return measurement;
 }

@@ -58,10 +58,7 @@ struct State {
 
   std::vector<double> time(Rounds rounds) {
     const Reads reads{timed.times(), remote.data(), found.data(), shape.active, rounds.iterations, bench.peer()};
-    std::vector<double> times;
-    for (std::uint32_t batch = 0; batch < rounds.batches; ++batch)
-      times.push_back(timed.run(shape.grid, bench.leads(), ReadChain{}, reads));
-    return times;
+    return time_batches(rounds, [&] { return timed.run(shape.grid, bench.leads(), ReadChain{}, reads); });
   }
 
   bool verify(std::uint64_t seed) {
@@ -83,14 +80,9 @@ struct State {
 std::vector<Measurement> prepare(Bench& bench, std::uint64_t) {
   std::vector<Measurement> all;
   for (const ThreadShape& shape : resident_thread_shapes<ReadChain, Reads>(bench)) {
-    auto state = std::make_shared<State>(bench, shape);
-    Measurement measurement{.operation = "read_latency", .method = "device/peer/signal"};
-    measurement.bytes = sizeof(std::uint64_t) * shape.active;
-    measurement.most_iterations = 1'000'000;
-    measurement.settings = shape.settings();
-    measurement.time = [=](Rounds rounds) { return state->time(rounds); };
-    measurement.verify = [=](std::uint64_t seed) { return state->verify(seed); };
-    all.push_back(std::move(measurement));
+    all.push_back(thread_measurement(std::make_shared<State>(bench, shape), "read_latency",
+                                     sizeof(std::uint64_t) * shape.active));
+    all.back().most_iterations = 1'000'000;
   }
   return all;
 }

@@ -67,10 +67,7 @@ struct State {
   std::vector<double> time(Rounds rounds) {
     const Access access{timed.times(), remote.data(), local.data(),      count,
                         stride,        shape.active,  rounds.iterations, bench.peer()};
-    std::vector<double> times;
-    for (std::uint32_t batch = 0; batch < rounds.batches; ++batch)
-      times.push_back(timed.run(shape.grid, bench.leads(), RemoteAccess<stores>{}, access));
-    return times;
+    return time_batches(rounds, [&] { return timed.run(shape.grid, bench.leads(), RemoteAccess<stores>{}, access); });
   }
 
   bool verify(std::uint64_t seed) {
@@ -97,14 +94,10 @@ struct State {
 template <bool stores>
 Measurement measurement_of(Bench& bench, const char* operation, const ThreadShape& shape, std::uint64_t count,
                            std::uint64_t stride) {
-  auto state = std::make_shared<State<stores>>(bench, shape, count, stride);
-  Measurement measurement{.operation = operation, .method = "device/peer/signal"};
-  measurement.bytes = sizeof(std::uint64_t) * count;
+  Measurement measurement = thread_measurement(std::make_shared<State<stores>>(bench, shape, count, stride), operation,
+                                               sizeof(std::uint64_t) * count);
   measurement.unit = Unit::gigabytes_per_second;
-  measurement.settings = shape.settings();
   measurement.settings.emplace_back("stride", stride);
-  measurement.time = [=](Rounds rounds) { return state->time(rounds); };
-  measurement.verify = [=](std::uint64_t seed) { return state->verify(seed); };
   return measurement;
 }
 

@@ -55,18 +55,16 @@ struct State {
       : bench(bench_in), shape(shape_in), words(bench.world(), shape.active), timed(bench, shape.grid.blocks) {}
 
   std::vector<double> time(Rounds rounds) {
-    std::vector<double> times;
-    for (std::uint32_t batch = 0; batch < rounds.batches; ++batch) {
+    return time_batches(rounds, [&] {
       const Writes writes{timed.times(),     words.data(), last,         shape.active,
                           rounds.iterations, bench.peer(), bench.leads()};
       last += rounds.iterations;
-      times.push_back(timed.run(shape.grid, bench.paired(), WritePingPong{}, writes));
-    }
-    return times;
+      return timed.run(shape.grid, bench.paired(), WritePingPong{}, writes);
+    });
   }
 
   /// One round more; whether each word is the one that was sent last.
-  bool verify() {
+  bool verify(std::uint64_t) {
     static_cast<void>(time({}));
     bench.world().barrier();
     if (!bench.paired()) return true;
@@ -85,15 +83,10 @@ struct State {
 std::vector<Measurement> prepare(Bench& bench, std::uint64_t) {
   std::vector<Measurement> all;
   for (const ThreadShape& shape : resident_thread_shapes<WritePingPong, Writes>(bench)) {
-    auto state = std::make_shared<State>(bench, shape);
-    Measurement measurement{.operation = "write_latency", .method = "device/peer/signal"};
-    measurement.bytes = sizeof(std::uint64_t) * shape.active;
-    measurement.operations_per_iteration = 2;
-    measurement.most_iterations = 1'000'000;
-    measurement.settings = shape.settings();
-    measurement.time = [=](Rounds rounds) { return state->time(rounds); };
-    measurement.verify = [=](std::uint64_t) { return state->verify(); };
-    all.push_back(std::move(measurement));
+    all.push_back(thread_measurement(std::make_shared<State>(bench, shape), "write_latency",
+                                     sizeof(std::uint64_t) * shape.active));
+    all.back().operations_per_iteration = 2;
+    all.back().most_iterations = 1'000'000;
   }
   return all;
 }

@@ -24,6 +24,14 @@ struct Rounds {
   std::uint32_t warm_up = 0;  ///< untimed, before the first batch
 };
 
+/// What `batch()` returns for each batch: its nanoseconds.
+template <class Batch>
+[[nodiscard]] std::vector<double> time_batches(Rounds rounds, Batch batch) {
+  std::vector<double> times;
+  for (std::uint32_t i = 0; i < rounds.batches; ++i) times.push_back(batch());
+  return times;
+}
+
 /// How a measurement was set up, as the record shows it: group, threads_per_block, blocks, order, chunk_bytes, ...
 using Settings = std::vector<std::pair<std::string, std::variant<std::uint64_t, std::string>>>;
 

@@ -3,6 +3,8 @@
 /// @file
 /// Numbers of threads that access the peer's memory, one word each.
 
+#include <memory>
+
 #include "harness/timed_grid.hpp"
 
 namespace beeline::bench {
@@ -23,6 +25,17 @@ struct ThreadShape {
 inline constexpr unsigned sweep_block_threads = 64;
 /// Source: seed 000 section 6.6.
 inline constexpr unsigned most_sweep_threads = 8192;
+
+/// A measurement of `bytes` by a state's `time(rounds)` and `verify(seed)`, with the state's shape.
+template <class State>
+[[nodiscard]] Measurement thread_measurement(const std::shared_ptr<State>& state, const char* operation,
+                                             std::uint64_t bytes) {
+  Measurement measurement{.operation = operation, .method = "device/peer/signal", .bytes = bytes};
+  measurement.settings = state->shape.settings();
+  measurement.time = [=](Rounds rounds) { return state->time(rounds); };
+  measurement.verify = [=](std::uint64_t seed) { return state->verify(seed); };
+  return measurement;
+}
 
 /// 1, 2, 4, ... threads: up to 8,192 of which `most_blocks` blocks may wait at once, or to a host rank's team.
 /// Throws no_resource when not one block may.

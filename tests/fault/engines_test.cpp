@@ -136,12 +136,12 @@ class Engines : public ::testing::TestWithParam<bool> {
     if (on_gpu() && gpus_here(&why) == 0) GTEST_SKIP() << "no GPU: " << why;
   }
   [[nodiscard]] static bool on_gpu() { return GetParam(); }
-  static void run(const EnginePlan& plan, const std::function<void(World&)>& body) {
+  static void run(const EnginePlan& plan, const std::function<void(World&)>& body, int ranks = 2) {
     Config config = test_config();
     config.device = on_gpu() ? "cuda:0" : "cpu";
     config.deadline_ns = static_cast<std::int64_t>(deadline_s * 1e9);
     config.engines = std::make_shared<TestEngines>(plan);
-    expect_all_passed(run_ranks(WorldKind::threads, 2, body, config));
+    expect_all_passed(run_ranks(WorldKind::threads, ranks, body, config));
   }
 };
 
@@ -222,6 +222,49 @@ TEST_P(Engines, ThatAreSlowLoseNothing) {
     BEELINE_CHECK_EQ(std::uint64_t{posts} + 1, sum);
     world.barrier();
   });
+}
+
+struct MixKernel {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, std::uint64_t* words) const {
+    for (std::uint32_t peer = 0; peer < ctx.size; ++peer) {
+      put_signal(grid.block(), ctx, words + ctx.rank, words + 4 + ctx.rank, 1, words + 8 + ctx.rank, 1, peer);
+      if (grid.thread_rank() == 0) atomic_add(ctx, words + 12, 1, peer);
+    }
+    static_cast<void>(quiet(grid.block(), ctx));
+  }
+};
+
+/// One world may reach some of its peers directly, and others by engines.
+TEST_P(Engines, StandBesideDirectPeers) {
+  EnginePlan plan;
+  plan.direct_peer = 2;
+  constexpr int ranks = 3;
+  run(
+      plan,
+      [](World& world) {
+        const SymmetricArray<std::uint64_t> words(world, 16);
+        std::vector<std::uint64_t> mine(16);
+        const auto rank = static_cast<std::uint32_t>(world.rank());
+        mine[4 + rank] = 40 + rank;
+        world.copy(words.data(), mine.data(), words.bytes());
+        for (std::uint32_t peer = 0; peer < ranks; ++peer)
+          BEELINE_CHECK((world.context().way_to(peer).way == Way::direct) == (peer == rank || peer == 2 || rank == 2));
+        BEELINE_CHECK((world.context().routes == nullptr) == (rank == 2));
+        world.barrier();
+        LaunchOptions options;
+        options.threads = 64;
+        launch(world, options, MixKernel{}, words.data());
+        world.synchronize();
+        world.barrier();
+        std::vector<std::uint64_t> now(16);
+        world.copy(now.data(), words.data(), words.bytes());
+        for (std::uint64_t from = 0; from < ranks; ++from) BEELINE_CHECK_EQ(40 + from, now[from]);
+        for (std::uint64_t from = 0; from < ranks; ++from) BEELINE_CHECK_EQ(1u, now[8 + from]);
+        BEELINE_CHECK_EQ(3u, now[12]);
+        world.barrier();
+      },
+      ranks);
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, Engines, ::testing::Bool(),

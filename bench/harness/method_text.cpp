@@ -67,6 +67,11 @@ const Part& part_of(const Part (&parts)[count], std::string_view name, const std
   return *found;
 }
 
+const char* issued_by(Control control) {
+  if (control == Control::device) return "in a kernel";
+  return control == Control::stream ? "on a stream, where the receiver's waits" : "by the CPU, which awaits its end";
+}
+
 Part second_part(std::string_view name, const std::string& method) {
   for (const AlgorithmInfo& info : algorithm_infos)
     if (info.name == name) return {info.name, info.summary, machine_for(info)};
@@ -87,7 +92,7 @@ MethodText text_of(const std::string& method) {
     for (const Control control : {Control::device, Control::stream, Control::host})
       if (row.operation == Operation::put && row.is_by(control) && row.method(control).id() == method) {
         const AlgorithmInfo& info = info_of(row.algorithm);
-        return {info.summary, needs_of(info)};
+        return both({info.summary, needs_of(info)}, {"", issued_by(control)});
       }
   constexpr std::string_view symmetric = "_symmetric";
   const bool is_symmetric = method.ends_with(symmetric);

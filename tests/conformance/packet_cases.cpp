@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The packet channel: any size and alignment, credits used up, messages that a time-out interrupts, sequences that
 // wrap.
-#include <algorithm>
-
 #include "tests/conformance/group_kind.hpp"
+#include "tests/conformance/packet_plan.hpp"
 #include "tests/conformance/reachable_array.hpp"
 
 namespace beeline_test {
@@ -12,68 +11,27 @@ namespace {
 
 using namespace beeline;
 
-/// One message of a plan that all ranks share: places in the sender's source and in the receiver's destination.
-struct Message {
-  std::size_t bytes, source_offset, destination_offset;
-};
-
-struct PlanArguments {
-  PacketChannel channel;
-  const Message* messages;
-  std::uint32_t count;
-  const std::byte* source;
-  std::byte* destination;
-  std::uint32_t to, from;
-};
-
 /// A ring: every rank sends each message ahead and receives it from behind. Rank 0 receives first, so that messages
 /// beyond the credits cannot block the whole ring.
 template <GroupKind kind>
 struct PlanKernel {
   template <class Grid>
-  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report, PlanArguments a) const {
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report, PlanArguments<LL> a) const {
     const auto group = group_of<kind>(grid);
     if (place_of<kind>(grid).index != 0) return;
-    if (a.to == a.from) {
-      PacketPort port(group, ctx, a.channel, a.to);
-      exchange_all(ctx, report, a, port, port);
-    } else {
-      PacketPort out(group, ctx, a.channel, a.to), in(group, ctx, a.channel, a.from);
-      exchange_all(ctx, report, a, out, in);
-    }
-  }
-  template <class Port>
-  BEELINE_HOST_DEVICE static void exchange_all(const Context& ctx, DeviceReport* report, const PlanArguments& a,
-                                               Port& out, Port& in) {
-    const bool receive_first = ctx.rank == 0 && ctx.size > 1;
-    for (std::uint32_t i = 0; i < 2 * a.count; ++i) {
-      const Message message = a.messages[i / 2];
-      if ((i % 2 == 0) == receive_first)
-        BEELINE_DEVICE_CHECK_EQ(report, Status::ok,
-                                in.receive(a.destination + message.destination_offset, message.bytes));
-      else
-        BEELINE_DEVICE_CHECK_EQ(report, Status::ok, out.send(a.source + message.source_offset, message.bytes));
-    }
+    with_ports(group, ctx, a, [&](auto& out, auto& in) {
+      const bool receive_first = ctx.rank == 0 && ctx.size > 1;
+      for (std::uint32_t i = 0; i < 2 * a.count; ++i) {
+        const Message message = a.messages[i / 2];
+        if ((i % 2 == 0) == receive_first)
+          BEELINE_DEVICE_CHECK_EQ(report, Status::ok,
+                                  in.receive(a.destination + message.destination_offset, message.bytes));
+        else
+          BEELINE_DEVICE_CHECK_EQ(report, Status::ok, out.send(a.source + message.source_offset, message.bytes));
+      }
+    });
   }
 };
-
-struct Plan {
-  std::vector<Message> messages;
-  std::size_t source_bytes = 0, destination_bytes = 0;
-};
-
-Plan make_plan(Random& random, std::size_t count, std::size_t slot_bytes, std::size_t most) {
-  const std::size_t edges[] = {0, slot_bytes, slot_bytes + 1, slot_bytes - 1, most};
-  Plan plan;
-  for (std::size_t i = 0; i < count; ++i) {
-    const std::size_t bytes = i < std::size(edges) ? std::min(edges[i], most) : random.message_bytes(most);
-    plan.messages.push_back(
-        {bytes, plan.source_bytes + random.offset() % 24, plan.destination_bytes + 8 + random.offset() % 24});
-    plan.source_bytes = plan.messages.back().source_offset + bytes;
-    plan.destination_bytes = plan.messages.back().destination_offset + bytes + 8;
-  }
-  return plan;
-}
 
 struct ChannelShape {
   std::size_t slot_bytes;
@@ -82,41 +40,17 @@ struct ChannelShape {
   std::uint32_t first_sequence;
 };
 
-/// What the receiver's memory must hold: the messages of `sender`, and guards between them.
-std::vector<std::byte> expected_image(const Plan& plan, const std::vector<std::byte>& sent, std::byte guard) {
-  std::vector<std::byte> image(plan.destination_bytes, guard);
-  for (const Message& message : plan.messages)
-    std::copy_n(sent.begin() + static_cast<std::ptrdiff_t>(message.source_offset), message.bytes,
-                image.begin() + static_cast<std::ptrdiff_t>(message.destination_offset));
-  return image;
-}
-
 template <GroupKind kind>
 void run_plan(RankTest& test, const ChannelShape& shape, std::size_t count) {
-  World& world = test.world();
-  constexpr std::byte guard{0x5a};
   // A rank that sends to itself cannot receive meanwhile: it has the credits that are certain, no more.
-  const std::size_t most = shape.slot_bytes * (test.size() == 1 ? shape.depth / 2 : shape.depth * 5 / 2);
-  const Plan plan = make_plan(test.random(), count, shape.slot_bytes, most);
-  const PacketRings rings(world, shape.slot_bytes, shape.depth, shape.heap, shape.first_sequence);
-  const PacketChannel& channel = rings.channel();
-  const SymmetricArray<Message> messages(world, plan.messages.size());
-  const SymmetricArray<std::byte> source(world, plan.source_bytes, test.any_heap());
-  const SymmetricArray<std::byte> destination(world, plan.destination_bytes, test.any_heap());
-  world.copy(messages.data(), plan.messages.data(), messages.bytes());
-  const std::uint64_t key = test.random().next();
-  const auto data_of = [&](int rank) { return pattern(key + static_cast<std::uint64_t>(rank), plan.source_bytes); };
-  test.write(source.data(), data_of(test.rank()));
-  test.write(destination.data(), std::vector<std::byte>(plan.destination_bytes, guard));
-  const std::string what = join(name(kind), " packets, slots of ", shape.slot_bytes, " bytes, depth ", shape.depth,
-                                ", first sequence ", shape.first_sequence);
-  test.run(test.shape(1, true), PlanKernel<kind>{},
-           PlanArguments{channel, messages.data(), static_cast<std::uint32_t>(plan.messages.size()), source.data(),
-                         destination.data(), static_cast<std::uint32_t>(test.ahead(1)),
-                         static_cast<std::uint32_t>(test.behind(1))},
-           what);
-  check_bytes(expected_image(plan, data_of(test.behind(1)), guard),
-              test.read(destination.data(), plan.destination_bytes), what);
+  const std::size_t slot = shape.slot_bytes, most = slot * (test.size() == 1 ? shape.depth / 2 : shape.depth * 5 / 2);
+  const std::size_t edges[] = {0, slot, slot + 1, slot - 1, most};
+  const Plan plan = make_plan(test.random(), count, edges, most);
+  const PacketRings rings(test.world(), slot, shape.depth, shape.heap, shape.first_sequence);
+  const Heap source = test.any_heap(), destination = test.any_heap();
+  check_plan(test, rings.channel(), plan, {source, destination}, PlanKernel<kind>{},
+             join(name(kind), " packets, slots of ", slot, " bytes, depth ", shape.depth, ", first sequence ",
+                  shape.first_sequence));
 }
 
 BEELINE_CASE(packet, packets_of_any_size, 1) {
@@ -154,9 +88,9 @@ BEELINE_CASE(packet, packet_slots_are_swept, 1) {
   const SymmetricArray<std::byte> source(world, 1), destination(world, 1);
   world.copy(messages.data(), plan.data(), messages.bytes());
   test.run(test.shape(1, true), PlanKernel<GroupKind::thread>{},
-           PlanArguments{channel, messages.data(), static_cast<std::uint32_t>(plan.size()), source.data(),
-                         destination.data(), static_cast<std::uint32_t>(test.ahead(1)),
-                         static_cast<std::uint32_t>(test.behind(1))},
+           PlanArguments<LL>{channel, messages.data(), static_cast<std::uint32_t>(plan.size()), source.data(),
+                             destination.data(), static_cast<std::uint32_t>(test.ahead(1)),
+                             static_cast<std::uint32_t>(test.behind(1))},
            "packets over a sweep");
   world.barrier();  // a message is received before the sender has swept the rest of its slot
   const std::size_t pairs = std::size_t{depth} * channel.slot_units;
@@ -248,13 +182,7 @@ struct InterruptKernel {
                                       InterruptArguments a) const {
     const auto group = group_of<kind>(grid);
     if (place_of<kind>(grid).index != 0) return;
-    if (a.to == a.from) {
-      PacketPort port(group, ctx, a.channel, a.to);
-      alternate(ctx, report, a, port, port);
-    } else {
-      PacketPort out(group, ctx, a.channel, a.to), in(group, ctx, a.channel, a.from);
-      alternate(ctx, report, a, out, in);
-    }
+    with_ports(group, ctx, a, [&](auto& out, auto& in) { alternate(ctx, report, a, out, in); });
   }
   template <class Port>
   BEELINE_HOST_DEVICE static void alternate(const Context& ctx, DeviceReport* report, const InterruptArguments& a,

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Packets of 128 bytes: any size and alignment, sequences that wrap, credits and time-outs, and many messages of
 // changing data; host ranks and worlds with torn lines refuse them.
-#include "beeline/host/packets.hpp"
 #include "tests/conformance/group_kind.hpp"
-#include "tests/conformance/rank_test.hpp"
+#include "tests/conformance/packet_plan.hpp"
 #include "tests/support/errors.hpp"
 
 namespace beeline_test {
@@ -19,38 +18,13 @@ void need_packets128(RankTest& test, Team& team) {
   test.skip_if_any(reason);
 }
 
-/// One message of a plan that all ranks share: places in the sender's source and in the receiver's destination.
-struct Message {
-  std::size_t bytes, source_offset, destination_offset;
-};
-
-struct PlanArguments {
-  LL128Channel channel;
-  const Message* messages;
-  std::uint32_t count;
-  const std::byte* source;
-  std::byte* destination;
-  std::uint32_t to, from;
-};
-
-/// Opens the ports of a ring: one where both neighbours are the same rank.
-template <class Group, class Arguments, class Use>
-BEELINE_HOST_DEVICE void with_ports(const Group& group, const Context& ctx, const Arguments& a, Use use) {
-  if (a.to == a.from) {
-    PacketPort port(group, ctx, a.channel, a.to);
-    use(port, port);
-  } else {
-    PacketPort out(group, ctx, a.channel, a.to), in(group, ctx, a.channel, a.from);
-    use(out, in);
-  }
-}
-
 /// Every rank sends each message ahead and receives it from behind. Rank 0 receives first, so that messages beyond the
 /// credits cannot block the whole ring. Every call gives up once before it may wait, and goes on.
 template <GroupKind kind>
 struct PlanKernel {
   template <class Grid>
-  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report, PlanArguments a) const {
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report,
+                                      PlanArguments<LL128> a) const {
     const auto group = group_of<kind>(grid);
     if (place_of<kind>(grid).index != 0) return;
     with_ports(group, ctx, a, [&](auto& out, auto& in) {
@@ -71,33 +45,6 @@ struct PlanKernel {
   }
 };
 
-struct Plan {
-  std::vector<Message> messages;
-  std::size_t source_bytes = 0, destination_bytes = 0;
-};
-
-Plan make_plan(Random& random, std::size_t count, std::size_t slot_bytes, std::size_t most) {
-  const std::size_t edges[] = {0, 1, 112, 113, 119, 120, 121, 240, slot_bytes - 1, slot_bytes, slot_bytes + 1, most};
-  Plan plan;
-  for (std::size_t i = 0; i < count; ++i) {
-    const std::size_t bytes = i < std::size(edges) ? std::min(edges[i], most) : random.message_bytes(most);
-    plan.messages.push_back(
-        {bytes, plan.source_bytes + random.offset() % 24, plan.destination_bytes + 8 + random.offset() % 24});
-    plan.source_bytes = plan.messages.back().source_offset + bytes;
-    plan.destination_bytes = plan.messages.back().destination_offset + bytes + 8;
-  }
-  return plan;
-}
-
-/// What the receiver's memory must hold: the messages, and guards between them.
-std::vector<std::byte> expected_image(const Plan& plan, const std::vector<std::byte>& sent, std::byte guard) {
-  std::vector<std::byte> image(plan.destination_bytes, guard);
-  for (const Message& message : plan.messages)
-    std::copy_n(sent.begin() + static_cast<std::ptrdiff_t>(message.source_offset), message.bytes,
-                image.begin() + static_cast<std::ptrdiff_t>(message.destination_offset));
-  return image;
-}
-
 struct ChannelShape {
   std::size_t slot_bytes;
   std::uint32_t depth, first_sequence;
@@ -105,29 +52,15 @@ struct ChannelShape {
 
 template <GroupKind kind>
 void run_plan(RankTest& test, const ChannelShape& shape, std::size_t count) {
-  World& world = test.world();
-  constexpr std::byte guard{0x5a};
-  const LL128Rings rings(world, shape.slot_bytes, shape.depth, Heap::symmetric, shape.first_sequence);
-  const LL128Channel channel = rings.channel();
+  const LL128Rings rings(test.world(), shape.slot_bytes, shape.depth, Heap::symmetric, shape.first_sequence);
   // A rank that sends to itself cannot receive meanwhile: it has the credits that are certain, no more.
-  const std::size_t slots = test.size() == 1 ? shape.depth / 2 : shape.depth * 5 / 2;
-  const Plan plan = make_plan(test.random(), count, channel.slot_bytes(), channel.slot_bytes() * slots);
-  const SymmetricArray<Message> messages(world, plan.messages.size());
-  const SymmetricArray<std::byte> source(world, plan.source_bytes), destination(world, plan.destination_bytes);
-  world.copy(messages.data(), plan.messages.data(), messages.bytes());
-  const std::uint64_t key = test.random().next();
-  const auto data_of = [&](int rank) { return pattern(key + static_cast<std::uint64_t>(rank), plan.source_bytes); };
-  test.write(source.data(), data_of(test.rank()));
-  test.write(destination.data(), std::vector<std::byte>(plan.destination_bytes, guard));
-  const std::string what = join(name(kind), " lines, slots of ", channel.slot_bytes(), " bytes, depth ", shape.depth,
-                                ", first sequence ", shape.first_sequence);
-  test.run(test.shape(1, true), PlanKernel<kind>{},
-           PlanArguments{channel, messages.data(), static_cast<std::uint32_t>(plan.messages.size()), source.data(),
-                         destination.data(), static_cast<std::uint32_t>(test.ahead(1)),
-                         static_cast<std::uint32_t>(test.behind(1))},
-           what);
-  check_bytes(expected_image(plan, data_of(test.behind(1)), guard),
-              test.read(destination.data(), plan.destination_bytes), what);
+  const std::size_t slot = rings.channel().slot_bytes();
+  const std::size_t most = slot * (test.size() == 1 ? shape.depth / 2 : shape.depth * 5 / 2);
+  const std::size_t edges[] = {0, 1, 112, 113, 119, 120, 121, 240, slot - 1, slot, slot + 1, most};
+  check_plan(test, rings.channel(), make_plan(test.random(), count, edges, most), {Heap::symmetric, Heap::symmetric},
+             PlanKernel<kind>{},
+             join(name(kind), " lines, slots of ", slot, " bytes, depth ", shape.depth, ", first sequence ",
+                  shape.first_sequence));
 }
 
 template <class Body>

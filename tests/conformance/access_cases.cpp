@@ -216,12 +216,10 @@ struct BoardArguments {
   Order order;
 };
 
-template <GroupKind kind>
 struct BarrierKernel {
-  template <class Grid>
-  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report, BoardArguments a) const {
-    const auto group = group_of<kind>(grid);
-    if (place_of<kind>(grid).index != 0) return;
+  template <class Group>
+  BEELINE_HOST_DEVICE void operator()(const Group& group, const Context& ctx, DeviceReport* report,
+                                      BoardArguments a) const {
     Barrier barrier(group, ctx);
     for (std::uint64_t round = 1; round <= a.rounds; ++round) {
       std::uint64_t* board = a.board + (round & 1) * max_ranks;
@@ -246,7 +244,7 @@ template <GroupKind kind>
 void barrier_of_all_by(RankTest& test) {
   for (const Order order : {Order::memory, Order::relaxed}) {
     const SymmetricArray<std::uint64_t> board(test.world(), 2 * max_ranks, Heap::pinned);
-    test.run(test.shape(1, true), BarrierKernel<kind>{}, BoardArguments{board.data(), 300, order},
+    test.run(test.shape(1, true), FirstGroup<kind, BarrierKernel>{}, BoardArguments{board.data(), 300, order},
              join(name(kind), " barriers"));
   }
 }

@@ -21,12 +21,10 @@ struct BoardArguments {
 };
 
 /// In each round every rank writes to every other; after the barrier all of it must be there.
-template <GroupKind kind>
 struct BoardKernel {
-  template <class Grid>
-  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report, BoardArguments a) const {
-    const auto group = group_of<kind>(grid);
-    if (place_of<kind>(grid).index != 0) return;
+  template <class Group>
+  BEELINE_HOST_DEVICE void operator()(const Group& group, const Context& ctx, DeviceReport* report,
+                                      BoardArguments a) const {
     Barrier barrier(group, ctx);
     for (std::uint64_t round = 1; round <= a.rounds; ++round) {
       std::uint64_t* board = a.board + (round & 1) * max_ranks;
@@ -55,7 +53,8 @@ void board_by(RankTest& test) {
   for (const Order order : {Order::memory, Order::relaxed})
     for (const bool keep_open : {true, false}) {
       const SymmetricArray<std::uint64_t> board(test.world(), 2 * max_ranks, test.common_heap());
-      test.run(test.shape(1, true), BoardKernel<kind>{}, BoardArguments{board.data(), rounds, order, keep_open},
+      test.run(test.shape(1, true), FirstGroup<kind, BoardKernel>{},
+               BoardArguments{board.data(), rounds, order, keep_open},
                join(name(kind), " barriers, ", (order == Order::memory ? "memory" : "relaxed"), ", ",
                     (keep_open ? "kept open" : "one each")));
     }
@@ -71,12 +70,10 @@ struct LateArguments {
 };
 
 /// One rank enters only after all others' calls have timed out; the same calls then continue, and nothing is lost.
-template <GroupKind kind>
 struct LateKernel {
-  template <class Grid>
-  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report, LateArguments a) const {
-    const auto group = group_of<kind>(grid);
-    if (place_of<kind>(grid).index != 0) return;
+  template <class Group>
+  BEELINE_HOST_DEVICE void operator()(const Group& group, const Context& ctx, DeviceReport* report,
+                                      LateArguments a) const {
     Barrier barrier(group, ctx);
     for (std::uint32_t round = 1; round <= a.rounds; ++round) {
       const std::uint32_t late = round % ctx.size;
@@ -97,7 +94,7 @@ struct LateKernel {
 BEELINE_CASE(barrier, barrier_continues_after_a_timeout, 2) {
   for_each_group_kind(test.world(), [&]<GroupKind kind>() {
     const SymmetricArray<std::uint64_t> waiting(test.world(), max_ranks, test.common_heap());
-    test.run(test.shape(1, true), LateKernel<kind>{}, LateArguments{waiting.data(), 6},
+    test.run(test.shape(1, true), FirstGroup<kind, LateKernel>{}, LateArguments{waiting.data(), 6},
              join(name(kind), " barriers with time-outs"));
   });
 }

@@ -42,6 +42,16 @@ template <GroupKind kind, class Grid>
     return {grid.block_rank(), grid.blocks()};
 }
 
+/// The kernel `Body{}(group, ctx, report, arguments)` by the first group of this kind; the grid's others do nothing.
+template <GroupKind kind, class Body>
+struct FirstGroup {
+  template <class Grid, class Report, class Arguments>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const beeline::Context& ctx, Report* report,
+                                      Arguments arguments) const {
+    if (place_of<kind>(grid).index == 0) Body{}(group_of<kind>(grid), ctx, report, arguments);
+  }
+};
+
 /// Calls `body.template operator()<kind>()` for each kind that this rank's device has. In worlds of both kinds a thread
 /// of a host rank stands in for the warp of a GPU, so that all ranks make as many calls.
 template <class Body>

@@ -13,12 +13,10 @@ using namespace beeline;
 
 /// A ring: every rank sends each message ahead and receives it from behind. Rank 0 receives first, so that messages
 /// beyond the credits cannot block the whole ring.
-template <GroupKind kind>
 struct PlanKernel {
-  template <class Grid>
-  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report, PlanArguments<LL> a) const {
-    const auto group = group_of<kind>(grid);
-    if (place_of<kind>(grid).index != 0) return;
+  template <class Group>
+  BEELINE_HOST_DEVICE void operator()(const Group& group, const Context& ctx, DeviceReport* report,
+                                      PlanArguments<LL> a) const {
     with_ports(group, ctx, a, [&](auto& out, auto& in) {
       const bool receive_first = ctx.rank == 0 && ctx.size > 1;
       for (std::uint32_t i = 0; i < 2 * a.count; ++i) {
@@ -48,7 +46,7 @@ void run_plan(RankTest& test, const ChannelShape& shape, std::size_t count) {
   const Plan plan = make_plan(test.random(), count, edges, most);
   const PacketRings rings(test.world(), slot, shape.depth, shape.heap, shape.first_sequence);
   const Heap source = test.any_heap(), destination = test.any_heap();
-  check_plan(test, rings.channel(), plan, {source, destination}, PlanKernel<kind>{},
+  check_plan(test, rings.channel(), plan, {source, destination}, FirstGroup<kind, PlanKernel>{},
              join(name(kind), " packets, slots of ", slot, " bytes, depth ", shape.depth, ", first sequence ",
                   shape.first_sequence));
 }
@@ -87,7 +85,7 @@ BEELINE_CASE(packet, packet_slots_are_swept, 1) {
   const SymmetricArray<Message> messages(world, plan.size());
   const SymmetricArray<std::byte> source(world, 1), destination(world, 1);
   world.copy(messages.data(), plan.data(), messages.bytes());
-  test.run(test.shape(1, true), PlanKernel<GroupKind::thread>{},
+  test.run(test.shape(1, true), FirstGroup<GroupKind::thread, PlanKernel>{},
            PlanArguments<LL>{channel, messages.data(), static_cast<std::uint32_t>(plan.size()), source.data(),
                              destination.data(), static_cast<std::uint32_t>(test.ahead(1)),
                              static_cast<std::uint32_t>(test.behind(1))},
@@ -175,13 +173,10 @@ struct InterruptArguments {
 
 /// Messages of many slots, sent and received at once by one group: each call times out as soon as it would block, and
 /// the next goes on where it stopped.
-template <GroupKind kind>
 struct InterruptKernel {
-  template <class Grid>
-  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report,
+  template <class Group>
+  BEELINE_HOST_DEVICE void operator()(const Group& group, const Context& ctx, DeviceReport* report,
                                       InterruptArguments a) const {
-    const auto group = group_of<kind>(grid);
-    if (place_of<kind>(grid).index != 0) return;
     with_ports(group, ctx, a, [&](auto& out, auto& in) { alternate(ctx, report, a, out, in); });
   }
   template <class Port>
@@ -213,7 +208,7 @@ void interrupt_by(RankTest& test) {
   const std::uint64_t key = test.random().next();
   const auto data_of = [&](int rank) { return pattern(key + static_cast<std::uint64_t>(rank), bytes); };
   test.write(source.data(), data_of(test.rank()));
-  test.run(test.shape(1, true), InterruptKernel<kind>{},
+  test.run(test.shape(1, true), FirstGroup<kind, InterruptKernel>{},
            InterruptArguments{channel, source.data(), destination.data(), bytes, repeats,
                               static_cast<std::uint32_t>(test.ahead(1)), static_cast<std::uint32_t>(test.behind(1))},
            join("interrupted ", name(kind), " packets"));

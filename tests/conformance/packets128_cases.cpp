@@ -20,13 +20,10 @@ void need_packets128(RankTest& test, Team& team) {
 
 /// Every rank sends each message ahead and receives it from behind. Rank 0 receives first, so that messages beyond the
 /// credits cannot block the whole ring. Every call gives up once before it may wait, and goes on.
-template <GroupKind kind>
 struct PlanKernel {
-  template <class Grid>
-  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report,
+  template <class Group>
+  BEELINE_HOST_DEVICE void operator()(const Group& group, const Context& ctx, DeviceReport* report,
                                       PlanArguments<LL128> a) const {
-    const auto group = group_of<kind>(grid);
-    if (place_of<kind>(grid).index != 0) return;
     with_ports(group, ctx, a, [&](auto& out, auto& in) {
       const bool receive_first = ctx.rank == 0 && ctx.size > 1;
       for (std::uint32_t i = 0; i < 2 * a.count; ++i) {
@@ -58,7 +55,7 @@ void run_plan(RankTest& test, const ChannelShape& shape, std::size_t count) {
   const std::size_t most = slot * (test.size() == 1 ? shape.depth / 2 : shape.depth * 5 / 2);
   const std::size_t edges[] = {0, 1, 112, 113, 119, 120, 121, 240, slot - 1, slot, slot + 1, most};
   check_plan(test, rings.channel(), make_plan(test.random(), count, edges, most), {Heap::symmetric, Heap::symmetric},
-             PlanKernel<kind>{},
+             FirstGroup<kind, PlanKernel>{},
              join(name(kind), " lines, slots of ", slot, " bytes, depth ", shape.depth, ", first sequence ",
                   shape.first_sequence));
 }
@@ -91,12 +88,10 @@ BEELINE_HOST_DEVICE inline std::uint64_t stream_word(std::uint32_t rank, std::ui
 }
 
 /// Message after message of data that differs in every word from the one before: none may arrive torn.
-template <GroupKind kind>
 struct StreamKernel {
-  template <class Grid>
-  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report, StreamArguments a) const {
-    const auto group = group_of<kind>(grid);
-    if (place_of<kind>(grid).index != 0) return;
+  template <class Group>
+  BEELINE_HOST_DEVICE void operator()(const Group& group, const Context& ctx, DeviceReport* report,
+                                      StreamArguments a) const {
     with_ports(group, ctx, a, [&](auto& out, auto& in) {
       for (std::uint32_t message = 0; message < a.messages; ++message) {
         for (std::uint32_t i = group.thread_rank(); i < a.words; i += group.size())
@@ -120,7 +115,7 @@ void run_stream(RankTest& test, Team& team, std::uint32_t words, std::uint32_t m
   const LL128Rings rings(team, words * sizeof(std::uint64_t), 8);
   const SymmetricArray<std::uint64_t> source(team, words), destination(team, words);
   const std::uint32_t rank = team.context().rank, size = team.context().size;
-  test.run(team, test.shape(1, true), StreamKernel<kind>{},
+  test.run(team, test.shape(1, true), FirstGroup<kind, StreamKernel>{},
            StreamArguments{rings.channel(), source.data(), destination.data(), words, messages, (rank + 1) % size,
                            (rank + size - 1) % size},
            join(messages, " messages of ", words, " words by ", name(kind), "s"));

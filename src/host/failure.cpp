@@ -321,7 +321,9 @@ std::vector<WaitRecord> World::Implementation::gather_waits(std::uint32_t team) 
 
 std::string World::Implementation::describe(const WaitRecord& record) const {
   const auto fault = static_cast<CallFault>(record.sequence);
-  const bool is_of_route = is_refusal(record) && (fault == CallFault::no_route || fault == CallFault::by_engine_only);
+  // Of other records the sequence may be any number, as that of a message.
+  const bool is_of_route = has_status(record, Status::unreachable) && record.observed < max_ranks &&
+                           (fault == CallFault::no_route || fault == CallFault::by_engine_only);
   const std::string reason =
       is_of_route ? host_header(static_cast<int>(record.rank))->route_reasons[record.observed] : "";
   return describe_record(record, kernel_name(record.rank, record.kernel), reason);

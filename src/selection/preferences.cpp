@@ -13,7 +13,8 @@ using namespace detail::selection;
 template <std::size_t count>
 constexpr bool is_complete(const Preference (&table)[count], Control control, Operations operations) {
   for (const Preference& row : table) {
-    if (row.members == Members::any && row.up_to.bytes == ~std::size_t{0} && row.up_to.traffic == ~std::size_t{0} &&
+    constexpr std::size_t any = ~std::size_t{0};
+    if (row.members == Members::any && row.up_to.bytes == any && row.up_to.traffic == any && row.up_to.in_all == any &&
         row.vectors == Vectors::any)
       operations &= ~row.operations;
     bool is_had = false;

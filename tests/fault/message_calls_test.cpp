@@ -133,6 +133,26 @@ TEST_P(MessageCallsThat, DifferAreFound) {
   });
 }
 
+/// A record's sequence is the message's number here, and elsewhere says what was refused: no number is taken for that.
+TEST_P(MessageCallsThat, DifferAreFoundWhateverTheirNumber) {
+  run([](World& world) {
+    const SymmetricArray<std::byte> memory(world, most);
+    for (std::uint32_t number = 1; number <= 16; ++number) {
+      MessageOptions late = options;
+      late.first_message = number - 1;
+      Messages messages(world, late);
+      const std::string error = error_of(world, [&] {
+        if (world.rank() == 0)
+          messages.send_on_stream(memory.data(), 200, bytes_type, 1);
+        else
+          messages.receive_on_stream(memory.data(), 100, bytes_type, 0);
+      });
+      expect_part(error, "rank 1 receives 100 bytes");
+      BEELINE_CHECK_EQ(2, world.survivors().size());
+    }
+  });
+}
+
 TEST(Messages, AreNotToBeHadWhereKernelsDoNotReachEachOther) {
   Config config = test_config();
   config.device = "cpu";

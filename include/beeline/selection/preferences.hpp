@@ -78,6 +78,7 @@ inline constexpr Operations rooted = bit(Operation::broadcast) | bit(Operation::
 struct UpTo {
   std::size_t bytes = ~std::size_t{0};    ///< of the vector, or of the piece from one to another
   std::size_t traffic = ~std::size_t{0};  ///< of it to all other members
+  std::size_t in_all = ~std::size_t{0};   ///< of all members' vectors
 };
 
 enum class Vectors : std::uint8_t { any, known_symmetric, not_known };
@@ -94,7 +95,7 @@ struct Preference {
 inline constexpr Preference on_streams[] = {
     {allreduce_only, Members::mixed, {.traffic = 2 * kib}, Algorithm::packets_one_shot},
     {allreduce_only, Members::mixed, {}, Algorithm::packets_two_shot},
-    {allreduce_only, Members::hosts, {.bytes = 1 * kib, .traffic = 15 * kib}, Algorithm::packets_one_shot},
+    {allreduce_only, Members::hosts, {.bytes = 1 * kib, .in_all = 16 * kib}, Algorithm::packets_one_shot},
     {allreduce_only, Members::hosts, {}, Algorithm::two_shot},
     {allreduce_only, Members::two_gpus_with_lines, {.traffic = 24 * kib}, Algorithm::packets_one_shot},
     {allreduce_only, Members::two_gpus_with_lines, {.traffic = 256 * kib}, Algorithm::packets128_one_shot},
@@ -136,7 +137,7 @@ inline constexpr Preference on_streams[] = {
 
 /// For calls in kernels, which decide themselves: what is not in a row is not compiled where the choice is automatic.
 inline constexpr Preference in_kernels[] = {
-    {allreduce_only, Members::hosts, {.bytes = 1 * kib, .traffic = 15 * kib}, Algorithm::packets_one_shot},
+    {allreduce_only, Members::hosts, {.bytes = 1 * kib, .in_all = 16 * kib}, Algorithm::packets_one_shot},
     {allreduce_only, Members::hosts, {}, Algorithm::two_shot},
     {allreduce_only, Members::any, {.traffic = 32 * kib}, Algorithm::packets_one_shot},
     {allreduce_only, Members::any, {.bytes = 32 * kib}, Algorithm::packets_two_shot},
@@ -184,7 +185,9 @@ inline constexpr BlockRule block_rules[] = {
 
 [[nodiscard]] BEELINE_HOST_DEVICE constexpr bool fits(const Preference& row, const Situation& here, std::size_t bytes) {
   const std::size_t others = here.members > 2 ? here.members - 1 : 1;
-  if (!is_for(row.members, here) || bytes > row.up_to.bytes || bytes * others > row.up_to.traffic) return false;
+  if (!is_for(row.members, here) || bytes > row.up_to.bytes || bytes * others > row.up_to.traffic ||
+      bytes * here.members > row.up_to.in_all)
+    return false;
   return row.vectors == Vectors::any || (row.vectors == Vectors::known_symmetric) == here.knows_symmetric;
 }
 

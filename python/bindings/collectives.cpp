@@ -42,6 +42,17 @@ Enumeration by_name(const std::string& wanted, std::uint32_t count, const char* 
   throw nb::value_error(fmt::format("{} {}: known are {}", argument, wanted, known).c_str());
 }
 
+/// The operation of that name that has algorithms of the registry; throws ValueError that lists all.
+Operation collective_operation(const std::string& wanted) {
+  std::string known;
+  for (auto i = static_cast<std::uint32_t>(Operation::broadcast); i < operations; ++i) {
+    const auto operation = static_cast<Operation>(i);
+    if (wanted == name(operation)) return operation;
+    known += fmt::format("{}{}", known.empty() ? "" : ", ", name(operation));
+  }
+  throw nb::value_error(fmt::format("operation {}: known are {}", wanted, known).c_str());
+}
+
 /// How a call is to be made, in Python's words.
 struct Choice {
   std::string algorithm;
@@ -198,14 +209,14 @@ class CollectivesObject : public ChannelObject<Collectives> {
 
   [[nodiscard]] Choice choice(const std::string& operation, std::size_t count, const nb::object& dtype,
                               const std::string& algorithm, unsigned blocks, bool symmetric) const {
-    const auto which = by_name<Operation>(operation, operations, "operation");
+    const auto which = collective_operation(operation);
     const auto type = by_name<ElementType>(type_name(element_type(dtype)), element_types, "element type");
     const CollectiveCall choice = channel().choice(which, count, type, call_of(algorithm, blocks, symmetric));
     return {name(choice.algorithm), choice.blocks == 0 ? std::nullopt : std::optional(choice.blocks)};
   }
 
   [[nodiscard]] std::map<std::string, std::optional<std::string>> algorithms_of(const std::string& operation) const {
-    const auto which = by_name<Operation>(operation, operations, "operation");
+    const auto which = collective_operation(operation);
     std::map<std::string, std::optional<std::string>> all;
     for (const MethodRow& row : method_rows) {
       if (row.operation != which || !row.is_by(Control::stream)) continue;

@@ -99,12 +99,13 @@ void World::Implementation::make_engine() {
     PeerRoute& route = peer_routes[static_cast<std::size_t>(peer)];
     if (peer == rank) continue;
     route = engine->route_to(peer);
-    route.reason.copy(host_header(rank)->route_reasons[peer], max_route_reason - 1);  // its end is zero already
-    if (route.way != Way::direct)
-      log(LogLevel::info,
-          fmt::format("rank {} is reached {}: {}", peer, route.way == Way::engine ? "by an engine" : "not at all",
-                      route.reason),
-          rank);
+    if (route.way == Way::direct) continue;
+    // Its end is zero already; empty: reached by loads and stores.
+    route.reason.copy(host_header(rank)->route_reasons[peer], max_route_reason - 1);
+    log(LogLevel::info,
+        fmt::format("rank {} is reached {}: {}", peer, route.way == Way::engine ? "by an engine" : "not at all",
+                    route.reason),
+        rank);
   }
 }
 
@@ -181,13 +182,14 @@ void World::Implementation::copy_by_engine(void* destination, const void* source
 }
 
 void World::Implementation::require_direct(const Team& team, const char* what) const {
-  for (int member = 0; member < team.size(); ++member) {
-    const int peer = team.world_rank(member);
-    const PeerRoute& route = peer_routes[static_cast<std::size_t>(peer)];
-    require(route.way == Way::direct, Status::unreachable,
-            fmt::format("{} takes loads and stores, by which rank {} does not reach rank {}: {}", what, rank, peer,
-                        route.reason));
-  }
+  for (int from = 0; from < team.size(); ++from)
+    for (int to = 0; to < team.size(); ++to) {
+      const int asking = team.world_rank(from), peer = team.world_rank(to);
+      const std::string_view reason = host_header(asking)->route_reasons[peer];
+      require(reason.empty(), Status::unreachable,
+              fmt::format("{} takes loads and stores, by which rank {} does not reach rank {}: {}", what, asking, peer,
+                          reason));
+    }
 }
 
 std::unique_ptr<Stream> World::Implementation::make_stream(StreamPriority priority) {

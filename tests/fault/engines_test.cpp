@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <string>
 #include <thread>
@@ -251,6 +252,11 @@ TEST_P(Engines, StandBesideDirectPeers) {
         for (std::uint32_t peer = 0; peer < ranks; ++peer)
           BEELINE_CHECK((world.context().way_to(peer).way == Way::direct) == (peer == rank || peer == 2 || rank == 2));
         BEELINE_CHECK((world.context().routes == nullptr) == (rank == 2));
+        // Also on rank 2, which reaches all: nobody waits for who was refused.
+        for (const std::function<void()>& make : std::initializer_list<std::function<void()>>{
+                 [&] { const Collectives refused(world); }, [&] { const Messages refused(world); },
+                 [&] { const PacketRings refused(world, 64); }})
+          check_error(Status::unreachable, {"takes loads and stores, by which rank 0 does not reach rank 1"}, make);
         world.barrier();
         LaunchOptions options;
         options.threads = 64;

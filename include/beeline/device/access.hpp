@@ -81,7 +81,8 @@ BEELINE_HOST_DEVICE inline Status check_local_atomic(const Context& ctx, Operati
   const bool is_plain =
       executor == DeviceKind::gpu ? !ctx.is_guarded(word.local) : ctx.kind_of(ctx.rank) == DeviceKind::host;
   if (is_plain || ctx.owner_of(word.local) == no_peer) return Status::ok;
-  return judge(ctx, Access::atomic, operation, word, ctx.rank, true);
+  const std::uint32_t own_place = ctx.routes == nullptr ? ctx.rank : ctx.rank - ctx.first_place;
+  return judge(ctx, Access::atomic, operation, word, own_place, true);
 }
 
 inline namespace BEELINE_CALLS {

@@ -21,18 +21,19 @@ class Barrier {
     group_.sync();  // what an earlier barrier of this group left in memory is there; `enter` syncs before it changes it
     entered_ = ctx.sync->entered.value;
     completed_ = ctx.sync->completed.value;
+    if (ctx.routes != nullptr) [[unlikely]]
+      reachable_ = detail::check_all_direct(group_, ctx, Operation::barrier);
   }
 
   /// Blocks until every member has called it as often as this one.
   ///   order    memory: what every member did before is visible to all after; relaxed: execution only
   ///   timeout  the call's own limit; after `timeout` the same call continues the same round
   /// Every thread of the group calls it, and gets the same status: ok, timeout, deadline, aborted; unreachable where
-  /// loads and stores do not reach a member (refused: see access.hpp). Source: seed 000 section 6.7; OpenSHMEM 1.5 sync
-  /// (relaxed) and barrier (memory).
+  /// loads and stores do not reach a member (refused by the constructor: see access.hpp). Source: seed 000 section 6.7;
+  /// OpenSHMEM 1.5 sync (relaxed) and barrier (memory).
   [[nodiscard]] BEELINE_HOST_DEVICE Status sync(Order order = Order::memory, Timeout timeout = Timeout::none()) {
-    if (ctx_.routes != nullptr) [[unlikely]]
-      if (const Status status = detail::check_all_direct(group_, ctx_, Operation::barrier); status != Status::ok)
-        return status;
+    if (reachable_ != Status::ok) [[unlikely]]
+      return reachable_;
     if (entered_ == completed_) enter(order);
     Status status = Status::ok;
     for (std::uint32_t peer = group_.thread_rank(); peer < ctx_.size && status == Status::ok; peer += group_.size())
@@ -67,6 +68,7 @@ class Barrier {
   Group group_;
   const Context& ctx_;
   std::uint64_t entered_ = 0, completed_ = 0;
+  Status reachable_ = Status::ok;  ///< whether loads and stores reach all members, asked once: a round is short
 };
 
 /// One round of the team's barrier; see `Barrier::sync`. Loops should keep a `Barrier` instead.

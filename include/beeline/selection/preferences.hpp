@@ -33,7 +33,7 @@ enum class Members : std::uint8_t {
   mixed,
   gpus,
   two_gpus,
-  more_gpus,
+  not_two_gpus,
   gpus_with_lines,
   two_gpus_with_lines
 };
@@ -51,8 +51,8 @@ enum class Members : std::uint8_t {
       return gpus;
     case Members::two_gpus:
       return gpus && two;
-    case Members::more_gpus:
-      return gpus && here.members > 2;
+    case Members::not_two_gpus:
+      return gpus && !two;
     case Members::gpus_with_lines:
       return gpus && here.has_lines;
     case Members::two_gpus_with_lines:
@@ -119,10 +119,10 @@ inline constexpr Preference on_streams[] = {
     {all_to_all, Members::gpus, {.bytes = 256 * kib}, Algorithm::packets},
     {rooted, Members::gpus, {.traffic = 768 * kib}, Algorithm::packets},
     // Of three or more a broadcast's members pass on what they get: engines would send it to each from the root.
-    {bit(Operation::broadcast), Members::more_gpus, {}, Algorithm::peer},
-    {rooted, Members::gpus, {.bytes = 96 * mib}, Algorithm::peer},
-    {all_to_all, Members::two_gpus, {.bytes = 96 * mib}, Algorithm::peer},
-    {all_to_all, Members::more_gpus, {.bytes = 32 * mib}, Algorithm::peer},
+    {bit(Operation::broadcast), Members::not_two_gpus, {}, Algorithm::peer},
+    {rooted, Members::gpus, {.bytes = 96 * mib - 1}, Algorithm::peer},
+    {all_to_all, Members::two_gpus, {.bytes = 96 * mib - 1}, Algorithm::peer},
+    {all_to_all, Members::not_two_gpus, {.bytes = 32 * mib - 1}, Algorithm::peer},
     // Through the channel's memory they are slower than `peer`.
     {moves, Members::gpus, {}, Algorithm::copy_engine, Vectors::known_symmetric},
     {moves | varied, Members::any, {}, Algorithm::peer},

@@ -127,7 +127,10 @@ CollectiveCall Collectives::choice(Operation operation, std::size_t count, Eleme
   require(is_one_of(operation, with_pieces_of_one_length), Status::invalid_argument,
           fmt::format("{}: no choice by size is made for it", name(operation)));
   const std::size_t bytes = detail::checked_bytes(count, context().size, type) / context().size;
-  return implementation_->choose({operation, bytes, count}, call);
+  const detail::CallSize size{operation, bytes, count};
+  const CollectiveCall chosen = implementation_->choose(size, call);
+  static_cast<void>(implementation_->launch_options(size, chosen));  // refuses what the call would refuse
+  return chosen;
 }
 
 }  // namespace beeline

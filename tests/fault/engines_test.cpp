@@ -48,6 +48,7 @@ struct CallArguments {
   std::uint64_t *words, *mine;  ///< [16] at the peer, and here
   std::uint32_t* status;        ///< what the last call returned
   std::uint32_t peer, repeats;
+  bool drops;  ///< whether the kernel goes on whatever a call returns
 };
 
 struct CallKernel {
@@ -59,7 +60,7 @@ struct CallKernel {
     for (std::uint32_t i = 0; i < a.repeats; ++i) {
       const Status status = once(grid.block(), ctx, a);
       if (grid.thread_rank() == 0) *a.status = static_cast<std::uint32_t>(status);
-      if (status != Status::ok) return;
+      if (status != Status::ok && !a.drops) return;
     }
   }
 
@@ -111,12 +112,12 @@ struct CallKernel {
 struct Scene {
   explicit Scene(World& in) : world(in), words(in, 16), mine(in, 16), status(in, 1) {}
 
-  void launch_call(Team& team, Call call, std::uint32_t repeats) {
+  void launch_call(Team& team, Call call, std::uint32_t repeats, bool drops = false) {
     LaunchOptions options;
     options.threads = 64;
-    launch(
-        team, options, CallKernel{call},
-        CallArguments{words.data(), mine.data(), status.data(), static_cast<std::uint32_t>(1 - world.rank()), repeats});
+    launch(team, options, CallKernel{call},
+           CallArguments{words.data(), mine.data(), status.data(), static_cast<std::uint32_t>(1 - world.rank()),
+                         repeats, drops});
     world.synchronize();
   }
   [[nodiscard]] Status returned() {
@@ -204,6 +205,26 @@ TEST_P(Engines, ThatStopEndWaitsAtTheDeadline) {
       }
     });
   }
+}
+
+/// A kernel that drops what its calls return waits once, not at each of them.
+TEST_P(Engines, ThatStopCostOneDeadline) {
+  EnginePlan plan;
+  plan.stuck_after = 5;
+  run(plan, [](World& world) {
+    Scene scene(world);
+    const std::unique_ptr<Team> team = world.make_team({0, 1});
+    if (world.rank() == 0) {
+      const Stopwatch watch;
+      check_error(Status::deadline, {"rank 0: put on rank 1 in kernel"},
+                  [&] { scene.launch_call(*team, Call::put, command_ring_depth + 100, true); });
+      BEELINE_CHECK(watch.seconds() < 4 * deadline_s);
+      BEELINE_CHECK(scene.returned() == Status::aborted);
+    } else {
+      while (!team->failed()) std::this_thread::yield();
+      check_error(Status::aborted, {"rank 0: ", "on rank 1"}, [&] { team->barrier(); });
+    }
+  });
 }
 
 /// A slow engine's ring is full most of the time, and nothing is lost.

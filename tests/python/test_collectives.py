@@ -183,7 +183,7 @@ def test_the_choice_is_told() -> None:
         known = collectives.algorithms("allgather")
         assert known["packets"] is None
         assert "only GPUs" in known["packets128"] or "host" in known["packets128"]
-        with pytest.raises(ValueError, match="operation barrier: known are broadcast, .*alltoallv"):
+        with pytest.raises(ValueError, match=r"operation barrier: known are broadcast, .*alltoallv"):
             collectives.algorithms("barrier")
         with pytest.raises(beeline.InvalidArgumentError, match="99 blocks on a channel of 2 sessions"):
             collectives.choice("allreduce", 1, "float32", blocks=99)

@@ -92,17 +92,25 @@ BEELINE_HOST_DEVICE BEELINE_INLINE Status give_up_on_engine(const Context& ctx, 
 }
 
 /// A command's slot, once it is free: back-pressure. Whoever has a ticket uses it, or nothing behind it would be
-/// served: an abort does not end this wait, for which the engine alone is needed, only the deadline does. False then,
-/// with the wait that failed.
-BEELINE_HOST_DEVICE inline bool claim_command(const Context& ctx, std::uint32_t ring, std::uint64_t& ticket,
-                                              EngineWait& failed) {
+/// served: an abort does not end this wait, for which the engine alone is needed, only the deadline does. Where a ring
+/// is full and the team is aborted, no ticket is taken: a stopped engine costs one deadline, not one for each call.
+/// `failed`: the wait that did.
+BEELINE_HOST_DEVICE inline Status claim_command(const Context& ctx, std::uint32_t ring, std::uint64_t& ticket,
+                                                EngineWait& failed) {
   CommandTickets& tickets = ctx.routes->tickets[ring];
-  ticket = SystemAtomic<std::uint64_t>(tickets.next).fetch_add(1, cuda::memory_order_relaxed);
-  if (ticket < command_ring_depth) return true;
-  failed = {&ctx.routes->rings[ring].taken.value, ticket + 1 - command_ring_depth};
-  if (await_engine(ctx, failed, false) != Status::ok) return false;
+  const std::uint64_t* const taken = &ctx.routes->rings[ring].taken.value;
+  const SystemAtomic<std::uint64_t> next(tickets.next);
+  const std::uint64_t first = next.load(cuda::memory_order_relaxed);
+  failed = {taken, first + 1 - command_ring_depth};
+  if (first >= command_ring_depth && read_abort_word(ctx) != 0 &&
+      SystemAtomic<std::uint64_t>(const_cast<std::uint64_t&>(*taken)).load(cuda::memory_order_relaxed) < failed.least)
+    return Status::aborted;
+  ticket = next.fetch_add(1, cuda::memory_order_relaxed);
+  if (ticket < command_ring_depth) return Status::ok;
+  failed = {taken, ticket + 1 - command_ring_depth};
+  if (const Status status = await_engine(ctx, failed, false); status != Status::ok) return status;
   failed = {&tickets.freed[ticket % command_ring_depth], ticket / command_ring_depth};
-  return await_engine(ctx, failed, false) == Status::ok;
+  return await_engine(ctx, failed, false);
 }
 
 /// Lets the slot of a command go, whose answer, if any, has been read.
@@ -118,8 +126,8 @@ BEELINE_HOST_DEVICE inline Status command_engine(const Context& ctx, Request req
                                                  std::uint64_t& value) {
   std::uint64_t ticket = 0;
   EngineWait wait{};
-  Status status = Status::deadline;
-  if (claim_command(ctx, ring, ticket, wait)) {
+  Status status = claim_command(ctx, ring, ticket, wait);
+  if (status == Status::ok) {
     Command& command = ctx.routes->rings[ring].commands[ticket % command_ring_depth];
     command.verb = request.verb;
     command.width = request.width;
@@ -133,7 +141,6 @@ BEELINE_HOST_DEVICE inline Status command_engine(const Context& ctx, Request req
     command.remote_stride = rows.remote_stride;
     command.local_stride = rows.local_stride;
     SystemAtomic<std::uint64_t>(command.sequence).store(ticket + 1, cuda::memory_order_release);
-    status = Status::ok;
     if (answers) {
       const Answer& answer = ctx.routes->rings[ring].answers[ticket % command_ring_depth];
       wait = {&answer.sequence, ticket + 1};

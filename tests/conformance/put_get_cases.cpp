@@ -372,6 +372,8 @@ struct ScalarKernel {
     BEELINE_DEVICE_CHECK_EQ(report, Status::ok, await_scalar(ctx, &a.arrived->four, std::uint32_t{0x99aabbcc}, a.from));
     BEELINE_DEVICE_CHECK_EQ(report, Status::ok, await_scalar(ctx, &a.arrived->two, std::uint16_t{0xddee}, a.from));
     BEELINE_DEVICE_CHECK_EQ(report, Status::ok, await_scalar(ctx, &a.arrived->one, std::uint8_t{0xff}, a.from));
+    // Who has seen a scalar knows nothing of an engine that stored it: its memory is free when this rank does.
+    BEELINE_DEVICE_CHECK_EQ(report, Status::ok, quiet(Thread{}, ctx));
   }
 };
 

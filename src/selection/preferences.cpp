@@ -53,8 +53,8 @@ unsigned choose_blocks(Operation operation, Algorithm algorithm, const Situation
     return (one.operations & bit(operation)) != 0 && (one.algorithms & bits({algorithm})) != 0;
   });
   if (rule->block_bytes == 0) return sessions;
-  const bool moves = (moves & bit(operation)) != 0;
-  const std::size_t busy = moves ? bytes * std::max(1u, here.members - 1) : bytes;
+  const bool is_moved = (moves & bit(operation)) != 0;
+  const std::size_t busy = is_moved ? bytes * std::max(1u, here.members - 1) : bytes;
   const std::size_t wanted = std::min<std::size_t>((busy + rule->block_bytes - 1) / rule->block_bytes,
                                                    here.members > 2 ? rule->most : rule->most_of_two);
   return static_cast<unsigned>(std::clamp<std::size_t>(wanted, 1, sessions));

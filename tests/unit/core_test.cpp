@@ -10,6 +10,7 @@
 #include "beeline/core/log.hpp"
 #include "beeline/core/registry.hpp"
 #include "beeline/core/status.hpp"
+#include "beeline/selection/preferences.hpp"
 
 namespace beeline {
 
@@ -70,6 +71,21 @@ TEST(Registry, RowsDiffer) {
   EXPECT_TRUE(ids.contains("host/staged/pipelined"));
   EXPECT_FALSE(has_algorithm(Operation::allreduce, Algorithm::peer, Control::stream));
   EXPECT_FALSE(has_algorithm(Operation::allreduce, Algorithm::copy_engine, Control::device));
+}
+
+/// Of what moves data, blocks are for all that goes to others.
+TEST(Preferences, BlocksFollowFromWhatKeepsThemBusy) {
+  constexpr std::size_t mib = std::size_t{1} << 20;
+  Situation here{.members = 4};
+  EXPECT_EQ(96u, choose_blocks(Operation::alltoall, Algorithm::peer, here, mib, 1000));
+  EXPECT_EQ(32u, choose_blocks(Operation::reduce, Algorithm::two_shot, here, mib, 1000));
+  EXPECT_EQ(24u, choose_blocks(Operation::allreduce, Algorithm::two_shot, here, 64 * mib, 1000));
+  EXPECT_EQ(10u, choose_blocks(Operation::alltoall, Algorithm::peer, here, mib, 10));
+  here.members = 2;
+  EXPECT_EQ(32u, choose_blocks(Operation::alltoall, Algorithm::peer, here, mib, 1000));
+  EXPECT_EQ(64u, choose_blocks(Operation::allreduce, Algorithm::two_shot, here, 64 * mib, 1000));
+  here.on_hosts = true;
+  EXPECT_EQ(1u, choose_blocks(Operation::alltoall, Algorithm::peer, here, mib, 1000));
 }
 
 TEST(Registry, AlgorithmsHaveNames) {

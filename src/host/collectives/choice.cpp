@@ -76,11 +76,13 @@ Situation Collectives::Implementation::situation(Operation operation, const Coll
 
 CollectiveCall Collectives::Implementation::choose(const detail::CallSize& size, const CollectiveCall& call) const {
   check_row(size.operation, call.algorithm);
-  const bool by_engines = call.algorithm == Algorithm::copy_engine;
-  require(!by_engines || call.blocks == 0, Status::invalid_argument,
-          fmt::format("copy_engine: {} blocks were asked for, and engines have none; leave blocks 0", call.blocks));
-  const std::string reason = reason_against(team, call.algorithm);
-  require(reason.empty(), Status::unavailable, fmt::format("{}: {}", name(call.algorithm), reason));
+  // Every call passes here: no text is made where nothing is wrong.
+  if (call.algorithm == Algorithm::copy_engine && call.blocks != 0)
+    throw Error(
+        Status::invalid_argument,
+        fmt::format("copy_engine: {} blocks were asked for, and engines have none; leave blocks 0", call.blocks));
+  if (const std::string reason = reason_against(team, call.algorithm); !reason.empty())
+    throw Error(Status::unavailable, fmt::format("{}: {}", name(call.algorithm), reason));
   const Situation here = situation(size.operation, call);
   CollectiveCall choice = call;
   if (choice.algorithm == Algorithm::automatic)

@@ -18,8 +18,8 @@
 /// peer, address and kernel. Since a refusal ends the program in any case, the status of an operation that gives the
 /// caller nothing back (`put`, `signal`, atomics without a value) may be dropped; that of every other is
 /// `[[nodiscard]]`: what waits, fetches or receives has given nothing unless it says ok. `World::copy` and streams
-/// reach everything. Source: seed 000, 6.3; CUDA C++ Programming Guide, "Mapped memory" and "Atomic functions";
-/// libcu++, hostNativeAtomicSupported.
+/// reach everything, but a GPU's streams no peer behind an engine. Source: seed 000, 6.3; CUDA C++ Programming Guide,
+/// "Mapped memory" and "Atomic functions"; libcu++, hostNativeAtomicSupported.
 ///
 /// **Arguments.** A peer outside the team, an address that does not lie with its whole extent in a heap of the calling
 /// rank or where its segments are (not each allocation is looked at), a word that is not aligned, and a null address of

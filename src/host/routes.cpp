@@ -181,6 +181,13 @@ void World::Implementation::copy_by_engine(void* destination, const void* source
   }
 }
 
+void World::Implementation::signal_by_engine(std::uint64_t* signal, std::uint64_t value) {
+  const detail::Request request{Operation::signal, Verb::store, sizeof value, 0, host_context.owner_of(signal)};
+  Status status = detail::change_by_route(Thread{}, host_context, request, Queue{}, signal, value).status;
+  if (status == Status::ok) status = quiet(Thread{}, host_context);
+  if (status != Status::ok) fail(status, world_id);
+}
+
 void World::Implementation::require_direct(const Team& team, const char* what) const {
   for (int from = 0; from < team.size(); ++from)
     for (int to = 0; to < team.size(); ++to) {
@@ -214,6 +221,7 @@ std::unique_ptr<Stream> World::Implementation::routed(std::unique_ptr<Stream> ow
   how.pinned = device().is_gpu();
   how.needs_engine = [this](const void* address) { return engine != nullptr && needs_engine(address); };
   how.copy_by_engine = [this](void* to, const void* from, std::size_t bytes) { copy_by_engine(to, from, bytes); };
+  how.signal_by_engine = [this](std::uint64_t* signal, std::uint64_t value) { signal_by_engine(signal, value); };
   return make_bounce_stream(std::move(own), std::move(how));
 }
 

@@ -223,6 +223,7 @@ class World::Implementation {
   [[nodiscard]] bool needs_engine(const void* address) const;
   /// A copy with an end that only the engine reaches; returns when it is over.
   void copy_by_engine(void* destination, const void* source, std::size_t bytes);
+  void signal_by_engine(std::uint64_t* signal, std::uint64_t value);
   /// Throws unreachable, with the reason, where loads and stores do not reach a member: `what` takes them.
   void require_direct(const Team& team, const char* what) const;
   /// A grid state for one stream; given back, and its line in the ledger closed, when the stream lets it go.

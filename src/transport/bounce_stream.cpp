@@ -106,7 +106,7 @@ class BounceStream final : public Stream {
   void write_signal(std::uint64_t* signal, std::uint64_t value) override {
     check_signal(signal);
     if (routes_.needs_engine(signal))
-      return own_->enqueue([this, signal, value] { routes_.copy_by_engine(signal, &value, sizeof value); });
+      return own_->enqueue([this, signal, value] { routes_.signal_by_engine(signal, value); });
     const int to = routes_.device_of(signal);
     if (to == own_device) return own_->write_signal(signal, value);
     refuse_capture();

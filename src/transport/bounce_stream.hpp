@@ -23,6 +23,8 @@ struct StreamRoutes {
   std::function<bool(const void*)> needs_engine;
   /// Such a copy; returns when it is over.
   std::function<void(void* destination, const void* source, std::size_t bytes)> copy_by_engine;
+  /// Such a signal, one store that releases; returns when it is there.
+  std::function<void(std::uint64_t* signal, std::uint64_t value)> signal_by_engine;
 };
 
 /// Wraps `own`: copies, fills and signals of memory that lies elsewhere are made by streams of the devices there, in

@@ -59,7 +59,6 @@ Config config_of(const WorldShape& shape) {
 /// Why this machine cannot run the shape; empty if it can.
 std::string reason(const WorldShape& shape) {
   if (under_thread_sanitizer && shape.kind == WorldKind::processes) return "ThreadSanitizer sees one process";
-  if (under_thread_sanitizer && shape.routed) return "ThreadSanitizer reports the test engine's copies as not ordered";
   if (shape.devices == Devices::cpu) return {};
   std::string why;
   const int gpus = gpus_here(&why);

@@ -11,7 +11,7 @@ const std::vector<SchemeInfo>& schemes() {
        "copies, sums and waits for signals follow each other on streams, enqueued beforehand", make_stream},
       {"device", "device/peer/signal", "one kernel for all reductions: each block puts and signals its own chunks",
        make_device},
-      {"device_packets", "device/peer/packets", "one kernel for all reductions: each block sends its chunks as packets",
+      {"device_packets", "device/peer/ll", "one kernel for all reductions: each block sends its chunks as packets",
        make_device_packets},
   };
   return all;

@@ -11,7 +11,7 @@
 namespace beeline::bench {
 
 [[nodiscard]] Case packet_latency();
-[[nodiscard]] Case packets128_latency();
+[[nodiscard]] Case ll128_latency();
 [[nodiscard]] Case put_signal_latency();
 [[nodiscard]] Case stream_copy_latency();
 [[nodiscard]] Case host_copy_latency();
@@ -20,7 +20,7 @@ namespace beeline::bench {
 [[nodiscard]] Case barrier_latency();
 
 [[nodiscard]] Case packet_bandwidth();
-[[nodiscard]] Case packets128_bandwidth();
+[[nodiscard]] Case ll128_bandwidth();
 [[nodiscard]] Case put_bandwidth();
 [[nodiscard]] Case bulk_bandwidth();
 [[nodiscard]] Case get_bandwidth();

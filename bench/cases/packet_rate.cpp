@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// device/peer/packets: how many messages a second many blocks of one rank send, each through a channel of its own.
+/// device/peer/ll: how many messages a second many blocks of one rank send, each through a channel of its own.
 
 #include "beeline/device/packets.hpp"
 #include "cases/cases.hpp"
@@ -117,7 +117,7 @@ std::vector<Measurement> prepare(Bench& bench, std::uint64_t bytes) {
   std::vector<Measurement> all;
   for (const Senders& senders : sweep) {
     auto state = std::make_shared<State>(bench, bytes, channels, senders);
-    Measurement measurement{.operation = "message_rate", .method = "device/peer/packets", .bytes = bytes};
+    Measurement measurement{.operation = "message_rate", .method = "device/peer/ll", .bytes = bytes};
     measurement.unit = Unit::million_messages_per_second;
     measurement.most_iterations = 1'000'000;
     measurement.operations_per_iteration = senders.blocks;
@@ -134,6 +134,6 @@ std::vector<Measurement> prepare(Bench& bench, std::uint64_t bytes) {
 
 }  // namespace
 
-Case packet_rate() { return {"message_rate", "device/peer/packets", true, prepare}; }
+Case packet_rate() { return {"message_rate", "device/peer/ll", true, prepare}; }
 
 }  // namespace beeline::bench

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// device/peer/packets and device/peer/packets128: data and flag in one store, by the protocols LL and LL128; ping-pong
+/// device/peer/ll and device/peer/ll128: data and flag in one store, by the protocols LL and LL128; ping-pong
 /// inside one kernel, and message after message one way.
 
 #include "beeline/device/packets.hpp"
@@ -19,7 +19,7 @@ namespace {
 template <class Protocol>
 inline constexpr bool is_ll128 = std::is_same_v<Protocol, LL128>;
 template <class Protocol>
-inline constexpr const char* method_of = is_ll128<Protocol> ? "device/peer/packets128" : "device/peer/packets";
+inline constexpr const char* method_of = is_ll128<Protocol> ? "device/peer/ll128" : "device/peer/ll";
 
 template <class Wanted, class Protocol>
 struct PacketPingPong {
@@ -128,7 +128,7 @@ std::vector<Measurement> prepare_bandwidth(Bench& bench, std::uint64_t bytes) {
 
 Case packet_latency() { return {"message", method_of<LL>, true, prepare_latency<LL>}; }
 Case packet_bandwidth() { return {"put", method_of<LL>, true, prepare_bandwidth<LL>}; }
-Case packets128_latency() { return {"message", method_of<LL128>, true, prepare_latency<LL128>}; }
-Case packets128_bandwidth() { return {"put", method_of<LL128>, true, prepare_bandwidth<LL128>}; }
+Case ll128_latency() { return {"message", method_of<LL128>, true, prepare_latency<LL128>}; }
+Case ll128_bandwidth() { return {"put", method_of<LL128>, true, prepare_bandwidth<LL128>}; }
 
 }  // namespace beeline::bench

@@ -35,14 +35,14 @@ std::vector<double> run_of(TimedKernel& timed, const KernelLoop& loop, const Col
   switch (loop.algorithm) {
     case Algorithm::automatic:
       return run<T, Algorithm::automatic>(timed, loop, channel, vectors);
-    case Algorithm::packets_one_shot:
-      return run<T, Algorithm::packets_one_shot>(timed, loop, channel, vectors);
-    case Algorithm::packets_two_shot:
-      return run<T, Algorithm::packets_two_shot>(timed, loop, channel, vectors);
-    case Algorithm::packets128_one_shot:
-      return run<T, Algorithm::packets128_one_shot>(timed, loop, channel, vectors);
-    case Algorithm::packets128_two_shot:
-      return run<T, Algorithm::packets128_two_shot>(timed, loop, channel, vectors);
+    case Algorithm::ll_one_shot:
+      return run<T, Algorithm::ll_one_shot>(timed, loop, channel, vectors);
+    case Algorithm::ll_two_shot:
+      return run<T, Algorithm::ll_two_shot>(timed, loop, channel, vectors);
+    case Algorithm::ll128_one_shot:
+      return run<T, Algorithm::ll128_one_shot>(timed, loop, channel, vectors);
+    case Algorithm::ll128_two_shot:
+      return run<T, Algorithm::ll128_two_shot>(timed, loop, channel, vectors);
     case Algorithm::two_shot:
       return run<T, Algorithm::two_shot>(timed, loop, channel, vectors);
     default:

@@ -19,7 +19,7 @@ void check_available(World& world, const MeasuredAlgorithm& measured) {
   require(reason.empty(), Status::unavailable, reason);
 }
 
-/// As records name it: stream/two_shot, ...; stream/automatic_alike where the caller asserts that vectors are
+/// As records name it: stream/two_shot, ...; stream/automatic_symmetric where the caller asserts that vectors are
 /// symmetric.
 std::string method_of(CallSite control, Algorithm algorithm, bool symmetric = false) {
   return std::string(name(control)) + "/" + name(algorithm) + (symmetric ? "_symmetric" : "");

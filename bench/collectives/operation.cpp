@@ -28,8 +28,8 @@ MeasuredOperation allreduce() {
                                                 Reduction::sum, call);
               },
           .in_kernel = allreduce_in_kernel,
-          .kernel_algorithms = {Algorithm::automatic, Algorithm::packets_one_shot, Algorithm::packets_two_shot,
-                                Algorithm::packets128_one_shot, Algorithm::packets128_two_shot, Algorithm::two_shot}};
+          .kernel_algorithms = {Algorithm::automatic, Algorithm::ll_one_shot, Algorithm::ll_two_shot,
+                                Algorithm::ll128_one_shot, Algorithm::ll128_two_shot, Algorithm::two_shot}};
 }
 
 MeasuredOperation reduce() {
@@ -132,7 +132,7 @@ MeasuredOperation allgather() {
                 collectives.allgather_on_stream(vectors.destination, vectors.source, vectors.count, vectors.type, call);
               },
           .in_kernel = allgather_in_kernel,
-          .kernel_algorithms = {Algorithm::automatic, Algorithm::packets, Algorithm::peer}};
+          .kernel_algorithms = {Algorithm::automatic, Algorithm::ll, Algorithm::peer}};
 }
 
 RankPart alltoall_part(std::uint32_t rank, std::uint32_t ranks) {
@@ -149,7 +149,7 @@ MeasuredOperation alltoall() {
                 collectives.alltoall_on_stream(vectors.destination, vectors.source, vectors.count, vectors.type, call);
               },
           .in_kernel = alltoall_in_kernel,
-          .kernel_algorithms = {Algorithm::automatic, Algorithm::packets, Algorithm::peer}};
+          .kernel_algorithms = {Algorithm::automatic, Algorithm::ll, Algorithm::peer}};
 }
 
 /// With pieces of one length: what the lengths of their own cost beside `alltoall`.

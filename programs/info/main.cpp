@@ -69,7 +69,7 @@ json access_matrix(const std::vector<Device>& gpus, bool peers) {
   return matrix;
 }
 
-/// Why a world of a rank on each of these GPUs cannot use packets128; empty if it can.
+/// Why a world of a rank on each of these GPUs cannot use ll128; empty if it can.
 std::string no_lines_reason(const std::vector<Device>& gpus) {
   if (gpus.empty()) return "only GPUs store whole lines, and there is none";
   beeline::Config config = beeline::Config::from_environment();
@@ -81,7 +81,7 @@ std::string no_lines_reason(const std::vector<Device>& gpus) {
   config.pinned_heap_bytes = std::size_t{1} << 20;
   std::string found;
   const int failed = beeline::run(config, [&](beeline::World& world) {
-    const std::string reason = beeline::no_packets128_reason(world);
+    const std::string reason = beeline::no_ll128_reason(world);
     if (world.rank() == 0) found = reason;
   });
   return failed != 0 ? "the self-test failed" : found;

@@ -337,7 +337,7 @@ class Choice:
 
     @property
     def algorithm(self) -> str:
-        """Its name, as 'packets_one_shot'."""
+        """Its name, as 'll_one_shot'."""
 
     @property
     def blocks(self) -> int | None:

@@ -352,7 +352,7 @@ symmetric  as `broadcast`)")
 
 void bind_collectives(nb::module_& module) {
   nb::class_<Choice>(module, "Choice", "The way that a collective call takes.")
-      .def_ro("algorithm", &Choice::algorithm, "Its name, as 'packets_one_shot'.")
+      .def_ro("algorithm", &Choice::algorithm, "Its name, as 'll_one_shot'.")
       .def_ro("blocks", &Choice::blocks, "Blocks of threads that take part; None: copy engines move the data.")
       .def("__repr__", [](const Choice& self) {
         const std::string blocks = self.blocks ? fmt::format(" in {} blocks", *self.blocks) : "";

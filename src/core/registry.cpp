@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::array controls = {"host", "stream", "proxy", "triggered", "device", "task"};
 constexpr std::array paths = {"peer", "bulk", "copy_engine", "staged", "network"};
-constexpr std::array protocols = {"signal", "packets", "packets128", "pipelined", "sequential", "verbs", "rma"};
+constexpr std::array protocols = {"signal", "ll", "ll128", "pipelined", "sequential", "verbs", "rma"};
 
 constexpr bool infos_are_in_order() {
   std::uint32_t value = 1;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The self-test of packets128. No flow control: some warps store lines of changing data over and over, others look at
+// The self-test of ll128. No flow control: some warps store lines of changing data over and over, others look at
 // them meanwhile as often as they can.
 #include "host/line_test.hpp"
 

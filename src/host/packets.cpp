@@ -36,7 +36,7 @@ std::string find_reason(Team& team) {
     if (const auto [looks, torn] = seen[static_cast<std::size_t>(sender)]; torn != 0)
       mine = {looks, torn, team.world().rank(), team.world_rank(sender)};
   World::Implementation& world = team.world().implementation();
-  for (const auto& bytes : world.allgather_in(team, "no_packets128_reason", std::as_bytes(std::span(&mine, 1)))) {
+  for (const auto& bytes : world.allgather_in(team, "no_ll128_reason", std::as_bytes(std::span(&mine, 1)))) {
     TornLines theirs{};
     if (bytes.size() == sizeof theirs) std::memcpy(&theirs, bytes.data(), sizeof theirs);
     if (theirs.torn != 0)
@@ -49,7 +49,7 @@ std::string find_reason(Team& team) {
 void require_lines(Team& team, Heap heap) {
   require(heap == Heap::symmetric, Status::invalid_argument,
           "packets of 128 bytes lie in GPU memory: the symmetric heap");
-  const std::string reason = no_packets128_reason(team);
+  const std::string reason = no_ll128_reason(team);
   require(reason.empty(), Status::unavailable,
           fmt::format("no packets of 128 bytes among these ranks: {}; packets (PacketRings) serve instead", reason));
 }
@@ -82,8 +82,8 @@ std::size_t memory_bytes(const ProtocolChannel<Protocol>& channel, int ranks) {
 
 }  // namespace
 
-std::string no_packets128_reason(Team& team) {
-  auto& known = team.world().implementation().no_packets128_reasons;
+std::string no_ll128_reason(Team& team) {
+  auto& known = team.world().implementation().no_ll128_reasons;
   // Pairs of which the world's test has seen no torn line need none of their own.
   if (const auto& of_world = known[World::Implementation::world_id]; of_world && of_world->empty()) return *of_world;
   std::optional<std::string>& of_team = known[team.context().team];

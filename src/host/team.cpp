@@ -93,7 +93,7 @@ void World::Implementation::open_team(std::uint32_t id, const std::vector<int>& 
     const std::lock_guard lock(team_mutex);
     teams[id] = ranks;
     former_teams.erase(id);
-    no_packets128_reasons[id].reset();
+    no_ll128_reasons[id].reset();
   }
   detail::SystemAtomic<std::uint64_t>(host_header(rank)->held_teams[id].value).store(1, cuda::memory_order_relaxed);
   raise_missed_ends(id);

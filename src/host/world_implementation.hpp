@@ -201,7 +201,7 @@ class World::Implementation {
     return team.context().team == world_id ? barrier_context : team.host_context();
   }
   bool has_left = false;
-  std::optional<std::string> no_packets128_reasons[max_teams];  ///< by team id; unknown until first asked for
+  std::optional<std::string> no_ll128_reasons[max_teams];  ///< by team id; unknown until first asked for
 
   /// The heap of this rank that holds an address, and where; nullptr outside both.
   struct Place {

@@ -240,9 +240,8 @@ struct OpenSessionKernel {
   BEELINE_HOST_DEVICE static Status call(Session& session, std::uint32_t round, std::int64_t* out,
                                          const std::int64_t* in, const KernelArguments& a, Timeout timeout,
                                          bool mixed) {
-    const Algorithm algorithms[] = {Algorithm::packets_one_shot,    Algorithm::packets_two_shot,
-                                    Algorithm::automatic,           Algorithm::two_shot,
-                                    Algorithm::packets128_one_shot, Algorithm::packets128_two_shot};
+    const Algorithm algorithms[] = {Algorithm::ll_one_shot, Algorithm::ll_two_shot,    Algorithm::automatic,
+                                    Algorithm::two_shot,    Algorithm::ll128_one_shot, Algorithm::ll128_two_shot};
     const Algorithm algorithm = algorithms[round % (mixed ? 3 : session.area_lines() == 0 ? 4 : 6)];
     return allreduce(session, out, in, a.count, Reduction::sum, {timeout, algorithm});
   }

@@ -234,7 +234,7 @@ void check_varied(RankTest& test, Collectives& collectives, std::uint64_t round,
   world.copy(source, sent.data(), room * sizeof(Element));
   GuardedArea to(test, elsewhere.destination_or(reinterpret_cast<std::byte*>(heap_destination.data())), 0,
                  room * sizeof(Element));
-  const Algorithm all[] = {Algorithm::packets, Algorithm::automatic, Algorithm::peer, Algorithm::bulk};
+  const Algorithm all[] = {Algorithm::ll, Algorithm::automatic, Algorithm::peer, Algorithm::bulk};
   const CollectiveCall how{.algorithm = all[world.mixed() ? round % 2 : round % 4], .blocks = 1 + unsigned(round % 3)};
   collectives.alltoallv_on_stream(to.data(), source, {counts[0], offsets[0], counts[1], offsets[1]},
                                   ElementType::float16, how);
@@ -314,12 +314,12 @@ struct OpenSessionKernel {
   /// Lines are for all-gather and all-to-all of one length, where the channel has any; packets serve elsewhere.
   BEELINE_HOST_DEVICE static Algorithm algorithm_of(std::uint32_t round, const Context& ctx,
                                                     const CollectiveChannel& channel) {
-    if (ctx.mixed) return Algorithm::packets;
-    constexpr Algorithm all[] = {Algorithm::packets, Algorithm::peer, Algorithm::bulk, Algorithm::packets128};
+    if (ctx.mixed) return Algorithm::ll;
+    constexpr Algorithm all[] = {Algorithm::ll, Algorithm::peer, Algorithm::bulk, Algorithm::ll128};
     const Algorithm algorithm = all[round / operations % 4];
     const auto move = static_cast<Move>(round % operations);
     const bool has_lines = channel.area_lines != 0 && (move == Move::allgather || move == Move::alltoall);
-    return algorithm == Algorithm::packets128 && !has_lines ? Algorithm::packets : algorithm;
+    return algorithm == Algorithm::ll128 && !has_lines ? Algorithm::ll : algorithm;
   }
   /// Elements that all-to-all-v moves: some pieces are empty.
   BEELINE_HOST_DEVICE static std::uint32_t length(std::uint32_t round, std::uint32_t from, std::uint32_t to,
@@ -413,7 +413,7 @@ struct OpenSessionKernel {
                                                 const CollectiveChannel& channel) {
     const auto move = static_cast<Move>(round % operations);  // all-to-all-v comes behind them
     const bool is_root = round % ctx.size == late;
-    return move >= Move::allgather || algorithm_of(round, ctx, channel) != Algorithm::packets ||
+    return move >= Move::allgather || algorithm_of(round, ctx, channel) != Algorithm::ll ||
            (move != Move::gather && is_root);
   }
 };
@@ -488,7 +488,7 @@ BEELINE_CASE(crowded_collectives, crowded_movement, 1) {
   Collectives collectives(test.world(), {.sessions = 1, .packet_bytes = 64, .staging_bytes = 1024});
   StreamCall call(test, collectives, static_cast<std::size_t>(test.size()) * 99);
   std::uint64_t round = 0;
-  for (const Algorithm algorithm : {Algorithm::packets, Algorithm::peer}) {
+  for (const Algorithm algorithm : {Algorithm::ll, Algorithm::peer}) {
     call.check({Move::alltoall, ++round, test.size(), 0, 99}, {0, 0, false}, {.algorithm = algorithm});
     call.check({Move::gather, ++round, test.size(), 5, 9}, {1, 0, false}, {.algorithm = algorithm});
   }
@@ -498,7 +498,7 @@ BEELINE_CASE(crowded_collectives, crowded_movement, 1) {
 BEELINE_CASE(crowded_collectives, options_of_a_crowd, 1) {
   Collectives collectives(test.world());
   StreamCall call(test, collectives, static_cast<std::size_t>(test.size()) * 99);
-  call.check({Move::alltoall, 1, test.size(), 0, 99}, {0, 0, false}, {.algorithm = Algorithm::packets});
+  call.check({Move::alltoall, 1, test.size(), 0, 99}, {0, 0, false}, {.algorithm = Algorithm::ll});
 }
 
 }  // namespace

@@ -182,8 +182,8 @@ struct OpenSessionKernel {
   static constexpr std::uint32_t ways = 15;
 
   BEELINE_HOST_DEVICE static Way way_of(std::uint32_t round, bool mixed) {
-    constexpr Way all[] = {{Kind::reduce, Algorithm::packets},
-                           {Kind::reduce_scatter, Algorithm::packets},
+    constexpr Way all[] = {{Kind::reduce, Algorithm::ll},
+                           {Kind::reduce_scatter, Algorithm::ll},
                            {Kind::reduce, Algorithm::gather},
                            {Kind::allreduce, Algorithm::allgather},
                            {Kind::reduce_scatter, Algorithm::read},
@@ -225,7 +225,7 @@ struct OpenSessionKernel {
         a.vectors[i] = static_cast<std::int64_t>(ctx.rank + 1) * round + i;
       block.sync();
       // In packets to the root only that one waits.
-      const bool some_wait = a.some_are_late && !(way.kind == Kind::reduce && way.algorithm == Algorithm::packets);
+      const bool some_wait = a.some_are_late && !(way.kind == Kind::reduce && way.algorithm == Algorithm::ll);
       if (some_wait && ctx.rank == late)
         BEELINE_DEVICE_CHECK_EQ(report, Status::ok, wait_for_others(block, ctx, a.waiting, round));
       bool told = !some_wait || ctx.rank == late;
@@ -321,12 +321,12 @@ BEELINE_CASE(crowded_collectives, crowded_reductions, 1) {
   StreamCall call(test, collectives, everyone(test.size()), 4 * 99 * static_cast<std::size_t>(test.size()));
   std::uint64_t round = 0;
   for (const Way& way : {Way{Kind::reduce, Algorithm::tree}, Way{Kind::allreduce, Algorithm::alltoall_allgather},
-                         Way{Kind::reduce_scatter, Algorithm::packets}})
+                         Way{Kind::reduce_scatter, Algorithm::ll}})
     call.check(way.kind, {ElementType::int32, Reduction::sum, ++round}, 99, {0, 0, false},
                {.algorithm = way.algorithm});
   const std::size_t few = static_cast<std::size_t>(test.size()) - 1;
   BEELINE_CHECK(collectives.choice(Operation::allreduce, few, ElementType::float64).algorithm ==
-                Algorithm::packets_one_shot);
+                Algorithm::ll_one_shot);
 }
 
 }  // namespace

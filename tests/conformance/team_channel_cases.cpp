@@ -26,7 +26,7 @@ void reduce_in(RankTest& test, Team& team, const std::vector<int>& members, std:
   Collectives collectives(team, small_channel);
   auto* const vector = static_cast<std::byte*>(team.allocate(bytes));
   const VectorKey key{ElementType::float32, Reduction::sum, round};
-  for (const Algorithm algorithm : {Algorithm::packets_two_shot, Algorithm::two_shot}) {
+  for (const Algorithm algorithm : {Algorithm::ll_two_shot, Algorithm::two_shot}) {
     if (algorithm == Algorithm::two_shot && world.mixed()) continue;
     test.write(vector, vector_of(key, test.rank(), count));
     team.barrier();  // in place: nobody reads what is not written
@@ -150,8 +150,8 @@ class ToldCalls {
 BEELINE_CASE(collectives, transfers_by_packets_are_told, 1) {
   ToldCalls calls(test);
   calls.expect(Transfer::none, "before any call");
-  calls.reduce(calls.to(), Algorithm::packets_one_shot), calls.expect(Transfer::packets, "all-reduce by packets");
-  calls.gather(Algorithm::packets), calls.expect(Transfer::packets, "all-gather by packets");
+  calls.reduce(calls.to(), Algorithm::ll_one_shot), calls.expect(Transfer::packets, "all-reduce by packets");
+  calls.gather(Algorithm::ll), calls.expect(Transfer::packets, "all-gather by packets");
   calls.collectives().barrier_on_stream(), calls.expect(Transfer::packets, "a barrier changes nothing");
   calls.collectives().allreduce_on_stream(nullptr, nullptr, 0, ElementType::float32, Reduction::sum);
   calls.expect(Transfer::none, "nothing to move");

@@ -65,8 +65,7 @@ TEST_P(CollectiveCalls, NameTheRankThatDoesNotCome) {
       [](World& world) {
         Collectives collectives(world);
         const SymmetricArray<float> vector(world, 1000);
-        for (const Algorithm algorithm :
-             {Algorithm::packets_one_shot, Algorithm::packets_two_shot, Algorithm::two_shot}) {
+        for (const Algorithm algorithm : {Algorithm::ll_one_shot, Algorithm::ll_two_shot, Algorithm::two_shot}) {
           Collectives fresh(world);  // the last one's rounds were cut off
           if (world.rank() == 1) {
             while (!world.failed()) machine::back_off(0, 0);
@@ -155,7 +154,7 @@ TEST_P(CollectiveCalls, ThatDifferAreFound) {
           collectives.allreduce_on_stream(data, data, 100, ElementType::int32,
                                           other ? Reduction::maximum : Reduction::sum);
         },
-        "allreduce of int32 (maximum, algorithm packets_one_shot");
+        "allreduce of int32 (maximum, algorithm ll_one_shot");
     expect_difference(
         world,
         [=](Collectives& collectives, std::int32_t* data) {
@@ -186,7 +185,7 @@ TEST_P(CollectiveCalls, ThatDifferAreFound) {
         [=](Collectives& collectives, std::int32_t* data) {
           collectives.broadcast_on_stream(data, data, 8, ElementType::int32, other ? 1 : 0);
         },
-        "broadcast of int32 (algorithm packets, root 1)");
+        "broadcast of int32 (algorithm ll, root 1)");
     expect_difference(
         world,
         [=](Collectives& collectives, std::int32_t* data) {
@@ -263,7 +262,7 @@ TEST_P(CollectiveCalls, OfOtherElementsAreFound) {
         [=](Collectives& collectives, std::int32_t* data) {
           collectives.broadcast_on_stream(data, data, count, type, 0);
         },
-        "broadcast of float64 (algorithm packets, root 0)");
+        "broadcast of float64 (algorithm ll, root 0)");
     expect_difference(
         world,
         [=](Collectives& collectives, std::int32_t* data) {
@@ -310,7 +309,7 @@ TEST_P(CollectiveCalls, WithoutDataAreCompared) {
 TEST_P(CollectiveCalls, OfDifferentNumbersOfBlocksAreFound) {
   run([](World& world) {
     const unsigned blocks = world.rank() == 2 ? 3 : 1;
-    for (const Algorithm algorithm : {Algorithm::packets_one_shot, Algorithm::two_shot, Algorithm::tree})
+    for (const Algorithm algorithm : {Algorithm::ll_one_shot, Algorithm::two_shot, Algorithm::tree})
       expect_difference(
           world,
           [=](Collectives& collectives, std::int32_t* data) {
@@ -338,9 +337,9 @@ TEST_P(CollectiveCalls, OfDifferentNumbersOfBlocksAreFound) {
         world,
         [&](Collectives& collectives, std::int32_t* data) {
           collectives.alltoallv_on_stream(data, data + 500, {counts, offsets, counts, offsets}, ElementType::int32,
-                                          {.algorithm = Algorithm::packets, .blocks = blocks});
+                                          {.algorithm = Algorithm::ll, .blocks = blocks});
         },
-        "alltoallv of int32 (algorithm packets, 1 block)");
+        "alltoallv of int32 (algorithm ll, 1 block)");
   });
 }
 
@@ -352,9 +351,9 @@ struct BarrierOrAllreduce {
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, CollectiveChannel channel,
                                       std::int32_t* data) const {
     Session session(grid.block(), ctx, channel);
-    const Status status =
-        ctx.rank == 2 ? allreduce(session, data, data, 8, Reduction::sum, {.algorithm = Algorithm::packets_one_shot})
-                      : barrier(session, {.algorithm = BarrierAlgorithm::flat});
+    const Status status = ctx.rank == 2
+                              ? allreduce(session, data, data, 8, Reduction::sum, {.algorithm = Algorithm::ll_one_shot})
+                              : barrier(session, {.algorithm = BarrierAlgorithm::flat});
     static_cast<void>(status);  // the record says it
   }
 };
@@ -383,7 +382,7 @@ TEST_P(CollectiveCalls, BarriersThatMeetOthersAreFound) {
         [&](Collectives& collectives, std::int32_t* data) {
           launch(world, {.threads = 64, .waits = true}, BarrierOrAllreduce{}, collectives.channel(), data);
         },
-        "allreduce of int32 (sum, algorithm packets_one_shot");
+        "allreduce of int32 (sum, algorithm ll_one_shot");
     expect_difference(
         world,
         [&](Collectives& collectives, std::int32_t* data) {
@@ -493,9 +492,9 @@ void expect_lengths_found(World& world, const CollectiveCall& how, bool checks, 
 
 TEST_P(CollectiveCalls, LengthsThatDoNotFitAreFound) {
   run([](World& world) {
-    for (const Algorithm algorithm : {Algorithm::packets, Algorithm::peer, Algorithm::bulk})
+    for (const Algorithm algorithm : {Algorithm::ll, Algorithm::peer, Algorithm::bulk})
       expect_lengths_found(world, {.algorithm = algorithm, .blocks = 3}, false, 5, 900);
-    expect_lengths_found(world, {.algorithm = Algorithm::packets}, false, 900, 0);
+    expect_lengths_found(world, {.algorithm = Algorithm::ll}, false, 900, 0);
     expect_lengths_found(world, {.algorithm = Algorithm::peer}, true, 0, 1);
   });
 }

@@ -16,7 +16,7 @@ from beeline.programs import World, mpirun_command
 
 PROGRAMS = Path(__file__).resolve().parents[2] / "build" / "bin"
 METHODS = [
-    "device/peer/packets", "device/peer/signal", "stream/copy_engine/signal", "host/copy_engine/signal",
+    "device/peer/ll", "device/peer/signal", "stream/copy_engine/signal", "host/copy_engine/signal",
     "host/staged/sequential", "host/staged/pipelined",
 ]  # fmt: skip
 QUICK = ["--iterations", "2"]
@@ -67,7 +67,7 @@ def without_lines(found: list[Record], operation: str, sizes: list[int]) -> list
     """The measured ones, after a look at the one method that host ranks lack."""
     lacking = [r for r in found if not r["available"]]
     assert [(r["method"], r["operation"], r["bytes"]) for r in lacking] == [
-        ("device/peer/packets128", operation, size) for size in sizes
+        ("device/peer/ll128", operation, size) for size in sizes
     ]
     assert all("only GPUs store whole lines" in record["reason"] for record in lacking)
     return [record for record in found if record["available"]]
@@ -145,7 +145,7 @@ def test_rates_of_every_method(threads: bool) -> None:
     }  # fmt: skip
     messages = [(r["method"], r["bytes"]) for r in found if r["operation"] == "message_rate"]
     assert sorted(messages) == [
-        ("bare/put_signal", 8), ("device/peer/packets", 8), ("device/peer/packets", 70),
+        ("bare/put_signal", 8), ("device/peer/ll", 8), ("device/peer/ll", 70),
         ("device/peer/signal", 8), ("device/peer/signal", 70),
     ]  # fmt: skip
     for operation in ("fetch_add", "compare_swap", "random_update", "random_store"):
@@ -173,7 +173,7 @@ def collectives(*arguments: str, ranks: int, threads: bool = False) -> tuple[lis
 
 
 CONTROLS = ["stream", "graph", "device"]
-ALGORITHMS = ["automatic", "packets_one_shot", "packets_two_shot", "two_shot"]
+ALGORITHMS = ["automatic", "ll_one_shot", "ll_two_shot", "two_shot"]
 
 
 @pytest.mark.parametrize(("ranks", "threads"), [(2, False), (3, True), (4, False)])
@@ -191,7 +191,7 @@ def test_collectives_by_every_algorithm(ranks: int, threads: bool) -> None:
     reasons = {record["method"]: record["reason"] for record in lacking}
     graphs = {r["method"].replace("stream/", "graph/") for r in measured if r["method"].startswith("stream/")}
     peers = {"nccl/stream", "nccl/graph", "nvshmem/stream", "nvshmem/graph", "nvshmem/device", "mpi/host", "mpi/staged"}
-    lines = {f"{control}/packets128_{shot}" for control in CONTROLS for shot in ("one_shot", "two_shot")}
+    lines = {f"{control}/ll128_{shot}" for control in CONTROLS for shot in ("one_shot", "two_shot")}
     assert set(reasons) == graphs | lines | peers | {"bare/empty_kernel"}
     assert all("only GPUs store whole lines" in reasons[method] for method in lines)
     assert all("CUDA graphs" in reasons[method] for method in graphs)
@@ -200,11 +200,11 @@ def test_collectives_by_every_algorithm(ranks: int, threads: bool) -> None:
     assert "see mpi/host" in reasons["mpi/staged"]
 
 
-MOVED = ["automatic", "packets", "peer"]
+MOVED = ["automatic", "ll", "peer"]
 OPERATIONS = {
     "broadcast": MOVED, "scatter": MOVED, "gather": MOVED, "allgather": MOVED, "alltoall": MOVED, "alltoallv": MOVED,
-    "reduce": ["automatic", "packets", "two_shot", "read", "gather", "alltoall_gather", "tree"],
-    "reduce_scatter": ["automatic", "packets", "read", "peer"],
+    "reduce": ["automatic", "ll", "two_shot", "read", "gather", "alltoall_gather", "tree"],
+    "reduce_scatter": ["automatic", "ll", "read", "peer"],
     "barrier": ["alltoall", "flat", "dissemination", "hierarchical"],
 }  # fmt: skip
 
@@ -221,7 +221,7 @@ def test_every_operation_by_every_algorithm(ranks: int, threads: bool, sizes: li
         for algorithm in algorithms:
             assert [r["bytes"] for r in mine if r["method"] == f"stream/{algorithm}"] == expected
         graphs = {r["method"] for r in lacking if r["operation"] == operation and r["method"].startswith("graph/")}
-        lines = {"graph/packets128"} if operation in ("allgather", "alltoall") else set()
+        lines = {"graph/ll128"} if operation in ("allgather", "alltoall") else set()
         assert {f"graph/{algorithm}" for algorithm in algorithms} | lines == graphs
     in_kernels = {(r["operation"], r["method"]) for r in measured if r["method"].startswith("device/")}
     assert in_kernels == {(name, f"device/{one}") for name in ("allgather", "alltoall") for one in MOVED} | {
@@ -249,16 +249,16 @@ def test_collectives_of_bfloat16() -> None:
 
 
 def test_collectives_beyond_an_algorithms_use_are_left_out_with_a_reason_if_named() -> None:
-    methods = "stream/packets_one_shot,stream/copy_engine,stream/two_shot,device/two_shot"
+    methods = "stream/ll_one_shot,stream/copy_engine,stream/two_shot,device/two_shot"
     measured, lacking = collectives("--sizes", "512K,8M", "--methods", methods, ranks=2)
     assert {(record["method"], record["bytes"]) for record in measured} == {
         ("stream/two_shot", 512 << 10), ("stream/two_shot", 8 << 20),
-        ("stream/packets_one_shot", 512 << 10), ("stream/copy_engine", 8 << 20),
+        ("stream/ll_one_shot", 512 << 10), ("stream/copy_engine", 8 << 20),
     }  # fmt: skip
     reasons = {(r["method"], r["bytes"]): r["reason"].removeprefix("rank 0: unavailable: ") for r in lacking}
     assert reasons == {
         ("stream/copy_engine", 512 << 10): "measured with 1048576 bytes and more",
-        ("stream/packets_one_shot", 8 << 20): "measured with up to 4194304 bytes",
+        ("stream/ll_one_shot", 8 << 20): "measured with up to 4194304 bytes",
         ("device/two_shot", 512 << 10): "measured with up to 65536 bytes",
         ("device/two_shot", 8 << 20): "measured with up to 65536 bytes",
     }
@@ -299,7 +299,7 @@ def test_other_ranks_take_part_in_barriers_only() -> None:
 
 
 def test_environment_comes_first_and_keeps_secrets() -> None:
-    found = records("latency", "--sizes", "8", "--methods", "device/peer/packets")
+    found = records("latency", "--sizes", "8", "--methods", "device/peer/ll")
     environment = found[0]
     assert environment["event"] == "environment"
     assert [r["event"] for r in found[1:]] == ["progress", "result", "result"]
@@ -323,14 +323,14 @@ def test_a_seed_is_kept_and_verification_can_be_left_out() -> None:
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        (["latency", "--methods", "device/peer/pigeons"], "device/peer/packets128, device/peer/signal"),
+        (["latency", "--methods", "device/peer/pigeons"], "device/peer/ll128, device/peer/signal"),
         (["bandwidth", "--operations", "message"], 'bad --operations "message"; valid: all, put, get'),
         (["latency", "--sizes", "8,4X"], 'bad --sizes "4X"; valid: 1 to 16G bytes'),
         (["rate", "--table", "24"], 'bad --table "24"; valid: a power of two'),
         (["rate", "--table", "8,16"], 'bad --table "8,16"; valid: 8 to 16G bytes'),
         (["collectives", "--sizes", "7"], "multiples of the 4 bytes of a float32"),
         (["collectives", "--methods", "stream/peer"], "none of the operations allreduce is measured with any"),
-        (["collectives", "--methods", "stream/pigeons"], "device/packets_two_shot"),
+        (["collectives", "--methods", "stream/pigeons"], "device/ll_two_shot"),
         (["collectives", "--operations", "sum"], "reduce_scatter, alltoall, alltoallv, barrier"),
         (["address-space", "--operations", "put"], "write_latency, read_latency, store, load, copy"),
         (["accuracy", "--types", "float32,"], 'bad --types ""; valid: all, float32'),

@@ -86,7 +86,7 @@ def test_sums_of_host_ranks(cli_process, tmp_path: Path, monkeypatch: pytest.Mon
     assert len(results) == len(algorithms) * (4 * 5 + 3 * 3)
     digests: dict[tuple[str, str, str], set[int]] = {}
     absent = [one for one in results if not one["available"]]
-    assert {one["method"] for one in absent} == {"stream/packets128_one_shot", "stream/packets128_two_shot"}
+    assert {one["method"] for one in absent} == {"stream/ll128_one_shot", "stream/ll128_two_shot"}
     assert all("only GPUs store whole lines" in one["reason"] for one in absent)
     for one in (result for result in results if result["available"]):
         assert one["verified"], one
@@ -150,7 +150,7 @@ def test_products_of_matrices_beside_all_reduces(cli_process, tmp_path: Path) ->
     [
         (["accuracy", "--types", "float8"], 'bad --types "float8"; valid: all, float32, float64, float16'),
         (["accuracy", "--reductions", "sum,mean"], 'bad --reductions "mean"; valid: all, sum'),
-        (["accuracy", "--methods", "tree"], 'bad --methods "tree"; valid: all, stream/packets_one_shot'),
+        (["accuracy", "--methods", "tree"], 'bad --methods "tree"; valid: all, stream/ll_one_shot'),
         (["accuracy", "--ranks", "0"], "valid: 1 to 64"),
         (["overlap", "--methods", "stream/tree"], 'bad --methods "stream/tree"; valid: all, stream/automatic'),
         (["overlap", "--size", "8,16"], 'bad --size "8,16"; valid: 16 to 16G bytes, a multiple of 16'),

@@ -165,6 +165,19 @@ def test_without_a_choice_the_best_is_compared() -> None:
     assert ["stream", "8", "B", "–", "–", "4", "flat", "5", "nvshmem/stream", "0.8"] in rows
 
 
+@pytest.mark.parametrize(
+    ("recorded", "today"),
+    [
+        ("stream/packets128_two_shot", "stream/ll128_two_shot"), ("graph/packets", "graph/ll"),
+        ("stream/automatic_alike", "stream/automatic_symmetric"), ("host/device_packets", "host/device_packets"),
+    ],
+)  # fmt: skip
+def test_old_records_have_the_names_of_today(cli, tmp_path: Path, recorded: str, today: str) -> None:
+    path = tmp_path / "record.jsonl"
+    path.write_text(json.dumps(result(recorded, 8, 4.0) | {"bus_gb_per_s": 1.0}) + "\n")
+    assert [one["method"] for one in plot.read_results(path)] == [today]
+
+
 def test_each_operation_has_a_picture(cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     drawn: dict[str, list[str]] = {}
     monkeypatch.setattr(plot, "draw", lambda curves, over, results, output: drawn.update({output.name: list(curves)}))

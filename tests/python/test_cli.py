@@ -131,7 +131,7 @@ def test_info_shows_everything(cli):
     done = cli("info")
     assert done.returncode == 0
     for text in (
-        "Fake GPU", "GPU-1", "peer access, atomics", "load, store, atomic", "device/peer/packets",
+        "Fake GPU", "GPU-1", "peer access, atomics", "load, store, atomic", "device/peer/ll",
         "no: no GPU of this kind", "BEELINE_LOG", "Fake CPU", "140.4 GiB", "CUDA driver",
         "torchrun: rank 1 of 2, on several hosts", "no peer access; copies staged through host memory",
     ):  # fmt: skip
@@ -191,7 +191,7 @@ def test_bench_as_json_prints_all_but_progress(cli, command, unit):
 def test_bench_shows_a_table_and_what_is_missing(cli):
     done = cli("bench", "latency", "--sizes", "8,4K")
     assert done.returncode == 0
-    for text in ("message, us, 2 ranks", "device/peer/packets", "8 B", "4 KiB", "1.25"):
+    for text in ("message, us, 2 ranks", "device/peer/ll", "8 B", "4 KiB", "1.25"):
         assert text in done.stdout
     assert "not measured: device/bulk/signal: no GPU of this kind" in done.stdout
 
@@ -213,9 +213,9 @@ def test_bench_rate_passes_on_the_table(cli):
 
 
 def test_bench_passes_on_the_methods(cli):
-    done = cli("bench", "latency", "--methods", "device/peer/packets", "--json")
+    done = cli("bench", "latency", "--methods", "device/peer/ll", "--json")
     _, result = json_lines(done)
-    assert result["method"] == "device/peer/packets"
+    assert result["method"] == "device/peer/ll"
 
 
 def test_bench_has_what_the_program_describes(cli):

@@ -68,7 +68,7 @@ def test_nothing_is_reduced_of_an_empty_array(shape: tuple[int, ...]) -> None:
     assert beeline.run(2, body) == [0, 0]
 
 
-@pytest.mark.parametrize("algorithm", ["packets_one_shot", "packets_two_shot", "two_shot"])
+@pytest.mark.parametrize("algorithm", ["ll_one_shot", "ll_two_shot", "two_shot"])
 @pytest.mark.parametrize("count", [1, 2, 77, 60_001])
 def test_algorithms_and_sizes(algorithm: str, count: int) -> None:
     mine = vectors(4, count, "float32")
@@ -171,25 +171,25 @@ def test_the_choice_is_told() -> None:
     def body(world: beeline.World) -> None:
         collectives = beeline.Collectives(world, sessions=2)
         small, large = (collectives.choice("allreduce", count, "float32") for count in (1, 1 << 20))
-        assert (small.algorithm, small.blocks) == ("packets_one_shot", 1)
+        assert (small.algorithm, small.blocks) == ("ll_one_shot", 1)
         assert large.algorithm == "two_shot"
         assert collectives.choice("allreduce", 8, np.float64, algorithm="two_shot", blocks=2).blocks == 2
         engines = collectives.choice("allreduce", 1 << 20, "float32", algorithm="copy_engine")
         assert engines.blocks is None  # no blocks move data
         assert repr(engines) == "<beeline.Choice copy_engine>"
-        assert collectives.choice("broadcast", 1, "uint8").algorithm == "packets"
+        assert collectives.choice("broadcast", 1, "uint8").algorithm == "ll"
         with pytest.raises(beeline.InvalidArgumentError, match="alltoallv: no choice by size"):
             collectives.choice("alltoallv", 1, "uint8")
         known = collectives.algorithms("allgather")
-        assert known["packets"] is None
-        assert "only GPUs" in known["packets128"] or "host" in known["packets128"]
+        assert known["ll"] is None
+        assert "only GPUs" in known["ll128"] or "host" in known["ll128"]
         with pytest.raises(ValueError, match=r"operation barrier: known are broadcast, .*alltoallv"):
             collectives.algorithms("barrier")
         with pytest.raises(beeline.InvalidArgumentError, match="99 blocks on a channel of 2 sessions"):
             collectives.choice("allreduce", 1, "float32", blocks=99)
         memory = world.allocate(64, "float32")
         collectives.allreduce(memory, symmetric=True)
-        assert collectives.choice("allreduce", 64, "float32", symmetric=True).algorithm.startswith("packets")
+        assert collectives.choice("allreduce", 64, "float32", symmetric=True).algorithm.startswith("ll")
 
     beeline.run(2, body)
 
@@ -237,7 +237,7 @@ def test_what_is_refused() -> None:
             collectives.allreduce(array, np.ones(8))
         with pytest.raises(ValueError, match=r"reduction mean: known are sum, .*bit_xor"):
             collectives.allreduce(array, reduction="mean")
-        with pytest.raises(ValueError, match="algorithm fast: known are automatic, packets_one_shot"):
+        with pytest.raises(ValueError, match="algorithm fast: known are automatic, ll_one_shot"):
             collectives.allreduce(array, algorithm="fast")
         with pytest.raises(ValueError, match="element type int16: known are float32"):
             collectives.allreduce(np.ones(8, "int16"))

@@ -109,7 +109,7 @@ def test_a_call_tells_how_it_moved_data() -> None:
         for tensor, algorithm, expected in [
             (memory, "two_shot", "in_place"),
             (array, "two_shot", "staged"),
-            (memory, "packets_one_shot", "packets"),
+            (memory, "ll_one_shot", "packets"),
             (memory, "copy_engine", "staged"),
             (array, "copy_engine", "staged"),
             (memory, "gather_cast", "staged"),

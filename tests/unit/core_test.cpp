@@ -67,7 +67,7 @@ TEST(Registry, RowsDiffer) {
       EXPECT_TRUE(has_algorithm(row.operation, row.algorithm, control));
     }
   EXPECT_EQ(count, rows.size());
-  EXPECT_TRUE(ids.contains("device/peer/packets"));
+  EXPECT_TRUE(ids.contains("device/peer/ll"));
   EXPECT_TRUE(ids.contains("host/staged/pipelined"));
   EXPECT_FALSE(has_algorithm(Operation::allreduce, Algorithm::peer, Control::stream));
   EXPECT_FALSE(has_algorithm(Operation::allreduce, Algorithm::copy_engine, Control::device));

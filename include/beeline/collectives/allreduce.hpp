@@ -26,18 +26,18 @@ template <Algorithm known = Algorithm::automatic, std::uint32_t members = 0, cla
   const std::size_t longest = part_of(call.count, call.slices, 0, elements_in_16<T>).count;
   Algorithm algorithm =
       is_chosen ? choose_in_kernel<Operation::allreduce>(session.context(), longest * sizeof(T)) : how.algorithm;
-  if (is_chosen && longest < session.context().size) algorithm = Algorithm::packets_one_shot;  // no work to share
+  if (is_chosen && longest < session.context().size) algorithm = Algorithm::ll_one_shot;  // no work to share
   switch (algorithm) {
-    case Algorithm::packets_one_shot:
+    case Algorithm::ll_one_shot:
       return allreduce_packets<OneShot, LL>(session, call, timeout);
-    case Algorithm::packets_two_shot:
+    case Algorithm::ll_two_shot:
       return allreduce_packets<TwoShot, LL>(session, call, timeout);
-    case Algorithm::packets128_one_shot:
-    case Algorithm::packets128_two_shot:
+    case Algorithm::ll128_one_shot:
+    case Algorithm::ll128_two_shot:
       // What is never chosen is not compiled where the choice is automatic; nor is what only GPUs have, for hosts.
       if constexpr (executor == DeviceKind::gpu)
         if (!is_chosen)
-          return algorithm == Algorithm::packets128_one_shot
+          return algorithm == Algorithm::ll128_one_shot
                      ? allreduce_packets<OneShot, LL128, members>(session, call, timeout)
                      : allreduce_packets<TwoShot, LL128, members>(session, call, timeout);
       return Status::invalid_argument;

@@ -11,7 +11,7 @@ namespace beeline {
 ///   source       [count] any local address
 ///   destination  [count] the root's, any local address; it may be `source`, else the two do not overlap; of others not
 ///                looked at
-///   how          packets, two_shot, read, gather, alltoall_gather or tree
+///   how          ll, two_shot, read, gather, alltoall_gather or tree
 /// Every thread of the session calls it, on every member with the same count, reduction, root and algorithm.
 /// Blocking: with ok the result is visible to the group, and `source` may change. Nothing else is ordered between
 /// members.
@@ -30,7 +30,7 @@ template <class T, class Group>
 /// Combines part `r` of all members' vectors on member `r`.
 ///   source       [members, count] any local address; read from others where all lie at the same place of their slots
 ///   destination  [count] any local address; it may be this member's part of `source`, else the two do not overlap
-///   how          packets, read, peer or bulk
+///   how          ll, read, peer or bulk
 /// Every thread of the session calls it, on every member with the same count, reduction and algorithm.
 /// Blocking: with ok the result is visible to the group, and `source` may change. Nothing else is ordered between
 /// members.

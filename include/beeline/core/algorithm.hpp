@@ -12,10 +12,10 @@ namespace beeline {
 /// A schedule, a protocol and a path by one name.
 enum class Algorithm : std::uint32_t {
   automatic,  ///< what selection/preferences.hpp says
-  packets_one_shot,
-  packets_two_shot,
-  packets128_one_shot,
-  packets128_two_shot,
+  ll_one_shot,
+  ll_two_shot,
+  ll128_one_shot,
+  ll128_two_shot,
   two_shot,
   read,
   gather,
@@ -24,8 +24,8 @@ enum class Algorithm : std::uint32_t {
   alltoall_gather,
   alltoall_allgather,
   tree,
-  packets,
-  packets128,
+  ll,
+  ll128,
   peer,
   bulk,
   copy_engine,
@@ -37,10 +37,10 @@ inline constexpr std::uint32_t algorithms = 20;
 /// The algorithm's name as it appears in messages, in Python and in JSON.
 [[nodiscard]] const char* name(Algorithm algorithm) noexcept;
 
-/// Whether it sends lines, so is there only where `no_packets128_reason` (host/packets.hpp) finds no reason against it.
-[[nodiscard]] BEELINE_HOST_DEVICE constexpr bool is_packets128(Algorithm algorithm) {
-  return algorithm == Algorithm::packets128_one_shot || algorithm == Algorithm::packets128_two_shot ||
-         algorithm == Algorithm::packets128;
+/// Whether it sends lines, so is there only where `no_ll128_reason` (host/packets.hpp) finds no reason against it.
+[[nodiscard]] BEELINE_HOST_DEVICE constexpr bool is_ll128(Algorithm algorithm) {
+  return algorithm == Algorithm::ll128_one_shot || algorithm == Algorithm::ll128_two_shot ||
+         algorithm == Algorithm::ll128;
 }
 
 /// How members meet.

@@ -196,13 +196,13 @@ class Collectives {
 
   /// Combines `count` elements of all ranks on the root, as `allreduce_on_stream`.
   ///   destination  [count] the root's; may be `source`; of others not looked at
-  ///   call         packets, two_shot, read, gather, alltoall_gather or tree
+  ///   call         ll, two_shot, read, gather, alltoall_gather or tree
   void reduce_on_stream(void* destination, const void* source, std::size_t count, ElementType type, Reduction reduction,
                         int root, const CollectiveCall& call = {});
   /// Combines part r of all ranks' vectors on rank r, as `allreduce_on_stream`.
   ///   source       [members, count]
   ///   destination  [count]; may be this rank's part of `source`
-  ///   call         packets, read, peer or bulk
+  ///   call         ll, read, peer or bulk
   void reduce_scatter_on_stream(void* destination, const void* source, std::size_t count, ElementType type,
                                 Reduction reduction, const CollectiveCall& call = {});
 
@@ -216,8 +216,8 @@ class Collectives {
   // --- Moving data ----------------------------------------------------------------------------------------------
   //
   // On a stream; asynchronous, in its order. Vectors are aligned to their elements, lie in whatever memory this rank's
-  // kernels reach, and overlap only as said. Algorithms: packets (any memory, the lowest latency, the only one in teams
-  // of both kinds of rank); packets128 (all-gather and all-to-all: the same between GPUs, in half the bytes); peer and
+  // kernels reach, and overlap only as said. Algorithms: ll (any memory, the lowest latency, the only one in teams
+  // of both kinds of rank); ll128 (all-gather and all-to-all: the same between GPUs, in half the bytes); peer and
   // bulk, one kernel, which store where the data is to lie if that is in the heaps, and go through the channel's memory
   // otherwise (by peer, what one root sends from its heap the others fetch, to wherever they want it); copy_engine (all
   // but gather and all-to-all-v): copies between small kernels, through the channel's memory, or, with

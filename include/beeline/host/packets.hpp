@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// The memory of channels of packets (methods device/peer/packets and device/peer/packets128).
+/// The memory of channels of packets (methods device/peer/ll and device/peer/ll128).
 
 #include <cstddef>
 #include <cstdint>
@@ -12,11 +12,11 @@
 
 namespace beeline {
 
-/// Collective. Why the members cannot use packets128, the same on each; empty if they can. Worlds with host ranks
+/// Collective. Why the members cannot use ll128, the same on each; empty if they can. Worlds with host ranks
 /// cannot. Among GPUs a team's first call tests every pair of members for some milliseconds, unless all ranks of the
 /// world have passed: while lines of changing data are stored, does the receiver ever see one whose data is not its
 /// flag's?
-[[nodiscard]] std::string no_packets128_reason(Team& team);
+[[nodiscard]] std::string no_ll128_reason(Team& team);
 
 /// Packet rings between all pairs of a team's members, in a protocol: LL, or LL128 in worlds that have it. They are
 /// freed by the destructor, which is collective.

@@ -93,31 +93,31 @@ struct Preference {
 
 /// For calls on streams.
 inline constexpr Preference on_streams[] = {
-    {allreduce_only, Members::mixed, {.traffic = 2 * kib}, Algorithm::packets_one_shot},
-    {allreduce_only, Members::mixed, {}, Algorithm::packets_two_shot},
-    {allreduce_only, Members::hosts, {.bytes = 1 * kib, .in_all = 16 * kib}, Algorithm::packets_one_shot},
+    {allreduce_only, Members::mixed, {.traffic = 2 * kib}, Algorithm::ll_one_shot},
+    {allreduce_only, Members::mixed, {}, Algorithm::ll_two_shot},
+    {allreduce_only, Members::hosts, {.bytes = 1 * kib, .in_all = 16 * kib}, Algorithm::ll_one_shot},
     {allreduce_only, Members::hosts, {}, Algorithm::two_shot},
-    {allreduce_only, Members::two_gpus_with_lines, {.traffic = 24 * kib}, Algorithm::packets_one_shot},
-    {allreduce_only, Members::two_gpus_with_lines, {.traffic = 256 * kib}, Algorithm::packets128_one_shot},
-    {allreduce_only, Members::two_gpus_with_lines, {.bytes = 8 * mib}, Algorithm::packets128_two_shot},
+    {allreduce_only, Members::two_gpus_with_lines, {.traffic = 24 * kib}, Algorithm::ll_one_shot},
+    {allreduce_only, Members::two_gpus_with_lines, {.traffic = 256 * kib}, Algorithm::ll128_one_shot},
+    {allreduce_only, Members::two_gpus_with_lines, {.bytes = 8 * mib}, Algorithm::ll128_two_shot},
     {allreduce_only, Members::two_gpus_with_lines, {.bytes = 96 * mib}, Algorithm::two_shot},
-    {allreduce_only, Members::gpus_with_lines, {.traffic = 96 * kib}, Algorithm::packets_one_shot},
-    {allreduce_only, Members::gpus_with_lines, {.traffic = 768 * kib}, Algorithm::packets128_one_shot},
-    {allreduce_only, Members::gpus_with_lines, {.bytes = 3 * mib}, Algorithm::packets128_two_shot},
-    {allreduce_only, Members::gpus, {.traffic = 512 * kib}, Algorithm::packets_one_shot},
-    {allreduce_only, Members::gpus, {.bytes = 512 * kib}, Algorithm::packets_two_shot},
+    {allreduce_only, Members::gpus_with_lines, {.traffic = 96 * kib}, Algorithm::ll_one_shot},
+    {allreduce_only, Members::gpus_with_lines, {.traffic = 768 * kib}, Algorithm::ll128_one_shot},
+    {allreduce_only, Members::gpus_with_lines, {.bytes = 3 * mib}, Algorithm::ll128_two_shot},
+    {allreduce_only, Members::gpus, {.traffic = 512 * kib}, Algorithm::ll_one_shot},
+    {allreduce_only, Members::gpus, {.bytes = 512 * kib}, Algorithm::ll_two_shot},
     {allreduce_only, Members::gpus, {.bytes = 32 * mib}, Algorithm::two_shot},
     // Engines go through the channel's memory there (bench/records/2026-11-23_2xH200_default-calls.jsonl).
     {allreduce_only, Members::gpus, {.bytes = 192 * mib}, Algorithm::two_shot, Vectors::not_known},
     {allreduce_only, Members::gpus, {}, Algorithm::copy_engine},
     {allreduce_only, Members::any, {}, Algorithm::two_shot},
 
-    {moves | varied, Members::mixed, {}, Algorithm::packets},
-    {moves, Members::hosts, {.bytes = 4 * kib}, Algorithm::packets},
-    {all_to_all, Members::gpus_with_lines, {.bytes = 64 * kib}, Algorithm::packets},
-    {all_to_all, Members::gpus_with_lines, {.bytes = 512 * kib}, Algorithm::packets128},
-    {all_to_all, Members::gpus, {.bytes = 256 * kib}, Algorithm::packets},
-    {rooted, Members::gpus, {.traffic = 768 * kib}, Algorithm::packets},
+    {moves | varied, Members::mixed, {}, Algorithm::ll},
+    {moves, Members::hosts, {.bytes = 4 * kib}, Algorithm::ll},
+    {all_to_all, Members::gpus_with_lines, {.bytes = 64 * kib}, Algorithm::ll},
+    {all_to_all, Members::gpus_with_lines, {.bytes = 512 * kib}, Algorithm::ll128},
+    {all_to_all, Members::gpus, {.bytes = 256 * kib}, Algorithm::ll},
+    {rooted, Members::gpus, {.traffic = 768 * kib}, Algorithm::ll},
     // Of three or more a broadcast's members pass on what they get: engines would send it to each from the root.
     {bit(Operation::broadcast), Members::not_two_gpus, {}, Algorithm::peer},
     {rooted, Members::gpus, {.bytes = 96 * mib - 1}, Algorithm::peer},
@@ -127,26 +127,26 @@ inline constexpr Preference on_streams[] = {
     {moves, Members::gpus, {}, Algorithm::copy_engine, Vectors::known_symmetric},
     {moves | varied, Members::any, {}, Algorithm::peer},
 
-    {reductions_to_some, Members::mixed, {}, Algorithm::packets},
-    {reductions_to_some, Members::hosts, {.bytes = 4 * kib}, Algorithm::packets},
-    {reduce_scatter_only, Members::gpus, {.bytes = 512 * kib}, Algorithm::packets},
-    {reduce_only, Members::gpus, {.traffic = 1 * mib}, Algorithm::packets},
+    {reductions_to_some, Members::mixed, {}, Algorithm::ll},
+    {reductions_to_some, Members::hosts, {.bytes = 4 * kib}, Algorithm::ll},
+    {reduce_scatter_only, Members::gpus, {.bytes = 512 * kib}, Algorithm::ll},
+    {reduce_only, Members::gpus, {.traffic = 1 * mib}, Algorithm::ll},
     {reduce_scatter_only, Members::any, {}, Algorithm::read},
     {reduce_only, Members::any, {}, Algorithm::two_shot},
 };
 
 /// For calls in kernels, which decide themselves: what is not in a row is not compiled where the choice is automatic.
 inline constexpr Preference in_kernels[] = {
-    {allreduce_only, Members::hosts, {.bytes = 1 * kib, .in_all = 16 * kib}, Algorithm::packets_one_shot},
+    {allreduce_only, Members::hosts, {.bytes = 1 * kib, .in_all = 16 * kib}, Algorithm::ll_one_shot},
     {allreduce_only, Members::hosts, {}, Algorithm::two_shot},
-    {allreduce_only, Members::any, {.traffic = 32 * kib}, Algorithm::packets_one_shot},
-    {allreduce_only, Members::any, {.bytes = 32 * kib}, Algorithm::packets_two_shot},
-    {allreduce_only, Members::mixed, {}, Algorithm::packets_two_shot},
+    {allreduce_only, Members::any, {.traffic = 32 * kib}, Algorithm::ll_one_shot},
+    {allreduce_only, Members::any, {.bytes = 32 * kib}, Algorithm::ll_two_shot},
+    {allreduce_only, Members::mixed, {}, Algorithm::ll_two_shot},
     {allreduce_only, Members::any, {}, Algorithm::two_shot},
 
-    {moves | varied | reductions_to_some, Members::mixed, {}, Algorithm::packets},
-    {moves | reductions_to_some, Members::hosts, {.bytes = 4 * kib}, Algorithm::packets},
-    {moves | reductions_to_some, Members::gpus, {.bytes = 16 * kib}, Algorithm::packets},
+    {moves | varied | reductions_to_some, Members::mixed, {}, Algorithm::ll},
+    {moves | reductions_to_some, Members::hosts, {.bytes = 4 * kib}, Algorithm::ll},
+    {moves | reductions_to_some, Members::gpus, {.bytes = 16 * kib}, Algorithm::ll},
     {moves | varied, Members::any, {}, Algorithm::peer},
     {reduce_scatter_only, Members::any, {}, Algorithm::read},
     {reduce_only, Members::any, {}, Algorithm::two_shot},
@@ -170,16 +170,16 @@ inline constexpr std::uint64_t every_algorithm = ~std::uint64_t{0};
 
 inline constexpr BlockRule block_rules[] = {
     // A packet for every other thread.
-    {allreduce_only, bits({Algorithm::packets_one_shot, Algorithm::packets_two_shot}), 1 * kib, 64, 64},
-    {allreduce_only, bits({Algorithm::packets128_one_shot, Algorithm::packets128_two_shot}), 2 * kib, 64, 64},
+    {allreduce_only, bits({Algorithm::ll_one_shot, Algorithm::ll_two_shot}), 1 * kib, 64, 64},
+    {allreduce_only, bits({Algorithm::ll128_one_shot, Algorithm::ll128_two_shot}), 2 * kib, 64, 64},
     // Four loads of 16 bytes for each thread. Reads from one peer need more on their way than reads from several.
     {allreduce_only, every_algorithm, 32 * kib, 24, 64},
-    {moves, bits({Algorithm::packets}), 1 * kib},
-    {moves, bits({Algorithm::packets128}), 4 * kib},
+    {moves, bits({Algorithm::ll}), 1 * kib},
+    {moves, bits({Algorithm::ll128}), 4 * kib},
     {moves, bits({Algorithm::bulk}), 256 * kib},
     {moves, every_algorithm, 32 * kib},
     {varied, every_algorithm, 0},  // whatever comes: every session
-    {reductions_to_some, bits({Algorithm::packets}), 4 * kib},
+    {reductions_to_some, bits({Algorithm::ll}), 4 * kib},
     {reductions_to_some, every_algorithm, 32 * kib},
 };
 

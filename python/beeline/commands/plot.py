@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
 from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,6 +18,8 @@ from beeline.programs import CliError
 
 Curves = dict[str, list[tuple[int, Event]]]
 FORMATS = (".png", ".svg")
+# What records up to November 2026 call methods, by today's names.
+RENAMED = {r"/packets128(?=_|$)": "/ll128", r"/packets(?=_|$)": "/ll", r"_alike$": "_symmetric"}
 
 
 class Axis(str, Enum):
@@ -71,7 +74,14 @@ def picture_of(operation: str, output: Path) -> Path:
 def read_results(path: Path) -> list[Event]:
     """The measured collectives of a record."""
     events = (parse_event(line) for line in path.read_text(encoding="utf-8").splitlines())
-    return [one for one in events if one and one.get("median") is not None and one.get("bus_gb_per_s") is not None]
+    results = [one for one in events if one and one.get("median") is not None and one.get("bus_gb_per_s") is not None]
+    return [one | {"method": name_today(str(one["method"]))} for one in results]
+
+
+def name_today(method: str) -> str:
+    for former, name in RENAMED.items():
+        method = re.sub(former, name, method)
+    return method
 
 
 def curves_over(results: list[Event], over: Axis) -> Curves:

@@ -33,11 +33,10 @@ bool is_one_of(Operation operation, selection::Operations some) { return (some &
 unsigned threads_for(Operation operation, Algorithm algorithm, std::size_t bytes, std::size_t members) {
   const bool moves = is_one_of(operation, selection::moves), is_known = moves || operation == Operation::allreduce;
   const Protocol protocol = info_of(algorithm).protocol;
-  if (!is_known || (protocol != Protocol::packets && protocol != Protocol::packets128))
-    return detail::collective_threads;
-  if (protocol == Protocol::packets)
+  if (!is_known || (protocol != Protocol::ll && protocol != Protocol::ll128)) return detail::collective_threads;
+  if (protocol == Protocol::ll)
     return detail::whole_warps(moves ? (bytes / 8 + 1) * std::max<std::size_t>(1, members - 1) : (bytes + 7) / 8);
-  const std::size_t part = algorithm == Algorithm::packets128_two_shot ? bytes / members + 1 : bytes;
+  const std::size_t part = algorithm == Algorithm::ll128_two_shot ? bytes / members + 1 : bytes;
   const std::size_t lines = part / line_payload_bytes + 1, most = detail::collective_threads / line_threads;
   const std::size_t rounds = moves ? 1 : (lines + most - 1) / most;  // all of a length
   return detail::whole_warps((lines + rounds - 1) / rounds * line_threads);
@@ -59,7 +58,7 @@ std::string reason_against(Team& team, Algorithm algorithm) {
   if ((asked & needs::loads_and_stores) != 0 && team.context().mixed)
     return "ranks of both kinds do not reach each other's memory; the algorithms in packets do";
   if ((asked & needs::whole_lines) == 0) return {};
-  const std::string reason = no_packets128_reason(team);
+  const std::string reason = no_ll128_reason(team);
   return reason.empty() ? reason : reason + "; the algorithms in packets serve instead";
 }
 
@@ -112,7 +111,7 @@ void Collectives::Implementation::note(const detail::CallSize& size, const Colle
   const Protocol protocol = info_of(choice.algorithm).protocol;
   if (size.is_empty)
     noted = Transfer::none;
-  else if (protocol == Protocol::packets || protocol == Protocol::packets128)
+  else if (protocol == Protocol::ll || protocol == Protocol::ll128)
     noted = Transfer::packets;
   else if (choice.algorithm == Algorithm::copy_engine)
     noted = choice.symmetric ? Transfer::in_place : Transfer::staged;

@@ -125,7 +125,7 @@ CollectiveChannel make_channel(std::byte* memory, const Layout& layout, const Co
 }  // namespace
 
 Collectives::Implementation::Implementation(Team& members, const CollectiveOptions& options)
-    : team(members), world(team.world()), no_lines_reason(no_packets128_reason(team)),
+    : team(members), world(team.world()), no_lines_reason(no_ll128_reason(team)),
       layout(layout_of(team, options, no_lines_reason.empty())),
       memory(team, layout.bytes, world.mixed() ? Heap::pinned : Heap::symmetric),
       channel(make_channel(memory.data(), layout, options)),

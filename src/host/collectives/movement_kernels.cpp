@@ -87,10 +87,10 @@ struct BarrierKernel {
 void launch_movement(Team& team, const LaunchOptions& options, const CollectiveChannel& channel,
                      const MovementPlan& plan, Algorithm algorithm) {
   switch (algorithm) {
-    case Algorithm::packets:
-      return launch(team, options, MovementKernel<Algorithm::packets>{}, channel, plan);
-    case Algorithm::packets128:
-      return launch(team, options, MovementKernel<Algorithm::packets128>{}, channel, plan);
+    case Algorithm::ll:
+      return launch(team, options, MovementKernel<Algorithm::ll>{}, channel, plan);
+    case Algorithm::ll128:
+      return launch(team, options, MovementKernel<Algorithm::ll128>{}, channel, plan);
     case Algorithm::bulk:
       return launch(team, options, MovementKernel<Algorithm::bulk>{}, channel, plan);
     default:
@@ -108,7 +108,7 @@ void launch_varied_movement(Team& team, const LaunchOptions& options, const Coll
     else
       launch(team, options, VariedMovementKernel<known, max_ranks>{}, channel, plan, values, tables);
   };
-  if (algorithm == Algorithm::packets) return start.template operator()<Algorithm::packets>();
+  if (algorithm == Algorithm::ll) return start.template operator()<Algorithm::ll>();
   if (algorithm == Algorithm::bulk) return start.template operator()<Algorithm::bulk>();
   start.template operator()<Algorithm::peer>();
 }

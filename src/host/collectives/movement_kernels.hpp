@@ -19,7 +19,7 @@ struct PieceValues {
   std::size_t values[4][capacity];
 };
 
-/// By packets, packets128, peer or bulk.
+/// By packets, ll128, peer or bulk.
 void launch_movement(Team& team, const LaunchOptions& options, const CollectiveChannel& channel,
                      const MovementPlan& plan, Algorithm algorithm);
 /// The same with pieces as `values` says. `tables`: [sessions, 4, max_ranks], where the kernel keeps them on a host

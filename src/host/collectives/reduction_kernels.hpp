@@ -32,7 +32,7 @@ BEELINE_INLINE BEELINE_HOST_DEVICE void allreduce_by_kernel(const Grid& grid, co
       algorithm == Algorithm::two_shot && executor == DeviceKind::gpu && vectors.count * sizeof(T) >= least_drawn_bytes;
   AllreduceCall<T> call = vectors;
   call.slice = grid.block_rank(), call.slices = grid.blocks();
-  if constexpr (algorithm == Algorithm::packets_one_shot || algorithm == Algorithm::packets_two_shot) {
+  if constexpr (algorithm == Algorithm::ll_one_shot || algorithm == Algorithm::ll_two_shot) {
     // Comes while the session's state comes.
     const auto own = call.own();
     const std::size_t first = grid.block().thread_rank() * (8 / sizeof(T));
@@ -72,14 +72,14 @@ struct AllreduceKernel {
                                       Algorithm algorithm) const {
     if (executor == DeviceKind::gpu && adds(call.reduction)) return;  // the adding kernels': not compiled twice
     switch (algorithm) {
-      case Algorithm::packets_one_shot:
-        return allreduce_by_kernel<T, Algorithm::packets_one_shot>(grid, ctx, channel, call);
-      case Algorithm::packets_two_shot:
-        return allreduce_by_kernel<T, Algorithm::packets_two_shot>(grid, ctx, channel, call);
-      case Algorithm::packets128_one_shot:
-        return allreduce_by_kernel<T, Algorithm::packets128_one_shot>(grid, ctx, channel, call);
-      case Algorithm::packets128_two_shot:
-        return allreduce_by_kernel<T, Algorithm::packets128_two_shot>(grid, ctx, channel, call);
+      case Algorithm::ll_one_shot:
+        return allreduce_by_kernel<T, Algorithm::ll_one_shot>(grid, ctx, channel, call);
+      case Algorithm::ll_two_shot:
+        return allreduce_by_kernel<T, Algorithm::ll_two_shot>(grid, ctx, channel, call);
+      case Algorithm::ll128_one_shot:
+        return allreduce_by_kernel<T, Algorithm::ll128_one_shot>(grid, ctx, channel, call);
+      case Algorithm::ll128_two_shot:
+        return allreduce_by_kernel<T, Algorithm::ll128_two_shot>(grid, ctx, channel, call);
       default:
         return allreduce_by_kernel<T, Algorithm::two_shot>(grid, ctx, channel, call);
     }
@@ -93,7 +93,7 @@ void launch_allreduce(Team& team, const LaunchOptions& options, const Collective
                                  call.reduction};
   if (!team.world().device().is_gpu() || !adds(call.reduction))
     return launch(team, options, AllreduceKernel<T>{}, channel, vectors, algorithm);
-  if constexpr (is_packets128(algorithm)) {
+  if constexpr (is_ll128(algorithm)) {
     if (team.size() == 2) return launch(team, options, AddingKernel<T, algorithm, 2>{}, channel, vectors);
     if (team.size() == 4) return launch(team, options, AddingKernel<T, algorithm, 4>{}, channel, vectors);
   }
@@ -102,7 +102,7 @@ void launch_allreduce(Team& team, const LaunchOptions& options, const Collective
 
 /// Of reductions by name, those that are chosen, and the one that takes shared memory.
 [[nodiscard]] BEELINE_HOST_DEVICE constexpr bool has_own_kernel(Algorithm algorithm) {
-  return algorithm == Algorithm::packets || algorithm == Algorithm::two_shot || algorithm == Algorithm::read ||
+  return algorithm == Algorithm::ll || algorithm == Algorithm::two_shot || algorithm == Algorithm::read ||
          algorithm == Algorithm::bulk;
 }
 
@@ -140,8 +140,8 @@ void launch_named_reduction(Team& team, const LaunchOptions& options, const Coll
     launch(team, options, NamedReductionKernel<T, known>{}, channel, plan, algorithm);
   };
   switch (algorithm) {
-    case Algorithm::packets:
-      return start.template operator()<Algorithm::packets>();
+    case Algorithm::ll:
+      return start.template operator()<Algorithm::ll>();
     case Algorithm::two_shot:
       return start.template operator()<Algorithm::two_shot>();
     case Algorithm::read:
@@ -157,14 +157,14 @@ template <class T>
 void launch_reduction_of(Team& team, const LaunchOptions& options, const CollectiveChannel& channel,
                          const ReductionCall& call, Algorithm algorithm) {
   if (call.operation == Operation::allreduce) switch (algorithm) {
-      case Algorithm::packets_one_shot:
-        return launch_allreduce<T, Algorithm::packets_one_shot>(team, options, channel, call);
-      case Algorithm::packets_two_shot:
-        return launch_allreduce<T, Algorithm::packets_two_shot>(team, options, channel, call);
-      case Algorithm::packets128_one_shot:
-        return launch_allreduce<T, Algorithm::packets128_one_shot>(team, options, channel, call);
-      case Algorithm::packets128_two_shot:
-        return launch_allreduce<T, Algorithm::packets128_two_shot>(team, options, channel, call);
+      case Algorithm::ll_one_shot:
+        return launch_allreduce<T, Algorithm::ll_one_shot>(team, options, channel, call);
+      case Algorithm::ll_two_shot:
+        return launch_allreduce<T, Algorithm::ll_two_shot>(team, options, channel, call);
+      case Algorithm::ll128_one_shot:
+        return launch_allreduce<T, Algorithm::ll128_one_shot>(team, options, channel, call);
+      case Algorithm::ll128_two_shot:
+        return launch_allreduce<T, Algorithm::ll128_two_shot>(team, options, channel, call);
       case Algorithm::two_shot:
         return launch_allreduce<T, Algorithm::two_shot>(team, options, channel, call);
       default:

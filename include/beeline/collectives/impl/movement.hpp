@@ -4,7 +4,7 @@
 /// Collectives that move data, as one: rank i sends piece [i, j] to rank j, who puts it at a place of its own.
 ///
 /// broadcast, scatter and gather have one sender or one receiver; of all-gather and all-to-all all members are both.
-/// Three ways: `packets` (any memory, no barrier; the only one in teams of both kinds of rank), `peer` (loads and
+/// Three ways: `ll` (packets: any memory, no barrier; the only one in teams of both kinds of rank), `peer` (loads and
 /// stores of the calling threads) and `bulk` (TMA). The latter two store where the piece is to lie, if that is in the
 /// heap of its rank on every member, else through the channel's memory; by `peer`, what one sends from its heap the
 /// others fetch. Source: MPI 4.0, chapter 6; seed 000, 6.8.2 and 6.8.3.
@@ -31,9 +31,9 @@ template <class Group>
   const Context& ctx = session.context();
   if (!plan.varies() && plan.bytes == 0) return Status::ok;
   const Algorithm algorithm = how.algorithm == Algorithm::automatic ? choose_movement(ctx, plan) : how.algorithm;
-  if (algorithm == Algorithm::packets) return move_packets<LL>(session, plan, how.timeout);
+  if (algorithm == Algorithm::ll) return move_packets<LL>(session, plan, how.timeout);
   if constexpr (executor == DeviceKind::gpu)  // what is never chosen is not compiled where the choice is automatic
-    if (how.algorithm == Algorithm::packets128) return move_packets<LL128>(session, plan, how.timeout);
+    if (how.algorithm == Algorithm::ll128) return move_packets<LL128>(session, plan, how.timeout);
   if (algorithm != Algorithm::peer && algorithm != Algorithm::bulk) return Status::invalid_argument;
   return with_stores(session, how, algorithm, [&](auto& stores) {
     return plan.varies() ? move_varied(session, plan, stores, how.timeout)

@@ -33,7 +33,7 @@ template <class T, class Group>
   const Context& ctx = session.context();
   if (plan.count == 0) return Status::ok;
   if (!kernels_have(plan.operation(), how.algorithm)) return Status::invalid_argument;
-  if (how.algorithm == Algorithm::packets) return reduce_packets<LL>(session, plan, how.timeout);
+  if (how.algorithm == Algorithm::ll) return reduce_packets<LL>(session, plan, how.timeout);
   return with_stores(session, how, how.algorithm, [&](auto& stores) {
     if constexpr (std::remove_reference_t<decltype(stores)>::by_threads) {
       if (how.algorithm == Algorithm::read && plan.scatters) return reduce_scatter_read(session, plan, how.timeout);

@@ -12,8 +12,8 @@ namespace {
 using namespace beeline;
 
 /// Skips the case where a team of this world cannot use them: rings are then refused with the reason.
-void need_packets128(RankTest& test, Team& team) {
-  const std::string reason = no_packets128_reason(team);
+void need_ll128(RankTest& test, Team& team) {
+  const std::string reason = no_ll128_reason(team);
   if (!reason.empty()) check_error(Status::unavailable, {reason, "PacketRings"}, [&] { LL128Rings(team, 64); });
   test.skip_if_any(reason);
 }
@@ -66,8 +66,8 @@ void for_each_line_group(Body body) {
   body.template operator()<GroupKind::block>();
 }
 
-BEELINE_CASE(packet, packets128_of_any_size, 1) {
-  need_packets128(test, test.world());
+BEELINE_CASE(packet, ll128_of_any_size, 1) {
+  need_ll128(test, test.world());
   constexpr std::uint32_t sweep = detail::packet_sweep_period;
   for_each_line_group([&]<GroupKind kind>() {
     run_plan<kind>(test, {1, 2, 0}, 60);
@@ -121,8 +121,8 @@ void run_stream(RankTest& test, Team& team, std::uint32_t words, std::uint32_t m
            join(messages, " messages of ", words, " words by ", name(kind), "s"));
 }
 
-BEELINE_CASE(packet, packets128_stay_whole, 1) {
-  need_packets128(test, test.world());
+BEELINE_CASE(packet, ll128_stay_whole, 1) {
+  need_ll128(test, test.world());
   for_each_line_group([&]<GroupKind kind>() {
     run_stream<kind>(test, test.world(), 15, 20000);
     run_stream<kind>(test, test.world(), 1000, 5000);
@@ -130,10 +130,10 @@ BEELINE_CASE(packet, packets128_stay_whole, 1) {
 }
 
 /// Members of which the world knows nothing yet, where this case is the first: they test their own pairs.
-BEELINE_CASE(packet, packets128_in_two_teams, 2) {
+BEELINE_CASE(packet, ll128_in_two_teams, 2) {
   const std::vector<int> members = test.alternate_ranks();
   const std::unique_ptr<Team> team = test.world().make_team(members);
-  need_packets128(test, *team);
+  need_ll128(test, *team);
   for (int round = 0; round < 1 + test.rank() % 2; ++round) run_stream<GroupKind::block>(test, *team, 100, 100);
 }
 

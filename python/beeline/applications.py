@@ -4,13 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import ClassVar
 
-from rich.console import RenderableType
-
-from beeline.display import ResultView
+from beeline.display import Render, ResultView
 from beeline.jobs import Event, running
 from beeline.programs import USAGE_ERROR, CliError, World, find_program, launch_command
 
@@ -19,30 +16,23 @@ from beeline.programs import USAGE_ERROR, CliError, World, find_program, launch_
 class Study:
     """What to run: an application's methods, on numbers of ranks."""
 
-    programs: ClassVar[Mapping[str, Event | None]]
+    programs: Mapping[str, Event | None]
     """Those that have methods; beside one that only some builds have, the event that says so where it is missing."""
     ranks: list[int]
     methods: list[str]
     """By name; empty: all that are available."""
-    threads: bool
-    device: str
+    world: World
+    """Of any number of ranks."""
+    arguments: Callable[[int], list[str]]
+    """Of the program on so many ranks, without the methods."""
+    label: str = ""
+    """What tells it from other studies of the same command."""
 
-    @property
-    def label(self) -> str:
-        """What tells it from other studies of the same command."""
-        return ""
-
-    def world(self, ranks: int) -> World:
-        return World(ranks, self.threads, self.device)
-
-    def arguments(self, methods: list[str], ranks: int) -> list[str]:
-        """Of the program."""
-        raise NotImplementedError
+    def command(self, program: str, ranks: int, arguments: list[str]) -> list[str]:
+        return launch_command(replace(self.world, ranks=ranks), find_program(program), arguments)
 
 
-def run_studies(
-    studies: Sequence[Study], as_json: bool, output: Path | None, render: Callable[[list[Event]], RenderableType]
-) -> None:
+def run_studies(studies: Sequence[Study], as_json: bool, output: Path | None, render: Render) -> None:
     """Runs them all, shows the results, and ends the command with what failed."""
     failures: list[CliError] = []
     with ResultView(as_json, output, render) as view:
@@ -77,23 +67,19 @@ def run_jobs(
     """
     failures: list[CliError] = []
     while waiting:
-        command = launch_command(study.world(ranks), find_program(program), study.arguments(waiting, ranks))
-        begun = False
+        command = study.command(program, ranks, [*study.arguments(ranks), "--method", ",".join(waiting)])
+        problem: CliError | None = None
         try:
-            with running(command, view.show_line) as events:
-                for event in events:
-                    begun = True
-                    if event.get("event") == "progress":
-                        view.set_progress(f"{event.get('method', '')}, {ranks} ranks")
-                    view.add(event)
-                    if event.get("event") == "result" and event.get("method") in waiting:
-                        waiting.remove(event["method"])
-            failures += [CliError(f"no result of {name} from: {' '.join(command)}") for name in waiting]
-            break
+            view.run(command, lambda event: f"{event.get('method', '')}, {ranks} ranks")
         except CliError as error:
-            if not begun:
-                return [*failures, error], True
-            failures.append(CliError(f"{waiting.pop(0)}: {error}") if waiting else error)
+            problem = error
+        done = [event.get("method") for event in view.taken if event.get("event") == "result"]
+        waiting = [name for name in waiting if name not in done]
+        if problem is None:
+            return failures + [CliError(f"no result of {name} from: {' '.join(command)}") for name in waiting], False
+        if not view.taken:
+            return [*failures, problem], True
+        failures.append(CliError(f"{waiting.pop(0)}: {problem}") if waiting else problem)
     return failures, False
 
 
@@ -102,7 +88,7 @@ def list_methods(study: Study, ranks: int, view: ResultView) -> dict[str, Event]
     known: dict[str, Event] = {}
     for program, lacking in study.programs.items():
         try:
-            command = launch_command(study.world(ranks), find_program(program), ["--list"])
+            command = study.command(program, ranks, ["--list"])
         except CliError:
             if lacking is None:
                 raise

@@ -6,10 +6,9 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from rich import box
@@ -19,7 +18,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from beeline.jobs import Event
+from beeline.jobs import Event, running
 
 # Rich assumes 80 columns where there is no terminal, which would cut identifiers short.
 COLUMNS_WITHOUT_TERMINAL = 160
@@ -96,14 +95,35 @@ def result_table(title: str, columns: dict[str, Cell], results: list[Event]) -> 
     return table
 
 
+def against(result: Event, results: list[Event], baseline: str, key: str, same: Sequence[str]) -> str:
+    """How many times faster than the last result of method `baseline` that is the same in `same`.
+
+    key  a time, in seconds, or a rate
+    """
+    like_it = {name: result.get(name) for name in same} | {"method": baseline}
+    others = [one for one in results if all(one.get(name) == value for name, value in like_it.items())]
+    if not others or not others[-1].get(key) or not result.get(key):
+        return MISSING
+    ratio = result[key] / others[-1][key]
+    return f"{1 / ratio if key == 'seconds' else ratio:.2f}"
+
+
 def devices_of(results: list[Event]) -> str:
     return ", ".join(dict.fromkeys(str(result.get("device")) for result in results))
 
 
+def measured_of(results: list[Event]) -> list[Event]:
+    return [one for one in results if one.get("median") is not None]
+
+
 def not_measured(results: list[Event]) -> list[str]:
-    """A line for each method of these results, which lack a measurement, and its reason."""
-    lacking = dict.fromkeys((str(one.get("method")), str(one.get("reason"))) for one in results)
+    """A line for each method of results without a median, and its reason."""
+    without = [one for one in results if one.get("median") is None]
+    lacking = dict.fromkeys((str(one.get("method")), str(one.get("reason"))) for one in without)
     return [f"not measured: {method}: {reason}" for method, reason in lacking]
+
+
+Render = Callable[[list[Event]], RenderableType]
 
 
 class ResultView:
@@ -112,8 +132,10 @@ class ResultView:
     Use it as a context manager; `render` makes the table from the results so far.
     """
 
-    def __init__(self, as_json: bool, output: Path | None, render: Callable[[list[Event]], RenderableType]) -> None:
+    def __init__(self, as_json: bool, output: Path | None, render: Render) -> None:
         self.results: list[Event] = []
+        self.taken: list[Event] = []
+        """By the last `run`, also of a program that failed."""
         self._builds: list[str] = []
         self._kept_back: list[Event] | None = None
         self._as_json = as_json
@@ -125,7 +147,6 @@ class ResultView:
             console=self._console,
         )  # fmt: skip
         self._task = self._progress.add_task("starting", total=None)
-        self._label = "starting"
         self._live: Live | None = None
 
     def __enter__(self) -> ResultView:
@@ -134,9 +155,7 @@ class ResultView:
             self._live.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if self._live is not None:
             self._live.stop()
         if not self._as_json and self.results:
@@ -144,11 +163,20 @@ class ResultView:
             for build in dict.fromkeys(self._builds):
                 self._console.print(Text(build, style="dim"))
 
+    def run(self, command: list[str], label: Callable[[Event], str]) -> list[Event]:
+        """Runs a program and takes its events, progress by the name that `label` gives it; returns them all."""
+        self.taken = []
+        with running(command, self.show_line) as events:
+            for event in events:
+                self.taken.append(event)
+                if event.get("event") == "progress":
+                    self.set_progress(label(event), event.get("done"), event.get("total"))
+                else:
+                    self.add(event)
+        return self.taken
+
     def add(self, event: Event) -> None:
-        """Takes an event: progress is shown, results get into the table, and all but progress is passed on as JSON."""
-        if event.get("event") == "progress":
-            self.set_progress(self._label, event.get("done"), event.get("total"))
-            return
+        """Takes an event that is no progress: results get into the table, and all is passed on as JSON."""
         if event.get("event") == "result":
             self.results.append(event)
         elif event.get("event") == "environment":
@@ -179,7 +207,6 @@ class ResultView:
                 file.write(line + "\n")
 
     def set_progress(self, label: str, done: Any = None, total: Any = None) -> None:
-        self._label = label
         completed = done if isinstance(done, (int, float)) else 0
         self._progress.update(
             self._task, description=label, completed=completed, total=total if isinstance(total, (int, float)) else None

@@ -9,7 +9,6 @@ import sys
 
 from beeline.description import PROGRAM, Call
 from beeline.display import ResultView
-from beeline.jobs import running
 from beeline.programs import CliError, World, find_program, launch_command
 
 
@@ -19,8 +18,11 @@ def measure_on_ranks(world: World, module: str, call: Call, view: ResultView) ->
     # The launcher's default would load all of torch's kernels. Beeline's are loaded when a world is made; what else is
     # used is used once before anything waits in a kernel beside it.
     os.environ.setdefault("CUDA_MODULE_LOADING", "LAZY")
-    pass_on(launch_command(world, find_program(PROGRAM), call.arguments), view, call.command)
-    pass_on(launch_command(world, sys.executable, ["-m", module, json.dumps(call.values)]), view, call.command)
+    for command in (
+        launch_command(world, find_program(PROGRAM), call.arguments),
+        launch_command(world, sys.executable, ["-m", module, json.dumps(call.values)]),
+    ):
+        view.run(command, lambda event: f"{call.command} {event.get('method', '')}")
 
 
 def check_library() -> None:
@@ -28,11 +30,3 @@ def check_library() -> None:
         import beeline.library  # noqa: F401
     except ImportError as problem:
         raise CliError(str(problem)) from problem
-
-
-def pass_on(command: list[str], view: ResultView, label: str) -> None:
-    with running(command, view.show_line) as events:
-        for event in events:
-            if event.get("event") == "progress":
-                view.set_progress(f"{label} {event.get('method', '')}")
-            view.add(event)

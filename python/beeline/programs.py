@@ -9,6 +9,7 @@ import subprocess
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 USAGE_ERROR = 2  # exit status, also of the programs, for arguments that are refused
 
@@ -61,24 +62,27 @@ def resolve_program(name: str) -> str:
     return name
 
 
+def given(name: str, value: Any) -> list[str]:
+    """An option on a program's command line: nothing for None, and for a flag that is not set."""
+    if isinstance(value, bool):
+        return [f"--{name}"] if value else []
+    return [] if value is None else [f"--{name}", str(value)]
+
+
 def launch_command(world: World, program: str | Path, arguments: list[str], as_json: bool = True) -> list[str]:
     """The command line that runs `program` on the ranks of `world`; of their output, only JSON lines, or all."""
     if world.mpirun:
         return [*mpirun_command(world), str(program), *arguments]
-    command = [str(find_program("beeline-launch")), "-n", str(world.ranks)]
-    if as_json:
-        command.append("--json")
-    if world.threads:
-        command.append("--threads")
-    if world.keep_going:
-        command.append("--keep-going")
-    if world.check:
-        command.append("--check")
-    if world.device != "auto":
-        command += ["--device", world.device]
-    if world.deadline_s is not None:
-        command += ["--deadline", f"{world.deadline_s:g}"]
-    return [*command, "--", str(program), *arguments]
+    options = {
+        "json": as_json,
+        "threads": world.threads,
+        "keep-going": world.keep_going,
+        "check": world.check,
+        "device": None if world.device == "auto" else world.device,
+        "deadline": None if world.deadline_s is None else f"{world.deadline_s:g}",
+    }
+    launcher = [str(find_program("beeline-launch")), "-n", str(world.ranks)]
+    return [*launcher, *(text for one in options.items() for text in given(*one)), "--", str(program), *arguments]
 
 
 def mpirun_command(world: World) -> list[str]:

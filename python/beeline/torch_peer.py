@@ -16,6 +16,8 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
+from beeline.ranks.records import first_line, result, unavailable
+
 BATCH_NS = 2_000_000
 WARM_UP = 4
 LEAST_SAMPLES, MOST_SAMPLES, SAMPLES_PER_ROUND = 20, 60, 5
@@ -93,12 +95,11 @@ class Peer:
 
     def report(self) -> None:
         for control in ("stream", "graph"):
-            head = {"event": "result", "schema_version": 1, "operation": "allreduce"}
-            head |= {"method": f"torch/{self.algorithm}/{control}", "bytes": self.size, "ranks": self.ranks}
+            record = result("allreduce", f"torch/{self.algorithm}/{control}", self.size, self.ranks)
             try:
-                record = head | {"available": True, "reason": None} | self.measure(control)
+                record |= self.measure(control)
             except RuntimeError as error:
-                record = head | unavailable(str(error).splitlines()[0])
+                record |= unavailable(first_line(error))
             if self.rank == 0:
                 print(json.dumps(record), flush=True)
 
@@ -209,12 +210,6 @@ def enough(samples: list[float]) -> bool:
     if len(samples) < LEAST_SAMPLES:
         return False
     return len(samples) >= MOST_SAMPLES or deviation(samples) <= DEVIATION
-
-
-def unavailable(reason: str) -> dict[str, Any]:
-    names = ("unit", "median", "bus_gb_per_s", "relative_deviation", "iterations", "verified", "seed", "peer_of",
-             "baseline", "ratio_to_baseline")  # fmt: skip
-    return {"available": False, "reason": reason, **dict.fromkeys(names), "samples": [], "settings": {}}
 
 
 if __name__ == "__main__":

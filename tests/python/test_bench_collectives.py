@@ -135,9 +135,9 @@ def test_the_command_passes_everything_on_and_shows_a_table(cli) -> None:
 
 def test_curves_take_the_quickest_of_several_settings() -> None:
     results = [result("stream/two_shot", 8, 3.0, blocks=2), result("stream/two_shot", 8, 2.0, blocks=4)]
-    (points,) = plot.curves_over(results, plot.Axis.bytes).values()
+    (points,) = plot.curves_over(results, "bytes").values()
     assert [(place, one["median"]) for place, one in points] == [(8, 2.0)]
-    (points,) = plot.curves_over(results, plot.Axis.blocks).values()
+    (points,) = plot.curves_over(results, "blocks").values()
     assert [(place, one["median"]) for place, one in points] == [(2, 3.0), (4, 2.0)]
 
 

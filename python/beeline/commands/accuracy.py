@@ -12,7 +12,6 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 
 from beeline import options
-from beeline.commands import bench
 from beeline.description import Call
 from beeline.display import MISSING, ResultView, format_number, format_percent, new_table, not_measured
 from beeline.jobs import Event
@@ -35,29 +34,25 @@ class Row:
 
 def accuracy(
     call: Call,
+    view: ResultView,
     ranks: options.Ranks = "2,4",
     mpirun: Annotated[bool, typer.Option("--mpirun", help="Let mpirun start the ranks, as the peer mpi needs it.")] = (
         False
     ),
     device: options.Device = "auto",
-    as_json: options.Json = False,
-    output: options.Output = None,
 ) -> None:
     if importlib.util.find_spec("numpy") is None:
         raise CliError("accuracy needs numpy, which is not installed: pip install numpy")
-    with ResultView(as_json, output, render) as view:
-        for count in options.parse_ranks(ranks):
-            measure_on_ranks(World(count, device=device, mpirun=mpirun), RANKS, call, view)
-    bench.check_results(view.results)
+    for count in options.parse_ranks(ranks):
+        measure_on_ranks(World(count, device=device, mpirun=mpirun), RANKS, call, view)
 
 
 def render(results: list[Event]) -> RenderableType:
     """A table for each number of ranks; methods whose results have the same bits share a row."""
-    measured = [one for one in results if one.get("available")]
-    parts: list[RenderableType] = []
-    for ranks in dict.fromkeys(one["ranks"] for one in measured):
-        parts.append(table_of(ranks, [one for one in measured if one["ranks"] == ranks]))
-    return Group(*parts, *not_measured([one for one in results if not one.get("available")]))
+    lacking, measured = ([one for one in results if bool(one.get("available")) is there] for there in (False, True))
+    counts = dict.fromkeys(one["ranks"] for one in measured)
+    parts = [table_of(ranks, [one for one in measured if one["ranks"] == ranks]) for ranks in counts]
+    return Group(*parts, *not_measured(lacking))
 
 
 def table_of(ranks: int, results: list[Event]) -> Table:
@@ -83,11 +78,8 @@ def format_figure(value: float | None) -> str:
 
 def described(methods: list[str], all_methods: set[str]) -> str:
     """The methods' names; all of Beeline's algorithms, or all that combine in the order of ranks, in a word."""
-    own = {method for method in methods if method.startswith("stream/")}
-    all_own = {method for method in all_methods if method.startswith("stream/")}
-    others = [method for method in methods if method not in own]
-    if len(own) > 1 and own == all_own:
-        return ", ".join(["stream/*", *others])
-    if len(own) > 1 and own == all_own - {TREE}:
-        return ", ".join(["stream/* but tree", *others])
+    own, all_own = ({name for name in names if name.startswith("stream/")} for names in (methods, all_methods))
+    if len(own) > 1 and own in (all_own, all_own - {TREE}):
+        others = [method for method in methods if method not in own]
+        return ", ".join(["stream/*" if own == all_own else "stream/* but tree", *others])
     return ", ".join(methods)

@@ -4,44 +4,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated
 
-import typer
 from rich.console import Group, RenderableType
 from rich.table import Table
 
 from beeline import options
 from beeline.description import PROGRAM, Call
-from beeline.display import ResultView, format_bytes, format_number, new_table
-from beeline.jobs import Event, running
-from beeline.programs import CliError, World, find_program, launch_command
-
-Ranks = Annotated[int, typer.Option("--ranks", "-n", min=1, max=options.MAX_RANKS, help="Number of ranks.")]
+from beeline.display import ResultView, format_bytes, format_number, measured_of, new_table, not_measured
+from beeline.jobs import Event
+from beeline.programs import World, find_program, launch_command
 
 
 def measure(
     call: Call,
-    ranks: Ranks = 2,
+    view: ResultView,
+    ranks: options.RankCount = 2,
     threads: options.Threads = False,
     device: options.Device = "auto",
-    as_json: options.Json = False,
-    output: options.Output = None,
 ) -> None:
     command = launch_command(World(ranks, threads, device), find_program(PROGRAM), call.arguments)
-    show = render_sweeps if call.command == "address-space" else render
-    with ResultView(as_json, output, show) as view, running(command, view.show_line) as events:
-        for event in events:
-            if event.get("event") == "progress":
-                view.set_progress(" ".join(str(event.get(key, "")) for key in ("method", "operation", "bytes")))
-            view.add(event)
-    check_results(view.results)
-
-
-def check_results(results: list[Event]) -> None:
-    if not results:
-        raise CliError("beeline-bench printed no result")
-    if any(result.get("verified") is False for result in results):
-        raise CliError("some data did not arrive as it was sent: see verified")
+    view.run(command, lambda event: " ".join(str(event.get(key, "")) for key in ("method", "operation", "bytes")))
 
 
 def render(results: list[Event]) -> RenderableType:
@@ -55,15 +37,13 @@ def render_sweeps(results: list[Event]) -> RenderableType:
 
 
 def render_operations(results: list[Event], table_of: Callable[[str, str, list[Event]], Table]) -> RenderableType:
-    measured = [result for result in results if result.get("median") is not None]
+    measured = measured_of(results)
     kinds = dict.fromkeys((str(result.get("operation")), str(result.get("unit"))) for result in measured)
     parts: list[RenderableType] = []
     for operation, unit in kinds:
         mine = [one for one in measured if (str(one.get("operation")), str(one.get("unit"))) == (operation, unit)]
         parts.append(table_of(operation, unit, mine))
-    lacking = {(str(one.get("method")), str(one.get("reason"))): None for one in results if one.get("median") is None}
-    parts += [f"not measured: {method}: {reason}" for method, reason in lacking]
-    return Group(*parts)
+    return Group(*parts, *not_measured(results))
 
 
 def operation_table(operation: str, unit: str, results: list[Event]) -> Table:

@@ -12,14 +12,19 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from beeline.commands.accuracy import accuracy
-from beeline.commands.bench import measure
-from beeline.commands.collectives import collectives
-from beeline.commands.overlap import overlap
+from beeline import options
+from beeline.commands import accuracy, bench, collectives, overlap
 from beeline.description import Described, call_of, commands
-from beeline.programs import CliError
+from beeline.display import Render, ResultView
+from beeline.jobs import Event
+from beeline.programs import CliError, given
 
-HANDLERS: dict[str, Callable[..., None]] = {"collectives": collectives, "accuracy": accuracy, "overlap": overlap}
+HANDLERS: dict[str, tuple[Callable[..., None], Render]] = {
+    "address-space": (bench.measure, bench.render_sweeps),
+    "collectives": (collectives.collectives, collectives.render),
+    "accuracy": (accuracy.accuracy, accuracy.render),
+    "overlap": (overlap.overlap, overlap.render),
+}
 POSITION_OR_NAME = inspect.Parameter.POSITIONAL_OR_KEYWORD
 ABSENT = {"ignore_unknown_options": True, "allow_extra_args": True}  # whatever is asked of it, the reason is the answer
 METAVARS = {"integer": "N", "size": "BYTES", "name": "NAME"}
@@ -38,21 +43,36 @@ class Benchmarks(TyperGroup):
 
 def make_command(described: Described, settings: dict[str, Any]) -> Any:
     is_absent = described["reason"] is not None
-    handler = HANDLERS.get(described["name"], measure)
+    handler, render = HANDLERS.get(described["name"], (bench.measure, bench.render))
     of_program = {identifier(option["name"]): option for option in described.get("options", [])}
-    of_handler = list(inspect.signature(handler, eval_str=True).parameters.values())[1:]
+    of_handler = parameters_of(handler)[2:]
 
-    def run(**values: Any) -> None:
+    def run(as_json: options.Json = False, output: options.Output = None, **values: Any) -> None:
         if is_absent:
             raise CliError(described["reason"])
         arguments = [text for name in of_program for text in given(of_program[name]["name"], values[name])]
-        handler(call_of(described["name"], *arguments), **{one.name: values[one.name] for one in of_handler})
+        call = call_of(described["name"], *arguments)
+        with ResultView(as_json, output, render) as view:
+            handler(call, view, **{one.name: values[one.name] for one in of_handler})
+        check(view.results)
 
-    parameters = [*map(parameter_of, of_program.values()), *of_handler]
+    shown = parameters_of(run)[:2]
+    parameters = [*map(parameter_of, of_program.values()), *of_handler, *shown]
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     app = typer.Typer(add_completion=False, context_settings=settings | (ABSENT if is_absent else {}))
     app.command(described["name"], help=described["summary"], epilog=methods_of(described))(run)
     return get_command(app)
+
+
+def parameters_of(function: Callable[..., None]) -> list[inspect.Parameter]:
+    return list(inspect.signature(function, eval_str=True).parameters.values())
+
+
+def check(results: list[Event]) -> None:
+    if not results:
+        raise CliError("beeline-bench printed no result")
+    if any(result.get("verified") is False for result in results):
+        raise CliError("some data did not arrive as it was sent: see verified")
 
 
 def methods_of(described: Described) -> str | None:
@@ -78,10 +98,3 @@ def parameter_of(option: Described) -> inspect.Parameter:
     default = False if is_flag else None
     name = identifier(option["name"])
     return inspect.Parameter(name, POSITION_OR_NAME, default=default, annotation=Annotated[kind, about])
-
-
-def given(name: str, value: Any) -> list[str]:
-    """On the program's command line."""
-    if isinstance(value, bool):
-        return [f"--{name}"] if value else []
-    return [] if value is None else [f"--{name}", value]

@@ -8,9 +8,8 @@ import os
 import shutil
 import sys
 from dataclasses import replace
-from enum import Enum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 from rich.console import Group, RenderableType
@@ -18,43 +17,48 @@ from rich.console import Group, RenderableType
 from beeline import options
 from beeline.commands import bench
 from beeline.description import PROGRAM, Call
-from beeline.display import MISSING, ResultView, format_bytes, format_number, new_table, not_measured
-from beeline.jobs import Event, running
+from beeline.display import MISSING, ResultView, format_bytes, format_number, measured_of, new_table, not_measured
+from beeline.jobs import Event
 from beeline.programs import CliError, World, find_program, launch_command
+from beeline.ranks.records import result, unavailable
 
 TORCH_PEER = "beeline.torch_peer"
 MPI_MODULE = "beeline-bench-mpi.so"  # beside beeline-bench, where it was built beside MPI
 
 
-class Launcher(str, Enum):
-    auto = "auto"
-    beeline = "beeline"
-    mpirun = "mpirun"
+Launcher = Literal["auto", "beeline", "mpirun"]
 
 
 def collectives(
     call: Call,
+    view: ResultView,
     launcher: Annotated[
         Launcher,
         typer.Option("--launcher", help="What starts the ranks: MPI is measured under mpirun; auto: if there is one."),
-    ] = Launcher.auto,
-    ranks: bench.Ranks = 2,
+    ] = "auto",
+    ranks: options.RankCount = 2,
     threads: options.Threads = False,
     device: options.Device = "auto",
-    as_json: options.Json = False,
-    output: options.Output = None,
 ) -> None:
     if nccl := nccl_library():
         os.environ.setdefault("BEELINE_NCCL", nccl)
     command = start_command(World(ranks, threads, device), call.arguments, launcher)
-    with ResultView(as_json, output, render) as view:
-        if any(name.startswith("torch/") for name in call.values["methods"]):
-            with view.results_kept_back():
-                measure_torch(view, pass_on(command, view), call.values["type"], device)
-                complete_baselines(view.results)
-        else:
-            pass_on(command, view)
-    bench.check_results(view.results)
+    if not any(name.startswith("torch/") for name in call.values["methods"]):
+        view.run(command, label_of)
+        return
+    with view.results_kept_back():
+        measure_torch(view, kinds_of(view.run(command, label_of)), call.values["type"], device)
+        complete_baselines(view.results)
+
+
+def label_of(progress: Event) -> str:
+    return f"{progress.get('operation', '')} {progress.get('bytes', '')}"
+
+
+def kinds_of(events: list[Event]) -> list[str]:
+    """Of the ranks' devices, as the program's environment record has them."""
+    devices = [one.get("devices", []) for one in events if one.get("event") == "environment"]
+    return [str(one.get("kind")) for one in (devices[-1] if devices else []) if isinstance(one, dict)]
 
 
 def nccl_library() -> str | None:
@@ -70,25 +74,11 @@ def nccl_library() -> str | None:
 
 def start_command(world: World, arguments: list[str], launcher: Launcher) -> list[str]:
     program = find_program(PROGRAM)
-    if launcher is Launcher.auto:
-        usable = shutil.which("mpirun") is not None and not world.threads and (program.parent / MPI_MODULE).exists()
-        launcher = Launcher.mpirun if usable else Launcher.beeline
-    if launcher is Launcher.mpirun and world.threads:
+    if launcher == "mpirun" and world.threads:
         raise typer.BadParameter("--threads: ranks of mpirun are processes")
-    return launch_command(replace(world, mpirun=launcher is Launcher.mpirun), program, arguments)
-
-
-def pass_on(command: list[str], view: ResultView) -> list[str]:
-    """Runs a program, and shows what it prints; the kinds of the ranks' devices."""
-    kinds: list[str] = []
-    with running(command, view.show_line) as events:
-        for event in events:
-            if event.get("event") == "progress":
-                view.set_progress(f"{event.get('operation', '')} {event.get('bytes', '')}")
-            if event.get("event") == "environment":
-                kinds = [str(one.get("kind")) for one in event.get("devices", []) if isinstance(one, dict)]
-            view.add(event)
-    return kinds
+    usable = shutil.which("mpirun") is not None and not world.threads and (program.parent / MPI_MODULE).exists()
+    by_mpirun = launcher == "mpirun" or (launcher == "auto" and usable)
+    return launch_command(replace(world, mpirun=by_mpirun), program, arguments)
 
 
 def measure_torch(view: ResultView, kinds: list[str], element_type: str, device: str) -> None:
@@ -109,7 +99,7 @@ def measure_torch(view: ResultView, kinds: list[str], element_type: str, device:
     gpus = [] if not device.startswith("cuda:") else ["--gpus", device]
     arguments = ["--ranks", str(len(kinds)), "--type", element_type, "--sizes", ",".join(map(str, sizes)), *gpus]
     try:
-        pass_on([sys.executable, "-m", TORCH_PEER, *arguments], view)
+        view.run([sys.executable, "-m", TORCH_PEER, *arguments], label_of)
     except CliError as error:  # a peer that fails leaves the others' results as they are
         view.show_line(f"torch: {error}")
         view.add(lacking("allreduce", "torch/symmetric_memory", 0, len(kinds), str(error.args[0]).split(":")[0]))
@@ -117,7 +107,7 @@ def measure_torch(view: ResultView, kinds: list[str], element_type: str, device:
 
 def complete_baselines(results: list[Event]) -> None:
     """beeline-bench compares with the peers that it measured: torch's may be quicker."""
-    measured = [one for one in results if one.get("median") is not None]
+    measured = measured_of(results)
     for one in measured:
         here = [other for other in measured if all(other[key] == one[key] for key in ("operation", "bytes"))]
         peer = None if one.get("peer_of") else best(rivals_of(here, control_of(one)))
@@ -127,22 +117,18 @@ def complete_baselines(results: list[Event]) -> None:
 
 def lacking(operation: str, method: str, size: int, ranks: int, reason: str) -> Event:
     """The record of a peer that is absent, with the fields that the program's have."""
-    record: Event = {"event": "result", "schema_version": 1, "operation": operation, "method": method, "bytes": size}
-    record |= {"ranks": ranks, "available": False, "reason": reason}
-    missing = ("unit", "median", "bus_gb_per_s", "relative_deviation", "iterations")
-    record |= dict.fromkeys(missing) | {"samples": []}
-    return record | dict.fromkeys(("verified", "seed", "peer_of", "baseline", "ratio_to_baseline")) | {"settings": {}}
+    return result(operation, method, size, ranks) | unavailable(reason)
 
 
 def render(results: list[Event]) -> RenderableType:
     """Tables for each operation: times by method and size, and how they compare with the best peer."""
-    measured = [one for one in results if one.get("median") is not None]
+    measured = measured_of(results)
     parts: list[RenderableType] = []
     for operation in dict.fromkeys(str(one.get("operation")) for one in measured):
         mine = [one for one in measured if str(one.get("operation")) == operation]
         parts += [bench.operation_table(operation, "us", mine), summary_table(operation, mine)]
         parts += [blocks_table(operation, sweeps, mine)] if (sweeps := sweeps_of(mine)) else []
-    return Group(*parts, *not_measured([one for one in results if one.get("median") is None]))
+    return Group(*parts, *not_measured(results))
 
 
 def control_of(result: Event) -> str:

@@ -3,37 +3,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Annotated
 
 import typer
 from rich.console import RenderableType
 
 from beeline import options
 from beeline.applications import Study, run_studies
-from beeline.display import MISSING, Cell, devices_of, field, format_verified, result_table
+from beeline.display import Cell, against, devices_of, field, format_verified, result_table
 from beeline.jobs import Event
-from beeline.programs import World
+from beeline.programs import World, given
 
 BASELINE = "mpi"  # the method that the others are compared with
 LARGEST = 1 << 40
-
-
-@dataclass(frozen=True)
-class Reductions(Study):
-    """Over numbers of values."""
-
-    values: list[int]
-    reductions: int | None
-    mpirun: bool
-    programs: ClassVar = {"global-reduction": None}
-
-    def world(self, ranks: int) -> World:
-        return World(ranks, self.threads, self.device, mpirun=self.mpirun)
-
-    def arguments(self, methods: list[str], ranks: int) -> list[str]:
-        arguments = ["--values", ",".join(map(str, self.values)), "--method", ",".join(methods)]
-        return arguments if self.reductions is None else [*arguments, "--reductions", str(self.reductions)]
 
 
 def parse_values(text: str) -> list[int]:
@@ -62,10 +44,9 @@ def global_reduction(
     """Reduce many values on each rank to one sum that every rank has; beside kernel, copy, MPI_Allreduce, copy."""
     if mpirun and threads:
         raise typer.BadParameter("mpirun starts processes: leave --threads or --mpirun out")
-    study = Reductions(
-        options.parse_ranks(ranks), options.parse_names(method), threads, device, parse_values(values), reductions,
-        mpirun,
-    )  # fmt: skip
+    arguments = ["--values", ",".join(map(str, parse_values(values))), *given("reductions", reductions)]
+    names, world = options.parse_names(method), World(1, threads, device, mpirun=mpirun)
+    study = Study({"global-reduction": None}, options.parse_ranks(ranks), names, world, lambda _: arguments)
     run_studies([study], as_json, output, render)
 
 
@@ -75,20 +56,8 @@ def render(results: list[Event]) -> RenderableType:
         ">ranks": field("ranks"),
         ">values\na rank": field("values"),
         ">reductions\na second": field("reductions_per_second"),
-        ">against\nMPI": lambda result: against_mpi(result, results),
+        ">against\nMPI": lambda one: against(one, results, BASELINE, "reductions_per_second", ("ranks", "values")),
         ">CPU\ntime, us": field("cpu_seconds", factor=1e6),
         "verified": field("verified", format_verified),
     }
     return result_table(f"Global reduction of float32 values on {devices_of(results)}", columns, results)
-
-
-def against_mpi(result: Event, results: list[Event]) -> str:
-    """How many times more reductions a second than the baseline, with as many ranks and values."""
-    same: list[Any] = [
-        one.get("reductions_per_second")
-        for one in results
-        if one.get("method") == BASELINE and all(one.get(key) == result.get(key) for key in ("ranks", "values"))
-    ]
-    if not same or not same[-1] or not result.get("reductions_per_second"):
-        return MISSING
-    return f"{result['reductions_per_second'] / same[-1]:.2f}"

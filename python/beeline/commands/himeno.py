@@ -3,9 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from enum import Enum
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, Literal
 
 import typer
 from rich.console import Group, RenderableType
@@ -23,6 +21,7 @@ from beeline.display import (
     result_table,
 )
 from beeline.jobs import Event
+from beeline.programs import World, given
 
 # The benchmark's sizes, x, y, z: the official i, j, k. Ranks divide z, the official k.
 GRIDS = {
@@ -36,32 +35,21 @@ SMALLEST, LARGEST = 3, 32768  # points along an axis
 BELOW_NOISE = "< noise"
 
 
-class Scaling(str, Enum):
-    none = "none"
-    weak = "weak"
-    strong = "strong"
-
-
-class Preset(str, Enum):
-    """Sizes of seed 000 that are more than a size."""
-
-    table_5_6 = "table-5.6"
-    weak = "weak"
-    strong = "strong"
-
+Scaling = Literal["none", "weak", "strong"]
+Preset = Literal["table-5.6", "weak", "strong"]  # sizes of seed 000 that are more than a size
 
 # What a preset sets: its grids one after another, and how they scale. M and L of the same source are sizes.
-PRESETS = {
-    Preset.table_5_6: (
+PRESETS: dict[Preset, tuple[list[str], Scaling]] = {
+    "table-5.6": (
         [
             *("256x256x256", "256x256x512", "256x256x1024"),
             *("512x512x256", "512x512x512", "512x512x640"),
             *("640x640x128", "640x640x256", "640x640x386"),
         ],
-        Scaling.none,
+        "none",
     ),
-    Preset.weak: (["128x192x64"], Scaling.weak),
-    Preset.strong: (["128x128x192"], Scaling.strong),
+    "weak": (["128x192x64"], "weak"),
+    "strong": (["128x128x192"], "strong"),
 }
 DEFAULT_SIZE = "S"
 
@@ -76,50 +64,24 @@ PROGRAMS: dict[str, Event | None] = {
 }
 
 
-@dataclass(frozen=True)
-class Grids(Study):
-    """Over one size, or one that grows with the ranks."""
+def grid_for(size: str, scaling: Scaling, ranks: int) -> tuple[int, int, int]:
+    """Under weak scaling each rank keeps the whole size that was asked for."""
+    x, y, z = parse_grid(size)
+    return x, y, z * ranks if scaling == "weak" else z
 
-    size: str
-    iterations: int | None
-    scaling: Scaling
-    verify: bool
-    programs: ClassVar = PROGRAMS
 
-    @property
-    def label(self) -> str:
-        return f"{self.size}, "
-
-    def size_for(self, ranks: int) -> str:
-        """The size option: under weak scaling each rank keeps the whole size that was asked for."""
-        if self.scaling is not Scaling.weak:
-            return self.size
-        return "x".join(str(extent) for extent in self.grid_for(ranks))
-
-    def grid_for(self, ranks: int) -> tuple[int, int, int]:
-        x, y, z = parse_grid(self.size)
-        return x, y, z * ranks if self.scaling is Scaling.weak else z
-
-    def check(self) -> None:
-        """Refuses what cannot run, before anything starts."""
-        if self.scaling is not Scaling.none and len(self.ranks) < 2:
+def check(size: str, scaling: Scaling, counts: list[int]) -> None:
+    """Refuses what cannot run, before anything starts."""
+    if scaling != "none" and len(counts) < 2:
+        raise typer.BadParameter(f"{scaling} scaling compares numbers of ranks: give several, like --ranks 1,2,4")
+    for ranks in counts:
+        z = grid_for(size, scaling, ranks)[2]
+        if z > LARGEST:
+            raise typer.BadParameter(f"weak scaling to {ranks} ranks makes z {z}; valid: to {LARGEST}")
+        if z - 2 < ranks:
             raise typer.BadParameter(
-                f"{self.scaling.value} scaling compares numbers of ranks: give several, like --ranks 1,2,4"
+                f"{size} has too few planes along z for {ranks} ranks: each needs one of the {z - 2} inside"
             )
-        for ranks in self.ranks:
-            z = self.grid_for(ranks)[2]
-            if z > LARGEST:
-                raise typer.BadParameter(f"weak scaling to {ranks} ranks makes z {z}; valid: to {LARGEST}")
-            if z - 2 < ranks:
-                raise typer.BadParameter(
-                    f"{self.size} has too few planes along z for {ranks} ranks: each needs one of the {z - 2} inside"
-                )
-
-    def arguments(self, methods: list[str], ranks: int) -> list[str]:
-        arguments = ["--size", self.size_for(ranks), "--method", ",".join(methods)]
-        if self.iterations is not None:
-            arguments += ["--iterations", str(self.iterations)]
-        return arguments if self.verify else [*arguments, "--no-verify"]
 
 
 def parse_grid(text: str) -> tuple[int, int, int]:
@@ -178,7 +140,7 @@ def himeno(
     scaling: Annotated[
         Scaling,
         typer.Option("--scaling", help="Compare numbers of ranks: weak (size a rank) or strong (size in all)."),
-    ] = Scaling.none,
+    ] = "none",
     threads: options.Threads = False,
     device: options.Device = "auto",
     no_verify: options.NoVerify = False,
@@ -186,24 +148,28 @@ def himeno(
     output: options.Output = None,
 ) -> None:
     """Run the Himeno benchmark (Jacobi iterations of a 3-D pressure equation) with each method."""
-    if preset is not None and (size is not None or scaling is not Scaling.none):
+    if preset is not None and (size is not None or scaling != "none"):
         raise typer.BadParameter("--preset sets the size and the scaling: leave --size and --scaling out")
     sizes, scaling = ([size or DEFAULT_SIZE], scaling) if preset is None else PRESETS[preset]
-    if ranks is None:
-        ranks = "4" if scaling is Scaling.none else "1,2,4"
-    study = Grids(
-        options.parse_ranks(ranks), options.parse_names(method), threads, device, sizes[0], iterations, scaling,
-        not no_verify,
-    )  # fmt: skip
-    studies = [replace(study, size=each) for each in sizes]
-    for each in studies:
-        each.check()
-    run_studies(studies, as_json, output, lambda results: render(results, scaling))
+    counts = options.parse_ranks(ranks or ("4" if scaling == "none" else "1,2,4"))
+    names, world = options.parse_names(method), World(1, threads, device)
+    rest = [*given("iterations", iterations), *given("no-verify", no_verify)]
+
+    def study_of(size: str) -> Study:
+        def arguments(ranks: int) -> list[str]:
+            grid = size if scaling != "weak" else "x".join(map(str, grid_for(size, scaling, ranks)))
+            return ["--size", grid, *rest]
+
+        check(size, scaling, counts)
+        return Study(PROGRAMS, counts, names, world, arguments, f"{size}, ")
+
+    run_studies([study_of(each) for each in sizes], as_json, output, lambda results: render(results, scaling))
 
 
 def render(results: list[Event], scaling: Scaling) -> RenderableType:
-    scales = scaling is not Scaling.none
-    several = not scales and len({size_of(result) for result in results}) > 1
+    scales = scaling != "none"
+    sizes = dict.fromkeys(map(size_of, results))
+    several = not scales and len(sizes) > 1
     columns: dict[str, Cell] = {
         **({"size": size_of} if several else {}),
         "method": field("method", str),
@@ -219,20 +185,16 @@ def render(results: list[Event], scaling: Scaling) -> RenderableType:
     if scales:
         columns[">speed-\nup"] = lambda result: scaling_cells(result, results)[0]
         columns[">effi-\nciency, %"] = lambda result: scaling_cells(result, results)[1]
-    table = result_table(describe(results), columns, results)
-    notes = gosa_notes(results)
-    if any(is_below_noise(result.get("communication_share")) for result in results):
+    table = result_table(f"Himeno {', '.join(sizes)} on {devices_of(results)}", columns, results)
+    notes = list(dict.fromkeys(map(gosa_note, results)))
+    if any(format_share(result.get("communication_share")) == BELOW_NOISE for result in results):
         notes.append(f"{BELOW_NOISE}: runs without communication took longer than those with it")
     return Group(table, *notes)
 
 
-def is_below_noise(share: Any) -> bool:
-    return isinstance(share, (int, float)) and share < 0
-
-
 def format_share(share: Any) -> str:
     """In percent. The time of communication is a difference of two runs, which noise can turn negative."""
-    return BELOW_NOISE if is_below_noise(share) else format_percent(share)
+    return BELOW_NOISE if isinstance(share, (int, float)) and share < 0 else format_percent(share)
 
 
 def verified_part(result: Event) -> str:
@@ -245,11 +207,6 @@ def size_of(result: Event) -> str:
     return "×".join(str(extent) for extent in result.get("size") or [])
 
 
-def describe(results: list[Event]) -> str:
-    sizes = dict.fromkeys(size_of(result) for result in results)
-    return f"Himeno {', '.join(sizes)} on {devices_of(results)}"
-
-
 def scaling_cells(result: Event, results: list[Event]) -> list[str]:
     """Speed against the fewest ranks of the same method, and that divided by how many times the ranks grew."""
     same = [one for one in results if one.get("method") == result.get("method") and one.get("mflops")]
@@ -260,12 +217,8 @@ def scaling_cells(result: Event, results: list[Event]) -> list[str]:
     return [f"{speed_up:.2f}", format_percent(speed_up * base["ranks"] / result["ranks"])]
 
 
-def gosa_notes(results: list[Event]) -> list[str]:
-    """The residual of each run; beside the reference's where that has done as many iterations."""
-    return list(dict.fromkeys(gosa_note(result) for result in results))
-
-
 def gosa_note(result: Event) -> str:
+    """The residual of a run; beside the reference's where that has done as many iterations."""
     gosa, reference, drifted = (
         format_number(result.get(key), digits=7) for key in ("gosa", "gosa_reference", "gosa_float32")
     )

@@ -6,7 +6,6 @@ from __future__ import annotations
 from rich.console import Group, RenderableType
 
 from beeline import options
-from beeline.commands import bench
 from beeline.description import Call
 from beeline.display import (
     ResultView,
@@ -14,6 +13,7 @@ from beeline.display import (
     format_number,
     format_percent,
     format_verified,
+    measured_of,
     new_table,
     not_measured,
 )
@@ -24,20 +24,12 @@ from beeline.programs import World
 RANKS = "beeline.ranks.overlap"
 
 
-def overlap(
-    call: Call,
-    ranks: bench.Ranks = 2,
-    device: options.Device = "auto",
-    as_json: options.Json = False,
-    output: options.Output = None,
-) -> None:
-    with ResultView(as_json, output, render) as view:
-        measure_on_ranks(World(ranks, device=device), RANKS, call, view)
-    bench.check_results(view.results)
+def overlap(call: Call, view: ResultView, ranks: options.RankCount = 2, device: options.Device = "auto") -> None:
+    measure_on_ranks(World(ranks, device=device), RANKS, call, view)
 
 
 def render(results: list[Event]) -> RenderableType:
-    measured = [one for one in results if one.get("median") is not None]
+    measured = measured_of(results)
     parts: list[RenderableType] = []
     if measured:
         first = measured[0]
@@ -54,4 +46,4 @@ def render(results: list[Event]) -> RenderableType:
                 format_verified(one["verified"]),
             )  # fmt: skip
         parts.append(table)
-    return Group(*parts, *not_measured([one for one in results if one.get("median") is None]))
+    return Group(*parts, *not_measured(results))

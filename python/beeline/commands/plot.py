@@ -6,9 +6,8 @@ from __future__ import annotations
 import importlib.util
 import json
 import re
-from enum import Enum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -17,14 +16,10 @@ from beeline.jobs import Event, parse_event
 from beeline.programs import CliError
 
 Curves = dict[str, list[tuple[int, Event]]]
+Axis = Literal["bytes", "blocks"]
 FORMATS = (".png", ".svg")
 # What records up to November 2026 call methods, by today's names.
 RENAMED = {r"/packets128(?=_|$)": "/ll128", r"/packets(?=_|$)": "/ll", r"_alike$": "_symmetric"}
-
-
-class Axis(str, Enum):
-    bytes = "bytes"
-    blocks = "blocks"
 
 
 def check_picture(path: Path) -> Path:
@@ -47,7 +42,7 @@ def plot(
     ],
     over: Annotated[
         Axis, typer.Option("--over", help="What runs along the axis: bytes, or blocks of a GPU.")
-    ] = Axis.bytes,
+    ] = "bytes",
     as_json: options.Json = False,
 ) -> None:
     """Draws time and bus bandwidth of collectives: a picture for each operation, a curve for each method and peer."""
@@ -59,7 +54,7 @@ def plot(
         mine = [one for one in results if one["operation"] == operation]
         curves = curves_over(mine, over)
         if not curves:
-            raise CliError(f"no record of {operation} says which {over.value} it was measured with")
+            raise CliError(f"no record of {operation} says which {over} it was measured with")
         picture = output if len(operations) == 1 else picture_of(operation, output)
         draw(curves, over, mine, picture)
         if as_json:
@@ -89,8 +84,8 @@ def curves_over(results: list[Event], over: Axis) -> Curves:
     fastest: dict[tuple[str, int], Event] = {}
     for result in results:
         name = str(result["method"])
-        place: Any = result["bytes"] if over is Axis.bytes else result.get("settings", {}).get("blocks")
-        if over is Axis.blocks:
+        place: Any = result["bytes"] if over == "bytes" else result.get("settings", {}).get("blocks")
+        if over == "blocks":
             name += f", {result['bytes']:,} B"
         if not isinstance(place, int):
             continue
@@ -130,7 +125,7 @@ def draw(curves: Curves, over: Axis, results: list[Event], output: Path) -> None
     for axes, what in ((times, "time of a call, µs"), (bandwidths, "bus bandwidth, GB/s")):
         axes.set_xscale("log", base=2)
         axes.set_yscale("log")
-        axes.set_xlabel(over.value)
+        axes.set_xlabel(over)
         axes.set_ylabel(what)
         axes.minorticks_off()
         axes.grid(alpha=0.3)

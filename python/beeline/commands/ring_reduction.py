@@ -3,35 +3,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import typer
 from rich.console import RenderableType
 
 from beeline import options
 from beeline.applications import Study, run_studies
-from beeline.display import MISSING, Cell, devices_of, field, format_bytes, format_verified, result_table
+from beeline.display import Cell, against, devices_of, field, format_bytes, format_verified, result_table
 from beeline.jobs import Event
+from beeline.programs import World, given
 
 ELEMENT_BYTES = 4
 BASELINE = "host"  # the scheme that the others are compared with
-
-
-@dataclass(frozen=True)
-class Rings(Study):
-    """The schemes as methods, over one vector."""
-
-    bytes: int
-    reductions: int | None
-    verify: bool
-    programs: ClassVar = {"ring-reduction": None}
-
-    def arguments(self, methods: list[str], ranks: int) -> list[str]:
-        arguments = ["--size", str(self.bytes), "--method", ",".join(methods)]
-        if self.reductions is not None:
-            arguments += ["--reductions", str(self.reductions)]
-        return arguments if self.verify else [*arguments, "--no-verify"]
 
 
 def parse_size(text: str) -> int:
@@ -57,10 +41,9 @@ def ring_reduction(
     output: options.Output = None,
 ) -> None:
     """Run one ring all-reduce (float32 sums, in place) under each control scheme; strong scaling over ranks."""
-    study = Rings(
-        options.parse_ranks(ranks), options.parse_names(method), threads, device, parse_size(size), reductions,
-        not no_verify,
-    )  # fmt: skip
+    arguments = ["--size", str(parse_size(size)), *given("reductions", reductions), *given("no-verify", no_verify)]
+    names, world = options.parse_names(method), World(1, threads, device)
+    study = Study({"ring-reduction": None}, options.parse_ranks(ranks), names, world, lambda _: arguments)
     run_studies([study], as_json, output, render)
 
 
@@ -69,7 +52,7 @@ def render(results: list[Event]) -> RenderableType:
         "method": field("method", str),
         ">ranks": field("ranks"),
         ">time,\nus": field("seconds", factor=1e6),
-        ">against\nhost": lambda result: against_host(result, results),
+        ">against\nhost": lambda one: against(one, results, BASELINE, "seconds", ("ranks",)),
         ">bus,\nGB/s": field("bus_bytes_per_second", factor=1e-9),
         ">CPU\ntime, us": field("cpu_seconds", factor=1e6),
         ">blocks": field("lanes"),
@@ -77,11 +60,3 @@ def render(results: list[Event]) -> RenderableType:
     }
     size = format_bytes(results[0].get("bytes") or 0)
     return result_table(f"Ring reduction of {size} on {devices_of(results)}", columns, results)
-
-
-def against_host(result: Event, results: list[Event]) -> str:
-    """How many times faster than the host's scheme on as many ranks."""
-    same = [one for one in results if one.get("method") == BASELINE and one.get("ranks") == result.get("ranks")]
-    if not same or not same[-1].get("seconds") or not result.get("seconds"):
-        return MISSING
-    return f"{same[-1]['seconds'] / result['seconds']:.2f}"

@@ -6,7 +6,6 @@ python -m beeline.ranks.accuracy VALUES: those of its options, as JSON, that `be
 
 from __future__ import annotations
 
-import faulthandler
 import json
 import sys
 import zlib
@@ -19,21 +18,22 @@ import numpy as np
 import beeline
 from beeline.ranks import references
 from beeline.ranks.accuracy_peers import Absent, close_groups, open_peer
-from beeline.ranks.records import Record, emit, everyones, first_line, result
+from beeline.ranks.records import Record, emit, everyones, first_line, lacking, result, run_rank
 from beeline.ranks.references import Exact, Vector
 
-LIMIT_S = 600  # after which a rank that still runs says where it is, and ends
+LIMIT_S = 600
+FIGURES = (*references.FIGURES, "wrong", "digest", "same_bits_on_all_ranks")
 Allreduce = Callable[[Vector, str, str], Vector]
 
 
 def main() -> None:
     options = SimpleNamespace(**json.loads(sys.argv[1]))
-    faulthandler.enable()  # a crash says where
-    faulthandler.dump_traceback_later(LIMIT_S, exit=True)
-    with beeline.World.create() as world:
+
+    def measure(world: beeline.World) -> None:
         Study(world, options).run()
         close_groups()
-    faulthandler.cancel_dump_traceback_later()
+
+    run_rank(measure, LIMIT_S)
 
 
 class Own:
@@ -75,7 +75,9 @@ class Study:
             try:
                 self.methods[name] = open_peer(world, name)
             except Absent as absent:
-                emit(world, result("allreduce", name, 0, world.size) | lacking(str(absent)) | {"verified": None})
+                emit(
+                    world, result("allreduce", name, 0, world.size) | lacking(str(absent), FIGURES) | {"verified": None}
+                )
 
     def run(self) -> None:
         for type_name in self.types:
@@ -100,7 +102,7 @@ class Study:
         try:
             got = allreduce(mine, type_name, reduction)
         except (Absent, beeline.UnavailableError) as missing:
-            return lacking(first_line(missing))
+            return lacking(first_line(missing), FIGURES)
         figures = references.errors(got, exact, type_name)
         seen = everyones(self.world, {"digest": zlib.crc32(got.tobytes()), "wrong": figures["wrong"]})
         same_bits = len({one["digest"] for one in seen}) == 1
@@ -113,11 +115,6 @@ def verified(method: str, figures: Record) -> bool | None:
     if not method.startswith("stream/") or figures["digest"] is None:
         return None
     return figures["same_bits_on_all_ranks"] and not figures["wrong"]
-
-
-def lacking(reason: str) -> Record:
-    missing = (*references.FIGURES, "wrong", "digest", "same_bits_on_all_ranks")
-    return {"available": False, "reason": reason, **dict.fromkeys(missing)}
 
 
 if __name__ == "__main__":

@@ -6,7 +6,6 @@ python -m beeline.ranks.overlap VALUES: those of its options, as JSON, that `bee
 
 from __future__ import annotations
 
-import faulthandler
 import importlib.util
 import json
 import statistics
@@ -16,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 import beeline
 from beeline.ranks.names import BY_BLOCKS
-from beeline.ranks.records import Record, emit, everyones, first_line, result
+from beeline.ranks.records import Record, emit, everyones, first_line, lacking, result, run_rank
 
 if TYPE_CHECKING:
     from beeline.ranks.beside import Bench, Calls
 
-LIMIT_S = 400  # after which a rank that still runs says where it is, and ends
+LIMIT_S = 400
 CHANNEL_BYTES = 256 << 20  # of the heap, beside the two vectors
 FIGURES = (
     "unit", "median", "samples", "allreduce_alone_us", "allreduce_beside_us", "matmul_alone_tflops",
@@ -31,11 +30,7 @@ FIGURES = (
 
 def main() -> None:
     options = SimpleNamespace(**json.loads(sys.argv[1]))
-    faulthandler.enable()  # a crash says where
-    faulthandler.dump_traceback_later(LIMIT_S, exit=True)
-    with beeline.World.create(heap_bytes=2 * options.size + CHANNEL_BYTES) as world:
-        measure(world, options)
-    faulthandler.cancel_dump_traceback_later()
+    run_rank(lambda world: measure(world, options), LIMIT_S, heap_bytes=2 * options.size + CHANNEL_BYTES)
 
 
 def wanted_methods(options: SimpleNamespace) -> list[tuple[str, int]]:
@@ -47,7 +42,7 @@ def measure(world: beeline.World, options: SimpleNamespace) -> None:
     reason = reason_against(world)
     if reason is not None:
         for method, blocks in wanted_methods(options):
-            emit(world, head_of(world, options, method, blocks) | lacking(reason))
+            emit(world, head_of(world, options, method, blocks) | lacking(reason, FIGURES))
         return
     from beeline.ranks.beside import Bench
 
@@ -63,7 +58,7 @@ def measure_in_turns(bench: Bench, world: beeline.World, options: SimpleNamespac
         try:
             calls = bench.open(method, blocks)
         except beeline.UnavailableError as missing:
-            emit(world, head | lacking(first_line(missing)))
+            emit(world, head | lacking(first_line(missing), FIGURES))
             continue
         head["settings"] |= calls.settings
         opened.append((head, calls, []))
@@ -86,10 +81,6 @@ def reason_against(world: beeline.World) -> str | None:
 def head_of(world: beeline.World, options: SimpleNamespace, method: str, blocks: int) -> Record:
     settings: dict[str, Any] = {"type": options.type, "matrix": options.matrix, "blocks": blocks or None}
     return result("allreduce_beside_matmul", method, options.size, world.size) | {"settings": settings}
-
-
-def lacking(reason: str) -> Record:
-    return {"available": False, "reason": reason, **dict.fromkeys(FIGURES)}
 
 
 def slowest(seen: list[Record]) -> Record:

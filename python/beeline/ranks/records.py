@@ -3,12 +3,27 @@
 
 from __future__ import annotations
 
+import faulthandler
 import json
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import beeline
 
 Record = dict[str, Any]
+FIGURES = (
+    "unit", "median", "bus_gb_per_s", "relative_deviation", "iterations", "verified", "seed", "peer_of", "baseline",
+    "ratio_to_baseline",
+)  # fmt: skip
+
+
+def run_rank(body: Callable[[beeline.World], None], limit_s: float, **options: Any) -> None:
+    """Makes a world with these options for `body`. A crash, or a rank that runs longer, says where it is."""
+    faulthandler.enable()
+    faulthandler.dump_traceback_later(limit_s, exit=True)
+    with beeline.World.create(**options) as world:
+        body(world)
+    faulthandler.cancel_dump_traceback_later()
 
 
 def emit(world: beeline.World, record: Record) -> None:
@@ -22,6 +37,16 @@ def result(operation: str, method: str, size: int, ranks: int) -> Record:
         "event": "result", "schema_version": 1, "operation": operation, "method": method, "bytes": size,
         "ranks": ranks, "available": True, "reason": None,
     }  # fmt: skip
+
+
+def lacking(reason: str, figures: Sequence[str]) -> Record:
+    """The rest of a result, where the method is not there."""
+    return {"available": False, "reason": reason, **dict.fromkeys(figures)}
+
+
+def unavailable(reason: str) -> Record:
+    """The same, with the fields of beeline-bench."""
+    return lacking(reason, FIGURES) | {"samples": [], "settings": {}}
 
 
 def everyones(world: beeline.World, mine: Any) -> list[Any]:

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "environment/gpu_state.hpp"
 
-#include <dlfcn.h>
-
 #include <fstream>
 #include <optional>
+
+#include "beeline/energy/gpu_state.hpp"
 
 #if defined(BEELINE_HAS_CUDA)
 #include <cuda_runtime_api.h>
@@ -16,40 +16,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// NVML, opened at run time. Signatures and numbers are those of its public header.
-class Nvml {
- public:
-  Nvml() : library_(dlopen("libnvidia-ml.so.1", RTLD_NOW)) {
-    auto* start = function<int()>("nvmlInit_v2");
-    ready_ = start != nullptr && start() == 0;
-  }
-  ~Nvml() {
-    if (auto* stop = function<int()>("nvmlShutdown"); ready_ && stop != nullptr) stop();
-    if (library_ != nullptr) dlclose(library_);
-  }
-  Nvml(const Nvml&) = delete;
-  Nvml& operator=(const Nvml&) = delete;
-
-  [[nodiscard]] void* device(const std::string& uuid) const {
-    void* handle = nullptr;
-    auto* find = function<int(const char*, void**)>("nvmlDeviceGetHandleByUUID");
-    return ready_ && find != nullptr && find(uuid.c_str(), &handle) == 0 ? handle : nullptr;
-  }
-  /// A function of NVML that gives one number about a device.
-  [[nodiscard]] Json number(const char* name, void* device, unsigned kind) const {
-    unsigned value = 0;
-    auto* get = function<int(void*, unsigned, unsigned*)>(name);
-    return get != nullptr && get(device, kind, &value) == 0 ? Json(value) : Json(nullptr);
-  }
-
- private:
-  template <class Signature>
-  [[nodiscard]] Signature* function(const char* name) const {
-    return library_ == nullptr ? nullptr : reinterpret_cast<Signature*>(dlsym(library_, name));
-  }
-  void* library_;
-  bool ready_ = false;
-};
+Json or_null(const std::optional<unsigned>& value) { return value ? Json(*value) : Json(nullptr); }
 
 /// The driver's own version, the first word of its line that starts with a digit; CUDA's "driver version" is the newest
 /// CUDA that it supports.
@@ -63,14 +30,12 @@ Json kernel_driver() {
 }  // namespace
 
 Json gpu_state(const std::string& uuid) {
-  constexpr unsigned sm_clock = 1, memory_clock = 2, gpu_sensor = 0;
-  const Nvml nvml;
-  void* device = nvml.device(uuid);
-  if (device == nullptr) return nullptr;
-  return {{"sm_clock_mhz", nvml.number("nvmlDeviceGetClockInfo", device, sm_clock)},
-          {"sm_clock_max_mhz", nvml.number("nvmlDeviceGetMaxClockInfo", device, sm_clock)},
-          {"memory_clock_mhz", nvml.number("nvmlDeviceGetClockInfo", device, memory_clock)},
-          {"temperature_celsius", nvml.number("nvmlDeviceGetTemperature", device, gpu_sensor)}};
+  const auto state = energy::gpu_state(uuid);
+  if (!state) return nullptr;
+  return {{"sm_clock_mhz", or_null(state->sm_clock_mhz)},
+          {"sm_clock_max_mhz", or_null(state->sm_clock_max_mhz)},
+          {"memory_clock_mhz", or_null(state->memory_clock_mhz)},
+          {"temperature_celsius", or_null(state->temperature_celsius)}};
 }
 
 #if defined(BEELINE_HAS_CUDA)

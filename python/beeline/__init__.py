@@ -32,7 +32,9 @@ __all__ = ["__version__", *LIBRARY]
 
 
 def __getattr__(name: str) -> Any:
-    """What is not loaded yet: the exceptions, and the names of the library."""
+    """What is not loaded yet: the exceptions, the names of the library, and its module `energy`."""
+    if name == "energy":
+        return importlib.import_module("beeline.energy")
     module = "beeline.library" if name in LIBRARY else "beeline.errors"
     if name == "Error" or name.endswith("Error") or name in LIBRARY:
         return getattr(importlib.import_module(module), name)
@@ -41,4 +43,4 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     errors = importlib.import_module("beeline.errors")
-    return sorted([*globals(), *LIBRARY, *errors.__all__])
+    return sorted([*globals(), *LIBRARY, "energy", *errors.__all__])

@@ -583,3 +583,158 @@ class StagedChannel:
 
         Raises InvalidArgumentError, too, where the peer's next message has another length: it stays, for a tensor of that.
         """
+
+class Component:
+    """What a source counts."""
+
+    def __init__(self, kind: str, name: str, device: str = '', tick_s: float = 0.0, range_joules: float | None = None) -> None: ...
+
+    @property
+    def kind(self) -> str:
+        """'gpu', 'cpu' or 'dram'."""
+
+    @property
+    def name(self) -> str:
+        """As gpu0; the kind alone where there is no source."""
+
+    @property
+    def device(self) -> str:
+        """A GPU's UUID, a powercap zone."""
+
+    @property
+    def tick_s(self) -> float:
+        """How often the counter advances."""
+
+    @property
+    def range_joules(self) -> float | None:
+        """Where the counter starts again from 0; None: it never does."""
+
+class ComponentEnergy:
+    """The energy of one component in a window."""
+
+    @property
+    def component(self) -> Component: ...
+
+    @property
+    def joules(self) -> float | None:
+        """None where they are not known: see `reason`."""
+
+    @property
+    def watts(self) -> float | None:
+        """Average power."""
+
+    @property
+    def error(self) -> float | None:
+        """A bound, as a share of the joules."""
+
+    @property
+    def seconds(self) -> float:
+        """Of the window that the joules belong to."""
+
+    @property
+    def reason(self) -> str:
+        """Why there are no joules."""
+
+    @property
+    def notice(self) -> str:
+        """What was done to the window."""
+
+class Measured:
+    """What a window held."""
+
+    @property
+    def seconds(self) -> float: ...
+
+    @property
+    def components(self) -> list[ComponentEnergy]: ...
+
+    @property
+    def cpu_seconds(self) -> float:
+        """CPU time of this process and of its children that ended."""
+
+    @property
+    def machine_cpu_seconds(self) -> float | None:
+        """CPU time of all CPUs; None where the kernel does not show it."""
+
+    @property
+    def sleep_seconds(self) -> dict[str, float]:
+        """
+        Time in each sleep state, summed over CPUs; empty where the kernel shows none.
+        """
+
+    @property
+    def cpu_reason(self) -> str:
+        """Why something of the CPUs' time is missing."""
+
+    def joules(self, kind: str | None = None) -> float | None:
+        """
+        Of one kind ('gpu', 'cpu', 'dram'), or of all that are known. None where a component's joules are missing.
+        """
+
+class Sample:
+    """One point of a component's power over time."""
+
+    @property
+    def component(self) -> int:
+        """Index in `Meter.components`."""
+
+    @property
+    def time_s(self) -> float:
+        """Since the meter was made."""
+
+    @property
+    def joules(self) -> float | None:
+        """Counted since the meter was made."""
+
+    @property
+    def watts(self) -> float | None:
+        """As the device tells it, otherwise the counter's slope."""
+
+    @property
+    def reason(self) -> str:
+        """Why joules are missing."""
+
+class Window:
+    """The beginning of a measurement, made by `Meter.start`."""
+
+class Meter:
+    """
+    Meters GPUs by NVML, CPU packages and DRAM by RAPL.
+
+    A kind without a source has a component that says why. Any thread may call; a process may have several.
+    """
+
+    def __init__(self, *, gpus: Sequence[str] = [], powercap: str = '') -> None:
+        """
+        gpus      UUIDs; empty: all that NVML knows
+        powercap  the folder of the kernel's energy counters; empty: BEELINE_POWERCAP
+        """
+
+    @property
+    def components(self) -> list[Component]: ...
+
+    def start(self) -> Window:
+        """
+        Blocks until every counter has ticked, 100 ms with GPUs; the work may begin then. Windows may overlap.
+        """
+
+    def stop(self, window: Window, *, widen: bool = False) -> Measured:
+        """
+        Ends the window now, and blocks until every counter has ticked once more.
+
+        widen  joules with an error of over 2 % are those up to the next tick, with a notice; otherwise they are None
+        """
+
+    def sample_every(self, seconds: float) -> None:
+        """Reads all counters in a thread, from now on."""
+
+    def take_samples(self) -> list[Sample]:
+        """The samples since the last call."""
+
+    @property
+    def dropped_samples(self) -> int:
+        """How many nobody took."""
+
+    @property
+    def sampling_seconds(self) -> float:
+        """CPU time of the sampling thread."""

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from beeline import __version__, options
-from beeline.commands import global_reduction, himeno, info, plot, ring_reduction, run
+from beeline.commands import energy, global_reduction, himeno, info, plot, ring_reduction, run
 from beeline.commands.benchmarks import Benchmarks
 from beeline.jobs import Interrupted, interruptible
 from beeline.programs import CliError
@@ -26,6 +26,7 @@ benchmarks = typer.Typer(cls=Benchmarks, help="Measure operations.", no_args_is_
 app.command()(info.info)
 # What follows PROGRAM belongs to it, options included.
 app.command(context_settings={**HELP, "allow_interspersed_args": False})(run.run)
+app.command(context_settings={**HELP, "allow_interspersed_args": False})(energy.energy)
 app.command()(plot.plot)
 app.add_typer(benchmarks, name="bench")
 app.add_typer(apps, name="app")

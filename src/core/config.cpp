@@ -93,6 +93,7 @@ Config Config::from_environment() {
   read_flag("BEELINE_PEER_ACCESS", config.peer_access);
   read_flag("BEELINE_CHECK_COLLECTIVES", config.check_collectives);
   read_number("BEELINE_HOST_THREADS", config.host_threads, 1, 256);
+  config.powercap = environment("BEELINE_POWERCAP").value_or(config.powercap);
   read_level(config.log_level);
   return config;
 }
@@ -118,6 +119,7 @@ std::vector<ConfigEntry> describe(const Config& config) {
       {"BEELINE_CHECK_COLLECTIVES", config.check_collectives ? "1" : "0",
        "1: ranks compare every collective call, and name those who make another"},
       {"BEELINE_HOST_THREADS", fmt::format("{}", config.host_threads), "CPU threads that run one block on a host rank"},
+      {"BEELINE_POWERCAP", config.powercap, "folder of the kernel's energy counters (RAPL)"},
       {"BEELINE_LOG", std::string(level_names[static_cast<std::size_t>(config.log_level)]), "most detailed log level"},
   };
 }

@@ -14,7 +14,7 @@ import pytest
 from conftest import FAKES
 
 COMMANDS = {
-    (): ["info", "run", "bench", "app", "plot"],
+    (): ["info", "run", "bench", "app", "energy", "plot"],
     ("info",): ["--json"],
     ("run",): ["-n", "--threads", "--device", "--deadline", "--keep-going", "--check", "--json", "PROGRAM"],
     ("bench",): ["latency", "bandwidth", "rate", "address-space", "collectives"],
@@ -25,6 +25,7 @@ COMMANDS = {
     ("bench", "collectives"): [
         "--methods", "--operations", "--sizes", "--type", "--blocks", "--launcher", "--ranks", "--json", "--output",
     ],
+    ("energy",): ["COMMAND", "--output", "--picture", "--period", "--json"],
     ("plot",): ["RECORD", "--output", "-o", "--over"],
     ("app",): ["global-reduction", "himeno", "ring-reduction"],
     ("app", "global-reduction"): ["--values", "--ranks", "--method", "--reductions", "--mpirun", "--json", "--output"],
@@ -71,6 +72,10 @@ BAD = {
     ("app", "ring-reduction", "--method", "magic"): "valid: host, device",
     ("run", "-n", "0", "true"): "--ranks",
     ("run", "-n", "2", "--deadline", "-1", "true"): "--deadline",
+    ("energy", "--output", "/no/such/folder/file", "--", "true"): "cannot be written",
+    ("energy", "--picture", "power.txt", "--", "true"): "names that end in .png or .svg",
+    ("energy", "--period", "0", "--", "true"): "--period",
+    ("energy", "--output", "/dev/null"): "COMMAND",
     ("run",): "PROGRAM",
     ("fly",): "fly",
 }  # fmt: skip

@@ -33,9 +33,10 @@ struct Config {
   std::uint32_t slot_shift = 38;  ///< BEELINE_SLOT_SHIFT: log2 of a rank's slot in the address range, 32 to 40
   std::size_t chunk_bytes = std::size_t{4} << 20;  ///< BEELINE_CHUNK_BYTES: chunk of staged, pipelined transfers
   bool peer_access = true;  ///< BEELINE_PEER_ACCESS: 0: copies are staged, as if no device reached another's memory
-  bool check_collectives = false;          ///< BEELINE_CHECK_COLLECTIVES: 1: ranks compare every collective call
-  int host_threads = 1;                    ///< BEELINE_HOST_THREADS: CPU threads that run one block on a host rank
-  LogLevel log_level = LogLevel::warning;  ///< BEELINE_LOG: error, warning, info, debug
+  bool check_collectives = false;  ///< BEELINE_CHECK_COLLECTIVES: 1: ranks compare every collective call
+  int host_threads = 1;            ///< BEELINE_HOST_THREADS: CPU threads that run one block on a host rank
+  std::string powercap = "/sys/class/powercap";  ///< BEELINE_POWERCAP: folder of the kernel's energy counters
+  LogLevel log_level = LogLevel::warning;        ///< BEELINE_LOG: error, warning, info, debug
   /// Makes what carries operations to peers that loads and stores do not reach; none: no such peers.
   std::shared_ptr<const EngineMaker> engines;
 

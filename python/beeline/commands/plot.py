@@ -1,31 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`beeline plot`: pictures of records of `beeline bench collectives`."""
+"""`beeline plot`: pictures of records of `beeline bench collectives`, and of `beeline energy`."""
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
+import sys
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 
 from beeline import options
+from beeline.energy_record import read_record
+from beeline.errors import InvalidArgumentError
 from beeline.jobs import Event, parse_event
+from beeline.picture import check_picture, new_figure, save
+from beeline.power_picture import draw_power
 from beeline.programs import CliError
 
 Curves = dict[str, list[tuple[int, Event]]]
 Axis = Literal["bytes", "blocks"]
-FORMATS = (".png", ".svg")
 # What records up to November 2026 call methods, by today's names.
 RENAMED = {r"/packets128(?=_|$)": "/ll128", r"/packets(?=_|$)": "/ll", r"_alike$": "_symmetric"}
-
-
-def check_picture(path: Path) -> Path:
-    if path.suffix not in FORMATS:
-        raise typer.BadParameter(f"{path} is no picture that can be written; valid: names that end in .png or .svg")
-    return path
 
 
 def plot(
@@ -45,7 +42,13 @@ def plot(
     ] = "bytes",
     as_json: options.Json = False,
 ) -> None:
-    """Draws time and bus bandwidth of collectives: a picture for each operation, a curve for each method and peer."""
+    """Draws time and bus bandwidth of collectives: a picture for each operation, a curve for each method and peer.
+
+    Of a record of `beeline energy`: power over time, a curve for each component.
+    """
+    if len(records) == 1 and is_of_energy(records[0]):
+        plot_power(records[0], output, as_json)
+        return
     results = [one for path in records for one in read_results(path)]
     if not results:
         raise CliError(f"no collective was measured in {', '.join(map(str, records))}")
@@ -60,6 +63,28 @@ def plot(
         if as_json:
             event = {"event": "picture", "operation": operation, "file": str(picture), "curves": list(curves)}
             print(json.dumps(event), flush=True)
+
+
+def is_of_energy(path: Path) -> bool:
+    with path.open(encoding="utf-8", errors="replace") as file:
+        first = parse_event(file.readline())
+    return first is not None and "components" in first
+
+
+def plot_power(path: Path, output: Path, as_json: bool) -> None:
+    try:
+        record = read_record(path)
+    except InvalidArgumentError as problem:
+        raise CliError(str(problem)) from problem
+    if record.result is None:
+        print(f"beeline: {path} ends before its program did", file=sys.stderr)
+    curves = draw_power(record, output)
+    if not curves:
+        raise CliError(f"no component of {path} shows its power")
+    if as_json:
+        print(
+            json.dumps({"event": "picture", "operation": "energy", "file": str(output), "curves": curves}), flush=True
+        )
 
 
 def picture_of(operation: str, output: Path) -> Path:
@@ -105,17 +130,7 @@ def title_of(results: list[Event]) -> str:
 
 
 def draw(curves: Curves, over: Axis, results: list[Event], output: Path) -> None:
-    if importlib.util.find_spec("matplotlib") is None:
-        raise CliError("plot needs matplotlib, which is not installed: pip install matplotlib")
-    import matplotlib
-
-    matplotlib.use("Agg")
-    matplotlib.rcParams |= {"svg.fonttype": "none", "svg.hashsalt": "beeline"}  # text as text; names of parts alike
-    from matplotlib import pyplot
-
-    figure, (times, bandwidths) = pyplot.subplots(1, 2, figsize=(15, 7), layout="constrained")
-    for axes in (times, bandwidths):
-        axes.set_prop_cycle(color=matplotlib.colormaps["tab20"].colors)
+    figure, (times, bandwidths) = new_figure(2, (15, 7))
     peers = {str(one["method"]) for one in results if one.get("peer_of") is not None}
     for name, points in curves.items():
         style = "--" if str(points[0][1]["method"]) in peers else "-"
@@ -131,11 +146,4 @@ def draw(curves: Curves, over: Axis, results: list[Event], output: Path) -> None
         axes.grid(alpha=0.3)
     figure.suptitle(title_of(results))
     figure.legend(*times.get_legend_handles_labels(), loc="outside right upper", fontsize="small")
-    metadata: dict[str, Any] = {"Description": json.dumps({"curves": list(curves)})}
-    if output.suffix == ".svg":
-        metadata["Date"] = None  # the same records make the same file
-    try:
-        figure.savefig(output, metadata=metadata)
-    except OSError as error:
-        raise CliError(f"cannot write {output}: {error.strerror}") from error
-    pyplot.close(figure)
+    save(figure, output, {"curves": list(curves)})

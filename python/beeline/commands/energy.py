@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`beeline energy`: meters a program."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import platform
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Annotated, Any
+
+import typer
+from rich.live import Live
+from rich.table import Table
+
+from beeline import options
+from beeline.display import format_number, make_console, new_table
+from beeline.energy_record import Record, add
+from beeline.jobs import Event, describe_end
+from beeline.picture import check_picture
+from beeline.power_picture import draw_power
+from beeline.programs import CliError
+
+NOT_FOUND = 127  # as shells have it
+LOOK_S = 0.25  # how often the display and the record get what was sampled
+PASSED_ON = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2}
+FROM_KERNEL = 0x80  # SI_KERNEL: of the terminal, which sends its signals to the program too
+NOT_METERED = ["network", "switches between GPUs", "power supplies, fans, disks"]
+
+
+def check_record(path: Path) -> Path:
+    """Refuses a file that cannot be written before anything runs; an older record is replaced."""
+    try:
+        path.open("w", encoding="utf-8").close()
+    except OSError as error:
+        raise typer.BadParameter(f"{path} cannot be written: {error.strerror}") from error
+    return path
+
+
+def energy(
+    command: Annotated[list[str], typer.Argument(metavar="COMMAND", help="The program and its arguments.")],
+    output: Annotated[
+        Path, typer.Option("--output", metavar="FILE", help="The record, as JSON lines.", callback=check_record)
+    ] = Path("energy.jsonl"),
+    picture: Annotated[
+        Path,
+        typer.Option("--picture", metavar="FILE", help="Power over time: .png or .svg.", callback=check_picture),
+    ] = Path("energy.png"),
+    period: Annotated[float, typer.Option("--period", min=0.005, metavar="SECONDS", help="Between samples.")] = 0.05,
+    as_json: options.Json = False,
+) -> None:
+    """Meter COMMAND: joules and watts of GPUs (NVML), CPUs and DRAM (RAPL), and CPU time.
+
+    Power is shown live on standard error, and the table at the end too: standard output is the program's; with --json
+    it holds the record, and the program's output goes to standard error. Metering ends with COMMAND, not with what it
+    leaves running. Its exit status is passed on (128 + the signal that ended it), and so are signals to it. What this
+    machine does not meter is said.
+    """
+    try:
+        from beeline.energy import Meter
+    except ImportError as problem:
+        raise CliError(str(problem)) from problem
+    program = shutil.which(command[0])
+    if program is None:
+        raise CliError(f"{command[0]} is no program that can be run", NOT_FOUND)
+    with blocked_signals() as before:
+        meter = Meter()
+        run = Run(meter, command, period, output, as_json)
+        status = run.meter_program(program, before)
+    try:
+        if not draw_power(run.record, picture):
+            print("beeline: no picture: no component here shows its power", file=sys.stderr)
+    except CliError as problem:  # the program's exit status counts
+        print(f"beeline: no picture: {problem}", file=sys.stderr)
+    raise typer.Exit(status if status >= 0 else 128 - status)
+
+
+@contextmanager
+def blocked_signals() -> Iterator[set[signal.Signals]]:
+    """Inside, signals that are for the program wait until they are asked for."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, PASSED_ON | {signal.SIGCHLD})
+    try:
+        yield before
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+class Run:
+    """One metered run of a program: its record grows as the samples come."""
+
+    def __init__(self, meter: Any, command: list[str], period: float, output: Path, as_json: bool) -> None:
+        self._meter = meter
+        self._components = meter.components
+        self._command = command
+        self._period = period
+        self._as_json = as_json
+        self._file: IO[str] = output.open("w", encoding="utf-8")
+        self._said: dict[str, str] = {}  # the last reason of a component without joules
+        self._latest: dict[str, Event] = {}
+        environment = describe_environment(command, period, self._components)
+        self.record = Record(environment)
+        self._write(environment)
+
+    def meter_program(self, program: str, mask: set[signal.Signals]) -> int:
+        """Runs the program; returns its exit status, negative for a signal."""
+        window = self._meter.start()
+        self._meter.sample_every(self._period)
+        cpu_before = cpu_seconds_of_children()
+        try:
+            process = subprocess.Popen(
+                self._command, executable=program,
+                stdout=sys.stderr.fileno() if self._as_json else None,
+                preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_SETMASK, mask),
+            )  # fmt: skip
+        except OSError as problem:
+            raise CliError(f"{program} cannot be run: {problem.strerror}", NOT_FOUND - 1) from problem
+        with self._live() as live:
+            while process.poll() is None:
+                came = signal.sigtimedwait(PASSED_ON | {signal.SIGCHLD}, LOOK_S)
+                if came is not None and came.si_signo in PASSED_ON and came.si_code != FROM_KERNEL:
+                    process.send_signal(came.si_signo)
+                self._take_samples()
+                if live is not None:
+                    live.update(self._live_table())
+        measured = self._meter.stop(window, widen=True)
+        self._take_samples()
+        self._finish(process.returncode, measured, cpu_seconds_of_children() - cpu_before)
+        return process.returncode
+
+    def _take_samples(self) -> None:
+        for sample in self._meter.take_samples():
+            name = self._components[sample.component].name
+            event: Event = {"event": "sample", "time_s": sample.time_s, "component": name, "joules": sample.joules}
+            event["watts"] = sample.watts
+            if sample.reason:
+                event["reason"] = sample.reason
+            self._latest[name] = event
+            if sample.joules is not None or self._said.get(name) != sample.reason:
+                self._write(event)
+            self._said[name] = sample.reason
+        self._file.flush()
+
+    def _finish(self, returncode: int, measured: Any, cpu_seconds: float) -> None:
+        keys = ("joules", "watts", "error", "seconds", "reason", "notice")
+        parts = [
+            {"name": part.component.name, "kind": part.component.kind} | {key: getattr(part, key) for key in keys}
+            for part in measured.components
+        ]
+        self._write({
+            "event": "result", "schema_version": 1, "operation": "energy",
+            "exit_status": returncode if returncode >= 0 else None, "signal": -returncode if returncode < 0 else None,
+            "seconds": measured.seconds, "joules": measured.joules(), "components": parts,
+            "cpu_seconds": cpu_seconds, "machine_cpu_seconds": measured.machine_cpu_seconds,
+            "sleep_seconds": measured.sleep_seconds, "cpu_reason": measured.cpu_reason or None,
+            "sampling_seconds": self._meter.sampling_seconds, "dropped_samples": self._meter.dropped_samples,
+            "not_metered": NOT_METERED,
+        })  # fmt: skip
+        self._file.close()
+        make_console(stderr=True).print(self._result_table(returncode))
+
+    def _write(self, event: Event) -> None:
+        line = json.dumps(event)
+        print(line, file=self._file)
+        if self._as_json:
+            print(line, flush=True)
+        if event["event"] != "environment":
+            add(self.record, event)
+
+    @contextmanager
+    def _live(self) -> Iterator[Live | None]:
+        console = make_console(stderr=True)
+        if not console.is_terminal:
+            yield None
+            return
+        with Live(console=console, transient=True, refresh_per_second=1 / LOOK_S) as live:
+            yield live
+
+    def _live_table(self) -> Table:
+        table = new_table("", "component", ">W", ">J")
+        for name, event in self._latest.items():
+            if event["joules"] is not None:
+                table.add_row(name, format_number(event["watts"]), format_number(event["joules"]))
+        return table
+
+    def _result_table(self, returncode: int) -> Table:
+        result = self.record.result
+        assert result is not None
+        title = f"{' '.join(self._command)}: {format_number(result['seconds'])} s"
+        if returncode != 0:
+            title += f", {describe_end(returncode)}"
+        table = new_table(title, "component", ">J", ">average W", ">error, %", "remark")
+        for part in result["components"]:
+            error = None if part["error"] is None else 100 * part["error"]
+            numbers = (format_number(value) for value in (part["joules"], part["watts"], error))
+            table.add_row(part["name"], *numbers, part["reason"] or part["notice"])
+        table.caption = (
+            f"CPU time: {format_number(result['cpu_seconds'])} s of the program,"
+            f" {format_number(result['machine_cpu_seconds'])} s of the machine; not metered: {', '.join(NOT_METERED)}"
+        )
+        return table
+
+
+def cpu_seconds_of_children() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def describe_environment(command: list[str], period: float, components: list[Any]) -> Event:
+    """The record's first line. Paths stay out of it, but for the program's: records are published."""
+    from beeline.library import _beeline
+
+    commit = _beeline._commit()
+    now = datetime.datetime.now(datetime.timezone.utc)
+    return {
+        "event": "environment", "schema_version": 1, "time": now.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "commit": commit.removesuffix("-dirty") or None, "dirty": commit.endswith("-dirty") if commit else None,
+        "arguments": [Path(one).name if one.startswith("/") else one for one in command],
+        "host": {"cpu": _beeline._host_name(), "cores_online": os.cpu_count(),
+                 "kernel": f"{platform.system()} {platform.release()}"},
+        "period_s": period,
+        "components": [describe_component(one) for one in components],
+    }  # fmt: skip
+
+
+def describe_component(one: Any) -> Event:
+    from beeline.library import _beeline
+
+    return {
+        "kind": one.kind, "name": one.name, "device": one.device, "tick_s": one.tick_s,
+        "range_joules": one.range_joules,
+        "state": (_beeline._gpu_state(one.device) or None) if one.kind == "gpu" else None,
+    }  # fmt: skip

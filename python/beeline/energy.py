@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The meter: joules of a window, and power over time, by component.
+
+What is not known is None, with the reason beside it::
+
+    meter = Meter()
+    window = meter.start()      # blocks until the counters tick: up to 100 ms with GPUs
+    work()                      # several seconds: NVML's counter advances every 100 ms
+    measured = meter.stop(window)
+    for part in measured.components:
+        print(part.component.name, part.joules, part.watts, part.reason)
+"""
+
+from __future__ import annotations
+
+from beeline.energy_record import Record, read_record
+from beeline.library import _beeline
+
+Component = _beeline.Component
+ComponentEnergy = _beeline.ComponentEnergy
+Measured = _beeline.Measured
+Meter = _beeline.Meter
+Sample = _beeline.Sample
+Window = _beeline.Window
+
+__all__ = [
+    "Component", "ComponentEnergy", "Measured", "Meter", "Record", "Sample", "Window", "read_record", "replay",
+]  # fmt: skip
+
+
+def replay(record: Record, begin_s: float, end_s: float, *, widen: bool = False) -> Measured:
+    """The energy between two times of a record, as a meter would have measured it then.
+
+    CPU time is not in the record's samples: that of the result is of this process.
+    """
+    rows = []
+    for device in record.components:
+        component = Component(
+            device["kind"], device["name"], device["device"], device["tick_s"], device["range_joules"]
+        )
+        samples = record.samples.get(device["name"]) or [{"time_s": 0.0, "reason": "the record has no sample of it"}]
+        readings = [(one["time_s"], one.get("joules"), one.get("watts"), one.get("reason") or "") for one in samples]
+        rows.append((component, readings))
+    return _beeline._replay(rows, begin_s, end_s, widen)

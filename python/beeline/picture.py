@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pictures: what all of them have in common. matplotlib is loaded when the first one is drawn."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from beeline.programs import CliError
+
+FORMATS = (".png", ".svg")
+
+
+def check_picture(path: Path) -> Path:
+    if path.suffix not in FORMATS:
+        raise typer.BadParameter(f"{path} is no picture that can be written; valid: names that end in .png or .svg")
+    return path
+
+
+def new_figure(columns: int, size: tuple[float, float]) -> tuple[Any, Any]:
+    """A figure and its axes."""
+    if importlib.util.find_spec("matplotlib") is None:
+        raise CliError("plot needs matplotlib, which is not installed: pip install matplotlib")
+    import matplotlib
+
+    matplotlib.use("Agg")
+    matplotlib.rcParams |= {"svg.fonttype": "none", "svg.hashsalt": "beeline"}  # text as text; names of parts alike
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(1, columns, figsize=size, layout="constrained")
+    for each in axes if columns > 1 else [axes]:
+        each.set_prop_cycle(color=matplotlib.colormaps["tab20"].colors)
+    return figure, axes
+
+
+def save(figure: Any, output: Path, description: dict[str, Any]) -> None:
+    from matplotlib import pyplot
+
+    metadata: dict[str, Any] = {"Description": json.dumps(description)}
+    if output.suffix == ".svg":
+        metadata["Date"] = None  # the same records make the same file
+    try:
+        figure.savefig(output, metadata=metadata)
+    except OSError as error:
+        raise CliError(f"cannot write {output}: {error.strerror}") from error
+    pyplot.close(figure)

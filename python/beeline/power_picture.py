@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Power over time by component, as a picture."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from beeline.energy_record import Record
+from beeline.picture import new_figure, save
+
+
+def draw_power(record: Record, output: Path) -> list[str]:
+    """A curve for each component that has power; returns their names, of none without a picture."""
+    curves = {
+        name: [(one["time_s"], one["watts"]) for one in samples if one.get("watts") is not None]
+        for name, samples in record.samples.items()
+    }
+    curves = {name: points for name, points in curves.items() if points}
+    if not curves:
+        return []
+    figure, axes = new_figure(1, (10, 5))
+    for name, points in curves.items():
+        axes.plot(*zip(*points, strict=True), label=label_of(name, record), linewidth=1)
+    axes.set_xlabel("time, s")
+    axes.set_ylabel("power, W")
+    axes.set_ylim(bottom=0)
+    axes.grid(alpha=0.3)
+    axes.set_title(" ".join(record.environment.get("arguments", [])), parse_math=False)
+    figure.legend(loc="outside right upper", fontsize="small")
+    save(figure, output, {"curves": list(curves)})
+    return list(curves)
+
+
+def label_of(name: str, record: Record) -> str:
+    energies: list[dict[str, Any]] = record.result["components"] if record.result else []
+    joules = next((one["joules"] for one in energies if one["name"] == name), None)
+    return name if joules is None else f"{name}: {joules:,.0f} J"

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// NVML, opened at run time: the one client of the project. Signatures and numbers are those of its public header.
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace beeline::energy {
+
+class Nvml {
+ public:
+  /// Counts and describes a device, or says why not.
+  template <class T>
+  struct Answer {
+    std::optional<T> value;
+    std::string reason;
+  };
+  using Device = void*;
+
+  explicit Nvml(const std::string& library = "libnvidia-ml.so.1");
+  ~Nvml();
+  Nvml(const Nvml&) = delete;
+  Nvml& operator=(const Nvml&) = delete;
+
+  /// Why NVML cannot be used; empty where it can.
+  [[nodiscard]] const std::string& reason() const { return reason_; }
+  [[nodiscard]] std::vector<std::string> uuids() const;
+  [[nodiscard]] Answer<Device> device(const std::string& uuid) const;
+  /// Since the driver was loaded. Advances about every 100 ms.
+  [[nodiscard]] Answer<double> joules(Device device) const;
+  /// At this moment; on GPUs that tell the average of a second alone, that.
+  [[nodiscard]] std::optional<double> watts(Device device) const;
+  /// As `NVIDIA H200`.
+  [[nodiscard]] std::string name(Device device) const;
+  /// The driver's version.
+  [[nodiscard]] std::string driver() const;
+  /// A function that gives one number about a device, as `nvmlDeviceGetClockInfo`.
+  [[nodiscard]] std::optional<unsigned> number(const char* function, Device device, unsigned kind) const;
+
+ private:
+  template <class Signature>
+  [[nodiscard]] Signature* function(const char* name) const;
+  [[nodiscard]] std::string text(int status) const;
+  void* library_;
+  std::string reason_;
+  int (*total_energy_)(Device, unsigned long long*) = nullptr;
+  int (*power_usage_)(Device, unsigned*) = nullptr;
+  int (*field_values_)(Device, int, void*) = nullptr;
+};
+
+}  // namespace beeline::energy

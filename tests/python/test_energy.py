@@ -1,0 +1,255 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`beeline energy` and `beeline.energy`, over a stand-in for NVML and a powercap folder that the program moves."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from beeline.energy_record import read_record
+from beeline.errors import InvalidArgumentError
+from conftest import REPOSITORY
+
+try:
+    from beeline import energy
+except ImportError as problem:
+    pytest.skip(str(problem), allow_module_level=True)
+
+FAKE_NVML = REPOSITORY / "build" / "fake_nvml"
+PROGRAMS = str(REPOSITORY / "build" / "bin")
+RANGE_MICROJOULES = 10_000_000_000
+# Uses 40 W for a second, as the counter of the powercap folder shows it, and says how many microjoules it was.
+WORK = """
+import os, sys, time
+from pathlib import Path
+counter = Path(os.environ["BEELINE_POWERCAP"]) / "intel-rapl:0" / "energy_uj"
+first, most = int(counter.read_text()), int((counter.parent / "max_energy_range_uj").read_text())
+begin, used = time.monotonic(), 0
+while time.monotonic() < begin + 1:
+    used = int((time.monotonic() - begin) * 40e6)
+    part = counter.with_name("part")
+    part.write_text(str((first + used) % most))
+    part.rename(counter)
+    time.sleep(0.005)
+print(used)
+"""
+
+
+@pytest.fixture
+def powercap(tmp_path: Path) -> Path:
+    for zone, name in (("intel-rapl:0", "package-0"), ("intel-rapl:0:0", "dram")):
+        folder = tmp_path / "powercap" / zone
+        folder.mkdir(parents=True)
+        (folder / "name").write_text(f"{name}\n")
+        (folder / "energy_uj").write_text("5000000\n")
+        (folder / "max_energy_range_uj").write_text(f"{RANGE_MICROJOULES}\n")
+    return tmp_path / "powercap"
+
+
+@pytest.fixture
+def metered(cli_process, tmp_path: Path):
+    """Runs `beeline energy -- COMMAND`; gives what it printed, and its record."""
+
+    def run(*command: str, options: tuple[str, ...] = (), **environment: str):
+        record = tmp_path / "record.jsonl"
+        files = ("--output", str(record), "--picture", str(tmp_path / "power.png"))
+        done = cli_process("energy", *files, *options, "--", *command, BEELINE_BIN=PROGRAMS, **environment)
+        return done, read_record(record)
+
+    return run
+
+
+def part_of(record, name: str) -> dict:
+    assert record.result is not None
+    return next(one for one in record.result["components"] if one["name"] == name)
+
+
+def test_a_program_is_metered(metered, powercap: Path, tmp_path: Path) -> None:
+    done, record = metered(
+        sys.executable,
+        "-c",
+        WORK,
+        LD_LIBRARY_PATH=str(FAKE_NVML),
+        BEELINE_POWERCAP=str(powercap),
+        FAKE_NVML_WATTS="250",
+    )
+    assert done.returncode == 0, done.stderr
+    used = int(done.stdout) / 1e6
+    assert part_of(record, "cpu0")["joules"] == pytest.approx(used, rel=0.02), part_of(record, "cpu0")
+    assert part_of(record, "dram0")["joules"] is None
+    assert "stands still" in part_of(record, "dram0")["reason"]
+    for gpu in ("gpu0", "gpu1"):
+        part = part_of(record, gpu)
+        assert part["joules"] == pytest.approx(250 * part["seconds"], rel=0.02)
+        assert part["error"] <= 0.02
+    assert record.result["exit_status"] == 0
+    assert record.result["joules"] is not None
+    assert record.result["cpu_seconds"] > 0
+    assert {one["watts"] for one in record.samples["gpu0"]} == {250}
+    assert (tmp_path / "power.png").stat().st_size > 1000
+    assert "gpu1" in done.stderr
+
+
+def test_counters_that_wrap(metered, powercap: Path) -> None:
+    (powercap / "intel-rapl:0" / "energy_uj").write_text(str(RANGE_MICROJOULES - 20_000_000))
+    done, record = metered(sys.executable, "-c", WORK, BEELINE_POWERCAP=str(powercap))
+    assert part_of(record, "cpu0")["joules"] == pytest.approx(int(done.stdout) / 1e6, rel=0.02)
+
+
+def test_a_machine_without_sources_says_so(metered, tmp_path: Path) -> None:
+    done, record = metered("true", BEELINE_POWERCAP=str(tmp_path / "none"), LD_LIBRARY_PATH=str(tmp_path))
+    assert done.returncode == 0
+    assert record.result["joules"] is None
+    assert "shows no RAPL zone of the cpu" in part_of(record, "cpu")["reason"]
+    assert "no picture" in done.stderr
+    assert record.environment["host"]["cores_online"] == os.cpu_count()
+
+
+@pytest.mark.parametrize(
+    ("program", "status", "name"),
+    [
+        ("exit 3", 3, "exit_status"),
+        ("kill -9 $$", 137, "signal"),
+        ("kill -TERM $$", 143, "signal"),
+        (":", 0, "exit_status"),
+    ],
+)
+def test_the_end_of_the_program_is_passed_on(metered, program: str, status: int, name: str) -> None:
+    done, record = metered("sh", "-c", program)
+    assert done.returncode == status
+    assert record.result[name] == (status - 128 if name == "signal" else status)
+
+
+def test_a_program_that_forks(metered) -> None:
+    burn = "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done"
+    done, record = metered("sh", "-c", f"({burn}) & ({burn}) & wait; echo over")
+    assert done.stdout == "over\n"
+    assert record.result["cpu_seconds"] > 0.02  # of the children, which it waited for
+
+
+def test_what_a_program_leaves_running_is_not_waited_for(metered) -> None:
+    done, record = metered("sh", "-c", "sleep 300 >/dev/null 2>&1 & echo $!")
+    os.kill(int(done.stdout), signal.SIGKILL)  # it still runs
+    assert record.result["seconds"] < 60
+
+
+def test_signals_are_passed_on(tmp_path: Path) -> None:
+    program = "trap 'echo heard; exit 5' TERM; echo ready; while :; do sleep 0.02; done"
+    command = [sys.executable, "-m", "beeline", "energy", "--output", str(tmp_path / "r.jsonl")]
+    command += ["--picture", str(tmp_path / "p.png"), "--", "sh", "-c", program]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "ready\n"
+        process.send_signal(signal.SIGTERM)
+        assert process.stdout.read() == "heard\n"
+    assert process.returncode == 5
+    assert read_record(tmp_path / "r.jsonl").result["exit_status"] == 5
+
+
+def test_a_gpu_that_is_lost_leaves_the_other(metered, tmp_path: Path) -> None:
+    lost = str(tmp_path / "lost")
+    done, record = metered("touch", lost, LD_LIBRARY_PATH=str(FAKE_NVML), FAKE_NVML_LOST=lost)
+    assert done.returncode == 0
+    assert part_of(record, "gpu1")["reason"] == "gpu1: total-energy counter: GPU is lost (NVML 15)"
+    assert part_of(record, "gpu0")["seconds"] > 0
+    assert "lost" not in part_of(record, "gpu0")["reason"]
+
+
+def test_json_on_standard_output_is_the_record(metered, tmp_path: Path) -> None:
+    done, record = metered("echo", "said", options=("--json",), LD_LIBRARY_PATH=str(FAKE_NVML))
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert lines == [json.loads(line) for line in (tmp_path / "record.jsonl").read_text().splitlines()]
+    assert lines[-1] == record.result
+    assert "said" in done.stderr
+
+
+def test_programs_that_do_not_run(metered, cli_process, tmp_path: Path) -> None:
+    files = ("--output", str(tmp_path / "r.jsonl"), "--picture", str(tmp_path / "p.png"))
+    done = cli_process("energy", *files, "--", "no-such-program", BEELINE_BIN=PROGRAMS)
+    assert (done.returncode, "no-such-program is no program" in done.stderr) == (127, True)
+    (tmp_path / "garbage").write_text("\x7fELF")
+    (tmp_path / "garbage").chmod(0o755)
+    done = cli_process("energy", *files, "--", str(tmp_path / "garbage"), BEELINE_BIN=PROGRAMS)
+    assert (done.returncode, "cannot be run: Exec format error" in done.stderr) == (126, True)
+
+
+RECORD = [
+    {"event": "environment", "arguments": ["x"], "components": [
+        {"kind": "gpu", "name": "gpu0", "device": "GPU-0", "tick_s": 0.1, "range_joules": None}]},
+    {"event": "sample", "time_s": 0.0, "component": "gpu0", "joules": 0.0, "watts": 100.0},
+    {"event": "sample", "time_s": 0.1, "component": "gpu0", "joules": 10.0, "watts": 100.0},
+    {"event": "result", "components": [{"name": "gpu0", "joules": 10.0}]},
+]  # fmt: skip
+
+
+def write_record(path: Path, *lines: str) -> Path:
+    path.write_text("".join(f"{line}\n" for line in lines))
+    return path
+
+
+def test_a_record_that_is_cut_short_is_read_as_far_as_it_goes(cli, tmp_path: Path) -> None:
+    path = write_record(tmp_path / "r.jsonl", *map(json.dumps, RECORD))
+    assert read_record(path).result is not None
+    path.write_text(path.read_text()[:-20])
+    record = read_record(path)
+    assert record.result is None
+    assert len(record.samples["gpu0"]) == 2
+    done = cli("plot", str(path), "-o", str(tmp_path / "p.svg"), "--json")
+    assert json.loads(done.stdout)["curves"] == ["gpu0"]
+    assert "ends before its program did" in done.stderr
+    assert ">gpu0<" in (tmp_path / "p.svg").read_text()
+
+
+def test_a_record_tells_the_energy_of_any_part_of_it(tmp_path: Path) -> None:
+    """100 W, and 300 W from 20 to 40 s, of a counter that advances every 100 ms."""
+    samples = []
+    for step in range(1200):
+        tick = step // 2 / 10
+        joules = 100 * tick + 200 * min(max(tick - 20, 0), 20)
+        samples.append({"event": "sample", "time_s": step / 20, "component": "gpu0", "joules": joules, "watts": None})
+    record = read_record(write_record(tmp_path / "r.jsonl", *map(json.dumps, [RECORD[0], *samples])))
+    for begin, end, watts in ((2, 18, 100), (22, 38, 300), (10, 50, 200)):
+        (part,) = energy.replay(record, begin, end).components
+        assert part.watts == pytest.approx(watts, rel=0.02), part.reason
+    assert "would do" in energy.replay(record, 5, 6).components[0].reason
+
+
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        ([], "holds no record"),
+        ([RECORD[1]], "first line is that of the environment"),
+        ([RECORD[0], "{broken"], ":2: no JSON object"),
+        ([RECORD[0], {**RECORD[1], "component": "gpu7"}], "component 'gpu7' is not in the environment"),
+        ([RECORD[0], RECORD[2], RECORD[1]], ":3: no line of a record of energy (time_s goes back to 0.0)"),
+        ([RECORD[0], {"event": "sample"}], ":2: no line of a record of energy ('component')"),
+        ([{**RECORD[0], "components": [{"name": "gpu0"}]}], "a component without device, kind, range_joules, tick_s"),
+    ],
+)
+def test_broken_records_are_refused(tmp_path: Path, lines: list, words: str) -> None:
+    texts = [line if isinstance(line, str) else json.dumps(line) for line in lines]
+    path = write_record(tmp_path / "r.jsonl", *texts)
+    with pytest.raises(InvalidArgumentError) as refused:
+        read_record(path)
+    assert words in str(refused.value)
+
+
+def test_the_meter_in_python(powercap: Path) -> None:
+    meter = energy.Meter(gpus=["GPU-none"], powercap=str(powercap))
+    assert [one.name for one in meter.components] == ["gpu0", "cpu0", "dram0"]
+    assert meter.components[1].range_joules == RANGE_MICROJOULES / 1e6
+    window = meter.start()
+    measured = meter.stop(window)
+    gpu = measured.components[0]
+    assert (gpu.joules, gpu.watts) == (None, None)
+    assert gpu.reason
+    assert measured.joules("gpu") is None
+    assert measured.cpu_seconds >= 0
+    with pytest.raises(InvalidArgumentError, match="valid: gpu, cpu, dram"):
+        measured.joules("disk")
+    with pytest.raises(InvalidArgumentError, match="at least 1 ms"):
+        meter.sample_every(0)

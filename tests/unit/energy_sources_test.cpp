@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// Sources of a machine, on NVML and powercap folders that the tests make; sampling; what the kernel counts of CPUs.
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "beeline/energy/gpu_state.hpp"
+#include "beeline/energy/meter.hpp"
+#include "energy/cpu_use.hpp"
+#include "tests/support/errors.hpp"
+
+namespace beeline::test {
+
+namespace {
+
+using namespace energy;
+namespace fs = std::filesystem;
+
+constexpr std::int64_t ms = 1'000'000;
+
+void write(const fs::path& path, const std::string& text) {
+  fs::create_directories(path.parent_path());
+  std::ofstream(path) << text;
+}
+
+class EnergySources : public ::testing::Test {
+ protected:
+  EnergySources() {
+    std::string pattern = (fs::temp_directory_path() / "beeline-energy-XXXXXX").string();
+    root = ::mkdtemp(pattern.data());
+    fs::permissions(root, fs::perms(0755));
+  }
+  ~EnergySources() override { fs::remove_all(root); }
+
+  void add_zone(const std::string& zone, const std::string& what, const std::string& microjoules) const {
+    write(root / zone / "name", what + "\n");
+    write(root / zone / "energy_uj", microjoules + "\n");
+    write(root / zone / "max_energy_range_uj", "262143328850\n");
+  }
+  fs::path root;
+};
+
+/// Waits until the meter has given as many samples as asked for.
+std::vector<Sample> samples_of(Meter& meter, std::size_t count) {
+  std::vector<Sample> all;
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  while (all.size() < count && std::chrono::steady_clock::now() < end) {
+    for (Sample& sample : meter.take_samples()) all.push_back(std::move(sample));
+    std::this_thread::yield();
+  }
+  EXPECT_GE(all.size(), count);
+  return all;
+}
+
+}  // namespace
+
+TEST_F(EnergySources, RaplZonesArePackagesAndDram) {
+  add_zone("intel-rapl:0", "package-0", "5000000");
+  add_zone("intel-rapl:0:0", "core", "1");
+  add_zone("intel-rapl:0:1", "dram", "2500000");
+  add_zone("intel-rapl:1", "package-1", "7000000");
+  add_zone("intel-rapl-mmio:0", "package-0", "5000000");
+  write(root / "dtpm" / "name", "package-0\n");
+  const Sources sources = rapl_sources(root);
+  ASSERT_EQ(sources.size(), 3);
+  const char* const names[] = {"cpu0", "dram0", "cpu1"};
+  const double joules[] = {5, 2.5, 7};
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(sources[i]->component().name, names[i]);
+    EXPECT_NEAR(sources[i]->component().range_joules.value(), 262143.32885, 1e-6);
+    EXPECT_EQ(sources[i]->read(0).joules, joules[i]);
+  }
+  add_zone("intel-rapl:0", "package-0", "6000000");
+  EXPECT_EQ(sources[0]->read(1).joules, 6);
+}
+
+TEST_F(EnergySources, WithoutRaplThereAreReasons) {
+  for (const std::string& folder : {root.string(), std::string("/no/such/folder")}) {
+    const Sources sources = rapl_sources(folder);
+    ASSERT_EQ(sources.size(), 2);
+    EXPECT_EQ(sources[0]->component().kind, Kind::cpu);
+    EXPECT_EQ(sources[0]->read(0).reason, folder + " shows no RAPL zone of the cpu");
+    EXPECT_EQ(sources[1]->read(0).reason, folder + " shows no RAPL zone of the dram");
+  }
+}
+
+TEST_F(EnergySources, MissingPermissionIsExplained) {
+  add_zone("intel-rapl:0", "package-0", "5000000");
+  fs::permissions(root / "intel-rapl:0" / "energy_uj", fs::perms::none);
+  const Sources sources = rapl_sources(root);
+  const uid_t me = geteuid();
+  constexpr uid_t nobody = 65534;  // root may read everything
+  ASSERT_TRUE(me != 0 || seteuid(nobody) == 0);
+  const Reading reading = sources.at(0)->read(0);
+  ASSERT_TRUE(me != 0 || seteuid(me) == 0);
+  EXPECT_EQ(reading.joules, std::nullopt);
+  EXPECT_NE(reading.reason.find("energy_uj: Permission denied; only root may read it"), std::string::npos)
+      << reading.reason;
+}
+
+TEST_F(EnergySources, CountersThatAreNoNumbers) {
+  add_zone("intel-rapl:0", "package-0", "many");
+  EXPECT_NE(rapl_sources(root).at(0)->read(0).reason.find("is no number"), std::string::npos);
+  fs::remove(root / "intel-rapl:0" / "energy_uj");
+  EXPECT_NE(rapl_sources(root).at(0)->read(0).reason.find("No such file"), std::string::npos);
+}
+
+TEST_F(EnergySources, NvmlGpusAreMeteredAndMayBeLost) {
+  const fs::path lost = root / "lost";
+  setenv("FAKE_NVML_LOST", lost.c_str(), 1);
+  Meter meter(gpu_sources({}, BEELINE_FAKE_NVML));
+  const std::vector<Component> components = meter.components();
+  ASSERT_EQ(components.size(), 2);
+  EXPECT_EQ(components[1].name, "gpu1");
+  EXPECT_EQ(components[1].device, "GPU-fake-1");
+  const auto window = meter.start();
+  const Measured measured = meter.stop(window, ShortWindow::widen);  // a tick long: the error of its ends is large
+  EXPECT_LE(measured.components.at(0).seconds, 10);
+  meter.sample_every(ms);
+  for (const Sample& sample : samples_of(meter, 20)) EXPECT_EQ(sample.watts, 300);
+  write(lost, "");
+  const auto later = meter.start();
+  EXPECT_EQ(meter.stop(later).components.at(1).reason, "gpu1: total-energy counter: GPU is lost (NVML 15)");
+}
+
+TEST_F(EnergySources, WithoutNvmlThereIsAReason) {
+  const Sources sources = gpu_sources({}, "libno-such-nvml.so");
+  ASSERT_EQ(sources.size(), 1);
+  EXPECT_EQ(sources[0]->component().name, "gpu");
+  EXPECT_EQ(sources[0]->read(0).reason.find("NVML is missing: libno-such-nvml.so"), 0);
+  const Sources unknown = gpu_sources({"GPU-unknown"}, BEELINE_FAKE_NVML);
+  EXPECT_EQ(unknown.at(0)->read(0).reason, "GPU-unknown: Not Found (NVML 6)");
+  EXPECT_FALSE(gpu_state("GPU-unknown"));
+}
+
+TEST_F(EnergySources, TwoMetersOfOneProcess) {
+  auto one = std::make_unique<Meter>(gpu_sources({}, BEELINE_FAKE_NVML));
+  Meter other(gpu_sources({}, BEELINE_FAKE_NVML));
+  one->sample_every(ms);
+  other.sample_every(ms);
+  samples_of(*one, 4);
+  beeline_test::check_error(Status::invalid_argument, {"samples already"}, [&] { other.sample_every(ms); });
+  const auto window = other.start();
+  one.reset();  // NVML stays open for the other
+  const ComponentEnergy energy = other.stop(window, ShortWindow::widen).components.at(0);
+  EXPECT_GT(energy.seconds, 0);
+  for (const Sample& sample : samples_of(other, 50)) EXPECT_TRUE(sample.joules) << sample.reason;
+}
+
+TEST_F(EnergySources, SamplesShowPowerOverTime) {
+  const auto begin = std::chrono::steady_clock::now().time_since_epoch();
+  Sources sources;
+  sources.push_back(
+      synthetic_source({.kind = Kind::cpu, .name = "cpu0", .device = {}, .range_joules = {}}, [=](std::int64_t now) {
+        return Reading{.joules = static_cast<double>(now - begin.count()) * 40e-9, .watts = {}, .reason = {}};
+      }));
+  Meter meter(std::move(sources));
+  meter.sample_every(2 * ms);
+  const std::vector<Sample> samples = samples_of(meter, 10);
+  for (std::size_t i = 1; i < samples.size(); ++i) {
+    EXPECT_GT(samples[i].time_ns, samples[i - 1].time_ns);
+    EXPECT_GT(samples[i].joules, samples[i - 1].joules);
+    EXPECT_NEAR(samples[i].watts.value(), 40, 1e-3);
+  }
+  EXPECT_EQ(meter.dropped_samples(), 0);
+  beeline_test::check_error(Status::invalid_argument, {"at least 1 ms"}, [&] { meter.sample_every(1); });
+}
+
+TEST_F(EnergySources, CpuTimeAndSleepStates) {
+  const CpuUse none = cpu_use(root / "proc", root / "cpus");
+  EXPECT_EQ(none.machine_seconds, std::nullopt);
+  EXPECT_NE(none.reason.find("does not show the CPUs' time"), std::string::npos);
+  EXPECT_NE(none.reason.find("no sleep states"), std::string::npos);
+
+  const auto show = [&](int busy, int slept) {
+    write(root / "proc" / "stat", "cpu  " + std::to_string(busy) + " 0 100 7 8 0 0 0 0 0\ncpu0 ...\n");
+    for (const char* cpu : {"cpu0", "cpu1"}) {
+      write(root / "cpus" / cpu / "cpuidle" / "state1" / "name", "C6\n");
+      write(root / "cpus" / cpu / "cpuidle" / "state1" / "time", std::to_string(slept) + "\n");
+    }
+    return cpu_use(root / "proc", root / "cpus");
+  };
+  const CpuUse before = show(1000, 5'000'000), after = show(1200, 6'500'000), used = difference(after, before);
+  EXPECT_NEAR(used.machine_seconds.value(), 200.0 / static_cast<double>(sysconf(_SC_CLK_TCK)), 1e-9);
+  EXPECT_NEAR(used.sleep_seconds.at("C6"), 3, 1e-9);
+  EXPECT_EQ(used.reason, "");
+  EXPECT_GE(used.process_seconds, 0);
+}
+
+}  // namespace beeline::test

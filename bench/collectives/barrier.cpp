@@ -13,10 +13,6 @@ namespace beeline::bench {
 
 namespace {
 
-constexpr BarrierAlgorithm every_algorithm[] = {BarrierAlgorithm::alltoall, BarrierAlgorithm::flat,
-                                                BarrierAlgorithm::dissemination, BarrierAlgorithm::hierarchical};
-static_assert(std::size(every_algorithm) == barrier_algorithms);
-
 struct BarrierPlace {
   /// Collective.
   explicit BarrierPlace(Bench& bench) : collectives(bench.world()), kernels(bench) {}
@@ -51,11 +47,11 @@ Measurement peer_barrier(const std::string& method, CallSite control, const Worl
   return measurement;
 }
 
-std::string method_of(CallSite control, BarrierAlgorithm algorithm) {
+std::string method_of(CallSite control, Algorithm algorithm) {
   return std::string(name(control)) + "/" + name(algorithm);
 }
 
-Case in_kernel(BarrierAlgorithm algorithm, std::shared_ptr<BarrierPlaces> places) {
+Case in_kernel(Algorithm algorithm, std::shared_ptr<BarrierPlaces> places) {
   const std::string method = method_of(CallSite::device, algorithm);
   const auto prepare = [=](Bench& bench, std::uint64_t) {
     const auto place = places->get(bench);
@@ -76,7 +72,7 @@ Case in_kernel(BarrierAlgorithm algorithm, std::shared_ptr<BarrierPlaces> places
   return {name(Operation::barrier), method, false, prepare};
 }
 
-Case as_kernel(BarrierAlgorithm algorithm, CallSite control, std::shared_ptr<BarrierPlaces> places) {
+Case as_kernel(Algorithm algorithm, CallSite control, std::shared_ptr<BarrierPlaces> places) {
   const std::string method = method_of(control, algorithm);
   const auto prepare = [=](Bench& bench, std::uint64_t) {
     const auto place = places->get(bench);
@@ -129,9 +125,12 @@ Case mpi_barrier() {
 std::vector<Case> barrier_cases() {
   const auto places = std::make_shared<BarrierPlaces>();
   std::vector<Case> all;
-  for (BarrierAlgorithm algorithm : every_algorithm) all.push_back(in_kernel(algorithm, places));
+  std::vector<Algorithm> algorithms;
+  for (const MethodRow& row : method_rows)
+    if (row.operation == Operation::barrier) algorithms.push_back(row.algorithm);
+  for (Algorithm algorithm : algorithms) all.push_back(in_kernel(algorithm, places));
   for (CallSite control : {CallSite::stream, CallSite::graph}) {
-    for (BarrierAlgorithm algorithm : every_algorithm) all.push_back(as_kernel(algorithm, control, places));
+    for (Algorithm algorithm : algorithms) all.push_back(as_kernel(algorithm, control, places));
     all.push_back(nvshmem_barrier(control));
   }
   all.push_back(mpi_barrier());

@@ -13,9 +13,9 @@ constexpr std::uint64_t check_rounds = 16;
 constexpr unsigned block_threads = 64, grid_threads_of_block = 256;
 
 /// Calls `use` with a function that meets the other members.
-template <BarrierAlgorithm algorithm, class Grid, class Use>
+template <Algorithm algorithm, class Grid, class Use>
 BEELINE_HOST_DEVICE void with_barrier(Grid& grid, const Context& ctx, const CollectiveChannel& channel, Use use) {
-  if constexpr (algorithm == BarrierAlgorithm::hierarchical) {
+  if constexpr (algorithm == Algorithm::hierarchical) {
     Session session(grid, ctx, channel);
     use([&] { return barrier(grid, session, algorithm) == Status::ok; });
   } else {
@@ -24,7 +24,7 @@ BEELINE_HOST_DEVICE void with_barrier(Grid& grid, const Context& ctx, const Coll
   }
 }
 
-template <BarrierAlgorithm algorithm>
+template <Algorithm algorithm>
 struct NamedBarrierRounds {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, BlockTimes* times, CollectiveChannel channel,
@@ -60,7 +60,7 @@ BEELINE_HOST_DEVICE void look(const Grid& grid, const Context& ctx, const std::u
       beeline::detail::SystemAtomic<std::uint64_t>(*wrong).fetch_add(1, cuda::memory_order_relaxed);
 }
 
-template <BarrierAlgorithm algorithm>
+template <Algorithm algorithm>
 struct NamedBarrierCheck {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, CollectiveChannel channel, std::uint64_t* words,
@@ -92,28 +92,15 @@ struct Look {
   }
 };
 
-/// Calls `use` with the algorithm as a constant.
-template <class Use>
-auto with_algorithm(BarrierAlgorithm algorithm, Use use) {
-  switch (algorithm) {
-    case BarrierAlgorithm::flat:
-      return use.template operator()<BarrierAlgorithm::flat>();
-    case BarrierAlgorithm::dissemination:
-      return use.template operator()<BarrierAlgorithm::dissemination>();
-    case BarrierAlgorithm::hierarchical:
-      return use.template operator()<BarrierAlgorithm::hierarchical>();
-    default:
-      return use.template operator()<BarrierAlgorithm::alltoall>();
-  }
-}
+constexpr Algorithms every_algorithm = algorithms_of(Operation::barrier, Control::device);
 
 }  // namespace
 
-std::vector<GridShape> BarrierKernels::shapes(BarrierAlgorithm algorithm) const {
+std::vector<GridShape> BarrierKernels::shapes(Algorithm algorithm) const {
   const World& world = bench_.world();
   if (!world.device().is_gpu()) return {{1, static_cast<unsigned>(world.config().host_threads)}};
-  if (algorithm != BarrierAlgorithm::hierarchical) return {{1, block_threads}};
-  using Rounds = NamedBarrierRounds<BarrierAlgorithm::hierarchical>;
+  if (algorithm != Algorithm::hierarchical) return {{1, block_threads}};
+  using Rounds = NamedBarrierRounds<Algorithm::hierarchical>;
   const unsigned most = resident_everywhere<Rounds, BlockTimes*, CollectiveChannel, std::uint32_t, std::uint32_t>(
       bench_, grid_threads_of_block);
   const auto multiprocessors = static_cast<unsigned>(world.device().multiprocessors);
@@ -127,7 +114,7 @@ std::vector<double> BarrierKernels::time(const KernelBarrier& barrier, const Col
                                          Rounds rounds) {
   std::vector<double> times;
   for (std::uint32_t batch = 0; batch < rounds.batches; ++batch)
-    times.push_back(with_algorithm(barrier.algorithm, [&]<BarrierAlgorithm algorithm>() {
+    times.push_back(with_algorithm<every_algorithm>(barrier.algorithm, [&]<Algorithm algorithm>() {
       // One round at least comes before the clock: grids start at different times.
       return timed_.run(barrier.shape, true, NamedBarrierRounds<algorithm>{}, timed_.times(), channel,
                         rounds.warm_up + 1, rounds.iterations);
@@ -138,7 +125,7 @@ std::vector<double> BarrierKernels::time(const KernelBarrier& barrier, const Col
 bool BarrierKernels::holds(const KernelBarrier& barrier, const CollectiveChannel& channel, std::uint64_t seed) {
   World& world = bench_.world();
   forget();
-  with_algorithm(barrier.algorithm, [&]<BarrierAlgorithm algorithm>() {
+  with_algorithm<every_algorithm>(barrier.algorithm, [&]<Algorithm algorithm>() {
     launch(world, {.blocks = barrier.shape.blocks, .threads = barrier.shape.threads, .waits = true},
            NamedBarrierCheck<algorithm>{}, channel, words_.data(), seed, wrong_.data());
   });

@@ -7,14 +7,14 @@
 #include <functional>
 
 #include "beeline/collectives/channel.hpp"
-#include "beeline/core/algorithm.hpp"
+#include "beeline/core/registry.hpp"
 #include "harness/timed_grid.hpp"
 
 namespace beeline::bench {
 
 /// A barrier inside a kernel: of one block of each rank, or, hierarchical, of whole grids.
 struct KernelBarrier {
-  BarrierAlgorithm algorithm;
+  Algorithm algorithm;
   GridShape shape;
 };
 
@@ -25,7 +25,7 @@ class BarrierKernels {
       : bench_(bench), timed_(bench, most_blocks), words_(bench.world(), max_ranks), wrong_(bench.world(), 1) {}
 
   /// The shapes in which `algorithm` is measured.
-  [[nodiscard]] std::vector<GridShape> shapes(BarrierAlgorithm algorithm) const;
+  [[nodiscard]] std::vector<GridShape> shapes(Algorithm algorithm) const;
 
   /// Collective. Nanoseconds of each batch by this rank's clock: a launch each.
   [[nodiscard]] std::vector<double> time(const KernelBarrier& barrier, const CollectiveChannel& channel, Rounds rounds);

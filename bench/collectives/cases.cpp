@@ -27,7 +27,8 @@ std::vector<Case> collective_cases() {
       for (const MeasuredAlgorithm& measured : algorithms)
         all.push_back(collective_by_host(operation, measured, control, places));
     for (const MeasuredAlgorithm& measured : algorithms)
-      if (!measured.symmetric && std::ranges::count(operation.kernel_algorithms, measured.algorithm) != 0)
+      if (operation.in_kernel != nullptr && !measured.symmetric &&
+          contains(measured_in_kernels(operation.kind), measured.algorithm))
         all.push_back(collective_in_kernel(operation, measured, places));
     append(all, peer_cases(operation, places, peers));
     append(all, bare_cases(operation, places));

@@ -32,23 +32,8 @@ std::vector<double> run(TimedKernel& timed, const KernelLoop& loop, const Collec
 template <class T>
 std::vector<double> run_of(TimedKernel& timed, const KernelLoop& loop, const CollectiveChannel& channel,
                            const VectorPair& vectors) {
-  switch (loop.algorithm) {
-    case Algorithm::automatic:
-      return run<T, Algorithm::automatic>(timed, loop, channel, vectors);
-    case Algorithm::ll_one_shot:
-      return run<T, Algorithm::ll_one_shot>(timed, loop, channel, vectors);
-    case Algorithm::ll_two_shot:
-      return run<T, Algorithm::ll_two_shot>(timed, loop, channel, vectors);
-    case Algorithm::ll128_one_shot:
-      return run<T, Algorithm::ll128_one_shot>(timed, loop, channel, vectors);
-    case Algorithm::ll128_two_shot:
-      return run<T, Algorithm::ll128_two_shot>(timed, loop, channel, vectors);
-    case Algorithm::two_shot:
-      return run<T, Algorithm::two_shot>(timed, loop, channel, vectors);
-    default:
-      throw Error(Status::invalid_argument,
-                  std::string("all-reduce in a kernel has no algorithm ") + name(loop.algorithm));
-  }
+  return with_algorithm<measured_in_kernels(Operation::allreduce)>(
+      loop.algorithm, [&]<Algorithm known>() { return run<T, known>(timed, loop, channel, vectors); });
 }
 
 }  // namespace

@@ -4,7 +4,7 @@
 /// Collectives in a loop inside one kernel, by one block of each rank.
 
 #include "beeline/collectives/channel.hpp"
-#include "beeline/core/algorithm.hpp"
+#include "beeline/core/registry.hpp"
 #include "collectives/vectors.hpp"
 #include "harness/timed_kernel.hpp"
 
@@ -13,14 +13,23 @@ namespace beeline::bench {
 /// One block moves no more than this in useful time.
 inline constexpr std::uint64_t most_kernel_bytes = 64 << 10;
 
+/// Those that are measured: one block has one session, in which other schedules only take longer.
+[[nodiscard]] constexpr Algorithms measured_in_kernels(Operation operation) {
+  return set_of({Algorithm::automatic}) |
+         algorithms_where(algorithms_of(operation, Control::device), [](const AlgorithmInfo& info) {
+           return info.path == Path::peer &&
+                  (info.schedule == Schedule::direct || info.schedule == Schedule::one_shot ||
+                   info.schedule == Schedule::two_shot);
+         });
+}
+
 struct KernelLoop {
   unsigned threads;
   Rounds rounds;
   Algorithm algorithm;
 };
 
-/// Collective, like those below. The batches' nanoseconds by this rank's clock. Throws invalid_argument for an
-/// algorithm that kernels do not have.
+/// Collective, like those below. The batches' nanoseconds by this rank's clock.
 [[nodiscard]] std::vector<double> allreduce_in_kernel(TimedKernel& timed, const KernelLoop& loop,
                                                       const CollectiveChannel& channel, const VectorPair& vectors);
 [[nodiscard]] std::vector<double> allgather_in_kernel(TimedKernel& timed, const KernelLoop& loop,

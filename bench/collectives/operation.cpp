@@ -27,9 +27,7 @@ MeasuredOperation allreduce() {
                 collectives.allreduce_on_stream(vectors.destination, vectors.source, vectors.count, vectors.type,
                                                 Reduction::sum, call);
               },
-          .in_kernel = allreduce_in_kernel,
-          .kernel_algorithms = {Algorithm::automatic, Algorithm::ll_one_shot, Algorithm::ll_two_shot,
-                                Algorithm::ll128_one_shot, Algorithm::ll128_two_shot, Algorithm::two_shot}};
+          .in_kernel = allreduce_in_kernel};
 }
 
 MeasuredOperation reduce() {
@@ -45,8 +43,7 @@ MeasuredOperation reduce() {
                 collectives.reduce_on_stream(vectors.destination, vectors.source, vectors.count, vectors.type,
                                              Reduction::sum, measured_root, call);
               },
-          .in_kernel = nullptr,
-          .kernel_algorithms = {}};
+          .in_kernel = nullptr};
 }
 
 MeasuredOperation reduce_scatter() {
@@ -62,8 +59,7 @@ MeasuredOperation reduce_scatter() {
                 collectives.reduce_scatter_on_stream(vectors.destination, vectors.source, vectors.count, vectors.type,
                                                      Reduction::sum, call);
               },
-          .in_kernel = nullptr,
-          .kernel_algorithms = {}};
+          .in_kernel = nullptr};
 }
 
 // --- Operations that move -------------------------------------------------------------------------------------------
@@ -81,8 +77,7 @@ MeasuredOperation broadcast() {
                 collectives.broadcast_on_stream(vectors.destination, vectors.source, vectors.count, vectors.type,
                                                 measured_root, call);
               },
-          .in_kernel = nullptr,
-          .kernel_algorithms = {}};
+          .in_kernel = nullptr};
 }
 
 MeasuredOperation scatter() {
@@ -98,8 +93,7 @@ MeasuredOperation scatter() {
                 collectives.scatter_on_stream(vectors.destination, vectors.source, vectors.count, vectors.type,
                                               measured_root, call);
               },
-          .in_kernel = nullptr,
-          .kernel_algorithms = {}};
+          .in_kernel = nullptr};
 }
 
 MeasuredOperation gather() {
@@ -115,8 +109,7 @@ MeasuredOperation gather() {
                 collectives.gather_on_stream(vectors.destination, vectors.source, vectors.count, vectors.type,
                                              measured_root, call);
               },
-          .in_kernel = nullptr,
-          .kernel_algorithms = {}};
+          .in_kernel = nullptr};
 }
 
 MeasuredOperation allgather() {
@@ -131,8 +124,7 @@ MeasuredOperation allgather() {
               [](Collectives& collectives, const VectorPair& vectors, const CollectiveCall& call) {
                 collectives.allgather_on_stream(vectors.destination, vectors.source, vectors.count, vectors.type, call);
               },
-          .in_kernel = allgather_in_kernel,
-          .kernel_algorithms = {Algorithm::automatic, Algorithm::ll, Algorithm::peer}};
+          .in_kernel = allgather_in_kernel};
 }
 
 RankPart alltoall_part(std::uint32_t rank, std::uint32_t ranks) {
@@ -148,8 +140,7 @@ MeasuredOperation alltoall() {
               [](Collectives& collectives, const VectorPair& vectors, const CollectiveCall& call) {
                 collectives.alltoall_on_stream(vectors.destination, vectors.source, vectors.count, vectors.type, call);
               },
-          .in_kernel = alltoall_in_kernel,
-          .kernel_algorithms = {Algorithm::automatic, Algorithm::ll, Algorithm::peer}};
+          .in_kernel = alltoall_in_kernel};
 }
 
 /// With pieces of one length: what the lengths of their own cost beside `alltoall`.
@@ -168,8 +159,7 @@ MeasuredOperation alltoallv() {
           .bus_factor = pieces_bus_factor,
           .part = alltoall_part,
           .start = start_alltoallv,
-          .in_kernel = nullptr,
-          .kernel_algorithms = {}};
+          .in_kernel = nullptr};
 }
 
 }  // namespace

@@ -45,7 +45,6 @@ struct MeasuredOperation {
   void (*start)(Collectives&, const VectorPair&, const CollectiveCall&);
   /// The same by one block of each rank, in a loop inside one kernel; nullptr: not measured.
   std::vector<double> (*in_kernel)(TimedKernel&, const KernelLoop&, const CollectiveChannel&, const VectorPair&);
-  std::vector<Algorithm> kernel_algorithms;  ///< that it is compiled for
 };
 
 [[nodiscard]] const std::vector<MeasuredOperation>& measured_operations();

@@ -64,7 +64,7 @@ __device__ void store(const Context& ctx, const Chain& chain, std::uint64_t roun
 }
 
 /// A kernel of the chain, behind `step` barriers of it: launches the next one, and that kernel's successor.
-template <BarrierAlgorithm algorithm>
+template <Algorithm algorithm>
 __global__ void follow(const __grid_constant__ Context ctx, Chain chain, std::uint32_t step) {
   const bool is_last = step == chain.links;
   if (chain.words != nullptr) {
@@ -86,7 +86,7 @@ struct Plan {
   std::uint64_t* stamps;
 };
 
-template <BarrierAlgorithm algorithm>
+template <Algorithm algorithm>
 __device__ void launch_chains(const Context& ctx, Chain& chain, std::uint32_t rounds) {
   for (const std::uint64_t end = chain.first + rounds; chain.first < end; chain.first += chain.links) {
     chain.links = end - chain.first < most_links ? static_cast<std::uint32_t>(end - chain.first) : most_links;
@@ -95,7 +95,7 @@ __device__ void launch_chains(const Context& ctx, Chain& chain, std::uint32_t ro
 }
 
 /// What the CPU launches: one block, which has ended when the first chain begins.
-template <BarrierAlgorithm algorithm>
+template <Algorithm algorithm>
 struct LaunchChains {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(const Grid& grid, const Context& ctx, Plan plan) const {
@@ -113,7 +113,7 @@ struct LaunchChains {
 };
 
 /// Chains of all ranks, timed and checked.
-template <BarrierAlgorithm algorithm>
+template <Algorithm algorithm>
 class ChainLoop {
  public:
   /// Collective.
@@ -170,7 +170,7 @@ class ChainLoop {
   SymmetricArray<int> launch_error_;
 };
 
-template <BarrierAlgorithm algorithm>
+template <Algorithm algorithm>
 std::vector<Measurement> prepare(Bench& bench) {
   require(bench.world().device().is_gpu(), Status::unavailable,
           "kernels that launch kernels need a GPU, and this rank has none");
@@ -188,14 +188,14 @@ std::vector<Measurement> prepare(Bench& bench) {
 
 #else
 
-template <BarrierAlgorithm>
+template <Algorithm>
 std::vector<Measurement> prepare(Bench&) {
   throw Error(Status::unavailable, "kernels that launch kernels need a GPU, and this program was built without CUDA");
 }
 
 #endif
 
-template <BarrierAlgorithm algorithm>
+template <Algorithm algorithm>
 Case device_launched_barrier() {
   return {"barrier", std::string("device_launched/") + name(algorithm), false,
           [](Bench& bench, std::uint64_t) { return prepare<algorithm>(bench); }};
@@ -204,8 +204,8 @@ Case device_launched_barrier() {
 }  // namespace
 
 std::vector<Case> device_launched_barriers() {
-  return {device_launched_barrier<BarrierAlgorithm::alltoall>(), device_launched_barrier<BarrierAlgorithm::flat>(),
-          device_launched_barrier<BarrierAlgorithm::dissemination>()};
+  return {device_launched_barrier<Algorithm::alltoall>(), device_launched_barrier<Algorithm::flat>(),
+          device_launched_barrier<Algorithm::dissemination>()};
 }
 
 }  // namespace beeline::bench

@@ -14,7 +14,6 @@
 #include "beeline/collectives/reduce.hpp"
 #include "beeline/collectives/reduction.hpp"
 #include "beeline/collectives/session.hpp"
-#include "beeline/core/algorithm.hpp"
 #include "beeline/core/call_fault.hpp"
 #include "beeline/core/config.hpp"
 #include "beeline/core/error.hpp"

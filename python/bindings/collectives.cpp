@@ -202,7 +202,7 @@ class CollectivesObject : public ChannelObject<Collectives> {
   }
 
   void barrier(StreamObject* stream, Seconds timeout, const std::string& algorithm) {
-    const auto how = by_name<BarrierAlgorithm>(algorithm, barrier_algorithms, "algorithm");
+    const auto how = by_name<Algorithm>(algorithm, algorithms, "algorithm");
     run_on(place("barrier", stream, timeout, algorithm), CollectiveCall{}, {},
            [&](const CollectiveCall& call) { channel().barrier_on_stream({.stream = call.stream, .algorithm = how}); });
   }

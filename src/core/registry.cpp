@@ -21,7 +21,20 @@ constexpr bool infos_are_in_order() {
 }
 static_assert(infos_are_in_order() && algorithms <= 32);
 
+/// By operation and control: every call on a stream asks.
+constexpr auto sets = [] {
+  std::array<std::array<Algorithms, controls.size()>, operations> all{};
+  for (std::uint32_t operation = 0; operation < operations; ++operation)
+    for (std::size_t control = 0; control < controls.size(); ++control)
+      all[operation][control] = algorithms_of(static_cast<Operation>(operation), static_cast<Control>(control));
+  return all;
+}();
+
 }  // namespace
+
+bool has_algorithm(Operation operation, Algorithm algorithm, Control control) noexcept {
+  return contains(sets[static_cast<std::size_t>(operation)][static_cast<std::size_t>(control)], algorithm);
+}
 
 const char* name(Control control) noexcept { return controls[static_cast<std::size_t>(control)]; }
 

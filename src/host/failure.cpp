@@ -10,8 +10,8 @@
 
 #include "beeline/collectives/impl/call_check.hpp"
 #include "beeline/collectives/message_channel.hpp"
-#include "beeline/core/algorithm.hpp"
 #include "beeline/core/call_fault.hpp"
+#include "beeline/core/registry.hpp"
 #include "beeline/device/wait.hpp"
 #include "host/world_implementation.hpp"
 #include "runtime/gpu_fault.hpp"
@@ -45,8 +45,7 @@ std::string describe_elements(const CallSignature& call) {
 /// compared with are not as many.
 std::string describe_call(std::uint64_t packed, std::uint64_t other) {
   const CallSignature call = unpacked_call(packed);
-  if (call.operation == Operation::barrier)
-    return fmt::format("barrier (algorithm {})", name(static_cast<BarrierAlgorithm>(call.algorithm)));
+  if (call.operation == Operation::barrier) return fmt::format("barrier (algorithm {})", name(call.algorithm));
   std::string text = fmt::format("{} of {} (", name(call.operation), describe_elements(call));
   if (reduces(call.operation)) text += fmt::format("{}, ", name(call.reduction));
   text += fmt::format("algorithm {}", name(call.algorithm));

@@ -50,7 +50,7 @@ unsigned choose_blocks(Operation operation, Algorithm algorithm, const Situation
                        unsigned sessions) {
   if (here.on_hosts) return 1;
   const auto* const rule = std::find_if(std::begin(block_rules), std::end(block_rules), [&](const auto& one) {
-    return (one.operations & bit(operation)) != 0 && (one.algorithms & bits({algorithm})) != 0;
+    return (one.operations & bit(operation)) != 0 && contains(one.algorithms, algorithm);
   });
   if (rule->block_bytes == 0) return sessions;
   const bool is_moved = (moves & bit(operation)) != 0;

@@ -265,7 +265,7 @@ BEELINE_CASE(collectives, varied_movement_of_other_memory, 2) {
 /// Pieces so long that sessions share what a member sends to itself.
 BEELINE_CASE(collectives, movement_of_long_pieces, 1) {
   constexpr unsigned blocks = 3;
-  constexpr std::size_t bytes = blocks * detail::least_paired_bytes + 33;
+  constexpr std::size_t bytes = blocks * detail::selection::least_paired_bytes + 33;
   Collectives collectives(test.world(), {.sessions = blocks, .packet_bytes = 16384, .staging_bytes = 65536});
   StreamCall call(test, collectives, static_cast<std::size_t>(test.size()) * bytes);
   std::uint64_t round = 0;

@@ -19,7 +19,7 @@ struct BoardArguments {
   CollectiveChannel channel;
   std::uint64_t* board;  ///< [2, ranks, blocks] what each block of each rank wrote in the last even and odd round
   std::uint32_t first_round, rounds;
-  BarrierAlgorithm algorithm;
+  Algorithm algorithm;
 };
 
 /// In each round every block writes to every rank; after the barrier all of it must be there.
@@ -49,7 +49,7 @@ struct GroupKernel {
       // In turn with the others: all count the same rounds.
       const bool other = round % 4 == 0;
       Session session(group, ctx, a.channel);
-      const Status status = barrier(session, {.algorithm = other ? BarrierAlgorithm::alltoall : a.algorithm});
+      const Status status = barrier(session, {.algorithm = other ? Algorithm::alltoall : a.algorithm});
       BEELINE_DEVICE_CHECK_EQ(report, Status::ok, status);
       check_board(ctx, report, a, round, 1);
     }
@@ -70,14 +70,15 @@ struct GridKernel {
 
 template <class Body>
 void for_each_algorithm(Body body) {
-  for (std::uint32_t i = 0; i < barrier_algorithms; ++i) body(static_cast<BarrierAlgorithm>(i));
+  for (const MethodRow& row : method_rows)
+    if (row.operation == Operation::barrier) body(row.algorithm);
 }
 
 BEELINE_CASE(collectives, barriers_by_name, 1) {
   World& world = test.world();
   const Collectives collectives(world, channel_options);
   const std::uint32_t rounds = test.on_gpu() ? 1000 : under_thread_sanitizer || test.size() > 4 ? 20 : 100;
-  for_each_algorithm([&](BarrierAlgorithm algorithm) {
+  for_each_algorithm([&](Algorithm algorithm) {
     for_each_group_kind(world, [&]<GroupKind kind>() {
       const SymmetricArray<std::uint64_t> board(world, 2 * max_ranks, test.common_heap());
       test.run(test.shape(1, true), GroupKernel<kind>{},
@@ -109,7 +110,7 @@ BEELINE_CASE(collectives, barriers_on_streams, 1) {
   const SymmetricArray<std::uint64_t> board(world, 2 * max_ranks, test.common_heap());
   std::uint32_t round = 0;
   for (int i = 0; i < 5; ++i)
-    for_each_algorithm([&](BarrierAlgorithm algorithm) {
+    for_each_algorithm([&](Algorithm algorithm) {
       const BoardArguments arguments{collectives.channel(), board.data(), ++round, 1, algorithm};
       launch(world, test.shape(1, false), WriteKernel{}, arguments);
       collectives.barrier_on_stream({.algorithm = algorithm});
@@ -117,19 +118,19 @@ BEELINE_CASE(collectives, barriers_on_streams, 1) {
     });
   world.barrier();
   try {
-    collectives.barrier_on_stream({.algorithm = static_cast<BarrierAlgorithm>(7)});
+    collectives.barrier_on_stream({.algorithm = Algorithm::tree});
   } catch (const Error& error) {
-    BEELINE_CHECK(std::string(error.what()).find("barrier algorithm 7") != std::string::npos);
+    BEELINE_CHECK(std::string(error.what()).find("barrier has no algorithm tree") != std::string::npos);
     return;
   }
-  throw CheckFailure("not refused: barrier algorithm 7");
+  throw CheckFailure("not refused: a barrier by tree");
 }
 
 struct LateArguments {
   CollectiveChannel channel;
   std::uint64_t* waiting;  ///< [ranks] at the late rank: the round in which each other has seen a time-out
   std::uint32_t rounds;
-  BarrierAlgorithm algorithm;
+  Algorithm algorithm;
 };
 
 /// One rank enters only after all others' calls have timed out; the same calls then continue, and nothing is lost.
@@ -162,7 +163,7 @@ BEELINE_CASE(collectives, named_barriers_continue_after_a_timeout, 2) {
     CollectiveOptions options = channel_options;
     options.checks = checks;
     const Collectives collectives(test.world(), options);
-    for_each_algorithm([&](BarrierAlgorithm algorithm) {
+    for_each_algorithm([&](Algorithm algorithm) {
       const SymmetricArray<std::uint64_t> waiting(test.world(), max_ranks, test.common_heap());
       test.run(test.shape(1, true), LateKernel{}, LateArguments{collectives.channel(), waiting.data(), 6, algorithm},
                join(name(algorithm), " barriers with time-outs", checks ? " on a channel that checks" : ""));

@@ -117,7 +117,7 @@ TEST_P(CollectiveCalls, NameTheRankThatKeepsAnotherWaiting) {
           const std::uint64_t start = machine::clock_ns();
           while (world.rank() == 0 && machine::clock_ns() - start < 100'000'000) machine::back_off(0, 0);
           const std::string error = error_of([&] {
-            collectives.barrier_on_stream({.algorithm = BarrierAlgorithm::flat});
+            collectives.barrier_on_stream({.algorithm = Algorithm::flat});
             world.synchronize();
           });
           const std::string headline = error.substr(0, error.find('\n'));
@@ -353,7 +353,7 @@ struct BarrierOrAllreduce {
     Session session(grid.block(), ctx, channel);
     const Status status = ctx.rank == 2
                               ? allreduce(session, data, data, 8, Reduction::sum, {.algorithm = Algorithm::ll_one_shot})
-                              : barrier(session, {.algorithm = BarrierAlgorithm::flat});
+                              : barrier(session, {.algorithm = Algorithm::flat});
     static_cast<void>(status);  // the record says it
   }
 };
@@ -373,8 +373,7 @@ TEST_P(CollectiveCalls, BarriersThatMeetOthersAreFound) {
     expect_difference(
         world,
         [=](Collectives& collectives, std::int32_t*) {
-          collectives.barrier_on_stream(
-              {.algorithm = other ? BarrierAlgorithm::hierarchical : BarrierAlgorithm::dissemination});
+          collectives.barrier_on_stream({.algorithm = other ? Algorithm::hierarchical : Algorithm::dissemination});
         },
         "is in barrier (algorithm hierarchical)");
     expect_difference(

@@ -13,6 +13,10 @@ namespace beeline {
 
 namespace detail {
 
+inline constexpr Algorithms allreduces_in_packets = algorithms_where(
+    algorithms_of(Operation::allreduce, Control::device),
+    [](const AlgorithmInfo& info) { return info.protocol == Protocol::ll || info.protocol == Protocol::ll128; });
+
 /// All-reduce; see below. A kernel that says which algorithm it has (`known`) holds the code of no other; `members`: of
 /// the team, for which LL128 has code of its own, or (0) any number.
 template <Algorithm known = Algorithm::automatic, std::uint32_t members = 0, class T, class Group>
@@ -27,29 +31,27 @@ template <Algorithm known = Algorithm::automatic, std::uint32_t members = 0, cla
   Algorithm algorithm =
       is_chosen ? choose_in_kernel<Operation::allreduce>(session.context(), longest * sizeof(T)) : how.algorithm;
   if (is_chosen && longest < session.context().size) algorithm = Algorithm::ll_one_shot;  // no work to share
-  switch (algorithm) {
-    case Algorithm::ll_one_shot:
-      return allreduce_packets<OneShot, LL>(session, call, timeout);
-    case Algorithm::ll_two_shot:
-      return allreduce_packets<TwoShot, LL>(session, call, timeout);
-    case Algorithm::ll128_one_shot:
-    case Algorithm::ll128_two_shot:
-      // What is never chosen is not compiled where the choice is automatic; nor is what only GPUs have, for hosts.
-      if constexpr (executor == DeviceKind::gpu)
-        if (!is_chosen)
-          return algorithm == Algorithm::ll128_one_shot
-                     ? allreduce_packets<OneShot, LL128, members>(session, call, timeout)
-                     : allreduce_packets<TwoShot, LL128, members>(session, call, timeout);
-      return Status::invalid_argument;
-    case Algorithm::two_shot:
-      if (session.context().mixed) return Status::invalid_argument;
-      return call.count == 0 ? Status::ok : allreduce_two_shot(session, call, timeout);
-    default:
-      if constexpr (known == Algorithm::automatic)
-        if (!is_chosen)
-          return reduce_by(session, ReductionPlan<T>{own.destination, own.source, own.count, own.reduction}, how);
-      return Status::invalid_argument;
+  const auto in_packets = [&]<Algorithm one>() {
+    constexpr AlgorithmInfo info = info_of(one);
+    // What is never chosen is not compiled where the choice is automatic; nor is what only GPUs have, for hosts.
+    constexpr bool may_be_chosen = contains(selection::chosen_in_kernels(Operation::allreduce), one);
+    if constexpr (executor == DeviceKind::gpu || info.protocol == Protocol::ll)
+      if (!is_chosen || may_be_chosen)
+        return allreduce_packets<ScheduleOf<info.schedule>, ProtocolOf<info.protocol>, members>(session, call, timeout);
+    return Status::invalid_argument;
+  };
+  constexpr Algorithms compiled =
+      allreduces_in_packets & (known == Algorithm::automatic ? ~Algorithms{0} : set_of({known}));
+  if constexpr (compiled != 0)
+    if (contains(compiled, algorithm)) return with_algorithm<compiled>(algorithm, in_packets);
+  if (algorithm == Algorithm::two_shot) {
+    if (session.context().mixed) return Status::invalid_argument;
+    return call.count == 0 ? Status::ok : allreduce_two_shot(session, call, timeout);
   }
+  if constexpr (known == Algorithm::automatic)
+    if (!is_chosen)
+      return reduce_by(session, ReductionPlan<T>{own.destination, own.source, own.count, own.reduction}, how);
+  return Status::invalid_argument;
 }
 
 /// On channels that check, whether the members make this call.

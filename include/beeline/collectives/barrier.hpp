@@ -12,18 +12,20 @@ namespace beeline {
 /// How a barrier is to be made in a kernel; the same on all members, but for the time-out.
 struct SessionBarrierCall {
   Timeout timeout = Timeout::none();  ///< the call's own limit; after `timeout` the same call continues
-  BarrierAlgorithm algorithm = BarrierAlgorithm::alltoall;
+  Algorithm algorithm = Algorithm::alltoall;
   Order order = Order::memory;  ///< what every member did before is visible to all after; relaxed: execution only
 };
 
 /// Blocks until every member's group has called it; by grids, until the blocks of the session's number have.
 /// Every thread of the session calls it, and gets the same status: ok, timeout, deadline, aborted; invalid_argument in
-/// grids of more blocks than sessions, and, on channels that check, when members make different calls or this one makes
-/// two at once: then the team is aborted. Source: seed 000, 6.7; MPI 4.0, 6.3.
+/// grids of more blocks than sessions, for an algorithm that barriers do not have, and, on channels that check, when
+/// members make different calls or this one makes two at once: then the team is aborted. Source: seed 000, 6.7;
+/// MPI 4.0, 6.3.
 template <class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status barrier(Session<Group>& session, const SessionBarrierCall& how = {}) {
-  if (!session.exists()) return Status::invalid_argument;
-  const CallSignature call{.operation = Operation::barrier, .algorithm = static_cast<Algorithm>(how.algorithm)};
+  constexpr Algorithms had = algorithms_of(Operation::barrier, Control::device);
+  if (!session.exists() || !contains(had, how.algorithm)) return Status::invalid_argument;
+  const CallSignature call{.operation = Operation::barrier, .algorithm = how.algorithm};
   if (const Status status = detail::compare_calls(session, call, how.timeout); status != Status::ok) return status;
   const Status status = session.barrier(how.algorithm, how.order, how.timeout);
   if (status == Status::ok) session.set_checked(false);
@@ -36,7 +38,7 @@ template <class Group>
 /// 6.7.1.
 template <class BlockGroup>
 [[nodiscard]] BEELINE_HOST_DEVICE Status barrier(Grid<BlockGroup>& grid, Session<BlockGroup>& session,
-                                                 BarrierAlgorithm algorithm) {
+                                                 Algorithm algorithm) {
   const Context& ctx = session.context();
   if (const Status status = grid.sync(ctx); status != Status::ok) return status;
   // If block 0 fails, the team is aborted, which ends the other blocks' wait for it.

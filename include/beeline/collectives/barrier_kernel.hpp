@@ -24,7 +24,7 @@ inline constexpr unsigned barrier_kernel_threads = max_ranks;
 /// nothing else of Beeline does. The launch of the first kernel says `waits`: its block keeps the place of this one.
 /// What fails is recorded, and comes with `World::synchronize`.
 /// Source: seed 000, 6.7.1, listings 6.4 and 6.5; CUDA programming guide, "Tail Launch Stream".
-template <BarrierAlgorithm algorithm>
+template <Algorithm algorithm>
 __global__ void barrier_kernel(const __grid_constant__ Context ctx, CollectiveChannel channel) {
   Session session(Block{}, ctx, channel);
   static_cast<void>(barrier(session, {.algorithm = algorithm}));

@@ -7,8 +7,8 @@
 #include <cstdint>
 
 #include "beeline/collectives/reduction.hpp"
-#include "beeline/core/algorithm.hpp"
 #include "beeline/core/layout.hpp"
+#include "beeline/core/registry.hpp"
 
 namespace beeline {
 
@@ -53,7 +53,7 @@ struct CallSignature {
   ElementType type = ElementType::uint8;
   std::uint32_t untyped_bytes = 0;  ///< of an element that has no ElementType; 0: `type` says it
   Reduction reduction = Reduction::sum;
-  Algorithm algorithm = Algorithm::automatic;  ///< of a barrier, the number of its BarrierAlgorithm
+  Algorithm algorithm = Algorithm::automatic;  ///< of a barrier, the number of its Algorithm
   std::uint32_t root = 0;                      ///< or `no_peer`
   std::uint32_t slices = 1;                    ///< blocks that share the call, each on a session of its own
   std::uint64_t count = 0;                     ///< elements on this session

@@ -17,7 +17,8 @@
 
 #include "beeline/collectives/channel.hpp"
 #include "beeline/collectives/impl/barrier_steps.hpp"
-#include "beeline/core/algorithm.hpp"
+#include "beeline/core/registry.hpp"
+#include "beeline/core/transfer.hpp"
 #include "beeline/device/bulk.hpp"
 #include "beeline/device/grid.hpp"
 #include "beeline/device/packets.hpp"
@@ -174,12 +175,11 @@ class Session {
   }
 
   /// The same by an algorithm. Members agree on it; from round to round it may change.
-  [[nodiscard]] BEELINE_HOST_DEVICE Status barrier(BarrierAlgorithm algorithm, Order order, Timeout timeout) {
-    if (algorithm != BarrierAlgorithm::flat && algorithm != BarrierAlgorithm::dissemination)
-      return barrier(order, timeout);
+  [[nodiscard]] BEELINE_HOST_DEVICE Status barrier(Algorithm algorithm, Order order, Timeout timeout) {
+    if (algorithm != Algorithm::flat && algorithm != Algorithm::dissemination) return barrier(order, timeout);
     if (!entered_) ++round_, entered_ = true;
     group_.sync();  // the rest of the group has done its work
-    const Status status = algorithm == BarrierAlgorithm::flat
+    const Status status = algorithm == Algorithm::flat
                               ? detail::meet_flat(group_, ctx_, arrived(), round_, order, timeout)
                               : detail::meet_by_dissemination(group_, ctx_, arrived(), round_, order, timeout);
     if (status == Status::ok) exchanged_ = round_, entered_ = false;

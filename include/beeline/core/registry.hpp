@@ -5,17 +5,51 @@
 /// preferred is in selection/preferences.hpp. Checks, benchmarks, tests, Python, `beeline info` and the tables of the
 /// documents go through these rows: a new algorithm gets one, and with it all of that.
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <limits>
 #include <span>
 #include <string>
 
-#include "beeline/core/algorithm.hpp"
+#include "beeline/core/macros.hpp"
 #include "beeline/core/method.hpp"
 #include "beeline/core/status.hpp"
 
 namespace beeline {
+
+/// A schedule, a protocol and a path by one name.
+enum class Algorithm : std::uint32_t {
+  automatic,  ///< what selection/preferences.hpp says
+  ll_one_shot,
+  ll_two_shot,
+  ll128_one_shot,
+  ll128_two_shot,
+  two_shot,
+  read,
+  gather,
+  gather_cast,
+  allgather,
+  alltoall_gather,
+  alltoall_allgather,
+  tree,
+  ll,
+  ll128,
+  peer,
+  bulk,
+  copy_engine,
+  staged_sequential,
+  staged_pipelined,
+  alltoall,
+  flat,
+  dissemination,
+  hierarchical
+};
+inline constexpr std::uint32_t algorithms = 24;
+
+/// The algorithm's name as it appears in messages, in Python and in JSON.
+[[nodiscard]] const char* name(Algorithm algorithm) noexcept;
 
 /// Who sends what to whom, and who combines it.
 enum class Schedule : std::uint8_t {
@@ -28,7 +62,9 @@ enum class Schedule : std::uint8_t {
   allgather,           ///< all write to all, everyone combines everything (000, 6.8.2)
   alltoall_gather,     ///< parts written to their owners, who combine them and write them to the root (000, 6.8.3)
   alltoall_allgather,  ///< parts written to their owners, who combine them and write them to all (000, 6.8.3)
-  tree                 ///< up a binomial tree, and down again (000, 6.8.3)
+  tree,                ///< up a binomial tree, and down again (000, 6.8.3)
+  dissemination,       ///< in step k each to the member 2^k behind it
+  hierarchical         ///< the blocks of each grid among themselves, then the members (000, 6.7.1)
 };
 
 /// What an algorithm asks of its ranks, as bits.
@@ -90,6 +126,14 @@ inline constexpr AlgorithmInfo algorithm_infos[] = {
      needs::nothing, "through one buffer in host memory, whole message at a time"},
     {Algorithm::staged_pipelined, "staged_pipelined", Schedule::direct, Path::staged, Protocol::pipelined,
      needs::nothing, "through a ring of buffers in host memory, chunks overlapping"},
+    {Algorithm::alltoall, "alltoall", Schedule::one_shot, Path::peer, Protocol::signal, needs::nothing,
+     "each tells all: one step"},
+    {Algorithm::flat, "flat", Schedule::gather_cast, Path::peer, Protocol::signal, needs::nothing,
+     "all check in with member 0, which checks all out: two steps, fewest words"},
+    {Algorithm::dissemination, "dissemination", Schedule::dissemination, Path::peer, Protocol::signal, needs::nothing,
+     "in step k each tells the member 2^k behind it: log2 steps of one word each"},
+    {Algorithm::hierarchical, "hierarchical", Schedule::hierarchical, Path::peer, Protocol::signal, needs::nothing,
+     "the blocks of each grid meet, then the members as in alltoall"},
 };
 
 /// What it needs, in words.
@@ -98,6 +142,11 @@ inline constexpr AlgorithmInfo algorithm_infos[] = {
 /// What is known of an algorithm but `automatic`.
 [[nodiscard]] constexpr const AlgorithmInfo& info_of(Algorithm algorithm) {
   return algorithm_infos[static_cast<std::uint32_t>(algorithm) - 1];
+}
+
+/// Whether it sends lines, so is there only where `no_ll128_reason` (host/packets.hpp) finds no reason against it.
+[[nodiscard]] constexpr bool is_ll128(Algorithm algorithm) {
+  return algorithm != Algorithm::automatic && info_of(algorithm).protocol == Protocol::ll128;
 }
 
 /// Sizes in bytes with which a method is of interest: benchmarks measure these.
@@ -145,7 +194,10 @@ inline constexpr MethodRow rows[] = {
     {Operation::send, Algorithm::peer, kernel | stream},
     {Operation::signal, Algorithm::peer, everywhere},
     {Operation::atomic, Algorithm::peer, kernel},
-    {Operation::barrier, Algorithm::peer, everywhere},
+    {Operation::barrier, Algorithm::alltoall, everywhere},
+    {Operation::barrier, Algorithm::flat, kernel | stream},
+    {Operation::barrier, Algorithm::dissemination, kernel | stream},
+    {Operation::barrier, Algorithm::hierarchical, kernel | stream},
 
     {Operation::broadcast, Algorithm::ll, kernel | stream, {0, 16 * mib}},
     {Operation::broadcast, Algorithm::peer, kernel | stream},
@@ -200,19 +252,48 @@ inline constexpr MethodRow rows[] = {
 
 inline constexpr std::span<const MethodRow> method_rows = detail::registry::rows;
 
-/// The algorithms that an operation has, issued by `control`: bit by Algorithm.
-[[nodiscard]] BEELINE_HOST_DEVICE constexpr std::uint32_t algorithms_of(Operation operation, Control control) {
-  std::uint32_t all = 0;
+/// A set of algorithms: bit by Algorithm.
+using Algorithms = std::uint32_t;
+
+[[nodiscard]] constexpr Algorithms set_of(std::initializer_list<Algorithm> all) {
+  Algorithms found = 0;
+  for (const Algorithm one : all) found |= Algorithms{1} << static_cast<std::uint32_t>(one);
+  return found;
+}
+[[nodiscard]] BEELINE_HOST_DEVICE constexpr bool contains(Algorithms some, Algorithm algorithm) {
+  const auto number = static_cast<std::uint32_t>(algorithm);
+  return number < algorithms && (some >> number & 1u) != 0;
+}
+
+/// The algorithms that an operation has, issued by `control`.
+[[nodiscard]] BEELINE_HOST_DEVICE constexpr Algorithms algorithms_of(Operation operation, Control control) {
+  Algorithms all = 0;
   for (const MethodRow& row : detail::registry::rows)
     if (row.operation == operation && row.is_by(control))
-      all |= std::uint32_t{1} << static_cast<std::uint32_t>(row.algorithm);
+      all |= Algorithms{1} << static_cast<std::uint32_t>(row.algorithm);
   return all;
 }
 
-[[nodiscard]] BEELINE_HOST_DEVICE constexpr bool has_algorithm(Operation operation, Algorithm algorithm,
-                                                               Control control) {
-  const auto number = static_cast<std::uint32_t>(algorithm);
-  return number < algorithms && (algorithms_of(operation, control) >> number & 1u) != 0;
+/// Those of `some` of which `is_meant` holds.
+template <class IsMeant>
+[[nodiscard]] constexpr Algorithms algorithms_where(Algorithms some, IsMeant is_meant) {
+  Algorithms found = 0;
+  for (const AlgorithmInfo& info : algorithm_infos)
+    if (contains(some, info.algorithm) && is_meant(info)) found |= set_of({info.algorithm});
+  return found;
 }
+
+/// What `use` returns with the algorithm, one of `some`, as a constant: `use.operator()<algorithm>()`.
+template <Algorithms some, class Use>
+BEELINE_INLINE BEELINE_HOST_DEVICE constexpr auto with_algorithm(Algorithm algorithm, const Use& use) {
+  constexpr auto first = static_cast<Algorithm>(std::countr_zero(some));
+  constexpr Algorithms others = some & (some - 1);
+  if constexpr (others != 0)
+    if (algorithm != first) return with_algorithm<others>(algorithm, use);
+  return use.template operator()<first>();
+}
+
+/// Whether the operation has the algorithm, issued by `control`.
+[[nodiscard]] bool has_algorithm(Operation operation, Algorithm algorithm, Control control) noexcept;
 
 }  // namespace beeline

@@ -15,6 +15,7 @@
 #include "beeline/collectives/operation.hpp"
 #include "beeline/collectives/reduction.hpp"
 #include "beeline/core/registry.hpp"
+#include "beeline/core/transfer.hpp"
 #include "beeline/host/impl/typed_vectors.hpp"
 #include "beeline/host/team.hpp"
 #include "beeline/transport/stream.hpp"
@@ -53,8 +54,8 @@ struct CollectiveCall {
 
 /// The same of a barrier.
 struct BarrierCall {
-  Stream* stream = nullptr;                                 ///< nullptr: the rank's default stream
-  BarrierAlgorithm algorithm = BarrierAlgorithm::alltoall;  ///< the same on all ranks
+  Stream* stream = nullptr;                   ///< nullptr: the rank's default stream
+  Algorithm algorithm = Algorithm::alltoall;  ///< the same on all ranks
 };
 
 /// Collective at a team's first call. Why its members cannot use `algorithm`, the same on all; empty if they can. Which

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Which of the methods that are possible (core/registry.hpp) is taken, and with how many blocks: by tables, of which
-/// the first row that fits holds. No other file prefers anything by size.
+/// Which of the methods that are possible (core/registry.hpp) is taken, with how many blocks, and in pieces of which
+/// size: by tables, of which the first row that fits holds. No other file prefers anything by size.
 ///
 /// Sizes of GPUs are those at which the methods' times cross on H200 (bench/records), with two members and with four.
 
-#include <initializer_list>
 #include <iterator>
 
 #include "beeline/core/registry.hpp"
@@ -156,32 +155,86 @@ inline constexpr Preference in_kernels[] = {
 /// has one block.
 struct BlockRule {
   Operations operations;
-  std::uint64_t algorithms;  ///< bit by Algorithm
-  std::size_t block_bytes;   ///< of the vector; of what moves data, of all that goes to others
+  Algorithms algorithms;
+  std::size_t block_bytes;  ///< of the vector; of what moves data, of all that goes to others
   unsigned most = ~0u, most_of_two = ~0u;
 };
 
-[[nodiscard]] constexpr std::uint64_t bits(std::initializer_list<Algorithm> all) {
-  std::uint64_t found = 0;
-  for (const Algorithm one : all) found |= std::uint64_t{1} << static_cast<std::uint32_t>(one);
-  return found;
+/// The algorithms that a table holds for any of `operations`.
+template <std::size_t count>
+[[nodiscard]] constexpr Algorithms chosen_in(const Preference (&table)[count], Operations operations) {
+  Algorithms all = 0;
+  for (const Preference& row : table)
+    if ((row.operations & operations) != 0) all |= set_of({row.algorithm});
+  return all;
 }
-inline constexpr std::uint64_t every_algorithm = ~std::uint64_t{0};
+[[nodiscard]] constexpr Algorithms chosen_on_streams(Operations operations) {
+  return chosen_in(on_streams, operations);
+}
+[[nodiscard]] constexpr Algorithms chosen_in_kernels(Operation operation) {
+  return chosen_in(in_kernels, bit(operation));
+}
+
+inline constexpr Algorithms every_algorithm = ~Algorithms{0};
 
 inline constexpr BlockRule block_rules[] = {
     // A packet for every other thread.
-    {allreduce_only, bits({Algorithm::ll_one_shot, Algorithm::ll_two_shot}), 1 * kib, 64, 64},
-    {allreduce_only, bits({Algorithm::ll128_one_shot, Algorithm::ll128_two_shot}), 2 * kib, 64, 64},
+    {allreduce_only, set_of({Algorithm::ll_one_shot, Algorithm::ll_two_shot}), 1 * kib, 64, 64},
+    {allreduce_only, set_of({Algorithm::ll128_one_shot, Algorithm::ll128_two_shot}), 2 * kib, 64, 64},
     // Four loads of 16 bytes for each thread. Reads from one peer need more on their way than reads from several.
     {allreduce_only, every_algorithm, 32 * kib, 24, 64},
-    {moves, bits({Algorithm::ll}), 1 * kib},
-    {moves, bits({Algorithm::ll128}), 4 * kib},
-    {moves, bits({Algorithm::bulk}), 256 * kib},
+    {moves, set_of({Algorithm::ll}), 1 * kib},
+    {moves, set_of({Algorithm::ll128}), 4 * kib},
+    {moves, set_of({Algorithm::bulk}), 256 * kib},
     {moves, every_algorithm, 32 * kib},
     {varied, every_algorithm, 0},  // whatever comes: every session
-    {reductions_to_some, bits({Algorithm::ll}), 4 * kib},
+    {reductions_to_some, set_of({Algorithm::ll}), 4 * kib},
     {reductions_to_some, every_algorithm, 32 * kib},
 };
+
+// --- Sizes within a method --------------------------------------------------------------------------------------
+
+/// An all-reduce by `two_shot` from which the blocks draw their parts: below, a kernel is over too soon for its blocks
+/// to differ by much.
+inline constexpr std::size_t least_drawn_bytes = 6 * mib;
+
+/// Bytes of a slice from which what a member sends to itself is copied first, of two slices by every other session: as
+/// long as the others' stores fill the link.
+inline constexpr std::size_t least_paired_bytes = 64 * kib;
+
+/// A broadcast whose members pass on what they get.
+struct RelaySizes {
+  std::size_t least;       ///< of a slice: below, what parts save is less than the wait for them
+  std::size_t most_chunk;  ///< of a slice
+};
+inline constexpr RelaySizes relay_of_gpus{16 * kib, 128 * kib}, relay_of_hosts{4 * kib, mib};
+
+/// An all-reduce by copy engines. Lengths of a row of chunks beside each other, so many to each but the last two: a
+/// chunk's copy to its destination takes no longer than the next one's return.
+struct EngineSizes {
+  std::size_t most_chunk = 64 * mib;  ///< above, what a copy takes to start no longer counts
+  std::size_t common_length = 24, last_lengths[2] = {12, 4};
+  unsigned kernel_blocks = 64;
+};
+inline constexpr EngineSizes engine_sizes{};
+
+/// Messages.
+struct MessageSizes {
+  std::size_t session_eager;                        ///< `MessageOptions::eager_bytes` for each session
+  std::size_t eager_block;                          ///< that keep a block busy which writes or reads packets
+  std::size_t block;                                ///< the same of a block that copies
+  std::size_t least_chunk, most_chunk, all_chunks;  ///< of a rendezvous, to one peer; to all of them
+};
+inline constexpr MessageSizes messages_of_gpus{8 * kib, 4 * kib, 32 * kib, 64 * kib, 64 * kib, ~std::size_t{0}},
+    messages_of_hosts{2 * kib, ~std::size_t{0}, ~std::size_t{0}, 4 * kib, 64 * kib, 512 * kib};
+
+/// Memory of a channel for collectives, of each session: packets for messages of microseconds, of all members together
+/// so many, and staging that hides a barrier.
+struct ChannelSizes {
+  std::size_t packets = 128 * kib, least_packets = 256, staging = 256 * kib;
+  std::size_t heap_share = 8;  ///< of the symmetric heap, one part in so many at most for engines, without being asked
+};
+inline constexpr ChannelSizes channel_sizes{};
 
 [[nodiscard]] BEELINE_HOST_DEVICE constexpr bool fits(const Preference& row, const Situation& here, std::size_t bytes) {
   const std::size_t others = here.members > 2 ? here.members - 1 : 1;

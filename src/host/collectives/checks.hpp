@@ -6,8 +6,12 @@
 #include <cstddef>
 
 #include "beeline/collectives/reduction.hpp"
+#include "beeline/core/registry.hpp"
 
 namespace beeline::detail {
+
+/// The operation has the algorithm on streams.
+void check_row(Operation operation, Algorithm algorithm);
 
 /// Bytes of `parts` times `count` elements.
 [[nodiscard]] std::size_t checked_bytes(std::size_t count, std::size_t parts, ElementType type);

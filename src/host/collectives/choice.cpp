@@ -16,16 +16,16 @@ namespace beeline {
 
 namespace selection = detail::selection;
 
-namespace {
-
-void check_row(Operation operation, Algorithm algorithm) {
-  if (algorithm == Algorithm::automatic || has_algorithm(operation, algorithm, Control::stream)) return;
+void detail::check_row(Operation operation, Algorithm algorithm) {
+  if (has_algorithm(operation, algorithm, Control::stream)) return;
   std::vector<const char*> had;
   for (const MethodRow& row : method_rows)
     if (row.operation == operation && row.is_by(Control::stream)) had.push_back(name(row.algorithm));
   throw Error(Status::invalid_argument,
               fmt::format("{} has no algorithm {}; it has {}", name(operation), name(algorithm), fmt::join(had, ", ")));
 }
+
+namespace {
 
 bool is_one_of(Operation operation, selection::Operations some) { return (some & selection::bit(operation)) != 0; }
 
@@ -74,7 +74,7 @@ Situation Collectives::Implementation::situation(Operation operation, const Coll
 }
 
 CollectiveCall Collectives::Implementation::choose(const detail::CallSize& size, const CollectiveCall& call) const {
-  check_row(size.operation, call.algorithm);
+  if (call.algorithm != Algorithm::automatic) detail::check_row(size.operation, call.algorithm);
   // Every call passes here: no text is made where nothing is wrong.
   if (call.algorithm == Algorithm::copy_engine && call.blocks != 0)
     throw Error(

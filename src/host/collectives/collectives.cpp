@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "beeline/host/packets.hpp"
+#include "beeline/selection/preferences.hpp"
 #include "host/channel_agreement.hpp"
 #include "host/collectives/implementation.hpp"
 #include "host/world_implementation.hpp"
@@ -16,6 +17,8 @@
 namespace beeline {
 
 namespace {
+
+constexpr auto sizes = detail::selection::channel_sizes;
 
 using detail::any_host_rank;
 
@@ -28,15 +31,16 @@ unsigned default_sessions(Team& team) {
   return detail::least_of_all(team, "Collectives", std::max(1u, mine));
 }
 
-/// Collective. Asked for, or what suits the ranks: packets for messages of microseconds, staging that hides a barrier.
+/// Collective. Asked for, or what suits the ranks.
 CollectiveOptions complete(Team& team, CollectiveOptions options) {
   const auto ranks = static_cast<std::size_t>(team.size());
   const unsigned sessions = default_sessions(team);
   if (options.sessions == 0) options.sessions = sessions;
   if (options.packet_bytes == 0)
-    options.packet_bytes = std::max<std::size_t>(256, 131072 / std::max<std::size_t>(8, ranks) & ~std::size_t{15});
+    options.packet_bytes =
+        std::max(sizes.least_packets, sizes.packets / std::max<std::size_t>(8, ranks) & ~std::size_t{15});
   options.checks = options.checks || team.world().config().check_collectives;
-  if (options.staging_bytes == 0) options.staging_bytes = std::size_t{256} << 10;
+  if (options.staging_bytes == 0) options.staging_bytes = sizes.staging;
   return options;
 }
 
@@ -165,9 +169,6 @@ bool have_own_gpus(const World& world) {
   return gpus.size() == static_cast<std::size_t>(world.size());
 }
 
-/// Of the symmetric heap, what a channel takes for engines without being asked: one part in so many at most.
-constexpr std::size_t heap_share = 8;
-
 }  // namespace
 
 /// Collective.
@@ -180,7 +181,8 @@ void Collectives::Implementation::make_engine_scratch(std::optional<std::size_t>
   }
   const auto members = static_cast<std::size_t>(team.size());
   if (&team != &world || members == 1 || !have_own_gpus(world)) return;
-  const std::size_t wanted = std::min(detail::CopyEngines::most_bytes(members), world.config().heap_bytes / heap_share);
+  const std::size_t wanted =
+      std::min(detail::CopyEngines::most_bytes(members), world.config().heap_bytes / sizes.heap_share);
   for (std::size_t bytes = wanted; bytes >= detail::CopyEngines::useful_bytes(members); bytes /= 2) {
     try {
       engine_scratch.emplace(team, bytes);

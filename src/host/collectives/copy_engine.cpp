@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "beeline/device/wait.hpp"
+#include "beeline/selection/preferences.hpp"
 #include "host/collectives/launchers.hpp"
 #include "host/collectives/round_kernels.hpp"
 
@@ -11,12 +12,7 @@ namespace beeline::detail {
 
 namespace {
 
-/// Above, what a copy takes to start no longer counts.
-constexpr std::size_t most_chunk_bytes = std::size_t{64} << 20;
-/// Lengths of a row of chunks beside each other, so many to each but the last two: a chunk's copy to its destination
-/// takes no longer than the next one's return.
-constexpr std::size_t common_length = 24, last_lengths[] = {12, 4};
-constexpr unsigned kernel_blocks = 64;
+constexpr auto sizes = selection::engine_sizes;
 
 constexpr std::size_t quotient_up(std::size_t a, std::size_t b) { return (a + b - 1) / b; }
 
@@ -34,7 +30,7 @@ void copy_after_handshake(Team& team, Stream& stream, std::byte* to, const std::
   });
 }
 
-std::size_t CopyEngines::most_bytes(std::size_t members) { return others(members) * 4 * most_chunk_bytes; }
+std::size_t CopyEngines::most_bytes(std::size_t members) { return others(members) * 4 * sizes.most_chunk; }
 
 std::size_t CopyEngines::useful_bytes(std::size_t members) { return most_bytes(members) / 8; }
 
@@ -76,7 +72,7 @@ void CopyEngines::combine(const EngineCall& call, const Chunk& chunk) {
                             .vectors = {.own = call.source + mine.offset, .others = arrived, .rank = context_.rank},
                             .count = mine.bytes / bytes_of(call.call.type),
                             .reduction = call.call.reduction};
-  const unsigned blocks = team_.world().device().is_gpu() ? kernel_blocks : 1;
+  const unsigned blocks = team_.world().device().is_gpu() ? sizes.kernel_blocks : 1;
   local_reduce_launcher(call.call.type)(
       team_, {.blocks = blocks, .threads = collective_threads, .stream = combining_.get()}, work);
   combining_->record(*combined_);
@@ -91,7 +87,7 @@ void CopyEngines::return_to(const EngineCall& call, const Chunk& chunk, std::uin
 }
 
 void CopyEngines::take(const EngineCall& call, const Chunk& chunk, Stream& stream) {
-  const unsigned blocks = team_.world().device().is_gpu() ? kernel_blocks : 1;
+  const unsigned blocks = team_.world().device().is_gpu() ? sizes.kernel_blocks : 1;
   launch_take(team_, {.blocks = blocks, .threads = collective_threads, .stream = &stream},
               {.destination = call.destination,
                .scratch = scratch_.data(),
@@ -131,17 +127,18 @@ void CopyEngines::meet_after_copies() {
 std::vector<EngineChunk> CopyEngines::chunks(std::size_t part, Slots slots, bool equal) const {
   const std::size_t peers = others(context_.size);
   const std::size_t place = scratch_.size() / (peers * (slots.arrivals + slots.results));
-  const std::size_t stride = std::min(most_chunk_bytes, place / engine_alignment * engine_alignment);
-  const std::size_t lasts = equal ? 0 : last_lengths[0] + last_lengths[1];
+  const std::size_t stride = std::min(sizes.most_chunk, place / engine_alignment * engine_alignment);
+  const std::size_t lasts = equal ? 0 : sizes.last_lengths[0] + sizes.last_lengths[1];
   // Chunks of the common length: two at least that get shorter, so that one's copies hide the other's combination.
-  const std::size_t wanted = quotient_up(common_length * part, stride);
-  const std::size_t most = wanted > lasts ? quotient_up(wanted - lasts, common_length) : 0;
+  const std::size_t wanted = quotient_up(sizes.common_length * part, stride);
+  const std::size_t most = wanted > lasts ? quotient_up(wanted - lasts, sizes.common_length) : 0;
   const std::size_t count = std::max<std::size_t>(most, equal ? 1 : 2);
-  const std::size_t each = quotient_up(common_length * part, common_length * count + lasts);
+  const std::size_t each = quotient_up(sizes.common_length * part, sizes.common_length * count + lasts);
   std::vector<Chunk> all;
   for (std::size_t first = 0; first < part; first += all.back().bytes) {
-    const std::size_t i = all.size(), length = equal || i < count ? common_length : last_lengths[i == count ? 0 : 1];
-    const std::size_t bytes = std::min({part - first, stride, whole_lines(each * length / common_length)});
+    const std::size_t i = all.size(),
+                      length = equal || i < count ? sizes.common_length : sizes.last_lengths[i == count ? 0 : 1];
+    const std::size_t bytes = std::min({part - first, stride, whole_lines(each * length / sizes.common_length)});
     const std::size_t result = slots.results == 0 ? 0 : slots.arrivals + i % slots.results;
     all.push_back({first, bytes, i % slots.arrivals * peers * stride, result * peers * stride, stride});
   }

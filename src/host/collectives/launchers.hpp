@@ -8,7 +8,7 @@
 
 #include "beeline/collectives/channel.hpp"
 #include "beeline/collectives/impl/combine.hpp"
-#include "beeline/core/algorithm.hpp"
+#include "beeline/core/registry.hpp"
 #include "beeline/host/launch_options.hpp"
 #include "beeline/host/team.hpp"
 

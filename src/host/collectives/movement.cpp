@@ -166,11 +166,9 @@ void Collectives::alltoallv_on_stream(void* destination, const void* source, con
 }
 
 void Collectives::barrier_on_stream(const BarrierCall& call) {
-  const BarrierAlgorithm algorithm = call.algorithm;
-  if (static_cast<std::uint32_t>(algorithm) >= barrier_algorithms)
-    throw Error(Status::invalid_argument,
-                fmt::format("barrier algorithm {} does not exist", static_cast<std::uint32_t>(algorithm)));
-  const unsigned blocks = algorithm == BarrierAlgorithm::hierarchical
+  const Algorithm algorithm = call.algorithm;
+  detail::check_row(Operation::barrier, algorithm);
+  const unsigned blocks = algorithm == Algorithm::hierarchical
                               ? std::min(hierarchical_barrier_blocks, implementation_->channel.sessions)
                               : 1;
   const LaunchOptions options = implementation_->launch_options({.operation = Operation::barrier, .bytes = 0},

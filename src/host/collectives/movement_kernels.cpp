@@ -73,9 +73,9 @@ struct BarrierKernel {
 
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, CollectiveChannel channel,
-                                      BarrierAlgorithm algorithm) const {
+                                      Algorithm algorithm) const {
     Session session(grid.block(), ctx, channel, grid.block_rank());
-    if (algorithm == BarrierAlgorithm::hierarchical)
+    if (algorithm == Algorithm::hierarchical)
       static_cast<void>(barrier(grid, session, algorithm));
     else
       static_cast<void>(barrier(session, {.algorithm = algorithm}));
@@ -86,16 +86,8 @@ struct BarrierKernel {
 
 void launch_movement(Team& team, const LaunchOptions& options, const CollectiveChannel& channel,
                      const MovementPlan& plan, Algorithm algorithm) {
-  switch (algorithm) {
-    case Algorithm::ll:
-      return launch(team, options, MovementKernel<Algorithm::ll>{}, channel, plan);
-    case Algorithm::ll128:
-      return launch(team, options, MovementKernel<Algorithm::ll128>{}, channel, plan);
-    case Algorithm::bulk:
-      return launch(team, options, MovementKernel<Algorithm::bulk>{}, channel, plan);
-    default:
-      return launch(team, options, MovementKernel<Algorithm::peer>{}, channel, plan);
-  }
+  with_algorithm<algorithms_of(Operation::allgather, Control::device)>(
+      algorithm, [&]<Algorithm known>() { launch(team, options, MovementKernel<known>{}, channel, plan); });
 }
 
 void launch_varied_movement(Team& team, const LaunchOptions& options, const CollectiveChannel& channel,
@@ -108,13 +100,10 @@ void launch_varied_movement(Team& team, const LaunchOptions& options, const Coll
     else
       launch(team, options, VariedMovementKernel<known, max_ranks>{}, channel, plan, values, tables);
   };
-  if (algorithm == Algorithm::ll) return start.template operator()<Algorithm::ll>();
-  if (algorithm == Algorithm::bulk) return start.template operator()<Algorithm::bulk>();
-  start.template operator()<Algorithm::peer>();
+  with_algorithm<algorithms_of(Operation::alltoallv, Control::device)>(algorithm, start);
 }
 
-void launch_barrier(Team& team, const LaunchOptions& options, const CollectiveChannel& channel,
-                    BarrierAlgorithm algorithm) {
+void launch_barrier(Team& team, const LaunchOptions& options, const CollectiveChannel& channel, Algorithm algorithm) {
   launch(team, options, BarrierKernel{}, channel, algorithm);
 }
 

@@ -6,7 +6,7 @@
 #include <cstddef>
 
 #include "beeline/collectives/impl/movement_plan.hpp"
-#include "beeline/core/algorithm.hpp"
+#include "beeline/core/registry.hpp"
 #include "beeline/host/launch_options.hpp"
 #include "beeline/host/team.hpp"
 
@@ -19,7 +19,7 @@ struct PieceValues {
   std::size_t values[4][capacity];
 };
 
-/// By packets, ll128, peer or bulk.
+/// By an algorithm that kernels have.
 void launch_movement(Team& team, const LaunchOptions& options, const CollectiveChannel& channel,
                      const MovementPlan& plan, Algorithm algorithm);
 /// The same with pieces as `values` says. `tables`: [sessions, 4, max_ranks], where the kernel keeps them on a host
@@ -28,7 +28,6 @@ void launch_varied_movement(Team& team, const LaunchOptions& options, const Coll
                             const MovementPlan& plan, Algorithm algorithm, const PieceValues<max_ranks>& values,
                             std::size_t* tables);
 
-void launch_barrier(Team& team, const LaunchOptions& options, const CollectiveChannel& channel,
-                    BarrierAlgorithm algorithm);
+void launch_barrier(Team& team, const LaunchOptions& options, const CollectiveChannel& channel, Algorithm algorithm);
 
 }  // namespace beeline::detail

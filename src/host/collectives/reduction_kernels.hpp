@@ -10,8 +10,11 @@
 
 namespace beeline::detail {
 
-/// Below, a kernel is over too soon for its blocks to differ by much.
-inline constexpr std::size_t least_drawn_bytes = std::size_t{6} << 20;
+/// All-reduces that have kernels of their own: the quick ones.
+inline constexpr Algorithms quick_allreduces =
+    algorithms_where(algorithms_of(Operation::allreduce, Control::stream), [](const AlgorithmInfo& info) {
+      return info.schedule == Schedule::one_shot || info.schedule == Schedule::two_shot;
+    });
 
 /// The last block leaves the tickets as the next kernel wants them.
 template <class Grid>
@@ -28,11 +31,11 @@ template <class T, Algorithm algorithm, std::uint32_t members = 0, class Grid>
 BEELINE_INLINE BEELINE_HOST_DEVICE void allreduce_by_kernel(const Grid& grid, const Context& ctx,
                                                             const CollectiveChannel& channel,
                                                             const AllreduceCall<T>& vectors) {
-  const bool draws =
-      algorithm == Algorithm::two_shot && executor == DeviceKind::gpu && vectors.count * sizeof(T) >= least_drawn_bytes;
+  const bool draws = algorithm == Algorithm::two_shot && executor == DeviceKind::gpu &&
+                     vectors.count * sizeof(T) >= selection::least_drawn_bytes;
   AllreduceCall<T> call = vectors;
   call.slice = grid.block_rank(), call.slices = grid.blocks();
-  if constexpr (algorithm == Algorithm::ll_one_shot || algorithm == Algorithm::ll_two_shot) {
+  if constexpr (info_of(algorithm).protocol == Protocol::ll) {
     // Comes while the session's state comes.
     const auto own = call.own();
     const std::size_t first = grid.block().thread_rank() * (8 / sizeof(T));
@@ -71,18 +74,8 @@ struct AllreduceKernel {
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, CollectiveChannel channel, AllreduceCall<T> call,
                                       Algorithm algorithm) const {
     if (executor == DeviceKind::gpu && adds(call.reduction)) return;  // the adding kernels': not compiled twice
-    switch (algorithm) {
-      case Algorithm::ll_one_shot:
-        return allreduce_by_kernel<T, Algorithm::ll_one_shot>(grid, ctx, channel, call);
-      case Algorithm::ll_two_shot:
-        return allreduce_by_kernel<T, Algorithm::ll_two_shot>(grid, ctx, channel, call);
-      case Algorithm::ll128_one_shot:
-        return allreduce_by_kernel<T, Algorithm::ll128_one_shot>(grid, ctx, channel, call);
-      case Algorithm::ll128_two_shot:
-        return allreduce_by_kernel<T, Algorithm::ll128_two_shot>(grid, ctx, channel, call);
-      default:
-        return allreduce_by_kernel<T, Algorithm::two_shot>(grid, ctx, channel, call);
-    }
+    with_algorithm<quick_allreduces>(
+        algorithm, [&]<Algorithm known>() { allreduce_by_kernel<T, known>(grid, ctx, channel, call); });
   }
 };
 
@@ -100,11 +93,11 @@ void launch_allreduce(Team& team, const LaunchOptions& options, const Collective
   launch(team, options, AddingKernel<T, algorithm>{}, channel, vectors);
 }
 
-/// Of reductions by name, those that are chosen, and the one that takes shared memory.
-[[nodiscard]] BEELINE_HOST_DEVICE constexpr bool has_own_kernel(Algorithm algorithm) {
-  return algorithm == Algorithm::ll || algorithm == Algorithm::two_shot || algorithm == Algorithm::read ||
-         algorithm == Algorithm::bulk;
-}
+/// Of the other reductions, the algorithms that have kernels of their own: those that are chosen, and those that take
+/// shared memory.
+inline constexpr Algorithms own_reductions =
+    selection::chosen_on_streams(selection::reductions_to_some) |
+    algorithms_where(~Algorithms{0}, [](const AlgorithmInfo& info) { return info.path == Path::bulk; });
 
 /// Reductions by one algorithm, or (automatic) by any that has no kernel of its own.
 template <class T, Algorithm known>
@@ -118,7 +111,7 @@ struct NamedReductionKernel {
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, CollectiveChannel channel, ReductionPlan<T> plan,
                                       Algorithm algorithm) const {
     if (known != Algorithm::automatic) algorithm = known;
-    if (known == Algorithm::automatic && has_own_kernel(algorithm)) return;  // not compiled twice
+    if (known == Algorithm::automatic && contains(own_reductions, algorithm)) return;  // not compiled twice
     Session session(grid.block(), ctx, channel, grid.block_rank(), SessionStart::of_kernel);
     const SessionCall how{.algorithm = algorithm, .buffer = bulk ? bulk_buffer() : nullptr};
     // What fails is recorded where it fails.
@@ -139,38 +132,17 @@ void launch_named_reduction(Team& team, const LaunchOptions& options, const Coll
   const auto start = [&]<Algorithm known>() {
     launch(team, options, NamedReductionKernel<T, known>{}, channel, plan, algorithm);
   };
-  switch (algorithm) {
-    case Algorithm::ll:
-      return start.template operator()<Algorithm::ll>();
-    case Algorithm::two_shot:
-      return start.template operator()<Algorithm::two_shot>();
-    case Algorithm::read:
-      return start.template operator()<Algorithm::read>();
-    case Algorithm::bulk:
-      return start.template operator()<Algorithm::bulk>();
-    default:
-      return start.template operator()<Algorithm::automatic>();
-  }
+  if (!contains(own_reductions, algorithm)) return start.template operator()<Algorithm::automatic>();
+  with_algorithm<own_reductions>(algorithm, start);
 }
 
 template <class T>
 void launch_reduction_of(Team& team, const LaunchOptions& options, const CollectiveChannel& channel,
                          const ReductionCall& call, Algorithm algorithm) {
-  if (call.operation == Operation::allreduce) switch (algorithm) {
-      case Algorithm::ll_one_shot:
-        return launch_allreduce<T, Algorithm::ll_one_shot>(team, options, channel, call);
-      case Algorithm::ll_two_shot:
-        return launch_allreduce<T, Algorithm::ll_two_shot>(team, options, channel, call);
-      case Algorithm::ll128_one_shot:
-        return launch_allreduce<T, Algorithm::ll128_one_shot>(team, options, channel, call);
-      case Algorithm::ll128_two_shot:
-        return launch_allreduce<T, Algorithm::ll128_two_shot>(team, options, channel, call);
-      case Algorithm::two_shot:
-        return launch_allreduce<T, Algorithm::two_shot>(team, options, channel, call);
-      default:
-        break;
-    }
-  launch_named_reduction<T>(team, options, channel, call, algorithm);
+  if (call.operation != Operation::allreduce || !contains(quick_allreduces, algorithm))
+    return launch_named_reduction<T>(team, options, channel, call, algorithm);
+  with_algorithm<quick_allreduces>(
+      algorithm, [&]<Algorithm known>() { launch_allreduce<T, known>(team, options, channel, call); });
 }
 
 }  // namespace beeline::detail

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "beeline/collectives/impl/message_link.hpp"
+#include "beeline/selection/preferences.hpp"
 #include "host/channel_agreement.hpp"
 #include "host/collectives/checks.hpp"
 #include "host/messages/message_kernels.hpp"
@@ -19,17 +20,13 @@ namespace beeline {
 
 namespace {
 
-/// What suits a kind of rank.
-struct Tuning {
-  std::size_t session_eager_bytes;  ///< `eager_bytes` for each session
-  std::size_t eager_block_bytes;    ///< that keep a block busy which writes or reads packets
-  std::size_t block_bytes;          ///< the same of a block that copies
-};
-constexpr Tuning gpu_tuning{8192, 4096, 32768}, host_tuning{2048, SIZE_MAX, SIZE_MAX};
+using detail::selection::MessageSizes;
 
 bool any_host_rank(const World& world) { return world.mixed() || !world.device().is_gpu(); }
 
-const Tuning& tuning_of(const World& world) { return any_host_rank(world) ? host_tuning : gpu_tuning; }
+const MessageSizes& sizes_of(const World& world) {
+  return any_host_rank(world) ? detail::selection::messages_of_hosts : detail::selection::messages_of_gpus;
+}
 
 constexpr std::size_t round_up(std::size_t bytes, std::size_t grain) { return (bytes + grain - 1) / grain * grain; }
 
@@ -47,12 +44,11 @@ MessageOptions complete(Team& team, MessageOptions options) {
   const World& world = team.world();
   const unsigned sessions = detail::least_of_all(team, "Messages", default_sessions(team));
   if (options.sessions == 0) options.sessions = sessions;
-  if (options.eager_bytes == 0) options.eager_bytes = options.sessions * tuning_of(world).session_eager_bytes;
+  const MessageSizes& sizes = sizes_of(world);
+  if (options.eager_bytes == 0) options.eager_bytes = options.sessions * sizes.session_eager;
   if (options.depth == 0) options.depth = 16;
-  constexpr std::size_t most = std::size_t{64} << 10, least = 4096;
-  const std::size_t share = (std::size_t{512} << 10) / static_cast<std::size_t>(team.size());
-  if (options.chunk_bytes == 0)
-    options.chunk_bytes = any_host_rank(world) ? std::clamp(round_up(share, 256), least, most) : most;
+  const std::size_t share = sizes.all_chunks / static_cast<std::size_t>(team.size()) / 256 * 256;
+  if (options.chunk_bytes == 0) options.chunk_bytes = std::clamp(share, sizes.least_chunk, sizes.most_chunk);
   return options;
 }
 
@@ -133,7 +129,7 @@ MessageChannel channel_of(const World& world, const MessageOptions& options) {
   channel.eager_bytes = options.eager_bytes;
   channel.chunk_bytes = options.chunk_bytes;
   const std::size_t share = (options.eager_bytes + options.sessions - 1) / options.sessions;
-  const std::size_t slot = std::max(share, std::min(options.eager_bytes, tuning_of(world).eager_block_bytes));
+  const std::size_t slot = std::max(share, std::min(options.eager_bytes, sizes_of(world).eager_block));
   channel.slot_pairs = static_cast<std::uint32_t>(1 + round_up(slot, 16) / 8);
   return channel;
 }
@@ -174,8 +170,8 @@ class Messages::Implementation {
 
   [[nodiscard]] unsigned blocks_for(std::size_t bytes, const MessageCall& call) const {
     if (call.blocks != 0) return call.blocks;
-    const Tuning& tuning = tuning_of(world);
-    const std::size_t block_bytes = bytes <= channel.eager_bytes ? tuning.eager_block_bytes : tuning.block_bytes;
+    const MessageSizes& sizes = sizes_of(world);
+    const std::size_t block_bytes = bytes <= channel.eager_bytes ? sizes.eager_block : sizes.block;
     const std::size_t wanted = bytes == 0 ? 1 : (bytes - 1) / block_bytes + 1;
     return static_cast<unsigned>(std::min<std::size_t>(wanted, channel.sessions));
   }

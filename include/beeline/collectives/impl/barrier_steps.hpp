@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "beeline/core/algorithm.hpp"
+#include "beeline/core/registry.hpp"
 #include "beeline/device/signal.hpp"
 
 namespace beeline::detail {

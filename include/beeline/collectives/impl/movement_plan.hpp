@@ -10,6 +10,7 @@
 #include "beeline/collectives/impl/words.hpp"
 #include "beeline/collectives/operation.hpp"
 #include "beeline/device/put_get.hpp"
+#include "beeline/selection/preferences.hpp"
 
 namespace beeline::detail {
 
@@ -118,10 +119,6 @@ static_assert(std::is_trivially_copyable_v<MovementPlan>);
           .receiver = operation == gather ? root : no_peer};
 }
 
-/// Bytes of a slice from which what a member sends to itself is copied first, of two slices by every other session: as
-/// long as the others' stores fill the link.
-inline constexpr std::size_t least_paired_bytes = std::size_t{64} << 10;
-
 /// What a session copies of what its member sends to itself.
 struct OwnPiece {
   Piece<const std::byte> from;
@@ -133,7 +130,7 @@ struct OwnPiece {
     const std::size_t whole = plan.varies() ? plan.sent_bytes(ctx.rank) : plan.whole_bytes;
     const auto slices = static_cast<std::uint32_t>(plan.share.count),
                index = static_cast<std::uint32_t>(plan.share.index);
-    if (slices == 1 || whole < slices * least_paired_bytes || from.bytes == 0) return;
+    if (slices == 1 || whole < slices * selection::least_paired_bytes || from.bytes == 0) return;
     first = true;
     const std::size_t next = index + 1 < slices ? part_of(whole, slices, index + 1, 16).count : 0;
     from.bytes = to.bytes = index % 2 != 0 ? 0 : from.bytes + next;

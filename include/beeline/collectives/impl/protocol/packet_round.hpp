@@ -36,6 +36,14 @@ namespace beeline::detail {
 template <class Protocol, class Group, std::uint32_t members = 0>
 class PacketRound;
 
+/// The code of a protocol and of a schedule that the registry's rows name; schedules specialise the latter.
+template <Protocol protocol>
+using ProtocolOf = std::conditional_t<protocol == Protocol::ll128, LL128, LL>;
+template <Schedule schedule>
+struct PacketSchedule;
+template <Schedule schedule>
+using ScheduleOf = typename PacketSchedule<schedule>::type;
+
 /// The units of a vector from word `first` on.
 template <class Vector>
 struct VectorPart {

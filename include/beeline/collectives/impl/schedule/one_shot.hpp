@@ -33,5 +33,9 @@ struct OneShot {
                             });
   }
 };
+template <>
+struct PacketSchedule<Schedule::one_shot> {
+  using type = OneShot;
+};
 
 }  // namespace beeline::detail

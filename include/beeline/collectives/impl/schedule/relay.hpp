@@ -20,9 +20,8 @@ class Relay {
   BEELINE_HOST_DEVICE Relay(const Context& ctx, const MovementPlan& plan)
       : ctx_(ctx), plan_(plan), each_(chunk_of(plan.bytes)) {}
 
-  /// Below, what parts save is less than the wait for them.
-  static constexpr std::size_t least_bytes = executor == DeviceKind::gpu ? 16384 : 4096;
-  static constexpr std::size_t most_chunk_bytes = executor == DeviceKind::gpu ? 131072 : 1048576;
+  static constexpr selection::RelaySizes sizes =
+      executor == DeviceKind::gpu ? selection::relay_of_gpus : selection::relay_of_hosts;
 
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t chunks() const {
     return static_cast<std::uint32_t>((plan_.bytes + each_ - 1) / each_);
@@ -58,7 +57,7 @@ class Relay {
  private:
   [[nodiscard]] BEELINE_HOST_DEVICE static std::size_t chunk_of(std::size_t bytes) {
     const std::size_t wanted = (bytes / 4 + 15) & ~std::size_t{15};  // some, so that all have work
-    return wanted < least_bytes ? least_bytes : wanted < most_chunk_bytes ? wanted : most_chunk_bytes;
+    return wanted < sizes.least ? sizes.least : wanted < sizes.most_chunk ? wanted : sizes.most_chunk;
   }
   [[nodiscard]] BEELINE_HOST_DEVICE std::size_t bytes_of_chunk(std::uint32_t chunk) const {
     const std::size_t rest = plan_.bytes - chunk * each_;
@@ -93,7 +92,7 @@ template <class Group>
                                                          bool outside) {
   const Context& ctx = session.context();
   const bool all_alike = plan.operation == Operation::broadcast && ctx.size > 2;
-  const bool relays = all_alike && !outside && plan.bytes >= Relay::least_bytes;
+  const bool relays = all_alike && !outside && plan.bytes >= Relay::sizes.least;
   const std::uint64_t place = session.heard_word(plan.sender, told_place, 0);
   if (!relays && place == no_place) return false;
   session.note(Transfer::in_place);

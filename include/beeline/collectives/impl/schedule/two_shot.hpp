@@ -43,6 +43,10 @@ struct TwoShot {
     return status == Status::ok ? round.receive_parts(round.half(), results, received) : status;
   }
 };
+template <>
+struct PacketSchedule<Schedule::two_shot> {
+  using type = TwoShot;
+};
 
 /// An all-reduce's vectors, and which slice of them this session has.
 template <class T>

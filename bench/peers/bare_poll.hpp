@@ -21,7 +21,7 @@ template <cuda::memory_order order, class BlockGroup>
   constexpr std::uint32_t most_polls = std::uint32_t{1} << (std::is_same_v<BlockGroup, Block> ? 27 : 20);
   for (std::uint32_t poll = 0; poll < most_polls; ++poll) {
     if (cuda::atomic_ref<std::uint64_t, cuda::thread_scope_system>(*here).load(order) >= value) return true;
-    machine::back_off(poll, ctx.spin_polls);
+    machine::back_off(poll, ctx.polling);
   }
   return false;
 }

@@ -2,7 +2,9 @@
 #include "beeline/core/config.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -20,6 +22,7 @@ namespace beeline {
 namespace {
 
 constexpr std::array<std::string_view, 4> level_names = {"error", "warning", "info", "debug"};
+constexpr std::array<std::string_view, wait_policies> policy_names = {"automatic", "spin", "yield", "sleep", "event"};
 
 using detail::environment;
 using detail::refuse;
@@ -59,18 +62,18 @@ void read_seconds(const char* variable, std::int64_t& field) {
   field = std::llround(seconds * 1e9);
 }
 
-void read_level(LogLevel& field) {
-  const auto text = environment("BEELINE_LOG");
+template <class Choice, std::size_t count>
+void read_choice(const char* variable, Choice& field, const std::array<std::string_view, count>& names) {
+  const auto text = environment(variable);
   if (!text) return;
-  for (std::size_t i = 0; i < level_names.size(); ++i)
-    if (*text == level_names[i]) {
-      field = static_cast<LogLevel>(i);
-      return;
-    }
-  refuse("BEELINE_LOG", *text, "error, warning, info or debug");
+  const auto found = std::find(names.begin(), names.end(), *text);
+  if (found == names.end()) refuse(variable, *text, fmt::format("one of {}", fmt::join(names, ", ")));
+  field = static_cast<Choice>(found - names.begin());
 }
 
 }  // namespace
+
+const char* name(WaitPolicy policy) noexcept { return policy_names[static_cast<std::size_t>(policy)].data(); }
 
 Config Config::from_environment() {
   Config config;
@@ -94,7 +97,9 @@ Config Config::from_environment() {
   read_flag("BEELINE_CHECK_COLLECTIVES", config.check_collectives);
   read_number("BEELINE_HOST_THREADS", config.host_threads, 1, 256);
   config.powercap = environment("BEELINE_POWERCAP").value_or(config.powercap);
-  read_level(config.log_level);
+  read_choice("BEELINE_WAIT_POLICY", config.wait_policy, policy_names);
+  read_number("BEELINE_WAIT_PERIOD_US", config.wait_period_us, 1, 1'000'000);
+  read_choice("BEELINE_LOG", config.log_level, level_names);
   return config;
 }
 
@@ -118,6 +123,9 @@ std::vector<ConfigEntry> describe(const Config& config) {
        "0: copies are staged through host memory, as if no device reached another's memory"},
       {"BEELINE_CHECK_COLLECTIVES", config.check_collectives ? "1" : "0",
        "1: ranks compare every collective call, and name those who make another"},
+      {"BEELINE_WAIT_POLICY", name(config.wait_policy),
+       "what CPU threads do between polls: automatic, spin, yield, sleep, event"},
+      {"BEELINE_WAIT_PERIOD_US", fmt::format("{}", config.wait_period_us), "between polls that sleep, microseconds"},
       {"BEELINE_HOST_THREADS", fmt::format("{}", config.host_threads), "CPU threads that run one block on a host rank"},
       {"BEELINE_POWERCAP", config.powercap, "folder of the kernel's energy counters (RAPL)"},
       {"BEELINE_LOG", std::string(level_names[static_cast<std::size_t>(config.log_level)]), "most detailed log level"},

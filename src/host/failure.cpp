@@ -455,11 +455,17 @@ Status World::Implementation::poll_until_over(const char* what, std::int64_t dea
                                               Timeout timeout) {
   const std::uint64_t start = machine::clock_ns();
   const auto nap = static_cast<std::int64_t>(std::min<std::uint64_t>(nap_ns, timeout.ns));
+  const Polling polling = host_context.polling;
+  // A host rank's stream signals its end anyway; a GPU's has to be asked to.
+  const bool by_condition =
+      awaited != nullptr && (polling.policy() == WaitPolicy::event ||
+                             (polling.policy() == WaitPolicy::automatic && !awaited->device().is_gpu()));
   bool released = false;
   for (std::uint32_t poll = 0; !over(); ++poll) {
-    const bool slept = poll >= host_context.spin_polls && awaited != nullptr && awaited->sleep_until_drained(nap);
-    if (!slept) machine::back_off(poll, host_context.spin_polls);
-    if (poll % detail::polls_per_look != 0 && poll < host_context.spin_polls) continue;
+    const bool gives_core_away = machine::backs_off(poll, polling);
+    const bool slept = gives_core_away && by_condition && awaited->sleep_until_drained(nap);
+    if (!slept) machine::back_off(poll, polling);
+    if (poll % detail::polls_per_look != 0 && !gives_core_away) continue;
     const std::uint64_t waited = machine::clock_ns() - start;
     const bool aborted = failed_team(watched) >= 0;
     if (waited < static_cast<std::uint64_t>(deadline_ns) && (!aborted || released)) {

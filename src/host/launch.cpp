@@ -113,13 +113,16 @@ Context context_of(Team& team, const LaunchOptions& options, const KernelName& k
 /// Runs all threads of blocks [first, last) at once; the first exception of any wins.
 void run_blocks(const HostBlock& block, unsigned first, unsigned last, unsigned team_size, GridState* grid_state,
                 const Context& context) {
+  // Threads of a block may be more than the cores, whatever the ranks are.
+  const bool adapts = context.polling.policy() == WaitPolicy::automatic;
+  const Polling polling = adapts ? Polling(64) : context.polling;
   if (last - first == 1 && team_size == 1) {
-    HostTeamState alone(1, context.deadline_ns);
+    HostTeamState alone(1, context.deadline_ns, polling);
     return block(HostTeam(&alone, 0), first, grid_state, context);
   }
   std::vector<std::unique_ptr<HostTeamState>> teams;
   for (unsigned rank = first; rank < last; ++rank)
-    teams.push_back(std::make_unique<HostTeamState>(team_size, context.deadline_ns));
+    teams.push_back(std::make_unique<HostTeamState>(team_size, context.deadline_ns, polling));
   std::mutex mutex;
   std::exception_ptr failure;
   const auto run = [&](unsigned block_rank, unsigned thread) {

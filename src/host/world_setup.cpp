@@ -184,10 +184,19 @@ std::uint64_t World::Implementation::guarded_offsets(bool mixed) const {
   return mixed ? ~std::uint64_t{0} : std::uint64_t{1} << (config.slot_shift - 1);
 }
 
-Context World::Implementation::make_context(std::uint32_t team, const std::vector<int>& ranks, bool for_host) const {
+namespace {
+
+Polling polling_of(const Config& config, int ranks) {
+  if (config.wait_policy >= WaitPolicy::sleep)
+    return {config.wait_policy, static_cast<std::uint32_t>(config.wait_period_us)};
   // Spinning helps only while every rank has a core of its own; otherwise it keeps from its core who is waited for.
   const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
-  const std::uint32_t host_spin = static_cast<unsigned>(size) <= cores ? 4000 : 2;
+  return {config.wait_policy, static_cast<unsigned>(ranks) <= cores ? 4000u : 2u};
+}
+
+}  // namespace
+
+Context World::Implementation::make_context(std::uint32_t team, const std::vector<int>& ranks, bool for_host) const {
   const bool gpu = device().is_gpu() && !for_host;
   Context made{};
   made.range = memory->range().base();
@@ -207,7 +216,7 @@ Context World::Implementation::make_context(std::uint32_t team, const std::vecto
   made.slots = static_cast<std::uint32_t>(size);
   made.heap_end = memory->sizes().heap_bytes;
   made.pinned_heap_end = memory->range().layout().host_area_offset() + memory->sizes().host_area_bytes;
-  made.spin_polls = host_spin;
+  made.polling = polling_of(config, size);
   made.team = team;
   made.size = static_cast<std::uint32_t>(ranks.size());
   made.own_world_rank = static_cast<std::uint32_t>(rank);

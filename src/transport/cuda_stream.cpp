@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <map>
 #include <mutex>
 #include <thread>
@@ -132,6 +133,40 @@ class GpuEvent final : public Event {
   std::atomic<std::int64_t> record_{never};  ///< the capture that the last record is part of; 0: none
 };
 
+/// Rings when a stream has done what it was given so far, from a thread of CUDA's; never where that fails.
+class Alarm {
+ public:
+  [[nodiscard]] static std::shared_ptr<Alarm> set(cudaStream_t stream) {
+    auto alarm = std::make_shared<Alarm>();
+    auto held = std::make_unique<std::shared_ptr<Alarm>>(alarm);  // whoever sleeps may have gone when it rings
+    const auto ring = [](void* data) {
+      const std::unique_ptr<std::shared_ptr<Alarm>> last(static_cast<std::shared_ptr<Alarm>*>(data));
+      (*last)->ring();
+    };
+    check(cudaLaunchHostFunc(stream, ring, held.get()), "cudaLaunchHostFunc");
+    static_cast<void>(held.release());
+    return alarm;
+  }
+  [[nodiscard]] bool has_rung() {
+    const std::lock_guard lock(mutex_);
+    return rung_;
+  }
+  void sleep(std::int64_t longest_ns) {
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, std::chrono::nanoseconds(longest_ns), [this] { return rung_; });
+  }
+
+ private:
+  void ring() {
+    const std::lock_guard lock(mutex_);
+    rung_ = true;
+    changed_.notify_all();
+  }
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool rung_ = false;
+};
+
 class GpuStream final : public Stream {
  public:
   GpuStream(const Device& device, std::shared_ptr<GridState> grid_state, StreamPriority priority)
@@ -216,7 +251,17 @@ class GpuStream final : public Stream {
     if (status != cudaStreamCaptureStatusNone || asked == cudaErrorStreamCaptureImplicit) return false;
     return cudaStreamQuery(stream_) != cudaErrorNotReady;
   }
-  bool sleep_until_drained(std::int64_t) override { return false; }
+  bool sleep_until_drained(std::int64_t longest_ns) override {
+    const CurrentGpu current(device_.index);
+    std::shared_ptr<Alarm> alarm;
+    {
+      const std::lock_guard lock(mutex_);
+      if (alarm_ == nullptr || alarm_->has_rung()) alarm_ = Alarm::set(stream_);
+      alarm = alarm_;
+    }
+    alarm->sleep(longest_ns);
+    return true;
+  }
   bool idle() override {
     const CurrentGpu current(device_.index);
     if (capture() != 0) refuse_capture("a wait for a stream", "nothing of what is captured has run");
@@ -274,6 +319,7 @@ class GpuStream final : public Stream {
   cudaStream_t release_ = nullptr;  ///< ends the waits of `stream_`, with the same priority
   const bool owned_;
   std::mutex mutex_;
+  std::shared_ptr<Alarm> alarm_;
   std::vector<ArmedWait> armed_;  ///< waits since the stream was last seen idle
 };
 

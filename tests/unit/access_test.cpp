@@ -127,7 +127,7 @@ struct Scene {
 
 /// A block of one CPU thread.
 struct OneThread {
-  HostTeamState state{1, 1'000'000'000};
+  HostTeamState state{1, 1'000'000'000, 64};
   HostTeam team{&state, 0};
 };
 

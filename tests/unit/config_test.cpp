@@ -48,6 +48,9 @@ TEST_F(ConfigFromEnvironment, EveryVariableIsRead) {
   setenv("BEELINE_PEER_ACCESS", "0", 1);
   setenv("BEELINE_CHECK_COLLECTIVES", "1", 1);
   setenv("BEELINE_HOST_THREADS", "7", 1);
+  setenv("BEELINE_WAIT_POLICY", "event", 1);
+  setenv("BEELINE_WAIT_PERIOD_US", "5000", 1);
+  setenv("BEELINE_POWERCAP", "/counters", 1);
   setenv("BEELINE_LOG", "debug", 1);
   const Config config = Config::from_environment();
   EXPECT_EQ(64, config.size);
@@ -65,6 +68,9 @@ TEST_F(ConfigFromEnvironment, EveryVariableIsRead) {
   EXPECT_FALSE(config.peer_access);
   EXPECT_TRUE(config.check_collectives);
   EXPECT_EQ(7, config.host_threads);
+  EXPECT_EQ(WaitPolicy::event, config.wait_policy);
+  EXPECT_EQ(5000, config.wait_period_us);
+  EXPECT_EQ("/counters", config.powercap);
   EXPECT_EQ(LogLevel::debug, config.log_level);
 }
 
@@ -102,6 +108,7 @@ INSTANTIATE_TEST_SUITE_P(
                       BadValue{"BEELINE_PINNED_HEAP_BYTES", ""}, BadValue{"BEELINE_SLOT_SHIFT", "31"},
                       BadValue{"BEELINE_SLOT_SHIFT", "41"}, BadValue{"BEELINE_CHUNK_BYTES", "0"},
                       BadValue{"BEELINE_HOST_THREADS", "0"}, BadValue{"BEELINE_HOST_THREADS", "257"},
+                      BadValue{"BEELINE_WAIT_POLICY", "doze"}, BadValue{"BEELINE_WAIT_PERIOD_US", "0"},
                       BadValue{"BEELINE_LOG", "loud"}, BadValue{"BEELINE_LOG", ""}),
     [](const ::testing::TestParamInfo<BadValue>& each) {
       return each.param.variable + ("_" + std::to_string(each.index));

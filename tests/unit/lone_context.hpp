@@ -19,7 +19,7 @@ class LoneContext : public ::testing::Test {
     context_.wait_claims = &claims_;
     context_.deadline_ns = 10'000'000'000;
     context_.slot_shift = min_slot_shift;
-    context_.spin_polls = 16;
+    context_.polling = 16;
     context_.size = 1;
   }
 

@@ -24,7 +24,7 @@ class StagedRings : public ::testing::Test {
   StagedRings() {
     context_.abort_words = context_.host_abort_words = abort_words_;
     context_.deadline_ns = 10'000'000'000;
-    context_.spin_polls = 16;
+    context_.polling = 16;
     context_.size = 1;
     out_ = make_stream(host_device(), context_, std::make_shared<GridState>());
     in_ = make_stream(host_device(), context_, std::make_shared<GridState>());

@@ -11,6 +11,7 @@
 
 #include "beeline/core/launcher.hpp"
 #include "beeline/core/log.hpp"
+#include "beeline/core/wait_policy.hpp"
 
 namespace beeline {
 
@@ -34,7 +35,9 @@ struct Config {
   std::size_t chunk_bytes = std::size_t{4} << 20;  ///< BEELINE_CHUNK_BYTES: chunk of staged, pipelined transfers
   bool peer_access = true;  ///< BEELINE_PEER_ACCESS: 0: copies are staged, as if no device reached another's memory
   bool check_collectives = false;  ///< BEELINE_CHECK_COLLECTIVES: 1: ranks compare every collective call
-  int host_threads = 1;            ///< BEELINE_HOST_THREADS: CPU threads that run one block on a host rank
+  WaitPolicy wait_policy = WaitPolicy::automatic;  ///< BEELINE_WAIT_POLICY: automatic, spin, yield, sleep, event
+  int wait_period_us = 50;                         ///< BEELINE_WAIT_PERIOD_US: between polls that sleep, 1 to 1000000
+  int host_threads = 1;  ///< BEELINE_HOST_THREADS: CPU threads that run one block on a host rank
   std::string powercap = "/sys/class/powercap";  ///< BEELINE_POWERCAP: folder of the kernel's energy counters
   LogLevel log_level = LogLevel::warning;        ///< BEELINE_LOG: error, warning, info, debug
   /// Makes what carries operations to peers that loads and stores do not reach; none: no such peers.

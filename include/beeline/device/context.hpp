@@ -10,6 +10,7 @@
 #include "beeline/core/command.hpp"
 #include "beeline/core/layout.hpp"
 #include "beeline/core/macros.hpp"
+#include "beeline/core/wait_policy.hpp"
 
 namespace beeline {
 
@@ -41,7 +42,7 @@ struct Context {
   std::uint64_t deadline_ns;         ///< end of every wait
   std::uint32_t slot_shift;          ///< log2 of a rank's slot
   std::uint32_t slots;               ///< ranks that have a slot: those of the world
-  std::uint32_t spin_polls;          ///< host: polls before a waiter gives its core away
+  Polling polling;                   ///< host: what a waiter does between polls
   std::uint32_t team;                ///< team id
   std::uint32_t rank, size;          ///< this rank in the team, members of the team
   std::uint32_t own_world_rank;      ///< this rank in the world

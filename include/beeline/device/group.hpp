@@ -48,9 +48,11 @@ struct Block {
 
 /// What the threads of a host team share.
 struct HostTeamState {
-  HostTeamState(unsigned threads, std::uint64_t deadline) : size(threads), deadline_ns(deadline) {}
+  HostTeamState(unsigned threads, std::uint64_t deadline, Polling poll)
+      : size(threads), deadline_ns(deadline), polling(poll) {}
   const unsigned size;
   const std::uint64_t deadline_ns;  ///< longest wait for team-mates
+  const Polling polling;
   std::atomic<bool> broken{false};  ///< a thread ended by an exception
   std::atomic<unsigned> arrived{0}, generation{0}, any[2] = {0, 0};
 };
@@ -100,11 +102,10 @@ BEELINE_HOST_DEVICE inline bool HostTeam::any(bool mine) const {
 }
 
 inline void HostTeam::await_mates(unsigned generation) const {
-  constexpr std::uint32_t spin_polls = 64;
   std::uint64_t start = 0;
   for (std::uint32_t poll = 0; state_->generation.load(std::memory_order_acquire) == generation; ++poll) {
-    machine::back_off(poll, spin_polls);
-    if (!machine::backs_off(poll, spin_polls)) continue;
+    machine::back_off(poll, state_->polling);
+    if (poll % 64 != 0 && !machine::backs_off(poll, state_->polling)) continue;
     const std::uint64_t now = machine::clock_ns();
     if (start == 0) start = now;
     if (state_->broken) throw Error(Status::aborted, "another thread of this block ended by an exception");

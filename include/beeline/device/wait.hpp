@@ -179,8 +179,8 @@ BEELINE_HOST_DEVICE Status poll_until(const Context& ctx, const Awaited& awaited
     for (std::uint32_t left = detail::polls_per_look; left > 0; --left) {
       if (ready(observed)) return Status::ok;
       if (timeout.ns == 0) return Status::timeout;
-      machine::back_off(++poll, ctx.spin_polls);
-      if (machine::backs_off(poll, ctx.spin_polls)) break;
+      machine::back_off(++poll, ctx.polling);
+      if (machine::backs_off(poll, ctx.polling)) break;
     }
     state = detail::look(ctx, awaited, timeout, observed, state.start_ns);
     if (state.status != Status::ok) return state.status;

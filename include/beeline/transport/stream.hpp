@@ -89,7 +89,8 @@ class Stream {
 
   /// Whether all work is over, whether it failed or not. False while the stream is captured.
   [[nodiscard]] virtual bool drained() const noexcept = 0;
-  /// Sleeps until all work is over, at most `longest_ns`. False, at once, where only polling tells: on a GPU.
+  /// Sleeps until the work so far is over, at most `longest_ns`, on a condition that the stream signals; on a GPU one
+  /// that is put behind that work. False, at once, where only polling tells.
   [[nodiscard]] virtual bool sleep_until_drained(std::int64_t longest_ns) = 0;
   /// Whether all work is over. Throws the first failure of the stream's work, once; unavailable while the stream is
   /// captured.

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "beeline/core/macros.hpp"
+#include "beeline/core/wait_policy.hpp"
 
 #if !BEELINE_ON_GPU
 #include <sched.h>
@@ -96,8 +97,8 @@ BEELINE_HOST_DEVICE inline void await_stream() {
 #endif
 }
 
-BEELINE_HOST_DEVICE inline void back_off(std::uint32_t, std::uint32_t) {}
-BEELINE_HOST_DEVICE inline bool backs_off(std::uint32_t, std::uint32_t) { return false; }
+BEELINE_HOST_DEVICE inline void back_off(std::uint32_t, Polling) {}
+BEELINE_HOST_DEVICE inline bool backs_off(std::uint32_t, Polling) { return false; }
 
 BEELINE_HOST_DEVICE inline unsigned block_thread_rank() {
   return threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
@@ -151,24 +152,30 @@ BEELINE_HOST_DEVICE void reduce_xor(T* word, T value) {
   __atomic_fetch_xor(word, value, __ATOMIC_RELAXED);
 }
 
-/// Called after each unsuccessful poll: spins for `spin_polls` polls, then gives the core away, then sleeps, so that
-/// many ranks make progress on few cores.
-BEELINE_HOST_DEVICE inline void back_off(std::uint32_t poll, std::uint32_t spin_polls) {
+BEELINE_HOST_DEVICE inline void sleep_us(std::uint32_t microseconds) {
+  const timespec pause{microseconds / 1'000'000, static_cast<long>(microseconds % 1'000'000) * 1'000};
+  nanosleep(&pause, nullptr);
+}
+
+/// Called after each unsuccessful poll. By default it spins for a number of polls, then gives the core away, then
+/// sleeps, so that many ranks make progress on few cores.
+BEELINE_HOST_DEVICE inline void back_off(std::uint32_t poll, Polling polling) {
   constexpr std::uint32_t yields_before_sleep = 4096;
-  if (poll < spin_polls) {
+  if (!polling.gives_core_away(poll)) {
 #if defined(__x86_64__)
     _mm_pause();
 #endif
-  } else if (poll - spin_polls < yields_before_sleep) {
+  } else if (polling.sleeps_at_once()) {
+    sleep_us(polling.number());
+  } else if (polling.policy() == WaitPolicy::yield || poll - polling.number() < yields_before_sleep) {
     sched_yield();
   } else {
-    const timespec pause{0, 50'000};
-    nanosleep(&pause, nullptr);
+    sleep_us(50);
   }
 }
 
-/// Whether `back_off` gives the core away at this poll, so that another look at the clock costs nothing.
-BEELINE_HOST_DEVICE inline bool backs_off(std::uint32_t poll, std::uint32_t spin_polls) { return poll >= spin_polls; }
+/// Whether `back_off` gives the core away at this poll.
+BEELINE_HOST_DEVICE inline bool backs_off(std::uint32_t poll, Polling polling) { return polling.gives_core_away(poll); }
 
 // Groups of GPU threads do not exist on a CPU; these twins let the same templates compile there, and never run.
 [[noreturn]] BEELINE_HOST_DEVICE inline void not_on_a_cpu() { __builtin_trap(); }

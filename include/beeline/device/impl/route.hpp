@@ -71,8 +71,8 @@ BEELINE_HOST_DEVICE BEELINE_INLINE Status await_engine(const Context& ctx, Engin
   BEELINE_NO_UNROLL
   for (std::uint32_t poll = 0;; ++poll) {
     if (word.load(cuda::memory_order_acquire) >= wait.least) return Status::ok;
-    machine::back_off(poll, ctx.spin_polls);
-    if (poll % polls_per_look != 0 && !machine::backs_off(poll, ctx.spin_polls)) continue;
+    machine::back_off(poll, ctx.polling);
+    if (poll % polls_per_look != 0 && !machine::backs_off(poll, ctx.polling)) continue;
     if (heeds_abort && read_abort_word(ctx) != 0) return Status::aborted;
     const std::uint64_t now = machine::clock_ns();
     if (start == 0) start = now;

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// What a CPU thread does between two looks at what it waits for.
+
+#include <cstdint>
+
+#include "beeline/core/macros.hpp"
+
+namespace beeline {
+
+/// Waits of the host: those of CPU threads in operations, and for streams and events. Kernels on GPUs always spin. The
+/// deadline is the same with all of them. Source: seed 000, listing 5.8, which sleeps between polls to save energy.
+enum class WaitPolicy : std::uint32_t {
+  automatic,  ///< spin while every rank may have a core, then yield, then sleep; for a host rank's stream, asleep
+  spin,       ///< never give the core away: quickest, and a core at full power
+  yield,      ///< spin, then give the core to whoever wants it between polls
+  sleep,      ///< for the poll period between any two polls
+  event       ///< asleep on a condition that the stream signals; words in memory signal none: there, as `sleep`
+};
+inline constexpr std::uint32_t wait_policies = 5;
+
+/// The policy's name as it appears in configuration and JSON.
+[[nodiscard]] const char* name(WaitPolicy policy) noexcept;
+
+/// How a CPU thread polls, in one word: contexts are kernels' arguments, and GPUs do not read it.
+class Polling {
+ public:
+  Polling() = default;
+  /// The policy `automatic`, which spins for so many polls.
+  BEELINE_HOST_DEVICE constexpr Polling(std::uint32_t spins) : Polling(WaitPolicy::automatic, spins) {}
+  /// number  automatic, yield: polls before the core is given away; sleep, event: microseconds between polls
+  BEELINE_HOST_DEVICE constexpr Polling(WaitPolicy policy, std::uint32_t number)
+      : word_(static_cast<std::uint32_t>(policy) << shift | number) {}
+
+  [[nodiscard]] BEELINE_HOST_DEVICE constexpr WaitPolicy policy() const {
+    return static_cast<WaitPolicy>(word_ >> shift);
+  }
+  [[nodiscard]] BEELINE_HOST_DEVICE constexpr std::uint32_t number() const { return word_ & largest; }
+  [[nodiscard]] BEELINE_HOST_DEVICE constexpr bool sleeps_at_once() const { return policy() >= WaitPolicy::sleep; }
+  /// Whether the core is given away at this poll, so that another look at the clock costs nothing.
+  [[nodiscard]] BEELINE_HOST_DEVICE constexpr bool gives_core_away(std::uint32_t poll) const {
+    return sleeps_at_once() || (policy() != WaitPolicy::spin && poll >= number());
+  }
+
+  static constexpr std::uint32_t shift = 29, largest = (std::uint32_t{1} << shift) - 1;
+
+ private:
+  std::uint32_t word_;  // without a value: contexts may lie in a kernel's shared memory
+};
+
+}  // namespace beeline

@@ -16,6 +16,7 @@
 
 #include "cases/cases.hpp"
 #include "harness/program.hpp"
+#include "peers/mpi/mpi.hpp"
 #include "peers/nvshmem/nvshmem.hpp"
 
 namespace {
@@ -50,6 +51,16 @@ std::vector<Measuring> commands() {
          "",
          {},
          8}}},
+      {.command = Command::energy,
+       .summary = "Joules per word of the methods and collectives, in a set of runs that a later one continues",
+       .options =
+           {{"set",
+             Type::name,
+             "default: 8 minutes on two GPUs; full: every size; table-002: direct against staged, under mpirun",
+             "default",
+             {"default", "full", "table-002"}},
+            {"window", Type::integer, "Milliseconds of load that are metered at a time", "2000", {}, 100, 60'000}},
+       .in_python = true},
       {Command::address_space, "Loads from the peer's memory and stores to it, against threads and strides", {}},
   };
 }
@@ -88,6 +99,11 @@ Json collectives_commands() {
   return document.at("commands");
 }
 
+void stop_peers() {
+  nvshmem::stop();
+  mpi::stop();
+}
+
 int become_collectives(char** argv) {
   const std::filesystem::path program = collectives_program();
   execv(program.c_str(), argv);
@@ -101,5 +117,5 @@ int become_collectives(char** argv) {
 int main(int argc, char** argv) {
   const auto is_first = [&](Command one) { return argc > 1 && std::string_view(argv[1]) == name(one); };
   if (std::any_of(std::begin(elsewhere), std::end(elsewhere), is_first)) return become_collectives(argv);
-  return run_program({summary, commands(), primitive_cases, nvshmem::stop, collectives_commands}, argc, argv);
+  return run_program({summary, commands(), primitive_cases, stop_peers, collectives_commands}, argc, argv);
 }

@@ -46,6 +46,8 @@ int main(int argc, char** argv) {
   app.add_option("--method", method, "names, separated by commas, or all that are available")->capture_default_str();
   app.add_option("--reductions", options.reductions, "of each timed run; without it, about a third of a second each")
       ->check(CLI::Range(1, 1'000'000'000));
+  app.add_option("--energy", options.energy_seconds, "seconds for which each method is metered, too: joules")
+      ->check(CLI::Range(0.1, 60.0));
   app.add_flag("--list", list, "list the methods and end");
   CLI11_PARSE(app, argc, argv);
   return apps::run_or_refuse("global-reduction", [&] {

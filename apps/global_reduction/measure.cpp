@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <thread>
 
+#include "common/metered.hpp"
 #include "common/program.hpp"
 #include "common/sampling.hpp"
 #include "problem.hpp"
@@ -25,11 +26,17 @@ struct Verdict {
   int wrong_ranks = 0;
 };
 
+/// What a method has been found to do.
+struct Outcome {
+  std::vector<Sample> all;
+  Verdict verdict;
+};
+
 /// Runs all methods over one number of values.
 class Session {
  public:
   Session(beeline::World& world, const Options& options, std::size_t count)
-      : world_(world), options_(options), values_(world, count) {}
+      : world_(world), options_(options), metered_(world, options.energy_seconds), values_(world, count) {}
 
   /// Collective. Returns whether the result was right.
   bool run(const MethodInfo& info) {
@@ -45,7 +52,7 @@ class Session {
     }
     const Verdict verdict = verify(*method);
     apps::print_progress(world_, info.name, phases, phases);
-    print_result(info, reductions, all, verdict);
+    print_result(info, *method, reductions, {all, verdict});
     return verdict.wrong_ranks == 0;
   }
 
@@ -76,8 +83,8 @@ class Session {
     return {all.front().sum, all.front().reference, static_cast<int>(std::ranges::count_if(all, wrong))};
   }
 
-  void print_result(const MethodInfo& info, int reductions, const std::vector<Sample>& all,
-                    const Verdict& verdict) const {
+  void print_result(const MethodInfo& info, Method& method, int reductions, const Outcome& outcome) {
+    const auto& [all, verdict] = outcome;
     const Sample one = apps::median(all);
     const double seconds = one.seconds / reductions;
     Json line{{"event", "result"},
@@ -95,11 +102,13 @@ class Session {
               {"wrong_ranks", verdict.wrong_ranks},
               {"verified", verdict.wrong_ranks == 0}};
     for (const Sample& sample : all) line["samples_seconds"].push_back(sample.seconds / reductions);
+    metered_.add(line, "reductions_per_joule", reductions, [&] { method.run(reductions); });
     apps::print_line(world_, line);
   }
 
   beeline::World& world_;
   const Options& options_;
+  apps::Metered metered_;
   Values values_;
   std::uint32_t data_set_ = 0;
 };

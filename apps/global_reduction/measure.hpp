@@ -14,7 +14,8 @@ namespace global_reduction {
 struct Options {
   std::vector<std::size_t> counts;  ///< values of a rank, one measurement after another
   std::vector<MethodInfo> methods;
-  int reductions = 0;  ///< of a timed run; 0: as many as take about a tenth of a second
+  int reductions = 0;         ///< of a timed run; 0: as many as take about a tenth of a second
+  double energy_seconds = 0;  ///< of load that is metered for each method; 0: none
 };
 
 /// Collective. Returns whether every method's result was right, on every rank alike.

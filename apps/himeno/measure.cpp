@@ -3,6 +3,7 @@
 
 #include <optional>
 
+#include "common/metered.hpp"
 #include "common/program.hpp"
 #include "common/sampling.hpp"
 #include "copy_bandwidth.hpp"
@@ -52,7 +53,8 @@ struct Outcome {
 class Session {
  public:
   Session(beeline::World& world, const Options& options)
-      : world_(world), options_(options), copy_bandwidth_(copy_bandwidth(world)), domain_(world, options.size),
+      : world_(world), options_(options), metered_(world, options.energy_seconds),
+        copy_bandwidth_(copy_bandwidth(world)), domain_(world, options.size),
         iterations_(options.iterations > 0 ? options.iterations : choose_iterations(domain_, options.methods.front())) {
     if (!options.verify) return;
     official_ = expect(world, options.size, Data::official, iterations_, seconds_of_reference);
@@ -80,7 +82,7 @@ class Session {
     }
     if (options_.verify) check_fresh(*method, outcome);
     apps::print_progress(world_, info.name, phases, phases);
-    print_result(info, outcome);
+    print_result(info, *method, outcome);
     return outcome.good();
   }
 
@@ -107,7 +109,7 @@ class Session {
     outcome.fresh = world_.rank() == 0 ? compare(fresh_, field, gosa) : Comparison{};
   }
 
-  void print_result(const MethodInfo& info, const Outcome& outcome) const {
+  void print_result(const MethodInfo& info, Method& method, const Outcome& outcome) {
     const Sample with = median(outcome.with), without = median(outcome.without);
     Json line{{"event", "result"},
               {"app", "himeno"},
@@ -128,6 +130,8 @@ class Session {
     add_verification(line, outcome);
     line["cpu_seconds"] = with.cpu_seconds;
     for (const Sample& sample : outcome.with) line["samples_seconds"].push_back(sample.seconds);
+    metered_.add(line, "mflop_per_joule", options_.size.flop() * iterations_ * 1e-6,
+                 [&] { method.run(iterations_, true); });
     apps::print_line(world_, line);
   }
 
@@ -147,6 +151,7 @@ class Session {
 
   beeline::World& world_;
   const Options& options_;
+  apps::Metered metered_;
   std::optional<double> copy_bandwidth_;  ///< measured before the arrays take the memory
   Domain domain_;
   int iterations_;

@@ -16,6 +16,7 @@ struct Options {
   std::vector<MethodInfo> methods;
   int iterations = 0;  ///< of a timed run; 0: as many as take about a third of a second, at least 10
   bool verify = true;
+  double energy_seconds = 0;  ///< of load that is metered for each method; 0: none
 };
 
 /// Collective. Returns whether every method's result was right, on rank 0; true on the others.

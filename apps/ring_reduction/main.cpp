@@ -38,6 +38,8 @@ int main(int argc, char** argv) {
   app.add_option("--method", method, "schemes by name, separated by commas, or all")->capture_default_str();
   app.add_option("--reductions", options.reductions, "of each timed run; without it, about a second for each scheme")
       ->check(CLI::Range(1, 1'000'000'000));
+  app.add_option("--energy", options.energy_seconds, "seconds for which each method is metered, too: joules")
+      ->check(CLI::Range(0.1, 60.0));
   app.add_flag("--no-verify", no_verify, "do not compare with the serial reference");
   app.add_flag("--list", list, "list the schemes and end");
   CLI11_PARSE(app, argc, argv);

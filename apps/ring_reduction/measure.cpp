@@ -5,6 +5,7 @@
 #include <optional>
 #include <thread>
 
+#include "common/metered.hpp"
 #include "common/program.hpp"
 #include "common/sampling.hpp"
 #include "problem.hpp"
@@ -38,7 +39,7 @@ struct Timing {
 class Session {
  public:
   Session(beeline::World& world, const Options& options)
-      : world_(world), options_(options), vectors_(world, options.count) {}
+      : world_(world), options_(options), metered_(world, options.energy_seconds), vectors_(world, options.count) {}
 
   /// Collective. Returns whether the result was right.
   bool run(const SchemeInfo& info) {
@@ -111,8 +112,8 @@ class Session {
     return {static_cast<int>(std::ranges::count_if(all, wrong)), all.front().max_error};
   }
 
-  void print_result(const SchemeInfo& info, const Scheme& scheme, const Timing& timing,
-                    const std::optional<Verdict>& verdict) const {
+  void print_result(const SchemeInfo& info, Scheme& scheme, const Timing& timing,
+                    const std::optional<Verdict>& verdict) {
     Json line{{"event", "result"},
               {"app", "ring_reduction"},
               {"method", info.name},
@@ -127,6 +128,9 @@ class Session {
     line["max_error"] = verdict ? Json(verdict->max_error) : Json();
     line["wrong_ranks"] = verdict ? Json(verdict->wrong_ranks) : Json();
     line["verified"] = verdict ? Json(verdict->wrong_ranks == 0) : Json();
+    const int reductions = std::max(timing.reductions, 1);
+    if (!timing.all.empty())
+      metered_.add(line, "reductions_per_joule", reductions, [&] { timed_reductions(scheme, reductions); });
     apps::print_line(world_, line);
   }
 
@@ -147,6 +151,7 @@ class Session {
 
   beeline::World& world_;
   const Options& options_;
+  apps::Metered metered_;
   Vectors vectors_;
   std::uint32_t verified_ = timed_set;  ///< data sets used
 };

@@ -16,6 +16,7 @@ struct Options {
   std::vector<SchemeInfo> schemes;
   int reductions = 0;  ///< of a timed run; 0: as many as take about a quarter of a second
   bool verify = true;
+  double energy_seconds = 0;  ///< of load that is metered for each method; 0: none
 };
 
 /// Collective. Returns whether every scheme's result was right, on every rank alike.

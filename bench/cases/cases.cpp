@@ -15,15 +15,18 @@ std::vector<Case> with(std::vector<Case> cases, const std::vector<Case>& more) {
 std::vector<Case> primitive_cases(Command command) {
   switch (command) {
     case Command::latency:
-      return with({packet_latency(), ll128_latency(), put_signal_latency(), nvshmem_put_signal(), stream_copy_latency(),
-                   host_copy_latency(), staged_latency(false), staged_latency(true), flag_latency(), nvshmem_signal(),
-                   barrier_latency(), nvshmem_barrier(), send_receive_in_kernel()},
-                  send_receive_latency());
-    case Command::bandwidth:
       return with(
-          {packet_bandwidth(), ll128_bandwidth(), put_bandwidth(), bulk_bandwidth(), nvshmem_put(), get_bandwidth(),
-           stream_copy_bandwidth(), host_copy_bandwidth(), staged_bandwidth(false), staged_bandwidth(true)},
-          send_receive_bandwidth());
+          {packet_latency(), ll128_latency(), put_signal_latency(), nvshmem_put_signal(), stream_copy_latency(),
+           host_copy_latency(), staged_latency(false), staged_latency(true), mpi_staged_latency(), flag_latency(),
+           nvshmem_signal(), barrier_latency(), mpi_staged_barrier(), nvshmem_barrier(), send_receive_in_kernel()},
+          send_receive_latency());
+    case Command::bandwidth:
+      return with({packet_bandwidth(), ll128_bandwidth(), put_bandwidth(), bulk_bandwidth(), nvshmem_put(),
+                   get_bandwidth(), stream_copy_bandwidth(), host_copy_bandwidth(), staged_bandwidth(false),
+                   staged_bandwidth(true), mpi_staged_bandwidth()},
+                  send_receive_bandwidth());
+    case Command::energy:
+      return with(primitive_cases(Command::latency), primitive_cases(Command::bandwidth));
     case Command::rate:
       return {packet_rate(),          put_signal_rate(), fetch_add_latency(),     nvshmem_fetch_add(),
               compare_swap_latency(), random_update(),   nvshmem_random_update(), random_store()};

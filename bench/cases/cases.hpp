@@ -55,6 +55,10 @@ namespace beeline::bench {
 [[nodiscard]] Case nvshmem_fetch_add();
 [[nodiscard]] Case nvshmem_random_update();
 
+[[nodiscard]] Case mpi_staged_latency();
+[[nodiscard]] Case mpi_staged_bandwidth();
+[[nodiscard]] Case mpi_staged_barrier();
+
 /// All of the command; none of those of bench/collectives.
 [[nodiscard]] std::vector<Case> primitive_cases(Command command);
 

@@ -42,8 +42,8 @@ void check(const Options& options) {
 }  // namespace
 
 const char* name(Command command) {
-  constexpr const char* names[] = {"latency",     "bandwidth", "rate",   "address-space",
-                                   "collectives", "accuracy",  "overlap"};
+  constexpr const char* names[] = {"latency", "bandwidth",   "rate",     "address-space",
+                                   "energy",  "collectives", "accuracy", "overlap"};
   return names[static_cast<int>(command)];
 }
 
@@ -57,6 +57,7 @@ Options options_from(Command command, const Json& values) {
   if (command == Command::bandwidth) take(values, "blocks", options.blocks);
   if (command == Command::collectives) take(values, "blocks", options.block_counts);
   take(values, "table", options.table_bytes);
+  take(values, "energy", options.energy_ms);
   take(values, "seed", options.seed);
   if (values.value("type", "") == name(ElementType::bfloat16)) options.type = ElementType::bfloat16;
   options.verify = !values.value("no-verify", false);

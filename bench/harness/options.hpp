@@ -14,7 +14,7 @@
 namespace beeline::bench {
 
 /// Those from `collectives` on are commands of beeline-bench-collectives.
-enum class Command { latency, bandwidth, rate, address_space, collectives, accuracy, overlap };
+enum class Command { latency, bandwidth, rate, address_space, energy, collectives, accuracy, overlap };
 [[nodiscard]] const char* name(Command command);
 
 struct Options {
@@ -28,6 +28,7 @@ struct Options {
   std::vector<unsigned> block_counts;  ///< GPU ranks, collectives; empty: as many as suit the size
   ElementType type = ElementType::float32;  ///< collectives: of the elements
   std::uint64_t table_bytes = 0;            ///< rate: a rank's table of random updates, a power of two; 0: by device
+  std::uint64_t energy_ms = 0;              ///< window in which each method's joules are metered; 0: they are not
   bool verify = true;
   std::uint64_t seed = 0;              ///< of the random data; 0: drawn, and printed
   std::vector<std::string> arguments;  ///< the command line, for the record

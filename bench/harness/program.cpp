@@ -85,6 +85,9 @@ int run_program(const Program& program, int argc, char** argv) {
                   fmt::format("needs two ranks or more: beeline run -n 2 beeline-bench {}", name(options.command)));
   if (config.heap_bytes == 0)
     config.heap_bytes = heap_bytes_for(options, config.size, config.device != "cpu" && !visible_gpus().empty());
+  // MPI's messages are staged there as a whole.
+  if (config.launcher.name == "mpirun" && !options.sizes.empty())
+    config.pinned_heap_bytes += *std::max_element(options.sizes.begin(), options.sizes.end());
   return run(config, [&](World& world) { measure(world, program, options); });
 }
 

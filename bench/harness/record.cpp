@@ -72,6 +72,19 @@ Json unavailable_record(const Case& lacking, std::uint64_t bytes, int ranks, con
   return record;
 }
 
+Json energy_record(const Measurement& measurement, const std::vector<double>& samples, int ranks,
+                   const std::string& reason) {
+  Json record = head(measurement.operation, measurement.method, measurement.bytes, ranks);
+  record["available"] = reason.empty();
+  record["reason"] = reason.empty() ? Json(nullptr) : Json(reason);
+  record["unit"] = measurement.bytes == 0 ? "nJ" : "nJ/word";
+  record["median"] = reason.empty() ? Json(median(samples)) : Json(nullptr);
+  record["samples"] = samples;
+  record["peer_of"] = or_null(measurement.peer_of);
+  record["settings"] = object_of(measurement.settings);
+  return record;
+}
+
 Json progress_record(const Case& next, std::uint64_t bytes, std::size_t done, std::size_t total) {
   return {{"event", "progress"},   {"operation", next.operation},
           {"method", next.method}, {"bytes", bytes},

@@ -30,6 +30,11 @@ struct Outcome {
 [[nodiscard]] nlohmann::ordered_json unavailable_record(const Case& lacking, std::uint64_t bytes, int ranks,
                                                         const std::string& reason);
 
+/// The line of a method's energy: `samples` of nanojoules, for each word of 4 bytes that is moved, or for each
+/// operation without data; none with a `reason`.
+[[nodiscard]] nlohmann::ordered_json energy_record(const Measurement& measurement, const std::vector<double>& samples,
+                                                   int ranks, const std::string& reason);
+
 /// The line that says how far a run has come.
 [[nodiscard]] nlohmann::ordered_json progress_record(const Case& next, std::uint64_t bytes, std::size_t done,
                                                      std::size_t total);

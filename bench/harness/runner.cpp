@@ -4,9 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
 #include <numeric>
 #include <random>
 
+#include "harness/energy.hpp"
 #include "harness/record.hpp"
 #include "harness/statistics.hpp"
 
@@ -170,7 +172,7 @@ void choose_baselines(std::vector<Measurement>& measurements, const std::vector<
 }
 
 /// The methods whose data was wrong.
-std::vector<std::string> run_task(Bench& bench, const Task& task) {
+std::vector<std::string> run_task(Bench& bench, const Task& task, EnergyBench* energy) {
   std::vector<Measurement> measurements;
   for (const Case* todo : task.todo)
     for (Measurement& measurement : prepare(bench, *todo, task.bytes)) measurements.push_back(std::move(measurement));
@@ -188,6 +190,7 @@ std::vector<std::string> run_task(Bench& bench, const Task& task) {
     choose_baselines(measurements, outcomes);
     print_results(bench, measurements, outcomes);
   }
+  if (energy != nullptr) energy->run(measurements, outcomes);
   std::vector<std::string> wrong;
   for (std::size_t i = 0; i < outcomes.size(); ++i)
     if (!outcomes[i].verified.value_or(true)) wrong.push_back(measurements[i].method);
@@ -200,11 +203,12 @@ void run_cases(Bench& bench, const std::vector<Case>& cases) {
   const std::vector<std::uint64_t> sizes = sizes_of(bench.options(), bench.world().device(0).is_gpu());
   const bool in_turns = bench.options().command == Command::collectives;
   const std::vector<Task> tasks = in_turns ? tasks_by_operation(cases, sizes) : tasks_of(cases, sizes);
+  const auto energy = bench.options().energy_ms == 0 ? nullptr : std::make_unique<EnergyBench>(bench);
   std::string wrong;
   for (std::size_t i = 0; i < tasks.size(); ++i) {
     const Task& task = tasks[i];
     if (bench.leads()) print(progress_record(*task.todo.front(), task.bytes, i, tasks.size()));
-    for (const std::string& method : run_task(bench, task))
+    for (const std::string& method : run_task(bench, task, energy.get()))
       wrong += fmt::format("\n  {} {} of {} bytes", method, task.todo.front()->operation, task.bytes);
   }
   require(wrong.empty(), Status::internal, "data did not arrive as it was sent:" + wrong);

@@ -33,6 +33,13 @@ std::vector<CommandOption> options_of(const Measuring& measuring, const std::vec
                  {},
                  1,
                  1'000'000'000});
+  all.push_back({"energy",
+                 Type::integer,
+                 "Milliseconds for which the quickest setting of each method is metered, too, several times: joules",
+                 "",
+                 {},
+                 100,
+                 60'000});
   all.push_back({"seed",
                  Type::integer,
                  "Seed of the data that is verified (default: drawn, and printed)",

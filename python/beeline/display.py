@@ -18,7 +18,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from beeline.jobs import Event, running
+from beeline.jobs import Event, parse_event, running
 
 # Rich assumes 80 columns where there is no terminal, which would cut identifiers short.
 COLUMNS_WITHOUT_TERMINAL = 160
@@ -85,6 +85,11 @@ def field(key: str, show: Callable[[Any], str] = format_number, factor: float = 
         return show(value * factor if factor != 1 and isinstance(value, (int, float)) else value)
 
     return cell
+
+
+def per_joule(results: list[Event], unit: str, key: str) -> dict[str, Cell]:
+    """The column of what a joule does, where results were metered."""
+    return {f">{unit}\na joule": field(key)} if any(one.get("energy") for one in results) else {}
 
 
 def result_table(title: str, columns: dict[str, Cell], results: list[Event]) -> Table:
@@ -174,6 +179,13 @@ class ResultView:
                 else:
                     self.add(event)
         return self.taken
+
+    def earlier(self) -> list[Event]:
+        """What runs before this one have left in the output file."""
+        if self._output is None:
+            return []
+        lines = self._output.read_text(encoding="utf-8", errors="replace").splitlines()
+        return [event for line in lines if (event := parse_event(line)) is not None]
 
     def add(self, event: Event) -> None:
         """Takes an event that is no progress: results get into the table, and all is passed on as JSON."""

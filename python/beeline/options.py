@@ -88,4 +88,8 @@ Reductions = Annotated[
     int | None,
     typer.Option("--reductions", min=1, max=MAX_ITERATIONS, help="Reductions to time.", show_default="by size"),
 ]
+Energy = Annotated[
+    float | None,
+    typer.Option("--energy", metavar="SECONDS", min=0.1, max=60, help="Meter each method for so long, too: joules."),
+]
 NoVerify = Annotated[bool, typer.Option("--no-verify", help="Skip the comparison with the serial reference.")]

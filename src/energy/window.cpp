@@ -16,7 +16,9 @@ std::string fault_of(const Counter& counter, const Span& span) {
   const std::string& name = counter.component().name;
   if (span.high.faults != span.begin.faults) return counter.last_fault();
   if (span.begin.stands_still || span.high.stands_still) return fmt::format("the counter of {} stands still", name);
-  if (span.end_ns - span.begin_ns >= 1'000'000'000 && span.high.joules == span.begin.joules)
+  // What is powered draws some: so many ticks do not pass without an advance.
+  const std::int64_t many_ticks_ns = std::max<std::int64_t>(100 * counter.component().tick_ns, 100'000'000);
+  if (span.end_ns - span.begin_ns >= many_ticks_ns && span.high.joules == span.begin.joules)
     return fmt::format("the counter of {} stands still: no change in {:.1f} s", name,
                        seconds(span.end_ns - span.begin_ns));
   return {};

@@ -57,7 +57,7 @@ def results(found: list[Record]) -> list[Record]:
 
 def without_peers(found: list[Record]) -> list[Record]:
     """All but the peers that host ranks lack, which say why."""
-    for peer, word in (("nvshmem/", "NVSHMEM"), ("nccl/", "NCCL")):
+    for peer, word in (("nvshmem/", "NVSHMEM"), ("nccl/", "NCCL"), ("mpi/", "MPI")):
         assert all(word in r["reason"] for r in found if r["method"].startswith(peer))
         found = [record for record in found if not record["method"].startswith(peer)]
     return found
@@ -266,19 +266,39 @@ def test_collectives_beyond_an_algorithms_use_are_left_out_with_a_reason_if_name
     assert "stream/copy_engine" not in {record["method"] for record in unnamed}
 
 
-@pytest.mark.skipif(shutil.which("mpirun") is None, reason="mpirun is not installed")
-@pytest.mark.skipif(not (PROGRAMS / "beeline-bench-mpi.so").exists(), reason="built without MPI")
-def test_collectives_beside_mpi() -> None:
-    command = mpirun_command(World(2, device="cpu"))
+beside_mpi = pytest.mark.skipif(
+    shutil.which("mpirun") is None or not (PROGRAMS / "beeline-bench-mpi.so").exists(),
+    reason="mpirun is not installed, or this was built without MPI",
+)
+
+
+def by_mpirun(*arguments: str) -> list[Record]:
     foreign = ("OMPI_", "PMIX_", "BEELINE_")
     environment = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
-    arguments = ["collectives", "--operations", "all", "--sizes", "8,4K", "--methods", "stream/automatic,mpi/host"]
+    command = [*mpirun_command(World(2, device="cpu")), str(PROGRAMS / "beeline-bench"), *arguments, *QUICK]
     result = subprocess.run(
-        [*command, str(PROGRAMS / "beeline-bench"), *arguments, *QUICK], capture_output=True, text=True, timeout=120,
-        env={**environment, "BEELINE_DEVICE": "cpu"}, check=False,
-    )  # fmt: skip
+        command, capture_output=True, text=True, timeout=120, env={**environment, "BEELINE_DEVICE": "cpu"}, check=False
+    )
     assert result.returncode == 0, result.stderr
-    found = results([json.loads(line) for line in result.stdout.splitlines()])
+    return results([json.loads(line) for line in result.stdout.splitlines()])
+
+
+@beside_mpi
+@pytest.mark.parametrize("command", ["latency", "bandwidth"])
+def test_messages_staged_by_mpi(command: str) -> None:
+    found = by_mpirun(command, "--sizes", "5,70001", "--methods", "mpi/staged")
+    if command == "latency":
+        barrier = next(r for r in found if r["operation"] == "barrier")
+        assert barrier["median"] > 0  # which is only timed
+        found.remove(barrier)
+    assert [r["bytes"] for r in found] == [5, 70001]
+    for record in found:
+        assert_measured(record, ranks=2)
+
+
+@beside_mpi
+def test_collectives_beside_mpi() -> None:
+    found = by_mpirun("collectives", "--operations", "all", "--sizes", "8,4K", "--methods", "stream/automatic,mpi/host")
     (barrier,) = (r for r in found if r["operation"] == "barrier")
     assert barrier["method"] == "mpi/host"  # which is only timed
     found.remove(barrier)
@@ -357,7 +377,7 @@ def described(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
 
 
-COMMANDS = ["latency", "bandwidth", "rate", "address-space", "collectives", "accuracy", "overlap"]
+COMMANDS = ["latency", "bandwidth", "rate", "energy", "address-space", "collectives", "accuracy", "overlap"]
 
 
 def test_the_description_names_all_commands_operations_and_methods() -> None:
@@ -371,7 +391,7 @@ def test_the_description_names_all_commands_operations_and_methods() -> None:
 
 
 def is_accepted(command: str, option: Record, text: str) -> bool:
-    everything = ["--operations", "all"] if option["name"] == "methods" and command not in COMMANDS[5:] else []
+    everything = ["--operations", "all"] if option["name"] == "methods" and command not in COMMANDS[6:] else []
     done = described(command, *everything, f"--{option['name']}", text)
     assert done.returncode in (0, 2), done.stderr
     assert done.returncode == 0 or f"--{option['name']}" in done.stderr
@@ -405,4 +425,4 @@ def test_commands_whose_program_is_not_built_say_so(tmp_path: Path) -> None:
     reasons = {one["name"]: one["reason"] for one in json.loads(done.stdout)["commands"]}
     assert list(reasons) == COMMANDS
     absent = f"{tmp_path}/beeline-bench-collectives is not there; tools/build builds it"
-    assert list(reasons.values()) == [None] * 4 + [absent] * 3
+    assert list(reasons.values()) == [None] * 5 + [absent] * 3

@@ -8,6 +8,10 @@ import os
 import signal
 import subprocess
 import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -253,3 +257,71 @@ def test_the_meter_in_python(powercap: Path) -> None:
         measured.joules("disk")
     with pytest.raises(InvalidArgumentError, match="at least 1 ms"):
         meter.sample_every(0)
+
+
+@contextmanager
+def drawing(powercap: Path, watts: float) -> Iterator[None]:
+    """The package's counter advances by a constant power, in steps: on a full machine this thread comes late."""
+    over = threading.Event()
+    counter = powercap / "intel-rapl:0" / "energy_uj"
+
+    def draw() -> None:
+        begin = time.monotonic()
+        while not over.wait(0.002):
+            part = counter.with_name("part")
+            part.write_text(str(int((time.monotonic() - begin) * watts * 1e6)))
+            part.rename(counter)
+
+    thread = threading.Thread(target=draw)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def launched(powercap: Path, program: str, *arguments: str) -> list[dict]:
+    """The results of a program on two host ranks that are threads, while the package draws 40 W."""
+    command = [f"{PROGRAMS}/beeline-launch", "-n", "2", "--threads", "--device", "cpu", "--json", "--"]
+    with drawing(powercap, 40):
+        done = subprocess.run(
+            [*command, f"{PROGRAMS}/{program}", *arguments], capture_output=True, text=True, timeout=100, check=False,
+            env={**os.environ, "BEELINE_POWERCAP": str(powercap)},
+        )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    return [line for line in lines if line["event"] == "result"]
+
+
+def test_a_benchmark_is_metered(powercap: Path) -> None:
+    arguments = ["--methods", "device/peer/ll", "--sizes", "64", "--iterations", "200", "--energy", "300"]
+    metered = [one for one in launched(powercap, "beeline-bench", "latency", *arguments) if one["unit"] == "nJ/word"]
+    (one,) = [one for one in metered if one["method"] == "device/peer/ll"]
+    cpu = one["energy"]["components"]["cpu"]
+    assert cpu["watts"] == pytest.approx(40, rel=0.5)
+    assert cpu["idle_watts"] == pytest.approx(40, rel=0.5)
+    seconds = one["energy"]["seconds"]  # a word's
+    assert cpu["joules"] == pytest.approx(cpu["watts"] * seconds)
+    assert one["median"] == pytest.approx(40e9 * seconds, rel=0.7)
+    assert cpu["joules_above_idle"] == pytest.approx((cpu["watts"] - cpu["idle_watts"]) * seconds)
+    assert one["energy"]["components"]["gpu"]["reason"] == "no rank has one"
+    assert "stands still" in one["energy"]["components"]["dram"]["reason"]
+    assert one["energy"]["cpu_cores"] > 0
+
+
+@pytest.mark.parametrize(
+    ("program", "arguments", "unit"),
+    [
+        ("himeno", ["--size", "XS", "--method", "host_staged", "--iterations", "5"], "mflop_per_joule"),
+        ("global-reduction", ["--values", "64", "--method", "in_kernel", "--reductions", "5"], "reductions_per_joule"),
+        ("ring-reduction", ["--size", "1K", "--method", "host", "--reductions", "5"], "reductions_per_joule"),
+    ],
+)
+def test_applications_tell_what_a_joule_does(powercap: Path, program: str, arguments: list[str], unit: str) -> None:
+    (one,) = launched(powercap, program, *arguments, "--energy", "0.3")
+    cpu = one["energy"]["components"]["cpu"]
+    assert cpu["watts"] == pytest.approx(40, rel=0.6)
+    assert one[unit] == pytest.approx(1 / cpu["joules"])
+    (plain,) = launched(powercap, program, *arguments)
+    assert (plain[unit], plain["energy"]) == (None, None)

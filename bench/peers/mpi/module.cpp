@@ -107,10 +107,21 @@ const char* alltoallv(const void* source, void* destination, std::size_t count) 
 
 const char* barrier() { return text_of(MPI_Barrier(MPI_COMM_WORLD)); }
 
+const char* send(const void* source, std::size_t bytes, int peer) {
+  if (bytes > INT_MAX) return "more bytes than MPI's counts hold";
+  return text_of(MPI_Send(source, static_cast<int>(bytes), MPI_BYTE, peer, 0, MPI_COMM_WORLD));
+}
+
+const char* receive(void* destination, std::size_t bytes, int peer) {
+  if (bytes > INT_MAX) return "more bytes than MPI's counts hold";
+  return text_of(MPI_Recv(destination, static_cast<int>(bytes), MPI_BYTE, peer, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+}
+
 void stop() { MPI_Finalize(); }
 
-constexpr BeelineMpiModule functions = {start,     version,        broadcast, scatter,   gather,  allgather, reduce,
-                                        allreduce, reduce_scatter, alltoall,  alltoallv, barrier, stop};
+constexpr BeelineMpiModule functions = {start,     version, broadcast, scatter,        gather,
+                                        allgather, reduce,  allreduce, reduce_scatter, alltoall,
+                                        alltoallv, barrier, send,      receive,        stop};
 
 }  // namespace
 

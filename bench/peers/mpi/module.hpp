@@ -18,6 +18,9 @@ struct BeelineMpiModule {
   const char* (*version)();
   BeelineMpiCollective broadcast, scatter, gather, allgather, reduce, allreduce, reduce_scatter, alltoall, alltoallv;
   const char* (*barrier)();
+  /// Blocking, between two ranks; bytes.
+  const char* (*send)(const void* source, std::size_t bytes, int peer);
+  const char* (*receive)(void* destination, std::size_t bytes, int peer);
   void (*stop)();
 };
 

@@ -75,6 +75,12 @@ class AllRanks final : public Communicator {
           fmt::format("MPI's {}", name(operation)));
   }
   void barrier() override { check(started->barrier(), "MPI_Barrier"); }
+  void send(const void* source, std::size_t bytes, int peer) override {
+    check(started->send(source, bytes, peer), "MPI_Send");
+  }
+  void receive(void* destination, std::size_t bytes, int peer) override {
+    check(started->receive(destination, bytes, peer), "MPI_Recv");
+  }
 };
 
 }  // namespace

@@ -17,6 +17,9 @@ class Communicator {
   /// Blocking. Vectors in host memory. Throws internal with MPI's own message.
   virtual void call(Operation operation, const VectorPair& vectors) = 0;
   virtual void barrier() = 0;
+  /// Blocking. Host memory.
+  virtual void send(const void* source, std::size_t bytes, int peer) = 0;
+  virtual void receive(void* destination, std::size_t bytes, int peer) = 0;
 };
 
 /// Collective. MPI_COMM_WORLD; MPI starts at the first call. Throws unavailable, on all ranks alike, where ranks were

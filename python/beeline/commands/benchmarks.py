@@ -13,7 +13,7 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from beeline import options
-from beeline.commands import accuracy, bench, collectives, overlap
+from beeline.commands import accuracy, bench, collectives, joules, overlap
 from beeline.description import Described, call_of, commands
 from beeline.display import Render, ResultView
 from beeline.jobs import Event
@@ -23,6 +23,7 @@ HANDLERS: dict[str, tuple[Callable[..., None], Render]] = {
     "address-space": (bench.measure, bench.render_sweeps),
     "collectives": (collectives.collectives, collectives.render),
     "accuracy": (accuracy.accuracy, accuracy.render),
+    "energy": (joules.energy, joules.render),
     "overlap": (overlap.overlap, overlap.render),
 }
 POSITION_OR_NAME = inspect.Parameter.POSITIONAL_OR_KEYWORD

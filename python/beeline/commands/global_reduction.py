@@ -10,7 +10,7 @@ from rich.console import RenderableType
 
 from beeline import options
 from beeline.applications import Study, run_studies
-from beeline.display import Cell, against, devices_of, field, format_verified, result_table
+from beeline.display import Cell, against, devices_of, field, format_verified, per_joule, result_table
 from beeline.jobs import Event
 from beeline.programs import World, given
 
@@ -33,6 +33,7 @@ def global_reduction(
     ranks: options.Ranks = "4",
     method: options.Methods = "all",
     reductions: options.Reductions = None,
+    energy: options.Energy = None,
     mpirun: Annotated[
         bool, typer.Option("--mpirun", help="Let mpirun start the ranks, as the baseline mpi needs it.")
     ] = False,
@@ -44,7 +45,12 @@ def global_reduction(
     """Reduce many values on each rank to one sum that every rank has; beside kernel, copy, MPI_Allreduce, copy."""
     if mpirun and threads:
         raise typer.BadParameter("mpirun starts processes: leave --threads or --mpirun out")
-    arguments = ["--values", ",".join(map(str, parse_values(values))), *given("reductions", reductions)]
+    arguments = [
+        "--values",
+        ",".join(map(str, parse_values(values))),
+        *given("reductions", reductions),
+        *given("energy", energy),
+    ]
     names, world = options.parse_names(method), World(1, threads, device, mpirun=mpirun)
     study = Study({"global-reduction": None}, options.parse_ranks(ranks), names, world, lambda _: arguments)
     run_studies([study], as_json, output, render)
@@ -58,6 +64,7 @@ def render(results: list[Event]) -> RenderableType:
         ">reductions\na second": field("reductions_per_second"),
         ">against\nMPI": lambda one: against(one, results, BASELINE, "reductions_per_second", ("ranks", "values")),
         ">CPU\ntime, us": field("cpu_seconds", factor=1e6),
+        **per_joule(results, "reductions", "reductions_per_joule"),
         "verified": field("verified", format_verified),
     }
     return result_table(f"Global reduction of float32 values on {devices_of(results)}", columns, results)

@@ -18,6 +18,7 @@ from beeline.display import (
     format_number,
     format_percent,
     format_verified,
+    per_joule,
     result_table,
 )
 from beeline.jobs import Event
@@ -143,6 +144,7 @@ def himeno(
     ] = "none",
     threads: options.Threads = False,
     device: options.Device = "auto",
+    energy: options.Energy = None,
     no_verify: options.NoVerify = False,
     as_json: options.Json = False,
     output: options.Output = None,
@@ -153,7 +155,7 @@ def himeno(
     sizes, scaling = ([size or DEFAULT_SIZE], scaling) if preset is None else PRESETS[preset]
     counts = options.parse_ranks(ranks or ("4" if scaling == "none" else "1,2,4"))
     names, world = options.parse_names(method), World(1, threads, device)
-    rest = [*given("iterations", iterations), *given("no-verify", no_verify)]
+    rest = [*given("iterations", iterations), *given("energy", energy), *given("no-verify", no_verify)]
 
     def study_of(size: str) -> Study:
         def arguments(ranks: int) -> list[str]:
@@ -181,6 +183,7 @@ def render(results: list[Event], scaling: Scaling) -> RenderableType:
         ">max\nerror": field("max_error"),
         ">verified": lambda result: format_verified(result.get("verified")) + verified_part(result),
         ">CPU\ntime, s": field("cpu_seconds", lambda seconds: format_number(seconds, digits=3)),
+        **per_joule(results, "MFLOP", "mflop_per_joule"),
     }
     if scales:
         columns[">speed-\nup"] = lambda result: scaling_cells(result, results)[0]

@@ -10,7 +10,7 @@ from rich.console import RenderableType
 
 from beeline import options
 from beeline.applications import Study, run_studies
-from beeline.display import Cell, against, devices_of, field, format_bytes, format_verified, result_table
+from beeline.display import Cell, against, devices_of, field, format_bytes, format_verified, per_joule, result_table
 from beeline.jobs import Event
 from beeline.programs import World, given
 
@@ -34,6 +34,7 @@ def ring_reduction(
     ] = "2,4",
     method: Annotated[str, typer.Option("--method", metavar="NAME,..", help="Schemes by name, or all.")] = "all",
     reductions: options.Reductions = None,
+    energy: options.Energy = None,
     threads: options.Threads = False,
     device: options.Device = "auto",
     no_verify: options.NoVerify = False,
@@ -41,7 +42,13 @@ def ring_reduction(
     output: options.Output = None,
 ) -> None:
     """Run one ring all-reduce (float32 sums, in place) under each control scheme; strong scaling over ranks."""
-    arguments = ["--size", str(parse_size(size)), *given("reductions", reductions), *given("no-verify", no_verify)]
+    arguments = [
+        "--size",
+        str(parse_size(size)),
+        *given("reductions", reductions),
+        *given("energy", energy),
+        *given("no-verify", no_verify),
+    ]
     names, world = options.parse_names(method), World(1, threads, device)
     study = Study({"ring-reduction": None}, options.parse_ranks(ranks), names, world, lambda _: arguments)
     run_studies([study], as_json, output, render)
@@ -56,6 +63,7 @@ def render(results: list[Event]) -> RenderableType:
         ">bus,\nGB/s": field("bus_bytes_per_second", factor=1e-9),
         ">CPU\ntime, us": field("cpu_seconds", factor=1e6),
         ">blocks": field("lanes"),
+        **per_joule(results, "reductions", "reductions_per_joule"),
         "verified": field("verified", format_verified),
     }
     size = format_bytes(results[0].get("bytes") or 0)

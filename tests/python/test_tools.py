@@ -499,3 +499,14 @@ def test_machine_code_compares_kernels(repository, tmp_path):
     renamed = machine_code(8, "--against", tmp_path / "before.json")
     assert renamed.returncode == 0
     assert "1 with the same instructions (1 renamed)" in renamed.stdout
+
+
+def test_compile_times_are_told(tool, tmp_path):
+    plant(tmp_path, "user.cpp", f'{CPP}#include "beeline/core/status.hpp"\n')
+    done = tool("compile-times", tmp_path / "user.cpp")
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"^g\+\+ +\d+\.\d s  user\.cpp$", done.stdout, re.MULTILINE)
+    plant(tmp_path, "user.cpp", "int")
+    done = tool("compile-times", tmp_path / "user.cpp")
+    assert done.returncode == 1
+    assert "g++ does not compile" in done.stderr

@@ -132,7 +132,6 @@ Environment Job::environment(int rank) const {
                          {"BEELINE_TOKEN", token_},
                          {"BEELINE_DEVICE", options_.device}};
   if (options_.deadline_s) changes["BEELINE_DEADLINE_S"] = fmt::format("{}", *options_.deadline_s);
-  if (options_.check) changes["BEELINE_CHECK_COLLECTIVES"] = std::string("1");
   // Lazy loading of kernels blocks behind a kernel that waits; streams that wait need connections of their own.
   const Environment defaults = {{"CUDA_MODULE_LOADING", "EAGER"}, {"CUDA_DEVICE_MAX_CONNECTIONS", "32"}};
   for (const auto& [variable, value] : defaults)

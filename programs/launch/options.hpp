@@ -15,7 +15,6 @@ struct Options {
   bool keep_going = false;  ///< a rank that fails does not end the others
   std::string device = "auto";
   std::optional<double> deadline_s;  ///< BEELINE_DEADLINE_S
-  bool check = false;                ///< BEELINE_CHECK_COLLECTIVES
   std::string bind = "127.0.0.1";    ///< host[:port] of the rendezvous server
   bool no_prefix = false;
   bool json = false;                 ///< standard output carries the ranks' JSON lines only

@@ -356,7 +356,7 @@ class Collectives:
     team. It lives until it is freed, or its world is left.
     """
 
-    def __init__(self, team: World | Team, *, sessions: int = 0, packet_bytes: int = 0, staging_bytes: int = 0, engine_bytes: int | None = None, checks: bool = False) -> None:
+    def __init__(self, team: World | Team, *, sessions: int = 0, packet_bytes: int = 0, staging_bytes: int = 0, engine_bytes: int | None = None) -> None:
         """
         Collective over the team; all give the same options. 0: by the kind and number of ranks.
 
@@ -366,7 +366,6 @@ class Collectives:
         staging_bytes  of each session, for vectors that do not lie alike on all ranks, twice
         engine_bytes   of the heap, through which copy engines make large calls; None: up to an eighth of the heap where
                        the team is the world, and each rank has a GPU of its own, otherwise none
-        checks         the ranks compare every call, and find those that differ or overlap
         """
 
     def allreduce(self, destination: object, source: object | None = None, reduction: str = 'sum', *, stream: Stream | None = None, timeout: float | None = None, algorithm: str = 'automatic', blocks: int = 0, symmetric: bool = False) -> None:

@@ -34,7 +34,6 @@ class World:
     device: str = "auto"
     deadline_s: float | None = None
     keep_going: bool = False
-    check: bool = False  # ranks compare every collective call
     mpirun: bool = False  # starts the ranks, instead of Beeline's launcher
 
 
@@ -77,7 +76,6 @@ def launch_command(world: World, program: str | Path, arguments: list[str], as_j
         "json": as_json,
         "threads": world.threads,
         "keep-going": world.keep_going,
-        "check": world.check,
         "device": None if world.device == "auto" else world.device,
         "deadline": None if world.deadline_s is None else f"{world.deadline_s:g}",
     }

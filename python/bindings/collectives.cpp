@@ -70,13 +70,12 @@ class CollectivesObject : public ChannelObject<Collectives> {
  public:
   /// Collective.
   CollectivesObject(const Members& team, unsigned sessions, std::size_t packet_bytes, std::size_t staging_bytes,
-                    std::optional<std::size_t> engine_bytes, bool checks)
+                    std::optional<std::size_t> engine_bytes)
       : ChannelObject("collectives", team,
                       CollectiveOptions{.sessions = sessions,
                                         .packet_bytes = packet_bytes,
                                         .staging_bytes = staging_bytes,
-                                        .engine_bytes = engine_bytes,
-                                        .checks = checks}) {}
+                                        .engine_bytes = engine_bytes}) {}
 
   [[nodiscard]] std::size_t rank() const { return channel().team().context().rank; }
   [[nodiscard]] std::size_t ranks() const { return channel().team().context().size; }
@@ -367,9 +366,9 @@ and in memory that this rank's device reaches: the GPU's own, or host memory on 
 heap, at the same place on all ranks, is used as it is by every algorithm. Roots and parts are counted by rank of the
 team. It lives until it is freed, or its world is left.)");
   collectives
-      .def(nb::init<Members, unsigned, std::size_t, std::size_t, std::optional<std::size_t>, bool>(), nb::arg("team"),
+      .def(nb::init<Members, unsigned, std::size_t, std::size_t, std::optional<std::size_t>>(), nb::arg("team"),
            nb::kw_only(), nb::arg("sessions") = 0, nb::arg("packet_bytes") = 0, nb::arg("staging_bytes") = 0,
-           nb::arg("engine_bytes") = nb::none(), nb::arg("checks") = false,
+           nb::arg("engine_bytes") = nb::none(),
            R"(Collective over the team; all give the same options. 0: by the kind and number of ranks.
 
 team           whose members take part: a World or a Team
@@ -377,8 +376,7 @@ sessions       blocks that may take part in a call
 packet_bytes   payload of a round of packets, of each session from each rank
 staging_bytes  of each session, for vectors that do not lie alike on all ranks, twice
 engine_bytes   of the heap, through which copy engines make large calls; None: up to an eighth of the heap where
-               the team is the world, and each rank has a GPU of its own, otherwise none
-checks         the ranks compare every call, and find those that differ or overlap)")
+               the team is the world, and each rank has a GPU of its own, otherwise none)")
       .def("allreduce", &CollectivesObject::allreduce, nb::arg("destination"), nb::arg("source") = nb::none(),
            nb::arg("reduction") = "sum", nb::kw_only(), nb::arg("stream") = nb::none(), nb::arg("timeout") = nb::none(),
            nb::arg("algorithm") = "automatic", nb::arg("blocks") = 0, nb::arg("symmetric") = false,

@@ -94,7 +94,6 @@ Config Config::from_environment() {
   read_number("BEELINE_SLOT_SHIFT", config.slot_shift, min_slot_shift, max_slot_shift);
   read_bytes("BEELINE_CHUNK_BYTES", config.chunk_bytes, 1);
   read_flag("BEELINE_PEER_ACCESS", config.peer_access);
-  read_flag("BEELINE_CHECK_COLLECTIVES", config.check_collectives);
   read_number("BEELINE_HOST_THREADS", config.host_threads, 1, 256);
   config.powercap = environment("BEELINE_POWERCAP").value_or(config.powercap);
   read_choice("BEELINE_WAIT_POLICY", config.wait_policy, policy_names);
@@ -121,8 +120,6 @@ std::vector<ConfigEntry> describe(const Config& config) {
       {"BEELINE_CHUNK_BYTES", fmt::format("{}", config.chunk_bytes), "chunk of staged, pipelined transfers"},
       {"BEELINE_PEER_ACCESS", config.peer_access ? "1" : "0",
        "0: copies are staged through host memory, as if no device reached another's memory"},
-      {"BEELINE_CHECK_COLLECTIVES", config.check_collectives ? "1" : "0",
-       "1: ranks compare every collective call, and name those who make another"},
       {"BEELINE_WAIT_POLICY", name(config.wait_policy),
        "what CPU threads do between polls: automatic, spin, yield, sleep, event"},
       {"BEELINE_WAIT_PERIOD_US", fmt::format("{}", config.wait_period_us), "between polls that sleep, microseconds"},

@@ -8,7 +8,7 @@
 #include <array>
 #include <functional>
 
-#include "beeline/collectives/impl/call_check.hpp"
+#include "beeline/collectives/impl/session_wait.hpp"
 #include "beeline/collectives/message_channel.hpp"
 #include "beeline/core/call_fault.hpp"
 #include "beeline/core/registry.hpp"
@@ -37,22 +37,20 @@ bool is_collective(const WaitRecord& record) {
   return record.operation == static_cast<std::uint32_t>(Operation::collective);
 }
 
-std::string describe_elements(const CallSignature& call) {
-  return call.untyped_bytes == 0 ? name(call.type) : fmt::format("elements of {} bytes", call.untyped_bytes);
-}
-
-/// What a call says of itself, as far as its operation has it; blocks are named where those of the call that it is
-/// compared with are not as many.
-std::string describe_call(std::uint64_t packed, std::uint64_t other) {
-  const CallSignature call = unpacked_call(packed);
-  if (call.operation == Operation::barrier) return fmt::format("barrier (algorithm {})", name(call.algorithm));
-  std::string text = fmt::format("{} of {} (", name(call.operation), describe_elements(call));
-  if (reduces(call.operation)) text += fmt::format("{}, ", name(call.reduction));
-  text += fmt::format("algorithm {}", name(call.algorithm));
-  if (detail::has_root(call.operation)) text += fmt::format(", root {}", call.root);
-  if (call.slices != unpacked_call(other).slices)
-    text += fmt::format(", {} block{}", call.slices, call.slices == 1 ? "" : "s");
-  return text + ")";
+/// A call in words, as far as its operation has them: `allreduce(sum, float32, 1024 elements) by ll_one_shot`.
+///   in_blocks  with their number
+std::string describe_call(const CallDescription& call, bool in_blocks = false) {
+  if (call.operation == Operation::barrier) return fmt::format("barrier by {}", name(call.algorithm));
+  std::vector<std::string> parts;
+  if (reduces(call.operation)) parts.emplace_back(name(call.reduction));
+  parts.push_back(call.element.untyped_bytes == 0 ? name(call.element.type)
+                                                  : fmt::format("elements of {} bytes", call.element.untyped_bytes));
+  if (call.operation != Operation::alltoallv)
+    parts.push_back(fmt::format("{} element{}", call.count, call.count == 1 ? "" : "s"));
+  if (detail::has_root(call.operation)) parts.push_back(fmt::format("root {}", call.root));
+  std::string text = fmt::format("{}({}) by {}", name(call.operation), fmt::join(parts, ", "), name(call.algorithm));
+  if (in_blocks) text += fmt::format(" in {} block{}", call.slices, call.slices == 1 ? "" : "s");
+  return text;
 }
 
 std::string describe_lengths(std::uint32_t sender, std::uint64_t sent, std::uint32_t receiver, std::uint64_t expected) {
@@ -60,40 +58,38 @@ std::string describe_lengths(std::uint32_t sender, std::uint64_t sent, std::uint
                      expected, name(Status::invalid_argument));
 }
 
-/// Members that are in different calls of one channel, or a call whose root is no member.
+/// Members whose calls do not fit together, or one whose root is no member: see DifferingCalls.
 ///   place  what made the call, as ` in kernel NAME`
 std::string describe_difference(const WaitRecord& record, const std::string& place) {
-  switch (detail::difference_in(record.sequence)) {
-    case detail::CallDifference::call:
-      return fmt::format("rank {} is in {}, rank {} in {}: members make the same calls in the same order ({})",
-                         record.rank, describe_call(record.expected, record.observed), record.peer,
-                         describe_call(record.observed, record.expected), name(Status::invalid_argument));
-    case detail::CallDifference::count: {
-      const Operation operation = detail::operation_in(record.sequence);
-      return fmt::format("rank {} passes {} {} to {}, rank {} passes {} ({})", record.rank, record.expected,
-                         reduces(operation) ? "elements" : "bytes", name(operation), record.peer, record.observed,
-                         name(Status::invalid_argument));
+  const CallDescription mine = unpacked_call(record.expected, record.sequence);
+  const char* const code = name(Status::invalid_argument);
+  switch (static_cast<detail::CallDifference>(record.comparison)) {
+    case detail::CallDifference::call: {
+      const CallDescription theirs = unpacked_call(record.observed, record.waited_ns);
+      const bool in_blocks = mine.slices != theirs.slices;
+      return fmt::format("rank {} calls {}, rank {} calls {}: members make the same calls in the same order ({})",
+                         record.rank, describe_call(mine, in_blocks), record.peer, describe_call(theirs, in_blocks),
+                         code);
     }
     case detail::CallDifference::places:
       return fmt::format(
-          "rank {} is in {}, which needs vectors at the same place of the symmetric heap on all ranks; "
-          "they are not ({})",
-          record.rank, describe_call(record.expected, record.expected), name(Status::invalid_argument));
+          "rank {} calls {}, which needs vectors at the same place of the symmetric heap on all ranks; they are not "
+          "({})",
+          record.rank, describe_call(mine), code);
     case detail::CallDifference::sent_length:
       return describe_lengths(record.rank, record.expected, record.peer, record.observed);
     case detail::CallDifference::expected_length:
       return describe_lengths(record.peer, record.observed, record.rank, record.expected);
     case detail::CallDifference::root:
       return fmt::format("rank {}: {}{} refused: root {} is no rank of the team: these are 0 to {} ({})", record.rank,
-                         name(detail::operation_in(record.sequence)), place, record.observed, record.expected - 1,
-                         name(Status::invalid_argument));
+                         name(static_cast<Operation>(record.sequence)), place, record.observed, record.expected - 1,
+                         code);
     case detail::CallDifference::session_in_use:
       break;
   }
   return fmt::format(
-      "rank {} makes {} while another call uses the channel: one after the other, or on channels of "
-      "their own ({})",
-      record.rank, describe_call(record.expected, record.expected), name(Status::invalid_argument));
+      "rank {} makes a call while another{} uses the channel: one after the other, or on channels of their own ({})",
+      record.rank, mine.operation == Operation::none ? "" : fmt::format(", {},", describe_call(mine)), code);
 }
 
 /// A message that is not the one that its receiver expects.
@@ -381,13 +377,6 @@ void World::Implementation::fail(Status status, std::uint32_t team, const std::s
     if (awaited != no_peer && awaited != waits.front().peer)
       message += fmt::format(", which waits for rank {}", awaited);
   }
-  const bool missed_call = std::any_of(waits.begin(), waits.end(), [](const WaitRecord& record) {
-    return is_collective(record) && has_status(record, Status::deadline);
-  });
-  if (missed_call && !config.check_collectives)
-    message +=
-        "; if ranks may have made a collective call with other arguments, or not at all, run with "
-        "BEELINE_CHECK_COLLECTIVES=1 (beeline run --check)";
   // The error says whose it is.
   if (const std::string own = fmt::format("rank {}: ", rank); message.starts_with(own)) message.erase(0, own.size());
   if (!also.empty()) message += "; " + also;

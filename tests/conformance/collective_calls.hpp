@@ -16,13 +16,6 @@ namespace beeline_test {
 /// Small areas and staging, so that counts of thousands take several rounds.
 inline constexpr beeline::CollectiveOptions small_channel{.sessions = 3, .packet_bytes = 512, .staging_bytes = 2048};
 
-/// The same, whose members compare every call.
-[[nodiscard]] inline beeline::CollectiveOptions checking_channel() {
-  beeline::CollectiveOptions options = small_channel;
-  options.checks = true;
-  return options;
-}
-
 /// By `algorithm`; in `blocks`, where it has any.
 [[nodiscard]] inline beeline::CollectiveCall call_by(beeline::Algorithm algorithm, unsigned blocks) {
   return {.algorithm = algorithm, .blocks = algorithm == beeline::Algorithm::copy_engine ? 0 : blocks};

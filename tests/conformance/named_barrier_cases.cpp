@@ -159,16 +159,12 @@ struct LateKernel {
 };
 
 BEELINE_CASE(collectives, named_barriers_continue_after_a_timeout, 2) {
-  for (const bool checks : {false, true}) {
-    CollectiveOptions options = channel_options;
-    options.checks = checks;
-    const Collectives collectives(test.world(), options);
-    for_each_algorithm([&](Algorithm algorithm) {
-      const SymmetricArray<std::uint64_t> waiting(test.world(), max_ranks, test.common_heap());
-      test.run(test.shape(1, true), LateKernel{}, LateArguments{collectives.channel(), waiting.data(), 6, algorithm},
-               join(name(algorithm), " barriers with time-outs", checks ? " on a channel that checks" : ""));
-    });
-  }
+  const Collectives collectives(test.world(), channel_options);
+  for_each_algorithm([&](Algorithm algorithm) {
+    const SymmetricArray<std::uint64_t> waiting(test.world(), max_ranks, test.common_heap());
+    test.run(test.shape(1, true), LateKernel{}, LateArguments{collectives.channel(), waiting.data(), 6, algorithm},
+             join(name(algorithm), " barriers with time-outs"));
+  });
 }
 
 }  // namespace

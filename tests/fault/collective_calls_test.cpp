@@ -3,6 +3,8 @@
 // Each ends with an error that says who and what; the survivors go on with channels of their own.
 #include <gtest/gtest.h>
 
+#include <array>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -36,9 +38,8 @@ class CollectiveCalls : public ::testing::TestWithParam<Shape> {
 
   /// Runs `body` on three ranks, threads, with a short deadline.
   template <class Body>
-  void run(Body body, double deadline_s = 20, bool checks = false) {
+  void run(Body body, double deadline_s = 20) {
     Config config = test_config();
-    config.check_collectives = checks;
     config.device = GetParam().device;
     config.deadline_ns = static_cast<std::int64_t>(deadline_s * 1e9);
     expect_all_passed(run_ranks(WorldKind::threads, 3, body, config));
@@ -76,33 +77,12 @@ TEST_P(CollectiveCalls, NameTheRankThatDoesNotCome) {
               world.synchronize();
             });
             expect_part(error, "collective on rank 1 in allreduce, sequence 1");
-            expect_part(error, "or not at all, run with BEELINE_CHECK_COLLECTIVES=1 (beeline run");
           }
           Team& all = world.survivors();
           BEELINE_CHECK_EQ(3, all.size());
         }
       },
       0.5);
-}
-
-TEST_P(CollectiveCalls, ThatAreComparedNeedNoAdviceToCompare) {
-  run(
-      [](World& world) {
-        Collectives collectives(world);
-        const SymmetricArray<float> vector(world, 10);
-        if (world.rank() == 1) {
-          while (!world.failed()) machine::back_off(0, 0);
-        } else {
-          const std::string error = error_of([&] {
-            collectives.allreduce_on_stream(vector.data(), vector.data(), 10, ElementType::float32, Reduction::sum);
-            world.synchronize();
-          });
-          expect_part(error, "collective on rank 1 in allreduce, sequence 1");
-          BEELINE_CHECK(error.find("BEELINE_CHECK_COLLECTIVES") == std::string::npos);
-        }
-        BEELINE_CHECK_EQ(3, world.survivors().size());
-      },
-      0.5, true);
 }
 
 /// Rank 2 waits for rank 0 alone, who comes later, and waits for rank 1 in vain.
@@ -129,106 +109,160 @@ TEST_P(CollectiveCalls, NameTheRankThatKeepsAnotherWaiting) {
       0.5);
 }
 
-/// Ranks 0 and 1 or 2 make calls that differ; everyone hears of it.
-template <class Call>
-void expect_difference(World& world, Call call, const char* part) {
-  const SymmetricArray<std::int32_t> vector(world, 1000);
-  Collectives collectives(world, {.checks = true});
+/// A call of `vector`, `count` elements in each half.
+using MakeCall = std::function<void(Collectives&, std::int32_t* vector)>;
+
+/// Rank 2 makes `other` where the others make `usual`: well before the deadline, everyone hears of both.
+///   names  the two in words; of calls that need more words, what the error begins with
+void expect_difference(World& world, const MakeCall& usual, const MakeCall& other,
+                       const std::array<std::string, 2>& names, const CollectiveOptions& options = {}) {
+  const SymmetricArray<std::int32_t> vector(world, 2000);
+  Collectives collectives(world, options);
   collectives.allreduce_on_stream(vector.data(), vector.data(), 1000, ElementType::int32, Reduction::sum);
   world.synchronize();
   world.barrier();  // nobody is left in a call that went well
+  const std::uint64_t start = machine::clock_ns(), soon = static_cast<std::uint64_t>(world.config().deadline_ns) / 2;
+  const auto is_late = [&] { return machine::clock_ns() - start > soon; };
   const std::string error = error_of([&] {
-    call(collectives, vector.data());
+    (world.rank() == 2 ? other : usual)(collectives, vector.data());
     world.synchronize();
+    while (!world.failed() && !is_late()) machine::back_off(0, 0);  // a member whose part was over
+    world.check();
   });
-  expect_part(error, part);
+  BEELINE_CHECK(!is_late());
+  const auto both = [&](const std::string& first, const std::string& second) {
+    return error.find(" calls " + first) < error.find(", rank ") && error.find(" calls " + second) != std::string::npos;
+  };
+  if (!both(names[0], names[1]) && !both(names[1], names[0]))
+    throw CheckFailure(join("\"", names[0], "\" and \"", names[1], "\" are not in: ", error));
   BEELINE_CHECK_EQ(3, world.survivors().size());
 }
 
-TEST_P(CollectiveCalls, ThatDifferAreFound) {
+/// What one all-reduce may differ in from another.
+struct AllreduceOptions {
+  Algorithm algorithm = Algorithm::ll_one_shot;
+  ElementType type = ElementType::int32;
+  Reduction reduction = Reduction::sum;
+  std::size_t count = 100;
+  unsigned blocks = 1;
+
+  [[nodiscard]] MakeCall call() const {
+    return [*this](Collectives& collectives, std::int32_t* data) {
+      const bool has_blocks = algorithm != Algorithm::copy_engine;
+      collectives.allreduce_on_stream(data, data, count, type, reduction,
+                                      {.algorithm = algorithm, .blocks = has_blocks ? blocks : 0});
+    };
+  }
+  [[nodiscard]] std::string name() const {
+    return join("allreduce(", beeline::name(reduction), ", ", beeline::name(type), ", ", count,
+                count == 1 ? " element" : " elements", ") by ", beeline::name(algorithm));
+  }
+};
+
+void expect_difference(World& world, const AllreduceOptions& usual, const AllreduceOptions& other,
+                       const CollectiveOptions& options = {}) {
+  const bool in_blocks = usual.blocks != other.blocks;
+  const auto named = [&](const AllreduceOptions& call) {
+    return call.name() + (in_blocks ? join(" in ", call.blocks, " block") : "");
+  };
+  expect_difference(world, usual.call(), other.call(), {named(usual), named(other)}, options);
+}
+
+/// By every algorithm, vectors where they lie and staged.
+TEST_P(CollectiveCalls, ThatDifferInOneFieldAreFound) {
   run([](World& world) {
-    const bool other = world.rank() == 2;
-    expect_difference(
-        world,
-        [=](Collectives& collectives, std::int32_t* data) {
-          collectives.allreduce_on_stream(data, data, 100, ElementType::int32,
-                                          other ? Reduction::maximum : Reduction::sum);
-        },
-        "allreduce of int32 (maximum, algorithm ll_one_shot");
-    expect_difference(
-        world,
-        [=](Collectives& collectives, std::int32_t* data) {
-          collectives.allreduce_on_stream(data, data, other ? 7 : 8, ElementType::int32, Reduction::sum);
-        },
-        "elements to allreduce, rank");
-    expect_difference(
-        world,
-        [=](Collectives& collectives, std::int32_t* data) {
-          collectives.allreduce_on_stream(data, data, other ? 0 : 8, ElementType::int32, Reduction::sum);
-        },
-        "passes 0");
-    expect_difference(
-        world,
-        [=](Collectives& collectives, std::int32_t* data) {
-          collectives.allreduce_on_stream(data, data, 16, other ? ElementType::uint8 : ElementType::int32,
-                                          Reduction::sum);
-        },
-        "members make the same calls in the same order");
-    expect_difference(
-        world,
-        [=](Collectives& collectives, std::int32_t* data) {
-          collectives.allgather_on_stream(data, data + 500, other ? 7 : 8, ElementType::int32);
-        },
-        "bytes to allgather, rank");
-    expect_difference(
-        world,
-        [=](Collectives& collectives, std::int32_t* data) {
-          collectives.broadcast_on_stream(data, data, 8, ElementType::int32, other ? 1 : 0);
-        },
-        "broadcast of int32 (algorithm ll, root 1)");
-    expect_difference(
-        world,
-        [=](Collectives& collectives, std::int32_t* data) {
-          collectives.allreduce_on_stream(data, data, 8, ElementType::int32, Reduction::sum,
-                                          {.algorithm = other ? Algorithm::tree : Algorithm::read});
-        },
-        "allreduce of int32 (sum, algorithm tree)");
-    expect_difference(
-        world,
-        [=](Collectives& collectives, std::int32_t* data) {
-          collectives.allreduce_on_stream(data + (other ? 4 : 0), data + (other ? 4 : 0), 16, ElementType::int32,
-                                          Reduction::sum, {.algorithm = Algorithm::copy_engine, .symmetric = true});
-        },
-        "needs vectors at the same place of the symmetric heap");
-    expect_difference(  // one of them does not assert it
-        world,
-        [=](Collectives& collectives, std::int32_t* data) {
-          collectives.allreduce_on_stream(data, data, 16, ElementType::int32, Reduction::sum,
-                                          {.algorithm = Algorithm::copy_engine, .symmetric = !other});
-        },
-        "needs vectors at the same place of the symmetric heap");
+    for (const MethodRow& row : method_rows) {
+      if (row.operation != Operation::allreduce || !row.is_by(Control::stream) ||
+          !reason_against(world, row.algorithm).empty())
+        continue;
+      const AllreduceOptions usual{.algorithm = row.algorithm};
+      AllreduceOptions other = usual;
+      other.reduction = Reduction::maximum;
+      expect_difference(world, usual, other);
+      other = usual, other.count = 101;
+      expect_difference(world, usual, other);
+      other = usual, other.count = 0;  // a call with nothing to do
+      other.algorithm = usual.algorithm;
+      expect_difference(world, usual, other);
+      other = usual, other.type = ElementType::float32;
+      expect_difference(world, usual, other);
+      if (row.algorithm == Algorithm::copy_engine) continue;
+      other = usual, other.blocks = 3;
+      expect_difference(world, usual, other);
+    }
   });
 }
 
-/// Copies are enqueued before the members know that their calls differ.
-TEST_P(CollectiveCalls, ByEnginesTouchNoDestinationWhereTheyDiffer) {
+/// They look at different memory, and some find nobody there.
+TEST_P(CollectiveCalls, ByDifferentAlgorithmsAreFound) {
   run([](World& world) {
-    constexpr std::size_t count = 10'000;
-    const SymmetricArray<std::int32_t> source(world, count), destination(world, count);
-    const std::vector<std::int32_t> before(count, -1);
-    std::vector<std::int32_t> after(count);
-    world.copy(destination.data(), before.data(), count * sizeof(std::int32_t));
-    Collectives collectives(world, {.engine_bytes = 40'960, .checks = true});
-    const std::string error = error_of([&] {
-      collectives.allreduce_on_stream(destination.data(), source.data(), count, ElementType::int32,
-                                      world.rank() == 2 ? Reduction::maximum : Reduction::sum,
-                                      {.algorithm = Algorithm::copy_engine});
-      world.synchronize();
-    });
-    expect_part(error, "allreduce of int32 (");
-    BEELINE_CHECK_EQ(3, world.survivors().size());
-    world.copy(after.data(), destination.data(), count * sizeof(std::int32_t));
-    BEELINE_CHECK(after == before);
+    std::vector<Algorithm> here;
+    for (const MethodRow& row : method_rows)
+      if (row.operation == Operation::allreduce && row.is_by(Control::stream) &&
+          reason_against(world, row.algorithm).empty())
+        here.push_back(row.algorithm);
+    for (std::size_t i = 0; i < here.size(); ++i)  // each beside the next, and each beside the first
+      for (const Algorithm other : {here[(i + 1) % here.size()], here[0]})
+        if (other != here[i]) expect_difference(world, AllreduceOptions{here[i]}, AllreduceOptions{other});
+  });
+}
+
+/// A call that moves data: by `algorithm`, of `count` elements of the type.
+struct MoveOptions {
+  Operation operation;
+  Algorithm algorithm = Algorithm::ll;
+  ElementType type = ElementType::int32;
+  std::size_t count = 8;
+  int root = 0;
+
+  [[nodiscard]] MakeCall call() const {
+    return [*this](Collectives& collectives, std::int32_t* data) {
+      const CollectiveCall how{.algorithm = algorithm};
+      std::int32_t* const to = data + 1000;
+      switch (operation) {
+        case Operation::broadcast:
+          return collectives.broadcast_on_stream(to, data, count, type, root, how);
+        case Operation::scatter:
+          return collectives.scatter_on_stream(to, data, count, type, root, how);
+        case Operation::gather:
+          return collectives.gather_on_stream(to, data, count, type, root, how);
+        case Operation::allgather:
+          return collectives.allgather_on_stream(to, data, count, type, how);
+        case Operation::reduce:
+          return collectives.reduce_on_stream(to, data, count, type, Reduction::sum, root, how);
+        case Operation::reduce_scatter:
+          return collectives.reduce_scatter_on_stream(to, data, count, type, Reduction::sum, how);
+        default:
+          return collectives.alltoall_on_stream(to, data, count, type, how);
+      }
+    };
+  }
+  [[nodiscard]] std::string name() const {
+    const bool reduces = operation == Operation::reduce || operation == Operation::reduce_scatter;
+    return join(beeline::name(operation), "(", reduces ? "sum, " : "", beeline::name(type), ", ", count,
+                count == 1 ? " element" : " elements",
+                detail::has_root(operation) ? join(", root ", root) : std::string(), ") by ", beeline::name(algorithm));
+  }
+};
+
+/// Every operation in every algorithm beside the same with one field changed, and beside the next.
+TEST_P(CollectiveCalls, OfAllOperationsAreFound) {
+  run([](World& world) {
+    std::vector<MoveOptions> here;
+    for (const MethodRow& row : method_rows)
+      if (row.operation >= Operation::broadcast && row.operation != Operation::allreduce &&
+          row.operation != Operation::alltoallv && row.is_by(Control::stream) &&
+          reason_against(world, row.algorithm).empty())
+        here.push_back({row.operation, row.algorithm});
+    for (std::size_t i = 0; i < here.size(); ++i) {
+      const MoveOptions& usual = here[i];
+      std::vector<MoveOptions> others(2, usual);
+      others[0].count = 9;
+      others[1] = here[(i + 1) % here.size()];
+      if (detail::has_root(usual.operation)) others.emplace_back(usual).root = 1;
+      for (const MoveOptions& other : others)
+        expect_difference(world, usual.call(), other.call(), {usual.name(), other.name()});
+    }
   });
 }
 
@@ -254,92 +288,85 @@ struct AllgatherOfTriples {
 /// As many bytes, of another type.
 TEST_P(CollectiveCalls, OfOtherElementsAreFound) {
   run([](World& world) {
-    const bool other = world.rank() == 2;
-    const ElementType type = other ? ElementType::float64 : ElementType::int32;
-    const std::size_t count = other ? 8 : 16;
+    const MoveOptions words{Operation::broadcast, Algorithm::ll, ElementType::int32, 16};
+    const MoveOptions doubles{Operation::broadcast, Algorithm::ll, ElementType::float64, 8};
+    expect_difference(world, words.call(), doubles.call(), {words.name(), doubles.name()});
+    const std::vector<std::size_t> counts(3, 8), offsets = {0, 16, 32};
+    const auto exchange = [&](ElementType type) -> MakeCall {
+      return [&, type](Collectives& collectives, std::int32_t* data) {
+        collectives.alltoallv_on_stream(data, data + 500, {counts, offsets, counts, offsets}, type,
+                                        {.algorithm = Algorithm::ll});
+      };
+    };
+    expect_difference(world, exchange(ElementType::int32), exchange(ElementType::float32),
+                      {"alltoallv(int32) by ll", "alltoallv(float32) by ll"});
+    const MakeCall triples = [&world](Collectives& collectives, std::int32_t* data) {
+      launch(world, {.threads = 64, .waits = true}, AllgatherOfTriples{}, collectives.channel(), data);
+    };
     expect_difference(
-        world,
-        [=](Collectives& collectives, std::int32_t* data) {
-          collectives.broadcast_on_stream(data, data, count, type, 0);
-        },
-        "broadcast of float64 (algorithm ll, root 0)");
-    expect_difference(
-        world,
-        [=](Collectives& collectives, std::int32_t* data) {
-          collectives.alltoall_on_stream(data, data + 500, count, type, {.algorithm = Algorithm::copy_engine});
-        },
-        "alltoall of int32 (algorithm copy_engine)");
-    const std::vector<std::size_t> counts(3, count), offsets = {0, 16, 32};
-    expect_difference(
-        world,
-        [&](Collectives& collectives, std::int32_t* data) {
-          collectives.alltoallv_on_stream(data, data + 500, {counts, offsets, counts, offsets}, type);
-        },
-        "alltoallv of float64 (");
-    expect_difference(
-        world,
-        [&](Collectives& collectives, std::int32_t* data) {
-          launch(world, {.threads = 64, .waits = true}, AllgatherOfTriples{}, collectives.channel(), data);
-        },
-        "allgather of elements of 12 bytes (");
+        world, triples, triples,
+        {"allgather(int32, 3 elements) by automatic", "allgather(elements of 12 bytes, 1 element) by automatic"});
   });
 }
 
-/// Also where copy engines have nothing to do.
-TEST_P(CollectiveCalls, WithoutDataAreCompared) {
+/// In chunks through the channel's memory, and of vectors that lie unlike.
+TEST_P(CollectiveCalls, ThatAreStagedAreFound) {
   run([](World& world) {
-    const CollectiveCall engines{.algorithm = Algorithm::copy_engine};
-    {
-      Collectives collectives(world, {.checks = true});
-      collectives.allgather_on_stream(nullptr, nullptr, 0, ElementType::int32, engines);
-      world.synchronize();
-      BEELINE_CHECK(collectives.last_transfer() == Transfer::none);
+    const CollectiveOptions small{.sessions = 3, .packet_bytes = 64, .staging_bytes = 1024};
+    for (const Algorithm algorithm : {Algorithm::ll_one_shot, Algorithm::two_shot, Algorithm::tree, Algorithm::bulk}) {
+      AllreduceOptions usual{.algorithm = algorithm, .count = 900};
+      AllreduceOptions other = usual;
+      other.count = 901;
+      expect_difference(world, usual, other, small);
+      const MakeCall elsewhere = [&](Collectives& collectives, std::int32_t* data) {
+        collectives.allreduce_on_stream(data + 4 * world.rank(), data + 4 * world.rank(), 900, ElementType::int32,
+                                        Reduction::minimum, {.algorithm = algorithm, .blocks = 1});
+      };
+      usual.reduction = Reduction::minimum;
+      expect_difference(world, elsewhere, other.call(), {usual.name(), other.name()}, small);
     }
-    const std::size_t count = world.rank() == 2 ? 0 : 8;
-    expect_difference(
-        world,
-        [=](Collectives& collectives, std::int32_t* data) {
-          collectives.allgather_on_stream(data, data + 500, count, ElementType::int32, engines);
-        },
-        "bytes to allgather, rank");
   });
 }
 
-/// Two grids of different size meet on the sessions that both have.
-TEST_P(CollectiveCalls, OfDifferentNumbersOfBlocksAreFound) {
+/// Vectors of calls of which the caller asserts that they are symmetric.
+TEST_P(CollectiveCalls, AssertedToBeSymmetricAreComparedWithTheirPlaces) {
   run([](World& world) {
-    const unsigned blocks = world.rank() == 2 ? 3 : 1;
-    for (const Algorithm algorithm : {Algorithm::ll_one_shot, Algorithm::two_shot, Algorithm::tree})
-      expect_difference(
-          world,
-          [=](Collectives& collectives, std::int32_t* data) {
-            collectives.allreduce_on_stream(data, data, 1000, ElementType::int32, Reduction::sum,
-                                            {.algorithm = algorithm, .blocks = blocks});
-          },
-          join("algorithm ", name(algorithm), ", 3 blocks)").c_str());
-    expect_difference(
-        world,
-        [=](Collectives& collectives, std::int32_t* data) {
-          collectives.reduce_on_stream(data, data, 1000, ElementType::int32, Reduction::sum, 0,
-                                       {.algorithm = Algorithm::read, .blocks = blocks});
-        },
-        "algorithm read, root 0, 1 block)");
-    expect_difference(
-        world,
-        [=](Collectives& collectives, std::int32_t* data) {
-          // As long a slice on session 0, whichever number of blocks share the piece.
-          collectives.broadcast_on_stream(data, data, 4, ElementType::int32, 0,
-                                          {.algorithm = Algorithm::peer, .blocks = blocks});
-        },
-        "algorithm peer, root 0, 3 blocks)");
-    const std::vector<std::size_t> counts(3, 100), offsets = {0, 100, 200};
-    expect_difference(
-        world,
-        [&](Collectives& collectives, std::int32_t* data) {
-          collectives.alltoallv_on_stream(data, data + 500, {counts, offsets, counts, offsets}, ElementType::int32,
-                                          {.algorithm = Algorithm::ll, .blocks = blocks});
-        },
-        "alltoallv of int32 (algorithm ll, 1 block)");
+    for (const bool asserts : {true, false}) {  // not at the same place; or one does not assert it
+      const SymmetricArray<std::int32_t> vector(world, 1000);
+      Collectives collectives(world);
+      const bool other = world.rank() == 2;
+      std::int32_t* const data = vector.data() + (other && asserts ? 4 : 0);
+      const std::string error = error_of([&] {
+        collectives.allreduce_on_stream(data, data, 16, ElementType::int32, Reduction::sum,
+                                        {.algorithm = Algorithm::copy_engine, .symmetric = asserts || !other});
+        world.synchronize();
+      });
+      expect_part(error,
+                  "calls allreduce(sum, int32, 16 elements) by copy_engine, which needs vectors at the same place");
+      BEELINE_CHECK_EQ(3, world.survivors().size());
+    }
+  });
+}
+
+/// Copies are enqueued before the members know that their calls differ.
+TEST_P(CollectiveCalls, ByEnginesTouchNoDestinationWhereTheyDiffer) {
+  run([](World& world) {
+    constexpr std::size_t count = 10'000;
+    const SymmetricArray<std::int32_t> source(world, count), destination(world, count);
+    const std::vector<std::int32_t> before(count, -1);
+    std::vector<std::int32_t> after(count);
+    world.copy(destination.data(), before.data(), count * sizeof(std::int32_t));
+    Collectives collectives(world, {.engine_bytes = 40'960});
+    const std::string error = error_of([&] {
+      collectives.allreduce_on_stream(destination.data(), source.data(), count, ElementType::int32,
+                                      world.rank() == 2 ? Reduction::maximum : Reduction::sum,
+                                      {.algorithm = Algorithm::copy_engine});
+      world.synchronize();
+    });
+    expect_part(error, "calls allreduce(sum, int32, 10000 elements) by copy_engine");
+    BEELINE_CHECK_EQ(3, world.survivors().size());
+    world.copy(after.data(), destination.data(), count * sizeof(std::int32_t));
+    BEELINE_CHECK(after == before);
   });
 }
 
@@ -360,34 +387,22 @@ struct BarrierOrAllreduce {
 
 TEST_P(CollectiveCalls, BarriersThatMeetOthersAreFound) {
   run([](World& world) {
-    const bool other = world.rank() == 2;
-    expect_difference(
-        world,
-        [=](Collectives& collectives, std::int32_t* data) {
-          if (other)
-            collectives.allreduce_on_stream(data, data, 8, ElementType::int32, Reduction::sum);
-          else
-            collectives.barrier_on_stream();
-        },
-        "barrier (algorithm alltoall)");
-    expect_difference(
-        world,
-        [=](Collectives& collectives, std::int32_t*) {
-          collectives.barrier_on_stream({.algorithm = other ? Algorithm::hierarchical : Algorithm::dissemination});
-        },
-        "is in barrier (algorithm hierarchical)");
-    expect_difference(
-        world,
-        [&](Collectives& collectives, std::int32_t* data) {
-          launch(world, {.threads = 64, .waits = true}, BarrierOrAllreduce{}, collectives.channel(), data);
-        },
-        "allreduce of int32 (sum, algorithm ll_one_shot");
-    expect_difference(
-        world,
-        [&](Collectives& collectives, std::int32_t* data) {
-          launch(world, {.threads = 64, .waits = true}, BarrierOrAllreduce{}, collectives.channel(), data);
-        },
-        "barrier (algorithm flat)");
+    const auto barrier_by = [](Algorithm algorithm) -> MakeCall {
+      return [=](Collectives& collectives, std::int32_t*) { collectives.barrier_on_stream({.algorithm = algorithm}); };
+    };
+    constexpr std::array had = {Algorithm::alltoall, Algorithm::flat, Algorithm::dissemination,
+                                Algorithm::hierarchical};
+    for (std::size_t i = 0; i < had.size(); ++i) {
+      const Algorithm algorithm = had[i], next = had[(i + 1) % had.size()];
+      const std::string by = join("barrier by ", name(algorithm));
+      expect_difference(world, barrier_by(algorithm), barrier_by(next), {by, join("barrier by ", name(next))});
+      expect_difference(world, barrier_by(algorithm), AllreduceOptions{}.call(), {by, AllreduceOptions{}.name()});
+    }
+    const MakeCall in_kernels = [&world](Collectives& collectives, std::int32_t* data) {
+      launch(world, {.threads = 64, .waits = true}, BarrierOrAllreduce{}, collectives.channel(), data);
+    };
+    expect_difference(world, in_kernels, in_kernels,
+                      {"allreduce(sum, int32, 8 elements) by ll_one_shot", "barrier by flat"});
   });
 }
 
@@ -469,9 +484,8 @@ TEST_P(CollectiveCalls, OfKernelsRefuseRootsThatAreNoMembers) {
 }
 
 /// Rank 2 expects `expected` elements of rank 0, who sends `sent`; all others fit. Everyone hears of it.
-void expect_lengths_found(World& world, const CollectiveCall& how, bool checks, std::size_t sent,
-                          std::size_t expected) {
-  Collectives collectives(world, {.sessions = 3, .packet_bytes = 32, .staging_bytes = 2048, .checks = checks});
+void expect_lengths_found(World& world, const CollectiveCall& how, std::size_t sent, std::size_t expected) {
+  Collectives collectives(world, {.sessions = 3, .packet_bytes = 32, .staging_bytes = 2048});
   const SymmetricArray<std::int32_t> vectors(world, 6000);
   std::vector<std::size_t> send(3, 7), receive(3, 7);
   const std::vector<std::size_t> offsets = {0, 1000, 2000};
@@ -492,16 +506,16 @@ void expect_lengths_found(World& world, const CollectiveCall& how, bool checks, 
 TEST_P(CollectiveCalls, LengthsThatDoNotFitAreFound) {
   run([](World& world) {
     for (const Algorithm algorithm : {Algorithm::ll, Algorithm::peer, Algorithm::bulk})
-      expect_lengths_found(world, {.algorithm = algorithm, .blocks = 3}, false, 5, 900);
-    expect_lengths_found(world, {.algorithm = Algorithm::ll}, false, 900, 0);
-    expect_lengths_found(world, {.algorithm = Algorithm::peer}, true, 0, 1);
+      expect_lengths_found(world, {.algorithm = algorithm, .blocks = 3}, 5, 900);
+    expect_lengths_found(world, {.algorithm = Algorithm::ll}, 900, 0);
+    expect_lengths_found(world, {.algorithm = Algorithm::peer}, 0, 1);
   });
 }
 
 TEST_P(CollectiveCalls, AtOnceOnOneChannelAreFound) {
   run([](World& world) {
     const SymmetricArray<float> vector(world, 8);
-    Collectives collectives(world, {.checks = true});
+    Collectives collectives(world);
     const std::unique_ptr<Stream> second = world.make_stream();
     world.barrier();
     const std::string error = error_of([&] {
@@ -515,8 +529,8 @@ TEST_P(CollectiveCalls, AtOnceOnOneChannelAreFound) {
       world.synchronize();
       world.synchronize(*second);
     });
-    expect_part(error, "rank 0 makes allreduce of float32");
-    expect_part(error, "while another call uses the channel");
+    expect_part(error, "rank 0 makes a call while another");  // by name, once that one has begun
+    expect_part(error, "uses the channel");
     if (world.rank() == 0) static_cast<void>(error_of([&] { world.synchronize(*second); }));
     BEELINE_CHECK_EQ(3, world.survivors().size());
   });

@@ -17,7 +17,7 @@ from conftest import FAKES
 COMMANDS = {
     (): ["info", "run", "bench", "app", "energy", "plot"],
     ("info",): ["--json"],
-    ("run",): ["-n", "--threads", "--device", "--deadline", "--keep-going", "--check", "--json", "PROGRAM"],
+    ("run",): ["-n", "--threads", "--device", "--deadline", "--keep-going", "--json", "PROGRAM"],
     ("bench",): ["latency", "bandwidth", "rate", "address-space", "collectives"],
     ("bench", "latency"): ["--methods", "--sizes", "--ranks", "--iterations", "--energy", "--json", "--output"],
     ("bench", "bandwidth"): ["--methods", "--sizes", "--ranks", "--iterations", "--json", "--output"],
@@ -165,12 +165,6 @@ def test_run_asks_the_launcher_to_keep_going(cli_process):
     for options, expected in ([], "False"), (["--keep-going"], "True"):
         done = cli_process("run", "-n", "2", *options, "env")
         assert f"[0] LAUNCHER_KEEPS_GOING={expected}" in done.stdout.splitlines()
-
-
-def test_run_asks_the_launcher_to_check(cli_process):
-    for options, expected in ([], "False"), (["--check"], "True"):
-        done = cli_process("run", "-n", "2", *options, "env")
-        assert f"[0] LAUNCHER_CHECKS={expected}" in done.stdout.splitlines()
 
 
 def test_run_as_json(cli_process):

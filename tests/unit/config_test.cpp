@@ -46,7 +46,6 @@ TEST_F(ConfigFromEnvironment, EveryVariableIsRead) {
   setenv("BEELINE_SLOT_SHIFT", "32", 1);
   setenv("BEELINE_CHUNK_BYTES", "5K", 1);
   setenv("BEELINE_PEER_ACCESS", "0", 1);
-  setenv("BEELINE_CHECK_COLLECTIVES", "1", 1);
   setenv("BEELINE_HOST_THREADS", "7", 1);
   setenv("BEELINE_WAIT_POLICY", "event", 1);
   setenv("BEELINE_WAIT_PERIOD_US", "5000", 1);
@@ -66,7 +65,6 @@ TEST_F(ConfigFromEnvironment, EveryVariableIsRead) {
   EXPECT_EQ(32u, config.slot_shift);
   EXPECT_EQ(std::size_t{5} << 10, config.chunk_bytes);
   EXPECT_FALSE(config.peer_access);
-  EXPECT_TRUE(config.check_collectives);
   EXPECT_EQ(7, config.host_threads);
   EXPECT_EQ(WaitPolicy::event, config.wait_policy);
   EXPECT_EQ(5000, config.wait_period_us);

@@ -25,9 +25,8 @@ template <Algorithm known = Algorithm::automatic, std::uint32_t members = 0, cla
                                                                       const SessionCall& how) {
   const bool is_chosen = known == Algorithm::automatic && how.algorithm == Algorithm::automatic;
   const Timeout timeout = how.timeout;
-  const AllreduceCall<T> own = call.own();
   // All sessions come to the same choice: by the first slice, which is the longest.
-  const std::size_t longest = part_of(call.count, call.slices, 0, elements_in_16<T>).count;
+  const std::size_t longest = part_of(call.count, call.call.slices, 0, elements_in_16<T>).count;
   Algorithm algorithm =
       is_chosen ? choose_in_kernel<Operation::allreduce>(session.context(), longest * sizeof(T)) : how.algorithm;
   if (is_chosen && longest < session.context().size) algorithm = Algorithm::ll_one_shot;  // no work to share
@@ -46,37 +45,15 @@ template <Algorithm known = Algorithm::automatic, std::uint32_t members = 0, cla
     if (contains(compiled, algorithm)) return with_algorithm<compiled>(algorithm, in_packets);
   if (algorithm == Algorithm::two_shot) {
     if (session.context().mixed) return Status::invalid_argument;
-    return call.count == 0 ? Status::ok : allreduce_two_shot(session, call, timeout);
+    return allreduce_two_shot(session, call, timeout);
   }
   if constexpr (known == Algorithm::automatic)
     if (!is_chosen)
-      return reduce_by(session, ReductionPlan<T>{own.destination, own.source, own.count, own.reduction}, how);
+      return reduce_by(
+          session,
+          ReductionPlan<T>{call.call, call.destination, call.source, call.count}.slice(call.slice, call.call.slices),
+          how);
   return Status::invalid_argument;
-}
-
-/// On channels that check, whether the members make this call.
-template <class T, class Group>
-[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status check_allreduce(Session<Group>& session,
-                                                                        const AllreduceCall<T>& call,
-                                                                        const SessionCall& how) {
-  const CallSignature signature{.operation = Operation::allreduce,
-                                .type = ElementTraits<T>::type,
-                                .reduction = call.reduction,
-                                .algorithm = how.algorithm,
-                                .slices = call.slices,
-                                .count = call.count};
-  return compare_calls(session, signature, how.timeout);
-}
-
-/// `run_allreduce` after that.
-template <Algorithm known = Algorithm::automatic, std::uint32_t members = 0, class T, class Group>
-[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status checked_allreduce(Session<Group>& session,
-                                                                          const AllreduceCall<T>& call,
-                                                                          const SessionCall& how) {
-  if (const Status status = check_allreduce(session, call, how); status != Status::ok) return status;
-  const Status status = run_allreduce<known, members>(session, call, how);
-  if (status == Status::ok) session.set_checked(false);
-  return status;
 }
 
 }  // namespace detail
@@ -84,19 +61,26 @@ template <Algorithm known = Algorithm::automatic, std::uint32_t members = 0, cla
 /// Combines `count` elements of every member.
 ///   source       [count] any local address, unchanged until the call has ended with ok
 ///   destination  [count] any local address; may be `source`; else the two do not overlap
-/// Every thread of the session calls it, on every member with the same count, reduction and algorithm. Blocking: with
-/// ok the result is visible to the group, and `source` may change. Nothing else is ordered between members.
+/// Every thread of the session calls it, on every member with the same type, count, reduction and algorithm. Blocking:
+/// with ok the result is visible to the group, and `source` may change. Nothing else is ordered between members. A call
+/// of no elements is a barrier.
 /// Returns ok, timeout, deadline, aborted; invalid_argument for an algorithm that all-reduce does not have here (in
-/// teams of both kinds of rank only those in packets), and, on channels that check, when members make different calls
-/// or this one makes two at once: then the team is aborted, and the host's error says who is in which. Source: seed
-/// 000, 6.8; MPI 4.0, 6.9.
+/// teams of both kinds of rank only those in packets), and when members make different calls: then the team is aborted,
+/// and the host's error says who is in which. Source: seed 000, 6.8; MPI 4.0, 6.9.
 template <class T, class Group>
 [[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status allreduce(Session<Group>& session, T* destination,
                                                                   const T* source, std::size_t count,
                                                                   Reduction reduction, const SessionCall& how = {}) {
   if (!session.exists()) return Status::invalid_argument;
-  const detail::AllreduceCall<T> call{destination, source, count, reduction, session.slice(), session.slices()};
-  return detail::checked_allreduce(session, call, how);
+  const CallDescription call{.operation = Operation::allreduce,
+                             .element = detail::mark_of<T>(),
+                             .reduction = reduction,
+                             .algorithm = how.algorithm,
+                             .slices = session.slices(),
+                             .count = count};
+  if (count == 0) return detail::empty_call(session, call, how.timeout);
+  return detail::run_allreduce(session, detail::AllreduceCall<T>{call, destination, source, count, session.slice()},
+                               how);
 }
 
 }  // namespace beeline

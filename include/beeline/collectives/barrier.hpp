@@ -4,7 +4,6 @@
 /// Barriers of a team on a channel, by algorithm, for a group of each member or for whole grids. Without a channel
 /// there is the one of device/barrier.hpp.
 
-#include "beeline/collectives/impl/call_check.hpp"
 #include "beeline/collectives/session.hpp"
 
 namespace beeline {
@@ -18,18 +17,15 @@ struct SessionBarrierCall {
 
 /// Blocks until every member's group has called it; by grids, until the blocks of the session's number have.
 /// Every thread of the session calls it, and gets the same status: ok, timeout, deadline, aborted; invalid_argument in
-/// grids of more blocks than sessions, for an algorithm that barriers do not have, and, on channels that check, when
-/// members make different calls or this one makes two at once: then the team is aborted. Source: seed 000, 6.7;
-/// MPI 4.0, 6.3.
+/// grids of more blocks than sessions, for an algorithm that barriers do not have, and when members make different
+/// calls: then the team is aborted. Source: seed 000, 6.7; MPI 4.0, 6.3.
 template <class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status barrier(Session<Group>& session, const SessionBarrierCall& how = {}) {
   constexpr Algorithms had = algorithms_of(Operation::barrier, Control::device);
   if (!session.exists() || !contains(had, how.algorithm)) return Status::invalid_argument;
-  const CallSignature call{.operation = Operation::barrier, .algorithm = how.algorithm};
-  if (const Status status = detail::compare_calls(session, call, how.timeout); status != Status::ok) return status;
-  const Status status = session.barrier(how.algorithm, how.order, how.timeout);
-  if (status == Status::ok) session.set_checked(false);
-  return status;
+  const CallDescription call{.operation = Operation::barrier, .algorithm = how.algorithm};
+  if (const Status status = session.begin(call); status != Status::ok) return status;
+  return session.barrier(how.algorithm, how.order, how.timeout);
 }
 
 /// As above until every thread of every member's grid has called it: the blocks of each grid meet, block 0 meets the

@@ -14,18 +14,18 @@ namespace beeline {
 
 /// Where one session of one rank stands. Kept from call to call, and over a time-out.
 struct alignas(128) SessionState {
-  std::uint64_t round;      ///< the last that this rank has entered
-  std::uint64_t exchanged;  ///< the last that every member is known to have entered
-  std::uint64_t offset;     ///< what an interrupted call has done already
-  std::uint64_t vectors;    ///< rounds of vectors that this rank has entered
-  std::uint32_t entered;    ///< whether `round` is still under way
-  std::uint32_t stage;      ///< how far an interrupted call has come
-  std::uint32_t checked;    ///< whether the members have found that they make the same call
-  std::uint32_t taken;      ///< whether a session is open: only on channels that check
-  std::uint32_t swept[2];   ///< by parity: period of rounds (see session.hpp) in which its areas were swept last
-  std::uint32_t transfer;   ///< how the last call's vectors got to the others (Transfer), where its kernel found out
-  std::uint32_t tickets;    ///< of the first session: pieces that warps of a kernel have drawn, 0 between calls
-  std::uint32_t ended;      ///< of the first session: blocks of that kernel that will draw no more
+  std::uint64_t round;         ///< the last that this rank has entered, and its call's signature: see session.hpp
+  std::uint64_t offset;        ///< what an interrupted call has done already
+  std::uint64_t vectors;       ///< rounds of vectors that this rank has entered
+  std::uint32_t entered;       ///< whether `round` is still under way
+  std::uint32_t went_one_way;  ///< whether some member may not have read yet what came in the last round
+  std::uint32_t stage;         ///< how far an interrupted call has come
+  std::uint32_t is_open;       ///< whether a session has it
+  std::uint32_t transfer;      ///< how the last call's vectors got to the others (Transfer), where its kernel found out
+  std::uint32_t tickets;       ///< of the first session: pieces that warps of a kernel have drawn, 0 between calls
+  std::uint32_t ended;         ///< of the first session: blocks of that kernel that will draw no more
+  /// The call that this rank is in, for the others, and the one before it: see impl/session_wait.hpp.
+  machine::PacketPair calls[2][2];
 };
 static_assert(sizeof(SessionState) == 128);
 
@@ -43,7 +43,6 @@ struct CollectiveChannel {
   std::byte* vectors;  ///< [sessions, 2, members, vector_bytes] by the parity of the round of vectors, and the sender
   std::byte* staging;  ///< [sessions, 2, staging_bytes] for vectors that do not lie alike on every rank
   std::uint32_t sessions;
-  std::uint32_t checks;         ///< whether members compare their calls first
   std::uint32_t area_pairs;     ///< 8 bytes of payload each, an even number
   std::uint32_t area_lines;     ///< 120 bytes of payload each, an even number; 0: not between these ranks
   std::uint64_t vector_bytes;   ///< a multiple of 256, with the flag's 8; 0 but between CPUs

@@ -3,10 +3,11 @@
 /// @file
 /// The collectives that move data: broadcast, scatter, gather, all-gather, all-to-all(v).
 ///
-/// Every thread of the session calls them, on every member with the same count, root and algorithm. They are blocking:
-/// with ok the result is visible to the group, and `source` may change. Nothing else is ordered between members.
-/// They return ok, timeout, deadline, aborted; invalid_argument for an algorithm that does not work here (in teams of
-/// both kinds of rank only packets), and for a root that is no member (refused: see access.hpp).
+/// Every thread of the session calls them, on every member with the same type, count, root and algorithm, or the team
+/// ends with an error that names both calls. They are blocking: with ok the result is visible to the group, and
+/// `source` may change. Nothing else is ordered between members. A call of no elements is a barrier. They return ok,
+/// timeout, deadline, aborted; invalid_argument for an algorithm that does not work here (in teams of both kinds of
+/// rank only packets), and for a root that is no member (refused: see access.hpp).
 
 #include "beeline/collectives/impl/movement.hpp"
 
@@ -20,7 +21,9 @@ template <class T, class Group>
                                                        const T* source, std::size_t count, const SessionCall& how,
                                                        std::uint32_t root = no_peer) {
   static_assert(std::is_trivially_copyable_v<T>, "only trivially copyable elements travel as bytes");
-  return move_slice(session, plan_of(operation, mark_of<T>(), destination, source, count * sizeof(T), root), how);
+  const CallDescription call{
+      .operation = operation, .element = mark_of<T>(), .algorithm = how.algorithm, .root = root, .count = count};
+  return move_slice(session, plan_of(call, destination, source, count * sizeof(T)), how);
 }
 
 }  // namespace detail
@@ -89,7 +92,9 @@ template <class T, class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status alltoallv(Session<Group>& session, T* destination, const T* source,
                                                    const PieceTable& pieces, const SessionCall& how = {}) {
   static_assert(std::is_trivially_copyable_v<T>, "only trivially copyable elements travel as bytes");
-  auto plan = detail::plan_of(Operation::alltoallv, detail::mark_of<T>(), destination, source, 0);
+  const CallDescription call{
+      .operation = Operation::alltoallv, .element = detail::mark_of<T>(), .algorithm = how.algorithm};
+  auto plan = detail::plan_of(call, destination, source, 0);
   plan.table = pieces, plan.element_bytes = sizeof(T);
   return detail::move_slice(session, plan, how);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// What a call of a collective says of itself to the other members.
+/// The one description of a collective call, from the host's function to the words that its kernels exchange.
 
 #include <cstddef>
 #include <cstdint>
@@ -45,39 +45,54 @@ template <class T>
     return {.untyped_bytes = sizeof(T)};
 }
 
+/// Bits of `CallDescription::signature`.
+inline constexpr std::uint32_t signature_bits = 16;
+
 }  // namespace detail
 
-/// What all members of a call have in common.
-struct CallSignature {
+/// What all members of a call say alike. What each may choose by itself is not in it: where vectors lie, and lengths
+/// that differ from peer to peer, which the members compare in pairs.
+struct CallDescription {
   Operation operation = Operation::none;
-  ElementType type = ElementType::uint8;
-  std::uint32_t untyped_bytes = 0;  ///< of an element that has no ElementType; 0: `type` says it
+  ElementMark element = {};
   Reduction reduction = Reduction::sum;
-  Algorithm algorithm = Algorithm::automatic;  ///< of a barrier, the number of its Algorithm
-  std::uint32_t root = 0;                      ///< or `no_peer`
-  std::uint32_t slices = 1;                    ///< blocks that share the call, each on a session of its own
-  std::uint64_t count = 0;                     ///< elements on this session
+  Algorithm algorithm = Algorithm::automatic;
+  std::uint32_t root = no_peer;  ///< `no_peer`: there is none
+  std::uint32_t slices = 1;      ///< blocks that share the call, each on a session of its own
+  std::uint64_t count = 0;       ///< elements of the vector, or of each piece; 0 where lengths differ
 
   /// All but the count.
   [[nodiscard]] BEELINE_HOST_DEVICE constexpr std::uint64_t packed() const {
-    return std::uint64_t{static_cast<std::uint32_t>(operation)} | std::uint64_t{static_cast<std::uint32_t>(type)} << 6 |
+    return std::uint64_t{static_cast<std::uint32_t>(operation)} |
+           std::uint64_t{static_cast<std::uint32_t>(element.type)} << 6 |
            std::uint64_t{static_cast<std::uint32_t>(reduction)} << 9 |
            std::uint64_t{static_cast<std::uint32_t>(algorithm)} << 12 | std::uint64_t{root & 0xff} << 20 |
-           std::uint64_t{slices & 0xfff} << 28 | std::uint64_t{untyped_bytes} << 40;
+           std::uint64_t{slices & 0xfff} << 28 | std::uint64_t{element.untyped_bytes} << 40;
+  }
+
+  /// 16 bits that travel in the flags of the call's rounds (session.hpp), so that members take nothing from a call that
+  /// is not theirs. Two calls that differ have the same with a chance of 2^-16, over the draw of the multipliers.
+  /// Source: multilinear hashing of words of 32 bits (Lemire and Kaser, "Strongly universal string hashing is fast").
+  [[nodiscard]] BEELINE_HOST_DEVICE constexpr std::uint32_t signature() const {
+    const std::uint64_t word = packed();
+    const std::uint64_t sum = 0xf1518f9c3511cd13u + 0x485554a268c26d65u * static_cast<std::uint32_t>(word) +
+                              0x8d78ca5a9f30ba31u * (word >> 32) +
+                              0xa046ba500ef193d4u * static_cast<std::uint32_t>(count) +
+                              0xf8621956bc5db043u * (count >> 32);
+    return static_cast<std::uint32_t>(sum >> (64 - detail::signature_bits));
   }
 };
 static_assert(operations <= 64 && element_types <= 8 && reductions <= 8 && max_ranks <= 0xff);
 
-/// The signature that `packed` said, but for its count.
-[[nodiscard]] constexpr CallSignature unpacked_call(std::uint64_t word) {
+/// The description that `packed` said.
+[[nodiscard]] constexpr CallDescription unpacked_call(std::uint64_t word, std::uint64_t count) {
   return {.operation = static_cast<Operation>(word & 0x3f),
-          .type = static_cast<ElementType>(word >> 6 & 0x7),
-          .untyped_bytes = static_cast<std::uint32_t>(word >> 40),
+          .element = {static_cast<ElementType>(word >> 6 & 0x7), static_cast<std::uint32_t>(word >> 40)},
           .reduction = static_cast<Reduction>(word >> 9 & 0x7),
           .algorithm = static_cast<Algorithm>(word >> 12 & 0xff),
           .root = static_cast<std::uint32_t>(word >> 20 & 0xff),
           .slices = static_cast<std::uint32_t>(word >> 28 & 0xfff),
-          .count = 0};
+          .count = count};
 }
 
 }  // namespace beeline

@@ -22,9 +22,13 @@ template <class T, class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status reduce(Session<Group>& session, T* destination, const T* source,
                                                 std::size_t count, Reduction reduction, std::uint32_t root,
                                                 const SessionCall& how = {}) {
-  const Status status = detail::check_root(session.group(), session.context(), Operation::reduce, root);
-  if (status != Status::ok) return status;
-  return detail::reduce_slice(session, detail::ReductionPlan<T>{destination, source, count, reduction, root}, how);
+  const CallDescription call{.operation = Operation::reduce,
+                             .element = detail::mark_of<T>(),
+                             .reduction = reduction,
+                             .algorithm = how.algorithm,
+                             .root = root,
+                             .count = count};
+  return detail::reduce_slice(session, detail::ReductionPlan<T>{call, destination, source, count}, how);
 }
 
 /// Combines part `r` of all members' vectors on member `r`.
@@ -40,8 +44,12 @@ template <class T, class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status reduce_scatter(Session<Group>& session, T* destination, const T* source,
                                                         std::size_t count, Reduction reduction,
                                                         const SessionCall& how = {}) {
-  return detail::reduce_slice(
-      session, detail::ReductionPlan<T>{destination, source, count, reduction, no_peer, true, count}, how);
+  const CallDescription call{.operation = Operation::reduce_scatter,
+                             .element = detail::mark_of<T>(),
+                             .reduction = reduction,
+                             .algorithm = how.algorithm,
+                             .count = count};
+  return detail::reduce_slice(session, detail::ReductionPlan<T>{call, destination, source, count, count}, how);
 }
 
 }  // namespace beeline

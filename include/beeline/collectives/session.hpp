@@ -10,6 +10,22 @@
 /// Rounds in which one member sends leave that open; then members say when they have read (`finish_one_way`), and the
 /// next round asks. In a third kind of round the members follow one who waits for nobody.
 ///
+/// *Which call.* What members wait for is the round's number and the signature of its call, as one value:
+///
+///     flags of lines and vectors, words of barriers   | round: 48 bits                   | signature: 16 |
+///     flags of packets                                                | round: its low 16 | signature: 16 |
+///
+/// so nobody takes anything from a call that differs from its own, but for a chance of 2^-16 (operation.hpp). Who waits
+/// for long compares the calls themselves (impl/session_wait.hpp), also where they differ so much that their members
+/// look at different memory.
+///
+/// *Flags of 16 bits repeat* every 2^16 rounds. No packet in an area is that old: at the end of the first two rounds of
+/// each 2^15, of whatever kind, a member gives all packets in its areas of the round's parity the round's own flag, and
+/// leaves what they carry, which may still be looked at (`heard_word`). Until it has ended round n, nobody sends to it
+/// in round n + 2, the next with these areas. So a packet with another round's flag, as seen in round n, is of one of
+/// the last 2^15 + 2 rounds, and n of none of these modulo 2^16. Before the first time memory is zero, the flag of no
+/// round before 2^16.
+///
 /// A call that its time-out ends is called again with the same arguments, and goes on: the round, its stage and its
 /// offset stay in the session. What was sent is not sent again, or with the same bits.
 
@@ -17,6 +33,7 @@
 
 #include "beeline/collectives/channel.hpp"
 #include "beeline/collectives/impl/barrier_steps.hpp"
+#include "beeline/collectives/impl/session_wait.hpp"
 #include "beeline/core/registry.hpp"
 #include "beeline/core/transfer.hpp"
 #include "beeline/device/bulk.hpp"
@@ -28,20 +45,17 @@ namespace beeline {
 
 namespace detail {
 
-/// Flags are 32 bits of the round. At the first use of an area in a period of so many rounds, what lies there from long
-/// ago gets a flag that will not be waited for before the next sweep.
-inline constexpr std::uint32_t log_sweep_period = 30;
+/// Packets get new flags in the first two of so many rounds; see the file.
+inline constexpr std::uint64_t refresh_period = std::uint64_t{1} << 15;
 
-/// Sweeps what this rank sends into at one parity. Rare, so out of the way, and by value: see packets.hpp.
+/// Gives `count` pairs of packets the flag. Rare, so out of the way, and by value: see packets.hpp.
 template <class Group>
-BEELINE_COLD BEELINE_HOST_DEVICE void sweep_areas(Group group, const Context& ctx, machine::PacketPair* area,
-                                                  std::uint32_t pairs, std::uint32_t flag) {
-  const std::uint32_t stale = flag - (std::uint32_t{1} << 31);
+BEELINE_COLD BEELINE_HOST_DEVICE void refresh_flags(Group group, machine::PacketPair* pairs, std::uint32_t count,
+                                                    std::uint32_t flag) {
   BEELINE_NO_UNROLL
-  for (std::uint32_t peer = 0; peer < ctx.size; ++peer) BEELINE_NO_UNROLL
-  for (std::uint32_t i = group.thread_rank(); i < pairs; i += group.size())
-    machine::store_packets(ctx.translate(area + i, peer), packets_of(0, stale));
-  group.sync();  // another thread may send where this one has swept
+  for (std::uint32_t i = group.thread_rank(); i < count; i += group.size()) machine::store_flags(pairs + i, flag);
+  machine::fence_system();  // before anything by which others learn that they may send there again
+  group.sync();
 }
 
 /// The peer `distance` (up to the number of members) behind this one, on a ring: everyone begins with another.
@@ -97,12 +111,11 @@ class Session {
   }
   BEELINE_HOST_DEVICE ~Session() {
     if (group_.thread_rank() != 0 || is_taken_) return;
-    state_->round = round_, state_->exchanged = exchanged_, state_->offset = offset_;
-    state_->entered = entered_ ? 1 : 0, state_->stage = stage_;
-    state_->checked = is_checked_ ? 1 : 0;
+    state_->round = round_, state_->offset = offset_;
+    state_->entered = entered_ ? 1 : 0, state_->went_one_way = went_one_way_ ? 1 : 0, state_->stage = stage_;
     if constexpr (detail::executor == DeviceKind::host) state_->vectors = vectors_;
-    state_->swept[0] = swept_even_, state_->swept[1] = swept_odd_;
-    if (channel_.checks != 0) taken().store(0, cuda::memory_order_release);
+    // Of a kernel its end releases what it did.
+    is_open().store(0, detail::executor == DeviceKind::host ? cuda::memory_order_release : cuda::memory_order_relaxed);
   }
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
@@ -110,6 +123,7 @@ class Session {
   [[nodiscard]] BEELINE_HOST_DEVICE const Group& group() const { return group_; }
   [[nodiscard]] BEELINE_HOST_DEVICE const Context& context() const { return ctx_; }
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t index() const { return index_; }
+  [[nodiscard]] BEELINE_HOST_DEVICE SessionState* state() const { return state_; }
   /// Which slice of a call this group has, and of how many.
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t slice() const { return slices_ == 1 ? 0 : index_; }
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t slices() const { return slices_; }
@@ -136,14 +150,19 @@ class Session {
     if (group_.thread_rank() == 0) state_->transfer = static_cast<std::uint32_t>(transfer);
   }
 
-  // --- Checking: see call_check.hpp --------------------------------------------------------------------------------
-
-  [[nodiscard]] BEELINE_HOST_DEVICE bool checks() const { return channel_.checks != 0; }
-  /// Whether the members have compared the call that is under way.
-  [[nodiscard]] BEELINE_HOST_DEVICE bool is_checked() const { return is_checked_; }
-  BEELINE_HOST_DEVICE void set_checked(bool is_checked) { is_checked_ = is_checked; }
-  /// Whether another group had this session open when this one was made.
-  [[nodiscard]] BEELINE_HOST_DEVICE bool is_taken() const { return is_taken_; }
+  /// Begins a call, unless it goes on after a time-out: its rounds bear its signature, and the others can see it. At
+  /// least one round follows. invalid_argument where another session of this rank was open: on a CPU; kernels on GPUs
+  /// find that while they wait.
+  [[nodiscard]] BEELINE_HOST_DEVICE Status begin(const CallDescription& call) {
+    if (detail::executor == DeviceKind::host && is_taken_) return Status::invalid_argument;
+    if (!starts_kernel_ && (entered_ || stage_ != 0 || offset_ != 0)) return Status::ok;
+    round_ = detail::unsigned_round(round_) | call.signature();
+    // The last thread, which has the least to do where little is sent.
+    if (group_.thread_rank() == group_.size() - 1)
+      detail::show_call(state_, static_cast<std::uint32_t>((round_ + detail::one_round) >> detail::signature_bits),
+                        call);
+    return Status::ok;
+  }
 
   /// Whether what the group did before may not be visible to the other members yet. From now on it may.
   [[nodiscard]] BEELINE_HOST_DEVICE bool has_worked() {
@@ -165,32 +184,29 @@ class Session {
   /// A round without data: every member has come. `Order::memory`: what each did before is visible to all after.
   [[nodiscard]] BEELINE_HOST_DEVICE Status barrier(Order order, Timeout timeout) {
     if (!entered_) {
-      ++round_, entered_ = true;
+      next_round();
       group_.sync();  // the rest of the group has done its work
       detail::tell_members(group_, ctx_, arrived(), round_, order);
     }
-    const Status status = detail::await_members(group_, ctx_, arrived(), round_, order, timeout);
-    if (status == Status::ok) exchanged_ = round_, entered_ = false;
-    return status;
+    return end_round(detail::await_members(group_, ctx_, arrived(), round_, order, timeout));
   }
 
   /// The same by an algorithm. Members agree on it; from round to round it may change.
   [[nodiscard]] BEELINE_HOST_DEVICE Status barrier(Algorithm algorithm, Order order, Timeout timeout) {
     if (algorithm != Algorithm::flat && algorithm != Algorithm::dissemination) return barrier(order, timeout);
-    if (!entered_) ++round_, entered_ = true;
+    if (!entered_) next_round();
     group_.sync();  // the rest of the group has done its work
     const Status status = algorithm == Algorithm::flat
                               ? detail::meet_flat(group_, ctx_, arrived(), round_, order, timeout)
                               : detail::meet_by_dissemination(group_, ctx_, arrived(), round_, order, timeout);
-    if (status == Status::ok) exchanged_ = round_, entered_ = false;
-    return status;
+    return end_round(status);
   }
 
   /// A round in which `leader` tells all that it has come, and waits for nobody: what it did before is visible to who
   /// has followed. Another round, in which all meet, ends a row of them.
   [[nodiscard]] BEELINE_HOST_DEVICE Status follow(std::uint32_t leader, Timeout timeout) {
     if (!entered_) {
-      ++round_, entered_ = true;
+      next_round();
       group_.sync();  // the rest of the group has done its work
       if (ctx_.rank == leader) detail::tell_members(group_, ctx_, arrived(), round_, Order::memory);
     }
@@ -198,7 +214,7 @@ class Session {
     if (ctx_.rank != leader && group_.thread_rank() == 0)
       status = detail::await_member(ctx_, arrived(), leader, round_, Order::memory, timeout);
     status = agree(group_, status);
-    if (status == Status::ok) entered_ = false;
+    if (status == Status::ok) leave_round();
     return status;
   }
 
@@ -209,40 +225,32 @@ class Session {
   [[nodiscard]] BEELINE_HOST_DEVICE Status enter(Timeout timeout, bool& is_new) {
     is_new = !entered_;
     if (entered_) return Status::ok;
-    if (exchanged_ < round_) {
-      // The last round went one way. The next one's areas were in use in the round before it.
-      const Status status = detail::await_members(group_, ctx_, finished(), round_ - 1, Order::memory, timeout);
+    if (went_one_way_) {
+      // The next one's areas were in use in the round before the last.
+      const std::uint64_t before = detail::unsigned_round(round_ - detail::one_round);
+      const Status status = detail::await_members(group_, ctx_, finished(), before, Order::memory, timeout);
       if (status != Status::ok) return status;
     }
-    ++round_, entered_ = true;
-    const auto period = static_cast<std::uint32_t>(round_ >> detail::log_sweep_period);
-    const bool odd = (round_ & 1u) != 0;
-    if ((odd ? swept_odd_ : swept_even_) != period) [[unlikely]] {
-      (odd ? swept_odd_ : swept_even_) = period;
-      detail::sweep_areas(group_, ctx_, area(ctx_.rank), channel_.area_pairs, flag());
-    }
+    next_round();
     return Status::ok;
   }
   /// Ends a round in which every member has received from every other one. Every thread passes what it has come to, and
   /// gets what the group has: from the same place of the code.
-  [[nodiscard]] BEELINE_HOST_DEVICE Status finish(Status mine) {
-    const Status status = agree(group_, mine);
-    if (status == Status::ok) exchanged_ = round_, entered_ = false;
-    return status;
-  }
+  [[nodiscard]] BEELINE_HOST_DEVICE Status finish(Status mine) { return end_round(agree(group_, mine)); }
   /// Ends a round in which members received from some only: tells all that their packets have been read.
   [[nodiscard]] BEELINE_HOST_DEVICE Status finish_one_way(Status mine) {
     const Status status = agree(group_, mine);
     if (status != Status::ok) return status;
-    detail::tell_members(group_, ctx_, finished(), round_, Order::memory);
-    entered_ = false;
+    leave_round();
+    detail::tell_members(group_, ctx_, finished(), detail::unsigned_round(round_), Order::memory);
+    went_one_way_ = true;
     return status;
   }
 
   /// 8-byte words that an area holds.
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t area_words() const { return channel_.area_pairs; }
 
-  /// What ends a packet of this round.
+  /// What ends a packet of this round; see the file.
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t flag() const { return static_cast<std::uint32_t>(round_); }
   /// Where what this rank sends to `peer`, itself included, arrives in this round.
   [[nodiscard]] BEELINE_HOST_DEVICE machine::PacketPair* area_at(std::uint32_t peer) const {
@@ -261,7 +269,7 @@ class Session {
                                                          std::uint32_t silent = no_peer) const {
     const machine::PacketPair* pairs = area(first) + place;
     const std::uint32_t stride = channel_.area_pairs, sequence = flag();
-    Awaited awaited{Operation::collective, first, round_, sequence, Compare::equal};
+    detail::SessionWait awaited{first, Compare::equal, state_, sequence};
     const auto ready = [&](std::uint64_t& observed) {
       machine::PacketPair pair[count] = {};
       BEELINE_UNROLL
@@ -288,11 +296,10 @@ class Session {
 
   /// Where line `place` of what `sender` sends in this round arrives, on every member. What ends it is `line_flag`.
   [[nodiscard]] BEELINE_HOST_DEVICE machine::PacketPair* line(std::uint32_t sender, std::uint32_t place) const {
-    const auto parity = static_cast<std::uint32_t>(round_ & 1u);
-    const std::size_t area = std::size_t{index_ * 2 + parity} * ctx_.size + sender;
+    const std::size_t area = std::size_t{index_ * 2 + parity_of(round_)} * ctx_.size + sender;
     return channel_.lines + (area * channel_.area_lines + place) * line_threads;
   }
-  /// All of the round's number, which does not wrap: areas of lines, and of vectors, are never swept.
+  /// The round's number does not wrap here: lines and vectors keep their flags.
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint64_t line_flag() const { return round_; }
 
   /// Bytes of a vector that one member sends another behind a single flag, between CPUs; 0 elsewhere.
@@ -316,7 +323,7 @@ class Session {
   /// to every thread, until the next round of packets.
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint64_t heard_word(std::uint32_t peer, std::uint32_t place,
                                                              std::uint32_t rounds) const {
-    return detail::payload_of(machine::load_packets(area(peer, round_ - rounds) + place));
+    return detail::payload_of(machine::load_packets(area(peer, round_ - rounds * detail::one_round) + place));
   }
 
   /// What `peer` did before a fence, after which it sent word `place` of this round, is visible to this thread; it has
@@ -328,28 +335,59 @@ class Session {
 
  private:
   BEELINE_HOST_DEVICE void open() {
-    if (channel_.checks != 0)
-      is_taken_ = group_.any(group_.thread_rank() == 0 && taken().exchange(1, cuda::memory_order_acquire) != 0);
-    if (is_taken_) return;
-    group_.sync();  // what an earlier session of this group left in memory is there
-    round_ = state_->round, exchanged_ = state_->exchanged, offset_ = state_->offset;
-    entered_ = state_->entered != 0, stage_ = state_->stage, is_checked_ = state_->checked != 0;
-    swept_even_ = state_->swept[0], swept_odd_ = state_->swept[1];
+    if constexpr (detail::executor == DeviceKind::host) {
+      is_taken_ = group_.any(group_.thread_rank() == 0 && is_open().exchange(1, cuda::memory_order_acquire) != 0);
+      if (is_taken_) return refuse();
+    } else {
+      group_.sync();  // what an earlier session of this group left in memory is there
+    }
+    round_ = state_->round, offset_ = state_->offset, stage_ = state_->stage;
+    entered_ = state_->entered != 0, went_one_way_ = state_->went_one_way != 0;
     if constexpr (detail::executor == DeviceKind::host) vectors_ = state_->vectors;
     group_.sync();  // every thread has read it before the first changes it
+    // No atomic, which would delay every call: two that begin at once may miss each other. Who waits looks at it.
+    if (detail::executor == DeviceKind::gpu && group_.thread_rank() == 0)
+      is_open().store(is_open().load(cuda::memory_order_relaxed) + 1, cuda::memory_order_relaxed);
   }
-  [[nodiscard]] BEELINE_HOST_DEVICE detail::DeviceAtomic<std::uint32_t> taken() const {
-    return detail::DeviceAtomic<std::uint32_t>(state_->taken);
+  [[nodiscard]] BEELINE_HOST_DEVICE detail::DeviceAtomic<std::uint32_t> is_open() const {
+    return detail::DeviceAtomic<std::uint32_t>(state_->is_open);
   }
-  [[nodiscard]] BEELINE_HOST_DEVICE PaddedWord* arrived() const { return channel_.arrived + index_ * max_ranks; }
-  [[nodiscard]] BEELINE_HOST_DEVICE PaddedWord* finished() const { return channel_.finished + index_ * max_ranks; }
+  /// Another call uses the session.
+  BEELINE_HOST_DEVICE void refuse() const {
+    if (group_.thread_rank() != 0) return;
+    const detail::CallWords other = detail::words_of(state_, detail::last_call(state_));
+    static_cast<void>(detail::refuse_call(ctx_, {detail::CallDifference::session_in_use, ctx_.rank, other, {}}));
+  }
+
+  BEELINE_HOST_DEVICE void next_round() { round_ += detail::one_round, entered_ = true; }
+  BEELINE_HOST_DEVICE void leave_round() {
+    entered_ = false;
+    if ((round_ & (detail::refresh_period - 2) * detail::one_round) == 0) [[unlikely]]
+      detail::refresh_flags(group_, area(0), ctx_.size * channel_.area_pairs, flag());
+  }
+  /// Of a round in which all have met.
+  [[nodiscard]] BEELINE_HOST_DEVICE Status end_round(Status status) {
+    if (status != Status::ok) return status;
+    leave_round();
+    went_one_way_ = false;
+    return status;
+  }
+  [[nodiscard]] BEELINE_HOST_DEVICE static std::uint32_t parity_of(std::uint64_t round) {
+    return static_cast<std::uint32_t>(round) >> detail::signature_bits & 1u;
+  }
+
+  [[nodiscard]] BEELINE_HOST_DEVICE detail::MemberWords arrived() const {
+    return {channel_.arrived + index_ * max_ranks, state_};
+  }
+  [[nodiscard]] BEELINE_HOST_DEVICE detail::MemberWords finished() const {
+    return {channel_.finished + index_ * max_ranks, state_};
+  }
   /// Where this rank gets the packets of `sender` in this round.
   [[nodiscard]] BEELINE_HOST_DEVICE machine::PacketPair* area(std::uint32_t sender) const {
     return area(sender, round_);
   }
   [[nodiscard]] BEELINE_HOST_DEVICE machine::PacketPair* area(std::uint32_t sender, std::uint64_t round) const {
-    const auto parity = static_cast<std::uint32_t>(round & 1u);
-    return channel_.packets + (std::size_t{index_ * 2 + parity} * ctx_.size + sender) * channel_.area_pairs;
+    return channel_.packets + (std::size_t{index_ * 2 + parity_of(round)} * ctx_.size + sender) * channel_.area_pairs;
   }
 
   Group group_;
@@ -358,9 +396,10 @@ class Session {
   std::uint32_t index_;
   std::uint32_t slices_ = 1;
   SessionState* state_;
-  std::uint64_t round_ = 0, exchanged_ = 0, offset_ = 0, vectors_ = 0;
-  std::uint32_t swept_even_ = 0, swept_odd_ = 0, stage_ = 0;
-  bool entered_ = false, is_checked_ = false, is_taken_ = false;
+  std::uint64_t round_ = 0;  ///< the number times `one_round`, and the signature of the call that it is of
+  std::uint64_t offset_ = 0, vectors_ = 0;
+  std::uint32_t stage_ = 0;
+  bool entered_ = false, went_one_way_ = false, is_taken_ = false;
   const bool starts_kernel_;
   bool has_worked_;
 };

@@ -34,7 +34,6 @@ struct Config {
   std::uint32_t slot_shift = 38;  ///< BEELINE_SLOT_SHIFT: log2 of a rank's slot in the address range, 32 to 40
   std::size_t chunk_bytes = std::size_t{4} << 20;  ///< BEELINE_CHUNK_BYTES: chunk of staged, pipelined transfers
   bool peer_access = true;  ///< BEELINE_PEER_ACCESS: 0: copies are staged, as if no device reached another's memory
-  bool check_collectives = false;  ///< BEELINE_CHECK_COLLECTIVES: 1: ranks compare every collective call
   WaitPolicy wait_policy = WaitPolicy::automatic;  ///< BEELINE_WAIT_POLICY: automatic, spin, yield, sleep, event
   int wait_period_us = 50;                         ///< BEELINE_WAIT_PERIOD_US: between polls that sleep, 1 to 1000000
   int host_threads = 1;  ///< BEELINE_HOST_THREADS: CPU threads that run one block on a host rank

@@ -133,11 +133,11 @@ BEELINE_COLD BEELINE_HOST_DEVICE inline Status refuse(const Context& ctx, Operat
   return record_refusal(ctx, operation, peer, found, status);
 }
 
-/// Ends a wait for good: writes its record and, at the deadline, aborts the team.
+/// Ends a wait for good: writes its record and, unless somebody has done so, aborts the team.
 BEELINE_HOST_DEVICE inline Status give_up(const Context& ctx, const Awaited& awaited, std::uint64_t observed,
                                           std::uint64_t waited_ns, Status status) {
   record_wait(ctx, awaited, observed, waited_ns, status);
-  if (status == Status::deadline)
+  if (status != Status::aborted)
     raise_abort(ctx, awaited.peer == no_peer ? ctx.own_world_rank : ctx.world_rank(awaited.peer));
   return status;
 }
@@ -146,32 +146,50 @@ BEELINE_HOST_DEVICE inline Status give_up(const Context& ctx, const Awaited& awa
 struct WaitState {
   Status status;           ///< ok while it goes on
   std::uint64_t start_ns;  ///< time of the first look, even; 0 before it, odd once the wait has seen its end
+
+  [[nodiscard]] BEELINE_HOST_DEVICE bool is_over() const { return status != Status::ok && status != Status::timeout; }
+  [[nodiscard]] BEELINE_HOST_DEVICE std::uint64_t waited_ns(std::uint64_t now) const {
+    return now - (start_ns & ~std::uint64_t{1});
+  }
 };
 
+/// Looks at the abort word and, with `now`, at the limits of a wait. One that sees its end polls once more before it
+/// gives up: what came before the end counts, so that a barrier which one rank has left does not fail on another
+/// because of what that rank did next.
+[[nodiscard]] BEELINE_HOST_DEVICE inline WaitState state_of_wait(const Context& ctx, std::uint64_t now, Timeout timeout,
+                                                                 std::uint64_t start_ns) {
+  WaitState state{Status::ok, start_ns == 0 ? now & ~std::uint64_t{1} : start_ns};
+  const std::uint64_t waited = state.waited_ns(now);
+  const bool aborted = read_abort_word(ctx) != 0;
+  if (!aborted && waited < ctx.deadline_ns) {
+    if (waited >= timeout.ns) state.status = Status::timeout;
+  } else if ((state.start_ns & 1u) == 0) {
+    state.start_ns |= 1u;
+  } else {
+    state.status = aborted ? Status::aborted : Status::deadline;
+  }
+  return state;
+}
+
 /// Looks at the clock and the abort word. Arguments by value: what has an address would have to lie in memory while the
-/// wait polls. A wait that sees its end polls once more before it gives up: what came before the end counts, so that a
-/// barrier which one rank has left does not fail on another because of what that rank did next.
+/// wait polls. Waits for what is no `Awaited` have a `look` of their own (collectives/impl/session_wait.hpp).
 BEELINE_COLD BEELINE_HOST_DEVICE inline WaitState look(const Context& ctx, Awaited awaited, Timeout timeout,
                                                        std::uint64_t observed, std::uint64_t start_ns) {
   const std::uint64_t now = machine::clock_ns();
-  if (start_ns == 0) start_ns = now & ~std::uint64_t{1};
-  const bool has_seen_its_end = (start_ns & 1u) != 0;
-  const std::uint64_t waited = now - (start_ns & ~std::uint64_t{1});
-  const bool aborted = read_abort_word(ctx) != 0;
-  if (aborted || waited >= ctx.deadline_ns) {
-    if (!has_seen_its_end) return {Status::ok, start_ns | 1u};
-    return {give_up(ctx, awaited, observed, waited, aborted ? Status::aborted : Status::deadline), start_ns};
-  }
-  return {waited >= timeout.ns ? Status::timeout : Status::ok, start_ns};
+  const WaitState state = state_of_wait(ctx, now, timeout, start_ns);
+  if (state.is_over()) give_up(ctx, awaited, observed, state.waited_ns(now), state.status);
+  return state;
 }
 
 }  // namespace detail
 
 /// Polls `ready(observed)` until it is true. One thread calls it.
+///   awaited  an `Awaited`, or what else has a `look`
 ///   ready    sets `observed` to what it saw, returns whether the wait is over
 /// Returns ok; timeout (the call's own limit passed); deadline (recorded, team aborted); aborted (recorded).
-template <class Ready>
-BEELINE_HOST_DEVICE Status poll_until(const Context& ctx, const Awaited& awaited, Timeout timeout, Ready ready) {
+template <class What = Awaited, class Ready>
+BEELINE_HOST_DEVICE Status poll_until(const Context& ctx, const What& awaited, Timeout timeout, Ready ready) {
+  using detail::look;
   std::uint64_t observed = 0;
   detail::WaitState state{Status::ok, 0};
   for (std::uint32_t poll = 0;;) {
@@ -182,7 +200,7 @@ BEELINE_HOST_DEVICE Status poll_until(const Context& ctx, const Awaited& awaited
       machine::back_off(++poll, ctx.polling);
       if (machine::backs_off(poll, ctx.polling)) break;
     }
-    state = detail::look(ctx, awaited, timeout, observed, state.start_ns);
+    state = look(ctx, awaited, timeout, observed, state.start_ns);
     if (state.status != Status::ok) return state.status;
   }
 }
@@ -195,8 +213,8 @@ namespace detail {
 inline constexpr std::uint32_t acquiring_polls = 64;
 
 /// Polls `word` until `holds(value)`; `Order::memory` acquires what was released with the value. One thread calls it.
-template <class Word, class Holds>
-BEELINE_HOST_DEVICE Status await_word(const Context& ctx, const Awaited& awaited, Timeout timeout, const Word& word,
+template <class What = Awaited, class Word, class Holds>
+BEELINE_HOST_DEVICE Status await_word(const Context& ctx, const What& awaited, Timeout timeout, const Word& word,
                                       Order order, Holds holds) {
   if (order == Order::memory && timeout.ns != 0) {
     BEELINE_NO_UNROLL

@@ -34,9 +34,6 @@ struct CollectiveOptions {
   /// and `copy_engine` goes through the staging.
   std::optional<std::size_t> engine_bytes = std::nullopt;
   std::uint64_t first_round = 0;  ///< where rounds start to count
-  /// Members compare every call, and find those that differ, or overlap on one rank: about 1.5 us each on GPUs. Also
-  /// set for all channels by `Config::check_collectives`.
-  bool checks = false;
 };
 
 /// How one call is to be made.
@@ -84,7 +81,8 @@ class ScaledPieces {
 
 /// A channel for the collectives of a team, and what a host asks of it. Calls on one channel are made
 /// in the same order by all members, one after the other: on one stream, or on streams that wait for each other. Calls
-/// that are to go on at the same time use several objects.
+/// that are to go on at the same time use several objects. Members whose calls differ end with an error that names both
+/// calls, a millisecond or so after they wait for each other. A call of no elements is a barrier.
 class Collectives {
  public:
   /// Collective over the team, which outlives this: other ranks have no part in it, nor memory for it.

@@ -26,10 +26,6 @@ def run(
     keep_going: Annotated[
         bool, typer.Option("--keep-going", help="A rank that fails does not end the job: the others go on without it.")
     ] = False,
-    check: Annotated[
-        bool,
-        typer.Option("--check", help="Ranks compare every collective call, and an error names those that differ."),
-    ] = False,
     as_json: options.Json = False,
 ) -> None:
     """Start PROGRAM on N ranks, as processes or as threads of one process.
@@ -39,7 +35,7 @@ def run(
     standard error.
     """
     command = launch_command(
-        World(ranks, threads, device, deadline, keep_going, check=check),
+        World(ranks, threads, device, deadline, keep_going),
         resolve_program(program),
         arguments or [],
         as_json,

@@ -73,8 +73,8 @@ Situation Collectives::Implementation::situation(Operation operation, const Coll
           .knows_symmetric = call.symmetric};
 }
 
-CollectiveCall Collectives::Implementation::choose(const detail::CallSize& size, const CollectiveCall& call) const {
-  if (call.algorithm != Algorithm::automatic) detail::check_row(size.operation, call.algorithm);
+CollectiveCall Collectives::Implementation::choose(const CallDescription& what, const CollectiveCall& call) const {
+  if (call.algorithm != Algorithm::automatic) detail::check_row(what.operation, call.algorithm);
   // Every call passes here: no text is made where nothing is wrong.
   if (call.algorithm == Algorithm::copy_engine && call.blocks != 0)
     throw Error(
@@ -82,40 +82,42 @@ CollectiveCall Collectives::Implementation::choose(const detail::CallSize& size,
         fmt::format("copy_engine: {} blocks were asked for, and engines have none; leave blocks 0", call.blocks));
   if (const std::string reason = reason_against(team, call.algorithm); !reason.empty())
     throw Error(Status::unavailable, fmt::format("{}: {}", name(call.algorithm), reason));
-  const Situation here = situation(size.operation, call);
+  const Situation here = situation(what.operation, call);
+  const std::size_t bytes = detail::bytes_of(what);
   CollectiveCall choice = call;
   if (choice.algorithm == Algorithm::automatic)
-    choice.algorithm = choose_on_stream(size.operation, here, size.bytes, size.count);
+    choice.algorithm = choose_on_stream(what.operation, here, bytes, what.count);
   if (choice.blocks == 0 && choice.algorithm != Algorithm::copy_engine)
-    choice.blocks = choose_blocks(size.operation, choice.algorithm, here, size.bytes, channel.sessions);
+    choice.blocks = choose_blocks(what.operation, choice.algorithm, here, bytes, channel.sessions);
   return choice;
 }
 
-LaunchOptions Collectives::Implementation::launch_options(const detail::CallSize& size,
+LaunchOptions Collectives::Implementation::launch_options(const CallDescription& what,
                                                           const CollectiveCall& choice) const {
   if (choice.blocks > channel.sessions)
     throw Error(Status::invalid_argument,
                 fmt::format("{} blocks on a channel of {} sessions", choice.blocks, channel.sessions));
   const unsigned blocks = std::max(1u, choice.blocks);
-  return {.blocks = blocks,
-          .threads = choice.algorithm == Algorithm::automatic
-                         ? detail::collective_threads
-                         : threads_for(size.operation, choice.algorithm, size.bytes / blocks, context().size),
-          .waits = true,
-          .stream = choice.stream,
-          .serialization_key = channel.states,
-          .name = name(size.operation)};
+  return {
+      .blocks = blocks,
+      .threads = choice.algorithm == Algorithm::automatic
+                     ? detail::collective_threads
+                     : threads_for(what.operation, choice.algorithm, detail::bytes_of(what) / blocks, context().size),
+      .waits = true,
+      .stream = choice.stream,
+      .serialization_key = channel.states,
+      .name = name(what.operation)};
 }
 
-void Collectives::Implementation::note(const detail::CallSize& size, const CollectiveCall& choice) {
+void Collectives::Implementation::note(const CallDescription& what, const CollectiveCall& choice) {
   const Protocol protocol = info_of(choice.algorithm).protocol;
-  if (size.is_empty)
+  if (detail::is_empty(what))
     noted = Transfer::none;
   else if (protocol == Protocol::ll || protocol == Protocol::ll128)
     noted = Transfer::packets;
   else if (choice.algorithm == Algorithm::copy_engine)
     noted = choice.symmetric ? Transfer::in_place : Transfer::staged;
-  else if (finds_out(size.operation, choice.algorithm))
+  else if (finds_out(what.operation, choice.algorithm))
     noted.reset();  // the first session, which has part of every call, leaves it (`Session::note`)
   else
     noted = Transfer::staged;
@@ -127,10 +129,10 @@ CollectiveCall Collectives::choice(Operation operation, std::size_t count, Eleme
       selection::moves | selection::allreduce_only | selection::reductions_to_some;
   require(is_one_of(operation, with_pieces_of_one_length), Status::invalid_argument,
           fmt::format("{}: no choice by size is made for it", name(operation)));
-  const std::size_t bytes = detail::checked_bytes(count, context().size, type) / context().size;
-  const detail::CallSize size{operation, bytes, count};
-  const CollectiveCall chosen = implementation_->choose(size, call);
-  static_cast<void>(implementation_->launch_options(size, chosen));  // refuses what the call would refuse
+  static_cast<void>(detail::checked_bytes(count, context().size, type));
+  const CallDescription what{.operation = operation, .element = {type}, .count = count};
+  const CollectiveCall chosen = implementation_->choose(what, call);
+  static_cast<void>(implementation_->launch_options(what, chosen));  // refuses what the call would refuse
   return chosen;
 }
 

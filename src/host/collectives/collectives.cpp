@@ -39,7 +39,6 @@ CollectiveOptions complete(Team& team, CollectiveOptions options) {
   if (options.packet_bytes == 0)
     options.packet_bytes =
         std::max(sizes.least_packets, sizes.packets / std::max<std::size_t>(8, ranks) & ~std::size_t{15});
-  options.checks = options.checks || team.world().config().check_collectives;
   if (options.staging_bytes == 0) options.staging_bytes = sizes.staging;
   return options;
 }
@@ -67,7 +66,7 @@ void check_staging(const CollectiveOptions& options, int ranks) {
 
 bool are_same(const CollectiveOptions& a, const CollectiveOptions& b) {
   return a.sessions == b.sessions && a.packet_bytes == b.packet_bytes && a.staging_bytes == b.staging_bytes &&
-         a.first_round == b.first_round && a.engine_bytes == b.engine_bytes && a.checks == b.checks;
+         a.first_round == b.first_round && a.engine_bytes == b.engine_bytes;
 }
 
 /// Collective.
@@ -119,7 +118,6 @@ CollectiveChannel make_channel(std::byte* memory, const Layout& layout, const Co
           .vectors = memory + layout.vectors,
           .staging = memory + layout.staging,
           .sessions = options.sessions,
-          .checks = options.checks ? 1u : 0u,
           .area_pairs = static_cast<std::uint32_t>(options.packet_bytes / 8),
           .area_lines = layout.area_lines,
           .vector_bytes = layout.vector_bytes,
@@ -145,15 +143,12 @@ Collectives::Implementation::Implementation(Team& members, const CollectiveOptio
 }
 
 void Collectives::Implementation::start_at(const CollectiveOptions& options) {
-  const auto period = static_cast<std::uint32_t>(options.first_round >> 30);
+  const std::uint64_t round = options.first_round * detail::one_round;
   std::vector<SessionState> states(options.sessions);
-  for (SessionState& state : states) {
-    state.round = state.exchanged = options.first_round;
-    state.swept[0] = state.swept[1] = period;
-  }
+  for (SessionState& state : states) state.round = round;
   world.copy(channel.states, states.data(), states.size() * sizeof(SessionState));
-  // Fresh memory would pass for round 2^32, which may come before the first sweep.
-  const std::uint64_t stale = options.first_round << 32;
+  // Fresh memory would pass for round 2^16, which may come before flags are refreshed first.
+  const std::uint64_t stale = round << 32;
   const std::vector<machine::PacketPair> unsent((layout.lines - layout.packets) / sizeof(machine::PacketPair),
                                                 {stale, stale});
   world.copy(channel.packets, unsent.data(), unsent.size() * sizeof(machine::PacketPair));

@@ -47,7 +47,7 @@ CopyEngines::CopyEngines(Team& team, const CollectiveChannel& channel, std::span
 }
 
 EnginePiece CopyEngines::piece(const EngineCall& call, const Chunk& chunk, std::uint32_t owner) const {
-  return piece_of(chunk, call.call.count, bytes_of(call.call.type), context_.size, owner);
+  return piece_of(chunk, call.call.count, bytes_of(call.call.element.type), context_.size, owner);
 }
 
 std::byte* CopyEngines::arrival(const Chunk& chunk, std::uint32_t holder, std::uint32_t other) const {
@@ -70,10 +70,10 @@ void CopyEngines::combine(const EngineCall& call, const Chunk& chunk) {
   const CollectedVectors arrived{scratch_.data() + chunk.place, chunk.stride, context_.size - 1};
   const LocalReduction work{.destination = call.destination + mine.offset,
                             .vectors = {.own = call.source + mine.offset, .others = arrived, .rank = context_.rank},
-                            .count = mine.bytes / bytes_of(call.call.type),
+                            .count = mine.bytes / bytes_of(call.call.element.type),
                             .reduction = call.call.reduction};
   const unsigned blocks = team_.world().device().is_gpu() ? sizes.kernel_blocks : 1;
-  local_reduce_launcher(call.call.type)(
+  local_reduce_launcher(call.call.element.type)(
       team_, {.blocks = blocks, .threads = collective_threads, .stream = combining_.get()}, work);
   combining_->record(*combined_);
 }
@@ -92,7 +92,7 @@ void CopyEngines::take(const EngineCall& call, const Chunk& chunk, Stream& strea
               {.destination = call.destination,
                .scratch = scratch_.data(),
                .count = call.call.count,
-               .element_bytes = bytes_of(call.call.type),
+               .element_bytes = bytes_of(call.call.element.type),
                .chunk = chunk});
 }
 
@@ -230,9 +230,8 @@ void CopyEngines::allreduce(const EngineCall& call) {
   // The caller's stream has the first kernel and the last: who waits for it hears of what failed between them.
   launch_handshake(team_, handshake_on(*call.stream, Operation::allreduce), channel_, call.call,
                    call.symmetric ? call.destination : nullptr, call.symmetric ? call.source : nullptr);
-  if (call.call.count == 0) return;  // the members have compared the call
   // The first part is the longest.
-  const std::size_t element = bytes_of(call.call.type);
+  const std::size_t element = bytes_of(call.call.element.type);
   exchange(call, part_of(call.call.count, context_.size, 0, engine_alignment / element).count * element);
 }
 
@@ -262,9 +261,9 @@ void CopyEngines::copy_own_piece(const MovementPlan& plan) {
     copy_after_handshake(team_, *combining_, to, from.at, from.bytes);
 }
 
-void CopyEngines::move(const MovementPlan& plan, const CallSignature& call, Stream& stream) {
-  launch_handshake(team_, handshake_on(stream, call.operation), channel_, call, nullptr, nullptr);
-  if (plan.bytes == 0) return;  // the members have compared the call
+void CopyEngines::move(const MovementPlan& plan, Stream& stream) {
+  const Operation operation = plan.call.operation;
+  launch_handshake(team_, handshake_on(stream, operation), channel_, plan.call, nullptr, nullptr);
   begin(stream);
   copy_own_piece(plan);
   const std::vector<Chunk> all = chunks(plan.bytes, moved, false);
@@ -275,7 +274,7 @@ void CopyEngines::move(const MovementPlan& plan, const CallSignature& call, Stre
     send_pieces(plan, all[i]);
     copying_->record(*copied_);
     combining_->wait_event(*copied_);
-    launch_round(team_, handshake_on(*combining_, call.operation), channel_);
+    launch_round(team_, handshake_on(*combining_, operation), channel_);
     combining_->record(*arrived_[i % most_arrivals]);
     take_pieces(plan, all[i]);
   }

@@ -25,7 +25,7 @@ void copy_after_handshake(Team& team, Stream& stream, std::byte* to, const std::
 struct EngineCall {
   std::byte* destination;  ///< may be `source`
   const std::byte* source;
-  CallSignature call;
+  CallDescription call;
   Stream* stream;  ///< the caller's
   bool symmetric;  ///< the caller asserts that both lie at the same place of all members' heaps
 };
@@ -60,7 +60,7 @@ class CopyEngines {
   /// Asynchronous, in the order of the caller's stream.
   void allreduce(const EngineCall& call);
   /// The same for what only moves data, from and to vectors anywhere in memory that this rank reaches.
-  void move(const MovementPlan& plan, const CallSignature& call, Stream& stream);
+  void move(const MovementPlan& plan, Stream& stream);
 
  private:
   using Chunk = EngineChunk;

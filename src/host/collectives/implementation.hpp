@@ -28,14 +28,6 @@ struct ChannelLayout {
 /// Whether a rank of the world runs on CPU threads.
 [[nodiscard]] bool any_host_rank(const World& world);
 
-/// What of a call says how it is to be made.
-struct CallSize {
-  Operation operation;
-  std::size_t bytes;      ///< of the vector, or of the piece from one to another; 0 where pieces differ
-  std::size_t count = 1;  ///< its elements
-  bool is_empty = false;  ///< nothing is to be moved
-};
-
 }  // namespace detail
 
 class Collectives::Implementation {
@@ -47,25 +39,17 @@ class Collectives::Implementation {
 
   /// `call` with its algorithm and blocks. Throws invalid_argument or unavailable, with the reason, for what these
   /// members do not have.
-  [[nodiscard]] CollectiveCall choose(const detail::CallSize& size, const CollectiveCall& call) const;
+  [[nodiscard]] CollectiveCall choose(const CallDescription& what, const CollectiveCall& call) const;
   /// For the waiting kernels of a call that has been chosen. Throws invalid_argument for more blocks than sessions.
-  [[nodiscard]] LaunchOptions launch_options(const detail::CallSize& size, const CollectiveCall& choice) const;
+  [[nodiscard]] LaunchOptions launch_options(const CallDescription& what, const CollectiveCall& choice) const;
   /// Leaves a note for `last_transfer`.
-  void note(const detail::CallSize& size, const CollectiveCall& choice);
+  void note(const CallDescription& what, const CollectiveCall& choice);
 
   [[nodiscard]] std::uint32_t checked_root(int root) const;
-  /// Vectors of a call; of what has pieces, `count` is that of each.
-  struct VectorPair {
-    void* destination;
-    const void* source;
-    std::size_t count;
-    ElementType type;
-  };
-  /// Makes a call that moves data, or one that reduces, if there is anything to do.
+  /// Makes a call that moves data, or one that reduces.
   ///   root  looked at where the operation has one
-  void move(Operation operation, const VectorPair& vectors, int root, const CollectiveCall& call);
-  void move(const detail::MovementPlan& plan, const CollectiveCall& call);
-  void reduce(const detail::ReductionCall& reduction, const CollectiveCall& call);
+  void move(detail::VectorCall call, int root, const CollectiveCall& options);
+  void reduce(const detail::VectorCall& call, const CollectiveCall& options);
 
   Team& team;
   World& world;
@@ -88,7 +72,9 @@ class Collectives::Implementation {
   [[nodiscard]] Situation situation(Operation operation, const CollectiveCall& call) const;
   /// Whether `automatic` takes copy engines for large vectors of an all-reduce.
   [[nodiscard]] bool takes_engines() const;
-  void reduce_by_engine(const detail::ReductionCall& reduction, const CollectiveCall& choice);
+  /// A call of no elements, which is a barrier.
+  void make_empty(const CallDescription& what, LaunchOptions options);
+  void reduce_by_engine(const detail::VectorCall& call, const CollectiveCall& choice);
   void make_engine_scratch(std::optional<std::size_t> asked);
   /// Memory that copy engines may use: their own, or the channel's staging.
   [[nodiscard]] std::span<std::byte> scratch() const;
@@ -96,7 +82,7 @@ class Collectives::Implementation {
   void make_stream_beside();
   void move_by_engine(const detail::MovementPlan& plan, const CollectiveCall& choice);
   /// To destinations at the same place of all members' heaps.
-  void copy_by_engine(const detail::MovementPlan& plan, const CallSignature& call, Stream& stream);
+  void copy_by_engine(const detail::MovementPlan& plan, Stream& stream);
   void start_at(const CollectiveOptions& options);
 };
 

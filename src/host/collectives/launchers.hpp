@@ -14,16 +14,20 @@
 
 namespace beeline::detail {
 
-/// A reduce, all-reduce or reduce-scatter, as one member sees it.
-struct ReductionCall {
-  Operation operation;
+/// A call of a collective with vectors, as one member makes it.
+struct VectorCall {
+  CallDescription what;
   void* destination;
   const void* source;
-  std::size_t count;  ///< elements; of a reduce-scatter, of each part
-  ElementType type;
-  Reduction reduction;
-  std::uint32_t root = no_peer;  ///< who gets the result; `no_peer`: all
 };
+/// Bytes of the vector, or of the piece from one member to another; 0 where pieces differ.
+[[nodiscard]] inline std::size_t bytes_of(const CallDescription& what) {
+  return what.count * beeline::bytes_of(what.element.type);
+}
+/// Whether nothing is to be moved.
+[[nodiscard]] constexpr bool is_empty(const CallDescription& what) {
+  return what.count == 0 && what.operation != Operation::alltoallv;
+}
 
 /// Threads of a block of a collective's kernel on a GPU.
 inline constexpr unsigned collective_threads = 512;
@@ -33,7 +37,7 @@ inline constexpr unsigned collective_threads = 512;
 }
 
 using ReductionLauncher = void (*)(Team& team, const LaunchOptions& options, const CollectiveChannel& channel,
-                                   const ReductionCall& call, Algorithm algorithm);
+                                   const VectorCall& call);
 [[nodiscard]] ReductionLauncher reduction_launcher(ElementType type);
 
 /// Vectors of all members that lie on this rank, and what is to become of them.
@@ -50,7 +54,7 @@ using LocalReduceLauncher = void (*)(Team& team, const LaunchOptions& options, c
 /// The same for one element type: each is compiled in a file of its own.
 template <class T>
 void launch_reduction_of(Team& team, const LaunchOptions& options, const CollectiveChannel& channel,
-                         const ReductionCall& call, Algorithm algorithm);
+                         const VectorCall& call);
 template <class T>
 void launch_local_reduce_of(Team& team, const LaunchOptions& options, const LocalReduction& work);
 

@@ -15,40 +15,38 @@ using detail::checked_bytes;
 using detail::MovementPlan;
 using detail::plan_of;
 
-void Collectives::Implementation::move(const MovementPlan& plan, const CollectiveCall& call) {
-  const detail::CallSize size{.operation = plan.operation, .bytes = plan.bytes, .is_empty = plan.bytes == 0};
-  const CollectiveCall choice = choose(size, call);
-  const LaunchOptions options = launch_options(size, choice);
-  if (choice.algorithm == Algorithm::copy_engine)
-    move_by_engine(plan, choice);
-  else if (!size.is_empty || channel.checks != 0)
-    detail::launch_movement(team, options, channel, plan, choice.algorithm);
-  note(size, choice);
+namespace {
+
+/// `count` elements in the vector, or in each piece.
+detail::VectorCall movement(Operation operation, void* destination, const void* source, std::size_t count,
+                            ElementType type) {
+  return {{.operation = operation, .element = {type}, .count = count}, destination, source};
+}
+
+}  // namespace
+
+void Collectives::Implementation::make_empty(const CallDescription& what, LaunchOptions options) {
+  options.blocks = 1;
+  detail::launch_handshake(team, options, channel, what, nullptr, nullptr);
 }
 
 void Collectives::Implementation::move_by_engine(const MovementPlan& plan, const CollectiveCall& choice) {
-  const CallSignature call{.operation = plan.operation,
-                           .type = plan.element.type,
-                           .untyped_bytes = plan.element.untyped_bytes,
-                           .algorithm = Algorithm::copy_engine,
-                           .root = plan.sender,
-                           .count = plan.bytes};
   Stream& stream = choice.stream == nullptr ? world.stream() : *choice.stream;
-  if (plan.bytes == 0 && channel.checks == 0) return;
-  if (choice.symmetric && plan.bytes != 0) return copy_by_engine(plan, call, stream);
+  if (choice.symmetric) return copy_by_engine(plan, stream);
   if (engine == nullptr) make_engine();
-  engine->move(plan, call, stream);
+  engine->move(plan, stream);
 }
 
-void Collectives::Implementation::copy_by_engine(const MovementPlan& plan, const CallSignature& call, Stream& stream) {
+void Collectives::Implementation::copy_by_engine(const MovementPlan& plan, Stream& stream) {
   const Context& ctx = context();
-  const LaunchOptions options = launch_options({.operation = plan.operation, .bytes = 0}, {.stream = &stream});
+  const LaunchOptions options = launch_options({.operation = plan.call.operation}, {.stream = &stream});
   const std::size_t extent = plan.receive_step * (ctx.size - 1) + plan.bytes;
   const auto offset =
       static_cast<std::size_t>(plan.destination - ctx.range) - (std::size_t{ctx.own_world_rank} << ctx.slot_shift);
   require(offset >> ctx.slot_shift == 0 && (offset + extent - 1) >> ctx.slot_shift == 0, Status::unavailable,
           "symmetric: the caller asserts that the destinations are symmetric, and this one lies outside the heap");
-  detail::launch_handshake(team, options, channel, call, plan.destination, plan.destination);  // they may be written
+  detail::launch_handshake(team, options, channel, plan.call, plan.destination,
+                           plan.destination);  // they may be written
   if (beside == nullptr) make_stream_beside();
   stream.record(*beside->begun);
   beside->stream->wait_event(*beside->begun);
@@ -77,48 +75,59 @@ std::uint32_t Collectives::Implementation::checked_root(int root) const {
   return static_cast<std::uint32_t>(root);
 }
 
-void Collectives::Implementation::move(Operation operation, const VectorPair& vectors, int root,
-                                       const CollectiveCall& call) {
+void Collectives::Implementation::move(detail::VectorCall call, int root, const CollectiveCall& options) {
+  CallDescription& what = call.what;
+  const ElementType type = what.element.type;
   const std::size_t members = context().size, rank = context().rank;
-  const std::size_t bytes = checked_bytes(vectors.count, members, vectors.type) / members;
-  const MovementPlan plan = plan_of(operation, {vectors.type}, vectors.destination, vectors.source, bytes,
-                                    detail::has_root(operation) ? checked_root(root) : no_peer);
+  const std::size_t bytes = checked_bytes(what.count, members, type) / members;
+  if (detail::has_root(what.operation)) what.root = checked_root(root);
+  MovementPlan plan = plan_of(what, call.destination, call.source, bytes);
   const auto extent = [&](bool takes_part, std::size_t step) { return takes_part ? bytes + step * (members - 1) : 0; };
   const detail::VectorPlace to{plan.destination,
                                extent(plan.receiver == no_peer || plan.receiver == rank, plan.receive_step)};
   const detail::VectorPlace from{plan.source, extent(plan.sender == no_peer || plan.sender == rank, plan.send_step)};
-  detail::check_vector("destination", to.at, to.bytes, vectors.type);
-  detail::check_vector("source", from.at, from.bytes, vectors.type);
+  detail::check_vector("destination", to.at, to.bytes, type);
+  detail::check_vector("source", from.at, from.bytes, type);
   // What a member sends to itself may be there already; of an all-to-all the rest would overlap.
-  const bool in_place = operation != Operation::alltoall && to.bytes != 0 && from.bytes != 0 &&
+  const bool in_place = what.operation != Operation::alltoall && to.bytes != 0 && from.bytes != 0 &&
                         plan.destination + rank * plan.receive_step == plan.source + rank * plan.send_step;
   if (!in_place) detail::check_apart(to, from, nullptr);
-  move(plan, call);
+
+  const CollectiveCall choice = choose(what, options);
+  const LaunchOptions launch = launch_options(what, choice);
+  plan.call.algorithm = choice.algorithm;
+  if (detail::is_empty(what))
+    make_empty(plan.call, launch);
+  else if (choice.algorithm == Algorithm::copy_engine)
+    move_by_engine(plan, choice);
+  else
+    detail::launch_movement(team, launch, channel, plan);
+  note(what, choice);
 }
 
 void Collectives::broadcast_on_stream(void* destination, const void* source, std::size_t count, ElementType type,
                                       int root, const CollectiveCall& call) {
-  implementation_->move(Operation::broadcast, {destination, source, count, type}, root, call);
+  implementation_->move(movement(Operation::broadcast, destination, source, count, type), root, call);
 }
 
 void Collectives::scatter_on_stream(void* destination, const void* source, std::size_t count, ElementType type,
                                     int root, const CollectiveCall& call) {
-  implementation_->move(Operation::scatter, {destination, source, count, type}, root, call);
+  implementation_->move(movement(Operation::scatter, destination, source, count, type), root, call);
 }
 
 void Collectives::gather_on_stream(void* destination, const void* source, std::size_t count, ElementType type, int root,
                                    const CollectiveCall& call) {
-  implementation_->move(Operation::gather, {destination, source, count, type}, root, call);
+  implementation_->move(movement(Operation::gather, destination, source, count, type), root, call);
 }
 
 void Collectives::allgather_on_stream(void* destination, const void* source, std::size_t count, ElementType type,
                                       const CollectiveCall& call) {
-  implementation_->move(Operation::allgather, {destination, source, count, type}, 0, call);
+  implementation_->move(movement(Operation::allgather, destination, source, count, type), 0, call);
 }
 
 void Collectives::alltoall_on_stream(void* destination, const void* source, std::size_t count, ElementType type,
                                      const CollectiveCall& call) {
-  implementation_->move(Operation::alltoall, {destination, source, count, type}, 0, call);
+  implementation_->move(movement(Operation::alltoall, destination, source, count, type), 0, call);
 }
 
 namespace {
@@ -155,14 +164,15 @@ void Collectives::alltoallv_on_stream(void* destination, const void* source, con
   require(pieces.send_counts[rank] == pieces.receive_counts[rank], Status::invalid_argument,
           fmt::format("rank {} sends {} elements to itself and expects {}", rank, pieces.send_counts[rank],
                       pieces.receive_counts[rank]));
-  const detail::CallSize size{.operation = Operation::alltoallv, .bytes = 0};
-  const CollectiveCall choice = implementation_->choose(size, call);
-  MovementPlan plan = plan_of(Operation::alltoallv, {type}, destination, source, 0);
+  CallDescription what{.operation = Operation::alltoallv, .element = {type}};
+  const CollectiveCall choice = implementation_->choose(what, call);
+  const LaunchOptions options = implementation_->launch_options(what, choice);
+  what.algorithm = choice.algorithm;
+  MovementPlan plan = plan_of(what, destination, source, 0);
   plan.element_bytes = bytes_of(type);
-  const LaunchOptions options = implementation_->launch_options(size, choice);
-  detail::launch_varied_movement(implementation_->team, options, implementation_->channel, plan, choice.algorithm,
-                                 values, implementation_->tables);
-  implementation_->note(size, choice);
+  detail::launch_varied_movement(implementation_->team, options, implementation_->channel, plan, values,
+                                 implementation_->tables);
+  implementation_->note(what, choice);
 }
 
 void Collectives::barrier_on_stream(const BarrierCall& call) {
@@ -171,8 +181,8 @@ void Collectives::barrier_on_stream(const BarrierCall& call) {
   const unsigned blocks = algorithm == Algorithm::hierarchical
                               ? std::min(hierarchical_barrier_blocks, implementation_->channel.sessions)
                               : 1;
-  const LaunchOptions options = implementation_->launch_options({.operation = Operation::barrier, .bytes = 0},
-                                                                {.stream = call.stream, .blocks = blocks});
+  const LaunchOptions options =
+      implementation_->launch_options({.operation = Operation::barrier}, {.stream = call.stream, .blocks = blocks});
   detail::launch_barrier(implementation_->team, options, implementation_->channel, algorithm);
 }
 

@@ -85,14 +85,13 @@ struct BarrierKernel {
 }  // namespace
 
 void launch_movement(Team& team, const LaunchOptions& options, const CollectiveChannel& channel,
-                     const MovementPlan& plan, Algorithm algorithm) {
+                     const MovementPlan& plan) {
   with_algorithm<algorithms_of(Operation::allgather, Control::device)>(
-      algorithm, [&]<Algorithm known>() { launch(team, options, MovementKernel<known>{}, channel, plan); });
+      plan.call.algorithm, [&]<Algorithm known>() { launch(team, options, MovementKernel<known>{}, channel, plan); });
 }
 
 void launch_varied_movement(Team& team, const LaunchOptions& options, const CollectiveChannel& channel,
-                            const MovementPlan& plan, Algorithm algorithm, const PieceValues<max_ranks>& values,
-                            std::size_t* tables) {
+                            const MovementPlan& plan, const PieceValues<max_ranks>& values, std::size_t* tables) {
   const auto start = [&]<Algorithm known>() {
     if (team.context().size <= few_members)
       launch(team, options, VariedMovementKernel<known, few_members>{}, channel, plan, shortened<few_members>(values),
@@ -100,7 +99,7 @@ void launch_varied_movement(Team& team, const LaunchOptions& options, const Coll
     else
       launch(team, options, VariedMovementKernel<known, max_ranks>{}, channel, plan, values, tables);
   };
-  with_algorithm<algorithms_of(Operation::alltoallv, Control::device)>(algorithm, start);
+  with_algorithm<algorithms_of(Operation::alltoallv, Control::device)>(plan.call.algorithm, start);
 }
 
 void launch_barrier(Team& team, const LaunchOptions& options, const CollectiveChannel& channel, Algorithm algorithm) {

@@ -19,14 +19,13 @@ struct PieceValues {
   std::size_t values[4][capacity];
 };
 
-/// By an algorithm that kernels have.
+/// By an algorithm that kernels have, as the plan's call says.
 void launch_movement(Team& team, const LaunchOptions& options, const CollectiveChannel& channel,
-                     const MovementPlan& plan, Algorithm algorithm);
+                     const MovementPlan& plan);
 /// The same with pieces as `values` says. `tables`: [sessions, 4, max_ranks], where the kernel keeps them on a host
 /// rank.
 void launch_varied_movement(Team& team, const LaunchOptions& options, const CollectiveChannel& channel,
-                            const MovementPlan& plan, Algorithm algorithm, const PieceValues<max_ranks>& values,
-                            std::size_t* tables);
+                            const MovementPlan& plan, const PieceValues<max_ranks>& values, std::size_t* tables);
 
 void launch_barrier(Team& team, const LaunchOptions& options, const CollectiveChannel& channel, Algorithm algorithm);
 

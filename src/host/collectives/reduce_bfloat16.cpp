@@ -3,7 +3,6 @@
 #include "host/collectives/reduction_kernels.hpp"
 
 template void beeline::detail::launch_reduction_of<beeline::BFloat16>(Team&, const LaunchOptions&,
-                                                                      const CollectiveChannel&, const ReductionCall&,
-                                                                      Algorithm);
+                                                                      const CollectiveChannel&, const VectorCall&);
 template void beeline::detail::launch_local_reduce_of<beeline::BFloat16>(Team&, const LaunchOptions&,
                                                                          const LocalReduction&);

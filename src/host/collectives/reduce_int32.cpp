@@ -3,5 +3,5 @@
 #include "host/collectives/reduction_kernels.hpp"
 
 template void beeline::detail::launch_reduction_of<std::int32_t>(Team&, const LaunchOptions&, const CollectiveChannel&,
-                                                                 const ReductionCall&, Algorithm);
+                                                                 const VectorCall&);
 template void beeline::detail::launch_local_reduce_of<std::int32_t>(Team&, const LaunchOptions&, const LocalReduction&);

@@ -34,7 +34,7 @@ BEELINE_INLINE BEELINE_HOST_DEVICE void allreduce_by_kernel(const Grid& grid, co
   const bool draws = algorithm == Algorithm::two_shot && executor == DeviceKind::gpu &&
                      vectors.count * sizeof(T) >= selection::least_drawn_bytes;
   AllreduceCall<T> call = vectors;
-  call.slice = grid.block_rank(), call.slices = grid.blocks();
+  call.slice = grid.block_rank(), call.call.slices = grid.blocks();
   if constexpr (info_of(algorithm).protocol == Protocol::ll) {
     // Comes while the session's state comes.
     const auto own = call.own();
@@ -45,7 +45,7 @@ BEELINE_INLINE BEELINE_HOST_DEVICE void allreduce_by_kernel(const Grid& grid, co
   if (draws) call.tickets = &first.tickets;
   Session session(grid.block(), ctx, channel, grid.block_rank(), SessionStart::of_kernel);
   // What fails is recorded where it fails.
-  static_cast<void>(checked_allreduce<algorithm, members>(session, call, {.algorithm = algorithm}));
+  static_cast<void>(run_allreduce<algorithm, members>(session, call, {.algorithm = algorithm}));
   if (draws) end_drawing(grid, first);
 }
 
@@ -59,7 +59,7 @@ struct AddingKernel {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, CollectiveChannel channel,
                                       AllreduceCall<T> call) const {
-    call.reduction = call.reduction == Reduction::average ? Reduction::average : Reduction::sum;
+    call.call.reduction = call.call.reduction == Reduction::average ? Reduction::average : Reduction::sum;
     if constexpr (executor == DeviceKind::gpu) allreduce_by_kernel<T, algorithm, members>(grid, ctx, channel, call);
   }
 };
@@ -73,7 +73,7 @@ struct AllreduceKernel {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, CollectiveChannel channel, AllreduceCall<T> call,
                                       Algorithm algorithm) const {
-    if (executor == DeviceKind::gpu && adds(call.reduction)) return;  // the adding kernels': not compiled twice
+    if (executor == DeviceKind::gpu && adds(call.call.reduction)) return;  // the adding kernels': not compiled twice
     with_algorithm<quick_allreduces>(
         algorithm, [&]<Algorithm known>() { allreduce_by_kernel<T, known>(grid, ctx, channel, call); });
   }
@@ -81,10 +81,10 @@ struct AllreduceKernel {
 
 template <class T, Algorithm algorithm>
 void launch_allreduce(Team& team, const LaunchOptions& options, const CollectiveChannel& channel,
-                      const ReductionCall& call) {
-  const AllreduceCall<T> vectors{static_cast<T*>(call.destination), static_cast<const T*>(call.source), call.count,
-                                 call.reduction};
-  if (!team.world().device().is_gpu() || !adds(call.reduction))
+                      const VectorCall& call) {
+  const AllreduceCall<T> vectors{call.what, static_cast<T*>(call.destination), static_cast<const T*>(call.source),
+                                 call.what.count};
+  if (!team.world().device().is_gpu() || !adds(call.what.reduction))
     return launch(team, options, AllreduceKernel<T>{}, channel, vectors, algorithm);
   if constexpr (is_ll128(algorithm)) {
     if (team.size() == 2) return launch(team, options, AddingKernel<T, algorithm, 2>{}, channel, vectors);
@@ -108,41 +108,34 @@ struct NamedReductionKernel {
   static constexpr bool starts_early = true;
 
   template <class Grid>
-  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, CollectiveChannel channel, ReductionPlan<T> plan,
-                                      Algorithm algorithm) const {
-    if (known != Algorithm::automatic) algorithm = known;
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, CollectiveChannel channel,
+                                      ReductionPlan<T> plan) const {
+    const Algorithm algorithm = known == Algorithm::automatic ? plan.call.algorithm : known;
     if (known == Algorithm::automatic && contains(own_reductions, algorithm)) return;  // not compiled twice
     Session session(grid.block(), ctx, channel, grid.block_rank(), SessionStart::of_kernel);
     const SessionCall how{.algorithm = algorithm, .buffer = bulk ? bulk_buffer() : nullptr};
     // What fails is recorded where it fails.
-    static_cast<void>(reduce_in_session(session, plan.slice(grid.block_rank(), grid.blocks()), how));
+    static_cast<void>(reduce_by(session, plan.slice(grid.block_rank(), grid.blocks()), how));
   }
 };
 
 template <class T>
 void launch_named_reduction(Team& team, const LaunchOptions& options, const CollectiveChannel& channel,
-                            const ReductionCall& call, Algorithm algorithm) {
-  const ReductionPlan<T> plan{.destination = static_cast<T*>(call.destination),
-                              .source = static_cast<const T*>(call.source),
-                              .count = call.count,
-                              .reduction = call.reduction,
-                              .root = call.root,
-                              .scatters = call.operation == Operation::reduce_scatter,
-                              .part_step = call.count};
-  const auto start = [&]<Algorithm known>() {
-    launch(team, options, NamedReductionKernel<T, known>{}, channel, plan, algorithm);
-  };
-  if (!contains(own_reductions, algorithm)) return start.template operator()<Algorithm::automatic>();
-  with_algorithm<own_reductions>(algorithm, start);
+                            const VectorCall& call) {
+  const ReductionPlan<T> plan{call.what, static_cast<T*>(call.destination), static_cast<const T*>(call.source),
+                              call.what.count, call.what.count};
+  const auto start = [&]<Algorithm known>() { launch(team, options, NamedReductionKernel<T, known>{}, channel, plan); };
+  if (!contains(own_reductions, call.what.algorithm)) return start.template operator()<Algorithm::automatic>();
+  with_algorithm<own_reductions>(call.what.algorithm, start);
 }
 
 template <class T>
 void launch_reduction_of(Team& team, const LaunchOptions& options, const CollectiveChannel& channel,
-                         const ReductionCall& call, Algorithm algorithm) {
-  if (call.operation != Operation::allreduce || !contains(quick_allreduces, algorithm))
-    return launch_named_reduction<T>(team, options, channel, call, algorithm);
+                         const VectorCall& call) {
+  if (call.what.operation != Operation::allreduce || !contains(quick_allreduces, call.what.algorithm))
+    return launch_named_reduction<T>(team, options, channel, call);
   with_algorithm<quick_allreduces>(
-      algorithm, [&]<Algorithm known>() { launch_allreduce<T, known>(team, options, channel, call); });
+      call.what.algorithm, [&]<Algorithm known>() { launch_allreduce<T, known>(team, options, channel, call); });
 }
 
 }  // namespace beeline::detail

@@ -10,35 +10,32 @@ namespace beeline {
 
 using detail::checked_bytes;
 
-void Collectives::Implementation::reduce(const detail::ReductionCall& reduction, const CollectiveCall& call) {
-  detail::check_reduction(reduction.type, reduction.reduction);
-  const std::size_t bytes = reduction.count * bytes_of(reduction.type);
-  const detail::CallSize size{reduction.operation, bytes, reduction.count, bytes == 0};
-  const CollectiveCall choice = choose(size, call);
-  const LaunchOptions options = launch_options(size, choice);
-  if (choice.algorithm == Algorithm::copy_engine)
-    reduce_by_engine(reduction, choice);
-  else if (!size.is_empty || channel.checks != 0)
-    detail::reduction_launcher(reduction.type)(team, options, channel, reduction, choice.algorithm);
-  note(size, choice);
+void Collectives::Implementation::reduce(const detail::VectorCall& asked, const CollectiveCall& options) {
+  detail::VectorCall call = asked;
+  CallDescription& what = call.what;
+  detail::check_reduction(what.element.type, what.reduction);
+  const CollectiveCall choice = choose(what, options);
+  const LaunchOptions launch = launch_options(what, choice);
+  what.algorithm = choice.algorithm;
+  if (detail::is_empty(what))
+    make_empty(what, launch);
+  else if (choice.algorithm == Algorithm::copy_engine)
+    reduce_by_engine(call, choice);
+  else
+    detail::reduction_launcher(what.element.type)(team, launch, channel, call);
+  note(what, choice);
 }
 
-void Collectives::Implementation::reduce_by_engine(const detail::ReductionCall& reduction,
-                                                   const CollectiveCall& choice) {
-  if (reduction.count == 0 && channel.checks == 0) return;
-  for (const void* vector : {static_cast<const void*>(reduction.destination), reduction.source})
+void Collectives::Implementation::reduce_by_engine(const detail::VectorCall& call, const CollectiveCall& choice) {
+  for (const void* vector : {static_cast<const void*>(call.destination), call.source})
     require(
-        !choice.symmetric || reduction.count == 0 || world.owner_of(vector) == world.rank(), Status::invalid_argument,
+        !choice.symmetric || world.owner_of(vector) == world.rank(), Status::invalid_argument,
         "symmetric: the caller asserts that vectors lie at the same place of the symmetric heap on all ranks; one of "
         "these lies outside it");
   if (engine == nullptr) make_engine();
-  engine->allreduce({.destination = static_cast<std::byte*>(reduction.destination),
-                     .source = static_cast<const std::byte*>(reduction.source),
-                     .call = {.operation = reduction.operation,
-                              .type = reduction.type,
-                              .reduction = reduction.reduction,
-                              .algorithm = choice.algorithm,
-                              .count = reduction.count},
+  engine->allreduce({.destination = static_cast<std::byte*>(call.destination),
+                     .source = static_cast<const std::byte*>(call.source),
+                     .call = call.what,
                      .stream = choice.stream == nullptr ? &world.stream() : choice.stream,
                      .symmetric = choice.symmetric});
 }
@@ -49,7 +46,9 @@ void Collectives::allreduce_on_stream(void* destination, const void* source, std
   detail::check_vector("destination", destination, bytes, type);
   detail::check_vector("source", source, bytes, type);
   detail::check_apart({destination, bytes}, {source, bytes}, destination);
-  implementation_->reduce({Operation::allreduce, destination, source, count, type, reduction}, call);
+  const CallDescription what{
+      .operation = Operation::allreduce, .element = {type}, .reduction = reduction, .count = count};
+  implementation_->reduce({what, destination, source}, call);
 }
 
 void Collectives::reduce_on_stream(void* destination, const void* source, std::size_t count, ElementType type,
@@ -60,7 +59,9 @@ void Collectives::reduce_on_stream(void* destination, const void* source, std::s
   detail::check_vector("destination", destination, received, type);
   detail::check_vector("source", source, bytes, type);
   detail::check_apart({destination, received}, {source, bytes}, destination);
-  implementation_->reduce({Operation::reduce, destination, source, count, type, reduction, receiver}, call);
+  const CallDescription what{
+      .operation = Operation::reduce, .element = {type}, .reduction = reduction, .root = receiver, .count = count};
+  implementation_->reduce({what, destination, source}, call);
 }
 
 void Collectives::reduce_scatter_on_stream(void* destination, const void* source, std::size_t count, ElementType type,
@@ -70,7 +71,9 @@ void Collectives::reduce_scatter_on_stream(void* destination, const void* source
   detail::check_vector("source", source, all, type);
   const bool in_place = destination == static_cast<const std::byte*>(source) + context().rank * bytes;
   if (!in_place) detail::check_apart({destination, bytes}, {source, all}, nullptr);
-  implementation_->reduce({Operation::reduce_scatter, destination, source, count, type, reduction}, call);
+  const CallDescription what{
+      .operation = Operation::reduce_scatter, .element = {type}, .reduction = reduction, .count = count};
+  implementation_->reduce({what, destination, source}, call);
 }
 
 }  // namespace beeline

@@ -13,17 +13,16 @@ namespace {
 
 struct HandshakeKernel {
   template <class Grid>
-  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, CollectiveChannel channel, CallSignature call,
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, CollectiveChannel channel, CallDescription call,
                                       const std::byte* destination, const std::byte* source) const {
     Session session(grid.block(), ctx, channel);
-    if (compare_calls(session, call, Timeout::none()) != Status::ok) return;
-    session.set_checked(false);
-    if (call.count == 0) return;  // on all members: they have compared it
+    if (call.count == 0) return static_cast<void>(empty_call(session, call, Timeout::none()));
+    if (session.begin(call) != Status::ok) return;
     bool symmetric = false;
     if (compare_places(session, destination, source, Timeout::none(), symmetric) != Status::ok || symmetric) return;
     if (destination == nullptr) return;  // vectors may lie anywhere
     if (grid.block().thread_rank() == 0)
-      refuse_call(ctx, ctx.rank, CallDifference::places, call.packed(), place_in_slot(ctx, destination));
+      refuse_call(ctx, {CallDifference::places, ctx.rank, {.packed = call.packed(), .count = call.count}, {}});
   }
 };
 
@@ -56,7 +55,7 @@ struct TakeKernel {
 }  // namespace
 
 void launch_handshake(Team& team, const LaunchOptions& options, const CollectiveChannel& channel,
-                      const CallSignature& call, const void* destination, const void* source) {
+                      const CallDescription& call, const void* destination, const void* source) {
   launch(team, options, HandshakeKernel{}, channel, call, static_cast<const std::byte*>(destination),
          static_cast<const std::byte*>(source));
 }

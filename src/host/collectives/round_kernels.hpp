@@ -11,11 +11,11 @@
 
 namespace beeline::detail {
 
-/// Members compare the call, on channels that check, and where its vectors lie; then everyone's are there for the
-/// others to write. Vectors that do not lie alike end the team with a record that says so: nothing has been touched.
-/// Members whose vectors may lie anywhere pass null pointers.
+/// Begins a call: members compare where its vectors lie; then everyone's are there for the others to write. Vectors
+/// that do not lie alike end the team with a record that says so: nothing has been touched. Members whose vectors may
+/// lie anywhere pass null pointers. A call of no elements is all of it.
 void launch_handshake(Team& team, const LaunchOptions& options, const CollectiveChannel& channel,
-                      const CallSignature& call, const void* destination, const void* source);
+                      const CallDescription& call, const void* destination, const void* source);
 
 /// Everything that members did is visible to all.
 void launch_round(Team& team, const LaunchOptions& options, const CollectiveChannel& channel);

@@ -19,12 +19,15 @@ template <class Schedule, class Protocol, std::uint32_t members = 0, class T, cl
                                                                           Timeout timeout) {
   using Round = PacketRound<Protocol, Group, members>;
   const AllreduceCall<T> own = call.own();
+  const Reduction reduction = call.call.reduction;
+  if (!Round::serves(session)) return Status::invalid_argument;
+  if (own.count == 0) return Status::ok;
+  if (const Status status = session.begin(call.call); status != Status::ok) return status;
   if constexpr (std::is_same_v<Schedule, OneShot> && executor == DeviceKind::host)
     if (session.vector_bytes() != 0)
       return in_rounds(session, own.count, session.vector_bytes() / sizeof(T), [&](std::size_t done, std::size_t some) {
-        return one_shot_on_host(session, own.destination + done, own.source + done, some, own.reduction, timeout);
+        return one_shot_on_host(session, own.destination + done, own.source + done, some, reduction, timeout);
       });
-  if (!Round::serves(session)) return Status::invalid_argument;
   const std::size_t most =
       Schedule::most_units(Round::area_units(session), session.context().size) * Round::unit_words * (8 / sizeof(T));
   return in_rounds(session, own.count, most, [&](std::size_t done, std::size_t some) {
@@ -34,7 +37,7 @@ template <class Schedule, class Protocol, std::uint32_t members = 0, class T, cl
     const bool to_itself = (Schedule::by_parts && Round::sends_own_part) || session.sends_to_itself(timeout, is_new);
     const Round round(session, timeout, is_new, to_itself);
     return session.finish(
-        Schedule::template run<T>(round, {own.destination + done, count}, {own.source + done, count}, own.reduction));
+        Schedule::template run<T>(round, {own.destination + done, count}, {own.source + done, count}, reduction));
   });
 }
 

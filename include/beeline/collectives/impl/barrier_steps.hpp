@@ -1,56 +1,63 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// What members write and await in the rounds of barriers: one word of each member on each, which only grows.
+/// What members write and await in the rounds of barriers: one word of each member on each, the round that it has
+/// reached, as a session counts them.
 
 #include <cstdint>
 
-#include "beeline/core/registry.hpp"
+#include "beeline/collectives/impl/session_wait.hpp"
 #include "beeline/device/signal.hpp"
 
 namespace beeline::detail {
 
+/// One word of each member, and the state of the session whose they are.
+struct MemberWords {
+  PaddedWord* words;
+  SessionState* state;
+};
+
 /// Until `peer`'s word has reached `round`. One thread calls it.
-BEELINE_HOST_DEVICE inline Status await_member(const Context& ctx, PaddedWord* words, std::uint32_t peer,
+BEELINE_HOST_DEVICE inline Status await_member(const Context& ctx, MemberWords members, std::uint32_t peer,
                                                std::uint64_t round, Order order, Timeout timeout) {
-  return await_word(ctx, {Operation::collective, peer, round, round}, timeout,
-                    SystemAtomic<std::uint64_t>(words[peer].value), order,
-                    [round](std::uint64_t observed) { return observed >= round; });
+  return await_word(ctx, SessionWait{peer, Compare::greater_equal, members.state, round}, timeout,
+                    SystemAtomic<std::uint64_t>(members.words[peer].value), order,
+                    [round](std::uint64_t observed) { return has_reached(observed, round); });
 }
 
-/// Until `words`, one of each member, have reached `round`.
+/// Until all members' words have reached `round`.
 template <class Group>
-BEELINE_COLD BEELINE_HOST_DEVICE Status await_members(Group group, const Context& ctx, PaddedWord* words,
+BEELINE_COLD BEELINE_HOST_DEVICE Status await_members(Group group, const Context& ctx, MemberWords members,
                                                       std::uint64_t round, Order order, Timeout timeout) {
   Status status = Status::ok;
   BEELINE_NO_UNROLL
   for (std::uint32_t peer = group.thread_rank(); peer < ctx.size && status == Status::ok; peer += group.size())
-    if (peer != ctx.rank) status = await_member(ctx, words, peer, round, order, timeout);
+    if (peer != ctx.rank) status = await_member(ctx, members, peer, round, order, timeout);
   return agree(group, status);
 }
 
-/// Sets this member's word of `words` on every other member to `round`.
+/// Sets this member's word on every other member to `round`.
 template <class Group>
-BEELINE_HOST_DEVICE void tell_members(const Group& group, const Context& ctx, PaddedWord* words, std::uint64_t round,
+BEELINE_HOST_DEVICE void tell_members(const Group& group, const Context& ctx, MemberWords members, std::uint64_t round,
                                       Order order) {
-  std::uint64_t* mine = &words[ctx.rank].value;
+  std::uint64_t* mine = &members.words[ctx.rank].value;
   for (std::uint32_t peer = group.thread_rank(); peer < ctx.size; peer += group.size())
     if (peer != ctx.rank) store_signal(ctx.translate(mine, peer), round, order);
 }
 
 /// All check in with member 0, whose threads poll one of them each, and who checks all out.
 template <class Group>
-BEELINE_COLD BEELINE_HOST_DEVICE Status meet_flat(Group group, const Context& ctx, PaddedWord* words,
+BEELINE_COLD BEELINE_HOST_DEVICE Status meet_flat(Group group, const Context& ctx, MemberWords members,
                                                   std::uint64_t round, Order order, Timeout timeout) {
   if (ctx.rank == 0) {
-    const Status status = await_members(group, ctx, words, round, order, timeout);
-    if (status == Status::ok) tell_members(group, ctx, words, round, order);
+    const Status status = await_members(group, ctx, members, round, order, timeout);
+    if (status == Status::ok) tell_members(group, ctx, members, round, order);
     return status;
   }
   Status status = Status::ok;
   if (group.thread_rank() == 0) {
-    store_signal(ctx.translate(&words[ctx.rank].value, 0), round, order);
-    status = await_member(ctx, words, 0, round, order, timeout);
+    store_signal(ctx.translate(&members.words[ctx.rank].value, 0), round, order);
+    status = await_member(ctx, members, 0, round, order, timeout);
   }
   return agree(group, status);
 }
@@ -58,15 +65,15 @@ BEELINE_COLD BEELINE_HOST_DEVICE Status meet_flat(Group group, const Context& ct
 /// In step k, tells the member 2^k behind this one, and waits for the one 2^k before it. Two members meet in one step
 /// only, so a word for each pair is enough. A call that goes on tells again what it has told.
 template <class Group>
-BEELINE_COLD BEELINE_HOST_DEVICE Status meet_by_dissemination(Group group, const Context& ctx, PaddedWord* words,
+BEELINE_COLD BEELINE_HOST_DEVICE Status meet_by_dissemination(Group group, const Context& ctx, MemberWords members,
                                                               std::uint64_t round, Order order, Timeout timeout) {
   Status status = Status::ok;
   BEELINE_NO_UNROLL
   for (std::uint32_t distance = 1; group.thread_rank() == 0 && distance < ctx.size && status == Status::ok;
        distance *= 2) {
     const std::uint32_t behind = (ctx.rank + distance) % ctx.size, before = (ctx.rank + ctx.size - distance) % ctx.size;
-    store_signal(ctx.translate(&words[ctx.rank].value, behind), round, order);
-    status = await_member(ctx, words, before, round, order, timeout);
+    store_signal(ctx.translate(&members.words[ctx.rank].value, behind), round, order);
+    status = await_member(ctx, members, before, round, order, timeout);
   }
   return agree(group, status);
 }

@@ -25,9 +25,10 @@ namespace detail {
                        : choose_in_kernel<Operation::alltoall>(ctx, plan.bytes);  // as of all that move
 }
 
+/// The session's slice of every piece, which `plan` has.
 template <class Group>
-[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status run_movement(Session<Group>& session, const MovementPlan& plan,
-                                                                     const SessionCall& how) {
+[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status move(Session<Group>& session, const MovementPlan& plan,
+                                                             const SessionCall& how) {
   const Context& ctx = session.context();
   if (!plan.varies() && plan.bytes == 0) return Status::ok;
   const Algorithm algorithm = how.algorithm == Algorithm::automatic ? choose_movement(ctx, plan) : how.algorithm;
@@ -36,37 +37,19 @@ template <class Group>
     if (how.algorithm == Algorithm::ll128) return move_packets<LL128>(session, plan, how.timeout);
   if (algorithm != Algorithm::peer && algorithm != Algorithm::bulk) return Status::invalid_argument;
   return with_stores(session, how, algorithm, [&](auto& stores) {
+    if (const Status status = session.begin(plan.call); status != Status::ok) return status;
     return plan.varies() ? move_varied(session, plan, stores, how.timeout)
                          : move_direct(session, plan, stores, how.timeout);
   });
 }
 
-template <class Group>
-[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status move(Session<Group>& session, const MovementPlan& plan,
-                                                             const SessionCall& how) {
-  const std::uint32_t root = plan.sender != no_peer ? plan.sender : plan.receiver;
-  if (has_root(plan.operation))
-    if (const Status status = check_root(session.group(), session.context(), plan.operation, root);
-        status != Status::ok)
-      return status;
-  const CallSignature call{.operation = plan.operation,
-                           .type = plan.element.type,
-                           .untyped_bytes = plan.element.untyped_bytes,
-                           .algorithm = how.algorithm,
-                           .root = root,
-                           .slices = static_cast<std::uint32_t>(plan.share.count),
-                           .count = plan.bytes};
-  if (const Status status = compare_calls(session, call, how.timeout); status != Status::ok) return status;
-  const Status status = run_movement(session, plan, how);
-  if (status == Status::ok) session.set_checked(false);
-  return status;
-}
-
-/// The session's slice of every piece.
+/// The same of the plan of a whole call, of any count.
 template <class Group>
 [[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status move_slice(Session<Group>& session, const MovementPlan& plan,
                                                                    const SessionCall& how) {
   if (!session.exists()) return Status::invalid_argument;
+  if (const Status status = check_root(session, plan.call); status != Status::ok) return status;
+  if (!plan.varies() && plan.bytes == 0) return empty_call(session, plan.call, how.timeout);
   return move(session, plan.slice(session.slice(), session.slices()), how);
 }
 

@@ -25,8 +25,10 @@ inline constexpr std::uint32_t told_words = 4;
                                                                 std::uint32_t what, std::uint64_t mine,
                                                                 std::uint64_t theirs) {
   if (mine == theirs) return Status::ok;
-  refuse_call(ctx, peer, what == told_sent ? CallDifference::expected_length : CallDifference::sent_length, mine,
-              theirs);
+  refuse_call(ctx, {what == told_sent ? CallDifference::expected_length : CallDifference::sent_length,
+                    peer,
+                    {.packed = mine, .count = 0},
+                    {.packed = theirs, .count = 0}});
   return Status::invalid_argument;
 }
 

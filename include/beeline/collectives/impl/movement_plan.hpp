@@ -35,8 +35,7 @@ BEELINE_COLD [[nodiscard]] BEELINE_HOST_DEVICE inline Range slice_of(std::size_t
 
 /// What one member of a movement sends and receives.
 struct MovementPlan {
-  Operation operation;
-  ElementMark element;  ///< for members to compare: what moves is bytes
+  CallDescription call;  ///< what moves is bytes
   std::byte* destination;
   const std::byte* source;
   std::size_t bytes;                    ///< of each piece
@@ -80,6 +79,7 @@ struct MovementPlan {
   [[nodiscard]] BEELINE_HOST_DEVICE MovementPlan slice(std::uint32_t index, std::uint32_t count) const {
     MovementPlan plan = *this;
     plan.share = {index, count};
+    plan.call.slices = count;
     plan.whole_bytes = bytes;
     if (varies() || count == 1) return plan;
     const Range mine = part_of(bytes, count, index, 16);
@@ -103,20 +103,19 @@ struct MovementPlan {
 };
 static_assert(std::is_trivially_copyable_v<MovementPlan>);
 
-/// The plan of an operation whose pieces have `bytes` each; `root`: where it has one.
-[[nodiscard]] BEELINE_HOST_DEVICE inline MovementPlan plan_of(Operation operation, ElementMark element,
-                                                              void* destination, const void* source, std::size_t bytes,
-                                                              std::uint32_t root = no_peer) {
+/// The plan of a call whose pieces have `bytes` each.
+[[nodiscard]] BEELINE_HOST_DEVICE inline MovementPlan plan_of(const CallDescription& call, void* destination,
+                                                              const void* source, std::size_t bytes) {
   using enum Operation;
-  return {.operation = operation,
-          .element = element,
+  const Operation operation = call.operation;
+  return {.call = call,
           .destination = static_cast<std::byte*>(destination),
           .source = static_cast<const std::byte*>(source),
           .bytes = bytes,
           .send_step = operation == scatter || operation == alltoall ? bytes : 0,
           .receive_step = operation == gather || operation == allgather || operation == alltoall ? bytes : 0,
-          .sender = operation == broadcast || operation == scatter ? root : no_peer,
-          .receiver = operation == gather ? root : no_peer};
+          .sender = operation == broadcast || operation == scatter ? call.root : no_peer,
+          .receiver = operation == gather ? call.root : no_peer};
 }
 
 /// What a session copies of what its member sends to itself.

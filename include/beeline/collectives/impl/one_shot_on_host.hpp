@@ -34,7 +34,7 @@ template <class Group>
   const std::uint64_t flag = session.line_flag();
   for (std::uint32_t member = 0; member < ctx.size; ++member) {
     const SystemAtomic<std::uint64_t> arrived(*session.vector_flag(member));
-    const Awaited awaited{Operation::collective, member, flag, flag, Compare::equal};
+    const SessionWait awaited{member, Compare::equal, session.state(), flag};
     const Status status = poll_until(ctx, awaited, timeout, [&](std::uint64_t& observed) {
       observed = arrived.load(cuda::memory_order_acquire);
       return observed == flag;

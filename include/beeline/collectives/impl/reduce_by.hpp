@@ -32,11 +32,12 @@ template <class T, class Group>
                                                                   const SessionCall& how) {
   const Context& ctx = session.context();
   if (plan.count == 0) return Status::ok;
-  if (!kernels_have(plan.operation(), how.algorithm)) return Status::invalid_argument;
+  if (!kernels_have(plan.call.operation, how.algorithm)) return Status::invalid_argument;
   if (how.algorithm == Algorithm::ll) return reduce_packets<LL>(session, plan, how.timeout);
   return with_stores(session, how, how.algorithm, [&](auto& stores) {
+    if (const Status status = session.begin(plan.call); status != Status::ok) return status;
     if constexpr (std::remove_reference_t<decltype(stores)>::by_threads) {
-      if (how.algorithm == Algorithm::read && plan.scatters) return reduce_scatter_read(session, plan, how.timeout);
+      if (how.algorithm == Algorithm::read && plan.scatters()) return reduce_scatter_read(session, plan, how.timeout);
       if (how.algorithm == Algorithm::two_shot) return reduce_two_shot(session, plan, how.timeout);
       if (how.algorithm == Algorithm::tree && ctx.size > 1) return reduce_by_tree(session, plan, stores, how.timeout);
     }
@@ -44,34 +45,19 @@ template <class T, class Group>
   });
 }
 
-template <class T, class Group>
-[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status reduce_in_session(Session<Group>& session,
-                                                                          const ReductionPlan<T>& plan,
-                                                                          SessionCall how) {
-  const CallSignature call{.operation = plan.operation(),
-                           .type = ElementTraits<T>::type,
-                           .reduction = plan.reduction,
-                           .algorithm = how.algorithm,
-                           .root = plan.root,
-                           .slices = plan.slices,
-                           .count = plan.count};
-  if (const Status status = compare_calls(session, call, how.timeout); status != Status::ok) return status;
-  if (how.algorithm == Algorithm::automatic)
-    how.algorithm = plan.scatters
-                        ? choose_in_kernel<Operation::reduce_scatter>(session.context(), plan.count * sizeof(T))
-                        : choose_in_kernel<Operation::reduce>(session.context(), plan.count * sizeof(T));
-  const Status status = reduce_by(session, plan, how);
-  if (status == Status::ok) session.set_checked(false);
-  return status;
-}
-
-/// The session's slice.
+/// The session's slice of the plan of a whole call, of any count.
 template <class T, class Group>
 [[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status reduce_slice(Session<Group>& session,
-                                                                     const ReductionPlan<T>& plan,
-                                                                     const SessionCall& how) {
+                                                                     const ReductionPlan<T>& plan, SessionCall how) {
   if (!session.exists()) return Status::invalid_argument;
-  return reduce_in_session(session, plan.slice(session.slice(), session.slices()), how);
+  if (const Status status = check_root(session, plan.call); status != Status::ok) return status;
+  if (plan.count == 0) return empty_call(session, plan.call, how.timeout);
+  const ReductionPlan<T> mine = plan.slice(session.slice(), session.slices());
+  if (how.algorithm == Algorithm::automatic)
+    how.algorithm = plan.scatters()
+                        ? choose_in_kernel<Operation::reduce_scatter>(session.context(), mine.count * sizeof(T))
+                        : choose_in_kernel<Operation::reduce>(session.context(), mine.count * sizeof(T));
+  return reduce_by(session, mine, how);
 }
 
 }  // namespace beeline::detail

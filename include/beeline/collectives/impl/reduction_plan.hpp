@@ -10,28 +10,24 @@ namespace beeline::detail {
 /// Reduce, all-reduce or reduce-scatter, as one member sees it.
 template <class T>
 struct ReductionPlan {
+  CallDescription call;  ///< a root's: it gets the result; otherwise all do
   T* destination;
   const T* source;
-  std::size_t count;  ///< elements that this session combines; of a reduce-scatter, of each part
-  Reduction reduction;
-  std::uint32_t root = no_peer;  ///< who gets the result; `no_peer`: all
-  bool scatters = false;         ///< each gets the part of its rank
-  std::size_t part_step = 0;     ///< then: elements of the source from one part to the next
-  std::uint32_t slices = 1;      ///< of which this is one
+  std::size_t count;          ///< elements that this session combines; of a reduce-scatter, of each part
+  std::size_t part_step = 0;  ///< of a reduce-scatter: elements of the source from one part to the next
 
   /// Slice `index` of `all` of it.
   [[nodiscard]] BEELINE_HOST_DEVICE ReductionPlan slice(std::uint32_t index, std::uint32_t all) const {
     const Range mine = part_of(count, all, index, 16 / sizeof(T));
     ReductionPlan plan = *this;
-    plan.source += mine.first, plan.count = mine.count, plan.slices = all;
+    plan.source += mine.first, plan.count = mine.count, plan.call.slices = all;
     if (plan.destination != nullptr) plan.destination += mine.first;
     return plan;
   }
-  [[nodiscard]] BEELINE_HOST_DEVICE Operation operation() const {
-    return scatters ? Operation::reduce_scatter : root != no_peer ? Operation::reduce : Operation::allreduce;
-  }
+  /// Whether each gets the part of its rank.
+  [[nodiscard]] BEELINE_HOST_DEVICE bool scatters() const { return call.operation == Operation::reduce_scatter; }
   [[nodiscard]] BEELINE_HOST_DEVICE bool is_received_by(std::uint32_t rank) const {
-    return root == no_peer || root == rank;
+    return call.root == no_peer || call.root == rank;
   }
 };
 

@@ -42,7 +42,7 @@ BEELINE_HOST_DEVICE Status poll_by_warp(const Context& ctx, Timeout timeout, Rea
     const unsigned looker = machine::first_lane(waits);
     if (machine::lane() == looker) {
       std::uint64_t observed = 0;
-      const Awaited what = awaited(observed);
+      const auto what = awaited(observed);
       state = look(ctx, what, timeout, observed, state.start_ns);
     }
     state.start_ns = machine::from_lane(state.start_ns, looker);  // another may look next

@@ -65,6 +65,11 @@ BEELINE_HOST_DEVICE inline PacketPair load_packets(const PacketPair* from) {
   asm volatile("ld.volatile.global.v2.u64 {%0, %1}, [%2];" : "=l"(value.low), "=l"(value.high) : "l"(from) : "memory");
   return value;
 }
+/// Stores the flags of both packets, and leaves what they carry.
+BEELINE_HOST_DEVICE inline void store_flags(PacketPair* to, std::uint32_t flag) {
+  asm volatile("{ st.volatile.global.u32 [%0+4], %1; st.volatile.global.u32 [%0+12], %1; }" ::"l"(to), "r"(flag)
+               : "memory");
+}
 /// Orders everything this thread observed or did before it, towards the whole system.
 BEELINE_HOST_DEVICE inline void fence_system() { __threadfence_system(); }
 /// The same, but that two threads which each store and then load may both miss the other's store: quicker.
@@ -127,6 +132,11 @@ BEELINE_HOST_DEVICE inline void store_packets(PacketPair* to, PacketPair value) 
 }
 BEELINE_HOST_DEVICE inline PacketPair load_packets(const PacketPair* from) {
   return {__atomic_load_n(&from->low, __ATOMIC_RELAXED), __atomic_load_n(&from->high, __ATOMIC_RELAXED)};
+}
+BEELINE_HOST_DEVICE inline void store_flags(PacketPair* to, std::uint32_t flag) {
+  const PacketPair pair = load_packets(to);
+  const std::uint64_t flags = std::uint64_t{flag} << 32;
+  store_packets(to, {(pair.low & 0xffffffffu) | flags, (pair.high & 0xffffffffu) | flags});
 }
 BEELINE_HOST_DEVICE inline void fence_system() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 BEELINE_HOST_DEVICE inline void fence_acquire_release() { __atomic_thread_fence(__ATOMIC_ACQ_REL); }

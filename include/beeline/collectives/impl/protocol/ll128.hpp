@@ -35,7 +35,7 @@ class PacketRound<LL128, Group, members> {
 
   BEELINE_HOST_DEVICE PacketRound(const Session<Group>& session, Timeout timeout, bool is_new, bool to_itself)
       : group_(session.group()), ctx_(session.context()), thread_(group_.thread_rank() % line_threads),
-        out_(session.line(ctx_.rank, 0) + thread_), in_(session.line(0, 0) + thread_),
+        out_(session.line(ctx_.rank, 0) + thread_), in_(session.line(0, 0) + thread_), state_(session.state()),
         stride_(session.area_lines() * line_threads), half_(session.area_lines() / 2), flag_(session.line_flag()),
         timeout_(timeout), is_new_(is_new), to_itself_(to_itself) {}
 
@@ -186,7 +186,7 @@ class PacketRound<LL128, Group, members> {
       return !any_late;
     };
     return poll_by_warp(ctx_, timeout_, have_come, [&](std::uint64_t& observed) {
-      Awaited awaited{Operation::collective, first, flag_, flag_, Compare::equal};
+      SessionWait awaited{first, Compare::equal, state_, flag_};
       BEELINE_UNROLL
       for (std::uint32_t k = 0; k < batch; ++k)
         if (is_late(k)) observed = words[k].high, awaited.peer = first + k;
@@ -200,6 +200,7 @@ class PacketRound<LL128, Group, members> {
   std::uint32_t thread_;
   machine::PacketPair* out_;       ///< its part of line 0 of what this rank sends, at its own place
   const machine::PacketPair* in_;  ///< the same of what member 0 sent; `stride_` on to the next member's
+  SessionState* state_;
   std::uint32_t stride_, half_;
   std::uint64_t flag_;
   Timeout timeout_;

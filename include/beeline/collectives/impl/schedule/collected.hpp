@@ -38,10 +38,12 @@ struct CollectSteps {
   /// What `member` reduces of a chunk.
   [[nodiscard]] BEELINE_HOST_DEVICE Range share_of(std::uint32_t member, std::size_t count) const {
     if (shares) return part_of(count, ctx().size, member, elements_in_16<T>);
-    const bool is_collector = plan.scatters || (casts ? member == collector() : plan.is_received_by(member));
+    const bool is_collector = plan.scatters() || (casts ? member == collector() : plan.is_received_by(member));
     return {0, is_collector ? count : 0};
   }
-  [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t collector() const { return plan.root == no_peer ? 0 : plan.root; }
+  [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t collector() const {
+    return plan.call.root == no_peer ? 0 : plan.call.root;
+  }
 
   BEELINE_HOST_DEVICE void before(std::uint32_t step, std::size_t done, std::size_t count) {
     if (step == 1) return;
@@ -51,7 +53,7 @@ struct CollectSteps {
     for (std::uint32_t k = 1; k <= ctx().size; ++k) {
       const std::uint32_t peer = peer_ahead(ctx(), k);
       const Range share = share_of(peer, count);
-      const T* from = plan.source + (plan.scatters ? peer * plan.part_step : 0) + done + share.first;
+      const T* from = plan.source + (plan.scatters() ? peer * plan.part_step : 0) + done + share.first;
       if (share.count != 0) stores.put(mine, reinterpret_cast<const std::byte*>(from), share.count * sizeof(T), peer);
     }
   }
@@ -68,10 +70,10 @@ struct CollectSteps {
     T* const to = casts ? results + share.first : plan.destination + done;
     const ThreadShare threads{session.group().thread_rank(), session.group().size()};
     if (reads)
-      combine_into(threads, MemberVectors{ctx(), collected(done)}, to, share.count, plan.reduction);
+      combine_into(threads, MemberVectors{ctx(), collected(done)}, to, share.count, plan.call.reduction);
     else
       combine_into(threads, CollectedVectors{collected(done), slot_bytes(), ctx().size}, to, share.count,
-                   plan.reduction);
+                   plan.call.reduction);
     if (casts) cast(reinterpret_cast<std::byte*>(to), share.count * sizeof(T));
   }
 
@@ -91,7 +93,7 @@ template <class T>
                                                    Algorithm algorithm) {
   const bool by_parts = algorithm == Algorithm::alltoall_gather || algorithm == Algorithm::alltoall_allgather ||
                         algorithm == Algorithm::bulk;
-  return by_parts && !plan.scatters && plan.count >= ctx.size;
+  return by_parts && !plan.scatters() && plan.count >= ctx.size;
 }
 
 template <class T, class Group, class Stores>

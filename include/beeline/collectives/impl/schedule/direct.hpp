@@ -122,6 +122,7 @@ template <class Protocol, class Group>
   using Round = PacketRound<Protocol, Group>;
   if (!Round::serves(session) || (!Round::any_pieces && (!plan.is_full() || plan.varies())))
     return Status::invalid_argument;
+  if (const Status status = session.begin(plan.call); status != Status::ok) return status;
   const std::size_t most = std::size_t{8} * Round::unit_words * Round::area_units(session);
   std::size_t longest = plan.bytes;
   if constexpr (Round::any_pieces)

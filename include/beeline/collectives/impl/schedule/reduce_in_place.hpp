@@ -47,7 +47,7 @@ template <class T, class Group>
     const T* mine = plan.source + session.context().rank * plan.part_step;
     combine_into({session.group().thread_rank(), session.group().size()},
                  MemberVectors{session.context(), reinterpret_cast<const std::byte*>(mine)}, plan.destination,
-                 plan.count, plan.reduction);
+                 plan.count, plan.call.reduction);
   });
 }
 
@@ -64,7 +64,7 @@ template <class T, class Group>
   bool same = from != no_place;
   const auto tell = [&](std::uint32_t, std::uint32_t k) { return k == 0 ? from : to; };
   const auto hear = [&](std::uint32_t peer, std::uint32_t k, std::uint64_t theirs) {
-    same = same && (k == 0 ? theirs == from : peer != plan.root || root_combines(ctx) || theirs != no_place);
+    same = same && (k == 0 ? theirs == from : peer != plan.call.root || root_combines(ctx) || theirs != no_place);
     return Status::ok;
   };
   const Status status = handshake(session, 2, timeout, tell, hear);
@@ -81,17 +81,17 @@ template <class T, class Group>
   const Context& ctx = session.context();
   const auto compare = [&](bool& symmetric) { return compare_sources(session, plan, timeout, symmetric); };
   return reduce_where_they_lie(session, plan, Algorithm::alltoall_gather, timeout, compare, [&] {
-    if ((ctx.rank == plan.root) != root_combines(ctx)) return;
-    const std::uint32_t index = ctx.rank < plan.root ? ctx.rank : ctx.rank - 1;
+    if ((ctx.rank == plan.call.root) != root_combines(ctx)) return;
+    const std::uint32_t index = ctx.rank < plan.call.root ? ctx.rank : ctx.rank - 1;
     const Range mine =
         root_combines(ctx) ? Range{0, plan.count} : part_of(plan.count, ctx.size - 1, index, elements_in_16<T>);
-    std::byte* const result = root_combines(ctx)
-                                  ? reinterpret_cast<std::byte*>(plan.destination)
-                                  : ctx.translate(own_slot(ctx) + session.heard_word(plan.root, 1, 0), plan.root);
+    std::byte* const result =
+        root_combines(ctx) ? reinterpret_cast<std::byte*>(plan.destination)
+                           : ctx.translate(own_slot(ctx) + session.heard_word(plan.call.root, 1, 0), plan.call.root);
     std::byte* const to = result + mine.first * sizeof(T);
     combine_vectors<T>({session.group().thread_rank(), session.group().size()},
                        MemberVectors{ctx, reinterpret_cast<const std::byte*>(plan.source + mine.first)}, to, mine.count,
-                       plan.reduction,
+                       plan.call.reduction,
                        [to](std::size_t place, const auto& word) { store_vector<T>(to + place, word); });
   });
 }

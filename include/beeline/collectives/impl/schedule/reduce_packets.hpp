@@ -18,8 +18,8 @@ struct ReductionParts {
   std::uint32_t count;
 
   [[nodiscard]] BEELINE_HOST_DEVICE VectorPart<Vector> of(std::uint32_t peer) const {
-    const Vector vector(plan.source + (plan.scatters ? peer * plan.part_step : 0) + done, count);
-    const bool is_sent = plan.scatters || plan.root == peer;
+    const Vector vector(plan.source + (plan.scatters() ? peer * plan.part_step : 0) + done, count);
+    const bool is_sent = plan.scatters() || plan.call.root == peer;
     return {vector, 0, is_sent ? UnitParts<Round::unit_words>::units_of(vector.words()) : 0};
   }
 };
@@ -29,6 +29,7 @@ template <class Protocol, class T, class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status reduce_packets(Session<Group>& session, const ReductionPlan<T>& plan,
                                                         Timeout timeout) {
   using Round = PacketRound<Protocol, Group>;
+  if (const Status status = session.begin(plan.call); status != Status::ok) return status;
   const std::size_t most = std::size_t{Round::area_units(session)} * Round::unit_words * (8 / sizeof(T));
   const Status result = in_rounds(session, plan.count, most, [&](std::size_t done, std::size_t some) {
     const auto count = static_cast<std::uint32_t>(some);
@@ -38,11 +39,11 @@ template <class Protocol, class T, class Group>
     const ReductionParts<Round, T> parts{plan, done, count};
     if (is_new) round.send_parts(parts, 0);
     const typename Round::template Vector<T> destination(plan.destination + done, count);
-    const Status status = combine_units<T>(round, parts.of(session.context().rank), 0, plan.reduction,
+    const Status status = combine_units<T>(round, parts.of(session.context().rank), 0, plan.call.reduction,
                                            [&](const auto& place, auto whole, const auto& combined, bool) {
                                              if (place.exists) destination.template store<whole()>(0, place, combined);
                                            });
-    return plan.scatters ? session.finish(status) : session.finish_one_way(status);
+    return plan.scatters() ? session.finish(status) : session.finish_one_way(status);
   });
   if (result == Status::ok) session.group().sync();  // all of it is there
   return result;

@@ -91,7 +91,7 @@ template <class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE bool begin_from_sender(Session<Group>& session, const MovementPlan& plan,
                                                          bool outside) {
   const Context& ctx = session.context();
-  const bool all_alike = plan.operation == Operation::broadcast && ctx.size > 2;
+  const bool all_alike = plan.call.operation == Operation::broadcast && ctx.size > 2;
   const bool relays = all_alike && !outside && plan.bytes >= Relay::sizes.least;
   const std::uint64_t place = session.heard_word(plan.sender, told_place, 0);
   if (!relays && place == no_place) return false;

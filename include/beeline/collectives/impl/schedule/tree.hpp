@@ -23,7 +23,7 @@ struct TreeSteps {
   static constexpr std::size_t slots = 8;
 
   [[nodiscard]] BEELINE_HOST_DEVICE const Context& ctx() const { return session.context(); }
-  [[nodiscard]] BEELINE_HOST_DEVICE bool descends() const { return plan.root == no_peer; }
+  [[nodiscard]] BEELINE_HOST_DEVICE bool descends() const { return plan.call.root == no_peer; }
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t number() const { return descends() ? 2 * levels : levels; }
   [[nodiscard]] BEELINE_HOST_DEVICE std::size_t slot_bytes() const {
     return (session.staging_bytes() / slots) & ~std::size_t{15};
@@ -37,10 +37,10 @@ struct TreeSteps {
   [[nodiscard]] BEELINE_HOST_DEVICE T* result() const { return reinterpret_cast<T*>(session.staging(1)); }
   /// This member's place in the tree, whose root is at 0.
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t place() const {
-    return descends() ? ctx().rank : (ctx().rank + ctx().size - plan.root) % ctx().size;
+    return descends() ? ctx().rank : (ctx().rank + ctx().size - plan.call.root) % ctx().size;
   }
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t member_at(std::uint32_t place) const {
-    return descends() ? place : (place + plan.root) % ctx().size;
+    return descends() ? place : (place + plan.call.root) % ctx().size;
   }
   /// Whether this member has a child on this level, or is one.
   [[nodiscard]] BEELINE_HOST_DEVICE bool has_child(std::uint32_t level) const {
@@ -77,7 +77,7 @@ struct TreeSteps {
                         threads = session.group().size();
     if (step < levels && has_child(level))
       for (std::size_t i = thread; i < count; i += threads)
-        slot(done, 0)[i] = combine(plan.reduction, slot(done, 0)[i], slot(done, 1 + level)[i]);
+        slot(done, 0)[i] = combine(plan.call.reduction, slot(done, 0)[i], slot(done, 1 + level)[i]);
     if (step + 1 == levels && place() == 0) finish(done, count);
     if (step + 1 == 2 * levels) {
       session.group().sync();
@@ -91,7 +91,7 @@ struct TreeSteps {
     for (std::size_t i = session.group().thread_rank(); i < count; i += session.group().size()) {
       const Wide whole = slot(done, 0)[i];
       to[i] = ElementTraits<T>::narrow(
-          plan.reduction == Reduction::average ? static_cast<Wide>(whole / static_cast<Wide>(ctx().size)) : whole);
+          plan.call.reduction == Reduction::average ? static_cast<Wide>(whole / static_cast<Wide>(ctx().size)) : whole);
     }
   }
 };

@@ -51,17 +51,23 @@ struct PacketSchedule<Schedule::two_shot> {
 /// An all-reduce's vectors, and which slice of them this session has.
 template <class T>
 struct AllreduceCall {
+  CallDescription call;
   T* destination;   ///< [count]
   const T* source;  ///< [count]
   std::size_t count;
-  Reduction reduction;
-  std::uint32_t slice = 0, slices = 1;
+  std::uint32_t slice = 0;           ///< of `call.slices`
   std::uint32_t* tickets = nullptr;  ///< where the grid's warps draw pieces of vectors that are used in place
 
+  /// Other vectors, not cut into slices.
+  [[nodiscard]] BEELINE_HOST_DEVICE AllreduceCall of(T* to, const T* from, std::size_t elements) const {
+    AllreduceCall other{call, to, from, elements};
+    other.call.slices = 1;
+    return other;
+  }
   /// The slice as a call of its own.
   [[nodiscard]] BEELINE_HOST_DEVICE AllreduceCall own() const {
-    const Range mine = part_of(count, slices, slice, elements_in_16<T>);
-    return {destination + mine.first, source + mine.first, mine.count, reduction};
+    const Range mine = part_of(count, call.slices, slice, elements_in_16<T>);
+    return of(destination + mine.first, source + mine.first, mine.count);
   }
 };
 
@@ -78,12 +84,12 @@ template <class T, class Group>
 BEELINE_INLINE BEELINE_HOST_DEVICE void reduce_own_share(const Session<Group>& session, const AllreduceCall<T>& call) {
   const Context& ctx = session.context();
   const std::size_t group_size = session.group().size();
-  const ThreadShare threads{call.slice * group_size + session.group().thread_rank(), call.slices * group_size,
+  const ThreadShare threads{call.slice * group_size + session.group().thread_rank(), call.call.slices * group_size,
                             call.tickets};
   const Range mine = part_of(call.count, ctx.size, ctx.rank, elements_in_16<T>);
   auto* const to = reinterpret_cast<std::byte*>(call.destination + mine.first);
   const MemberVectors from{ctx, reinterpret_cast<const std::byte*>(call.source + mine.first)};
-  combine_vectors<T>(threads, from, to, mine.count, call.reduction,
+  combine_vectors<T>(threads, from, to, mine.count, call.call.reduction,
                      [&](std::size_t place, const auto& word) { store_to_all<T>(ctx, to + place, word); });
 }
 
@@ -96,6 +102,7 @@ template <class T, class Group>
 [[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status allreduce_two_shot(Session<Group>& session,
                                                                            const AllreduceCall<T>& call,
                                                                            Timeout timeout) {
+  if (const Status status = session.begin(call.call); status != Status::ok) return status;
   if (session.stage() == PeerStage::compare) {
     bool symmetric = false;
     if (const Status status = compare_places(session, call.destination, call.source, timeout, symmetric);
@@ -119,7 +126,7 @@ template <class T, class Group>
     if (session.stage() == PeerStage::reduce_copies)
       if (const Status status = session.barrier(Order::memory, timeout); status != Status::ok) return status;
     if (session.stage() == PeerStage::reduce_copies || session.stage() == PeerStage::reduce_in_place) {
-      reduce_own_share(session, staged ? AllreduceCall<T>{out, in, some, call.reduction} : call);
+      reduce_own_share(session, staged ? call.of(out, in, some) : call);
       session.set_stage(staged ? PeerStage::copy_out : PeerStage::end_in_place);
     }
     if (const Status status = session.barrier(Order::memory, timeout); status != Status::ok) return status;

@@ -21,8 +21,10 @@ class Barrier {
     group_.sync();  // what an earlier barrier of this group left in memory is there; `enter` syncs before it changes it
     entered_ = ctx.sync->entered.value;
     completed_ = ctx.sync->completed.value;
-    if (ctx.routes != nullptr) [[unlikely]]
+    if (ctx.routes != nullptr) [[unlikely]] {
       reachable_ = detail::check_all_direct(group_, ctx, Operation::barrier);
+      if (reachable_ != Status::ok) ++entered_;  // so that `sync` enters no round
+    }
   }
 
   /// Blocks until every member has called it as often as this one.
@@ -32,10 +34,8 @@ class Barrier {
   /// loads and stores do not reach a member (refused by the constructor: see access.hpp). Source: seed 000 section 6.7;
   /// OpenSHMEM 1.5 sync (relaxed) and barrier (memory).
   [[nodiscard]] BEELINE_HOST_DEVICE Status sync(Order order = Order::memory, Timeout timeout = Timeout::none()) {
-    if (reachable_ != Status::ok) [[unlikely]]
-      return reachable_;
     if (entered_ == completed_) enter(order);
-    Status status = Status::ok;
+    Status status = reachable_;
     for (std::uint32_t peer = group_.thread_rank(); peer < ctx_.size && status == Status::ok; peer += group_.size())
       status = await(peer, order, timeout);
     status = agree(group_, status);

@@ -145,7 +145,7 @@ void World::Implementation::add_routes(Context& context, const std::vector<int>&
   }
   CommandTickets* const tickets = for_host ? header.host_tickets : heap_header(rank)->tickets;
   RouteTable& table = header.routes[context.team][for_host ? 1 : 0];
-  table = {header.rings[for_host ? 1 : 0], tickets, routes_of_team, context.size};
+  table = {header.rings[for_host ? 1 : 0], tickets, routes_of_team};
   context.routes = &table;
 }
 
@@ -163,27 +163,35 @@ bool World::Implementation::needs_engine(const void* address) const {
 }
 
 void World::Implementation::copy_by_engine(void* destination, const void* source, std::size_t bytes) {
+  // An abort ends neither: the caller may free memory then, which the engine goes on to use.
   const auto carry = [this](Verb verb, const void* remote, const void* local, std::size_t count) {
-    const auto operation = verb == Verb::put ? Operation::put : Operation::get;
-    const detail::Request request{operation, verb, 0, 0, host_context.owner_of(remote)};
-    Status status = detail::move_by_route(Thread{}, host_context, request, Queue{}, remote, local, count).status;
-    if (status == Status::ok && verb == Verb::put) status = quiet(Thread{}, host_context);
+    const detail::Request request = detail::move_request(verb == Verb::put, host_context.owner_of(remote));
+    Status status = detail::move_by_engine(Thread{}, host_context, request, Queue{}, remote, {local, 1, count, 0, 0});
+    if (status == Status::ok && verb == Verb::put)
+      status = detail::drain_route(Thread{}, host_context, Operation::quiet, Queue{}, false);
     if (status != Status::ok) fail(status, world_id);
   };
   const bool to_far = needs_engine(destination), from_far = needs_engine(source);
-  if (!from_far) return carry(Verb::put, destination, source, bytes);
-  if (!to_far) return carry(Verb::get, source, destination, bytes);
-  std::vector<std::byte> bounce(std::min(bytes, config.chunk_bytes));
-  for (std::size_t done = 0; done < bytes; done += bounce.size()) {
-    const std::size_t piece = std::min(bounce.size(), bytes - done);
-    carry(Verb::get, static_cast<const std::byte*>(source) + done, bounce.data(), piece);
-    carry(Verb::put, static_cast<std::byte*>(destination) + done, bounce.data(), piece);
+  const std::size_t most = std::min(bytes, config.chunk_bytes);  // each has the deadline for itself
+  std::vector<std::byte> bounce(to_far && from_far ? most : 0);
+  try {
+    for (std::size_t done = 0; done < bytes; done += most) {
+      const std::size_t piece = std::min(most, bytes - done);
+      auto* const to = static_cast<std::byte*>(destination) + done;
+      const auto* const from = static_cast<const std::byte*>(source) + done;
+      if (from_far) carry(Verb::get, from, to_far ? bounce.data() : to, piece);
+      if (to_far) carry(Verb::put, to, from_far ? bounce.data() : from, piece);
+    }
+  } catch (...) {
+    const std::lock_guard<std::mutex> lock(failure_mutex);
+    abandoned.push_back(std::move(bounce));
+    throw;
   }
 }
 
 void World::Implementation::signal_by_engine(std::uint64_t* signal, std::uint64_t value) {
-  const detail::Request request{Operation::signal, Verb::store, sizeof value, 0, host_context.owner_of(signal)};
-  Status status = detail::change_by_route(Thread{}, host_context, request, Queue{}, signal, value).status;
+  const detail::Request request{Operation::signal, Verb::store, sizeof value, 0, 0, host_context.owner_of(signal)};
+  Status status = detail::change_by_engine(Thread{}, host_context, request, Queue{}, signal, value);
   if (status == Status::ok) status = quiet(Thread{}, host_context);
   if (status != Status::ok) fail(status, world_id);
 }

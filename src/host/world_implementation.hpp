@@ -129,10 +129,11 @@ class World::Implementation {
   std::mutex grid_mutex;
   const std::shared_ptr<FreeGrids> free_grids = std::make_shared<FreeGrids>();
   ResidencyLedger host_ledger;
-  std::unique_ptr<GpuReach> gpu_reach;  ///< of a host rank in a world with GPUs
-  std::unique_ptr<Stream> stream;       ///< default stream
-  std::unique_ptr<Stream> copy_stream;  ///< of blocking copies by a GPU
-  std::unique_ptr<Engine> engine;       ///< of peers that loads and stores do not reach; nullptr: there are none
+  std::unique_ptr<GpuReach> gpu_reach;            ///< of a host rank in a world with GPUs
+  std::unique_ptr<Stream> stream;                 ///< default stream
+  std::unique_ptr<Stream> copy_stream;            ///< of blocking copies by a GPU
+  std::vector<std::vector<std::byte>> abandoned;  ///< buffers that the engine may still use after a deadline
+  std::unique_ptr<Engine> engine;  ///< of peers that loads and stores do not reach; nullptr: there are none
 
   /// The end of a rank, or of the launcher (-1).
   struct RankEnd {

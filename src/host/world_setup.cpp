@@ -218,7 +218,7 @@ Context World::Implementation::make_context(std::uint32_t team, const std::vecto
   made.pinned_heap_end = memory->range().layout().host_area_offset() + memory->sizes().host_area_bytes;
   made.polling = polling_of(config, size);
   made.team = team;
-  made.size = static_cast<std::uint32_t>(ranks.size());
+  made.size = made.places = static_cast<std::uint32_t>(ranks.size());
   made.own_world_rank = static_cast<std::uint32_t>(rank);
   for (std::size_t member = 0; member < ranks.size(); ++member) {
     made.distances[member] = (ranks[member] - rank) * (1 << (config.slot_shift - min_slot_shift));

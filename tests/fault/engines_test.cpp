@@ -112,13 +112,14 @@ struct CallKernel {
 struct Scene {
   explicit Scene(World& in) : world(in), words(in, 16), mine(in, 16), status(in, 1) {}
 
-  void launch_call(Team& team, Call call, std::uint32_t repeats, bool drops = false) {
+  void launch_call(Team& team, Call call, std::uint32_t repeats, bool drops = false, Stream* stream = nullptr) {
     LaunchOptions options;
     options.threads = 64;
+    options.stream = stream;
     launch(team, options, CallKernel{call},
            CallArguments{words.data(), mine.data(), status.data(), static_cast<std::uint32_t>(1 - world.rank()),
                          repeats, drops});
-    world.synchronize();
+    world.synchronize(stream != nullptr ? *stream : world.stream());
   }
   [[nodiscard]] Status returned() {
     std::uint32_t value = 0;
@@ -138,8 +139,10 @@ class Engines : public ::testing::TestWithParam<bool> {
     if (on_gpu() && gpus_here(&why) == 0) GTEST_SKIP() << "no GPU: " << why;
   }
   [[nodiscard]] static bool on_gpu() { return GetParam(); }
-  static void run(const EnginePlan& plan, const std::function<void(World&)>& body, int ranks = 2) {
+  static void run(const EnginePlan& plan, const std::function<void(World&)>& body, int ranks = 2,
+                  std::size_t chunk_bytes = Config{}.chunk_bytes) {
     Config config = test_config();
+    config.chunk_bytes = chunk_bytes;
     config.device = on_gpu() ? "cuda:0" : "cpu";
     config.deadline_ns = static_cast<std::int64_t>(deadline_s * 1e9);
     config.engines = std::make_shared<TestEngines>(plan);
@@ -225,6 +228,81 @@ TEST_P(Engines, ThatStopCostOneDeadline) {
       check_error(Status::aborted, {"rank 0: ", "on rank 1"}, [&] { team->barrier(); });
     }
   });
+}
+
+/// Whoever gives up at a full ring leaves it to others as it was.
+TEST_P(Engines, ThatGoOnServeOtherTeams) {
+  EnginePlan plan;
+  plan.gate = std::make_shared<std::atomic<bool>>(false);
+  run(plan, [&plan](World& world) {
+    Scene scene(world);
+    const std::unique_ptr<Team> team = world.make_team({0, 1});
+    if (world.rank() == 0) {
+      check_error(Status::deadline, {"rank 0: put on rank 1 in kernel"},
+                  [&] { scene.launch_call(*team, Call::put, command_ring_depth + 1); });
+      *plan.gate = true;
+      const std::unique_ptr<Stream> fresh = world.make_stream();  // that of the team's kernel tells of its failure
+      scene.launch_call(world, Call::fetch_add, 1, false, fresh.get());
+      BEELINE_CHECK(scene.returned() == Status::ok);
+    } else {
+      while (!team->failed()) std::this_thread::yield();
+    }
+    world.barrier();
+    std::uint64_t first = 0;
+    world.copy(&first, scene.words.data(), sizeof first);
+    BEELINE_CHECK_EQ(world.rank() == 1 ? 1u : 0u, first);
+    world.barrier();
+  });
+}
+
+/// An abort does not end a `get`, whose destination the engine is yet to write; it does end what fetches a word.
+TEST_P(Engines, EndAGetThatAnAbortFinds) {
+  if (on_gpu()) GTEST_SKIP() << "CPU threads post";
+  EnginePlan plan;
+  plan.gate = std::make_shared<std::atomic<bool>>(false);
+  run(plan, [&plan](World& world) {
+    const SymmetricArray<std::uint64_t> word(world, 2, Heap::pinned);
+    *word.data() = 40 + static_cast<std::uint64_t>(world.rank());
+    const std::unique_ptr<Team> team = world.make_team({0, 1});
+    world.barrier();
+    if (world.rank() == 0) {
+      const Context& ctx = team->host_context();
+      std::uint64_t got = 0;
+      Status status = Status::ok;
+      std::thread getter([&] { status = get(Thread{}, ctx, &got, word.data(), 1, 1); });
+      std::uint64_t before = 0;
+      BEELINE_CHECK(put_value(ctx, word.data(), std::uint64_t{1}, 2) == Status::invalid_argument);  // aborts the team
+      for (int i = 0; i < 5; ++i)
+        BEELINE_CHECK(atomic_fetch_add(ctx, word.data() + 1, 1, 1, before) == Status::aborted);
+      *plan.gate = true;
+      getter.join();
+      BEELINE_CHECK(status == Status::ok);
+      BEELINE_CHECK_EQ(41u, got);
+    }
+    world.barrier();
+  });
+}
+
+/// The host's copies have the deadline for each chunk.
+TEST_P(Engines, CarryCopiesThatTakeLongerThanTheDeadline) {
+  EnginePlan plan;
+  plan.ns_per_byte = 200'000;
+  run(
+      plan,
+      [](World& world) {
+        constexpr std::size_t bytes = 12 << 10;  // 2.4 s
+        const SymmetricArray<std::byte> memory(world, bytes);
+        const std::vector<std::byte> mine(bytes, std::byte{7});
+        world.barrier();
+        if (world.rank() == 0) world.copy(memory.at(1), mine.data(), bytes);
+        while (world.barrier(Timeout{100'000'000}) == Status::timeout) {  // which have a deadline each
+        }
+        std::vector<std::byte> now(bytes);
+        world.copy(now.data(), memory.data(), bytes);
+        BEELINE_CHECK((now == mine) == (world.rank() == 1));
+        world.barrier();
+      },
+      2, 1024);
 }
 
 /// A slow engine's ring is full most of the time, and nothing is lost.

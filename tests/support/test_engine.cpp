@@ -84,6 +84,7 @@ class TestEngine final : public Engine {
 
   /// The commands that a ring has, up to a batch.
   bool serve_some(Served& served) {
+    if (plan_.gate != nullptr && !*plan_.gate) return false;
     std::size_t count = 0;
     for (; count < engine_batch && served.commands < plan_.stuck_after; ++count, ++served.commands) {
       if (!served.reader.take(batch_[count])) break;
@@ -100,6 +101,8 @@ class TestEngine final : public Engine {
   }
   void begin(const Command& command, std::size_t slot) {
     std::byte* const remote = client_.address_of(command.peer, command.remote);
+    if (plan_.ns_per_byte > 0 && command.width == 0)
+      std::this_thread::sleep_for(std::chrono::nanoseconds(plan_.ns_per_byte) * command.rows * command.row_bytes);
     if (command.width == 0)
       worker_->move(command, remote);
     else

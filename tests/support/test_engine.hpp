@@ -21,6 +21,8 @@ struct EnginePlan {
   std::string reason = "a test says so";          ///< of every route that is not direct
   std::uint64_t stuck_after = ~std::uint64_t{0};  ///< commands of a ring that are served; then none is, for ever
   int pause_us = 0;                               ///< before each look at the rings
+  int ns_per_byte = 0;                            ///< that a put or get takes
+  std::shared_ptr<std::atomic<bool>> gate;        ///< while it is false, no command is served; nullptr: all are
 };
 
 /// What an engine does commands with, in their order.

@@ -25,8 +25,9 @@ struct Crowd {
     routes[first_here] = {{Way::direct, 0}, 0, DeviceKind::host};
     routes[first_here + 1] = {{Way::direct, 1}, 1, DeviceKind::host};
     routes[elsewhere] = {{Way::direct, 1}, 1, DeviceKind::host};
-    table = {nullptr, nullptr, routes.data(), 2};
+    table = {nullptr, nullptr, routes.data()};
     ctx.size = members;
+    ctx.places = 2;
     ctx.rank = first_here;
     ctx.first_place = first_here;
     ctx.direct_places = 3;

@@ -7,7 +7,7 @@
 /// A ring lies in host memory, which GPUs and CPUs see but have no common atomics in: each of its words has one writer.
 ///
 ///   poster                                     engine, in the order of the ring
-///     tickets.next += 1  -> its ticket
+///     waits until a slot is free;  its ticket = tickets.next++
 ///     commands[ticket % depth], sequence last ->  copies it;  taken = ticket + 1
 ///                                                 does it
 ///     reads it, frees the slot               <-   answers[ticket % depth], sequence last: where `answers` says so
@@ -78,7 +78,7 @@ static_assert(std::is_trivially_copyable_v<CommandRing>);
 
 /// What posters share, in memory where they have atomics: one for each ring.
 struct CommandTickets {
-  alignas(64) std::uint64_t next;           ///< commands posted, or about to be
+  alignas(64) std::uint64_t next;           ///< commands posted, or being written
   std::uint64_t freed[command_ring_depth];  ///< commands that a slot has held whose answers, if any, have been read
 };
 
@@ -107,7 +107,6 @@ struct RouteTable {
   CommandRing* rings;          ///< [command_rings]
   CommandTickets* tickets;     ///< [command_rings]
   const MemberRoute* members;  ///< [size of the team]
-  std::uint32_t places;        ///< members that `Context` holds itself
 };
 
 }  // namespace beeline

@@ -42,6 +42,14 @@ enum class Access : std::uint32_t { load_store, atomic };
 
 namespace detail {
 
+/// A group in code that is out of the way: its copies take few registers, and are slow.
+template <class Group>
+struct OutOfLine : Group {};
+template <class Group>
+inline constexpr bool is_out_of_line = false;
+template <class Group>
+inline constexpr bool is_out_of_line<OutOfLine<Group>> = true;
+
 /// Whether code on `from` may do this to `target`, an address in the memory of the member in `place`.
 [[nodiscard]] BEELINE_HOST_DEVICE inline bool may_touch(const Context& ctx, DeviceKind from, Access access,
                                                         const void* target, std::uint32_t place) {
@@ -51,14 +59,19 @@ namespace detail {
 }
 
 /// Decides where a test of constants did not; `refuses`: records it too.
-BEELINE_COLD BEELINE_HOST_DEVICE inline Status judge(const Context& ctx, Access access, Operation operation,
-                                                     Reach target, std::uint32_t place, bool refuses) {
+BEELINE_HOST_DEVICE inline Status decide(const Context& ctx, Access access, Operation operation, const Reach& target,
+                                         std::uint32_t place, bool refuses) {
   if (may_touch(ctx, executor, access, target.local, place)) return Status::ok;
   if (!refuses) return Status::unreachable;
   constexpr CallFault fault =
       executor == DeviceKind::host ? CallFault::cpu_in_gpu_memory : CallFault::gpu_atomic_on_host;
-  const std::uint32_t peer = ctx.routes == nullptr ? place : place + ctx.first_place;
-  return refuse(ctx, operation, peer, {fault, target.bytes, address_bits(target)}, Status::unreachable);
+  return refuse(ctx, operation, place + ctx.first_place, {fault, target.bytes, address_bits(target)},
+                Status::unreachable);
+}
+/// The same out of the way.
+BEELINE_COLD BEELINE_HOST_DEVICE inline Status judge(const Context& ctx, Access access, Operation operation,
+                                                     Reach target, std::uint32_t place, bool refuses) {
+  return decide(ctx, access, operation, target, place, refuses);
 }
 
 /// `ok`, or `unreachable` after one thread of the group has refused access to `reach` of the member in `place`. Every
@@ -72,7 +85,11 @@ BEELINE_HOST_DEVICE Status check_access(const Group& group, const Context& ctx, 
     const auto* there = ctx.translate(static_cast<const std::byte*>(reach.local), place);
     const bool is_plain = executor == DeviceKind::gpu ? !ctx.is_guarded(there) : ctx.kind_at(place) == DeviceKind::host;
     if (is_plain) return Status::ok;
-    return judge(ctx, access, operation, {there, reach.bytes, 1}, place, group.thread_rank() == 0);
+    const Reach target{there, reach.bytes, 1};
+    if constexpr (is_out_of_line<Group>)
+      return decide(ctx, access, operation, target, place, group.thread_rank() == 0);
+    else
+      return judge(ctx, access, operation, target, place, group.thread_rank() == 0);
   }
 }
 
@@ -81,35 +98,58 @@ BEELINE_HOST_DEVICE inline Status check_local_atomic(const Context& ctx, Operati
   const bool is_plain =
       executor == DeviceKind::gpu ? !ctx.is_guarded(word.local) : ctx.kind_of(ctx.rank) == DeviceKind::host;
   if (is_plain || ctx.owner_of(word.local) == no_peer) return Status::ok;
-  const std::uint32_t own_place = ctx.routes == nullptr ? ctx.rank : ctx.rank - ctx.first_place;
-  return judge(ctx, Access::atomic, operation, word, own_place, true);
+  return judge(ctx, Access::atomic, operation, word, ctx.rank - ctx.first_place, true);
 }
 
 inline namespace BEELINE_CALLS {
 
-/// The door that every operation goes through, once its arguments are checked: finds the way to `peer`. Every thread
-/// calls it, and gets the operation's status: what loads and stores make of it, what an engine makes of it, or
-/// `unreachable` after one thread of the group has refused it.
-///   by_route  `Passage by_route()`: asks the routes, where the context has any
-///   by_loads  `Status by_loads(place)`: loads and stores at the peer's place
-template <Access access, class Group, class ByRoute, class ByLoads>
-BEELINE_HOST_DEVICE Status pass(const Group& group, const Context& ctx, Operation operation, const Reach& reach,
-                                std::uint32_t peer, ByRoute by_route, ByLoads by_loads) {
-  if (ctx.routes != nullptr) [[unlikely]] {
-    const Passage passage = by_route();
-    if (passage.place == no_peer) return passage.status;
-    peer = passage.place;
-  }
-  const Status status = check_access<access>(group, ctx, operation, reach, peer);
-  return status == Status::ok ? by_loads(peer) : status;
+/// An operation on a peer that is not near: by an engine, by loads and stores, or refused. All of it is out of the way,
+/// and takes values: what it took by reference would have to lie in memory.
+template <class Group, class Operation>
+BEELINE_COLD BEELINE_HOST_DEVICE typename Operation::Result pass_by_route(Group group, const Context& ctx,
+                                                                          Operation operation) {
+  const Request request = operation.request();
+  const WayToPeer to = ctx.routes->members[request.peer].way;
+  if (to.way == Way::engine) return operation.by_engine(group, ctx);
+  const OutOfLine<Group> slow{group};
+  Status status = Status::unreachable;
+  if (to.way == Way::direct)
+    status = check_access<Operation::access>(slow, ctx, request.operation, operation.reach(), to.place);
+  else if (group.thread_rank() == 0)
+    status = refuse_route(ctx, request.operation, request.peer);
+  if (status != Status::ok) return {status};
+  return operation.by_loads(slow, ctx, to.place);
+}
+
+/// The door that every operation goes through, once its arguments are checked: finds the way to its peer. Every thread
+/// calls it. `operation` is a small structure, whose copy costs a register for each word:
+///   Access access, Result        what it does to memory; `Status`, or a structure that begins with it
+///   request(), reach()           of the peer; what it uses of the peer's memory, as an address of the caller
+///   by_loads(group, ctx, place)  loads and stores at the peer's place
+///   by_engine(group, ctx)        posts commands
+/// Returns what the last two do; `unreachable` after one thread of the group has refused the operation. What routes ask
+/// for ends out of line, and does not come back to the loads and stores below: so the address of a peer that is the
+/// same for all threads stays in uniform registers.
+template <class Group, class Operation>
+BEELINE_HOST_DEVICE typename Operation::Result pass(const Group& group, const Context& ctx,
+                                                    const Operation& operation) {
+  const Request request = operation.request();
+  if (!ctx.is_near(request.peer)) [[unlikely]]
+    return pass_by_route(group, ctx, operation);
+  const std::uint32_t place = request.peer - ctx.first_place;
+  const Status status = check_access<Operation::access>(group, ctx, request.operation, operation.reach(), place);
+  if (status != Status::ok) return {status};
+  return operation.by_loads(group, ctx, place);
 }
 
 /// The same with the check of arguments before it (invalid_argument).
-template <Access access, class Group, class ByRoute, class ByLoads>
-BEELINE_HOST_DEVICE Status admit(const Group& group, const Context& ctx, Operation operation, const Reach& reach,
-                                 std::uint32_t peer, ByRoute by_route, ByLoads by_loads) {
-  const Status status = check_call(group, ctx, operation, reach, peer);
-  return status == Status::ok ? pass<access>(group, ctx, operation, reach, peer, by_route, by_loads) : status;
+template <class Group, class Operation>
+BEELINE_HOST_DEVICE typename Operation::Result admit(const Group& group, const Context& ctx,
+                                                     const Operation& operation) {
+  const Request request = operation.request();
+  const Status status = check_call(group, ctx, request.operation, operation.reach(), request.peer);
+  if (status != Status::ok) return {status};
+  return pass(group, ctx, operation);
 }
 
 }  // namespace BEELINE_CALLS

@@ -36,43 +36,92 @@ BEELINE_HOST_DEVICE Bits<T>* remote_bits(const Context& ctx, T* target, std::uin
   return reinterpret_cast<Bits<T>*>(ctx.translate(target, place));
 }
 
+/// Does what `verb` says to a word, and gives what it held.
+///   expected  of compare_swap
+template <Verb verb, class T>
+BEELINE_HOST_DEVICE T change(SystemAtomic<T> word, T value, [[maybe_unused]] T expected) {
+  constexpr auto relaxed = cuda::memory_order_relaxed;
+  if constexpr (verb == Verb::add) return word.fetch_add(value, relaxed);
+  if constexpr (verb == Verb::bit_and) return word.fetch_and(value, relaxed);
+  if constexpr (verb == Verb::bit_or) return word.fetch_or(value, relaxed);
+  if constexpr (verb == Verb::bit_xor) return word.fetch_xor(value, relaxed);
+  if constexpr (verb == Verb::minimum) return word.fetch_min(value, relaxed);
+  if constexpr (verb == Verb::maximum) return word.fetch_max(value, relaxed);
+  if constexpr (verb == Verb::exchange) return word.exchange(value, relaxed);
+  if constexpr (verb == Verb::compare_swap) word.compare_exchange_strong(expected, value, relaxed);
+  return expected;
+}
+
+/// The same where nobody wants the old value.
+template <Verb verb, class B>
+BEELINE_HOST_DEVICE void reduce(B* word, B value) {
+  if constexpr (verb == Verb::add) machine::reduce_add(word, value);
+  if constexpr (verb == Verb::bit_and) machine::reduce_and(word, value);
+  if constexpr (verb == Verb::bit_or) machine::reduce_or(word, value);
+  if constexpr (verb == Verb::bit_xor) machine::reduce_xor(word, value);
+}
+
 inline namespace BEELINE_CALLS {
 
-/// What an engine is asked for.
-template <class T>
-BEELINE_HOST_DEVICE Request request_of(Verb verb, std::uint32_t peer) {
-  return {Operation::atomic, verb, sizeof(T), std::is_signed_v<T>, peer};
-}
+/// What atomics ask the door for that give nothing back.
+template <Verb verb, class T>
+struct ReduceWord {
+  static constexpr Access access = Access::atomic;
+  using Result = Status;
+  T* target;
+  T value;
+  std::uint32_t peer;
 
-/// An atomic that gives nothing back: `reduce(word)`.
-template <class T, class Reduce>
-BEELINE_HOST_DEVICE Status reduce_word(const Context& ctx, Verb verb, T* target, T value, std::uint32_t peer,
-                                       Reduce reduce) {
-  return change_word<Access::atomic>(Thread{}, ctx, request_of<T>(verb, peer), Queue{}, target,
-                                     static_cast<Bits<T>>(value), [&](std::uint32_t place) {
-                                       reduce(remote_bits(ctx, target, place), static_cast<Bits<T>>(value));
-                                       return Status::ok;
-                                     });
-}
-
-/// An atomic that gives the old value: what `change(word)` returns.
-///   expected  of compare_swap
-template <class T, class Change>
-BEELINE_HOST_DEVICE Status fetch(const Context& ctx, const Request& request, T* target, T value, T expected, T& before,
-                                 Change change) {
-  const auto by_route = [&] {
-    const Fetched fetched =
-        fetch_by_route(ctx, request, target, static_cast<Bits<T>>(value), static_cast<Bits<T>>(expected));
-    if (fetched.passage.place == no_peer && fetched.passage.status == Status::ok)
-      before = static_cast<T>(fetched.value);
-    return fetched.passage;
-  };
-  const auto by_loads = [&](std::uint32_t place) {
-    before = change(remote_word(ctx, target, place));
+  [[nodiscard]] BEELINE_HOST_DEVICE Request request() const {
+    return {Operation::atomic, verb, sizeof(T), std::is_signed_v<T>, 0, peer};
+  }
+  [[nodiscard]] BEELINE_HOST_DEVICE Reach reach() const { return reach_of_word(target); }
+  template <class Group>
+  BEELINE_HOST_DEVICE Status by_loads(const Group&, const Context& ctx, std::uint32_t place) const {
+    reduce<verb>(remote_bits(ctx, target, place), static_cast<Bits<T>>(value));
     return Status::ok;
-  };
-  return admit<Access::atomic>(Thread{}, ctx, Operation::atomic, reach_of_word(target), request.peer, by_route,
-                               by_loads);
+  }
+  template <class Group>
+  BEELINE_HOST_DEVICE Status by_engine(const Group& group, const Context& ctx) const {
+    return change_by_engine(group, ctx, request(), Queue{}, target, static_cast<Bits<T>>(value));
+  }
+};
+
+/// What those do that give the old value.
+///   expected  of compare_swap
+template <Verb verb, class T>
+struct FetchWord {
+  static constexpr Access access = Access::atomic;
+  using Result = Fetched;
+  T* target;
+  T value, expected;
+  std::uint32_t peer;
+
+  [[nodiscard]] BEELINE_HOST_DEVICE Request request() const {
+    return {Operation::atomic, verb, sizeof(T), std::is_signed_v<T>, 1, peer};
+  }
+  [[nodiscard]] BEELINE_HOST_DEVICE Reach reach() const { return reach_of_word(target); }
+  template <class Group>
+  BEELINE_HOST_DEVICE Fetched by_loads(const Group&, const Context& ctx, std::uint32_t place) const {
+    return {Status::ok, static_cast<Bits<T>>(change<verb>(remote_word(ctx, target, place), value, expected))};
+  }
+  template <class Group>
+  BEELINE_HOST_DEVICE Fetched by_engine(const Group&, const Context& ctx) const {
+    return fetch_by_engine(ctx, request(), target, static_cast<Bits<T>>(value), static_cast<Bits<T>>(expected));
+  }
+};
+
+template <Verb verb, class T>
+BEELINE_HOST_DEVICE Status reduce_word(const Context& ctx, T* target, T value, std::uint32_t peer) {
+  return admit(Thread{}, ctx, ReduceWord<verb, T>{target, value, peer});
+}
+
+template <Verb verb, class T>
+BEELINE_HOST_DEVICE Status fetch_word(const Context& ctx, T* target, T value, T expected, std::uint32_t peer,
+                                      T& before) {
+  const Fetched fetched = admit(Thread{}, ctx, FetchWord<verb, T>{target, value, expected, peer});
+  if (fetched.status == Status::ok) before = static_cast<T>(fetched.value);
+  return fetched.status;
 }
 
 }  // namespace BEELINE_CALLS
@@ -87,87 +136,71 @@ inline namespace BEELINE_CALLS {
 
 template <class T>
 BEELINE_HOST_DEVICE Status atomic_add(const Context& ctx, T* target, Operand<T> value, std::uint32_t peer) {
-  return detail::reduce_word(ctx, Verb::add, target, value, peer,
-                             [](auto* word, auto operand) { machine::reduce_add(word, operand); });
+  return detail::reduce_word<Verb::add, T>(ctx, target, value, peer);
 }
 
 template <class T>
 BEELINE_HOST_DEVICE Status atomic_and(const Context& ctx, T* target, Operand<T> value, std::uint32_t peer) {
-  return detail::reduce_word(ctx, Verb::bit_and, target, value, peer,
-                             [](auto* word, auto operand) { machine::reduce_and(word, operand); });
+  return detail::reduce_word<Verb::bit_and, T>(ctx, target, value, peer);
 }
 
 template <class T>
 BEELINE_HOST_DEVICE Status atomic_or(const Context& ctx, T* target, Operand<T> value, std::uint32_t peer) {
-  return detail::reduce_word(ctx, Verb::bit_or, target, value, peer,
-                             [](auto* word, auto operand) { machine::reduce_or(word, operand); });
+  return detail::reduce_word<Verb::bit_or, T>(ctx, target, value, peer);
 }
 
 template <class T>
 BEELINE_HOST_DEVICE Status atomic_xor(const Context& ctx, T* target, Operand<T> value, std::uint32_t peer) {
-  return detail::reduce_word(ctx, Verb::bit_xor, target, value, peer,
-                             [](auto* word, auto operand) { machine::reduce_xor(word, operand); });
+  return detail::reduce_word<Verb::bit_xor, T>(ctx, target, value, peer);
 }
 
 template <class T>
 [[nodiscard]] BEELINE_HOST_DEVICE Status atomic_fetch_add(const Context& ctx, T* target, Operand<T> value,
                                                           std::uint32_t peer, T& before) {
-  return detail::fetch(ctx, detail::request_of<T>(Verb::add, peer), target, value, T{}, before,
-                       [value](auto word) { return word.fetch_add(value, cuda::memory_order_relaxed); });
+  return detail::fetch_word<Verb::add, T>(ctx, target, value, T{}, peer, before);
 }
 
 template <class T>
 [[nodiscard]] BEELINE_HOST_DEVICE Status atomic_fetch_and(const Context& ctx, T* target, Operand<T> value,
                                                           std::uint32_t peer, T& before) {
-  return detail::fetch(ctx, detail::request_of<T>(Verb::bit_and, peer), target, value, T{}, before,
-                       [value](auto word) { return word.fetch_and(value, cuda::memory_order_relaxed); });
+  return detail::fetch_word<Verb::bit_and, T>(ctx, target, value, T{}, peer, before);
 }
 
 template <class T>
 [[nodiscard]] BEELINE_HOST_DEVICE Status atomic_fetch_or(const Context& ctx, T* target, Operand<T> value,
                                                          std::uint32_t peer, T& before) {
-  return detail::fetch(ctx, detail::request_of<T>(Verb::bit_or, peer), target, value, T{}, before,
-                       [value](auto word) { return word.fetch_or(value, cuda::memory_order_relaxed); });
+  return detail::fetch_word<Verb::bit_or, T>(ctx, target, value, T{}, peer, before);
 }
 
 template <class T>
 [[nodiscard]] BEELINE_HOST_DEVICE Status atomic_fetch_xor(const Context& ctx, T* target, Operand<T> value,
                                                           std::uint32_t peer, T& before) {
-  return detail::fetch(ctx, detail::request_of<T>(Verb::bit_xor, peer), target, value, T{}, before,
-                       [value](auto word) { return word.fetch_xor(value, cuda::memory_order_relaxed); });
+  return detail::fetch_word<Verb::bit_xor, T>(ctx, target, value, T{}, peer, before);
 }
 
 template <class T>
 [[nodiscard]] BEELINE_HOST_DEVICE Status atomic_fetch_min(const Context& ctx, T* target, Operand<T> value,
                                                           std::uint32_t peer, T& before) {
-  return detail::fetch(ctx, detail::request_of<T>(Verb::minimum, peer), target, value, T{}, before,
-                       [value](auto word) { return word.fetch_min(value, cuda::memory_order_relaxed); });
+  return detail::fetch_word<Verb::minimum, T>(ctx, target, value, T{}, peer, before);
 }
 
 template <class T>
 [[nodiscard]] BEELINE_HOST_DEVICE Status atomic_fetch_max(const Context& ctx, T* target, Operand<T> value,
                                                           std::uint32_t peer, T& before) {
-  return detail::fetch(ctx, detail::request_of<T>(Verb::maximum, peer), target, value, T{}, before,
-                       [value](auto word) { return word.fetch_max(value, cuda::memory_order_relaxed); });
+  return detail::fetch_word<Verb::maximum, T>(ctx, target, value, T{}, peer, before);
 }
 
 template <class T>
 [[nodiscard]] BEELINE_HOST_DEVICE Status atomic_exchange(const Context& ctx, T* target, Operand<T> value,
                                                          std::uint32_t peer, T& before) {
-  return detail::fetch(ctx, detail::request_of<T>(Verb::exchange, peer), target, value, T{}, before,
-                       [value](auto word) { return word.exchange(value, cuda::memory_order_relaxed); });
+  return detail::fetch_word<Verb::exchange, T>(ctx, target, value, T{}, peer, before);
 }
 
 /// Stores `desired` if the target equals `expected`.
 template <class T>
 [[nodiscard]] BEELINE_HOST_DEVICE Status atomic_compare_swap(const Context& ctx, T* target, Operand<T> expected,
                                                              Operand<T> desired, std::uint32_t peer, T& before) {
-  const detail::Request request = detail::request_of<T>(Verb::compare_swap, peer);
-  return detail::fetch(ctx, request, target, desired, expected, before, [=](auto word) {
-    T held = expected;
-    word.compare_exchange_strong(held, desired, cuda::memory_order_relaxed);
-    return held;
-  });
+  return detail::fetch_word<Verb::compare_swap, T>(ctx, target, desired, expected, peer, before);
 }
 
 }  // namespace BEELINE_CALLS

@@ -179,13 +179,11 @@ class BulkPort {
   template <class T>
   BEELINE_HOST_DEVICE Status put(T* destination, const T* source, std::size_t count, std::uint32_t peer,
                                  Queue queue = {}) {
-    const detail::Request request{Operation::put, Verb::put, 0, 0, peer};
-    const detail::Reach remote = detail::reach_of(destination, count);
-    return detail::move_bytes(copies_.block(), copies_.context(), request, queue, remote, source,
-                              [&](std::uint32_t place) {
-                                put_admitted(destination, source, count, place);
-                                return Status::ok;
-                              });
+    if (!copies_.context().is_near(peer)) [[unlikely]]
+      return beeline::put(copies_.block(), copies_.context(), destination, source, count, peer, queue);
+    const Status status = check(Operation::put, detail::reach_of(destination, count), peer);
+    if (status == Status::ok) move(copies_.context().translate(destination, place(peer)), source, count, place(peer));
+    return status;
   }
 
   /// Copies `count` elements from `source` on `peer` to local `destination`.
@@ -195,16 +193,11 @@ class BulkPort {
   /// Returns as `put`. Source: OpenSHMEM 1.5 get.
   template <class T>
   [[nodiscard]] BEELINE_HOST_DEVICE Status get(T* destination, const T* source, std::size_t count, std::uint32_t peer) {
-    static_assert(std::is_trivially_copyable_v<T>, "only trivially copyable elements travel as bytes");
-    const detail::Request request{Operation::get, Verb::get, 0, 0, peer};
-    const detail::Reach remote = detail::reach_of(source, count);
-    return detail::move_bytes(
-        copies_.block(), copies_.context(), request, Queue{}, remote, destination, [&](std::uint32_t place) {
-          copies_.move(reinterpret_cast<std::byte*>(destination),
-                       reinterpret_cast<const std::byte*>(copies_.context().translate(source, place)),
-                       count * sizeof(T), place);
-          return Status::ok;
-        });
+    if (!copies_.context().is_near(peer)) [[unlikely]]
+      return beeline::get(copies_.block(), copies_.context(), destination, source, count, peer);
+    const Status status = check(Operation::get, detail::reach_of(source, count), peer);
+    if (status == Status::ok) move(destination, copies_.context().translate(source, place(peer)), count, place(peer));
+    return status;
   }
 
   /// `put`, then sets `signal` on `peer` to `value`: whoever sees the signal sees the data.
@@ -213,21 +206,34 @@ class BulkPort {
   template <class T>
   BEELINE_HOST_DEVICE Status put_signal(T* destination, const T* source, std::size_t count, std::uint64_t* signal,
                                         std::uint64_t value, std::uint32_t peer, Queue queue = {}) {
-    const auto by_loads = [&](std::uint32_t place) {
-      put_admitted(destination, source, count, place);
-      detail::set_signal(copies_.block(), copies_.context(), signal, value, place, Order::memory);
-      return Status::ok;
-    };
-    return detail::put_announced(copies_.block(), copies_.context(), peer, queue, detail::reach_of(destination, count),
-                                 source, signal, value, by_loads);
+    const Context& ctx = copies_.context();
+    if (!ctx.is_near(peer)) [[unlikely]]
+      return beeline::put_signal(copies_.block(), ctx, destination, source, count, signal, value, peer, queue);
+    const detail::Reach data = detail::reach_of(destination, count), word = detail::reach_of_word(signal);
+    Status status = check(Operation::put, data, peer);
+    if (status == Status::ok) status = check(Operation::signal, word, peer);
+    if (status != Status::ok) return status;
+    move(ctx.translate(destination, place(peer)), source, count, place(peer));
+    detail::set_signal(copies_.block(), ctx, signal, value, place(peer), Order::memory);
+    return status;
   }
 
  private:
+  /// Arguments and access, of a peer that is near.
+  [[nodiscard]] BEELINE_HOST_DEVICE Status check(Operation operation, const detail::Reach& reach,
+                                                 std::uint32_t peer) const {
+    const Status status = detail::check_call(copies_.block(), copies_.context(), operation, reach, peer);
+    if (status != Status::ok) return status;
+    return detail::check_access<Access::load_store>(copies_.block(), copies_.context(), operation, reach, place(peer));
+  }
+  [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t place(std::uint32_t peer) const {
+    return peer - copies_.context().first_place;
+  }
+
   template <class T>
-  BEELINE_HOST_DEVICE void put_admitted(T* destination, const T* source, std::size_t count, std::uint32_t place) {
+  BEELINE_HOST_DEVICE void move(T* to, const T* from, std::size_t count, std::uint32_t place) {
     static_assert(std::is_trivially_copyable_v<T>, "only trivially copyable elements travel as bytes");
-    copies_.move(reinterpret_cast<std::byte*>(copies_.context().translate(destination, place)),
-                 reinterpret_cast<const std::byte*>(source), count * sizeof(T), place);
+    copies_.move(reinterpret_cast<std::byte*>(to), reinterpret_cast<const std::byte*>(from), count * sizeof(T), place);
   }
   /// `buffer`, which transfers need that go through it.
   [[nodiscard]] BEELINE_HOST_DEVICE static BulkBuffer* checked([[maybe_unused]] const Context& ctx,

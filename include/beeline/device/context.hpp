@@ -21,10 +21,10 @@ namespace detail {
 /// Stops a unit compiled with BEELINE_CHECKED at an address or a peer that `at` does not take (caller_check.hpp).
 template <bool checked>
 BEELINE_HOST_DEVICE void check_at(const Context& ctx, const void* local, std::uint32_t peer);
-/// The place of a peer in the context; stops where loads and stores do not reach it (route.hpp).
+/// From this rank's memory to that of a peer that is not near, in bytes; stops where loads and stores do not reach it
+/// (route.hpp).
 template <bool checked>
-BEELINE_COLD BEELINE_HOST_DEVICE std::uint32_t place_for_access(const Context& ctx, Operation operation,
-                                                                std::uint32_t peer);
+BEELINE_COLD BEELINE_HOST_DEVICE std::int64_t distance_by_route(const Context& ctx, std::uint32_t peer);
 
 }  // namespace detail
 
@@ -57,7 +57,8 @@ struct Context {
   /// are direct, and rank p of the team has place p. Operations test this, and nothing else where it is nullptr.
   const RouteTable* routes;
   std::uint64_t direct_places;  ///< with routes, bit by place: its member is direct
-  std::uint32_t first_place;    ///< with routes: rank of the team that has the first place
+  std::uint32_t first_place;    ///< rank of the team that has the first place; 0 without routes
+  std::uint32_t places;         ///< members that have a place; all without routes
   /// From this rank's slot to that of the member in each place, in steps of 2^min_slot_shift bytes: between a flag's
   /// arrival and the answer an address costs one load and one addition. Members of other nodes have no place.
   std::int32_t distances[max_ranks];
@@ -73,13 +74,17 @@ struct Context {
 
   /// How this rank reaches the team's `peer`, which is direct, with its place, where there are no routes.
   [[nodiscard]] BEELINE_HOST_DEVICE WayToPeer way_to(std::uint32_t peer) const {
-    if (routes == nullptr) return {Way::direct, peer};
-    const std::uint32_t place = peer - first_place;
-    if (place < max_ranks && (direct_places >> place & 1u) != 0) return {Way::direct, place};
+    if (is_near(peer)) return {Way::direct, peer - first_place};
     return routes->members[peer].way;
   }
-  /// Members that have a place.
-  [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t places() const { return routes == nullptr ? size : routes->places; }
+  /// Whether the team's `peer` is direct and `peer - first_place` its place: so are all where there are no routes. The
+  /// table tells of others.
+  [[nodiscard]] BEELINE_HOST_DEVICE bool is_near(std::uint32_t peer) const {
+    if (routes == nullptr) [[likely]]
+      return true;
+    const std::uint32_t place = peer - first_place;
+    return place < max_ranks && (direct_places >> place & 1u) != 0;
+  }
 
   /// What the team's `peer` runs on.
   [[nodiscard]] BEELINE_HOST_DEVICE DeviceKind kind_of(std::uint32_t peer) const {
@@ -107,16 +112,19 @@ struct Context {
   template <class T, bool checked = BEELINE_CHECKS_CALLS != 0>
   [[nodiscard]] BEELINE_HOST_DEVICE T* at(T* local, std::uint32_t peer) const {
     if constexpr (checked) detail::check_at<checked>(*this, local, peer);
-    if (routes != nullptr) [[unlikely]]
-      peer = detail::place_for_access<checked>(*this, Operation::at, peer);
-    return translate(local, peer);
+    if (!is_near(peer)) [[unlikely]]
+      return moved(local, detail::distance_by_route<checked>(*this, peer));
+    return translate(local, peer - first_place);
   }
 
   /// As `at` of the member in `place`, and never checked: for what has been checked before.
   template <class T>
   [[nodiscard]] BEELINE_HOST_DEVICE T* translate(T* local, std::uint32_t place) const {
-    const std::int64_t distance = std::int64_t{distances[place]} * (std::int64_t{1} << min_slot_shift);
-    return reinterpret_cast<T*>(reinterpret_cast<std::intptr_t>(local) + distance);
+    return moved(local, distance_to(place));
+  }
+  /// From this rank's memory to that of the member in `place`, in bytes.
+  [[nodiscard]] BEELINE_HOST_DEVICE std::int64_t distance_to(std::uint32_t place) const {
+    return std::int64_t{distances[place]} * (std::int64_t{1} << min_slot_shift);
   }
 
   /// World rank whose memory `address` is, or `no_peer` outside the range. One subtraction, one shift.
@@ -132,6 +140,10 @@ struct Context {
   }
 
  private:
+  template <class T>
+  [[nodiscard]] BEELINE_HOST_DEVICE static T* moved(T* local, std::int64_t distance) {
+    return reinterpret_cast<T*>(reinterpret_cast<std::intptr_t>(local) + distance);
+  }
   [[nodiscard]] BEELINE_HOST_DEVICE std::uintptr_t offset_of(const void* address) const {
     return reinterpret_cast<std::uintptr_t>(address) - reinterpret_cast<std::uintptr_t>(range);
   }

@@ -10,7 +10,6 @@
 /// cover, in the same sense, what happens before them, whichever block posted it. Source: GASPI queues (seed 000, 4.3
 /// and 5.7); OpenSHMEM 1.5 fence, quiet.
 
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
@@ -61,6 +60,14 @@ BEELINE_COLD BEELINE_HOST_DEVICE inline void copy_unaligned(std::size_t thread, 
   copy_words<std::byte>(thread, threads, to + tail, from + tail, bytes - tail);
 }
 
+/// Copies `words` of type Word with all threads of the group, in few registers.
+template <class Word, class Group>
+BEELINE_HOST_DEVICE void copy_slowly(const Group& group, std::byte* to, const std::byte* from, std::size_t words) {
+  BEELINE_NO_UNROLL
+  for (std::size_t i = group.thread_rank(); i < words; i += group.size())
+    machine::store_as(to + sizeof(Word) * i, machine::load_as<Word>(from + sizeof(Word) * i));
+}
+
 /// Copies with all threads of the group. What is aligned stays inline, where small messages are quick.
 template <class Group>
 BEELINE_HOST_DEVICE void copy_bytes(const Group& group, void* destination, const void* source, std::size_t bytes) {
@@ -68,7 +75,10 @@ BEELINE_HOST_DEVICE void copy_bytes(const Group& group, void* destination, const
   auto* to = static_cast<std::byte*>(destination);
   const auto* from = static_cast<const std::byte*>(source);
   const auto bits = reinterpret_cast<std::uintptr_t>(to) | reinterpret_cast<std::uintptr_t>(from) | bytes;
-  if ((bits & 15u) == 0) {
+  if constexpr (is_out_of_line<Group>) {
+    copy_slowly<machine::Word16>(group, to, from, (bits & 15u) == 0 ? bytes / 16 : 0);
+    if ((bits & 15u) != 0) copy_slowly<std::byte>(group, to, from, bytes);
+  } else if ((bits & 15u) == 0) {
     copy_words<machine::Word16>(group.thread_rank(), group.size(), to, from, bytes / 16);
   } else if ((bits & 7u) == 0 && bytes <= 8 * std::size_t{group.size()}) {
     if (8 * group.thread_rank() < bytes)
@@ -90,35 +100,78 @@ BEELINE_HOST_DEVICE void copy_bytes(const Group& group, void* destination, const
 
 inline namespace BEELINE_CALLS {
 
-/// One row of bytes, put or got by a group.
-///   by_loads  `Status by_loads(place)`
-template <class Group, class ByLoads>
-BEELINE_HOST_DEVICE Status move_bytes(const Group& group, const Context& ctx, const Request& request, Queue queue,
-                                      const Reach& remote, const void* local, ByLoads by_loads) {
-  const auto by_route = [&] { return move_by_route(group, ctx, request, queue, remote.local, local, remote.bytes); };
-  return admit<Access::load_store>(group, ctx, request.operation, remote, request.peer, by_route, by_loads);
-}
+/// What `put` and `get` ask the door for.
+template <bool puts, class T>
+struct MoveElements {
+  static constexpr Access access = Access::load_store;
+  using Result = Status;
+  T* destination;
+  const T* source;
+  std::size_t count;
+  std::uint32_t peer;
+  Queue queue;
 
-/// Bytes and the signal behind them: both are checked before the first byte moves.
-template <class Group, class ByLoads>
-BEELINE_HOST_DEVICE Status put_announced(const Group& group, const Context& ctx, std::uint32_t peer, Queue queue,
-                                         const Reach& data, const void* source, std::uint64_t* signal,
-                                         std::uint64_t value, ByLoads by_loads) {
-  const Reach word = reach_of_word(signal);
-  Status status = check_call(group, ctx, Operation::put, data, peer);
-  if (status == Status::ok) status = check_call(group, ctx, Operation::signal, word, peer);
-  if (status != Status::ok) return status;
-  const auto by_route = [&] {
-    const Passage passage =
-        move_by_route(group, ctx, {Operation::put, Verb::put, 0, 0, peer}, queue, data.local, source, data.bytes);
-    if (passage.place != no_peer || passage.status != Status::ok) return passage;
-    return change_by_route(group, ctx, {Operation::signal, Verb::store, sizeof value, 0, peer}, queue, signal, value);
-  };
-  return pass<Access::load_store>(group, ctx, Operation::put, data, peer, by_route, [&](std::uint32_t place) {
-    const Status checked = check_access<Access::load_store>(group, ctx, Operation::signal, word, place);
-    return checked == Status::ok ? by_loads(place) : checked;
-  });
-}
+  [[nodiscard]] BEELINE_HOST_DEVICE Request request() const { return move_request(puts, peer); }
+  [[nodiscard]] BEELINE_HOST_DEVICE Reach reach() const { return reach_of(puts ? destination : source, count); }
+  template <class Group>
+  BEELINE_HOST_DEVICE Status by_loads(const Group& group, const Context& ctx, std::uint32_t place) const {
+    if constexpr (puts)
+      copy_bytes(group, ctx.translate(destination, place), source, count * sizeof(T));
+    else
+      copy_bytes(group, destination, ctx.translate(source, place), count * sizeof(T));
+    return Status::ok;
+  }
+  template <class Group>
+  BEELINE_HOST_DEVICE Status by_engine(const Group& group, const Context& ctx) const {
+    const T *remote = puts ? destination : source, *local = puts ? source : destination;
+    return move_by_engine(group, ctx, request(), queue, remote, {local, 1, count * sizeof(T), 0, 0});
+  }
+};
+
+/// What `put_signal` does.
+template <class T>
+struct PutSignal : MoveElements<true, T> {
+  using Put = MoveElements<true, T>;
+  ChangeSignal<false> signal;
+
+  template <class Group>
+  BEELINE_HOST_DEVICE Status by_loads(const Group& group, const Context& ctx, std::uint32_t place) const {
+    const Status status = check_access<Access::load_store>(group, ctx, Operation::signal, signal.reach(), place);
+    if (status != Status::ok) return status;
+    static_cast<void>(Put::by_loads(group, ctx, place));
+    return signal.by_loads(group, ctx, place);
+  }
+  template <class Group>
+  BEELINE_HOST_DEVICE Status by_engine(const Group& group, const Context& ctx) const {
+    const Status status = Put::by_engine(group, ctx);
+    return status == Status::ok ? signal.by_engine(group, ctx) : status;
+  }
+};
+
+/// One scalar.
+template <class T>
+struct PutValue {
+  static constexpr Access access = Access::load_store;
+  using Result = Status;
+  T* destination;
+  T value;
+  std::uint32_t peer;
+  Queue queue;
+
+  [[nodiscard]] BEELINE_HOST_DEVICE Request request() const {
+    return {Operation::put, Verb::store, sizeof value, 0, 0, peer};
+  }
+  [[nodiscard]] BEELINE_HOST_DEVICE Reach reach() const { return reach_of_word(destination); }
+  template <class Group>
+  BEELINE_HOST_DEVICE Status by_loads(const Group&, const Context& ctx, std::uint32_t place) const {
+    machine::store_scalar(ctx.translate(destination, place), value);
+    return Status::ok;
+  }
+  template <class Group>
+  BEELINE_HOST_DEVICE Status by_engine(const Group& group, const Context& ctx) const {
+    return change_by_engine(group, ctx, request(), queue, destination, machine::bits_of(value));
+  }
+};
 
 }  // namespace BEELINE_CALLS
 
@@ -139,30 +192,20 @@ template <class Group, class T>
 BEELINE_HOST_DEVICE Status put(const Group& group, const Context& ctx, T* destination, const T* source,
                                std::size_t count, std::uint32_t peer, Queue queue = {}) {
   static_assert(std::is_trivially_copyable_v<T>, "only trivially copyable elements travel as bytes");
-  const detail::Request request{Operation::put, Verb::put, 0, 0, peer};
-  const detail::Reach remote = detail::reach_of(destination, count);
-  return detail::move_bytes(group, ctx, request, queue, remote, source, [&](std::uint32_t place) {
-    detail::copy_bytes(group, ctx.translate(destination, place), source, count * sizeof(T));
-    return Status::ok;
-  });
+  return detail::admit(group, ctx, detail::MoveElements<true, T>{destination, source, count, peer, queue});
 }
 
 /// Copies `count` elements from `source` on `peer` to local `destination`.
 ///   source  [count] symmetric address;  destination  [count] any local address
 /// Every thread of `group` calls it. Blocking: each thread's share has arrived when it returns; after `group.sync()`
 /// the whole does. Acquire the data first (`wait` for its signal, `barrier`) if the peer wrote it concurrently.
-/// Returns as `put`.
+/// Returns as `put`; an engine that has not done it by the deadline may still write `destination` then.
 /// Source: OpenSHMEM 1.5 get.
 template <class Group, class T>
 [[nodiscard]] BEELINE_HOST_DEVICE Status get(const Group& group, const Context& ctx, T* destination, const T* source,
                                              std::size_t count, std::uint32_t peer) {
   static_assert(std::is_trivially_copyable_v<T>, "only trivially copyable elements travel as bytes");
-  const detail::Request request{Operation::get, Verb::get, 0, 0, peer};
-  const detail::Reach remote = detail::reach_of(source, count);
-  return detail::move_bytes(group, ctx, request, Queue{}, remote, destination, [&](std::uint32_t place) {
-    detail::copy_bytes(group, destination, ctx.translate(source, place), count * sizeof(T));
-    return Status::ok;
-  });
+  return detail::admit(group, ctx, detail::MoveElements<false, T>{destination, source, count, peer, Queue{}});
 }
 
 /// `put`, then sets `signal` on `peer` to `value`: whoever sees the signal sees the data.
@@ -175,12 +218,9 @@ BEELINE_HOST_DEVICE Status put_signal(const Group& group, const Context& ctx, T*
                                       std::size_t count, std::uint64_t* signal, std::uint64_t value, std::uint32_t peer,
                                       Queue queue = {}) {
   static_assert(std::is_trivially_copyable_v<T>, "only trivially copyable elements travel as bytes");
-  const detail::Reach data = detail::reach_of(destination, count);
-  return detail::put_announced(group, ctx, peer, queue, data, source, signal, value, [&](std::uint32_t place) {
-    detail::copy_bytes(group, ctx.translate(destination, place), source, count * sizeof(T));
-    detail::set_signal(group, ctx, signal, value, place, Order::memory);
-    return Status::ok;
-  });
+  const detail::PutSignal<T> operation{{destination, source, count, peer, queue}, {signal, value, peer, queue}};
+  const Status status = detail::check_calls(group, ctx, operation.reach(), operation.signal.reach(), peer);
+  return status == Status::ok ? detail::pass(group, ctx, operation) : status;
 }
 
 }  // namespace BEELINE_CALLS
@@ -190,18 +230,6 @@ namespace detail {
 template <class T>
 inline constexpr bool is_scalar = std::is_trivially_copyable_v<T> &&
                                   (sizeof(T) == 1 || sizeof(T) == 2 || sizeof(T) == 4 || sizeof(T) == 8);
-
-template <class T>
-BEELINE_HOST_DEVICE std::uint64_t bits_of(T value) {
-  if constexpr (sizeof(T) == 8)
-    return std::bit_cast<std::uint64_t>(value);
-  else if constexpr (sizeof(T) == 4)
-    return std::bit_cast<std::uint32_t>(value);
-  else if constexpr (sizeof(T) == 2)
-    return std::bit_cast<std::uint16_t>(value);
-  else
-    return std::bit_cast<std::uint8_t>(value);
-}
 
 }  // namespace detail
 
@@ -214,12 +242,7 @@ template <class T>
 BEELINE_HOST_DEVICE Status put_value(const Context& ctx, T* destination, T value, std::uint32_t peer,
                                      Queue queue = {}) {
   static_assert(detail::is_scalar<T>, "a scalar of 1, 2, 4 or 8 bytes");
-  const detail::Request request{Operation::put, Verb::store, sizeof value, 0, peer};
-  return detail::change_word<Access::load_store>(Thread{}, ctx, request, queue, destination, detail::bits_of(value),
-                                                 [&](std::uint32_t place) {
-                                                   machine::store_scalar(ctx.translate(destination, place), value);
-                                                   return Status::ok;
-                                                 });
+  return detail::admit(Thread{}, ctx, detail::PutValue<T>{destination, value, peer, queue});
 }
 
 }  // namespace BEELINE_CALLS

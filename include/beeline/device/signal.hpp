@@ -47,6 +47,14 @@ BEELINE_HOST_DEVICE inline void store_signal(std::uint64_t* signal, std::uint64_
     word.store(value, cuda::memory_order_relaxed);
 }
 
+BEELINE_HOST_DEVICE inline void add_to_signal(std::uint64_t* signal, std::uint64_t value, Order order) {
+  SystemAtomic<std::uint64_t> word(*signal);
+  if (order == Order::memory)
+    word.fetch_add(value, cuda::memory_order_release);
+  else
+    word.fetch_add(value, cuda::memory_order_relaxed);
+}
+
 /// Sets `signal` of the member in `place`, which has been admitted, after everything that the group did before.
 template <class Group>
 BEELINE_HOST_DEVICE void set_signal(const Group& group, const Context& ctx, std::uint64_t* signal, std::uint64_t value,
@@ -57,14 +65,34 @@ BEELINE_HOST_DEVICE void set_signal(const Group& group, const Context& ctx, std:
 
 inline namespace BEELINE_CALLS {
 
-/// A change of one word by a group.
-///   by_loads  `Status by_loads(place)`
-template <Access access, class Group, class T, class ByLoads>
-BEELINE_HOST_DEVICE Status change_word(const Group& group, const Context& ctx, const Request& request, Queue queue,
-                                       const T* target, std::uint64_t operand, ByLoads by_loads) {
-  const auto by_route = [&] { return change_by_route(group, ctx, request, queue, target, operand); };
-  return admit<access>(group, ctx, request.operation, reach_of_word(target), request.peer, by_route, by_loads);
-}
+/// What `signal` asks the door for, and `signal_add`, once its group has met.
+template <bool adds>
+struct ChangeSignal {
+  static constexpr Access access = adds ? Access::atomic : Access::load_store;
+  using Result = Status;
+  std::uint64_t* word;
+  std::uint64_t value;
+  std::uint32_t peer;
+  Queue queue;
+  Order order = Order::memory;
+
+  [[nodiscard]] BEELINE_HOST_DEVICE Request request() const {
+    return {adds ? Operation::signal_add : Operation::signal, adds ? Verb::add : Verb::store, sizeof value, 0, 0, peer};
+  }
+  [[nodiscard]] BEELINE_HOST_DEVICE Reach reach() const { return reach_of_word(word); }
+  template <class Group>
+  BEELINE_HOST_DEVICE Status by_loads(const Group& group, const Context& ctx, std::uint32_t place) const {
+    if constexpr (!adds)
+      set_signal(group, ctx, word, value, place, order);
+    else if (group.thread_rank() == 0)
+      add_to_signal(ctx.translate(word, place), value, order);
+    return Status::ok;
+  }
+  template <class Group>
+  BEELINE_HOST_DEVICE Status by_engine(const Group& group, const Context& ctx) const {
+    return change_by_engine(group, ctx, request(), queue, word, value);
+  }
+};
 
 }  // namespace BEELINE_CALLS
 
@@ -88,11 +116,7 @@ inline namespace BEELINE_CALLS {
 template <class Group>
 BEELINE_HOST_DEVICE Status signal(const Group& group, const Context& ctx, std::uint64_t* signal, std::uint64_t value,
                                   std::uint32_t peer, Order order = Order::memory, Queue queue = {}) {
-  const detail::Request request{Operation::signal, Verb::store, sizeof value, 0, peer};
-  return detail::change_word<Access::load_store>(group, ctx, request, queue, signal, value, [&](std::uint32_t place) {
-    detail::set_signal(group, ctx, signal, value, place, order);
-    return Status::ok;
-  });
+  return detail::admit(group, ctx, detail::ChangeSignal<false>{signal, value, peer, queue, order});
 }
 
 /// Adds `value` to `signal` on `peer`, otherwise as `signal`. The sum of many senders is exact: it is an atomic of
@@ -103,16 +127,7 @@ BEELINE_HOST_DEVICE Status signal_add(const Group& group, const Context& ctx, st
                                       std::uint64_t value, std::uint32_t peer, Order order = Order::memory,
                                       Queue queue = {}) {
   group.sync();
-  const detail::Request request{Operation::signal_add, Verb::add, sizeof value, 0, peer};
-  return detail::change_word<Access::atomic>(group, ctx, request, queue, signal, value, [&](std::uint32_t place) {
-    if (group.thread_rank() != 0) return Status::ok;
-    detail::SystemAtomic<std::uint64_t> word(*ctx.translate(signal, place));
-    if (order == Order::memory)
-      word.fetch_add(value, cuda::memory_order_release);
-    else
-      word.fetch_add(value, cuda::memory_order_relaxed);
-    return Status::ok;
-  });
+  return detail::admit(group, ctx, detail::ChangeSignal<true>{signal, value, peer, queue, order});
 }
 
 /// Blocks until the local `signal` compares true with `value`; then the data that it announced is visible to the group.

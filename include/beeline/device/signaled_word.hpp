@@ -32,15 +32,6 @@ BEELINE_HOST_DEVICE inline void store_signaled(SignaledWord* to, SignaledWord wo
   SystemAtomic<std::uint64_t>(to->signal).store(word.signal, cuda::memory_order_release);
 }
 
-/// An engine stores the value, then the signal.
-BEELINE_COLD BEELINE_HOST_DEVICE inline Passage change_signaled_by_route(const Context& ctx, SignaledWord* destination,
-                                                                         SignaledWord word, std::uint32_t peer) {
-  const Request request{Operation::signal, Verb::store, sizeof word.value, 0, peer};
-  const Passage passage = change_by_route(Thread{}, ctx, request, Queue{}, &destination->value, word.value);
-  if (passage.place != no_peer || passage.status != Status::ok) return passage;
-  return change_by_route(Thread{}, ctx, request, Queue{}, &destination->signal, word.signal);
-}
-
 BEELINE_HOST_DEVICE inline SignaledWord load_signaled(const SignaledWord* from, [[maybe_unused]] bool whole) {
 #if BEELINE_ON_GPU
   if (whole) {
@@ -55,6 +46,41 @@ BEELINE_HOST_DEVICE inline SignaledWord load_signaled(const SignaledWord* from, 
 
 }  // namespace detail
 
+namespace detail {
+
+inline namespace BEELINE_CALLS {
+
+/// What `put_signal` of a signaled word asks the door for.
+struct PutSignaledWord {
+  static constexpr Access access = Access::load_store;
+  using Result = Status;
+  SignaledWord* destination;
+  SignaledWord word;
+  std::uint32_t peer;
+
+  [[nodiscard]] BEELINE_HOST_DEVICE Request request() const {
+    return {Operation::signal, Verb::store, sizeof word.value, 0, 0, peer};
+  }
+  [[nodiscard]] BEELINE_HOST_DEVICE Reach reach() const { return reach_of_word(destination); }
+  template <class Group>
+  BEELINE_HOST_DEVICE Status by_loads(const Group&, const Context& ctx, std::uint32_t place) const {
+    SignaledWord* there = ctx.translate(destination, place);
+    store_signaled(there, word, is_whole_at(ctx, there, place));
+    return Status::ok;
+  }
+  /// The value, then the signal.
+  template <class Group>
+  BEELINE_HOST_DEVICE Status by_engine(const Group& group, const Context& ctx) const {
+    const Status status = change_by_engine(group, ctx, request(), Queue{}, &destination->value, word.value);
+    if (status != Status::ok) return status;
+    return change_by_engine(group, ctx, request(), Queue{}, &destination->signal, word.signal);
+  }
+};
+
+}  // namespace BEELINE_CALLS
+
+}  // namespace detail
+
 inline namespace BEELINE_CALLS {
 
 /// Sets value and signal of `destination` on `peer`: whoever sees the signal sees the value.
@@ -65,14 +91,7 @@ inline namespace BEELINE_CALLS {
 /// Returns as `signal`. Source: OpenSHMEM 1.5 put_signal, for one word.
 BEELINE_HOST_DEVICE inline Status put_signal(const Context& ctx, SignaledWord* destination, std::uint64_t value,
                                              std::uint64_t signal, std::uint32_t peer) {
-  const auto by_route = [&] { return detail::change_signaled_by_route(ctx, destination, {value, signal}, peer); };
-  const auto by_loads = [&](std::uint32_t place) {
-    SignaledWord* there = ctx.translate(destination, place);
-    detail::store_signaled(there, {value, signal}, detail::is_whole_at(ctx, there, place));
-    return Status::ok;
-  };
-  return detail::admit<Access::load_store>(Thread{}, ctx, Operation::signal, detail::reach_of_word(destination), peer,
-                                           by_route, by_loads);
+  return detail::admit(Thread{}, ctx, detail::PutSignaledWord{destination, {value, signal}, peer});
 }
 
 /// Blocks until the signal of the local `word` compares true with `expected`; `value` is then what came with it, and

@@ -116,7 +116,9 @@ BEELINE_HOST_DEVICE void copy_rows(const Group& group, Rows rows) {
   if (rows.to_stride == rows.bytes && rows.from_stride == rows.bytes)
     rows = {rows.to, rows.from, 1, rows.count * rows.bytes, 0, 0};
   // A long row keeps the whole group busy by itself.
-  constexpr std::size_t long_share = BEELINE_ON_GPU ? 4 * sizeof(machine::Word16) : 4096;
+  constexpr std::size_t long_share = is_out_of_line<Group> && BEELINE_ON_GPU ? 0
+                                     : BEELINE_ON_GPU                        ? 4 * sizeof(machine::Word16)
+                                                                             : 4096;
   if (rows.bytes < long_share * group.size() && rows.count > 1) {
     copy_short_rows(group.thread_rank(), group.size(), rows);
     return;
@@ -137,19 +139,57 @@ BEELINE_HOST_DEVICE Rows rows_of(T* destination, const T* source, const StridedS
           shape.source_stride * sizeof(T)};
 }
 
-/// The same as an engine gets them.
-template <class T>
-BEELINE_HOST_DEVICE LocalRows local_rows(const T* local, std::size_t remote_stride, std::size_t local_stride,
-                                         const StridedShape& shape) {
-  return {local, shape.count, shape.block_length * sizeof(T), remote_stride * sizeof(T), local_stride * sizeof(T)};
-}
-
 /// From the first block's first element to the last block's last.
 template <class T>
 [[nodiscard]] BEELINE_HOST_DEVICE Reach reach_of_blocks(const T* first, const StridedShape& shape, std::size_t stride) {
   const bool none = shape.count == 0 || shape.block_length == 0;
   return reach_of(first, none ? 0 : (shape.count - 1) * stride + shape.block_length);
 }
+
+inline namespace BEELINE_CALLS {
+
+/// What strided transfers ask the door for.
+template <bool puts, class T>
+struct MoveBlocks {
+  static constexpr Access access = Access::load_store;
+  using Result = Status;
+  T* destination;
+  const T* source;
+  StridedShape shape;
+  std::uint32_t peer;
+  Queue queue;
+
+  [[nodiscard]] BEELINE_HOST_DEVICE Request request() const { return move_request(puts, peer); }
+  [[nodiscard]] BEELINE_HOST_DEVICE Reach reach() const {
+    return puts ? reach_of_blocks(destination, shape, shape.destination_stride)
+                : reach_of_blocks(source, shape, shape.source_stride);
+  }
+  template <class Group>
+  BEELINE_HOST_DEVICE Status by_loads(const Group& group, const Context& ctx, std::uint32_t place) const {
+    if constexpr (puts)
+      copy_rows(group, rows_of(ctx.translate(destination, place), source, shape));
+    else
+      copy_rows(group, rows_of(destination, ctx.translate(source, place), shape));
+    return Status::ok;
+  }
+  template <class Group>
+  BEELINE_HOST_DEVICE Status by_engine(const Group& group, const Context& ctx) const {
+    const std::size_t to_stride = shape.destination_stride * sizeof(T), from_stride = shape.source_stride * sizeof(T);
+    const T *remote = puts ? destination : source, *local = puts ? source : destination;
+    return move_by_engine(group, ctx, request(), queue, remote,
+                          {local, shape.count, shape.block_length * sizeof(T), puts ? to_stride : from_stride,
+                           puts ? from_stride : to_stride});
+  }
+};
+
+template <bool puts, class Group, class T>
+BEELINE_HOST_DEVICE Status move_blocks(const Group& group, const Context& ctx, const MoveBlocks<puts, T>& operation) {
+  const Status status =
+      check_shape(group, ctx, operation.request().operation, operation.shape, sizeof(T), operation.peer);
+  return status == Status::ok ? admit(group, ctx, operation) : status;
+}
+
+}  // namespace BEELINE_CALLS
 
 }  // namespace detail
 
@@ -168,19 +208,7 @@ template <class Group, class T>
 [[nodiscard]] BEELINE_HOST_DEVICE Status put_strided(const Group& group, const Context& ctx, T* destination,
                                                      const T* source, const StridedShape& shape, std::uint32_t peer,
                                                      Queue queue = {}) {
-  const Status status = detail::check_shape(group, ctx, Operation::put, shape, sizeof(T), peer);
-  if (status != Status::ok) return status;
-  const detail::Reach reach = detail::reach_of_blocks(destination, shape, shape.destination_stride);
-  const detail::Request request{Operation::put, Verb::put, 0, 0, peer};
-  const auto by_route = [&] {
-    return detail::move_rows_by_route(group, ctx, request, queue, destination,
-                                      detail::local_rows(source, shape.destination_stride, shape.source_stride, shape));
-  };
-  const auto by_loads = [&](std::uint32_t place) {
-    detail::copy_rows(group, detail::rows_of(ctx.translate(destination, place), source, shape));
-    return Status::ok;
-  };
-  return detail::admit<Access::load_store>(group, ctx, Operation::put, reach, peer, by_route, by_loads);
+  return detail::move_blocks(group, ctx, detail::MoveBlocks<true, T>{destination, source, shape, peer, queue});
 }
 
 /// Copies the shape's blocks from `source` on `peer` to local `destination`.
@@ -191,20 +219,7 @@ template <class Group, class T>
 template <class Group, class T>
 [[nodiscard]] BEELINE_HOST_DEVICE Status get_strided(const Group& group, const Context& ctx, T* destination,
                                                      const T* source, const StridedShape& shape, std::uint32_t peer) {
-  const Status status = detail::check_shape(group, ctx, Operation::get, shape, sizeof(T), peer);
-  if (status != Status::ok) return status;
-  const detail::Reach reach = detail::reach_of_blocks(source, shape, shape.source_stride);
-  const detail::Request request{Operation::get, Verb::get, 0, 0, peer};
-  const auto by_route = [&] {
-    return detail::move_rows_by_route(
-        group, ctx, request, Queue{}, source,
-        detail::local_rows(destination, shape.source_stride, shape.destination_stride, shape));
-  };
-  const auto by_loads = [&](std::uint32_t place) {
-    detail::copy_rows(group, detail::rows_of(destination, ctx.translate(source, place), shape));
-    return Status::ok;
-  };
-  return detail::admit<Access::load_store>(group, ctx, Operation::get, reach, peer, by_route, by_loads);
+  return detail::move_blocks(group, ctx, detail::MoveBlocks<false, T>{destination, source, shape, peer, Queue{}});
 }
 
 }  // namespace BEELINE_CALLS

@@ -69,7 +69,7 @@ BEELINE_HOST_DEVICE inline std::uint64_t read_abort_word(const Context& ctx) {
 BEELINE_HOST_DEVICE inline void raise_abort(const Context& ctx, std::uint32_t culprit) {
   auto* words = const_cast<std::uint64_t*>(ctx.abort_words);
   BEELINE_NO_UNROLL
-  for (std::uint32_t place = 0; place < ctx.places(); ++place)
+  for (std::uint32_t place = 0; place < ctx.places; ++place)
     for (std::uint64_t* word : {ctx.translate(ctx.host_abort_words, place), ctx.translate(words, place)})
       SystemAtomic<std::uint64_t>(word[ctx.team]).store(abort_word(culprit), cuda::memory_order_relaxed);
 }

@@ -82,11 +82,13 @@ BEELINE_COLD BEELINE_HOST_DEVICE inline Status refuse_unsound(const Context& ctx
 }
 
 /// Ends what has no status to return, and has been refused: the kernel, on a GPU; elsewhere it throws `status`.
-BEELINE_HOST_DEVICE inline void end_call([[maybe_unused]] const Context& ctx, [[maybe_unused]] Operation operation,
-                                         [[maybe_unused]] Finding found, [[maybe_unused]] Status status) {
+[[noreturn]] BEELINE_HOST_DEVICE inline void end_call([[maybe_unused]] const Context& ctx,
+                                                      [[maybe_unused]] Operation operation,
+                                                      [[maybe_unused]] Finding found, [[maybe_unused]] Status status) {
 #if BEELINE_ON_GPU
   machine::fence_system();  // the record gets to the host before the kernel ends
   __trap();
+  __builtin_unreachable();
 #else
   throw Error(status,
               std::string(name(operation)) + " refused: " + describe(found.fault, found.expected, found.observed),
@@ -95,8 +97,8 @@ BEELINE_HOST_DEVICE inline void end_call([[maybe_unused]] const Context& ctx, [[
 }
 
 /// Refuses and ends a call that is not sound.
-BEELINE_COLD BEELINE_HOST_DEVICE inline void stop_call(const Context& ctx, Operation operation, std::uint32_t peer,
-                                                       Finding found) {
+[[noreturn]] BEELINE_COLD BEELINE_HOST_DEVICE inline void stop_call(const Context& ctx, Operation operation,
+                                                                    std::uint32_t peer, Finding found) {
   static_cast<void>(refuse(ctx, operation, peer, found, Status::invalid_argument));
 #if BEELINE_ON_GPU
   printf("beeline: rank %u: operation %u refused: fault %u, expected %#llx, observed %#llx\n", ctx.own_world_rank,
@@ -128,6 +130,14 @@ BEELINE_HOST_DEVICE Status check_call(const Group& group, const Context& ctx, Op
     if (!is_sound(ctx, reach, peer)) [[unlikely]]
       return refuse_unsound(ctx, operation, reach, peer, group.thread_rank() == 0);
   return Status::ok;
+}
+
+/// The same for data and the signal behind them: both are checked before the first byte moves.
+template <class Group>
+BEELINE_HOST_DEVICE Status check_calls(const Group& group, const Context& ctx, const Reach& data, const Reach& signal,
+                                       std::uint32_t peer) {
+  const Status status = check_call(group, ctx, Operation::put, data, peer);
+  return status == Status::ok ? check_call(group, ctx, Operation::signal, signal, peer) : status;
 }
 
 /// The same for one thread's wait for a local word, which may lie in any memory, and for any peer's.

@@ -70,10 +70,14 @@ BEELINE_HOST_DEVICE Bits load_bits(const Bits* from) {
 #endif
 
 template <class T>
-BEELINE_HOST_DEVICE void store_scalar(T* to, T value) {
+[[nodiscard]] BEELINE_HOST_DEVICE ScalarBits<T> bits_of(T value) {
   ScalarBits<T> bits;
   std::memcpy(&bits, &value, sizeof bits);
-  store_bits(reinterpret_cast<ScalarBits<T>*>(to), bits);
+  return bits;
+}
+template <class T>
+BEELINE_HOST_DEVICE void store_scalar(T* to, T value) {
+  store_bits(reinterpret_cast<ScalarBits<T>*>(to), bits_of(value));
 }
 template <class T>
 [[nodiscard]] BEELINE_HOST_DEVICE T load_scalar(const T* from) {

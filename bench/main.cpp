@@ -76,7 +76,7 @@ constexpr const char* summary =
 
 // Collectives have a program of their own, because the library's kernels for them take long to compile.
 
-constexpr Command elsewhere[] = {Command::collectives, Command::accuracy, Command::overlap};
+constexpr Command elsewhere[] = {Command::collectives, Command::accuracy, Command::overlap, Command::calls};
 
 std::filesystem::path collectives_program() {
   return std::filesystem::read_symlink("/proc/self/exe").parent_path() / BEELINE_COLLECTIVES_PROGRAM;

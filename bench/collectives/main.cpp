@@ -2,6 +2,7 @@
 /// @file
 /// beeline-bench-collectives: what `beeline-bench collectives` becomes.
 
+#include "collectives/blocking.hpp"
 #include "collectives/cases.hpp"
 #include "collectives/in_python.hpp"
 #include "harness/program.hpp"
@@ -32,6 +33,7 @@ Measuring collectives_command() {
 std::vector<Case> cases_of(Command command) {
   return command == Command::accuracy  ? accuracy_cases()
          : command == Command::overlap ? overlap_cases()
+         : command == Command::calls   ? blocking_cases()
                                        : collective_cases();
 }
 
@@ -48,6 +50,7 @@ void stop_peers() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return run_program({summary, {collectives_command(), accuracy_command(), overlap_command()}, cases_of, stop_peers},
-                     argc, argv);
+  return run_program(
+      {summary, {collectives_command(), accuracy_command(), overlap_command(), calls_command()}, cases_of, stop_peers},
+      argc, argv);
 }

@@ -42,8 +42,8 @@ void check(const Options& options) {
 }  // namespace
 
 const char* name(Command command) {
-  constexpr const char* names[] = {"latency", "bandwidth",   "rate",     "address-space",
-                                   "energy",  "collectives", "accuracy", "overlap"};
+  constexpr const char* names[] = {"latency",     "bandwidth", "rate",    "address-space", "energy",
+                                   "collectives", "accuracy",  "overlap", "calls"};
   return names[static_cast<int>(command)];
 }
 

@@ -71,6 +71,8 @@ void run_on(const Place& place, Options how, std::initializer_list<const Tensor*
   if (place.stream == nullptr) {
     if (!continues_call(place, tensors)) {
       const nanobind::gil_scoped_release unlocked;
+      std::optional<WorkHere> here;  // not of a call that a time-out may leave behind
+      if (!place.timeout) here.emplace(place.joined->world().stream());
       call(how);
     }
     return finish_call(place, tensors);

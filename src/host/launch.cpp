@@ -11,11 +11,11 @@
 #include <memory>
 #include <mutex>
 #include <string_view>
-#include <thread>
 #include <type_traits>
 
 #include "host/profiler_range.hpp"
 #include "host/world_implementation.hpp"
+#include "transport/host_workers.hpp"
 
 namespace beeline::detail {
 
@@ -111,8 +111,8 @@ Context context_of(Team& team, const LaunchOptions& options, const KernelName& k
 }
 
 /// Runs all threads of blocks [first, last) at once; the first exception of any wins.
-void run_blocks(const HostBlock& block, unsigned first, unsigned last, unsigned team_size, GridState* grid_state,
-                const Context& context) {
+void run_blocks(HostWorkers& workers, const HostBlock& block, unsigned first, unsigned last, unsigned team_size,
+                GridState* grid_state, const Context& context) {
   // Threads of a block may be more than the cores, whatever the ranks are.
   const bool adapts = context.polling.policy() == WaitPolicy::automatic;
   const Polling polling = adapts ? Polling(64) : context.polling;
@@ -125,22 +125,16 @@ void run_blocks(const HostBlock& block, unsigned first, unsigned last, unsigned 
     teams.push_back(std::make_unique<HostTeamState>(team_size, context.deadline_ns, polling));
   std::mutex mutex;
   std::exception_ptr failure;
-  const auto run = [&](unsigned block_rank, unsigned thread) {
-    HostTeamState& team = *teams[block_rank - first];
+  workers.run((last - first) * team_size, [&](unsigned index) {
+    HostTeamState& team = *teams[index / team_size];
     try {
-      block(HostTeam(&team, thread), block_rank, grid_state, context);
+      block(HostTeam(&team, index % team_size), first + index / team_size, grid_state, context);
     } catch (...) {
       const std::lock_guard lock(mutex);
       if (!failure) failure = std::current_exception();
       team.broken = true;
     }
-  };
-  std::vector<std::thread> threads;
-  for (unsigned block_rank = first; block_rank < last; ++block_rank)
-    for (unsigned thread = 0; thread < team_size; ++thread)
-      if (block_rank != first || thread != 0) threads.emplace_back(run, block_rank, thread);
-  run(first, 0);
-  for (std::thread& thread : threads) thread.join();
+  });
   if (failure) std::rethrow_exception(failure);
 }
 
@@ -222,9 +216,9 @@ void launch_on_host(Team& team, const LaunchOptions& options, const KernelName& 
   const Context context = context_of(team, options, kernel);
   world.implementation().note_launch(stream, context, false);
   const auto team_size = static_cast<unsigned>(world.config().host_threads);
-  stream.enqueue([=, block = std::move(block), blocks = options.blocks] {
+  stream.enqueue([=, block = std::move(block), blocks = options.blocks, &workers = *stream.workers()] {
     for (unsigned first = 0; first < blocks; first += together ? blocks : 1)
-      run_blocks(block, first, together ? blocks : first + 1, team_size, grid_state, context);
+      run_blocks(workers, block, first, together ? blocks : first + 1, team_size, grid_state, context);
   });
 }
 

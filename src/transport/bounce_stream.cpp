@@ -130,6 +130,9 @@ class BounceStream final : public Stream {
   }
   void* native() const override { return own_->native(); }
   void enqueue(std::function<void()> work) override { own_->enqueue(std::move(work)); }
+  bool begin_here() override { return own_->begin_here(); }
+  void end_here() override { own_->end_here(); }
+  HostWorkers* workers() override { return own_->workers(); }
   GridState* grid_state() const override { return own_->grid_state(); }
   LaunchedTeams& launched_teams() override { return own_->launched_teams(); }
   std::uint64_t capture() const override { return own_->capture(); }

@@ -17,6 +17,7 @@
 #include "beeline/device/signal.hpp"
 #include "transport/checks.hpp"
 #include "transport/gpu_reach.hpp"
+#include "transport/host_workers.hpp"
 
 namespace beeline {
 
@@ -118,6 +119,22 @@ class HostStream final : public Stream {
   }
   void* native() const override { return nullptr; }
   void enqueue(std::function<void()> work) override { push({std::move(work), false}); }
+  bool begin_here() override {
+    const std::lock_guard lock(mutex_);
+    if (pending_ != 0) return false;
+    here_ = std::this_thread::get_id();
+    ++pending_;
+    return true;
+  }
+  void end_here() override {
+    const std::lock_guard lock(mutex_);
+    here_ = {};
+    if (--pending_ == 0)
+      drained_.notify_all();
+    else
+      wake_.notify_one();
+  }
+  HostWorkers* workers() override { return &workers_; }
   GridState* grid_state() const override { return grid_state_.get(); }
   LaunchedTeams& launched_teams() override { return launched_teams_; }
 
@@ -152,35 +169,39 @@ class HostStream final : public Stream {
 
   void push(Task task) {
     {
-      const std::lock_guard lock(mutex_);
+      std::unique_lock lock(mutex_);
+      if (here_ == std::this_thread::get_id()) return run(task, lock);
       tasks_.push_back(std::move(task));
       ++pending_;
     }
     wake_.notify_one();
   }
 
-  /// Runs tasks in order; after a failure skips the rest up to the next `idle()`, which reports it.
+  /// Runs tasks in order, while no other thread does.
   void serve() {
     std::unique_lock lock(mutex_);
     for (;;) {
-      wake_.wait(lock, [this] { return closing_ || !tasks_.empty(); });
+      wake_.wait(lock, [this] { return here_ == std::thread::id() && (closing_ || !tasks_.empty()); });
       if (tasks_.empty()) return;
       const Task task = std::move(tasks_.front());
       tasks_.pop_front();
-      const bool skip = failure_ != nullptr && !task.always;
-      lock.unlock();
-      std::exception_ptr failure;
-      if (!skip) {
-        try {
-          task.work();
-        } catch (...) {
-          failure = std::current_exception();
-        }
-      }
-      lock.lock();
-      if (failure && !failure_) failure_ = failure;
+      run(task, lock);
       if (--pending_ == 0) drained_.notify_all();
     }
+  }
+
+  /// After a failure skips all up to the next `idle()`, which reports it.
+  void run(const Task& task, std::unique_lock<std::mutex>& lock) {
+    if (failure_ && !task.always) return;
+    lock.unlock();
+    std::exception_ptr failure;
+    try {
+      task.work();
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    lock.lock();
+    if (failure && !failure_) failure_ = failure;
   }
 
   const Device device_;
@@ -188,11 +209,13 @@ class HostStream final : public Stream {
   const std::shared_ptr<GridState> grid_state_;
   LaunchedTeams launched_teams_;
   const GpuReach* const reach_;
+  HostWorkers workers_;
   mutable std::mutex mutex_;
   std::condition_variable wake_, drained_;
   std::deque<Task> tasks_;
   std::size_t pending_ = 0;
   bool closing_ = false;
+  std::thread::id here_;  ///< the thread that runs what it puts on the stream, between `begin_here` and `end_here`
   std::exception_ptr failure_;
   std::thread thread_;
 };

@@ -377,7 +377,7 @@ def described(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
 
 
-COMMANDS = ["latency", "bandwidth", "rate", "energy", "address-space", "collectives", "accuracy", "overlap"]
+COMMANDS = ["latency", "bandwidth", "rate", "energy", "address-space", "collectives", "accuracy", "overlap", "calls"]
 
 
 def test_the_description_names_all_commands_operations_and_methods() -> None:
@@ -425,4 +425,4 @@ def test_commands_whose_program_is_not_built_say_so(tmp_path: Path) -> None:
     reasons = {one["name"]: one["reason"] for one in json.loads(done.stdout)["commands"]}
     assert list(reasons) == COMMANDS
     absent = f"{tmp_path}/beeline-bench-collectives is not there; tools/build builds it"
-    assert list(reasons.values()) == [None] * 5 + [absent] * 3
+    assert list(reasons.values()) == [None] * 5 + [absent] * 4

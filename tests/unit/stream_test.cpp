@@ -77,6 +77,63 @@ TEST_F(HostStreams, AFailureSkipsWhatFollowsAndIsReportedOnce) {
   EXPECT_EQ(1, ran.load());
 }
 
+TEST_F(HostStreams, WorkHereIsDoneByWhoPutsItThere) {
+  const auto stream = make();
+  const auto event = stream->make_event();
+  std::thread::id ran_on, other_ran_on;
+  std::atomic<bool> is_over{false};
+  {
+    const WorkHere here(*stream);
+    stream->enqueue([&] { ran_on = std::this_thread::get_id(); });
+    EXPECT_EQ(std::this_thread::get_id(), ran_on) << "it has run by now";
+    stream->record(*event);
+    EXPECT_TRUE(event->done());
+    std::thread([&] {
+      stream->enqueue([&] {
+        other_ran_on = std::this_thread::get_id();
+        EXPECT_TRUE(is_over);
+      });
+    }).join();
+    EXPECT_FALSE(stream->drained());
+    is_over = true;
+  }
+  drain(*stream);
+  EXPECT_NE(std::this_thread::get_id(), other_ran_on);
+  EXPECT_NE(std::thread::id(), other_ran_on);
+}
+
+TEST_F(HostStreams, WorkIsNotDoneHereBehindOther) {
+  const auto stream = make();
+  std::atomic<bool> may_end{false};
+  std::vector<int> order;
+  stream->enqueue([&] {
+    while (!may_end) std::this_thread::yield();
+    order.push_back(1);
+  });
+  {
+    const WorkHere here(*stream);
+    stream->enqueue([&] { order.push_back(2); });
+    may_end = true;
+  }
+  drain(*stream);
+  EXPECT_EQ((std::vector{1, 2}), order);
+}
+
+TEST_F(HostStreams, WorkHereFailsAsWorkOfTheStream) {
+  const auto stream = make();
+  std::atomic<int> ran{0};
+  {
+    const WorkHere here(*stream);
+    stream->enqueue([] { throw std::runtime_error("first"); });
+    stream->enqueue([&] { ++ran; });
+  }
+  EXPECT_THROW(static_cast<void>(stream->idle()), std::runtime_error);
+  EXPECT_EQ(0, ran.load());
+  stream->enqueue([&] { ++ran; });
+  drain(*stream);
+  EXPECT_EQ(1, ran.load());
+}
+
 TEST_F(HostStreams, EventsHoldOtherStreams) {
   const auto first = make(), second = make();
   const auto event = first->make_event();

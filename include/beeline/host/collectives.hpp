@@ -171,14 +171,14 @@ class Collectives {
     detail::require_pieces("destination", vectors.to.size(), pieces.receive_counts, pieces.receive_offsets);
     detail::require_pieces("source", vectors.from.size(), pieces.send_counts, pieces.send_offsets);
     const detail::ScaledPieces scaled(pieces, vectors.words);
-    alltoallv_on_stream(vectors.to.data(), vectors.from.data(), scaled.spans(), vectors.type(), call);
-    detail::finish_call(team(), call.stream);
+    detail::make_call(team(), call.stream, [&] {
+      alltoallv_on_stream(vectors.to.data(), vectors.from.data(), scaled.spans(), vectors.type(), call);
+    });
   }
 
   /// Blocks until the members' default streams have all come here; on another stream, holds its later work until then.
   void barrier(const BarrierCall& call = {}) {
-    barrier_on_stream(call);
-    detail::finish_call(team(), call.stream);
+    detail::make_call(team(), call.stream, [&] { barrier_on_stream(call); });
   }
 
   // --- On streams, untyped ----------------------------------------------------------------------------------------
@@ -274,9 +274,10 @@ class Collectives {
   /// Makes a call by the function that takes no lengths for granted. `rest`: reduction, root.
   template <class OnStream, class T, class... Rest>
   void run(OnStream on_stream, const detail::VectorPair<T>& vectors, const CollectiveCall& call, Rest... rest) {
-    (this->*on_stream)(vectors.to.data(), vectors.from.data(), vectors.count * vectors.words, vectors.type(), rest...,
-                       call);
-    detail::finish_call(team(), call.stream);
+    detail::make_call(team(), call.stream, [&] {
+      (this->*on_stream)(vectors.to.data(), vectors.from.data(), vectors.count * vectors.words, vectors.type(), rest...,
+                         call);
+    });
   }
   std::unique_ptr<Implementation> implementation_;
 };

@@ -80,24 +80,25 @@ class Messages {
   template <detail::Vector From>
   void send(From&& source, int peer, const MessageCall& call = {}) {
     const auto bytes = std::as_bytes(detail::span_of(source));
-    send_on_stream(bytes.data(), bytes.size(), ElementType::uint8, peer, call);
-    detail::finish_call(team(), call.stream);
+    detail::make_call(team(), call.stream,
+                      [&] { send_on_stream(bytes.data(), bytes.size(), ElementType::uint8, peer, call); });
   }
   /// Receives a vector of as many bytes from `peer`.
   template <detail::Vector To>
   void receive(To&& destination, int peer, const MessageCall& call = {}) {
     const auto bytes = std::as_writable_bytes(detail::span_of(destination));
-    receive_on_stream(bytes.data(), bytes.size(), ElementType::uint8, peer, call);
-    detail::finish_call(team(), call.stream);
+    detail::make_call(team(), call.stream,
+                      [&] { receive_on_stream(bytes.data(), bytes.size(), ElementType::uint8, peer, call); });
   }
   /// Both at once.
   template <detail::Vector From, detail::Vector To>
   void send_receive(From&& source, int to_peer, To&& destination, int from_peer, const MessageCall& call = {}) {
     const auto out = std::as_bytes(detail::span_of(source));
     const auto in = std::as_writable_bytes(detail::span_of(destination));
-    send_receive_on_stream({out.data(), out.size(), to_peer}, {in.data(), in.size(), from_peer}, ElementType::uint8,
-                           call);
-    detail::finish_call(team(), call.stream);
+    detail::make_call(team(), call.stream, [&] {
+      send_receive_on_stream({out.data(), out.size(), to_peer}, {in.data(), in.size(), from_peer}, ElementType::uint8,
+                             call);
+    });
   }
 
   /// Sends `count` elements to `peer`, on a stream; asynchronous, in its order, as one kernel.

@@ -15,6 +15,8 @@
 
 namespace beeline {
 
+class HostWorkers;
+
 /// The teams of this rank whose kernels are part of a stream's work or come before it: who waits for the stream hears
 /// of their failures. By bit of a team's id; any thread.
 class LaunchedTeams {
@@ -99,6 +101,13 @@ class Stream {
   [[nodiscard]] virtual void* native() const = 0;
   /// Host device: runs `work` on the stream's thread, in order. Throws unavailable on a GPU.
   virtual void enqueue(std::function<void()> work) = 0;
+  /// Host device: if the stream has no work, all that this thread puts on it from now on, up to `end_here`, runs at
+  /// once, on this thread, in place of the stream's; what others put on it comes behind. What fails is told as ever, by
+  /// `idle`. False, and nothing has changed, where there is work, and on a GPU.
+  [[nodiscard]] virtual bool begin_here() { return false; }
+  virtual void end_here() {}
+  /// Host device: the threads that its grids run on; nullptr on a GPU.
+  [[nodiscard]] virtual HostWorkers* workers() { return nullptr; }
   /// State of the grid barrier that this stream's kernels share: they run one after the other.
   [[nodiscard]] virtual GridState* grid_state() const = 0;
   /// Whose kernels its work includes or comes after, kept by `World`'s launches and by `record` and `wait_event`.
@@ -110,6 +119,20 @@ class Stream {
   /// In a capture: keeps `held` until the graph and all that is made of it are destroyed. A thread of CUDA's may let it
   /// go, so its destructor calls nothing of CUDA.
   virtual void keep_with_graph(std::shared_ptr<void> /*held*/) {}
+};
+
+/// While it lives, the stream's work is done by the thread that puts it there, if the stream had none (`begin_here`).
+class WorkHere {
+ public:
+  explicit WorkHere(Stream& stream) : stream_(stream.begin_here() ? &stream : nullptr) {}
+  WorkHere(const WorkHere&) = delete;
+  WorkHere& operator=(const WorkHere&) = delete;
+  ~WorkHere() {
+    if (stream_ != nullptr) stream_->end_here();
+  }
+
+ private:
+  Stream* stream_;
 };
 
 /// Whose kernels a GPU starts first. Where blocks of several streams wait for room, those of a `high` stream get it

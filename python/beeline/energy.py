@@ -39,6 +39,7 @@ def replay(record: Record, begin_s: float, end_s: float, *, widen: bool = False)
             device["kind"], device["name"], device["device"], device["tick_s"], device["range_joules"]
         )
         samples = record.samples.get(device["name"]) or [{"time_s": 0.0, "reason": "the record has no sample of it"}]
-        readings = [(one["time_s"], one.get("joules"), one.get("watts"), one.get("reason") or "") for one in samples]
+        counted = [one for one in samples if one.get("joules") is not None or one.get("reason")]
+        readings = [(one["time_s"], one.get("joules"), one.get("watts"), one.get("reason") or "") for one in counted]
         rows.append((component, readings))
     return _beeline._replay(rows, begin_s, end_s, widen)

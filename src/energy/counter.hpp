@@ -32,6 +32,7 @@ class Counter {
   /// What went wrong last.
   [[nodiscard]] const std::string& last_fault() const { return last_fault_; }
   [[nodiscard]] Sample sample(std::size_t index, std::int64_t since_ns) const;
+  [[nodiscard]] std::optional<double> quick_watts() { return source_->watts(); }
 
  private:
   void advance(double raw, std::int64_t now_ns);

@@ -17,6 +17,7 @@ class GpuSource : public Source {
     if (!joules) return {.joules = {}, .watts = {}, .reason = fmt::format("{}: {}", component().name, reason)};
     return {joules, nvml_->watts(device_), {}};
   }
+  std::optional<double> watts() override { return nvml_->watts(device_); }
 
  private:
   std::shared_ptr<Nvml> nvml_;

@@ -19,13 +19,11 @@ struct FieldValue {
   long long timestamp_us, latency_us;
   unsigned type;
   int status;
-  union {
-    unsigned number;
-    double largest;
-  } value;
+  Nvml::Number value;
 };
 static_assert(sizeof(FieldValue) == 40);
 
+constexpr unsigned total_energy = 83;    // NVML_FI_DEV_TOTAL_ENERGY_CONSUMPTION, millijoules
 constexpr unsigned instant_power = 186;  // NVML_FI_DEV_POWER_INSTANT, milliwatts
 
 }  // namespace
@@ -86,7 +84,17 @@ Nvml::Answer<Nvml::Device> Nvml::device(const std::string& uuid) const {
   return {device, {}};
 }
 
+std::optional<Nvml::Number> Nvml::field(Device device, unsigned number) const {
+  FieldValue asked{};
+  asked.field = number;
+  if (field_values_ == nullptr || field_values_(device, 1, &asked) != 0 || asked.status != 0) return std::nullopt;
+  return asked.value;
+}
+
 Nvml::Answer<double> Nvml::joules(Device device) const {
+  // On an H100 the function takes 4.7 ms of CPU time, a field 6 us.
+  if (const auto counted = field(device, total_energy); counted && counted->large != 0)
+    return {counted->large / 1e3, {}};
   unsigned long long millijoules = 0;
   if (total_energy_ == nullptr) return {std::nullopt, "this NVML has no total-energy counter"};
   if (const int status = total_energy_(device, &millijoules); status != 0)
@@ -95,10 +103,7 @@ Nvml::Answer<double> Nvml::joules(Device device) const {
 }
 
 std::optional<double> Nvml::watts(Device device) const {
-  FieldValue asked{};
-  asked.field = instant_power;
-  if (field_values_ != nullptr && field_values_(device, 1, &asked) == 0 && asked.status == 0)
-    return asked.value.number / 1e3;
+  if (const auto power = field(device, instant_power)) return power->number / 1e3;
   unsigned milliwatts = 0;
   if (power_usage_ == nullptr || power_usage_(device, &milliwatts) != 0) return std::nullopt;
   return milliwatts / 1e3;

@@ -19,6 +19,11 @@ class Nvml {
     std::string reason;
   };
   using Device = void*;
+  /// nvmlValue_t, as far as it is used
+  union Number {
+    unsigned number;
+    unsigned long long large;
+  };
 
   explicit Nvml(const std::string& library = "libnvidia-ml.so.1");
   ~Nvml();
@@ -41,6 +46,7 @@ class Nvml {
   [[nodiscard]] std::optional<unsigned> number(const char* function, Device device, unsigned kind) const;
 
  private:
+  [[nodiscard]] std::optional<Number> field(Device device, unsigned number) const;
   template <class Signature>
   [[nodiscard]] Signature* function(const char* name) const;
   [[nodiscard]] std::string text(int status) const;

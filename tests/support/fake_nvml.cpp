@@ -11,7 +11,7 @@
 
 namespace {
 
-constexpr int success = 0, not_found = 6, gpu_is_lost = 15;
+constexpr int success = 0, not_supported = 3, not_found = 6, gpu_is_lost = 15;
 
 double setting(const char* name, double otherwise) {
   const char* text = std::getenv(name);
@@ -74,6 +74,26 @@ int nvmlDeviceGetTotalEnergyConsumption(void* device, unsigned long long* millij
 int nvmlDeviceGetPowerUsage(void* device, unsigned* milliwatts) {
   *milliwatts = static_cast<unsigned>(1000 * setting("FAKE_NVML_WATTS", 300));
   return state_of(device);
+}
+
+/// Where FAKE_NVML_FIELDS is set: total energy (83) and instant power (186).
+int nvmlDeviceGetFieldValues(void* device, int count, void* values) {
+  struct Value {
+    unsigned field, scope;
+    long long timestamp, latency;
+    unsigned type;
+    int status;
+    unsigned long long value;
+  };
+  if (std::getenv("FAKE_NVML_FIELDS") == nullptr) return not_supported;
+  for (Value* each = static_cast<Value*>(values); count > 0; ++each, --count) {
+    unsigned milliwatts = 0;
+    each->status = each->field == 83    ? nvmlDeviceGetTotalEnergyConsumption(device, &each->value)
+                   : each->field == 186 ? nvmlDeviceGetPowerUsage(device, &milliwatts)
+                                        : not_supported;
+    if (each->field == 186) each->value = milliwatts + 1000;  // which tells it from the average
+  }
+  return success;
 }
 
 int nvmlDeviceGetTemperature(void* device, unsigned /*sensor*/, unsigned* celsius) {

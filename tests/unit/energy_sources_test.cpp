@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
@@ -130,6 +131,38 @@ TEST_F(EnergySources, NvmlGpusAreMeteredAndMayBeLost) {
   EXPECT_EQ(meter.stop(later).components.at(1).reason, "gpu1: total-energy counter: GPU is lost (NVML 15)");
 }
 
+TEST_F(EnergySources, NvmlFieldsComeFirst) {
+  const Sources by_functions = gpu_sources({}, BEELINE_FAKE_NVML);
+  EXPECT_EQ(by_functions.at(0)->watts(), 300);
+  const double before = by_functions.at(0)->read(0).joules.value();
+  setenv("FAKE_NVML_FIELDS", "1", 1);
+  const Sources by_fields = gpu_sources({}, BEELINE_FAKE_NVML);
+  EXPECT_EQ(by_fields.at(0)->watts(), 301);
+  const Reading reading = by_fields.at(0)->read(0);
+  unsetenv("FAKE_NVML_FIELDS");
+  EXPECT_EQ(reading.watts, 301);
+  EXPECT_GE(reading.joules.value(), before);
+  EXPECT_LT(reading.joules.value(), before + 300 * 60);
+}
+
+TEST_F(EnergySources, CountersThatReadSlowlyAreReadSeldom) {
+  struct Slow : Source {
+    Slow() : Source({.kind = Kind::gpu, .name = "gpu0", .device = {}, .range_joules = {}}) {}
+    Reading read(std::int64_t) override {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      return {.joules = 1, .watts = 7, .reason = {}};
+    }
+    std::optional<double> watts() override { return 7; }
+  };
+  Sources sources;
+  sources.push_back(std::make_unique<Slow>());
+  Meter meter(std::move(sources));
+  meter.sample_every(ms);
+  const std::vector<Sample> samples = samples_of(meter, 60);
+  for (const Sample& sample : samples) EXPECT_EQ(sample.watts, 7);
+  EXPECT_LE(std::ranges::count_if(samples, [](const Sample& one) { return one.joules.has_value(); }), 5);
+}
+
 TEST_F(EnergySources, WithoutNvmlThereIsAReason) {
   const Sources sources = gpu_sources({}, "libno-such-nvml.so");
   ASSERT_EQ(sources.size(), 1);
@@ -151,7 +184,10 @@ TEST_F(EnergySources, TwoMetersOfOneProcess) {
   one.reset();  // NVML stays open for the other
   const ComponentEnergy energy = other.stop(window, ShortWindow::widen).components.at(0);
   EXPECT_GT(energy.seconds, 0);
-  for (const Sample& sample : samples_of(other, 50)) EXPECT_TRUE(sample.joules) << sample.reason;
+  for (const Sample& sample : samples_of(other, 50)) {
+    EXPECT_EQ(sample.reason, "");
+    EXPECT_EQ(sample.watts, 300);
+  }
 }
 
 TEST_F(EnergySources, SamplesShowPowerOverTime) {

@@ -56,11 +56,12 @@ struct Measured {
 
 /// One point of a component's power over time.
 struct Sample {
-  std::size_t component = 0;     ///< index in Meter::components
-  std::int64_t time_ns = 0;      ///< since the meter was made
-  std::optional<double> joules;  ///< counted since the meter was made
-  std::optional<double> watts;   ///< as the device tells it, otherwise the counter's slope
-  std::string reason;            ///< why joules are missing
+  std::size_t component = 0;  ///< index in Meter::components
+  std::int64_t time_ns = 0;   ///< since the meter was made
+  std::optional<double>
+      joules;                   ///< counted since the meter was made; not at each sample of a counter that reads slowly
+  std::optional<double> watts;  ///< as the device tells it, otherwise the counter's slope
+  std::string reason;           ///< why joules are missing
 };
 
 /// The time that a meter goes by; tests have their own.
@@ -86,7 +87,8 @@ class Meter {
   /// Ends the window now, and blocks until every counter has ticked once more.
   [[nodiscard]] Measured stop(const Window& window, ShortWindow short_window = ShortWindow::refuse);
 
-  /// Reads all counters every `period_ns` in a thread, from now on. Windows longer than a counter's range need it.
+  /// Samples all components every `period_ns` in a thread, from now on. Counters that take long to read are read as
+  /// seldom as keeps their cost below half a percent of a core. Windows longer than a counter's range need it.
   void sample_every(std::int64_t period_ns);
   /// The samples since the last call. The oldest are dropped where nobody asks (dropped_samples).
   [[nodiscard]] std::vector<Sample> take_samples();

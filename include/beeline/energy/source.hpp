@@ -46,6 +46,8 @@ class Source {
   /// Does not throw: what goes wrong is the reading's reason.
   ///   now_ns  the meter's clock
   [[nodiscard]] virtual Reading read(std::int64_t now_ns) = 0;
+  /// Power at this moment without the counter, where that is quick; none: only `read` tells it.
+  [[nodiscard]] virtual std::optional<double> watts() { return std::nullopt; }
 
  private:
   Component component_;

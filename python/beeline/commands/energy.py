@@ -142,9 +142,11 @@ class Run:
             event["watts"] = sample.watts
             if sample.reason:
                 event["reason"] = sample.reason
+            if sample.joules is None and not sample.reason:  # power alone
+                event["joules"] = self._latest.get(name, event)["joules"]
             self._latest[name] = event
-            if sample.joules is not None or self._said.get(name) != sample.reason:
-                self._write(event)
+            if sample.watts is not None or sample.joules is not None or self._said.get(name) != sample.reason:
+                self._write(event | {"joules": sample.joules})
             self._said[name] = sample.reason
         self._file.flush()
 

@@ -103,13 +103,13 @@ BEELINE_HOST_DEVICE inline Status check_local_atomic(const Context& ctx, Operati
 
 inline namespace BEELINE_CALLS {
 
-/// An operation on a peer that is not near: by an engine, by loads and stores, or refused. All of it is out of the way,
-/// and takes values: what it took by reference would have to lie in memory.
+/// An operation where there are routes: by an engine, by loads and stores, or refused. All of it is out of the way, and
+/// takes values: what it took by reference would have to lie in memory.
 template <class Group, class Operation>
 BEELINE_COLD BEELINE_HOST_DEVICE typename Operation::Result pass_by_route(Group group, const Context& ctx,
                                                                           Operation operation) {
   const Request request = operation.request();
-  const WayToPeer to = ctx.routes->members[request.peer].way;
+  const WayToPeer to = ctx.way_to(request.peer);
   if (to.way == Way::engine) return operation.by_engine(group, ctx);
   const OutOfLine<Group> slow{group};
   Status status = Status::unreachable;
@@ -134,12 +134,11 @@ template <class Group, class Operation>
 BEELINE_HOST_DEVICE typename Operation::Result pass(const Group& group, const Context& ctx,
                                                     const Operation& operation) {
   const Request request = operation.request();
-  if (!ctx.is_near(request.peer)) [[unlikely]]
+  if (ctx.routes != nullptr) [[unlikely]]
     return pass_by_route(group, ctx, operation);
-  const std::uint32_t place = request.peer - ctx.first_place;
-  const Status status = check_access<Operation::access>(group, ctx, request.operation, operation.reach(), place);
+  const Status status = check_access<Operation::access>(group, ctx, request.operation, operation.reach(), request.peer);
   if (status != Status::ok) return {status};
-  return operation.by_loads(group, ctx, place);
+  return operation.by_loads(group, ctx, request.peer);
 }
 
 /// The same with the check of arguments before it (invalid_argument).

@@ -133,7 +133,7 @@ Case mpi_allreduce_case() {
     const auto communicator = mpi::communicator(bench);
     require(!bench.world().device().is_gpu(), Status::unavailable, "this MPI is for memory of the host");
     const auto sum = std::make_shared<Sum>(bench, bytes);
-    const VectorPair vectors{sum->destination.data(), sum->source.data(), sum->source.count(), ElementType::float32};
+    const VectorPair vectors{sum->source.data(), sum->destination.data(), sum->source.count(), ElementType::float32};
     Measurement measurement =
         allreduce_by(bench, sum, mpi_method, [=] { communicator->call(Operation::allreduce, vectors); });
     measurement.peer_of = collectives_method;

@@ -8,7 +8,6 @@
 #include <map>
 
 #include "beeline/core/error.hpp"
-#include "beeline/memory/address_range.hpp"
 
 namespace apps {
 
@@ -53,6 +52,18 @@ double gibibytes(std::size_t bytes) { return static_cast<double>(bytes) / static
 Machine machine_for(const std::string& device) {
   return {device == "cpu" ? std::vector<beeline::Device>{} : beeline::visible_gpus(),
           beeline::host_device().memory_bytes};
+}
+
+std::string why_no_gpu(const beeline::Config& config) {
+  if (config.device == "cpu") return "needs a GPU for each rank, and these ranks run on CPUs (device cpu)";
+  std::string why_none;
+  const std::vector<beeline::Device> gpus = beeline::visible_gpus(&why_none);
+  if (gpus.empty()) return "needs a GPU for each rank: " + why_none;
+  if (config.threads || config.device != "auto" || static_cast<std::size_t>(config.size) <= gpus.size() ||
+      beeline::mps_runs())
+    return "";
+  return "needs a GPU for each rank, and ranks that are processes share none: with " + std::to_string(gpus.size()) +
+         " of them these run on CPUs; run them as threads";
 }
 
 void fit(beeline::Config& config, const Need& need, const Machine& machine) {

@@ -21,6 +21,9 @@ struct Machine {
 /// This machine, without its GPUs where `device` is "cpu".
 [[nodiscard]] Machine machine_for(const std::string& device);
 
+/// Why ranks that this process's GPUs are all they see would run on CPUs; empty: they would not.
+[[nodiscard]] std::string why_no_gpu(const beeline::Config& config);
+
 /// What a problem needs.
 struct Need {
   std::string problem;                                ///< in messages, as "size 64x64x128 on 4 ranks"

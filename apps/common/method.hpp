@@ -3,6 +3,12 @@
 /// @file
 /// What the applications' methods have in common.
 
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "beeline/core/config.hpp"
+#include "beeline/core/error.hpp"
 #include "beeline/host/world.hpp"
 
 namespace apps {
@@ -24,5 +30,46 @@ class MethodOn {
  private:
   Data& data_;
 };
+
+/// What is said of a method.
+struct MethodText {
+  std::string name, summary;
+  std::string id = {};                                       ///< control/path/protocol, where one is all of it
+  std::string (*why_not)(const beeline::Config&) = nullptr;  ///< see `reason`; nullptr: it runs in every world
+
+  /// Why it does not run in a world of this configuration; empty: it does.
+  [[nodiscard]] std::string reason(const beeline::Config& config) const {
+    return why_not == nullptr ? "" : why_not(config);
+  }
+};
+
+/// A method's text, and how to make it.
+template <class Method, class Data>
+struct MethodInfo : MethodText {
+  std::unique_ptr<Method> (*make)(Data&);
+
+  template <class Made>
+  [[nodiscard]] static MethodInfo of(MethodText text) {
+    return {std::move(text), [](Data& data) -> std::unique_ptr<Method> { return std::make_unique<Made>(data); }};
+  }
+};
+
+/// The method of that name among `all`. Throws invalid_argument listing the known ones.
+template <class Info>
+[[nodiscard]] const Info& find_method(const std::vector<Info>& all, const std::string& name) {
+  std::string known;
+  for (const Info& info : all) {
+    if (info.name == name) return info;
+    known += (known.empty() ? "" : ", ") + info.name;
+  }
+  throw beeline::Error(beeline::Status::invalid_argument, "no method '" + name + "'; known: " + known);
+}
+
+/// Throws what the world knows about a failed wait of a CPU thread of this rank.
+inline void require_ok(beeline::World& world, beeline::Status status, const char* what) {
+  if (status == beeline::Status::ok) return;
+  world.check();
+  throw beeline::Error(status, what, world.rank());
+}
 
 }  // namespace apps

@@ -46,6 +46,8 @@ class InKernel final : public Method {
 
 }  // namespace
 
-std::unique_ptr<Method> make_in_kernel(Values& values) { return std::make_unique<InKernel>(values); }
+MethodInfo in_kernel() {
+  return MethodInfo::of<InKernel>({"in_kernel", "one kernel: its last block adds up the blocks, and all-reduces"});
+}
 
 }  // namespace global_reduction

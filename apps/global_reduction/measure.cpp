@@ -2,10 +2,10 @@
 #include "measure.hpp"
 
 #include <algorithm>
-#include <thread>
 
 #include "common/metered.hpp"
 #include "common/program.hpp"
+#include "common/reference.hpp"
 #include "common/sampling.hpp"
 #include "problem.hpp"
 
@@ -40,18 +40,18 @@ class Session {
 
   /// Collective. Returns whether the result was right.
   bool run(const MethodInfo& info) {
-    apps::print_progress(world_, info.name, 0, phases);
+    apps::Progress progress(world_, info.name, phases);
     const std::unique_ptr<Method> method = info.make(values_);
     values_.fill(data_set_);
     const int reductions = options_.reductions > 0 ? options_.reductions : choose_reductions(*method);
-    apps::print_progress(world_, info.name, 1, phases);
+    progress.advance();
     std::vector<Sample> all;
     for (int sample = 0; sample < samples; ++sample) {
       all.push_back(apps::timed_run(world_, [&] { method->run(reductions); }));
-      apps::print_progress(world_, info.name, 2 + sample, phases);
+      progress.advance();
     }
     const Verdict verdict = verify(*method);
-    apps::print_progress(world_, info.name, phases, phases);
+    progress.advance();
     print_result(info, *method, reductions, {all, verdict});
     return verdict.wrong_ranks == 0;
   }
@@ -74,10 +74,8 @@ class Session {
     struct Message {
       double sum, reference;
     } mine{values_.total(), 0};
-    if (world_.rank() == 0) {
-      const auto threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-      mine.reference = serial_sum(values_.count(), world_.size(), data_set_, threads);
-    }
+    if (world_.rank() == 0)
+      mine.reference = serial_sum(values_.count(), world_.size(), data_set_, apps::hardware_threads());
     const std::vector<Message> all = apps::from_all(world_, mine);
     const auto wrong = [&](const Message& each) { return each.sum != all.front().reference; };
     return {all.front().sum, all.front().reference, static_cast<int>(std::ranges::count_if(all, wrong))};
@@ -87,23 +85,19 @@ class Session {
     const auto& [all, verdict] = outcome;
     const Sample one = apps::median(all);
     const double seconds = one.seconds / reductions;
-    Json line{{"event", "result"},
-              {"app", "global_reduction"},
-              {"method", info.name},
-              {"ranks", world_.size()},
-              {"device", world_.device().name},
-              {"values", values_.count()},
-              {"reductions", reductions},
-              {"seconds", seconds},
-              {"reductions_per_second", 1 / seconds},
-              {"cpu_seconds", one.cpu_seconds / reductions},
-              {"sum", verdict.sum},
-              {"reference", verdict.reference},
-              {"wrong_ranks", verdict.wrong_ranks},
-              {"verified", verdict.wrong_ranks == 0}};
-    for (const Sample& sample : all) line["samples_seconds"].push_back(sample.seconds / reductions);
+    Json line = apps::result_line("global_reduction", info, world_);
+    line.update({{"values", values_.count()},
+                 {"reductions", reductions},
+                 {"seconds", seconds},
+                 {"reductions_per_second", 1 / seconds},
+                 {"cpu_seconds", one.cpu_seconds / reductions},
+                 {"sum", verdict.sum},
+                 {"reference", verdict.reference},
+                 {"wrong_ranks", verdict.wrong_ranks},
+                 {"verified", verdict.wrong_ranks == 0},
+                 {"samples_seconds", apps::samples_seconds(all, reductions)}});
     metered_.add(line, "reductions_per_joule", reductions, [&] { method.run(reductions); });
-    apps::print_line(world_, line);
+    apps::print_line(world_.rank(), line);
   }
 
   beeline::World& world_;

@@ -27,22 +27,16 @@ class Method : public apps::MethodOn<Values> {
   [[nodiscard]] Values& values() const { return data(); }
 };
 
-/// A method's name and how to make it.
-struct MethodInfo {
-  std::string name, summary;
-  std::unique_ptr<Method> (*make)(Values&);
-  /// Why it does not run in a world of this configuration; empty: it does.
-  std::string (*why_not)(const beeline::Config&);
-};
+using MethodInfo = apps::MethodInfo<Method, Values>;
 
 /// Every method, the baseline first.
 [[nodiscard]] const std::vector<MethodInfo>& methods();
 
 [[nodiscard]] std::unique_ptr<Method> make_mpi(Values& values);
 [[nodiscard]] std::string why_no_mpi(const beeline::Config& config);
-[[nodiscard]] std::unique_ptr<Method> make_on_stream(Values& values);
-[[nodiscard]] std::unique_ptr<Method> make_in_kernel(Values& values);
-[[nodiscard]] std::unique_ptr<Method> make_persistent(Values& values);
+[[nodiscard]] MethodInfo on_stream();
+[[nodiscard]] MethodInfo in_kernel();
+[[nodiscard]] MethodInfo persistent();
 
 /// Ends MPI if a method has begun it; before the program ends.
 void finish_mpi();

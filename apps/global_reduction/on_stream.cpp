@@ -31,6 +31,6 @@ class OnStream final : public Method {
 
 }  // namespace
 
-std::unique_ptr<Method> make_on_stream(Values& values) { return std::make_unique<OnStream>(values); }
+MethodInfo on_stream() { return MethodInfo::of<OnStream>({"on_stream", "kernel, then an all-reduce on the stream"}); }
 
 }  // namespace global_reduction

@@ -57,6 +57,8 @@ class Persistent final : public Method {
 
 }  // namespace
 
-std::unique_ptr<Method> make_persistent(Values& values) { return std::make_unique<Persistent>(values); }
+MethodInfo persistent() {
+  return MethodInfo::of<Persistent>({"persistent", "one kernel for all reductions, with grid barriers"});
+}
 
 }  // namespace global_reduction

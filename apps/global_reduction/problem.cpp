@@ -3,12 +3,13 @@
 
 #include <fmt/format.h>
 
+#include <atomic>
 #include <optional>
 #include <sstream>
-#include <thread>
 
 #include "beeline/core/error.hpp"
 #include "common/quantity.hpp"
+#include "common/reference.hpp"
 
 namespace global_reduction {
 
@@ -26,20 +27,14 @@ std::vector<std::size_t> parse_counts(const std::string& text) {
 }
 
 double serial_sum(std::size_t count, int ranks, std::uint32_t set, int threads) {
-  const auto shares = static_cast<std::size_t>(threads);
-  std::vector<double> sums(shares, 0.0);
-  const auto add_share = [&](std::size_t share) {
-    const std::size_t last = share + 1 == shares ? count : count / shares * (share + 1);
+  std::atomic<double> sum = 0;  // of whole numbers: the same in any order
+  apps::on_threads(threads, std::size_t{0}, count, [&](std::size_t first, std::size_t last) {
+    double mine = 0;
     for (int rank = 0; rank < ranks; ++rank)
-      for (std::size_t i = count / shares * share; i < last; ++i)
-        sums[share] += static_cast<double>(initial_value(set, static_cast<std::uint32_t>(rank), i));
-  };
-  std::vector<std::thread> others;
-  for (std::size_t share = 1; share < shares; ++share) others.emplace_back(add_share, share);
-  add_share(0);
-  for (std::thread& other : others) other.join();
-  double sum = 0;
-  for (const double part : sums) sum += part;
+      for (std::size_t i = first; i < last; ++i)
+        mine += static_cast<double>(initial_value(set, static_cast<std::uint32_t>(rank), i));
+    sum += mine;
+  });
   return sum;
 }
 

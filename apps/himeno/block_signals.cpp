@@ -59,6 +59,9 @@ class BlockSignals final : public OneKernelAnIteration<Tiles> {
 
 }  // namespace
 
-std::unique_ptr<Method> make_block_signals(Domain& domain) { return std::make_unique<BlockSignals>(domain); }
+MethodInfo block_signals() {
+  return MethodInfo::of<BlockSignals>(
+      {"block_signals", "each block puts its own part of a boundary, with a signal of its own"});
+}
 
 }  // namespace himeno

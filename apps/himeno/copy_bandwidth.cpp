@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <cstring>
-#include <span>
+
+#include "common/sampling.hpp"
 
 namespace himeno {
 
@@ -44,11 +44,7 @@ std::optional<double> copy_bandwidth(beeline::World& world) {
   std::ranges::sort(seconds);
   const double mine = 2.0 * static_cast<double>(copies.bytes) * copies.count / seconds[seconds.size() / 2];
   double sum = 0;
-  for (const auto& bytes : world.allgather(std::as_bytes(std::span(&mine, 1)))) {
-    double theirs = 0;
-    std::memcpy(&theirs, bytes.data(), sizeof theirs);
-    sum += theirs;
-  }
+  for (const double theirs : apps::from_all(world, mine)) sum += theirs;
   return sum;
 }
 

@@ -19,6 +19,7 @@
 #include "beeline/device/put_get.hpp"
 #include "beeline/runtime/device.hpp"
 #include "common/last_block.hpp"
+#include "common/memory_budget.hpp"
 
 namespace himeno {
 
@@ -219,13 +220,11 @@ class DeviceLaunched final : public Method {
   Plan plan_{};
 };
 
-std::unique_ptr<Method> make_device_launched(Domain& domain) { return std::make_unique<DeviceLaunched>(domain); }
-
 }  // namespace
 
 MethodInfo device_launched() {
-  return {"device_launched", "a control block launches both halves' kernels and communicates", make_device_launched,
-          true};
+  return MethodInfo::of<DeviceLaunched>(
+      {"device_launched", "a control block launches both halves' kernels and communicates", {}, apps::why_no_gpu});
 }
 
 }  // namespace himeno

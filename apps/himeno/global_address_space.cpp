@@ -90,8 +90,10 @@ class GlobalAddressSpace final : public Method {
 
 }  // namespace
 
-std::unique_ptr<Method> make_global_address_space(Domain& domain) {
-  return std::make_unique<GlobalAddressSpace>(domain);
+MethodInfo global_address_space() {
+  return MethodInfo::of<GlobalAddressSpace>(
+      {"global_address_space",
+       "boundary cells are stored into the neighbour while they are computed; a barrier an iteration"});
 }
 
 }  // namespace himeno

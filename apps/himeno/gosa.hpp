@@ -137,4 +137,18 @@ template <class BlockGroup>
   return step.iteration == 0 ? beeline::Status::ok : collect(block, ctx, mailbox, step.tag() - 1);
 }
 
+/// By one block: exchanges the sums that the blocks of `grid` left in the iteration before `step`, each in the slot of
+/// that iteration, odd or even.
+template <class Grid>
+[[nodiscard]] BEELINE_HOST_DEVICE beeline::Status sum_previous(const Grid& grid, const beeline::Context& ctx,
+                                                               const Sums& sums, const Mailbox& mailbox, Step step) {
+  --step.iteration;
+  const auto slot = static_cast<unsigned>(step.iteration % 2);
+  double* scratch = sums.threads + grid.block_rank() * grid.block().size();
+  const double total = total_of_blocks(grid.block(), scratch, sums, slot, slot + 1, grid.blocks());
+  const beeline::Status status = exchange_gosa(grid.block(), ctx, mailbox, step, total);
+  grid.block().sync();  // the scratch is used again
+  return status;
+}
+
 }  // namespace himeno

@@ -6,7 +6,6 @@
 
 #include <array>
 
-#include "beeline/core/error.hpp"
 #include "beeline/device/signal.hpp"
 #include "halves.hpp"
 #include "host_gosa.hpp"
@@ -58,9 +57,7 @@ class HostCopyEngine final : public Method {
       const beeline::Status status =
           beeline::wait(beeline::Thread{}, world().host_context(), &arrived_.data()[side],
                         beeline::Compare::greater_equal, step.tag(), domain().edges().side[side].peer);
-      if (status == beeline::Status::ok) continue;
-      world().check();
-      throw beeline::Error(status, "waiting for a neighbour's plane", world().rank());
+      apps::require_ok(world(), status, "waiting for a neighbour's plane");
     }
   }
 
@@ -92,6 +89,9 @@ class HostCopyEngine final : public Method {
 
 }  // namespace
 
-std::unique_ptr<Method> make_host_copy_engine(Domain& domain) { return std::make_unique<HostCopyEngine>(domain); }
+MethodInfo host_copy_engine() {
+  return MethodInfo::of<HostCopyEngine>(
+      {"host_copy_engine", "the host starts copies of one half's planes while the other half is computed"});
+}
 
 }  // namespace himeno

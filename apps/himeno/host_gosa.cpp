@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host_gosa.hpp"
 
-#include "beeline/core/error.hpp"
+#include "common/method.hpp"
 
 namespace himeno {
 
@@ -45,9 +45,7 @@ void HostGosa::collect_tag(std::uint64_t tag) {
 }
 
 void HostGosa::check(beeline::Status status) {
-  if (status == beeline::Status::ok) return;
-  domain_.world().check();
-  throw beeline::Error(status, "waiting for the ranks' sums of gosa", domain_.world().rank());
+  apps::require_ok(domain_.world(), status, "waiting for the ranks' sums of gosa");
 }
 
 }  // namespace himeno

@@ -52,6 +52,9 @@ class HostStaged final : public Method {
 
 }  // namespace
 
-std::unique_ptr<Method> make_host_staged(Domain& domain) { return std::make_unique<HostStaged>(domain); }
+MethodInfo host_staged() {
+  return MethodInfo::of<HostStaged>(
+      {"host_staged", "the host computes, then exchanges planes through pinned host memory"});
+}
 
 }  // namespace himeno

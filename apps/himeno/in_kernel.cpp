@@ -70,6 +70,9 @@ class InKernel final : public OneKernelAnIteration<Sections> {
 
 }  // namespace
 
-std::unique_ptr<Method> make_in_kernel(Domain& domain) { return std::make_unique<InKernel>(domain); }
+MethodInfo in_kernel() {
+  return MethodInfo::of<InKernel>(
+      {"in_kernel", "the compute kernel's last block on a boundary sends it; blocks wait at their start"});
+}
 
 }  // namespace himeno

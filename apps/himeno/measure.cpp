@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "measure.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <optional>
 
 #include "common/metered.hpp"
 #include "common/program.hpp"
 #include "common/sampling.hpp"
 #include "copy_bandwidth.hpp"
-#include "method.hpp"
 #include "verify.hpp"
 
 namespace himeno {
@@ -63,25 +65,25 @@ class Session {
 
   /// Collective. Returns whether the results were right.
   bool run(const MethodInfo& info) {
-    apps::print_progress(world_, info.name, 0, phases);
+    apps::Progress progress(world_, info.name, phases);
     const std::unique_ptr<Method> method = info.make(domain_);
     domain_.reset(Data::official);
     method->run(warm_up_iterations, true);
     method->run(warm_up_iterations, false);
-    apps::print_progress(world_, info.name, 1, phases);
+    progress.advance();
     Outcome outcome;
     for (int sample = 0; sample < samples; ++sample) {
       outcome.with.push_back(timed_run(domain_, *method, iterations_, true));
-      apps::print_progress(world_, info.name, 2 + sample, phases);
+      progress.advance();
     }
     outcome.gosa = domain_.gosa();
     if (options_.verify) check_official(*method, outcome);
     for (int sample = 0; sample < samples; ++sample) {
       outcome.without.push_back(timed_run(domain_, *method, iterations_, false));
-      apps::print_progress(world_, info.name, 2 + samples + sample, phases);
+      progress.advance();
     }
     if (options_.verify) check_fresh(*method, outcome);
-    apps::print_progress(world_, info.name, phases, phases);
+    progress.advance();
     print_result(info, *method, outcome);
     return outcome.good();
   }
@@ -90,7 +92,7 @@ class Session {
   /// Compares the timed run itself where the reference could follow so far, otherwise a shorter run.
   void check_official(Method& method, Outcome& outcome) {
     std::vector<float> field = domain_.gather(iterations_);
-    if (world_.rank() == 0) outcome.checksum = checksum(field);
+    if (world_.rank() == 0) outcome.checksum = fmt::format("{:016x}", checksum(field));
     double gosa = outcome.gosa;
     if (official_.iterations < iterations_) {
       domain_.reset(Data::official);
@@ -111,28 +113,24 @@ class Session {
 
   void print_result(const MethodInfo& info, Method& method, const Outcome& outcome) {
     const Sample with = median(outcome.with), without = median(outcome.without);
-    Json line{{"event", "result"},
-              {"app", "himeno"},
-              {"method", info.name},
-              {"ranks", world_.size()},
-              {"device", world_.device().name},
-              {"size", {options_.size.x, options_.size.y, options_.size.z}},
-              {"iterations", iterations_},
-              {"seconds", with.seconds},
-              {"mflops", options_.size.flop() * iterations_ / with.seconds * 1e-6},
-              {"communication_share", (with.seconds - without.seconds) / with.seconds},
-              {"overlap_efficiency", without.seconds / with.seconds},
-              {"compute_seconds", without.seconds}};
+    Json line = apps::result_line("himeno", info, world_);
+    line["size"] = {options_.size.x, options_.size.y, options_.size.z};
+    line.update({{"iterations", iterations_},
+                 {"seconds", with.seconds},
+                 {"mflops", options_.size.flop() * iterations_ / with.seconds * 1e-6},
+                 {"communication_share", (with.seconds - without.seconds) / with.seconds},
+                 {"overlap_efficiency", without.seconds / with.seconds},
+                 {"compute_seconds", without.seconds}});
     const auto share = bound_share(options_.size, iterations_ / with.seconds, copy_bandwidth_);
     line["copy_bytes_per_second"] = copy_bandwidth_ ? Json(*copy_bandwidth_) : Json();
     line["bound_share"] = share ? Json(*share) : Json();
     line["gosa"] = outcome.gosa;
     add_verification(line, outcome);
     line["cpu_seconds"] = with.cpu_seconds;
-    for (const Sample& sample : outcome.with) line["samples_seconds"].push_back(sample.seconds);
+    line["samples_seconds"] = apps::samples_seconds(outcome.with);
     metered_.add(line, "mflop_per_joule", options_.size.flop() * iterations_ * 1e-6,
                  [&] { method.run(iterations_, true); });
-    apps::print_line(world_, line);
+    apps::print_line(world_.rank(), line);
   }
 
   void add_verification(Json& line, const Outcome& outcome) const {
@@ -162,9 +160,7 @@ class Session {
 
 bool measure(beeline::World& world, const Options& options) {
   Session session(world, options);
-  bool good = true;
-  for (const MethodInfo& info : options.methods) good = session.run(info) && good;
-  return good;
+  return std::ranges::count_if(options.methods, [&](const MethodInfo& info) { return !session.run(info); }) == 0;
 }
 
 }  // namespace himeno

@@ -3,9 +3,6 @@
 /// @file
 /// The interface of the methods, and their list.
 
-#include <cstdint>
-#include <memory>
-#include <string>
 #include <vector>
 
 #include "common/launch_window.hpp"
@@ -31,24 +28,17 @@ class Method : public apps::MethodOn<Domain> {
   [[nodiscard]] Domain& domain() const { return data(); }
 };
 
-/// A method's name and how to make it.
-struct MethodInfo {
-  std::string name, summary;
-  std::unique_ptr<Method> (*make)(Domain&);
-  bool needs_gpu = false;  ///< does not run on host ranks
-};
+using MethodInfo = apps::MethodInfo<Method, Domain>;
+using apps::find_method;
 
 /// The methods of the program `himeno`, the host's first. Method 7 has a program of its own: device_launched.hpp.
 [[nodiscard]] const std::vector<MethodInfo>& methods();
-/// The method of that name among `all`; throws invalid_argument listing the known ones.
-[[nodiscard]] const MethodInfo& find_method(const std::vector<MethodInfo>& all, const std::string& name);
-
-[[nodiscard]] std::unique_ptr<Method> make_host_staged(Domain& domain);
-[[nodiscard]] std::unique_ptr<Method> make_host_copy_engine(Domain& domain);
-[[nodiscard]] std::unique_ptr<Method> make_stream_kernels(Domain& domain);
-[[nodiscard]] std::unique_ptr<Method> make_in_kernel(Domain& domain);
-[[nodiscard]] std::unique_ptr<Method> make_block_signals(Domain& domain);
-[[nodiscard]] std::unique_ptr<Method> make_global_address_space(Domain& domain);
-[[nodiscard]] std::unique_ptr<Method> make_persistent(Domain& domain);
+[[nodiscard]] MethodInfo host_staged();
+[[nodiscard]] MethodInfo host_copy_engine();
+[[nodiscard]] MethodInfo stream_kernels();
+[[nodiscard]] MethodInfo in_kernel();
+[[nodiscard]] MethodInfo block_signals();
+[[nodiscard]] MethodInfo global_address_space();
+[[nodiscard]] MethodInfo persistent();
 
 }  // namespace himeno

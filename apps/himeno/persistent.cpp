@@ -151,19 +151,6 @@ struct Everything {
     prefetch_coefficients(grid.block(), f, tiling, item % tiling.tiles, from_above ? part.last - 1 : part.first);
   }
 
-  /// Exchanges the sums that the blocks left in the iteration before `step`.
-  template <class Grid>
-  BEELINE_HOST_DEVICE static beeline::Status sum_previous(const Grid& grid, const beeline::Context& ctx,
-                                                          const Sums& sums, const Mailbox& mailbox, Step step) {
-    --step.iteration;
-    const auto slot = static_cast<unsigned>(step.iteration % 2);
-    double* scratch = sums.threads + grid.block_rank() * grid.block().size();
-    const double total = total_of_blocks(grid.block(), scratch, sums, slot, slot + 1, grid.blocks());
-    const beeline::Status status = exchange_gosa(grid.block(), ctx, mailbox, step, total);
-    grid.block().sync();  // the scratch is used again
-    return status;
-  }
-
   /// Sends the outermost planes of sides [first, end), then receives the neighbours'.
   template <class Grid>
   BEELINE_HOST_DEVICE static beeline::Status exchange_planes(const Grid& grid, const beeline::Context& ctx,
@@ -224,6 +211,8 @@ class Persistent final : public Method {
 
 }  // namespace
 
-std::unique_ptr<Method> make_persistent(Domain& domain) { return std::make_unique<Persistent>(domain); }
+MethodInfo persistent() {
+  return MethodInfo::of<Persistent>({"persistent", "one kernel for all iterations, with grid barriers and packets"});
+}
 
 }  // namespace himeno

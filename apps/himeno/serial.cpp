@@ -3,25 +3,11 @@
 
 #include <algorithm>
 #include <barrier>
-#include <functional>
 #include <numeric>
-#include <thread>
+
+#include "common/reference.hpp"
 
 namespace himeno {
-
-namespace {
-
-/// Calls `work(first, last)` for contiguous shares of [begin, end), each on a thread of its own.
-void on_threads(int threads, int begin, int end, const std::function<void(int, int)>& work) {
-  const auto start = [&](int thread) {
-    return begin + static_cast<int>(static_cast<long>(end - begin) * thread / threads);
-  };
-  std::vector<std::jthread> others;
-  for (int thread = 1; thread < threads; ++thread) others.emplace_back(work, start(thread), start(thread + 1));
-  work(start(0), start(1));
-}
-
-}  // namespace
 
 Serial::Serial(const Size& size, Data data, int threads)
     : size_(size), threads_(std::clamp(threads, 1, size.z - 2)), row_(static_cast<std::size_t>(size.x)),
@@ -29,7 +15,7 @@ Serial::Serial(const Size& size, Data data, int threads)
   for (std::vector<float>* array :
        {&a_[0], &a_[1], &a_[2], &a_[3], &b_[0], &b_[1], &b_[2], &c_[0], &c_[1], &c_[2], &bnd_, &wrk1_, &p_})
     array->resize(size.points());
-  on_threads(threads_, 0, size.z, [&](int first, int last) { fill(data, first, last); });
+  apps::on_threads(threads_, 0, size.z, [&](int first, int last) { fill(data, first, last); });
   next_ = p_;
 }
 
@@ -72,7 +58,7 @@ void Serial::sweep_plane(int z) {
 
 void Serial::advance(int iterations) {
   std::barrier iteration_done(threads_, [this]() noexcept { p_.swap(next_); });
-  on_threads(threads_, 1, size_.z - 1, [&](int first, int last) {
+  apps::on_threads(threads_, 1, size_.z - 1, [&](int first, int last) {
     for (int iteration = 0; iteration < iterations; ++iteration) {
       for (int z = first; z < last; ++z) sweep_plane(z);
       iteration_done.arrive_and_wait();

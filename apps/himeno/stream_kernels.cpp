@@ -129,6 +129,9 @@ class StreamKernels final : public Method {
 
 }  // namespace
 
-std::unique_ptr<Method> make_stream_kernels(Domain& domain) { return std::make_unique<StreamKernels>(domain); }
+MethodInfo stream_kernels() {
+  return MethodInfo::of<StreamKernels>(
+      {"stream_kernels", "communication kernels between the compute kernels of a stream"});
+}
 
 }  // namespace himeno

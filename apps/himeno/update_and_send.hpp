@@ -76,18 +76,6 @@ struct UpdateAndSend {
   }
 
  private:
-  template <class Grid>
-  BEELINE_HOST_DEVICE static beeline::Status sum_previous(const Grid& grid, const beeline::Context& ctx,
-                                                          const Sums& sums, const Mailbox& mailbox, Step step) {
-    --step.iteration;
-    const auto slot = static_cast<unsigned>(step.iteration % 2);
-    double* scratch = sums.threads + grid.block_rank() * grid.block().size();
-    const double total = total_of_blocks(grid.block(), scratch, sums, slot, slot + 1, grid.blocks());
-    const beeline::Status status = exchange_gosa(grid.block(), ctx, mailbox, step, total);
-    grid.block().sync();  // the scratch is used again below
-    return status;
-  }
-
   template <class BlockGroup>
   BEELINE_HOST_DEVICE static beeline::Status await_halos(const BlockGroup& block, const beeline::Context& ctx,
                                                          const Work& work, const Edges& edges, const Handover& handover,

@@ -1,17 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "verify.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <bit>
 #include <chrono>
 #include <cmath>
-#include <cstring>
 #include <future>
-#include <span>
-#include <thread>
 
+#include "common/sampling.hpp"
 #include "serial.hpp"
 
 namespace himeno {
@@ -21,7 +16,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 Expectation run_serial(const Size& size, Data data, int iterations, double seconds) {
-  Serial serial(size, data, static_cast<int>(std::max(1u, std::thread::hardware_concurrency())));
+  Serial serial(size, data, apps::hardware_threads());
   const auto start = Clock::now();
   int done = 0;
   while (done < iterations) {
@@ -49,8 +44,7 @@ Expectation await_expectation(beeline::World& world, std::future<Expectation> wo
       mine = work.get();
       message = {1, mine.iterations, mine.gosa, mine.gosa_float32};
     }
-    const auto all = world.allgather(std::as_bytes(std::span(&message, 1)));
-    std::memcpy(&message, all.front().data(), sizeof message);
+    message = apps::from_all(world, message).front();
   }
   mine.iterations = message.iterations, mine.gosa = message.gosa, mine.gosa_float32 = message.gosa_float32;
   return mine;
@@ -72,19 +66,10 @@ bool Comparison::good() const {
 Comparison compare(const Expectation& expected, const std::vector<float>& field, double gosa) {
   Comparison result;
   if (field.size() != expected.field.size()) return {INFINITY, INFINITY};
-  for (std::size_t n = 0; n < field.size(); ++n) {
-    const double error = std::abs(static_cast<double>(field[n]) - static_cast<double>(expected.field[n]));
-    if (!(error <= result.max_error)) result.max_error = std::isnan(error) ? INFINITY : error;
-  }
+  result.max_error = apps::max_error(expected.field, field);
   const double difference = std::abs(gosa - expected.gosa);
   result.gosa_error = difference == 0 ? 0 : difference / expected.gosa;
   return result;
-}
-
-std::string checksum(const std::vector<float>& field) {
-  std::uint64_t hash = 0xcbf29ce484222325u;
-  for (const float value : field) hash = (hash ^ std::bit_cast<std::uint32_t>(value)) * 0x100000001b3u;
-  return fmt::format("{:016x}", hash);
 }
 
 }  // namespace himeno

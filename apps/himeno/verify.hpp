@@ -3,11 +3,10 @@
 /// @file
 /// What the methods' results are compared with.
 
-#include <optional>
-#include <string>
 #include <vector>
 
 #include "beeline/host/world.hpp"
+#include "common/reference.hpp"
 #include "problem.hpp"
 
 namespace himeno {
@@ -33,7 +32,6 @@ struct Comparison {
 };
 [[nodiscard]] Comparison compare(const Expectation& expected, const std::vector<float>& field, double gosa);
 
-/// FNV-1a over the bits of a field: equal fields have equal checksums.
-[[nodiscard]] std::string checksum(const std::vector<float>& field);
+using apps::checksum;
 
 }  // namespace himeno

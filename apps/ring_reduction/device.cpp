@@ -115,6 +115,9 @@ class Device final : public Scheme {
 
 }  // namespace
 
-std::unique_ptr<Scheme> make_device(Vectors& vectors) { return std::make_unique<Device>(vectors); }
+SchemeInfo device() {
+  return SchemeInfo::of<Device>(
+      {"device", "one kernel for all reductions: each block puts and signals its own chunks", "device/peer/signal"});
+}
 
 }  // namespace ring_reduction

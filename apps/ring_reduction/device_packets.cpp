@@ -125,6 +125,9 @@ class DevicePackets final : public Scheme {
 
 }  // namespace
 
-std::unique_ptr<Scheme> make_device_packets(Vectors& vectors) { return std::make_unique<DevicePackets>(vectors); }
+SchemeInfo device_packets() {
+  return SchemeInfo::of<DevicePackets>(
+      {"device_packets", "one kernel for all reductions: each block sends its chunks as packets", "device/peer/ll"});
+}
 
 }  // namespace ring_reduction

@@ -50,9 +50,7 @@ class Host final : public Scheme {
   void await_arrival() {
     const beeline::Status status = beeline::wait(beeline::Thread{}, world().host_context(), arrived_.data(),
                                                  beeline::Compare::greater_equal, sequence_, ring_.previous());
-    if (status == beeline::Status::ok) return;
-    world().check();
-    throw beeline::Error(status, "waiting for the previous rank's chunk", world().rank());
+    apps::require_ok(world(), status, "waiting for the previous rank's chunk");
   }
 
   Ring ring_;
@@ -65,6 +63,10 @@ class Host final : public Scheme {
 
 }  // namespace
 
-std::unique_ptr<Scheme> make_host(Vectors& vectors) { return std::make_unique<Host>(vectors); }
+SchemeInfo host() {
+  return SchemeInfo::of<Host>({"host",
+                               "the CPU starts every copy and every sum, and waits for them before the next step",
+                               "host/copy_engine/signal"});
+}
 
 }  // namespace ring_reduction

@@ -3,10 +3,10 @@
 
 #include <algorithm>
 #include <optional>
-#include <thread>
 
 #include "common/metered.hpp"
 #include "common/program.hpp"
+#include "common/reference.hpp"
 #include "common/sampling.hpp"
 #include "problem.hpp"
 #include "serial.hpp"
@@ -43,26 +43,26 @@ class Session {
 
   /// Collective. Returns whether the result was right.
   bool run(const SchemeInfo& info) {
-    apps::print_progress(world_, info.name, 0, phases);
+    apps::Progress progress(world_, info.name, phases);
     const std::unique_ptr<Scheme> scheme = info.make(vectors_);
     Timing timing;
-    if (world_.size() > 1) timing = time(info, *scheme);
+    if (world_.size() > 1) timing = time(progress, *scheme);
     std::optional<Verdict> verdict;
     if (options_.verify) verdict = verify(*scheme);
-    apps::print_progress(world_, info.name, phases, phases);
+    progress.advance();
     print_result(info, *scheme, timing, verdict);
     return !verdict || verdict->wrong_ranks == 0;
   }
 
  private:
   /// Collective.
-  Timing time(const SchemeInfo& info, Scheme& scheme) {
+  Timing time(apps::Progress& progress, Scheme& scheme) {
     Timing timing;
     timing.reductions = options_.reductions > 0 ? options_.reductions : choose_reductions(scheme);
-    apps::print_progress(world_, info.name, 1, phases);
+    progress.advance();
     for (int sample = 0; sample < samples; ++sample) {
       timing.all.push_back(timed_reductions(scheme, timing.reductions));
-      apps::print_progress(world_, info.name, 2 + sample, phases);
+      progress.advance();
     }
     return timing;
   }
@@ -102,8 +102,8 @@ class Session {
       double max_error;
     } mine{checksum(observed), 0, 0};
     if (world_.rank() == 0) {
-      const auto threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-      const std::vector<float> expected = serial_reduction(options_.count, world_.size(), set, reductions, threads);
+      const std::vector<float> expected =
+          serial_reduction(options_.count, world_.size(), set, reductions, apps::hardware_threads());
       mine.expected = checksum(expected);
       mine.max_error = max_error(expected, observed);
     }
@@ -114,16 +114,11 @@ class Session {
 
   void print_result(const SchemeInfo& info, Scheme& scheme, const Timing& timing,
                     const std::optional<Verdict>& verdict) {
-    Json line{{"event", "result"},
-              {"app", "ring_reduction"},
-              {"method", info.name},
-              {"id", info.id},
-              {"ranks", world_.size()},
-              {"device", world_.device().name},
-              {"bytes", options_.count * sizeof(float)},
-              {"steps", scheme.ring().steps()},
-              {"chunks", scheme.ring().chunks},
-              {"lanes", scheme.lanes() > 0 ? Json(scheme.lanes()) : Json()}};
+    Json line = apps::result_line("ring_reduction", info, world_);
+    line["bytes"] = options_.count * sizeof(float);
+    line["steps"] = scheme.ring().steps();
+    line["chunks"] = scheme.ring().chunks;
+    line["lanes"] = scheme.lanes() > 0 ? Json(scheme.lanes()) : Json();
     add_timing(line, timing);
     line["max_error"] = verdict ? Json(verdict->max_error) : Json();
     line["wrong_ranks"] = verdict ? Json(verdict->wrong_ranks) : Json();
@@ -131,7 +126,7 @@ class Session {
     const int reductions = std::max(timing.reductions, 1);
     if (!timing.all.empty())
       metered_.add(line, "reductions_per_joule", reductions, [&] { timed_reductions(scheme, reductions); });
-    apps::print_line(world_, line);
+    apps::print_line(world_.rank(), line);
   }
 
   void add_timing(Json& line, const Timing& timing) const {
@@ -146,7 +141,7 @@ class Session {
     line["bus_bytes_per_second"] =
         2 * (ranks - 1) / ranks * static_cast<double>(vectors_.count() * sizeof(float)) / seconds;
     line["cpu_seconds"] = one.cpu_seconds / timing.reductions;
-    for (const Sample& sample : timing.all) line["samples_seconds"].push_back(sample.seconds / timing.reductions);
+    line["samples_seconds"] = apps::samples_seconds(timing.all, timing.reductions);
   }
 
   beeline::World& world_;
@@ -160,9 +155,7 @@ class Session {
 
 bool measure(beeline::World& world, const Options& options) {
   Session session(world, options);
-  bool good = true;
-  for (const SchemeInfo& info : options.schemes) good = session.run(info) && good;
-  return good;
+  return std::ranges::count_if(options.schemes, [&](const SchemeInfo& info) { return !session.run(info); }) == 0;
 }
 
 }  // namespace ring_reduction

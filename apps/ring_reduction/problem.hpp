@@ -4,7 +4,6 @@
 /// The problem: a vector of float32 on each rank, to be replaced by the sum over the ranks.
 
 #include <cstddef>
-#include <cstdint>
 #include <string>
 
 #include "beeline/core/config.hpp"

@@ -3,8 +3,6 @@
 /// @file
 /// The interface of the control schemes, and their list.
 
-#include <memory>
-#include <string>
 #include <vector>
 
 #include "common/method.hpp"
@@ -29,18 +27,15 @@ class Scheme : public apps::MethodOn<Vectors> {
   [[nodiscard]] Vectors& vectors() const { return data(); }
 };
 
-/// A scheme's name, its method (control/path/protocol), and how to make it.
-struct SchemeInfo {
-  std::string name, id, summary;
-  std::unique_ptr<Scheme> (*make)(Vectors&);
-};
+/// A scheme, whose id is its method.
+using SchemeInfo = apps::MethodInfo<Scheme, Vectors>;
 
 /// Every scheme, the host's first.
 [[nodiscard]] const std::vector<SchemeInfo>& schemes();
 
-[[nodiscard]] std::unique_ptr<Scheme> make_host(Vectors& vectors);
-[[nodiscard]] std::unique_ptr<Scheme> make_stream(Vectors& vectors);
-[[nodiscard]] std::unique_ptr<Scheme> make_device(Vectors& vectors);
-[[nodiscard]] std::unique_ptr<Scheme> make_device_packets(Vectors& vectors);
+[[nodiscard]] SchemeInfo host();
+[[nodiscard]] SchemeInfo stream();
+[[nodiscard]] SchemeInfo device();
+[[nodiscard]] SchemeInfo device_packets();
 
 }  // namespace ring_reduction

@@ -5,8 +5,9 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <string>
 #include <vector>
+
+#include "common/reference.hpp"
 
 namespace ring_reduction {
 
@@ -15,10 +16,7 @@ namespace ring_reduction {
 [[nodiscard]] std::vector<float> serial_reduction(std::size_t count, int ranks, std::uint32_t set, int reductions,
                                                   int threads);
 
-/// FNV-1a over the bits of a vector: equal vectors have equal checksums.
-[[nodiscard]] std::uint64_t checksum(const std::vector<float>& values);
-
-/// Largest absolute difference of two vectors of the same length; infinite where one is not a number.
-[[nodiscard]] double max_error(const std::vector<float>& expected, const std::vector<float>& observed);
+using apps::checksum;
+using apps::max_error;
 
 }  // namespace ring_reduction

@@ -90,6 +90,10 @@ class OnStreams final : public Scheme {
 
 }  // namespace
 
-std::unique_ptr<Scheme> make_stream(Vectors& vectors) { return std::make_unique<OnStreams>(vectors); }
+SchemeInfo stream() {
+  return SchemeInfo::of<OnStreams>(
+      {"stream", "copies, sums and waits for signals follow each other on streams, enqueued beforehand",
+       "stream/copy_engine/signal"});
+}
 
 }  // namespace ring_reduction

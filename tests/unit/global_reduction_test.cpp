@@ -58,7 +58,7 @@ void run_methods(beeline::World& world, std::size_t count, unsigned host_blocks)
   Values values(world, count, host_blocks);
   std::uint32_t set = 0;
   for (const MethodInfo& info : methods()) {
-    if (!info.why_not(world.config()).empty()) continue;
+    if (!info.reason(world.config()).empty()) continue;
     const std::unique_ptr<Method> method = info.make(values);
     for (const int reductions : {1, 20}) {
       values.fill(++set);

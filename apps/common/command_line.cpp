@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/command_line.hpp"
+
+#include <fmt/format.h>
+
+#include <atomic>
+
+#include "beeline/host/run.hpp"
+#include "beeline/host/world.hpp"
+#include "environment/environment.hpp"
+
+namespace apps {
+
+namespace {
+
+/// Whether another rank speaks for this process. False where the environment says nothing about ranks that makes sense.
+bool is_quiet_rank() {
+  try {
+    return beeline::Config::from_environment().rank != 0;
+  } catch (const beeline::Error&) {
+    return false;
+  }
+}
+
+}  // namespace
+
+CommandLine::CommandLine(const About& about) : about_(about), app_(about.summary) {
+  app_.add_option("--method", methods_, "names, separated by commas, or all that are available")->capture_default_str();
+  app_.add_option(about.repeats, repeats_, about.about_repeats)->check(CLI::Range(1, 1'000'000'000));
+  app_.add_option("--energy", energy_seconds_, "seconds for which each method is metered, too: joules")
+      ->check(CLI::Range(0.1, 60.0));
+  app_.add_flag("--list", list_, "list the methods and end");
+}
+
+int CommandLine::run_and_verify(const beeline::Config& config, const std::vector<std::string>& arguments,
+                                const Measure& measure) const {
+  std::atomic<bool> good{true};
+  const int code = beeline::run(config, [&](beeline::World& world) {
+    if (about_.unmixed != nullptr)
+      beeline::require(!world.mixed(), beeline::Status::unavailable,
+                       fmt::format("{}: either all have GPUs or none has", about_.unmixed));
+    print_line(world.rank(), beeline::bench::environment_record(world, arguments));
+    if (!measure(world)) good = false;
+  });
+  if (!good && !is_quiet_rank()) fmt::print(stderr, "{}: a method's result is wrong: see \"verified\"\n", about_.name);
+  return code != 0 ? code : good ? 0 : 1;
+}
+
+int CommandLine::run_or_refuse(const std::function<int()>& work) const {
+  try {
+    return work();
+  } catch (const beeline::Error& error) {
+    if (is_quiet_rank()) return 0;
+    fmt::print(stderr, "{}: {}\n", about_.name, error.what());
+    return 2;
+  }
+}
+
+}  // namespace apps

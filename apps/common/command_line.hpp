@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// The command line of an application, and the frame of its main function: methods by name, refusals, wrong results.
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <functional>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "beeline/core/config.hpp"
+#include "beeline/core/error.hpp"
+#include "common/program.hpp"
+
+namespace apps {
+
+/// What tells an application's command line from another's.
+struct About {
+  const char *name, *summary;
+  const char *repeats, *about_repeats;  ///< the option that says how often a timed run does its work
+  const char* unmixed = nullptr;        ///< why all ranks have GPUs, or none has; nullptr: they may be mixed
+};
+
+/// Those of `all` that `text` names, in its order: names separated by commas, or "all" that run in such a world. Throws
+/// invalid_argument for an unknown one, listing the known ones, and unavailable for one that does not run.
+template <class Info>
+[[nodiscard]] std::vector<Info> choose_methods(const std::vector<Info>& all, const std::string& text,
+                                               const beeline::Config& config) {
+  std::vector<Info> chosen;
+  std::istringstream list(text);
+  for (std::string name; text != "all" && std::getline(list, name, ',');) chosen.push_back(find_method(all, name));
+  if (text == "all")
+    std::ranges::copy_if(all, std::back_inserter(chosen),
+                         [&](const Info& info) { return info.reason(config).empty(); });
+  if (text == "all" && chosen.empty()) chosen = all;  // refused with its reason
+  for (const Info& info : chosen)
+    beeline::require(info.reason(config).empty(), beeline::Status::unavailable, info.name + ": " + info.reason(config));
+  beeline::require(!chosen.empty(), beeline::Status::invalid_argument, "--method names no method");
+  return chosen;
+}
+
+class CommandLine {
+ public:
+  /// Returns whether every result was right, on every rank alike.
+  using Measure = std::function<bool(beeline::World&)>;
+
+  explicit CommandLine(const About& about);
+
+  /// For options of the application's own.
+  [[nodiscard]] CLI::App& app() { return app_; }
+  /// How often a timed run does its work; 0: as often as takes long enough.
+  [[nodiscard]] int repeats() const { return repeats_; }
+  /// For how long each method is metered; 0: none is.
+  [[nodiscard]] double energy_seconds() const { return energy_seconds_; }
+
+  /// Lists the methods, or measures those that are asked for: `prepare(config, methods)` gives the configuration what
+  /// the world needs, and returns a `Measure`. Returns what main should: 0; 1 when a rank failed or a result was wrong;
+  /// 2 for what is refused before there is a world. Rank 0 says why.
+  template <class Info, class Prepare>
+  [[nodiscard]] int run(int argc, char** argv, const std::vector<Info>& all, Prepare prepare) {
+    CLI11_PARSE(app_, argc, argv);
+    return run_or_refuse([&] {
+      beeline::Config config = beeline::Config::from_environment();
+      if (list_) {
+        for (const Info& info : all) print_line(config.rank, method_line(info, config));
+        return 0;
+      }
+      const Measure measure = prepare(config, choose_methods(all, methods_, config));
+      return run_and_verify(config, {argv, argv + argc}, measure);
+    });
+  }
+
+ private:
+  [[nodiscard]] int run_or_refuse(const std::function<int()>& work) const;
+  [[nodiscard]] int run_and_verify(const beeline::Config& config, const std::vector<std::string>& arguments,
+                                   const Measure& measure) const;
+
+  About about_;
+  CLI::App app_;
+  std::string methods_ = "all";
+  int repeats_ = 0;
+  double energy_seconds_ = 0;
+  bool list_ = false;
+};
+
+}  // namespace apps

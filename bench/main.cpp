@@ -26,13 +26,8 @@ using Json = nlohmann::ordered_json;
 using Type = CommandOption::Type;
 
 std::vector<Measuring> commands() {
-  const CommandOption threads = {"threads-per-block",
-                                 Type::integer,
-                                 "Threads of a GPU's block: 1 is a thread, 32 are a warp (default: by size)",
-                                 "",
-                                 {},
-                                 1,
-                                 1024};
+  const CommandOption threads = integer_option(
+      "threads-per-block", "Threads of a GPU's block: 1 is a thread, 32 are a warp (default: by size)", 1, 1024);
   return {
       {Command::latency,
        "Messages, signals and barriers: time one way, from the start of a send to its receipt",
@@ -41,7 +36,7 @@ std::vector<Measuring> commands() {
        "Messages one way, several in flight: bytes per second",
        {{"sizes", Type::sizes, "Message sizes (default: 64K, doubling, to 512M on GPUs and 64M on CPUs)"},
         threads,
-        {"blocks", Type::integer, "Blocks of a GPU's grid (default: a sweep)", "", {}, 1, 4096}}},
+        integer_option("blocks", "Blocks of a GPU's grid (default: a sweep)", 1, 4096)}},
       {Command::rate,
        "Messages of many senders, atomics, and random updates of all ranks' memory",
        {{"sizes", Type::sizes, "Message sizes", "8,64,512", {}, 1, 4 << 10},

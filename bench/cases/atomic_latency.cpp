@@ -7,7 +7,7 @@
 #include "harness/group_choice.hpp"
 #include "harness/random.hpp"
 #include "harness/timed_kernel.hpp"
-#include "peers/bare_atomic.hpp"
+#include "peers/bare_words.hpp"
 
 namespace beeline::bench {
 

@@ -2,13 +2,10 @@
 /// @file
 /// The barrier of all ranks inside a kernel, with a `Barrier` kept over the loop.
 
-#include <cuda/atomic>
-
 #include "beeline/device/barrier.hpp"
-#include "beeline/device/put_get.hpp"
 #include "cases/cases.hpp"
+#include "harness/barrier_words.hpp"
 #include "harness/group_choice.hpp"
-#include "harness/random.hpp"
 #include "harness/timed_kernel.hpp"
 
 namespace beeline::bench {
@@ -28,7 +25,6 @@ struct BarrierRounds {
 /// fences around it do. The words are atomics, relaxed ones, because ThreadSanitizer knows no fences.
 template <Order order>
 struct BarrierCheck {
-  using Word = cuda::atomic_ref<std::uint64_t, cuda::thread_scope_system>;
   static constexpr std::uint64_t rounds = 32;
 
   template <class Grid>
@@ -36,25 +32,17 @@ struct BarrierCheck {
                                       std::uint64_t* wrong) const {
     const auto& block = grid.block();
     Barrier barrier(block, ctx);
-    std::uint64_t mismatches = 0;
+    std::uint64_t absent = 0;
     for (std::uint64_t round = 0; round < rounds; ++round) {
-      for (std::uint32_t peer = block.thread_rank(); peer < ctx.size; peer += block.size())
-        put_value(ctx, &words[ctx.rank], expected(seed, round, ctx.rank), peer);
+      store_everywhere(block, ctx, words, seed, round);
       if (!meet(barrier, block)) return;
-      for (std::uint32_t from = block.thread_rank(); from < ctx.size; from += block.size())
-        if (Word(words[from]).load(cuda::memory_order_relaxed) != expected(seed, round, from)) ++mismatches;
+      absent += count_absent(block, ctx, words, seed, round);
       if (!meet(barrier, block)) return;  // nobody stores the next round's before all have looked
     }
-    const bool any = block.any(mismatches != 0);
-    if (block.thread_rank() == 0) *wrong = any ? 1 : 0;
+    add_to(wrong, absent);
   }
 
  private:
-  [[nodiscard]] static BEELINE_HOST_DEVICE std::uint64_t expected(std::uint64_t seed, std::uint64_t round,
-                                                                  std::uint32_t rank) {
-    return random_word(seed, round * max_ranks + rank);
-  }
-
   template <class Group>
   [[nodiscard]] static BEELINE_HOST_DEVICE bool meet(Barrier<Group>& barrier, const Group& group) {
     if (order == Order::memory) return barrier.sync(order) == Status::ok;
@@ -70,8 +58,7 @@ struct BarrierCheck {
 /// The state of one shape of barrier.
 class BarrierLoop {
  public:
-  explicit BarrierLoop(Bench& bench)
-      : bench_(bench), timed_(bench), words_(bench.world(), max_ranks), wrong_(bench.world(), 1) {}
+  explicit BarrierLoop(Bench& bench) : bench_(bench), timed_(bench), words_(bench.world(), max_ranks), wrong_(bench) {}
 
   template <Order order>
   std::vector<double> time(unsigned threads, Rounds rounds) {
@@ -80,21 +67,18 @@ class BarrierLoop {
 
   template <Order order>
   bool verify(unsigned threads, std::uint64_t seed) {
-    World& world = bench_.world();
-    std::uint64_t wrong = 1;
-    world.copy(wrong_.data(), &wrong, sizeof wrong);
-    world.barrier();
-    launch(world, {.blocks = 1, .threads = threads, .waits = true}, BarrierCheck<order>{}, seed, words_.data(),
-           wrong_.data());
-    world.synchronize();
-    world.copy(&wrong, wrong_.data(), sizeof wrong);
-    return wrong == 0;
+    return wrong_.after([&](std::uint64_t* wrong) {
+      bench_.world().barrier();
+      launch(bench_.world(), {.blocks = 1, .threads = threads, .waits = true}, BarrierCheck<order>{}, seed,
+             words_.data(), wrong);
+    }) == 0;
   }
 
  private:
   Bench& bench_;
   TimedKernel timed_;
-  SymmetricArray<std::uint64_t> words_, wrong_;
+  SymmetricArray<std::uint64_t> words_;
+  DeviceCount wrong_;
 };
 
 template <Order order>

@@ -133,50 +133,36 @@ template <class Kind>
 constexpr const char* method_of =
     std::is_same_v<Kind, HostCopies> ? "host/copy_engine/signal" : "stream/copy_engine/signal";
 
-/// `most_iterations`: what a CUDA stream takes, about a thousand operations, without blocking inside the driver.
 template <class Kind>
-Measurement measurement_of(Bench& bench, const std::shared_ptr<Kind>& copies, Receivers receivers,
-                           std::vector<double> (Kind::*time)(Rounds), std::uint32_t most_iterations) {
-  Measurement measurement = message_measurement(bench, copies->buffers(), receivers, method_of<Kind>,
-                                                [=](Rounds rounds) { return (*copies.*time)(rounds); });
-  measurement.most_iterations = most_iterations;
-  return measurement;
+using Time = std::vector<double> (Kind::*)(Rounds);
+
+/// Measured by `time`, beside `bare`.
+///   most_iterations  what a CUDA stream takes, about a thousand operations, without blocking inside the driver
+template <class Kind>
+Case case_of(Receivers receivers, Time<Kind> time, std::uint32_t most_iterations, Time<Kind> bare = nullptr) {
+  const auto prepare = [=](Bench& bench, std::uint64_t bytes) {
+    const auto copies = std::make_shared<Kind>(bench, bytes);
+    std::vector<Measurement> all;
+    for (const Time<Kind> each : {bare, time}) {
+      if (each == nullptr) continue;
+      all.push_back(message_measurement(bench, copies->buffers(), receivers, method_of<Kind>,
+                                        [=](Rounds rounds) { return (*copies.*each)(rounds); }));
+      all.back().most_iterations = most_iterations;
+    }
+    if (bare == nullptr) return all;
+    all[0].method = "bare/copy";
+    all[0].peer_of = method_of<Kind>;
+    all[1].baseline = 0;
+    return all;
+  };
+  return {receivers == Receivers::both ? "message" : "put", method_of<Kind>, true, prepare};
 }
 
 }  // namespace
 
-Case host_copy_latency() {
-  return {"message", method_of<HostCopies>, true, [](Bench& bench, std::uint64_t bytes) {
-            auto copies = std::make_shared<HostCopies>(bench, bytes);
-            return std::vector{
-                measurement_of(bench, copies, Receivers::both, &HostCopies::ping_pong, Measurement{}.most_iterations)};
-          }};
-}
-
-Case host_copy_bandwidth() {
-  return {"put", method_of<HostCopies>, true, [](Bench& bench, std::uint64_t bytes) {
-            auto copies = std::make_shared<HostCopies>(bench, bytes);
-            std::vector all{measurement_of(bench, copies, Receivers::second, &HostCopies::bare_flood, 500),
-                            measurement_of(bench, copies, Receivers::second, &HostCopies::flood, 500)};
-            all[0].method = "bare/copy";
-            all[0].peer_of = method_of<HostCopies>;
-            all[1].baseline = 0;
-            return all;
-          }};
-}
-
-Case stream_copy_latency() {
-  return {"message", method_of<StreamCopies>, true, [](Bench& bench, std::uint64_t bytes) {
-            auto copies = std::make_shared<StreamCopies>(bench, bytes);
-            return std::vector{measurement_of(bench, copies, Receivers::both, &StreamCopies::ping_pong, 200)};
-          }};
-}
-
-Case stream_copy_bandwidth() {
-  return {"put", method_of<StreamCopies>, true, [](Bench& bench, std::uint64_t bytes) {
-            auto copies = std::make_shared<StreamCopies>(bench, bytes);
-            return std::vector{measurement_of(bench, copies, Receivers::second, &StreamCopies::flood, 250)};
-          }};
-}
+Case host_copy_latency() { return case_of(Receivers::both, &HostCopies::ping_pong, Measurement{}.most_iterations); }
+Case host_copy_bandwidth() { return case_of(Receivers::second, &HostCopies::flood, 500, &HostCopies::bare_flood); }
+Case stream_copy_latency() { return case_of(Receivers::both, &StreamCopies::ping_pong, 200); }
+Case stream_copy_bandwidth() { return case_of(Receivers::second, &StreamCopies::flood, 250); }
 
 }  // namespace beeline::bench

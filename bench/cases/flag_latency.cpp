@@ -5,7 +5,7 @@
 #include "beeline/device/signal.hpp"
 #include "cases/cases.hpp"
 #include "harness/timed_flag.hpp"
-#include "peers/bare_flag.hpp"
+#include "peers/bare_ping_pong.hpp"
 
 namespace beeline::bench {
 
@@ -18,11 +18,7 @@ struct SignalPingPong {
     const auto group = group_of<Thread>(grid.block());
     time_rounds(group, loop, [&](std::uint64_t sequence) {
       return round_trip(
-          loop.leads,
-          [&] {
-            signal(group, ctx, flag, sequence, loop.peer, signals);
-            return true;
-          },
+          loop.leads, [&] { signal(group, ctx, flag, sequence, loop.peer, signals); },
           [&] {
             return wait(group, ctx, flag, Compare::greater_equal, sequence, loop.peer, Timeout::none(), waits) ==
                    Status::ok;

@@ -3,7 +3,6 @@
 /// @file
 /// The packet channel, of LL or LL128, that a message size is measured with.
 
-#include <algorithm>
 #include <cstdint>
 
 #include "beeline/host/packets.hpp"

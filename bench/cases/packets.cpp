@@ -10,7 +10,7 @@
 #include "harness/group_choice.hpp"
 #include "harness/message_buffers.hpp"
 #include "harness/timed_kernel.hpp"
-#include "peers/bare_flag.hpp"
+#include "peers/bare_ping_pong.hpp"
 
 namespace beeline::bench {
 

@@ -6,7 +6,6 @@
 #include <memory>
 
 #include "beeline/device/put_get.hpp"
-#include "cases/cases.hpp"
 #include "harness/message_buffers.hpp"
 #include "harness/timed_grid.hpp"
 #include "peers/bare_store.hpp"
@@ -16,7 +15,7 @@ namespace beeline::bench {
 /// What a launch moves. Words that blocks poll are a line apart.
 struct Flood {
   BlockTimes* times;
-  PaddedWord* arrived;       ///< [blocks] at the receiver
+  PaddedWord* arrived;       ///< [senders], blocks where nothing else is said, at the receiver
   PaddedWord* acknowledged;  ///< [blocks] at the sender
   std::byte* destination;
   const std::byte* source;

@@ -8,7 +8,7 @@
 #include "harness/group_choice.hpp"
 #include "harness/message_buffers.hpp"
 #include "harness/timed_kernel.hpp"
-#include "peers/bare_put_signal.hpp"
+#include "peers/bare_ping_pong.hpp"
 
 namespace beeline::bench {
 
@@ -22,11 +22,7 @@ struct PutSignalPingPong {
     const auto group = group_of<Wanted>(grid.block());
     time_rounds(group, loop, [&](std::uint64_t sequence) {
       return round_trip(
-          loop.leads,
-          [&] {
-            put_signal(group, ctx, destination, source, bytes, arrived, sequence, loop.peer);
-            return true;
-          },
+          loop.leads, [&] { put_signal(group, ctx, destination, source, bytes, arrived, sequence, loop.peer); },
           [&] { return wait(group, ctx, arrived, Compare::greater_equal, sequence, loop.peer) == Status::ok; });
     });
   }

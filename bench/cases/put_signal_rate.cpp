@@ -4,36 +4,21 @@
 
 #include <type_traits>
 
-#include "beeline/device/put_get.hpp"
 #include "cases/cases.hpp"
+#include "cases/put_flood.hpp"
 #include "harness/group_choice.hpp"
-#include "harness/message_buffers.hpp"
-#include "harness/timed_grid.hpp"
-#include "peers/bare_post.hpp"
+#include "peers/bare_words.hpp"
 
 namespace beeline::bench {
 
 namespace {
-
-/// What a launch moves. Messages lie side by side, the words that announce them a line apart.
-struct Burst {
-  BlockTimes* times;
-  PaddedWord* arrived;       ///< [senders] at the receiver
-  PaddedWord* acknowledged;  ///< [blocks] at the sender
-  std::byte* destination;    ///< [senders, bytes]
-  const std::byte* source;
-  std::uint64_t bytes;
-  std::uint64_t first;  ///< sequence number of the last message of the launch before
-  std::uint32_t messages, warm_up, peer;
-  bool sends;
-};
 
 /// The library's message: a put with a signal by one thread, or by the block.
 template <class Wanted>
 struct LibraryPost {
   using Sender = Wanted;
   template <class Group>
-  BEELINE_HOST_DEVICE void operator()(const Group& group, const Context& ctx, const Burst& burst, std::uint64_t sender,
+  BEELINE_HOST_DEVICE void operator()(const Group& group, const Context& ctx, const Flood& burst, std::uint64_t sender,
                                       std::uint64_t sequence) const {
     const std::uint64_t offset = sender * burst.bytes;
     put_signal(group, ctx, burst.destination + offset, burst.source + offset, burst.bytes, &burst.arrived[sender].value,
@@ -47,7 +32,7 @@ struct BarePost {
   std::byte* destination_there;
   PaddedWord* arrived_there;
   template <class Group>
-  BEELINE_HOST_DEVICE void operator()(const Group&, const Context&, const Burst& burst, std::uint64_t sender,
+  BEELINE_HOST_DEVICE void operator()(const Group&, const Context&, const Flood& burst, std::uint64_t sender,
                                       std::uint64_t sequence) const {
     bare_post(reinterpret_cast<std::uint64_t*>(destination_there) + sender,
               reinterpret_cast<const std::uint64_t*>(burst.source) + sender, &arrived_there[sender].value, sequence);
@@ -59,7 +44,7 @@ struct MessageBurst {
   Post post;
 
   template <class Grid>
-  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, Burst burst) const {
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, Flood burst) const {
     if (!pass(grid, ctx, burst, burst.first, burst.warm_up)) return;
     if (grid.sync(ctx) != Status::ok) return;
     const std::uint64_t start = machine::clock_ns();
@@ -73,7 +58,7 @@ struct MessageBurst {
   static constexpr unsigned watchers = 32;
 
   template <class Grid>
-  BEELINE_HOST_DEVICE bool pass(Grid& grid, const Context& ctx, const Burst& burst, std::uint64_t before,
+  BEELINE_HOST_DEVICE bool pass(Grid& grid, const Context& ctx, const Flood& burst, std::uint64_t before,
                                 std::uint32_t count) const {
     if (count == 0) return true;
     const std::uint64_t last = before + count;
@@ -81,7 +66,7 @@ struct MessageBurst {
   }
 
   template <class Grid>
-  BEELINE_HOST_DEVICE bool send(Grid& grid, const Context& ctx, const Burst& burst, std::uint64_t before,
+  BEELINE_HOST_DEVICE bool send(Grid& grid, const Context& ctx, const Flood& burst, std::uint64_t before,
                                 std::uint64_t last) const {
     const auto& block = grid.block();
     if constexpr (by_threads) {
@@ -96,7 +81,7 @@ struct MessageBurst {
   }
 
   template <class Grid>
-  BEELINE_HOST_DEVICE bool receive(Grid& grid, const Context& ctx, const Burst& burst, std::uint64_t last) const {
+  BEELINE_HOST_DEVICE bool receive(Grid& grid, const Context& ctx, const Flood& burst, std::uint64_t last) const {
     const auto& block = grid.block();
     const unsigned senders = by_threads ? block.size() : 1, step = block.size() < watchers ? block.size() : watchers;
     const PaddedWord* arrived = burst.arrived + std::uint64_t{senders} * grid.block_rank();
@@ -128,7 +113,7 @@ struct State {
   template <class Post>
   std::vector<double> time(Rounds rounds, Post post) {
     return time_batches(rounds, [&] {
-      const Burst burst{timed.times(), arrived.data(), acknowledged.data(), buffers->destination(), buffers->source(),
+      const Flood burst{timed.times(), arrived.data(), acknowledged.data(), buffers->destination(), buffers->source(),
                         bytes,         last,           rounds.iterations,   rounds.warm_up,         bench.peer(),
                         bench.leads()};
       last += rounds.warm_up + rounds.iterations;
@@ -162,7 +147,7 @@ std::vector<Senders> senders_of(const Bench& bench, std::uint64_t bytes) {
   std::vector<Senders> all;
   const auto add = [&]<class Post>(Post, GroupKind group, unsigned threads, bool every_size) {
     const std::vector<unsigned> sweep =
-        block_sweep(bench, resident_everywhere<MessageBurst<Post>, Burst>(bench, threads));
+        block_sweep(bench, resident_everywhere<MessageBurst<Post>, Flood>(bench, threads));
     for (unsigned blocks : sweep)
       if (every_size || blocks == 1) all.push_back({{blocks, threads}, group});
   };

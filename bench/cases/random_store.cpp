@@ -4,7 +4,7 @@
 
 #include "cases/cases.hpp"
 #include "cases/random_table.hpp"
-#include "peers/bare_atomic.hpp"
+#include "peers/bare_words.hpp"
 
 namespace beeline::bench {
 

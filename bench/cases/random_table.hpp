@@ -9,6 +9,7 @@
 
 #include "beeline/device/barrier.hpp"
 #include "beeline/device/put_get.hpp"
+#include "harness/device_count.hpp"
 #include "harness/random.hpp"
 #include "harness/timed_grid.hpp"
 
@@ -75,7 +76,7 @@ struct CountUpdates {
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, Updates updates, std::uint64_t* total) const {
     std::uint64_t sum = 0;
     for_each_word(grid, updates, [&](const RandomWord& word) { sum += Count::of(ctx, updates, word); });
-    detail::SystemAtomic<std::uint64_t>(*total).fetch_add(sum, cuda::memory_order_relaxed);
+    add_to(total, sum);
   }
 };
 
@@ -88,7 +89,7 @@ class RandomTable {
   explicit RandomTable(Bench& bench)
       : bench_(bench),
         table_(bench.world(), table_bytes(bench.options(), bench.world().device().is_gpu()) / sizeof(std::uint64_t)),
-        total_(bench.world(), 1) {
+        total_(bench) {
     const World& world = bench.world();
     first_ = table_.at(0);
     stride_ = world.size() > 1 ? table_.at(1) - first_ : 0;
@@ -121,18 +122,15 @@ class RandomTable {
   /// Runs `kernel(..., args..., total)` on this rank; the total.
   template <class Kernel, class... Args>
   std::uint64_t sum(const GridShape& shape, Kernel kernel, Args... args) {
-    World& world = bench_.world();
-    std::uint64_t total = 0;
-    world.copy(total_.data(), &total, sizeof total);
-    launch(world, {.blocks = shape.blocks, .threads = shape.threads}, kernel, args..., total_.data());
-    world.synchronize();
-    world.copy(&total, total_.data(), sizeof total);
-    return total;
+    return total_.after([&](std::uint64_t* total) {
+      launch(bench_.world(), {.blocks = shape.blocks, .threads = shape.threads}, kernel, args..., total);
+    });
   }
 
  private:
   Bench& bench_;
-  SymmetricArray<std::uint64_t> table_, total_;
+  SymmetricArray<std::uint64_t> table_;
+  DeviceCount total_;
   std::uint64_t* first_ = nullptr;
   std::int64_t stride_ = 0;
   std::uint64_t launches_ = 0;

@@ -5,7 +5,6 @@
 #include "beeline/device/atomic.hpp"
 #include "cases/cases.hpp"
 #include "cases/random_table.hpp"
-#include "peers/bare_atomic.hpp"
 
 namespace beeline::bench {
 
@@ -35,7 +34,7 @@ struct SumOfTable {
                                       std::uint64_t* total) const {
     std::uint64_t sum = 0;
     for (std::uint64_t i = grid.thread_rank(); i < count; i += grid.size()) sum += words[i];
-    detail::SystemAtomic<std::uint64_t>(*total).fetch_add(sum, cuda::memory_order_relaxed);
+    add_to(total, sum);
   }
 };
 

@@ -35,11 +35,7 @@ struct WritePingPong {
   static BEELINE_HOST_DEVICE bool play(const Context& ctx, const Writes& writes, std::uint64_t* word) {
     for (std::uint64_t sequence = writes.first + 1; sequence <= writes.first + writes.rounds; ++sequence) {
       const bool answered = round_trip(
-          writes.leads,
-          [&] {
-            signal(Thread{}, ctx, word, sequence, writes.peer, Order::relaxed);
-            return true;
-          },
+          writes.leads, [&] { signal(Thread{}, ctx, word, sequence, writes.peer, Order::relaxed); },
           [&] {
             return wait(Thread{}, ctx, word, Compare::greater_equal, sequence, writes.peer, Timeout::none(),
                         Order::relaxed) == Status::ok;

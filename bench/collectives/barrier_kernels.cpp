@@ -2,8 +2,7 @@
 #include "collectives/barrier_kernels.hpp"
 
 #include "beeline/collectives/barrier.hpp"
-#include "beeline/device/put_get.hpp"
-#include "harness/random.hpp"
+#include "harness/barrier_words.hpp"
 
 namespace beeline::bench {
 
@@ -40,26 +39,6 @@ struct NamedBarrierRounds {
   }
 };
 
-[[nodiscard]] BEELINE_HOST_DEVICE std::uint64_t stored_by(std::uint32_t rank, std::uint64_t seed, std::uint64_t round) {
-  return random_word(seed, round * max_ranks + rank);
-}
-
-template <class Grid>
-BEELINE_HOST_DEVICE void store_everywhere(const Grid& grid, const Context& ctx, std::uint64_t* words,
-                                          std::uint64_t seed, std::uint64_t round) {
-  for (std::uint32_t peer = grid.thread_rank(); peer < ctx.size; peer += grid.size())
-    static_cast<void>(put_value(ctx, &words[ctx.rank], stored_by(ctx.rank, seed, round), peer));
-}
-
-/// The last thread of the grid looks first, whom its block must have waited for.
-template <class Grid>
-BEELINE_HOST_DEVICE void look(const Grid& grid, const Context& ctx, const std::uint64_t* words, std::uint64_t seed,
-                              std::uint64_t round, std::uint64_t* wrong) {
-  for (std::uint32_t from = grid.size() - 1 - grid.thread_rank(); from < ctx.size; from += grid.size())
-    if (load_value(&words[from]) != stored_by(from, seed, round))
-      beeline::detail::SystemAtomic<std::uint64_t>(*wrong).fetch_add(1, cuda::memory_order_relaxed);
-}
-
 template <Algorithm algorithm>
 struct NamedBarrierCheck {
   template <class Grid>
@@ -69,7 +48,7 @@ struct NamedBarrierCheck {
       for (std::uint64_t round = 0; round < check_rounds; ++round) {
         store_everywhere(grid, ctx, words, seed, round);
         if (!meet()) return;
-        look(grid, ctx, words, seed, round, wrong);
+        add_to(wrong, count_absent(grid, ctx, words, seed, round));
         if (!meet()) return;  // nobody stores the next round's before all have looked
       }
     });
@@ -88,7 +67,7 @@ struct Look {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, std::uint64_t* words, std::uint64_t seed,
                                       std::uint64_t round, std::uint64_t* wrong) const {
-    look(grid, ctx, words, seed, round, wrong);
+    add_to(wrong, count_absent(grid, ctx, words, seed, round));
   }
 };
 
@@ -124,37 +103,26 @@ std::vector<double> BarrierKernels::time(const KernelBarrier& barrier, const Col
 
 bool BarrierKernels::holds(const KernelBarrier& barrier, const CollectiveChannel& channel, std::uint64_t seed) {
   World& world = bench_.world();
-  forget();
-  with_algorithm<every_algorithm>(barrier.algorithm, [&]<Algorithm algorithm>() {
-    launch(world, {.blocks = barrier.shape.blocks, .threads = barrier.shape.threads, .waits = true},
-           NamedBarrierCheck<algorithm>{}, channel, words_.data(), seed, wrong_.data());
-  });
-  return found_nothing_wrong();
+  return wrong_.after([&](std::uint64_t* wrong) {
+    world.barrier();
+    with_algorithm<every_algorithm>(barrier.algorithm, [&]<Algorithm algorithm>() {
+      launch(world, {.blocks = barrier.shape.blocks, .threads = barrier.shape.threads, .waits = true},
+             NamedBarrierCheck<algorithm>{}, channel, words_.data(), seed, wrong);
+    });
+  }) == 0;
 }
 
 bool BarrierKernels::holds(const std::function<void()>& meet, std::uint64_t seed) {
   World& world = bench_.world();
-  forget();
-  for (std::uint64_t round = 0; round < check_rounds; ++round) {
-    launch(world, {}, StoreEverywhere{}, words_.data(), seed, round);
-    meet();
-    launch(world, {}, Look{}, words_.data(), seed, round, wrong_.data());
-    meet();
-  }
-  return found_nothing_wrong();
-}
-
-void BarrierKernels::forget() {
-  const std::uint64_t none = 0;
-  bench_.world().copy(wrong_.data(), &none, sizeof none);
-  bench_.world().barrier();
-}
-
-bool BarrierKernels::found_nothing_wrong() {
-  std::uint64_t wrong = 0;
-  bench_.world().synchronize();
-  bench_.world().copy(&wrong, wrong_.data(), sizeof wrong);
-  return wrong == 0;
+  return wrong_.after([&](std::uint64_t* wrong) {
+    world.barrier();
+    for (std::uint64_t round = 0; round < check_rounds; ++round) {
+      launch(world, {}, StoreEverywhere{}, words_.data(), seed, round);
+      meet();
+      launch(world, {}, Look{}, words_.data(), seed, round, wrong);
+      meet();
+    }
+  }) == 0;
 }
 
 }  // namespace beeline::bench

@@ -8,6 +8,7 @@
 
 #include "beeline/collectives/channel.hpp"
 #include "beeline/core/registry.hpp"
+#include "harness/device_count.hpp"
 #include "harness/timed_grid.hpp"
 
 namespace beeline::bench {
@@ -22,7 +23,7 @@ class BarrierKernels {
  public:
   /// Collective.
   explicit BarrierKernels(Bench& bench)
-      : bench_(bench), timed_(bench, most_blocks), words_(bench.world(), max_ranks), wrong_(bench.world(), 1) {}
+      : bench_(bench), timed_(bench, most_blocks), words_(bench.world(), max_ranks), wrong_(bench) {}
 
   /// The shapes in which `algorithm` is measured.
   [[nodiscard]] std::vector<GridShape> shapes(Algorithm algorithm) const;
@@ -38,12 +39,10 @@ class BarrierKernels {
 
  private:
   static constexpr unsigned most_blocks = 1024;
-  void forget();
-  [[nodiscard]] bool found_nothing_wrong();
-
   Bench& bench_;
   TimedGrid timed_;
-  SymmetricArray<std::uint64_t> words_, wrong_;
+  SymmetricArray<std::uint64_t> words_;
+  DeviceCount wrong_;
 };
 
 }  // namespace beeline::bench

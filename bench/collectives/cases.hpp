@@ -4,7 +4,6 @@
 /// The ways of doing a collective, Beeline's and the peers': a case each.
 
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "collectives/operation.hpp"

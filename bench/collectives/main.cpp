@@ -15,18 +15,15 @@ using namespace beeline::bench;
 
 Measuring collectives_command() {
   using Type = CommandOption::Type;
+  CommandOption blocks =
+      integer_option("blocks", "Blocks of a call on a GPU: each is measured (default: by size)", 1, 1024);
+  blocks.type = Type::integers;
   return {
       .command = Command::collectives,
       .summary = "Collectives by every algorithm, called in every way, beside NCCL, NVSHMEM, MPI and torch",
       .options = {{"sizes", Type::sizes, "Vector sizes (default: 8 to 1G on GPUs, to 1M on CPUs)"},
                   {"type", Type::name, "Type of the elements: float32 or bfloat16", "float32", {"float32", "bfloat16"}},
-                  {"blocks",
-                   Type::integers,
-                   "Blocks of a call on a GPU: each is measured (default: by size)",
-                   "",
-                   {},
-                   1,
-                   1024}},
+                  blocks},
       .operations = "allreduce"};
 }
 

@@ -10,137 +10,10 @@ static_assert(pieces_bus_factor(1) == 0 && pieces_bus_factor(2) == 0.5 && pieces
 
 namespace {
 
-constexpr std::uint32_t root = measured_root;
-
-// --- Operations that reduce -----------------------------------------------------------------------------------------
-
-MeasuredOperation allreduce() {
-  return {.kind = Operation::allreduce,
-          .has_pieces = false,
-          .bus_factor = allreduce_bus_factor,
-          .part =
-              [](std::uint32_t, std::uint32_t ranks) {
-                return RankPart{1, 1, {.ranks = ranks}};
-              },
-          .start =
-              [](Collectives& collectives, const VectorPair& vectors, const CollectiveCall& call) {
-                collectives.allreduce_on_stream(vectors.destination, vectors.source, vectors.count, vectors.type,
-                                                Reduction::sum, call);
-              },
-          .in_kernel = allreduce_in_kernel};
-}
-
-MeasuredOperation reduce() {
-  return {.kind = Operation::reduce,
-          .has_pieces = false,
-          .bus_factor = rooted_bus_factor,
-          .part =
-              [](std::uint32_t rank, std::uint32_t ranks) {
-                return RankPart{1, rank == root ? 1u : 0u, {.ranks = ranks}};
-              },
-          .start =
-              [](Collectives& collectives, const VectorPair& vectors, const CollectiveCall& call) {
-                collectives.reduce_on_stream(vectors.destination, vectors.source, vectors.count, vectors.type,
-                                             Reduction::sum, measured_root, call);
-              },
-          .in_kernel = nullptr};
-}
-
-MeasuredOperation reduce_scatter() {
-  return {.kind = Operation::reduce_scatter,
-          .has_pieces = true,
-          .bus_factor = pieces_bus_factor,
-          .part =
-              [](std::uint32_t rank, std::uint32_t ranks) {
-                return RankPart{ranks, 1, {.ranks = ranks, .source_piece = rank}};
-              },
-          .start =
-              [](Collectives& collectives, const VectorPair& vectors, const CollectiveCall& call) {
-                collectives.reduce_scatter_on_stream(vectors.destination, vectors.source, vectors.count, vectors.type,
-                                                     Reduction::sum, call);
-              },
-          .in_kernel = nullptr};
-}
-
-// --- Operations that move -------------------------------------------------------------------------------------------
-
-MeasuredOperation broadcast() {
-  return {.kind = Operation::broadcast,
-          .has_pieces = false,
-          .bus_factor = rooted_bus_factor,
-          .part =
-              [](std::uint32_t rank, std::uint32_t) {
-                return RankPart{rank == root ? 1u : 0u, 1, {.first = root}};
-              },
-          .start =
-              [](Collectives& collectives, const VectorPair& vectors, const CollectiveCall& call) {
-                collectives.broadcast_on_stream(vectors.destination, vectors.source, vectors.count, vectors.type,
-                                                measured_root, call);
-              },
-          .in_kernel = nullptr};
-}
-
-MeasuredOperation scatter() {
-  return {.kind = Operation::scatter,
-          .has_pieces = true,
-          .bus_factor = pieces_bus_factor,
-          .part =
-              [](std::uint32_t rank, std::uint32_t ranks) {
-                return RankPart{rank == root ? ranks : 0, 1, {.first = root, .source_piece = rank}};
-              },
-          .start =
-              [](Collectives& collectives, const VectorPair& vectors, const CollectiveCall& call) {
-                collectives.scatter_on_stream(vectors.destination, vectors.source, vectors.count, vectors.type,
-                                              measured_root, call);
-              },
-          .in_kernel = nullptr};
-}
-
-MeasuredOperation gather() {
-  return {.kind = Operation::gather,
-          .has_pieces = true,
-          .bus_factor = pieces_bus_factor,
-          .part =
-              [](std::uint32_t rank, std::uint32_t ranks) {
-                return RankPart{1, rank == root ? ranks : 0, {.next_rank = 1}};
-              },
-          .start =
-              [](Collectives& collectives, const VectorPair& vectors, const CollectiveCall& call) {
-                collectives.gather_on_stream(vectors.destination, vectors.source, vectors.count, vectors.type,
-                                             measured_root, call);
-              },
-          .in_kernel = nullptr};
-}
-
-MeasuredOperation allgather() {
-  return {.kind = Operation::allgather,
-          .has_pieces = true,
-          .bus_factor = pieces_bus_factor,
-          .part =
-              [](std::uint32_t, std::uint32_t ranks) {
-                return RankPart{1, ranks, {.next_rank = 1}};
-              },
-          .start =
-              [](Collectives& collectives, const VectorPair& vectors, const CollectiveCall& call) {
-                collectives.allgather_on_stream(vectors.destination, vectors.source, vectors.count, vectors.type, call);
-              },
-          .in_kernel = allgather_in_kernel};
-}
-
-RankPart alltoall_part(std::uint32_t rank, std::uint32_t ranks) {
-  return {ranks, ranks, {.next_rank = 1, .source_piece = rank}};
-}
-
-MeasuredOperation alltoall() {
-  return {.kind = Operation::alltoall,
-          .has_pieces = true,
-          .bus_factor = pieces_bus_factor,
-          .part = alltoall_part,
-          .start =
-              [](Collectives& collectives, const VectorPair& vectors, const CollectiveCall& call) {
-                collectives.alltoall_on_stream(vectors.destination, vectors.source, vectors.count, vectors.type, call);
-              },
-          .in_kernel = alltoall_in_kernel};
+/// A call by a function that takes one length, with what it takes besides.
+template <auto function, auto... besides>
+void start(Collectives& collectives, const VectorPair& vectors, const CollectiveCall& call) {
+  (collectives.*function)(vectors.destination, vectors.source, vectors.count, vectors.type, besides..., call);
 }
 
 /// With pieces of one length: what the lengths of their own cost beside `alltoall`.
@@ -153,16 +26,25 @@ void start_alltoallv(Collectives& collectives, const VectorPair& vectors, const 
                                   {all_counts, all_offsets, all_counts, all_offsets}, vectors.type, call);
 }
 
-MeasuredOperation alltoallv() {
-  return {.kind = Operation::alltoallv,
-          .has_pieces = true,
-          .bus_factor = pieces_bus_factor,
-          .part = alltoall_part,
-          .start = start_alltoallv,
-          .in_kernel = nullptr};
+std::uint32_t pieces(Side side, std::uint32_t rank, std::uint32_t ranks) {
+  if (is_of_root(side) && rank != measured_root) return 0;
+  return has_pieces(side) ? ranks : 1;
 }
 
 }  // namespace
+
+RankPart MeasuredOperation::part(std::uint32_t rank, std::uint32_t ranks) const {
+  return {pieces(source, rank, ranks),
+          pieces(destination, rank, ranks),
+          {.ranks = reduces() ? ranks : 1,
+           .next_rank = beeline::bench::has_pieces(destination) ? 1u : 0u,
+           .source_piece = beeline::bench::has_pieces(source) ? rank : 0}};
+}
+
+double MeasuredOperation::bus_factor(int ranks) const {
+  if (kind == Operation::allreduce) return allreduce_bus_factor(ranks);
+  return has_pieces() ? pieces_bus_factor(ranks) : 1;
+}
 
 std::vector<MeasuredAlgorithm> measured_algorithms(Operation operation) {
   std::vector<MeasuredAlgorithm> all = {{.algorithm = Algorithm::automatic}};
@@ -176,8 +58,19 @@ std::vector<MeasuredAlgorithm> measured_algorithms(Operation operation) {
 }
 
 const std::vector<MeasuredOperation>& measured_operations() {
-  static const std::vector<MeasuredOperation> all = {allreduce(), broadcast(),      scatter(),  gather(),   allgather(),
-                                                     reduce(),    reduce_scatter(), alltoall(), alltoallv()};
+  static const std::vector<MeasuredOperation> all = {
+      {Operation::allreduce, Side::vector, Side::vector, start<&Collectives::allreduce_on_stream, Reduction::sum>,
+       allreduce_in_kernel},
+      {Operation::broadcast, Side::roots_vector, Side::vector, start<&Collectives::broadcast_on_stream, measured_root>},
+      {Operation::scatter, Side::roots_pieces, Side::vector, start<&Collectives::scatter_on_stream, measured_root>},
+      {Operation::gather, Side::vector, Side::roots_pieces, start<&Collectives::gather_on_stream, measured_root>},
+      {Operation::allgather, Side::vector, Side::pieces, start<&Collectives::allgather_on_stream>, allgather_in_kernel},
+      {Operation::reduce, Side::vector, Side::roots_vector,
+       start<&Collectives::reduce_on_stream, Reduction::sum, measured_root>},
+      {Operation::reduce_scatter, Side::pieces, Side::vector,
+       start<&Collectives::reduce_scatter_on_stream, Reduction::sum>},
+      {Operation::alltoall, Side::pieces, Side::pieces, start<&Collectives::alltoall_on_stream>, alltoall_in_kernel},
+      {Operation::alltoallv, Side::pieces, Side::pieces, start_alltoallv}};
   return all;
 }
 

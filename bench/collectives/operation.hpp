@@ -3,7 +3,6 @@
 /// @file
 /// The collective operations that move or combine vectors, as they are measured: one row each.
 
-#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -21,7 +20,6 @@ inline constexpr int measured_root = 0;
 /// Source: nccl-tests, doc/PERFORMANCE.md.
 [[nodiscard]] constexpr double allreduce_bus_factor(int ranks) { return 2.0 * (ranks - 1) / ranks; }
 [[nodiscard]] constexpr double pieces_bus_factor(int ranks) { return 1.0 * (ranks - 1) / ranks; }
-[[nodiscard]] constexpr double rooted_bus_factor(int) { return 1; }
 
 /// An algorithm, and the sizes that it is measured with.
 struct MeasuredAlgorithm {
@@ -36,15 +34,26 @@ struct RankPart {
   Expectation expectation;  ///< of each piece that it gets
 };
 
+/// What a rank, or only the root, has on one side of the call: a vector, which is one piece, or a piece for each rank.
+enum class Side { vector, pieces, roots_vector, roots_pieces };
+[[nodiscard]] constexpr bool has_pieces(Side side) { return side == Side::pieces || side == Side::roots_pieces; }
+[[nodiscard]] constexpr bool is_of_root(Side side) { return side >= Side::roots_vector; }
+
 struct MeasuredOperation {
   Operation kind;
-  /// Whether the measured size is that of a vector with a piece for each rank; otherwise the vector is one piece.
-  bool has_pieces;
-  double (*bus_factor)(int ranks);
-  RankPart (*part)(std::uint32_t rank, std::uint32_t ranks);
+  Side source, destination;
   void (*start)(Collectives&, const VectorPair&, const CollectiveCall&);
   /// The same by one block of each rank, in a loop inside one kernel; nullptr: not measured.
-  std::vector<double> (*in_kernel)(TimedKernel&, const KernelLoop&, const CollectiveChannel&, const VectorPair&);
+  std::vector<double> (*in_kernel)(TimedKernel&, const KernelLoop&, const CollectiveChannel&,
+                                   const VectorPair&) = nullptr;
+
+  [[nodiscard]] bool reduces() const {
+    return kind == Operation::allreduce || kind == Operation::reduce || kind == Operation::reduce_scatter;
+  }
+  /// Whether the measured size is that of a vector with a piece for each rank; otherwise the vector is one piece.
+  [[nodiscard]] bool has_pieces() const { return bench::has_pieces(source) || bench::has_pieces(destination); }
+  [[nodiscard]] double bus_factor(int ranks) const;
+  [[nodiscard]] RankPart part(std::uint32_t rank, std::uint32_t ranks) const;
 };
 
 [[nodiscard]] const std::vector<MeasuredOperation>& measured_operations();

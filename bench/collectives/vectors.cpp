@@ -57,8 +57,7 @@ struct CheckVector {
         if (bits_of(vector[piece * count + i]) != bits_of(element_of<T>(sum))) ++mismatches;
       }
     }
-    if (mismatches != 0)
-      beeline::detail::SystemAtomic<std::uint64_t>(*wrong).fetch_add(mismatches, cuda::memory_order_relaxed);
+    add_to(wrong, mismatches);
   }
 };
 
@@ -98,15 +97,12 @@ void VectorCheck::spoil(void* vector, std::size_t bytes) {
 bool VectorCheck::holds(const VectorPair& vectors, std::uint32_t pieces, std::uint64_t seed,
                         const Expectation& expectation) {
   World& world = bench_.world();
-  std::uint64_t wrong = 0;
-  world.copy(wrong_.data(), &wrong, sizeof wrong);
-  with_type(vectors.type, [&]<class T>(T*) {
-    launch(world, shape(world), CheckVector<T>{}, static_cast<const T*>(vectors.destination),
-           std::uint64_t{vectors.count}, pieces, seed, expectation, wrong_.data());
-  });
-  world.synchronize();
-  world.copy(&wrong, wrong_.data(), sizeof wrong);
-  return wrong == 0;
+  return wrong_.after([&](std::uint64_t* wrong) {
+    with_type(vectors.type, [&]<class T>(T*) {
+      launch(world, shape(world), CheckVector<T>{}, static_cast<const T*>(vectors.destination),
+             std::uint64_t{vectors.count}, pieces, seed, expectation, wrong);
+    });
+  }) == 0;
 }
 
 }  // namespace beeline::bench

@@ -8,6 +8,7 @@
 
 #include "beeline/collectives/elements.hpp"
 #include "harness/bench.hpp"
+#include "harness/device_count.hpp"
 
 namespace beeline::bench {
 
@@ -31,7 +32,7 @@ struct Expectation {
 class VectorCheck {
  public:
   /// Collective.
-  explicit VectorCheck(Bench& bench) : bench_(bench), wrong_(bench.world(), 1) {}
+  explicit VectorCheck(Bench& bench) : bench_(bench), wrong_(bench) {}
 
   /// Makes `vector` the `rank`-th of `seed`. Blocking.
   void fill(void* vector, std::size_t count, ElementType type, std::uint64_t seed);
@@ -43,7 +44,7 @@ class VectorCheck {
 
  private:
   Bench& bench_;
-  SymmetricArray<std::uint64_t> wrong_;
+  DeviceCount wrong_;
 };
 
 }  // namespace beeline::bench

@@ -7,7 +7,7 @@ namespace beeline::bench {
 
 std::size_t piece_elements(const MeasuredOperation& operation, std::uint64_t bytes, ElementType type, int ranks) {
   constexpr std::uint64_t unit = 16;
-  const std::uint64_t element = bytes_of(type), pieces = operation.has_pieces ? static_cast<unsigned>(ranks) : 1;
+  const std::uint64_t element = bytes_of(type), pieces = operation.has_pieces() ? static_cast<unsigned>(ranks) : 1;
   if (pieces == 1) return bytes / element;
   const std::uint64_t piece = bytes / pieces;
   return std::max<std::uint64_t>(1, (piece < unit ? piece : piece / unit * unit) / element);
@@ -16,7 +16,7 @@ std::size_t piece_elements(const MeasuredOperation& operation, std::uint64_t byt
 Workplace::Workplace(Bench& bench, const MeasuredOperation& operation, std::uint64_t bytes)
     : bench_(bench), operation_(operation), asked_bytes_(bytes),
       count_(piece_elements(operation, bytes, bench.options().type, bench.world().size())),
-      source_(bench.world(), piece_bytes() * (operation.has_pieces ? static_cast<unsigned>(world().size()) : 1)),
+      source_(bench.world(), piece_bytes() * (operation.has_pieces() ? static_cast<unsigned>(world().size()) : 1)),
       destination_(bench.world(), source_.bytes()), collectives_(bench.world()), check_(bench) {}
 
 VectorPair Workplace::vectors() const { return {source_.data(), destination_.data(), count_, bench_.options().type}; }

@@ -6,7 +6,6 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include <cstring>
 #include <ctime>
 #include <filesystem>
 #include <map>

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <exception>
 #include <span>
 
 namespace beeline::bench {
@@ -58,6 +59,18 @@ std::string Bench::first_error(const std::string& mine) const {
                        std::string(reinterpret_cast<const char*>(all[rank].data()), all[rank].size()));
   }
   return {};
+}
+
+void Bench::together(const std::function<void()>& work, const char* lacking) const {
+  std::exception_ptr failure;
+  try {
+    work();
+  } catch (const Error&) {
+    failure = std::current_exception();
+  }
+  const bool all = everywhere(failure == nullptr);
+  if (failure != nullptr) std::rethrow_exception(failure);
+  require(all, Status::unavailable, fmt::format("another rank has no {}", lacking));
 }
 
 void Bench::require_ok(Status status, const char* what) const {

@@ -4,6 +4,7 @@
 /// One rank's part in a run: who takes part, and how the ranks agree on what to do next.
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,9 @@ class Bench {
   [[nodiscard]] bool everywhere(bool mine) const;
   /// Collective. The first rank's error that is not empty, with the rank's number in front; empty if there is none.
   [[nodiscard]] std::string first_error(const std::string& mine) const;
+  /// Collective. Calls `work`. Throws what it throws; unavailable on the other ranks, which have what `lacking` says
+  /// that another has not.
+  void together(const std::function<void()>& work, const char* lacking) const;
   /// Throws what the world knows about a failed wait of a CPU thread of this rank.
   void require_ok(Status status, const char* what) const;
 

@@ -8,7 +8,6 @@
 #include <charconv>
 #include <limits>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <sstream>
 #include <string_view>
 

@@ -29,6 +29,12 @@ struct CommandOption {
   [[nodiscard]] bool is_size() const { return type == Type::size || type == Type::sizes; }
 };
 
+/// An option that is an integer.
+[[nodiscard]] inline CommandOption integer_option(std::string name, std::string help, std::uint64_t least,
+                                                  std::uint64_t most, std::string initial = "") {
+  return {std::move(name), CommandOption::Type::integer, std::move(help), std::move(initial), {}, least, most};
+}
+
 /// What the command line gives an option, if anything; "true" to a flag.
 using GivenText = std::optional<std::string>;
 

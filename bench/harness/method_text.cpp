@@ -2,7 +2,6 @@
 #include "harness/method_text.hpp"
 
 #include <algorithm>
-#include <array>
 #include <iterator>
 #include <string_view>
 

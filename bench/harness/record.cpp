@@ -3,6 +3,7 @@
 
 #include <iostream>
 
+#include "environment/environment.hpp"
 #include "harness/statistics.hpp"
 
 namespace beeline::bench {
@@ -14,11 +15,6 @@ using Json = nlohmann::ordered_json;
 const char* text(Unit unit) {
   static constexpr const char* names[] = {"us", "GB/s", "Mmsg/s", "Gupdate/s"};
   return names[static_cast<int>(unit)];
-}
-
-template <class T>
-Json or_null(const std::optional<T>& value) {
-  return value ? Json(*value) : Json(nullptr);
 }
 
 Json object_of(const Settings& settings) {
@@ -34,41 +30,40 @@ Json head(const std::string& operation, const std::string& method, std::uint64_t
           {"bytes", bytes},         {"ranks", ranks}};
 }
 
+/// A result's fields, in their order: what is not said here is missing.
+Json result(const std::string& operation, const std::string& method, std::uint64_t bytes, int ranks) {
+  Json record = head(operation, method, bytes, ranks);
+  for (const char* field : {"available", "reason", "unit", "median", "bus_gb_per_s", "relative_deviation", "iterations",
+                            "samples", "verified", "seed", "peer_of", "baseline", "ratio_to_baseline", "settings"})
+    record[field] = nullptr;
+  return record;
+}
+
 }  // namespace
 
 Json result_record(const Measurement& measurement, const Outcome& outcome, int ranks, const Measurement* peer,
                    const Outcome* baseline) {
-  Json record = head(measurement.operation, measurement.method, measurement.bytes, ranks);
+  Json record = result(measurement.operation, measurement.method, measurement.bytes, ranks);
   const double middle = median(outcome.samples);
   record["available"] = true;
-  record["reason"] = nullptr;
   record["unit"] = text(measurement.unit);
   record["median"] = middle;
-  record["bus_gb_per_s"] = measurement.bus_factor
-                               ? Json(*measurement.bus_factor * static_cast<double>(measurement.bytes) / middle / 1e3)
-                               : Json(nullptr);
+  if (measurement.bus_factor)
+    record["bus_gb_per_s"] = *measurement.bus_factor * static_cast<double>(measurement.bytes) / middle / 1e3;
   record["relative_deviation"] = relative_deviation(outcome.samples);
   record["iterations"] = outcome.iterations;
   record["samples"] = outcome.samples;
-  record["verified"] = or_null(outcome.verified);
-  record["seed"] = outcome.verified ? Json(outcome.seed) : Json(nullptr);
-  record["peer_of"] = or_null(measurement.peer_of);
-  record["baseline"] = peer == nullptr ? Json(nullptr) : Json(peer->method);
-  record["ratio_to_baseline"] = baseline == nullptr ? Json(nullptr) : Json(middle / median(baseline->samples));
+  if (outcome.verified) record["verified"] = *outcome.verified, record["seed"] = outcome.seed;
+  if (measurement.peer_of) record["peer_of"] = *measurement.peer_of;
+  if (peer != nullptr) record["baseline"] = peer->method;
+  if (baseline != nullptr) record["ratio_to_baseline"] = middle / median(baseline->samples);
   record["settings"] = object_of(measurement.settings);
   return record;
 }
 
 Json unavailable_record(const Case& lacking, std::uint64_t bytes, int ranks, const std::string& reason) {
-  Json record = head(lacking.operation, lacking.method, bytes, ranks);
-  record["available"] = false;
-  record["reason"] = reason;
-  for (const char* missing : {"unit", "median", "bus_gb_per_s", "relative_deviation", "iterations"})
-    record[missing] = nullptr;
-  record["samples"] = Json::array();
-  for (const char* missing : {"verified", "seed", "peer_of", "baseline", "ratio_to_baseline"})
-    record[missing] = nullptr;
-  record["settings"] = Json::object();
+  Json record = result(lacking.operation, lacking.method, bytes, ranks);
+  record.update({{"available", false}, {"reason", reason}, {"samples", Json::array()}, {"settings", Json::object()}});
   return record;
 }
 
@@ -80,7 +75,7 @@ Json energy_record(const Measurement& measurement, const std::vector<double>& sa
   record["unit"] = measurement.bytes == 0 ? "nJ" : "nJ/word";
   record["median"] = reason.empty() ? Json(median(samples)) : Json(nullptr);
   record["samples"] = samples;
-  record["peer_of"] = or_null(measurement.peer_of);
+  record["peer_of"] = measurement.peer_of ? Json(*measurement.peer_of) : Json(nullptr);
   record["settings"] = object_of(measurement.settings);
   return record;
 }

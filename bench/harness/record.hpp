@@ -9,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "environment/environment.hpp"
 #include "harness/measurement.hpp"
 
 namespace beeline::bench {

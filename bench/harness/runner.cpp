@@ -29,29 +29,19 @@ struct Task {
   std::uint64_t bytes;
 };
 
-/// Collectives: operation by operation and size by size all ways of doing it, so that a peer is timed in the same
-/// moments.
-std::vector<Task> tasks_by_operation(const std::vector<Case>& cases, const std::vector<std::uint64_t>& sizes) {
-  std::vector<std::vector<const Case*>> operations;
+/// Each case alone; or, `in_turns`, operation by operation and size by size all ways of doing it, so that a peer is
+/// timed in the same moments.
+std::vector<Task> tasks_of(const std::vector<Case>& cases, const std::vector<std::uint64_t>& sizes, bool in_turns) {
+  std::vector<std::vector<const Case*>> groups;
   for (const Case& todo : cases) {
-    if (operations.empty() || operations.back().front()->operation != todo.operation) operations.emplace_back();
-    operations.back().push_back(&todo);
+    if (!in_turns || groups.empty() || groups.back().front()->operation != todo.operation) groups.emplace_back();
+    groups.back().push_back(&todo);
   }
   std::vector<Task> tasks;
-  for (const std::vector<const Case*>& todo : operations) {
+  for (const std::vector<const Case*>& todo : groups) {
     if (!todo.front()->sized) tasks.push_back({todo, 0});
     for (std::uint64_t bytes : sizes)
       if (todo.front()->sized) tasks.push_back({todo, bytes});
-  }
-  return tasks;
-}
-
-std::vector<Task> tasks_of(const std::vector<Case>& cases, const std::vector<std::uint64_t>& sizes) {
-  std::vector<Task> tasks;
-  for (const Case& todo : cases) {
-    if (!todo.sized) tasks.push_back({{&todo}, 0});
-    for (std::uint64_t bytes : sizes)
-      if (todo.sized) tasks.push_back({{&todo}, bytes});
   }
   return tasks;
 }
@@ -201,8 +191,7 @@ std::vector<std::string> run_task(Bench& bench, const Task& task, EnergyBench* e
 
 void run_cases(Bench& bench, const std::vector<Case>& cases) {
   const std::vector<std::uint64_t> sizes = sizes_of(bench.options(), bench.world().device(0).is_gpu());
-  const bool in_turns = bench.options().command == Command::collectives;
-  const std::vector<Task> tasks = in_turns ? tasks_by_operation(cases, sizes) : tasks_of(cases, sizes);
+  const std::vector<Task> tasks = tasks_of(cases, sizes, bench.options().command == Command::collectives);
   const auto energy = bench.options().energy_ms == 0 ? nullptr : std::make_unique<EnergyBench>(bench);
   std::string wrong;
   for (std::size_t i = 0; i < tasks.size(); ++i) {

@@ -49,12 +49,19 @@ BEELINE_HOST_DEVICE void time_rounds(const Group& group, const Loop& loop, Round
   if (group.thread_rank() == 0) loop.stamps[loop.rounds.batches] = machine::clock_ns();
 }
 
-/// One there and back: the leader sends first, the other answers. Both functions return whether they worked.
+/// One there and back: the leader sends first, the other answers. Both functions return whether they worked; a `send`
+/// that cannot fail returns nothing.
 template <class Send, class Receive>
 BEELINE_HOST_DEVICE bool round_trip(bool leads, Send send, Receive receive) {
-  if (leads && !send()) return false;
+  const auto sent = [&send] {
+    if constexpr (std::is_void_v<decltype(send())>)
+      return send(), true;
+    else
+      return send();
+  };
+  if (leads && !sent()) return false;
   if (!receive()) return false;
-  return leads || send();
+  return leads || sent();
 }
 
 /// Starts timed kernels on the ranks that take part, with the same rounds on each.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "harness/word_pattern.hpp"
 
-#include "beeline/device/wait.hpp"
 #include "beeline/host/launch.hpp"
 #include "harness/random.hpp"
 
@@ -24,7 +23,7 @@ struct CountWrong {
     std::uint64_t mine = 0;
     for (std::uint64_t i = grid.thread_rank(); i < range.count; i += grid.size())
       mine += range.words[i * range.stride] != random_word(seed, i) ? 1 : 0;
-    if (mine != 0) detail::SystemAtomic<std::uint64_t>(*wrong).fetch_add(mine, cuda::memory_order_relaxed);
+    add_to(wrong, mine);
   }
 };
 
@@ -43,12 +42,8 @@ void WordPattern::fill(const WordRange& range, std::uint64_t seed) {
 
 bool WordPattern::holds(const WordRange& range, std::uint64_t seed) {
   World& world = bench_.world();
-  std::uint64_t wrong = 0;
-  world.copy(wrong_.data(), &wrong, sizeof wrong);
-  launch(world, whole_device(world), CountWrong{}, range, seed, wrong_.data());
-  world.synchronize();
-  world.copy(&wrong, wrong_.data(), sizeof wrong);
-  return wrong == 0;
+  return wrong_.after(
+             [&](std::uint64_t* wrong) { launch(world, whole_device(world), CountWrong{}, range, seed, wrong); }) == 0;
 }
 
 }  // namespace beeline::bench

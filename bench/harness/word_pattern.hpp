@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "harness/bench.hpp"
+#include "harness/device_count.hpp"
 
 namespace beeline::bench {
 
@@ -18,7 +19,7 @@ struct WordRange {
 class WordPattern {
  public:
   /// Collective.
-  explicit WordPattern(Bench& bench) : bench_(bench), wrong_(bench.world(), 1) {}
+  explicit WordPattern(Bench& bench) : bench_(bench), wrong_(bench) {}
 
   /// Makes word `i` the `i`-th random word of `seed`.
   void fill(const WordRange& range, std::uint64_t seed);
@@ -27,7 +28,7 @@ class WordPattern {
 
  private:
   Bench& bench_;
-  SymmetricArray<std::uint64_t> wrong_;
+  DeviceCount wrong_;
 };
 
 }  // namespace beeline::bench

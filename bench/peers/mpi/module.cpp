@@ -4,11 +4,13 @@
 
 #include <mpi.h>
 
-#include <algorithm>
 #include <climits>
+#include <cstring>
 #include <vector>
 
 namespace {
+
+using beeline::Operation;
 
 constexpr int root = 0;
 int ranks = 0, own_rank = 0;
@@ -39,70 +41,36 @@ const char* version() {
   return library;
 }
 
-/// Calls `use` with the count as MPI takes it; the elements of all pieces must fit, too.
-template <class Use>
-const char* with_count(std::size_t count, Use use) {
-  if (count > static_cast<std::size_t>(INT_MAX / ranks)) return "more elements than MPI's counts hold";
-  return text_of(use(static_cast<int>(count)));
-}
-
-/// MPI_Bcast has one buffer: the root's copy of its own vector is part of the call.
-const char* broadcast(const void* source, void* destination, std::size_t count) {
-  return with_count(count, [=](int each) {
-    if (own_rank != root) return MPI_Bcast(destination, each, MPI_FLOAT, root, MPI_COMM_WORLD);
-    const auto* from = static_cast<const float*>(source);
-    std::copy(from, from + count, static_cast<float*>(destination));
-    return MPI_Bcast(destination, each, MPI_FLOAT, root, MPI_COMM_WORLD);
-  });
-}
-
-const char* scatter(const void* source, void* destination, std::size_t count) {
-  return with_count(count, [=](int each) {
-    return MPI_Scatter(source, each, MPI_FLOAT, destination, each, MPI_FLOAT, root, MPI_COMM_WORLD);
-  });
-}
-
-const char* gather(const void* source, void* destination, std::size_t count) {
-  return with_count(count, [=](int each) {
-    return MPI_Gather(source, each, MPI_FLOAT, destination, each, MPI_FLOAT, root, MPI_COMM_WORLD);
-  });
-}
-
-const char* allgather(const void* source, void* destination, std::size_t count) {
-  return with_count(count, [=](int each) {
-    return MPI_Allgather(source, each, MPI_FLOAT, destination, each, MPI_FLOAT, MPI_COMM_WORLD);
-  });
-}
-
-const char* reduce(const void* source, void* destination, std::size_t count) {
-  return with_count(
-      count, [=](int each) { return MPI_Reduce(source, destination, each, MPI_FLOAT, MPI_SUM, root, MPI_COMM_WORLD); });
-}
-
-const char* allreduce(const void* source, void* destination, std::size_t count) {
-  return with_count(
-      count, [=](int each) { return MPI_Allreduce(source, destination, each, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD); });
-}
-
-const char* reduce_scatter(const void* source, void* destination, std::size_t count) {
-  return with_count(count, [=](int each) {
-    return MPI_Reduce_scatter_block(source, destination, each, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
-  });
-}
-
-const char* alltoall(const void* source, void* destination, std::size_t count) {
-  return with_count(count, [=](int each) {
-    return MPI_Alltoall(source, each, MPI_FLOAT, destination, each, MPI_FLOAT, MPI_COMM_WORLD);
-  });
-}
-
-const char* alltoallv(const void* source, void* destination, std::size_t count) {
-  return with_count(count, [=](int each) {
-    std::vector<int> counts, offsets;
-    for (int rank = 0; rank < ranks; ++rank) counts.push_back(each), offsets.push_back(rank * each);
-    return MPI_Alltoallv(source, counts.data(), offsets.data(), MPI_FLOAT, destination, counts.data(), offsets.data(),
-                         MPI_FLOAT, MPI_COMM_WORLD);
-  });
+const char* call(Operation operation, const void* source, void* destination, std::size_t count) {
+  if (count > static_cast<std::size_t>(INT_MAX / ranks))
+    return "more elements than MPI's counts hold";  // of all pieces
+  const int each = static_cast<int>(count);
+  const MPI_Datatype type = MPI_FLOAT;
+  const MPI_Comm all = MPI_COMM_WORLD;
+  std::vector<int> counts(static_cast<std::size_t>(ranks), each), offsets;
+  switch (operation) {
+    case Operation::broadcast:  // of one buffer: the root's copy of its own vector is part of the call
+      if (own_rank == root) std::memcpy(destination, source, count * sizeof(float));
+      return text_of(MPI_Bcast(destination, each, type, root, all));
+    case Operation::scatter:
+      return text_of(MPI_Scatter(source, each, type, destination, each, type, root, all));
+    case Operation::gather:
+      return text_of(MPI_Gather(source, each, type, destination, each, type, root, all));
+    case Operation::allgather:
+      return text_of(MPI_Allgather(source, each, type, destination, each, type, all));
+    case Operation::reduce:
+      return text_of(MPI_Reduce(source, destination, each, type, MPI_SUM, root, all));
+    case Operation::reduce_scatter:
+      return text_of(MPI_Reduce_scatter_block(source, destination, each, type, MPI_SUM, all));
+    case Operation::alltoall:
+      return text_of(MPI_Alltoall(source, each, type, destination, each, type, all));
+    case Operation::alltoallv:
+      for (int rank = 0; rank < ranks; ++rank) offsets.push_back(rank * each);
+      return text_of(MPI_Alltoallv(source, counts.data(), offsets.data(), type, destination, counts.data(),
+                                   offsets.data(), type, all));
+    default:
+      return text_of(MPI_Allreduce(source, destination, each, type, MPI_SUM, all));
+  }
 }
 
 const char* barrier() { return text_of(MPI_Barrier(MPI_COMM_WORLD)); }
@@ -119,9 +87,7 @@ const char* receive(void* destination, std::size_t bytes, int peer) {
 
 void stop() { MPI_Finalize(); }
 
-constexpr BeelineMpiModule functions = {start,     version, broadcast, scatter,        gather,
-                                        allgather, reduce,  allreduce, reduce_scatter, alltoall,
-                                        alltoallv, barrier, send,      receive,        stop};
+constexpr BeelineMpiModule functions = {start, version, call, barrier, send, receive, stop};
 
 }  // namespace
 

@@ -5,10 +5,9 @@
 
 #include <cstddef>
 
-extern "C" {
+#include "beeline/core/status.hpp"
 
-/// A collective of floats: sums, or from rank 0; `count` elements of a piece. Failures are texts, success is nullptr.
-using BeelineMpiCollective = const char* (*)(const void* source, void* destination, std::size_t count);
+extern "C" {
 
 /// Failures are texts, success is nullptr.
 struct BeelineMpiModule {
@@ -16,7 +15,8 @@ struct BeelineMpiModule {
   const char* (*start)(int* rank, int* size);
   /// The library's first line about itself.
   const char* (*version)();
-  BeelineMpiCollective broadcast, scatter, gather, allgather, reduce, allreduce, reduce_scatter, alltoall, alltoallv;
+  /// A collective of floats: sums, or from rank 0; `count` elements of a piece.
+  const char* (*call)(beeline::Operation operation, const void* source, void* destination, std::size_t count);
   const char* (*barrier)();
   /// Blocking, between two ranks; bytes.
   const char* (*send)(const void* source, std::size_t bytes, int peer);

@@ -4,7 +4,6 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
-#include <exception>
 #include <filesystem>
 
 #include "peers/mpi/module.hpp"
@@ -44,34 +43,11 @@ void start(Bench& bench) {
           fmt::format("rank {} of {} is {} of {} in MPI", world.rank(), world.size(), rank, size));
 }
 
-BeelineMpiCollective collective(Operation operation) {
-  switch (operation) {
-    case Operation::broadcast:
-      return started->broadcast;
-    case Operation::scatter:
-      return started->scatter;
-    case Operation::gather:
-      return started->gather;
-    case Operation::allgather:
-      return started->allgather;
-    case Operation::reduce:
-      return started->reduce;
-    case Operation::reduce_scatter:
-      return started->reduce_scatter;
-    case Operation::alltoall:
-      return started->alltoall;
-    case Operation::alltoallv:
-      return started->alltoallv;
-    default:
-      return started->allreduce;
-  }
-}
-
 class AllRanks final : public Communicator {
  public:
   [[nodiscard]] std::string version() const override { return started->version(); }
   void call(Operation operation, const VectorPair& vectors) override {
-    check(collective(operation)(vectors.source, vectors.destination, vectors.count),
+    check(started->call(operation, vectors.source, vectors.destination, vectors.count),
           fmt::format("MPI's {}", name(operation)));
   }
   void barrier() override { check(started->barrier(), "MPI_Barrier"); }
@@ -88,15 +64,11 @@ class AllRanks final : public Communicator {
 std::shared_ptr<Communicator> communicator(Bench& bench) {
   require(bench.options().type == ElementType::float32, Status::unavailable,
           fmt::format("MPI has no {}", name(bench.options().type)));
-  std::exception_ptr failure;
-  if (started == nullptr) try {
-      start(bench);
-    } catch (const Error&) {
-      failure = std::current_exception();
-    }
-  const bool everywhere = bench.everywhere(failure == nullptr);
-  if (failure != nullptr) std::rethrow_exception(failure);
-  require(everywhere, Status::unavailable, "another rank has no MPI");
+  bench.together(
+      [&] {
+        if (started == nullptr) start(bench);
+      },
+      "MPI");
   return std::make_shared<AllRanks>();
 }
 

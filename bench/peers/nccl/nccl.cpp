@@ -6,6 +6,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <span>
 
 namespace beeline::bench::nccl {
@@ -25,71 +26,62 @@ using MoveByRoot = Result (*)(const void*, void*, std::size_t, int type, int roo
 using Reduce = Result (*)(const void*, void*, std::size_t, int type, int operation, Comm, CudaStream);
 using ReduceToRoot = Result (*)(const void*, void*, std::size_t, int type, int operation, int root, Comm, CudaStream);
 
-/// The functions of one loaded library.
-struct Library {
-  Result (*get_version)(int*);
-  const char* (*get_error_string)(Result);
-  Result (*get_unique_id)(UniqueId*);
-  Result (*comm_init_rank)(Comm*, int ranks, UniqueId, int rank);
-  Result (*comm_destroy)(Comm);
-  MoveByRoot broadcast;
-  Move all_gather;
-  ReduceToRoot reduce;
-  Reduce all_reduce, reduce_scatter;
-  Result (*group_start)();
-  Result (*group_end)();
-  Result (*send)(const void*, std::size_t, int type, int peer, Comm, CudaStream);
-  Result (*receive)(void*, std::size_t, int type, int peer, Comm, CudaStream);
-  // Since 2.28; nullptr before: then they are sends and receives of one group.
-  MoveByRoot scatter, gather;
-  Move all_to_all;
-  int version = 0;
+/// A function by name, of whatever type it is needed as.
+struct Function {
+  void* address;
+
+  template <class Signature>
+  operator Signature*() const {  // NOLINT(google-explicit-constructor)
+    return reinterpret_cast<Signature*>(address);
+  }
 };
 
-template <class Function>
-void find_if_any(void* library, const char* name, Function& function) {
-  function = reinterpret_cast<Function>(dlsym(library, name));
-}
-
-template <class Function>
-void find(void* library, const char* name, Function& function) {
-  find_if_any(library, name, function);
-  require(function != nullptr, Status::unavailable, fmt::format("NCCL has no {}", name));
-}
-
-void check(const Library& library, Result result, const char* call) {
-  if (result != 0) throw Error(Status::internal, fmt::format("NCCL's {}: {}", call, library.get_error_string(result)));
-}
-
 /// The library stays open until the process ends: NCCL's threads may outlive a communicator.
-Library open() {
+void* open() {
   setenv("NCCL_NVLS_ENABLE", "0", 0);  // like with like: nothing here uses the switches' multicast
   const char* named = std::getenv("BEELINE_NCCL");
-  void* handle = dlopen(named != nullptr ? named : "libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
-  if (handle == nullptr) throw Error(Status::unavailable, fmt::format("NCCL is absent: {}", dlerror()));
-  Library library{};
-  find(handle, "ncclGetVersion", library.get_version);
-  find(handle, "ncclGetErrorString", library.get_error_string);
-  find(handle, "ncclGetUniqueId", library.get_unique_id);
-  find(handle, "ncclCommInitRank", library.comm_init_rank);
-  find(handle, "ncclCommDestroy", library.comm_destroy);
-  find(handle, "ncclBroadcast", library.broadcast);
-  find(handle, "ncclAllGather", library.all_gather);
-  find(handle, "ncclReduce", library.reduce);
-  find(handle, "ncclAllReduce", library.all_reduce);
-  find(handle, "ncclReduceScatter", library.reduce_scatter);
-  find(handle, "ncclGroupStart", library.group_start);
-  find(handle, "ncclGroupEnd", library.group_end);
-  find(handle, "ncclSend", library.send);
-  find(handle, "ncclRecv", library.receive);
-  find_if_any(handle, "ncclScatter", library.scatter);
-  find_if_any(handle, "ncclGather", library.gather);
-  find_if_any(handle, "ncclAlltoAll", library.all_to_all);
-  check(library, library.get_version(&library.version), "ncclGetVersion");
-  require(library.version >= oldest_version, Status::unavailable,
-          fmt::format("NCCL {} is too old: at least {}", library.version, oldest_version));
+  void* library = dlopen(named != nullptr ? named : "libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) throw Error(Status::unavailable, fmt::format("NCCL is absent: {}", dlerror()));
   return library;
 }
+
+Function find(void* library, const char* name) {
+  void* const function = dlsym(library, name);
+  require(function != nullptr, Status::unavailable, fmt::format("NCCL has no {}", name));
+  return {function};
+}
+
+/// The functions of one loaded library.
+struct Library {
+  void* handle = open();
+  Result (*get_version)(int*) = find(handle, "ncclGetVersion");
+  const char* (*get_error_string)(Result) = find(handle, "ncclGetErrorString");
+  Result (*get_unique_id)(UniqueId*) = find(handle, "ncclGetUniqueId");
+  Result (*comm_init_rank)(Comm*, int ranks, UniqueId, int rank) = find(handle, "ncclCommInitRank");
+  Result (*comm_destroy)(Comm) = find(handle, "ncclCommDestroy");
+  MoveByRoot broadcast = find(handle, "ncclBroadcast");
+  Move all_gather = find(handle, "ncclAllGather");
+  ReduceToRoot reduce = find(handle, "ncclReduce");
+  Reduce all_reduce = find(handle, "ncclAllReduce"), reduce_scatter = find(handle, "ncclReduceScatter");
+  Result (*group_start)() = find(handle, "ncclGroupStart");
+  Result (*group_end)() = find(handle, "ncclGroupEnd");
+  Result (*send)(const void*, std::size_t, int type, int peer, Comm, CudaStream) = find(handle, "ncclSend");
+  Result (*receive)(void*, std::size_t, int type, int peer, Comm, CudaStream) = find(handle, "ncclRecv");
+  // Since 2.28; nullptr before: then they are sends and receives of one group.
+  MoveByRoot scatter = Function{dlsym(handle, "ncclScatter")}, gather = Function{dlsym(handle, "ncclGather")};
+  Move all_to_all = Function{dlsym(handle, "ncclAlltoAll")};
+  int version = 0;
+
+  Library() {
+    check(get_version(&version), "ncclGetVersion");
+    require(version >= oldest_version, Status::unavailable,
+            fmt::format("NCCL {} is too old: at least {}", version, oldest_version));
+  }
+
+  void check(Result result, const char* call) const {
+    if (result != 0) throw Error(Status::internal, fmt::format("NCCL's {}: {}", call, get_error_string(result)));
+  }
+};
 
 class Loaded final : public Communicator {
  public:
@@ -97,11 +89,11 @@ class Loaded final : public Communicator {
       : library_(library), rank_(bench.world().rank()), ranks_(bench.world().size()) {
     const World& world = bench.world();
     UniqueId id{};
-    if (bench.leads()) check(library_, library_.get_unique_id(&id), "ncclGetUniqueId");
+    if (bench.leads()) library_.check(library_.get_unique_id(&id), "ncclGetUniqueId");
     const auto ids = bench.world().allgather(std::as_bytes(std::span(&id, 1)));
     std::memcpy(&id, ids.front().data(), sizeof id);
     use_gpu(world.device().index);
-    check(library_, library_.comm_init_rank(&comm_, world.size(), id, world.rank()), "ncclCommInitRank");
+    library_.check(library_.comm_init_rank(&comm_, world.size(), id, world.rank()), "ncclCommInitRank");
   }
   ~Loaded() override { static_cast<void>(library_.comm_destroy(comm_)); }
   Loaded(const Loaded&) = delete;
@@ -115,13 +107,13 @@ class Loaded final : public Communicator {
   void start(Operation operation, const VectorPair& vectors, Stream& stream) override {
     const Call call{vectors.source, vectors.destination, vectors.count,
                     vectors.type == ElementType::bfloat16 ? bfloat16 : float32, stream.native()};
-    check(library_, run(operation, call), name(operation));
+    library_.check(run(operation, call), name(operation));
   }
   void send(const void* source, std::size_t bytes, int peer, Stream& stream) override {
-    check(library_, library_.send(source, bytes, int8, peer, comm_, stream.native()), "send");
+    library_.check(library_.send(source, bytes, int8, peer, comm_, stream.native()), "send");
   }
   void receive(void* destination, std::size_t bytes, int peer, Stream& stream) override {
-    check(library_, library_.receive(destination, bytes, int8, peer, comm_, stream.native()), "receive");
+    library_.check(library_.receive(destination, bytes, int8, peer, comm_, stream.native()), "receive");
   }
 
  private:
@@ -190,18 +182,10 @@ class Loaded final : public Communicator {
 
 std::shared_ptr<Communicator> make(Bench& bench) {
   require(bench.everywhere(bench.world().device().is_gpu()), Status::unavailable, "NCCL's ranks are GPUs");
-  Library library{};
-  std::exception_ptr failure;
+  std::optional<Library> library;
+  bench.together([&] { library.emplace(); }, "NCCL");
   try {
-    library = open();
-  } catch (const Error&) {
-    failure = std::current_exception();
-  }
-  const bool everywhere = bench.everywhere(failure == nullptr);
-  if (failure != nullptr) std::rethrow_exception(failure);
-  require(everywhere, Status::unavailable, "another rank has no NCCL");
-  try {
-    return std::make_shared<Loaded>(bench, library);
+    return std::make_shared<Loaded>(bench, *library);
   } catch (const Error& error) {  // ranks that share a GPU, for one
     throw Error(Status::unavailable, error.what());
   }

@@ -7,7 +7,6 @@
 #include <memory>
 #include <string>
 
-#include "beeline/collectives/operation.hpp"
 #include "collectives/vectors.hpp"
 
 namespace beeline::bench::nccl {

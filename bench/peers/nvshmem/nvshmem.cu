@@ -65,11 +65,7 @@ __global__ void put_signal_rounds(Loop loop, Setup setup) {
   const Group group;
   time_rounds(group, loop, [&](std::uint64_t sequence) {
     return round_trip(
-        loop.leads,
-        [&] {
-          put_with_signal(group, setup, sequence, static_cast<int>(loop.peer));
-          return true;
-        },
+        loop.leads, [&] { put_with_signal(group, setup, sequence, static_cast<int>(loop.peer)); },
         [&] { return await(group, setup.word, sequence); });
   });
 }
@@ -77,11 +73,7 @@ __global__ void put_signal_rounds(Loop loop, Setup setup) {
 __global__ void signal_rounds(Loop loop, Setup setup) {
   time_rounds(Thread{}, loop, [&](std::uint64_t sequence) {
     return round_trip(
-        loop.leads,
-        [&] {
-          nvshmemx_signal_op(setup.word, sequence, NVSHMEM_SIGNAL_SET, static_cast<int>(loop.peer));
-          return true;
-        },
+        loop.leads, [&] { nvshmemx_signal_op(setup.word, sequence, NVSHMEM_SIGNAL_SET, static_cast<int>(loop.peer)); },
         [&] { return await(Thread{}, setup.word, sequence); });
   });
 }

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "peers/bare_flag.hpp"
-
-#include <cuda/atomic>
+#include "peers/bare_ping_pong.hpp"
 
 #include "harness/group_choice.hpp"
 #include "harness/timed_flag.hpp"
-#include "peers/bare_poll.hpp"
+#include "peers/bare_words.hpp"
 
 namespace beeline::bench {
 
@@ -18,16 +16,11 @@ struct BareFlagPingPong {
                                       std::uint64_t* there) const {
     const auto& block = grid.block();
     if (block.thread_rank() != 0) return;
-    using Word = cuda::atomic_ref<std::uint64_t, cuda::thread_scope_system>;
     constexpr auto release = order == BareOrder::memory ? cuda::memory_order_release : cuda::memory_order_relaxed;
     constexpr auto acquire = order == BareOrder::relaxed ? cuda::memory_order_relaxed : cuda::memory_order_acquire;
     time_rounds(Thread{}, loop, [&](std::uint64_t sequence) {
       return round_trip(
-          loop.leads,
-          [&] {
-            Word(*there).store(sequence, release);
-            return true;
-          },
+          loop.leads, [&] { BareWord(*there).store(sequence, release); },
           [&] { return bare_poll<acquire>(block, ctx, here, sequence); });
     });
   }
@@ -43,6 +36,24 @@ Measurement make(Bench& bench, const char* name, std::string operation) {
   });
 }
 
+struct Words {
+  const std::uint64_t* source;
+  std::uint64_t *destination_there, *flag_there, *flag_here;
+};
+
+struct BarePutSignalPingPong {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, Loop loop, Words words) const {
+    const auto& block = grid.block();
+    if (block.thread_rank() != 0) return;
+    time_rounds(Thread{}, loop, [&](std::uint64_t sequence) {
+      return round_trip(
+          loop.leads, [&] { bare_post(words.destination_there, words.source, words.flag_there, sequence); },
+          [&] { return bare_poll<cuda::memory_order_acquire>(block, ctx, words.flag_here, sequence); });
+    });
+  }
+};
+
 }  // namespace
 
 Measurement bare_flag(Bench& bench, BareOrder order, std::string operation, std::string peer_of) {
@@ -50,6 +61,23 @@ Measurement bare_flag(Bench& bench, BareOrder order, std::string operation, std:
                             : order == BareOrder::acquire ? make<BareOrder::acquire>(bench, "acquire", operation)
                                                           : make<BareOrder::memory>(bench, "memory", operation);
   measurement.peer_of = std::move(peer_of);
+  return measurement;
+}
+
+Measurement bare_put_signal(Bench& bench, std::shared_ptr<MessageBuffers> buffers) {
+  auto flag = std::make_shared<TimedFlag>(bench);
+  const GroupChoice choice = single_thread(bench);
+  Words words{reinterpret_cast<const std::uint64_t*>(buffers->source()), nullptr, nullptr, flag->word()};
+  if (bench.paired()) {
+    const int peer = static_cast<int>(bench.peer());
+    words.destination_there = bench.world().at(reinterpret_cast<std::uint64_t*>(buffers->destination()), peer);
+    words.flag_there = bench.world().at(flag->word(), peer);
+  }
+  Measurement measurement = message_measurement(bench, buffers, Receivers::both, "bare/put_signal", [=](Rounds rounds) {
+    return flag->run(choice.threads, rounds, BarePutSignalPingPong{}, words);
+  });
+  measurement.settings = choice.settings();
+  measurement.peer_of = "device/peer/signal";
   return measurement;
 }
 

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// The bare flag ping-pong: store to the peer's word, poll the own one, and nothing else.
+/// The bare ping-pongs of one thread: of a flag, and of 8 bytes with a flag behind them.
 
+#include <memory>
 #include <string>
 
 #include "harness/measurement.hpp"
+#include "harness/message_buffers.hpp"
 
 namespace beeline::bench {
 
@@ -17,5 +19,8 @@ enum class BareOrder {
 
 /// Collective. One thread of each rank, over a symmetric word of its own, as the bare peer of method `peer_of`.
 [[nodiscard]] Measurement bare_flag(Bench& bench, BareOrder order, std::string operation, std::string peer_of);
+
+/// Collective. One thread of each rank; `buffers` hold messages of 8 bytes. The bare peer of `device/peer/signal`.
+[[nodiscard]] Measurement bare_put_signal(Bench& bench, std::shared_ptr<MessageBuffers> buffers);
 
 }  // namespace beeline::bench

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// What can be done with words of the peer's and of this rank without the library: `cuda::atomic_ref` of system scope.
+
+#include <cstdint>
+#include <cuda/atomic>
+#include <type_traits>
+
+#include "beeline/device/context.hpp"
+#include "beeline/device/group.hpp"
+
+namespace beeline::bench {
+
+using BareWord = cuda::atomic_ref<std::uint64_t, cuda::thread_scope_system>;
+
+/// Adds to `*there`; what it held.
+BEELINE_HOST_DEVICE inline std::uint64_t bare_fetch_add(std::uint64_t* there, std::uint64_t value) {
+  return BareWord(*there).fetch_add(value, cuda::memory_order_relaxed);
+}
+
+/// Stores `desired` if `*there` is `expected`; what it held.
+BEELINE_HOST_DEVICE inline std::uint64_t bare_compare_swap(std::uint64_t* there, std::uint64_t expected,
+                                                           std::uint64_t desired) {
+  BareWord(*there).compare_exchange_strong(expected, desired, cuda::memory_order_relaxed);
+  return expected;
+}
+
+/// Stores to `*there`.
+BEELINE_HOST_DEVICE inline void bare_store_word(std::uint64_t* there, std::uint64_t value) {
+  BareWord(*there).store(value, cuda::memory_order_relaxed);
+}
+
+/// The least that a message of 8 bytes with a signal is: a store, and a store that releases it.
+/// Copies a word from `source` to `destination`, and announces it in `flag`. One thread calls it.
+BEELINE_HOST_DEVICE inline void bare_post(std::uint64_t* destination, const std::uint64_t* source, std::uint64_t* flag,
+                                          std::uint64_t sequence) {
+  *destination = *source;
+  BareWord(*flag).store(sequence, cuda::memory_order_release);
+}
+
+/// Polls until `*here` is at least `value`; whether it came. On a CPU it gives its core away as the library does, or
+/// two ranks on one core would spend their slices spinning. A limit on polls, of about a minute, ends it when the peer
+/// is gone.
+template <cuda::memory_order order, class BlockGroup>
+[[nodiscard]] BEELINE_HOST_DEVICE bool bare_poll(const BlockGroup&, const Context& ctx, std::uint64_t* here,
+                                                 std::uint64_t value) {
+  constexpr std::uint32_t most_polls = std::uint32_t{1} << (std::is_same_v<BlockGroup, Block> ? 27 : 20);
+  for (std::uint32_t poll = 0; poll < most_polls; ++poll) {
+    if (BareWord(*here).load(order) >= value) return true;
+    machine::back_off(poll, ctx.polling);
+  }
+  return false;
+}
+
+}  // namespace beeline::bench

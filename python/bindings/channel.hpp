@@ -7,7 +7,6 @@
 #include <nanobind/nanobind.h>
 
 #include <memory>
-#include <utility>
 #include <variant>
 
 #include "joined_world.hpp"

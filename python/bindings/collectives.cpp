@@ -10,14 +10,9 @@
 #include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
-#include <initializer_list>
 #include <iterator>
 #include <map>
-#include <memory>
-#include <optional>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include "bindings.hpp"
 #include "channel.hpp"
@@ -30,27 +25,21 @@ namespace beeline::python {
 
 namespace {
 
-/// The enumerator whose name is `wanted`; throws ValueError that lists all `count` names.
+/// The enumerator from `first` on whose name is `wanted`; throws ValueError that lists all names up to number `count`.
 template <class Enumeration>
-Enumeration by_name(const std::string& wanted, std::uint32_t count, const char* argument) {
+Enumeration by_name(const std::string& wanted, std::uint32_t count, const char* argument, Enumeration first = {}) {
   std::string known;
-  for (std::uint32_t i = 0; i < count; ++i) {
+  for (auto i = static_cast<std::uint32_t>(first); i < count; ++i) {
     const char* const each = name(static_cast<Enumeration>(i));
     if (wanted == each) return static_cast<Enumeration>(i);
-    known += fmt::format("{}{}", i == 0 ? "" : ", ", each);
+    known += fmt::format("{}{}", known.empty() ? "" : ", ", each);
   }
   throw nb::value_error(fmt::format("{} {}: known are {}", argument, wanted, known).c_str());
 }
 
-/// The operation of that name that has algorithms of the registry; throws ValueError that lists all.
+/// The operation of that name that has algorithms of the registry.
 Operation collective_operation(const std::string& wanted) {
-  std::string known;
-  for (auto i = static_cast<std::uint32_t>(Operation::broadcast); i < operations; ++i) {
-    const auto operation = static_cast<Operation>(i);
-    if (wanted == name(operation)) return operation;
-    known += fmt::format("{}{}", known.empty() ? "" : ", ", name(operation));
-  }
-  throw nb::value_error(fmt::format("operation {}: known are {}", wanted, known).c_str());
+  return by_name(wanted, operations, "operation", Operation::broadcast);
 }
 
 /// How a call is to be made, in Python's words.
@@ -110,8 +99,7 @@ class CollectivesObject : public ChannelObject<Collectives> {
 
   void reduce_scatter(const nb::object& destination, const nb::object& source, const std::string& reduction,
                       StreamObject* stream, Seconds timeout, const std::string& algorithm, unsigned blocks) {
-    const Tensor to = vector(destination, "destination", Access::write);
-    const Tensor from = vector(source, "source", Access::read);
+    const auto [to, from] = vectors(destination, source);
     check_alike(to, from, 1, ranks());
     const auto [type, how] = reduced(to, reduction);
     run_on(place("reduce_scatter", stream, timeout, reduction, algorithm, blocks), call_of(algorithm, blocks),
@@ -158,8 +146,7 @@ class CollectivesObject : public ChannelObject<Collectives> {
 
   void allgather(const nb::object& destination, const nb::object& source, StreamObject* stream, Seconds timeout,
                  const std::string& algorithm, unsigned blocks, bool symmetric) {
-    const Tensor to = vector(destination, "destination", Access::write);
-    const Tensor from = vector(source, "source", Access::read);
+    const auto [to, from] = vectors(destination, source);
     check_alike(to, from, ranks(), 1);
     const Words words = moved(from);
     run_on(place("allgather", stream, timeout, algorithm, blocks, symmetric), call_of(algorithm, blocks, symmetric),
@@ -170,8 +157,7 @@ class CollectivesObject : public ChannelObject<Collectives> {
 
   void alltoall(const nb::object& destination, const nb::object& source, StreamObject* stream, Seconds timeout,
                 const std::string& algorithm, unsigned blocks, bool symmetric) {
-    const Tensor to = vector(destination, "destination", Access::write);
-    const Tensor from = vector(source, "source", Access::read);
+    const auto [to, from] = vectors(destination, source);
     check_alike(to, from, 1, 1);
     if (from.elements % ranks() != 0)
       throw nb::value_error(
@@ -185,8 +171,7 @@ class CollectivesObject : public ChannelObject<Collectives> {
 
   void alltoallv(const nb::object& destination, const nb::object& source, const Counts& send, const Counts& receive,
                  StreamObject* stream, Seconds timeout) {
-    const Tensor to = vector(destination, "destination", Access::write);
-    const Tensor from = vector(source, "source", Access::read);
+    const auto [to, from] = vectors(destination, source);
     if (to.type != from.type)
       throw nb::value_error(fmt::format("destination is of {}, source of {}", to.type, from.type).c_str());
     const Words words = moved(from);
@@ -240,6 +225,9 @@ class CollectivesObject : public ChannelObject<Collectives> {
     return reached_tensor(object, argument, access, *joined());
   }
 
+  [[nodiscard]] std::pair<Tensor, Tensor> vectors(const nb::object& destination, const nb::object& source) const {
+    return {vector(destination, "destination", Access::write), vector(source, "source", Access::read)};
+  }
   /// What only the root passes; nothing on other ranks.
   [[nodiscard]] Tensor at_root(const nb::object& object, const char* argument, Access access, int root) const {
     return is(root) ? vector(object, argument, access) : Tensor{};

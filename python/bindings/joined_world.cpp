@@ -2,7 +2,6 @@
 #include "joined_world.hpp"
 
 #include <fmt/format.h>
-#include <nanobind/nanobind.h>
 
 #include <algorithm>
 #include <cmath>

@@ -7,10 +7,6 @@
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/variant.h>
 
-#include <initializer_list>
-#include <memory>
-#include <utility>
-
 #include "bindings.hpp"
 #include "channel.hpp"
 #include "stream.hpp"

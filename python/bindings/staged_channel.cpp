@@ -5,7 +5,6 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
 
-#include <memory>
 #include <utility>
 
 #include "bindings.hpp"

@@ -85,19 +85,19 @@ void refuse_beside_open_call(const Place& place) {
   if (open && open->channel == place.channel) refuse_beside(place, *open);
 }
 
+std::pair<Status, std::exception_ptr> synchronize_unlocked(World& world, Stream& stream, Timeout limit) {
+  const nb::gil_scoped_release unlocked;
+  try {
+    return {world.synchronize(stream, limit), nullptr};
+  } catch (...) {
+    return {Status::ok, std::current_exception()};
+  }
+}
+
 void finish_call(const Place& place, std::initializer_list<const Tensor*> tensors) {
   World& world = place.joined->world();
   const Timeout limit = timeout_of(place.timeout);
-  Status status = Status::ok;
-  std::exception_ptr failure;
-  {
-    const nb::gil_scoped_release unlocked;
-    try {
-      status = world.synchronize(limit);
-    } catch (...) {
-      failure = std::current_exception();
-    }
-  }
+  const auto [status, failure] = synchronize_unlocked(world, world.stream(), limit);
   place.joined->open_call.reset();
   if (failure) std::rethrow_exception(failure);
   if (status == Status::timeout) {

@@ -60,6 +60,8 @@ struct Place {
 [[nodiscard]] bool continues_call(const Place& place, std::initializer_list<const Tensor*> tensors);
 /// Throws invalid_argument while another call of the channel is to be continued: they go one after the other.
 void refuse_beside_open_call(const Place& place);
+/// Waits for a stream without Python's lock: the status, or what it throws.
+[[nodiscard]] std::pair<Status, std::exception_ptr> synchronize_unlocked(World& world, Stream& stream, Timeout limit);
 /// Waits for the call on the default stream. After a time-out the world remembers it, and keeps its tensors.
 void finish_call(const Place& place, std::initializer_list<const Tensor*> tensors);
 

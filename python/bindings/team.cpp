@@ -8,9 +8,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <cstddef>
-#include <cstring>
 #include <span>
-#include <string>
 #include <utility>
 
 #include "bindings.hpp"
@@ -38,8 +36,9 @@ Everyones call(const nb::object& allgather, std::span<const std::byte> mine) {
   return all;
 }
 
-std::vector<nb::bytes> allgather(const TeamObject& self, const nb::bytes& mine) {
-  Team& team = *self.team();
+}  // namespace
+
+std::vector<nb::bytes> gathered(Team& team, const nb::bytes& mine) {
   Everyones all;
   {
     const std::span bytes(static_cast<const std::byte*>(mine.data()), mine.size());
@@ -50,8 +49,6 @@ std::vector<nb::bytes> allgather(const TeamObject& self, const nb::bytes& mine) 
   for (const auto& one : all) everyone.emplace_back(one.data(), one.size());
   return everyone;
 }
-
-}  // namespace
 
 std::optional<TeamObject> TeamObject::make(const std::shared_ptr<JoinedWorld>& world, const std::vector<int>& ranks,
                                            const nb::object& allgather) {
@@ -102,8 +99,9 @@ Made by `World.make_team`. `Collectives(team)` are its collectives.)")
           R"(Collective over the team. Blocks until every member is here; raises DeadlineError, naming who is missing.
 
 timeout  as of `World.barrier`)")
-      .def("allgather", allgather, nb::arg("data"),
-           "Collective over the team. Everyone's bytes, by rank of the team: at most 120 of each.")
+      .def(
+          "allgather", [](const TeamObject& self, const nb::bytes& mine) { return gathered(*self.team(), mine); },
+          nb::arg("data"), "Collective over the team. Everyone's bytes, by rank of the team: at most 120 of each.")
       .def("__repr__", [](const TeamObject& self) {
         return fmt::format("<beeline.Team of ranks {}>", fmt::join(self.ranks(), ", "));
       });

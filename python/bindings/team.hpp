@@ -14,6 +14,9 @@
 
 namespace beeline::python {
 
+/// Collective. Everyone's bytes, by rank; without Python's lock.
+[[nodiscard]] std::vector<nanobind::bytes> gathered(Team& team, const nanobind::bytes& mine);
+
 /// This rank's membership. The team lives until the last object that refers to it is gone, channels included.
 class TeamObject {
  public:

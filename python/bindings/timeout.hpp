@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 #include <nanobind/nanobind.h>
 
-#include <cmath>
 #include <cstdint>
 #include <optional>
 

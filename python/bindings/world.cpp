@@ -7,9 +7,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <cstdint>
-#include <cstring>
 #include <exception>
-#include <span>
 #include <utility>
 
 #include "beeline/runtime/bootstrap.hpp"
@@ -113,16 +111,7 @@ void synchronize(const Shared& self, StreamObject* stream, Seconds timeout) {
   World& world = self->world();
   Stream& queue = stream == nullptr ? world.stream() : own_stream(self, *stream).stream();
   const Timeout limit = timeout_of(timeout);
-  Status status = Status::ok;
-  std::exception_ptr failure;
-  {
-    const nb::gil_scoped_release unlocked;
-    try {
-      status = world.synchronize(queue, limit);
-    } catch (...) {
-      failure = std::current_exception();
-    }
-  }
+  const auto [status, failure] = synchronize_unlocked(world, queue, limit);
   if (&queue == &world.stream() && status != Status::timeout) self->open_call.reset();
   if (failure) std::rethrow_exception(failure);
   require_over(status, "synchronize", timeout, world.rank());
@@ -147,18 +136,7 @@ StreamObject adopt_stream(const Shared& self, std::uintptr_t native) {
   return {self, self->world().adopt_stream(reinterpret_cast<void*>(native))};
 }
 
-std::vector<nb::bytes> allgather(const Shared& self, const nb::bytes& mine) {
-  World& world = self->world();
-  std::vector<std::vector<std::byte>> all;
-  {
-    const std::span bytes(static_cast<const std::byte*>(mine.data()), mine.size());
-    const nb::gil_scoped_release unlocked;
-    all = world.allgather(bytes);
-  }
-  std::vector<nb::bytes> everyone;
-  for (const auto& one : all) everyone.emplace_back(one.data(), one.size());
-  return everyone;
-}
+std::vector<nb::bytes> allgather(const Shared& self, const nb::bytes& mine) { return gathered(self->world(), mine); }
 
 std::vector<Device> devices(const Shared& self) {
   std::vector<Device> all;

@@ -13,7 +13,6 @@
 #include <utility>
 
 #include "beeline/core/error.hpp"
-#include "beeline/core/launcher.hpp"
 #include "beeline/core/layout.hpp"
 #include "core/environment.hpp"
 

@@ -7,7 +7,6 @@
 #include <cstring>
 #include <optional>
 #include <span>
-#include <string>
 
 #include "beeline/host/team.hpp"
 #include "host/world_implementation.hpp"

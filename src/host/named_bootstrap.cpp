@@ -3,8 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <cstring>
-
 #include "beeline/core/error.hpp"
 
 namespace beeline {

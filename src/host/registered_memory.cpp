@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <vector>
 
 #include "host/profiler_range.hpp"
 #include "host/world_implementation.hpp"

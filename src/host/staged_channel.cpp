@@ -5,12 +5,10 @@
 
 #include <algorithm>
 #include <exception>
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "beeline/device/wait.hpp"
 #include "beeline/transport/staged.hpp"
 #include "host/channel_agreement.hpp"
 #include "host/world_implementation.hpp"

@@ -14,7 +14,6 @@
 #include "host/profiler_range.hpp"
 #include "host/world_implementation.hpp"
 #include "transport/checks.hpp"
-#include "transport/host_stream.hpp"
 
 namespace beeline {
 

@@ -2,8 +2,6 @@
 // How a rank reaches the parts of registered memory: by address, by CUDA's handles, or through the owner's process.
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "beeline/core/error.hpp"
 #include "memory/registration.hpp"
 

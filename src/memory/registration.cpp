@@ -6,12 +6,10 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstring>
 #include <mutex>
 
 #include "beeline/core/error.hpp"
 #include "memory/agreement.hpp"
-#include "memory/gpu_pointers.hpp"
 
 namespace beeline {
 

@@ -45,22 +45,34 @@ class CurrentGpu {
   int previous_ = 0;
 };
 
+/// A function of the driver by name, of whatever type it is needed as. Throws unavailable when the driver lacks it.
+class DriverFunction {
+ public:
+  explicit DriverFunction(const char* name);
+  template <class Signature>
+  operator Signature*() const {  // NOLINT(google-explicit-constructor)
+    return reinterpret_cast<Signature*>(address_);
+  }
+
+ private:
+  void* address_ = nullptr;
+};
+
 /// Driver functions that the runtime API does not offer.
 struct Driver {
-  CUresult (*mem_address_reserve)(CUdeviceptr*, size_t, size_t, CUdeviceptr, unsigned long long);
-  CUresult (*mem_address_free)(CUdeviceptr, size_t);
-  CUresult (*mem_create)(CUmemGenericAllocationHandle*, size_t, const CUmemAllocationProp*, unsigned long long);
-  CUresult (*mem_release)(CUmemGenericAllocationHandle);
-  CUresult (*mem_map)(CUdeviceptr, size_t, size_t, CUmemGenericAllocationHandle, unsigned long long);
-  CUresult (*mem_unmap)(CUdeviceptr, size_t);
-  CUresult (*mem_set_access)(CUdeviceptr, size_t, const CUmemAccessDesc*, size_t);
-  CUresult (*mem_export)(void*, CUmemGenericAllocationHandle, CUmemAllocationHandleType, unsigned long long);
-  CUresult (*mem_import)(CUmemGenericAllocationHandle*, void*, CUmemAllocationHandleType);
-  CUresult (*mem_address_range)(CUdeviceptr*, size_t*, CUdeviceptr);
-  CUresult (*mem_granularity)(size_t*, const CUmemAllocationProp*, CUmemAllocationGranularity_flags);
-  CUresult (*stream_wait_value)(CUstream, CUdeviceptr, cuuint64_t, unsigned int);
-  CUresult (*stream_write_value)(CUstream, CUdeviceptr, cuuint64_t, unsigned int);
-  CUresult (*error_string)(CUresult, const char**);
+  decltype(&cuMemAddressReserve) mem_address_reserve = DriverFunction("cuMemAddressReserve");
+  decltype(&cuMemAddressFree) mem_address_free = DriverFunction("cuMemAddressFree");
+  decltype(&cuMemCreate) mem_create = DriverFunction("cuMemCreate");
+  decltype(&cuMemRelease) mem_release = DriverFunction("cuMemRelease");
+  decltype(&cuMemMap) mem_map = DriverFunction("cuMemMap");
+  decltype(&cuMemUnmap) mem_unmap = DriverFunction("cuMemUnmap");
+  decltype(&cuMemSetAccess) mem_set_access = DriverFunction("cuMemSetAccess");
+  decltype(&cuMemExportToShareableHandle) mem_export = DriverFunction("cuMemExportToShareableHandle");
+  decltype(&cuMemImportFromShareableHandle) mem_import = DriverFunction("cuMemImportFromShareableHandle");
+  decltype(&cuMemGetAddressRange) mem_address_range = DriverFunction("cuMemGetAddressRange");
+  decltype(&cuStreamWaitValue64) stream_wait_value = DriverFunction("cuStreamWaitValue64");
+  decltype(&cuStreamWriteValue64) stream_write_value = DriverFunction("cuStreamWriteValue64");
+  decltype(&cuGetErrorString) error_string = DriverFunction("cuGetErrorString");
 };
 
 /// Throws unavailable when the driver lacks one of them.

@@ -3,7 +3,6 @@
 /// @file
 /// Descriptors of all ranks to all ranks over Unix sockets: rank 0 collects them and hands out the set.
 
-#include <memory>
 #include <string>
 #include <vector>
 

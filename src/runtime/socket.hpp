@@ -3,7 +3,6 @@
 /// @file
 /// TCP sockets and descriptors that the bootstraps wait on. All are non-blocking and closed on exec.
 
-#include <cstdint>
 #include <string>
 #include <thread>
 

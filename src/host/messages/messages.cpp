@@ -5,8 +5,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <span>
-#include <string>
 #include <vector>
 
 #include "beeline/collectives/impl/message_link.hpp"

@@ -15,31 +15,45 @@ struct SessionBarrierCall {
   Order order = Order::memory;  ///< what every member did before is visible to all after; relaxed: execution only
 };
 
+namespace detail {
+
+[[nodiscard]] BEELINE_HOST_DEVICE constexpr bool is_barrier(Algorithm algorithm) {
+  return contains(algorithms_of(Operation::barrier, Control::device), algorithm);
+}
+
+template <class Group>
+[[nodiscard]] BEELINE_HOST_DEVICE Status meet(Session<Group>& session, const SessionBarrierCall& how) {
+  const CallDescription call{.operation = Operation::barrier, .algorithm = how.algorithm};
+  if (const Status status = session.begin(call); status != Status::ok) return status;
+  return session.barrier(how.algorithm, how.order, how.timeout);
+}
+
+}  // namespace detail
+
 /// Blocks until every member's group has called it; by grids, until the blocks of the session's number have.
 /// Every thread of the session calls it, and gets the same status: ok, timeout, deadline, aborted; invalid_argument in
 /// grids of more blocks than sessions, for an algorithm that barriers do not have, and when members make different
 /// calls: then the team is aborted. Source: seed 000, 6.7; MPI 4.0, 6.3.
 template <class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status barrier(Session<Group>& session, const SessionBarrierCall& how = {}) {
-  constexpr Algorithms had = algorithms_of(Operation::barrier, Control::device);
-  if (!session.exists() || !contains(had, how.algorithm)) return Status::invalid_argument;
-  const CallDescription call{.operation = Operation::barrier, .algorithm = how.algorithm};
-  if (const Status status = session.begin(call); status != Status::ok) return status;
-  return session.barrier(how.algorithm, how.order, how.timeout);
+  if (!session.exists() || !detail::is_barrier(how.algorithm)) return Status::invalid_argument;
+  return detail::meet(session, how);
 }
 
 /// As above until every thread of every member's grid has called it: the blocks of each grid meet, block 0 meets the
-/// other members' in its session, and lets its grid go on. The launch must have said `waits`. Orders memory.
-/// Returns ok, deadline, aborted; invalid_argument in a launch that did not say so, and as above. Source: seed 000,
-/// 6.7.1.
+/// other members' in its session, and lets its grid go on. Grids may have more blocks than the channel has sessions.
+/// The launch must have said `waits`. Orders memory.
+/// Returns ok, deadline, aborted; invalid_argument in a launch that did not say so, for an algorithm that barriers do
+/// not have, and when members make different calls. Source: seed 000, 6.7.1.
 template <class BlockGroup>
 [[nodiscard]] BEELINE_HOST_DEVICE Status barrier(Grid<BlockGroup>& grid, Session<BlockGroup>& session,
                                                  Algorithm algorithm) {
+  if (!detail::is_barrier(algorithm)) return Status::invalid_argument;  // every block alike: none waits for another
   const Context& ctx = session.context();
   if (const Status status = grid.sync(ctx); status != Status::ok) return status;
   // If block 0 fails, the team is aborted, which ends the other blocks' wait for it.
   if (grid.block_rank() == 0)
-    if (const Status status = barrier(session, {.algorithm = algorithm}); status != Status::ok) return status;
+    if (const Status status = detail::meet(session, {.algorithm = algorithm}); status != Status::ok) return status;
   return grid.sync(ctx);
 }
 

@@ -99,15 +99,15 @@ class Session {
     open();
   }
   /// The session of each block's number, in grids of as many blocks on every member. With more blocks than the channel
-  /// has sessions, every call returns invalid_argument.
+  /// has sessions, every call that gives each block a slice returns invalid_argument.
   /// A call returns each block the status of its slice, which that block's threads see; what others of the grid have
   /// received is visible after `grid.sync`, and at the kernel's end, and until then sources do not change. After
   /// `timeout`, the blocks that got it call again.
   BEELINE_HOST_DEVICE Session(const Grid<Group>& grid, const Context& ctx, const CollectiveChannel& channel)
       : group_(grid.block()), ctx_(ctx), channel_(channel), index_(grid.block_rank()), slices_(grid.blocks()),
         state_(&channel.states[grid.block_rank()]), starts_kernel_(false), has_worked_(true) {
-    is_taken_ = !exists();  // there is nothing to open, or to close
-    if (exists()) open();
+    is_taken_ = index_ >= channel.sessions;  // there is nothing to open, or to close
+    if (!is_taken_) open();
   }
   BEELINE_HOST_DEVICE ~Session() {
     if (group_.thread_rank() != 0 || is_taken_) return;

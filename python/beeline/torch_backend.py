@@ -15,10 +15,12 @@ memory for it from the world's heap (50 to 70 MB on a GPU, 3 on a host rank) unt
 which all members call. A rank may be in 30 groups at a time. Where the default group is another back end's, the first
 group with `backend="beeline"` has all ranks, and others follow.
 
-Tensors are contiguous, and on a GPU they lie on the rank's own. There, collectives run on a stream of their own, after
-what torch's current stream has been given, and `Work.wait` holds the current stream until they are done; on a host rank
-they block. Messages (send, recv, isend, irecv) have a stream for each peer and direction, on host ranks too, so those
-of a batch wait for nobody but their peer. Between two ranks they are matched in order, that of all groups together:
+Tensors are contiguous, and on a GPU they lie on the rank's own. There, collectives run on torch's current stream, those
+with `async_op=True` on a stream of their own, after what the current one has been given, and `Work.wait` holds the
+current stream until they are done; on a host rank they block. torch is 2.11 or later.
+
+Messages (send, recv, isend, irecv) have a stream for each peer and direction, on host ranks too, so those of a batch
+wait for nobody but their peer. Between two ranks they are matched in order, that of all groups together:
 tags have no meaning. On host ranks, recv and irecv without a source take the first message of any member.
 
 Tensors at the same place of the symmetric heap on all ranks are used without a copy, by calls of more than some 100 KB:
@@ -43,7 +45,16 @@ from beeline.library import _beeline
 from beeline.torch_messages import TorchMessages
 from beeline.torch_store import MemberStore
 from beeline.torch_streams import give_back, take_stream
-from beeline.torch_tensors import Tensors, as_bytes, check_dense, check_parts, reduction_of, split, take_apart
+from beeline.torch_tensors import (
+    Tensors,
+    as_bytes,
+    check_dense,
+    check_parts,
+    is_async,
+    reduction_of,
+    split,
+    take_apart,
+)
 from beeline.torch_work import BeelineWork
 
 __all__ = ["BeelineProcessGroup", "last_transfer", "make_store", "mem_pool"]
@@ -107,31 +118,6 @@ def _pool_allocator() -> Any:
     return handle
 
 
-class PatientCalls:
-    """A channel's calls. One whose kernel finds no room on the GPU beside those of other groups comes after them.
-
-    Ranks that wait so for each other do not wait forever: calls that have members in common come in the same order
-    everywhere, and those before them end by themselves.
-    """
-
-    def __init__(self, collectives: Any, make_room: Callable[[], None]) -> None:
-        self._collectives = collectives
-        self._make_room = make_room
-
-    def __getattr__(self, name: str) -> Callable[..., Any]:
-        call = getattr(self._collectives, name)
-
-        def patient(*arguments: Any, **keywords: Any) -> Any:
-            try:
-                return call(*arguments, **keywords)
-            except beeline.NoResourceError:
-                self._make_room()
-            return call(*arguments, **keywords)
-
-        setattr(self, name, patient)
-        return patient
-
-
 class BeelineProcessGroup(dist.ProcessGroup):
     """All ranks of a world, or some of them, as torch.distributed calls them."""
 
@@ -158,15 +144,15 @@ class BeelineProcessGroup(dist.ProcessGroup):
         self._root = root
         self._name = self._description = ""
         self._is_over = False
-        self._channel = beeline.Collectives(self._members)
-        self._collectives = PatientCalls(self._channel, _wait_for_all_groups)
-        self._stream: beeline.Stream | None = None
         device = None
+        stream = None
         if world.device.kind == "gpu":
             device = torch.device("cuda", world.device.index)
             self._torch_stream = take_stream(device)
-            self._stream = world.adopt_stream(self._torch_stream.cuda_stream)
-        self._messages = TorchMessages(world, device) if root is None else root._messages
+            stream = self._torch_stream.cuda_stream
+        self._device = torch.device("cpu") if device is None else device
+        self._calls = _beeline._TorchCalls(self._members, torch.empty(0), stream, _wait_for_all_groups)
+        self._messages = TorchMessages(world, device, self._calls.record) if root is None else root._messages
         _groups.add(self)
 
     @property
@@ -176,9 +162,7 @@ class BeelineProcessGroup(dist.ProcessGroup):
 
     def last_transfer(self) -> str | None:
         """See the function of this name."""
-        if self._stream is not None:
-            self._world.synchronize(self._stream)
-        return self._channel.last_transfer
+        return self._calls.last_transfer
 
     def getBackendName(self) -> str:
         return "beeline"
@@ -215,37 +199,26 @@ class BeelineProcessGroup(dist.ProcessGroup):
 
     @property
     def _device_types(self) -> list[torch.device]:
-        return [
-            torch.device("cuda", self._world.device.index) if self._world.device.kind == "gpu" else torch.device("cpu")
-        ]
+        return [self._device]
 
     # --- Collectives ----------------------------------------------------------------------------------------------
 
     def allreduce(self, tensors: Tensors, opts: Any = None) -> dist.Work:
         (tensor,) = tensors
-        reduction = reduction_of(opts)
-        return self._start(tensors, lambda on: self._collectives.allreduce(tensor, tensor, reduction, **on))
+        return self._work(self._calls.allreduce(tensor, reduction_of(opts), is_async(opts)), tensors)
 
     def allreduce_coalesced(self, tensors: Tensors, opts: Any = None) -> dist.Work:
-        reduction = reduction_of(opts)
-
-        def reduce_each(on: dict[str, Any]) -> None:
-            for tensor in tensors:
-                self._collectives.allreduce(tensor, tensor, reduction, **on)
-
-        return self._start(tensors, reduce_each)
+        how = reduction_of(opts), is_async(opts)
+        ends = [self._calls.allreduce(tensor, *how) for tensor in tensors]
+        return self._work(ends[-1], tensors)
 
     def reduce(self, tensors: Tensors, opts: Any) -> dist.Work:
         (tensor,) = tensors
-        root, reduction = opts.rootRank, reduction_of(opts)
-        result = tensor if root == self.rank() else None
-        return self._start(tensors, lambda on: self._collectives.reduce(result, tensor, reduction, root=root, **on))
+        return self._work(self._calls.reduce(tensor, reduction_of(opts), opts.rootRank, is_async(opts)), tensors)
 
     def _reduce_scatter_base(self, output: torch.Tensor, source: torch.Tensor, opts: Any = None) -> dist.Work:
-        reduction = reduction_of(opts)
-        return self._start(
-            [output], lambda on: self._collectives.reduce_scatter(output, source, reduction, **on), [source]
-        )
+        end = self._calls.reduce_scatter(output, source, reduction_of(opts), is_async(opts))
+        return self._work(end, [output], [source])
 
     def reduce_scatter(self, outputs: Tensors, sources: Sequence[Tensors], opts: Any = None) -> dist.Work:
         (output,), (each,) = outputs, sources
@@ -253,31 +226,21 @@ class BeelineProcessGroup(dist.ProcessGroup):
         return self._reduce_scatter_base(output, torch.cat([part.reshape(-1) for part in each]), opts)
 
     def reduce_scatter_tensor_coalesced(self, outputs: Tensors, sources: Tensors, opts: Any = None) -> dist.Work:
-        reduction = reduction_of(opts)
-
-        def reduce_each(on: dict[str, Any]) -> None:
-            for output, source in zip(outputs, sources, strict=True):
-                self._collectives.reduce_scatter(output, source, reduction, **on)
-
-        return self._start(outputs, reduce_each, sources)
+        how = reduction_of(opts), is_async(opts)
+        ends = [self._calls.reduce_scatter(*pair, *how) for pair in zip(outputs, sources, strict=True)]
+        return self._work(ends[-1], outputs, sources)
 
     def broadcast(self, tensors: Tensors, opts: Any) -> dist.Work:
         (tensor,) = tensors
-        data, root = as_bytes(tensor), opts.rootRank
-        return self._start([tensor], lambda on: self._collectives.broadcast(data, root=root, **on))
+        return self._work(self._calls.broadcast(tensor, opts.rootRank, is_async(opts)), tensors)
 
     def _allgather_base(self, output: torch.Tensor, source: torch.Tensor, opts: Any = None) -> dist.Work:
-        to, data = as_bytes(output), as_bytes(source)
-        return self._start([output], lambda on: self._collectives.allgather(to, data, **on), [source])
+        return self._work(self._calls.allgather(output, source, is_async(opts)), [output], [source])
 
     def allgather_into_tensor_coalesced(self, outputs: Tensors, sources: Tensors, opts: Any = None) -> dist.Work:
-        pairs = [(as_bytes(output), as_bytes(source)) for output, source in zip(outputs, sources, strict=True)]
-
-        def gather_each(on: dict[str, Any]) -> None:
-            for to, data in pairs:
-                self._collectives.allgather(to, data, **on)
-
-        return self._start(outputs, gather_each, sources)
+        pairs = zip(outputs, sources, strict=True)
+        ends = [self._calls.allgather(output, source, is_async(opts)) for output, source in pairs]
+        return self._work(ends[-1], outputs, sources)
 
     def allgather(self, outputs: Sequence[Tensors], sources: Tensors, opts: Any = None) -> dist.Work:
         (each,), (_,) = outputs, sources
@@ -292,14 +255,14 @@ class BeelineProcessGroup(dist.ProcessGroup):
             check_parts(parts, source)
         data = [as_bytes(source) for source in sources]
 
-        def gather(on: dict[str, Any]) -> None:
+        def gather() -> None:
             mine = data[0] if len(data) == 1 else torch.cat(data)
             together = torch.empty(self.size(), mine.numel(), dtype=torch.uint8, device=mine.device)
-            self._collectives.allgather(together, mine, **on)
+            self._calls.allgather(together, mine, False)
             for part, each in zip(together, outputs, strict=True):
                 take_apart(part, each)
 
-        return self._start([output for each in outputs for output in each], gather, sources)
+        return self._start(gather, [output for each in outputs for output in each], sources, opts)
 
     def gather(self, outputs: Sequence[Tensors], sources: Tensors, opts: Any) -> dist.Work:
         (source,), root = sources, opts.rootRank
@@ -307,25 +270,24 @@ class BeelineProcessGroup(dist.ProcessGroup):
         check_parts(each, source)
         data = as_bytes(source)
 
-        def gather(on: dict[str, Any]) -> None:
+        def gather() -> None:
             together = torch.empty(len(each) * data.numel(), dtype=torch.uint8, device=data.device) if each else None
-            self._collectives.gather(together, data, root=root, **on)
+            self._calls.gather(together, data, root, False)
             if together is not None:
                 take_apart(together, each)
 
-        return self._start(each, gather, [source])
+        return self._start(gather, each, [source], opts)
 
     def scatter(self, outputs: Tensors, sources: Sequence[Tensors], opts: Any) -> dist.Work:
         (output,), root = outputs, opts.rootRank
         each = sources[0] if root == self.rank() else []
         check_parts(each, output)
-        to = as_bytes(output)
 
-        def scatter(on: dict[str, Any]) -> None:
+        def scatter() -> None:
             together = torch.cat([as_bytes(part) for part in each]) if each else None
-            self._collectives.scatter(to, together, root=root, **on)
+            self._calls.scatter(output, together, root, False)
 
-        return self._start([output], scatter, each)
+        return self._start(scatter, [output], each, opts)
 
     def alltoall_base(
         self,
@@ -335,33 +297,27 @@ class BeelineProcessGroup(dist.ProcessGroup):
         source_splits: Sequence[int],
         opts: Any = None,
     ) -> dist.Work:
-        to, data = as_bytes(output), as_bytes(source)
         receive, send = split(output, output_splits, self.size()), split(source, source_splits, self.size())
-
-        def send_parts(on: dict[str, Any]) -> None:
-            if output_splits or source_splits:
-                self._collectives.alltoallv(to, data, send, receive, **on)
-            else:
-                self._collectives.alltoall(to, data, **on)
-
-        return self._start([output], send_parts, [source])
+        if output_splits or source_splits:
+            end = self._calls.alltoallv(output, source, send, receive, is_async(opts))
+        else:
+            end = self._calls.alltoall(output, source, is_async(opts))
+        return self._work(end, [output], [source])
 
     def alltoall(self, outputs: Tensors, sources: Tensors, opts: Any = None) -> dist.Work:
         parts = [as_bytes(part) for part in sources]
         receive, send = [output.nbytes for output in outputs], [part.numel() for part in parts]
 
-        def send_parts(on: dict[str, Any]) -> None:
+        def send_parts() -> None:
             together = torch.empty(sum(receive), dtype=torch.uint8, device=outputs[0].device)
-            self._collectives.alltoallv(together, torch.cat(parts), send, receive, **on)
+            self._calls.alltoallv(together, torch.cat(parts), send, receive, False)
             take_apart(together, outputs)
 
-        return self._start(outputs, send_parts, sources)
+        return self._start(send_parts, outputs, sources, opts)
 
     def barrier(self, opts: Any = None) -> dist.Work:
-        if self._stream is not None:
-            # As with other back ends, the CPU waits too.
-            self._torch_stream.wait_stream(torch.cuda.current_stream(self._torch_stream.device))
-            self._world.synchronize(self._stream)
+        self._calls.synchronize_current()  # as with other back ends, the CPU waits too
+        self._calls.synchronize()
         self._members.barrier()
         return BeelineWork([])
 
@@ -405,15 +361,13 @@ class BeelineProcessGroup(dist.ProcessGroup):
         self._is_over = True
         if self._root is not None:
             if not self._root._is_over and not self._world.failed:
-                if self._stream is not None:
-                    self._world.synchronize(self._stream)
-                    self._stream = None
+                self._calls.synchronize()
+                if self._device.type == "cuda":
                     give_back(self._torch_stream)
-                self._channel.free()
+                self._calls.free()
             return
         self._messages.finish()
-        if self._stream is not None:
-            self._world.synchronize(self._stream)
+        self._calls.synchronize()
         if self._owns_world:
             self._world.leave()
 
@@ -421,30 +375,30 @@ class BeelineProcessGroup(dist.ProcessGroup):
         self._world.abort("torch.distributed aborted the process group")
 
     def _check(self, tensor: torch.Tensor) -> None:
-        (device,) = self._device_types
-        if tensor.device != device:
-            raise ValueError(f"a tensor on {tensor.device}: rank {self._world.rank} of this group is on {device}")
+        if tensor.device != self._device:
+            raise ValueError(f"a tensor on {tensor.device}: rank {self._world.rank} of this group is on {self._device}")
         check_dense(tensor)
 
-    def _start(self, outputs: Tensors, call: Callable[[dict[str, Any]], None], sources: Tensors = ()) -> dist.Work:
-        """Runs `call` with the keyword that names its stream; its tensors are kept until it is over."""
+    def _work(self, end: Any, outputs: Tensors, sources: Tensors = ()) -> BeelineWork:
+        """What torch waits for. `end`: of an asynchronous call on the group's stream."""
+        if end is None:
+            return BeelineWork(outputs)
+        for tensor in (*outputs, *sources):
+            tensor.record_stream(self._torch_stream)  # torch keeps its memory until the stream has passed here
+        return BeelineWork(outputs, end, self._torch_stream)
+
+    def _start(self, call: Callable[[], None], outputs: Tensors, sources: Tensors, opts: Any) -> BeelineWork:
+        """Runs `call`, which makes tensors of its own, on the stream that its synchronous calls are to use."""
         for tensor in (*outputs, *sources):
             self._check(tensor)
-        if self._world.failed:
-            self._world.check()
-        if self._stream is None:
-            call({})
+        if self._device.type == "cpu" or not is_async(opts):
+            call()
             return BeelineWork(outputs)
-        device = self._torch_stream.device
-        self._torch_stream.wait_stream(torch.cuda.current_stream(device))
+        self._torch_stream.wait_stream(torch.cuda.current_stream(self._device))
         with torch.cuda.stream(self._torch_stream):
-            call({"stream": self._stream})
-            for tensor in (*outputs, *sources):
-                tensor.record_stream(self._torch_stream)
-            self._stream.let_go()  # torch keeps their memory until the stream has passed here
-            done = torch.cuda.Event()
-            done.record(self._torch_stream)
-            return BeelineWork(outputs, done, device)
+            call()
+            end = self._calls.record()
+        return self._work(end, outputs, sources)
 
 
 _groups: weakref.WeakSet[BeelineProcessGroup] = weakref.WeakSet()
@@ -454,8 +408,8 @@ _roots: list[BeelineProcessGroup] = []  # groups of all ranks, from whose worlds
 def _wait_for_all_groups() -> None:
     """Until what this process's groups have been given is over."""
     for group in list(_groups):
-        if group._stream is not None and not group._is_over:
-            group._world.synchronize(group._stream)
+        if not group._is_over:
+            group._calls.synchronize()
 
 
 def _root() -> BeelineProcessGroup | None:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from queue import SimpleQueue
 from threading import Thread
+from typing import Any
 
 import torch
 
@@ -52,8 +53,13 @@ class TorchMessages:
     behind it on that thread, so that all are matched in the order of the calls.
     """
 
-    def __init__(self, world: beeline.World, device: torch.device | None) -> None:
-        """Collective over the world. `device`: the GPU of this rank; None: a host rank."""
+    def __init__(self, world: beeline.World, device: torch.device | None, record: Callable[[], Any]) -> None:
+        """Collective over the world.
+
+        device  the GPU of this rank; None: a host rank
+        record  the end of what torch's current stream has been given
+        """
+        self._record = record
         self._world = world
         self._device = device
         self._messages = beeline.Messages(world)
@@ -136,9 +142,7 @@ class TorchMessages:
             start(data, peer, stream=stream)
             tensor.record_stream(on)
             stream.let_go()  # torch keeps its memory until the stream has passed here
-            done = torch.cuda.Event()
-            done.record(on)
-            return BeelineMessage([tensor], source, done, device)
+            return BeelineMessage([tensor], source, self._record(), on)
 
     def _make_stream(self) -> tuple[beeline.Stream, torch.cuda.Stream | None]:
         if self._device is None:

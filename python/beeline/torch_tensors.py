@@ -9,8 +9,10 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
+from beeline.library import _beeline
+
 Tensors = Sequence[torch.Tensor]
-REDUCTIONS = {
+_REDUCTION_NAMES = {
     dist.ReduceOp.SUM: "sum",
     dist.ReduceOp.AVG: "average",
     dist.ReduceOp.PRODUCT: "product",
@@ -20,15 +22,21 @@ REDUCTIONS = {
     dist.ReduceOp.BOR: "bit_or",
     dist.ReduceOp.BXOR: "bit_xor",
 }
+_REDUCTIONS = {int(operation): _beeline._REDUCTIONS.index(name) for operation, name in _REDUCTION_NAMES.items()}
 
 
-def reduction_of(opts: Any) -> str:
-    """Beeline's word for torch's reduction; throws ValueError for those that it does not have."""
-    operation = dist.ReduceOp.SUM if opts is None else opts.reduceOp
-    for known, name in REDUCTIONS.items():
-        if operation == known:
-            return name
-    raise ValueError(f"reduction {operation}: beeline has {', '.join(REDUCTIONS.values())}")
+def reduction_of(opts: Any) -> int:
+    """The number of torch's reduction in Beeline; throws ValueError for those that it does not have."""
+    operation = dist.ReduceOp.SUM if opts is None else opts.reduceOp.op
+    try:
+        return _REDUCTIONS[int(operation)]
+    except KeyError:
+        raise ValueError(f"reduction {operation}: beeline has {', '.join(_REDUCTION_NAMES.values())}") from None
+
+
+def is_async(opts: Any) -> bool:
+    """Whether the caller goes on beside the call; otherwise it is made on torch's current stream."""
+    return opts is None or opts.asyncOp
 
 
 def check_dense(tensor: torch.Tensor) -> None:

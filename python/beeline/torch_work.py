@@ -6,7 +6,9 @@ from __future__ import annotations
 import time
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
+from contextlib import nullcontext
 from datetime import timedelta
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -16,39 +18,38 @@ from beeline.torch_tensors import Tensors
 
 
 class BeelineWork(dist.Work):
-    """A call under way on the group's stream, or one that is over."""
+    """A call under way, or one that is over, or in the order of torch's current stream."""
 
-    def __init__(
-        self, outputs: Tensors, done: torch.cuda.Event | None = None, device: torch.device | None = None
-    ) -> None:
+    def __init__(self, outputs: Tensors, end: Any = None, stream: torch.cuda.Stream | None = None) -> None:
+        """`end`: on `stream`, where that is not torch's current one."""
         super().__init__()
-        self._outputs = list(outputs)
-        self._done = done
-        self._device = device
-        # A future of torch's records what it waits for on the current stream: this is made on the group's.
-        gpus = {output.device for output in outputs if output.is_cuda}
-        self._future = torch.futures.Future(devices=list(gpus) or None)
-        self._future.set_result(self._outputs)
+        self._outputs = outputs
+        self._end = end
+        self._stream = stream
 
     def wait(self, timeout: timedelta | None = None) -> bool:
-        if self._done is not None:
-            self._done.wait(torch.cuda.current_stream(self._device))
+        if self._end is not None:
+            self._end.wait()
         return True
 
     def synchronize(self) -> None:
         self.wait()
 
     def is_completed(self) -> bool:
-        return self._done is None or self._done.query()
+        return self._end is None or self._end.query()
 
     def is_success(self) -> bool:
         return self.is_completed()
 
     def result(self) -> list[torch.Tensor]:
-        return self._outputs
+        return list(self._outputs)
 
     def get_future(self) -> torch.futures.Future:
-        return self._future
+        # A future of torch's records what it waits for on the current stream.
+        with nullcontext() if self._stream is None else torch.cuda.stream(self._stream):
+            future = torch.futures.Future(devices=list({each.device for each in self._outputs if each.is_cuda}) or None)
+            future.set_result(self.result())
+        return future
 
 
 class BeelineMessage(BeelineWork):
@@ -58,11 +59,11 @@ class BeelineMessage(BeelineWork):
         self,
         outputs: Tensors,
         source: int,
-        done: torch.cuda.Event | None = None,
-        device: torch.device | None = None,
+        end: Any = None,
+        stream: torch.cuda.Stream | None = None,
         arrival: beeline.Event | None = None,
     ) -> None:
-        super().__init__(outputs, done, device)
+        super().__init__(outputs, end, stream)
         self._source = source
         self._arrival = arrival  # of a host rank's stream
 

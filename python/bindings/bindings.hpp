@@ -16,6 +16,7 @@ void bind_messages(nanobind::module_& module);
 void bind_team(nanobind::module_& module);
 void bind_collectives(nanobind::module_& module);
 void bind_staged_channel(nanobind::module_& module);
+void bind_torch_calls(nanobind::module_& module);
 void bind_memory_pool(nanobind::module_& module);
 void bind_world(nanobind::module_& module);
 

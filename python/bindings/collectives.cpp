@@ -173,7 +173,8 @@ class CollectivesObject : public ChannelObject<Collectives> {
                  StreamObject* stream, Seconds timeout) {
     const auto [to, from] = vectors(destination, source);
     if (to.type != from.type)
-      throw nb::value_error(fmt::format("destination is of {}, source of {}", to.type, from.type).c_str());
+      throw nb::value_error(
+          fmt::format("destination is of {}, source of {}", type_name(to.type), type_name(from.type)).c_str());
     const Words words = moved(from);
     const Row received = row_of(receive, to, "receive_counts", words), sent = row_of(send, from, "send_counts", words);
     const auto tables = fmt::format("{} {} {} {}", fmt::join(sent.counts, ","), fmt::join(sent.offsets, ","),
@@ -238,12 +239,14 @@ class CollectivesObject : public ChannelObject<Collectives> {
     if (to.type == from.type && to.elements * from_parts == from.elements * to_parts) return;
     throw nb::value_error(fmt::format("destination has {} elements of {}, source {} of {}: types must be the same, and "
                                       "sizes as {} to {}",
-                                      to.elements, to.type, from.elements, from.type, to_parts, from_parts)
+                                      to.elements, type_name(to.type), from.elements, type_name(from.type), to_parts,
+                                      from_parts)
                               .c_str());
   }
 
   static std::pair<ElementType, Reduction> reduced(const Tensor& tensor, const std::string& reduction) {
-    return {by_name<ElementType>(tensor.type, element_types, "element type"),
+    const std::optional<ElementType> type = computed_type(tensor.type);
+    return {type ? *type : by_name<ElementType>(type_name(tensor.type), element_types, "element type"),
             by_name<Reduction>(reduction, reductions, "reduction")};
   }
 
@@ -253,8 +256,7 @@ class CollectivesObject : public ChannelObject<Collectives> {
     std::size_t each;  ///< of the tensor's elements
   };
   static Words moved(const Tensor& tensor) {
-    for (std::uint32_t i = 0; i < element_types; ++i)
-      if (tensor.type == name(static_cast<ElementType>(i))) return {static_cast<ElementType>(i), 1};
+    if (const std::optional<ElementType> type = computed_type(tensor.type)) return {*type, 1};
     return {ElementType::uint8, tensor.elements == 0 ? 1 : tensor.bytes / tensor.elements};
   }
 

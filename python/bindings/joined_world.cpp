@@ -65,6 +65,7 @@ JoinedWorld::~JoinedWorld() {
     open_call.reset();
     const nb::gil_scoped_release unlocked;
     destroy_adopted();
+    foreign_streams_.clear();
     world_.reset();
   } else {
     if (open_call && Py_IsInitialized() != 0) {
@@ -72,6 +73,7 @@ JoinedWorld::~JoinedWorld() {
       open_call.reset();
     }
     destroy_adopted();
+    foreign_streams_.clear();
     world_.reset();
   }
 }
@@ -86,6 +88,12 @@ void JoinedWorld::destroy(const void* adopted, const void* channel) {
   last.reset();
   const nb::gil_scoped_acquire locked;
   if (open_call && open_call->channel == channel) open_call.reset();
+}
+
+Stream& JoinedWorld::foreign_stream(void* native) {
+  std::unique_ptr<Stream>& stream = foreign_streams_[native];
+  if (stream == nullptr) stream = world().adopt_stream(native);
+  return *stream;
 }
 
 void JoinedWorld::destroy_adopted() {

@@ -4,8 +4,10 @@
 /// A world as Python objects share it.
 
 #include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
 
 #include <atomic>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -58,6 +60,9 @@ class JoinedWorld : public std::enable_shared_from_this<JoinedWorld> {
     return adopted;
   }
 
+  /// A CUDA stream that a framework made, by its handle; as long as this object lives. Under Python's lock.
+  [[nodiscard]] Stream& foreign_stream(void* native);
+
   /// Destroys something adopted now, and forgets the open call of `channel`, which it holds. Collective over those who
   /// have made it; throws, and destroys nothing, where collective functions are refused. Without Python's lock.
   void destroy(const void* adopted, const void* channel);
@@ -66,7 +71,7 @@ class JoinedWorld : public std::enable_shared_from_this<JoinedWorld> {
   struct OpenTensor {
     const void* data;
     std::size_t bytes;
-    std::string type;
+    nanobind::dlpack::dtype type;
     nanobind::object owner;
   };
   struct OpenCall {
@@ -86,6 +91,7 @@ class JoinedWorld : public std::enable_shared_from_this<JoinedWorld> {
 
   std::unique_ptr<World> world_;
   std::vector<std::shared_ptr<void>> adopted_;
+  std::map<void*, std::unique_ptr<Stream>> foreign_streams_;
   std::atomic<bool> left_ = false;
 };
 

@@ -4,9 +4,13 @@
 #include <fmt/format.h>
 #include <nanobind/stl/string.h>
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <iterator>
+#include <string_view>
 
+#include "exchange.hpp"
 #include "memory.hpp"
 
 namespace nb = nanobind;
@@ -35,38 +39,57 @@ constexpr NamedType types[] = {
 std::string type_of(const nb::object& object) { return nb::cast<std::string>(object.type().attr("__name__")); }
 
 /// Whether elements follow each other in the order of C. Extents of 1 may have any stride.
-template <class Array>
-bool is_contiguous(const Array& array) {
-  if (array.size() == 0) return true;
+bool is_contiguous(const nb::dlpack::dltensor& array, std::size_t elements) {
+  if (elements == 0 || array.strides == nullptr) return true;
   std::int64_t expected = 1;
-  for (std::size_t i = array.ndim(); i-- > 0;) {
-    if (array.shape(i) != 1 && array.stride(i) != expected) return false;
-    expected *= static_cast<std::int64_t>(array.shape(i));
+  for (int i = array.ndim; i-- > 0;) {
+    if (array.shape[i] != 1 && array.strides[i] != expected) return false;
+    expected *= array.shape[i];
   }
   return true;
 }
 
-template <class Array>
-Tensor checked(const Array& array, const nb::object& object, const char* argument, const JoinedWorld& world) {
-  if (!is_contiguous(array))
+Tensor checked(const nb::dlpack::dltensor& array, const nb::object& object, const char* argument,
+               const JoinedWorld& world) {
+  std::size_t elements = 1;
+  for (int i = 0; i < array.ndim; ++i) elements *= static_cast<std::size_t>(array.shape[i]);
+  if (!is_contiguous(array, elements))
     refuse(fmt::format("{}: {} that is not contiguous; make it so, as with numpy.ascontiguousarray or .contiguous()",
                        argument, type_of(object)));
-  const bool host =
-      array.device_type() == nb::device::cpu::value || array.device_type() == nb::device::cuda_host::value;
-  const bool gpu =
-      array.device_type() == nb::device::cuda::value || array.device_type() == nb::device::cuda_managed::value;
+  const int kind = array.device.device_type;
+  const bool host = kind == nb::device::cpu::value || kind == nb::device::cuda_host::value;
+  const bool gpu = kind == nb::device::cuda::value || kind == nb::device::cuda_managed::value;
   if (!host && !gpu)
     refuse(fmt::format("{}: {} on a device of DLPack's kind {}; CPUs (1) and CUDA (2) are known", argument,
-                       type_of(object), array.device_type()));
+                       type_of(object), kind));
   if (gpu && !world.has_gpus())
     refuse(fmt::format("{}: {} on a GPU, but no rank of this world has one: rank {} runs on {}", argument,
                        type_of(object), world.known().rank(), world.known().device().name));
-  return {.data = const_cast<void*>(static_cast<const void*>(array.data())),
-          .elements = array.size(),
-          .bytes = array.nbytes(),
-          .type = type_name(array.dtype()),
-          .gpu = gpu ? static_cast<int>(array.device_id()) : -1,
+  return {.data = static_cast<std::byte*>(array.data) + array.byte_offset,
+          .elements = elements,
+          .bytes = (elements * array.dtype.bits * array.dtype.lanes + 7) / 8,
+          .type = array.dtype,
+          .gpu = gpu ? array.device.device_id : -1,
           .owner = object};
+}
+
+/// Throws for a tensor of which DLPack says nothing, with the reason that is set as Python's error.
+[[noreturn]] void refuse_undescribed(const nb::object& object, const char* argument) {
+  const nb::python_error reason;
+  const auto text = nb::cast<std::string>(nb::str(reason.value()));
+  refuse(fmt::format("{}: {} without plain memory, as a sparse one: {}", argument, type_of(object),
+                     text.substr(0, text.find('\n'))));
+}
+
+/// What nanobind has found an object to be.
+template <class Array>
+nb::dlpack::dltensor described(const Array& array) {
+  return {.data = const_cast<void*>(static_cast<const void*>(array.data())),
+          .device = {array.device_type(), array.device_id()},
+          .ndim = static_cast<std::int32_t>(array.ndim()),
+          .dtype = array.dtype(),
+          .shape = const_cast<std::int64_t*>(array.shape_ptr()),
+          .strides = const_cast<std::int64_t*>(array.stride_ptr())};
 }
 
 }  // namespace
@@ -76,6 +99,20 @@ std::string type_name(nb::dlpack::dtype type) {
     if (type.lanes == 1 && type.bits == known.bits && type.code == static_cast<std::uint8_t>(known.code))
       return known.name;
   return fmt::format("DLPack type {}:{}x{}", type.code, type.bits, type.lanes);
+}
+
+std::optional<ElementType> computed_type(nb::dlpack::dtype type) {
+  constexpr auto computed = [] {
+    std::array<nb::dlpack::dtype, element_types> all{};
+    for (std::uint32_t i = 0; i < element_types; ++i)
+      for (const NamedType& known : types)
+        if (std::string_view(known.name) == name(static_cast<ElementType>(i)))
+          all[i] = {static_cast<std::uint8_t>(known.code), known.bits, 1};
+    return all;
+  }();
+  for (std::uint32_t i = 0; i < element_types; ++i)
+    if (computed[i] == type) return static_cast<ElementType>(i);
+  return std::nullopt;
 }
 
 nb::dlpack::dtype element_type(const nb::object& type) {
@@ -95,11 +132,16 @@ Tensor tensor_of(const nb::object& object, const char* argument, Access access, 
     return {.data = memory->address(),
             .elements = memory->elements(),
             .bytes = memory->bytes(),
-            .type = type_name(memory->type()),
+            .type = memory->type(),
             .gpu = memory->on_gpu() ? world.known().device(memory->rank()).index : -1,
             .owner = object};
-  if (nb::ndarray<> array; access == Access::write && nb::try_cast(object, array))
+  if (const TensorExchange* const exchange = exchange_of(object); exchange != nullptr) {
+    nb::dlpack::dltensor array;
+    if (exchange->tensor_from_object(object.ptr(), &array) != 0) refuse_undescribed(object, argument);
     return checked(array, object, argument, world);
+  }
+  if (nb::ndarray<> array; access == Access::write && nb::try_cast(object, array))
+    return checked(described(array), object, argument, world);
   nb::ndarray<nb::ro> array;
   if (!nb::try_cast(object, array))
     throw nb::type_error(fmt::format("{}: expected a numpy array, a beeline.Memory or a tensor that speaks DLPack (one "
@@ -107,7 +149,7 @@ Tensor tensor_of(const nb::object& object, const char* argument, Access access, 
                                      argument, type_of(object))
                              .c_str());
   if (access == Access::write) refuse(fmt::format("{}: {} that is read-only", argument, type_of(object)));
-  return checked(array, object, argument, world);
+  return checked(described(array), object, argument, world);
 }
 
 Tensor reached_tensor(const nb::object& object, const char* argument, Access access, const JoinedWorld& joined) {

@@ -7,8 +7,10 @@
 #include <nanobind/ndarray.h>
 
 #include <cstddef>
+#include <optional>
 #include <string>
 
+#include "beeline/collectives/elements.hpp"
 #include "joined_world.hpp"
 
 namespace beeline::python {
@@ -20,8 +22,8 @@ enum class Access { read, write };
 struct Tensor {
   void* data = nullptr;
   std::size_t elements = 0, bytes = 0;
-  std::string type;  ///< as `float32`
-  int gpu = -1;      ///< index of the GPU whose memory it is, in this process; -1: host memory
+  nanobind::dlpack::dtype type;
+  int gpu = -1;  ///< index of the GPU whose memory it is, in this process; -1: host memory
   nanobind::object owner;
 };
 
@@ -39,5 +41,7 @@ struct Tensor {
 [[nodiscard]] nanobind::dlpack::dtype element_type(const nanobind::object& type);
 /// The name of one.
 [[nodiscard]] std::string type_name(nanobind::dlpack::dtype type);
+/// The one that collectives compute with; nothing for types that they only move.
+[[nodiscard]] std::optional<ElementType> computed_type(nanobind::dlpack::dtype type);
 
 }  // namespace beeline::python

@@ -13,7 +13,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 try:
-    import beeline.library
+    import beeline.library  # noqa: F401
 except ImportError as reason:
     pytest.skip(str(reason), allow_module_level=True)
 
@@ -44,25 +44,6 @@ def ranks_on(device: str, most: int) -> int:
     if gpus < 2:
         pytest.skip(f"{gpus} GPUs: two are needed")
     return min(gpus, most)
-
-
-def test_a_call_without_room_comes_after_the_others() -> None:
-    from beeline.torch_backend import PatientCalls
-
-    class Channel:
-        full = True
-
-        def allreduce(self, vector: str, *, stream: str) -> str:
-            if self.full:
-                raise beeline.NoResourceError("no room")
-            return vector + stream
-
-    channel = Channel()
-    calls = PatientCalls(channel, lambda: setattr(channel, "full", False))
-    assert [calls.allreduce("a", stream="b") for _ in range(2)] == ["ab", "ab"]
-    calls = PatientCalls(Channel(), lambda: None)
-    with pytest.raises(beeline.NoResourceError):
-        calls.allreduce("a", stream="b")
 
 
 @pytest.mark.timeout(250)
@@ -105,11 +86,48 @@ if world.rank == 0:
 dist.barrier()
 """
 
+# A waiting grid of one block has all of the device.
+NO_ROOM = """
+from beeline.library import _beeline
+stream, other, theirs, mine = world.make_stream(), beeline.Collectives(world), torch.ones(2), torch.ones(2)
+rooms = []
+def make_room():
+    rooms.append(world.rank)
+    store.set("asked", "")
+    world.synchronize(stream)
+calls = _beeline._TorchCalls(world, theirs, None, make_room)
+if world.rank != 0:
+    store.wait(["asked"])
+other.allreduce(theirs, stream=stream, blocks=1)
+if world.rank != 0:
+    world.synchronize(stream)
+calls.allreduce(mine, 0, True)
+assert (theirs == 3).all() and (mine == 3).all() and (world.rank != 0 or rooms == [0]), rooms
+full = _beeline._TorchCalls(world, theirs, None, lambda: None)
+if world.rank == 0:
+    other.allreduce(theirs, stream=stream, blocks=1)
+    with pytest.raises(beeline.NoResourceError):
+        full.allreduce(mine, 0, True)
+    store.set("refused", "")
+else:
+    store.wait(["refused"])
+    other.allreduce(theirs, stream=stream, blocks=1)
+world.synchronize(stream)
+dist.destroy_process_group()
+world.leave()
+"""
 
-def run_program(text: str, deadline_s: int) -> subprocess.CompletedProcess[str]:
+
+def run_program(text: str, deadline_s: int, **settings: str) -> subprocess.CompletedProcess[str]:
     command = [LAUNCHER, "-n", "3", "--device", "cpu", "--", sys.executable, "-c", HEAD + text]
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY / "python"), "BEELINE_DEADLINE_S": str(deadline_s)}
+    environment |= settings
     return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=100, check=False)
+
+
+def test_a_call_without_room_comes_after_the_others() -> None:
+    done = run_program(NO_ROOM, deadline_s=30, BEELINE_HOST_THREADS="64")
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_receives_that_no_message_matches_end() -> None:

@@ -230,7 +230,7 @@ def refusals() -> None:
     refused(ValueError, "lists of", lambda: GROUP.allgather_coalesced([[full(1, 0)]] * (SIZE + 1), [full(1, 0)]))
     if "gpu" in sys.argv:
         refused(beeline.UnavailableError, "recv needs a source", lambda: dist.recv(full(1, 0)))
-        refused(ValueError, "a tensor on cpu", lambda: dist.all_reduce(torch.zeros(1)))
+        refused(ValueError, "a tensor in host memory", lambda: dist.all_reduce(torch.zeros(1)))
     refused(ValueError, "group ranks|world_size|within", lambda: dist.new_group([0, SIZE]))
 
 

@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: Apache-2.0
+// The collectives of a process group of torch's: one entry from Python for each call. Tensors and streams are read
+// through DLPack's C exchange API; what Python sees of a call under way is its end.
+//
+//   torch's current stream   ...work | [call of a synchronous one] ----------------> later work
+//                                  \                                          / Work.wait
+//   the group's stream              \---> [call of an asynchronous one] --> end
+#include <fmt/format.h>
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/variant.h>
+#include <nanobind/stl/vector.h>
+
+#include <array>
+#include <utility>
+
+#include "beeline/host/collectives.hpp"
+#include "bindings.hpp"
+#include "channel.hpp"
+#include "exchange.hpp"
+#include "stream.hpp"
+#include "tensor.hpp"
+
+namespace nb = nanobind;
+
+namespace beeline::python {
+
+namespace {
+
+using Counts = std::vector<std::size_t>;
+
+/// torch's stream of this thread on a world's GPU.
+class TorchStreams {
+ public:
+  /// Throws TypeError where the type of tensors offers no C exchange API.
+  TorchStreams(std::shared_ptr<JoinedWorld> world, const nb::object& tensor)
+      : world_(std::move(world)), exchange_(exchange_of(tensor)) {
+    if (exchange_ == nullptr) throw nb::type_error("this torch has no DLPack C exchange API: torch 2.11 or later has");
+  }
+  [[nodiscard]] Stream& current() const {
+    void* native = nullptr;
+    const int gpu = world_->known().device().index;
+    if (exchange_->current_stream(nb::device::cuda::value, gpu, &native) != 0) throw nb::python_error();
+    return world_->foreign_stream(native);
+  }
+  [[nodiscard]] const std::shared_ptr<JoinedWorld>& joined() const { return world_; }
+
+ private:
+  std::shared_ptr<JoinedWorld> world_;
+  const TensorExchange* exchange_;
+};
+
+/// The end of an asynchronous call on its stream.
+class CallEnd {
+ public:
+  CallEnd(TorchStreams streams, std::shared_ptr<Event> event)
+      : streams_(std::move(streams)), event_(std::move(event)) {}
+  /// Holds torch's current stream until then. What a world that was left has done is over.
+  void wait() const {
+    if (!streams_.joined()->has_left()) streams_.current().wait_event(*event_);
+  }
+  [[nodiscard]] bool query() const { return event_->done(); }
+
+ private:
+  TorchStreams streams_;
+  std::shared_ptr<Event> event_;
+};
+
+using Ended = std::optional<CallEnd>;
+
+class TorchCalls : public ChannelObject<Collectives> {
+ public:
+  /// Collective.
+  ///   tensor     any of torch's
+  ///   stream     of CUDA, for asynchronous calls; nothing on a host rank, where calls block
+  ///   make_room  called where a call finds no room on the GPU beside others: it comes after them. Ranks that wait so
+  ///              for each other do not wait forever: calls that have members in common come in the same order
+  ///              everywhere, and those before them end by themselves
+  TorchCalls(const Members& members, const nb::object& tensor, std::optional<std::uintptr_t> stream,
+             nb::callable make_room)
+      : ChannelObject("collectives", members, CollectiveOptions{}), streams_(joined(), tensor),
+        own_(stream ? &joined()->foreign_stream(reinterpret_cast<void*>(*stream)) : nullptr),
+        make_room_(std::move(make_room)) {
+    if (own_ != nullptr) begun_ = own_->make_event();
+  }
+
+  [[nodiscard]] Ended allreduce(const nb::object& tensor, std::uint32_t reduction, bool is_async) {
+    const Tensor vector = reached(tensor, "tensor", Access::write);
+    return start("allreduce", is_async, {&vector}, [&](const CollectiveCall& call) {
+      channel().allreduce_on_stream(vector.data, vector.data, vector.elements, reduced(vector), how(reduction), call);
+    });
+  }
+
+  [[nodiscard]] Ended reduce(const nb::object& tensor, std::uint32_t reduction, int root, bool is_async) {
+    const Tensor vector = reached(tensor, "tensor", is(root) ? Access::write : Access::read);
+    return start("reduce", is_async, {&vector}, [&](const CollectiveCall& call) {
+      channel().reduce_on_stream(is(root) ? vector.data : nullptr, vector.data, vector.elements, reduced(vector),
+                                 how(reduction), root, call);
+    });
+  }
+
+  [[nodiscard]] Ended reduce_scatter(const nb::object& output, const nb::object& source, std::uint32_t reduction,
+                                     bool is_async) {
+    const Tensor to = reached(output, "output", Access::write), from = reached(source, "input", Access::read);
+    check_sizes(to, from, 1, ranks());
+    if (to.type != from.type)
+      throw nb::value_error(
+          fmt::format("output is of {}, input of {}", type_name(to.type), type_name(from.type)).c_str());
+    return start("reduce_scatter", is_async, {&to, &from}, [&](const CollectiveCall& call) {
+      channel().reduce_scatter_on_stream(to.data, from.data, to.elements, reduced(to), how(reduction), call);
+    });
+  }
+
+  [[nodiscard]] Ended broadcast(const nb::object& tensor, int root, bool is_async) {
+    const Tensor vector = reached(tensor, "tensor", Access::write);
+    return start("broadcast", is_async, {&vector}, [&](const CollectiveCall& call) {
+      channel().broadcast_on_stream(vector.data, vector.data, vector.bytes, ElementType::uint8, root, call);
+    });
+  }
+
+  [[nodiscard]] Ended allgather(const nb::object& output, const nb::object& source, bool is_async) {
+    const Tensor to = reached(output, "output", Access::write), from = reached(source, "input", Access::read);
+    check_sizes(to, from, ranks(), 1);
+    return start("allgather", is_async, {&to, &from}, [&](const CollectiveCall& call) {
+      channel().allgather_on_stream(to.data, from.data, from.bytes, ElementType::uint8, call);
+    });
+  }
+
+  /// `output`, or `source`: None on ranks that are not the root.
+  [[nodiscard]] Ended gather(const nb::object& output, const nb::object& source, int root, bool is_async) {
+    const Tensor from = reached(source, "input", Access::read);
+    const Tensor to = is(root) ? reached(output, "output", Access::write) : Tensor{};
+    if (is(root)) check_sizes(to, from, ranks(), 1);
+    return start("gather", is_async, {&to, &from}, [&](const CollectiveCall& call) {
+      channel().gather_on_stream(to.data, from.data, from.bytes, ElementType::uint8, root, call);
+    });
+  }
+
+  [[nodiscard]] Ended scatter(const nb::object& output, const nb::object& source, int root, bool is_async) {
+    const Tensor to = reached(output, "output", Access::write);
+    const Tensor from = is(root) ? reached(source, "input", Access::read) : Tensor{};
+    if (is(root)) check_sizes(to, from, 1, ranks());
+    return start("scatter", is_async, {&to, &from}, [&](const CollectiveCall& call) {
+      channel().scatter_on_stream(to.data, from.data, to.bytes, ElementType::uint8, root, call);
+    });
+  }
+
+  [[nodiscard]] Ended alltoall(const nb::object& output, const nb::object& source, bool is_async) {
+    const Tensor to = reached(output, "output", Access::write), from = reached(source, "input", Access::read);
+    check_sizes(to, from, 1, 1);
+    return start("alltoall", is_async, {&to, &from}, [&](const CollectiveCall& call) {
+      channel().alltoall_on_stream(to.data, from.data, from.bytes / ranks(), ElementType::uint8, call);
+    });
+  }
+
+  /// Pieces follow each other; their lengths are in bytes.
+  [[nodiscard]] Ended alltoallv(const nb::object& output, const nb::object& source, const Counts& send,
+                                const Counts& receive, bool is_async) {
+    const Tensor to = reached(output, "output", Access::write), from = reached(source, "input", Access::read);
+    const Counts send_offsets = offsets(send, from), receive_offsets = offsets(receive, to);
+    return start("alltoallv", is_async, {&to, &from}, [&](const CollectiveCall& call) {
+      channel().alltoallv_on_stream(to.data, from.data, {send, send_offsets, receive, receive_offsets},
+                                    ElementType::uint8, call);
+    });
+  }
+
+  /// Waits for the calls so far, not for what captures have of them.
+  void synchronize() {
+    if (eager_.end == nullptr) return;
+    World& world = joined()->world();
+    const std::shared_ptr<Event> last = eager_.end;
+    const nb::gil_scoped_release unlocked;
+    world.synchronize(*last);
+  }
+
+  /// Waits for what torch's current stream has been given so far.
+  void synchronize_current() {
+    if (own_ == nullptr) return;
+    World& world = joined()->world();
+    Stream& current = streams_.current();
+    const nb::gil_scoped_release unlocked;
+    const std::unique_ptr<Event> here = current.make_event();
+    current.record(*here);
+    world.synchronize(*here);
+  }
+
+  /// The end of what torch's current stream has been given so far.
+  [[nodiscard]] CallEnd record() const {
+    Stream& current = streams_.current();
+    std::shared_ptr<Event> here = current.make_event();
+    current.record(*here);
+    return {streams_, std::move(here)};
+  }
+
+  /// How the tensors of the last call got to the other ranks.
+  [[nodiscard]] std::optional<std::string> last_transfer() {
+    synchronize();
+    const nb::gil_scoped_release unlocked;
+    const Transfer transfer = channel().last_transfer();
+    return transfer == Transfer::none ? std::nullopt : std::optional<std::string>(name(transfer));
+  }
+
+ private:
+  /// The latest call: the next one on another stream comes after it.
+  struct Latest {
+    Stream* stream = nullptr;
+    std::shared_ptr<Event> end;
+    std::uint64_t capture = 0;  ///< of which it is part
+  };
+
+  [[nodiscard]] Tensor reached(const nb::object& object, const char* argument, Access access) const {
+    return reached_tensor(object, argument, access, *joined());
+  }
+  [[nodiscard]] std::size_t ranks() const { return channel().team().context().size; }
+  [[nodiscard]] bool is(int root) const {
+    return root >= 0 && channel().team().context().rank == static_cast<std::uint32_t>(root);
+  }
+  [[nodiscard]] static Reduction how(std::uint32_t reduction) { return static_cast<Reduction>(reduction); }
+  [[nodiscard]] static ElementType reduced(const Tensor& tensor) {
+    if (const std::optional<ElementType> type = computed_type(tensor.type)) return *type;
+    throw nb::value_error(fmt::format("there is no reduction of {}", type_name(tensor.type)).c_str());
+  }
+  /// Throws ValueError unless bytes are as `to_parts` to `from_parts`.
+  static void check_sizes(const Tensor& to, const Tensor& from, std::size_t to_parts, std::size_t from_parts) {
+    if (to.bytes * from_parts == from.bytes * to_parts) return;
+    throw nb::value_error(fmt::format("output has {} bytes, input {}: sizes must be as {} to {}", to.bytes, from.bytes,
+                                      to_parts, from_parts)
+                              .c_str());
+  }
+  [[nodiscard]] Counts offsets(const Counts& lengths, const Tensor& tensor) const {
+    Counts all;
+    std::size_t offset = 0;
+    for (const std::size_t length : lengths) {
+      all.push_back(offset);
+      offset += length;
+    }
+    if (lengths.size() != ranks() || offset != tensor.bytes)
+      throw nb::value_error(
+          fmt::format("{} pieces of {} bytes for {} ranks and {} bytes", lengths.size(), offset, ranks(), tensor.bytes)
+              .c_str());
+    return all;
+  }
+
+  /// Makes a call on torch's current stream, or, asynchronous, on the group's behind it. On a host rank it blocks.
+  template <class Call>
+  [[nodiscard]] Ended start(const char* name, bool is_async, std::initializer_list<const Tensor*> tensors,
+                            const Call& call) {
+    World& world = joined()->world();
+    if (world.failed()) world.check();
+    if (own_ == nullptr) {
+      const Place here{joined(), name, nullptr, std::nullopt, &channel(), {}};
+      with_room([&] { run_on(here, CollectiveCall{}, tensors, call); });
+      return std::nullopt;
+    }
+    Stream& current = streams_.current();
+    Stream& on = is_async ? *own_ : current;
+    if (&on != &current) {
+      current.record(*begun_);
+      on.wait_event(*begun_);
+    }
+    Latest& latest = come_after_latest(on);
+    with_room([&] {
+      const nb::gil_scoped_release unlocked;
+      call(CollectiveCall{.stream = &on});
+    });
+    on.record(*latest.end);
+    return &on == &current ? Ended() : Ended(CallEnd(streams_, latest.end));
+  }
+
+  template <class Call>
+  void with_room(const Call& call) const {
+    try {
+      return call();
+    } catch (const Error& error) {
+      if (error.code() != Status::no_resource) throw;
+    }
+    make_room_();
+    call();
+  }
+
+  /// Orders a call on a stream, and returns its place, with an event that nobody else holds.
+  Latest& come_after_latest(Stream& on) {
+    const std::uint64_t capture = on.capture();
+    Latest& latest = capture == 0 ? eager_ : captured_;
+    if (latest.capture != capture) latest = {};  // what is captured in one graph does not wait for another
+    if (latest.end != nullptr && latest.stream != &on) on.wait_event(*latest.end);
+    if (latest.end == nullptr || latest.end.use_count() > 1) latest.end = on.make_event();
+    latest.stream = &on;
+    latest.capture = capture;
+    return latest;
+  }
+
+  TorchStreams streams_;
+  Stream* own_;
+  nb::callable make_room_;
+  std::unique_ptr<Event> begun_;
+  Latest eager_, captured_;
+};
+
+}  // namespace
+
+void bind_torch_calls(nb::module_& module) {
+  nb::list reduction_names;
+  for (std::uint32_t i = 0; i < reductions; ++i) reduction_names.append(name(static_cast<Reduction>(i)));
+  module.attr("_REDUCTIONS") = reduction_names;
+  nb::class_<CallEnd>(module, "_CallEnd", "The end of a call on its stream.")
+      .def("wait", &CallEnd::wait, "Holds torch's current stream until then.")
+      .def("query", &CallEnd::query, "Whether it is reached.");
+  nb::class_<TorchCalls>(module, "_TorchCalls", "The collectives of a process group of torch's.")
+      .def(nb::init<Members, nb::object, std::optional<std::uintptr_t>, nb::callable>(), nb::arg("members"),
+           nb::arg("tensor"), nb::arg("stream").none(), nb::arg("make_room"))
+      .def("allreduce", &TorchCalls::allreduce)
+      .def("reduce", &TorchCalls::reduce)
+      .def("reduce_scatter", &TorchCalls::reduce_scatter)
+      .def("broadcast", &TorchCalls::broadcast)
+      .def("allgather", &TorchCalls::allgather)
+      .def("gather", &TorchCalls::gather, nb::arg("output").none(), nb::arg("source"), nb::arg("root"),
+           nb::arg("is_async"))
+      .def("scatter", &TorchCalls::scatter, nb::arg("output"), nb::arg("source").none(), nb::arg("root"),
+           nb::arg("is_async"))
+      .def("alltoall", &TorchCalls::alltoall)
+      .def("alltoallv", &TorchCalls::alltoallv)
+      .def("synchronize", &TorchCalls::synchronize)
+      .def("synchronize_current", &TorchCalls::synchronize_current)
+      .def("record", &TorchCalls::record)
+      .def_prop_ro("last_transfer", &TorchCalls::last_transfer)
+      .def("free", &TorchCalls::free, nb::call_guard<nb::gil_scoped_release>());
+}
+
+}  // namespace beeline::python

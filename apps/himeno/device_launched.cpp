@@ -188,7 +188,7 @@ class DeviceLaunched final : public Method {
                             finished_.data() + half};
   }
 
-  void run(int iterations, bool communicate) override {
+  void iterate(int iterations, bool communicate) override {
     // The device runtime holds 2048 launches that it does not know to be over, and may learn so when their parent ends.
     constexpr int iterations_of_a_kernel = 512;
     world().stream().fill(finished_.data(), 0, finished_.bytes());
@@ -199,7 +199,7 @@ class DeviceLaunched final : public Method {
                       iterations);
       step.iteration = end;
     }
-    world().synchronize();
+    finish();
     const int error = *launch_error_.data();
     beeline::require(
         error == 0, beeline::Status::internal,

@@ -68,7 +68,7 @@ class GlobalAddressSpace final : public Method {
     for (Edge& edge : closed_.side) edge.peer = beeline::no_peer;
   }
 
-  void run(int iterations, bool communicate) override {
+  void iterate(int iterations, bool communicate) override {
     const std::uint64_t first_tag = domain().take_tags(iterations);
     for (int iteration = 0; iteration < iterations; ++iteration) {
       beeline::launch(world(), {.blocks = shape_.blocks, .threads = shape_.threads}, UpdateEverywhere{},
@@ -78,7 +78,7 @@ class GlobalAddressSpace final : public Method {
                         first_tag + static_cast<std::uint64_t>(iteration), shape_.blocks);
       window_.advance();
     }
-    world().synchronize();
+    finish();
   }
 
  private:

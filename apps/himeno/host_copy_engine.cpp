@@ -24,7 +24,7 @@ class HostCopyEngine final : public Method {
     for (auto& event : computed_) event = world().stream().make_event();
   }
 
-  void run(int iterations, bool communicate) override {
+  void iterate(int iterations, bool communicate) override {
     Step step{0, domain().take_tags(iterations), communicate};
     for (; step.iteration < iterations; ++step.iteration) {
       for (unsigned half = 0; half < 2; ++half) {

@@ -19,7 +19,7 @@ class HostStaged final : public Method {
         tiling_(domain.tiling(shape_.blocks, domain.slab().planes)), channel_(world(), domain.plane_bytes(), 1),
         gosa_(domain) {}
 
-  void run(int iterations, bool communicate) override {
+  void iterate(int iterations, bool communicate) override {
     Step step{0, domain().take_tags(iterations), communicate};
     for (; step.iteration < iterations; ++step.iteration) {
       beeline::launch(world(), {.blocks = shape_.blocks, .threads = shape_.threads}, UpdateHalf{}, domain().fields(),

@@ -4,4 +4,8 @@
 
 #include "program.hpp"
 
-int main(int argc, char** argv) { return himeno::run_program(argc, argv, himeno::methods()); }
+int main(int argc, char** argv) {
+  std::vector<himeno::MethodInfo> all = himeno::methods();
+  for (himeno::MethodInfo& info : himeno::launch_methods()) all.push_back(std::move(info));
+  return himeno::run_program(argc, argv, all);
+}

@@ -45,6 +45,7 @@ int choose_iterations(Domain& domain, const MethodInfo& info) {
 /// What a method has been found to do.
 struct Outcome {
   std::vector<Sample> with, without;
+  std::vector<double> launches;  ///< seconds of this rank's CPU, by sample; empty: see Method::launch_seconds
   double gosa = 0;
   std::string checksum;
   std::optional<Comparison> official, fresh;
@@ -74,6 +75,7 @@ class Session {
     Outcome outcome;
     for (int sample = 0; sample < samples; ++sample) {
       outcome.with.push_back(timed_run(domain_, *method, iterations_, true));
+      if (const auto seconds = method->launch_seconds()) outcome.launches.push_back(*seconds);
       progress.advance();
     }
     outcome.gosa = domain_.gosa();
@@ -127,6 +129,9 @@ class Session {
     line["gosa"] = outcome.gosa;
     add_verification(line, outcome);
     line["cpu_seconds"] = with.cpu_seconds;
+    std::vector<double> launches = outcome.launches;
+    std::ranges::sort(launches);
+    line["launch_seconds"] = launches.empty() ? Json() : Json(launches[launches.size() / 2]);
     line["samples_seconds"] = apps::samples_seconds(outcome.with);
     metered_.add(line, "mflop_per_joule", options_.size.flop() * iterations_ * 1e-6,
                  [&] { method.run(iterations_, true); });

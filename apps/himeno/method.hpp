@@ -3,6 +3,8 @@
 /// @file
 /// The interface of the methods, and their list.
 
+#include <chrono>
+#include <optional>
 #include <vector>
 
 #include "common/launch_window.hpp"
@@ -22,16 +24,36 @@ class Method : public apps::MethodOn<Domain> {
   /// Afterwards `Domain::gosa` is the last iteration's. Without `communicate` only the computation runs: halos stay as
   /// they are and nothing is summed over ranks.
   /// Throws what a wait met: deadline, aborted, peer_died.
-  virtual void run(int iterations, bool communicate) = 0;
+  void run(int iterations, bool communicate) {
+    begin_ = Clock::now();
+    launch_seconds_.reset();
+    iterate(iterations, communicate);
+  }
+  /// For how long this rank's CPU was busy with launching the last run, queues that were full included; none where it
+  /// waited for the device in between.
+  [[nodiscard]] std::optional<double> launch_seconds() const { return launch_seconds_; }
 
  protected:
   [[nodiscard]] Domain& domain() const { return data(); }
+  /// See `run`.
+  virtual void iterate(int iterations, bool communicate) = 0;
+  /// For `iterate`, when all is launched: waits for the end.
+  void finish() {
+    launch_seconds_ = std::chrono::duration<double>(Clock::now() - begin_).count();
+    world().synchronize();
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point begin_;
+  std::optional<double> launch_seconds_;
 };
 
 using MethodInfo = apps::MethodInfo<Method, Domain>;
 using apps::find_method;
 
-/// The methods of the program `himeno`, the host's first. Method 7 has a program of its own: device_launched.hpp.
+/// The methods of the program `himeno` for any number of ranks, the host's first. Method 7 has a program of its own:
+/// device_launched.hpp.
 [[nodiscard]] const std::vector<MethodInfo>& methods();
 [[nodiscard]] MethodInfo host_staged();
 [[nodiscard]] MethodInfo host_copy_engine();
@@ -40,5 +62,7 @@ using apps::find_method;
 [[nodiscard]] MethodInfo block_signals();
 [[nodiscard]] MethodInfo global_address_space();
 [[nodiscard]] MethodInfo persistent();
+/// Its methods of one rank alone, which show what launching costs.
+[[nodiscard]] std::vector<MethodInfo> launch_methods();
 
 }  // namespace himeno

@@ -186,13 +186,13 @@ class Persistent final : public Method {
     carriage_.packets = packets_.channel();
     tiling_ = domain.tiling(shape_.blocks - carriage_.carriers, domain.slab().planes);
   }
-  void run(int iterations, bool communicate) override {
+  void iterate(int iterations, bool communicate) override {
     world().stream().fill(finished_.data(), 0, finished_.bytes());
     const Step step{0, domain().take_tags(iterations), communicate};
     beeline::launch(world(), {.blocks = shape_.blocks, .threads = shape_.threads, .waits = true}, Everything{},
                     domain().fields(), domain().edges(), tiling_, domain().sums(), domain().mailbox(), carriage_, step,
                     iterations);
-    world().synchronize();
+    finish();
   }
 
  private:

@@ -89,7 +89,7 @@ class StreamKernels final : public Method {
     shape_.blocks = std::min(shape_.blocks, std::clamp(wanted, 2u, 16u));
   }
 
-  void run(int iterations, bool communicate) override {
+  void iterate(int iterations, bool communicate) override {
     Step step{0, domain().take_tags(iterations), communicate};
     for (; step.iteration < iterations; ++step.iteration) {
       halves_.launch(0, step.iteration);
@@ -99,7 +99,7 @@ class StreamKernels final : public Method {
       window_.advance();
     }
     if (communicate) beeline::launch(world(), {.waits = true}, CollectLast{}, domain().mailbox(), step.tag() - 1);
-    world().synchronize();
+    finish();
   }
 
  private:

@@ -120,7 +120,7 @@ class OneKernelAnIteration : public Method {
         shape_(domain.shape<UpdateAndSend<Handover>, Work, Edges, Sums, Mailbox, Handover>()),
         tiling_(domain.tiling(shape_.blocks, domain.slab().planes)) {}
 
-  void run(int iterations, bool communicate) override {
+  void iterate(int iterations, bool communicate) override {
     Step step{0, domain().take_tags(iterations), communicate};
     for (; step.iteration < iterations; ++step.iteration) {
       beeline::launch(world(), {.blocks = shape_.blocks, .threads = shape_.threads, .waits = true},
@@ -131,7 +131,7 @@ class OneKernelAnIteration : public Method {
     --step.iteration;
     if (communicate)
       beeline::launch(world(), {.waits = true}, SumLast{}, domain().sums(), domain().mailbox(), step, shape_.blocks);
-    world().synchronize();
+    finish();
   }
 
  protected:

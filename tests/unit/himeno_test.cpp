@@ -179,6 +179,45 @@ INSTANTIATE_TEST_SUITE_P(Gpus, HimenoMethods,
                                          MethodCase{{66, 65, 23}, 2, 1, {}, "auto"},
                                          MethodCase{{258, 130, 41}, 4, 1, {}, "auto"}));
 
+/// Those of `launch_methods` that run on such ranks.
+std::vector<MethodInfo> launch_methods_on(const char* device, int ranks) {
+  beeline::Config config;
+  config.device = device, config.size = ranks;
+  std::vector<MethodInfo> all = launch_methods();
+  std::erase_if(all, [&](const MethodInfo& info) { return !info.reason(config).empty(); });
+  return all;
+}
+
+TEST(HimenoLaunches, HaveTheSameBitsOnOneRank) {
+  ASSERT_EQ(launch_methods_on("cpu", 1).size(), 1);
+  expect_same_bits({{5, 7, 9}, 1, 1}, launch_methods_on("cpu", 1), {1, 2, 5});
+  EXPECT_TRUE(launch_methods_on("cpu", 2).empty());
+  if (beeline_test::missing_gpus("cuda:0", 1).empty()) {
+    EXPECT_EQ(launch_methods_on("cuda:0", 1).size(), 2);
+    expect_same_bits({{66, 65, 23}, 1, 1, {}, "cuda:0"}, launch_methods_on("cuda:0", 1), {1, 2, 5, 1100});
+  }
+}
+
+TEST(HimenoLaunches, AreTimedUnlessTheHostWaitsInBetween) {
+  beeline::Config config = himeno_config({5, 7, 9}, 1);
+  config.device = "cpu";
+  beeline_test::expect_all_passed(beeline_test::run_ranks(
+      WorldKind::threads, 1,
+      [](beeline::World& world) {
+        Domain domain(world, {5, 7, 9});
+        const std::pair<MethodInfo, bool> both[] = {{launch_methods().front(), true}, {host_staged(), false}};
+        for (const auto& [info, is_timed] : both) {
+          const std::unique_ptr<Method> method = info.make(domain);
+          EXPECT_EQ(method->launch_seconds(), std::nullopt);
+          domain.reset(Data::official);
+          method->run(3, true);
+          EXPECT_EQ(method->launch_seconds().has_value(), is_timed) << info.name;
+          EXPECT_GT(method->launch_seconds().value_or(1), 0);
+        }
+      },
+      config));
+}
+
 TEST(HimenoBound, IsTheCopyBandwidthAgainst56BytesAPoint) {
   EXPECT_DOUBLE_EQ(bytes_per_point, 56);
   // 1000 points, 10 times a second: 560 kB/s.

@@ -6,7 +6,9 @@
 namespace apps {
 
 Metered::Metered(beeline::World& world, double seconds) : leads_(world.rank() == 0) {
-  if (seconds > 0) meter_.emplace(world, std::llround(seconds * 1e9));
+  if (!(seconds > 0)) return;
+  meter_.emplace(world, std::llround(seconds * 1e9));
+  meter_->sample_power();
 }
 
 void Metered::add(Json& line, const char* name, double units, const std::function<void()>& work) {

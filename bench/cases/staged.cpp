@@ -39,19 +39,30 @@ std::vector<double> flood(Bench& bench, StagedChannel& channel, const MessageBuf
       });
 }
 
-/// Sequential: one slot for the whole message. Pipelined: the configuration's chunks.
+/// Those below the message's size, of which the best differs by machine; sequential, also the whole message.
+std::vector<std::uint64_t> chunks_of(std::uint64_t bytes, bool pipelined) {
+  std::vector<std::uint64_t> chunks;
+  for (const std::uint64_t chunk : {256u << 10, 1u << 20, 4u << 20})
+    if (chunk < bytes) chunks.push_back(chunk);
+  if (!pipelined || chunks.empty()) chunks.push_back(bytes);
+  return chunks;
+}
+
+/// One slot (sequential), or four, with a line for each size of chunks.
 Case staged(const char* operation, bool pipelined, Receivers receivers, decltype(flood)* time) {
   const char* method = pipelined ? "host/staged/pipelined" : "host/staged/sequential";
   const auto prepare = [=](Bench& bench, std::uint64_t bytes) {
-    const std::size_t chunk_bytes = pipelined ? bench.world().config().chunk_bytes : bytes;
     const std::uint32_t slots = pipelined ? 4 : 1;
     auto buffers = std::make_shared<MessageBuffers>(bench, bytes);
-    auto channel = std::make_shared<StagedChannel>(bench.world(), chunk_bytes, slots);
-    Measurement measurement = message_measurement(bench, buffers, receivers, method, [=, &bench](Rounds rounds) {
-      return time(bench, *channel, *buffers, rounds);
-    });
-    measurement.settings = {{"chunk_bytes", std::uint64_t{chunk_bytes}}, {"slots", std::uint64_t{slots}}};
-    return std::vector{measurement};
+    std::vector<Measurement> all;
+    for (const std::uint64_t chunk_bytes : chunks_of(bytes, pipelined)) {
+      auto channel = std::make_shared<StagedChannel>(bench.world(), chunk_bytes, slots);
+      all.push_back(message_measurement(bench, buffers, receivers, method, [=, &bench](Rounds rounds) {
+        return time(bench, *channel, *buffers, rounds);
+      }));
+      all.back().settings = {{"chunk_bytes", chunk_bytes}, {"slots", std::uint64_t{slots}}};
+    }
+    return all;
   };
   return {operation, method, true, prepare};
 }

@@ -44,12 +44,19 @@ Measured measure_for(energy::Meter& meter, std::int64_t window_ns) {
   return meter.stop(window, ShortWindow::widen);
 }
 
-std::optional<double> watts_of(const Measured& measured, Kind kind) {
-  std::optional<double> sum;
+/// Of one kind of component.
+struct Power {
+  double watts, error_watts;
+};
+
+std::optional<Power> power_of(const Measured& measured, Kind kind) {
+  std::optional<Power> sum;
   for (const energy::ComponentEnergy& part : measured.components) {
     if (part.component.kind != kind) continue;
     if (!part.watts) return std::nullopt;
-    sum = sum.value_or(0) + *part.watts;
+    if (!sum) sum = {0, 0};
+    sum->watts += *part.watts;
+    sum->error_watts += *part.watts * part.error.value_or(0);
   }
   return sum;
 }
@@ -69,9 +76,14 @@ const MeteredLoad& median_of(const std::vector<MeteredLoad>& loads) {
   return *sorted[sorted.size() / 2];
 }
 
-template <class T>
-Json or_null(const std::optional<T>& value) {
-  return value ? Json(*value) : Json(nullptr);
+/// By component, where the device or its counter shows power.
+Json power_over_time(const MeteredLoad& load, const std::vector<energy::Component>& components) {
+  Json all = Json::object();
+  for (const energy::Sample& sample : load.power)
+    if (sample.watts)
+      all[components[sample.component].name].push_back(
+          {static_cast<double>(sample.time_ns - load.power.front().time_ns) / 1e9, *sample.watts});
+  return all;
 }
 
 }  // namespace
@@ -83,6 +95,7 @@ LoadMeter::LoadMeter(World& world, std::int64_t window_ns)
   if (world.rank() == 0) {
     meter_ = std::make_unique<energy::Meter>(sources_of(world, gpus_));
     idle_ = measure_for(*meter_, window_ns);
+    if (const auto power = power_of(idle_, Kind::gpu)) cold_watts_ = power->watts;
   }
   static_cast<void>(from_leader(0));  // the others sleep in it
 }
@@ -107,9 +120,16 @@ double LoadMeter::cpu_seconds() const {
   return all;
 }
 
+void LoadMeter::sample_power() {
+  constexpr std::int64_t period_ns = 50'000'000;
+  if (meter_ != nullptr) meter_->sample_every(period_ns);
+}
+
 MeteredLoad LoadMeter::run(const std::function<void()>& work) {
+  if (meter_ != nullptr) static_cast<void>(meter_->take_samples());
   work();
   MeteredLoad load;
+  load.idle = idle_;
   std::atomic<bool> is_over = false;
   const double cpu_before = cpu_seconds();
   const auto begin = Clock::now();
@@ -131,16 +151,17 @@ MeteredLoad LoadMeter::run(const std::function<void()>& work) {
   load.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   if (metering.joinable()) metering.join();
   load.cpu_seconds = cpu_seconds() - cpu_before;
+  if (meter_ != nullptr) load.power = meter_->take_samples();
   return load;
 }
 
 void LoadMeter::cool_down() {
-  constexpr std::int64_t look_ns = 300'000'000;
-  constexpr int most_looks = 5;
-  const auto idle = watts_of(idle_, Kind::gpu);
-  for (int look = 0; meter_ != nullptr && idle && look < most_looks; ++look) {
-    const auto now = watts_of(measure_for(*meter_, look_ns), Kind::gpu);
-    if (!now || *now < 1.1 * *idle) break;
+  constexpr std::int64_t look_ns = 500'000'000;
+  constexpr int most_looks = 4;
+  for (int look = 0; meter_ != nullptr && look < most_looks; ++look) {
+    idle_ = measure_for(*meter_, look_ns);
+    const auto now = power_of(idle_, Kind::gpu);
+    if (!now || now->watts < 1.1 * cold_watts_) break;
   }
   static_cast<void>(from_leader(0));
 }
@@ -148,7 +169,7 @@ void LoadMeter::cool_down() {
 std::optional<double> LoadMeter::joules(const MeteredLoad& load) {
   std::optional<double> watts;
   for (const Kind kind : kinds)
-    if (const auto part = watts_of(load.measured, kind)) watts = watts.value_or(0) + *part;
+    if (const auto part = power_of(load.measured, kind)) watts = watts.value_or(0) + part->watts;
   if (!watts) return std::nullopt;
   return *watts * load.seconds / static_cast<double>(load.runs);
 }
@@ -162,12 +183,21 @@ std::string LoadMeter::reason(const MeteredLoad& load) {
 
 Json LoadMeter::component(Kind kind, const std::vector<MeteredLoad>& loads, double units) const {
   const MeteredLoad& load = median_of(loads);
-  const auto watts = watts_of(load.measured, kind), idle = watts_of(idle_, kind);
+  const auto power = power_of(load.measured, kind), idle = power_of(load.idle, kind);
   const double seconds = load.seconds / static_cast<double>(load.runs) / units;
-  Json part = {{"watts", or_null(watts)}, {"idle_watts", or_null(idle)}};
-  part["joules"] = watts ? Json(*watts * seconds) : Json(nullptr);
-  part["joules_above_idle"] = watts && idle ? Json((*watts - *idle) * seconds) : Json(nullptr);
-  part["reason"] = watts ? Json(nullptr) : Json(reason_of(load.measured, kind));
+  Json part = Json::object();
+  for (const char* name : {"watts", "idle_watts", "error_watts", "joules", "joules_above_idle", "reason"})
+    part[name] = nullptr;
+  if (idle) part["idle_watts"] = idle->watts;
+  if (!power) {
+    part["reason"] = reason_of(load.measured, kind);
+    return part;
+  }
+  part["watts"] = power->watts;
+  part["error_watts"] = power->error_watts;
+  part["joules"] = power->watts * seconds;
+  const double above = idle ? power->watts - idle->watts : 0;
+  if (idle && above > power->error_watts + idle->error_watts) part["joules_above_idle"] = above * seconds;
   return part;
 }
 
@@ -176,10 +206,13 @@ Json LoadMeter::record(const std::vector<MeteredLoad>& loads, double units) cons
   Json record = {{"window_seconds", static_cast<double>(window_ns_) / 1e9},
                  {"seconds", load.seconds / static_cast<double>(load.runs) / units},
                  {"cpu_cores", load.cpu_seconds / load.seconds},
+                 {"wait_policy", name(world_.config().wait_policy)},
+                 {"wait_period_us", world_.config().wait_period_us},
                  {"components", Json::object()},
                  {"gpus", Json::array()}};
   for (const Kind kind : kinds) record["components"][name(kind)] = component(kind, loads, units);
   for (const std::string& gpu : gpus_) record["gpus"].push_back(gpu_state(gpu));
+  if (!load.power.empty()) record["power"] = power_over_time(load, meter_->components());
   return record;
 }
 

@@ -18,10 +18,12 @@ namespace beeline::bench {
 
 /// What ran while the window was open, and a little longer.
 struct MeteredLoad {
-  energy::Measured measured;  ///< the leader's
+  energy::Measured idle;      ///< right before; the leader's, as what follows
+  energy::Measured measured;  ///< of the window
   std::uint64_t runs = 0;
-  double seconds = 0;      ///< of all runs
-  double cpu_seconds = 0;  ///< of all ranks' processes
+  double seconds = 0;                 ///< of all runs
+  double cpu_seconds = 0;             ///< of all ranks' processes
+  std::vector<energy::Sample> power;  ///< while it ran; see `sample_power`
 };
 
 /// Rank 0 has the meter, of its machine: the ranks' GPUs, CPUs and DRAM.
@@ -31,15 +33,19 @@ class LoadMeter {
   /// not 5 s shorter than the deadline, since the other ranks wait meanwhile.
   LoadMeter(World& world, std::int64_t window_ns);
 
+  /// From now on loads have their power over time.
+  void sample_power();
   /// Collective. Calls `work`, which is collective and takes far less than the window, until the window is over.
   [[nodiscard]] MeteredLoad run(const std::function<void()>& work);
-  /// Collective. Until the GPUs' power is near that of idling again, some seconds at most; all ranks sleep.
+  /// Collective. Until the GPUs' power is near that of idling again, some seconds at most; all ranks sleep. What idles
+  /// at the end is what the next load is compared with.
   void cool_down();
 
   /// Joules of a run, idle power included, of the components that are known; none where none is.
   [[nodiscard]] static std::optional<double> joules(const MeteredLoad& load);
   /// Of the leader's loads: joules for each of the units that a run consists of, by component, with idle power and
-  /// above it, or the reason; watts, CPU cores, the GPUs' state.
+  /// above it (null where the difference is within the error of the two), or the reason; watts, CPU cores, how the host
+  /// waits, the GPUs' state; of the load in the middle also `power`, by component a list of [seconds, watts].
   [[nodiscard]] nlohmann::ordered_json record(const std::vector<MeteredLoad>& loads, double units) const;
   /// Why no component is known.
   [[nodiscard]] static std::string reason(const MeteredLoad& load);
@@ -53,7 +59,8 @@ class LoadMeter {
   std::int64_t window_ns_;
   std::vector<std::string> gpus_;         ///< of the ranks, each once
   std::unique_ptr<energy::Meter> meter_;  ///< the leader's
-  energy::Measured idle_;
+  energy::Measured idle_;                 ///< the last
+  double cold_watts_ = 0;                 ///< of the GPUs, idle before any load
 };
 
 }  // namespace beeline::bench

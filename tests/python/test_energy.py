@@ -260,8 +260,9 @@ def test_the_meter_in_python(powercap: Path) -> None:
 
 
 @contextmanager
-def drawing(powercap: Path, watts: float) -> Iterator[None]:
-    """The package's counter advances by a constant power, in steps: a late one would look like a fault."""
+def drawing(powercap: Path, watts: float, more: float) -> Iterator[None]:
+    """The package's counter advances by a power that is constant, or so much more each second; in steps: a late one
+    would look like a fault."""
     over = threading.Event()
     counter = powercap / "intel-rapl:0" / "energy_uj"
 
@@ -271,7 +272,8 @@ def drawing(powercap: Path, watts: float) -> Iterator[None]:
         begin = time.monotonic()
         while not over.wait(0.002):
             part = counter.with_name("part")
-            part.write_text(str(int((time.monotonic() - begin) * watts * 1e6)))
+            seconds = time.monotonic() - begin
+            part.write_text(str(int((watts * seconds + more * seconds**2 / 2) * 1e6)))
             part.rename(counter)
 
     thread = threading.Thread(target=draw)
@@ -283,17 +285,22 @@ def drawing(powercap: Path, watts: float) -> Iterator[None]:
         thread.join()
 
 
-def launched(powercap: Path, program: str, *arguments: str) -> list[dict]:
-    """The results of a program on two host ranks that are threads, while the package draws 40 W."""
+def results_on_host_ranks(powercap: Path, program: str, *arguments: str) -> list[dict]:
     command = [f"{PROGRAMS}/beeline-launch", "-n", "2", "--threads", "--device", "cpu", "--json", "--"]
-    with drawing(powercap, 40):
-        done = subprocess.run(
-            [*command, f"{PROGRAMS}/{program}", *arguments], capture_output=True, text=True, timeout=100, check=False,
-            env={**os.environ, "BEELINE_POWERCAP": str(powercap)},
-        )  # fmt: skip
+    done = subprocess.run(
+        [*command, f"{PROGRAMS}/{program}", *arguments], capture_output=True, text=True, timeout=100, check=False,
+        env={**os.environ, "BEELINE_POWERCAP": str(powercap)},
+    )  # fmt: skip
     assert done.returncode == 0, done.stderr
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     return [line for line in lines if line["event"] == "result"]
+
+
+def launched(powercap: Path, program: str, *arguments: str, more: float = 0) -> list[dict]:
+    """The results of a program on two host ranks that are threads, while the package draws 40 W, and so much more each
+    second."""
+    with drawing(powercap, 40, more):
+        return results_on_host_ranks(powercap, program, *arguments)
 
 
 def test_a_benchmark_is_metered(powercap: Path) -> None:
@@ -306,10 +313,39 @@ def test_a_benchmark_is_metered(powercap: Path) -> None:
     seconds = one["energy"]["seconds"]  # a word's
     assert cpu["joules"] == pytest.approx(cpu["watts"] * seconds)
     assert one["median"] == pytest.approx(40e9 * seconds, rel=0.7)
-    assert cpu["joules_above_idle"] == pytest.approx((cpu["watts"] - cpu["idle_watts"]) * seconds)
+    assert (one["energy"]["wait_policy"], one["energy"]["wait_period_us"]) == ("automatic", 50)
+    assert "power" not in one["energy"]
     assert one["energy"]["components"]["gpu"]["reason"] == "no rank has one"
     assert "stands still" in one["energy"]["components"]["dram"]["reason"]
     assert one["energy"]["cpu_cores"] > 0
+
+
+def test_without_a_source_everything_is_timed_and_says_what_is_missing(tmp_path: Path) -> None:
+    arguments = ["--methods", "device/peer/ll", "--sizes", "64", "--iterations", "200", "--energy", "100"]
+    (time, *_, energy) = results_on_host_ranks(tmp_path / "none", "beeline-bench", "latency", *arguments)
+    assert time["median"] > 0
+    assert (energy["unit"], energy["median"], energy["available"]) == ("nJ/word", None, False)
+    assert energy["reason"].startswith("gpu: no rank has one; cpu: ")
+    arguments = ["--size", "XS", "--method", "host_staged", "--iterations", "5", "--energy", "0.1"]
+    (run,) = results_on_host_ranks(tmp_path / "none", "himeno", *arguments)
+    assert (run["mflop_per_joule"], run["energy"]["components"]["cpu"]["joules"]) == (None, None)
+    assert "shows no RAPL zone of the cpu" in run["energy"]["components"]["cpu"]["reason"]
+    assert run["energy"]["seconds"] > 0
+    assert run["mflops"] > 0
+
+
+@pytest.mark.parametrize("more", [50, -2])
+def test_joules_above_idle_are_those_that_the_error_leaves(powercap: Path, more: float) -> None:
+    arguments = ["--size", "XS", "--method", "host_staged", "--iterations", "5", "--energy", "0.3"]
+    (one,) = launched(powercap, "himeno", *arguments, more=more)
+    cpu = one["energy"]["components"]["cpu"]
+    above = cpu["watts"] - cpu["idle_watts"]  # what idles comes before the load
+    assert cpu["error_watts"] > 0
+    if more > 0:
+        assert cpu["joules_above_idle"] == pytest.approx(above * cpu["joules"] / cpu["watts"])
+    else:
+        assert above < cpu["error_watts"]
+        assert cpu["joules_above_idle"] is None
 
 
 @pytest.mark.parametrize(
@@ -326,5 +362,9 @@ def test_applications_tell_what_a_joule_does(powercap: Path, program: str, argum
     assert cpu["reason"] is None
     assert cpu["watts"] == pytest.approx(40, rel=0.6)
     assert one[unit] == pytest.approx(1 / cpu["joules"])
+    points = one["energy"]["power"]["cpu0"]
+    assert len(points) > 5
+    assert [time for time, _ in points] == sorted(time for time, _ in points)
+    assert points[-1][0] > 0.2  # of the whole load
     (plain,) = launched(powercap, program, *arguments)
     assert (plain[unit], plain["energy"]) == (None, None)

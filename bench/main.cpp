@@ -28,6 +28,8 @@ using Type = CommandOption::Type;
 std::vector<Measuring> commands() {
   const CommandOption threads = integer_option(
       "threads-per-block", "Threads of a GPU's block: 1 is a thread, 32 are a warp (default: by size)", 1, 1024);
+  const CommandOption window{"window", Type::integer, "Milliseconds of load that are metered at a time", "2000", {},
+                             100,      60'000};
   return {
       {Command::latency,
        "Messages, signals and barriers: time one way, from the start of a send to its receipt",
@@ -51,10 +53,29 @@ std::vector<Measuring> commands() {
        .options =
            {{"set",
              Type::name,
-             "default: 8 minutes on two GPUs; full: every size; table-002: direct against staged, under mpirun",
+             "default: 8 minutes on two GPUs; full: every size; collectives: beside NCCL's; poll-period: how the host "
+             "waits; table-002: direct against staged, under mpirun",
              "default",
-             {"default", "full", "table-002"}},
-            {"window", Type::integer, "Milliseconds of load that are metered at a time", "2000", {}, 100, 60'000}},
+             {"default", "full", "collectives", "poll-period", "table-002"}},
+            window},
+       .in_python = true},
+      {.command = Command::launch,
+       .summary =
+           "Host time, energy and power of Himeno on one rank, launched kernel by kernel, by graph and by the GPU",
+       .options = {{"iterations",
+                    Type::integers,
+                    "Iterations of a run: each is measured",
+                    "100,250,500,1000,2000",
+                    {},
+                    1,
+                    1'000'000'000},
+                   {"size",
+                    Type::name,
+                    "Grid of the application himeno",
+                    "512x512x256",
+                    {"512x512x256", "XS", "S", "M", "L", "XL"}},
+                   window,
+                   {"no-verify", Type::flag, "Skip the comparison with the serial reference"}},
        .in_python = true},
       {Command::address_space, "Loads from the peer's memory and stores to it, against threads and strides", {}},
   };

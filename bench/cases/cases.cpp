@@ -25,8 +25,6 @@ std::vector<Case> primitive_cases(Command command) {
                    get_bandwidth(), stream_copy_bandwidth(), host_copy_bandwidth(), staged_bandwidth(false),
                    staged_bandwidth(true), mpi_staged_bandwidth()},
                   send_receive_bandwidth());
-    case Command::energy:
-      return with(primitive_cases(Command::latency), primitive_cases(Command::bandwidth));
     case Command::rate:
       return {packet_rate(),          put_signal_rate(), fetch_add_latency(),     nvshmem_fetch_add(),
               compare_swap_latency(), random_update(),   nvshmem_random_update(), random_store()};

@@ -42,8 +42,8 @@ void check(const Options& options) {
 }  // namespace
 
 const char* name(Command command) {
-  constexpr const char* names[] = {"latency",     "bandwidth", "rate",    "address-space", "energy",
-                                   "collectives", "accuracy",  "overlap", "calls"};
+  constexpr const char* names[] = {"latency", "bandwidth",   "rate",     "address-space", "energy",
+                                   "launch",  "collectives", "accuracy", "overlap",       "calls"};
   return names[static_cast<int>(command)];
 }
 
@@ -52,7 +52,7 @@ Options options_from(Command command, const Json& values) {
   take(values, "operations", options.operations);
   take(values, "methods", options.methods);
   take(values, "sizes", options.sizes);
-  take(values, "iterations", options.iterations);
+  if (command != Command::launch) take(values, "iterations", options.iterations);  // there: a list, for Python
   take(values, "threads-per-block", options.threads_per_block);
   if (command == Command::bandwidth) take(values, "blocks", options.blocks);
   if (command == Command::collectives) take(values, "blocks", options.block_counts);

@@ -17,8 +17,10 @@ using Json = nlohmann::ordered_json;
 using Type = CommandOption::Type;
 
 std::vector<CommandOption> options_of(const Measuring& measuring, const std::vector<Case>& cases) {
-  std::vector<CommandOption> all = {
-      {"methods", Type::names, "Methods, with commas between them, or all", "all", names_of(cases, &Case::method)}};
+  std::vector<CommandOption> all;
+  if (!cases.empty())
+    all.push_back(
+        {"methods", Type::names, "Methods, with commas between them, or all", "all", names_of(cases, &Case::method)});
   const std::vector<std::string> operations = names_of(cases, &Case::operation);
   if (operations.size() > 1)
     all.push_back({"operations", Type::names,
@@ -73,7 +75,7 @@ Subcommand::Subcommand(CLI::App& app, const Measuring& measuring, std::vector<Ca
       parser_->add_option_function<std::string>("--" + option.name, take, option.help)->default_str(option.initial);
   }
   parser_->add_flag("--describe", describe_, "Print this command with its options' values as JSON, and do nothing");
-  std::string methods = "Methods:";
+  std::string methods = cases_.empty() ? "" : "Methods:";
   for (const std::string& method : names_of(cases_, &Case::method))
     methods += fmt::format("\n  {}: {}", method, text_of(method).summary);
   parser_->footer(methods);

@@ -70,7 +70,7 @@ def run_jobs(
         command = study.command(program, ranks, [*study.arguments(ranks), "--method", ",".join(waiting)])
         problem: CliError | None = None
         try:
-            view.run(command, lambda event: f"{event.get('method', '')}, {ranks} ranks")
+            view.run(command, lambda event: f"{study.label}{event.get('method', '')}, {ranks} ranks")
         except CliError as error:
             problem = error
         done = [event.get("method") for event in view.taken if event.get("event") == "result"]

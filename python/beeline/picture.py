@@ -22,7 +22,7 @@ def check_picture(path: Path) -> Path:
 
 
 def new_figure(columns: int, size: tuple[float, float]) -> tuple[Any, Any]:
-    """A figure and its axes."""
+    """A figure and its axes, in a list."""
     if importlib.util.find_spec("matplotlib") is None:
         raise CliError("plot needs matplotlib, which is not installed: pip install matplotlib")
     import matplotlib
@@ -31,10 +31,10 @@ def new_figure(columns: int, size: tuple[float, float]) -> tuple[Any, Any]:
     matplotlib.rcParams |= {"svg.fonttype": "none", "svg.hashsalt": "beeline"}  # text as text; names of parts alike
     from matplotlib import pyplot
 
-    figure, axes = pyplot.subplots(1, columns, figsize=size, layout="constrained")
-    for each in axes if columns > 1 else [axes]:
+    figure, axes = pyplot.subplots(1, columns, figsize=size, layout="constrained", squeeze=False)
+    for each in axes[0]:
         each.set_prop_cycle(color=matplotlib.colormaps["tab20"].colors)
-    return figure, axes
+    return figure, axes[0]
 
 
 def save(figure: Any, output: Path, description: dict[str, Any]) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from beeline.energy_record import Record
+from beeline.jobs import Event
 from beeline.picture import new_figure, save
 
 
@@ -19,7 +20,7 @@ def draw_power(record: Record, output: Path) -> list[str]:
     curves = {name: points for name, points in curves.items() if points}
     if not curves:
         return []
-    figure, axes = new_figure(1, (10, 5))
+    figure, (axes,) = new_figure(1, (10, 5))
     for name, points in curves.items():
         axes.plot(*zip(*points, strict=True), label=label_of(name, record), linewidth=1)
     axes.set_xlabel("time, s")
@@ -30,6 +31,28 @@ def draw_power(record: Record, output: Path) -> list[str]:
     figure.legend(loc="outside right upper", fontsize="small")
     save(figure, output, {"curves": list(curves)})
     return list(curves)
+
+
+def draw_runs(results: list[Event], output: Path) -> list[str]:
+    """Power over time of applications' methods, a panel for each component; of each method and number of ranks the run
+    of most iterations. Returns the curves' names."""
+    longest: dict[str, Event] = {}
+    for one in sorted(results, key=lambda one: one.get("iterations") or 0):
+        longest[f"{one['method']}, {one['ranks']} ranks"] = one
+    components = list(dict.fromkeys(name for one in longest.values() for name in one["energy"]["power"]))
+    figure, panels = new_figure(len(components), (5 + 5 * len(components), 5))
+    for panel, component in zip(panels, components, strict=True):
+        for label, one in longest.items():
+            points = one["energy"]["power"].get(component)
+            if points:
+                panel.plot(*zip(*points, strict=True), label=label, linewidth=1)
+        panel.set_xlabel("time, s")
+        panel.set_ylabel(f"power of {component}, W")
+        panel.set_ylim(bottom=0)
+        panel.grid(alpha=0.3)
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside right upper", fontsize="small")
+    save(figure, output, {"curves": list(longest)})
+    return list(longest)
 
 
 def label_of(name: str, record: Record) -> str:

@@ -35,6 +35,7 @@ class World:
     deadline_s: float | None = None
     keep_going: bool = False
     mpirun: bool = False  # starts the ranks, instead of Beeline's launcher
+    variables: tuple[str, ...] = ()  # of the environment, NAME=VALUE
 
 
 def find_program(name: str) -> Path:
@@ -79,7 +80,8 @@ def launch_command(world: World, program: str | Path, arguments: list[str], as_j
         "device": None if world.device == "auto" else world.device,
         "deadline": None if world.deadline_s is None else f"{world.deadline_s:g}",
     }
-    launcher = [str(find_program("beeline-launch")), "-n", str(world.ranks)]
+    variables = ["env", *world.variables] if world.variables else []
+    launcher = [*variables, str(find_program("beeline-launch")), "-n", str(world.ranks)]
     return [*launcher, *(text for one in options.items() for text in given(*one)), "--", str(program), *arguments]
 
 
@@ -98,4 +100,4 @@ def mpirun_command(world: World) -> list[str]:
         options = ["--bind-to", "none", "--oversubscribe"]
         options += ["--mca", "mpi_yield_when_idle", "1"] if is_crowded else []
         options += ["--allow-run-as-root"] if os.geteuid() == 0 else []
-    return ["env", f"BEELINE_DEVICE={world.device}", mpirun, *options, "-n", str(world.ranks)]
+    return ["env", f"BEELINE_DEVICE={world.device}", *world.variables, mpirun, *options, "-n", str(world.ranks)]

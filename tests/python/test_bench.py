@@ -377,7 +377,9 @@ def described(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
 
 
-COMMANDS = ["latency", "bandwidth", "rate", "energy", "address-space", "collectives", "accuracy", "overlap", "calls"]
+COMMANDS = [
+    "latency", "bandwidth", "rate", "energy", "launch", "address-space", "collectives", "accuracy", "overlap", "calls",
+]  # fmt: skip
 
 
 def test_the_description_names_all_commands_operations_and_methods() -> None:
@@ -391,7 +393,7 @@ def test_the_description_names_all_commands_operations_and_methods() -> None:
 
 
 def is_accepted(command: str, option: Record, text: str) -> bool:
-    everything = ["--operations", "all"] if option["name"] == "methods" and command not in COMMANDS[6:] else []
+    everything = ["--operations", "all"] if option["name"] == "methods" and command not in COMMANDS[7:] else []
     done = described(command, *everything, f"--{option['name']}", text)
     assert done.returncode in (0, 2), done.stderr
     assert done.returncode == 0 or f"--{option['name']}" in done.stderr
@@ -425,4 +427,4 @@ def test_commands_whose_program_is_not_built_say_so(tmp_path: Path) -> None:
     reasons = {one["name"]: one["reason"] for one in json.loads(done.stdout)["commands"]}
     assert list(reasons) == COMMANDS
     absent = f"{tmp_path}/beeline-bench-collectives is not there; tools/build builds it"
-    assert list(reasons.values()) == [None] * 5 + [absent] * 4
+    assert list(reasons.values()) == [None] * 6 + [absent] * 4

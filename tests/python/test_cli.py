@@ -11,7 +11,6 @@ import sys
 
 import beeline
 import pytest
-from beeline.commands import joules
 from conftest import FAKES
 
 COMMANDS = {
@@ -22,6 +21,7 @@ COMMANDS = {
     ("bench", "latency"): ["--methods", "--sizes", "--ranks", "--iterations", "--energy", "--json", "--output"],
     ("bench", "bandwidth"): ["--methods", "--sizes", "--ranks", "--iterations", "--json", "--output"],
     ("bench", "energy"): ["--set", "--window", "--ranks", "--json", "--output"],
+    ("bench", "launch"): ["--iterations", "--size", "--window", "--device", "--json", "--output"],
     ("bench", "rate"): ["--methods", "--operations", "--sizes", "--table", "--ranks", "--iterations", "--json"],
     ("bench", "address-space"): ["--operations", "--ranks", "--iterations", "--json", "--output"],
     ("bench", "collectives"): [
@@ -434,42 +434,3 @@ def test_run_knows_beelines_own_programs(cli_process):
     done = cli_process("run", "-n", "2", "--json", "beeline-info")
     assert done.returncode == 0
     assert json_lines(done)[0]["version"] == "0.1.0"
-
-
-def test_bench_energy_meters_what_the_program_describes_and_goes_on_where_it_stopped(cli, tmp_path):
-    record = tmp_path / "joules.jsonl"
-    done = cli("bench", "energy", "--output", str(record), "--json")
-    assert done.returncode == 0, done.stderr
-    steps = [line["name"] for line in json_lines(done) if line["event"] == "energy_step"]
-    assert steps[0] == "latency message 8"
-    assert len(steps) == len(set(steps)) == 4  # the fake has no collective on streams
-    metered = [line for line in results_of(done) if line["unit"] == "nJ/word"]
-    assert {line["method"] for line in metered} == {"device/peer/ll"}
-    assert metered[0]["settings"]["values"]["energy"] == 2000
-    lines = record.read_text().splitlines()
-    record.write_text("\n".join(line for line in lines if "put 64K" not in line) + "\n")  # stopped before it
-    again = cli("bench", "energy", "--output", str(record), "--json")
-    assert [line["name"] for line in json_lines(again) if line["event"] == "energy_step"] == ["bandwidth put 64K"]
-    assert "latency message 8: measured by an earlier run" in again.stderr
-
-
-def test_bench_energy_shows_components_and_the_table_of_2014(cli):
-    shown = cli("bench", "energy").stdout
-    assert "GPU W" in shown
-    assert "600" in shown
-    assert "put of 256" in shown
-    assert "2014" not in shown
-    results = []
-    for method, nanojoules in (("device/peer/signal", 5.0), ("mpi/staged", 50.0)):
-        for size in (8, 512):
-            watts = {kind: {"watts": 10.0, "joules_above_idle": None} for kind in ("gpu", "cpu")}
-            energy = {"components": {**watts, "dram": {"watts": None, "joules_above_idle": None}}, "cpu_cores": 1.0}
-            energy |= {"spread": 0.01, "seconds": nanojoules * size}
-            results.append({"operation": "message", "method": method, "bytes": size, "ranks": 2, "unit": "nJ/word"})
-            results[-1] |= {"median": nanojoules, "energy": energy}
-    (table,) = joules.table_of_002(results)
-    cells = [next(iter(column.cells)) for column in table.columns]
-    assert cells[:4] == ["message", "mpi/staged", "90.0", "10"]
-    assert cells[4] == "10 10 –"
-    assert cells[6:8] == ["85.01", "6.96"]
-    assert joules.table_of_002([one for one in results if one["method"] != "mpi/staged"]) == []

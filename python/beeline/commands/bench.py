@@ -8,21 +8,14 @@ from collections.abc import Callable
 from rich.console import Group, RenderableType
 from rich.table import Table
 
-from beeline import options
 from beeline.description import PROGRAM, Call
 from beeline.display import ResultView, format_bytes, format_number, measured_of, new_table, not_measured
 from beeline.jobs import Event
 from beeline.programs import World, find_program, launch_command
 
 
-def measure(
-    call: Call,
-    view: ResultView,
-    ranks: options.RankCount = 2,
-    threads: options.Threads = False,
-    device: options.Device = "auto",
-) -> None:
-    command = launch_command(World(ranks, threads, device), find_program(PROGRAM), call.arguments)
+def measure(call: Call, view: ResultView, world: World) -> None:
+    command = launch_command(world, find_program(PROGRAM), call.arguments)
     view.run(command, lambda event: " ".join(str(event.get(key, "")) for key in ("method", "operation", "bytes")))
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The commands of `beeline bench`, made from the program's description; each has a handler, and the handler's options
-are those of starting and showing it."""
+are those of starting and showing it; of a parameter `world`, those of `world_on`."""
 
 from __future__ import annotations
 
@@ -13,17 +13,18 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from beeline import options
-from beeline.commands import accuracy, bench, collectives, joules, overlap
+from beeline.commands import accuracy, bench, collectives, joules, joules_tables, launch, overlap
 from beeline.description import Described, call_of, commands
 from beeline.display import Render, ResultView
 from beeline.jobs import Event
-from beeline.programs import CliError, given
+from beeline.programs import CliError, World, given
 
 HANDLERS: dict[str, tuple[Callable[..., None], Render]] = {
     "address-space": (bench.measure, bench.render_sweeps),
     "collectives": (collectives.collectives, collectives.render),
     "accuracy": (accuracy.accuracy, accuracy.render),
-    "energy": (joules.energy, joules.render),
+    "energy": (joules.energy, joules_tables.render),
+    "launch": (launch.launch, launch.render),
     "overlap": (overlap.overlap, overlap.render),
 }
 POSITION_OR_NAME = inspect.Parameter.POSITIONAL_OR_KEYWORD
@@ -46,23 +47,33 @@ def make_command(described: Described, settings: dict[str, Any]) -> Any:
     is_absent = described["reason"] is not None
     handler, render = HANDLERS.get(described["name"], (bench.measure, bench.render))
     of_program = {identifier(option["name"]): option for option in described.get("options", [])}
-    of_handler = parameters_of(handler)[2:]
+    own = parameters_of(handler)[2:]
+    of_handler = [one for one in own if one.name != "world"]
+    of_world = parameters_of(world_on) if len(of_handler) < len(own) else []
 
     def run(as_json: options.Json = False, output: options.Output = None, **values: Any) -> None:
         if is_absent:
             raise CliError(described["reason"])
         arguments = [text for name in of_program for text in given(of_program[name]["name"], values[name])]
         call = call_of(described["name"], *arguments)
+        asked = {one.name: values[one.name] for one in of_handler}
+        if of_world:
+            asked["world"] = world_on(**{one.name: values[one.name] for one in of_world})
         with ResultView(as_json, output, render) as view:
-            handler(call, view, **{one.name: values[one.name] for one in of_handler})
+            handler(call, view, **asked)
         check(view.results)
 
     shown = parameters_of(run)[:2]
-    parameters = [*map(parameter_of, of_program.values()), *of_handler, *shown]
+    parameters = [*map(parameter_of, of_program.values()), *of_handler, *of_world, *shown]
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     app = typer.Typer(add_completion=False, context_settings=settings | (ABSENT if is_absent else {}))
     app.command(described["name"], help=described["summary"], epilog=methods_of(described))(run)
     return get_command(app)
+
+
+def world_on(ranks: options.RankCount = 2, threads: options.Threads = False, device: options.Device = "auto") -> World:
+    """The options of handlers that take a world."""
+    return World(ranks, threads, device)
 
 
 def parameters_of(function: Callable[..., None]) -> list[inspect.Parameter]:

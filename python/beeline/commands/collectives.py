@@ -14,7 +14,6 @@ from typing import Annotated, Literal
 import typer
 from rich.console import Group, RenderableType
 
-from beeline import options
 from beeline.commands import bench
 from beeline.description import PROGRAM, Call
 from beeline.display import MISSING, ResultView, format_bytes, format_number, measured_of, new_table, not_measured
@@ -32,22 +31,20 @@ Launcher = Literal["auto", "beeline", "mpirun"]
 def collectives(
     call: Call,
     view: ResultView,
+    world: World,
     launcher: Annotated[
         Launcher,
         typer.Option("--launcher", help="What starts the ranks: MPI is measured under mpirun; auto: if there is one."),
     ] = "auto",
-    ranks: options.RankCount = 2,
-    threads: options.Threads = False,
-    device: options.Device = "auto",
 ) -> None:
     if nccl := nccl_library():
         os.environ.setdefault("BEELINE_NCCL", nccl)
-    command = start_command(World(ranks, threads, device), call.arguments, launcher)
+    command = start_command(world, call.arguments, launcher)
     if not any(name.startswith("torch/") for name in call.values["methods"]):
         view.run(command, label_of)
         return
     with view.results_kept_back():
-        measure_torch(view, kinds_of(view.run(command, label_of)), call.values["type"], device)
+        measure_torch(view, kinds_of(view.run(command, label_of)), call.values["type"], world.device)
         complete_baselines(view.results)
 
 

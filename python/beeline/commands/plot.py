@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`beeline plot`: pictures of records of `beeline bench collectives`, and of `beeline energy`."""
+"""`beeline plot`: pictures of records of benchmarks, and of `beeline energy`."""
 
 from __future__ import annotations
 
 import json
+import math
 import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -16,11 +18,14 @@ from beeline.energy_record import read_record
 from beeline.errors import InvalidArgumentError
 from beeline.jobs import Event, parse_event
 from beeline.picture import check_picture, new_figure, save
-from beeline.power_picture import draw_power
+from beeline.power_picture import draw_power, draw_runs
 from beeline.programs import CliError
 
 Curves = dict[str, list[tuple[int, Event]]]
-Axis = Literal["bytes", "blocks"]
+Axis = Literal["bytes", "blocks", "iterations"]
+Panels = list[tuple[str, Callable[[Event], float]]]
+MISSING = float("nan")
+LAUNCH, POWER = "launch", "power"  # names of pictures that show no operation
 # What records up to November 2026 call methods, by today's names.
 RENAMED = {r"/packets128(?=_|$)": "/ll128", r"/packets(?=_|$)": "/ll", r"_alike$": "_symmetric"}
 
@@ -38,31 +43,48 @@ def plot(
         ),
     ],
     over: Annotated[
-        Axis, typer.Option("--over", help="What runs along the axis: bytes, or blocks of a GPU.")
+        Literal["bytes", "blocks"], typer.Option("--over", help="What runs along the axis: bytes, or blocks of a GPU.")
     ] = "bytes",
     as_json: options.Json = False,
 ) -> None:
     """Draws time and bus bandwidth of collectives: a picture for each operation, a curve for each method and peer.
 
-    Of a record of `beeline energy`: power over time, a curve for each component.
+    Of what was metered: joules of a word and power for each operation, and applications' power over time; of `bench
+    launch` launching and work of a joule against iterations; of a record of `beeline energy` power over time.
     """
     if len(records) == 1 and is_of_energy(records[0]):
         plot_power(records[0], output, as_json)
         return
     results = [one for path in records for one in read_results(path)]
-    if not results:
-        raise CliError(f"no collective was measured in {', '.join(map(str, records))}")
-    operations = list(dict.fromkeys(str(one["operation"]) for one in results))
-    for operation in operations:
-        mine = [one for one in results if one["operation"] == operation]
-        curves = curves_over(mine, over)
-        if not curves:
-            raise CliError(f"no record of {operation} says which {over} it was measured with")
-        picture = output if len(operations) == 1 else picture_of(operation, output)
-        draw(curves, over, mine, picture)
+    groups: dict[str, list[Event]] = {}
+    for one in results:
+        for name in pictures_of(one, results):
+            groups.setdefault(name, []).append(one)
+    if not groups:
+        raise CliError(f"nothing that can be drawn was measured in {', '.join(map(str, records))}")
+    for name, mine in groups.items():
+        picture = output if len(groups) == 1 else output.with_name(f"{output.stem}-{name}{output.suffix}")
+        shown = draw_runs(mine, picture) if name == POWER else draw_group(name, mine, over, picture)
         if as_json:
-            event = {"event": "picture", "operation": operation, "file": str(picture), "curves": list(curves)}
+            event = {"event": "picture", "operation": name, "file": str(picture), "curves": shown}
             print(json.dumps(event), flush=True)
+
+
+def pictures_of(result: Event, results: list[Event]) -> list[str]:
+    """The names of those that show it."""
+    if is_of_application(result):
+        against_iterations = result.get("launch_seconds") and len({one.get("iterations") for one in results}) > 1
+        return [LAUNCH] * bool(against_iterations) + [POWER] * bool((result.get("energy") or {}).get("power"))
+    return [f"{result['operation']}-joules" if is_in_joules(result) else str(result["operation"])]
+
+
+def draw_group(name: str, results: list[Event], over: Axis, output: Path) -> list[str]:
+    axis: Axis = "iterations" if name == LAUNCH else over
+    curves = curves_over(results, axis)
+    if not curves:
+        raise CliError(f"no record of {name} says which {axis} it was measured with")
+    draw(curves, axis, results, output)
+    return list(curves)
 
 
 def is_of_energy(path: Path) -> bool:
@@ -87,15 +109,34 @@ def plot_power(path: Path, output: Path, as_json: bool) -> None:
         )
 
 
-def picture_of(operation: str, output: Path) -> Path:
-    return output.with_name(f"{output.stem}-{operation}{output.suffix}")
+def is_of_application(result: Event) -> bool:
+    return "app" in result
+
+
+def is_in_joules(result: Event) -> bool:
+    return str(result.get("unit")).startswith("nJ")
 
 
 def read_results(path: Path) -> list[Event]:
-    """The measured collectives of a record."""
-    events = (parse_event(line) for line in path.read_text(encoding="utf-8").splitlines())
-    results = [one for one in events if one and one.get("median") is not None and one.get("bus_gb_per_s") is not None]
-    return [one | {"method": name_today(str(one["method"]))} for one in results]
+    """The results of a record that can be drawn: collectives, joules of words, applications."""
+    results: list[Event] = []
+    for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
+        one = parse_event(line)
+        if one is None or one.get("event", "result") != "result" or not is_drawn(one):
+            continue
+        of_launches = ("size", "seconds", "iterations") if one.get("launch_seconds") else ()
+        needed = of_launches if is_of_application(one) else ("operation", "settings")
+        if lacking := [name for name in ("method", "ranks", *needed) if name not in one]:
+            raise CliError(f"{path}:{number}: a result without {', '.join(lacking)}")
+        results.append(one | {"method": name_today(str(one["method"]))})
+    return results
+
+
+def is_drawn(result: Event) -> bool:
+    if is_of_application(result):
+        return bool((result.get("energy") or {}).get("power")) or result.get("launch_seconds") is not None
+    is_compared = is_in_joules(result) or result.get("bus_gb_per_s") is not None
+    return is_compared and result.get("median") is not None and bool(result.get("bytes"))
 
 
 def name_today(method: str) -> str:
@@ -109,13 +150,13 @@ def curves_over(results: list[Event], over: Axis) -> Curves:
     fastest: dict[tuple[str, int], Event] = {}
     for result in results:
         name = str(result["method"])
-        place: Any = result["bytes"] if over == "bytes" else result.get("settings", {}).get("blocks")
+        place: Any = result.get("settings", {}).get("blocks") if over == "blocks" else result[over]
         if over == "blocks":
             name += f", {result['bytes']:,} B"
         if not isinstance(place, int):
             continue
         before = fastest.get((name, place))
-        if before is None or result["median"] < before["median"]:
+        if before is None or time_of(result) < time_of(before):
             fastest[name, place] = result
     curves: Curves = {}
     for (name, place), result in fastest.items():
@@ -123,21 +164,49 @@ def curves_over(results: list[Event], over: Axis) -> Curves:
     return {name: sorted(points, key=lambda point: point[0]) for name, points in curves.items()}
 
 
+def time_of(result: Event) -> float:
+    """Or joules: what is good when it is small."""
+    return float(result["seconds"] if is_of_application(result) else result["median"])
+
+
 def title_of(results: list[Event]) -> str:
-    ranks = ", ".join(dict.fromkeys(str(one["ranks"]) for one in results))
-    types = ", ".join(dict.fromkeys(str(one["settings"].get("type")) for one in results))
-    return f"{results[0]['operation']} of {types}, {ranks} ranks"
+    first, ranks = results[0], ", ".join(dict.fromkeys(str(one["ranks"]) for one in results))
+    if is_of_application(first):
+        return f"{first['app']} {'×'.join(map(str, first['size']))}, {ranks} rank"
+    types = dict.fromkeys(str(one["settings"]["type"]) for one in results if "type" in one["settings"])
+    return f"{first['operation']}{' of ' * bool(types)}{', '.join(types)}, {ranks} ranks"
+
+
+def panels_of(result: Event) -> Panels:
+    """What the picture of such results shows: names and values."""
+    if is_of_application(result):
+        return [
+            ("launching, ms", lambda one: 1e3 * (one["launch_seconds"] or MISSING)),
+            ("MFLOP a joule", lambda one: one.get("mflop_per_joule") or MISSING),
+        ]
+    if is_in_joules(result):
+        return [("energy of a word, nJ", lambda one: one["median"]), ("power, W", watts_of)]
+    return [("time of a call, µs", lambda one: one["median"]), ("bus bandwidth, GB/s", lambda one: one["bus_gb_per_s"])]
+
+
+def watts_of(result: Event) -> float:
+    """Of all components that are known."""
+    watts = [part["watts"] for part in result["energy"]["components"].values() if part["watts"] is not None]
+    return sum(watts) if watts else MISSING
 
 
 def draw(curves: Curves, over: Axis, results: list[Event], output: Path) -> None:
-    figure, (times, bandwidths) = new_figure(2, (15, 7))
+    panels = [
+        (what, value) for what, value in panels_of(results[0]) if not all(math.isnan(value(one)) for one in results)
+    ]
+    figure, axes_of_all = new_figure(len(panels), (8 * len(panels), 7))
     peers = {str(one["method"]) for one in results if one.get("peer_of") is not None}
     for name, points in curves.items():
         style = "--" if str(points[0][1]["method"]) in peers else "-"
         places = [place for place, _ in points]
-        times.plot(places, [one["median"] for _, one in points], style, marker=".", label=name)
-        bandwidths.plot(places, [one["bus_gb_per_s"] for _, one in points], style, marker=".", label=name)
-    for axes, what in ((times, "time of a call, µs"), (bandwidths, "bus bandwidth, GB/s")):
+        for axes, (_, value) in zip(axes_of_all, panels, strict=True):
+            axes.plot(places, [value(one) for _, one in points], style, marker=".", label=name)
+    for axes, (what, _) in zip(axes_of_all, panels, strict=True):
         axes.set_xscale("log", base=2)
         axes.set_yscale("log")
         axes.set_xlabel(over)
@@ -145,5 +214,5 @@ def draw(curves: Curves, over: Axis, results: list[Event], output: Path) -> None
         axes.minorticks_off()
         axes.grid(alpha=0.3)
     figure.suptitle(title_of(results))
-    figure.legend(*times.get_legend_handles_labels(), loc="outside right upper", fontsize="small")
+    figure.legend(*axes_of_all[0].get_legend_handles_labels(), loc="outside right upper", fontsize="small")
     save(figure, output, {"curves": list(curves)})

@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `beeline bench energy` shows of its results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from statistics import mean
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+
+from beeline.display import format_bytes, format_number, format_percent, measured_of, new_table, not_measured
+from beeline.jobs import Event
+
+KINDS = ("cpu", "gpu", "dram")
+# Seed 002, conclusion: energy saved in percent, speed-up; average watts of CPU, GPU and DRAM, direct and by MPI.
+OF_2014 = {
+    "put": (50.67, 2.42, (26.86, 47.05, 3.99), (43.36, 48.86, 10.11)),
+    "message": (85.01, 6.96, (29.95, 52.58, 5.26), (43.25, 48.45, 8.07)),
+    "barrier": (67.31, 2.28, (18.76, 56.68, 4.33), (39.97, 51.18, 8.48)),
+}
+DIRECT, BASELINE, STAGED = "device/peer/signal", "mpi/staged", "host/staged/"
+LARGEST_SPREAD = 0.02
+ENGINE, KERNELS = "/copy_engine", ("device/", "stream/")
+
+
+def render(results: list[Event]) -> RenderableType:
+    """A table for each operation and size, and those that compare; below, what is not metered."""
+    metered = [one for one in measured_of(results) if str(one.get("unit")).startswith("nJ")]
+    loads = [one for one in results if one.get("energy")]
+    parts: list[RenderableType] = []
+    if len(set(map(wait_of, loads))) > 1:
+        parts.append(table_of_waits(loads))
+    else:
+        kinds = dict.fromkeys((str(one["operation"]), one["bytes"]) for one in metered)
+        parts += [table([one for one in metered if (one["operation"], one["bytes"]) == kind]) for kind in kinds]
+        parts += [one for one in (table_of_engines(metered), *tables_of_002(metered)) if one.row_count]
+    lacking = [one for one in results if "median" in one and one["median"] is None]
+    return Group(*parts, *notes_on(metered), *not_measured(lacking))
+
+
+def notes_on(results: list[Event]) -> list[str]:
+    """What the joules are of."""
+    if not results:
+        return []
+    reasons = dict.fromkeys(
+        f"not in the joules: {kind}: {part['reason']}"
+        for one in results
+        for kind, part in one["energy"]["components"].items()
+        if part.get("reason")
+    )
+    ranks, gpus = results[0]["ranks"], len(results[0]["energy"].get("gpus", []))
+    shared = [f"{ranks} ranks on {gpus} GPU: what moves between them stays in its memory"] if 0 < gpus < ranks else []
+    parts = [part for one in results for part in one["energy"]["components"].values()]
+    idle = ["above idle, –: the difference to idle power is within the error of the two"] * any(
+        part["watts"] is not None and part["joules_above_idle"] is None for part in parts
+    )
+    spread = ["spread above 2 %: the median of five trials"] * any(
+        (one["energy"]["spread"] or 0) > LARGEST_SPREAD for one in results
+    )
+    return [*reasons, *shared, *idle, *spread]
+
+
+def table(results: list[Event]) -> Table:
+    first = results[0]
+    size = f" of {format_bytes(first['bytes'])}" if first["bytes"] else ""
+    columns = (
+        f">{first['unit']}", ">above idle", ">GPU W", ">CPU W", ">DRAM W", ">CPU cores", ">spread %", ">of the best %",
+    )  # fmt: skip
+    best = min(one["median"] for one in results)
+    shown = new_table(f"{first['operation']}{size}, {first['ranks']} ranks", "method", *columns)
+    for one in results:
+        parts = one["energy"]["components"]
+        above = [part["joules_above_idle"] for part in parts.values() if part["joules_above_idle"] is not None]
+        watts = [parts[kind]["watts"] for kind in ("gpu", "cpu", "dram")]
+        numbers = [one["median"], 1e9 * sum(above) if above else None, *watts, one["energy"]["cpu_cores"]]
+        shares = [one["energy"]["spread"], one["median"] / best]
+        shown.add_row(one["method"], *map(format_number, numbers), *map(format_percent, shares))
+    return shown
+
+
+def table_of_engines(results: list[Event]) -> Table:
+    """The best of the copy engines' methods against the best that takes multiprocessors, where both were metered."""
+    columns = (">engines", ">multi-\nprocessors", ">saved, %", "engines' method", "multiprocessors'")
+    shown = new_table("Copy engines against multiprocessors, nJ a word", "operation", *columns)
+    for operation, size in dict.fromkeys((one["operation"], one["bytes"]) for one in results):
+        here = [one for one in results if (one["operation"], one["bytes"]) == (operation, size)]
+        by_engines = [one for one in here if ENGINE in one["method"] and not is_bare(one)]
+        by_kernels = [
+            one for one in here if one["method"].startswith(KERNELS) and one not in by_engines and not is_chosen(one)
+        ]
+        if size and by_engines and by_kernels:
+            engines, kernels = (min(some, key=nanojoules) for some in (by_engines, by_kernels))
+            numbers = map(format_number, (nanojoules(engines), nanojoules(kernels)))
+            saved = format_percent(1 - nanojoules(engines) / nanojoules(kernels))
+            shown.add_row(f"{operation} of {format_bytes(size)}", *numbers, saved, engines["method"], kernels["method"])
+    return shown
+
+
+def is_chosen(result: Event) -> bool:
+    """By the library, perhaps by engines."""
+    return str(result["method"]).endswith("/automatic")
+
+
+def is_bare(result: Event) -> bool:
+    return str(result["method"]).startswith("bare/")
+
+
+def nanojoules(result: Event) -> float:
+    return float(result["median"])
+
+
+def seconds(result: Event) -> float:
+    """Of a word, of an operation without data, or of what an application counts."""
+    return float(result["energy"]["seconds"])
+
+
+def tables_of_002(results: list[Event]) -> list[Table]:
+    """What direct communication saves against MPI and against the quickest staging, beside the figures of 2014; and the
+    average power of each. Savings and speed-ups are computed for each size, then averaged; so is power."""
+    groups = [f"{name}:\n{what}" for name in (BASELINE, f"{STAGED}*", "2014") for what in ("saved, %", "speed-up")]
+    saved = new_table("Seed 002: direct communication against staged", "operation", *(f">{one}" for one in groups))
+    power = new_table("Seed 002: average power, W", "operation", "method", ">CPU", ">GPU", ">DRAM", ">total", ">2014")
+    for operation, (*then, watts, watts_against) in OF_2014.items():
+        mine = [one for one in results if one["operation"] == operation]
+        by_size = {one["bytes"]: one for one in mine if one["method"] == DIRECT}
+        by_mpi, staged = (
+            [(by_size[size], quickest(mine, baseline, size)) for size in by_size if quickest(mine, baseline, size)]
+            for baseline in (BASELINE, STAGED)
+        )
+        if by_mpi or staged:
+            saved.add_row(operation, *savings(by_mpi), *savings(staged), *map(str, then))
+        if by_mpi:
+            for which, old in enumerate((watts, watts_against)):
+                runs = [pair[which] for pair in by_mpi]
+                power.add_row(operation, runs[0]["method"], *average_watts(runs), join(old))
+    return [saved, power]
+
+
+def quickest(results: list[Event], beginning: str, size: int) -> Any:
+    """Of the methods whose names begin so; None where there is none."""
+    found = [one for one in results if one["method"].startswith(beginning) and one["bytes"] == size]
+    return min(found, key=seconds, default=None)
+
+
+def savings(pairs: list[tuple[Event, Event]]) -> tuple[str, str]:
+    """Energy saved and speed-up, each the mean over sizes."""
+    if not pairs:
+        return format_percent(None), format_number(None)
+    saved = mean(1 - nanojoules(direct) / nanojoules(other) for direct, other in pairs)
+    return format_percent(saved), format_number(mean(seconds(other) / seconds(direct) for direct, other in pairs))
+
+
+def average_watts(results: list[Event]) -> list[str]:
+    """By component, and of those that are known."""
+
+    def average(kind: str) -> float | None:
+        watts = [one["energy"]["components"][kind]["watts"] for one in results]
+        return None if None in watts else mean(watts)
+
+    averages = [average(kind) for kind in KINDS]
+    known = [each for each in averages if each is not None]
+    return [format_number(each) for each in (*averages, sum(known) if known else None)]
+
+
+def join(watts: Iterable[float]) -> str:
+    return " ".join(format_number(each) for each in (*watts, sum(watts)))
+
+
+def table_of_waits(results: list[Event]) -> Table:
+    """Each way of waiting against spinning: time lost, energy saved."""
+    columns = ("host waits", ">lost, %", ">saved, %", ">CPU cores", ">CPU W", ">GPU W")
+    shown = new_table("Waits of the host: against spinning", "what", *columns)
+    for what in dict.fromkeys(map(work_of, results)):
+        mine = [one for one in results if work_of(one) == what]
+        spinning = next((one for one in mine if one["energy"]["wait_policy"] == "spin"), None)
+        for one in mine:
+            lost = spinning and seconds(one) / seconds(spinning) - 1
+            both = (joules(one), joules(spinning)) if spinning else (None, None)
+            saved = None if None in both else 1 - both[0] / both[1]
+            watts = [one["energy"]["components"][kind]["watts"] for kind in ("cpu", "gpu")]
+            numbers = map(format_number, (one["energy"]["cpu_cores"], *watts))
+            shown.add_row(what, wait_of(one), format_percent(lost), format_percent(saved), *numbers)
+    return shown
+
+
+def work_of(result: Event) -> str:
+    what = result.get("operation") or f"{result.get('app')} {'×'.join(map(str, result.get('size', [])))}"
+    size = f" of {format_bytes(result['bytes'])}" if result.get("bytes") else ""
+    return f"{what}{size}, {result['method']}"
+
+
+def wait_of(result: Event) -> str:
+    policy, period = result["energy"]["wait_policy"], result["energy"]["wait_period_us"]
+    return f"sleep {period:,} us" if policy == "sleep" else str(policy)
+
+
+def joules(result: Event) -> float | None:
+    """Of the components that are known; None where none is."""
+    parts = [part["joules"] for part in result["energy"]["components"].values()]
+    known = [part for part in parts if part is not None]
+    return sum(known) if known else None

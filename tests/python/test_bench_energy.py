@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`beeline bench energy` and `beeline bench launch`: their steps, tables and pictures, over the fake programs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from beeline.commands import joules, joules_tables
+from rich.table import Table
+
+Record = dict[str, Any]
+LAUNCHES = "kernel_by_kernel,one_graph,persistent,needs_gpu"
+
+
+def events_of(done) -> list[Record]:
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def steps_of(done) -> list[str]:
+    return [event["name"] for event in events_of(done) if event["event"] == "energy_step"]
+
+
+def results_of(done) -> list[Record]:
+    return [event for event in events_of(done) if event["event"] == "result"]
+
+
+def results_of_record(path: Path) -> list[Record]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def rows_of(table: Table) -> list[list[str]]:
+    return [list(row) for row in zip(*(column.cells for column in table.columns), strict=True)]
+
+
+def test_it_meters_what_the_program_describes_and_goes_on_where_it_stopped(cli, tmp_path: Path) -> None:
+    record = tmp_path / "joules.jsonl"
+    done = cli("bench", "energy", "--output", str(record), "--json")
+    assert done.returncode == 0, done.stderr
+    steps = steps_of(done)
+    assert steps[0] == "latency message 8"
+    assert len(steps) == len(set(steps)) == 4  # the fake has no collective on streams
+    metered = [line for line in results_of(done) if line["unit"] == "nJ/word"]
+    assert {line["method"] for line in metered} == {"device/peer/ll"}
+    assert metered[0]["settings"]["values"]["energy"] == 2000
+    lines = record.read_text().splitlines()
+    end = next(number for number, line in enumerate(lines) if "energy_step" in line and "put 64K" in line)
+    record.write_text("\n".join(lines[:end] + lines[end + 1 :]) + "\n")  # stopped in the middle of it
+    again = cli("bench", "energy", "--output", str(record), "--json")
+    assert steps_of(again) == ["bandwidth put 64K"]
+    assert "latency message 8: measured by an earlier run" in again.stderr
+    text = record.read_text()
+    broken = next(line for line in text.splitlines() if "nJ" in line and "message" in line)
+    record.write_text(text.replace(broken, broken[:40]) + '{"event": "resu')  # of a machine that failed
+    assert steps_of(cli("bench", "energy", "--output", str(record), "--json")) == ["latency message 8"]
+    shown = cli("bench", "energy", "--output", str(record))
+    assert shown.returncode == 0  # though nothing was left to measure
+    assert [shown.stdout.count(f"put of {size}") for size in ("64 KiB", "256 MiB")] == [1, 1]
+
+
+def test_it_shows_components_and_what_is_not_metered(cli) -> None:
+    shown = cli("bench", "energy").stdout
+    assert "GPU W" in shown
+    assert "600" in shown
+    assert "put of 256" in shown
+    assert "2014" not in shown
+    assert "not in the joules: dram: no DRAM counter" in shown
+    assert "2 ranks on 1 GPU: what moves between them stays in its memory" in shown
+
+
+def metered(method: str, size: int, nanojoules: float, operation: str = "message", watts: float = 10.0) -> Record:
+    """Whose time of a word is as many nanoseconds as its energy nanojoules."""
+    parts = {kind: {"watts": watts, "joules_above_idle": None} for kind in ("gpu", "cpu")}
+    parts["dram"] = {"watts": None, "joules_above_idle": None}
+    energy = {"components": parts, "cpu_cores": 1.0, "spread": 0.01, "seconds": nanojoules * 1e-9}
+    head = {"operation": operation, "method": method, "bytes": size, "ranks": 2, "unit": "nJ/word"}
+    return head | {"median": nanojoules, "energy": energy, "event": "result"}
+
+
+def test_the_table_of_2014_averages_what_each_size_saves() -> None:
+    results = [
+        metered("device/peer/signal", 8, 5.0), metered("mpi/staged", 8, 50.0, watts=20.0),
+        metered("device/peer/signal", 512, 5.0), metered("mpi/staged", 512, 10.0, watts=30.0),
+        # The quickest staging counts, of each size.
+        metered("host/staged/sequential", 8, 20.0), metered("host/staged/pipelined", 8, 25.0),
+        metered("host/staged/sequential", 512, 40.0), metered("host/staged/pipelined", 512, 6.25),
+        metered("mpi/staged", 4096, 1000.0),  # without its direct counterpart
+    ]  # fmt: skip
+    saved, power = joules_tables.tables_of_002(results)
+    # 90 % and 50 %, 10 and 2 times; 75 % and 20 %, 4 and 1.25 times.
+    assert rows_of(saved) == [["message", "70.0", "6", "47.5", "2.625", "85.01", "6.96"]]
+    assert rows_of(power) == [
+        ["message", "device/peer/signal", "10", "10", "–", "20", "29.95 52.58 5.26 87.79"],
+        ["message", "mpi/staged", "25", "25", "–", "50", "43.25 48.45 8.07 99.77"],
+    ]
+    without = [one for one in results if one["method"] != "mpi/staged"]
+    saved, power = joules_tables.tables_of_002(without)
+    assert rows_of(saved) == [["message", "–", "–", "47.5", "2.625", "85.01", "6.96"]]
+    assert rows_of(power) == []
+
+
+def test_engines_are_compared_with_multiprocessors() -> None:
+    results = [
+        metered("host/copy_engine/signal", 64, 3.0, "put"), metered("stream/copy_engine/signal", 64, 2.0, "put"),
+        metered("bare/copy_engine", 64, 1.0, "put"), metered("device/peer/signal", 64, 5.0, "put"),
+        metered("device/bulk/signal", 64, 4.0, "put"), metered("host/staged/pipelined", 64, 0.5, "put"),
+        metered("stream/copy_engine", 64, 6.0, "allgather"), metered("stream/automatic", 64, 1.0, "allgather"),
+        metered("stream/direct", 64, 4.0, "allgather"), metered("device/peer/ll", 8, 1.0),
+    ]  # fmt: skip
+    assert rows_of(joules_tables.table_of_engines(results)) == [
+        ["put of 64 B", "2", "4", "50.0", "stream/copy_engine/signal", "device/bulk/signal"],
+        ["allgather of 64 B", "6", "4", "-50.0", "stream/copy_engine", "stream/direct"],
+    ]
+
+
+def test_polling_is_swept_and_compared_with_spinning(cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    waits = [("BEELINE_WAIT_POLICY=spin",), ("BEELINE_WAIT_POLICY=sleep", "BEELINE_WAIT_PERIOD_US=500")]
+    steps = [
+        step
+        for one in waits
+        for step in (joules.Bench("latency", "message", "8", waits=one), joules.Himeno("S", ("host_staged",), one))
+    ]
+    monkeypatch.setitem(joules.SETS, "poll-period", steps)
+    arguments = ("bench", "energy", "--set", "poll-period")
+    done = cli(*arguments, "--json")
+    assert done.returncode == 0, done.stderr
+    loads = [one for one in results_of(done) if one.get("energy")]
+    assert [one["energy"]["wait_policy"] for one in loads] == ["spin", "spin", "sleep", "sleep"]
+    assert [one["energy"]["wait_period_us"] for one in loads] == [50, 50, 500, 500]
+    for one, seconds, spent in zip(loads, (1.0, 2.0, 1.5, 4.0), (10.0, 20.0, 8.0, 30.0), strict=True):
+        one["energy"]["seconds"] = seconds
+        one["energy"]["components"]["gpu"]["joules"] = spent
+        one["energy"]["components"]["cpu"]["joules"] = None
+    rows = [row[:4] for row in rows_of(joules_tables.table_of_waits(loads))]
+    assert rows == [
+        ["message of 8 B, device/peer/ll", "spin", "0.0", "0.0"],
+        ["message of 8 B, device/peer/ll", "sleep 500 us", "50.0", "20.0"],
+        ["himeno 64×64×128, host_staged", "spin", "0.0", "0.0"],
+        ["himeno 64×64×128, host_staged", "sleep 500 us", "100.0", "-50.0"],
+    ]
+    assert "Waits of the host: against spinning" in cli(*arguments).stdout
+
+
+def test_every_policy_and_period_is_in_the_sweep() -> None:
+    names = [step.name for step in joules.SETS["poll-period"]]
+    assert len(set(names)) == len(names)
+    for policy in ("spin", "yield", "event", *(f"sleep BEELINE_WAIT_PERIOD_US={period}" for period in (1, 1000, 5000))):
+        assert f"himeno M BEELINE_WAIT_POLICY={policy}" in names
+
+
+def test_launching_is_swept_over_iterations_and_goes_on(cli, tmp_path: Path) -> None:
+    record = tmp_path / "launch.jsonl"
+    arguments = ("bench", "launch", "--output", str(record))
+    done = cli(*arguments, "--json", FAKE_METHODS=LAUNCHES)
+    assert done.returncode == 0, done.stderr
+    assert steps_of(done) == ["launch 512x512x256 100", "launch 512x512x256 200"]
+    runs = [one for one in results_of(done) if one.get("app")]
+    methods = LAUNCHES.split(",")[:3]
+    assert [(one["method"], one["iterations"]) for one in runs] == [(name, n) for n in (100, 200) for name in methods]
+    assert all(one["ranks"] == 1 and one["energy"]["power"] for one in runs)
+    (lacking,) = (one for one in results_of(done) if not one.get("app"))
+    assert (lacking["method"], lacking["available"], lacking["reason"]) == ("device_launched", False, "no GPU")
+    shown = cli(*arguments, FAKE_METHODS=LAUNCHES)
+    assert "launch 512x512x256 100: measured by an earlier run" in shown.stderr
+    assert "not measured: device_launched: no GPU" in shown.stdout
+    assert "Himeno 512×512×256 on cpu" in shown.stdout
+    (row,) = (line.split() for line in shown.stdout.splitlines() if line.split()[:2] == ["kernel_by_kernel", "200"])
+    assert row[2:] == ["500", "0.2", "100.0", "1,000", "2", "–", "600", "–"]
+
+
+def test_records_with_broken_results_are_refused(cli, tmp_path: Path) -> None:
+    path = tmp_path / "record.jsonl"
+    for one, words in (
+        ({"unit": "nJ/word", "median": 1.0, "bytes": 8}, ":1: a result without method, ranks, operation, settings"),
+        ({"app": "himeno", "launch_seconds": 1.0, "method": "m", "ranks": 1}, "without size, seconds, iterations"),
+    ):
+        path.write_text(json.dumps({"event": "result"} | one) + "\n")
+        done = cli("plot", str(path), "-o", str(tmp_path / "p.svg"))
+        assert done.returncode == 1
+        assert words in done.stderr
+
+
+def test_pictures_of_joules_launches_and_power(cli, tmp_path: Path) -> None:
+    launch, words = tmp_path / "launch.jsonl", tmp_path / "words.jsonl"
+    cli("bench", "launch", "--output", str(launch), FAKE_METHODS=LAUNCHES)
+    results = [metered(method, size, 2.0) | {"settings": {}} for method in ("a/b", "c/d") for size in (8, 512)]
+    words.write_text("".join(json.dumps(one) + "\n" for one in results))
+    done = cli("plot", str(launch), str(words), "-o", str(tmp_path / "p.svg"), "--json")
+    assert done.returncode == 0, done.stderr
+    drawn = {event["operation"]: event["curves"] for event in events_of(done)}
+    methods = LAUNCHES.split(",")[:3]
+    assert drawn == {
+        "launch": methods, "power": [f"{method}, 1 ranks" for method in methods], "message-joules": ["a/b", "c/d"],
+    }  # fmt: skip
+    without = [one | {"mflop_per_joule": None, "energy": None} for one in results_of_record(launch) if one.get("app")]
+    words.write_text("".join(json.dumps(one) + "\n" for one in without))
+    assert cli("plot", str(words), "-o", str(tmp_path / "times.svg")).returncode == 0  # where no joules are known
+    assert "MFLOP" not in (tmp_path / "times.svg").read_text()
+    for name, words_in_it in (("launch", "launching, ms"), ("power", "power of gpu0, W"), ("message-joules", "nJ")):
+        assert words_in_it in (tmp_path / f"p-{name}.svg").read_text()

@@ -146,7 +146,7 @@ void World::Implementation::add_routes(Context& context, const std::vector<int>&
   CommandTickets* const tickets = for_host ? header.host_tickets : heap_header(rank)->tickets;
   RouteTable& table = header.routes[context.team][for_host ? 1 : 0];
   table = {header.rings[for_host ? 1 : 0], tickets, routes_of_team};
-  context.routes = &table;
+  context.set_routes(&table);
 }
 
 bool World::Implementation::needs_engine(const void* address) const {

@@ -205,11 +205,11 @@ Status World::Implementation::barrier(const Context& among, Timeout timeout) {
     return beeline::barrier(Thread{}, direct, Order::memory, timeout);
   };
   Status status;
-  if (among.routes == nullptr) {
+  if (among.has_routes == 0) {
     status = meet(among);
   } else {
     Context direct = among;
-    direct.routes = nullptr;  // its words lie in the control blocks of the node, which all of its ranks reach
+    direct.set_routes(nullptr);  // its words lie in the control blocks of the node, which all of its ranks reach
     status = meet(direct);
   }
   if (status != Status::ok && status != Status::timeout) fail(status, among.team);

@@ -31,7 +31,7 @@ struct Crowd {
     ctx.rank = first_here;
     ctx.first_place = first_here;
     ctx.direct_places = 3;
-    ctx.routes = &table;
+    ctx.set_routes(&table);
   }
   Context ctx;
   RouteTable table{};

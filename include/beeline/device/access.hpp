@@ -74,18 +74,24 @@ BEELINE_COLD BEELINE_HOST_DEVICE inline Status judge(const Context& ctx, Access 
   return decide(ctx, access, operation, target, place, refuses);
 }
 
+/// Whether constants alone say that memory of the member in `place` may be accessed.
+template <Access access>
+[[nodiscard]] BEELINE_HOST_DEVICE bool is_plain(const Context& ctx, const void* local, std::uint32_t place) {
+  if constexpr (executor == DeviceKind::host) return ctx.kind_at(place) == DeviceKind::host;
+  if constexpr (access == Access::load_store) return true;  // what is mapped, kernels load and store
+  return !ctx.is_guarded(ctx.translate(static_cast<const std::byte*>(local), place));
+}
+
 /// `ok`, or `unreachable` after one thread of the group has refused access to `reach` of the member in `place`. Every
 /// thread calls it.
 template <Access access, class Group>
 BEELINE_HOST_DEVICE Status check_access(const Group& group, const Context& ctx, Operation operation, const Reach& reach,
                                         std::uint32_t place) {
   if constexpr (executor == DeviceKind::gpu && access == Access::load_store) {
-    return Status::ok;  // what is mapped, kernels load and store
+    return Status::ok;
   } else {
-    const auto* there = ctx.translate(static_cast<const std::byte*>(reach.local), place);
-    const bool is_plain = executor == DeviceKind::gpu ? !ctx.is_guarded(there) : ctx.kind_at(place) == DeviceKind::host;
-    if (is_plain) return Status::ok;
-    const Reach target{there, reach.bytes, 1};
+    if (is_plain<access>(ctx, reach.local, place)) return Status::ok;
+    const Reach target{ctx.translate(static_cast<const std::byte*>(reach.local), place), reach.bytes, 1};
     if constexpr (is_out_of_line<Group>)
       return decide(ctx, access, operation, target, place, group.thread_rank() == 0);
     else
@@ -103,11 +109,11 @@ BEELINE_HOST_DEVICE inline Status check_local_atomic(const Context& ctx, Operati
 
 inline namespace BEELINE_CALLS {
 
-/// An operation where there are routes: by an engine, by loads and stores, or refused. All of it is out of the way, and
-/// takes values: what it took by reference would have to lie in memory.
+/// An operation where there are routes, or on memory that is not plain: by an engine, by loads and stores, or refused.
+/// All of it is out of the way, and takes values: what it took by reference would have to lie in memory.
 template <class Group, class Operation>
-BEELINE_COLD BEELINE_HOST_DEVICE typename Operation::Result pass_by_route(Group group, const Context& ctx,
-                                                                          Operation operation) {
+BEELINE_COLD BEELINE_HOST_DEVICE typename Operation::Result pass_out_of_line(Group group, const Context& ctx,
+                                                                             Operation operation) {
   const Request request = operation.request();
   const WayToPeer to = ctx.way_to(request.peer);
   if (to.way == Way::engine) return operation.by_engine(group, ctx);
@@ -127,18 +133,19 @@ BEELINE_COLD BEELINE_HOST_DEVICE typename Operation::Result pass_by_route(Group 
 ///   request(), reach()           of the peer; what it uses of the peer's memory, as an address of the caller
 ///   by_loads(group, ctx, place)  loads and stores at the peer's place
 ///   by_engine(group, ctx)        posts commands
-/// Returns what the last two do; `unreachable` after one thread of the group has refused the operation. What routes ask
-/// for ends out of line, and does not come back to the loads and stores below: so the address of a peer that is the
-/// same for all threads stays in uniform registers.
+/// Returns what the last two do; `unreachable` after one thread of the group has refused the operation. What is not
+/// plain ends out of line, and does not come back to the loads and stores below: so a peer's address, once computed,
+/// serves these too, and stays in uniform registers where it is the same for all threads.
 template <class Group, class Operation>
 BEELINE_HOST_DEVICE typename Operation::Result pass(const Group& group, const Context& ctx,
                                                     const Operation& operation) {
-  const Request request = operation.request();
-  if (ctx.routes != nullptr) [[unlikely]]
-    return pass_by_route(group, ctx, operation);
-  const Status status = check_access<Operation::access>(group, ctx, request.operation, operation.reach(), request.peer);
-  if (status != Status::ok) return {status};
-  return operation.by_loads(group, ctx, request.peer);
+  // Where the peer's memory is looked at, that is done beside the test of routes, not behind it: any number is a place.
+  constexpr bool looks = executor == DeviceKind::host || Operation::access == Access::atomic;
+  const std::uint32_t peer = operation.request().peer, place = looks ? peer % max_ranks : peer;
+  const bool plain = is_plain<Operation::access>(ctx, operation.reach().local, place);
+  if ((ctx.has_routes != 0) | !plain) [[unlikely]]
+    return pass_out_of_line(group, ctx, operation);
+  return operation.by_loads(group, ctx, place);
 }
 
 /// The same with the check of arguments before it (invalid_argument).

@@ -21,7 +21,7 @@ class Barrier {
     group_.sync();  // what an earlier barrier of this group left in memory is there; `enter` syncs before it changes it
     entered_ = ctx.sync->entered.value;
     completed_ = ctx.sync->completed.value;
-    if (ctx.routes != nullptr) [[unlikely]] {
+    if (ctx.has_routes != 0) [[unlikely]] {
       reachable_ = detail::check_all_direct(group_, ctx, Operation::barrier);
       if (reachable_ != Status::ok) ++entered_;  // so that `sync` enters no round
     }

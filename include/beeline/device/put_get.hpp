@@ -262,7 +262,7 @@ BEELINE_HOST_DEVICE inline void fence() { machine::fence_system(); }
 /// same status: ok; where an engine carries puts, deadline or aborted. Source: GASPI wait.
 template <class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status flush(const Group& group, const Context& ctx, Queue queue = {}) {
-  if (ctx.routes != nullptr) [[unlikely]]
+  if (ctx.has_routes != 0) [[unlikely]]
     return detail::drain_route(group, ctx, Operation::flush, queue);
   group.sync();  // a put by loads and stores has read its source when its threads have returned
   return Status::ok;
@@ -274,7 +274,7 @@ template <class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status quiet(const Group& group, const Context& ctx, Queue queue = {}) {
   group.sync();
   machine::fence_system();
-  if (ctx.routes != nullptr) [[unlikely]]
+  if (ctx.has_routes != 0) [[unlikely]]
     return detail::drain_route(group, ctx, Operation::quiet, queue);
   group.sync();
   return Status::ok;

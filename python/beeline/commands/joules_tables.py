@@ -192,8 +192,9 @@ def work_of(result: Event) -> str:
 
 
 def wait_of(result: Event) -> str:
-    policy, period = result["energy"]["wait_policy"], result["energy"]["wait_period_us"]
-    return f"sleep {period:,} us" if policy == "sleep" else str(policy)
+    energy = result["energy"]
+    policy = energy.get("wait_policy", "automatic")  # records of November 2026 may be without
+    return f"sleep {energy['wait_period_us']:,} us" if policy == "sleep" else str(policy)
 
 
 def joules(result: Event) -> float | None:

@@ -87,9 +87,10 @@ void EnergyBench::print_record(const Measurement& measurement, const std::vector
   const double words = measurement.bytes == 0 ? 1 : static_cast<double>(measurement.bytes) / bytes_of_word;
   std::vector<double> samples;
   for (const double joules : joules_of(loads)) samples.push_back(1e9 * joules / operations / words);
-  const bool is_known = samples.size() == loads.size();
+  const auto unknown = std::ranges::find_if(loads, [](const MeteredLoad& load) { return !LoadMeter::joules(load); });
+  const bool is_known = unknown == loads.end();
   auto record = energy_record(measurement, is_known ? samples : std::vector<double>{}, bench_.world().size(),
-                              is_known ? "" : LoadMeter::reason(loads.back()));
+                              is_known ? "" : LoadMeter::reason(*unknown));
   record["energy"] = meter_.record(loads, operations * words);
   record["energy"]["spread"] = is_known ? nlohmann::ordered_json(spread_of(samples)) : nlohmann::ordered_json(nullptr);
   print(record);

@@ -21,8 +21,6 @@ namespace beeline::detail {
 
 namespace {
 
-constexpr unsigned max_host_threads = 64;  // that run one waiting launch of a host rank
-
 std::vector<KernelCode>& kernels() {
   static std::vector<KernelCode> all;
   return all;
@@ -110,25 +108,37 @@ Context context_of(Team& team, const LaunchOptions& options, const KernelName& k
   return context;
 }
 
+/// What runs the blocks of a host rank's grid.
+struct HostGrid {
+  HostWorkers& workers;
+  unsigned cores, team_size;  ///< of the rank, threads of a block
+  GridState* state;
+  Context context;
+};
+
 /// Runs all threads of blocks [first, last) at once; the first exception of any wins.
-void run_blocks(HostWorkers& workers, const HostBlock& block, unsigned first, unsigned last, unsigned team_size,
-                GridState* grid_state, const Context& context) {
-  // Threads of a block may be more than the cores, whatever the ranks are.
+void run_blocks(const HostGrid& grid, const HostBlock& block, unsigned first, unsigned last) {
+  const unsigned team_size = grid.team_size, threads = (last - first) * team_size;
+  Context context = grid.context;
   const bool adapts = context.polling.policy() == WaitPolicy::automatic;
+  // Threads of a block may be more than the cores, whatever the ranks are.
   const Polling polling = adapts ? Polling(64) : context.polling;
-  if (last - first == 1 && team_size == 1) {
+  if (threads == 1) {
     HostTeamState alone(1, context.deadline_ns, polling);
-    return block(HostTeam(&alone, 0), first, grid_state, context);
+    return block(HostTeam(&alone, 0), first, grid.state, context);
   }
+  if (threads > grid.cores) context.polling = polling;
   std::vector<std::unique_ptr<HostTeamState>> teams;
   for (unsigned rank = first; rank < last; ++rank)
     teams.push_back(std::make_unique<HostTeamState>(team_size, context.deadline_ns, polling));
   std::mutex mutex;
   std::exception_ptr failure;
-  workers.run((last - first) * team_size, [&](unsigned index) {
+  // Who spins gives no core away.
+  const unsigned at_once = polling.policy() == WaitPolicy::spin ? threads : grid.cores;
+  grid.workers.run(threads, at_once, [&](unsigned index) {
     HostTeamState& team = *teams[index / team_size];
     try {
-      block(HostTeam(&team, index % team_size), first + index / team_size, grid_state, context);
+      block(HostTeam(&team, index % team_size), first + index / team_size, grid.state, context);
     } catch (...) {
       const std::lock_guard lock(mutex);
       if (!failure) failure = std::current_exception();
@@ -191,8 +201,8 @@ bool can_start_early(const World& world, const KernelCode& kernel) {
   return kernel_architecture(kernel, world.device().index) >= first_architecture;
 }
 
-unsigned host_resident_blocks(const World& world) {
-  return std::max(1u, max_host_threads / static_cast<unsigned>(world.config().host_threads));
+unsigned host_share_of_blocks(const World& world) {
+  return std::max(1u, world.implementation().cores / static_cast<unsigned>(world.config().host_threads));
 }
 
 unsigned gpu_share_of_blocks(World& world, const KernelCode& kernel, unsigned threads) {
@@ -210,15 +220,16 @@ void launch_on_host(Team& team, const LaunchOptions& options, const KernelName& 
            fmt::format("{} blocks of {} threads; at least one", options.blocks, options.threads));
   constexpr std::uint64_t no_capture = 0;
   const bool together = options.waits;
+  const auto team_size = static_cast<unsigned>(world.config().host_threads);
   GridState* grid_state =
-      together ? book_waiting(world, options, kernel, host_resident_blocks(world), no_capture) : nullptr;
+      together ? book_waiting(world, options, kernel, std::max(1u, max_host_threads / team_size), no_capture) : nullptr;
   Stream& stream = stream_of(world, options);
   const Context context = context_of(team, options, kernel);
   world.implementation().note_launch(stream, context, false);
-  const auto team_size = static_cast<unsigned>(world.config().host_threads);
-  stream.enqueue([=, block = std::move(block), blocks = options.blocks, &workers = *stream.workers()] {
+  const HostGrid grid{*stream.workers(), world.implementation().cores, team_size, grid_state, context};
+  stream.enqueue([=, block = std::move(block), blocks = options.blocks] {
     for (unsigned first = 0; first < blocks; first += together ? blocks : 1)
-      run_blocks(workers, block, first, together ? blocks : first + 1, team_size, grid_state, context);
+      run_blocks(grid, block, first, together ? blocks : first + 1);
   });
 }
 

@@ -3,6 +3,8 @@
 /// @file
 /// What a World consists of.
 
+#include <sched.h>
+
 #include <array>
 #include <atomic>
 #include <map>
@@ -44,6 +46,9 @@ struct HeapHeader {
   alignas(128) AddressTable addresses;
 };
 
+/// Cores of a node that are told apart.
+inline constexpr std::size_t max_cores = CPU_SETSIZE;
+
 /// What a member says to the others of a team, from one barrier to the next.
 struct alignas(64) TeamLetter {
   std::uint64_t bytes;
@@ -64,6 +69,7 @@ struct HostAreaHeader {
   TeamSync teams[max_teams];         ///< of barriers by CPU threads
   TeamSync kernel_teams[max_teams];  ///< of barriers by kernels of teams that mix GPUs and CPUs
   TeamLetter letters[max_teams];
+  std::uint64_t cores[max_cores / 64];                    ///< those that the process may run on, by bit
   char kernel_names[max_named_kernels][max_kernel_name];  ///< what errors call this rank's kernels, by number - 1
   PaddedWord held_teams[max_teams];                       ///< whether this rank belongs to a team of this id
   AbortCause abort_cause;
@@ -116,6 +122,7 @@ class World::Implementation {
   int rank, size;
   std::vector<Member> members;
   int ranks_on_device = 1;
+  unsigned cores = 1;  ///< that this process may run on, less what other host ranks there have of them; at least one
   std::vector<MemoryMember> routes;    ///< [ranks] to each rank's memory, for copies by devices
   std::vector<PeerRoute> peer_routes;  ///< [ranks]
   std::unique_ptr<NodeMemory> memory;
@@ -336,6 +343,8 @@ class World::Implementation {
   /// Gives a context of `ranks` the table of their routes.
   void add_routes(Context& context, const std::vector<int>& ranks, bool for_host) const;
   void make_contexts();
+  void publish_cores();
+  void count_cores();
   void load_kernels();
   void watch_for_deaths();
   /// The end of a rank (or the launcher) for which `team` was aborted; ok and empty if none was.

@@ -55,6 +55,7 @@ World::Implementation::Implementation(const Config& settings, std::unique_ptr<Bo
   try {
     choose_device();
     make_memory();
+    publish_cores();
     make_engine();
     make_contexts();
     load_kernels();
@@ -65,6 +66,7 @@ World::Implementation::Implementation(const Config& settings, std::unique_ptr<Bo
     serve_engine();
     watch_for_deaths();
     bootstrap->barrier(config.deadline_ns);
+    count_cores();
   } catch (const std::exception& error) {
     bootstrap->on_abort(nullptr);    // what the handler uses goes before the bootstrap does
     bootstrap->abort(error.what());  // the others shall know why this rank does not come
@@ -235,6 +237,27 @@ void World::Implementation::make_contexts() {
   for (int each = 0; each < size; ++each) everyone.push_back(each);
   teams[world_id] = everyone;
   barrier_context = host_context = make_context(world_id, everyone, true);
+}
+
+void World::Implementation::publish_cores() {
+  cpu_set_t mine;
+  static_assert(sizeof mine == sizeof(HostAreaHeader::cores));
+  CPU_ZERO(&mine);
+  sched_getaffinity(0, sizeof mine, &mine);
+  std::memcpy(host_header(rank)->cores, &mine, sizeof mine);
+}
+
+void World::Implementation::count_cores() {
+  double share = 0;
+  for (std::size_t core = 0; core < max_cores; ++core) {
+    const auto runs = [&](int each) { return (host_header(each)->cores[core / 64] >> core % 64 & 1u) != 0; };
+    if (!runs(rank)) continue;
+    int ranks = 0;
+    for (int other = 0; other < size; ++other)
+      if (!members[static_cast<std::size_t>(other)].device.is_gpu() && runs(other)) ++ranks;
+    share += 1.0 / ranks;
+  }
+  cores = std::max(1u, static_cast<unsigned>(share + 1e-6));
 }
 
 void World::Implementation::load_kernels() {

@@ -2,8 +2,11 @@
 #include "transport/host_workers.hpp"
 
 #include <fmt/format.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
 
 #include <system_error>
+#include <utility>
 
 #include "beeline/core/error.hpp"
 
@@ -16,14 +19,19 @@ HostWorkers::~HostWorkers() {
   }
   wake_.notify_all();
   for (std::thread& thread : threads_) thread.join();
+  if (!timekeeper_.joinable()) return;
+  set_timer(1);
+  timekeeper_.join();
 }
 
-void HostWorkers::run(unsigned count, const std::function<void(unsigned)>& task) {
+void HostWorkers::run(unsigned count, unsigned at_once, const std::function<void(unsigned)>& task) {
   if (count == 1) return task(0);
   if (threads_.size() + 1 < count) provide(count - 1);
   std::unique_lock lock(mutex_);
+  if (at_once < count && !std::exchange(is_timed_, true)) set_timer(patience_ns_);
   task_ = &task;
-  count_ = unfinished_ = count, next_ = 0;
+  count_ = unfinished_ = count, at_once_ = at_once;
+  unbegun_.store(count, std::memory_order_relaxed);
   work(lock);
   over_.wait(lock, [this] { return unfinished_ == 0; });
 }
@@ -31,6 +39,11 @@ void HostWorkers::run(unsigned count, const std::function<void(unsigned)>& task)
 void HostWorkers::provide(unsigned threads) {
   threads_.reserve(threads);
   try {
+    if (!timekeeper_.joinable()) {
+      timer_ = FileDescriptor(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC));
+      if (timer_.get() < 0) throw std::system_error(errno, std::generic_category());
+      timekeeper_ = std::thread([this] { keep_time(); });
+    }
     while (threads_.size() < threads) threads_.emplace_back([this] { serve(); });
   } catch (const std::system_error& error) {
     throw Error(Status::no_resource,
@@ -50,16 +63,44 @@ void HostWorkers::serve() {
 }
 
 void HostWorkers::work(std::unique_lock<std::mutex>& lock) {
-  while (next_ < count_) {
-    const unsigned mine = next_++;
-    const bool wakes = next_ < count_ && !waking_;
-    if (wakes) waking_ = true;
+  while (const unsigned left = unbegun_.load(std::memory_order_relaxed)) {
+    const unsigned mine = count_ - left;
+    unbegun_.store(left - 1, std::memory_order_relaxed);
+    if (mine + 1 < at_once_) wake_another();
     lock.unlock();
-    if (wakes) wake_.notify_one();
+    detail::WaitListener* const outer = detail::listen_to_waits(this);
     (*task_)(mine);
+    detail::listen_to_waits(outer);
     lock.lock();
     if (--unfinished_ == 0) over_.notify_one();
   }
+}
+
+void HostWorkers::wake_another() {
+  if (waking_ || unbegun_.load(std::memory_order_relaxed) == 0) return;
+  waking_ = true;
+  wake_.notify_one();
+}
+
+void HostWorkers::on_wait() noexcept {
+  if (unbegun_.load(std::memory_order_relaxed) == 0) return;
+  const std::lock_guard lock(mutex_);
+  wake_another();
+}
+
+void HostWorkers::keep_time() {
+  for (std::uint64_t expired = 0; ::read(timer_.get(), &expired, sizeof expired) == sizeof expired;) {
+    const std::lock_guard lock(mutex_);
+    if (closing_) return;
+    is_timed_ = false;
+    at_once_ = count_;
+    wake_another();
+  }
+}
+
+void HostWorkers::set_timer(long ns) const {
+  const itimerspec after{.it_interval = {}, .it_value = {.tv_sec = ns / 1'000'000'000, .tv_nsec = ns % 1'000'000'000}};
+  ::timerfd_settime(timer_.get(), 0, &after, nullptr);
 }
 
 }  // namespace beeline

@@ -319,6 +319,13 @@ LaunchOptions shape(unsigned blocks, unsigned threads, bool waits, Stream* strea
   return options;
 }
 
+/// Blocks of 64 threads that may wait on the rank's device.
+template <class Kernel, class... Args>
+unsigned most_blocks(World& world, const Kernel& kernel, Args... args) {
+  if (!world.device().is_gpu()) return max_host_threads / static_cast<unsigned>(world.config().host_threads);
+  return resident_blocks(world, 64, kernel, args...) * static_cast<unsigned>(world.ranks_on_device());
+}
+
 void refuse_bad_launches(World& world) {
   check_error(Status::invalid_argument, {"Nothing", "0 blocks"},
               [&] { launch(world, shape(0, 64, false), Nothing{}); });
@@ -326,7 +333,7 @@ void refuse_bad_launches(World& world) {
               [&] { launch(world, shape(1, 0, false), Nothing{}); });
   if (world.device().is_gpu())
     check_error(Status::invalid_argument, {"1025 threads"}, [&] { launch(world, shape(1, 1025, false), Nothing{}); });
-  const unsigned most = resident_blocks<Nothing>(world, 64) * static_cast<unsigned>(world.ranks_on_device());
+  const unsigned most = most_blocks(world, Nothing{});
   check_error(Status::no_resource, {"Nothing", "blocks", "%", "resident_blocks"},
               [&] { launch(world, shape(most + 1, 64, true), Nothing{}); });
   launch(world, shape(most + 1, 64, false), Nothing{});
@@ -341,7 +348,8 @@ void refuse_bad_launches(World& world) {
 /// A second waiting grid that does not fit beside the first is refused, and fits once the first is over.
 void refuse_a_second_grid(World& world) {
   const Signals signal(world, 1);
-  const unsigned most = resident_blocks<WaitForSignal, std::uint64_t*>(world, 64);
+  const unsigned most =
+      most_blocks(world, WaitForSignal{}, signal.data()) / static_cast<unsigned>(world.ranks_on_device());
   const std::unique_ptr<Stream> other = world.make_stream();
   launch(world, shape(most, 64, true), WaitForSignal{}, signal.data());
   if (world.ranks_on_device() == 1)

@@ -3,8 +3,10 @@
 #include "beeline/host/launch.hpp"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <memory>
@@ -14,6 +16,7 @@
 
 #include "beeline/device/signal.hpp"
 #include "beeline/runtime/bootstrap.hpp"
+#include "tests/support/check.hpp"
 #include "tests/support/ranks.hpp"
 
 namespace beeline {
@@ -87,11 +90,35 @@ struct MeetKernel {
 
 TEST(Launch, WaitingBlocksAreAllThereAtOnce) {
   const auto world = world_of_one(2);
-  const unsigned most = resident_blocks<MeetKernel, std::atomic<unsigned>*>(*world, 1);
+  constexpr unsigned most = max_host_threads / 2;
   std::atomic<unsigned> met{0};
   launch(*world, shape(most, true), MeetKernel{}, &met);
   world->synchronize();
   EXPECT_EQ(2 * most, met.load());
+}
+
+/// As many blocks as the cores run at once: of a lone rank all that its process may use.
+TEST(Launch, RecommendsWhatTheCoresRun) {
+  cpu_set_t allowed;
+  ASSERT_EQ(0, sched_getaffinity(0, sizeof allowed, &allowed));
+  const auto cores = static_cast<unsigned>(CPU_COUNT(&allowed));
+  std::atomic<unsigned>* const met = nullptr;
+  for (const int host_threads : {1, 2, 200}) {
+    const auto world = world_of_one(host_threads);
+    EXPECT_EQ(std::max(1u, cores / static_cast<unsigned>(host_threads)), resident_blocks(*world, 1, MeetKernel{}, met));
+  }
+}
+
+/// Ranks that may run on the same cores share them.
+TEST(Launch, RecommendsAShareOfCommonCores) {
+  cpu_set_t allowed;
+  ASSERT_EQ(0, sched_getaffinity(0, sizeof allowed, &allowed));
+  const auto cores = static_cast<unsigned>(CPU_COUNT(&allowed));
+  constexpr unsigned ranks = 2;
+  beeline_test::expect_passed_on_cpus(ranks, [&](World& world) {
+    const unsigned blocks = cores / ranks / static_cast<unsigned>(world.config().host_threads);
+    BEELINE_CHECK_EQ(std::max(1u, blocks), (resident_blocks<MeetKernel, std::atomic<unsigned>*>(world, 1)));
+  });
 }
 
 struct AppendKernel {

@@ -49,4 +49,21 @@ class Polling {
   std::uint32_t word_;  // without a value: contexts may lie in a kernel's shared memory
 };
 
+namespace detail {
+
+/// Hears of it when a CPU thread gives its core away in a wait.
+class WaitListener {
+ public:
+  virtual void on_wait() noexcept = 0;
+
+ protected:
+  ~WaitListener() = default;
+};
+/// Makes it this thread's (nullptr: none). Returns the one that was before.
+WaitListener* listen_to_waits(WaitListener* next) noexcept;
+/// Tells this thread's, if it has one.
+void tell_wait() noexcept;
+
+}  // namespace detail
+
 }  // namespace beeline

@@ -43,9 +43,16 @@ void launch(Team& team, const LaunchOptions& options, const Kernel& kernel, Args
 }
 
 /// Blocks of `threads` threads of this kernel that may wait on this rank at once: its share of what the device holds.
+/// On a host rank as many as its share of the cores runs at once, `threads` or not; a grid may have more, up to
+/// `max_host_threads` CPU threads, which then take turns on the cores.
 template <class Kernel, class... Args>
 [[nodiscard]] unsigned resident_blocks(World& world, unsigned threads) {
   return detail::resident_blocks<Kernel, Args...>(world, threads);
+}
+/// The same of the kernel and the arguments that `launch` is to get.
+template <class Kernel, class... Args>
+[[nodiscard]] unsigned resident_blocks(World& world, unsigned threads, const Kernel& /*kernel*/, Args&&... /*args*/) {
+  return detail::resident_blocks<Kernel, std::decay_t<Args>...>(world, threads);
 }
 
 }  // namespace beeline

@@ -7,6 +7,9 @@
 
 namespace beeline {
 
+/// CPU threads that a host rank's waiting grids may have together.
+inline constexpr unsigned max_host_threads = 64;
+
 /// Shape and conditions of a launch.
 struct LaunchOptions {
   unsigned blocks = 1;

@@ -175,7 +175,10 @@ BEELINE_HOST_DEVICE inline void back_off(std::uint32_t poll, Polling polling) {
 #if defined(__x86_64__)
     _mm_pause();
 #endif
-  } else if (polling.sleeps_at_once()) {
+    return;
+  }
+  detail::tell_wait();
+  if (polling.sleeps_at_once()) {
     sleep_us(polling.number());
   } else if (polling.policy() == WaitPolicy::yield || poll - polling.number() < yields_before_sleep) {
     sched_yield();

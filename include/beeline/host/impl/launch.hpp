@@ -89,8 +89,8 @@ using HostBlock =
     std::function<void(const HostTeam& threads, unsigned block_rank, GridState* grid_state, const Context& context)>;
 void launch_on_host(Team& team, const LaunchOptions& options, const KernelName& kernel, HostBlock block);
 
-/// Blocks that may wait at once on a host rank: each needs threads of its own.
-[[nodiscard]] unsigned host_resident_blocks(const World& world);
+/// Blocks that a host rank's share of the cores runs at once.
+[[nodiscard]] unsigned host_share_of_blocks(const World& world);
 [[nodiscard]] unsigned gpu_share_of_blocks(World& world, const KernelCode& kernel, unsigned threads);
 
 #if BEELINE_COMPILES_CUDA
@@ -133,7 +133,7 @@ struct RegisteredKernel {
 
 template <class Kernel, class... Args>
 unsigned resident_blocks(World& world, unsigned threads) {
-  if (!world.device().is_gpu()) return host_resident_blocks(world);
+  if (!world.device().is_gpu()) return host_share_of_blocks(world);
 #if BEELINE_COMPILES_CUDA
   static_cast<void>(RegisteredKernel<Kernel, Args...>::registered);
   return gpu_share_of_blocks(world, RegisteredKernel<Kernel, Args...>::code(), threads);

@@ -42,6 +42,7 @@
 #include "beeline/host/launch.hpp"
 #include "beeline/host/messages.hpp"
 #include "beeline/host/packets.hpp"
+#include "beeline/host/put_signal.hpp"
 #include "beeline/host/run.hpp"
 #include "beeline/host/staged_channel.hpp"
 #include "beeline/host/team.hpp"

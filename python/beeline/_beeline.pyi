@@ -132,6 +132,9 @@ class Team:
         timeout  as of `World.barrier`
         """
 
+    def allreduce(self, value: object, reduction: str = 'sum') -> object:
+        """Collective over the team: as `World.allreduce`."""
+
     def allgather(self, data: bytes) -> list[bytes]:
         """
         Collective over the team. Everyone's bytes, by rank of the team: at most 120 of each.
@@ -269,6 +272,15 @@ class World:
         Collective. Everyone's bytes, by rank; sizes may differ. For set-up: small data, by way of the CPUs.
         """
 
+    def allreduce(self, value: object, reduction: str = 'sum') -> object:
+        """
+        Collective. Every rank's number combined, in the order of ranks; all get the same. By the CPUs.
+
+        value      an int (int64; sums wrap) or a float (float64), the same on all ranks
+        reduction  as of `Collectives.allreduce`
+        Raises InvalidArgumentError when ranks give different types or reductions.
+        """
+
     def make_team(self, ranks: Sequence[int], allgather: object | None = None) -> Team | None:
         """
         Collective. A team of some ranks; None on a rank that passes no ranks, and so stays outside.
@@ -373,7 +385,7 @@ class Collectives:
         Collective. Combines the ranks' vectors, element by element, in the order of ranks; all get the same bits.
 
         source     alike on all ranks; None, or the same object as `destination`: in place. float32, float64, float16, bfloat16,
-                   int32, int64, uint8
+                   int32, int64, uint8, uint32, uint64
         reduction  'sum', 'product', 'minimum', 'maximum', 'average'; of integers also 'bit_and', 'bit_or', 'bit_xor'
         stream     None: blocks until it is over; otherwise it returns at once, `World.synchronize(stream)` tells of failures,
                    and until then the stream keeps both tensors alive
@@ -547,6 +559,64 @@ class Messages:
 
         Waits for the default stream; the calls on other streams must be over.
         """
+
+class Signals:
+    """
+    Words of 64 bits that announce data, zero at first: so many on each rank.
+
+    Calls take a stream, and are then done in its order, by a kernel; without one they block: the calling thread does them
+    on a host rank, at once and in no order with streams; on a GPU's rank they go to the default stream. It lives until its
+    world is left.
+    """
+
+    def __init__(self, world: World, count: int) -> None:
+        """Collective. All ranks give the same count."""
+
+    def __len__(self) -> int: ...
+
+    def signal(self, index: int, value: int, peer: int, *, stream: Stream | None = None) -> None:
+        """
+        Sets a signal of rank `peer`, after all that the caller, or the stream, did before.
+
+        Raises UnreachableError where a host rank is to signal in a GPU's memory.
+        """
+
+    def signal_add(self, index: int, value: int, peer: int, *, stream: Stream | None = None) -> None:
+        """
+        Adds to a signal of rank `peer`, so that one counts what many send; otherwise as `signal`. Raises UnreachableError where the ranks' devices share no atomics.
+        """
+
+    def put_signal(self, destination: Memory, source: object, index: int, value: int, peer: int, *, stream: Stream | None = None) -> None:
+        """
+        Copies a tensor to rank `peer`, then sets a signal there: whoever sees the signal sees the data.
+
+        destination  memory of the world, this rank's: its place is the same at the peer; as large as `source`
+        source       in memory that this rank's device reaches; the stream, if any, keeps it alive
+        """
+
+    def put_signal_add(self, destination: Memory, source: object, index: int, value: int, peer: int, *, stream: Stream | None = None) -> None:
+        """The same with `signal_add`."""
+
+    def wait(self, index: int, value: int, comparison: str = '>=', *, peer: int | None = None, stream: Stream | None = None, timeout: float | None = None) -> None:
+        """
+        Waits until this rank's signal compares true with `value`; then the data that it announced is there.
+
+        comparison  '==', '!=', '>', '>=', '<', '<='; streams, and GPU ranks, wait for '>='
+        peer        the rank expected to send it, named in errors; None: any
+        stream      None: blocks; otherwise holds the stream's later work until then
+        timeout     in seconds, without a stream: then it raises TimeoutError, and nothing has happened. 0: looks once
+        """
+
+    def read(self, index: int) -> int:
+        """What this rank's signal holds now."""
+
+    def exchange(self, index: int, value: int) -> int:
+        """
+        Sets this rank's signal, and returns what it held. Raises UnavailableError on a GPU rank.
+        """
+
+    def free(self) -> None:
+        """Collective. Gives the memory back; no call works afterwards."""
 
 class StagedChannel:
     """

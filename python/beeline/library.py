@@ -27,6 +27,7 @@ from beeline._beeline import (
     Memory,
     Messages,
     RankHealth,
+    Signals,
     StagedChannel,
     Stream,
     Team,
@@ -35,8 +36,8 @@ from beeline._beeline import (
 from beeline.errors import AbortedError
 
 __all__ = [
-    "Choice", "Collectives", "Device", "Event", "Memory", "Messages", "RankHealth", "StagedChannel", "Stream", "Team",
-    "World", "run",
+    "Choice", "Collectives", "Device", "Event", "Memory", "Messages", "RankHealth", "Signals", "StagedChannel",
+    "Stream", "Team", "World", "run",
 ]  # fmt: skip
 
 Result = TypeVar("Result")

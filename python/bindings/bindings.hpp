@@ -13,6 +13,7 @@ void bind_errors(nanobind::module_& module);
 void bind_stream(nanobind::module_& module);
 void bind_memory(nanobind::module_& module);
 void bind_messages(nanobind::module_& module);
+void bind_signals(nanobind::module_& module);
 void bind_team(nanobind::module_& module);
 void bind_collectives(nanobind::module_& module);
 void bind_staged_channel(nanobind::module_& module);

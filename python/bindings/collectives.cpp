@@ -37,6 +37,16 @@ Enumeration by_name(const std::string& wanted, std::uint32_t count, const char* 
   throw nb::value_error(fmt::format("{} {}: known are {}", argument, wanted, known).c_str());
 }
 
+/// A value of this rank's, combined with those of the others, without Python's lock.
+template <class T>
+nb::object reduced_value(Team& team, T value, Reduction reduction) {
+  {
+    const nb::gil_scoped_release unlocked;
+    value = team.allreduce(value, reduction);
+  }
+  return nb::cast(value);
+}
+
 /// The operation of that name that has algorithms of the registry.
 Operation collective_operation(const std::string& wanted) {
   return by_name(wanted, operations, "operation", Operation::broadcast);
@@ -339,6 +349,14 @@ symmetric  as `broadcast`)")
 
 }  // namespace
 
+nb::object allreduced(Team& team, nb::handle value, const std::string& reduction) {
+  const auto how = by_name<Reduction>(reduction, reductions, "reduction");
+  const bool is_whole = PyIndex_Check(value.ptr()) != 0;
+  if (std::int64_t whole = 0; is_whole && nb::try_cast(value, whole)) return reduced_value(team, whole, how);
+  if (double number = 0; !is_whole && nb::try_cast(value, number)) return reduced_value(team, number, how);
+  throw nb::type_error("value: expected a float, or an int of 64 bits");
+}
+
 void bind_collectives(nb::module_& module) {
   nb::class_<Choice>(module, "Choice", "The way that a collective call takes.")
       .def_ro("algorithm", &Choice::algorithm, "Its name, as 'll_one_shot'.")
@@ -373,7 +391,7 @@ engine_bytes   of the heap, through which copy engines make large calls; None: u
            R"(Collective. Combines the ranks' vectors, element by element, in the order of ranks; all get the same bits.
 
 source     alike on all ranks; None, or the same object as `destination`: in place. float32, float64, float16, bfloat16,
-           int32, int64, uint8
+           int32, int64, uint8, uint32, uint64
 reduction  'sum', 'product', 'minimum', 'maximum', 'average'; of integers also 'bit_and', 'bit_or', 'bit_xor'
 stream     None: blocks until it is over; otherwise it returns at once, `World.synchronize(stream)` tells of failures,
            and until then the stream keeps both tensors alive

@@ -14,6 +14,7 @@ NB_MODULE(_beeline, module) {
   beeline::python::bind_world(module);
   beeline::python::bind_collectives(module);
   beeline::python::bind_messages(module);
+  beeline::python::bind_signals(module);
   beeline::python::bind_staged_channel(module);
   beeline::python::bind_torch_calls(module);
   beeline::python::bind_memory_pool(module);

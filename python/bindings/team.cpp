@@ -100,6 +100,12 @@ Made by `World.make_team`. `Collectives(team)` are its collectives.)")
 
 timeout  as of `World.barrier`)")
       .def(
+          "allreduce",
+          [](const TeamObject& self, nb::handle value, const std::string& reduction) {
+            return allreduced(*self.team(), value, reduction);
+          },
+          nb::arg("value"), nb::arg("reduction") = "sum", "Collective over the team: as `World.allreduce`.")
+      .def(
           "allgather", [](const TeamObject& self, const nb::bytes& mine) { return gathered(*self.team(), mine); },
           nb::arg("data"), "Collective over the team. Everyone's bytes, by rank of the team: at most 120 of each.")
       .def("__repr__", [](const TeamObject& self) {

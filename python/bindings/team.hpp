@@ -7,6 +7,7 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "beeline/host/team.hpp"
@@ -16,6 +17,8 @@ namespace beeline::python {
 
 /// Collective. Everyone's bytes, by rank; without Python's lock.
 [[nodiscard]] std::vector<nanobind::bytes> gathered(Team& team, const nanobind::bytes& mine);
+/// Collective. All members' numbers combined: an int of 64 bits or a float; without Python's lock.
+[[nodiscard]] nanobind::object allreduced(Team& team, nanobind::handle value, const std::string& reduction);
 
 /// This rank's membership. The team lives until the last object that refers to it is gone, channels included.
 class TeamObject {

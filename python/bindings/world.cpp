@@ -243,6 +243,17 @@ timeout  in seconds: then it raises TimeoutError, and the same call continues th
          collective functions are refused. 0: looks once)")
       .def("allgather", allgather, nb::arg("data"),
            "Collective. Everyone's bytes, by rank; sizes may differ. For set-up: small data, by way of the CPUs.")
+      .def(
+          "allreduce",
+          [](const Shared& self, nb::handle value, const std::string& reduction) {
+            return allreduced(self->world(), value, reduction);
+          },
+          nb::arg("value"), nb::arg("reduction") = "sum",
+          R"(Collective. Every rank's number combined, in the order of ranks; all get the same. By the CPUs.
+
+value      an int (int64; sums wrap) or a float (float64), the same on all ranks
+reduction  as of `Collectives.allreduce`
+Raises InvalidArgumentError when ranks give different types or reductions.)")
       .def("make_team", &TeamObject::make, nb::arg("ranks"), nb::arg("allgather") = nb::none(),
            R"(Collective. A team of some ranks; None on a rank that passes no ranks, and so stays outside.
 

@@ -16,6 +16,7 @@
 #include <thread>
 #include <vector>
 
+#include "beeline/core/error.hpp"
 #include "beeline/runtime/bootstrap.hpp"
 
 namespace beeline {
@@ -25,7 +26,7 @@ namespace {
 /// The ranks of this process, while they run.
 class LocalRanks {
  public:
-  explicit LocalRanks(int count) : running_(static_cast<std::size_t>(count)) {
+  explicit LocalRanks(int count) : running_(static_cast<std::size_t>(count)), has_cause_(count == 1) {
     std::iota(running_.begin(), running_.end(), 0);
   }
 
@@ -42,7 +43,11 @@ class LocalRanks {
   }
 
  private:
-  void report(int rank, const char* error);
+  /// Prints a rank's error.
+  ///   follows  from the end of another rank: then behind the error of one of which that is not so
+  void report(int rank, const char* error, bool follows);
+  /// Prints what waits for an error that it follows from.
+  void print_followers();
   [[nodiscard]] int stuck_rank() const;
 
   std::mutex mutex_;
@@ -50,6 +55,8 @@ class LocalRanks {
   std::vector<int> running_;    ///< ranks; guarded by mutex_, like the rest
   std::vector<World*> worlds_;  ///< those whose body runs
   bool all_well_ = true;
+  bool has_cause_;  ///< whether no other rank's error is to come first
+  std::vector<std::string> followers_;
 };
 
 /// Ranks that are threads, while they run.
@@ -80,20 +87,30 @@ void watch_for_exit() {
   static_cast<void>(watches);
 }
 
-void LocalRanks::report(int rank, const char* error) {
+void LocalRanks::report(int rank, const char* error, bool follows) {
   const std::lock_guard lock(mutex_);
   const bool says_rank = std::string_view(error).find(fmt::format(": rank {}: ", rank)) != std::string_view::npos;
   const std::string who = says_rank ? "beeline" : fmt::format("beeline[{}]", rank);
-  if (all_well_) std::fputs(fmt::format("{} error: {}\n", who, error).c_str(), stderr);
   all_well_ = false;
+  followers_.push_back(fmt::format("{} error: {}\n", who, error));
+  if (!follows) {
+    std::rotate(followers_.begin(), followers_.end() - 1, followers_.end());
+    has_cause_ = true;
+  }
+  if (has_cause_) print_followers();
+}
+
+void LocalRanks::print_followers() {
+  for (const std::string& line : followers_) std::fputs(line.c_str(), stderr);
+  followers_.clear();
 }
 
 void LocalRanks::run(const Config& config, std::unique_ptr<Bootstrap> bootstrap,
                      const std::function<void(World&)>& body) {
   const int rank = bootstrap ? bootstrap->rank() : config.rank;
   std::unique_ptr<World> world;
-  const auto fail = [&](const char* error) {
-    report(rank, error);
+  const auto fail = [&](const char* error, Status code = Status::internal) {
+    report(rank, error, code == Status::aborted || code == Status::peer_died);
     if (world) world->abort(error);
   };
   try {
@@ -104,6 +121,8 @@ void LocalRanks::run(const Config& config, std::unique_ptr<Bootstrap> bootstrap,
     }
     body(*world);
     world->leave();
+  } catch (const Error& error) {
+    fail(error.what(), error.code());
   } catch (const std::exception& error) {
     fail(error.what());
   } catch (...) {
@@ -135,6 +154,7 @@ void LocalRanks::await_end(std::int64_t deadline_ns) {
     const int stuck = stuck_rank();
     if (stuck < 0) well_at = Clock::now();
     if (Clock::now() - well_at < patience) continue;
+    print_followers();
     std::fputs(
         fmt::format("beeline error: rank {} does not return from a world that has failed: the process ends\n", stuck)
             .c_str(),
@@ -142,6 +162,7 @@ void LocalRanks::await_end(std::int64_t deadline_ns) {
     std::fflush(nullptr);
     std::_Exit(1);
   }
+  print_followers();  // where the launcher has ended, no rank's error comes first
 }
 
 }  // namespace

@@ -101,6 +101,7 @@ void World::Implementation::clear_team(std::uint32_t id) {
   zero(&heap_header(rank)->teams[id], sizeof(TeamSync));
   std::memset(&host_header(rank)->teams[id], 0, sizeof(TeamSync));
   std::memset(&host_header(rank)->kernel_teams[id], 0, sizeof(TeamSync));
+  std::memset(&host_header(rank)->scalars[id], 0, sizeof(HostAreaHeader::scalars[id]));
   if (id == 0) std::memset(&host_header(rank)->abort_cause, 0, sizeof(AbortCause));
   forget_waits(1u << id);
 }

@@ -85,6 +85,17 @@ std::uint32_t lowest_free_id(const std::vector<Proposal>& all) {
   return static_cast<std::uint32_t>(__builtin_ctz(free_ids));
 }
 
+[[noreturn]] void refuse_scalar(int rank, const detail::Scalar& mine, int other, bool has_called,
+                                const detail::Scalar& theirs) {
+  const auto text = [](const detail::Scalar& each) {
+    return fmt::format("allreduce({}, {}, 1 value)", name(each.reduction), name(each.type));
+  };
+  throw Error(Status::invalid_argument,
+              fmt::format("rank {} calls {}, rank {} calls {}: members make the same calls in the same order", rank,
+                          text(mine), other, has_called ? text(theirs) : "something else"),
+              rank);
+}
+
 }  // namespace
 
 void World::Implementation::open_team(std::uint32_t id, const std::vector<int>& ranks) {
@@ -162,6 +173,29 @@ Status Team::barrier(Timeout timeout) {
   const detail::ProfilerRange range("barrier");
   World::Implementation& world = world_.implementation();
   return world.barrier(world.barrier_context_of(*this), timeout);
+}
+
+std::uint32_t detail::exchange_scalars(Team& team, const Scalar& mine, std::uint64_t* all) {
+  World::Implementation& world = team.world().implementation();
+  require(static_cast<std::uint32_t>(mine.reduction) < reductions && has_reduction(mine.type, mine.reduction),
+          Status::invalid_argument,
+          fmt::format("allreduce: there is no {} of {}", name(mine.reduction), name(mine.type)));
+  const Context& among = world.barrier_context_of(team);
+  world.begin_collective(among);
+  const std::uint64_t number = among.sync->entered.value + 1;
+  const auto letter_of = [&](std::uint32_t member) -> ScalarLetter& {
+    return world.host_header(static_cast<int>(among.world_rank(member)))->scalars[among.team][number % 2];
+  };
+  letter_of(among.rank) = {number, mine};
+  static_cast<void>(world.barrier(among, Timeout::none()));
+  for (std::uint32_t member = 0; member < among.size; ++member) {
+    const ScalarLetter& theirs = letter_of(member);
+    if (theirs.number != number || theirs.value.type != mine.type || theirs.value.reduction != mine.reduction)
+      refuse_scalar(world.rank, mine, static_cast<int>(among.world_rank(member)), theirs.number == number,
+                    theirs.value);
+    all[member] = theirs.value.bits;
+  }
+  return among.size;
 }
 
 std::vector<std::vector<std::byte>> Team::allgather(std::span<const std::byte> mine) {

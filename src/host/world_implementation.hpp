@@ -56,6 +56,12 @@ struct alignas(64) TeamLetter {
   std::byte data[Team::max_gathered_bytes];
 };
 
+/// The same for `Team::allreduce`. A member is at most one barrier ahead, so two are used in turn.
+struct alignas(64) ScalarLetter {
+  std::uint64_t number;  ///< of the barrier that follows it, from 1 on
+  detail::Scalar value;
+};
+
 /// Why a rank aborted the world, for the others to read; the first of several causes.
 struct AbortCause {
   std::uint64_t complete;  ///< 1 before the abort words are raised
@@ -69,6 +75,7 @@ struct HostAreaHeader {
   TeamSync teams[max_teams];         ///< of barriers by CPU threads
   TeamSync kernel_teams[max_teams];  ///< of barriers by kernels of teams that mix GPUs and CPUs
   TeamLetter letters[max_teams];
+  ScalarLetter scalars[max_teams][2];
   std::uint64_t cores[max_cores / 64];                    ///< those that the process may run on, by bit
   char kernel_names[max_named_kernels][max_kernel_name];  ///< what errors call this rank's kernels, by number - 1
   PaddedWord held_teams[max_teams];                       ///< whether this rank belongs to a team of this id

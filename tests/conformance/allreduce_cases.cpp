@@ -67,6 +67,44 @@ BEELINE_CASE(collectives, every_type_and_reduction, 1) {
     }
 }
 
+/// Words whose highest bit is set are large numbers where they are unsigned, also as a sum that is to be divided.
+template <class T>
+void reduce_large_words(RankTest& test, Collectives& collectives) {
+  constexpr std::size_t count = 77;
+  const SymmetricArray<T> source(test.world(), count), result(test.world(), count);
+  const auto ranks = static_cast<std::uint64_t>(test.size());
+  const auto most = static_cast<T>(~std::uint64_t{0} / (sizeof(T) == 8 ? ranks : 1));  // the sum fits 64 bits
+  std::vector<std::byte> mine, large, small;
+  const auto append = [](std::vector<std::byte>& bytes, T value) {
+    const auto* const first = reinterpret_cast<const std::byte*>(&value);
+    bytes.insert(bytes.end(), first, first + sizeof value);
+  };
+  for (std::size_t i = 0; i < count; ++i) {
+    append(mine, test.rank() == 0 ? most : T{1});
+    append(large, most);
+    append(small, test.size() == 1 ? most : T{1});
+  }
+  for (const Algorithm algorithm : algorithms_of(test.world())) {
+    test.write(source.data(), mine);
+    collectives.allreduce(result, source, Reduction::maximum, call_by(algorithm, 1));
+    test.world().synchronize();
+    check_bytes(large, test.read(result.data(), sizeof(T) * count), join("maximum by ", name(algorithm)));
+    collectives.allreduce(result, source, Reduction::minimum, call_by(algorithm, 1));
+    test.world().synchronize();
+    check_bytes(small, test.read(result.data(), sizeof(T) * count), join("minimum by ", name(algorithm)));
+    test.write(source.data(), large);
+    collectives.allreduce(result, source, Reduction::average, call_by(algorithm, 1));
+    test.world().synchronize();
+    check_bytes(large, test.read(result.data(), sizeof(T) * count), join("average by ", name(algorithm)));
+  }
+}
+
+BEELINE_CASE(collectives, unsigned_words_have_no_sign, 1) {
+  Collectives collectives(test.world(), small_channel);
+  reduce_large_words<std::uint32_t>(test, collectives);
+  reduce_large_words<std::uint64_t>(test, collectives);
+}
+
 BEELINE_CASE(collectives, every_count_and_alignment, 1) {
   Collectives collectives(test.world(), small_channel);
   const std::size_t most = under_thread_sanitizer ? 3001 : 20011;

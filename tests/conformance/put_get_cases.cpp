@@ -30,12 +30,13 @@ std::uint32_t paired_groups(const RankTest& test, const World& world, unsigned b
 /// How the receiver learns that the data is there.
 enum class Announce : std::uint32_t {
   put_signal,
+  put_signal_add,
   put_then_signal,
   flush_then_signal,
   quiet_then_value,
   fence_then_value
 };
-constexpr int announce_kinds = 5;
+constexpr int announce_kinds = 6;
 
 struct PutArguments {
   std::byte *source, *destination;
@@ -67,7 +68,12 @@ BEELINE_HOST_DEVICE void put_slice(const Group& group, const Context& ctx, const
   std::byte* to = a.destination + slice.first;
   const std::byte* from = a.source + slice.first;
   const std::size_t bytes = slice.last - slice.first;
-  if (a.announce == Announce::put_signal) {
+  if (a.announce == Announce::put_signal_add && has_atomics(ctx, signal, a.to)) {
+    put_signal_add(group, ctx, to, from, bytes, signal, a.value - 1, a.to, a.queue);
+    put_signal_add(group, ctx, to, from, 0, signal, 1, a.to, a.queue);
+    return;
+  }
+  if (a.announce <= Announce::put_signal_add) {
     put_signal(group, ctx, to, from, bytes, signal, a.value, a.to, a.queue);
     return;
   }

@@ -160,6 +160,82 @@ BEELINE_CASE(stream, operations_by_cpu_threads, 1) {
   check_bytes(pattern(key_of(key, test.rank()), bytes), test.read(fetched.data(), bytes), "got back by a CPU thread");
 }
 
+/// All ranks put their pieces to the next rank but so many, and count them in one signal; short pieces and long ones.
+BEELINE_CASE(stream, puts_that_count_on_streams, 1) {
+  World& world = test.world();
+  test.skip_if(world.mixed(), "kernels of both kinds of rank share no atomics");
+  const auto ranks = static_cast<std::size_t>(test.size());
+  const std::unique_ptr<Stream> stream = world.make_stream();
+  for (const std::size_t bytes : {std::size_t{0}, std::size_t{5}, std::size_t{4099}, std::size_t{200'000}}) {
+    const SymmetricArray<std::byte> source(world, bytes), memory(world, ranks * bytes);
+    const SymmetricArray<std::uint64_t> signal(world, 1);
+    const std::uint64_t key = test.random().next();
+    test.write(source.data(), pattern(key_of(key, test.rank()), bytes));
+    for (int distance = 0; distance < test.size(); ++distance)
+      put_signal_on_stream(world, memory.data() + static_cast<std::size_t>(test.rank()) * bytes, source.data(), bytes,
+                           test.ahead(distance), {.signal = signal.data(), .adds = true, .stream = stream.get()});
+    stream->wait_signal(signal.data(), ranks);
+    world.synchronize(*stream);
+    BEELINE_CHECK_EQ(ranks, test.read_value(signal.data()));
+    for (int rank = 0; rank < test.size(); ++rank)
+      check_bytes(pattern(key_of(key, rank), bytes),
+                  test.read(memory.data() + static_cast<std::size_t>(rank) * bytes, bytes), "counted piece");
+    world.barrier();  // all have seen the sum
+    put_signal_on_stream(world, nullptr, nullptr, 0, test.ahead(1), {.signal = signal.data(), .value = 7});
+    world.synchronize();
+    world.barrier();
+    BEELINE_CHECK_EQ(7u, test.read_value(signal.data()));
+  }
+}
+
+/// A value of each rank, in every type, by the world and by a team; all get the same.
+BEELINE_CASE(stream, allreduce_of_values, 1) {
+  const auto reduce = [](Team& team) {
+    const int rank = team.rank(), ranks = team.size();
+    for (int round = 0; round < 5; ++round) {
+      BEELINE_CHECK_EQ(ranks * (ranks - 1) / 2 + round * ranks, team.allreduce(rank + round));
+      BEELINE_CHECK_EQ(-1.5 * (ranks - 1), team.allreduce(-1.5 * rank, Reduction::minimum));
+      BEELINE_CHECK_EQ(static_cast<float>(ranks - 1) / 2, team.allreduce(static_cast<float>(rank), Reduction::average));
+    }
+    const std::uint64_t top = std::uint64_t{1} << 63, mine = rank == 0 ? top : 1;
+    BEELINE_CHECK_EQ(top, team.allreduce(mine, Reduction::maximum));
+    BEELINE_CHECK_EQ(ranks == 1 ? top : 1, team.allreduce(mine, Reduction::minimum));
+    BEELINE_CHECK_EQ(ranks == 1 ? top : top | 1, team.allreduce(mine, Reduction::bit_or));
+    // Scratch of which each member needs another size.
+    const std::size_t needed = 1000 * static_cast<std::size_t>(rank + 1);
+    const SymmetricArray<std::byte> scratch(team, team.allreduce(needed, Reduction::maximum));
+    BEELINE_CHECK_EQ(1000 * static_cast<std::size_t>(ranks), scratch.bytes());
+  };
+  reduce(test.world());
+  const std::unique_ptr<Team> team = test.world().make_team(test.alternate_ranks());
+  reduce(*team);
+  reduce(test.world());
+}
+
+BEELINE_CASE(stream, allreduce_of_values_that_differ, 2) {
+  World& world = test.world();
+  for (int round = 0; round < 3; ++round) {
+    const bool others = test.rank() == 1;
+    try {
+      if (round == 0)
+        static_cast<void>(others ? world.allreduce(1.0) : world.allreduce(1));
+      else
+        static_cast<void>(world.allreduce(1, others ? Reduction::maximum : Reduction::sum));
+      BEELINE_CHECK(false);
+    } catch (const Error& error) {
+      BEELINE_CHECK_EQ(static_cast<int>(Status::invalid_argument), static_cast<int>(error.code()));
+      BEELINE_CHECK(std::string_view(error.what()).find("allreduce(sum, int32, 1 value)") != std::string_view::npos);
+    }
+  }
+  if (test.rank() != 1) return world.barrier();
+  try {
+    static_cast<void>(world.allreduce(1));
+    BEELINE_CHECK(false);
+  } catch (const Error& error) {
+    BEELINE_CHECK(std::string_view(error.what()).find("rank 0 calls something else") != std::string_view::npos);
+  }
+}
+
 BEELINE_CASE(stream, gather_bytes, 1) {
   for (int round = 0; round < 3; ++round) {
     const std::uint64_t key = test.random().next();

@@ -42,6 +42,10 @@ void append_number(std::vector<std::byte>& bytes, ElementType type, std::int64_t
       return append(bytes, numerator / denominator);
     case ElementType::uint8:
       return append(bytes, static_cast<std::uint8_t>(numerator / denominator));
+    case ElementType::uint32:
+      return append(bytes, static_cast<std::uint32_t>(numerator / denominator));
+    case ElementType::uint64:
+      return append(bytes, static_cast<std::uint64_t>(numerator / denominator));
     default:
       return append_float(bytes, type, static_cast<double>(numerator) / static_cast<double>(denominator));
   }
@@ -86,7 +90,8 @@ void append_float(std::vector<std::byte>& bytes, ElementType type, double number
 std::int64_t element_of(const VectorKey& key, int rank, std::size_t index) {
   const std::uint64_t mixed = (index + 31 * key.round + 17 * static_cast<std::uint64_t>(rank)) * 0x9e3779b97f4a7c15u;
   const auto few = static_cast<std::int64_t>(mixed >> 61);  // 0 to 7
-  const bool is_signed = key.type != ElementType::uint8 && !beeline::is_bitwise(key.reduction);
+  const bool is_unsigned = key.type >= ElementType::uint8 && key.type <= ElementType::uint64;
+  const bool is_signed = !is_unsigned && !beeline::is_bitwise(key.reduction);
   switch (key.reduction) {
     case Reduction::product:  // at most one rank in seven doubles: 64 ranks stay below 2^10
       return (index + key.round + static_cast<std::uint64_t>(rank)) % 7 == 0 ? 2 : 1;

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// ending-rank RANK HOW: all ranks meet; then RANK stops, or calls exit or _exit, and the others wait for it in a
-/// barrier.
+/// ending-rank RANK HOW: all ranks meet; then RANK stops, throws, or calls exit or _exit, and the others wait for it in
+/// a barrier.
 
 #include <unistd.h>
 
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <stdexcept>
 #include <string>
 
 #include "beeline/host/run.hpp"
@@ -18,6 +19,7 @@ void end(const std::string& how) {
   if (how == "stop") std::raise(SIGSTOP);
   if (how == "exit 0") std::exit(0);
   if (how == "exit 3") std::exit(3);
+  if (how == "throw") throw std::runtime_error("thrown on purpose");
   if (how == "_exit 0") _exit(0);
   if (how == "quick_exit 0") std::quick_exit(0);
 }

@@ -35,14 +35,16 @@ enum class Call : std::uint32_t {
   bulk_get,
   signal,
   signal_add,
+  put_signal_add,
   put_word,
   atomic_add,
   fetch_add,
   compare_swap
 };
-constexpr Call calls[] = {Call::put,         Call::get,        Call::put_signal, Call::put_value,   Call::put_strided,
-                          Call::get_strided, Call::bulk_put,   Call::bulk_get,   Call::signal,      Call::signal_add,
-                          Call::put_word,    Call::atomic_add, Call::fetch_add,  Call::compare_swap};
+constexpr Call calls[] = {Call::put,         Call::get,         Call::put_signal,  Call::put_value,
+                          Call::put_strided, Call::get_strided, Call::bulk_put,    Call::bulk_get,
+                          Call::signal,      Call::signal_add,  Call::put_word,    Call::put_signal_add,
+                          Call::atomic_add,  Call::fetch_add,   Call::compare_swap};
 
 struct CallArguments {
   std::uint64_t *words, *mine;  ///< [16] at the peer, and here
@@ -87,6 +89,8 @@ struct CallKernel {
         return signal(block, ctx, a.words, 1, a.peer);
       case Call::signal_add:
         return signal_add(block, ctx, a.words, 1, a.peer);
+      case Call::put_signal_add:
+        return put_signal_add(block, ctx, a.words, a.mine, 2, a.words + 4, 1, a.peer);
       default:
         return block.thread_rank() == 0 ? of_a_thread(ctx, a) : Status::ok;
     }

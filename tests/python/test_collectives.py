@@ -25,7 +25,7 @@ COMBINE = {
     "bit_or": np.bitwise_or.reduce,
     "bit_xor": np.bitwise_xor.reduce,
 }
-TYPES = ("float32", "float64", "float16", "int32", "int64", "uint8")
+TYPES = ("float32", "float64", "float16", "int32", "int64", "uint8", "uint32", "uint64")
 CASES = [(dtype, how) for dtype in TYPES for how in COMBINE if not (dtype.startswith("float") and "bit" in how)]
 
 

@@ -243,6 +243,15 @@ class TestDeaths:
         assert result.returncode == code
         assert f"beeline error: rank 1 called {call} while ranks 0, 1, 2 of its process had not ended" in result.stderr
 
+    def test_threads_tell_all_errors_the_culprits_first(self) -> None:
+        result = launch("-n", "4", "--threads", "--device", "cpu", "--", ENDING_RANK, "2", "throw")
+        assert result.returncode == 1
+        errors = [line for line in result.stderr.splitlines() if line.startswith("beeline") and " error: " in line]
+        assert errors[0] == "beeline[2] error: thrown on purpose"
+        assert len(errors) == 4, result.stderr
+        for rank in (0, 1, 3):
+            assert any(f": rank {rank}: rank 2 ended" in line for line in errors[1:]), errors
+
     def test_exit_after_the_ranks_is_as_good_as_ever(self) -> None:
         result = launch("-n", "3", "--threads", "--device", "cpu", "--", ENDING_RANK, "1", "exit afterwards")
         assert (result.returncode, result.stderr) == (0, "")

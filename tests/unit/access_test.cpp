@@ -146,6 +146,8 @@ const std::vector<Refused>& refused() {
       {"get", Operation::get, [](const Scene& s, auto* t) { return get(Thread{}, s.ctx, s.mine.data(), t, 2, 1); }},
       {"put_signal", Operation::put,
        [](const Scene& s, auto* t) { return put_signal(Thread{}, s.ctx, t, s.mine.data(), 1, t + 1, 9, 1); }},
+      {"put_signal_add", Operation::put,
+       [](const Scene& s, auto* t) { return put_signal_add(Thread{}, s.ctx, t, s.mine.data(), 1, t + 1, 9, 1); }},
       {"put_strided", Operation::put,
        [](const Scene& s, auto* t) {
          return put_strided(Thread{}, s.ctx, t, s.mine.data(), StridedShape{2, 1, 1, 1}, 1);

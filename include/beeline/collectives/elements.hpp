@@ -12,8 +12,8 @@
 namespace beeline {
 
 /// What the elements of a vector are.
-enum class ElementType : std::uint32_t { float32, float64, float16, bfloat16, int32, int64, uint8 };
-inline constexpr std::uint32_t element_types = 7;
+enum class ElementType : std::uint32_t { float32, float64, float16, bfloat16, int32, int64, uint8, uint32, uint64 };
+inline constexpr std::uint32_t element_types = 9;
 
 /// IEEE 754 binary16, by its bits: laid out as `__half` and `torch.float16`.
 struct Float16 {
@@ -28,9 +28,11 @@ struct BFloat16 {
   switch (type) {
     case ElementType::float64:
     case ElementType::int64:
+    case ElementType::uint64:
       return 8;
     case ElementType::float32:
     case ElementType::int32:
+    case ElementType::uint32:
       return 4;
     case ElementType::float16:
     case ElementType::bfloat16:
@@ -43,7 +45,8 @@ struct BFloat16 {
 
 /// The type's name as it appears in messages, in Python and in JSON.
 [[nodiscard]] constexpr const char* name(ElementType type) {
-  constexpr const char* names[] = {"float32", "float64", "float16", "bfloat16", "int32", "int64", "uint8"};
+  constexpr const char* names[] = {"float32", "float64", "float16", "bfloat16", "int32",
+                                   "int64",   "uint8",   "uint32",  "uint64"};
   return static_cast<std::uint32_t>(type) < element_types ? names[static_cast<std::uint32_t>(type)] : "unknown";
 }
 
@@ -72,6 +75,10 @@ template <>
 struct ElementTraits<std::int64_t> : PlainElement<std::int64_t, std::int64_t, ElementType::int64> {};
 template <>
 struct ElementTraits<std::uint8_t> : PlainElement<std::uint8_t, std::int64_t, ElementType::uint8> {};
+template <>
+struct ElementTraits<std::uint32_t> : PlainElement<std::uint32_t, std::uint64_t, ElementType::uint32> {};
+template <>
+struct ElementTraits<std::uint64_t> : PlainElement<std::uint64_t, std::uint64_t, ElementType::uint64> {};
 
 template <>
 struct ElementTraits<Float16> {
@@ -86,6 +93,11 @@ struct ElementTraits<BFloat16> {
   static constexpr ElementType type = ElementType::bfloat16;
   [[nodiscard]] BEELINE_HOST_DEVICE static float widen(BFloat16 value) { return machine::from_bfloat(value.bits); }
   [[nodiscard]] BEELINE_HOST_DEVICE static BFloat16 narrow(float value) { return {machine::to_bfloat(value)}; }
+};
+
+template <class T>
+concept Reducible = requires {
+  ElementTraits<T>::type;
 };
 
 template <class T>

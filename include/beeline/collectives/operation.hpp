@@ -65,8 +65,8 @@ struct CallDescription {
   [[nodiscard]] BEELINE_HOST_DEVICE constexpr std::uint64_t packed() const {
     return std::uint64_t{static_cast<std::uint32_t>(operation)} |
            std::uint64_t{static_cast<std::uint32_t>(element.type)} << 6 |
-           std::uint64_t{static_cast<std::uint32_t>(reduction)} << 9 |
-           std::uint64_t{static_cast<std::uint32_t>(algorithm)} << 12 | std::uint64_t{root & 0xff} << 20 |
+           std::uint64_t{static_cast<std::uint32_t>(reduction)} << 10 |
+           std::uint64_t{static_cast<std::uint32_t>(algorithm)} << 13 | std::uint64_t{root & 0xff} << 20 |
            std::uint64_t{slices & 0xfff} << 28 | std::uint64_t{element.untyped_bytes} << 40;
   }
 
@@ -82,14 +82,14 @@ struct CallDescription {
     return static_cast<std::uint32_t>(sum >> (64 - detail::signature_bits));
   }
 };
-static_assert(operations <= 64 && element_types <= 8 && reductions <= 8 && max_ranks <= 0xff);
+static_assert(operations <= 64 && element_types <= 16 && reductions <= 8 && algorithms <= 128 && max_ranks <= 0xff);
 
 /// The description that `packed` said.
 [[nodiscard]] constexpr CallDescription unpacked_call(std::uint64_t word, std::uint64_t count) {
   return {.operation = static_cast<Operation>(word & 0x3f),
-          .element = {static_cast<ElementType>(word >> 6 & 0x7), static_cast<std::uint32_t>(word >> 40)},
-          .reduction = static_cast<Reduction>(word >> 9 & 0x7),
-          .algorithm = static_cast<Algorithm>(word >> 12 & 0xff),
+          .element = {static_cast<ElementType>(word >> 6 & 0xf), static_cast<std::uint32_t>(word >> 40)},
+          .reduction = static_cast<Reduction>(word >> 10 & 0x7),
+          .algorithm = static_cast<Algorithm>(word >> 13 & 0x7f),
           .root = static_cast<std::uint32_t>(word >> 20 & 0xff),
           .slices = static_cast<std::uint32_t>(word >> 28 & 0xfff),
           .count = count};

@@ -30,8 +30,7 @@ inline constexpr std::uint32_t reductions = 8;
 /// Whether the type has the reduction.
 [[nodiscard]] constexpr bool has_reduction(ElementType type, Reduction reduction) {
   return static_cast<std::uint32_t>(reduction) < reductions &&
-         (!is_bitwise(reduction) || type == ElementType::int32 || type == ElementType::int64 ||
-          type == ElementType::uint8);
+         (!is_bitwise(reduction) || (type >= ElementType::int32 && type <= ElementType::uint64));
 }
 /// The reduction's name as it appears in messages, in Python and in JSON.
 [[nodiscard]] constexpr const char* name(Reduction reduction) {

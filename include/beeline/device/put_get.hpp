@@ -128,17 +128,19 @@ struct MoveElements {
   }
 };
 
-/// What `put_signal` does.
-template <class T>
+/// What `put_signal` does, and `put_signal_add`.
+template <bool adds, class T>
 struct PutSignal : MoveElements<true, T> {
   using Put = MoveElements<true, T>;
-  ChangeSignal<false> signal;
+  using Signal = ChangeSignal<adds>;
+  Signal signal;
 
   template <class Group>
   BEELINE_HOST_DEVICE Status by_loads(const Group& group, const Context& ctx, std::uint32_t place) const {
-    const Status status = check_access<Access::load_store>(group, ctx, Operation::signal, signal.reach(), place);
+    const Status status = check_access<Signal::access>(group, ctx, signal.request().operation, signal.reach(), place);
     if (status != Status::ok) return status;
     static_cast<void>(Put::by_loads(group, ctx, place));
+    if constexpr (adds) group.sync();
     return signal.by_loads(group, ctx, place);
   }
   template <class Group>
@@ -147,6 +149,14 @@ struct PutSignal : MoveElements<true, T> {
     return status == Status::ok ? signal.by_engine(group, ctx) : status;
   }
 };
+
+/// Checks data and signal before the first byte moves.
+template <class Group, bool adds, class T>
+BEELINE_HOST_DEVICE Status put_and_signal(const Group& group, const Context& ctx, const PutSignal<adds, T>& operation) {
+  static_assert(std::is_trivially_copyable_v<T>, "only trivially copyable elements travel as bytes");
+  const Status status = check_calls(group, ctx, operation.reach(), operation.signal.reach(), operation.peer);
+  return status == Status::ok ? pass(group, ctx, operation) : status;
+}
 
 /// One scalar.
 template <class T>
@@ -217,10 +227,19 @@ template <class Group, class T>
 BEELINE_HOST_DEVICE Status put_signal(const Group& group, const Context& ctx, T* destination, const T* source,
                                       std::size_t count, std::uint64_t* signal, std::uint64_t value, std::uint32_t peer,
                                       Queue queue = {}) {
-  static_assert(std::is_trivially_copyable_v<T>, "only trivially copyable elements travel as bytes");
-  const detail::PutSignal<T> operation{{destination, source, count, peer, queue}, {signal, value, peer, queue}};
-  const Status status = detail::check_calls(group, ctx, operation.reach(), operation.signal.reach(), peer);
-  return status == Status::ok ? detail::pass(group, ctx, operation) : status;
+  return detail::put_and_signal(
+      group, ctx, detail::PutSignal<false, T>{{destination, source, count, peer, queue}, {signal, value, peer, queue}});
+}
+
+/// `put_signal` that adds `value` to `signal`, as `signal_add` does: one signal counts the puts of many senders.
+/// Returns as `put` and `signal_add` do; whichever of the two is refused, nothing is put. Source: OpenSHMEM 1.5
+/// put_signal with SHMEM_SIGNAL_ADD.
+template <class Group, class T>
+BEELINE_HOST_DEVICE Status put_signal_add(const Group& group, const Context& ctx, T* destination, const T* source,
+                                          std::size_t count, std::uint64_t* signal, std::uint64_t value,
+                                          std::uint32_t peer, Queue queue = {}) {
+  return detail::put_and_signal(
+      group, ctx, detail::PutSignal<true, T>{{destination, source, count, peer, queue}, {signal, value, peer, queue}});
 }
 
 }  // namespace BEELINE_CALLS

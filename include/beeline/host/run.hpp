@@ -10,8 +10,9 @@
 namespace beeline {
 
 /// Runs `body` once for each rank of this process: once under `beeline run -n N` and without a launcher, N times on N
-/// threads under `beeline run -n N --threads`. Returns what main should: 0, or 1 after printing the first rank's error.
-/// An exception in one rank aborts the world, so that the others end too. A rank that is a thread and calls `exit` ends
+/// threads under `beeline run -n N --threads`. Returns what main should: 0, or 1 after printing each rank's error,
+/// first that of a rank which did not fail because of another. An exception in one rank aborts the world, so that the
+/// others end too. A rank that is a thread and calls `exit` ends
 /// the process, with an error that says so, and not with 0. `_exit` does that, too, but nobody notices it.
 ///   int main() { return beeline::run([](beeline::World& world) { ... }); }
 int run(const std::function<void(World&)>& body);

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <functional>
 #include <memory>
 #include <span>
@@ -12,12 +13,27 @@
 #include <utility>
 #include <vector>
 
+#include "beeline/collectives/reduction.hpp"
 #include "beeline/device/context.hpp"
 #include "beeline/device/wait.hpp"
 
 namespace beeline {
 
+class Team;
 class World;
+
+namespace detail {
+
+/// A member's part in a reduction of values.
+struct Scalar {
+  ElementType type;
+  Reduction reduction;
+  std::uint64_t bits;
+};
+/// Collective. The bits of each member, in the order of ranks: [max_ranks]. Returns how many there are.
+std::uint32_t exchange_scalars(Team& team, const Scalar& mine, std::uint64_t* all);
+
+}  // namespace detail
 
 /// Where a rank's allocation lies: where the code that polls or computes on it runs.
 enum class Heap { symmetric, pinned };
@@ -61,11 +77,18 @@ class Team {
   /// may differ. Throws invalid_argument for too many, deadline or aborted.
   [[nodiscard]] std::vector<std::vector<std::byte>> allgather(std::span<const std::byte> mine);
 
+  /// Collective. Combines a value of each member in the order of ranks; all get the same bits. The members' CPU threads
+  /// do it, through host memory; it orders memory as `barrier`, and takes a little longer.
+  /// Throws invalid_argument when members give different types or reductions, or are in different calls, and otherwise
+  /// as `barrier`.
+  template <detail::Reducible T>
+  [[nodiscard]] T allreduce(T value, Reduction reduction = Reduction::sum);
+
   /// Collective. `bytes` of zeroed symmetric memory, 256-byte aligned, at the same offset on every member: device
   /// memory on a GPU rank, host memory on a host rank (Heap::symmetric), or host memory on all (Heap::pinned). The
   /// world's comes from the near end of the heap, that of other teams from the far end, where only some ranks have
-  /// less. Throws invalid_argument when members ask for different sizes (names them), no_resource when the heap of one
-  /// is full.
+  /// less. Members that need different sizes ask for the largest: `allreduce(bytes, Reduction::maximum)`. Throws
+  /// invalid_argument when they ask for different ones (names them), no_resource when the heap of one is full.
   [[nodiscard]] void* allocate(std::size_t bytes, Heap heap = Heap::symmetric);
   /// Collective. Waits for this rank's default stream first, whose kernels may use the memory; the work of its other
   /// streams must be over. Throws invalid_argument for a pointer that `allocate` did not return, or returned and was
@@ -87,6 +110,20 @@ class Team {
   World& world_;
   Context context_, host_context_;
 };
+
+template <detail::Reducible T>
+T Team::allreduce(T value, Reduction reduction) {
+  detail::Scalar mine{detail::ElementTraits<T>::type, reduction, 0};
+  std::memcpy(&mine.bits, &value, sizeof value);
+  std::uint64_t all[max_ranks];
+  const std::uint32_t members = detail::exchange_scalars(*this, mine, all);
+  detail::Partial<T, T> combined;
+  for (std::uint32_t member = 0; member < members; ++member) {
+    std::memcpy(&value, &all[member], sizeof value);
+    member == 0 ? combined.start(value) : combined.combine(reduction, value);
+  }
+  return combined.finish(reduction, members);
+}
 
 /// Collective over `ranks` alone, which have a way of their own to meet: as `World::make_team` without the others, who
 /// may be anywhere. Members of two teams make them in the same order.

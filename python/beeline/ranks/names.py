@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-INTEGERS = ("int32", "int64", "uint8")
+INTEGERS = ("int32", "int64", "uint8", "uint32", "uint64")
 TREE = "stream/tree"  # combines in another order than that of ranks
 NCCL = "nccl/stream"
 BY_BLOCKS = ("stream/two_shot", "stream/bulk")

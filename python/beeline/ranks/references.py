@@ -97,7 +97,9 @@ def reduced(vectors: Sequence[Vector], type_name: str, reduction: str) -> Exact:
 def reduced_integers(vectors: Sequence[Vector], type_name: str, reduction: str) -> Vector:
     wide = [vector.astype("int64").view("uint64") for vector in vectors]  # wraps without a warning
     whole = reduce(np.multiply if reduction == "product" else np.add, wide)
-    if reduction == "average":
+    if reduction == "average" and type_name.startswith("u"):
+        whole = whole // np.uint64(len(vectors))
+    elif reduction == "average":
         signed = whole.view("int64")
         away = (signed < 0) & (signed % len(vectors) != 0)  # numpy divides downwards, Beeline towards zero
         whole = (signed // len(vectors) + away).view("uint64")

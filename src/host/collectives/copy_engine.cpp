@@ -73,7 +73,7 @@ void CopyEngines::combine(const EngineCall& call, const Chunk& chunk) {
                             .count = mine.bytes / bytes_of(call.call.element.type),
                             .reduction = call.call.reduction};
   const unsigned blocks = team_.world().device().is_gpu() ? sizes.kernel_blocks : 1;
-  local_reduce_launcher(call.call.element.type)(
+  local_reduce_launcher(call.call.element.type, call.call.reduction)(
       team_, {.blocks = blocks, .threads = collective_threads, .stream = combining_.get()}, work);
   combining_->record(*combined_);
 }

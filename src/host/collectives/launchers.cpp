@@ -23,18 +23,30 @@ auto for_elements(ElementType type, Of of) -> decltype(of.template operator()<fl
       return of.template operator()<std::int64_t>();
     case ElementType::uint8:
       return of.template operator()<std::uint8_t>();
+    case ElementType::uint32:
+      return of.template operator()<std::uint32_t>();
+    case ElementType::uint64:
+      return of.template operator()<std::uint64_t>();
   }
   return nullptr;
 }
 
-}  // namespace
-
-ReductionLauncher reduction_launcher(ElementType type) {
-  return for_elements(type, []<class T>() { return ReductionLauncher{launch_reduction_of<T>}; });
+/// The type whose kernels make the reduction.
+ElementType kernel_type(ElementType type, Reduction reduction) {
+  if (heeds_sign(reduction)) return type;
+  return type == ElementType::uint32 ? ElementType::int32 : type == ElementType::uint64 ? ElementType::int64 : type;
 }
 
-LocalReduceLauncher local_reduce_launcher(ElementType type) {
-  return for_elements(type, []<class T>() { return LocalReduceLauncher{launch_local_reduce_of<T>}; });
+}  // namespace
+
+ReductionLauncher reduction_launcher(ElementType type, Reduction reduction) {
+  return for_elements(kernel_type(type, reduction),
+                      []<class T>() { return ReductionLauncher{launch_reduction_of<T>}; });
+}
+
+LocalReduceLauncher local_reduce_launcher(ElementType type, Reduction reduction) {
+  return for_elements(kernel_type(type, reduction),
+                      []<class T>() { return LocalReduceLauncher{launch_local_reduce_of<T>}; });
 }
 
 }  // namespace beeline::detail

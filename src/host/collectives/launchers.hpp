@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <type_traits>
 
 #include "beeline/collectives/channel.hpp"
 #include "beeline/collectives/impl/combine.hpp"
@@ -38,7 +40,7 @@ inline constexpr unsigned collective_threads = 512;
 
 using ReductionLauncher = void (*)(Team& team, const LaunchOptions& options, const CollectiveChannel& channel,
                                    const VectorCall& call);
-[[nodiscard]] ReductionLauncher reduction_launcher(ElementType type);
+[[nodiscard]] ReductionLauncher reduction_launcher(ElementType type, Reduction reduction);
 
 /// Vectors of all members that lie on this rank, and what is to become of them.
 struct LocalReduction {
@@ -49,7 +51,16 @@ struct LocalReduction {
 };
 
 using LocalReduceLauncher = void (*)(Team& team, const LaunchOptions& options, const LocalReduction& work);
-[[nodiscard]] LocalReduceLauncher local_reduce_launcher(ElementType type);
+[[nodiscard]] LocalReduceLauncher local_reduce_launcher(ElementType type, Reduction reduction);
+
+/// Whether the sign of a word matters to a reduction. To sums, products and bits it does not: unsigned words share the
+/// kernels of the signed.
+[[nodiscard]] constexpr bool heeds_sign(Reduction reduction) {
+  return reduction == Reduction::minimum || reduction == Reduction::maximum || reduction == Reduction::average;
+}
+/// Whether T has the kernels of `heeds_sign` reductions only.
+template <class T>
+inline constexpr bool shares_kernels = std::is_same_v<T, std::uint32_t> || std::is_same_v<T, std::uint64_t>;
 
 /// The same for one element type: each is compiled in a file of its own.
 template <class T>

@@ -64,7 +64,7 @@ struct AddingKernel {
   }
 };
 
-/// All reductions on host ranks, and the others than sums on GPUs.
+/// All reductions on host ranks; on GPUs those that no `AddingKernel` makes.
 template <class T>
 struct AllreduceKernel {
   static constexpr unsigned max_threads = collective_threads;
@@ -73,7 +73,8 @@ struct AllreduceKernel {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, CollectiveChannel channel, AllreduceCall<T> call,
                                       Algorithm algorithm) const {
-    if (executor == DeviceKind::gpu && adds(call.call.reduction)) return;  // the adding kernels': not compiled twice
+    if (executor == DeviceKind::gpu && !shares_kernels<T> && adds(call.call.reduction))
+      return;  // the adding kernels': not compiled twice
     with_algorithm<quick_allreduces>(
         algorithm, [&]<Algorithm known>() { allreduce_by_kernel<T, known>(grid, ctx, channel, call); });
   }
@@ -84,13 +85,15 @@ void launch_allreduce(Team& team, const LaunchOptions& options, const Collective
                       const VectorCall& call) {
   const AllreduceCall<T> vectors{call.what, static_cast<T*>(call.destination), static_cast<const T*>(call.source),
                                  call.what.count};
-  if (!team.world().device().is_gpu() || !adds(call.what.reduction))
+  if (shares_kernels<T> || !team.world().device().is_gpu() || !adds(call.what.reduction))
     return launch(team, options, AllreduceKernel<T>{}, channel, vectors, algorithm);
-  if constexpr (is_ll128(algorithm)) {
-    if (team.size() == 2) return launch(team, options, AddingKernel<T, algorithm, 2>{}, channel, vectors);
-    if (team.size() == 4) return launch(team, options, AddingKernel<T, algorithm, 4>{}, channel, vectors);
+  if constexpr (!shares_kernels<T>) {
+    if constexpr (is_ll128(algorithm)) {
+      if (team.size() == 2) return launch(team, options, AddingKernel<T, algorithm, 2>{}, channel, vectors);
+      if (team.size() == 4) return launch(team, options, AddingKernel<T, algorithm, 4>{}, channel, vectors);
+    }
+    launch(team, options, AddingKernel<T, algorithm>{}, channel, vectors);
   }
-  launch(team, options, AddingKernel<T, algorithm>{}, channel, vectors);
 }
 
 /// Of the other reductions, the algorithms that have kernels of their own: those that are chosen, and those that take

@@ -22,7 +22,7 @@ void Collectives::Implementation::reduce(const detail::VectorCall& asked, const 
   else if (choice.algorithm == Algorithm::copy_engine)
     reduce_by_engine(call, choice);
   else
-    detail::reduction_launcher(what.element.type)(team, launch, channel, call);
+    detail::reduction_launcher(what.element.type, what.reduction)(team, launch, channel, call);
   note(what, choice);
 }
 

@@ -29,11 +29,6 @@ concept Vector = requires(V& vector) {
   requires std::is_trivially_copyable_v<typename decltype(span_of(vector))::value_type>;
 };
 
-template <class T>
-concept Reducible = requires {
-  ElementTraits<T>::type;
-};
-
 /// Destination and source of a call, of one element type. What is only moved may be of any type: it travels as bytes
 /// where collectives do not know it.
 template <class T>
@@ -81,7 +76,7 @@ template <Vector To, Vector From>
 [[nodiscard]] auto reduced_vectors(const char* call, To& destination, std::size_t to_parts, From& source,
                                    std::size_t from_parts) {
   static_assert(Reducible<typename decltype(span_of(source))::value_type>,
-                "reductions are of float, double, Float16, BFloat16, int32_t, int64_t or uint8_t");
+                "reductions are of float, double, Float16, BFloat16, int32_t, int64_t, uint8_t, uint32_t or uint64_t");
   return moved_vectors(call, destination, to_parts, source, from_parts);
 }
 

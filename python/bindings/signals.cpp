@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+
+#include <iterator>
+#include <string_view>
+
+#include "beeline/device/put_get.hpp"
+#include "beeline/host/put_signal.hpp"
+#include "bindings.hpp"
+#include "memory.hpp"
+#include "stream.hpp"
+#include "tensor.hpp"
+#include "timeout.hpp"
+
+namespace nb = nanobind;
+
+namespace beeline::python {
+
+namespace {
+
+constexpr std::size_t short_copy = 4096;  ///< bytes for which Python's lock is not let go
+
+Compare comparison_of(std::string_view symbol) {
+  constexpr std::string_view symbols[] = {"==", "!=", ">", ">=", "<", "<="};  // in the order of Compare
+  for (std::size_t i = 0; i < std::size(symbols); ++i)
+    if (symbols[i] == symbol) return static_cast<Compare>(i);
+  throw nb::value_error(fmt::format("comparison {}: known are ==, !=, >, >=, <, <=", symbol).c_str());
+}
+
+/// Of a host rank the calling thread does it, where no stream is given; otherwise it is done in the order of a stream.
+class SignalsObject {
+ public:
+  /// Collective.
+  SignalsObject(const std::shared_ptr<JoinedWorld>& world, std::size_t count)
+      : world_(world), count_(count), by_thread_(!world->world().device().is_gpu()) {
+    const nb::dlpack::dtype word{static_cast<std::uint8_t>(nb::dlpack::dtype_code::UInt), 64, 1};
+    const nb::gil_scoped_release unlocked;
+    memory_ = Memory::allocate(world, {count}, word, world->world().mixed() ? Heap::pinned : Heap::symmetric);
+  }
+
+  [[nodiscard]] std::size_t count() const { return count_; }
+  void free() { memory_.free(); }
+
+  void signal(std::size_t index, std::uint64_t value, int peer, StreamObject* stream) const {
+    change(nullptr, nullptr, {.signal = word(index), .value = value}, peer, stream);
+  }
+  void signal_add(std::size_t index, std::uint64_t value, int peer, StreamObject* stream) const {
+    change(nullptr, nullptr, {.signal = word(index), .value = value, .adds = true}, peer, stream);
+  }
+  void put_signal(const Memory& destination, const nb::object& source, std::size_t index, std::uint64_t value, int peer,
+                  StreamObject* stream) const {
+    put(destination, source, {.signal = word(index), .value = value}, peer, stream);
+  }
+  void put_signal_add(const Memory& destination, const nb::object& source, std::size_t index, std::uint64_t value,
+                      int peer, StreamObject* stream) const {
+    put(destination, source, {.signal = word(index), .value = value, .adds = true}, peer, stream);
+  }
+
+  void wait(std::size_t index, std::uint64_t value, const std::string& comparison, std::optional<int> peer,
+            StreamObject* stream, Seconds timeout) const {
+    const Compare compare = comparison_of(comparison);
+    const Timeout limit = timeout_of(timeout);
+    std::uint64_t* const signal = word(index);
+    World& world = world_->world();
+    if (stream == nullptr && by_thread_) return wait_here(signal, compare, value, peer, timeout);
+    if (compare != Compare::greater_equal)
+      throw nb::value_error(fmt::format("comparison {}: streams wait for >= only", comparison).c_str());
+    if (stream != nullptr && timeout)
+      throw nb::value_error("timeout: a call on a stream does not block; `synchronize` takes one");
+    const nb::gil_scoped_release unlocked;
+    Stream& queue = stream == nullptr ? world.stream() : own(*stream);
+    queue.wait_signal(signal, value);
+    if (stream == nullptr) require_over(world.synchronize(queue, limit), "wait", timeout, world.rank());
+  }
+
+  [[nodiscard]] std::uint64_t read(std::size_t index) const {
+    std::uint64_t* const signal = word(index);
+    if (by_thread_) return detail::load_signal(signal, Order::memory);
+    std::uint64_t value = 0;
+    const nb::gil_scoped_release unlocked;
+    world_->world().copy(&value, signal, sizeof value);
+    return value;
+  }
+
+  [[nodiscard]] std::uint64_t exchange(std::size_t index, std::uint64_t value) const {
+    require(by_thread_, Status::unavailable,
+            "exchange: a GPU's signals are not changed by CPUs; let their values grow");
+    std::uint64_t before = 0;
+    finish(beeline::exchange(world_->world().host_context(), word(index), value, before));
+    return before;
+  }
+
+ private:
+  [[nodiscard]] std::uint64_t* word(std::size_t index) const {
+    if (index >= count_) throw nb::index_error(fmt::format("signal {} of {}", index, count_).c_str());
+    return static_cast<std::uint64_t*>(memory_.address()) + index;
+  }
+  [[nodiscard]] std::uint32_t member(int peer) const {
+    const int size = world_->known().size();
+    if (peer < 0 || peer >= size) throw nb::value_error(fmt::format("peer {} of a world of {}", peer, size).c_str());
+    return static_cast<std::uint32_t>(peer);
+  }
+  [[nodiscard]] Stream& own(const StreamObject& stream) const {
+    if (stream.joined() != world_) throw nb::value_error("stream: it belongs to another world");
+    return stream.stream();
+  }
+  /// Throws what was recorded of an operation that did not succeed.
+  void finish(Status status) const {
+    if (status == Status::ok) return;
+    World& world = world_->world();
+    const nb::gil_scoped_release unlocked;
+    world.check();
+    throw Error(status, "the operation was refused", world.rank());
+  }
+
+  void put(const Memory& destination, const nb::object& source, SignalCall how, int peer, StreamObject* stream) const {
+    const Tensor from = reached_tensor(source, "source", Access::read, *world_);
+    if (destination.joined() != world_ || destination.rank() != world_->known().rank())
+      throw nb::value_error("destination: memory of this rank's world is expected, and the peer as a number");
+    if (destination.bytes() != from.bytes)
+      throw nb::value_error(
+          fmt::format("destination has {} bytes, source {}: they must be equal", destination.bytes(), from.bytes)
+              .c_str());
+    change(&from, destination.address(), how, peer, stream);
+  }
+
+  /// Puts `from`, if any, and changes the signal behind it.
+  void change(const Tensor* from, void* destination, SignalCall how, int peer, StreamObject* stream) const {
+    const std::uint32_t to = member(peer);
+    World& world = world_->world();
+    const std::size_t bytes = from == nullptr ? 0 : from->bytes;
+    if (stream == nullptr && by_thread_) {
+      const auto* const source = from == nullptr ? nullptr : static_cast<const std::byte*>(from->data);
+      std::optional<nb::gil_scoped_release> unlocked;
+      if (bytes > short_copy) unlocked.emplace();
+      const auto call = [&](auto operation) {
+        return operation(Thread{}, world.host_context(), static_cast<std::byte*>(destination), source, bytes,
+                         how.signal, how.value, to, Queue{});
+      };
+      const Status status = how.adds ? call([](auto&&... all) { return beeline::put_signal_add(all...); })
+                                     : call([](auto&&... all) { return beeline::put_signal(all...); });
+      unlocked.reset();
+      return finish(status);
+    }
+    how.stream = stream == nullptr ? &world.stream() : &own(*stream);
+    if (stream != nullptr && from != nullptr) stream->keep({from});
+    const nb::gil_scoped_release unlocked;
+    put_signal_on_stream(world, destination, from == nullptr ? nullptr : from->data, bytes, peer, how);
+    if (stream == nullptr) world.synchronize(*how.stream);
+  }
+
+  void wait_here(const std::uint64_t* signal, Compare compare, std::uint64_t value, std::optional<int> peer,
+                 Seconds timeout) const {
+    if (test(signal, compare, value)) return;
+    const std::uint32_t from = peer ? member(*peer) : no_peer;
+    World& world = world_->world();
+    Status status;
+    {
+      const nb::gil_scoped_release unlocked;
+      status = beeline::wait(Thread{}, world.host_context(), signal, compare, value, from, timeout_of(timeout));
+    }
+    require_over(status, "wait", timeout, world.rank());
+    finish(status);
+  }
+
+  std::shared_ptr<JoinedWorld> world_;
+  std::size_t count_;
+  bool by_thread_;
+  Memory memory_;
+};
+
+}  // namespace
+
+void bind_signals(nb::module_& module) {
+  nb::class_<SignalsObject>(module, "Signals",
+                            R"(Words of 64 bits that announce data, zero at first: so many on each rank.
+
+Calls take a stream, and are then done in its order, by a kernel; without one they block: the calling thread does them
+on a host rank, at once and in no order with streams; on a GPU's rank they go to the default stream. It lives until its
+world is left.)")
+      .def(nb::init<const std::shared_ptr<JoinedWorld>&, std::size_t>(), nb::arg("world"), nb::arg("count"),
+           "Collective. All ranks give the same count.")
+      .def("__len__", &SignalsObject::count)
+      .def("signal", &SignalsObject::signal, nb::arg("index"), nb::arg("value"), nb::arg("peer"), nb::kw_only(),
+           nb::arg("stream") = nb::none(),
+           R"(Sets a signal of rank `peer`, after all that the caller, or the stream, did before.
+
+Raises UnreachableError where a host rank is to signal in a GPU's memory.)")
+      .def("signal_add", &SignalsObject::signal_add, nb::arg("index"), nb::arg("value"), nb::arg("peer"), nb::kw_only(),
+           nb::arg("stream") = nb::none(),
+           "Adds to a signal of rank `peer`, so that one counts what many send; otherwise as `signal`. Raises "
+           "UnreachableError where the ranks' devices share no atomics.")
+      .def("put_signal", &SignalsObject::put_signal, nb::arg("destination"), nb::arg("source"), nb::arg("index"),
+           nb::arg("value"), nb::arg("peer"), nb::kw_only(), nb::arg("stream") = nb::none(),
+           R"(Copies a tensor to rank `peer`, then sets a signal there: whoever sees the signal sees the data.
+
+destination  memory of the world, this rank's: its place is the same at the peer; as large as `source`
+source       in memory that this rank's device reaches; the stream, if any, keeps it alive)")
+      .def("put_signal_add", &SignalsObject::put_signal_add, nb::arg("destination"), nb::arg("source"),
+           nb::arg("index"), nb::arg("value"), nb::arg("peer"), nb::kw_only(), nb::arg("stream") = nb::none(),
+           "The same with `signal_add`.")
+      .def("wait", &SignalsObject::wait, nb::arg("index"), nb::arg("value"),
+           nb::arg("comparison") = ">=", nb::kw_only(), nb::arg("peer") = nb::none(), nb::arg("stream") = nb::none(),
+           nb::arg("timeout") = nb::none(),
+           R"(Waits until this rank's signal compares true with `value`; then the data that it announced is there.
+
+comparison  '==', '!=', '>', '>=', '<', '<='; streams, and GPU ranks, wait for '>='
+peer        the rank expected to send it, named in errors; None: any
+stream      None: blocks; otherwise holds the stream's later work until then
+timeout     in seconds, without a stream: then it raises TimeoutError, and nothing has happened. 0: looks once)")
+      .def("read", &SignalsObject::read, nb::arg("index"), "What this rank's signal holds now.")
+      .def("exchange", &SignalsObject::exchange, nb::arg("index"), nb::arg("value"),
+           "Sets this rank's signal, and returns what it held. Raises UnavailableError on a GPU rank.")
+      .def("free", &SignalsObject::free, nb::call_guard<nb::gil_scoped_release>(),
+           "Collective. Gives the memory back; no call works afterwards.");
+}
+
+}  // namespace beeline::python

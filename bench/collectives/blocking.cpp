@@ -180,12 +180,16 @@ Case launch_case() {
   return {"launch", launch_method, false, prepare};
 }
 
+/// Measured by a program in Python (python/beeline/ranks/python_calls.py).
+Case elsewhere(const char* operation, const char* method) { return {operation, method, true, nullptr}; }
+
 }  // namespace
 
 Measuring calls_command() {
-  return {.command = Command::calls,
-          .summary = "Calls that block the host: messages, all-reduce, barriers and launches, beside MPI",
-          .options = {{"sizes", CommandOption::Type::sizes, "Message and vector sizes", "8,256,4K,64K,1M"}}};
+  return {
+      .command = Command::calls,
+      .summary = "Calls that block the host: messages, all-reduce, barriers and launches, beside MPI; from Python too",
+      .options = {{"sizes", CommandOption::Type::sizes, "Message and vector sizes", "8,256,4K,64K,1M"}}};
 }
 
 std::vector<Case> blocking_cases() {
@@ -196,7 +200,17 @@ std::vector<Case> blocking_cases() {
           barrier_case(world_method, world_barrier),
           barrier_case(collectives_method, channel_barrier),
           barrier_case(mpi_method, mpi_barrier),
-          launch_case()};
+          launch_case(),
+          elsewhere("empty", "python/call"),
+          elsewhere("message", "python/messages"),
+          elsewhere("message", "mpi4py/host"),
+          elsewhere(name(Operation::allreduce), "python/collectives"),
+          elsewhere(name(Operation::allreduce), "mpi4py/host"),
+          elsewhere("put_signal", "python/signals"),
+          elsewhere("allreduce_value", "python/world"),
+          elsewhere("allreduce_value", "mpi4py/host"),
+          elsewhere(name(Operation::barrier), "python/world"),
+          elsewhere(name(Operation::barrier), "mpi4py/host")};
 }
 
 }  // namespace beeline::bench

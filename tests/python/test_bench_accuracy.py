@@ -161,3 +161,18 @@ def test_what_is_refused(cli, arguments: list[str], message: str) -> None:
     done = cli("bench", *arguments, BEELINE_BIN=PROGRAMS)
     assert done.returncode == 2
     assert message in " ".join(done.stderr.replace("│", " ").split())
+
+
+def test_blocking_calls_from_python(cli_process, tmp_path: Path) -> None:
+    """Without mpirun mpi4py says why it is not there; what it is the peer of has a time."""
+    arguments = ["--launcher", "beeline", "--sizes", "1,4096", "--methods"]
+    _, *results = measured(cli_process, tmp_path, "calls", *arguments, "python/messages,python/signals,mpi4py/host")
+    lacking = [one for one in results if not one["available"]]
+    assert {one["reason"] for one in lacking} == {"ranks were not started by mpirun, as MPI's are"}
+    assert {one["operation"]: one["peer_of"] for one in lacking} == {
+        "message": "python/messages", "allreduce": "python/collectives", "barrier": "python/world",
+        "allreduce_value": "python/world",
+    }  # fmt: skip
+    times = {(one["method"], one["bytes"]): one["median"] for one in results if one["available"]}
+    assert set(times) == {(method, size) for method in ("python/messages", "python/signals") for size in (1, 4096)}
+    assert all(0 < time < 1e6 for time in times.values())

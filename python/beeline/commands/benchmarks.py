@@ -13,7 +13,7 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from beeline import options
-from beeline.commands import accuracy, bench, collectives, joules, joules_tables, launch, overlap
+from beeline.commands import accuracy, bench, calls, collectives, joules, joules_tables, launch, overlap
 from beeline.description import Described, call_of, commands
 from beeline.display import Render, ResultView
 from beeline.jobs import Event
@@ -21,6 +21,7 @@ from beeline.programs import CliError, World, given
 
 HANDLERS: dict[str, tuple[Callable[..., None], Render]] = {
     "address-space": (bench.measure, bench.render_sweeps),
+    "calls": (calls.calls, bench.render),
     "collectives": (collectives.collectives, collectives.render),
     "accuracy": (accuracy.accuracy, accuracy.render),
     "energy": (joules.energy, joules_tables.render),

@@ -70,12 +70,19 @@ def nccl_library() -> str | None:
 
 
 def start_command(world: World, arguments: list[str], launcher: Launcher) -> list[str]:
-    program = find_program(PROGRAM)
+    return launch_command(with_launcher(world, launcher), find_program(PROGRAM), arguments)
+
+
+def with_launcher(world: World, launcher: Launcher) -> World:
     if launcher == "mpirun" and world.threads:
         raise typer.BadParameter("--threads: ranks of mpirun are processes")
-    usable = shutil.which("mpirun") is not None and not world.threads and (program.parent / MPI_MODULE).exists()
+    usable = (
+        shutil.which("mpirun") is not None
+        and not world.threads
+        and (find_program(PROGRAM).parent / MPI_MODULE).exists()
+    )
     by_mpirun = launcher == "mpirun" or (launcher == "auto" and usable)
-    return launch_command(replace(world, mpirun=by_mpirun), program, arguments)
+    return replace(world, mpirun=by_mpirun)
 
 
 def measure_torch(view: ResultView, kinds: list[str], element_type: str, device: str) -> None:

@@ -120,7 +120,8 @@ def symmetric_memory(world: beeline.World, algorithm: str) -> Allreduce:
     return allreduce
 
 
-def mpi(world: beeline.World) -> Allreduce:
+def mpi_ranks(world: beeline.World) -> Any:
+    """MPI's communicator of the same ranks. Raises Absent."""
     if not any(name in os.environ for name in ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE")):
         raise Absent("ranks were not started by mpirun, as MPI's are")
     if importlib.util.find_spec("mpi4py") is None:
@@ -130,6 +131,12 @@ def mpi(world: beeline.World) -> Allreduce:
     ranks = MPI.COMM_WORLD
     if (ranks.rank, ranks.size) != (world.rank, world.size):
         raise Absent(f"rank {world.rank} of {world.size} is {ranks.rank} of {ranks.size} in MPI")
+    return ranks
+
+
+def mpi(world: beeline.World) -> Allreduce:
+    ranks = mpi_ranks(world)
+    from mpi4py import MPI
 
     def allreduce(vector: Vector, type_name: str, reduction: str) -> Vector:
         if type_name in ("float16", "bfloat16"):

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One rank of `beeline bench calls`, its part in Python: calls that block, beside mpi4py where MPI started the ranks.
+
+python -m beeline.ranks.python_calls VALUES: those of its options, as JSON, that `beeline-bench calls --describe` prints
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import count
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+import beeline
+from beeline.ranks.accuracy_peers import Absent, mpi_ranks
+from beeline.ranks.records import FIGURES, Record, emit, everyones, lacking, result, run_rank
+
+LIMIT_S = 400
+SAMPLES, SAMPLE_S = 15, 0.005
+MPI = "mpi4py/host"
+Call = Callable[[], Any]
+Ways = Iterator[tuple[str, str, int, int, Call | str]]
+
+
+def main() -> None:
+    options = SimpleNamespace(**json.loads(sys.argv[1]))
+    run_rank(lambda world: measure(world, options), LIMIT_S)
+
+
+def measure(world: beeline.World, options: SimpleNamespace) -> None:
+    methods = set(options.methods)
+    for ways in (own_ways(world, options.sizes), mpi_ways(world, options.sizes)):
+        for operation, method, size, messages, call in ways:
+            if method not in methods:
+                continue
+            head = result(operation, method, size, world.size) | {"settings": {}, "seed": None, "baseline": None}
+            emit(world, head | time_of(world, call, messages) | {"peer_of": peer_of(operation, method)})
+
+
+def peer_of(operation: str, method: str) -> str | None:
+    own = {"message": "python/messages", "allreduce": "python/collectives"}
+    return own.get(operation, "python/world") if method == MPI else None
+
+
+def time_of(world: beeline.World, call: Call | str, messages: int) -> Record:
+    """Back to back, in batches, each as long as on the slowest rank; a text says why there is no call."""
+    if isinstance(call, str):
+        return lacking(call, FIGURES) | {"samples": []}
+    world.barrier()
+    start = time.perf_counter()
+    for _ in range(10):
+        call()
+    each = (time.perf_counter() - start) / 10
+    calls = max(1, int(world.allreduce(SAMPLE_S / max(each, 1e-9), "minimum")))
+    samples = []
+    for _ in range(SAMPLES):
+        world.barrier()
+        start = time.perf_counter()
+        for _ in range(calls):
+            call()
+        samples.append((time.perf_counter() - start) / calls / messages * 1e6)
+    slowest = [max(batch) for batch in zip(*everyones(world, samples), strict=True)]
+    middle = statistics.median(slowest)
+    deviation = statistics.median(abs(one - middle) for one in slowest) / middle
+    return dict.fromkeys(FIGURES) | {
+        "unit": "us", "median": middle, "relative_deviation": deviation, "iterations": calls, "samples": slowest,
+    }  # fmt: skip
+
+
+def own_ways(world: beeline.World, sizes: list[int]) -> Ways:
+    """Operations, methods, sizes in bytes, how many messages follow each other in a call, and the call."""
+    messages, collectives = beeline.Messages(world), beeline.Collectives(world)
+    yield "empty", "python/call", 0, 1, lambda: messages.is_eager(8)
+    yield "barrier", "python/world", 0, 1, world.barrier
+    yield "allreduce_value", "python/world", 8, 1, lambda: world.allreduce(1.0)
+    for size in sizes:
+        yield "message", "python/messages", size, 2, message(world, messages.send, messages.receive, size)
+        yield "put_signal", "python/signals", size, 2, put_signal(world, size)
+        if size >= 4:
+            terms, total = vectors(size // 4, "float32")
+            yield "allreduce", "python/collectives", size, 1, partial(collectives.allreduce, total, terms)
+
+
+def mpi_ways(world: beeline.World, sizes: list[int]) -> Ways:
+    try:
+        ranks = mpi_ranks(world)
+    except Absent as missing:
+        for operation in ("barrier", "allreduce_value", "message", "allreduce"):
+            yield operation, MPI, 0, 1, str(missing)
+        return
+    yield "barrier", MPI, 0, 1, ranks.Barrier
+    yield "allreduce_value", MPI, 8, 1, lambda: ranks.allreduce(1.0)
+    for size in sizes:
+        yield "message", MPI, size, 2, message(world, ranks.Send, ranks.Recv, size)
+        if size >= 4:
+            terms, total = vectors(size // 4, "float32")
+            yield "allreduce", MPI, size, 1, partial(ranks.Allreduce, terms, total)
+
+
+def vectors(count: int, dtype: str) -> tuple[Any, Any]:
+    return np.ones(count, dtype), np.zeros(count, dtype)
+
+
+def ping_pong(world: beeline.World, send: Callable[[int], Any], receive: Callable[[int], Any]) -> Call:
+    """There and back between ranks 0 and 1; the others have nothing to do."""
+    if world.rank == 0:
+        return lambda: (send(1), receive(1))
+    return (lambda: (receive(0), send(0))) if world.rank == 1 else lambda: None
+
+
+def message(world: beeline.World, send: Callable[..., Any], receive: Callable[..., Any], size: int) -> Call:
+    """The calls take an array and a rank."""
+    mine, got = vectors(size, "uint8")
+    return ping_pong(world, partial(send, mine), partial(receive, got))
+
+
+def put_signal(world: beeline.World, size: int) -> Call:
+    signals, memory, mine = beeline.Signals(world, 1), world.allocate(size), vectors(size, "uint8")[0]
+    sent, received = count(1), count(1)
+    return ping_pong(
+        world,
+        lambda peer: signals.put_signal(memory, mine, 0, next(sent), peer),
+        lambda peer: signals.wait(0, next(received), peer=peer),
+    )
+
+
+if __name__ == "__main__":
+    main()

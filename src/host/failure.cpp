@@ -449,10 +449,12 @@ Status World::Implementation::poll_until_over(const char* what, std::int64_t dea
   const bool by_condition =
       awaited != nullptr && (polling.policy() == WaitPolicy::event ||
                              (polling.policy() == WaitPolicy::automatic && !awaited->device().is_gpu()));
+  // To sleep and be woken takes longer than to give the core away some times.
+  const std::uint32_t sleeps_from = polling.policy() == WaitPolicy::automatic ? 16 * polling.number() : 0;
   bool released = false;
   for (std::uint32_t poll = 0; !over(); ++poll) {
     const bool gives_core_away = machine::backs_off(poll, polling);
-    const bool slept = gives_core_away && by_condition && awaited->sleep_until_drained(nap);
+    const bool slept = by_condition && poll >= sleeps_from && awaited->sleep_until_drained(nap);
     if (!slept) machine::back_off(poll, polling);
     if (poll % detail::polls_per_look != 0 && !gives_core_away) continue;
     const std::uint64_t waited = machine::clock_ns() - start;

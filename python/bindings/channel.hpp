@@ -43,7 +43,7 @@ class ChannelObject {
   /// Throws invalid_argument when it was freed, or the world was left.
   [[nodiscard]] Channel& channel() const {
     static_cast<void>(world_->world());
-    require(kept_ != nullptr, Status::invalid_argument, fmt::format("these {} were freed", name_));
+    if (kept_ == nullptr) throw Error(Status::invalid_argument, fmt::format("these {} were freed", name_));
     return kept_->channel;
   }
 

@@ -28,12 +28,12 @@ namespace {
 /// The enumerator from `first` on whose name is `wanted`; throws ValueError that lists all names up to number `count`.
 template <class Enumeration>
 Enumeration by_name(const std::string& wanted, std::uint32_t count, const char* argument, Enumeration first = {}) {
+  const auto start = static_cast<std::uint32_t>(first);
+  for (std::uint32_t i = start; i < count; ++i)
+    if (wanted == name(static_cast<Enumeration>(i))) return static_cast<Enumeration>(i);
   std::string known;
-  for (auto i = static_cast<std::uint32_t>(first); i < count; ++i) {
-    const char* const each = name(static_cast<Enumeration>(i));
-    if (wanted == each) return static_cast<Enumeration>(i);
-    known += fmt::format("{}{}", known.empty() ? "" : ", ", each);
-  }
+  for (std::uint32_t i = start; i < count; ++i)
+    known += fmt::format("{}{}", known.empty() ? "" : ", ", name(static_cast<Enumeration>(i)));
   throw nb::value_error(fmt::format("{} {}: known are {}", argument, wanted, known).c_str());
 }
 

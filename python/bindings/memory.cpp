@@ -57,7 +57,7 @@ Memory Memory::at(int peer) const {
 
 void* Memory::address() const {
   const World& world = world_->world();
-  require(!*freed_, Status::invalid_argument, "this memory was freed");
+  if (*freed_) throw Error(Status::invalid_argument, "this memory was freed");
   return rank_ == world.rank() ? mine_ : world.at(static_cast<std::byte*>(mine_), rank_);
 }
 

@@ -177,9 +177,9 @@ Status Team::barrier(Timeout timeout) {
 
 std::uint32_t detail::exchange_scalars(Team& team, const Scalar& mine, std::uint64_t* all) {
   World::Implementation& world = team.world().implementation();
-  require(static_cast<std::uint32_t>(mine.reduction) < reductions && has_reduction(mine.type, mine.reduction),
-          Status::invalid_argument,
-          fmt::format("allreduce: there is no {} of {}", name(mine.reduction), name(mine.type)));
+  if (!has_reduction(mine.type, mine.reduction))
+    throw Error(Status::invalid_argument,
+                fmt::format("allreduce: there is no {} of {}", name(mine.reduction), name(mine.type)));
   const Context& among = world.barrier_context_of(team);
   world.begin_collective(among);
   const std::uint64_t number = among.sync->entered.value + 1;

@@ -161,9 +161,12 @@ void Team::free(void* pointer) {
 }
 
 void* Team::translate(void* local, int peer) const {
-  require(peer >= 0 && peer < size(), Status::invalid_argument, fmt::format("peer {} of a team of {}", peer, size()));
-  require(world_.implementation().place_of(local).heap != nullptr, Status::invalid_argument,
-          fmt::format("address {} is not in rank {}'s symmetric memory", local, world_.rank()));
+  // Called for each transfer: no text is made where nothing is wrong.
+  if (peer < 0 || peer >= size())
+    throw Error(Status::invalid_argument, fmt::format("peer {} of a team of {}", peer, size()));
+  if (world_.implementation().place_of(local).heap == nullptr)
+    throw Error(Status::invalid_argument,
+                fmt::format("address {} is not in rank {}'s symmetric memory", local, world_.rank()));
   const WayToPeer to = context_.way_to(static_cast<std::uint32_t>(peer));
   return context_.translate(static_cast<std::byte*>(local), to.place);
 }

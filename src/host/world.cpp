@@ -218,8 +218,9 @@ Status World::Implementation::barrier(const Context& among, Timeout timeout) {
 
 void World::Implementation::begin_collective(const Context& among) {
   check(1u << among.team);
-  require(among.sync->entered.value == among.sync->completed.value, Status::invalid_argument,
-          fmt::format("rank {}'s last barrier timed out: it is to be called until it is over", rank));
+  if (among.sync->entered.value != among.sync->completed.value)
+    throw Error(Status::invalid_argument,
+                fmt::format("rank {}'s last barrier timed out: it is to be called until it is over", rank));
 }
 
 void World::Implementation::begin_collective(const char* call) {

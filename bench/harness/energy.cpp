@@ -65,10 +65,10 @@ void EnergyBench::run(const std::vector<Measurement>& measurements, const std::v
 }
 
 void EnergyBench::measure(const Measurement& measurement, std::uint32_t iterations) {
-  const std::vector<double> times = measurement.time({iterations, 1, 1});
+  const std::vector<double> times = measurement.time({iterations});
   const double wanted = bench_.leads() ? std::clamp(run_ns / std::max(times.front(), 1.0), 1.0, most_batches) : 0;
   const auto batches = static_cast<std::uint32_t>(bench_.from_leader(static_cast<std::uint64_t>(wanted)));
-  const Rounds rounds{iterations, batches, 1};
+  const Rounds rounds{iterations, batches};  // what warms up would be load that nobody counts
   std::vector<MeteredLoad> loads;
   for (bool is_enough = false; !is_enough;) {
     meter_.cool_down();
@@ -78,7 +78,7 @@ void EnergyBench::measure(const Measurement& measurement, std::uint32_t iteratio
     is_enough = loads.size() >= most_trials || (loads.size() >= least_trials && agrees);
     is_enough = bench_.from_leader(is_enough ? 1 : 0) != 0;
   }
-  const double rounds_of_run = static_cast<double>(iterations) * batches + rounds.warm_up;
+  const double rounds_of_run = static_cast<double>(iterations) * batches;
   if (bench_.leads()) print_record(measurement, loads, measurement.operations_per_iteration * rounds_of_run);
 }
 

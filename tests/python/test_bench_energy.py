@@ -67,6 +67,7 @@ def test_it_shows_components_and_what_is_not_metered(cli) -> None:
     assert "put of 256" in shown
     assert "2014" not in shown
     assert "not in the joules: dram: no DRAM counter" in shown
+    assert "not metered: network" in shown
     assert "2 ranks on 1 GPU: what moves between them stays in its memory" in shown
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.table import Table
 
+from beeline.commands.energy import NOT_METERED
 from beeline.display import format_bytes, format_number, format_percent, measured_of, new_table, not_measured
 from beeline.jobs import Event
 
@@ -59,7 +60,7 @@ def notes_on(results: list[Event]) -> list[str]:
     spread = ["spread above 2 %: the median of five trials"] * any(
         (one["energy"]["spread"] or 0) > LARGEST_SPREAD for one in results
     )
-    return [*reasons, *shared, *idle, *spread]
+    return [*reasons, f"not metered: {', '.join(NOT_METERED)}", *shared, *idle, *spread]
 
 
 def table(results: list[Event]) -> Table:

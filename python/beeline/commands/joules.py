@@ -68,8 +68,9 @@ class Himeno:
 
 
 # Of the collectives those on streams and NCCL's: in graphs and kernels they move the same bytes.
+ON_STREAMS = "stream/,nccl/stream"
 COLLECTIVES = [
-    Bench("collectives", operation, size, "stream/,nccl/stream", "auto")
+    Bench("collectives", operation, size, ON_STREAMS, "auto")
     for operation in ("allreduce", "allgather", "alltoall", "reduce_scatter", "broadcast")
     for size in ("8", "64K", "1M", "256M")
 ]
@@ -86,7 +87,7 @@ SETS: dict[str, list[Bench | Himeno]] = {
         Bench("latency", "message", "8"),
         Bench("latency", "barrier", ""),
         *(Bench("bandwidth", "put", size) for size in ("64K", "256M")),
-        *(one for one in COLLECTIVES if one.operations == "allreduce" and one.size in ("1M", "256M")),
+        Bench("collectives", "allreduce", "256M", ON_STREAMS, "auto"),
     ],
     "full": [
         *(Bench("latency", "message", size) for size in ("8", "512", "4K", "32K", "256K", "1M")),

@@ -173,7 +173,7 @@ def test_launching_is_swept_over_iterations_and_goes_on(cli, tmp_path: Path) -> 
     assert "not measured: device_launched: no GPU" in shown.stdout
     assert "Himeno 512×512×256 on cpu" in shown.stdout
     (row,) = (line.split() for line in shown.stdout.splitlines() if line.split()[:2] == ["kernel_by_kernel", "200"])
-    assert row[2:] == ["500", "0.2", "100.0", "1,000", "2", "–", "600", "–"]
+    assert row[2:] == ["500", "0.2", "100.0", "1,000", "2", "1", "–", "600", "–"]
 
 
 def test_records_with_broken_results_are_refused(cli, tmp_path: Path) -> None:

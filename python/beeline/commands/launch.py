@@ -48,7 +48,10 @@ def render(results: list[Event]) -> RenderableType:
 
 def table(results: list[Event]) -> Table:
     """Idle: the rest of a run's time, in which the CPU may sleep. Joules are of the components that are known."""
-    columns = (">iterations", ">ms", ">launching ms", ">idle, %", ">MFLOP/s", ">MFLOP/J", ">CPU W", ">GPU W", ">DRAM W")
+    columns = (
+        ">iterations", ">ms", ">launching ms", ">idle, %", ">MFLOP/s", ">MFLOP/J", ">CPU cores", ">CPU W", ">GPU W",
+        ">DRAM W",
+    )  # fmt: skip
     first = results[0]
     size = "×".join(map(str, first["size"]))
     shown = new_table(f"Himeno {size} on {first['device']}, two kernels an iteration", "method", *columns)
@@ -60,6 +63,6 @@ def table(results: list[Event]) -> Table:
         shown.add_row(
             one["method"], format_number(one["iterations"]), format_number(1e3 * one["seconds"]), milliseconds,
             format_percent(launching and 1 - launching / one["seconds"]),
-            *map(format_number, (one["mflops"], one.get("mflop_per_joule"), *watts)),
+            *map(format_number, (one["mflops"], one.get("mflop_per_joule"), energy.get("cpu_cores"), *watts)),
         )  # fmt: skip
     return shown

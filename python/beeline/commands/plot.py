@@ -25,6 +25,7 @@ Curves = dict[str, list[tuple[int, Event]]]
 Axis = Literal["bytes", "blocks", "iterations"]
 Panels = list[tuple[str, Callable[[Event], float]]]
 MISSING = float("nan")
+FEW_TIMES = 4  # the lowest value: what differs less is drawn on a linear axis
 LAUNCH, POWER = "launch", "power"  # names of pictures that show no operation
 # What records up to November 2026 call methods, by today's names.
 RENAMED = {r"/packets128(?=_|$)": "/ll128", r"/packets(?=_|$)": "/ll", r"_alike$": "_symmetric"}
@@ -172,7 +173,7 @@ def time_of(result: Event) -> float:
 def title_of(results: list[Event]) -> str:
     first, ranks = results[0], ", ".join(dict.fromkeys(str(one["ranks"]) for one in results))
     if is_of_application(first):
-        return f"{first['app']} {'×'.join(map(str, first['size']))}, {ranks} rank"
+        return f"{first['app']} {'×'.join(map(str, first['size']))}, {ranks} ranks"
     types = dict.fromkeys(str(one["settings"]["type"]) for one in results if "type" in one["settings"])
     return f"{first['operation']}{' of ' * bool(types)}{', '.join(types)}, {ranks} ranks"
 
@@ -199,7 +200,7 @@ def draw(curves: Curves, over: Axis, results: list[Event], output: Path) -> None
     panels = [
         (what, value) for what, value in panels_of(results[0]) if not all(math.isnan(value(one)) for one in results)
     ]
-    figure, axes_of_all = new_figure(len(panels), (8 * len(panels), 7))
+    figure, axes_of_all = new_figure(len(panels), (7.5 * len(panels), 7))
     peers = {str(one["method"]) for one in results if one.get("peer_of") is not None}
     for name, points in curves.items():
         style = "--" if str(points[0][1]["method"]) in peers else "-"
@@ -208,7 +209,11 @@ def draw(curves: Curves, over: Axis, results: list[Event], output: Path) -> None
             axes.plot(places, [value(one) for _, one in points], style, marker=".", label=name)
     for axes, (what, _) in zip(axes_of_all, panels, strict=True):
         axes.set_xscale("log", base=2)
-        axes.set_yscale("log")
+        lowest, highest = axes.get_ylim()
+        if lowest > 0 and highest < FEW_TIMES * lowest:
+            axes.set_ylim(bottom=0)
+        else:
+            axes.set_yscale("log")
         axes.set_xlabel(over)
         axes.set_ylabel(what)
         axes.minorticks_off()

@@ -50,6 +50,7 @@ from beeline.torch_tensors import (
     as_bytes,
     check_dense,
     check_parts,
+    check_rows,
     is_async,
     reduction_of,
     split,
@@ -297,10 +298,12 @@ class BeelineProcessGroup(dist.ProcessGroup):
         source_splits: Sequence[int],
         opts: Any = None,
     ) -> dist.Work:
-        receive, send = split(output, output_splits, self.size()), split(source, source_splits, self.size())
         if output_splits or source_splits:
+            receive, send = split(output, output_splits, self.size()), split(source, source_splits, self.size())
             end = self._calls.alltoallv(output, source, send, receive, is_async(opts))
         else:
+            check_rows(output, self.size())
+            check_rows(source, self.size())
             end = self._calls.alltoall(output, source, is_async(opts))
         return self._work(end, [output], [source])
 

@@ -68,11 +68,17 @@ def take_apart(together: torch.Tensor, parts: Tensors) -> None:
         part.copy_(data.view(part.dtype).view_as(part))
 
 
+def check_rows(tensor: torch.Tensor, ranks: int) -> None:
+    """Throws ValueError unless all ranks' parts have as many rows."""
+    if tensor.shape[0] % ranks:
+        raise ValueError(f"{tensor.shape[0]} rows cannot be divided among {ranks} ranks")
+
+
 def split(tensor: torch.Tensor, splits: Sequence[int], ranks: int) -> list[int]:
     """How many bytes each rank's part has: `splits` rows of the first dimension, without them as many for each."""
     rows = tensor.shape[0]
-    if not splits and rows % ranks:
-        raise ValueError(f"{rows} rows cannot be divided among {ranks} ranks")
+    if not splits:
+        check_rows(tensor, ranks)
     if splits and (len(splits) != ranks or sum(splits) != rows):
         raise ValueError(f"splits {list(splits)}: there are {ranks} ranks and {rows} rows")
     row = tensor[:1].nbytes

@@ -19,6 +19,7 @@ except ImportError as reason:
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 LAUNCHER = str(REPOSITORY / "build" / "bin" / "beeline-launch")
+OLDEST = "2.11"  # torch that the back end serves
 RANK = str(Path(__file__).resolve().parent / "torch_rank.py")
 CASES = [
     "all_reduce", "gather_and_scatter", "all_to_all", "broadcast", "to_one_rank", "coalesced", "messages", "time_outs",
@@ -28,13 +29,24 @@ CASES = [
 ]  # fmt: skip
 
 
-def run(command: list[str], device: str) -> str:
-    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY / "python"), "OMP_NUM_THREADS": "1"}
+def run(command: list[str], device: str, **settings: str) -> str:
+    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY / "python"), "OMP_NUM_THREADS": "1", **settings}
     if device == "cpu":
         environment["BEELINE_DEVICE"] = "cpu"
     done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=200, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
+
+
+@pytest.mark.timeout(250)
+def test_operations_with_the_oldest_torch() -> None:
+    place = REPOSITORY / ".venv" / "oldest-torch"
+    if not place.exists():
+        pytest.skip("tools/setup-torch has not installed it")
+    command = [LAUNCHER, "-n", "3", "--device", "cpu", "--", sys.executable, RANK, "own_world", "cpu"]
+    output = run(command, "cpu", PYTHONPATH=f"{place.read_text().strip()}:{REPOSITORY / 'python'}")
+    assert f"torch {OLDEST}" in output
+    assert output.count(": checkpoint") == 3
 
 
 def ranks_on(device: str, most: int) -> int:
@@ -147,3 +159,34 @@ def test_operations_under_torchrun(device: str) -> None:
     launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks)]
     output = run([*launcher, RANK, device], device)
     assert output.count(": checkpoint") == ranks
+
+
+# A rank ends within its fourth step; torchrun then starts all again.
+STEPS = """
+import os
+import beeline, beeline.torch_backend, torch, torch.distributed as dist
+dist.init_process_group("beeline")
+rank, attempt = dist.get_rank(), os.environ["TORCHELASTIC_RESTART_COUNT"]
+for step in range(5):
+    if (rank, attempt, step) == (1, "0", 3):
+        os._exit(7)
+    try:
+        dist.all_reduce(tensor := torch.ones(1000))
+    except beeline.PeerDiedError as error:
+        print(f"rank {rank} hears: {error}", flush=True)
+        raise
+    assert (tensor == dist.get_world_size()).all()
+print(f"rank {rank}: all steps in attempt {attempt}", flush=True)
+dist.destroy_process_group()
+"""
+
+
+def test_a_rank_that_dies_in_a_step_is_named_and_torchrun_restarts(tmp_path: Path) -> None:
+    program = tmp_path / "steps.py"
+    program.write_text(STEPS)
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--max-restarts", "1"]
+    output = run([*launcher, "--nproc-per-node", "3", str(program)], "cpu")
+    for rank in (0, 2):
+        assert f"rank {rank} hears: peer_died: rank {rank}: rank 1 ended" in output
+    for rank in range(3):
+        assert f"rank {rank}: all steps in attempt 1" in output

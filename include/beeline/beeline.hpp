@@ -44,6 +44,7 @@
 #include "beeline/host/packets.hpp"
 #include "beeline/host/put_signal.hpp"
 #include "beeline/host/run.hpp"
+#include "beeline/host/segment_mappings.hpp"
 #include "beeline/host/staged_channel.hpp"
 #include "beeline/host/team.hpp"
 #include "beeline/host/world.hpp"

@@ -23,8 +23,11 @@ Messages (send, recv, isend, irecv) have a stream for each peer and direction, o
 wait for nobody but their peer. Between two ranks they are matched in order, that of all groups together:
 tags have no meaning. On host ranks, recv and irecv without a source take the first message of any member.
 
-Tensors at the same place of the symmetric heap on all ranks are used without a copy, by calls of more than some 100 KB:
-`mem_pool` puts them there, and `last_transfer` tells.
+Calls of more than some 100 KB use tensors without a copy where they can, and `last_transfer` tells: tensors of GPU
+memory that torch has from cudaMalloc, which all-reduce, all-gather, reduce-scatter and all-to-all find out in their
+first calls with a segment of it (`registered`), and, by all operations and from the first call on, those at the same
+place of the symmetric heap on all ranks (`in_place`), where `mem_pool` puts them. Memory of registered tensors that
+torch gives back (`torch.cuda.empty_cache`) is free when this rank and the others have made their next calls.
 """
 
 from __future__ import annotations
@@ -76,7 +79,8 @@ def make_store(world: beeline.World) -> dist.Store:
 def last_transfer(group: dist.ProcessGroup | None = None) -> str | None:
     """How the tensors of the last collective call on `group` got to the other ranks: `Collectives.last_transfer`.
 
-    Waits until the group's calls are over.
+    Waits until the group's calls are over. 'registered': as 'in_place', of tensors outside the symmetric heap;
+    'staged: REASON' where they cannot be, as tensors of expandable segments, or those of calls that a graph captures.
     """
     asked = dist.group.WORLD if group is None else group
     if not isinstance(asked, BeelineProcessGroup):

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "beeline/core/config.hpp"
+#include "beeline/host/segment_mappings.hpp"
 #include "beeline/host/world.hpp"
 #include "beeline/runtime/bootstrap.hpp"
 
@@ -62,6 +63,9 @@ class JoinedWorld : public std::enable_shared_from_this<JoinedWorld> {
 
   /// A CUDA stream that a framework made, by its handle; as long as this object lives. Under Python's lock.
   [[nodiscard]] Stream& foreign_stream(void* native);
+
+  /// What torch's groups of this world share, made with the first of them; nullptr: host ranks, or too many.
+  SegmentMappings* mappings = nullptr;
 
   /// Destroys something adopted now, and forgets the open call of `channel`, which it holds. Collective over those who
   /// have made it; throws, and destroys nothing, where collective functions are refused. Without Python's lock.

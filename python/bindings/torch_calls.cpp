@@ -84,6 +84,7 @@ class TorchCalls : public ChannelObject<Collectives> {
         own_(stream ? &joined()->foreign_stream(reinterpret_cast<void*>(*stream)) : nullptr),
         make_room_(std::move(make_room)) {
     if (own_ != nullptr) begun_ = own_->make_event();
+    make_mappings(std::holds_alternative<std::shared_ptr<JoinedWorld>>(members));
   }
 
   [[nodiscard]] Ended allreduce(const nb::object& tensor, std::uint32_t reduction, bool is_async) {
@@ -194,15 +195,27 @@ class TorchCalls : public ChannelObject<Collectives> {
     return {streams_, std::move(here)};
   }
 
-  /// How the tensors of the last call got to the other ranks.
+  /// How the tensors of the last call got to the other ranks; staged ones with the reason where that will not change.
   [[nodiscard]] std::optional<std::string> last_transfer() {
     synchronize();
     const nb::gil_scoped_release unlocked;
     const Transfer transfer = channel().last_transfer();
-    return transfer == Transfer::none ? std::nullopt : std::optional<std::string>(name(transfer));
+    if (transfer == Transfer::none) return std::nullopt;
+    const std::string reason = joined()->mappings == nullptr ? "" : joined()->mappings->reason();
+    return transfer != Transfer::staged || reason.empty() ? name(transfer) : fmt::format("staged: {}", reason);
   }
 
  private:
+  /// Collective over the world, where a group of all its ranks is made.
+  void make_mappings(bool of_all) {
+    World& world = joined()->world();
+    const bool maps = of_all && world.device().is_gpu() && !world.mixed() &&
+                      static_cast<std::uint32_t>(world.size()) <= detail::most_mapping_members;
+    if (!maps || joined()->mappings != nullptr) return;
+    const nb::gil_scoped_release unlocked;
+    joined()->mappings = &joined()->adopt(std::make_unique<SegmentMappings>(world));
+  }
+
   /// The latest call: the next one on another stream comes after it.
   struct Latest {
     Stream* stream = nullptr;
@@ -263,7 +276,7 @@ class TorchCalls : public ChannelObject<Collectives> {
     Latest& latest = come_after_latest(on);
     with_room([&] {
       const nb::gil_scoped_release unlocked;
-      call(CollectiveCall{.stream = &on});
+      call(CollectiveCall{.stream = &on, .mappings = joined()->mappings});
     });
     on.record(*latest.end);
     return &on == &current ? Ended() : Ended(CallEnd(streams_, latest.end));

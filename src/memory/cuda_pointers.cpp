@@ -15,18 +15,12 @@ using cuda_api::check;
 using cuda_api::CurrentGpu;
 using cuda_api::driver;
 
-/// The allocation that holds a pointer.
-struct Allocation {
-  CUdeviceptr start = 0;
-  std::size_t bytes = 0;
-};
-
 Allocation allocation_of(const void* pointer, int gpu) {
   const CurrentGpu current(gpu);
-  Allocation found;
-  check(driver().mem_address_range(&found.start, &found.bytes, reinterpret_cast<CUdeviceptr>(pointer)),
-        "cuMemGetAddressRange");
-  return found;
+  CUdeviceptr start = 0;
+  std::size_t bytes = 0;
+  check(driver().mem_address_range(&start, &bytes, reinterpret_cast<CUdeviceptr>(pointer)), "cuMemGetAddressRange");
+  return {.start = start, .bytes = bytes};
 }
 
 /// A failed call of the runtime API also leaves its error for the next look: take it away.
@@ -55,9 +49,24 @@ PointerInfo describe(const void* pointer) {
   }
 }
 
+std::uint64_t allocation_id(const void* pointer, int gpu) {
+  const CurrentGpu current(gpu);
+  unsigned long long id = 0;
+  const CUresult result =
+      driver().pointer_attribute(&id, CU_POINTER_ATTRIBUTE_BUFFER_ID, reinterpret_cast<CUdeviceptr>(pointer));
+  return result == CUDA_SUCCESS ? id : 0;
+}
+
+Allocation allocation_at(const void* pointer, int gpu) {
+  if (const PointerInfo info = describe(pointer); info.kind != PointerKind::device || info.gpu != gpu) return {};
+  Allocation found = allocation_of(pointer, gpu);
+  found.id = allocation_id(pointer, gpu);
+  return found;
+}
+
 std::size_t bytes_behind(const void* pointer, int gpu) {
   const Allocation allocation = allocation_of(pointer, gpu);
-  return allocation.bytes - (reinterpret_cast<CUdeviceptr>(pointer) - allocation.start);
+  return allocation.bytes - (reinterpret_cast<std::uintptr_t>(pointer) - allocation.start);
 }
 
 IpcHandle export_ipc(const void* pointer, int gpu) {
@@ -72,7 +81,7 @@ IpcHandle export_ipc(const void* pointer, int gpu) {
   IpcHandle exported{};
   static_assert(sizeof handle == sizeof exported.bytes);
   std::memcpy(exported.bytes.data(), &handle, sizeof handle);
-  exported.offset = reinterpret_cast<CUdeviceptr>(pointer) - allocation.start;
+  exported.offset = reinterpret_cast<std::uintptr_t>(pointer) - allocation.start;
   return exported;
 }
 

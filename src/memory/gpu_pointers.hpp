@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 
 namespace beeline::gpu_memory {
 
@@ -20,6 +21,16 @@ struct PointerInfo {
 
 /// Bytes from `pointer` to the end of its allocation in the memory of `gpu`.
 [[nodiscard]] std::size_t bytes_behind(const void* pointer, int gpu);
+
+/// The number of the allocation that holds a pointer, which no other has before or after; 0: none does.
+[[nodiscard]] std::uint64_t allocation_id(const void* pointer, int gpu);
+/// That allocation, in the memory of `gpu`. No bytes: there is none.
+struct Allocation {
+  std::uintptr_t start = 0;
+  std::size_t bytes = 0;
+  std::uint64_t id = 0;
+};
+[[nodiscard]] Allocation allocation_at(const void* pointer, int gpu);
 
 /// Names an allocation for other processes, and where in it a pointer leads to.
 struct IpcHandle {

@@ -11,6 +11,8 @@ namespace {
 
 PointerInfo describe(const void*) { return {}; }
 std::size_t bytes_behind(const void*, int) { unavailable(); }
+std::uint64_t allocation_id(const void*, int) { return 0; }
+Allocation allocation_at(const void*, int) { return {}; }
 IpcHandle export_ipc(const void*, int) { unavailable(); }
 std::byte* open_ipc(const IpcHandle&, int) { unavailable(); }
 void close_ipc(std::byte*, int) {}

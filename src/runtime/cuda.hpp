@@ -70,6 +70,7 @@ struct Driver {
   decltype(&cuMemExportToShareableHandle) mem_export = DriverFunction("cuMemExportToShareableHandle");
   decltype(&cuMemImportFromShareableHandle) mem_import = DriverFunction("cuMemImportFromShareableHandle");
   decltype(&cuMemGetAddressRange) mem_address_range = DriverFunction("cuMemGetAddressRange");
+  decltype(&cuPointerGetAttribute) pointer_attribute = DriverFunction("cuPointerGetAttribute");
   decltype(&cuStreamWaitValue64) stream_wait_value = DriverFunction("cuStreamWaitValue64");
   decltype(&cuStreamWriteValue64) stream_write_value = DriverFunction("cuStreamWriteValue64");
   decltype(&cuGetErrorString) error_string = DriverFunction("cuGetErrorString");

@@ -41,9 +41,12 @@ def zero_copy() -> None:
     assert gathered[::COUNT].tolist() == list(range(SIZE))
     outside = torch.full((COUNT,), 1.0, device=DEVICE)
     assert WORLD.owner_of(outside) is None
-    dist.all_reduce(outside)
-    assert last_transfer() == "staged"
-    assert (outside == SIZE).all()
+    for transfer in ("staged", None, "registered"):  # all show their memory in the first call, and map it in the second
+        dist.all_reduce(outside.fill_(1))
+        assert transfer in (None, last_transfer())
+        torch.cuda.synchronize()
+        dist.barrier()
+        assert (outside == SIZE).all()
     pair = dist.new_group([0, 1])
     if RANK < 2:
         tensor.fill_(RANK)
@@ -51,6 +54,26 @@ def zero_copy() -> None:
         assert last_transfer(pair) == "in_place"
         assert (tensor == 1).all()
     dist.destroy_process_group(pair)
+
+
+def segments_of_torchs() -> None:
+    """Segments that torch frees and takes again, at their old addresses or elsewhere, and such as cannot be shared."""
+    for turn in range(4):
+        tensor = torch.empty((1 + turn % 2) * 8 * COUNT, device=DEVICE)
+        for call in range(4):
+            dist.all_reduce(tensor.fill_(RANK + call))
+            assert (tensor == sum(rank + call for rank in range(SIZE))).all()
+            dist.barrier()
+        assert last_transfer() == "registered"
+        del tensor
+        torch.cuda.empty_cache()
+    torch.cuda.memory._set_allocator_settings("expandable_segments:True")
+    tensor = torch.empty(8 * COUNT, device=DEVICE)
+    torch.cuda.memory._set_allocator_settings("expandable_segments:False")
+    for call in range(3):
+        dist.all_reduce(tensor.fill_(RANK + call))
+        assert (tensor == sum(rank + call for rank in range(SIZE))).all()
+        assert (last_transfer() or "").startswith("staged: ")
 
 
 def order() -> None:
@@ -96,7 +119,7 @@ def segments_come_back() -> None:
         torch.cuda.empty_cache()
 
 
-for case in (zero_copy, order, a_full_heap, segments_come_back):
+for case in (zero_copy, segments_of_torchs, order, a_full_heap, segments_come_back):
     case()
     gc.collect()
     torch.cuda.empty_cache()

@@ -17,6 +17,7 @@
 #include "beeline/core/registry.hpp"
 #include "beeline/core/transfer.hpp"
 #include "beeline/host/impl/typed_vectors.hpp"
+#include "beeline/host/segment_mappings.hpp"
 #include "beeline/host/team.hpp"
 #include "beeline/transport/stream.hpp"
 
@@ -47,6 +48,9 @@ struct CollectiveCall {
   /// team ends with an error; on GPUs engines have then copied to where the vectors would lie. All other calls find out
   /// by themselves where vectors lie.
   bool symmetric = false;
+  /// On all members or none: vectors in ordinary memory are used where they lie, once all have mapped them, by
+  /// all-reduce, reduce-scatter, all-gather and all-to-all of more than packets carry. Engines are left out.
+  SegmentMappings* mappings = nullptr;
 };
 
 /// The same of a barrier.

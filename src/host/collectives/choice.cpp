@@ -69,7 +69,7 @@ Situation Collectives::Implementation::situation(Operation operation, const Coll
           .on_hosts = on_hosts,
           .mixed = context().mixed,
           .has_lines = channel.area_lines != 0,
-          .has_engines = call.blocks == 0 && !on_hosts && (moves || takes_engines()),
+          .has_engines = call.blocks == 0 && call.mappings == nullptr && !on_hosts && (moves || takes_engines()),
           .knows_symmetric = call.symmetric};
 }
 
@@ -107,6 +107,12 @@ LaunchOptions Collectives::Implementation::launch_options(const CallDescription&
       .stream = choice.stream,
       .serialization_key = channel.states,
       .name = name(what.operation)};
+}
+
+detail::VectorMappings Collectives::Implementation::mappings_of(const CollectiveCall& call,
+                                                                SegmentMappings::Vector destination,
+                                                                SegmentMappings::Vector source) {
+  return call.mappings->find(team, destination, source, call.stream == nullptr ? world.stream() : *call.stream);
 }
 
 void Collectives::Implementation::note(const CallDescription& what, const CollectiveCall& choice) {

@@ -42,6 +42,9 @@ class Collectives::Implementation {
   [[nodiscard]] CollectiveCall choose(const CallDescription& what, const CollectiveCall& call) const;
   /// For the waiting kernels of a call that has been chosen. Throws invalid_argument for more blocks than sessions.
   [[nodiscard]] LaunchOptions launch_options(const CallDescription& what, const CollectiveCall& choice) const;
+  /// Where members reach the vectors of a call with mappings.
+  [[nodiscard]] detail::VectorMappings mappings_of(const CollectiveCall& call, SegmentMappings::Vector destination,
+                                                   SegmentMappings::Vector source);
   /// Leaves a note for `last_transfer`.
   void note(const CallDescription& what, const CollectiveCall& choice);
 
@@ -74,6 +77,7 @@ class Collectives::Implementation {
   [[nodiscard]] bool takes_engines() const;
   /// A call of no elements, which is a barrier.
   void make_empty(const CallDescription& what, LaunchOptions options);
+  void launch_reduction(detail::VectorCall& call, const CollectiveCall& choice, const LaunchOptions& launch);
   void reduce_by_engine(const detail::VectorCall& call, const CollectiveCall& choice);
   void make_engine_scratch(std::optional<std::size_t> asked);
   /// Memory that copy engines may use: their own, or the channel's staging.

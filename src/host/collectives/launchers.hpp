@@ -10,6 +10,7 @@
 
 #include "beeline/collectives/channel.hpp"
 #include "beeline/collectives/impl/combine.hpp"
+#include "beeline/collectives/impl/vector_mappings.hpp"
 #include "beeline/core/registry.hpp"
 #include "beeline/host/launch_options.hpp"
 #include "beeline/host/team.hpp"
@@ -21,6 +22,8 @@ struct VectorCall {
   CallDescription what;
   void* destination;
   const void* source;
+  const VectorMappings* mappings = nullptr;  ///< where members have mapped them; nullptr: they reach heaps alone
+  std::size_t* tables = nullptr;             ///< [sessions, 4, max_ranks] memory of a host rank's blocks
 };
 /// Bytes of the vector, or of the piece from one member to another; 0 where pieces differ.
 [[nodiscard]] inline std::size_t bytes_of(const CallDescription& what) {
@@ -36,6 +39,20 @@ inline constexpr unsigned collective_threads = 512;
 /// The whole warps, at least two, that have so many threads, where a block can have as many.
 [[nodiscard]] constexpr unsigned whole_warps(std::size_t threads) {
   return static_cast<unsigned>(std::clamp<std::size_t>((threads + 31) / 32 * 32, 64, collective_threads));
+}
+
+/// Where a block keeps what its threads share of mappings. Thread 0 fills it.
+template <class Grid>
+[[nodiscard]] BEELINE_HOST_DEVICE MappingTable& mapping_table(const Grid& grid, const VectorMappings& mappings,
+                                                              std::size_t* tables) {
+  static_assert(sizeof(MappingTable) <= 4 * max_ranks * sizeof(std::size_t));
+  void* const place = executor == DeviceKind::gpu
+                          ? static_cast<void*>(machine::dynamic_shared_memory())
+                          : static_cast<void*>(tables + std::size_t{grid.block_rank()} * 4 * max_ranks);
+  auto* const table = static_cast<MappingTable*>(place);
+  if (grid.block().thread_rank() == 0) table->mine = mappings;
+  grid.block().sync();
+  return *table;
 }
 
 using ReductionLauncher = void (*)(Team& team, const LaunchOptions& options, const CollectiveChannel& channel,

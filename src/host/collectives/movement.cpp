@@ -100,6 +100,8 @@ void Collectives::Implementation::move(detail::VectorCall call, int root, const 
     make_empty(plan.call, launch);
   else if (choice.algorithm == Algorithm::copy_engine)
     move_by_engine(plan, choice);
+  else if (options.mappings != nullptr && choice.algorithm == Algorithm::peer && plan.is_full())
+    detail::launch_mapped_movement(team, launch, channel, plan, mappings_of(choice, {to.at, to.bytes}, {}), tables);
   else
     detail::launch_movement(team, launch, channel, plan);
   note(what, choice);

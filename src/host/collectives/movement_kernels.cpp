@@ -25,11 +25,29 @@ struct MovementKernel {
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, CollectiveChannel channel,
                                       MovementPlan plan) const {
     BulkBuffer* const buffer = algorithm == Algorithm::bulk ? bulk_buffer() : nullptr;
-    plan.table = {};  // known: no code for pieces that vary
+    plan.table = {};          // known: no code for pieces that vary
+    plan.mappings = nullptr;  // nor for what is mapped
     const MovementPlan mine = plan.slice(grid.block_rank(), grid.blocks());
     Session session(grid.block(), ctx, channel, grid.block_rank(), SessionStart::of_kernel);
     // What fails is recorded where it fails.
     static_cast<void>(move(session, mine, {.algorithm = algorithm, .buffer = buffer}));
+  }
+};
+
+/// To destinations that the members have mapped, by the threads' stores.
+struct MappedMovementKernel {
+  static constexpr unsigned max_threads = collective_threads;
+  static constexpr std::size_t shared_bytes = sizeof(MappingTable);
+  static constexpr bool starts_early = true;
+
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, CollectiveChannel channel, MovementPlan plan,
+                                      VectorMappings mappings, std::size_t* tables) const {
+    plan.table = {};
+    plan.sender = plan.receiver = no_peer;
+    plan.mappings = &mapping_table(grid, mappings, tables).mine;
+    Session session(grid.block(), ctx, channel, grid.block_rank(), SessionStart::of_kernel);
+    static_cast<void>(move(session, plan.slice(grid.block_rank(), grid.blocks()), {.algorithm = Algorithm::peer}));
   }
 };
 
@@ -55,6 +73,7 @@ struct VariedMovementKernel {
       if (i % capacity < ctx.size) table[i] = values.values[i / capacity][i % capacity];
     grid.block().sync();
     plan.table = {table, table + capacity, table + 2 * capacity, table + 3 * capacity};
+    plan.mappings = nullptr;
     const SessionCall how{.algorithm = algorithm, .buffer = bulk ? bulk_buffer() : nullptr};
     Session session(grid.block(), ctx, channel, grid.block_rank(), SessionStart::of_kernel);
     static_cast<void>(move(session, plan.slice(grid.block_rank(), grid.blocks()), how));
@@ -88,6 +107,11 @@ void launch_movement(Team& team, const LaunchOptions& options, const CollectiveC
                      const MovementPlan& plan) {
   with_algorithm<algorithms_of(Operation::allgather, Control::device)>(
       plan.call.algorithm, [&]<Algorithm known>() { launch(team, options, MovementKernel<known>{}, channel, plan); });
+}
+
+void launch_mapped_movement(Team& team, const LaunchOptions& options, const CollectiveChannel& channel,
+                            const MovementPlan& plan, const VectorMappings& mappings, std::size_t* tables) {
+  launch(team, options, MappedMovementKernel{}, channel, plan, mappings, tables);
 }
 
 void launch_varied_movement(Team& team, const LaunchOptions& options, const CollectiveChannel& channel,

@@ -22,6 +22,9 @@ struct PieceValues {
 /// By an algorithm that kernels have, as the plan's call says.
 void launch_movement(Team& team, const LaunchOptions& options, const CollectiveChannel& channel,
                      const MovementPlan& plan);
+/// From all to all, to destinations of all members' as `mappings` says. `tables`: as below.
+void launch_mapped_movement(Team& team, const LaunchOptions& options, const CollectiveChannel& channel,
+                            const MovementPlan& plan, const VectorMappings& mappings, std::size_t* tables);
 /// The same with pieces as `values` says. `tables`: [sessions, 4, max_ranks], where the kernel keeps them on a host
 /// rank.
 void launch_varied_movement(Team& team, const LaunchOptions& options, const CollectiveChannel& channel,

@@ -5,6 +5,7 @@
 /// one for their other reductions, and one for all the other algorithms.
 
 #include "beeline/collectives/allreduce.hpp"
+#include "beeline/collectives/impl/schedule/mapped.hpp"
 #include "beeline/host/launch.hpp"
 #include "host/collectives/launchers.hpp"
 
@@ -132,9 +133,42 @@ void launch_named_reduction(Team& team, const LaunchOptions& options, const Coll
   with_algorithm<own_reductions>(call.what.algorithm, start);
 }
 
+/// An all-reduce or a reduce-scatter of vectors that the members have mapped, in whatever reduction.
+template <class T, Operation operation>
+struct MappedReductionKernel {
+  static constexpr unsigned max_threads = collective_threads;
+  static constexpr std::size_t shared_bytes = sizeof(MappingTable);
+  static constexpr bool starts_early = true;
+
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, CollectiveChannel channel, ReductionPlan<T> plan,
+                                      VectorMappings mappings, std::size_t* tables) const {
+    MappingTable& table = mapping_table(grid, mappings, tables);
+    Session session(grid.block(), ctx, channel, grid.block_rank(), SessionStart::of_kernel);
+    // What fails is recorded where it fails.
+    if constexpr (operation == Operation::reduce_scatter) {
+      const ReductionPlan<T> mine = plan.slice(grid.block_rank(), grid.blocks());
+      static_cast<void>(reduce_scatter_mapped(session, mine, table, Timeout::none()));
+    } else {
+      AllreduceCall<T> call{plan.call, plan.destination, plan.source, plan.count, grid.block_rank()};
+      call.call.slices = grid.blocks();
+      static_cast<void>(allreduce_mapped(session, call, table, Timeout::none()));
+    }
+  }
+};
+
 template <class T>
 void launch_reduction_of(Team& team, const LaunchOptions& options, const CollectiveChannel& channel,
                          const VectorCall& call) {
+  if (call.mappings != nullptr) {
+    const ReductionPlan<T> plan{call.what, static_cast<T*>(call.destination), static_cast<const T*>(call.source),
+                                call.what.count, call.what.count};
+    const auto start = [&](const auto& kernel) {
+      launch(team, options, kernel, channel, plan, *call.mappings, call.tables);
+    };
+    if (call.what.operation == Operation::allreduce) return start(MappedReductionKernel<T, Operation::allreduce>{});
+    return start(MappedReductionKernel<T, Operation::reduce_scatter>{});
+  }
   if (call.what.operation != Operation::allreduce || !contains(quick_allreduces, call.what.algorithm))
     return launch_named_reduction<T>(team, options, channel, call);
   with_algorithm<quick_allreduces>(

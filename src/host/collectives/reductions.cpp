@@ -22,8 +22,22 @@ void Collectives::Implementation::reduce(const detail::VectorCall& asked, const 
   else if (choice.algorithm == Algorithm::copy_engine)
     reduce_by_engine(call, choice);
   else
-    detail::reduction_launcher(what.element.type, what.reduction)(team, launch, channel, call);
+    launch_reduction(call, choice, launch);
   note(what, choice);
+}
+
+void Collectives::Implementation::launch_reduction(detail::VectorCall& call, const CollectiveCall& choice,
+                                                   const LaunchOptions& launch) {
+  const Operation operation = call.what.operation;
+  const bool reduces_all = operation == Operation::allreduce && choice.algorithm == Algorithm::two_shot;
+  const bool scatters = operation == Operation::reduce_scatter && choice.algorithm == Algorithm::read;
+  detail::VectorMappings mappings;
+  if (choice.mappings != nullptr && !context().mixed && (reduces_all || scatters)) {
+    const SegmentMappings::Vector source{call.source, detail::bytes_of(call.what) * (scatters ? context().size : 1)};
+    mappings = mappings_of(choice, scatters ? source : SegmentMappings::Vector{call.destination, source.bytes}, source);
+    call.mappings = &mappings, call.tables = tables;
+  }
+  detail::reduction_launcher(call.what.element.type, call.what.reduction)(team, launch, channel, call);
 }
 
 void Collectives::Implementation::reduce_by_engine(const detail::VectorCall& call, const CollectiveCall& choice) {

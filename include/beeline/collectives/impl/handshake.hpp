@@ -94,4 +94,15 @@ template <class Group>
   return status;
 }
 
+/// The same; `how` becomes in_place where all lie at the same places.
+template <class Group>
+[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status compare_alike(Session<Group>& session, const void* destination,
+                                                                      const void* source, Timeout timeout,
+                                                                      Transfer& how) {
+  bool symmetric = false;
+  const Status status = compare_places(session, destination, source, timeout, symmetric);
+  how = symmetric ? Transfer::in_place : Transfer::staged;
+  return status;
+}
+
 }  // namespace beeline::detail

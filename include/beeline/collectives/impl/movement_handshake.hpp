@@ -9,8 +9,8 @@
 
 namespace beeline::detail {
 
-/// What a member tells another: where that one's piece is to lie in its slot. Where one sends, it tells where what the
-/// other gets lies, and the others tell all where they get it.
+/// What a member tells another: where that one's piece is to lie, counted from the start of its slot. Where one sends,
+/// it tells where what the other gets lies, and the others tell all where they get it.
 inline constexpr std::uint32_t told_place = 0;
 /// Twice the bytes of its longest piece, and one more if a piece that comes is to lie outside its slot. To all alike.
 inline constexpr std::uint32_t told_needs = 1;
@@ -40,7 +40,7 @@ class ToldPlaces {
     for (std::uint32_t peer = 0; peer < ctx.size; ++peer) {
       const Piece<std::byte> piece = plan.incoming(ctx, peer);
       if (peer == ctx.rank || piece.bytes == 0) continue;
-      if (place_in_slot(ctx, piece.at) == no_place) outside_ = 1;
+      if (plan.mappings != nullptr ? !plan.mappings->complete : place_in_slot(ctx, piece.at) == no_place) outside_ = 1;
       longest_ = piece.bytes > longest_ ? piece.bytes : longest_;
     }
   }
@@ -55,6 +55,9 @@ class ToldPlaces {
 
  private:
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint64_t place_for(std::uint32_t peer) const {
+    if (plan_.mappings != nullptr)  // counted from the slot, too
+      return reinterpret_cast<std::uintptr_t>(plan_.incoming(ctx_, peer).at) + plan_.mappings->destination[peer] -
+             reinterpret_cast<std::uintptr_t>(own_slot(ctx_));
     if (plan_.sender == ctx_.rank) return place_in_slot(ctx_, plan_.outgoing(ctx_, peer).at);
     return place_in_slot(ctx_, plan_.incoming(ctx_, plan_.sender == no_peer ? peer : plan_.sender).at);
   }

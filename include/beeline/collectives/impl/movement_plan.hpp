@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "beeline/collectives/impl/vector_mappings.hpp"
 #include "beeline/collectives/impl/words.hpp"
 #include "beeline/collectives/operation.hpp"
 #include "beeline/device/put_get.hpp"
@@ -46,6 +47,8 @@ struct MovementPlan {
   ThreadShare share = {0, 1};           ///< which slice: `bytes` are the slice's, the table's counts whole
   std::size_t whole_bytes = 0;          ///< of each piece before it was cut into slices
   std::size_t least_bytes = 0;          ///< of the table's slices: shorter ones are left out
+  /// Where the members have mapped the destination; nullptr: they reach heaps alone.
+  const VectorMappings* mappings = nullptr;
 
   [[nodiscard]] BEELINE_HOST_DEVICE bool varies() const { return table.send_counts != nullptr; }
   /// Whether all send to all.

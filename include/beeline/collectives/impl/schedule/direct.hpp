@@ -165,7 +165,8 @@ BEELINE_HOST_DEVICE void begin_direct(Session<Group>& session, const MovementPla
     if (plan.sender != no_peer && begin_from_sender(session, plan, outside)) return;
   const std::size_t most = staged_piece_bytes(session);
   const std::size_t chunks = outside ? (longest_of_all(session) + most - 1) / most : 0;
-  session.note(outside ? Transfer::staged : Transfer::in_place);
+  const bool in_heap = plan.mappings == nullptr || place_in_slot(session.context(), plan.destination) != no_place;
+  session.note(outside ? Transfer::staged : in_heap ? Transfer::in_place : Transfer::registered);
   session.set_stage(static_cast<std::uint32_t>(DirectStage::stored + chunks));
   const OwnPiece own(session.context(), plan);
   if (own.first) copy_own_piece(session.group(), own);

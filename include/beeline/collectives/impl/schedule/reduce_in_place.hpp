@@ -11,7 +11,7 @@
 namespace beeline::detail {
 
 /// Combines vectors where they lie, if the members find that they can; otherwise parts go to their owners.
-///   compare  a handshake that sets its argument to whether they can
+///   compare  a handshake: sets its argument to staged, or to how they reach each other's vectors
 ///   combine  what this member then has to do; it reads the others' sources, which may change when all have done so
 template <class T, class Group, class Compare, class Combine>
 [[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status reduce_where_they_lie(Session<Group>& session,
@@ -21,9 +21,10 @@ template <class T, class Group, class Compare, class Combine>
                                                                               const Combine& combine) {
   constexpr std::uint32_t has_combined = ~std::uint32_t{0};
   if (session.stage() == 0) {
-    bool can = false;
-    if (const Status status = compare(can); status != Status::ok) return status;
-    session.note(can ? Transfer::in_place : Transfer::staged);
+    Transfer how = Transfer::staged;
+    if (const Status status = compare(how); status != Status::ok) return status;
+    session.note(how);
+    const bool can = how != Transfer::staged;
     if (can) combine();
     session.set_stage(can ? has_combined : 1);  // the others have come: nobody uses the channel's memory otherwise
   }
@@ -40,9 +41,7 @@ template <class T, class Group, class Compare, class Combine>
 template <class T, class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status reduce_scatter_read(Session<Group>& session, const ReductionPlan<T>& plan,
                                                              Timeout timeout) {
-  const auto compare = [&](bool& symmetric) {
-    return compare_places(session, plan.source, plan.source, timeout, symmetric);
-  };
+  const auto compare = [&](Transfer& how) { return compare_alike(session, plan.source, plan.source, timeout, how); };
   return reduce_where_they_lie(session, plan, Algorithm::peer, timeout, compare, [&] {
     const T* mine = plan.source + session.context().rank * plan.part_step;
     combine_into({session.group().thread_rank(), session.group().size()},
@@ -58,7 +57,7 @@ template <class T, class Group>
 /// hear.
 template <class T, class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status compare_sources(Session<Group>& session, const ReductionPlan<T>& plan,
-                                                         Timeout timeout, bool& symmetric) {
+                                                         Timeout timeout, Transfer& how) {
   const Context& ctx = session.context();
   const std::uint64_t from = place_in_slot(ctx, plan.source), to = place_in_slot(ctx, plan.destination);
   bool same = from != no_place;
@@ -68,7 +67,7 @@ template <class T, class Group>
     return Status::ok;
   };
   const Status status = handshake(session, 2, timeout, tell, hear);
-  if (status == Status::ok) symmetric = !session.group().any(!same);
+  if (status == Status::ok) how = session.group().any(!same) ? Transfer::staged : Transfer::in_place;
   return status;
 }
 
@@ -79,7 +78,7 @@ template <class T, class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status reduce_two_shot(Session<Group>& session, const ReductionPlan<T>& plan,
                                                          Timeout timeout) {
   const Context& ctx = session.context();
-  const auto compare = [&](bool& symmetric) { return compare_sources(session, plan, timeout, symmetric); };
+  const auto compare = [&](Transfer& how) { return compare_sources(session, plan, timeout, how); };
   return reduce_where_they_lie(session, plan, Algorithm::alltoall_gather, timeout, compare, [&] {
     if ((ctx.rank == plan.call.root) != root_combines(ctx)) return;
     const std::uint32_t index = ctx.rank < plan.call.root ? ctx.rank : ctx.rank - 1;

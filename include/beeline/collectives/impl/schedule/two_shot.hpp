@@ -78,38 +78,48 @@ BEELINE_INLINE BEELINE_HOST_DEVICE void store_to_all(const Context& ctx, std::by
     store_vector<T>(ctx.translate(place, peer_ahead(ctx, step)), word);
 }
 
-/// This member's part of vectors that lie at the same places of all slots: read from all, combined, written to all.
-/// Sessions take turns with every word, and so read side by side.
-template <class T, class Group>
-BEELINE_INLINE BEELINE_HOST_DEVICE void reduce_own_share(const Session<Group>& session, const AllreduceCall<T>& call) {
-  const Context& ctx = session.context();
+/// This member's part, of `count` elements: read from all, combined, written to all. Sessions take turns with every
+/// word, and so read side by side.
+///   to  where `store` writes first, or all such addresses in one: what they are aligned to
+template <class T, class Group, class Vectors, class Store>
+BEELINE_INLINE BEELINE_HOST_DEVICE void reduce_share(const Session<Group>& session, const AllreduceCall<T>& call,
+                                                     std::size_t count, const Vectors& from, const void* to,
+                                                     const Store& store) {
   const std::size_t group_size = session.group().size();
   const ThreadShare threads{call.slice * group_size + session.group().thread_rank(), call.call.slices * group_size,
                             call.tickets};
+  combine_vectors<T>(threads, from, to, count, call.call.reduction, store);
+}
+
+/// The same of vectors that lie at the same places of all slots.
+template <class T, class Group>
+BEELINE_INLINE BEELINE_HOST_DEVICE void reduce_own_share(const Session<Group>& session, const AllreduceCall<T>& call) {
+  const Context& ctx = session.context();
   const Range mine = part_of(call.count, ctx.size, ctx.rank, elements_in_16<T>);
   auto* const to = reinterpret_cast<std::byte*>(call.destination + mine.first);
   const MemberVectors from{ctx, reinterpret_cast<const std::byte*>(call.source + mine.first)};
-  combine_vectors<T>(threads, from, to, mine.count, call.call.reduction,
-                     [&](std::size_t place, const auto& word) { store_to_all<T>(ctx, to + place, word); });
+  reduce_share(session, call, mine.count, from, to,
+               [&](std::size_t place, const auto& word) { store_to_all<T>(ctx, to + place, word); });
 }
 
 /// How far a call has come, for the case that its time-out ends it.
 enum PeerStage : std::uint32_t { compare = 0, reduce_in_place, end_in_place, copy_in, reduce_copies, copy_out };
 
-/// All-reduce of any count; see the file. Vectors that do not lie alike go in through one half of the channel's memory,
-/// and out through the other.
-template <class T, class Group>
-[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status allreduce_two_shot(Session<Group>& session,
-                                                                           const AllreduceCall<T>& call,
-                                                                           Timeout timeout) {
+/// All-reduce of any count. Vectors that the members do not reach go in through one half of the channel's memory, and
+/// out through the other.
+///   compare  a handshake: sets its argument to staged, or to how members reach all vectors
+///   reduce   this member's part; `staged`: of vectors in the channel's memory
+template <class T, class Group, class Compare, class Reduce>
+[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status allreduce_in_two_shots(Session<Group>& session,
+                                                                               const AllreduceCall<T>& call,
+                                                                               Timeout timeout, const Compare& compare,
+                                                                               const Reduce& reduce) {
   if (const Status status = session.begin(call.call); status != Status::ok) return status;
   if (session.stage() == PeerStage::compare) {
-    bool symmetric = false;
-    if (const Status status = compare_places(session, call.destination, call.source, timeout, symmetric);
-        status != Status::ok)
-      return status;
-    session.note(symmetric ? Transfer::in_place : Transfer::staged);
-    session.set_stage(symmetric ? PeerStage::reduce_in_place : PeerStage::copy_in);
+    Transfer how = Transfer::staged;
+    if (const Status status = compare(how); status != Status::ok) return status;
+    session.note(how);
+    session.set_stage(how != Transfer::staged ? PeerStage::reduce_in_place : PeerStage::copy_in);
   }
   const bool staged = session.stage() >= PeerStage::copy_in;
   const AllreduceCall<T> own = call.own();
@@ -126,7 +136,7 @@ template <class T, class Group>
     if (session.stage() == PeerStage::reduce_copies)
       if (const Status status = session.barrier(Order::memory, timeout); status != Status::ok) return status;
     if (session.stage() == PeerStage::reduce_copies || session.stage() == PeerStage::reduce_in_place) {
-      reduce_own_share(session, staged ? call.of(out, in, some) : call);
+      reduce(staged ? call.of(out, in, some) : call, staged);
       session.set_stage(staged ? PeerStage::copy_out : PeerStage::end_in_place);
     }
     if (const Status status = session.barrier(Order::memory, timeout); status != Status::ok) return status;
@@ -140,6 +150,18 @@ template <class T, class Group>
   session.set_stage(PeerStage::compare);
   session.set_offset(0);
   return Status::ok;
+}
+
+/// The same where members reach vectors that lie at the same places of all slots.
+template <class T, class Group>
+[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status allreduce_two_shot(Session<Group>& session,
+                                                                           const AllreduceCall<T>& call,
+                                                                           Timeout timeout) {
+  const auto compare = [&](Transfer& how) {
+    return compare_alike(session, call.destination, call.source, timeout, how);
+  };
+  return allreduce_in_two_shots(session, call, timeout, compare,
+                                [&](const AllreduceCall<T>& some, bool) { reduce_own_share(session, some); });
 }
 
 }  // namespace beeline::detail

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// All-reduce and reduce-scatter of vectors in ordinary memory that the members have mapped. They lie anywhere: in the
+/// first round each member tells each peer where that one reaches its vectors. If a member's are not mapped by all, it
+/// says so to all, and all go through the channel's memory.
+
+#include "beeline/collectives/impl/schedule/reduce_in_place.hpp"
+#include "beeline/collectives/impl/schedule/two_shot.hpp"
+#include "beeline/collectives/impl/vector_mappings.hpp"
+
+namespace beeline::detail {
+
+/// How a member's own vector gets to others that use it where it lies.
+[[nodiscard]] BEELINE_HOST_DEVICE inline Transfer direct_transfer(const Context& ctx, const void* vector) {
+  return place_in_slot(ctx, vector) == no_place ? Transfer::registered : Transfer::in_place;
+}
+
+/// The round. Fills the table; `how` becomes staged unless all vectors are mapped by all.
+template <class Group>
+[[nodiscard]] BEELINE_HOST_DEVICE Status tell_mappings(Session<Group>& session, MappingTable& table,
+                                                       const void* destination, const void* source, Timeout timeout,
+                                                       Transfer& how) {
+  bool complete = true;
+  const auto tell = [&](std::uint32_t peer, std::uint32_t k) -> std::uint64_t {
+    if (!table.mine.complete) return 0;
+    return k == 0 ? reinterpret_cast<std::uintptr_t>(destination) + table.mine.destination[peer]
+                  : reinterpret_cast<std::uintptr_t>(source) + table.mine.source[peer];
+  };
+  const auto hear = [&](std::uint32_t peer, std::uint32_t k, std::uint64_t theirs) {
+    (k == 0 ? table.destinations : table.sources)[peer] = theirs;
+    complete = complete && theirs != 0;
+    return Status::ok;
+  };
+  const Status status = handshake(session, 2, timeout, tell, hear);
+  if (status == Status::ok)
+    how = session.group().any(!complete) ? Transfer::staged : direct_transfer(session.context(), source);
+  return status;
+}
+
+/// One vector of each member, `offset` bytes behind the addresses of a table.
+struct TableVectors {
+  const std::uintptr_t* addresses;
+  std::size_t offset;
+  std::uint32_t count;
+
+  [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t members() const { return count; }
+  [[nodiscard]] BEELINE_HOST_DEVICE std::byte* of(std::uint32_t member) const {
+    return reinterpret_cast<std::byte*>(addresses[member] + offset);
+  }
+  [[nodiscard]] BEELINE_HOST_DEVICE std::uintptr_t bits() const {
+    std::uintptr_t all = 0;
+    for (std::uint32_t member = 0; member < count; ++member) all |= addresses[member] + offset;
+    return all;
+  }
+};
+
+/// All-reduce of any count.
+template <class T, class Group>
+[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status allreduce_mapped(Session<Group>& session,
+                                                                         const AllreduceCall<T>& call,
+                                                                         MappingTable& table, Timeout timeout) {
+  const auto compare = [&](Transfer& how) {
+    return tell_mappings(session, table, call.destination, call.source, timeout, how);
+  };
+  const auto reduce = [&](const AllreduceCall<T>& some, bool staged) {
+    const Context& ctx = session.context();
+    if (staged) return reduce_own_share(session, some);
+    const Range mine = part_of(some.count, ctx.size, ctx.rank, elements_in_16<T>);
+    const std::size_t offset = mine.first * sizeof(T);
+    const TableVectors to{table.destinations, offset, ctx.size}, from{table.sources, offset, ctx.size};
+    const auto* const all_to = reinterpret_cast<const void*>(to.bits());
+    reduce_share(session, some, mine.count, from, all_to, [&](std::size_t place, const auto& word) {
+      for (std::uint32_t step = 0; step < ctx.size; ++step)  // everyone begins with another
+        store_vector<T>(to.of(peer_ahead(ctx, step)) + place, word);
+    });
+  };
+  return allreduce_in_two_shots(session, call, timeout, compare, reduce);
+}
+
+/// Each reads its part of all vectors.
+template <class T, class Group>
+[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status reduce_scatter_mapped(Session<Group>& session,
+                                                                              const ReductionPlan<T>& plan,
+                                                                              MappingTable& table, Timeout timeout) {
+  if (plan.count == 0) return Status::ok;
+  if (const Status status = session.begin(plan.call); status != Status::ok) return status;
+  const auto compare = [&](Transfer& how) {
+    return tell_mappings(session, table, plan.source, plan.source, timeout, how);
+  };
+  return reduce_where_they_lie(session, plan, Algorithm::peer, timeout, compare, [&] {
+    const Context& ctx = session.context();
+    const TableVectors from{table.sources, ctx.rank * plan.part_step * sizeof(T), ctx.size};
+    combine_into({session.group().thread_rank(), session.group().size()}, from, plan.destination, plan.count,
+                 plan.call.reduction);
+  });
+}
+
+}  // namespace beeline::detail

@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "beeline/host/segment_mappings.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cstring>
+#include <iterator>
+#include <map>
+#include <mutex>
+#include <utility>
+
+#include "host/world_implementation.hpp"
+#include "memory/gpu_pointers.hpp"
+
+namespace beeline {
+
+namespace {
+
+constexpr std::size_t most_ranks = detail::most_mapping_members, segments = SegmentMappings::most_segments;
+
+/// A segment as its owner shows it. The generation is written last, and 0 while there is none.
+struct Offer {
+  std::uint64_t generation, start;
+  SegmentMemory::Handle handle;
+};
+
+/// Where a rank has mapped a segment of another's, of this generation; address 0: it cannot.
+struct Seen {
+  std::uint64_t generation, address;
+};
+
+/// Each rank's, written by it and read by all.
+struct Board {
+  std::uint64_t changes;  ///< of its offers
+  Offer offers[segments];
+  Seen seen[most_ranks][segments];  ///< by owner
+};
+
+std::uint64_t read(std::uint64_t& word) {
+  return detail::SystemAtomic<std::uint64_t>(word).load(cuda::memory_order_acquire);
+}
+void write(std::uint64_t& word, std::uint64_t value) {
+  detail::SystemAtomic<std::uint64_t>(word).store(value, cuda::memory_order_release);
+}
+
+/// What cudaMalloc gives, shared by CUDA IPC.
+class CudaSegments final : public SegmentMemory {
+ public:
+  explicit CudaSegments(World& world) : world_(world.implementation()), gpu_(world.device().index) {}
+
+  std::uint64_t id_at(std::uintptr_t address) const override {
+    return gpu_memory::allocation_id(reinterpret_cast<void*>(address), gpu_);
+  }
+  Segment segment_at(std::uintptr_t address) const override {
+    const gpu_memory::Allocation found = gpu_memory::allocation_at(reinterpret_cast<void*>(address), gpu_);
+    return {found.start, found.bytes, found.id};
+  }
+  Handle share(std::uintptr_t start) const override {
+    return gpu_memory::export_ipc(reinterpret_cast<void*>(start), gpu_).bytes;
+  }
+  std::uintptr_t open(int owner, std::uintptr_t start, const Handle& handle) override {
+    const MemoryMember& route = world_.routes[static_cast<std::size_t>(owner)];
+    require(route.route == Route::direct, Status::unreachable, "no peer access");
+    if (!shares_process(owner))
+      return reinterpret_cast<std::uintptr_t>(gpu_memory::open_ipc({.bytes = handle, .offset = 0}, gpu_));
+    require(gpu_memory::enable_peer(gpu_, route.gpu), Status::unreachable, "no peer access");
+    return start;
+  }
+  void close(int owner, std::uintptr_t address) override {
+    if (!shares_process(owner)) gpu_memory::close_ipc(reinterpret_cast<std::byte*>(address), gpu_);
+  }
+
+ private:
+  [[nodiscard]] bool shares_process(int other) const {
+    const auto& members = world_.members;
+    return members[static_cast<std::size_t>(other)].process == members[static_cast<std::size_t>(world_.rank)].process;
+  }
+  World::Implementation& world_;
+  const int gpu_;
+};
+
+}  // namespace
+
+class SegmentMappings::Implementation {
+ public:
+  Implementation(World& world, std::unique_ptr<SegmentMemory> memory)
+      : world_(world), memory_(std::move(memory)), boards_(world, 1, Heap::pinned) {
+    if (memory_ == nullptr && world.device().is_gpu()) memory_ = std::make_unique<CudaSegments>(world);
+    std::memset(static_cast<void*>(boards_.data()), 0, sizeof(Board));
+    world.barrier();
+  }
+  ~Implementation() {
+    for (std::size_t owner = 0; owner < most_ranks; ++owner)
+      for (Mapping& mapping : mappings_[owner]) close(owner, mapping);
+  }
+
+  detail::VectorMappings find(Team& team, Vector destination, Vector source, const Stream& stream) {
+    const std::lock_guard lock(mutex_);
+    detail::VectorMappings found{};
+    reason_ = stream.capture() == 0 ? "" : "the call is captured in a graph";
+    if (!reason_.empty()) return found;
+    look_at_peers();
+    look_at_one_segment();
+    const bool reaches_destination = add(team, destination, found.destination);
+    found.complete = add(team, source, found.source) && reaches_destination;
+    return found;
+  }
+
+  std::string reason() {
+    const std::lock_guard lock(mutex_);
+    return reason_;
+  }
+
+ private:
+  /// Of this rank's.
+  struct Segment {
+    std::size_t bytes = 0, place = segments;  ///< on the board; none: it is not shown, for `reason`
+    std::uint64_t id = 0, generation = 0;
+    std::array<std::uint64_t, most_ranks> addresses{};  ///< at which the ranks have mapped it; 0: not known
+    std::string reason;
+  };
+  using Segments = std::map<std::uint64_t, Segment>;  ///< by start
+
+  /// Of a peer's segment in this process.
+  struct Mapping {
+    std::uint64_t generation = 0;
+    std::uint64_t address = 0;
+  };
+
+  [[nodiscard]] std::size_t rank() const { return static_cast<std::size_t>(world_.rank()); }
+  [[nodiscard]] Board& board(std::size_t of) const { return *boards_.at(static_cast<int>(of)); }
+  [[nodiscard]] bool shares_process(std::size_t other) const {
+    const auto& members = world_.implementation().members;
+    return members[other].process == members[rank()].process;
+  }
+
+  /// How far from a vector its mappings are; false unless all members have one.
+  bool add(Team& team, Vector vector, std::int64_t (&distances)[most_ranks]) {
+    const Context& ctx = team.context();
+    if (vector.bytes == 0 || ctx.owner_of(vector.at) == ctx.own_world_rank) return true;
+    const auto at = reinterpret_cast<std::uint64_t>(vector.at);
+    const auto place = memory_ == nullptr ? segments_.end() : segment_of(at, vector.bytes);
+    bool complete = true;
+    for (int member = 0; member < team.size(); ++member) {
+      const auto other = static_cast<std::size_t>(team.world_rank(member));
+      if (other == rank()) continue;
+      if (memory_ == nullptr) {
+        if (!shares_process(other)) reason_ = "private memory of another process";
+        complete = complete && shares_process(other);
+        continue;
+      }
+      const std::uint64_t address = place == segments_.end() ? 0 : address_on(other, place->second);
+      complete = complete && address != 0;
+      if (address != 0) distances[member] = static_cast<std::int64_t>(address - place->first);
+    }
+    return complete;
+  }
+
+  /// Where a rank has mapped it; 0: not, or not yet.
+  std::uint64_t address_on(std::size_t other, Segment& segment) {
+    if (segment.addresses[other] != 0 || segment.place == segments) return segment.addresses[other];
+    Seen& seen = board(other).seen[rank()][segment.place];
+    if (read(seen.generation) != segment.generation) return 0;
+    segment.addresses[other] = seen.address;
+    if (seen.address == 0) reason_ = fmt::format("rank {} cannot map rank {}'s memory", other, rank());
+    return seen.address;
+  }
+
+  /// This rank's segment that holds a vector, which is shown if it is new; the end: no segment does.
+  Segments::iterator segment_of(std::uint64_t at, std::size_t bytes) {
+    auto place = segments_.upper_bound(at);
+    if (place != segments_.begin() && at < std::prev(place)->first + std::prev(place)->second.bytes) {
+      --place;
+      if (memory_->id_at(at) != place->second.id) {
+        withdraw(place);
+        place = segments_.end();
+      }
+    } else {
+      place = segments_.end();
+    }
+    if (place == segments_.end()) place = show(at);
+    if (place == segments_.end()) return place;
+    if (at + bytes > place->first + place->second.bytes) {
+      reason_ = "it lies in several allocations, as expandable segments do";
+      return segments_.end();
+    }
+    if (!place->second.reason.empty()) reason_ = place->second.reason;
+    return place;
+  }
+
+  Segments::iterator show(std::uint64_t at) {
+    const SegmentMemory::Segment found = memory_->segment_at(at);
+    if (found.bytes == 0) {
+      reason_ = "it is in no allocation of this GPU's memory";
+      return segments_.end();
+    }
+    for (auto old = segments_.begin(); old != segments_.end();) {  // of memory that was freed
+      const auto next = std::next(old);
+      if (old->first < found.start + found.bytes && found.start < old->first + old->second.bytes) withdraw(old);
+      old = next;
+    }
+    Segment segment;
+    segment.bytes = found.bytes, segment.id = found.id;
+    try {
+      const SegmentMemory::Handle handle = memory_->share(found.start);
+      const std::size_t place = free_place();
+      if (place == segments) {
+        reason_ = fmt::format("{} segments are mapped, or wait for peers to close them", segments);
+        return segments_.end();
+      }
+      Offer& offer = board(rank()).offers[place];
+      offer.start = found.start, offer.handle = handle;
+      segment.place = place, segment.generation = ++generation_;
+      write(offer.generation, segment.generation);
+      tell();
+    } catch (const Error& error) {
+      segment.reason = error.what();
+    }
+    return segments_.insert_or_assign(found.start, std::move(segment)).first;
+  }
+
+  /// A place that no peer has a mapping of.
+  [[nodiscard]] std::size_t free_place() const {
+    for (std::size_t place = 0; place < segments; ++place) {
+      bool free = board(rank()).offers[place].generation == 0;
+      for (int other = 0; free && other < world_.size(); ++other)
+        free = read(board(static_cast<std::size_t>(other)).seen[rank()][place].generation) == 0;
+      if (free) return place;
+    }
+    return segments;
+  }
+
+  void withdraw(Segments::iterator place) {
+    if (place->second.place != segments) {
+      write(board(rank()).offers[place->second.place].generation, 0);
+      tell();
+    }
+    segments_.erase(place);
+  }
+
+  void tell() { write(board(rank()).changes, board(rank()).changes + 1); }
+
+  /// Withdraws the next segment in turn if its memory was freed.
+  void look_at_one_segment() {
+    auto place = segments_.upper_bound(looked_at_);
+    if (place == segments_.end()) place = segments_.begin();
+    if (place == segments_.end()) return;
+    looked_at_ = place->first;
+    if (memory_->id_at(place->first) != place->second.id) withdraw(place);
+  }
+
+  /// Maps what the others have shown since, and closes what they have withdrawn.
+  void look_at_peers() {
+    for (std::size_t owner = 0; owner < static_cast<std::size_t>(world_.size()); ++owner) {
+      if (owner == rank() || memory_ == nullptr) continue;
+      const std::uint64_t changes = read(board(owner).changes);
+      if (changes == changes_[owner]) continue;
+      changes_[owner] = changes;
+      for (std::size_t place = 0; place < segments; ++place) follow(owner, place);
+    }
+  }
+
+  void follow(std::size_t owner, std::size_t place) {
+    Offer& offer = board(owner).offers[place];
+    Seen& seen = board(rank()).seen[owner][place];
+    Mapping& mapping = mappings_[owner][place];
+    const std::uint64_t generation = read(offer.generation);
+    if (generation == mapping.generation) return;
+    close(owner, mapping);
+    write(seen.generation, 0);
+    if (generation == 0) return;
+    const std::uint64_t start = offer.start;
+    const SegmentMemory::Handle handle = offer.handle;
+    if (read(offer.generation) != generation) return;  // it changes now, which a later call will see
+    try {
+      mapping.address = memory_->open(static_cast<int>(owner), start, handle);
+    } catch (const Error& error) {
+      log(LogLevel::info, fmt::format("rank {}'s segment at {:#x}: {}", owner, start, error.what()), world_.rank());
+    }
+    mapping.generation = generation;
+    seen.address = mapping.address;
+    write(seen.generation, generation);
+  }
+
+  void close(std::size_t owner, Mapping& mapping) {
+    if (mapping.address != 0) memory_->close(static_cast<int>(owner), mapping.address);
+    mapping = {};
+  }
+
+  World& world_;
+  std::unique_ptr<SegmentMemory> memory_;
+  SymmetricArray<Board> boards_;
+  std::mutex mutex_;
+  Segments segments_;
+  std::uint64_t generation_ = 0, looked_at_ = 0;
+  std::array<std::array<Mapping, segments>, most_ranks> mappings_;
+  std::array<std::uint64_t, most_ranks> changes_{};
+  std::string reason_;
+};
+
+SegmentMappings::SegmentMappings(World& world, std::unique_ptr<SegmentMemory> memory) {
+  require(static_cast<std::size_t>(world.size()) <= most_ranks, Status::invalid_argument,
+          fmt::format("{} ranks map each other's memory: at most {}", world.size(), most_ranks));
+  implementation_ = std::make_unique<Implementation>(world, std::move(memory));
+}
+SegmentMappings::~SegmentMappings() = default;
+
+detail::VectorMappings SegmentMappings::find(Team& team, Vector destination, Vector source, const Stream& stream) {
+  return implementation_->find(team, destination, source, stream);
+}
+std::string SegmentMappings::reason() const { return implementation_->reason(); }
+
+}  // namespace beeline

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// Collectives of vectors in ordinary memory that the ranks map for each other, as they come to use it.
+#include <unistd.h>
+
+#include <cstring>
+#include <optional>
+
+#include "beeline/host/collectives.hpp"
+#include "tests/conformance/foreign_memory.hpp"
+#include "tests/conformance/rank_test.hpp"
+
+namespace beeline_test {
+
+namespace {
+
+using namespace beeline;
+using Element = std::int32_t;
+
+constexpr std::size_t most = 70'001;  // elements of a vector, or of a piece
+constexpr int calls_until_known = 3;  // all show their segments in the first, and map the others' in the second
+
+bool are_one_process(World& world) {
+  const pid_t mine = getpid();
+  for (const auto& theirs : world.allgather(std::as_bytes(std::span(&mine, 1))))
+    if (std::memcmp(theirs.data(), &mine, sizeof mine) != 0) return false;
+  return true;
+}
+
+/// What one team's calls need on this rank.
+class MappedCalls {
+ public:
+  MappedCalls(RankTest& test, Team& team, SegmentMappings& mappings)
+      : test_(test), team_(team), mappings_(mappings),
+        collectives_(team, {.packet_bytes = 256, .staging_bytes = 4096}) {}
+
+  /// Every operation once, in vectors at `memory`, where all members have room for `words()`.
+  ///   shift  elements between the memory's start and the vectors: another on each rank
+  void check(std::byte* memory, std::size_t count, std::size_t shift, std::optional<Transfer> expected) {
+    auto* const source = reinterpret_cast<Element*>(memory) + shift;
+    Element* const destination = source + words() / 2;
+    const auto pieces = count * static_cast<std::size_t>(team_.size());
+    const auto sum = [&](std::size_t) { return team_.size() * (team_.size() - 1) / 2 * 1000; };
+    run(
+        source, count, destination, count,
+        [&](const CollectiveCall& call) {
+          collectives_.allreduce_on_stream(destination, source, count, ElementType::int32, Reduction::sum, call);
+        },
+        Algorithm::two_shot, [&](std::size_t i) { return sum(i) + static_cast<int>(i) * team_.size(); }, expected);
+    run(
+        source, pieces, destination, count,
+        [&](const CollectiveCall& call) {
+          collectives_.reduce_scatter_on_stream(destination, source, count, ElementType::int32, Reduction::maximum,
+                                                call);
+        },
+        Algorithm::read,
+        [&](std::size_t i) {
+          return (team_.size() - 1) * 1000 + static_cast<int>(i + count * static_cast<std::size_t>(team_.rank()));
+        },
+        expected);
+    run(
+        source, count, destination, pieces,
+        [&](const CollectiveCall& call) {
+          collectives_.allgather_on_stream(destination, source, count, ElementType::int32, call);
+        },
+        Algorithm::peer, [&](std::size_t i) { return static_cast<int>(i / count * 1000 + i % count); }, expected);
+    run(
+        source, pieces, destination, pieces,
+        [&](const CollectiveCall& call) {
+          collectives_.alltoall_on_stream(destination, source, count, ElementType::int32, call);
+        },
+        Algorithm::peer,
+        [&](std::size_t i) {
+          return static_cast<int>(i / count * 1000 + i % count + count * static_cast<std::size_t>(team_.rank()));
+        },
+        expected);
+  }
+
+  /// Elements of memory that the largest calls use, and a few more.
+  [[nodiscard]] std::size_t words() const { return 2 * (most * static_cast<std::size_t>(team_.size()) + 64); }
+
+ private:
+  template <class Call, class Expected>
+  void run(Element* source, std::size_t sent, Element* destination, std::size_t received, const Call& call,
+           Algorithm algorithm, const Expected& expected, std::optional<Transfer> transfer) {
+    std::vector<Element> data(sent);
+    for (std::size_t i = 0; i < sent; ++i) data[i] = team_.rank() * 1000 + static_cast<int>(i);
+    World& world = test_.world();
+    world.copy(source, data.data(), sent * sizeof(Element));
+    world.copy(destination, std::vector<Element>(received, -1).data(), received * sizeof(Element));
+    call({.algorithm = algorithm, .mappings = &mappings_});
+    world.synchronize();
+    data.resize(received);
+    world.copy(data.data(), destination, received * sizeof(Element));
+    for (std::size_t i = 0; i < received; ++i) BEELINE_CHECK_EQ(data[i], expected(i));
+    if (transfer) BEELINE_CHECK_EQ(std::string(name(collectives_.last_transfer())), name(*transfer));
+  }
+
+  RankTest& test_;
+  Team& team_;
+  SegmentMappings& mappings_;
+  Collectives collectives_;
+};
+
+void skip_unsuitable(RankTest& test) {
+  test.skip_if(test.world().mixed(), "kernels do not reach memory of the other kind");
+  test.skip_if(test.size() > static_cast<int>(detail::most_mapping_members), "too many ranks");
+}
+
+std::size_t shift_of(const RankTest& test, std::size_t step) { return step * static_cast<std::size_t>(test.rank()); }
+
+/// Vectors at unlike places, aligned and not, become known to all; those in the heap need not.
+BEELINE_CASE(collectives, mapped_vectors, 2) {
+  skip_unsuitable(test);
+  SegmentMappings mappings(test.world());
+  const Transfer known = test.on_gpu() || are_one_process(test.world()) ? Transfer::registered : Transfer::staged;
+  MappedCalls calls(test, test.world(), mappings);
+  const ForeignMemory memory(test, calls.words() * sizeof(Element));
+  for (int call = 0; call < calls_until_known; ++call) {
+    calls.check(memory.data(), 1000, shift_of(test, 4), {});
+    test.world().barrier();
+  }
+  for (const std::size_t step : {0, 1, 4})
+    for (const std::size_t count : {std::size_t{1}, std::size_t{257}, most})
+      calls.check(memory.data(), count, shift_of(test, step), known);
+  BEELINE_CHECK_EQ(mappings.reason(),
+                   std::string(known == Transfer::registered ? "" : "private memory of another process"));
+  const SymmetricArray<Element> heap(test.world(), calls.words());
+  calls.check(reinterpret_cast<std::byte*>(heap.data()), 1000, shift_of(test, 4), Transfer::in_place);
+}
+
+/// A segment is freed, and another comes to lie at its address, or elsewhere, again and again.
+BEELINE_CASE(collectives, mapped_segments_come_and_go, 2) {
+  skip_unsuitable(test);
+  SegmentMappings mappings(test.world());
+  MappedCalls calls(test, test.world(), mappings);
+  for (int turn = 0; turn < 6; ++turn) {
+    const ForeignMemory memory(test, calls.words() * sizeof(Element) << turn % 2);
+    for (int call = 0; call < calls_until_known; ++call) calls.check(memory.data(), 3001, shift_of(test, 4), {});
+  }
+}
+
+/// Where one rank's memory cannot be mapped, all go through the channel's memory.
+BEELINE_CASE(collectives, mapped_on_all_or_none, 2) {
+  skip_unsuitable(test);
+  test.skip_if(!test.on_gpu(), "host ranks map all memory of their process");
+  SegmentMappings mappings(test.world());
+  MappedCalls calls(test, test.world(), mappings);
+  const Origin origin = test.rank() == 0 ? Origin::cuda_pinned : Origin::cuda_device;
+  const ForeignMemory memory(test, calls.words() * sizeof(Element), origin);
+  for (int call = 0; call < calls_until_known; ++call) calls.check(memory.data(), 3001, 0, Transfer::staged);
+  if (test.rank() == 0) BEELINE_CHECK_EQ(mappings.reason(), std::string("it is in no allocation of this GPU's memory"));
+}
+
+/// The members of a team, with the mappings of their world, in which others take no part.
+BEELINE_CASE(collectives, mapped_in_teams, 4) {
+  skip_unsuitable(test);
+  SegmentMappings mappings(test.world());
+  const Transfer known = test.on_gpu() || are_one_process(test.world()) ? Transfer::registered : Transfer::staged;
+  const auto team = test.world().make_team(test.alternate_ranks());
+  MappedCalls calls(test, *team, mappings);
+  const ForeignMemory memory(test, calls.words() * sizeof(Element));
+  for (int call = 0; call < calls_until_known; ++call) {
+    calls.check(memory.data(), 1000, shift_of(test, 4), {});
+    test.world().barrier();
+  }
+  calls.check(memory.data(), 5003, shift_of(test, 4), known);
+}
+
+}  // namespace
+
+}  // namespace beeline_test

@@ -187,6 +187,7 @@ void start(Bench& bench) {
   if (started) return;
   const World& world = bench.world();
   require(bench.everywhere(world.device().is_gpu()), Status::unavailable, "NVSHMEM's ranks are GPUs");
+  require(!world.config().threads, Status::unavailable, "NVSHMEM's ranks are processes, and these are threads");
   check(cudaSetDevice(world.device().index), "cudaSetDevice");
   constexpr std::size_t gib = std::size_t{1} << 30;
   const std::size_t heap = std::max(4 * gib, heap_bytes_for(bench.options(), world.size(), true) + gib);  // its own

@@ -54,7 +54,7 @@ endfunction()
 function(beeline_program name)
   cmake_parse_arguments(PROGRAM "" "" "SOURCES;KERNELS" ${ARGN})
   beeline_portable_sources(${PROGRAM_KERNELS})
-  add_executable(${name} ${PROGRAM_SOURCES} ${PROGRAM_KERNELS})
+  add_executable(${name} ${PROGRAM_KERNELS} ${PROGRAM_SOURCES})
   target_link_libraries(${name} PRIVATE
     beeline_base beeline_options beeline_fmt nlohmann_json::nlohmann_json CLI11::CLI11)
 endfunction()

@@ -107,9 +107,9 @@ Case atomic_latency(const char* operation) {
           }};
 }
 
-}  // namespace
+const ListedCases rate_cases(Command::rate,
+                             {atomic_latency<FetchAdd>("fetch_add"), atomic_latency<CompareSwap>("compare_swap")});
 
-Case fetch_add_latency() { return atomic_latency<FetchAdd>("fetch_add"); }
-Case compare_swap_latency() { return atomic_latency<CompareSwap>("compare_swap"); }
+}  // namespace
 
 }  // namespace beeline::bench

@@ -105,8 +105,8 @@ std::vector<Measurement> prepare(Bench& bench, std::uint64_t) {
   return all;
 }
 
-}  // namespace
+const ListedCases latency_cases(Command::latency, {{"barrier", "device/peer/signal", false, prepare}});
 
-Case barrier_latency() { return {"barrier", "device/peer/signal", false, prepare}; }
+}  // namespace
 
 }  // namespace beeline::bench

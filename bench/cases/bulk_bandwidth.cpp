@@ -3,6 +3,7 @@
 /// device/bulk/signal: one thread of each block moves its share by bulk copies and signals it, message after message.
 
 #include "beeline/device/bulk.hpp"
+#include "cases/cases.hpp"
 #include "cases/put_flood.hpp"
 
 namespace beeline::bench {
@@ -69,12 +70,11 @@ std::vector<Measurement> copies_of_all_sizes(Bench& bench) {
   return all;
 }
 
+const ListedCases bandwidth_cases(Command::bandwidth, {{"put", "device/bulk/signal", true, prepare}});
+const ListedCases address_space_cases(Command::address_space,
+                                      {{"copy", "device/bulk/signal", false,
+                                        [](Bench& bench, std::uint64_t) { return copies_of_all_sizes(bench); }}});
+
 }  // namespace
-
-Case bulk_copy() {
-  return {"copy", "device/bulk/signal", false, [](Bench& bench, std::uint64_t) { return copies_of_all_sizes(bench); }};
-}
-
-Case bulk_bandwidth() { return {"put", "device/bulk/signal", true, prepare}; }
 
 }  // namespace beeline::bench

@@ -158,11 +158,13 @@ Case case_of(Receivers receivers, Time<Kind> time, std::uint32_t most_iterations
   return {receivers == Receivers::both ? "message" : "put", method_of<Kind>, true, prepare};
 }
 
-}  // namespace
+const ListedCases latency_cases(Command::latency,
+                                {case_of(Receivers::both, &StreamCopies::ping_pong, 200),
+                                 case_of(Receivers::both, &HostCopies::ping_pong, Measurement{}.most_iterations)});
+const ListedCases bandwidth_cases(Command::bandwidth,
+                                  {case_of(Receivers::second, &StreamCopies::flood, 250),
+                                   case_of(Receivers::second, &HostCopies::flood, 500, &HostCopies::bare_flood)});
 
-Case host_copy_latency() { return case_of(Receivers::both, &HostCopies::ping_pong, Measurement{}.most_iterations); }
-Case host_copy_bandwidth() { return case_of(Receivers::second, &HostCopies::flood, 500, &HostCopies::bare_flood); }
-Case stream_copy_latency() { return case_of(Receivers::both, &StreamCopies::ping_pong, 200); }
-Case stream_copy_bandwidth() { return case_of(Receivers::second, &StreamCopies::flood, 250); }
+}  // namespace
 
 }  // namespace beeline::bench

@@ -47,8 +47,8 @@ std::vector<Measurement> prepare(Bench& bench, std::uint64_t) {
   return all;
 }
 
-}  // namespace
+const ListedCases latency_cases(Command::latency, {{"flag", "device/peer/signal", false, prepare}});
 
-Case flag_latency() { return {"flag", "device/peer/signal", false, prepare}; }
+}  // namespace
 
 }  // namespace beeline::bench

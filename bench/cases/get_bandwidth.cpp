@@ -58,8 +58,8 @@ std::vector<Measurement> prepare(Bench& bench, std::uint64_t bytes) {
   return all;
 }
 
-}  // namespace
+const ListedCases bandwidth_cases(Command::bandwidth, {{"get", "device/peer/signal", true, prepare}});
 
-Case get_bandwidth() { return {"get", "device/peer/signal", true, prepare}; }
+}  // namespace
 
 }  // namespace beeline::bench

@@ -84,10 +84,10 @@ std::vector<Measurement> prepare_barrier(Bench& bench, std::uint64_t) {
   return {measurement};
 }
 
-}  // namespace
+const ListedCases latency_cases(Command::latency, {{"message", method, true, prepare<Receivers::both>},
+                                                   {"barrier", method, false, prepare_barrier}});
+const ListedCases bandwidth_cases(Command::bandwidth, {{"put", method, true, prepare<Receivers::second>}});
 
-Case mpi_staged_latency() { return {"message", method, true, prepare<Receivers::both>}; }
-Case mpi_staged_bandwidth() { return {"put", method, true, prepare<Receivers::second>}; }
-Case mpi_staged_barrier() { return {"barrier", method, false, prepare_barrier}; }
+}  // namespace
 
 }  // namespace beeline::bench

@@ -202,13 +202,13 @@ std::vector<Measurement> random_updates(Bench& bench, std::uint64_t) {
   return {measurement};
 }
 
-}  // namespace
+const ListedCases latency_cases(Command::latency, {{"message", "nvshmem/put_signal", true, put_signal},
+                                                   {"flag", "nvshmem/signal", false, signal},
+                                                   {"barrier", "nvshmem/barrier", false, barrier}});
+const ListedCases bandwidth_cases(Command::bandwidth, {{"put", "nvshmem/put", true, put}});
+const ListedCases rate_cases(Command::rate, {{"fetch_add", "nvshmem/atomic", false, fetch_add},
+                                             {"random_update", "nvshmem/atomic", false, random_updates}});
 
-Case nvshmem_put_signal() { return {"message", "nvshmem/put_signal", true, put_signal}; }
-Case nvshmem_signal() { return {"flag", "nvshmem/signal", false, signal}; }
-Case nvshmem_barrier() { return {"barrier", "nvshmem/barrier", false, barrier}; }
-Case nvshmem_put() { return {"put", "nvshmem/put", true, put}; }
-Case nvshmem_fetch_add() { return {"fetch_add", "nvshmem/atomic", false, fetch_add}; }
-Case nvshmem_random_update() { return {"random_update", "nvshmem/atomic", false, random_updates}; }
+}  // namespace
 
 }  // namespace beeline::bench

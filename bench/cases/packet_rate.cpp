@@ -132,8 +132,8 @@ std::vector<Measurement> prepare(Bench& bench, std::uint64_t bytes) {
   return all;
 }
 
-}  // namespace
+const ListedCases rate_cases(Command::rate, {{"message_rate", "device/peer/ll", true, prepare}});
 
-Case packet_rate() { return {"message_rate", "device/peer/ll", true, prepare}; }
+}  // namespace
 
 }  // namespace beeline::bench

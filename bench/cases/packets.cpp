@@ -124,11 +124,11 @@ std::vector<Measurement> prepare_bandwidth(Bench& bench, std::uint64_t bytes) {
   return {measurement};
 }
 
-}  // namespace
+const ListedCases latency_cases(Command::latency, {{"message", method_of<LL>, true, prepare_latency<LL>},
+                                                   {"message", method_of<LL128>, true, prepare_latency<LL128>}});
+const ListedCases bandwidth_cases(Command::bandwidth, {{"put", method_of<LL>, true, prepare_bandwidth<LL>},
+                                                       {"put", method_of<LL128>, true, prepare_bandwidth<LL128>}});
 
-Case packet_latency() { return {"message", method_of<LL>, true, prepare_latency<LL>}; }
-Case packet_bandwidth() { return {"put", method_of<LL>, true, prepare_bandwidth<LL>}; }
-Case ll128_latency() { return {"message", method_of<LL128>, true, prepare_latency<LL128>}; }
-Case ll128_bandwidth() { return {"put", method_of<LL128>, true, prepare_bandwidth<LL128>}; }
+}  // namespace
 
 }  // namespace beeline::bench

@@ -2,6 +2,7 @@
 /// @file
 /// device/peer/signal: every block of a grid stores its share in place and signals it, message after message.
 
+#include "cases/cases.hpp"
 #include "cases/put_flood.hpp"
 
 namespace beeline::bench {
@@ -42,8 +43,8 @@ std::vector<Measurement> prepare(Bench& bench, std::uint64_t bytes) {
   return all;
 }
 
-}  // namespace
+const ListedCases bandwidth_cases(Command::bandwidth, {{"put", "device/peer/signal", true, prepare}});
 
-Case put_bandwidth() { return {"put", "device/peer/signal", true, prepare}; }
+}  // namespace
 
 }  // namespace beeline::bench

@@ -96,8 +96,8 @@ std::vector<Measurement> prepare(Bench& bench, std::uint64_t bytes) {
   return all;
 }
 
-}  // namespace
+const ListedCases latency_cases(Command::latency, {{"message", "device/peer/signal", true, prepare}});
 
-Case put_signal_latency() { return {"message", "device/peer/signal", true, prepare}; }
+}  // namespace
 
 }  // namespace beeline::bench

@@ -199,8 +199,8 @@ std::vector<Measurement> prepare(Bench& bench, std::uint64_t bytes) {
   return all;
 }
 
-}  // namespace
+const ListedCases rate_cases(Command::rate, {{"message_rate", "device/peer/signal", true, prepare}});
 
-Case put_signal_rate() { return {"message_rate", "device/peer/signal", true, prepare}; }
+}  // namespace
 
 }  // namespace beeline::bench

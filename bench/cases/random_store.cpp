@@ -49,8 +49,8 @@ std::vector<Measurement> prepare(Bench& bench, std::uint64_t) {
       });
 }
 
-}  // namespace
+const ListedCases rate_cases(Command::rate, {{"random_store", "device/peer/signal", false, prepare}});
 
-Case random_store() { return {"random_store", "device/peer/signal", false, prepare}; }
+}  // namespace
 
 }  // namespace beeline::bench

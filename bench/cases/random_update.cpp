@@ -63,8 +63,8 @@ std::vector<Measurement> prepare(Bench& bench, std::uint64_t) {
       });
 }
 
-}  // namespace
+const ListedCases rate_cases(Command::rate, {{"random_update", "device/peer/signal", false, prepare}});
 
-Case random_update() { return {"random_update", "device/peer/signal", false, prepare}; }
+}  // namespace
 
 }  // namespace beeline::bench

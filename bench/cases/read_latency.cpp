@@ -87,8 +87,8 @@ std::vector<Measurement> prepare(Bench& bench, std::uint64_t) {
   return all;
 }
 
-}  // namespace
+const ListedCases address_space_cases(Command::address_space, {{"read_latency", "device/peer/signal", false, prepare}});
 
-Case read_latency() { return {"read_latency", "device/peer/signal", false, prepare}; }
+}  // namespace
 
 }  // namespace beeline::bench

@@ -125,21 +125,15 @@ std::vector<Measurement> against_strides(Bench& bench, const char* operation) {
 
 constexpr const char* method = "device/peer/signal";
 
-}  // namespace
+const ListedCases address_space_cases(
+    Command::address_space,
+    {{"store", method, false, [](Bench& bench, std::uint64_t) { return against_threads<true>(bench, "store"); }},
+     {"load", method, false, [](Bench& bench, std::uint64_t) { return against_threads<false>(bench, "load"); }},
+     {"strided_store", method, false,
+      [](Bench& bench, std::uint64_t) { return against_strides<true>(bench, "strided_store"); }},
+     {"strided_load", method, false,
+      [](Bench& bench, std::uint64_t) { return against_strides<false>(bench, "strided_load"); }}});
 
-Case store_by_threads() {
-  return {"store", method, false, [](Bench& bench, std::uint64_t) { return against_threads<true>(bench, "store"); }};
-}
-Case load_by_threads() {
-  return {"load", method, false, [](Bench& bench, std::uint64_t) { return against_threads<false>(bench, "load"); }};
-}
-Case store_by_stride() {
-  return {"strided_store", method, false,
-          [](Bench& bench, std::uint64_t) { return against_strides<true>(bench, "strided_store"); }};
-}
-Case load_by_stride() {
-  return {"strided_load", method, false,
-          [](Bench& bench, std::uint64_t) { return against_strides<false>(bench, "strided_load"); }};
-}
+}  // namespace
 
 }  // namespace beeline::bench

@@ -193,18 +193,15 @@ std::vector<Measurement> prepare_in_kernel(Bench& bench, std::uint64_t bytes) {
   return all;
 }
 
+const ListedCases latency_cases(Command::latency, {{operation, "device/automatic", true, prepare_in_kernel},
+                                                   stream_case(automatic, Shape::ping_pong),
+                                                   stream_case(eager, Shape::ping_pong),
+                                                   stream_case(rendezvous, Shape::ping_pong),
+                                                   stream_case(staged, Shape::ping_pong),
+                                                   nccl_case(Shape::ping_pong)});
+const ListedCases bandwidth_cases(Command::bandwidth, {stream_case(automatic, Shape::flood),
+                                                       stream_case(staged, Shape::flood), nccl_case(Shape::flood)});
+
 }  // namespace
-
-Case send_receive_in_kernel() { return {operation, "device/automatic", true, prepare_in_kernel}; }
-
-std::vector<Case> send_receive_latency() {
-  return {stream_case(automatic, Shape::ping_pong), stream_case(eager, Shape::ping_pong),
-          stream_case(rendezvous, Shape::ping_pong), stream_case(staged, Shape::ping_pong),
-          nccl_case(Shape::ping_pong)};
-}
-
-std::vector<Case> send_receive_bandwidth() {
-  return {stream_case(automatic, Shape::flood), stream_case(staged, Shape::flood), nccl_case(Shape::flood)};
-}
 
 }  // namespace beeline::bench

@@ -67,9 +67,11 @@ Case staged(const char* operation, bool pipelined, Receivers receivers, decltype
   return {operation, method, true, prepare};
 }
 
-}  // namespace
+const ListedCases latency_cases(Command::latency, {staged("message", false, Receivers::both, ping_pong),
+                                                   staged("message", true, Receivers::both, ping_pong)});
+const ListedCases bandwidth_cases(Command::bandwidth, {staged("put", false, Receivers::second, flood),
+                                                       staged("put", true, Receivers::second, flood)});
 
-Case staged_latency(bool pipelined) { return staged("message", pipelined, Receivers::both, ping_pong); }
-Case staged_bandwidth(bool pipelined) { return staged("put", pipelined, Receivers::second, flood); }
+}  // namespace
 
 }  // namespace beeline::bench

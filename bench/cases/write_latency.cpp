@@ -87,8 +87,9 @@ std::vector<Measurement> prepare(Bench& bench, std::uint64_t) {
   return all;
 }
 
-}  // namespace
+const ListedCases address_space_cases(Command::address_space,
+                                      {{"write_latency", "device/peer/signal", false, prepare}});
 
-Case write_latency() { return {"write_latency", "device/peer/signal", false, prepare}; }
+}  // namespace
 
 }  // namespace beeline::bench

@@ -352,7 +352,7 @@ def test_a_seed_is_kept_and_verification_can_be_left_out() -> None:
         (["collectives", "--methods", "stream/peer"], "none of the operations allreduce is measured with any"),
         (["collectives", "--methods", "stream/pigeons"], "device/ll_two_shot"),
         (["collectives", "--operations", "sum"], "reduce_scatter, alltoall, alltoallv, barrier"),
-        (["address-space", "--operations", "put"], "write_latency, read_latency, store, load, copy"),
+        (["address-space", "--operations", "put"], "write_latency, read_latency, store, load, strided_store"),
         (["accuracy", "--types", "float32,"], 'bad --types ""; valid: all, float32'),
         (["sideways"], "subcommand"),
     ],

@@ -3,9 +3,17 @@
 
 namespace himeno {
 
+// methods.inc, which CMake writes, has METHOD(name) for each.
+#define METHOD(name) MethodInfo name();
+#include "methods.inc"
+#undef METHOD
+
 const std::vector<MethodInfo>& methods() {
-  static const std::vector<MethodInfo> all{host_staged(),   host_copy_engine(),     stream_kernels(), in_kernel(),
-                                           block_signals(), global_address_space(), persistent()};
+  static const std::vector<MethodInfo> all{
+#define METHOD(name) name(),
+#include "methods.inc"
+#undef METHOD
+  };
   return all;
 }
 

@@ -52,16 +52,9 @@ class Method : public apps::MethodOn<Domain> {
 using MethodInfo = apps::MethodInfo<Method, Domain>;
 using apps::find_method;
 
-/// The methods of the program `himeno` for any number of ranks, the host's first. Method 7 has a program of its own:
-/// device_launched.hpp.
+/// The methods of the program `himeno` for any number of ranks, the host's first: CMakeLists.txt lists them. Each is a
+/// file with a function of its name, `MethodInfo name()`. Method 7 has a program of its own: device_launched.hpp.
 [[nodiscard]] const std::vector<MethodInfo>& methods();
-[[nodiscard]] MethodInfo host_staged();
-[[nodiscard]] MethodInfo host_copy_engine();
-[[nodiscard]] MethodInfo stream_kernels();
-[[nodiscard]] MethodInfo in_kernel();
-[[nodiscard]] MethodInfo block_signals();
-[[nodiscard]] MethodInfo global_address_space();
-[[nodiscard]] MethodInfo persistent();
 /// Its methods of one rank alone, which show what launching costs.
 [[nodiscard]] std::vector<MethodInfo> launch_methods();
 

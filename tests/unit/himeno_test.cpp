@@ -205,7 +205,8 @@ TEST(HimenoLaunches, AreTimedUnlessTheHostWaitsInBetween) {
       WorldKind::threads, 1,
       [](beeline::World& world) {
         Domain domain(world, {5, 7, 9});
-        const std::pair<MethodInfo, bool> both[] = {{launch_methods().front(), true}, {host_staged(), false}};
+        const std::pair<MethodInfo, bool> both[] = {{launch_methods().front(), true},
+                                                    {find_method(methods(), "host_staged"), false}};
         for (const auto& [info, is_timed] : both) {
           const std::unique_ptr<Method> method = info.make(domain);
           EXPECT_EQ(method->launch_seconds(), std::nullopt);

@@ -17,9 +17,8 @@ inline constexpr std::uint64_t most_kernel_bytes = 64 << 10;
 [[nodiscard]] constexpr Algorithms measured_in_kernels(Operation operation) {
   return set_of({Algorithm::automatic}) |
          algorithms_where(algorithms_of(operation, Control::device), [](const AlgorithmInfo& info) {
-           return info.path == Path::peer &&
-                  (info.schedule == Schedule::direct || info.schedule == Schedule::one_shot ||
-                   info.schedule == Schedule::two_shot);
+           return info.path == Path::peer && (info.protocol != Protocol::signal || info.schedule == Schedule::direct ||
+                                              info.schedule == Schedule::two_shot);
          });
 }
 

@@ -40,9 +40,11 @@ struct Placing {
 
 /// Whether the cases of all-reduces take the algorithm; those of reductions of all kinds take the others.
 [[nodiscard]] inline bool is_of_allreduce_cases(beeline::Algorithm algorithm) {
-  if (algorithm == beeline::Algorithm::automatic || algorithm == beeline::Algorithm::copy_engine) return true;
-  const beeline::Schedule schedule = beeline::info_of(algorithm).schedule;
-  return schedule == beeline::Schedule::one_shot || schedule == beeline::Schedule::two_shot;
+  using enum beeline::Algorithm;
+  constexpr beeline::Algorithms in_packets = beeline::algorithms_where(
+      beeline::algorithms_of(beeline::Operation::allreduce, beeline::Control::stream),
+      [](const beeline::AlgorithmInfo& info) { return info.protocol != beeline::Protocol::signal; });
+  return beeline::contains(in_packets | beeline::set_of({automatic, two_shot, copy_engine}), algorithm);
 }
 
 /// Why a case does not run where ranks differ in kind.

@@ -176,11 +176,14 @@ template <std::size_t count>
 }
 
 inline constexpr Algorithms every_algorithm = ~Algorithms{0};
+[[nodiscard]] constexpr Algorithms algorithms_in(Protocol protocol) {
+  return algorithms_where(every_algorithm, [&](const AlgorithmInfo& info) { return info.protocol == protocol; });
+}
 
 inline constexpr BlockRule block_rules[] = {
     // A packet for every other thread.
-    {allreduce_only, set_of({Algorithm::ll_one_shot, Algorithm::ll_two_shot}), 1 * kib, 64, 64},
-    {allreduce_only, set_of({Algorithm::ll128_one_shot, Algorithm::ll128_two_shot}), 2 * kib, 64, 64},
+    {allreduce_only, algorithms_in(Protocol::ll), 1 * kib, 64, 64},
+    {allreduce_only, algorithms_in(Protocol::ll128), 2 * kib, 64, 64},
     // Four loads of 16 bytes for each thread. Reads from one peer need more on their way than reads from several.
     {allreduce_only, every_algorithm, 32 * kib, 24, 64},
     {moves, set_of({Algorithm::ll}), 1 * kib},

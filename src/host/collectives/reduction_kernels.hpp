@@ -12,10 +12,7 @@
 namespace beeline::detail {
 
 /// All-reduces that have kernels of their own: the quick ones.
-inline constexpr Algorithms quick_allreduces =
-    algorithms_where(algorithms_of(Operation::allreduce, Control::stream), [](const AlgorithmInfo& info) {
-      return info.schedule == Schedule::one_shot || info.schedule == Schedule::two_shot;
-    });
+inline constexpr Algorithms quick_allreduces = allreduces_in_packets | set_of({Algorithm::two_shot});
 
 /// The last block leaves the tickets as the next kernel wants them.
 template <class Grid>

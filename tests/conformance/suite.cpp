@@ -23,13 +23,31 @@ namespace {
 
 bool is_mixed(Devices devices) { return devices == Devices::cpus_and_a_gpu || devices == Devices::cpus_and_two_gpus; }
 
+/// An engine that carries what goes to other ranks in the shapes that are routed: they are run once for each.
+struct EngineRow {
+  const char* name;
+  bool on_gpus;  ///< it serves GPU ranks, too
+  std::shared_ptr<const beeline::EngineMaker> (*make)();
+};
+const EngineRow engine_rows[] = {
+    {"routed", true, []() -> std::shared_ptr<const beeline::EngineMaker> { return std::make_shared<TestEngines>(); }}};
+
+/// Those of a shape; nullptr: none carries anything.
+std::vector<const EngineRow*> engines_of(const WorldShape& shape) {
+  if (!shape.routed) return {nullptr};
+  std::vector<const EngineRow*> all;
+  for (const EngineRow& row : engine_rows)
+    if (row.on_gpus || shape.devices == Devices::cpu) all.push_back(&row);
+  return all;
+}
+
 /// Names a shape: GoogleTest's test suite.
-std::string name_of(const WorldShape& shape) {
+std::string name_of(const WorldShape& shape, const EngineRow* engine) {
   constexpr std::array names = {"cpu", "gpus", "one_gpu", "cpus_and_a_gpu", "cpus_and_two_gpus"};
   return fmt::format("{}_{}_{}{}{}", shape.kind == WorldKind::threads ? "threads" : "processes", shape.size,
                      names[static_cast<std::size_t>(shape.devices)],
                      shape.host_threads > 1 ? fmt::format("_{}_host_threads", shape.host_threads) : "",
-                     shape.routed        ? "_routed"
+                     engine != nullptr   ? fmt::format("_{}", engine->name)
                      : shape.peer_access ? ""
                                          : "_no_peer_access");
 }
@@ -44,7 +62,7 @@ std::string device_choice(const WorldShape& shape) {
   return list;
 }
 
-Config config_of(const WorldShape& shape) {
+Config config_of(const WorldShape& shape, const EngineRow* engine) {
   Config config = test_config();
   config.host_threads = shape.host_threads;
   if (shape.devices != Devices::gpus) config.device = device_choice(shape);
@@ -52,7 +70,7 @@ Config config_of(const WorldShape& shape) {
     config.peer_access = false;
     config.chunk_bytes = 50'000;  // several in most copies
   }
-  if (shape.routed) config.engines = std::make_shared<TestEngines>();
+  if (engine != nullptr) config.engines = engine->make();
   return config;
 }
 
@@ -71,6 +89,7 @@ std::string reason(const WorldShape& shape) {
 
 struct ShapeCases {
   WorldShape shape;
+  const EngineRow* engine;
   std::vector<Case> cases;
 };
 
@@ -99,7 +118,8 @@ class ShapeTest : public ::testing::Test {
   void TestBody() override {
     if (const std::string why = reason(shape_->shape); !why.empty()) GTEST_SKIP() << why;
     if (!ranks_)
-      ranks_ = std::make_unique<StandingRanks>(shape_->shape.kind, shape_->shape.size, config_of(shape_->shape),
+      ranks_ = std::make_unique<StandingRanks>(shape_->shape.kind, shape_->shape.size,
+                                               config_of(shape_->shape, shape_->engine),
                                                [shape = shape_](World& world, int number) {
                                                  return run_case(world, shape->cases[static_cast<std::size_t>(number)]);
                                                });
@@ -170,15 +190,16 @@ std::vector<WorldShape> channel_shapes(std::initializer_list<int> crowds) {
 int run_suite(int argc, char** argv, const std::vector<WorldShape>& shapes,
               std::vector<Case> (*suitable)(const WorldShape&)) {
   ::testing::InitGoogleTest(&argc, argv);
-  for (const WorldShape& shape : shapes) {
-    const auto registered = std::make_shared<ShapeCases>(ShapeCases{shape, {}});
-    for (const Case& each : suitable(shape))
-      if (each.least_ranks <= shape.size) registered->cases.push_back(each);
-    for (std::size_t number = 0; number < registered->cases.size(); ++number)
-      ::testing::RegisterTest(name_of(shape).c_str(), registered->cases[number].name, nullptr, nullptr, __FILE__,
-                              __LINE__,
-                              [registered, number]() -> ShapeTest* { return new ShapeTest(registered, number); });
-  }
+  for (const WorldShape& shape : shapes)
+    for (const EngineRow* engine : engines_of(shape)) {
+      const auto registered = std::make_shared<ShapeCases>(ShapeCases{shape, engine, {}});
+      for (const Case& each : suitable(shape))
+        if (each.least_ranks <= shape.size) registered->cases.push_back(each);
+      for (std::size_t number = 0; number < registered->cases.size(); ++number)
+        ::testing::RegisterTest(name_of(shape, engine).c_str(), registered->cases[number].name, nullptr, nullptr,
+                                __FILE__, __LINE__,
+                                [registered, number]() -> ShapeTest* { return new ShapeTest(registered, number); });
+    }
   return RUN_ALL_TESTS();
 }
 

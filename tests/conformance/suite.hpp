@@ -22,7 +22,7 @@ struct WorldShape {
   Devices devices;
   bool crowd;               ///< many ranks on few cores: only the cases that suit them
   bool peer_access = true;  ///< false: copies are staged; only the cases that copy
-  bool routed = false;      ///< true: an engine carries what goes to other ranks; only the cases that suit it
+  bool routed = false;  ///< true: engines carry what goes to other ranks, each in turn; only the cases that suit them
 };
 
 /// The main function of a suite: registers the cases that suit each shape with GoogleTest, each as the test

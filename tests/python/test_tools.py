@@ -22,7 +22,7 @@ def plant(root: Path, path: str, text: str) -> None:
     file.write_text(text, encoding="utf-8")
 
 
-@pytest.mark.parametrize("name", ["layers", "spdx", "style", "format", "ruff", "spelling"])
+@pytest.mark.parametrize("name", ["layers", "spdx", "style", "lists", "format", "ruff", "spelling"])
 def test_the_project_passes(tool, name):
     done = tool("check", name)
     if "skipped: " in done.stdout:
@@ -95,6 +95,20 @@ def test_bad_style_is_found(tool, tmp_path, path, text, problem):
     done = tool("check", "--root", tmp_path, "style")
     assert done.returncode == 1
     assert f"style: {path}{problem}" in done.stdout
+
+
+def test_a_schedule_that_is_not_listed_is_found(tool, tmp_path):
+    folder = "include/beeline/collectives/impl/schedule"
+    for name in ("b", "a"):
+        plant(tmp_path, f"{folder}/{name}.hpp", "template <>\nstruct PacketSchedule<Schedule::x> {};\n")
+    plant(tmp_path, f"{folder}/tree.hpp", "struct Tree {};\n")
+    assert f"lists: {folder}/in_packets.hpp: not what" in tool("check", "--root", tmp_path, "lists").stdout
+    assert tool("check", "--root", tmp_path, "--fix", "lists").returncode == 0
+    listed = (tmp_path / folder / "in_packets.hpp").read_text()
+    assert re.findall(r"schedule/(\w+)", listed) == ["a", "b"]
+    assert tool("check", "--root", tmp_path, "lists").returncode == 0
+    (tmp_path / folder / "a.hpp").unlink()
+    assert tool("check", "--root", tmp_path, "lists").returncode == 1
 
 
 def test_unformatted_files_are_found(tool, tmp_path, monkeypatch):

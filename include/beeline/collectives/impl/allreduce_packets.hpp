@@ -6,8 +6,7 @@
 #include "beeline/collectives/impl/one_shot_on_host.hpp"
 #include "beeline/collectives/impl/protocol/ll.hpp"
 #include "beeline/collectives/impl/protocol/ll128.hpp"
-#include "beeline/collectives/impl/schedule/one_shot.hpp"
-#include "beeline/collectives/impl/schedule/two_shot.hpp"
+#include "beeline/collectives/impl/schedule/in_packets.hpp"
 
 namespace beeline::detail {
 

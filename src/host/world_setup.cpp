@@ -195,7 +195,7 @@ Polling polling_of(const Config& config, int ranks) {
   // Some microseconds are longer than an answer of a rank that runs takes, and short where the scheduler puts two on a
   // core.
   const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
-  return {config.wait_policy, static_cast<unsigned>(ranks) <= cores ? 256u : 2u};
+  return {config.wait_policy, static_cast<unsigned>(ranks) <= cores ? 64u : 2u};
 }
 
 }  // namespace

@@ -191,9 +191,8 @@ namespace {
 Polling polling_of(const Config& config, int ranks) {
   if (config.wait_policy >= WaitPolicy::sleep)
     return {config.wait_policy, static_cast<std::uint32_t>(config.wait_period_us)};
-  // Spinning helps only while every rank has a core of its own; otherwise it keeps from its core who is waited for.
-  // Some microseconds are longer than an answer of a rank that runs takes, and short where the scheduler puts two on a
-  // core.
+  // Spinning helps only while every rank has a core of its own; otherwise it keeps from its core who is waited for. A
+  // microsecond is longer than the answer of a rank that runs takes, and short where the scheduler puts two on a core.
   const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
   return {config.wait_policy, static_cast<unsigned>(ranks) <= cores ? 64u : 2u};
 }

@@ -98,10 +98,12 @@ class SegmentMappings::Implementation {
   detail::VectorMappings find(Team& team, Vector destination, Vector source, const Stream& stream) {
     const std::lock_guard lock(mutex_);
     detail::VectorMappings found{};
-    reason_ = stream.capture() == 0 ? "" : "the call is captured in a graph";
-    if (!reason_.empty()) return found;
-    look_at_peers();
-    look_at_one_segment();
+    reason_.clear();
+    is_captured_ = stream.capture() != 0;
+    if (!is_captured_) {
+      look_at_peers();
+      look_at_one_segment();
+    }
     const bool reaches_destination = add(team, destination, found.destination);
     found.complete = add(team, source, found.source) && reaches_destination;
     return found;
@@ -139,6 +141,10 @@ class SegmentMappings::Implementation {
   bool add(Team& team, Vector vector, std::int64_t (&distances)[most_ranks]) {
     const Context& ctx = team.context();
     if (vector.bytes == 0 || ctx.owner_of(vector.at) == ctx.own_world_rank) return true;
+    if (is_captured_) {
+      reason_ = "the call is captured in a graph";
+      return false;
+    }
     const auto at = reinterpret_cast<std::uint64_t>(vector.at);
     const auto place = memory_ == nullptr ? segments_.end() : segment_of(at, vector.bytes);
     bool complete = true;
@@ -296,6 +302,7 @@ class SegmentMappings::Implementation {
   std::uint64_t generation_ = 0, looked_at_ = 0;
   std::array<std::array<Mapping, segments>, most_ranks> mappings_;
   std::array<std::uint64_t, most_ranks> changes_{};
+  bool is_captured_ = false;  ///< the call that looks
   std::string reason_;
 };
 

@@ -71,8 +71,8 @@ class SegmentMappings {
     std::size_t bytes;
   };
   /// Where the members of `team` reach two vectors of this rank's. Shows theirs to peers that do not know them, maps
-  /// what these have shown, and waits for nobody. Of a call that a graph captures nothing is mapped: it may run when
-  /// the segments are gone. Any thread, one at a time for each rank.
+  /// what these have shown, and waits for nobody. Of a call that a graph captures only vectors in heaps are
+  /// reached: it may run when segments are gone. Any thread, one at a time for each rank.
   [[nodiscard]] detail::VectorMappings find(Team& team, Vector destination, Vector source, const Stream& stream);
   /// Why the vectors of the latest `find` cannot be mapped; empty if they are, or as soon as all peers have been here.
   [[nodiscard]] std::string reason() const;

@@ -19,6 +19,7 @@ from rich.table import Table
 from rich.text import Text
 
 from beeline.jobs import Event, parse_event, running
+from beeline.programs import CliError
 
 # Rich assumes 80 columns where there is no terminal, which would cut identifiers short.
 COLUMNS_WITHOUT_TERMINAL = 160
@@ -181,11 +182,13 @@ class ResultView:
         return self.taken
 
     def earlier(self) -> list[Event]:
-        """What runs before this one have left in the output file."""
-        if self._output is None:
+        """What runs before this one have left in the output file, if it is one; their builds are shown, too."""
+        if self._output is None or not self._output.is_file():  # a pipe or a device holds nothing, or has no end
             return []
         lines = self._output.read_text(encoding="utf-8", errors="replace").splitlines()
-        return [event for line in lines if (event := parse_event(line)) is not None]
+        events = [event for line in lines if (event := parse_event(line)) is not None]
+        self._builds += [describe_build(event) for event in events if event.get("event") == "environment"]
+        return events
 
     def add(self, event: Event) -> None:
         """Takes an event that is no progress: results get into the table, and all is passed on as JSON."""
@@ -215,8 +218,11 @@ class ResultView:
         if self._as_json:
             print(line, flush=True)
         if self._output is not None:
-            with self._output.open("a", encoding="utf-8") as file:
-                file.write(line + "\n")
+            try:
+                with self._output.open("a", encoding="utf-8") as file:
+                    file.write(line + "\n")
+            except OSError as error:
+                raise CliError(f"{self._output} cannot be written: {error.strerror}") from error
 
     def set_progress(self, label: str, done: Any = None, total: Any = None) -> None:
         completed = done if isinstance(done, (int, float)) else 0

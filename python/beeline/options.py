@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from typing import Annotated
@@ -56,10 +57,16 @@ def check_device(text: str) -> str:
 
 
 def check_output(path: Path | None) -> Path | None:
-    """Refuses a file that cannot be written before anything is measured."""
+    """Refuses a file that cannot be written before anything is measured. A last line that was cut short is ended, so
+    that the next one is not lost with it."""
     if path is not None:
         try:
             path.open("a", encoding="utf-8").close()
+            if path.is_file() and path.stat().st_size > 0:
+                with path.open("rb+") as file:
+                    file.seek(-1, os.SEEK_END)
+                    if file.read() != b"\n":
+                        file.write(b"\n")
         except OSError as error:
             raise typer.BadParameter(f"{path} cannot be written: {error.strerror}") from error
     return path

@@ -60,6 +60,34 @@ def test_it_meters_what_the_program_describes_and_goes_on_where_it_stopped(cli, 
     assert [shown.stdout.count(f"put of {size}") for size in ("64 KiB", "256 MiB")] == [1, 1]
 
 
+def test_a_step_that_was_asked_for_otherwise_is_measured_again(cli, tmp_path: Path) -> None:
+    record = tmp_path / "joules.jsonl"
+    arguments = ("bench", "energy", "--output", str(record), "--json")
+    first = steps_of(cli(*arguments))
+    for more in (("--window", "3000"), ("--ranks", "3"), ("--device", "cpu"), ("--threads",)):
+        again = cli(*arguments, *more)
+        assert steps_of(again) == first, more
+        assert "latency message 8: measured again: an earlier run had other options" in again.stderr
+        assert steps_of(cli(*arguments, *more)) == []
+    assert steps_of(cli(*arguments)) == []
+    assert steps_of(cli(*arguments, BEELINE_HEAP_BYTES="1G")) == first  # as an error advises
+    shown = cli("bench", "energy", "--output", str(record), BEELINE_HEAP_BYTES="1G")
+    assert "commit" in shown.stdout  # of the earlier run, whose results these are
+
+
+def test_what_is_written_behind_a_line_that_was_cut_short_is_whole(cli, tmp_path: Path) -> None:
+    record = tmp_path / "joules.jsonl"
+    record.write_text('{"event": "resu')
+    assert cli("bench", "energy", "--output", str(record)).returncode == 0
+    assert json.loads(record.read_text().splitlines()[1])["event"] == "environment"
+
+
+def test_an_output_that_is_no_file_is_not_read(cli) -> None:
+    done = cli("bench", "energy", "--output", "/dev/full")
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == "beeline: /dev/full cannot be written: No space left on device"
+
+
 def test_it_shows_components_and_what_is_not_metered(cli) -> None:
     shown = cli("bench", "energy").stdout
     assert "GPU W" in shown

@@ -122,4 +122,6 @@ def energy(call: Call, view: ResultView, world: World) -> None:
     if nccl := nccl_library():
         os.environ.setdefault("BEELINE_NCCL", nccl)
     steps = [step for step in SETS[call.values["set"]] if isinstance(step, Himeno) or step.methods_here()]
-    run_steps(view, {step.name: partial(step.run, view, world, call.values["window"]) for step in steps})
+    window = call.values["window"]
+    asked = {"window": window, "ranks": world.ranks, "threads": world.threads, "device": world.device}
+    run_steps(view, {step.name: partial(step.run, view, world, window) for step in steps}, asked)

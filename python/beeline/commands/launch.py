@@ -37,7 +37,8 @@ def launch(call: Call, view: ResultView, device: options.Device = "auto") -> Non
         study = Study(PROGRAMS, [1], names, world, lambda _: arguments, f"{label} ")
         raise_failures(run_methods(study, 1, view), view)
 
-    run_steps(view, {f"launch {size} {count}": partial(measure, count) for count in iterations})
+    asked = {"window": call.values["window"], "device": device, "no-verify": call.values["no-verify"]}
+    run_steps(view, {f"launch {size} {count}": partial(measure, count) for count in iterations}, asked)
 
 
 def render(results: list[Event]) -> RenderableType:

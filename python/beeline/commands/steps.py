@@ -3,30 +3,44 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 
 from beeline.display import ResultView
 from beeline.jobs import Event
 
-STEP = "energy_step"  # the event that says which step is over, and how many results it has
+STEP = "energy_step"  # the event that says which step is over, what was asked for, and how many results it has
+SECRET = "BEELINE_TOKEN"
 
 
-def run_steps(view: ResultView, steps: Mapping[str, Callable[[str], None]]) -> None:
-    """Runs each step, by name, with the label of its progress, unless the output file has it already: then its results
-    are shown with the others."""
-    over = results_by_step(view.earlier())
+def run_steps(view: ResultView, steps: Mapping[str, Callable[[str], None]], options: Event) -> None:
+    """Runs each step, by name, with the label of its progress, unless the output file has it already, with the same
+    options and variables: then its results are shown with the others."""
+    asked = options | {"variables": variables()}
+    earlier = view.earlier()
+    over = results_by_step(earlier, asked)
+    others = {event.get("name") for event in earlier if event.get("event") == STEP} - set(over)
     for number, (name, run) in enumerate(steps.items(), 1):
         if name in over:
             view.show_line(f"{name}: measured by an earlier run")
             view.results += over[name]
             continue
+        if name in others:
+            view.show_line(f"{name}: measured again: an earlier run had other options, or left no whole results")
         before = len(view.results)
         run(f"{number}/{len(steps)} {name}")
-        view.add({"event": STEP, "name": name, "results": len(view.results) - before})
+        view.add({"event": STEP, "name": name, "asked": asked, "results": len(view.results) - before})
 
 
-def results_by_step(events: list[Event]) -> dict[str, list[Event]]:
-    """Of the steps that are over, and whose results are all there; not what a step that was stopped has left."""
+def variables() -> dict[str, str]:
+    """Beeline's own that are set, without paths: records are published."""
+    ours = {name: text for name, text in os.environ.items() if name.startswith("BEELINE_") and name != SECRET}
+    return {name: text for name, text in sorted(ours.items()) if "/" not in text}
+
+
+def results_by_step(events: list[Event], asked: Event) -> dict[str, list[Event]]:
+    """Of the steps that are over, were asked for so, and whose results are all there; not what a step that was stopped
+    has left."""
     found: dict[str, list[Event]] = {}
     results: list[Event] = []
     for event in events:
@@ -34,7 +48,7 @@ def results_by_step(events: list[Event]) -> dict[str, list[Event]]:
             results.append(event)
         elif event.get("event") == STEP:
             begin = len(results) - event.get("results", 0)
-            if begin >= 0:
+            if begin >= 0 and event.get("asked") == asked:
                 found[event["name"]] = results[begin:]
             results = []
     return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -59,6 +60,8 @@ def common(
 
 
 def main() -> None:
+    if sys.stderr is None:  # closed: what is said there nobody reads
+        sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - until this process ends
     try:
         with interruptible():
             try:

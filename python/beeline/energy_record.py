@@ -51,6 +51,8 @@ def add(record: Record | None, event: Event) -> Record:
         for one in event["components"]:
             if missing := {"kind", "name", "device", "tick_s", "range_joules"} - set(one):
                 raise ValueError(f"a component without {', '.join(sorted(missing))}")
+        if not all(isinstance(one, str) for one in event.get("arguments", [])):
+            raise ValueError("arguments that are no texts")
         return Record(event)
     if record is None:
         raise ValueError("the first line is that of the environment")
@@ -62,5 +64,8 @@ def add(record: Record | None, event: Event) -> Record:
             raise ValueError(f"time_s goes back to {event['time_s']}")
         samples.append(event)
     elif event["event"] == "result":
+        for one in event["components"]:
+            if missing := {"name", "joules"} - set(one):
+                raise ValueError(f"a component without {', '.join(sorted(missing))}")
         record.result = event
     return record

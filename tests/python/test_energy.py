@@ -172,6 +172,26 @@ def test_json_on_standard_output_is_the_record(metered, tmp_path: Path) -> None:
     assert "said" in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("redirected", "words"),
+    [
+        ("--output /dev/full {}", "/dev/full is cut short: No space left on device"),
+        ("--json {} > /dev/full", "standard output is cut short: No space left on device"),
+        ("--json {} | head -1 > /dev/null; exit ${{PIPESTATUS[0]}}", ""),
+        ("{} 2>&-", ""),
+    ],
+)
+def test_the_program_ends_and_counts_whatever_cannot_be_written(tmp_path: Path, redirected: str, words: str) -> None:
+    ended = tmp_path / "ended"
+    program = f"-- sh -c 'sleep 0.5; touch {ended}; exit 5'"
+    line = f"{sys.executable} -m beeline energy --picture p.png {redirected.format(program)}"
+    done = subprocess.run(["bash", "-c", line], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 5
+    assert ended.exists()
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_programs_that_do_not_run(metered, cli_process, tmp_path: Path) -> None:
     files = ("--output", str(tmp_path / "r.jsonl"), "--picture", str(tmp_path / "p.png"))
     done = cli_process("energy", *files, "--", "no-such-program", BEELINE_BIN=PROGRAMS)
@@ -233,6 +253,9 @@ def test_a_record_tells_the_energy_of_any_part_of_it(tmp_path: Path) -> None:
         ([RECORD[0], RECORD[2], RECORD[1]], ":3: no line of a record of energy (time_s goes back to 0.0)"),
         ([RECORD[0], {"event": "sample"}], ":2: no line of a record of energy ('component')"),
         ([{**RECORD[0], "components": [{"name": "gpu0"}]}], "a component without device, kind, range_joules, tick_s"),
+        ([{**RECORD[0], "arguments": [1]}], "arguments that are no texts"),
+        ([RECORD[0], {"event": "result", "components": [{"name": "gpu0"}]}], "a component without joules"),
+        ([RECORD[0], {"event": "result", "components": 5}], "no line of a record of energy"),
     ],
 )
 def test_broken_records_are_refused(tmp_path: Path, lines: list, words: str) -> None:

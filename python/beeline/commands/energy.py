@@ -13,7 +13,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Annotated, Any
 
@@ -54,7 +54,9 @@ def energy(
         Path,
         typer.Option("--picture", metavar="FILE", help="Power over time: .png or .svg.", callback=check_picture),
     ] = Path("energy.png"),
-    period: Annotated[float, typer.Option("--period", min=0.005, metavar="SECONDS", help="Between samples.")] = 0.05,
+    period: Annotated[
+        float, typer.Option("--period", min=0.005, max=3600, metavar="SECONDS", help="Between samples.")
+    ] = 0.05,
     as_json: options.Json = False,
 ) -> None:
     """Meter COMMAND: joules and watts of GPUs (NVML), CPUs and DRAM (RAPL), and CPU time.
@@ -101,8 +103,9 @@ class Run:
         self._components = meter.components
         self._command = command
         self._period = period
-        self._as_json = as_json
-        self._file: IO[str] = output.open("w", encoding="utf-8")
+        self._as_json = self._is_json = as_json  # the first only until standard output ends
+        self._file: IO[str] | None = output.open("w", encoding="utf-8")
+        self._output = output
         self._said: dict[str, str] = {}  # the last reason of a component without joules
         self._latest: dict[str, Event] = {}
         environment = describe_environment(command, period, self._components)
@@ -117,7 +120,7 @@ class Run:
         try:
             process = subprocess.Popen(
                 self._command, executable=program,
-                stdout=sys.stderr.fileno() if self._as_json else None,
+                stdout=sys.stderr.fileno() if self._is_json else None,
                 preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_SETMASK, mask),
             )  # fmt: skip
         except OSError as problem:
@@ -148,7 +151,6 @@ class Run:
             if sample.watts is not None or sample.joules is not None or self._said.get(name) != sample.reason:
                 self._write(event | {"joules": sample.joules})
             self._said[name] = sample.reason
-        self._file.flush()
 
     def _finish(self, returncode: int, measured: Any, cpu_seconds: float) -> None:
         keys = ("joules", "watts", "error", "seconds", "reason", "notice")
@@ -165,14 +167,29 @@ class Run:
             "sampling_seconds": self._meter.sampling_seconds, "dropped_samples": self._meter.dropped_samples,
             "not_metered": NOT_METERED,
         })  # fmt: skip
-        self._file.close()
+        if self._file is not None:
+            self._file.close()
         make_console(stderr=True).print(self._result_table(returncode))
 
     def _write(self, event: Event) -> None:
+        """What can be written no more is cut short: the program goes on, and its exit status counts."""
         line = json.dumps(event)
-        print(line, file=self._file)
+        if self._file is not None:
+            try:
+                print(line, file=self._file, flush=True)
+            except OSError as problem:
+                print(f"beeline: {self._output} is cut short: {problem.strerror}", file=sys.stderr)
+                with suppress(OSError):
+                    self._file.close()
+                self._file = None
         if self._as_json:
-            print(line, flush=True)
+            try:
+                print(line, flush=True)
+            except OSError as problem:
+                self._as_json = False
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what the buffer still holds
+                if not isinstance(problem, BrokenPipeError):
+                    print(f"beeline: standard output is cut short: {problem.strerror}", file=sys.stderr)
         if event["event"] != "environment":
             add(self.record, event)
 

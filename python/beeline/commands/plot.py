@@ -32,7 +32,9 @@ RENAMED = {r"/packets128(?=_|$)": "/ll128", r"/packets(?=_|$)": "/ll", r"_alike$
 
 
 def plot(
-    records: Annotated[list[Path], typer.Argument(metavar="RECORD...", help="Files of JSON lines.", exists=True)],
+    records: Annotated[
+        list[Path], typer.Argument(metavar="RECORD...", help="Files of JSON lines.", exists=True, dir_okay=False)
+    ],
     output: Annotated[
         Path,
         typer.Option(

@@ -13,13 +13,21 @@ namespace beeline::python {
 namespace {
 
 /// Raises the class of `beeline.errors` that belongs to the error's code.
+void raise(const Error& error) {
+  const nb::object rank = error.rank() < 0 ? nb::none() : nb::cast(error.rank());
+  const nb::object type = nb::module_::import_("beeline.errors").attr("class_of")(name(error.code()));
+  PyErr_SetObject(type.ptr(), type(error.what(), rank).ptr());
+}
+
 void translate(const std::exception_ptr& thrown, void* /*unused*/) {
   try {
     std::rethrow_exception(thrown);
   } catch (const Error& error) {
-    const nb::object rank = error.rank() < 0 ? nb::none() : nb::cast(error.rank());
-    const nb::object type = nb::module_::import_("beeline.errors").attr("class_of")(name(error.code()));
-    PyErr_SetObject(type.ptr(), type(error.what(), rank).ptr());
+    try {
+      raise(error);
+    } catch (nb::python_error& interrupt) {  // of the handler of a signal that came while the call blocked
+      interrupt.restore();
+    }
   }
 }
 

@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import time
 
 import beeline
@@ -130,3 +133,22 @@ def test_another_length_names_both() -> None:
 
     with pytest.raises(KeyError, match="found"):
         beeline.run(2, body, deadline_s=5)
+
+
+INTERRUPTED = """
+import signal, numpy as np, beeline
+def interrupt(*_): raise KeyboardInterrupt
+with beeline.World.create() as world:
+    messages = beeline.Messages(world)
+    signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, 0.2)
+    messages.receive(np.empty(1), 0)
+"""
+
+
+def test_an_interrupt_is_not_lost_in_the_error_of_the_deadline() -> None:
+    environment = {**os.environ, "BEELINE_DEVICE": "cpu", "BEELINE_DEADLINE_S": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, env=environment, timeout=60, check=False
+    )
+    assert done.stderr.strip().splitlines()[-1] == "KeyboardInterrupt"

@@ -55,10 +55,10 @@ void HostWorkers::provide(unsigned threads) {
 void HostWorkers::serve() {
   std::unique_lock lock(mutex_);
   for (;;) {
+    wake_.wait(lock, [this] { return waking_ || closing_; });
+    if (closing_) return;
     waking_ = false;
     work(lock);
-    if (closing_) return;
-    wake_.wait(lock);
   }
 }
 

@@ -338,6 +338,7 @@ BEELINE_CASE(collectives, flags_of_long_ago_are_not_taken, 2) {
              "a call of one round");
   };
   const auto go_on_from = [&](std::uint64_t round) {
+    world.barrier();  // members that still wait compare the calls in this state
     SessionState state;
     world.copy(&state, collectives.channel().states, sizeof state);
     state.round = round << beeline::detail::signature_bits;

@@ -215,6 +215,21 @@ def test_summary_fails_with_what_a_failed_test_said(tool, tmp_path):
     assert "boom" in done.stdout
 
 
+@pytest.mark.parametrize("title", ["WARNING: ThreadSanitizer: data race", "==7==ERROR: AddressSanitizer: heap"])
+def test_summary_shows_the_beginning_of_a_sanitizers_report_and_its_sum(tool, tmp_path, title):
+    frames = [f"#{frame} somewhere" for frame in range(100)]
+    text = "\n".join(["passed"] * 99 + [f"{title} (pid=7)", *frames, "SUMMARY: race in f", "end"])
+    said = f"<system-out>{text}</system-out>"
+    bad = f'<testcase name="bad" classname="t" status="fail"><failure message="x"/>{said}</testcase>'
+    plant(tmp_path, "a.xml", REPORT.replace("BAD", bad))
+    lines = tool("summary", f"unit={tmp_path}/a.xml").stdout.splitlines()
+    begin = lines.index(f"{title} (pid=7)")
+    assert lines[begin - 2 : begin] == ["FAILED t: bad", "x"]
+    assert lines[begin + 59 : begin + 62] == ["#58 somewhere", "... 43 lines more", "SUMMARY: race in f"]
+    assert "end" not in lines
+    assert "passed" not in lines
+
+
 SUITE_OF_A_PROGRAM = """<testsuites><testsuite name="threads_2">
 <testcase name="puts" status="run" result="completed" classname="threads_2"/>
 <testcase name="gets" status="run" result="skipped" classname="threads_2">

@@ -301,6 +301,8 @@ class GpuStream final : public Stream {
                      "each of its runs would have the same value; signals by kernels (put_signal) can be captured");
   }
   void check_device() const {
+    if (capture() != 0)
+      return;  // CUDA does not tell then, and the capture would end; on another GPU no launch succeeds
     int index = -1;
     check(cudaStreamGetDevice(stream_, &index), "cudaStreamGetDevice");
     require(index == device_.index, Status::invalid_argument,

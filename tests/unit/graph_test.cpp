@@ -530,6 +530,26 @@ TEST_F(AdoptedStream, WorksAndStaysItsOwners) {
   });
 }
 
+TEST_F(AdoptedStream, MayBeInACapture) {
+  run([](World& world) {
+    must(cudaSetDevice(world.device().index));
+    cudaStream_t theirs = nullptr;
+    must(cudaStreamCreateWithFlags(&theirs, cudaStreamNonBlocking));
+    {
+      const std::unique_ptr<Stream> before = world.adopt_stream(theirs);
+      std::unique_ptr<Stream> meanwhile;
+      const Graph graph(world, *before, [&] {
+        meanwhile = world.adopt_stream(theirs);
+        launch(world, {.blocks = blocks, .threads = threads, .waits = true, .stream = meanwhile.get()},
+               WaitForNothing{});
+      });
+      graph.run(*before);
+      world.synchronize(*before);
+    }
+    must(cudaStreamDestroy(theirs));
+  });
+}
+
 TEST_F(AdoptedStream, IsOfTheRanksGpu) {
   if (const std::string why = missing_gpus(2); !why.empty()) GTEST_SKIP() << why;
   run([](World& world) {

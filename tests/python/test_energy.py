@@ -155,6 +155,36 @@ def test_signals_are_passed_on(tmp_path: Path) -> None:
     assert read_record(tmp_path / "r.jsonl").result["exit_status"] == 5
 
 
+def test_a_signal_to_the_whole_group_reaches_the_program_once(tmp_path: Path) -> None:
+    times = 3
+    program = """
+import signal, sys
+heard = 0
+def count(*_):
+    global heard
+    heard += 1
+    print("heard", flush=True)
+signal.signal(signal.SIGINT, count)
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(heard))
+print("ready", flush=True)
+while True:
+    signal.pause()
+"""
+    command = [sys.executable, "-m", "beeline", "energy", "--output", str(tmp_path / "r.jsonl")]
+    command += ["--picture", str(tmp_path / "p.png"), "--", sys.executable, "-c", program]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as process:
+        assert process.stdout.readline() == "ready\n"
+        for _ in range(times):
+            os.killpg(process.pid, signal.SIGINT)
+            assert process.stdout.readline() == "heard\n"
+            time.sleep(0.5)  # a second one would come by now
+        process.send_signal(signal.SIGINT)  # which was not sent to the group
+        assert process.stdout.readline() == "heard\n"
+        process.send_signal(signal.SIGTERM)
+        assert process.stdout.read() == ""
+    assert process.returncode == times + 1
+
+
 def test_a_gpu_that_is_lost_leaves_the_other(metered, tmp_path: Path) -> None:
     lost = str(tmp_path / "lost")
     done, record = metered("touch", lost, LD_LIBRARY_PATH=str(FAKE_NVML), FAKE_NVML_LOST=lost)

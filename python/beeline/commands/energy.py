@@ -12,7 +12,8 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Annotated, Any
@@ -32,7 +33,7 @@ from beeline.programs import CliError
 NOT_FOUND = 127  # as shells have it
 LOOK_S = 0.25  # how often the display and the record get what was sampled
 PASSED_ON = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2}
-FROM_KERNEL = 0x80  # SI_KERNEL: of the terminal, which sends its signals to the program too
+GROUP_S = 0.01  # for a signal to reach every process of a group
 NOT_METERED = ["network", "switches between GPUs", "power supplies, fans, disks"]
 
 
@@ -73,10 +74,10 @@ def energy(
     program = shutil.which(command[0])
     if program is None:
         raise CliError(f"{command[0]} is no program that can be run", NOT_FOUND)
-    with blocked_signals() as before:
+    with blocked_signals() as before, witness() as is_of_group:
         meter = Meter()
         run = Run(meter, command, period, output, as_json)
-        status = run.meter_program(program, before)
+        status = run.meter_program(program, before, is_of_group)
     try:
         if not draw_power(run.record, picture):
             print("beeline: no picture: no component here shows its power", file=sys.stderr)
@@ -93,6 +94,38 @@ def blocked_signals() -> Iterator[set[signal.Signals]]:
         yield before
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def witness() -> Iterator[Callable[[int], bool]]:
+    """Inside, a function tells whether a signal that has just come was sent to the whole process group, as by a
+    terminal or a shell: then it has reached the program, too.
+
+    It is pending in another process of the group, which nobody else knows of. Signals must be blocked.
+    """
+    takes, taken = os.pipe()
+    process = os.fork()
+    if process == 0:
+        os.close(taken)
+        while number := os.read(takes, 1):  # until the other end is closed, be it by a death
+            signal.sigtimedwait(set(number), 0)
+        os._exit(0)
+    os.close(takes)
+
+    def is_of_group(number: int) -> bool:
+        time.sleep(GROUP_S)
+        status = Path(f"/proc/{process}/status").read_text()
+        pending = next(line for line in status.splitlines() if line.startswith("ShdPnd:"))
+        is_pending = bool(int(pending.split()[1], 16) >> (number - 1) & 1)
+        if is_pending:
+            os.write(taken, bytes([number]))
+        return is_pending
+
+    try:
+        yield is_of_group
+    finally:
+        os.close(taken)
+        os.waitpid(process, 0)
 
 
 class Run:
@@ -112,7 +145,7 @@ class Run:
         self.record = Record(environment)
         self._write(environment)
 
-    def meter_program(self, program: str, mask: set[signal.Signals]) -> int:
+    def meter_program(self, program: str, mask: set[signal.Signals], is_of_group: Callable[[int], bool]) -> int:
         """Runs the program; returns its exit status, negative for a signal."""
         window = self._meter.start()
         self._meter.sample_every(self._period)
@@ -128,7 +161,7 @@ class Run:
         with self._live() as live:
             while process.poll() is None:
                 came = signal.sigtimedwait(PASSED_ON | {signal.SIGCHLD}, LOOK_S)
-                if came is not None and came.si_signo in PASSED_ON and came.si_code != FROM_KERNEL:
+                if came is not None and came.si_signo in PASSED_ON and not is_of_group(came.si_signo):
                     process.send_signal(came.si_signo)
                 self._take_samples()
                 if live is not None:

@@ -18,7 +18,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from beeline.jobs import Event, parse_event, running
+from beeline.jobs import Event, lines_of, parse_event, running
 from beeline.programs import CliError
 
 # Rich assumes 80 columns where there is no terminal, which would cut identifiers short.
@@ -185,8 +185,7 @@ class ResultView:
         """What runs before this one have left in the output file, if it is one; their builds are shown, too."""
         if self._output is None or not self._output.is_file():  # a pipe or a device holds nothing, or has no end
             return []
-        lines = self._output.read_text(encoding="utf-8", errors="replace").splitlines()
-        events = [event for line in lines if (event := parse_event(line)) is not None]
+        events = [event for line in lines_of(self._output) if (event := parse_event(line)) is not None]
         self._builds += [describe_build(event) for event in events if event.get("event") == "environment"]
         return events
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from beeline.errors import InvalidArgumentError
-from beeline.jobs import Event, parse_event
+from beeline.jobs import Event, lines_of, parse_event
 
 
 @dataclass
@@ -29,7 +29,7 @@ def read_record(path: Path | str) -> Record:
     Raises InvalidArgumentError, with the line's number, for what is no record of `beeline energy`.
     """
     path = Path(path)
-    lines = path.read_text(encoding="utf-8", errors="replace").splitlines(keepends=True)
+    lines = lines_of(path)
     if lines and not lines[-1].endswith("\n"):
         lines.pop()
     record: Record | None = None
@@ -55,7 +55,7 @@ def add(record: Record | None, event: Event) -> Record:
             raise ValueError("arguments that are no texts")
         return Record(event)
     if record is None:
-        raise ValueError("the first line is that of the environment")
+        raise ValueError("the line of the environment, which comes first, is missing")
     if event["event"] == "sample":
         if event["component"] not in {one["name"] for one in record.components}:
             raise ValueError(f"component {event['component']!r} is not in the environment")

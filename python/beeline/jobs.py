@@ -13,6 +13,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -69,6 +70,11 @@ def parse_event(line: str) -> Event | None:
 
 def print_error_line(line: str) -> None:
     print(line, file=sys.stderr)
+
+
+def lines_of(record: Path) -> list[str]:
+    """Of a file of JSON lines, with their ends; editors may have put a byte order mark before them."""
+    return record.read_text(encoding="utf-8-sig", errors="replace").splitlines(keepends=True)
 
 
 @contextmanager

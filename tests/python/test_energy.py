@@ -259,6 +259,20 @@ def test_a_record_that_is_cut_short_is_read_as_far_as_it_goes(cli, tmp_path: Pat
     assert ">gpu0<" in (tmp_path / "p.svg").read_text()
 
 
+def test_a_byte_order_mark_is_no_part_of_a_record(cli, tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in RECORD), encoding="utf-8-sig")
+    assert read_record(path).result == RECORD[-1]
+    assert cli("plot", str(path), "-o", str(tmp_path / "p.svg")).returncode == 0
+
+
+def test_a_record_without_its_first_line_cannot_be_drawn(cli, tmp_path: Path) -> None:
+    path = write_record(tmp_path / "r.jsonl", *map(json.dumps, RECORD[1:]))
+    done = cli("plot", str(path), "-o", str(tmp_path / "p.svg"))
+    assert done.returncode == 1
+    assert "the line of the environment, which comes first, is missing" in done.stderr
+
+
 def test_a_record_tells_the_energy_of_any_part_of_it(tmp_path: Path) -> None:
     """100 W, and 300 W from 20 to 40 s, of a counter that advances every 100 ms."""
     samples = []
@@ -277,10 +291,10 @@ def test_a_record_tells_the_energy_of_any_part_of_it(tmp_path: Path) -> None:
     ("lines", "words"),
     [
         ([], "holds no record"),
-        ([RECORD[1]], "first line is that of the environment"),
         ([RECORD[0], "{broken"], ":2: no JSON object"),
         ([RECORD[0], {**RECORD[1], "component": "gpu7"}], "component 'gpu7' is not in the environment"),
         ([RECORD[0], RECORD[2], RECORD[1]], ":3: no line of a record of energy (time_s goes back to 0.0)"),
+        (RECORD[1:], ":1: no line of a record of energy (the line of the environment, which comes first, is missing)"),
         ([RECORD[0], {"event": "sample"}], ":2: no line of a record of energy ('component')"),
         ([{**RECORD[0], "components": [{"name": "gpu0"}]}], "a component without device, kind, range_joules, tick_s"),
         ([{**RECORD[0], "arguments": [1]}], "arguments that are no texts"),

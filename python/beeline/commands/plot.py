@@ -16,7 +16,7 @@ import typer
 from beeline import options
 from beeline.energy_record import read_record
 from beeline.errors import InvalidArgumentError
-from beeline.jobs import Event, parse_event
+from beeline.jobs import Event, lines_of, parse_event
 from beeline.picture import check_picture, new_figure, save
 from beeline.power_picture import draw_power, draw_runs
 from beeline.programs import CliError
@@ -91,9 +91,9 @@ def draw_group(name: str, results: list[Event], over: Axis, output: Path) -> lis
 
 
 def is_of_energy(path: Path) -> bool:
-    with path.open(encoding="utf-8", errors="replace") as file:
-        first = parse_event(file.readline())
-    return first is not None and "components" in first
+    """Whether it is a record of `beeline energy`, be it a whole one or not."""
+    first = next((event for line in lines_of(path) if (event := parse_event(line)) is not None), {})
+    return "components" in first or first.get("event") == "sample"
 
 
 def plot_power(path: Path, output: Path, as_json: bool) -> None:
@@ -123,7 +123,7 @@ def is_in_joules(result: Event) -> bool:
 def read_results(path: Path) -> list[Event]:
     """The results of a record that can be drawn: collectives, joules of words, applications."""
     results: list[Event] = []
-    for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
+    for number, line in enumerate(lines_of(path), 1):
         one = parse_event(line)
         if one is None or one.get("event", "result") != "result" or not is_drawn(one):
             continue

@@ -189,6 +189,13 @@ class ResultView:
         self._builds += [describe_build(event) for event in events if event.get("event") == "environment"]
         return events
 
+    def show_earlier(self, results: list[Event]) -> None:
+        """Shows results that the output file has already."""
+        self.results += results
+        if self._as_json:
+            for one in results:
+                print(json.dumps(one), flush=True)
+
     def add(self, event: Event) -> None:
         """Takes an event that is no progress: results get into the table, and all is passed on as JSON."""
         if event.get("event") == "result":

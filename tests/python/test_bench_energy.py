@@ -27,6 +27,10 @@ def results_of(done) -> list[Record]:
     return [event for event in events_of(done) if event["event"] == "result"]
 
 
+def measured_by(done) -> list[tuple]:
+    return sorted((one["operation"], one["bytes"], one["method"], one["unit"]) for one in results_of(done))
+
+
 def results_of_record(path: Path) -> list[Record]:
     return [json.loads(line) for line in path.read_text().splitlines()]
 
@@ -50,6 +54,7 @@ def test_it_meters_what_the_program_describes_and_goes_on_where_it_stopped(cli, 
     record.write_text("\n".join(lines[:end] + lines[end + 1 :]) + "\n")  # stopped in the middle of it
     again = cli("bench", "energy", "--output", str(record), "--json")
     assert steps_of(again) == ["bandwidth put 64K"]
+    assert measured_by(again) == measured_by(done)  # with what the earlier run had measured
     assert "latency message 8: measured by an earlier run" in again.stderr
     text = record.read_text()
     broken = next(line for line in text.splitlines() if "nJ" in line and "message" in line)
@@ -189,7 +194,7 @@ def test_launching_is_swept_over_iterations_and_goes_on(cli, tmp_path: Path) -> 
     arguments = ("bench", "launch", "--output", str(record))
     done = cli(*arguments, "--json", FAKE_METHODS=LAUNCHES)
     assert done.returncode == 0, done.stderr
-    assert steps_of(done) == ["launch 512x512x256 100", "launch 512x512x256 200"]
+    assert steps_of(done) == ["launch methods", "launch 512x512x256 100", "launch 512x512x256 200"]
     runs = [one for one in results_of(done) if one.get("app")]
     methods = LAUNCHES.split(",")[:3]
     assert [(one["method"], one["iterations"]) for one in runs] == [(name, n) for n in (100, 200) for name in methods]

@@ -27,10 +27,12 @@ def launch(call: Call, view: ResultView, device: options.Device = "auto") -> Non
     fixed = ["--size", size, "--energy", str(call.values["window"] / 1000)]
     fixed += given("no-verify", call.values["no-verify"])
     known = list_methods(Study(PROGRAMS, [1], [], world, lambda _: []), 1, view)
-    for method in METHODS:
-        if not known[method].get("available"):
-            view.add(result("launch", method, 0, 1) | unavailable(str(known[method].get("reason"))))
     names = [method for method in METHODS if known[method].get("available")]
+
+    def say_what_is_lacking(_: str) -> None:
+        for method in METHODS:
+            if method not in names:
+                view.add(result("launch", method, 0, 1) | unavailable(str(known[method].get("reason"))))
 
     def measure(count: int, label: str) -> None:
         arguments = [*fixed, "--iterations", str(count)]
@@ -38,7 +40,8 @@ def launch(call: Call, view: ResultView, device: options.Device = "auto") -> Non
         raise_failures(run_methods(study, 1, view), view)
 
     asked = {"window": call.values["window"], "device": device, "no-verify": call.values["no-verify"]}
-    run_steps(view, {f"launch {size} {count}": partial(measure, count) for count in iterations}, asked)
+    steps = {f"launch {size} {count}": partial(measure, count) for count in iterations}
+    run_steps(view, {"launch methods": say_what_is_lacking} | steps, asked)
 
 
 def render(results: list[Event]) -> RenderableType:

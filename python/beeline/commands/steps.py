@@ -23,7 +23,7 @@ def run_steps(view: ResultView, steps: Mapping[str, Callable[[str], None]], opti
     for number, (name, run) in enumerate(steps.items(), 1):
         if name in over:
             view.show_line(f"{name}: measured by an earlier run")
-            view.results += over[name]
+            view.show_earlier(over[name])
             continue
         if name in others:
             view.show_line(f"{name}: measured again: an earlier run had other options, or left no whole results")

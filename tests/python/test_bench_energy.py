@@ -204,9 +204,17 @@ def test_launching_is_swept_over_iterations_and_goes_on(cli, tmp_path: Path) -> 
     shown = cli(*arguments, FAKE_METHODS=LAUNCHES)
     assert "launch 512x512x256 100: measured by an earlier run" in shown.stderr
     assert "not measured: device_launched: no GPU" in shown.stdout
+    assert record.read_text().count('"available": false') == 1
     assert "Himeno 512×512×256 on cpu" in shown.stdout
     (row,) = (line.split() for line in shown.stdout.splitlines() if line.split()[:2] == ["kernel_by_kernel", "200"])
     assert row[2:] == ["500", "0.2", "100.0", "1,000", "2", "1", "–", "600", "–"]
+
+
+def test_a_host_rank_computes_while_it_does_not_launch(cli) -> None:
+    done = cli("bench", "launch", FAKE_METHODS=LAUNCHES, FAKE_GPUS="0")
+    (row,) = (line.split() for line in done.stdout.splitlines() if line.split()[:2] == ["kernel_by_kernel", "200"])
+    assert row[2:5] == ["500", "0.2", "–"]
+    assert "idle: not on a host rank" in done.stdout
 
 
 def test_records_with_broken_results_are_refused(cli, tmp_path: Path) -> None:

@@ -51,7 +51,8 @@ def render(results: list[Event]) -> RenderableType:
 
 
 def table(results: list[Event]) -> Table:
-    """Idle: the rest of a run's time, in which the CPU may sleep. Joules are of the components that are known."""
+    """Idle: the rest of a run's time, in which the CPU may sleep; a host rank's CPU computes in it. Joules are of the
+    components that are known."""
     columns = (
         ">iterations", ">ms", ">launching ms", ">idle, %", ">MFLOP/s", ">MFLOP/J", ">CPU cores", ">CPU W", ">GPU W",
         ">DRAM W",
@@ -66,7 +67,9 @@ def table(results: list[Event]) -> Table:
         milliseconds = MISSING if launching is None else format_number(1e3 * launching)
         shown.add_row(
             one["method"], format_number(one["iterations"]), format_number(1e3 * one["seconds"]), milliseconds,
-            format_percent(launching and 1 - launching / one["seconds"]),
+            format_percent(launching and energy.get("gpus") and 1 - launching / one["seconds"]),
             *map(format_number, (one["mflops"], one.get("mflop_per_joule"), energy.get("cpu_cores"), *watts)),
         )  # fmt: skip
+    if not any((one.get("energy") or {}).get("gpus") for one in results):
+        shown.caption = "idle: not on a host rank, whose CPU computes while it does not launch"
     return shown

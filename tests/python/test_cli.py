@@ -45,6 +45,7 @@ BAD = {
     ("run", "-n", "2", "--device", "cpu,1", "true"): "an entry for each rank",
     ("bench", "latency", "--output", "/no/such/folder/file"): "cannot be written",
     ("bench", "address-space", "--ranks", "65"): "--ranks",
+    ("bench", "latency", "--ranks", "1"): "--ranks",
     ("bench", "collectives", "--threads", "--launcher", "mpirun"): "ranks of mpirun are processes",
     ("bench", "latency", "--table", "8"): "--table",
     ("bench", "throughput"): "throughput",

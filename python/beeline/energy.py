@@ -14,14 +14,7 @@ What is not known is None, with the reason beside it::
 from __future__ import annotations
 
 from beeline.energy_record import Record, read_record
-from beeline.library import _beeline
-
-Component = _beeline.Component
-ComponentEnergy = _beeline.ComponentEnergy
-Measured = _beeline.Measured
-Meter = _beeline.Meter
-Sample = _beeline.Sample
-Window = _beeline.Window
+from beeline.library import Component, ComponentEnergy, Measured, Meter, Sample, Window, _beeline
 
 __all__ = [
     "Component", "ComponentEnergy", "Measured", "Meter", "Record", "Sample", "Window", "read_record", "replay",

@@ -19,20 +19,33 @@ except ImportError as problem:
         " without it."
     ) from problem
 
-from beeline._beeline import (
-    Choice,
-    Collectives,
-    Device,
-    Event,
-    Memory,
-    Messages,
-    RankHealth,
-    Signals,
-    StagedChannel,
-    Stream,
-    Team,
-    World,
-)
+try:
+    from beeline._beeline import (  # noqa: F401 (those of beeline.energy)
+        Choice,
+        Collectives,
+        Component,
+        ComponentEnergy,
+        Device,
+        Event,
+        Measured,
+        Memory,
+        Messages,
+        Meter,
+        RankHealth,
+        Sample,
+        Signals,
+        StagedChannel,
+        Stream,
+        Team,
+        Window,
+        World,
+    )
+except ImportError as problem:
+    raise ImportError(
+        f"{_beeline.__file__}, beeline's extension module, is of another version than the package: build or install it"
+        f" again, in a checkout with tools/build ({problem})"
+    ) from problem
+
 from beeline.errors import AbortedError
 
 __all__ = [

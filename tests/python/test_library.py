@@ -364,15 +364,25 @@ class TestProcesses:
         assert re.search(r"(AbortedError|PeerDiedError) .*rank 1", done.stdout), done.stdout + done.stderr
 
 
-def test_the_command_line_needs_no_extension(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("extension", "words"),
+    [
+        (None, "beeline's library needs its extension module, which is not there for Python"),
+        ("World = None\n", "_beeline.py, beeline's extension module, is of another version than the package: build"),
+    ],
+)
+def test_the_command_line_needs_no_extension(tmp_path: Path, extension: str | None, words: str) -> None:
     program = tmp_path / "program.py"
     program.write_text("import beeline.cli\ntry: beeline.World\nexcept ImportError as error: print(error)\n")
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY / "python"), "BEELINE_BIN": str(tmp_path / "bin")}
+    if extension is not None:
+        (tmp_path / "python").mkdir()
+        (tmp_path / "python" / "_beeline.py").write_text(extension)
     done = subprocess.run(
         [sys.executable, program], capture_output=True, text=True, env=environment, timeout=60, check=False
     )
     assert done.returncode == 0, done.stderr
-    assert "beeline's library needs its extension module, which is not there for Python" in done.stdout
+    assert words in done.stdout
 
 
 def test_the_stub_is_up_to_date() -> None:

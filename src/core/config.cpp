@@ -56,8 +56,7 @@ void read_seconds(const char* variable, std::int64_t& field) {
   if (!text) return;
   char* end = nullptr;
   const double seconds = std::strtod(text->c_str(), &end);
-  if (text->empty() || *end != '\0' || !(seconds >= 1e-9) || seconds > 1e6)
-    refuse(variable, *text, "seconds, from 1e-9 to 1000000");
+  if (*end != '\0' || !(seconds >= 1e-9) || seconds > 1e6) refuse(variable, *text, "seconds, from 1e-9 to 1000000");
   field = std::llround(seconds * 1e9);
 }
 

@@ -14,9 +14,10 @@
 
 namespace beeline::detail {
 
+/// What a variable is set to. An empty one counts as unset.
 [[nodiscard]] inline std::optional<std::string> environment(const char* variable) {
   const char* text = std::getenv(variable);
-  if (text == nullptr) return std::nullopt;
+  if (text == nullptr || *text == '\0') return std::nullopt;
   return std::string(text);
 }
 

@@ -72,6 +72,16 @@ TEST_F(ConfigFromEnvironment, EveryVariableIsRead) {
   EXPECT_EQ(LogLevel::debug, config.log_level);
 }
 
+TEST_F(ConfigFromEnvironment, WhatIsEmptyCountsAsUnset) {
+  const auto values = [](const Config& config) {
+    std::string all;
+    for (const ConfigEntry& entry : describe(config)) all += entry.value + '\n';
+    return all;
+  };
+  for (const ConfigEntry& entry : describe(Config{})) setenv(entry.variable.c_str(), "", 1);
+  EXPECT_EQ(values(Config{}), values(Config::from_environment()));
+}
+
 struct BadValue {
   const char *variable, *value;
 };
@@ -94,20 +104,18 @@ TEST_P(BadEnvironment, IsRefusedByName) {
 INSTANTIATE_TEST_SUITE_P(
     Values, BadEnvironment,
     ::testing::Values(BadValue{"BEELINE_SIZE", "0"}, BadValue{"BEELINE_SIZE", "65"}, BadValue{"BEELINE_SIZE", "two"},
-                      BadValue{"BEELINE_SIZE", ""}, BadValue{"BEELINE_SIZE", "2 "},
-                      BadValue{"BEELINE_SIZE", "99999999999999999999"}, BadValue{"BEELINE_RANK", "1"},
-                      BadValue{"BEELINE_RANK", "-1"}, BadValue{"BEELINE_THREADS", "yes"},
+                      BadValue{"BEELINE_SIZE", "2 "}, BadValue{"BEELINE_SIZE", "99999999999999999999"},
+                      BadValue{"BEELINE_RANK", "1"}, BadValue{"BEELINE_RANK", "-1"}, BadValue{"BEELINE_THREADS", "yes"},
                       BadValue{"BEELINE_DEADLINE_S", "0"}, BadValue{"BEELINE_DEADLINE_S", "-1"},
                       BadValue{"BEELINE_DEADLINE_S", "nan"}, BadValue{"BEELINE_DEADLINE_S", "inf"},
-                      BadValue{"BEELINE_DEADLINE_S", "1s"}, BadValue{"BEELINE_DEADLINE_S", ""},
-                      BadValue{"BEELINE_DEADLINE_S", "1e-12"}, BadValue{"BEELINE_STREAM_DEADLINE_S", "x"},
-                      BadValue{"BEELINE_HEAP_BYTES", "1T"}, BadValue{"BEELINE_HEAP_BYTES", "-1"},
-                      BadValue{"BEELINE_HEAP_BYTES", "1.5G"}, BadValue{"BEELINE_HEAP_BYTES", "99999999999G"},
-                      BadValue{"BEELINE_PINNED_HEAP_BYTES", ""}, BadValue{"BEELINE_SLOT_SHIFT", "31"},
+                      BadValue{"BEELINE_DEADLINE_S", "1s"}, BadValue{"BEELINE_DEADLINE_S", "1e-12"},
+                      BadValue{"BEELINE_STREAM_DEADLINE_S", "x"}, BadValue{"BEELINE_HEAP_BYTES", "1T"},
+                      BadValue{"BEELINE_HEAP_BYTES", "-1"}, BadValue{"BEELINE_HEAP_BYTES", "1.5G"},
+                      BadValue{"BEELINE_HEAP_BYTES", "99999999999G"}, BadValue{"BEELINE_SLOT_SHIFT", "31"},
                       BadValue{"BEELINE_SLOT_SHIFT", "41"}, BadValue{"BEELINE_CHUNK_BYTES", "0"},
                       BadValue{"BEELINE_HOST_THREADS", "0"}, BadValue{"BEELINE_HOST_THREADS", "257"},
                       BadValue{"BEELINE_WAIT_POLICY", "doze"}, BadValue{"BEELINE_WAIT_PERIOD_US", "0"},
-                      BadValue{"BEELINE_LOG", "loud"}, BadValue{"BEELINE_LOG", ""}),
+                      BadValue{"BEELINE_LOG", "loud"}),
     [](const ::testing::TestParamInfo<BadValue>& each) {
       return each.param.variable + ("_" + std::to_string(each.index));
     });

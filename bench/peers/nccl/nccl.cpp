@@ -40,7 +40,7 @@ struct Function {
 void* open() {
   setenv("NCCL_NVLS_ENABLE", "0", 0);  // like with like: nothing here uses the switches' multicast
   const char* named = std::getenv("BEELINE_NCCL");
-  void* library = dlopen(named != nullptr ? named : "libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
+  void* library = dlopen(named != nullptr && *named != '\0' ? named : "libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) throw Error(Status::unavailable, fmt::format("NCCL is absent: {}", dlerror()));
   return library;
 }

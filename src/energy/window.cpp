@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 namespace beeline::energy {
 
@@ -25,8 +26,9 @@ std::string fault_of(const Counter& counter, const Span& span) {
 }
 
 /// Joules of the window itself: what the last tick brought is shared out by time, which may be wrong by the larger
-/// part of it. What was counted before the window is an error, too.
-void estimate(const Counter& counter, const Span& span, ComponentEnergy& result) {
+/// part of it. What was counted before the window is an error, too. Returns by how much the error may be larger where
+/// the ends of such a window lie otherwise between ticks.
+double estimate(const Counter& counter, const Span& span, ComponentEnergy& result) {
   const std::int64_t last_tick_ns = span.high.time_ns - counter.component().tick_ns;
   const double share =
       counter.has_long_ticks()
@@ -40,6 +42,7 @@ void estimate(const Counter& counter, const Span& span, ComponentEnergy& result)
       seconds(span.begin.uncertain_ns + span.high.uncertain_ns + span.begin_ns - span.begin.time_ns);
   result.error = *result.joules > 0 ? std::max(share, 1 - share) * step / *result.joules + uncertain_s / result.seconds
                                     : uncertain_s / std::max(result.seconds, 1e-9);
+  return *result.joules > 0 ? std::min(share, 1 - share) * step / *result.joules : 0;
 }
 
 /// Joules from tick to tick.
@@ -61,9 +64,9 @@ ComponentEnergy energy_of(const Counter& counter, const Span& span, ShortWindow 
   result.seconds = seconds(span.end_ns - span.begin_ns);
   result.reason = fault_of(counter, span);
   if (!result.reason.empty()) return result;
-  estimate(counter, span, result);
+  const double more_error = estimate(counter, span, result);
   if (*result.error <= largest_error) return result;
-  const double enough_s = result.seconds * *result.error / largest_error;
+  const double enough_s = std::ceil(result.seconds * (*result.error + more_error) / largest_error * 10) / 10;
   if (short_window == ShortWindow::widen && counter.has_long_ticks()) widen(span, result);
   if (*result.error <= largest_error) return result;
   result.joules.reset();

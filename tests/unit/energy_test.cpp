@@ -124,6 +124,21 @@ TEST(Energy, ShortWindowsAreRefusedOrWidened) {
   EXPECT_NEAR(measure(ticking(constant(300)), 0, ShortWindow::widen).joules.value(), 30, 1);  // one tick
 }
 
+TEST(Energy, TheLengthThatWouldDoDoes) {
+  const auto fine = [] { return synthetic_source(cpu(), [](std::int64_t now) { return joules(constant(50)(now)); }); };
+  const auto check = [](const ComponentEnergy& refused, const auto& measure_for) {
+    double enough_s = 0;
+    ASSERT_EQ(std::sscanf(refused.reason.c_str(), "%*[^:]: %lf s would do", &enough_s), 1) << refused.reason;
+    const ComponentEnergy longer = measure_for(std::llround(enough_s * 1e9));
+    EXPECT_TRUE(longer.joules) << refused.reason << "; then " << longer.reason;
+  };
+  for (std::int64_t length = 3 * ms; length < 90 * ms; length += 3 * ms)
+    check(measure(fine(), length), [&](std::int64_t enough) { return measure(fine(), enough); });
+  for (std::int64_t length = 110 * ms; length < 2 * second; length += 30 * ms)
+    check(measure(ticking(constant(300)), length),
+          [&](std::int64_t enough) { return measure(ticking(constant(300)), enough); });
+}
+
 TEST(Energy, FineCountersNeedNoTicks) {
   const ComponentEnergy energy =
       measure(synthetic_source(cpu(), [](std::int64_t now) { return joules(constant(50)(now)); }), second / 2);

@@ -17,20 +17,44 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// What a name or a file holds, as text that may be shown: bytes that are no printable ASCII are written in hex.
+std::string printable(std::string_view bytes) {
+  std::string text;
+  for (const unsigned char byte : bytes)
+    text += byte >= 0x20 && byte < 0x7f ? std::string(1, static_cast<char>(byte)) : fmt::format("\\x{:02x}", byte);
+  return text;
+}
+
 /// A file's number of millionths; none with the reason.
 Reading micro(const fs::path& path) {
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "re"), std::fclose);
   if (file == nullptr) {
     const int why = errno;
     const char* advice = why == EACCES ? "; only root may read it, unless an administrator allows it (chmod a+r)" : "";
-    return {{}, {}, fmt::format("{}: {}{}", path.string(), std::strerror(why), advice)};
+    return {{}, {}, fmt::format("{}: {}{}", printable(path.native()), std::strerror(why), advice)};
   }
-  char text[32];
-  const std::size_t length = std::fread(text, 1, sizeof text, file.get());
+  char bytes[32];
+  std::string_view text(bytes, std::fread(bytes, 1, sizeof bytes, file.get()));
+  text = text.substr(0, text.find('\n'));
   std::uint64_t value = 0;
-  if (std::from_chars(text, text + length, value).ec != std::errc{})
-    return {{}, {}, fmt::format("{}: \"{}\" is no number", path.string(), std::string_view(text, length))};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size())
+    return {{}, {}, fmt::format("{}: \"{}\" is no number", printable(path.native()), printable(text))};
   return {static_cast<double>(value) / 1e6, {}, {}};
+}
+
+/// The joules at which a zone's counter starts again from 0; none with the reason.
+Reading range_of(const fs::path& zone) {
+  const fs::path path = zone / "max_energy_range_uj";
+  Reading range = micro(path);
+  if (range.joules == 0) range = {{}, {}, fmt::format("{}: a range of 0", printable(path.native()))};
+  return range;
+}
+
+/// What has no joules, for a reason.
+std::unique_ptr<Source> source_without(Component component, const std::string& reason) {
+  return synthetic_source(std::move(component),
+                          [reason](std::int64_t) { return Reading{.joules = {}, .watts = {}, .reason = reason}; });
 }
 
 class RaplSource : public Source {
@@ -68,21 +92,23 @@ Sources rapl_sources(const std::string& powercap) {
     const bool is_package = what.starts_with("package");
     if (!is_package && !what.starts_with("dram")) continue;  // core and uncore are parts of the package
     const Kind kind = is_package ? Kind::cpu : Kind::dram;
+    const Reading range = range_of(zone);
     Component component{.kind = kind,
                         .name = fmt::format("{}{}", name(kind), found[static_cast<int>(kind)]++),
-                        .device = zone.filename(),
+                        .device = printable(zone.filename().native()),
                         .tick_ns = 1'000'000,
-                        .range_joules = micro(zone / "max_energy_range_uj").joules,
+                        .range_joules = range.joules,
                         .most_watts = 2000};
-    sources.push_back(std::make_unique<RaplSource>(std::move(component), zone / "energy_uj"));
+    if (range.joules)
+      sources.push_back(std::make_unique<RaplSource>(std::move(component), zone / "energy_uj"));
+    else
+      sources.push_back(source_without(std::move(component), range.reason));
   }
   for (const Kind kind : {Kind::cpu, Kind::dram})
     if (found[static_cast<int>(kind)] == 0)
-      sources.push_back(synthetic_source(
-          {.kind = kind, .name = name(kind), .device = {}, .range_joules = {}},
-          [reason = fmt::format("{} shows no RAPL zone of the {}", powercap, name(kind))](std::int64_t) {
-            return Reading{.joules = {}, .watts = {}, .reason = reason};
-          }));
+      sources.push_back(
+          source_without({.kind = kind, .name = name(kind), .device = {}, .range_joules = {}},
+                         fmt::format("{} shows no RAPL zone of the {}", printable(powercap), name(kind))));
   return sources;
 }
 

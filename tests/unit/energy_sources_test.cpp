@@ -106,11 +106,26 @@ TEST_F(EnergySources, MissingPermissionIsExplained) {
       << reading.reason;
 }
 
-TEST_F(EnergySources, CountersThatAreNoNumbers) {
-  add_zone("intel-rapl:0", "package-0", "many");
-  EXPECT_NE(rapl_sources(root).at(0)->read(0).reason.find("is no number"), std::string::npos);
-  fs::remove(root / "intel-rapl:0" / "energy_uj");
-  EXPECT_NE(rapl_sources(root).at(0)->read(0).reason.find("No such file"), std::string::npos);
+TEST_F(EnergySources, ZonesThatAreOddHaveAReason) {
+  const fs::path zone = root / "intel-rapl:\xff";
+  const auto reason = [this] {
+    const Reading reading = rapl_sources(root).at(0)->read(0);
+    EXPECT_EQ(reading.joules, std::nullopt);
+    return reading.reason;
+  };
+  const std::string place = (root / "intel-rapl:\\xff").string() + '/';
+  for (const auto& [text, shown] : {std::pair("many", "many"), {"12abc", "12abc"}, {"", ""}, {"\xc3(", "\\xc3("}}) {
+    add_zone("intel-rapl:\xff", "package-0\xff", text);
+    EXPECT_EQ(reason(), place + "energy_uj: \"" + shown + "\" is no number");
+  }
+  EXPECT_EQ(rapl_sources(root).at(0)->component().device, "intel-rapl:\\xff");
+  fs::remove(zone / "energy_uj");
+  EXPECT_EQ(reason(), place + "energy_uj: No such file or directory");
+  add_zone("intel-rapl:\xff", "package-0", "1");
+  write(zone / "max_energy_range_uj", "0\n");
+  EXPECT_EQ(reason(), place + "max_energy_range_uj: a range of 0");
+  fs::remove(zone / "max_energy_range_uj");
+  EXPECT_EQ(reason(), place + "max_energy_range_uj: No such file or directory");
 }
 
 TEST_F(EnergySources, NvmlGpusAreMeteredAndMayBeLost) {

@@ -9,11 +9,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <deque>
+#include <cstring>
 #include <optional>
 #include <vector>
 
@@ -79,7 +81,7 @@ class Job {
   void go_on_without(std::size_t index);
   void end_outcasts();
   void begin_end(int culprit);
-  void close_output();
+  void lose_output(int fault);
   void enforce_end();
   void end_stopped();
   void signal_running(int signal) const;
@@ -111,6 +113,7 @@ class Job {
 
 Job::Job(const Options& options, int guardian)
     : options_(options), path_(find_program(options.command.front())), signals_(take_signals()), guardian_(guardian) {
+  int output_fault_ = 0;       ///< why the output cannot be written: an errno
   allow_open_files();
   adopt_orphans();
   if (options_.threads) return;
@@ -180,7 +183,7 @@ void Job::wait_for_events() {
   }
   if (::poll(set.data(), set.size(), milliseconds) <= 0) return;
   for (std::size_t i = 0; i < processes_.size(); ++i)
-    if ((set[first + 2 * i].revents | set[first + 1 + 2 * i].revents) != 0 && !processes_[i].pump()) close_output();
+    if ((set[first + 2 * i].revents | set[first + 1 + 2 * i].revents) != 0) lose_output(processes_[i].pump());
   if (set[2].revents != 0) lose_guardian();
   signalfd_siginfo information;
   while (::read(signals_.get(), &information, sizeof(information)) == sizeof(information)) {
@@ -290,7 +293,10 @@ void Job::end_stopped() {
   }
 }
 
-void Job::close_output() {
+/// Nobody can be told more of what ranks print; `fault` 0: they can.
+void Job::lose_output(int fault) {
+  if (fault == 0 || output_fault_ != 0) return;
+  output_fault_ = fault;
   if (!ending_) take_signal(SIGTERM);
   interrupt_ = SIGPIPE;
 }
@@ -321,8 +327,7 @@ void Job::finish_output() {
   };
   next_signal_at_ = end;
   while (open() && Clock::now() < end) wait_for_events();
-  for (RankProcess& each : processes_)
-    if (!each.finish_output()) close_output();
+  for (RankProcess& each : processes_) lose_output(each.finish_output());
 }
 
 std::string Job::describe_end(const RankProcess& process) const {
@@ -342,7 +347,7 @@ std::string Job::report() const {
     text = fmt::format("beeline-launch: {}\n", describe_end(culprit));
     const auto& lines = culprit.history().lines();
     text += lines.empty() ? "  it had printed nothing\n" : "  its last lines:\n" + indented(lines);
-  } else if (interrupt_ == SIGPIPE) {
+  } else if (output_fault_ == EPIPE) {
     text = "beeline-launch: the job was ended because nobody reads its output\n";
   } else if (interrupt_ != 0) {
     text = fmt::format("beeline-launch: the job was ended by {}\n", signal_name(interrupt_));
@@ -380,3 +385,7 @@ int run(const Options& options, int guardian) {
 }
 
 }  // namespace beeline::launch
+  } else if (output_fault_ != 0) {
+    text = fmt::format("beeline-launch: the job was ended because its output cannot be written: {}\n",
+                       std::strerror(output_fault_));
+  if (output_fault_ != 0 && output_fault_ != EPIPE) return 1;

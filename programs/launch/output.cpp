@@ -15,7 +15,8 @@ constexpr std::size_t remembered_lines = 10;
 constexpr std::size_t remembered_characters = 500;
 constexpr std::size_t longest_line = std::size_t{16} << 20;  // more is printed in pieces
 
-bool write_all(int descriptor, std::string_view text) {
+/// 0, or why not: an errno.
+int write_all(int descriptor, std::string_view text) {
   while (!text.empty()) {
     const ssize_t written = ::write(descriptor, text.data(), text.size());
     if (written >= 0) {
@@ -24,10 +25,10 @@ bool write_all(int descriptor, std::string_view text) {
       pollfd set{descriptor, POLLOUT, 0};
       ::poll(&set, 1, -1);
     } else if (errno != EINTR) {
-      return false;
+      return errno;
     }
   }
-  return true;
+  return 0;
 }
 
 /// Objects and arrays only: a bare number or word is more likely text.
@@ -44,24 +45,24 @@ void History::add(std::string_view line) {
   if (lines_.size() > remembered_lines) lines_.pop_front();
 }
 
-bool LineSplitter::feed(std::string_view bytes) {
-  bool open = true;
+int LineSplitter::feed(std::string_view bytes) {
+  int fault = 0;
   for (auto end = bytes.find('\n'); end != std::string_view::npos; end = bytes.find('\n')) {
     partial_ += bytes.substr(0, end);
     bytes.remove_prefix(end + 1);
-    open = print(partial_) && open;
+    fault = first_of(fault, print(partial_));
     partial_.clear();
   }
   partial_ += bytes;
-  return partial_.size() < longest_line ? open : finish() && open;
+  return partial_.size() < longest_line ? fault : first_of(fault, finish());
 }
 
-bool LineSplitter::finish() {
+int LineSplitter::finish() {
   const std::string rest = std::exchange(partial_, {});
-  return rest.empty() || print(rest);
+  return rest.empty() ? 0 : print(rest);
 }
 
-bool LineSplitter::print(std::string_view line) {
+int LineSplitter::print(std::string_view line) {
   target_.history->add(line);
   if (target_.passes_json && is_json(line)) return write_all(STDOUT_FILENO, std::string(line) + "\n");
   return write_all(target_.descriptor, target_.prefix + std::string(line) + "\n");  // one write: lines do not mix

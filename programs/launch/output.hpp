@@ -9,6 +9,9 @@
 
 namespace beeline::launch {
 
+/// The first of two faults; 0: there is none.
+[[nodiscard]] constexpr int first_of(int fault, int later) { return fault != 0 ? fault : later; }
+
 /// The last lines that a rank printed, on either stream.
 class History {
  public:
@@ -31,13 +34,13 @@ struct LineTarget {
 class LineSplitter {
  public:
   explicit LineSplitter(LineTarget target) : target_(std::move(target)) {}
-  /// False when the launcher's own output is closed.
-  [[nodiscard]] bool feed(std::string_view bytes);
+  /// 0, or why the launcher's own output cannot be written: an errno.
+  [[nodiscard]] int feed(std::string_view bytes);
   /// The pipe is closed: prints what has no newline.
-  [[nodiscard]] bool finish();
+  [[nodiscard]] int finish();
 
  private:
-  [[nodiscard]] bool print(std::string_view line);
+  [[nodiscard]] int print(std::string_view line);
   LineTarget target_;
   std::string partial_;
 };

@@ -23,18 +23,18 @@ LineTarget target(int rank, int descriptor, History* history, const Options& opt
           .history = history};
 }
 
-/// Reads until the pipe is empty or closed; closes `pipe` at its end.
-bool drain(FileDescriptor& pipe, LineSplitter& splitter) {
+/// Reads until the pipe is empty or closed; closes `pipe` at its end. 0, or why the output cannot be written.
+int drain(FileDescriptor& pipe, LineSplitter& splitter) {
   std::array<char, 65536> buffer;
-  bool open = true;
+  int fault = 0;
   while (pipe) {
     const ssize_t got = ::read(pipe.get(), buffer.data(), buffer.size());
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) break;
     if (got == 0) pipe.reset();
-    open = splitter.feed({buffer.data(), static_cast<std::size_t>(got)}) && open;
+    fault = first_of(fault, splitter.feed({buffer.data(), static_cast<std::size_t>(got)}));
   }
-  return open;
+  return fault;
 }
 
 }  // namespace
@@ -54,16 +54,14 @@ RankProcess::RankProcess(int rank, Process process, const Options& options)
       output_(target(rank, STDOUT_FILENO, history_.get(), options)),
       error_(target(rank, STDERR_FILENO, history_.get(), options)) {}
 
-bool RankProcess::pump() {
-  const bool output_open = drain(process_.standard_output, output_);
-  const bool error_open = drain(process_.standard_error, error_);
-  return output_open && error_open;
+int RankProcess::pump() {
+  const int fault = drain(process_.standard_output, output_);
+  return first_of(fault, drain(process_.standard_error, error_));
 }
 
-bool RankProcess::finish_output() {
-  const bool output_open = output_.finish();
-  const bool error_open = error_.finish();
-  return output_open && error_open;
+int RankProcess::finish_output() {
+  const int fault = output_.finish();
+  return first_of(fault, error_.finish());
 }
 
 void RankProcess::check() {

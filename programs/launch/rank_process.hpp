@@ -40,10 +40,10 @@ class RankProcess {
   [[nodiscard]] int standard_output() const { return process_.standard_output.get(); }
   [[nodiscard]] int standard_error() const { return process_.standard_error.get(); }
 
-  /// Passes on what the pipes hold. False when the launcher's own output is closed.
-  [[nodiscard]] bool pump();
+  /// Passes on what the pipes hold. 0, or why the launcher's own output cannot be written: an errno.
+  [[nodiscard]] int pump();
   /// Prints what is left without a newline.
-  [[nodiscard]] bool finish_output();
+  [[nodiscard]] int finish_output();
   /// Looks whether the process has ended. It stays a zombie until reap(), so that its process group's id cannot mean
   /// anything else meanwhile.
   void check();

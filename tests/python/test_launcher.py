@@ -77,6 +77,12 @@ class TestOutput:
         assert result.returncode == 128 + signal.SIGPIPE
         assert "nobody reads its output" in result.stderr
 
+    def test_ends_when_its_output_cannot_be_written(self) -> None:
+        command = f"{LAUNCHER} -n 2 -- sh -c 'while echo line; do :; done' > /dev/full"
+        result = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=30, check=False)
+        assert result.returncode == 1
+        assert "the job was ended because its output cannot be written: No space left on device" in result.stderr
+
 
 class TestEnvironment:
     def test_ranks_as_processes(self) -> None:

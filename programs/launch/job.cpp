@@ -11,14 +11,17 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cmath>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <deque>
 #include <cstring>
+#include <deque>
 #include <optional>
+#include <utility>
 #include <vector>
 
+#include "beeline/core/config.hpp"
 #include "beeline/core/error.hpp"
 #include "beeline/runtime/rendezvous.hpp"
 #include "guardian.hpp"
@@ -55,6 +58,12 @@ void allow_open_files() {
   ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
+/// Of the ranks' waits, as far as the launcher knows.
+std::chrono::nanoseconds deadline_of(const Options& options) {
+  const std::chrono::nanoseconds usual(Config{}.deadline_ns);
+  return options.deadline_s ? std::chrono::nanoseconds(std::llround(*options.deadline_s * 1e9)) : usual;
+}
+
 std::string indented(const std::deque<std::string>& lines) {
   std::string text;
   for (const std::string& line : lines) text += fmt::format("    {}\n", line);
@@ -84,6 +93,8 @@ class Job {
   void lose_output(int fault);
   void enforce_end();
   void end_stopped();
+  void look_for_standstill();
+  [[nodiscard]] bool stands_still() const;
   void signal_running(int signal) const;
   void finish_output();
   [[nodiscard]] bool all_ended() const;
@@ -102,18 +113,20 @@ class Job {
   bool ending_ = false;        ///< something failed: all are to end
   int culprit_ = -1;           ///< index in processes_ of what failed first; -1: none of them
   int interrupt_ = 0;          ///< signal that ended the job, if one did
+  int output_fault_ = 0;       ///< why the output cannot be written: an errno
   int next_signal_ = SIGTERM;  ///< for those that have not ended by next_signal_at_
   Clock::time_point next_signal_at_ = Clock::time_point::max();
   Clock::time_point end_began_at_;
   std::vector<int> terminated_;             ///< ranks that did not end by themselves
   std::chrono::duration<double> patience_;  ///< that these had: less than `grace` where somebody insisted
-  std::vector<int> stopped_;                ///< ranks that a signal had stopped, so that they could not end
+  bool children_changed_ = false;           ///< one has ended, or a signal has stopped it or let it go on
+  Clock::time_point standstill_ends_at_ = Clock::time_point::max();
+  std::vector<int> stopped_;   ///< ranks that a signal had stopped, so that they could not end
   std::vector<int> given_up_;  ///< keep_going: ranks that count as failed, by process or by the others' word
 };
 
 Job::Job(const Options& options, int guardian)
     : options_(options), path_(find_program(options.command.front())), signals_(take_signals()), guardian_(guardian) {
-  int output_fault_ = 0;       ///< why the output cannot be written: an errno
   allow_open_files();
   adopt_orphans();
   if (options_.threads) return;
@@ -155,6 +168,7 @@ int Job::run() {
     wait_for_events();
     check_processes();
     check_server();
+    look_for_standstill();
     enforce_end();
   }
   end_children();  // what ranks left behind
@@ -177,8 +191,8 @@ void Job::wait_for_events() {
     set.push_back({each.standard_error(), POLLIN, 0});
   }
   int milliseconds = -1;
-  if (next_signal_at_ != Clock::time_point::max()) {
-    const auto rest = std::chrono::ceil<std::chrono::milliseconds>(next_signal_at_ - Clock::now());
+  if (const auto next = std::min(next_signal_at_, standstill_ends_at_); next != Clock::time_point::max()) {
+    const auto rest = std::chrono::ceil<std::chrono::milliseconds>(next - Clock::now());
     milliseconds = static_cast<int>(std::max<std::int64_t>(rest.count(), 0));
   }
   if (::poll(set.data(), set.size(), milliseconds) <= 0) return;
@@ -191,8 +205,35 @@ void Job::wait_for_events() {
       take_signal(static_cast<int>(information.ssi_signo));
       continue;
     }
+    children_changed_ = true;
     reap_orphans([this](pid_t pid) { return is_rank(pid); });
     if (ending_) end_stopped();
+  }
+}
+
+/// Whether some ranks have ended, and those that have not are stopped by a signal.
+bool Job::stands_still() const {
+  if (std::none_of(processes_.begin(), processes_.end(), [](const RankProcess& each) { return each.ending(); }))
+    return false;
+  const std::vector<ListedProcess> all = listed_processes();
+  return std::all_of(processes_.begin(), processes_.end(), [&](const RankProcess& each) {
+    return each.ending() || std::any_of(all.begin(), all.end(), [&](const ListedProcess& process) {
+             return process.pid == each.pid() && process.stopped();
+           });
+  });
+}
+
+/// Nobody is left who would notice that a stopped rank keeps him waiting: the launcher gives it the deadline.
+void Job::look_for_standstill() {
+  if (!std::exchange(children_changed_, false) && Clock::now() < standstill_ends_at_) return;
+  if (ending_ || all_ended() || !stands_still()) {
+    standstill_ends_at_ = Clock::time_point::max();
+  } else if (standstill_ends_at_ == Clock::time_point::max()) {
+    standstill_ends_at_ = Clock::now() + deadline_of(options_);
+  } else if (Clock::now() >= standstill_ends_at_) {
+    const auto stopped =
+        std::find_if(processes_.begin(), processes_.end(), [](const RankProcess& each) { return !each.ending(); });
+    begin_end(static_cast<int>(stopped - processes_.begin()));
   }
 }
 
@@ -349,6 +390,9 @@ std::string Job::report() const {
     text += lines.empty() ? "  it had printed nothing\n" : "  its last lines:\n" + indented(lines);
   } else if (output_fault_ == EPIPE) {
     text = "beeline-launch: the job was ended because nobody reads its output\n";
+  } else if (output_fault_ != 0) {
+    text = fmt::format("beeline-launch: the job was ended because its output cannot be written: {}\n",
+                       std::strerror(output_fault_));
   } else if (interrupt_ != 0) {
     text = fmt::format("beeline-launch: the job was ended by {}\n", signal_name(interrupt_));
   }
@@ -374,6 +418,7 @@ int Job::exit_code() const {
     const int code = processes_[static_cast<std::size_t>(culprit_)].ending()->exit_code();
     return code != 0 ? code : 1;
   }
+  if (output_fault_ != 0 && output_fault_ != EPIPE) return 1;
   return interrupt_ != 0 ? 128 + interrupt_ : 0;
 }
 
@@ -385,7 +430,3 @@ int run(const Options& options, int guardian) {
 }
 
 }  // namespace beeline::launch
-  } else if (output_fault_ != 0) {
-    text = fmt::format("beeline-launch: the job was ended because its output cannot be written: {}\n",
-                       std::strerror(output_fault_));
-  if (output_fault_ != 0 && output_fault_ != EPIPE) return 1;

@@ -241,6 +241,17 @@ class TestDeaths:
         assert time.monotonic() - start < 2.5
         assert process.returncode == 128 + signal.SIGTERM
 
+    def test_a_stopped_rank_is_not_waited_for_once_the_others_have_ended(self) -> None:
+        script = "if [ $BEELINE_RANK = 1 ]; then kill -STOP $$; fi"
+        result = shell(script, "--deadline", "0.5")
+        assert result.returncode == 128 + signal.SIGKILL
+        assert "  rank 1 had been stopped by a signal, and was killed\n" in result.stderr
+
+    def test_a_stopped_rank_that_goes_on_is_waited_for(self) -> None:
+        script = "if [ $BEELINE_RANK = 1 ]; then (sleep 0.5; kill -CONT $$) & kill -STOP $$; fi; sleep 0.5; echo ended"
+        result = shell(script, "--deadline", "30")
+        assert (result.returncode, result.stdout.count("ended")) == (0, 2), result.stderr
+
     @pytest.mark.parametrize(
         ("how", "code", "call"), [("exit 0", 1, "exit(0)"), ("exit 3", 3, "exit(3)"), ("quick_exit 0", 1, "quick_exit")]
     )

@@ -60,6 +60,17 @@ void read_seconds(const char* variable, std::int64_t& field) {
   field = std::llround(seconds * 1e9);
 }
 
+void read_numbers(const char* variable, std::vector<int>& field, int least, int most) {
+  const auto text = environment(variable);
+  if (!text) return;
+  field.clear();
+  for (std::size_t begin = 0; begin <= text->size();) {
+    const std::size_t end = std::min(text->find(',', begin), text->size());
+    field.push_back(detail::to_number(variable, text->substr(begin, end - begin), least, most));
+    begin = end + 1;
+  }
+}
+
 template <class Choice, std::size_t count>
 void read_choice(const char* variable, Choice& field, const std::array<std::string_view, count>& names) {
   const auto text = environment(variable);
@@ -96,6 +107,9 @@ Config Config::from_environment() {
   config.powercap = environment("BEELINE_POWERCAP").value_or(config.powercap);
   read_choice("BEELINE_WAIT_POLICY", config.wait_policy, policy_names);
   read_number("BEELINE_WAIT_PERIOD_US", config.wait_period_us, 1, 1'000'000);
+  read_number("BEELINE_ENGINE_THREADS", config.engine_threads, 1, 8);
+  read_number("BEELINE_ENGINE_POLL_US", config.engine_poll_us, 0, 1'000'000);
+  read_numbers("BEELINE_ENGINE_CORES", config.engine_cores, 0, 1 << 20);
   read_choice("BEELINE_LOG", config.log_level, level_names);
   return config;
 }
@@ -121,6 +135,12 @@ std::vector<ConfigEntry> describe(const Config& config) {
       {"BEELINE_WAIT_POLICY", name(config.wait_policy),
        "what CPU threads do between polls: automatic, spin, yield, sleep, event"},
       {"BEELINE_WAIT_PERIOD_US", fmt::format("{}", config.wait_period_us), "between polls that sleep, microseconds"},
+      {"BEELINE_ENGINE_THREADS", fmt::format("{}", config.engine_threads),
+       "threads of a rank that serve command queues"},
+      {"BEELINE_ENGINE_POLL_US", fmt::format("{}", config.engine_poll_us),
+       "between looks of such a thread that is idle, microseconds; 0: it spins"},
+      {"BEELINE_ENGINE_CORES", fmt::format("{}", fmt::join(config.engine_cores, ",")),
+       "cores that they are bound to, in turn; empty: to none"},
       {"BEELINE_HOST_THREADS", fmt::format("{}", config.host_threads), "CPU threads that run one block on a host rank"},
       {"BEELINE_POWERCAP", config.powercap, "folder of the kernel's energy counters (RAPL)"},
       {"BEELINE_LOG", std::string(level_names[static_cast<std::size_t>(config.log_level)]), "most detailed log level"},

@@ -109,21 +109,41 @@ void World::Implementation::make_engine() {
   }
 }
 
-void World::Implementation::serve_engine() {
-  if (engine == nullptr) return;
-  EngineClient client{
-      .rank = rank, .device = device(), .rings = {}, .context = barrier_context, .address_of = {}, .fail = {}};
-  for (auto& rings : host_header(rank)->rings)
-    for (CommandRing& ring : rings) client.rings.push_back(&ring);
-  client.address_of = [this](std::uint32_t peer, std::uint64_t offset) {
-    return memory->range().base() + peer * (std::uint64_t{1} << config.slot_shift) + offset;
+EngineClient World::Implementation::engine_client() {
+  AddressRange& range = memory->range();
+  EngineClient client;
+  client.rank = rank, client.ranks = size;
+  client.device = device();
+  client.context = barrier_context;
+  client.address_of = [this, &range](std::uint32_t peer, std::uint64_t offset) {
+    return range.base() + peer * SlotLayout{config.slot_shift}.slot_bytes() + offset;
   };
+  client.piece_at = [&range](const void* address) { return range.piece_at(address); };
+  client.unmaps = &range.unmaps();
+  client.is_host_memory = [&range](const void* address) { return !range.is_gpu_memory(address); };
   client.fail = [this](const std::string& reason) {
     note_end(rank, reason);
     raise_with_cause(Status::peer_died, fmt::format("rank {0}'s engine failed: {1}", rank, reason));
     bootstrap->abort(reason);
   };
+  return client;
+}
+
+void World::Implementation::serve_engine() {
+  if (engine == nullptr) return;
+  EngineClient client = engine_client();
+  for (auto& rings : host_header(rank)->rings)
+    for (CommandRing& ring : rings) client.rings.push_back(&ring);
   engine->serve(client);
+}
+
+EngineThreads& World::Implementation::engine_of_queues() {
+  const std::lock_guard lock(queue_engine_mutex);
+  if (queue_engine == nullptr) {
+    const EngineOptions options{config.engine_threads, config.engine_poll_us, config.engine_cores};
+    queue_engine = std::make_unique<EngineThreads>(engine_client(), options);
+  }
+  return *queue_engine;
 }
 
 bool World::Implementation::has_routes(const std::vector<int>& ranks) const {

@@ -64,6 +64,7 @@ World::Implementation::~Implementation() {
   bootstrap->on_abort(nullptr);  // it uses the copy stream
   stream.reset();
   copy_stream.reset();
+  queue_engine.reset();
   engine.reset();
   bootstrap.reset();  // no abort is handled from here on
 }

@@ -20,6 +20,7 @@
 #include "beeline/runtime/bootstrap.hpp"
 #include "beeline/runtime/residency.hpp"
 #include "beeline/transport/engine.hpp"
+#include "control/engine_threads.hpp"
 #include "host/address_book.hpp"
 #include "host/named_bootstrap.hpp"
 #include "memory/distributed_memory.hpp"
@@ -148,6 +149,8 @@ class World::Implementation {
   std::unique_ptr<Stream> copy_stream;            ///< of blocking copies by a GPU
   std::vector<std::vector<std::byte>> abandoned;  ///< buffers that the engine may still use after a deadline
   std::unique_ptr<Engine> engine;  ///< of peers that loads and stores do not reach; nullptr: there are none
+  std::unique_ptr<EngineThreads> queue_engine;  ///< of command queues; nullptr until the first are made
+  std::mutex queue_engine_mutex;
 
   /// The end of a rank, or of the launcher (-1).
   struct RankEnd {
@@ -236,6 +239,8 @@ class World::Implementation {
   /// Whether an address is reached by the engine alone. Throws unreachable, with the reason, where no route leads to
   /// its owner, or the engine does not reach such memory.
   [[nodiscard]] bool needs_engine(const void* address) const;
+  /// The engine that serves command queues; starts it.
+  [[nodiscard]] EngineThreads& engine_of_queues();
   /// A copy with an end that only the engine reaches; returns when it is over.
   void copy_by_engine(void* destination, const void* source, std::size_t bytes);
   void signal_by_engine(std::uint64_t* signal, std::uint64_t value);
@@ -346,6 +351,7 @@ class World::Implementation {
   [[nodiscard]] std::vector<MemoryMember> find_routes() const;
   void make_engine();
   void serve_engine();
+  [[nodiscard]] EngineClient engine_client();
   [[nodiscard]] bool has_routes(const std::vector<int>& ranks) const;
   /// Gives a context of `ranks` the table of their routes.
   void add_routes(Context& context, const std::vector<int>& ranks, bool for_host) const;

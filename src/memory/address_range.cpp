@@ -137,6 +137,16 @@ bool AddressRange::is_gpu_memory(const void* address) {
   return mapping.device || byte >= start + mapping.bytes;
 }
 
+std::span<const std::byte> AddressRange::piece_at(const void* address) {
+  auto* byte = static_cast<std::byte*>(const_cast<void*>(address));
+  const std::lock_guard lock(mutex_);
+  const auto behind = mappings_.upper_bound(byte);
+  if (behind == mappings_.begin()) return {};
+  const auto& [start, mapping] = *std::prev(behind);
+  return static_cast<std::size_t>(byte - start) < mapping.bytes ? std::span<const std::byte>(start, mapping.bytes)
+                                                                : std::span<const std::byte>();
+}
+
 void AddressRange::set_access(std::vector<std::vector<int>> seen_by) {
   const std::lock_guard lock(mutex_);
   seen_by_ = std::move(seen_by);
@@ -204,6 +214,7 @@ void AddressRange::unmap(std::byte* address) {
 
 void AddressRange::unmap_locked(std::map<std::byte*, Mapping>::iterator mapping) {
   const auto [address, memory] = *mapping;
+  ++unmaps_;
   if (memory.device) {
     gpu_memory::unmap(address, memory.bytes);
   } else {

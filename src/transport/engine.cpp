@@ -3,11 +3,25 @@
 
 #include <cuda/atomic>
 
+#include "beeline/core/command_protocol.hpp"
 #include "beeline/device/wait.hpp"
 
 namespace beeline {
 
 namespace {
+
+/// A ring as its engine sees it: see command_protocol.hpp.
+struct EngineMemory {
+  static constexpr std::uint32_t depth = command_ring_depth;
+  using Word = detail::SystemAtomic<std::uint64_t>;
+  CommandRing* ring;
+
+  [[nodiscard]] Word taken() const { return Word(ring->taken.value); }
+  [[nodiscard]] Word sequence(std::uint64_t slot) const { return Word(ring->commands[slot].sequence); }
+  [[nodiscard]] Word answer_sequence(std::uint64_t slot) const { return Word(ring->answers[slot].sequence); }
+  [[nodiscard]] const Command& read(std::uint64_t slot) const { return ring->commands[slot]; }
+  [[nodiscard]] std::uint64_t& answer(std::uint64_t slot) const { return ring->answers[slot].value; }
+};
 
 void publish(std::uint64_t& word, std::uint64_t value) {
   detail::SystemAtomic<std::uint64_t>(word).store(value, cuda::memory_order_release);
@@ -15,18 +29,16 @@ void publish(std::uint64_t& word, std::uint64_t value) {
 
 }  // namespace
 
+bool CommandReader::has_next() const { return detail::is_posted(EngineMemory{ring_}, next_); }
+
 bool CommandReader::take(Command& command) {
-  Command& slot = ring_->commands[next_ % command_ring_depth];
-  if (detail::SystemAtomic<std::uint64_t>(slot.sequence).load(cuda::memory_order_acquire) != next_ + 1) return false;
-  command = slot;
-  publish(ring_->taken.value, ++next_);
+  if (!has_next()) return false;
+  command = detail::take_command(EngineMemory{ring_}, next_++);
   return true;
 }
 
 void CommandReader::answer(const Command& command, std::uint64_t value) {
-  Answer& answer = ring_->answers[(command.sequence - 1) % command_ring_depth];
-  answer.value = value;
-  publish(answer.sequence, command.sequence);
+  detail::publish_answer(EngineMemory{ring_}, command.sequence - 1, value);
 }
 
 void CommandReader::release_sources(const Command& command) { publish(ring_->reusable.value, command.sequence); }

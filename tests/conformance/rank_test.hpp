@@ -128,6 +128,7 @@ enum class CaseGroup {
   pointer,  ///< kernels load and store at other ranks' addresses
   put_get,
   registered,
+  post,
   route,  ///< ranks reach each other by engines alone
   signal,
   staged,

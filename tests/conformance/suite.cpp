@@ -30,7 +30,9 @@ struct EngineRow {
   std::shared_ptr<const beeline::EngineMaker> (*make)();
 };
 const EngineRow engine_rows[] = {
-    {"routed", true, []() -> std::shared_ptr<const beeline::EngineMaker> { return std::make_shared<TestEngines>(); }}};
+    {"routed", true, []() -> std::shared_ptr<const beeline::EngineMaker> { return std::make_shared<TestEngines>(); }},
+    {"by_library", true,
+     []() -> std::shared_ptr<const beeline::EngineMaker> { return std::make_shared<LibraryEngines>(); }}};
 
 /// Those of a shape; nullptr: none carries anything.
 std::vector<const EngineRow*> engines_of(const WorldShape& shape) {
@@ -161,10 +163,10 @@ std::vector<Case> cases_of(std::initializer_list<CaseGroup> groups) {
 std::vector<Case> conformance_cases(const WorldShape& shape) {
   using enum CaseGroup;
   if (shape.crowd) return cases_of({crowded});
-  if (shape.routed) return cases_of({put_get, bulk, strided, signal, wait_any, atomic, route});
+  if (shape.routed) return cases_of({put_get, bulk, strided, signal, wait_any, atomic, route, post});
   if (!shape.peer_access) return cases_of({memory, registered, stream, staged});
   return cases_of({access, memory, pointer, stream, staged, wait_any, registered, put_get, bulk, strided, signal,
-                   context, atomic, barrier, team, packet});
+                   context, atomic, barrier, team, packet, post});
 }
 
 std::vector<WorldShape> channel_shapes(std::initializer_list<int> crowds) {

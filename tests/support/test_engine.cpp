@@ -3,42 +3,19 @@
 
 #include <array>
 #include <chrono>
-#include <cstring>
 #include <exception>
 #include <thread>
 #include <utility>
 
-#include "tests/support/change_word.hpp"
+#include "beeline/core/error.hpp"
+#include "control/command_worker.hpp"
+#include "control/engine_threads.hpp"
 
 namespace beeline_test {
 
 using namespace beeline;
 
 namespace {
-
-/// That of a host rank: each command is over when it has begun.
-class HostWorker final : public CommandWorker {
- public:
-  void move(const Command& command, std::byte* remote) override {
-    auto* local = reinterpret_cast<std::byte*>(command.local);
-    for (std::uint64_t row = 0; row < command.rows; ++row) {
-      std::byte* const there = remote + row * command.remote_stride;
-      std::byte* const here = local + row * command.local_stride;
-      if (command.verb == Verb::put)
-        std::memcpy(there, here, command.row_bytes);
-      else
-        std::memcpy(here, there, command.row_bytes);
-    }
-  }
-  void change(const Command& command, std::byte* remote, std::size_t slot) override {
-    results_[slot] = change_word(command, remote);
-  }
-  bool over() override { return true; }
-  std::uint64_t result(std::size_t slot) const override { return results_[slot]; }
-
- private:
-  std::array<std::uint64_t, engine_batch> results_{};
-};
 
 class TestEngine final : public Engine {
  public:
@@ -53,10 +30,7 @@ class TestEngine final : public Engine {
   }
   void serve(const EngineClient& client) override {
     client_ = client;
-    if (client.device.is_gpu())
-      worker_ = make_gpu_worker(client);
-    else
-      worker_ = std::make_unique<HostWorker>();
+    worker_ = make_worker(client_);
     for (CommandRing* ring : client.rings) readers_.push_back({CommandReader(*ring), 0});
     thread_ = std::thread([this] { run(); });
   }
@@ -86,7 +60,7 @@ class TestEngine final : public Engine {
   bool serve_some(Served& served) {
     if (plan_.gate != nullptr && !*plan_.gate) return false;
     std::size_t count = 0;
-    for (; count < engine_batch && served.commands < plan_.stuck_after; ++count, ++served.commands) {
+    for (; count < command_batch && served.commands < plan_.stuck_after; ++count, ++served.commands) {
       if (!served.reader.take(batch_[count])) break;
       begin(batch_[count], count);
     }
@@ -103,10 +77,7 @@ class TestEngine final : public Engine {
     std::byte* const remote = client_.address_of(command.peer, command.remote);
     if (plan_.ns_per_byte > 0 && command.width == 0)
       std::this_thread::sleep_for(std::chrono::nanoseconds(plan_.ns_per_byte) * command.rows * command.row_bytes);
-    if (command.width == 0)
-      worker_->move(command, remote);
-    else
-      worker_->change(command, remote, slot);
+    if (const char* reason = worker_->begin(command, remote, slot)) throw Error(Status::invalid_argument, reason);
   }
 
   const EnginePlan plan_;
@@ -114,12 +85,28 @@ class TestEngine final : public Engine {
   EngineClient client_;
   std::unique_ptr<CommandWorker> worker_;
   std::vector<Served> readers_;
-  std::array<Command, engine_batch> batch_{};
+  std::array<Command, command_batch> batch_{};
   std::atomic<bool> stops_{false};
   std::thread thread_;
 };
 
+class LibraryEngine final : public Engine {
+ public:
+  PeerRoute route_to(int) const override { return {Way::engine, "a test says so"}; }
+  void serve(const EngineClient& client) override {
+    threads_ = std::make_unique<EngineThreads>(client, EngineOptions{});
+    for (CommandRing* ring : client.rings) threads_->add(*ring);
+  }
+
+ private:
+  std::unique_ptr<EngineThreads> threads_;
+};
+
 }  // namespace
+
+std::unique_ptr<Engine> LibraryEngines::make(int, const std::vector<Device>&) const {
+  return std::make_unique<LibraryEngine>();
+}
 
 std::unique_ptr<Engine> TestEngines::make(int rank, const std::vector<Device>&) const {
   return std::make_unique<TestEngine>(plan_, rank);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// An engine for tests: a thread for each rank, which does what is posted to peers that loads and stores could reach,
-/// too: on a host rank by itself, on a GPU rank by its copy engine and kernels of one thread.
+/// Engines for tests, that do what is posted to peers which loads and stores could reach, too: one that can be told to
+/// be slow, or to stop, and one that serves with the library's threads.
 
 #include <atomic>
 #include <cstdint>
@@ -25,25 +25,6 @@ struct EnginePlan {
   std::shared_ptr<std::atomic<bool>> gate;        ///< while it is false, no command is served; nullptr: all are
 };
 
-/// What an engine does commands with, in their order.
-class CommandWorker {
- public:
-  virtual ~CommandWorker() = default;
-  /// Begins a put or get.
-  virtual void move(const beeline::Command& command, std::byte* remote) = 0;
-  /// Begins to change a word; what it held is `result(slot)` when all is over.
-  virtual void change(const beeline::Command& command, std::byte* remote, std::size_t slot) = 0;
-  /// Whether all that was begun is over.
-  [[nodiscard]] virtual bool over() = 0;
-  [[nodiscard]] virtual std::uint64_t result(std::size_t slot) const = 0;
-};
-
-/// Commands that are under way at a time, of one ring.
-inline constexpr std::size_t engine_batch = 64;
-
-/// That of a GPU rank; throws unavailable in builds without CUDA.
-[[nodiscard]] std::unique_ptr<CommandWorker> make_gpu_worker(const beeline::EngineClient& client);
-
 class TestEngines final : public beeline::EngineMaker {
  public:
   explicit TestEngines(EnginePlan plan = {}) : plan_(std::move(plan)) {}
@@ -52,6 +33,13 @@ class TestEngines final : public beeline::EngineMaker {
 
  private:
   const EnginePlan plan_;
+};
+
+/// Engines of the library's own, that carry everything.
+class LibraryEngines final : public beeline::EngineMaker {
+ public:
+  [[nodiscard]] std::unique_ptr<beeline::Engine> make(int rank,
+                                                      const std::vector<beeline::Device>& devices) const override;
 };
 
 }  // namespace beeline_test

@@ -22,8 +22,9 @@
 
 namespace beeline {
 
-/// What an engine does. `put` and `get` move rows of bytes, the others change one word; those from `add` on are atomic
-/// towards the engine's own commands on that word, and towards whatever shares atomics with the engine.
+/// What an engine does. `put`, `get` and `copy` move rows of bytes, `put_inline` the bytes that the command itself
+/// holds, the others change one word; those from `add` on are atomic towards the engine's own commands on that word,
+/// and towards whatever shares atomics with the engine.
 enum class Verb : std::uint8_t {
   put,
   get,
@@ -35,26 +36,36 @@ enum class Verb : std::uint8_t {
   minimum,
   maximum,
   exchange,
-  compare_swap
+  compare_swap,
+  put_inline,
+  copy
 };
+inline constexpr std::uint8_t command_verbs = 13;
 
 /// One command. The poster checks peer and addresses; `sequence` is stored last, and releases the rest.
 struct alignas(64) Command {
   std::uint64_t sequence;  ///< ticket + 1
   Verb verb;
-  std::uint8_t width;           ///< bytes of the word; 0: rows
+  std::uint8_t width;           ///< bytes of the word, or of `put_inline`; 0: rows
   bool is_signed;               ///< the word, for minimum and maximum
   bool answers;                 ///< the poster waits for an answer
-  std::uint32_t peer;           ///< world rank
-  std::uint64_t remote;         ///< offset in the peer's slot
-  std::uint64_t local;          ///< address in the poster's memory; of a word: the operand
+  std::uint32_t peer;           ///< world rank; of `copy` nothing
+  std::uint64_t remote;         ///< offset in the peer's slot; of `copy` the destination's address
+  std::uint64_t local;          ///< address in the poster's memory; of a word: the operand; `put_inline` begins here
   std::uint64_t rows;           ///< of a word: what compare_swap expects
   std::uint64_t row_bytes;      ///< of each row
   std::uint64_t remote_stride;  ///< bytes from row to row at the peer
   std::uint64_t local_stride;   ///< bytes from row to row here
 };
 static_assert(std::is_trivially_copyable_v<Command> && sizeof(Command) == 64);
-static_assert(offsetof(Command, verb) == 8 && offsetof(Command, peer) == 12 && offsetof(Command, local) == 24);
+static_assert(offsetof(Command, sequence) == 0 && offsetof(Command, verb) == 8 && offsetof(Command, width) == 9);
+static_assert(offsetof(Command, is_signed) == 10 && offsetof(Command, answers) == 11 && offsetof(Command, peer) == 12);
+static_assert(offsetof(Command, remote) == 16 && offsetof(Command, local) == 24 && offsetof(Command, rows) == 32);
+static_assert(offsetof(Command, row_bytes) == 40 && offsetof(Command, remote_stride) == 48);
+static_assert(offsetof(Command, local_stride) == 56);
+
+/// Bytes that a command itself can hold, from `local` to its end.
+inline constexpr std::size_t max_inline_bytes = sizeof(Command) - offsetof(Command, local);
 
 /// What a command gives back: the old value of a word; of a `get` only that the bytes have come.
 struct Answer {
@@ -73,13 +84,34 @@ struct CommandRing {
   Command commands[command_ring_depth];
   Answer answers[command_ring_depth];     ///< written by the engine, as all below
   PaddedWord taken, reusable, completed;  ///< counts of commands: see above
+  PaddedWord refused;                     ///< commands that the engine refused: nothing was touched
+  PaddedWord asleep;                      ///< 0, or what `wake_engine` needs: the engine sleeps
 };
 static_assert(std::is_trivially_copyable_v<CommandRing>);
 
 /// What posters share, in memory where they have atomics: one for each ring.
 struct CommandTickets {
   alignas(64) std::uint64_t next;           ///< commands posted, or being written
+  std::uint64_t taken;                      ///< what a poster has seen the engine take: looked at instead, it is near
+  std::uint64_t waits;                      ///< posts that found the ring full
   std::uint64_t freed[command_ring_depth];  ///< commands that a slot has held whose answers, if any, have been read
+};
+
+/// Where commands are posted: a ring, and what its posters share.
+struct CommandQueue {
+  CommandRing* ring;
+  CommandTickets* tickets;
+};
+
+/// The queues that `CommandQueues` makes, for kernels, by value. Any thread may post to any of them.
+struct CommandChannel {
+  CommandRing* rings;       ///< [queues], in host memory
+  CommandTickets* tickets;  ///< [queues], in memory of the device that posts
+  std::uint32_t queues;
+
+  [[nodiscard]] BEELINE_HOST_DEVICE CommandQueue queue(std::uint32_t index) const {
+    return {&rings[index % queues], &tickets[index % queues]};
+  }
 };
 
 /// How a rank's kernels and CPU threads reach a member of a team.
@@ -107,6 +139,17 @@ struct RouteTable {
   CommandRing* rings;          ///< [command_rings]
   CommandTickets* tickets;     ///< [command_rings]
   const MemberRoute* members;  ///< [size of the team]
+
+  [[nodiscard]] BEELINE_HOST_DEVICE CommandQueue queue(std::uint32_t index) const {
+    return {&rings[index % command_rings], &tickets[index % command_rings]};
+  }
 };
+
+namespace detail {
+
+/// Wakes the engine's thread that `asleep` of a ring stands for. By CPU threads, after they have posted.
+void wake_engine(std::uint64_t asleep) noexcept;
+
+}  // namespace detail
 
 }  // namespace beeline

@@ -176,7 +176,8 @@ struct MethodRow {
 namespace detail::registry {
 
 inline constexpr std::uint32_t kernel = MethodRow::bit(Control::device), stream = MethodRow::bit(Control::stream),
-                               host = MethodRow::bit(Control::host), everywhere = kernel | stream | host;
+                               host = MethodRow::bit(Control::host), proxy = MethodRow::bit(Control::proxy),
+                               everywhere = kernel | stream | host;
 inline constexpr std::size_t kib = 1024, mib = kib * kib;
 
 inline constexpr MethodRow rows[] = {
@@ -184,16 +185,16 @@ inline constexpr MethodRow rows[] = {
     {Operation::put, Algorithm::ll128, kernel},
     {Operation::put, Algorithm::peer, kernel},
     {Operation::put, Algorithm::bulk, kernel},
-    {Operation::put, Algorithm::copy_engine, stream | host},
+    {Operation::put, Algorithm::copy_engine, stream | host | proxy},
     {Operation::put, Algorithm::staged_sequential, host},
     {Operation::put, Algorithm::staged_pipelined, host},
     {Operation::get, Algorithm::peer, kernel},
     {Operation::get, Algorithm::bulk, kernel},
-    {Operation::get, Algorithm::copy_engine, stream | host},
+    {Operation::get, Algorithm::copy_engine, stream | host | proxy},
     {Operation::send, Algorithm::ll, kernel | stream},
     {Operation::send, Algorithm::peer, kernel | stream},
-    {Operation::signal, Algorithm::peer, everywhere},
-    {Operation::atomic, Algorithm::peer, kernel},
+    {Operation::signal, Algorithm::peer, everywhere | proxy},
+    {Operation::atomic, Algorithm::peer, kernel | proxy},
     {Operation::barrier, Algorithm::alltoall, everywhere},
     {Operation::barrier, Algorithm::flat, kernel | stream},
     {Operation::barrier, Algorithm::dissemination, kernel | stream},

@@ -50,6 +50,7 @@ enum class Operation : std::uint16_t {
   at,  ///< `Context::at`
   flush,
   quiet,
+  copy,     ///< posted: by the engine's device
   barrier,  ///< the first of the collective ones
   broadcast,
   scatter,
@@ -61,7 +62,7 @@ enum class Operation : std::uint16_t {
   alltoall,
   alltoallv
 };
-inline constexpr std::uint32_t operations = 33;
+inline constexpr std::uint32_t operations = 34;
 
 [[nodiscard]] BEELINE_HOST_DEVICE constexpr bool failed(Status status) {
   return status != Status::ok && status != Status::in_progress;

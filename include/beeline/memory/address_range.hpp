@@ -9,11 +9,13 @@
 /// ranks' slots lie those of distributed arrays.
 /// Source: seed 001, segmented unified address space; seed 000 section 6.3.
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <vector>
 
 #include "beeline/core/layout.hpp"
@@ -47,6 +49,11 @@ class AddressRange {
   /// Whether an address lies in the range, but not in host memory that this process has mapped: in GPU memory, where no
   /// CPU thread loads or stores.
   [[nodiscard]] bool is_gpu_memory(const void* address);
+  /// The piece of memory that an address of the range lies in, as this process has mapped it; empty: in none. It holds
+  /// until something is unmapped.
+  [[nodiscard]] std::span<const std::byte> piece_at(const void* address);
+  /// How often that has been.
+  [[nodiscard]] const std::atomic<std::uint64_t>& unmaps() const { return unmaps_; }
   /// By rank, the GPUs of this process that its device memory is mapped for. Set before anything is mapped.
   void set_access(std::vector<std::vector<int>> seen_by);
 
@@ -80,6 +87,7 @@ class AddressRange {
   void unmap_locked(std::map<std::byte*, Mapping>::iterator mapping);
 
   std::mutex mutex_;
+  std::atomic<std::uint64_t> unmaps_{0};
   std::byte* base_ = nullptr;
   SlotLayout layout_{};
   int ranks_ = 0;

@@ -5,10 +5,12 @@
 /// once for the route to each peer; from then on the operations of kernels and of CPU threads post commands
 /// (core/command.hpp), which the engine serves by threads of its own (docs/design.md, Routes).
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -26,12 +28,18 @@ struct PeerRoute {
 
 /// What an engine serves: one rank. It stays where it is for the engine's life.
 struct EngineClient {
-  int rank = 0;
+  int rank = 0, ranks = 1;  ///< of the world
   Device device;
   std::vector<CommandRing*> rings;  ///< those of its kernels, then those of its CPU threads
   Context context;                  ///< of its CPU threads: deadline and abort words
   /// The address in this process of an offset in a peer's slot, for engines of this node.
   std::function<std::byte*(std::uint32_t peer, std::uint64_t offset)> address_of;
+  /// The piece of symmetric memory, of any rank of this node, that an address lies in; empty: none. It holds until
+  /// `unmaps` grows.
+  std::function<std::span<const std::byte>(const void* address)> piece_at;
+  const std::atomic<std::uint64_t>* unmaps = nullptr;
+  /// Whether an address of the range is host memory.
+  std::function<bool(const void* address)> is_host_memory;
   /// Ends every wait of the world, for a reason that errors give.
   std::function<void(const std::string& reason)> fail;
 };
@@ -63,6 +71,8 @@ class CommandReader {
  public:
   explicit CommandReader(CommandRing& ring) : ring_(&ring), next_(ring.taken.value) {}
 
+  /// Whether a command has been posted that is not taken.
+  [[nodiscard]] bool has_next() const;
   /// The next command, if it has been posted: what its poster did before is visible.
   [[nodiscard]] bool take(Command& command);
   /// Gives a command's poster what the word held, once the command is done and its data in place.

@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "beeline/core/command.hpp"
+#include "beeline/core/command_protocol.hpp"
 #include "beeline/device/impl/caller_check.hpp"
 
 namespace beeline {
@@ -24,7 +25,7 @@ namespace detail {
 struct Request {
   Operation operation;
   Verb verb;
-  std::uint8_t width : 4;  ///< bytes of a word; 0: rows
+  std::uint8_t width : 6;  ///< bytes of a word, or in the command; 0: rows
   std::uint8_t is_signed : 1;
   std::uint8_t answers : 1;  ///< the poster waits until it is done, for the word's old value or a `get`'s bytes
   std::uint32_t peer;
@@ -48,8 +49,6 @@ struct Fetched {
   std::uint64_t value = 0;
 };
 
-[[nodiscard]] BEELINE_HOST_DEVICE inline std::uint32_t ring_of(Queue queue) { return queue.index % command_rings; }
-
 /// Why an operation on a peer is refused that loads and stores do not reach, nor, unless it takes them, an engine.
 [[nodiscard]] BEELINE_HOST_DEVICE inline Finding route_finding(const Context& ctx, std::uint32_t peer) {
   const CallFault fault = ctx.way_to(peer).way == Way::engine ? CallFault::by_engine_only : CallFault::no_route;
@@ -60,19 +59,27 @@ BEELINE_HOST_DEVICE inline Status refuse_route(const Context& ctx, Operation ope
   return refuse(ctx, operation, peer, route_finding(ctx, peer), Status::unreachable);
 }
 
-/// Polls `ready()` until it is true: what waits for an engine. Returns ok; deadline; aborted, where `heeds_abort`.
+/// How long a wait for an engine lasts at most.
+struct EngineWait {
+  bool heeds_abort = true;  ///< whether an abort of the team ends it
+  Timeout timeout = Timeout::none();
+};
+
+/// Polls `ready()` until it is true: what waits for an engine. Returns ok; timeout; deadline; aborted.
 template <class Ready>
-BEELINE_HOST_DEVICE Status await_engine(const Context& ctx, bool heeds_abort, Ready ready) {
+BEELINE_HOST_DEVICE Status await_engine(const Context& ctx, EngineWait wait, Ready ready) {
   std::uint64_t start = 0;
   BEELINE_NO_UNROLL
   for (std::uint32_t poll = 0;; ++poll) {
     if (ready()) return Status::ok;
+    if (wait.timeout.ns == 0) return Status::timeout;
     machine::back_off(poll, ctx.polling);
     if (poll % polls_per_look != 0 && !machine::backs_off(poll, ctx.polling)) continue;
-    if (heeds_abort && read_abort_word(ctx) != 0) return Status::aborted;
+    if (wait.heeds_abort && read_abort_word(ctx) != 0) return Status::aborted;
     const std::uint64_t now = machine::clock_ns();
     if (start == 0) start = now;
     if (now - start >= ctx.deadline_ns) return Status::deadline;
+    if (now - start >= wait.timeout.ns) return Status::timeout;
   }
 }
 
@@ -90,62 +97,106 @@ BEELINE_COLD BEELINE_HOST_DEVICE inline Status give_up_on_engine(const Context& 
   return status;
 }
 
-/// Takes the next ticket of a ring once its slot is free: until the engine has taken the command that the slot held,
-/// and its poster has read the answer. Nobody holds a ticket and waits, so that whoever gives up stops nobody else.
-BEELINE_HOST_DEVICE inline Status claim_command(const Context& ctx, std::uint32_t ring, std::uint64_t& ticket) {
-  CommandTickets& tickets = ctx.routes->tickets[ring];
-  const std::uint64_t& taken = ctx.routes->rings[ring].taken.value;
-  const SystemAtomic<std::uint64_t> next(tickets.next);
-  return await_engine(ctx, true, [&] {
-    std::uint64_t first = next.load(cuda::memory_order_relaxed);
-    const bool is_free = load_acquired(taken) + command_ring_depth > first &&
-                         load_acquired(tickets.freed[first % command_ring_depth]) >= first / command_ring_depth;
-    ticket = first;
-    return is_free && next.compare_exchange_strong(first, first + 1, cuda::memory_order_relaxed);
-  });
+/// What of a command its poster says; the rest is the ring's.
+struct CommandFields {
+  Request request;
+  std::uint32_t peer;  ///< world rank
+  std::uint64_t remote;
+  LocalRows rows;
+};
+/// Those of a command on `remote`, an address of the caller's.
+BEELINE_HOST_DEVICE inline CommandFields fields_of(const Context& ctx, Request request, const void* remote,
+                                                   const LocalRows& rows) {
+  return {request, ctx.world_rank(request.peer), ctx.offset_in_slot(remote), rows};
+}
+/// The same on a word.
+///   expected  of compare_swap
+BEELINE_HOST_DEVICE inline CommandFields word_fields(const Context& ctx, Request request, const void* remote,
+                                                     std::uint64_t operand, std::uint64_t expected = 0) {
+  return fields_of(ctx, request, remote, {reinterpret_cast<const void*>(operand), expected, 0, 0, 0});
 }
 
-/// Lets the slot of a command go, whose answer, if any, has been read.
-BEELINE_HOST_DEVICE inline void free_command(const Context& ctx, std::uint32_t ring, std::uint64_t ticket) {
-  SystemAtomic<std::uint64_t>(ctx.routes->tickets[ring].freed[ticket % command_ring_depth])
-      .store(ticket / command_ring_depth + 1, cuda::memory_order_release);
+/// A ring as its posters see it: see command_protocol.hpp.
+struct PosterMemory {
+  static constexpr std::uint32_t depth = command_ring_depth;
+  using Word = SystemAtomic<std::uint64_t>;
+  CommandQueue queue;
+
+  [[nodiscard]] BEELINE_HOST_DEVICE Word next() const { return Word(queue.tickets->next); }
+  [[nodiscard]] BEELINE_HOST_DEVICE Word known_taken() const { return Word(queue.tickets->taken); }
+  [[nodiscard]] BEELINE_HOST_DEVICE Word freed(std::uint64_t slot) const { return Word(queue.tickets->freed[slot]); }
+  [[nodiscard]] BEELINE_HOST_DEVICE Word taken() const { return Word(queue.ring->taken.value); }
+  [[nodiscard]] BEELINE_HOST_DEVICE Word sequence(std::uint64_t slot) const {
+    return Word(queue.ring->commands[slot].sequence);
+  }
+  [[nodiscard]] BEELINE_HOST_DEVICE Word answer_sequence(std::uint64_t slot) const {
+    return Word(queue.ring->answers[slot].sequence);
+  }
+  BEELINE_HOST_DEVICE void write(std::uint64_t slot, const CommandFields& fields) const {
+    Command& command = queue.ring->commands[slot];
+    command.verb = fields.request.verb;
+    command.width = fields.request.width;
+    command.is_signed = fields.request.is_signed;
+    command.answers = fields.request.answers;
+    command.peer = fields.peer;
+    command.remote = fields.remote;
+    command.local = reinterpret_cast<std::uintptr_t>(fields.rows.local);
+    command.rows = fields.rows.rows;
+    command.row_bytes = fields.rows.row_bytes;
+    command.remote_stride = fields.rows.remote_stride;
+    command.local_stride = fields.rows.local_stride;
+  }
+};
+
+/// Wakes the engine, if a command that this CPU thread has posted finds it asleep.
+BEELINE_HOST_DEVICE inline void wake_engine_of([[maybe_unused]] CommandQueue queue) {
+  if constexpr (executor == DeviceKind::host) {
+    const std::uint64_t asleep = SystemAtomic<std::uint64_t>(queue.ring->asleep.value).load(cuda::memory_order_relaxed);
+    if (asleep != 0) [[unlikely]]
+      wake_engine(asleep);
+  }
+}
+
+/// Until there is a ticket, up to a time-out.
+BEELINE_HOST_DEVICE inline Status claim_command(const Context& ctx, CommandQueue queue, Timeout timeout,
+                                                std::uint64_t& ticket) {
+  bool waits = false;
+  return await_engine(ctx, {true, timeout}, [&] {
+    const Claim claim = try_claim(PosterMemory{queue}, ticket);
+    if (claim == Claim::full && !waits) {
+      waits = true;
+      SystemAtomic<std::uint64_t>(queue.tickets->waits).fetch_add(1, cuda::memory_order_relaxed);
+    }
+    return claim == Claim::got;
+  });
 }
 
 /// Does a command after everything that this thread, and those that it has synchronized with, did before: posts it, and
 /// if it `answers`, waits for the engine, whose answer is what the word held.
-BEELINE_HOST_DEVICE inline Fetched command_engine(const Context& ctx, Request request, std::uint32_t ring,
-                                                  const void* remote, const LocalRows& rows) {
-  CommandRing& commands = ctx.routes->rings[ring];
+///   timeout  of the wait for a place in the ring
+BEELINE_HOST_DEVICE inline Fetched command_engine(const Context& ctx, CommandQueue queue, const CommandFields& fields,
+                                                  Timeout timeout = Timeout::none()) {
+  const Request request = fields.request;
+  const PosterMemory memory{queue};
   std::uint64_t ticket = 0;
-  const Status claimed = claim_command(ctx, ring, ticket);
+  const Status claimed = claim_command(ctx, queue, timeout, ticket);
+  if (claimed == Status::timeout) return {claimed};
   if (claimed != Status::ok)
-    return {give_up_on_engine(ctx, request, ticket + 1 - command_ring_depth, commands.taken.value, claimed)};
-  Command& command = commands.commands[ticket % command_ring_depth];
-  command.verb = request.verb;
-  command.width = request.width;
-  command.is_signed = request.is_signed;
-  command.answers = request.answers;
-  command.peer = ctx.routes->members[request.peer].world_rank;
-  command.remote = ctx.offset_in_slot(remote);
-  command.local = reinterpret_cast<std::uintptr_t>(rows.local);
-  command.rows = rows.rows;
-  command.row_bytes = rows.row_bytes;
-  command.remote_stride = rows.remote_stride;
-  command.local_stride = rows.local_stride;
-  SystemAtomic<std::uint64_t>(command.sequence).store(ticket + 1, cuda::memory_order_release);
+    return {give_up_on_engine(ctx, request, ticket + 1 - command_ring_depth, queue.ring->taken.value, claimed)};
+  publish_command(memory, fields, ticket);
+  wake_engine_of(queue);
   Fetched fetched{Status::ok};
   if (request.answers) {
-    const Answer& answer = commands.answers[ticket % command_ring_depth];
+    const Answer& answer = queue.ring->answers[ticket % command_ring_depth];
     // An abort does not end a `get`: its caller may free the destination then, which the engine goes on to write.
-    const bool heeds_abort = request.verb != Verb::get;
-    fetched.status = await_engine(ctx, heeds_abort, [&] { return load_acquired(answer.sequence) > ticket; });
+    fetched.status = await_engine(ctx, {request.verb != Verb::get}, [&] { return is_answered(memory, ticket); });
     if (fetched.status != Status::ok) {
-      free_command(ctx, ring, ticket);
+      free_slot(memory, ticket);
       return {give_up_on_engine(ctx, request, ticket + 1, answer.sequence, fetched.status)};
     }
     fetched.value = answer.value;
   }
-  free_command(ctx, ring, ticket);
+  free_slot(memory, ticket);
   return fetched;
 }
 
@@ -163,7 +214,7 @@ BEELINE_HOST_DEVICE Status move_by_engine(const Group& group, const Context& ctx
   group.sync();
   Status status = Status::ok;
   if (group.thread_rank() == 0 && rows.rows != 0 && rows.row_bytes != 0)
-    status = command_engine(ctx, request, ring_of(queue), remote, rows).status;
+    status = command_engine(ctx, ctx.routes->queue(queue.index), fields_of(ctx, request, remote, rows)).status;
   return agree_on_engine(group, status);
 }
 
@@ -173,8 +224,8 @@ BEELINE_HOST_DEVICE Status change_by_engine(const Group& group, const Context& c
                                             const void* remote, std::uint64_t operand) {
   group.sync();
   Status status = Status::ok;
-  const LocalRows word{reinterpret_cast<const void*>(operand), 0, 0, 0, 0};
-  if (group.thread_rank() == 0) status = command_engine(ctx, request, ring_of(queue), remote, word).status;
+  if (group.thread_rank() == 0)
+    status = command_engine(ctx, ctx.routes->queue(queue.index), word_fields(ctx, request, remote, operand)).status;
   return agree_on_engine(group, status);
 }
 
@@ -182,26 +233,27 @@ BEELINE_HOST_DEVICE Status change_by_engine(const Group& group, const Context& c
 ///   expected  of compare_swap
 BEELINE_HOST_DEVICE inline Fetched fetch_by_engine(const Context& ctx, Request request, const void* remote,
                                                    std::uint64_t operand, std::uint64_t expected) {
-  const LocalRows word{reinterpret_cast<const void*>(operand), expected, 0, 0, 0};
-  return command_engine(ctx, request, ring_of(Queue{}), remote, word);
+  return command_engine(ctx, ctx.routes->queue(0), word_fields(ctx, request, remote, operand, expected));
 }
 
-/// Until an engine has done what was posted to a queue before.
-///   operation    quiet: it is in place; flush: its sources may be reused
-///   heeds_abort  whether an abort of the team ends it
+/// Until an engine has done what was posted to a queue before. One thread calls it.
+///   operation  quiet: it is in place; flush: its sources may be reused
+BEELINE_HOST_DEVICE inline Status drain_queue(const Context& ctx, Operation operation, CommandQueue queue,
+                                              EngineWait wait) {
+  const std::uint64_t& done = operation == Operation::quiet ? queue.ring->completed.value : queue.ring->reusable.value;
+  const std::uint64_t posted = load_acquired(queue.tickets->next);
+  const Status status = await_engine(ctx, wait, [&] { return load_acquired(done) >= posted; });
+  if (status == Status::ok || status == Status::timeout) return status;
+  return give_up_on_engine(ctx, {operation, Verb::put, 0, 0, 0, no_peer}, posted, done, status);
+}
+
+/// The same by a group, of a queue of operations. Every thread calls it.
 template <class Group>
 BEELINE_COLD BEELINE_HOST_DEVICE Status drain_route(Group group, const Context& ctx, Operation operation, Queue queue,
                                                     bool heeds_abort = true) {
   group.sync();
   Status status = Status::ok;
-  if (group.thread_rank() == 0) {
-    const CommandRing& ring = ctx.routes->rings[ring_of(queue)];
-    const std::uint64_t& done = operation == Operation::quiet ? ring.completed.value : ring.reusable.value;
-    const std::uint64_t posted = load_acquired(ctx.routes->tickets[ring_of(queue)].next);
-    status = await_engine(ctx, heeds_abort, [&] { return load_acquired(done) >= posted; });
-    if (status != Status::ok)
-      status = give_up_on_engine(ctx, {operation, Verb::put, 0, 0, 0, no_peer}, posted, done, status);
-  }
+  if (group.thread_rank() == 0) status = drain_queue(ctx, operation, ctx.routes->queue(queue.index), {heeds_abort});
   return agree_on_engine(group, status);
 }
 

@@ -9,11 +9,10 @@
 #include "beeline/core/command.hpp"
 #include "beeline/device/impl/scalar_machine.hpp"
 
-namespace beeline_test {
+namespace beeline::detail {
 
 template <class T>
-BEELINE_HOST_DEVICE T change_as(const beeline::Command& command, void* at) {
-  using beeline::Verb;
+BEELINE_HOST_DEVICE T change_as(const Command& command, void* at) {
   const cuda::atomic_ref<T, cuda::thread_scope_system> word(*static_cast<T*>(at));
   const T operand = static_cast<T>(command.local);
   switch (command.verb) {
@@ -43,13 +42,13 @@ BEELINE_HOST_DEVICE T change_as(const beeline::Command& command, void* at) {
 }
 
 /// Returns what the word held, of an atomic.
-BEELINE_HOST_DEVICE inline std::uint64_t change_word(const beeline::Command& command, void* at) {
+BEELINE_HOST_DEVICE inline std::uint64_t change_word(const Command& command, void* at) {
   switch (command.width) {
     case 1:
-      beeline::machine::store_scalar(static_cast<std::uint8_t*>(at), static_cast<std::uint8_t>(command.local));
+      machine::store_scalar(static_cast<std::uint8_t*>(at), static_cast<std::uint8_t>(command.local));
       return 0;
     case 2:
-      beeline::machine::store_scalar(static_cast<std::uint16_t*>(at), static_cast<std::uint16_t>(command.local));
+      machine::store_scalar(static_cast<std::uint16_t*>(at), static_cast<std::uint16_t>(command.local));
       return 0;
     case 4:
       return command.is_signed ? static_cast<std::uint32_t>(change_as<std::int32_t>(command, at))
@@ -60,4 +59,4 @@ BEELINE_HOST_DEVICE inline std::uint64_t change_word(const beeline::Command& com
   }
 }
 
-}  // namespace beeline_test
+}  // namespace beeline::detail

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// Small puts whose bytes travel in the command.
+
+#include <cstdint>
+
+#include "beeline/device/impl/route.hpp"
+
+namespace beeline::detail {
+
+/// Up to 8 bytes from `from`, the first the lowest.
+BEELINE_HOST_DEVICE inline std::uint64_t load_bytes(const std::byte* from, std::size_t bytes) {
+  if (bytes == 8 && reinterpret_cast<std::uintptr_t>(from) % 8 == 0) return machine::load_as<std::uint64_t>(from);
+  std::uint64_t word = 0;
+  BEELINE_NO_UNROLL
+  for (std::size_t i = 0; i < bytes; ++i) word |= static_cast<std::uint64_t>(from[i]) << 8 * i;
+  return word;
+}
+
+/// The command that holds `bytes` bytes, at most `max_inline_bytes`, which it reads now.
+BEELINE_HOST_DEVICE inline CommandFields inline_put(const Context& ctx, const void* destination, const void* source,
+                                                    std::size_t bytes, std::uint32_t peer) {
+  const auto* from = static_cast<const std::byte*>(source);
+  const auto word = [&](std::size_t index) {
+    const std::size_t first = 8 * index;
+    return first >= bytes ? 0 : load_bytes(from + first, bytes - first < 8 ? bytes - first : 8);
+  };
+  const Request request{Operation::put, Verb::put_inline, static_cast<std::uint8_t>(bytes), 0, 0, peer};
+  return fields_of(ctx, request, destination,
+                   {reinterpret_cast<const void*>(word(0)), word(1), word(2), word(3), word(4)});
+}
+
+}  // namespace beeline::detail

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// Operations that a kernel posts to a command queue, for the rank's engine to do (control `proxy`): the caller neither
+/// moves the bytes nor waits for them. Queues are made by `CommandQueues` (host/command_queues.hpp); docs/control.md
+/// says when to take which control.
+///
+/// The commands of a queue take effect in the order in which they were posted towards one peer; "before" is
+/// happens-before, as with the queues of put_get.hpp. Any thread of any block may post to a queue, and wait for it.
+/// Whatever the caller's group did before is visible to the engine. Posts of up to `max_inline_bytes` bytes travel in
+/// the command: their sources may be reused at once.
+///
+/// **Returns**, unless said otherwise: ok; timeout when the queue had no place until then: nothing was posted, and the
+/// call may be repeated; invalid_argument for a bad peer or address (refused: see access.hpp); deadline where the
+/// engine takes no more commands, and aborted. What only the engine can find out (memory that is gone, a command that
+/// it does not know), `flush` and `quiet` of the queue return as invalid_argument, and `CommandQueues::refusals`
+/// explains.
+///
+/// Source: seed 003, ComP-Net and GPU host networking; OpenSHMEM 1.5 put_nbi, get_nbi.
+
+#include <cstdint>
+#include <type_traits>
+
+#include "beeline/control/impl/inline_payload.hpp"
+#include "beeline/device/put_get.hpp"
+
+namespace beeline {
+
+namespace detail {
+
+/// The queues of a GPU rank are its kernels': CPU threads do not reach the tickets.
+BEELINE_HOST_DEVICE inline Status check_poster(const Context& ctx, CommandQueue queue, const Request& request) {
+  if constexpr (executor == DeviceKind::host)
+    if (ctx.kind_of(ctx.rank) == DeviceKind::gpu) [[unlikely]]
+      return refuse(
+          ctx, request.operation, request.peer,
+          {CallFault::cpu_in_gpu_memory, sizeof(CommandTickets), reinterpret_cast<std::uintptr_t>(queue.tickets)},
+          Status::unreachable);
+  return Status::ok;
+}
+
+/// Posts what `fields()` says, by one thread, after everything that the group did before. Every thread calls it.
+template <class Group, class Fields>
+BEELINE_HOST_DEVICE Status post(const Group& group, const Context& ctx, CommandQueue queue, Timeout timeout,
+                                Fields fields) {
+  group.sync();
+  Status status = Status::ok;
+  if (group.thread_rank() == 0) {
+    const CommandFields wanted = fields();
+    status = check_poster(ctx, queue, wanted.request);
+    if (status == Status::ok) status = command_engine(ctx, queue, wanted, timeout).status;
+  }
+  return agree(group, status);
+}
+
+}  // namespace detail
+
+inline namespace BEELINE_CALLS {
+
+/// Copies `count` elements from local `source` to `destination` on `peer`.
+///   destination  [count] symmetric address;  source  [count] any local address that the engine's device reads,
+///   reusable
+///                after `flush`
+///   timeout      of the wait for a place in the queue
+/// Every thread of `group` calls it, with the same arguments. Completion: visible at `peer` after a later `post_signal`
+/// of this queue, or `quiet`. Of no elements nothing is posted.
+template <class Group, class T>
+[[nodiscard]] BEELINE_HOST_DEVICE Status post_put(const Group& group, const Context& ctx, T* destination,
+                                                  const T* source, std::size_t count, std::uint32_t peer,
+                                                  CommandQueue queue, Timeout timeout = Timeout::none()) {
+  static_assert(std::is_trivially_copyable_v<T>, "only trivially copyable elements travel as bytes");
+  const Status status = detail::check_call(group, ctx, Operation::put, detail::reach_of(destination, count), peer);
+  if (status != Status::ok || count == 0) return status;
+  return detail::post(group, ctx, queue, timeout, [&] {
+    const std::size_t bytes = count * sizeof(T);
+    if (bytes <= max_inline_bytes) return detail::inline_put(ctx, destination, source, bytes, peer);
+    return detail::fields_of(ctx, detail::move_request(true, peer), destination, {source, 1, bytes, 0, 0});
+  });
+}
+
+/// Copies `count` elements from `source` on `peer` to local `destination`, and does not wait for them: they are there
+/// after `quiet`.
+///   source  [count] symmetric address;  destination  [count] any local address that the engine's device writes
+/// Every thread of `group` calls it.
+template <class Group, class T>
+[[nodiscard]] BEELINE_HOST_DEVICE Status post_get(const Group& group, const Context& ctx, T* destination,
+                                                  const T* source, std::size_t count, std::uint32_t peer,
+                                                  CommandQueue queue, Timeout timeout = Timeout::none()) {
+  static_assert(std::is_trivially_copyable_v<T>, "only trivially copyable elements travel as bytes");
+  const Status status = detail::check_call(group, ctx, Operation::get, detail::reach_of(source, count), peer);
+  if (status != Status::ok || count == 0) return status;
+  return detail::post(group, ctx, queue, timeout, [&] {
+    const detail::Request request{Operation::get, Verb::get, 0, 0, 0, peer};
+    return detail::fields_of(ctx, request, source, {destination, 1, count * sizeof(T), 0, 0});
+  });
+}
+
+/// Sets `signal` on `peer` to `value` after what was posted to this queue before is visible there.
+///   signal  symmetric address, 8-byte aligned
+/// Every thread of `group` calls it.
+template <class Group>
+[[nodiscard]] BEELINE_HOST_DEVICE Status post_signal(const Group& group, const Context& ctx, std::uint64_t* signal,
+                                                     std::uint64_t value, std::uint32_t peer, CommandQueue queue,
+                                                     Timeout timeout = Timeout::none()) {
+  const Status status = detail::check_call(group, ctx, Operation::signal, detail::reach_of_word(signal), peer);
+  if (status != Status::ok) return status;
+  const detail::Request request{Operation::signal, Verb::store, sizeof value, 0, 0, peer};
+  return detail::post(group, ctx, queue, timeout, [&] { return detail::word_fields(ctx, request, signal, value); });
+}
+
+/// Changes a word on `peer` as the atomic of that name does, in the order of the queue; the old value is not given.
+///   verb    add, bit_and, bit_or, bit_xor, minimum, maximum or exchange
+///   target  symmetric address of a 32- or 64-bit integer, aligned to its type
+/// One thread calls it. It excludes the engine's other commands on that word, and what access.hpp says of the engine's
+/// device: a CPU on host memory, a GPU on GPU memory.
+template <class T>
+[[nodiscard]] BEELINE_HOST_DEVICE Status post_atomic(const Context& ctx, Verb verb, T* target,
+                                                     std::type_identity_t<T> value, std::uint32_t peer,
+                                                     CommandQueue queue, Timeout timeout = Timeout::none()) {
+  static_assert(std::is_integral_v<T> && (sizeof(T) == 4 || sizeof(T) == 8), "a 32- or 64-bit integer");
+  const Status status = detail::check_call(Thread{}, ctx, Operation::atomic, detail::reach_of_word(target), peer);
+  if (status != Status::ok) return status;
+  if (verb < Verb::add || verb > Verb::exchange) return Status::invalid_argument;
+  const detail::Request request{Operation::atomic, verb, sizeof(T), std::is_signed_v<T>, 0, peer};
+  return detail::post(Thread{}, ctx, queue, timeout,
+                      [&] { return detail::word_fields(ctx, request, target, machine::bits_of(value)); });
+}
+
+/// Copies bytes between any two places that this rank's device reaches, peers' memory included (`Context::at`): on a
+/// GPU by a copy engine, beside the kernel; on a host rank by the engine's thread. There after `quiet`. Every thread of
+/// `group` calls it. Source: seed 000, 6.5 (a copy that a kernel starts).
+template <class Group>
+[[nodiscard]] BEELINE_HOST_DEVICE Status post_copy(const Group& group, const Context& ctx, void* destination,
+                                                   const void* source, std::size_t bytes, CommandQueue queue,
+                                                   Timeout timeout = Timeout::none()) {
+  if (bytes == 0) return Status::ok;
+  return detail::post(group, ctx, queue, timeout, [&] {
+    const detail::Request request{Operation::copy, Verb::copy, 0, 0, 0, ctx.rank};
+    return detail::CommandFields{
+        request, ctx.own_world_rank, reinterpret_cast<std::uintptr_t>(destination), {source, 1, bytes, 0, 0}};
+  });
+}
+
+}  // namespace BEELINE_CALLS
+
+namespace detail {
+
+/// Waits for a queue, and tells whether the engine has refused what was posted to it.
+template <class Group>
+BEELINE_HOST_DEVICE Status drain(const Group& group, const Context& ctx, Operation operation, CommandQueue queue,
+                                 Timeout timeout) {
+  group.sync();
+  Status status = Status::ok;
+  if (group.thread_rank() == 0) {
+    status = drain_queue(ctx, operation, queue, {true, timeout});
+    if (status == Status::ok && load_acquired(queue.ring->refused.value) != 0) status = Status::invalid_argument;
+  }
+  return agree(group, status);
+}
+
+}  // namespace detail
+
+/// Local completion: what was posted to the queue before has read its sources. Every thread of `group` calls it, and
+/// gets the same status: ok; timeout; deadline; aborted; invalid_argument when the engine has refused a command of this
+/// queue, ever. Source: GASPI wait.
+template <class Group>
+[[nodiscard]] BEELINE_HOST_DEVICE Status flush(const Group& group, const Context& ctx, CommandQueue queue,
+                                               Timeout timeout = Timeout::none()) {
+  return detail::drain(group, ctx, Operation::flush, queue, timeout);
+}
+
+/// Remote completion: what was posted to the queue before is visible at its targets, and gets have come. Returns as
+/// `flush`. Source: OpenSHMEM 1.5 quiet.
+template <class Group>
+[[nodiscard]] BEELINE_HOST_DEVICE Status quiet(const Group& group, const Context& ctx, CommandQueue queue,
+                                               Timeout timeout = Timeout::none()) {
+  return detail::drain(group, ctx, Operation::quiet, queue, timeout);
+}
+
+}  // namespace beeline

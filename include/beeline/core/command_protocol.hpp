@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// The loads and stores by which posters and an engine share a ring of commands, and their order. Written against a
+/// `Memory`, so that a model checker runs the same lines (tests/model):
+///
+///   Memory::depth                      commands under way in the ring at most; a power of two
+///   next(), known_taken(), waits()     words of the posters' own: `CommandTickets`
+///   freed(slot)
+///   taken(), sequence(slot), answer_sequence(slot)   words of the ring, as atomic references
+///   write(slot, fields), read(slot)    a command but its sequence
+///   answer(slot)                       the answer's value, a plain word
+
+#include <cstdint>
+#include <cuda/atomic>
+
+#include "beeline/core/macros.hpp"
+
+namespace beeline::detail {
+
+/// Whether the engine has taken the command before the one with this ticket in its slot. Words in host memory are far
+/// from a GPU: what any poster has seen last is looked at first.
+template <class Memory>
+BEELINE_HOST_DEVICE bool is_taken(const Memory& memory, std::uint64_t ticket) {
+  if (memory.known_taken().load(cuda::memory_order_acquire) + Memory::depth > ticket) return true;
+  const std::uint64_t taken = memory.taken().load(cuda::memory_order_acquire);
+  // An older value, of another poster, only makes others look again.
+  memory.known_taken().store(taken, cuda::memory_order_release);
+  return taken + Memory::depth > ticket;
+}
+
+/// How a try to get a ticket ended.
+enum class Claim { got, full, lost };
+
+/// Takes the next ticket once its slot is free: the engine has taken the command that the slot held, and its poster has
+/// read the answer. Nobody holds a ticket and waits, so that whoever gives up stops nobody else.
+template <class Memory>
+BEELINE_HOST_DEVICE Claim try_claim(const Memory& memory, std::uint64_t& ticket) {
+  std::uint64_t first = memory.next().load(cuda::memory_order_relaxed);
+  ticket = first;
+  if (!is_taken(memory, first) ||
+      memory.freed(first % Memory::depth).load(cuda::memory_order_acquire) < first / Memory::depth)
+    return Claim::full;
+  return memory.next().compare_exchange_strong(first, first + 1, cuda::memory_order_relaxed) ? Claim::got : Claim::lost;
+}
+
+/// Writes a command into its slot. The engine may take it from now on.
+template <class Memory, class Fields>
+BEELINE_HOST_DEVICE void publish_command(const Memory& memory, const Fields& fields, std::uint64_t ticket) {
+  memory.write(ticket % Memory::depth, fields);
+  memory.sequence(ticket % Memory::depth).store(ticket + 1, cuda::memory_order_release);
+}
+
+/// Whether the answer to a command has come.
+template <class Memory>
+BEELINE_HOST_DEVICE bool is_answered(const Memory& memory, std::uint64_t ticket) {
+  return memory.answer_sequence(ticket % Memory::depth).load(cuda::memory_order_acquire) > ticket;
+}
+
+/// Lets the slot of a command go, whose answer, if any, has been read.
+template <class Memory>
+BEELINE_HOST_DEVICE void free_slot(const Memory& memory, std::uint64_t ticket) {
+  memory.freed(ticket % Memory::depth).store(ticket / Memory::depth + 1, cuda::memory_order_release);
+}
+
+/// The engine's side: whether the command with this ticket has been posted.
+template <class Memory>
+bool is_posted(const Memory& memory, std::uint64_t ticket) {
+  return memory.sequence(ticket % Memory::depth).load(cuda::memory_order_acquire) == ticket + 1;
+}
+
+/// Copies a command that has been posted. Its slot may be written again from now on.
+template <class Memory>
+auto take_command(const Memory& memory, std::uint64_t ticket) {
+  auto command = memory.read(ticket % Memory::depth);
+  memory.taken().store(ticket + 1, cuda::memory_order_release);
+  return command;
+}
+
+template <class Memory>
+void publish_answer(const Memory& memory, std::uint64_t ticket, std::uint64_t value) {
+  memory.answer(ticket % Memory::depth) = value;
+  memory.answer_sequence(ticket % Memory::depth).store(ticket + 1, cuda::memory_order_release);
+}
+
+}  // namespace beeline::detail

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// Queues of commands to this rank's engine, which kernels post to (control/post.hpp, docs/control.md).
+
+#include <string>
+#include <vector>
+
+#include "beeline/control/engine_statistics.hpp"
+#include "beeline/core/command.hpp"
+#include "beeline/host/team.hpp"
+
+namespace beeline {
+
+/// Queues of the calling rank, of `command_ring_depth` commands each, and its engine, which serves them by threads of
+/// the host (`Config::engine_threads`). The first of a world starts the engine. On a GPU rank make them while none of
+/// its kernels runs.
+class CommandQueues {
+ public:
+  /// Collective, with the same number of queues on all members. Queues lie in the pinned heap, 23 KiB each. Throws
+  /// invalid_argument for no queues, otherwise as `Team::allocate`; unavailable where the engine cannot be.
+  explicit CommandQueues(Team& team, std::uint32_t queues = 1);
+  /// Collective. Kernels that post to them must be over; waits until what they have posted is done, up to the deadline.
+  ~CommandQueues();
+  CommandQueues(const CommandQueues&) = delete;
+  CommandQueues& operator=(const CommandQueues&) = delete;
+
+  /// For kernels, by value.
+  [[nodiscard]] const CommandChannel& channel() const { return channel_; }
+  /// What the engine refused, the first few of each queue, for people.
+  [[nodiscard]] std::vector<std::string> refusals() const;
+  /// What the rank's engine has done for all its queues.
+  [[nodiscard]] EngineStatistics statistics() const;
+  /// Posts that found their queue full.
+  [[nodiscard]] std::uint64_t full_posts() const;
+
+ private:
+  void await_engine() const;
+  Team& team_;
+  SymmetricArray<CommandRing> rings_;
+  SymmetricArray<CommandTickets> tickets_;
+  CommandChannel channel_;
+};
+
+}  // namespace beeline

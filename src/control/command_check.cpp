@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/command_check.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cstdint>
+#include <optional>
+
+namespace beeline {
+
+namespace {
+
+constexpr std::array<const char*, command_verbs> verb_names = {
+    "put",     "get",     "store",    "add",          "bit_and",    "bit_or", "bit_xor",
+    "minimum", "maximum", "exchange", "compare_swap", "put_inline", "copy"};
+
+/// From the first byte of rows to the last; none beyond the address space, and of no bytes.
+std::optional<std::uint64_t> extent(std::uint64_t rows, std::uint64_t row_bytes, std::uint64_t stride) {
+  std::uint64_t before_last = 0, bytes = 0;
+  if (rows == 0 || row_bytes == 0 || __builtin_mul_overflow(rows - 1, stride, &before_last) ||
+      __builtin_add_overflow(before_last, row_bytes, &bytes))
+    return std::nullopt;
+  return bytes;
+}
+
+bool is_word(const Command& command) {
+  const std::uint64_t width = command.width;
+  const bool is_scalar = width == 1 || width == 2 || width == 4 || width == 8;
+  return is_scalar && command.remote % width == 0 && (command.verb == Verb::store || width >= 4);
+}
+
+bool moves_rows(Verb verb) { return verb == Verb::put || verb == Verb::get || verb == Verb::copy; }
+
+}  // namespace
+
+CommandTarget target_of(const EngineClient& client, MappedMemory& memory, const Command& command) {
+  if (static_cast<std::uint8_t>(command.verb) >= command_verbs) return {"there is no such verb"};
+  std::uint64_t bytes = command.width, span = command.width;
+  if (moves_rows(command.verb)) {
+    const auto there = extent(command.rows, command.row_bytes, command.remote_stride);
+    const auto here = extent(command.rows, command.row_bytes, command.local_stride);
+    if (!there || !here || *here > ~command.local || *there > ~command.remote)
+      return {"rows of no bytes, or beyond the end of the address space"};
+    bytes = command.rows * command.row_bytes, span = *there;
+  } else if (command.verb == Verb::put_inline) {
+    if (bytes == 0 || bytes > max_inline_bytes) return {"no command holds so many bytes"};
+  } else if (!is_word(command)) {
+    return {"no word has such a width, or it is not aligned"};
+  }
+  if (command.verb == Verb::copy) return {nullptr, reinterpret_cast<std::byte*>(command.remote), bytes};
+  if (command.peer >= static_cast<std::uint32_t>(client.ranks)) return {"there is no such rank"};
+  const std::uint64_t slot = SlotLayout{client.context.slot_shift}.slot_bytes();
+  if (command.remote >= slot || span > slot - command.remote) return {"the place is not in its peer's memory"};
+  std::byte* const address = client.address_of(command.peer, command.remote);
+  if (!memory.holds(address, span)) return {"there is no memory of its peer at that place (any more)"};
+  return {nullptr, address, bytes};
+}
+
+std::string text_of(const Command& command) {
+  const auto verb = static_cast<std::uint8_t>(command.verb);
+  const std::string name = verb < command_verbs ? verb_names[verb] : fmt::format("verb {}", verb);
+  if (command.verb == Verb::copy)
+    return fmt::format("copy of {} bytes from {:#x} to {:#x}", command.row_bytes, command.local, command.remote);
+  const std::string place = fmt::format("rank {}, offset {:#x} of its slot", command.peer, command.remote);
+  if (moves_rows(command.verb))
+    return fmt::format("{} of {} x {} bytes, {}", name, command.rows, command.row_bytes, place);
+  return fmt::format("{} of {} bytes, {}", name, command.width, place);
+}
+
+}  // namespace beeline

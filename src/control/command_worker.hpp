@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// What does an engine's commands: a CPU thread, or a GPU's copy engine and kernels of one thread.
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "beeline/transport/engine.hpp"
+
+namespace beeline {
+
+/// Commands of one ring that are under way at a time.
+inline constexpr std::size_t command_batch = 64;
+
+class CommandWorker {
+ public:
+  virtual ~CommandWorker() = default;
+  /// Begins a command, after those that it began before.
+  ///   command  stays where it is until all is over
+  ///   remote   what it names at the peer, all of which is mapped; of `copy` its destination, of which nothing is known
+  ///   slot     below `command_batch`; of no other command that is under way
+  /// Returns why it is refused; then nothing was touched. nullptr: it is not.
+  [[nodiscard]] virtual const char* begin(const Command& command, std::byte* remote, std::size_t slot) = 0;
+  /// Whether all that was begun is over, and visible.
+  [[nodiscard]] virtual bool over() = 0;
+  /// What the word held that the command in a slot changed, once all is over.
+  [[nodiscard]] virtual std::uint64_t result(std::size_t slot) const = 0;
+};
+
+/// That of a host rank: each command is over when it has begun. The client stays where it is for a worker's life.
+[[nodiscard]] std::unique_ptr<CommandWorker> make_host_worker(const EngineClient& client);
+/// That of a GPU rank; loads its kernels. Throws unavailable in builds without CUDA.
+[[nodiscard]] std::unique_ptr<CommandWorker> make_gpu_worker(const EngineClient& client);
+/// That of the client's device.
+[[nodiscard]] std::unique_ptr<CommandWorker> make_worker(const EngineClient& client);
+
+}  // namespace beeline

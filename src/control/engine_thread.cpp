@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/engine_thread.hpp"
+
+#include <fmt/format.h>
+#include <linux/membarrier.h>
+#include <pthread.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cuda/atomic>
+#include <exception>
+#include <system_error>
+
+#include "beeline/core/error.hpp"
+#include "beeline/core/log.hpp"
+#include "beeline/device/wait.hpp"
+#include "control/command_check.hpp"
+
+namespace beeline {
+
+namespace {
+
+/// A thread without work looks for it so long before it sleeps.
+constexpr std::uint64_t patience_ns = 200'000;
+/// The same for a host rank's, which posters wake.
+constexpr int woken_poll_us = 100'000;
+constexpr std::size_t most_refusals = 16;  ///< that are kept of a ring
+/// Workers of a GPU rank's thread: streams that work side by side.
+constexpr std::size_t gpu_batches = 4;
+
+/// From here on either this thread sees what others have posted, or they see what it has stored. Posters need no fence
+/// of their own then. False where the system has no such thing.
+bool order_with_posters() {
+  static const bool has_it = ::syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
+  return has_it && ::syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0;
+}
+
+void store(std::uint64_t& word, std::uint64_t value) {
+  detail::SystemAtomic<std::uint64_t>(word).store(value, cuda::memory_order_release);
+}
+
+/// Of a word that one thread changes.
+void count(std::atomic<std::uint64_t>& word, std::uint64_t value) {
+  word.store(word.load(std::memory_order_relaxed) + value, std::memory_order_relaxed);
+}
+
+void bind(std::thread& thread, int core) {
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  if (core < CPU_SETSIZE) CPU_SET(static_cast<std::size_t>(core), &cores);
+  const int error = ::pthread_setaffinity_np(thread.native_handle(), sizeof cores, &cores);
+  require(
+      error == 0, Status::invalid_argument,
+      fmt::format("an engine's thread cannot be bound to core {}: {}", core, std::generic_category().message(error)));
+}
+
+}  // namespace
+
+namespace detail {
+
+void wake_engine(std::uint64_t asleep) noexcept { reinterpret_cast<Bell*>(asleep)->ring(); }
+
+}  // namespace detail
+
+Bell::Bell() { ::sem_init(&semaphore_, 0, 0); }
+Bell::~Bell() { ::sem_destroy(&semaphore_); }
+void Bell::ring() noexcept { ::sem_post(&semaphore_); }
+void Bell::wait(int us) noexcept {
+  timespec until{};
+  ::clock_gettime(CLOCK_MONOTONIC, &until);
+  const long ns = until.tv_nsec + long{us} * 1'000;
+  until.tv_sec += ns / 1'000'000'000, until.tv_nsec = ns % 1'000'000'000;
+  ::sem_clockwait(&semaphore_, CLOCK_MONOTONIC, &until);
+  while (::sem_trywait(&semaphore_) == 0) {
+  }
+}
+
+EngineThread::EngineThread(const EngineClient& client, int poll_us, int core) : client_(client), poll_us_(poll_us) {
+  for (std::size_t i = 0; i < (client.device.is_gpu() ? gpu_batches : 1); ++i) {
+    batches_.push_back(std::make_unique<Batch>());
+    batches_.back()->worker = make_worker(client_);
+  }
+  try {
+    thread_ = std::thread([this] { run(); });
+  } catch (const std::system_error& error) {
+    throw Error(Status::no_resource, fmt::format("an engine's thread: {}", error.what()));
+  }
+  if (core < 0) return;
+  try {
+    bind(thread_, core);
+  } catch (...) {
+    closing_ = true;
+    thread_.join();
+    throw;
+  }
+}
+
+EngineThread::~EngineThread() {
+  closing_ = true;
+  bell_.ring();
+  thread_.join();
+}
+
+template <class Change>
+auto EngineThread::change(Change change) const {
+  ++changes_;
+  bell_.ring();
+  const std::lock_guard lock(mutex_);
+  --changes_;
+  return change();
+}
+
+void EngineThread::add(CommandRing& ring) {
+  change([&] {
+    served_.push_back({&ring, CommandReader(ring), batches_[served_.size() % batches_.size()].get()});
+    rings_ = served_.size();
+  });
+}
+
+bool EngineThread::remove(CommandRing& ring) {
+  return change([&] {
+    const auto found = std::find_if(served_.begin(), served_.end(), [&](const Served& s) { return s.ring == &ring; });
+    if (found == served_.end()) return false;
+    while (found->has_begun && !end_batch(*found)) std::this_thread::yield();
+    store(ring.asleep.value, 0);
+    served_.erase(found);
+    refusals_.erase(&ring);
+    rings_ = served_.size();
+    return true;
+  });
+}
+
+EngineStatistics EngineThread::statistics() const {
+  EngineStatistics sum{
+      .commands = commands_, .bytes = bytes_, .refused = refused_, .deepest = deepest_, .sleeps = sleeps_, .cpu_s = 0};
+  clockid_t clock{};
+  timespec used{};
+  if (::pthread_getcpuclockid(const_cast<std::thread&>(thread_).native_handle(), &clock) == 0 &&
+      ::clock_gettime(clock, &used) == 0)
+    sum.cpu_s = static_cast<double>(used.tv_sec) + static_cast<double>(used.tv_nsec) * 1e-9;
+  return sum;
+}
+
+std::vector<std::string> EngineThread::refusals(const CommandRing& ring) const {
+  return change([&] {
+    const auto found = refusals_.find(&ring);
+    return found == refusals_.end() ? std::vector<std::string>{} : found->second;
+  });
+}
+
+void EngineThread::run() {
+  std::unique_lock lock(mutex_);
+  try {
+    std::uint64_t idle_since = 0;
+    for (std::uint32_t idle = 0; !closing_;) {
+      if (changes_ > 0) {
+        lock.unlock();
+        while (changes_ > 0) std::this_thread::yield();
+        lock.lock();
+      }
+      idle = serve_all() ? 0 : idle + 1;
+      if (idle == 1) idle_since = machine::clock_ns();
+      if (idle > 0) rest(idle, idle_since);
+    }
+  } catch (const std::exception& error) {
+    client_.fail(error.what());
+  }
+}
+
+bool EngineThread::serve_all() {
+  bool any = false;
+  for (Served& served : served_) {
+    if (!served.has_begun && served.batch->count == 0) served.has_begun = begin_batch(served);
+    if (!served.has_begun) continue;
+    any = true;
+    end_batch(served);
+  }
+  return any;
+}
+
+bool EngineThread::begin_batch(Served& served) {
+  Batch& batch = *served.batch;
+  std::size_t& taken = batch.count;
+  for (; taken < command_batch && served.reader.take(batch.commands[taken]); ++taken)
+    if (const char* reason = begin(batch, taken)) refuse(served, batch.commands[taken], reason);
+  if (taken > deepest_.load(std::memory_order_relaxed)) deepest_.store(taken, std::memory_order_relaxed);
+  return taken > 0;
+}
+
+const char* EngineThread::begin(Batch& batch, std::size_t slot) {
+  const Command& command = batch.commands[slot];
+  const CommandTarget target = target_of(client_, memory_, command);
+  if (target.refused != nullptr) return target.refused;
+  if (const char* reason = batch.worker->begin(command, target.address, slot)) return reason;
+  count(bytes_, target.bytes);
+  return nullptr;
+}
+
+bool EngineThread::end_batch(Served& served) {
+  Batch& batch = *served.batch;
+  if (!batch.worker->over()) return false;
+  for (std::size_t i = 0; i < batch.count; ++i)
+    if (batch.commands[i].answers) served.reader.answer(batch.commands[i], batch.worker->result(i));
+  const Command& last = batch.commands[batch.count - 1];
+  served.reader.release_sources(last);
+  served.reader.complete(last);
+  count(commands_, batch.count);
+  batch.count = 0;
+  served.has_begun = false;
+  return true;
+}
+
+void EngineThread::refuse(Served& served, const Command& command, const char* reason) {
+  const std::string text = fmt::format("rank {}'s engine refused command {} of a queue ({}): {}", client_.rank,
+                                       command.sequence, text_of(command), reason);
+  require(!command.answers, Status::invalid_argument, text);  // its poster would take the answer for a value
+  log(LogLevel::error, text, client_.rank);
+  count(refused_, 1);
+  store(served.ring->refused.value, ++served.refused);
+  std::vector<std::string>& kept = refusals_[served.ring];
+  if (kept.size() < most_refusals) kept.push_back(text);
+}
+
+void EngineThread::rest(std::uint32_t idle, std::uint64_t idle_since) {
+  if (poll_us_ == 0) return machine::back_off(idle, Polling(WaitPolicy::spin, 0));
+  const Polling polling = client_.context.polling;
+  const bool looks = idle % detail::polls_per_look == 0 || machine::backs_off(idle, polling);
+  if (looks && machine::clock_ns() - idle_since > patience_ns) return sleep();
+  machine::back_off(idle, polling.sleeps_at_once() ? Polling(WaitPolicy::yield, 0) : polling);
+}
+
+void EngineThread::sleep() {
+  for (const Served& served : served_) store(served.ring->asleep.value, reinterpret_cast<std::uintptr_t>(&bell_));
+  const bool is_woken = order_with_posters() && !client_.device.is_gpu();
+  if (!has_posted()) {
+    count(sleeps_, 1);
+    bell_.wait(is_woken ? woken_poll_us : poll_us_);
+  }
+  for (const Served& served : served_) store(served.ring->asleep.value, 0);
+}
+
+bool EngineThread::has_posted() const {
+  return changes_ > 0 || closing_ ||
+         std::any_of(served_.begin(), served_.end(), [](const Served& served) { return served.reader.has_next(); });
+}
+
+}  // namespace beeline

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// One thread of an engine.
+
+#include <semaphore.h>
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "beeline/control/engine_statistics.hpp"
+#include "control/command_worker.hpp"
+#include "control/mapped_memory.hpp"
+
+namespace beeline {
+
+/// What a CPU thread wakes an engine's thread by.
+class Bell {
+ public:
+  Bell();
+  ~Bell();
+  Bell(const Bell&) = delete;
+  Bell& operator=(const Bell&) = delete;
+  void ring() noexcept;
+  /// Until it rings or has rung since the last call, or `us` microseconds.
+  void wait(int us) noexcept;
+
+ private:
+  sem_t semaphore_{};
+};
+
+/// Serves the rings that it is given, in turn: up to `command_batch` commands of each at a time.
+class EngineThread {
+ public:
+  ///   poll_us  between looks when there is nothing to do; 0: it spins
+  ///   core     that it is bound to; -1: none
+  EngineThread(const EngineClient& client, int poll_us, int core);
+  ~EngineThread();
+  EngineThread(const EngineThread&) = delete;
+  EngineThread& operator=(const EngineThread&) = delete;
+
+  void add(CommandRing& ring);
+  /// Returns when it uses the ring no more; false where it had not got it.
+  bool remove(CommandRing& ring);
+  [[nodiscard]] std::size_t rings() const { return rings_; }
+
+  [[nodiscard]] EngineStatistics statistics() const;
+  [[nodiscard]] std::vector<std::string> refusals(const CommandRing& ring) const;
+
+ private:
+  /// A worker, and the commands of one ring that it is doing.
+  struct Batch {
+    std::unique_ptr<CommandWorker> worker;
+    std::array<Command, command_batch> commands{};
+    std::size_t count = 0;  ///< 0: it is free
+  };
+  struct Served {
+    CommandRing* ring;
+    CommandReader reader;
+    Batch* batch;  ///< shared with other rings; who begins one ends it before another begins
+    bool has_begun = false;
+    std::uint64_t refused = 0;
+  };
+
+  /// Runs `change()` while this thread does not look.
+  template <class Change>
+  auto change(Change change) const;
+  void run();
+  /// One round over all rings. Whether any had something to do.
+  bool serve_all();
+  bool begin_batch(Served& served);
+  bool end_batch(Served& served);
+  /// Why a command is refused; nullptr: it has begun.
+  const char* begin(Batch& batch, std::size_t slot);
+  void refuse(Served& served, const Command& command, const char* reason);
+  /// After `idle` rounds in which there was nothing to do.
+  void rest(std::uint32_t idle, std::uint64_t idle_since);
+  void sleep();
+  [[nodiscard]] bool has_posted() const;
+
+  const EngineClient client_;
+  MappedMemory memory_{client_};
+  const int poll_us_;
+  mutable Bell bell_;
+  std::vector<std::unique_ptr<Batch>> batches_;
+  std::vector<Served> served_;
+  std::map<const CommandRing*, std::vector<std::string>> refusals_;
+  mutable std::mutex mutex_;             ///< of the three above; this thread lets it go when others wait for it
+  mutable std::atomic<int> changes_{0};  ///< how many do
+  std::atomic<std::size_t> rings_{0};
+  std::atomic<std::uint64_t> commands_{0}, bytes_{0}, refused_{0}, deepest_{0},
+      sleeps_{0};  ///< this thread's to change
+  std::atomic<bool> closing_{false};
+  std::thread thread_;
+};
+
+}  // namespace beeline

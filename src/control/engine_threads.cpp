@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/engine_threads.hpp"
+
+#include <algorithm>
+
+#include "control/engine_thread.hpp"
+
+namespace beeline {
+
+EngineThreads::EngineThreads(const EngineClient& client, const EngineOptions& options) {
+  for (int i = 0; i < options.threads; ++i) {
+    const int core = options.cores.empty() ? -1 : options.cores[static_cast<std::size_t>(i) % options.cores.size()];
+    threads_.push_back(std::make_unique<EngineThread>(client, options.poll_us, core));
+  }
+}
+
+EngineThreads::~EngineThreads() = default;
+
+void EngineThreads::add(CommandRing& ring) {
+  const std::lock_guard lock(mutex_);
+  (*std::min_element(threads_.begin(), threads_.end(), [](const auto& a, const auto& b) {
+    return a->rings() < b->rings();
+  }))->add(ring);
+}
+
+void EngineThreads::remove(CommandRing& ring) {
+  const std::lock_guard lock(mutex_);
+  for (const auto& thread : threads_)
+    if (thread->remove(ring)) return;
+}
+
+EngineStatistics EngineThreads::statistics() const {
+  EngineStatistics sum;
+  for (const auto& thread : threads_) {
+    const EngineStatistics one = thread->statistics();
+    sum.commands += one.commands, sum.bytes += one.bytes, sum.refused += one.refused, sum.sleeps += one.sleeps;
+    sum.deepest = std::max(sum.deepest, one.deepest);
+    sum.cpu_s += one.cpu_s;
+  }
+  return sum;
+}
+
+std::vector<std::string> EngineThreads::refusals(const CommandRing& ring) const {
+  for (const auto& thread : threads_)
+    if (auto found = thread->refusals(ring); !found.empty()) return found;
+  return {};
+}
+
+}  // namespace beeline

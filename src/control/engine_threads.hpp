@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// The engine of a rank: host threads that serve command queues (docs/control.md).
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "beeline/control/engine_statistics.hpp"
+#include "beeline/transport/engine.hpp"
+
+namespace beeline {
+
+class EngineThread;
+
+/// How an engine's threads run.
+struct EngineOptions {
+  int threads = 1;
+  int poll_us = 100;         ///< between looks of a thread that has nothing to do; 0: it spins
+  std::vector<int> cores{};  ///< that its threads are bound to, in turn; none: to no core
+};
+
+/// Serves command queues of one rank. Thread-safe.
+class EngineThreads {
+ public:
+  /// Throws no_resource where the system gives no threads, invalid_argument for a core that this process has not.
+  EngineThreads(const EngineClient& client, const EngineOptions& options);
+  /// Ends the threads; commands that are not done by then stay so.
+  ~EngineThreads();
+  EngineThreads(const EngineThreads&) = delete;
+  EngineThreads& operator=(const EngineThreads&) = delete;
+
+  /// Serves a ring from now on, by the thread that has the fewest.
+  void add(CommandRing& ring);
+  /// No longer; returns when no thread uses it any more. What has begun is over.
+  void remove(CommandRing& ring);
+
+  [[nodiscard]] EngineStatistics statistics() const;
+  /// Why commands of a ring were refused, the first few of them.
+  [[nodiscard]] std::vector<std::string> refusals(const CommandRing& ring) const;
+
+ private:
+  std::mutex mutex_;  ///< of the distribution of rings
+  std::vector<std::unique_ptr<EngineThread>> threads_;
+};
+
+}  // namespace beeline

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstring>
+
+#include "control/change_word.hpp"
+#include "control/command_worker.hpp"
+#include "control/mapped_memory.hpp"
+
+namespace beeline {
+
+namespace {
+
+/// Copies memory of this process that may not be there: says so instead of faulting.
+bool copy_if_there(std::byte* to, const std::byte* from, std::size_t bytes) {
+  while (bytes > 0) {
+    const iovec here{to, bytes}, there{const_cast<std::byte*>(from), bytes};
+    const ssize_t copied = ::process_vm_readv(::getpid(), &here, 1, &there, 1, 0);
+    if (copied <= 0) return false;
+    to += copied, from += copied, bytes -= static_cast<std::size_t>(copied);
+  }
+  return true;
+}
+
+class HostWorker final : public CommandWorker {
+ public:
+  explicit HostWorker(const EngineClient& client) : destinations_(client), sources_(client) {}
+
+  const char* begin(const Command& command, std::byte* remote, std::size_t slot) override {
+    auto* local = reinterpret_cast<std::byte*>(command.local);
+    switch (command.verb) {
+      case Verb::put_inline:
+        put_inline(remote, command);
+        return nullptr;
+      case Verb::put:
+      case Verb::copy:
+        return move(remote, local, command, {command.remote_stride, command.local_stride});
+      case Verb::get:
+        return move(local, remote, command, {command.local_stride, command.remote_stride});
+      default:
+        results_[slot] = detail::change_word(command, remote);
+        return nullptr;
+    }
+  }
+  bool over() override { return true; }
+  std::uint64_t result(std::size_t slot) const override { return results_[slot]; }
+
+ private:
+  struct Strides {
+    std::uint64_t to, from;
+  };
+
+  static void put_inline(std::byte* remote, const Command& command) {
+    if (command.width == sizeof command.local)
+      std::memcpy(remote, &command.local, sizeof command.local);  // one store
+    else
+      std::memcpy(remote, &command.local, command.width);
+  }
+  const char* move(std::byte* to, const std::byte* from, const Command& command, Strides strides) {
+    const std::uint64_t rows = command.rows, bytes = command.row_bytes;
+    const bool is_there = destinations_.holds(to, (rows - 1) * strides.to + bytes) &&
+                          sources_.holds(from, (rows - 1) * strides.from + bytes);
+    for (std::uint64_t row = 0; row < rows; ++row, to += strides.to, from += strides.from)
+      if (is_there)
+        std::memcpy(to, from, bytes);
+      else if (!copy_if_there(to, from, bytes))
+        return "memory of its poster is not there";
+    return nullptr;
+  }
+
+  MappedMemory destinations_, sources_;
+  std::array<std::uint64_t, command_batch> results_{};
+};
+
+}  // namespace
+
+std::unique_ptr<CommandWorker> make_host_worker(const EngineClient& client) {
+  return std::make_unique<HostWorker>(client);
+}
+
+std::unique_ptr<CommandWorker> make_worker(const EngineClient& client) {
+  return client.device.is_gpu() ? make_gpu_worker(client) : make_host_worker(client);
+}
+
+}  // namespace beeline

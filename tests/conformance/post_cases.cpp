@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+// What kernels post to command queues arrives, in the order of its queue, whoever posts it and however much.
+#include <algorithm>
+#include <vector>
+
+#include "tests/conformance/group_kind.hpp"
+#include "tests/conformance/rank_test.hpp"
+#include "tests/support/errors.hpp"
+
+namespace beeline_test {
+
+namespace {
+
+using namespace beeline;
+
+/// Whether commands find the memory that this rank's kernels post from, and to.
+void need_reach(const RankTest& test, const World& world) {
+  test.skip_if(world.mixed(), "the engine of a host rank does not reach GPU memory");
+}
+
+struct MoveArguments {
+  std::byte *destination, *source, *back, *copied;
+  std::uint64_t* signal;
+  std::size_t bytes;
+  std::uint32_t ahead, behind;
+  CommandChannel channel;
+};
+
+/// Puts ahead, announces it, waits for the one behind, gets what it has put back, and copies it.
+struct MoveBody {
+  template <class Group>
+  BEELINE_HOST_DEVICE void operator()(const Group& group, const Context& ctx, DeviceReport* report,
+                                      MoveArguments a) const {
+    const CommandQueue queue = a.channel.queue(0);
+    BEELINE_DEVICE_CHECK_EQ(report, Status::ok, post_put(group, ctx, a.destination, a.source, a.bytes, a.ahead, queue));
+    BEELINE_DEVICE_CHECK_EQ(report, Status::ok, post_signal(group, ctx, a.signal, 7, a.ahead, queue));
+    BEELINE_DEVICE_CHECK_EQ(report, Status::ok, wait(group, ctx, a.signal, Compare::greater_equal, 7, a.behind));
+    BEELINE_DEVICE_CHECK_EQ(report, Status::ok, flush(group, ctx, queue));
+    BEELINE_DEVICE_CHECK_EQ(report, Status::ok, quiet(group, ctx, queue));
+    BEELINE_DEVICE_CHECK_EQ(report, Status::ok, post_get(group, ctx, a.back, a.destination, a.bytes, a.ahead, queue));
+    BEELINE_DEVICE_CHECK_EQ(report, Status::ok, quiet(group, ctx, queue));
+    BEELINE_DEVICE_CHECK_EQ(report, Status::ok, post_copy(group, ctx, a.copied, a.destination, a.bytes, queue));
+    BEELINE_DEVICE_CHECK_EQ(report, Status::ok, quiet(group, ctx, queue));
+  }
+};
+
+template <GroupKind kind>
+void move_bytes(RankTest& test, CommandQueues& queues, std::size_t bytes, std::size_t skew) {
+  World& world = test.world();
+  const SymmetricArray<std::byte> memory(world, 4 * (bytes + 16));
+  const Signals signal(world, 1);
+  const auto part = [&](std::size_t index) { return memory.data() + index * (bytes + 16) + skew * index % 16; };
+  const std::uint64_t key = 1000 * bytes + skew;
+  test.write(part(1), pattern(key + static_cast<std::uint64_t>(test.rank()), bytes));
+  world.barrier();
+  const MoveArguments arguments{part(0),
+                                part(1),
+                                part(2),
+                                part(3),
+                                signal.data(),
+                                bytes,
+                                static_cast<std::uint32_t>(test.ahead(1)),
+                                static_cast<std::uint32_t>(test.behind(1)),
+                                queues.channel()};
+  test.run(test.shape(1, true), FirstGroup<kind, MoveBody>{}, arguments, "posts");
+  const std::vector<std::byte> come = pattern(key + static_cast<std::uint64_t>(test.behind(1)), bytes);
+  check_bytes(come, test.read(part(0), bytes), "put");
+  check_bytes(come, test.read(part(3), bytes), "copied");
+  check_bytes(pattern(key + static_cast<std::uint64_t>(test.rank()), bytes), test.read(part(2), bytes), "got");
+  world.barrier();
+}
+
+BEELINE_CASE(post, puts_gets_and_copies, 1) {
+  need_reach(test, test.world());
+  CommandQueues queues(test.world());
+  for (const std::size_t bytes : {std::size_t{0}, std::size_t{1}, std::size_t{7}, std::size_t{8}, std::size_t{40},
+                                  std::size_t{41}, std::size_t{4096}, most_bytes})
+    for (const std::size_t skew : {0, 3})
+      for_each_group_kind(test.world(), [&]<GroupKind kind>() { move_bytes<kind>(test, queues, bytes, skew); });
+}
+
+struct CrowdArguments {
+  std::uint64_t *sum, *last;  ///< a word; [threads of all blocks]
+  std::uint32_t peer, posts;
+  CommandChannel channel;
+};
+
+/// Every thread posts more than a queue holds: atomics, and values in their order.
+struct CrowdKernel {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report, CrowdArguments a) const {
+    const std::uint32_t thread = grid.thread_rank();
+    const CommandQueue queue = a.channel.queue(thread);
+    for (std::uint64_t i = 1; i <= a.posts; ++i) {
+      BEELINE_DEVICE_CHECK_EQ(report, Status::ok, post_atomic(ctx, Verb::add, a.sum, i, a.peer, queue));
+      BEELINE_DEVICE_CHECK_EQ(report, Status::ok, post_put(Thread{}, ctx, &a.last[thread], &i, 1, a.peer, queue));
+    }
+    BEELINE_DEVICE_CHECK_EQ(report, Status::ok, quiet(Thread{}, ctx, queue));
+  }
+};
+
+BEELINE_CASE(post, more_than_queues_hold, 1) {
+  World& world = test.world();
+  need_reach(test, world);
+  constexpr std::uint32_t blocks = 8;
+  const std::uint32_t threads = blocks * test.block_threads(), posts = test.on_gpu() ? 20 : 400;
+  for (const std::uint32_t count : {1u, 3u, 64u}) {
+    CommandQueues queues(world, count);
+    const SymmetricArray<std::uint64_t> sum(world, 1), last(world, threads);
+    const auto peer = static_cast<std::uint32_t>(test.ahead(1));
+    test.run(test.shape(blocks, false), CrowdKernel{},
+             CrowdArguments{sum.data(), last.data(), peer, posts, queues.channel()}, "a crowd of posts");
+    world.barrier();
+    BEELINE_CHECK_EQ(std::uint64_t{posts} * (posts + 1) / 2 * threads, test.read_value(sum.data()));
+    for (std::uint32_t thread = 0; thread < threads; ++thread)
+      BEELINE_CHECK_EQ(std::uint64_t{posts}, test.read_value(&last.data()[thread]));
+    BEELINE_CHECK(queues.statistics().commands >= std::uint64_t{2} * posts * threads);
+    BEELINE_CHECK_EQ(std::uint64_t{0}, queues.statistics().refused);
+    world.barrier();
+  }
+}
+
+struct AtomicArguments {
+  std::uint32_t* words;  ///< [7]
+  std::uint32_t peer;
+  CommandChannel channel;
+};
+
+struct AtomicKernel {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report, AtomicArguments a) const {
+    if (grid.thread_rank() != 0) return;
+    const CommandQueue queue = a.channel.queue(0);
+    constexpr Verb verbs[] = {Verb::add,     Verb::bit_and, Verb::bit_or,  Verb::bit_xor,
+                              Verb::minimum, Verb::maximum, Verb::exchange};
+    for (std::uint32_t i = 0; i < 7; ++i)
+      BEELINE_DEVICE_CHECK_EQ(report, Status::ok, post_atomic(ctx, verbs[i], &a.words[i], 0xf0u, a.peer, queue));
+    BEELINE_DEVICE_CHECK_EQ(report, Status::invalid_argument,
+                            post_atomic(ctx, Verb::compare_swap, a.words, 1u, a.peer, queue));
+    BEELINE_DEVICE_CHECK_EQ(report, Status::ok, quiet(Thread{}, ctx, queue));
+  }
+};
+
+BEELINE_CASE(post, atomics, 1) {
+  World& world = test.world();
+  need_reach(test, world);
+  CommandQueues queues(world);
+  const SymmetricArray<std::uint32_t> words(world, 7);
+  const std::vector<std::uint32_t> before(7, 0x3cu);
+  world.copy(words.data(), before.data(), words.bytes());
+  world.barrier();
+  test.run(test.shape(1, false), AtomicKernel{},
+           AtomicArguments{words.data(), static_cast<std::uint32_t>(test.ahead(1)), queues.channel()}, "atomics");
+  world.barrier();
+  const std::uint32_t expected[] = {0x12cu, 0x30u, 0xfcu, 0xccu, 0x3cu, 0xf0u, 0xf0u};
+  for (std::size_t i = 0; i < 7; ++i) BEELINE_CHECK_EQ(expected[i], test.read_value(&words.data()[i]));
+  world.barrier();
+}
+
+struct BadArguments {
+  std::byte *bytes, *nowhere;
+  std::uint64_t* word;
+  std::uint32_t peer;
+  CommandChannel channel;
+};
+
+/// Memory that is not there is refused by the engine: the queue says so, and goes on.
+struct BadKernel {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report, BadArguments a) const {
+    const Thread one{};
+    if (grid.thread_rank() != 0) return;
+    const CommandQueue bad = a.channel.queue(0), good = a.channel.queue(1);
+    BEELINE_DEVICE_CHECK_EQ(report, Status::ok, post_put(one, ctx, a.bytes, a.nowhere, 4096, a.peer, bad));
+    BEELINE_DEVICE_CHECK_EQ(report, Status::ok, post_copy(one, ctx, a.bytes, a.nowhere, 4096, bad));
+    BEELINE_DEVICE_CHECK_EQ(report, Status::ok, post_signal(one, ctx, a.word, 3, a.peer, bad));
+    BEELINE_DEVICE_CHECK_EQ(report, Status::invalid_argument, quiet(one, ctx, bad));
+    BEELINE_DEVICE_CHECK_EQ(report, Status::invalid_argument, flush(one, ctx, bad));
+    BEELINE_DEVICE_CHECK_EQ(report, Status::ok, quiet(one, ctx, good));
+  }
+};
+
+BEELINE_CASE(post, memory_that_is_not_there, 1) {
+  World& world = test.world();
+  need_reach(test, world);
+  CommandQueues queues(world, 2);
+  const SymmetricArray<std::byte> bytes(world, 4096);
+  const Signals word(world, 1);
+  auto* const nowhere = reinterpret_cast<std::byte*>(std::uintptr_t{4096});
+  test.run(
+      test.shape(1, false), BadKernel{},
+      BadArguments{bytes.data(), nowhere, word.data(), static_cast<std::uint32_t>(test.ahead(1)), queues.channel()},
+      "bad posts");
+  world.barrier();
+  BEELINE_CHECK_EQ(std::uint64_t{3}, test.read_value(word.data()));
+  BEELINE_CHECK_EQ(std::uint64_t{2}, queues.statistics().refused);
+  const std::vector<std::string> refusals = queues.refusals();
+  BEELINE_CHECK_EQ(std::size_t{2}, refusals.size());
+  for (const std::string& text : refusals)
+    for (const std::string& part :
+         {"rank " + std::to_string(test.rank()), std::string("4096"), std::string("not there")})
+      BEELINE_CHECK(text.find(part) != std::string::npos);
+  BEELINE_CHECK(!world.failed());
+  world.barrier();
+}
+
+BEELINE_CASE(post, queues_of_a_team, 2) {
+  World& world = test.world();
+  need_reach(test, world);
+  check_error(Status::invalid_argument, {"0 of them"}, [&] { const CommandQueues none(world, 0); });
+  const std::unique_ptr<Team> team = world.make_team(test.alternate_ranks());
+  CommandQueues queues(*team, 2);
+  const SymmetricArray<std::uint64_t> sum(*team, 1), last(*team, test.block_threads());
+  const auto peer = static_cast<std::uint32_t>((team->rank() + 1) % team->size());
+  test.run(*team, test.shape(1, false), CrowdKernel{},
+           CrowdArguments{sum.data(), last.data(), peer, 10, queues.channel()}, "posts in a team");
+  team->barrier();
+  BEELINE_CHECK_EQ(std::uint64_t{55} * test.block_threads(), test.read_value(sum.data()));
+  team->barrier();
+}
+
+}  // namespace
+
+}  // namespace beeline_test

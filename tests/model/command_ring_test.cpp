@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// The order of the loads and stores that posters and an engine share a ring by, checked by Relacy.
+#include <gtest/gtest.h>
+
+#include "tests/model/command_ring_model.hpp"
+
+namespace beeline {
+
+namespace {
+
+#if BEELINE_HAS_RELACY
+
+TEST(CommandRing, IsRightInEveryExecutionTried) {
+  const Verdict verdict = try_command_ring(Bug::none, 300'000);
+  EXPECT_TRUE(verdict.is_right) << verdict.report;
+}
+
+class CommandRingWith : public ::testing::TestWithParam<Bug> {};
+
+TEST_P(CommandRingWith, ABugIsFound) {
+  const Verdict verdict = try_command_ring(GetParam(), 30'000);
+  EXPECT_FALSE(verdict.is_right);
+  EXPECT_NE(std::string::npos, verdict.report.find("DATA RACE")) << verdict.report;
+}
+
+INSTANTIATE_TEST_SUITE_P(Bugs, CommandRingWith,
+                         ::testing::Values(Bug::relaxed_publish, Bug::relaxed_taken, Bug::relaxed_known,
+                                           Bug::relaxed_answer, Bug::freed_at_once));
+
+#else
+
+TEST(CommandRing, IsRightInEveryExecutionTried) { GTEST_SKIP() << "no model checker: relacy-dev is not installed"; }
+
+#endif
+
+}  // namespace
+
+}  // namespace beeline

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+// The threads that serve command queues: what they refuse, how they sleep and wake, and how they end.
+#include "control/engine_threads.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "beeline/beeline.hpp"
+#include "tests/support/stopwatch.hpp"
+#include "tests/unit/lone_context.hpp"
+
+namespace beeline {
+
+using beeline_test::Stopwatch;
+
+namespace {
+
+/// A rank of a world of one, whose symmetric memory is a buffer.
+class Engines : public LoneContext {
+ protected:
+  Engines() {
+    context_.range = reinterpret_cast<std::byte*>(memory_.data());
+    context_.slots = context_.places = 1;
+    context_.heap_end = bytes;
+    client_.context = context_;
+    client_.address_of = [this](std::uint32_t, std::uint64_t offset) { return context_.range + offset; };
+    client_.piece_at = [this](const void*) { return std::span<const std::byte>(context_.range, bytes); };
+    client_.unmaps = &unmaps_;
+    client_.is_host_memory = [](const void*) { return true; };
+    client_.fail = [this](const std::string& reason) {
+      failure_ = reason;
+      has_failed_ = true;
+    };
+  }
+
+  struct Queue {
+    std::unique_ptr<CommandRing> ring = std::make_unique<CommandRing>();
+    std::unique_ptr<CommandTickets> tickets = std::make_unique<CommandTickets>();
+    [[nodiscard]] CommandQueue ends() const { return {ring.get(), tickets.get()}; }
+  };
+
+  /// Posts what no operation would.
+  static void post_raw(Queue& queue, Command command) {
+    const std::uint64_t ticket = queue.tickets->next++;
+    command.sequence = 0;
+    Command& slot = queue.ring->commands[ticket % command_ring_depth];
+    slot = command;
+    detail::SystemAtomic<std::uint64_t>(slot.sequence).store(ticket + 1, cuda::memory_order_release);
+  }
+
+  static constexpr std::size_t bytes = std::size_t{1} << 20;
+  std::vector<std::uint64_t> memory_ = std::vector<std::uint64_t>(bytes / 8);
+  std::atomic<std::uint64_t> unmaps_{0};
+  EngineClient client_;
+  std::string failure_;  ///< once `has_failed_`
+  std::atomic<bool> has_failed_{false};
+};
+
+constexpr Command command_of(Verb verb, std::uint8_t width, std::uint32_t peer, std::uint64_t remote) {
+  Command command{};
+  command.verb = verb, command.width = width, command.peer = peer, command.remote = remote;
+  return command;
+}
+constexpr Command rows_of(std::uint64_t remote, std::uint64_t local, std::uint64_t rows, std::uint64_t row_bytes,
+                          std::uint64_t stride) {
+  Command command = command_of(Verb::put, 0, 0, remote);
+  command.local = local, command.rows = rows, command.row_bytes = row_bytes;
+  command.remote_stride = command.local_stride = stride;
+  return command;
+}
+
+TEST_F(Engines, RefuseWhatNoPosterMayWant) {
+  EngineThreads engine(client_, {});
+  Queue queue;
+  engine.add(*queue.ring);
+  constexpr std::uint64_t all = ~std::uint64_t{0}, slot = std::uint64_t{1} << min_slot_shift;
+  const std::pair<Command, const char*> bad[] = {
+      {command_of(static_cast<Verb>(77), 8, 0, 0), "verb"},
+      {command_of(Verb::store, 8, 1, 0), "no such rank"},
+      {command_of(Verb::store, 8, 0, slot), "not in its peer's memory"},
+      {command_of(Verb::store, 8, 0, bytes), "no memory of its peer"},
+      {command_of(Verb::store, 3, 0, 0), "width"},
+      {command_of(Verb::store, 8, 0, 4), "aligned"},
+      {command_of(Verb::add, 2, 0, 0), "width"},
+      {command_of(Verb::put_inline, 41, 0, 0), "so many bytes"},
+      {rows_of(0, 4096, 1, 0, 0), "no bytes"},
+      {rows_of(0, 4096, 3, 8, all / 2), "address space"},
+      {rows_of(0, 4096, 1, all, 0), "address space"},
+      {rows_of(0, 4096, 1, 64, 0), "not there"},
+  };
+  for (const auto& [command, reason] : bad) post_raw(queue, command);
+  std::uint64_t word = 5;
+  EXPECT_EQ(Status::ok, post_put(Thread{}, context_, memory_.data(), &word, 1, 0, queue.ends()));
+  EXPECT_EQ(Status::invalid_argument, quiet(Thread{}, context_, queue.ends()));
+  EXPECT_EQ(5u, memory_[0]) << "the queue goes on";
+  EXPECT_EQ(std::size(bad), engine.statistics().refused);
+  const std::vector<std::string> refusals = engine.refusals(*queue.ring);
+  ASSERT_EQ(std::size(bad), refusals.size());
+  for (std::size_t i = 0; i < std::size(bad); ++i) {
+    EXPECT_NE(std::string::npos, refusals[i].find(bad[i].second)) << refusals[i];
+    EXPECT_NE(std::string::npos, refusals[i].find("rank 0's engine refused command " + std::to_string(i + 1)))
+        << refusals[i];
+  }
+  EXPECT_FALSE(has_failed_);
+}
+
+/// Its poster would take the answer for a value: the world ends.
+TEST_F(Engines, FailWhereARefusedCommandWantsAnAnswer) {
+  EngineThreads engine(client_, {});
+  Queue queue;
+  engine.add(*queue.ring);
+  Command command = command_of(Verb::add, 8, 1, 0);
+  command.answers = true;
+  post_raw(queue, command);
+  const Stopwatch watch;
+  while (!has_failed_) ASSERT_LT(watch.seconds(), 10);
+  EXPECT_NE(std::string::npos, failure_.find("no such rank")) << failure_;
+}
+
+/// A full queue is a status, and its place comes back.
+TEST_F(Engines, AFullQueueSaysSo) {
+  Queue queue;
+  std::uint64_t word = 1;
+  const auto put = [&](Timeout timeout) {
+    return post_put(Thread{}, context_, memory_.data(), &word, 1, 0, queue.ends(), timeout);
+  };
+  for (std::uint32_t i = 0; i < command_ring_depth; ++i) ASSERT_EQ(Status::ok, put(Timeout::test()));
+  EXPECT_EQ(Status::timeout, put(Timeout::test()));
+  EXPECT_EQ(Status::timeout, put(Timeout{2'000'000}));
+  EXPECT_EQ(Status::timeout, quiet(Thread{}, context_, queue.ends(), Timeout{2'000'000}));
+  EXPECT_EQ(2u, queue.tickets->waits);
+  EXPECT_EQ(0u, memory_[0]);
+  EngineThreads engine(client_, {});
+  engine.add(*queue.ring);
+  EXPECT_EQ(Status::ok, put(Timeout::none()));
+  EXPECT_EQ(Status::ok, quiet(Thread{}, context_, queue.ends()));
+  EXPECT_EQ(1u, memory_[0]);
+  EXPECT_EQ(command_ring_depth + 1, engine.statistics().commands);
+  EXPECT_EQ(0u, claims_) << "nothing is recorded";
+}
+
+/// Who dies with half a command written stops its queue, whose waits end; others go on.
+TEST_F(Engines, HalfACommandStopsItsQueueAlone) {
+  EngineThreads engine(client_, {});
+  Queue stopped, other;
+  for (Queue* queue : {&stopped, &other}) engine.add(*queue->ring);
+  ++stopped.tickets->next;  // claimed, and never written
+  context_.deadline_ns = 50'000'000;
+  std::uint64_t word = 9;
+  EXPECT_EQ(Status::ok, post_put(Thread{}, context_, memory_.data(), &word, 1, 0, stopped.ends()));
+  EXPECT_EQ(Status::ok, post_put(Thread{}, context_, memory_.data() + 1, &word, 1, 0, other.ends()));
+  EXPECT_EQ(Status::ok, quiet(Thread{}, context_, other.ends()));
+  EXPECT_EQ(9u, memory_[1]);
+  EXPECT_EQ(Status::deadline, quiet(Thread{}, context_, stopped.ends()));
+  EXPECT_EQ(0u, memory_[0]);
+  EXPECT_EQ(2u, records_[0].expected);
+  EXPECT_EQ(0u, records_[0].observed);
+}
+
+/// An idle thread takes next to no CPU time, and a post wakes it.
+TEST_F(Engines, SleepUntilAPostWakesThem) {
+  EngineThreads engine(client_, {});
+  Queue queue;
+  engine.add(*queue.ring);
+  for (std::uint64_t round = 1; round <= 5; ++round) {
+    const std::uint64_t slept = engine.statistics().sleeps;
+    const Stopwatch watch;
+    while (engine.statistics().sleeps == slept) ASSERT_LT(watch.seconds(), 10);
+    EXPECT_EQ(Status::ok, post_put(Thread{}, context_, memory_.data(), &round, 1, 0, queue.ends()));
+    EXPECT_EQ(Status::ok, quiet(Thread{}, context_, queue.ends()));
+    EXPECT_EQ(round, memory_[0]);
+  }
+}
+
+TEST_F(Engines, ServeThousandsOfQueues) {
+  EngineThreads engine(client_, {.threads = 3});
+  std::vector<Queue> queues(2000);
+  for (Queue& queue : queues) engine.add(*queue.ring);
+  for (std::size_t i = 0; i < queues.size(); ++i) {
+    const std::uint64_t value = i + 1;
+    ASSERT_EQ(Status::ok, post_put(Thread{}, context_, memory_.data() + i, &value, 1, 0, queues[i].ends()));
+  }
+  for (std::size_t i = 0; i < queues.size(); ++i) {
+    ASSERT_EQ(Status::ok, quiet(Thread{}, context_, queues[i].ends()));
+    ASSERT_EQ(i + 1, memory_[i]);
+  }
+  EXPECT_EQ(queues.size(), engine.statistics().commands);
+}
+
+/// Queues come and go while others are used.
+TEST_F(Engines, QueuesComeAndGo) {
+  EngineThreads engine(client_, {.threads = 2});
+  std::atomic<bool> stops{false};
+  Queue steady;
+  engine.add(*steady.ring);
+  std::thread poster([&] {
+    for (std::uint64_t i = 1; !stops; ++i) {
+      EXPECT_EQ(Status::ok, post_put(Thread{}, context_, memory_.data(), &i, 1, 0, steady.ends()));
+      EXPECT_EQ(Status::ok, quiet(Thread{}, context_, steady.ends()));
+      EXPECT_EQ(i, memory_[0]);
+    }
+  });
+  for (std::uint64_t round = 1; round <= 200; ++round) {
+    Queue passing;
+    engine.add(*passing.ring);
+    EXPECT_EQ(Status::ok, post_put(Thread{}, context_, memory_.data() + 1, &round, 1, 0, passing.ends()));
+    if (round % 2 == 0) {
+      EXPECT_EQ(Status::ok, quiet(Thread{}, context_, passing.ends()));
+      EXPECT_EQ(round, memory_[1]);
+    }
+    engine.remove(*passing.ring);
+  }
+  stops = true;
+  poster.join();
+}
+
+TEST_F(Engines, RefuseACoreThatIsNot) {
+  EXPECT_THROW(EngineThreads(client_, {.cores = {1 << 20}}), Error);
+  EXPECT_NO_THROW(EngineThreads(client_, {.threads = 2, .poll_us = 0, .cores = {0}}));
+}
+
+}  // namespace
+
+}  // namespace beeline

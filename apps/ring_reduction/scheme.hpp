@@ -37,5 +37,6 @@ using SchemeInfo = apps::MethodInfo<Scheme, Vectors>;
 [[nodiscard]] SchemeInfo stream();
 [[nodiscard]] SchemeInfo device();
 [[nodiscard]] SchemeInfo device_packets();
+[[nodiscard]] SchemeInfo proxy();
 
 }  // namespace ring_reduction

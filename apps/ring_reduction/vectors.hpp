@@ -16,8 +16,9 @@ namespace ring_reduction {
 struct Shape {
   std::size_t copy_chunk_bytes = 0;  ///< of host and stream; 0: the configuration's chunk (BEELINE_CHUNK_BYTES)
   std::size_t put_chunk_bytes = std::size_t{64} << 10;    ///< of device
+  std::size_t post_chunk_bytes = std::size_t{1} << 20;    ///< of proxy
   std::size_t packet_chunk_bytes = std::size_t{8} << 10;  ///< of device_packets: one slot of a packet ring
-  unsigned lanes = 0;  ///< blocks of device and device_packets at most; 0: 1 on host ranks, on GPUs by scheme
+  unsigned lanes = 0;  ///< blocks of device, device_packets and proxy at most; 0: 1 on host ranks, on GPUs by scheme
 };
 
 /// The vector that is reduced in place. Constructor and destructor are collective.

@@ -117,7 +117,8 @@ std::ostream& operator<<(std::ostream& out, const SchemeCase& c) {
 }
 
 /// Chunks so small that short vectors have many.
-constexpr Shape fine{.copy_chunk_bytes = 256, .put_chunk_bytes = 64, .packet_chunk_bytes = 32, .lanes = 3};
+constexpr Shape fine{
+    .copy_chunk_bytes = 256, .put_chunk_bytes = 64, .post_chunk_bytes = 96, .packet_chunk_bytes = 32, .lanes = 3};
 
 class RingSchemes : public testing::TestWithParam<SchemeCase> {};
 

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// proxy/copy_engine/signal: the kernel posts commands, which the rank's engine does. Ping-pong, one way, and a
+/// command's own round trip between a kernel and its engine, beside a bare thread that answers a flag.
+
+#include <atomic>
+#include <thread>
+
+#include "beeline/control/post.hpp"
+#include "beeline/host/command_queues.hpp"
+#include "cases/cases.hpp"
+#include "harness/group_choice.hpp"
+#include "harness/message_buffers.hpp"
+#include "harness/timed_kernel.hpp"
+#include "peers/bare_ping_pong.hpp"
+#include "peers/bare_words.hpp"
+
+namespace beeline::bench {
+
+namespace {
+
+constexpr const char* method = "proxy/copy_engine/signal";
+
+struct PostedMessage {
+  std::byte* destination;
+  const std::byte* source;
+  std::uint64_t bytes;
+  std::uint64_t* arrived;
+  CommandQueue queue;
+};
+
+struct PostedPingPong {
+  static constexpr bool by_both = true;
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, Loop loop, PostedMessage message) const {
+    if (grid.block().thread_rank() != 0) return;
+    const Thread one{};
+    time_rounds(one, loop, [&](std::uint64_t sequence) {
+      return round_trip(
+          loop.leads,
+          [&] {
+            return post_put(one, ctx, message.destination, message.source, message.bytes, loop.peer, message.queue) ==
+                       Status::ok &&
+                   post_signal(one, ctx, message.arrived, sequence, loop.peer, message.queue) == Status::ok;
+          },
+          [&] { return wait(one, ctx, message.arrived, Compare::greater_equal, sequence, loop.peer) == Status::ok; });
+    });
+  }
+};
+
+/// Message after message, each until it is in place.
+struct PostedFlood {
+  static constexpr bool by_both = false;
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, Loop loop, PostedMessage message) const {
+    if (grid.block().thread_rank() != 0) return;
+    const Thread one{};
+    time_rounds(one, loop, [&](std::uint64_t) {
+      return post_put(one, ctx, message.destination, message.source, message.bytes, loop.peer, message.queue) ==
+                 Status::ok &&
+             quiet(one, ctx, message.queue) == Status::ok;
+    });
+  }
+};
+
+struct State {
+  State(Bench& bench_in, std::uint64_t bytes)
+      : bench(bench_in), buffers(std::make_shared<MessageBuffers>(bench, bytes)), arrived(bench.world(), 1),
+        queues(bench.world()), timed(bench) {}
+
+  template <class Kernel>
+  std::vector<double> time(Rounds rounds) {
+    return timed.run(single_thread(bench).threads, Kernel::by_both ? bench.paired() : bench.leads(), rounds, Kernel{},
+                     PostedMessage{buffers->destination(), buffers->source(), buffers->bytes(), &arrived.data()->value,
+                                   queues.channel().queue(0)});
+  }
+
+  Bench& bench;
+  std::shared_ptr<MessageBuffers> buffers;
+  SymmetricArray<PaddedWord> arrived;
+  CommandQueues queues;
+  TimedKernel timed;
+};
+
+template <class Kernel, Receivers receivers>
+std::vector<Measurement> prepare_messages(Bench& bench, std::uint64_t bytes) {
+  auto state = std::make_shared<State>(bench, bytes);
+  std::vector<Measurement> all;
+  all.push_back(message_measurement(bench, state->buffers, receivers, method,
+                                    [=](Rounds rounds) { return state->time<Kernel>(rounds); }));
+  all.back().settings = single_thread(bench).settings();
+  return all;
+}
+
+/// A thread of the host that answers each change of a flag. It gives its core away as the library does.
+class BareAnswers {
+ public:
+  BareAnswers(Polling polling, std::uint64_t* asked, std::uint64_t* answered)
+      : thread_([=, this] {
+          std::uint64_t last = 0;
+          for (std::uint32_t poll = 0; !stops_; machine::back_off(++poll, polling)) {
+            const std::uint64_t seen = BareWord(*asked).load(cuda::memory_order_acquire);
+            if (seen == last) continue;
+            BareWord(*answered).store(last = seen, cuda::memory_order_release);
+            poll = 0;
+          }
+        }) {}
+  ~BareAnswers() {
+    stops_ = true;
+    thread_.join();
+  }
+  BareAnswers(const BareAnswers&) = delete;
+  BareAnswers& operator=(const BareAnswers&) = delete;
+
+ private:
+  std::atomic<bool> stops_{false};
+  std::thread thread_;
+};
+
+struct BareQuestions {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, Loop loop, std::uint64_t* asked,
+                                      std::uint64_t* answered) const {
+    const auto& block = grid.block();
+    if (block.thread_rank() != 0) return;
+    time_rounds(Thread{}, loop, [&](std::uint64_t sequence) {
+      BareWord(*asked).store(sequence, cuda::memory_order_release);
+      return bare_poll<cuda::memory_order_acquire>(block, ctx, answered, sequence);
+    });
+  }
+};
+
+/// Eight bytes to this rank's own pinned memory, and until they are there.
+struct PostedWord {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, Loop loop, std::uint64_t* word,
+                                      CommandQueue queue) const {
+    if (grid.block().thread_rank() != 0) return;
+    time_rounds(Thread{}, loop, [&](std::uint64_t sequence) {
+      return post_put(Thread{}, ctx, word, &sequence, 1, ctx.rank, queue) == Status::ok &&
+             quiet(Thread{}, ctx, queue) == Status::ok;
+    });
+  }
+};
+
+struct CommandState {
+  explicit CommandState(Bench& bench_in)
+      : bench(bench_in), words(bench.world(), 3, Heap::pinned), queues(bench.world()), timed(bench) {}
+
+  [[nodiscard]] std::uint64_t* word(std::size_t index) const { return &words.data()[index].value; }
+  std::vector<double> time_bare(Rounds rounds) {
+    const std::uint64_t start = timed.last();
+    BareWord(*word(0)).store(start, cuda::memory_order_relaxed);
+    BareWord(*word(1)).store(start, cuda::memory_order_relaxed);
+    const BareAnswers answers(bench.world().host_context().polling, word(0), word(1));
+    return timed.run(single_thread(bench).threads, bench.leads(), rounds, BareQuestions{}, word(0), word(1));
+  }
+  std::vector<double> time_posted(Rounds rounds) {
+    return timed.run(single_thread(bench).threads, bench.leads(), rounds, PostedWord{}, word(2),
+                     queues.channel().queue(0));
+  }
+  bool is_complete(std::size_t index) const {
+    return !bench.leads() || BareWord(*word(index)).load(cuda::memory_order_acquire) == timed.last();
+  }
+
+  Bench& bench;
+  SymmetricArray<PaddedWord> words;
+  CommandQueues queues;
+  TimedKernel timed;
+};
+
+std::vector<Measurement> prepare_command(Bench& bench, std::uint64_t) {
+  auto state = std::make_shared<CommandState>(bench);
+  const auto add = [&](std::vector<Measurement>& all, const char* name, std::size_t word, auto time) {
+    Measurement measurement{.operation = "command", .method = name, .bytes = sizeof(std::uint64_t)};
+    measurement.settings = single_thread(bench).settings();
+    measurement.verify = [=](std::uint64_t) {
+      static_cast<void>(time(Rounds{}));
+      return state->is_complete(word);
+    };
+    measurement.time = time;
+    all.push_back(std::move(measurement));
+  };
+  std::vector<Measurement> all;
+  add(all, "bare/two_flags", 1, [=](Rounds rounds) { return state->time_bare(rounds); });
+  all.back().peer_of = method;
+  add(all, method, 2, [=](Rounds rounds) { return state->time_posted(rounds); });
+  all.back().baseline = 0;
+  return all;
+}
+
+const ListedCases latency_cases(Command::latency,
+                                {{"message", method, true, prepare_messages<PostedPingPong, Receivers::both>},
+                                 {"command", method, false, prepare_command}});
+const ListedCases bandwidth_cases(Command::bandwidth,
+                                  {{"put", method, true, prepare_messages<PostedFlood, Receivers::second>}});
+
+}  // namespace
+
+}  // namespace beeline::bench

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
 /// device/peer/signal: how many messages a second many senders of one rank put, each with a signal of its own.
+/// proxy/copy_engine/signal: the same by posts to one queue, and to one for each sender up to 64.
 
+#include <set>
 #include <type_traits>
 
+#include "beeline/control/post.hpp"
+#include "beeline/host/command_queues.hpp"
 #include "cases/cases.hpp"
 #include "cases/put_flood.hpp"
 #include "harness/group_choice.hpp"
@@ -36,6 +40,21 @@ struct BarePost {
                                       std::uint64_t sequence) const {
     bare_post(reinterpret_cast<std::uint64_t*>(destination_there) + sender,
               reinterpret_cast<const std::uint64_t*>(burst.source) + sender, &arrived_there[sender].value, sequence);
+  }
+};
+
+/// Two commands: the put, whose bytes travel in the command where they fit, and the signal.
+struct EnginePost {
+  using Sender = Thread;
+  CommandChannel channel;
+  template <class Group>
+  BEELINE_HOST_DEVICE void operator()(const Group& group, const Context& ctx, const Flood& burst, std::uint64_t sender,
+                                      std::uint64_t sequence) const {
+    const std::uint64_t offset = sender * burst.bytes;
+    const CommandQueue queue = channel.queue(static_cast<std::uint32_t>(sender));
+    if (post_put(group, ctx, burst.destination + offset, burst.source + offset, burst.bytes, burst.peer, queue) ==
+        Status::ok)
+      static_cast<void>(post_signal(group, ctx, &burst.arrived[sender].value, sequence, burst.peer, queue));
   }
 };
 
@@ -126,6 +145,10 @@ struct State {
     return time(rounds, LibraryPost<Block>{});
   }
 
+  std::vector<double> time_posted(Rounds rounds, const CommandQueues& queues) {
+    return time(rounds, EnginePost{queues.channel()});
+  }
+
   std::vector<double> time_bare(Rounds rounds) {
     BarePost post{nullptr, nullptr};
     if (bench.leads()) post = {bench.world().at(buffers->destination(), 1), arrived.at(1)};
@@ -180,6 +203,24 @@ Measurement measurement_of(Bench& bench, std::shared_ptr<State> state, std::stri
   return measurement;
 }
 
+/// By one queue, and by one for each sender.
+std::vector<Measurement> prepare_posts(Bench& bench, std::uint64_t bytes) {
+  bench.require_alike();
+  constexpr std::uint64_t most_queues_measured = 64;
+  std::vector<Measurement> all;
+  for (const Senders& senders : senders_of(bench, bytes)) {
+    if (senders.group != GroupKind::thread) continue;
+    auto state = std::make_shared<State>(bench, bytes, senders);
+    for (const std::uint64_t count : std::set{std::uint64_t{1}, std::min(senders.count(), most_queues_measured)}) {
+      auto queues = std::make_shared<CommandQueues>(bench.world(), static_cast<std::uint32_t>(count));
+      all.push_back(measurement_of(bench, state, "proxy/copy_engine/signal",
+                                   [=](Rounds rounds) { return state->time_posted(rounds, *queues); }));
+      all.back().settings.emplace_back("queues", count);
+    }
+  }
+  return all;
+}
+
 std::vector<Measurement> prepare(Bench& bench, std::uint64_t bytes) {
   bench.require_alike();
   std::vector<Measurement> all;
@@ -199,7 +240,12 @@ std::vector<Measurement> prepare(Bench& bench, std::uint64_t bytes) {
   return all;
 }
 
-const ListedCases rate_cases(Command::rate, {{"message_rate", "device/peer/signal", true, prepare}});
+/// What single threads send.
+constexpr SizeRange sizes_of_threads{0, 32};
+
+const ListedCases rate_cases(Command::rate,
+                             {{"message_rate", "device/peer/signal", true, prepare},
+                              {"message_rate", "proxy/copy_engine/signal", true, prepare_posts, sizes_of_threads}});
 
 }  // namespace
 

@@ -54,6 +54,7 @@ constexpr Part second_parts[] = {
     {"empty_kernel", "a kernel that does nothing, in a CUDA graph", "GPUs"},
     {"put_signal", "put with signal"},
     {"signal", "a signal"},
+    {"two_flags", "a flag to a thread of the host, and its answer"},
     {"barrier", "a barrier inside a kernel"},
     {"put", "put by blocks"},
     {"atomic", "atomics"},
@@ -73,6 +74,7 @@ const Part& part_of(const Part (&parts)[count], std::string_view name, const std
 
 const char* issued_by(Control control) {
   if (control == Control::device) return "in a kernel";
+  if (control == Control::proxy) return "posted by a kernel to its rank's engine";
   return control == Control::stream ? "on a stream, where the receiver's waits" : "by the CPU, which awaits its end";
 }
 
@@ -93,7 +95,7 @@ MethodText both(MethodText text, const Part& part) {
 
 MethodText text_of(const std::string& method) {
   for (const MethodRow& row : method_rows)
-    for (const Control control : {Control::device, Control::stream, Control::host})
+    for (const Control control : {Control::device, Control::stream, Control::host, Control::proxy})
       if (row.operation == Operation::put && row.is_by(control) && row.method(control).id() == method) {
         const AlgorithmInfo& info = info_of(row.algorithm);
         return both({info.summary, needs_of(info)}, {"", issued_by(control)});

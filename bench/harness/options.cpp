@@ -42,8 +42,8 @@ void check(const Options& options) {
 }  // namespace
 
 const char* name(Command command) {
-  constexpr const char* names[] = {"latency", "bandwidth",   "rate",     "address-space", "energy",
-                                   "launch",  "collectives", "accuracy", "overlap",       "calls"};
+  constexpr const char* names[] = {"latency", "bandwidth",   "rate",     "methods", "address-space", "energy",
+                                   "launch",  "collectives", "accuracy", "overlap", "calls"};
   return names[static_cast<int>(command)];
 }
 

@@ -14,7 +14,19 @@
 namespace beeline::bench {
 
 /// Those from `collectives` on are commands of beeline-bench-collectives.
-enum class Command { latency, bandwidth, rate, address_space, energy, launch, collectives, accuracy, overlap, calls };
+enum class Command {
+  latency,
+  bandwidth,
+  rate,
+  methods,
+  address_space,
+  energy,
+  launch,
+  collectives,
+  accuracy,
+  overlap,
+  calls
+};
 [[nodiscard]] const char* name(Command command);
 
 struct Options {

@@ -16,8 +16,8 @@ from beeline.programs import World, mpirun_command
 
 PROGRAMS = Path(__file__).resolve().parents[2] / "build" / "bin"
 METHODS = [
-    "device/peer/ll", "device/peer/signal", "stream/copy_engine/signal", "host/copy_engine/signal",
-    "host/staged/sequential", "host/staged/pipelined",
+    "device/peer/ll", "device/peer/signal", "proxy/copy_engine/signal", "stream/copy_engine/signal",
+    "host/copy_engine/signal", "host/staged/sequential", "host/staged/pipelined",
 ]  # fmt: skip
 QUICK = ["--iterations", "2"]
 RESULT_FIELDS = {
@@ -146,13 +146,29 @@ def test_rates_of_every_method(threads: bool) -> None:
     messages = [(r["method"], r["bytes"]) for r in found if r["operation"] == "message_rate"]
     assert sorted(messages) == [
         ("bare/put_signal", 8), ("device/peer/ll", 8), ("device/peer/ll", 70),
-        ("device/peer/signal", 8), ("device/peer/signal", 70),
+        ("device/peer/signal", 8), ("device/peer/signal", 70), ("proxy/copy_engine/signal", 8),
     ]  # fmt: skip
     for operation in ("fetch_add", "compare_swap", "random_update", "random_store"):
         bare, library = (r for r in found if r["operation"] == operation)
         assert bare["peer_of"] == library["method"] == "device/peer/signal"
         assert library["ratio_to_baseline"] == pytest.approx(library["median"] / bare["median"])
     assert {r["settings"].get("table_bytes") for r in found} == {None, 64 << 10}
+
+
+def test_methods_have_their_latency_rate_and_bandwidth() -> None:
+    found = without_peers(results(records("methods", "--sizes", "8,70001")))
+    lacking = [(r["method"], r["operation"]) for r in found if not r["available"]]
+    assert lacking == [("device/peer/ll128", "message"), ("device/peer/ll128", "put")]
+    found = [record for record in found if record["available"]]
+    for record in found:
+        assert_measured(record, ranks=2)
+    units = {"command": "us", "message": "us", "message_rate": "Mmsg/s", "put": "GB/s", "get": "GB/s"}
+    assert {r["operation"]: r["unit"] for r in found} == units
+    for record in found:
+        assert record["bytes"] == (70001 if record["unit"] == "GB/s" else 8)
+    assert {r["method"] for r in found} >= set(METHODS)
+    (bare, posted) = (r for r in found if r["operation"] == "command")
+    assert bare["peer_of"] == posted["method"] == "proxy/copy_engine/signal"
 
 
 @pytest.mark.parametrize("threads", [False, True], ids=["processes", "threads"])
@@ -378,7 +394,8 @@ def described(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 COMMANDS = [
-    "latency", "bandwidth", "rate", "energy", "launch", "address-space", "collectives", "accuracy", "overlap", "calls",
+    "latency", "bandwidth", "rate", "methods", "energy", "launch", "address-space", "collectives", "accuracy",
+    "overlap", "calls",
 ]  # fmt: skip
 
 
@@ -393,7 +410,7 @@ def test_the_description_names_all_commands_operations_and_methods() -> None:
 
 
 def is_accepted(command: str, option: Record, text: str) -> bool:
-    everything = ["--operations", "all"] if option["name"] == "methods" and command not in COMMANDS[7:] else []
+    everything = ["--operations", "all"] if option["name"] == "methods" and command not in COMMANDS[8:] else []
     done = described(command, *everything, f"--{option['name']}", text)
     assert done.returncode in (0, 2), done.stderr
     assert done.returncode == 0 or f"--{option['name']}" in done.stderr
@@ -427,4 +444,4 @@ def test_commands_whose_program_is_not_built_say_so(tmp_path: Path) -> None:
     reasons = {one["name"]: one["reason"] for one in json.loads(done.stdout)["commands"]}
     assert list(reasons) == COMMANDS
     absent = f"{tmp_path}/beeline-bench-collectives is not there; tools/build builds it"
-    assert list(reasons.values()) == [None] * 6 + [absent] * 4
+    assert list(reasons.values()) == [None] * 7 + [absent] * 4

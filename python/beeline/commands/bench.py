@@ -29,6 +29,22 @@ def render_sweeps(results: list[Event]) -> RenderableType:
     return render_operations(results, sweep_table)
 
 
+def render_methods(results: list[Event]) -> RenderableType:
+    """One table: methods down, operations and sizes across; below, what this machine lacks."""
+    measured = measured_of(results)
+    columns = dict.fromkeys((one["operation"], one["bytes"], one["unit"]) for one in measured)
+    titles = [f">{operation} {format_bytes(size)}\n{unit}" for operation, size, unit in columns]
+    table = new_table("methods", "method", *titles)
+    for method in dict.fromkeys(str(one["method"]) for one in measured):
+        mine = [one for one in measured if one["method"] == method]
+        table.add_row(
+            method,
+            *(cell([one for one in mine if (one["operation"], one["bytes"], one["unit"]) == column], column[2])
+              for column in columns),
+        )  # fmt: skip
+    return Group(table, *not_measured(results))
+
+
 def render_operations(results: list[Event], table_of: Callable[[str, str, list[Event]], Table]) -> RenderableType:
     measured = measured_of(results)
     kinds = dict.fromkeys((str(result.get("operation")), str(result.get("unit"))) for result in measured)

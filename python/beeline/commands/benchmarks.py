@@ -26,6 +26,7 @@ HANDLERS: dict[str, tuple[Callable[..., None], Render]] = {
     "accuracy": (accuracy.accuracy, accuracy.render),
     "energy": (joules.energy, joules_tables.render),
     "launch": (launch.launch, launch.render),
+    "methods": (bench.measure, bench.render_methods),
     "overlap": (overlap.overlap, overlap.render),
 }
 POSITION_OR_NAME = inspect.Parameter.POSITIONAL_OR_KEYWORD

@@ -234,11 +234,24 @@ std::vector<std::vector<std::byte>> World::Implementation::exchange(const char* 
   return meet_in(call, [&] { return bootstrap->allgather(mine, wait_ns); });
 }
 
+namespace {
+
+/// Of an error its first line, without what announces others: who gets to hear it has an error of his own to tell.
+std::string first_line(const std::string& reason) {
+  const std::size_t end = reason.find('\n');
+  if (end == std::string::npos) return reason;
+  const std::string line = reason.substr(0, end);
+  return line.ends_with(':') ? line.substr(0, line.rfind(';')) : line;
+}
+
+}  // namespace
+
 void World::abort(const std::string& reason) {
-  implementation_->note_end(rank(), reason);
+  const std::string line = first_line(reason);
+  implementation_->note_end(rank(), line);
   implementation_->raise_with_cause(Status::peer_died,
-                                    fmt::format("rank {0} ended: rank {0} aborted: {1}", rank(), reason));
-  implementation_->bootstrap->abort(reason);
+                                    fmt::format("rank {0} ended: rank {0} aborted: {1}", rank(), line));
+  implementation_->bootstrap->abort(line);
 }
 
 void World::check_collective() { implementation_->begin_collective(implementation_->barrier_context); }

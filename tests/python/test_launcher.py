@@ -228,6 +228,14 @@ class TestDeaths:
         assert "  rank 1 had been stopped by a signal, and was killed\n" in result.stderr
         assert excess < 1 + 1.5, "1 s, and as much and a half for set-up and a busy machine; grace and SIGTERM take 5 s"
 
+    def test_an_error_that_all_ranks_hear_of_has_few_lines_of_each(self) -> None:
+        ranks = 12
+        result = launch("-n", f"{ranks}", "--device", "cpu", "--deadline", "3", "--", ENDING_RANK, "1", "stop")
+        for rank in set(range(ranks)) - {1}:
+            lines = [line for line in result.stderr.splitlines() if line.startswith(f"[{rank}] ")]
+            assert len(lines) <= 6, lines  # what failed first, the end of a rank, those that waited too
+            assert "\n".join(lines).count("when it was noticed") <= 1
+
     def test_a_stopped_rank_does_not_hold_up_the_end_by_a_signal(self) -> None:
         mark = f"MARK_{uuid.uuid4().hex}"
         with subprocess.Popen(

@@ -116,7 +116,7 @@ class World final : public Team {
   // --- Failure --------------------------------------------------------------------------------------------------
 
   /// Ends every wait of the world: this rank gives up, and counts as failed. Waits in kernels end with `aborted`; host
-  /// functions throw aborted or peer_died, with this rank's number and `reason`.
+  /// functions throw aborted or peer_died, with this rank's number and the first line of `reason`.
   void abort(const std::string& reason);
   /// Each rank's state as this rank sees it, by rank. Does not block.
   /// Source: GASPI's error vector (seed 000, section 3.4).

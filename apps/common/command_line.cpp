@@ -4,10 +4,12 @@
 #include <fmt/format.h>
 
 #include <atomic>
+#include <cmath>
 
 #include "beeline/host/run.hpp"
 #include "beeline/host/world.hpp"
 #include "environment/environment.hpp"
+#include "environment/load_meter.hpp"
 
 namespace apps {
 
@@ -34,6 +36,7 @@ CommandLine::CommandLine(const About& about) : about_(about), app_(about.summary
 
 int CommandLine::run_and_verify(const beeline::Config& config, const std::vector<std::string>& arguments,
                                 const Measure& measure) const {
+  if (energy_seconds_ > 0) beeline::bench::check_window(std::llround(energy_seconds_ * 1e9), config);
   std::atomic<bool> good{true};
   const int code = beeline::run(config, [&](beeline::World& world) {
     if (about_.unmixed != nullptr)

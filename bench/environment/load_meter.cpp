@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "environment/load_meter.hpp"
 
+#include <fmt/format.h>
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -88,10 +89,17 @@ Json power_over_time(const MeteredLoad& load, const std::vector<energy::Componen
 
 }  // namespace
 
+void check_window(std::int64_t window_ns, const Config& config) {
+  constexpr std::int64_t longest_rest_ns = 5'000'000'000;  // of a run that has begun, and of what the meter does
+  const auto seconds = [](std::int64_t ns) { return static_cast<double>(ns) / 1e9; };
+  require(config.size == 1 || window_ns + longest_rest_ns < config.deadline_ns, Status::invalid_argument,
+          fmt::format("a window of {} s, for which ranks wait: BEELINE_DEADLINE_S={} has to be over {}",
+                      seconds(window_ns), seconds(config.deadline_ns), seconds(window_ns + longest_rest_ns)));
+}
+
 LoadMeter::LoadMeter(World& world, std::int64_t window_ns)
     : world_(world), window_ns_(window_ns), gpus_(gpus_of(world)) {
-  require(window_ns + 5'000'000'000 < world.config().deadline_ns, Status::invalid_argument,
-          "energy: a window that is not 5 s shorter than BEELINE_DEADLINE_S");
+  check_window(window_ns, world.config());
   if (world.rank() == 0) {
     meter_ = std::make_unique<energy::Meter>(sources_of(world, gpus_));
     idle_ = measure_for(*meter_, window_ns);

@@ -26,11 +26,13 @@ struct MeteredLoad {
   std::vector<energy::Sample> power;  ///< while it ran; see `sample_power`
 };
 
+/// Throws invalid_argument for a window that is not 5 s shorter than the deadline, where other ranks wait for its end.
+void check_window(std::int64_t window_ns, const Config& config);
+
 /// Rank 0 has the meter, of its machine: the ranks' GPUs, CPUs and DRAM.
 class LoadMeter {
  public:
-  /// Collective. Meters idle power first, for as long: all ranks sleep. Throws invalid_argument for a window that is
-  /// not 5 s shorter than the deadline, since the other ranks wait meanwhile.
+  /// Collective. Meters idle power first, for as long: all ranks sleep. Throws what `check_window` does.
   LoadMeter(World& world, std::int64_t window_ns);
 
   /// From now on loads have their power over time.

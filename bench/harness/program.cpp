@@ -10,6 +10,7 @@
 
 #include "beeline/host/run.hpp"
 #include "environment/environment.hpp"
+#include "environment/load_meter.hpp"
 #include "harness/case_choice.hpp"
 #include "harness/record.hpp"
 #include "harness/runner.hpp"
@@ -71,6 +72,7 @@ int run_program(const Program& program, int argc, char** argv) {
     app.parse(argc, argv);
     asked = &*std::find_if(subcommands.begin(), subcommands.end(), [](const auto& one) { return one.is_asked(); });
     options = asked->options();
+    if (options.energy_ms > 0) check_window(static_cast<std::int64_t>(options.energy_ms) * 1'000'000, config);
   } catch (const CLI::ParseError& error) {
     if (config.rank != 0) return error.get_exit_code() == 0 ? 0 : usage_error;
     return app.exit(error) == 0 ? 0 : usage_error;

@@ -370,6 +370,10 @@ def test_a_seed_is_kept_and_verification_can_be_left_out() -> None:
         (["collectives", "--operations", "sum"], "reduce_scatter, alltoall, alltoallv, barrier"),
         (["address-space", "--operations", "put"], "write_latency, read_latency, store, load, strided_store"),
         (["accuracy", "--types", "float32,"], 'bad --types ""; valid: all, float32'),
+        (
+            ["latency", "--energy", "26000"],
+            "a window of 26 s, for which ranks wait: BEELINE_DEADLINE_S=30 has to be",
+        ),
         (["sideways"], "subcommand"),
     ],
 )

@@ -368,6 +368,15 @@ def results_on_host_ranks(powercap: Path, program: str, *arguments: str) -> list
     return [line for line in lines if line["event"] == "result"]
 
 
+def test_a_window_that_the_deadline_would_end_is_refused_before_anything_runs() -> None:
+    command = [f"{PROGRAMS}/beeline-launch", "-n", "2", "--device", "cpu", "--deadline", "30", "--"]
+    command += [f"{PROGRAMS}/himeno", "--energy", "26"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert "a window of 26 s, for which ranks wait: BEELINE_DEADLINE_S=30 has to be over 31" in done.stderr
+
+
 def launched(powercap: Path, program: str, *arguments: str, joules_at: Curve = constant) -> list[dict]:
     """The results of a program on two host ranks that are threads, while the package draws power."""
     with drawing(powercap, joules_at):

@@ -189,7 +189,9 @@ class World:
     One rank's view of the world: all ranks, and their memory.
 
     Functions marked collective are called by every rank, in the same order. Every wait ends by the deadline with an
-    Error.
+    Error. Handlers of signals run while the main thread waits. What one raises ends the call, as KeyboardInterrupt: calls
+    that take a time-out go on, and the same call continues; but a collective or message that a host rank does without one,
+    and calls that take none, abort their team.
     """
 
     @staticmethod

@@ -11,6 +11,7 @@
 
 #include "joined_world.hpp"
 #include "team.hpp"
+#include "unlocked.hpp"
 
 namespace beeline::python {
 
@@ -28,8 +29,12 @@ class ChannelObject {
     world_ = some != nullptr ? some->joined() : std::get<std::shared_ptr<JoinedWorld>>(members);
     const std::shared_ptr<Team> team = some != nullptr ? some->team() : nullptr;
     World& world = world_->world();
-    const nanobind::gil_scoped_release unlocked;
-    kept_ = &world_->adopt(std::unique_ptr<Kept>(new Kept{team, Channel(team ? *team : world, options)}));
+    Team& all = team ? *team : world;
+    kept_ = &world_->adopt(unlocked(
+        [&] {
+          return std::unique_ptr<Kept>(new Kept{team, Channel(all, options)});
+        },
+        &all));
   }
 
   /// Collective.

@@ -40,11 +40,7 @@ Enumeration by_name(const std::string& wanted, std::uint32_t count, const char* 
 /// A value of this rank's, combined with those of the others, without Python's lock.
 template <class T>
 nb::object reduced_value(Team& team, T value, Reduction reduction) {
-  {
-    const nb::gil_scoped_release unlocked;
-    value = team.allreduce(value, reduction);
-  }
-  return nb::cast(value);
+  return nb::cast(unlocked([&] { return team.allreduce(value, reduction); }, &team));
 }
 
 /// The operation of that name that has algorithms of the registry.
@@ -228,7 +224,7 @@ class CollectivesObject : public ChannelObject<Collectives> {
                             const Arguments&... arguments) const {
     std::string text;
     if (may_continue(*joined(), timeout)) (fmt::format_to(std::back_inserter(text), "{} ", arguments), ...);
-    return {joined(), call, stream, timeout, &channel(), std::move(text)};
+    return {joined(), call, stream, timeout, channel().team(), &channel(), std::move(text)};
   }
 
   /// A tensor that this rank's device reaches.

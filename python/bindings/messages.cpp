@@ -66,7 +66,7 @@ class MessagesObject : public ChannelObject<Messages> {
                             unsigned blocks) const {
     const std::string arguments =
         may_continue(*joined(), timeout) ? fmt::format("{} {} {}", to, from, blocks) : std::string();
-    return {joined(), call, stream, timeout, &channel(), arguments};
+    return {joined(), call, stream, timeout, channel().team(), &channel(), arguments};
   }
 };
 

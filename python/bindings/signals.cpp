@@ -15,6 +15,7 @@
 #include "stream.hpp"
 #include "tensor.hpp"
 #include "timeout.hpp"
+#include "unlocked.hpp"
 
 namespace nb = nanobind;
 
@@ -38,8 +39,9 @@ class SignalsObject {
   SignalsObject(const std::shared_ptr<JoinedWorld>& world, std::size_t count)
       : world_(world), count_(count), by_thread_(!world->world().device().is_gpu()) {
     const nb::dlpack::dtype word{static_cast<std::uint8_t>(nb::dlpack::dtype_code::UInt), 64, 1};
-    const nb::gil_scoped_release unlocked;
-    memory_ = Memory::allocate(world, {count}, word, world->world().mixed() ? Heap::pinned : Heap::symmetric);
+    World& joined = world->world();
+    const Heap heap = joined.mixed() ? Heap::pinned : Heap::symmetric;
+    memory_ = unlocked([&] { return Memory::allocate(world, {count}, word, heap); }, &joined);
   }
 
   [[nodiscard]] std::size_t count() const { return count_; }
@@ -71,10 +73,12 @@ class SignalsObject {
       throw nb::value_error(fmt::format("comparison {}: streams wait for >= only", comparison).c_str());
     if (stream != nullptr && timeout)
       throw nb::value_error("timeout: a call on a stream does not block; `synchronize` takes one");
-    const nb::gil_scoped_release unlocked;
     Stream& queue = stream == nullptr ? world.stream() : own(*stream);
-    queue.wait_signal(signal, value);
-    if (stream == nullptr) require_over(world.synchronize(queue, limit), "wait", timeout, world.rank());
+    const Status status = unlocked([&] {
+      queue.wait_signal(signal, value);
+      return stream == nullptr ? world.synchronize(queue, limit) : Status::ok;
+    });
+    require_over(status, "wait", timeout, world.rank());
   }
 
   [[nodiscard]] std::uint64_t read(std::size_t index) const {
@@ -158,11 +162,9 @@ class SignalsObject {
     if (test(signal, compare, value)) return;
     const std::uint32_t from = peer ? member(*peer) : no_peer;
     World& world = world_->world();
-    Status status;
-    {
-      const nb::gil_scoped_release unlocked;
-      status = beeline::wait(Thread{}, world.host_context(), signal, compare, value, from, timeout_of(timeout));
-    }
+    const Timeout limit = timeout_of(timeout);
+    const Status status =
+        unlocked([&] { return beeline::wait(Thread{}, world.host_context(), signal, compare, value, from, limit); });
     require_over(status, "wait", timeout, world.rank());
     finish(status);
   }

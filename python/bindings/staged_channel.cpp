@@ -11,6 +11,7 @@
 #include "joined_world.hpp"
 #include "tensor.hpp"
 #include "timeout.hpp"
+#include "unlocked.hpp"
 
 namespace nb = nanobind;
 
@@ -24,24 +25,25 @@ class ChannelObject {
   /// Collective.
   ChannelObject(std::shared_ptr<JoinedWorld> world, std::size_t chunk_bytes, std::uint32_t slots)
       : world_(std::move(world)) {
-    const nb::gil_scoped_release unlocked;
-    channel_ = &world_->adopt(std::make_unique<StagedChannel>(world_->world(), chunk_bytes, slots));
+    World& made = world_->world();
+    channel_ =
+        &world_->adopt(unlocked([&] { return std::make_unique<StagedChannel>(made, chunk_bytes, slots); }, &made));
   }
 
   void send(const nb::object& source, int peer, Seconds timeout) {
     const Tensor from = tensor_of(source, "source", Access::read, *world_);
     const Timeout limit = timeout_of(timeout);
     const World& world = world_->world();  // unless it was left
-    const nb::gil_scoped_release unlocked;
-    require_over(channel_->send(from.data, from.bytes, peer, limit), "send", timeout, world.rank());
+    require_over(unlocked([&] { return channel_->send(from.data, from.bytes, peer, limit); }), "send", timeout,
+                 world.rank());
   }
 
   void receive(const nb::object& destination, int peer, Seconds timeout) {
     const Tensor to = tensor_of(destination, "destination", Access::write, *world_);
     const Timeout limit = timeout_of(timeout);
     const World& world = world_->world();
-    const nb::gil_scoped_release unlocked;
-    require_over(channel_->receive(to.data, to.bytes, peer, limit), "receive", timeout, world.rank());
+    require_over(unlocked([&] { return channel_->receive(to.data, to.bytes, peer, limit); }), "receive", timeout,
+                 world.rank());
   }
 
  private:

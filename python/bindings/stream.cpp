@@ -86,9 +86,10 @@ void refuse_beside_open_call(const Place& place) {
 }
 
 std::pair<Status, std::exception_ptr> synchronize_unlocked(World& world, Stream& stream, Timeout limit) {
-  const nb::gil_scoped_release unlocked;
   try {
-    return {world.synchronize(stream, limit), nullptr};
+    return {unlocked([&] { return world.synchronize(stream, limit); }), nullptr};
+  } catch (const nb::python_error&) {
+    return {Status::timeout, std::current_exception()};
   } catch (...) {
     return {Status::ok, std::current_exception()};
   }
@@ -99,12 +100,12 @@ void finish_call(const Place& place, std::initializer_list<const Tensor*> tensor
   const Timeout limit = timeout_of(place.timeout);
   const auto [status, failure] = synchronize_unlocked(world, world.stream(), limit);
   place.joined->open_call.reset();
-  if (failure) std::rethrow_exception(failure);
   if (status == Status::timeout) {
     JoinedWorld::OpenCall& open = place.joined->open_call.emplace();
     open.call = place.call, open.channel = place.channel, open.arguments = place.arguments;
     for (const Tensor* each : tensors) open.tensors.push_back(described(each));
   }
+  if (failure) std::rethrow_exception(failure);
   require_over(status, place.call, place.timeout, world.rank());
 }
 
@@ -115,8 +116,7 @@ EventObject::EventObject(const StreamObject& stream) : world_(stream.joined()), 
 void EventObject::wait(Seconds timeout) {
   World& world = world_->world();
   const Timeout limit = timeout_of(timeout);
-  const nb::gil_scoped_release unlocked;
-  require_over(world.synchronize(*event_, limit), "wait", timeout, world.rank());
+  require_over(unlocked([&] { return world.synchronize(*event_, limit); }), "wait", timeout, world.rank());
 }
 
 namespace {

@@ -13,6 +13,7 @@
 #include "joined_world.hpp"
 #include "tensor.hpp"
 #include "timeout.hpp"
+#include "unlocked.hpp"
 
 namespace beeline::python {
 
@@ -47,6 +48,7 @@ struct Place {
   const char* call;  ///< a literal
   StreamObject* stream;
   Seconds timeout;
+  Team& team;
   const void* channel;    ///< that the call is one of
   std::string arguments;  ///< all but the tensors, as text; only where a call may be continued (`may_continue`)
 };
@@ -60,7 +62,7 @@ struct Place {
 [[nodiscard]] bool continues_call(const Place& place, std::initializer_list<const Tensor*> tensors);
 /// Throws invalid_argument while another call of the channel is to be continued: they go one after the other.
 void refuse_beside_open_call(const Place& place);
-/// Waits for a stream without Python's lock: the status, or what it throws.
+/// Waits for a stream without Python's lock: the status, or what it throws; both where a signal's handler raised it.
 [[nodiscard]] std::pair<Status, std::exception_ptr> synchronize_unlocked(World& world, Stream& stream, Timeout limit);
 /// Waits for the call on the default stream. After a time-out the world remembers it, and keeps its tensors.
 void finish_call(const Place& place, std::initializer_list<const Tensor*> tensors);
@@ -72,10 +74,13 @@ template <class Options, class Call>
 void run_on(const Place& place, Options how, std::initializer_list<const Tensor*> tensors, const Call& call) {
   if (place.stream == nullptr) {
     if (!continues_call(place, tensors)) {
-      const nanobind::gil_scoped_release unlocked;
-      std::optional<WorkHere> here;  // not of a call that a time-out may leave behind
-      if (!place.timeout) here.emplace(place.joined->world().stream());
-      call(how);
+      BlockingCall blocking;
+      blocking.unlocked([&] {
+        std::optional<WorkHere> here;  // not of a call that a time-out may leave behind
+        if (!place.timeout) here.emplace(place.joined->world().stream());
+        if (here && here->is_here()) blocking.hold(place.team);
+        call(how);
+      });
     }
     return finish_call(place, tensors);
   }

@@ -13,6 +13,7 @@
 
 #include "bindings.hpp"
 #include "timeout.hpp"
+#include "unlocked.hpp"
 
 namespace nb = nanobind;
 
@@ -20,7 +21,6 @@ namespace beeline::python {
 
 namespace {
 
-using Unlocked = nb::call_guard<nb::gil_scoped_release>;
 using Everyones = std::vector<std::vector<std::byte>>;
 
 /// What a Python function of bytes says: a sequence of bytes.
@@ -39,12 +39,8 @@ Everyones call(const nb::object& allgather, std::span<const std::byte> mine) {
 }  // namespace
 
 std::vector<nb::bytes> gathered(Team& team, const nb::bytes& mine) {
-  Everyones all;
-  {
-    const std::span bytes(static_cast<const std::byte*>(mine.data()), mine.size());
-    const nb::gil_scoped_release unlocked;
-    all = team.allgather(bytes);
-  }
+  const std::span bytes(static_cast<const std::byte*>(mine.data()), mine.size());
+  const Everyones all = unlocked([&] { return team.allgather(bytes); }, &team);
   std::vector<nb::bytes> everyone;
   for (const auto& one : all) everyone.emplace_back(one.data(), one.size());
   return everyone;
@@ -54,12 +50,11 @@ std::optional<TeamObject> TeamObject::make(const std::shared_ptr<JoinedWorld>& w
                                            const nb::object& allgather) {
   World& joined = world->world();
   std::unique_ptr<Team> team;
-  {
-    const bool is_among = !allgather.is_none();
-    const nb::gil_scoped_release unlocked;
-    team = is_among
-               ? make_team_among(joined, ranks, [&](std::span<const std::byte> mine) { return call(allgather, mine); })
-               : joined.make_team(ranks);
+  if (allgather.is_none()) {
+    team = unlocked([&] { return joined.make_team(ranks); }, &joined);
+  } else {
+    const nb::gil_scoped_release unlocked;  // what is called may block by itself
+    team = make_team_among(joined, ranks, [&](std::span<const std::byte> mine) { return call(allgather, mine); });
   }
   if (team == nullptr) return std::nullopt;
   return TeamObject(world, std::move(team));
@@ -92,10 +87,10 @@ Made by `World.make_team`. `Collectives(team)` are its collectives.)")
           "barrier",
           [](const TeamObject& self, Seconds timeout) {
             const Timeout limit = timeout_of(timeout);
-            const int rank = self.joined()->known().rank();
-            require_over(self.team()->barrier(limit), "barrier", timeout, rank);
+            Team& team = *self.team();
+            require_over(unlocked([&] { return team.barrier(limit); }), "barrier", timeout, team.world().rank());
           },
-          nb::kw_only(), nb::arg("timeout") = nb::none(), Unlocked(),
+          nb::kw_only(), nb::arg("timeout") = nb::none(),
           R"(Collective over the team. Blocks until every member is here; raises DeadlineError, naming who is missing.
 
 timeout  as of `World.barrier`)")

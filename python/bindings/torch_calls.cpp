@@ -172,8 +172,7 @@ class TorchCalls : public ChannelObject<Collectives> {
     if (eager_.end == nullptr) return;
     World& world = joined()->world();
     const std::shared_ptr<Event> last = eager_.end;
-    const nb::gil_scoped_release unlocked;
-    world.synchronize(*last);
+    unlocked([&] { world.synchronize(*last); });
   }
 
   /// Waits for what torch's current stream has been given so far.
@@ -181,10 +180,11 @@ class TorchCalls : public ChannelObject<Collectives> {
     if (own_ == nullptr) return;
     World& world = joined()->world();
     Stream& current = streams_.current();
-    const nb::gil_scoped_release unlocked;
-    const std::unique_ptr<Event> here = current.make_event();
-    current.record(*here);
-    world.synchronize(*here);
+    unlocked([&] {
+      const std::unique_ptr<Event> here = current.make_event();
+      current.record(*here);
+      world.synchronize(*here);
+    });
   }
 
   /// The end of what torch's current stream has been given so far.
@@ -263,7 +263,7 @@ class TorchCalls : public ChannelObject<Collectives> {
     World& world = joined()->world();
     if (world.failed()) world.check();
     if (own_ == nullptr) {
-      const Place here{joined(), name, nullptr, std::nullopt, &channel(), {}};
+      const Place here{joined(), name, nullptr, std::nullopt, channel().team(), &channel(), {}};
       with_room([&] { run_on(here, CollectiveCall{}, tensors, call); });
       return std::nullopt;
     }

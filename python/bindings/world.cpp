@@ -18,6 +18,7 @@
 #include "team.hpp"
 #include "tensor.hpp"
 #include "timeout.hpp"
+#include "unlocked.hpp"
 
 namespace nb = nanobind;
 
@@ -74,8 +75,8 @@ Memory allocate(const Shared& self, const nb::object& shape, const nb::object& d
     throw nb::value_error(fmt::format("heap {}: known are symmetric, pinned", heap).c_str());
   Memory::Shape extents = shape_of(shape);
   const nb::dlpack::dtype type = element_type(dtype);
-  const nb::gil_scoped_release unlocked;
-  return Memory::allocate(self, std::move(extents), type, heap == "pinned" ? Heap::pinned : Heap::symmetric);
+  const Heap where = heap == "pinned" ? Heap::pinned : Heap::symmetric;
+  return unlocked([&] { return Memory::allocate(self, std::move(extents), type, where); }, &self->world());
 }
 
 StreamObject make_stream(const Shared& self, const std::string& priority) {
@@ -128,8 +129,7 @@ nb::object default_stream(nb::handle self) {
 void barrier(const Shared& self, Seconds timeout) {
   World& world = self->world();
   const Timeout limit = timeout_of(timeout);
-  const nb::gil_scoped_release unlocked;
-  require_over(world.barrier(limit), "barrier", timeout, world.rank());
+  require_over(unlocked([&] { return world.barrier(limit); }), "barrier", timeout, world.rank());
 }
 
 StreamObject adopt_stream(const Shared& self, std::uintptr_t native) {
@@ -148,16 +148,18 @@ std::optional<int> owner_of(const Shared& self, const nb::object& tensor) {
   return rank_or_none(self->world().owner_of(tensor_of(tensor, "tensor", Access::read, *self).data));
 }
 
+void leave(const Shared& self) {
+  if (!self->has_left()) unlocked([&] { self->leave(); }, &self->world());
+}
+
 /// The end of `with world:`. An exception here leaves the others waiting: they are told of it.
 void leave_or_abort(const Shared& self, const nb::object& type, const nb::object& value,
                     const nb::object& /*traceback*/) {
   const std::string reason =
       type.is_none() ? "" : fmt::format("{}: {}", nb::cast<std::string>(type.attr("__name__")), nb::str(value).c_str());
+  if (reason.empty()) return leave(self);
   const nb::gil_scoped_release unlocked;
-  if (reason.empty())
-    self->leave();
-  else
-    self->abort(reason);
+  self->abort(reason);
 }
 
 void bind_device(nb::module_& module) {
@@ -276,7 +278,7 @@ rank, InvalidArgumentError for another GPU's stream.)")
            R"(Blocks until the work of `stream` (None: the default stream) is over; raises what went wrong in it.
 
 timeout  in seconds: then it raises TimeoutError, the work goes on, and a later call finds it; 0: looks once)")
-      .def("leave", &JoinedWorld::leave, Unlocked(),
+      .def("leave", leave,
            R"(Collective. Waits for the default stream, then until every rank leaves; nothing works afterwards.
 
 `with world:` calls it at the end, and so does the end of the program.)");
@@ -310,14 +312,16 @@ void bind_world(nb::module_& module) {
   WorldClass world(module, "World", nb::dynamic_attr(), R"(One rank's view of the world: all ranks, and their memory.
 
 Functions marked collective are called by every rank, in the same order. Every wait ends by the deadline with an
-Error.)");
+Error. Handlers of signals run while the main thread waits. What one raises ends the call, as KeyboardInterrupt: calls
+that take a time-out go on, and the same call continues; but a collective or message that a host rank does without one,
+and calls that take none, abort their team.)");
   world.def_static(
       "create",
       [](std::optional<std::string> device, std::optional<double> deadline_s, std::optional<std::size_t> heap_bytes) {
-        return JoinedWorld::create({std::move(device), deadline_s, heap_bytes});
+        return unlocked([&] { return JoinedWorld::create({std::move(device), deadline_s, heap_bytes}); });
       },
       nb::kw_only(), nb::arg("device") = nb::none(), nb::arg("deadline_s") = nb::none(),
-      nb::arg("heap_bytes") = nb::none(), Unlocked(),
+      nb::arg("heap_bytes") = nb::none(),
       R"(Collective. Joins the world that the environment describes, as `beeline run`, torchrun, mpirun or srun set it.
 
 device      'auto', 'cpu', 'cuda:ID'; None: BEELINE_DEVICE
@@ -339,8 +343,9 @@ Without a launcher it is a world of one.)");
           },
           nb::arg("rank"), nb::arg("device").none(), nb::arg("deadline_s").none(), nb::arg("heap_bytes").none(),
           Unlocked(), "Collective. The world of this thread's rank.");
-  module.def("_end_worlds", &JoinedWorld::end_all, nb::arg("reason"), Unlocked(),
-             "Leaves the worlds of this process, or aborts them with a reason.");
+  module.def(
+      "_end_worlds", [](const std::string& reason) { unlocked([&] { JoinedWorld::end_all(reason); }); },
+      nb::arg("reason"), "Leaves the worlds of this process, or aborts them with a reason.");
 }
 
 }  // namespace beeline::python

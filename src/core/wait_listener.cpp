@@ -8,6 +8,7 @@ namespace beeline::detail {
 namespace {
 
 thread_local WaitListener* listener = nullptr;
+thread_local WaitInterrupt* interrupt = nullptr;
 
 }  // namespace
 
@@ -16,5 +17,9 @@ WaitListener* listen_to_waits(WaitListener* next) noexcept { return std::exchang
 void tell_wait() noexcept {
   if (listener != nullptr) listener->on_wait();
 }
+
+WaitInterrupt* interrupt_waits_by(WaitInterrupt* next) noexcept { return std::exchange(interrupt, next); }
+
+bool is_interrupted(std::uint64_t now_ns) noexcept { return interrupt != nullptr && interrupt->ends_wait(now_ns); }
 
 }  // namespace beeline::detail

@@ -297,7 +297,7 @@ World::Implementation::End World::Implementation::cause_of_abort(std::uint32_t t
   return {};
 }
 
-void World::Implementation::raise_with_cause(Status status, const std::string& text) {
+void World::Implementation::raise_with_cause(Status status, const std::string& text, const Context& among) {
   AbortCause& cause = host_header(rank)->abort_cause;
   if (load_word(cause.complete) == 0) {
     cause.status = status;
@@ -305,7 +305,14 @@ void World::Implementation::raise_with_cause(Status status, const std::string& t
     detail::SystemAtomic<std::uint64_t>(cause.complete).store(1, cuda::memory_order_release);
     machine::fence_system();
   }
-  detail::raise_abort(barrier_context, static_cast<std::uint32_t>(rank));
+  detail::raise_abort(among, static_cast<std::uint32_t>(rank));
+}
+
+void Team::give_up(const std::string& reason) {
+  World::Implementation& world = world_.implementation();
+  world.raise_with_cause(Status::aborted, fmt::format("rank {}: {}", world.rank, reason),
+                         world.barrier_context_of(*this));
+  world.tell_kernels();
 }
 
 std::vector<WaitRecord> World::Implementation::gather_waits(std::uint32_t team) const {
@@ -389,7 +396,7 @@ void World::Implementation::fail_meeting(const char* call, const Error& missing)
     message.erase(0, prefix.size());
   const bool is_late = missing.code() == Status::deadline;
   if (is_late) {
-    raise_with_cause(Status::aborted, fmt::format("rank {}: {}: {}", rank, call, message));
+    raise_with_cause(Status::aborted, fmt::format("rank {}: {}: {}", rank, call, message), barrier_context);
     tell_kernels();
   }
   std::string others = describe_all(is_late ? gather_waits(0) : failed_waits_of(0));
@@ -457,10 +464,11 @@ Status World::Implementation::poll_until_over(const char* what, std::int64_t dea
     const bool slept = by_condition && poll >= sleeps_from && awaited->sleep_until_drained(nap);
     if (!slept) machine::back_off(poll, polling);
     if (poll % detail::polls_per_look != 0 && !gives_core_away) continue;
-    const std::uint64_t waited = machine::clock_ns() - start;
+    const std::uint64_t now = machine::clock_ns(), waited = now - start;
+    const bool interrupted = !released && machine::is_interrupted(now, waited);
     const bool aborted = failed_team(watched) >= 0;
     if (waited < static_cast<std::uint64_t>(deadline_ns) && (!aborted || released)) {
-      if (waited >= timeout.ns && !released) return Status::timeout;
+      if ((waited >= timeout.ns && !released) || interrupted) return Status::timeout;
       continue;
     }
     if (released)

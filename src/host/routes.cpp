@@ -123,7 +123,7 @@ EngineClient World::Implementation::engine_client() {
   client.is_host_memory = [&range](const void* address) { return !range.is_gpu_memory(address); };
   client.fail = [this](const std::string& reason) {
     note_end(rank, reason);
-    raise_with_cause(Status::peer_died, fmt::format("rank {0}'s engine failed: {1}", rank, reason));
+    raise_with_cause(Status::peer_died, fmt::format("rank {0}'s engine failed: {1}", rank, reason), barrier_context);
     bootstrap->abort(reason);
   };
   return client;

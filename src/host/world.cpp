@@ -250,7 +250,8 @@ void World::abort(const std::string& reason) {
   const std::string line = first_line(reason);
   implementation_->note_end(rank(), line);
   implementation_->raise_with_cause(Status::peer_died,
-                                    fmt::format("rank {0} ended: rank {0} aborted: {1}", rank(), line));
+                                    fmt::format("rank {0} ended: rank {0} aborted: {1}", rank(), line),
+                                    implementation_->barrier_context);
   implementation_->bootstrap->abort(line);
 }
 

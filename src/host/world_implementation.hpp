@@ -278,7 +278,7 @@ class World::Implementation {
   /// all, when it is the launcher: -1).
   void note_end(int culprit, const std::string& reason);
   /// Aborts the world, once the others can read why.
-  void raise_with_cause(Status status, const std::string& text);
+  void raise_with_cause(Status status, const std::string& text, const Context& among);
   /// Raises the words of this rank's `team` again where an end concerns it that came while the team was being made.
   void raise_missed_ends(std::uint32_t team);
   /// Hands the abort words of the host area to this rank's kernels.

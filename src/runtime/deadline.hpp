@@ -5,7 +5,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <condition_variable>
 #include <cstdint>
+#include <mutex>
+
+#include "beeline/core/error.hpp"
+#include "beeline/core/wait_policy.hpp"
 
 namespace beeline::detail {
 
@@ -35,5 +40,26 @@ class Deadline {
   std::int64_t total_ns_;
   Clock::time_point end_;
 };
+
+/// Throws what a wait of `rank` throws that a signal of the program ends: see WaitInterrupt. Holds no lock.
+inline void throw_if_interrupted(int rank) {
+  const auto now = std::chrono::nanoseconds(Deadline::Clock::now().time_since_epoch()).count();
+  if (is_interrupted(static_cast<std::uint64_t>(now)))
+    throw Error(Status::aborted, "a signal of the program ended the wait", rank);
+}
+
+/// Waits of `rank` until `over()`, or up to the deadline, or until a signal of the program ends it. Returns `over()`.
+template <class Over>
+bool wait_until(std::condition_variable& changed, std::unique_lock<std::mutex>& lock, const Deadline& deadline,
+                int rank, Over over) {
+  constexpr auto nap = std::chrono::milliseconds(50);
+  while (!changed.wait_until(lock, std::min(deadline.end(), Deadline::Clock::now() + nap), over)) {
+    if (deadline.passed()) return false;
+    lock.unlock();
+    throw_if_interrupted(rank);
+    lock.lock();
+  }
+  return true;
+}
 
 }  // namespace beeline::detail

@@ -88,6 +88,7 @@ std::unique_ptr<Bootstrap> try_to_join(Config config, const Deadline& deadline, 
 std::unique_ptr<Bootstrap> join_rank_zero(const Config& config, const Deadline& deadline) {
   std::string why_not;
   for (Pause pause;; pause()) {
+    detail::throw_if_interrupted(config.rank);
     if (auto bootstrap = try_to_join(config, deadline, why_not)) {
       bootstrap->barrier(deadline.remaining_ns());
       bootstrap->barrier(deadline.remaining_ns());  // rank 0 has closed the door

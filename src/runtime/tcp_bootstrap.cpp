@@ -278,7 +278,7 @@ std::vector<std::vector<std::byte>> TcpBootstrap::allgather(std::span<const std:
   }
   send(encode(header, mine.data(), mine.size()), deadline);
   std::unique_lock lock(mutex_);
-  changed_.wait_until(lock, deadline.end(), [&] { return reply_ || failure_; });
+  detail::wait_until(changed_, lock, deadline, rank_, [&] { return reply_ || failure_; });
   if (!reply_ && failure_) throw Error(failure_->status, failure_->reason, rank_);
   if (!reply_) {
     ++sequence_;
@@ -312,7 +312,7 @@ std::vector<int> TcpBootstrap::agree_on_survivors(std::int64_t deadline_ns) {
   }
   send(encode(header), deadline);
   std::unique_lock lock(mutex_);
-  changed_.wait_until(lock, deadline.end(), [&] { return reply_ || lost_ || is_excluded(); });
+  detail::wait_until(changed_, lock, deadline, rank_, [&] { return reply_ || lost_ || is_excluded(); });
   refuse();
   if (!reply_) {  // the others may have agreed: this rank cannot know on whom
     lock.unlock();

@@ -125,7 +125,7 @@ Blobs ThreadWorld::allgather(int rank, std::span<const std::byte> mine, const de
       if (members_[each].contribution) blobs[each] = std::move(*members_[each].contribution);
     end_round(Status::ok, {}, std::move(blobs));
   }
-  if (!changed_.wait_until(lock, deadline.end(), [&] { return round->over; }))
+  if (!detail::wait_until(changed_, lock, deadline, rank, [&] { return round->over; }))
     end_round(Status::deadline, detail::missing_message(deadline.total_seconds(), missing(), {}));
   lock.unlock();  // a round that is over does not change
   if (round->status != Status::ok) throw Error(round->status, round->message, rank);
@@ -141,7 +141,7 @@ std::vector<int> ThreadWorld::agree_on_survivors(int rank, const detail::Deadlin
   end_round(Status::aborted, detail::asks_message(rank));
   settle();
   const auto over = [&] { return agreement->over || member(rank).health.state == RankState::failed; };
-  if (!changed_.wait_until(lock, deadline.end(), over)) {
+  if (!detail::wait_until(changed_, lock, deadline, rank, over)) {
     const auto missing =
         ranks_where([](const Member& each) { return each.health.state == RankState::healthy && !each.asks; });
     lock.unlock();

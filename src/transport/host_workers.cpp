@@ -5,10 +5,12 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <system_error>
 #include <utility>
 
 #include "beeline/core/error.hpp"
+#include "beeline/device/impl/machine.hpp"
 
 namespace beeline {
 
@@ -33,7 +35,11 @@ void HostWorkers::run(unsigned count, unsigned at_once, const std::function<void
   count_ = unfinished_ = count, at_once_ = at_once;
   unbegun_.store(count, std::memory_order_relaxed);
   work(lock);
-  over_.wait(lock, [this] { return unfinished_ == 0; });
+  while (!over_.wait_for(lock, std::chrono::milliseconds(50), [this] { return unfinished_ == 0; })) {
+    lock.unlock();
+    static_cast<void>(detail::is_interrupted(machine::clock_ns()));  // who ends a grid aborts its team
+    lock.lock();
+  }
 }
 
 void HostWorkers::provide(unsigned threads) {

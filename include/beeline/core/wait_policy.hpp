@@ -64,6 +64,24 @@ WaitListener* listen_to_waits(WaitListener* next) noexcept;
 /// Tells this thread's, if it has one.
 void tell_wait() noexcept;
 
+/// Asked by a CPU thread's waits once they have lasted for a while: a program's signals are not held up until they end.
+class WaitInterrupt {
+ public:
+  /// Whether the wait is to end now: with `Status::timeout`, unless this has aborted its team. Holds up no lock's
+  /// owner.
+  virtual bool ends_wait(std::uint64_t now_ns) noexcept = 0;
+
+ protected:
+  ~WaitInterrupt() = default;
+};
+/// Makes it this thread's (nullptr: none). Returns the one that was before.
+WaitInterrupt* interrupt_waits_by(WaitInterrupt* next) noexcept;
+/// Asks this thread's, if it has one.
+[[nodiscard]] bool is_interrupted(std::uint64_t now_ns) noexcept;
+
+/// How long a wait has lasted before it asks: what is short pays nothing.
+inline constexpr std::uint64_t interruptible_from_ns = 10'000'000;
+
 }  // namespace detail
 
 }  // namespace beeline

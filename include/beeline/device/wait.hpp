@@ -162,7 +162,8 @@ struct WaitState {
   const std::uint64_t waited = state.waited_ns(now);
   const bool aborted = read_abort_word(ctx) != 0;
   if (!aborted && waited < ctx.deadline_ns) {
-    if (waited >= timeout.ns) state.status = Status::timeout;
+    if (waited >= timeout.ns || (machine::is_interrupted(now, waited) && read_abort_word(ctx) == 0))
+      state.status = Status::timeout;
   } else if ((state.start_ns & 1u) == 0) {
     state.start_ns |= 1u;
   } else {

@@ -100,6 +100,9 @@ class Team {
     return static_cast<T*>(translate(const_cast<std::remove_const_t<T>*>(local), peer));
   }
 
+  /// Ends every wait of the team: as a deadline of this rank would, but for `reason`, which errors name. Any thread.
+  void give_up(const std::string& reason);
+
  private:
   friend class World;
   friend std::unique_ptr<Team> make_team_among(World& world, const std::vector<int>& ranks,

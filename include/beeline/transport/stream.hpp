@@ -130,6 +130,7 @@ class WorkHere {
   ~WorkHere() {
     if (stream_ != nullptr) stream_->end_here();
   }
+  [[nodiscard]] bool is_here() const { return stream_ != nullptr; }
 
  private:
   Stream* stream_;

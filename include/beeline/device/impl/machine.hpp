@@ -104,6 +104,7 @@ BEELINE_HOST_DEVICE inline void await_stream() {
 
 BEELINE_HOST_DEVICE inline void back_off(std::uint32_t, Polling) {}
 BEELINE_HOST_DEVICE inline bool backs_off(std::uint32_t, Polling) { return false; }
+BEELINE_HOST_DEVICE inline bool is_interrupted(std::uint64_t, std::uint64_t) { return false; }
 
 BEELINE_HOST_DEVICE inline unsigned block_thread_rank() {
   return threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
@@ -189,6 +190,11 @@ BEELINE_HOST_DEVICE inline void back_off(std::uint32_t poll, Polling polling) {
 
 /// Whether `back_off` gives the core away at this poll.
 BEELINE_HOST_DEVICE inline bool backs_off(std::uint32_t poll, Polling polling) { return polling.gives_core_away(poll); }
+
+/// Whether a signal of the program ends this thread's wait: see WaitInterrupt.
+BEELINE_HOST_DEVICE inline bool is_interrupted(std::uint64_t now, std::uint64_t waited_ns) {
+  return waited_ns >= detail::interruptible_from_ns && detail::is_interrupted(now);
+}
 
 // Groups of GPU threads do not exist on a CPU; these twins let the same templates compile there, and never run.
 [[noreturn]] BEELINE_HOST_DEVICE inline void not_on_a_cpu() { __builtin_trap(); }

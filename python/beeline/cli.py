@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from beeline import __version__, options
-from beeline.commands import energy, global_reduction, himeno, info, plot, ring_reduction, run
+from beeline.commands import energy, global_reduction, himeno, info, jacobi, plot, ring_reduction, run
 from beeline.commands.benchmarks import Benchmarks
 from beeline.jobs import Interrupted, interruptible
 from beeline.programs import CliError
@@ -33,6 +33,7 @@ app.add_typer(benchmarks, name="bench")
 app.add_typer(apps, name="app")
 apps.command()(global_reduction.global_reduction)
 apps.command()(himeno.himeno)
+apps.command()(jacobi.jacobi)
 apps.command()(ring_reduction.ring_reduction)
 
 

@@ -24,6 +24,7 @@ from beeline.programs import CliError
 # Rich assumes 80 columns where there is no terminal, which would cut identifiers short.
 COLUMNS_WITHOUT_TERMINAL = 160
 MISSING = "–"
+BELOW_NOISE = "< noise"
 
 
 def make_console(stderr: bool = False) -> Console:
@@ -52,6 +53,11 @@ def format_number(value: Any, digits: int = 4) -> str:
 
 def format_percent(value: Any) -> str:
     return f"{100 * value:.1f}" if isinstance(value, (int, float)) else MISSING
+
+
+def format_share(share: Any) -> str:
+    """In percent. The time of communication is a difference of two runs, which noise can turn negative."""
+    return BELOW_NOISE if isinstance(share, (int, float)) and share < 0 else format_percent(share)
 
 
 def format_verified(value: Any) -> str:

@@ -29,12 +29,13 @@ COMMANDS = {
     ],
     ("energy",): ["COMMAND", "--output", "--picture", "--period", "--json"],
     ("plot",): ["RECORD", "--output", "-o", "--over"],
-    ("app",): ["global-reduction", "himeno", "ring-reduction"],
+    ("app",): ["global-reduction", "himeno", "jacobi", "ring-reduction"],
     ("app", "global-reduction"): ["--values", "--ranks", "--method", "--reductions", "--mpirun", "--json", "--output"],
     ("app", "himeno"): [
         "--size", "official i, j, k", "3 to 32768", "--preset", "--ranks", "--method", "--scaling", "--no-verify",
         "--json", "--output",
     ],
+    ("app", "jacobi"): ["--size", "--ranks", "--method", "--iterations", "--until", "--every", "--json", "--output"],
     ("app", "ring-reduction"): ["--size", "--ranks", "--method", "--reductions", "--no-verify", "--json", "--output"],
 }  # fmt: skip
 
@@ -69,6 +70,11 @@ BAD = {
     ("app", "global-reduction", "--values", "2048G"): "valid: 1 to 1024G",
     ("app", "global-reduction", "--mpirun", "--threads"): "mpirun starts processes",
     ("app", "global-reduction", "--method", "magic"): "valid: mpi, in_kernel",
+    ("app", "jacobi", "--size", "16,5x"): "'5x' is no grid; valid: N (for each rank)",
+    ("app", "jacobi", "--size", "2M"): "of 1 to 1M each",
+    ("app", "jacobi", "--size", "9x3", "--ranks", "1,4"): "9x3 has too few rows for 4 ranks",
+    ("app", "jacobi", "--every", "5"): "--every says how often --until looks",
+    ("app", "jacobi", "--until", "nan"): "is no change; valid: more than 0",
     ("app", "ring-reduction", "--size", "64M,1M"): "is no vector of float32; valid: one size",
     ("app", "ring-reduction", "--size", "6"): "a multiple of 4",
     ("app", "ring-reduction", "--ranks", "65"): "valid: 1 to 64",

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import typer
 from rich.console import Group, RenderableType
@@ -11,12 +11,14 @@ from rich.console import Group, RenderableType
 from beeline import options
 from beeline.applications import Study, run_studies
 from beeline.display import (
+    BELOW_NOISE,
     MISSING,
     Cell,
     devices_of,
     field,
     format_number,
     format_percent,
+    format_share,
     format_verified,
     per_joule,
     result_table,
@@ -33,7 +35,6 @@ GRIDS = {
     "XL": (512, 512, 1024),
 }
 SMALLEST, LARGEST = 3, 32768  # points along an axis
-BELOW_NOISE = "< noise"
 
 
 Scaling = Literal["none", "weak", "strong"]
@@ -193,11 +194,6 @@ def render(results: list[Event], scaling: Scaling) -> RenderableType:
     if any(format_share(result.get("communication_share")) == BELOW_NOISE for result in results):
         notes.append(f"{BELOW_NOISE}: runs without communication took longer than those with it")
     return Group(table, *notes)
-
-
-def format_share(share: Any) -> str:
-    """In percent. The time of communication is a difference of two runs, which noise can turn negative."""
-    return BELOW_NOISE if isinstance(share, (int, float)) and share < 0 else format_percent(share)
 
 
 def verified_part(result: Event) -> str:

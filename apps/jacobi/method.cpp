@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "method.hpp"
+
+namespace jacobi {
+
+const std::vector<MethodInfo>& methods() {
+  static const std::vector<MethodInfo> all{host(), stream(), device()};
+  return all;
+}
+
+}  // namespace jacobi

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// The interface of the methods, and their list.
+
+#include <vector>
+
+#include "common/method.hpp"
+#include "domain.hpp"
+
+namespace jacobi {
+
+/// One way of running iterations with their halo exchange. Constructors and destructors are collective.
+class Method : public apps::MethodOn<Domain> {
+ public:
+  using MethodOn::MethodOn;
+
+  /// Collective. Runs `iterations` more iterations, and returns when this rank's are over. The first run of a method,
+  /// and one behind a run that did not communicate, follows `Domain::reset`. Without `communicate` only the computation
+  /// runs, and halos stay as they are. Throws what a wait met: deadline, aborted, peer_died.
+  virtual void run(int iterations, bool communicate) = 0;
+
+ protected:
+  [[nodiscard]] Domain& domain() const { return data(); }
+};
+
+/// A method, whose id says who moves rows.
+using MethodInfo = apps::MethodInfo<Method, Domain>;
+
+/// Every method, the host's first.
+[[nodiscard]] const std::vector<MethodInfo>& methods();
+
+[[nodiscard]] MethodInfo host();
+[[nodiscard]] MethodInfo stream();
+[[nodiscard]] MethodInfo device();
+
+}  // namespace jacobi

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// The computation as a kernel of its own: what the methods launch that communicate outside kernels.
+
+#include "domain.hpp"
+
+namespace jacobi {
+
+class Update {
+ public:
+  /// Of two pieces, either of which may be empty.
+  explicit Update(const Domain& domain, const Piece& one, const Piece& other = {});
+
+  /// Computes them in iteration `iteration`, on the default stream.
+  void enqueue(std::uint64_t iteration) const;
+
+ private:
+  const Domain& domain_;
+  Piece one_, other_;
+  unsigned blocks_;
+};
+
+}  // namespace jacobi

@@ -18,7 +18,7 @@ Measurement bare_measurement(const std::string& method, CallSite control, const 
   return measurement;
 }
 
-Case pair_copies(const MeasuredOperation& operation, std::shared_ptr<Workplaces> places) {
+Case pair_copies(const CollectiveShape& operation, std::shared_ptr<Workplaces> places) {
   const auto prepare = [=, &operation](Bench& bench, std::uint64_t bytes) {
     const auto place = places->get(bench, operation, bytes);
     const auto copies = std::make_shared<PairCopies>(place);
@@ -36,11 +36,11 @@ Case pair_copies(const MeasuredOperation& operation, std::shared_ptr<Workplaces>
     }
     return all;
   };
-  return {name(operation.kind), "bare/copies", true, prepare};
+  return {name(operation.operation), "bare/copies", true, prepare};
 }
 
 /// What a graph's call takes that does nothing.
-Case empty_kernel_in_graph(const MeasuredOperation& operation, std::shared_ptr<Workplaces> places) {
+Case empty_kernel_in_graph(const CollectiveShape& operation, std::shared_ptr<Workplaces> places) {
   const auto prepare = [=, &operation](Bench& bench, std::uint64_t bytes) {
     const auto place = places->get(bench, operation, bytes);
     Measurement measurement = bare_measurement("bare/empty_kernel", CallSite::graph, *place);
@@ -48,15 +48,14 @@ Case empty_kernel_in_graph(const MeasuredOperation& operation, std::shared_ptr<W
     time_by_host(measurement, bench, calls_by(CallSite::graph, place->world(), launch_empty_kernel, place->bytes()));
     return std::vector{measurement};
   };
-  return {name(operation.kind), "bare/empty_kernel", true, prepare};
+  return {name(operation.operation), "bare/empty_kernel", true, prepare};
 }
 
 }  // namespace
 
-std::vector<Case> bare_cases(const MeasuredOperation& operation, std::shared_ptr<Workplaces> places) {
+std::vector<Case> bare_cases(const CollectiveShape& operation, std::shared_ptr<Workplaces> places) {
   std::vector<Case> all;
-  if (operation.kind == Operation::allgather || operation.kind == Operation::alltoall)
-    all.push_back(pair_copies(operation, places));
+  if (operation.moves_all() && !operation.varies) all.push_back(pair_copies(operation, places));
   all.push_back(empty_kernel_in_graph(operation, places));
   return all;
 }

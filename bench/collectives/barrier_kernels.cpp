@@ -93,7 +93,7 @@ std::vector<double> BarrierKernels::time(const KernelBarrier& barrier, const Col
                                          Rounds rounds) {
   std::vector<double> times;
   for (std::uint32_t batch = 0; batch < rounds.batches; ++batch)
-    times.push_back(with_algorithm<every_algorithm>(barrier.algorithm, [&]<Algorithm algorithm>() {
+    times.push_back(with_member<every_algorithm>(barrier.algorithm, [&]<Algorithm algorithm>() {
       // One round at least comes before the clock: grids start at different times.
       return timed_.run(barrier.shape, true, NamedBarrierRounds<algorithm>{}, timed_.times(), channel,
                         rounds.warm_up + 1, rounds.iterations);
@@ -105,7 +105,7 @@ bool BarrierKernels::holds(const KernelBarrier& barrier, const CollectiveChannel
   World& world = bench_.world();
   return wrong_.after([&](std::uint64_t* wrong) {
     world.barrier();
-    with_algorithm<every_algorithm>(barrier.algorithm, [&]<Algorithm algorithm>() {
+    with_member<every_algorithm>(barrier.algorithm, [&]<Algorithm algorithm>() {
       launch(world, {.blocks = barrier.shape.blocks, .threads = barrier.shape.threads, .waits = true},
              NamedBarrierCheck<algorithm>{}, channel, words_.data(), seed, wrong);
     });

@@ -21,14 +21,13 @@ std::vector<Case> collective_cases() {
   const auto places = std::make_shared<Workplaces>();
   const auto peers = make_peers();
   std::vector<Case> all;
-  for (const MeasuredOperation& operation : measured_operations()) {
-    const std::vector<MeasuredAlgorithm> algorithms = measured_algorithms(operation.kind);
+  for (const CollectiveShape& operation : collective_shapes) {
+    const std::vector<MeasuredAlgorithm> algorithms = measured_algorithms(operation.operation);
     for (CallSite control : {CallSite::stream, CallSite::graph})
       for (const MeasuredAlgorithm& measured : algorithms)
         all.push_back(collective_by_host(operation, measured, control, places));
     for (const MeasuredAlgorithm& measured : algorithms)
-      if (operation.in_kernel != nullptr && !measured.symmetric &&
-          contains(measured_in_kernels(operation.kind), measured.algorithm))
+      if (!measured.symmetric && contains(measured_in_kernels(operation.operation), measured.algorithm))
         all.push_back(collective_in_kernel(operation, measured, places));
     append(all, peer_cases(operation, places, peers));
     append(all, bare_cases(operation, places));

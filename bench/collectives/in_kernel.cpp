@@ -32,14 +32,15 @@ std::vector<double> run(TimedKernel& timed, const KernelLoop& loop, const Collec
 template <class T>
 std::vector<double> run_of(TimedKernel& timed, const KernelLoop& loop, const CollectiveChannel& channel,
                            const VectorPair& vectors) {
-  return with_algorithm<measured_in_kernels(Operation::allreduce)>(
+  return with_member<measured_in_kernels(Operation::allreduce)>(
       loop.algorithm, [&]<Algorithm known>() { return run<T, known>(timed, loop, channel, vectors); });
 }
 
 }  // namespace
 
-std::vector<double> allreduce_in_kernel(TimedKernel& timed, const KernelLoop& loop, const CollectiveChannel& channel,
-                                        const VectorPair& vectors) {
+std::vector<double> time_in_kernel(Operation operation, TimedKernel& timed, const KernelLoop& loop,
+                                   const CollectiveChannel& channel, const VectorPair& vectors) {
+  if (operation != Operation::allreduce) return time_movement(operation, timed, loop, channel, vectors);
   return vectors.type == ElementType::bfloat16 ? run_of<BFloat16>(timed, loop, channel, vectors)
                                                : run_of<float>(timed, loop, channel, vectors);
 }

@@ -13,8 +13,13 @@ namespace beeline::bench {
 /// One block moves no more than this in useful time.
 inline constexpr std::uint64_t most_kernel_bytes = 64 << 10;
 
+/// Those whose members all wait for each other, of which one round takes as long as the next.
+inline constexpr Operations movements_in_kernels =
+    operations_where([](const CollectiveShape& shape) { return shape.moves_all() && !shape.varies; });
+
 /// Those that are measured: one block has one session, in which other schedules only take longer.
 [[nodiscard]] constexpr Algorithms measured_in_kernels(Operation operation) {
+  if (!contains(movements_in_kernels | set_of(Operation::allreduce), operation)) return {};
   return set_of({Algorithm::automatic}) |
          algorithms_where(algorithms_of(operation, Control::device), [](const AlgorithmInfo& info) {
            return info.path == Path::peer && (info.protocol != Protocol::signal || info.schedule == Schedule::direct ||
@@ -28,12 +33,10 @@ struct KernelLoop {
   Algorithm algorithm;
 };
 
-/// Collective, like those below. The batches' nanoseconds by this rank's clock.
-[[nodiscard]] std::vector<double> allreduce_in_kernel(TimedKernel& timed, const KernelLoop& loop,
-                                                      const CollectiveChannel& channel, const VectorPair& vectors);
-[[nodiscard]] std::vector<double> allgather_in_kernel(TimedKernel& timed, const KernelLoop& loop,
-                                                      const CollectiveChannel& channel, const VectorPair& vectors);
-[[nodiscard]] std::vector<double> alltoall_in_kernel(TimedKernel& timed, const KernelLoop& loop,
-                                                     const CollectiveChannel& channel, const VectorPair& vectors);
+/// Collective. The batches' nanoseconds by this rank's clock, of an operation that is measured.
+[[nodiscard]] std::vector<double> time_in_kernel(Operation operation, TimedKernel& timed, const KernelLoop& loop,
+                                                 const CollectiveChannel& channel, const VectorPair& vectors);
+[[nodiscard]] std::vector<double> time_movement(Operation operation, TimedKernel& timed, const KernelLoop& loop,
+                                                const CollectiveChannel& channel, const VectorPair& vectors);
 
 }  // namespace beeline::bench

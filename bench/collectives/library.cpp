@@ -35,23 +35,23 @@ std::vector<unsigned> block_counts(const Bench& bench, Algorithm algorithm) {
 void add_choice(Measurement& measurement, const Workplace& place, const Collectives& collectives,
                 const CollectiveCall& call) {
   const VectorPair& vectors = place.vectors();
-  const CollectiveCall choice = place.operation().kind == Operation::alltoallv
-                                    ? call
-                                    : collectives.choice(place.operation().kind, vectors.count, vectors.type, call);
+  const CollectiveCall choice =
+      place.operation().varies ? call
+                               : collectives.choice(place.operation().operation, vectors.count, vectors.type, call);
   measurement.settings.emplace_back("algorithm", name(choice.algorithm));
   if (choice.blocks != 0) measurement.settings.emplace_back("blocks", std::uint64_t{choice.blocks});
 }
 
 Measurement streamed(std::shared_ptr<Workplace> place, CallSite control, const CollectiveCall& call) {
-  const auto start = [place, call](Stream& stream) {
+  const auto begin = [place, call](Stream& stream) {
     CollectiveCall mine = call;
     mine.stream = &stream;
-    place->operation().start(place->collectives(), place->vectors(), mine);
+    start(place->operation(), place->collectives(), place->vectors(), mine);
   };
   const std::string method = method_of(control, call.algorithm, call.symmetric);
   Measurement measurement = collective_measurement(method, control, *place);
   add_choice(measurement, *place, place->collectives(), call);
-  const Calls calls = calls_by(control, place->world(), start, place->bytes());
+  const Calls calls = calls_by(control, place->world(), begin, place->bytes());
   time_by_host(measurement, place->bench(), calls);
   verify_by(measurement, place, place->vectors(), [calls] { calls.start(), calls.finish(); });
   return measurement;
@@ -69,8 +69,8 @@ std::vector<unsigned> kernel_threads(const World& world, std::uint64_t bytes) {
 Measurement in_kernel(std::shared_ptr<Workplace> place, std::shared_ptr<TimedKernel> timed, Algorithm algorithm,
                       unsigned threads) {
   const auto run = [=](Rounds rounds) {
-    return place->operation().in_kernel(*timed, {threads, rounds, algorithm}, place->collectives().channel(),
-                                        place->vectors());
+    return time_in_kernel(place->operation().operation, *timed, {threads, rounds, algorithm},
+                          place->collectives().channel(), place->vectors());
   };
   Measurement measurement = collective_measurement(method_of(CallSite::device, algorithm), CallSite::device, *place);
   measurement.settings.emplace_back("algorithm", name(algorithm));
@@ -83,7 +83,7 @@ Measurement in_kernel(std::shared_ptr<Workplace> place, std::shared_ptr<TimedKer
 
 }  // namespace
 
-Case collective_by_host(const MeasuredOperation& operation, const MeasuredAlgorithm& measured, CallSite control,
+Case collective_by_host(const CollectiveShape& operation, const MeasuredAlgorithm& measured, CallSite control,
                         std::shared_ptr<Workplaces> places) {
   const auto prepare = [=, &operation](Bench& bench, std::uint64_t bytes) {
     std::vector<Measurement> all;
@@ -93,14 +93,14 @@ Case collective_by_host(const MeasuredOperation& operation, const MeasuredAlgori
                              {.algorithm = measured.algorithm, .blocks = blocks, .symmetric = measured.symmetric}));
     return all;
   };
-  return {name(operation.kind),
+  return {name(operation.operation),
           method_of(control, measured.algorithm, measured.symmetric),
           true,
           prepare,
           {measured.sizes.least, measured.sizes.most}};
 }
 
-Case collective_in_kernel(const MeasuredOperation& operation, const MeasuredAlgorithm& measured,
+Case collective_in_kernel(const CollectiveShape& operation, const MeasuredAlgorithm& measured,
                           std::shared_ptr<Workplaces> places) {
   const auto prepare = [=, &operation](Bench& bench, std::uint64_t bytes) {
     std::vector<Measurement> all;
@@ -111,7 +111,7 @@ Case collective_in_kernel(const MeasuredOperation& operation, const MeasuredAlgo
       all.push_back(in_kernel(place, timed, measured.algorithm, threads));
     return all;
   };
-  return {name(operation.kind),
+  return {name(operation.operation),
           method_of(CallSite::device, measured.algorithm),
           true,
           prepare,

@@ -18,32 +18,20 @@ struct MovementRounds {
     Session session(grid.block(), ctx, channel);
     const SessionCall how{.algorithm = algorithm};
     time_rounds(grid.block(), loop, [&](std::uint64_t) {
-      if constexpr (operation == Operation::allgather)
-        return allgather(session, destination, source, piece_bytes, how) == Status::ok;
-      else
-        return alltoall(session, destination, source, piece_bytes, how) == Status::ok;
+      return move_elements(session, operation, destination, source, piece_bytes, how) == Status::ok;
     });
   }
 };
 
-template <Operation operation>
-std::vector<double> run(TimedKernel& timed, const KernelLoop& loop, const CollectiveChannel& channel,
-                        const VectorPair& vectors) {
-  return timed.run(loop.threads, true, loop.rounds, MovementRounds<operation>{}, channel,
-                   static_cast<std::byte*>(vectors.destination), static_cast<const std::byte*>(vectors.source),
-                   std::uint64_t{vectors.count * bytes_of(vectors.type)}, loop.algorithm);
-}
-
 }  // namespace
 
-std::vector<double> allgather_in_kernel(TimedKernel& timed, const KernelLoop& loop, const CollectiveChannel& channel,
-                                        const VectorPair& vectors) {
-  return run<Operation::allgather>(timed, loop, channel, vectors);
-}
-
-std::vector<double> alltoall_in_kernel(TimedKernel& timed, const KernelLoop& loop, const CollectiveChannel& channel,
-                                       const VectorPair& vectors) {
-  return run<Operation::alltoall>(timed, loop, channel, vectors);
+std::vector<double> time_movement(Operation operation, TimedKernel& timed, const KernelLoop& loop,
+                                  const CollectiveChannel& channel, const VectorPair& vectors) {
+  return with_member<movements_in_kernels>(operation, [&]<Operation known>() {
+    return timed.run(loop.threads, true, loop.rounds, MovementRounds<known>{}, channel,
+                     static_cast<std::byte*>(vectors.destination), static_cast<const std::byte*>(vectors.source),
+                     std::uint64_t{vectors.count * bytes_of(vectors.type)}, loop.algorithm);
+  });
 }
 
 }  // namespace beeline::bench

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// The collective operations that move or combine vectors, as they are measured: one row each.
+/// The collective operations that move or combine vectors, as they are measured.
 
 #include <cstdint>
 #include <vector>
@@ -34,29 +34,12 @@ struct RankPart {
   Expectation expectation;  ///< of each piece that it gets
 };
 
-/// What a rank, or only the root, has on one side of the call: a vector, which is one piece, or a piece for each rank.
-enum class Side { vector, pieces, roots_vector, roots_pieces };
-[[nodiscard]] constexpr bool has_pieces(Side side) { return side == Side::pieces || side == Side::roots_pieces; }
-[[nodiscard]] constexpr bool is_of_root(Side side) { return side >= Side::roots_vector; }
+/// Puts a call on the stream that `call` says.
+void start(const CollectiveShape& operation, Collectives& collectives, const VectorPair& vectors,
+           const CollectiveCall& call);
+[[nodiscard]] double bus_factor(const CollectiveShape& operation, int ranks);
+[[nodiscard]] RankPart part_of(const CollectiveShape& operation, std::uint32_t rank, std::uint32_t ranks);
 
-struct MeasuredOperation {
-  Operation kind;
-  Side source, destination;
-  void (*start)(Collectives&, const VectorPair&, const CollectiveCall&);
-  /// The same by one block of each rank, in a loop inside one kernel; nullptr: not measured.
-  std::vector<double> (*in_kernel)(TimedKernel&, const KernelLoop&, const CollectiveChannel&,
-                                   const VectorPair&) = nullptr;
-
-  [[nodiscard]] bool reduces() const {
-    return kind == Operation::allreduce || kind == Operation::reduce || kind == Operation::reduce_scatter;
-  }
-  /// Whether the measured size is that of a vector with a piece for each rank; otherwise the vector is one piece.
-  [[nodiscard]] bool has_pieces() const { return bench::has_pieces(source) || bench::has_pieces(destination); }
-  [[nodiscard]] double bus_factor(int ranks) const;
-  [[nodiscard]] RankPart part(std::uint32_t rank, std::uint32_t ranks) const;
-};
-
-[[nodiscard]] const std::vector<MeasuredOperation>& measured_operations();
 /// Those of calls on streams: `automatic`, all that the library has, and what a caller's assertion changes.
 [[nodiscard]] std::vector<MeasuredAlgorithm> measured_algorithms(Operation operation);
 

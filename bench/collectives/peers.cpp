@@ -24,7 +24,7 @@ struct PeerCall {
 /// Prepares a peer's call; throws unavailable, with the reason, where the peer is absent.
 using Provider = std::function<PeerCall(std::shared_ptr<Workplace>)>;
 
-Case streamed(const MeasuredOperation& operation, const std::string& peer, CallSite control,
+Case streamed(const CollectiveShape& operation, const std::string& peer, CallSite control,
               std::shared_ptr<Workplaces> places, Provider provide) {
   const std::string method = peer + "/" + name(control);
   const auto prepare = [=, &operation](Bench& bench, std::uint64_t bytes) {
@@ -38,13 +38,13 @@ Case streamed(const MeasuredOperation& operation, const std::string& peer, CallS
     verify_by(measurement, place, call.vectors, [calls] { calls.start(), calls.finish(); });
     return std::vector{measurement};
   };
-  return {name(operation.kind), method, true, prepare};
+  return {name(operation.operation), method, true, prepare};
 }
 
 Provider nccl_calls(std::shared_ptr<nccl::Communicators> communicators) {
   return [=](std::shared_ptr<Workplace> place) -> PeerCall {
     const auto communicator = communicators->get(place->bench());
-    const Operation operation = place->operation().kind;
+    const Operation operation = place->operation().operation;
     const VectorPair vectors = place->vectors();
     return {[=](Stream& stream) { communicator->start(operation, vectors, stream); }, vectors, communicator->version()};
   };
@@ -67,7 +67,7 @@ class NvshmemPlaces {
  public:
   /// Collective.
   std::shared_ptr<NvshmemVectors> get(const std::shared_ptr<Workplace>& place) {
-    require(nvshmem::is_sum(place->operation().kind) || place->piece_bytes() % 4 == 0, Status::unavailable,
+    require(nvshmem::is_sum(place->operation().operation) || place->piece_bytes() % 4 == 0, Status::unavailable,
             "NVSHMEM is asked to move whole words of 4 bytes here");
     std::shared_ptr<NvshmemVectors> mine = current_.lock();
     if (mine == nullptr || mine->place != place) current_ = mine = std::make_shared<NvshmemVectors>(place);
@@ -81,12 +81,12 @@ class NvshmemPlaces {
 Provider nvshmem_calls(std::shared_ptr<NvshmemPlaces> memory) {
   return [=](std::shared_ptr<Workplace> place) -> PeerCall {
     const auto mine = memory->get(place);
-    const Operation operation = place->operation().kind;
+    const Operation operation = place->operation().operation;
     return {[=](Stream& stream) { mine->timed.start(operation, mine->vectors, stream.native()); }, mine->vectors};
   };
 }
 
-Case nvshmem_in_kernel(const MeasuredOperation& operation, std::shared_ptr<Workplaces> places,
+Case nvshmem_in_kernel(const CollectiveShape& operation, std::shared_ptr<Workplaces> places,
                        std::shared_ptr<NvshmemPlaces> memory) {
   const auto prepare = [=, &operation](Bench& bench, std::uint64_t bytes) {
     std::vector<Measurement> all;
@@ -94,7 +94,7 @@ Case nvshmem_in_kernel(const MeasuredOperation& operation, std::shared_ptr<Workp
     const auto mine = memory->get(place);
     for (unsigned threads : {32u, 512u}) {
       const auto run = [=, &operation](Rounds rounds) {
-        return mine->timed.in_block(operation.kind, mine->vectors, threads, rounds);
+        return mine->timed.in_block(operation.operation, mine->vectors, threads, rounds);
       };
       all.push_back(peer_measurement("nvshmem/device", CallSite::device, *place));
       all.back().settings.emplace_back("threads_per_block", std::uint64_t{threads});
@@ -103,7 +103,7 @@ Case nvshmem_in_kernel(const MeasuredOperation& operation, std::shared_ptr<Workp
     }
     return all;
   };
-  return {name(operation.kind), "nvshmem/device", true, prepare, {.most_bytes = most_kernel_bytes}};
+  return {name(operation.operation), "nvshmem/device", true, prepare, {.most_bytes = most_kernel_bytes}};
 }
 
 /// MPI on host memory: the ranks' own, or pinned memory that a GPU's vector is copied to and the result from.
@@ -117,7 +117,7 @@ struct MpiVectors {
 
   void call() {
     const VectorPair vectors = place->vectors();
-    const Operation operation = place->operation().kind;
+    const Operation operation = place->operation().operation;
     if (!source) return communicator->call(operation, vectors);
     const RankPart part = place->part();
     place->world().copy(source->data(), vectors.source, part.source_pieces * place->piece_bytes());
@@ -132,7 +132,7 @@ struct MpiVectors {
 
 /// Of host ranks, or `staged`: a GPU's vector is copied out, and the result in. An MPI that takes GPU memory is not
 /// asked to: the baseline of the seeds (000, section 6.8.5) is this one.
-Case mpi_calls(const MeasuredOperation& operation, bool staged, std::shared_ptr<Workplaces> places) {
+Case mpi_calls(const CollectiveShape& operation, bool staged, std::shared_ptr<Workplaces> places) {
   const std::string method = staged ? "mpi/staged" : "mpi/host";
   const auto prepare = [=, &operation](Bench& bench, std::uint64_t bytes) {
     const World& world = bench.world();
@@ -152,7 +152,7 @@ Case mpi_calls(const MeasuredOperation& operation, bool staged, std::shared_ptr<
     verify_by(measurement, place, place->vectors(), call);
     return std::vector{measurement};
   };
-  return {name(operation.kind), method, true, prepare};
+  return {name(operation.operation), method, true, prepare};
 }
 
 }  // namespace
@@ -164,15 +164,15 @@ struct Peers {
 
 std::shared_ptr<Peers> make_peers() { return std::make_shared<Peers>(); }
 
-std::vector<Case> peer_cases(const MeasuredOperation& operation, std::shared_ptr<Workplaces> places,
+std::vector<Case> peer_cases(const CollectiveShape& operation, std::shared_ptr<Workplaces> places,
                              const std::shared_ptr<Peers>& peers) {
   std::vector<Case> all;
   for (CallSite control : {CallSite::stream, CallSite::graph})
     all.push_back(streamed(operation, "nccl", control, places, nccl_calls(peers->communicators)));
-  if (nvshmem::is_on_streams(operation.kind))
+  if (nvshmem::is_on_streams(operation.operation))
     for (CallSite control : {CallSite::stream, CallSite::graph})
       all.push_back(streamed(operation, "nvshmem", control, places, nvshmem_calls(peers->memory)));
-  if (nvshmem::is_in_kernels(operation.kind)) all.push_back(nvshmem_in_kernel(operation, places, peers->memory));
+  if (nvshmem::is_in_kernels(operation.operation)) all.push_back(nvshmem_in_kernel(operation, places, peers->memory));
   for (bool staged : {false, true}) all.push_back(mpi_calls(operation, staged, places));
   return all;
 }

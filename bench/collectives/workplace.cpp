@@ -5,24 +5,24 @@
 
 namespace beeline::bench {
 
-std::size_t piece_elements(const MeasuredOperation& operation, std::uint64_t bytes, ElementType type, int ranks) {
+std::size_t piece_elements(const CollectiveShape& operation, std::uint64_t bytes, ElementType type, int ranks) {
   constexpr std::uint64_t unit = 16;
-  const std::uint64_t element = bytes_of(type), pieces = operation.has_pieces() ? static_cast<unsigned>(ranks) : 1;
+  const std::uint64_t element = bytes_of(type), pieces = operation.any_pieces() ? static_cast<unsigned>(ranks) : 1;
   if (pieces == 1) return bytes / element;
   const std::uint64_t piece = bytes / pieces;
   return std::max<std::uint64_t>(1, (piece < unit ? piece : piece / unit * unit) / element);
 }
 
-Workplace::Workplace(Bench& bench, const MeasuredOperation& operation, std::uint64_t bytes)
+Workplace::Workplace(Bench& bench, const CollectiveShape& operation, std::uint64_t bytes)
     : bench_(bench), operation_(operation), asked_bytes_(bytes),
       count_(piece_elements(operation, bytes, bench.options().type, bench.world().size())),
-      source_(bench.world(), piece_bytes() * (operation.has_pieces() ? static_cast<unsigned>(world().size()) : 1)),
+      source_(bench.world(), piece_bytes() * (operation.any_pieces() ? static_cast<unsigned>(world().size()) : 1)),
       destination_(bench.world(), source_.bytes()), collectives_(bench.world()), check_(bench) {}
 
 VectorPair Workplace::vectors() const { return {source_.data(), destination_.data(), count_, bench_.options().type}; }
 
 RankPart Workplace::part() const {
-  return operation_.part(static_cast<std::uint32_t>(world().rank()), static_cast<std::uint32_t>(world().size()));
+  return part_of(operation_, static_cast<std::uint32_t>(world().rank()), static_cast<std::uint32_t>(world().size()));
 }
 
 bool Workplace::verify(const VectorPair& vectors, std::uint64_t seed, const std::function<void()>& call) {
@@ -34,7 +34,7 @@ bool Workplace::verify(const VectorPair& vectors, std::uint64_t seed, const std:
   return check_.holds(vectors, mine.destination_pieces, seed, mine.expectation);
 }
 
-std::shared_ptr<Workplace> Workplaces::get(Bench& bench, const MeasuredOperation& operation, std::uint64_t bytes) {
+std::shared_ptr<Workplace> Workplaces::get(Bench& bench, const CollectiveShape& operation, std::uint64_t bytes) {
   std::shared_ptr<Workplace> place = current_.lock();
   if (place == nullptr || &place->operation() != &operation || place->asked_bytes() != bytes)
     current_ = place = std::make_shared<Workplace>(bench, operation, bytes);
@@ -53,8 +53,8 @@ void compare_as(Measurement& measurement, CallSite control, const World& world) 
 
 Measurement collective_measurement(const std::string& method, CallSite control, const Workplace& place) {
   const World& world = place.world();
-  Measurement measurement{.operation = name(place.operation().kind), .method = method, .bytes = place.bytes()};
-  measurement.bus_factor = place.operation().bus_factor(world.size());
+  Measurement measurement{.operation = name(place.operation().operation), .method = method, .bytes = place.bytes()};
+  measurement.bus_factor = bus_factor(place.operation(), world.size());
   compare_as(measurement, control, world);
   measurement.settings = {{"control", name(control)}, {"type", name(place.vectors().type)}};
   return measurement;

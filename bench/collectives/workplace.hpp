@@ -15,18 +15,18 @@ namespace beeline::bench {
 
 /// Elements of a piece where the measured size is `bytes`: as nccl-tests, the size is that of the larger of a rank's
 /// vectors, and pieces are whole multiples of 16 bytes; shorter ones of elements, at least one.
-[[nodiscard]] std::size_t piece_elements(const MeasuredOperation& operation, std::uint64_t bytes, ElementType type,
+[[nodiscard]] std::size_t piece_elements(const CollectiveShape& operation, std::uint64_t bytes, ElementType type,
                                          int ranks);
 
 /// Vectors of one size, and a channel.
 class Workplace {
  public:
   /// Collective.
-  Workplace(Bench& bench, const MeasuredOperation& operation, std::uint64_t bytes);
+  Workplace(Bench& bench, const CollectiveShape& operation, std::uint64_t bytes);
 
   [[nodiscard]] Bench& bench() const { return bench_; }
   [[nodiscard]] World& world() const { return bench_.world(); }
-  [[nodiscard]] const MeasuredOperation& operation() const { return operation_; }
+  [[nodiscard]] const CollectiveShape& operation() const { return operation_; }
   [[nodiscard]] Collectives& collectives() { return collectives_; }
   /// Both as long as `bytes`, whatever this rank's part.
   [[nodiscard]] VectorPair vectors() const;
@@ -43,7 +43,7 @@ class Workplace {
 
  private:
   Bench& bench_;
-  const MeasuredOperation& operation_;
+  const CollectiveShape& operation_;
   std::uint64_t asked_bytes_;
   std::size_t count_;
   SymmetricArray<std::byte> source_, destination_;
@@ -55,7 +55,7 @@ class Workplace {
 class Workplaces {
  public:
   /// Collective, where the cases of a size begin.
-  [[nodiscard]] std::shared_ptr<Workplace> get(Bench& bench, const MeasuredOperation& operation, std::uint64_t bytes);
+  [[nodiscard]] std::shared_ptr<Workplace> get(Bench& bench, const CollectiveShape& operation, std::uint64_t bytes);
 
  private:
   std::weak_ptr<Workplace> current_;

@@ -21,6 +21,7 @@
 #include "beeline/core/error.hpp"
 #include "beeline/core/log.hpp"
 #include "beeline/core/method.hpp"
+#include "beeline/core/operation.hpp"
 #include "beeline/core/registry.hpp"
 #include "beeline/core/status.hpp"
 #include "beeline/device/access.hpp"

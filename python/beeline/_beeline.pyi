@@ -279,7 +279,7 @@ class World:
         Collective. Every rank's number combined, in the order of ranks; all get the same. By the CPUs.
 
         value      an int (int64; sums wrap) or a float (float64), the same on all ranks
-        reduction  as of `Collectives.allreduce`
+        reduction  as of `Collectives`
         Raises InvalidArgumentError when ranks give different types or reductions.
         """
 
@@ -367,7 +367,22 @@ class Collectives:
     other. Calls that are to go on at the same time use several objects. Tensors are contiguous, aligned to their elements,
     and in memory that this rank's device reaches: the GPU's own, or host memory on a host rank. Memory in the symmetric
     heap, at the same place on all ranks, is used as it is by every algorithm. Roots and parts are counted by rank of the
-    team. It lives until it is freed, or its world is left.
+    team; a rank's own part of one tensor may be the other tensor. What is only moved may be of any type; reductions are of
+    float32, float64, float16, bfloat16, int32, int64, uint8, uint32 and uint64. It lives until it is freed, or its world is
+    left.
+
+    reduction  'sum', 'product', 'minimum', 'maximum', 'average'; of integers also 'bit_and', 'bit_or', 'bit_xor'
+    stream     None: blocks until it is over; otherwise it returns at once, `World.synchronize(stream)` tells of failures,
+               and until then the stream keeps both tensors alive
+    timeout    in seconds, without a stream: then it raises TimeoutError, the work goes on, and the same call, with the same
+               tensors, waits on; others are refused until then, or until `World.synchronize` has returned. 0: looks once
+    algorithm  by name, the same on all ranks; 'automatic': by size
+    blocks     of threads, the same on all ranks; 0: by size. Copy engines have none
+    symmetric  you assert, on all ranks or none, that the vectors (of what is only moved the destinations) lie at the same
+               place of all ranks' heaps: copy engines then put results there at once, and 'automatic' takes them where they
+               are quicker so. Where they are taken and it is not so, the call ends all with an error
+    All calls raise TypeError or ValueError (InvalidArgumentError among them) before anything is touched; DeadlineError and
+    the like name who was waited for.
     """
 
     def __init__(self, team: World | Team, *, sessions: int = 0, packet_bytes: int = 0, staging_bytes: int = 0, engine_bytes: int | None = None) -> None:
@@ -380,26 +395,6 @@ class Collectives:
         staging_bytes  of each session, for vectors that do not lie alike on all ranks, twice
         engine_bytes   of the heap, through which copy engines make large calls; None: up to an eighth of the heap where
                        the team is the world, and each rank has a GPU of its own, otherwise none
-        """
-
-    def allreduce(self, destination: object, source: object | None = None, reduction: str = 'sum', *, stream: Stream | None = None, timeout: float | None = None, algorithm: str = 'automatic', blocks: int = 0, symmetric: bool = False) -> None:
-        """
-        Collective. Combines the ranks' vectors, element by element, in the order of ranks; all get the same bits.
-
-        source     alike on all ranks; None, or the same object as `destination`: in place. float32, float64, float16, bfloat16,
-                   int32, int64, uint8, uint32, uint64
-        reduction  'sum', 'product', 'minimum', 'maximum', 'average'; of integers also 'bit_and', 'bit_or', 'bit_xor'
-        stream     None: blocks until it is over; otherwise it returns at once, `World.synchronize(stream)` tells of failures,
-                   and until then the stream keeps both tensors alive
-        timeout    in seconds, without a stream: then it raises TimeoutError, the work goes on, and the same call, with the same
-                   tensors, waits on; others are refused until then, or until `World.synchronize` has returned. 0: looks once
-        algorithm  by name, the same on all ranks; 'automatic': by size
-        blocks     of threads, the same on all ranks; 0: by size. Copy engines have none
-        symmetric  you assert, on all ranks or none, that the vectors lie at the same place of all ranks' heaps: copy
-                   engines then put results there at once, and 'automatic' takes them where they are quicker so. Where they
-                   are taken and it is not so, the call ends all with an error
-        Raises TypeError or ValueError (InvalidArgumentError among them) before anything is touched; DeadlineError and the like
-        name who was waited for.
         """
 
     @property
@@ -442,57 +437,78 @@ class Collectives:
         The operation's algorithms by name, each with the reason why these ranks cannot use it, or None.
         """
 
+    def alltoallv(self, destination: object, source: object, send_counts: Sequence[int], receive_counts: Sequence[int], *, stream: Stream | None = None, timeout: float | None = None) -> None:
+        """
+        Collective. As `alltoall`, with parts of any lengths, in elements by rank, that follow each other.
+        """
+
+    def barrier(self, *, stream: Stream | None = None, timeout: float | None = None, algorithm: str = 'alltoall') -> None:
+        """
+        Collective. Holds later work of the stream until all ranks' streams have come here.
+        """
+
+    def allreduce(self, destination: object, source: object | None = None, reduction: str = 'sum', *, stream: Stream | None = None, timeout: float | None = None, algorithm: str = 'automatic', blocks: int = 0, symmetric: bool = False) -> None:
+        """
+        Collective. Combines the ranks' vectors, element by element, in the order of ranks; all get the same bits.
+
+        destination  a vector
+        source       a vector; None: in place
+        """
+
+    def broadcast(self, destination: object, source: object | None = None, *, root: int, stream: Stream | None = None, timeout: float | None = None, algorithm: str = 'automatic', blocks: int = 0, symmetric: bool = False) -> None:
+        """
+        Collective. Copies the root's vector to all.
+
+        destination  a vector
+        source       a vector, the root's; of others it may be None; None: in place
+        """
+
+    def scatter(self, destination: object, source: object | None, *, root: int, stream: Stream | None = None, timeout: float | None = None, algorithm: str = 'automatic', blocks: int = 0, symmetric: bool = False) -> None:
+        """
+        Collective. Copies part r of the root's vector to rank r.
+
+        destination  a vector
+        source       a part for each rank, the root's; of others it may be None
+        """
+
+    def gather(self, destination: object | None, source: object, *, root: int, stream: Stream | None = None, timeout: float | None = None, algorithm: str = 'automatic', blocks: int = 0) -> None:
+        """
+        Collective. Copies all vectors, by rank, to the root.
+
+        destination  a part for each rank, the root's; of others it may be None
+        source       a vector
+        """
+
+    def allgather(self, destination: object, source: object, *, stream: Stream | None = None, timeout: float | None = None, algorithm: str = 'automatic', blocks: int = 0, symmetric: bool = False) -> None:
+        """
+        Collective. Copies all vectors, by rank, to all.
+
+        destination  a part for each rank
+        source       a vector
+        """
+
     def reduce(self, destination: object | None, source: object, reduction: str = 'sum', *, root: int, stream: Stream | None = None, timeout: float | None = None, algorithm: str = 'automatic', blocks: int = 0) -> None:
         """
-        Collective. As `allreduce`, but only rank `root` gets the result; of others `destination` may be None.
+        Collective. As `allreduce`, but only the root gets the result.
+
+        destination  a vector, the root's; of others it may be None
+        source       a vector
         """
 
     def reduce_scatter(self, destination: object, source: object, reduction: str = 'sum', *, stream: Stream | None = None, timeout: float | None = None, algorithm: str = 'automatic', blocks: int = 0) -> None:
         """
         Collective. As `allreduce`, but rank r gets part r of the result.
 
-        source       as many equal parts as ranks
-        destination  one part; may be this rank's part of `source`
-        """
-
-    def broadcast(self, destination: object, source: object | None = None, *, root: int, stream: Stream | None = None, timeout: float | None = None, algorithm: str = 'automatic', blocks: int = 0, symmetric: bool = False) -> None:
-        """
-        Collective. Copies the root's vector to all; elements of any type, as in all calls that only move them.
-
-        source  the root's; None: its `destination`
-        symmetric  you assert that the destinations lie at the same place of all ranks' heaps, as in `allreduce`
-        """
-
-    def scatter(self, destination: object, source: object | None, *, root: int, stream: Stream | None = None, timeout: float | None = None, algorithm: str = 'automatic', blocks: int = 0, symmetric: bool = False) -> None:
-        """
-        Collective. Copies part r of the root's `source` to rank r; of others it may be None. `symmetric`: as `broadcast`.
-        """
-
-    def gather(self, destination: object | None, source: object, *, root: int, stream: Stream | None = None, timeout: float | None = None, algorithm: str = 'automatic', blocks: int = 0) -> None:
-        """
-        Collective. Copies all vectors, by rank, to the root's `destination`; of others it may be None.
-        """
-
-    def allgather(self, destination: object, source: object, *, stream: Stream | None = None, timeout: float | None = None, algorithm: str = 'automatic', blocks: int = 0, symmetric: bool = False) -> None:
-        """
-        Collective. Copies all vectors, by rank, to all; `source` may be this rank's part of `destination`.
-
-        symmetric  as `broadcast`
+        destination  a vector
+        source       a part for each rank
         """
 
     def alltoall(self, destination: object, source: object, *, stream: Stream | None = None, timeout: float | None = None, algorithm: str = 'automatic', blocks: int = 0, symmetric: bool = False) -> None:
         """
-        Collective. Copies part j of rank i's vector to part i of rank j's; all parts are equal. `symmetric`: as `broadcast`.
-        """
+        Collective. Copies part j of rank i's vector to part i of rank j's.
 
-    def alltoallv(self, destination: object, source: object, send_counts: Sequence[int], receive_counts: Sequence[int], *, stream: Stream | None = None, timeout: float | None = None) -> None:
-        """
-        Collective. The same with parts of any lengths, in elements by rank, that follow each other.
-        """
-
-    def barrier(self, *, stream: Stream | None = None, timeout: float | None = None, algorithm: str = 'alltoall') -> None:
-        """
-        Collective. Holds later work of the stream until all ranks' streams have come here.
+        destination  a part for each rank
+        source       a part for each rank
         """
 
 class Messages:
@@ -526,7 +542,7 @@ class Messages:
 
         stream  None: blocks until the tensor may be changed; otherwise it returns at once, `World.synchronize(stream)` tells of
                 failures, and until then the stream keeps the tensor alive
-        timeout  as of `Collectives.allreduce`
+        timeout  as of `Collectives`
         blocks  of threads, the same as the receiver's; 0: by size
         Raises TypeError or ValueError (InvalidArgumentError among them) before anything is touched, also for a message to
         oneself that is not eager; DeadlineError and the like name who was waited for.

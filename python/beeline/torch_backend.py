@@ -210,19 +210,20 @@ class BeelineProcessGroup(dist.ProcessGroup):
 
     def allreduce(self, tensors: Tensors, opts: Any = None) -> dist.Work:
         (tensor,) = tensors
-        return self._work(self._calls.allreduce(tensor, reduction_of(opts), is_async(opts)), tensors)
+        return self._work(self._calls.allreduce(tensor, tensor, is_async(opts), reduction_of(opts)), tensors)
 
     def allreduce_coalesced(self, tensors: Tensors, opts: Any = None) -> dist.Work:
-        how = reduction_of(opts), is_async(opts)
-        ends = [self._calls.allreduce(tensor, *how) for tensor in tensors]
+        how = is_async(opts), reduction_of(opts)
+        ends = [self._calls.allreduce(tensor, tensor, *how) for tensor in tensors]
         return self._work(ends[-1], tensors)
 
     def reduce(self, tensors: Tensors, opts: Any) -> dist.Work:
         (tensor,) = tensors
-        return self._work(self._calls.reduce(tensor, reduction_of(opts), opts.rootRank, is_async(opts)), tensors)
+        end = self._calls.reduce(tensor, tensor, is_async(opts), reduction_of(opts), opts.rootRank)
+        return self._work(end, tensors)
 
     def _reduce_scatter_base(self, output: torch.Tensor, source: torch.Tensor, opts: Any = None) -> dist.Work:
-        end = self._calls.reduce_scatter(output, source, reduction_of(opts), is_async(opts))
+        end = self._calls.reduce_scatter(output, source, is_async(opts), reduction_of(opts))
         return self._work(end, [output], [source])
 
     def reduce_scatter(self, outputs: Tensors, sources: Sequence[Tensors], opts: Any = None) -> dist.Work:
@@ -231,13 +232,13 @@ class BeelineProcessGroup(dist.ProcessGroup):
         return self._reduce_scatter_base(output, torch.cat([part.reshape(-1) for part in each]), opts)
 
     def reduce_scatter_tensor_coalesced(self, outputs: Tensors, sources: Tensors, opts: Any = None) -> dist.Work:
-        how = reduction_of(opts), is_async(opts)
+        how = is_async(opts), reduction_of(opts)
         ends = [self._calls.reduce_scatter(*pair, *how) for pair in zip(outputs, sources, strict=True)]
         return self._work(ends[-1], outputs, sources)
 
     def broadcast(self, tensors: Tensors, opts: Any) -> dist.Work:
         (tensor,) = tensors
-        return self._work(self._calls.broadcast(tensor, opts.rootRank, is_async(opts)), tensors)
+        return self._work(self._calls.broadcast(tensor, tensor, is_async(opts), root=opts.rootRank), tensors)
 
     def _allgather_base(self, output: torch.Tensor, source: torch.Tensor, opts: Any = None) -> dist.Work:
         return self._work(self._calls.allgather(output, source, is_async(opts)), [output], [source])
@@ -277,7 +278,7 @@ class BeelineProcessGroup(dist.ProcessGroup):
 
         def gather() -> None:
             together = torch.empty(len(each) * data.numel(), dtype=torch.uint8, device=data.device) if each else None
-            self._calls.gather(together, data, root, False)
+            self._calls.gather(together, data, False, root=root)
             if together is not None:
                 take_apart(together, each)
 
@@ -290,7 +291,7 @@ class BeelineProcessGroup(dist.ProcessGroup):
 
         def scatter() -> None:
             together = torch.cat([as_bytes(part) for part in each]) if each else None
-            self._calls.scatter(output, together, root, False)
+            self._calls.scatter(output, together, False, root=root)
 
         return self._start(scatter, [output], each, opts)
 

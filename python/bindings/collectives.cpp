@@ -12,6 +12,7 @@
 
 #include <iterator>
 #include <map>
+#include <tuple>
 #include <utility>
 
 #include "bindings.hpp"
@@ -54,12 +55,24 @@ struct Choice {
   std::optional<unsigned> blocks;  ///< nothing where no blocks take part
 };
 
-CollectiveCall call_of(const std::string& algorithm, unsigned blocks, bool symmetric = false) {
+CollectiveCall call_of(const std::string& algorithm, unsigned blocks, bool symmetric) {
   return {
       .algorithm = by_name<Algorithm>(algorithm, algorithms, "algorithm"), .blocks = blocks, .symmetric = symmetric};
 }
 
+/// What a call says besides its vectors.
+struct CallOptions {
+  CollectiveCall how;
+  Reduction reduction = Reduction::sum;
+  int root = -1;
+};
+
 using Counts = std::vector<std::size_t>;
+
+/// Whether Python's call without a source works in place: every rank's destination holds a vector of the same length.
+constexpr bool may_be_in_place(const CollectiveShape& shape) {
+  return !shape.any_pieces() && !is_of_root(shape.destination);
+}
 
 class CollectivesObject : public ChannelObject<Collectives> {
  public:
@@ -79,105 +92,38 @@ class CollectivesObject : public ChannelObject<Collectives> {
     return transfer == Transfer::none ? std::nullopt : std::optional<std::string>(name(transfer));
   }
 
-  void allreduce(const nb::object& destination, const nb::object& source, const std::string& reduction,
-                 StreamObject* stream, Seconds timeout, const std::string& algorithm, unsigned blocks, bool symmetric) {
-    const Tensor to = vector(destination, "destination", Access::write);
-    const Tensor from = source.is_none() || source.is(destination) ? to : vector(source, "source", Access::read);
-    check_alike(to, from, 1, 1);
-    const auto [type, how] = reduced(to, reduction);
-    run_on(place("allreduce", stream, timeout, reduction, algorithm, blocks, symmetric),
-           call_of(algorithm, blocks, symmetric), {&to, &from}, [&](const CollectiveCall& call) {
-             channel().allreduce_on_stream(to.data, from.data, to.elements, type, how, call);
-           });
-  }
-
-  void reduce(const nb::object& destination, const nb::object& source, const std::string& reduction, int root,
-              StreamObject* stream, Seconds timeout, const std::string& algorithm, unsigned blocks) {
-    const Tensor from = vector(source, "source", Access::read);
-    const Tensor to = at_root(destination, "destination", Access::write, root);
-    if (is(root)) check_alike(to, from, 1, 1);
-    const auto [type, how] = reduced(from, reduction);
-    run_on(place("reduce", stream, timeout, reduction, root, algorithm, blocks), call_of(algorithm, blocks),
-           {&to, &from}, [&](const CollectiveCall& call) {
-             channel().reduce_on_stream(to.data, from.data, from.elements, type, how, root, call);
-           });
-  }
-
-  void reduce_scatter(const nb::object& destination, const nb::object& source, const std::string& reduction,
-                      StreamObject* stream, Seconds timeout, const std::string& algorithm, unsigned blocks) {
-    const auto [to, from] = vectors(destination, source);
-    check_alike(to, from, 1, ranks());
-    const auto [type, how] = reduced(to, reduction);
-    run_on(place("reduce_scatter", stream, timeout, reduction, algorithm, blocks), call_of(algorithm, blocks),
-           {&to, &from}, [&](const CollectiveCall& call) {
-             channel().reduce_scatter_on_stream(to.data, from.data, to.elements, type, how, call);
-           });
-  }
-
-  void broadcast(const nb::object& destination, const nb::object& source, int root, StreamObject* stream,
-                 Seconds timeout, const std::string& algorithm, unsigned blocks, bool symmetric) {
-    const Tensor to = vector(destination, "destination", Access::write);
-    const Tensor from = source.is_none() || !is(root) ? to : vector(source, "source", Access::read);
-    check_alike(to, from, 1, 1);
-    const Words words = moved(to);
-    run_on(place("broadcast", stream, timeout, root, algorithm, blocks, symmetric),
-           call_of(algorithm, blocks, symmetric), {&to, &from}, [&](const CollectiveCall& call) {
-             channel().broadcast_on_stream(to.data, from.data, to.elements * words.each, words.type, root, call);
-           });
-  }
-
-  void scatter(const nb::object& destination, const nb::object& source, int root, StreamObject* stream, Seconds timeout,
-               const std::string& algorithm, unsigned blocks, bool symmetric) {
-    const Tensor to = vector(destination, "destination", Access::write);
-    const Tensor from = at_root(source, "source", Access::read, root);
-    if (is(root)) check_alike(to, from, 1, ranks());
-    const Words words = moved(to);
-    run_on(place("scatter", stream, timeout, root, algorithm, blocks, symmetric), call_of(algorithm, blocks, symmetric),
-           {&to, &from}, [&](const CollectiveCall& call) {
-             channel().scatter_on_stream(to.data, from.data, to.elements * words.each, words.type, root, call);
-           });
-  }
-
-  void gather(const nb::object& destination, const nb::object& source, int root, StreamObject* stream, Seconds timeout,
-              const std::string& algorithm, unsigned blocks) {
-    const Tensor from = vector(source, "source", Access::read);
-    const Tensor to = at_root(destination, "destination", Access::write, root);
-    if (is(root)) check_alike(to, from, ranks(), 1);
-    const Words words = moved(from);
-    run_on(place("gather", stream, timeout, root, algorithm, blocks), call_of(algorithm, blocks), {&to, &from},
-           [&](const CollectiveCall& call) {
-             channel().gather_on_stream(to.data, from.data, from.elements * words.each, words.type, root, call);
-           });
-  }
-
-  void allgather(const nb::object& destination, const nb::object& source, StreamObject* stream, Seconds timeout,
-                 const std::string& algorithm, unsigned blocks, bool symmetric) {
-    const auto [to, from] = vectors(destination, source);
-    check_alike(to, from, ranks(), 1);
-    const Words words = moved(from);
-    run_on(place("allgather", stream, timeout, algorithm, blocks, symmetric), call_of(algorithm, blocks, symmetric),
-           {&to, &from}, [&](const CollectiveCall& call) {
-             channel().allgather_on_stream(to.data, from.data, from.elements * words.each, words.type, call);
-           });
-  }
-
-  void alltoall(const nb::object& destination, const nb::object& source, StreamObject* stream, Seconds timeout,
-                const std::string& algorithm, unsigned blocks, bool symmetric) {
-    const auto [to, from] = vectors(destination, source);
-    check_alike(to, from, 1, 1);
-    if (from.elements % ranks() != 0)
+  /// A call whose vectors have parts of one length, as its shape says.
+  void call(const CollectiveShape& shape, const nb::object& destination, const nb::object& source, StreamObject* stream,
+            Seconds timeout, const CallOptions& options) {
+    const Context& ctx = channel().team().context();
+    const bool is_root = ctx.rank == static_cast<std::uint32_t>(options.root);
+    const std::size_t to_parts = parts_of(shape.destination, ctx.size, is_root),
+                      from_parts = parts_of(shape.source, ctx.size, is_root);
+    const Tensor to = to_parts == 0 ? Tensor{} : vector(destination, "destination", Access::write);
+    const bool in_place = may_be_in_place(shape) && (source.is_none() || source.is(destination) || from_parts == 0);
+    const Tensor from = in_place ? to : from_parts == 0 ? Tensor{} : vector(source, "source", Access::read);
+    if (to_parts != 0 && from_parts != 0) check_alike(to, from, to_parts, from_parts);
+    const Tensor& known = from_parts == 1 || to_parts == 0 ? from : to;
+    const std::size_t parts = &known == &from ? from_parts : to_parts;
+    const std::size_t count = parts == 1 ? known.elements : known.elements / parts;
+    if (count * parts != known.elements)
       throw nb::value_error(
-          fmt::format("{} elements cannot be divided among {} ranks", from.elements, ranks()).c_str());
-    const Words words = moved(from);
-    run_on(place("alltoall", stream, timeout, algorithm, blocks, symmetric), call_of(algorithm, blocks, symmetric),
-           {&to, &from}, [&](const CollectiveCall& call) {
-             channel().alltoall_on_stream(to.data, from.data, from.elements / ranks() * words.each, words.type, call);
-           });
+          fmt::format("{} elements cannot be divided among {} ranks", known.elements, ranks()).c_str());
+    const Words words = shape.reduces ? Words{reduced(known), 1} : moved(known);
+    const CallDescription what{.operation = shape.operation,
+                               .element = {words.type},
+                               .reduction = options.reduction,
+                               .root = static_cast<std::uint32_t>(options.root),
+                               .count = count * words.each};
+    const Place here = place(name(shape.operation), stream, timeout, name(options.reduction), options.root,
+                             name(options.how.algorithm), options.how.blocks, options.how.symmetric);
+    run_on(here, options.how, {&to, &from},
+           [&](const CollectiveCall& call) { channel().call_on_stream(what, to.data, from.data, call); });
   }
 
   void alltoallv(const nb::object& destination, const nb::object& source, const Counts& send, const Counts& receive,
                  StreamObject* stream, Seconds timeout) {
-    const auto [to, from] = vectors(destination, source);
+    const Tensor to = vector(destination, "destination", Access::write), from = vector(source, "source", Access::read);
     if (to.type != from.type)
       throw nb::value_error(
           fmt::format("destination is of {}, source of {}", type_name(to.type), type_name(from.type)).c_str());
@@ -232,14 +178,6 @@ class CollectivesObject : public ChannelObject<Collectives> {
     return reached_tensor(object, argument, access, *joined());
   }
 
-  [[nodiscard]] std::pair<Tensor, Tensor> vectors(const nb::object& destination, const nb::object& source) const {
-    return {vector(destination, "destination", Access::write), vector(source, "source", Access::read)};
-  }
-  /// What only the root passes; nothing on other ranks.
-  [[nodiscard]] Tensor at_root(const nb::object& object, const char* argument, Access access, int root) const {
-    return is(root) ? vector(object, argument, access) : Tensor{};
-  }
-  [[nodiscard]] bool is(int root) const { return root >= 0 && rank() == static_cast<std::size_t>(root); }
   /// Throws ValueError unless types are the same, and sizes as `to_parts` to `from_parts`.
   static void check_alike(const Tensor& to, const Tensor& from, std::size_t to_parts, std::size_t from_parts) {
     if (to.type == from.type && to.elements * from_parts == from.elements * to_parts) return;
@@ -250,10 +188,9 @@ class CollectivesObject : public ChannelObject<Collectives> {
                               .c_str());
   }
 
-  static std::pair<ElementType, Reduction> reduced(const Tensor& tensor, const std::string& reduction) {
+  static ElementType reduced(const Tensor& tensor) {
     const std::optional<ElementType> type = computed_type(tensor.type);
-    return {type ? *type : by_name<ElementType>(type_name(tensor.type), element_types, "element type"),
-            by_name<Reduction>(reduction, reductions, "reduction")};
+    return type ? *type : by_name<ElementType>(type_name(tensor.type), element_types, "element type");
   }
 
   /// What is only moved may be of any type: as bytes, where collectives do not know it.
@@ -290,58 +227,73 @@ class CollectivesObject : public ChannelObject<Collectives> {
 
 using CollectivesClass = nb::class_<CollectivesObject>;
 
-/// The keywords that all calls have, behind those of their own.
-#define BEELINE_CALL_KEYWORDS                                                                          \
-  nb::arg("stream") = nb::none(), nb::arg("timeout") = nb::none(), nb::arg("algorithm") = "automatic", \
-  nb::arg("blocks") = 0
-
-void bind_reductions(CollectivesClass& collectives) {
-  collectives
-      .def("reduce", &CollectivesObject::reduce, nb::arg("destination").none(), nb::arg("source"),
-           nb::arg("reduction") = "sum", nb::kw_only(), nb::arg("root"), BEELINE_CALL_KEYWORDS,
-           "Collective. As `allreduce`, but only rank `root` gets the result; of others `destination` may be None.")
-      .def("reduce_scatter", &CollectivesObject::reduce_scatter, nb::arg("destination"), nb::arg("source"),
-           nb::arg("reduction") = "sum", nb::kw_only(), BEELINE_CALL_KEYWORDS,
-           R"(Collective. As `allreduce`, but rank r gets part r of the result.
-
-source       as many equal parts as ranks
-destination  one part; may be this rank's part of `source`)");
+/// Parameters of some calls only.
+template <class... Types>
+struct Pack {};
+template <bool exists, class Type>
+using PackIf = std::conditional_t<exists, Pack<Type>, Pack<>>;
+template <bool exists, class... Arguments>
+auto arguments_if(const Arguments&... arguments) {
+  if constexpr (exists)
+    return std::tuple(arguments...);
+  else
+    return std::tuple();
 }
 
-void bind_movement(CollectivesClass& collectives) {
-  collectives
-      .def("broadcast", &CollectivesObject::broadcast, nb::arg("destination"), nb::arg("source") = nb::none(),
-           nb::kw_only(), nb::arg("root"), BEELINE_CALL_KEYWORDS, nb::arg("symmetric") = false,
-           R"(Collective. Copies the root's vector to all; elements of any type, as in all calls that only move them.
-
-source  the root's; None: its `destination`
-symmetric  you assert that the destinations lie at the same place of all ranks' heaps, as in `allreduce`)")
-      .def("scatter", &CollectivesObject::scatter, nb::arg("destination"), nb::arg("source").none(), nb::kw_only(),
-           nb::arg("root"), BEELINE_CALL_KEYWORDS, nb::arg("symmetric") = false,
-           "Collective. Copies part r of the root's `source` to rank r; of others it may be None. `symmetric`: as "
-           "`broadcast`.")
-      .def("gather", &CollectivesObject::gather, nb::arg("destination").none(), nb::arg("source"), nb::kw_only(),
-           nb::arg("root"), BEELINE_CALL_KEYWORDS,
-           "Collective. Copies all vectors, by rank, to the root's `destination`; of others it may be None.")
-      .def("allgather", &CollectivesObject::allgather, nb::arg("destination"), nb::arg("source"), nb::kw_only(),
-           BEELINE_CALL_KEYWORDS, nb::arg("symmetric") = false,
-           R"(Collective. Copies all vectors, by rank, to all; `source` may be this rank's part of `destination`.
-
-symmetric  as `broadcast`)")
-      .def("alltoall", &CollectivesObject::alltoall, nb::arg("destination"), nb::arg("source"), nb::kw_only(),
-           BEELINE_CALL_KEYWORDS, nb::arg("symmetric") = false,
-           "Collective. Copies part j of rank i's vector to part i of rank j's; all parts are equal. `symmetric`: as "
-           "`broadcast`.")
-      .def("alltoallv", &CollectivesObject::alltoallv, nb::arg("destination"), nb::arg("source"),
-           nb::arg("send_counts"), nb::arg("receive_counts"), nb::kw_only(), nb::arg("stream") = nb::none(),
-           nb::arg("timeout") = nb::none(),
-           "Collective. The same with parts of any lengths, in elements by rank, that follow each other.")
-      .def("barrier", &CollectivesObject::barrier, nb::kw_only(), nb::arg("stream") = nb::none(),
-           nb::arg("timeout") = nb::none(), nb::arg("algorithm") = "alltoall",
-           "Collective. Holds later work of the stream until all ranks' streams have come here.");
+template <bool may_be_none>
+auto vector_argument(const char* name) {
+  if constexpr (may_be_none)
+    return nb::arg(name).none();
+  else
+    return nb::arg(name);
 }
 
-#undef BEELINE_CALL_KEYWORDS
+/// What a side of a call is, for its help.
+std::string describe(const char* argument, Side side) {
+  return fmt::format("\n{:11}  {}{}", argument, has_pieces(side) ? "a part for each rank" : "a vector",
+                     is_of_root(side) ? ", the root's; of others it may be None" : "");
+}
+
+template <std::size_t index, class... OfReduction, class... OfRoot, class... OfSymmetric>
+void bind_call(CollectivesClass& collectives, Pack<OfReduction...>, Pack<OfRoot...>, Pack<OfSymmetric...>) {
+  static constexpr const CollectiveShape& shape = collective_shapes[index];
+  const auto call = [](CollectivesObject& self, const nb::object& destination, const nb::object& source,
+                       const OfReduction&... reduction, OfRoot... root, StreamObject* stream, Seconds timeout,
+                       const std::string& algorithm, unsigned blocks, OfSymmetric... symmetric) {
+    CallOptions options{call_of(algorithm, blocks, (symmetric || ... || false))};
+    ((options.reduction = by_name<Reduction>(reduction, reductions, "reduction")), ...), ((options.root = root), ...);
+    self.call(shape, destination, source, stream, timeout, options);
+  };
+  const auto source = [] {
+    if constexpr (may_be_in_place(shape))
+      return nb::arg("source") = nb::none();
+    else
+      return vector_argument<is_of_root(shape.source)>("source");
+  }();
+  const std::string help =
+      fmt::format("Collective. {}\n{}{}{}", shape.summary, describe("destination", shape.destination),
+                  describe("source", shape.source), may_be_in_place(shape) ? "; None: in place" : "");
+  const auto arguments =
+      std::tuple_cat(std::tuple(vector_argument<is_of_root(shape.destination)>("destination")), std::tuple(source),
+                     arguments_if<sizeof...(OfReduction) != 0>(nb::arg("reduction") = "sum"), std::tuple(nb::kw_only()),
+                     arguments_if<sizeof...(OfRoot) != 0>(nb::arg("root")),
+                     std::tuple(nb::arg("stream") = nb::none(), nb::arg("timeout") = nb::none(),
+                                nb::arg("algorithm") = "automatic", nb::arg("blocks") = 0),
+                     arguments_if<sizeof...(OfSymmetric) != 0>(nb::arg("symmetric") = false));
+  std::apply([&](const auto&... each) { collectives.def(name(shape.operation), call, each..., help.c_str()); },
+             arguments);
+}
+
+/// A method for every collective.
+template <std::size_t index = 0>
+void bind_calls(CollectivesClass& collectives) {
+  static constexpr const CollectiveShape& shape = collective_shapes[index];
+  constexpr bool by_engines = contains(algorithms_of(shape.operation, Control::stream), Algorithm::copy_engine);
+  if constexpr (!shape.varies)
+    bind_call<index>(collectives, PackIf<shape.reduces, std::string>(), PackIf<shape.has_root(), int>(),
+                     PackIf<by_engines, bool>());
+  if constexpr (index + 1 < std::size(collective_shapes)) bind_calls<index + 1>(collectives);
+}
 
 }  // namespace
 
@@ -368,7 +320,22 @@ All of them make the same calls in the same order, one after the other: on one s
 other. Calls that are to go on at the same time use several objects. Tensors are contiguous, aligned to their elements,
 and in memory that this rank's device reaches: the GPU's own, or host memory on a host rank. Memory in the symmetric
 heap, at the same place on all ranks, is used as it is by every algorithm. Roots and parts are counted by rank of the
-team. It lives until it is freed, or its world is left.)");
+team; a rank's own part of one tensor may be the other tensor. What is only moved may be of any type; reductions are of
+float32, float64, float16, bfloat16, int32, int64, uint8, uint32 and uint64. It lives until it is freed, or its world is
+left.
+
+reduction  'sum', 'product', 'minimum', 'maximum', 'average'; of integers also 'bit_and', 'bit_or', 'bit_xor'
+stream     None: blocks until it is over; otherwise it returns at once, `World.synchronize(stream)` tells of failures,
+           and until then the stream keeps both tensors alive
+timeout    in seconds, without a stream: then it raises TimeoutError, the work goes on, and the same call, with the same
+           tensors, waits on; others are refused until then, or until `World.synchronize` has returned. 0: looks once
+algorithm  by name, the same on all ranks; 'automatic': by size
+blocks     of threads, the same on all ranks; 0: by size. Copy engines have none
+symmetric  you assert, on all ranks or none, that the vectors (of what is only moved the destinations) lie at the same
+           place of all ranks' heaps: copy engines then put results there at once, and 'automatic' takes them where they
+           are quicker so. Where they are taken and it is not so, the call ends all with an error
+All calls raise TypeError or ValueError (InvalidArgumentError among them) before anything is touched; DeadlineError and
+the like name who was waited for.)");
   collectives
       .def(nb::init<Members, unsigned, std::size_t, std::size_t, std::optional<std::size_t>>(), nb::arg("team"),
            nb::kw_only(), nb::arg("sessions") = 0, nb::arg("packet_bytes") = 0, nb::arg("staging_bytes") = 0,
@@ -381,25 +348,6 @@ packet_bytes   payload of a round of packets, of each session from each rank
 staging_bytes  of each session, for vectors that do not lie alike on all ranks, twice
 engine_bytes   of the heap, through which copy engines make large calls; None: up to an eighth of the heap where
                the team is the world, and each rank has a GPU of its own, otherwise none)")
-      .def("allreduce", &CollectivesObject::allreduce, nb::arg("destination"), nb::arg("source") = nb::none(),
-           nb::arg("reduction") = "sum", nb::kw_only(), nb::arg("stream") = nb::none(), nb::arg("timeout") = nb::none(),
-           nb::arg("algorithm") = "automatic", nb::arg("blocks") = 0, nb::arg("symmetric") = false,
-           R"(Collective. Combines the ranks' vectors, element by element, in the order of ranks; all get the same bits.
-
-source     alike on all ranks; None, or the same object as `destination`: in place. float32, float64, float16, bfloat16,
-           int32, int64, uint8, uint32, uint64
-reduction  'sum', 'product', 'minimum', 'maximum', 'average'; of integers also 'bit_and', 'bit_or', 'bit_xor'
-stream     None: blocks until it is over; otherwise it returns at once, `World.synchronize(stream)` tells of failures,
-           and until then the stream keeps both tensors alive
-timeout    in seconds, without a stream: then it raises TimeoutError, the work goes on, and the same call, with the same
-           tensors, waits on; others are refused until then, or until `World.synchronize` has returned. 0: looks once
-algorithm  by name, the same on all ranks; 'automatic': by size
-blocks     of threads, the same on all ranks; 0: by size. Copy engines have none
-symmetric  you assert, on all ranks or none, that the vectors lie at the same place of all ranks' heaps: copy
-           engines then put results there at once, and 'automatic' takes them where they are quicker so. Where they
-           are taken and it is not so, the call ends all with an error
-Raises TypeError or ValueError (InvalidArgumentError among them) before anything is touched; DeadlineError and the like
-name who was waited for.)")
       .def_prop_ro("rank", &CollectivesObject::rank, "This rank's number among those that take part.")
       .def_prop_ro("size", &CollectivesObject::ranks, "How many ranks take part.")
       .def_prop_ro("last_transfer", &CollectivesObject::last_transfer, nb::call_guard<nb::gil_scoped_release>(),
@@ -421,9 +369,15 @@ Waits for the default stream; the calls on other streams must be over.)")
 operation  'allreduce', 'broadcast' and so on; all but 'alltoallv' and 'barrier'
 count      elements of the vector, or of the piece from one rank to another)")
       .def("algorithms", &CollectivesObject::algorithms_of, nb::arg("operation"),
-           "The operation's algorithms by name, each with the reason why these ranks cannot use it, or None.");
-  bind_reductions(collectives);
-  bind_movement(collectives);
+           "The operation's algorithms by name, each with the reason why these ranks cannot use it, or None.")
+      .def("alltoallv", &CollectivesObject::alltoallv, nb::arg("destination"), nb::arg("source"),
+           nb::arg("send_counts"), nb::arg("receive_counts"), nb::kw_only(), nb::arg("stream") = nb::none(),
+           nb::arg("timeout") = nb::none(),
+           "Collective. As `alltoall`, with parts of any lengths, in elements by rank, that follow each other.")
+      .def("barrier", &CollectivesObject::barrier, nb::kw_only(), nb::arg("stream") = nb::none(),
+           nb::arg("timeout") = nb::none(), nb::arg("algorithm") = "alltoall",
+           "Collective. Holds later work of the stream until all ranks' streams have come here.");
+  bind_calls(collectives);
 }
 
 }  // namespace beeline::python

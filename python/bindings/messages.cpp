@@ -99,7 +99,7 @@ Raises UnavailableError where a rank's kernels do not reach another's memory: `S
 
 stream  None: blocks until the tensor may be changed; otherwise it returns at once, `World.synchronize(stream)` tells of
         failures, and until then the stream keeps the tensor alive
-timeout  as of `Collectives.allreduce`
+timeout  as of `Collectives`
 blocks  of threads, the same as the receiver's; 0: by size
 Raises TypeError or ValueError (InvalidArgumentError among them) before anything is touched, also for a message to
 oneself that is not eager; DeadlineError and the like name who was waited for.)")

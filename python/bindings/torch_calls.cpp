@@ -87,73 +87,30 @@ class TorchCalls : public ChannelObject<Collectives> {
     make_mappings(std::holds_alternative<std::shared_ptr<JoinedWorld>>(members));
   }
 
-  [[nodiscard]] Ended allreduce(const nb::object& tensor, std::uint32_t reduction, bool is_async) {
-    const Tensor vector = reached(tensor, "tensor", Access::write);
-    return start("allreduce", is_async, {&vector}, [&](const CollectiveCall& call) {
-      channel().allreduce_on_stream(vector.data, vector.data, vector.elements, reduced(vector), how(reduction), call);
-    });
-  }
-
-  [[nodiscard]] Ended reduce(const nb::object& tensor, std::uint32_t reduction, int root, bool is_async) {
-    const Tensor vector = reached(tensor, "tensor", is(root) ? Access::write : Access::read);
-    return start("reduce", is_async, {&vector}, [&](const CollectiveCall& call) {
-      channel().reduce_on_stream(is(root) ? vector.data : nullptr, vector.data, vector.elements, reduced(vector),
-                                 how(reduction), root, call);
-    });
-  }
-
-  [[nodiscard]] Ended reduce_scatter(const nb::object& output, const nb::object& source, std::uint32_t reduction,
-                                     bool is_async) {
-    const Tensor to = reached(output, "output", Access::write), from = reached(source, "input", Access::read);
-    check_sizes(to, from, 1, ranks());
-    if (to.type != from.type)
+  /// A call whose vectors have parts of one length, as its shape says. What is only moved goes as bytes.
+  ///   output, source  the same tensor: in place; None on ranks that have none
+  [[nodiscard]] Ended call(const CollectiveShape& shape, const nb::object& output, const nb::object& source,
+                           std::uint32_t reduction, int root, bool is_async) {
+    const bool is_root = root >= 0 && channel().team().context().rank == static_cast<std::uint32_t>(root);
+    const std::size_t to_parts = parts_of(shape.destination, ranks(), is_root),
+                      from_parts = parts_of(shape.source, ranks(), is_root);
+    const Tensor to = to_parts != 0 ? reached(output, "output", Access::write) : Tensor{};
+    const bool in_place = from_parts != 0 && to_parts != 0 && source.is(output);
+    const Tensor from = in_place ? to : from_parts != 0 ? reached(source, "input", Access::read) : Tensor{};
+    if (to_parts != 0 && from_parts != 0) check_sizes(to, from, to_parts, from_parts);
+    if (shape.reduces && to_parts != 0 && to.type != from.type)
       throw nb::value_error(
           fmt::format("output is of {}, input of {}", type_name(to.type), type_name(from.type)).c_str());
-    return start("reduce_scatter", is_async, {&to, &from}, [&](const CollectiveCall& call) {
-      channel().reduce_scatter_on_stream(to.data, from.data, to.elements, reduced(to), how(reduction), call);
-    });
-  }
-
-  [[nodiscard]] Ended broadcast(const nb::object& tensor, int root, bool is_async) {
-    const Tensor vector = reached(tensor, "tensor", Access::write);
-    return start("broadcast", is_async, {&vector}, [&](const CollectiveCall& call) {
-      channel().broadcast_on_stream(vector.data, vector.data, vector.bytes, ElementType::uint8, root, call);
-    });
-  }
-
-  [[nodiscard]] Ended allgather(const nb::object& output, const nb::object& source, bool is_async) {
-    const Tensor to = reached(output, "output", Access::write), from = reached(source, "input", Access::read);
-    check_sizes(to, from, ranks(), 1);
-    return start("allgather", is_async, {&to, &from}, [&](const CollectiveCall& call) {
-      channel().allgather_on_stream(to.data, from.data, from.bytes, ElementType::uint8, call);
-    });
-  }
-
-  /// `output`, or `source`: None on ranks that are not the root.
-  [[nodiscard]] Ended gather(const nb::object& output, const nb::object& source, int root, bool is_async) {
-    const Tensor from = reached(source, "input", Access::read);
-    const Tensor to = is(root) ? reached(output, "output", Access::write) : Tensor{};
-    if (is(root)) check_sizes(to, from, ranks(), 1);
-    return start("gather", is_async, {&to, &from}, [&](const CollectiveCall& call) {
-      channel().gather_on_stream(to.data, from.data, from.bytes, ElementType::uint8, root, call);
-    });
-  }
-
-  [[nodiscard]] Ended scatter(const nb::object& output, const nb::object& source, int root, bool is_async) {
-    const Tensor to = reached(output, "output", Access::write);
-    const Tensor from = is(root) ? reached(source, "input", Access::read) : Tensor{};
-    if (is(root)) check_sizes(to, from, 1, ranks());
-    return start("scatter", is_async, {&to, &from}, [&](const CollectiveCall& call) {
-      channel().scatter_on_stream(to.data, from.data, to.bytes, ElementType::uint8, root, call);
-    });
-  }
-
-  [[nodiscard]] Ended alltoall(const nb::object& output, const nb::object& source, bool is_async) {
-    const Tensor to = reached(output, "output", Access::write), from = reached(source, "input", Access::read);
-    check_sizes(to, from, 1, 1);
-    return start("alltoall", is_async, {&to, &from}, [&](const CollectiveCall& call) {
-      channel().alltoall_on_stream(to.data, from.data, from.bytes / ranks(), ElementType::uint8, call);
-    });
+    const bool knows_source = from_parts != 0;
+    const Tensor& known = knows_source ? from : to;
+    const ElementType type = shape.reduces ? reduced(known) : ElementType::uint8;
+    const CallDescription what{.operation = shape.operation,
+                               .element = {type},
+                               .reduction = static_cast<Reduction>(reduction),
+                               .root = static_cast<std::uint32_t>(root),
+                               .count = known.bytes / bytes_of(type) / (knows_source ? from_parts : to_parts)};
+    return start(name(shape.operation), is_async, {&to, &from},
+                 [&](const CollectiveCall& call) { channel().call_on_stream(what, to.data, from.data, call); });
   }
 
   /// Pieces follow each other; their lengths are in bytes.
@@ -227,10 +184,6 @@ class TorchCalls : public ChannelObject<Collectives> {
     return reached_tensor(object, argument, access, *joined());
   }
   [[nodiscard]] std::size_t ranks() const { return channel().team().context().size; }
-  [[nodiscard]] bool is(int root) const {
-    return root >= 0 && channel().team().context().rank == static_cast<std::uint32_t>(root);
-  }
-  [[nodiscard]] static Reduction how(std::uint32_t reduction) { return static_cast<Reduction>(reduction); }
   [[nodiscard]] static ElementType reduced(const Tensor& tensor) {
     if (const std::optional<ElementType> type = computed_type(tensor.type)) return *type;
     throw nb::value_error(fmt::format("there is no reduction of {}", type_name(tensor.type)).c_str());
@@ -321,19 +274,18 @@ void bind_torch_calls(nb::module_& module) {
   nb::class_<CallEnd>(module, "_CallEnd", "The end of a call on its stream.")
       .def("wait", &CallEnd::wait, "Holds torch's current stream until then.")
       .def("query", &CallEnd::query, "Whether it is reached.");
-  nb::class_<TorchCalls>(module, "_TorchCalls", "The collectives of a process group of torch's.")
+  nb::class_<TorchCalls> calls(module, "_TorchCalls", "The collectives of a process group of torch's.");
+  for (const CollectiveShape& shape : collective_shapes) {
+    if (shape.varies) continue;
+    const auto call = [&shape](TorchCalls& self, const nb::object& output, const nb::object& source, bool is_async,
+                               std::uint32_t reduction,
+                               int root) { return self.call(shape, output, source, reduction, root, is_async); };
+    calls.def(name(shape.operation), call, nb::arg("output").none(), nb::arg("source").none(), nb::arg("is_async"),
+              nb::arg("reduction") = 0, nb::arg("root") = -1);
+  }
+  calls
       .def(nb::init<Members, nb::object, std::optional<std::uintptr_t>, nb::callable>(), nb::arg("members"),
            nb::arg("tensor"), nb::arg("stream").none(), nb::arg("make_room"))
-      .def("allreduce", &TorchCalls::allreduce)
-      .def("reduce", &TorchCalls::reduce)
-      .def("reduce_scatter", &TorchCalls::reduce_scatter)
-      .def("broadcast", &TorchCalls::broadcast)
-      .def("allgather", &TorchCalls::allgather)
-      .def("gather", &TorchCalls::gather, nb::arg("output").none(), nb::arg("source"), nb::arg("root"),
-           nb::arg("is_async"))
-      .def("scatter", &TorchCalls::scatter, nb::arg("output"), nb::arg("source").none(), nb::arg("root"),
-           nb::arg("is_async"))
-      .def("alltoall", &TorchCalls::alltoall)
       .def("alltoallv", &TorchCalls::alltoallv)
       .def("synchronize", &TorchCalls::synchronize)
       .def("synchronize_current", &TorchCalls::synchronize_current)

@@ -254,7 +254,7 @@ timeout  in seconds: then it raises TimeoutError, and the same call continues th
           R"(Collective. Every rank's number combined, in the order of ranks; all get the same. By the CPUs.
 
 value      an int (int64; sums wrap) or a float (float64), the same on all ranks
-reduction  as of `Collectives.allreduce`
+reduction  as of `Collectives`
 Raises InvalidArgumentError when ranks give different types or reductions.)")
       .def("make_team", &TeamObject::make, nb::arg("ranks"), nb::arg("allgather") = nb::none(),
            R"(Collective. A team of some ranks; None on a rank that passes no ranks, and so stays outside.

@@ -15,21 +15,8 @@ const char* name(Status status) noexcept {
 }
 
 const char* name(Operation operation) noexcept {
-  constexpr std::array names = {"none",        "wait",           "wait_any",
-                                "grid_sync",   "packet_send",    "packet_receive",
-                                "staged_send", "staged_receive", "stream_synchronize",
-                                "setup",       "user",           "put",
-                                "get",         "signal",         "signal_add",
-                                "atomic",      "collective",     "send",
-                                "receive",     "exchange",       "at",
-                                "flush",       "quiet",          "copy",
-                                "barrier",     "broadcast",      "scatter",
-                                "gather",      "allgather",      "reduce",
-                                "allreduce",   "reduce_scatter", "alltoall",
-                                "alltoallv"};
-  static_assert(names.size() == operations);
   const auto index = static_cast<std::size_t>(operation);
-  return index < names.size() ? names[index] : "unknown";
+  return index < operations ? detail::operation_names[index] : "unknown";
 }
 
 Error::Error(Status code, const std::string& message, int rank, std::source_location where)

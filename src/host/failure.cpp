@@ -29,10 +29,6 @@ bool has_status(const WaitRecord& record, Status status) { return record.status 
 /// Whether a record tells why its team was aborted, and not only that it was.
 bool is_cause(const WaitRecord& record) { return !has_status(record, Status::aborted); }
 
-bool reduces(Operation operation) {
-  return operation == Operation::reduce || operation == Operation::allreduce || operation == Operation::reduce_scatter;
-}
-
 bool is_collective(const WaitRecord& record) {
   return record.operation == static_cast<std::uint32_t>(Operation::collective);
 }
@@ -41,13 +37,14 @@ bool is_collective(const WaitRecord& record) {
 ///   in_blocks  with their number
 std::string describe_call(const CallDescription& call, bool in_blocks = false) {
   if (call.operation == Operation::barrier) return fmt::format("barrier by {}", name(call.algorithm));
+  const CollectiveShape* const shape = find_shape(call.operation);
   std::vector<std::string> parts;
-  if (reduces(call.operation)) parts.emplace_back(name(call.reduction));
+  if (shape != nullptr && shape->reduces) parts.emplace_back(name(call.reduction));
   parts.push_back(call.element.untyped_bytes == 0 ? name(call.element.type)
                                                   : fmt::format("elements of {} bytes", call.element.untyped_bytes));
-  if (call.operation != Operation::alltoallv)
+  if (shape == nullptr || !shape->varies)
     parts.push_back(fmt::format("{} element{}", call.count, call.count == 1 ? "" : "s"));
-  if (detail::has_root(call.operation)) parts.push_back(fmt::format("root {}", call.root));
+  if (shape != nullptr && shape->has_root()) parts.push_back(fmt::format("root {}", call.root));
   std::string text = fmt::format("{}({}) by {}", name(call.operation), fmt::join(parts, ", "), name(call.algorithm));
   if (in_blocks) text += fmt::format(" in {} block{}", call.slices, call.slices == 1 ? "" : "s");
   return text;

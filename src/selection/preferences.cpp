@@ -19,7 +19,7 @@ constexpr bool is_complete(const Preference (&table)[count], Control control, Op
       operations &= ~row.operations;
     bool is_had = false;
     for (const MethodRow& method : method_rows)
-      is_had = is_had || ((row.operations & bit(method.operation)) != 0 && method.algorithm == row.algorithm &&
+      is_had = is_had || (contains(row.operations, method.operation) && method.algorithm == row.algorithm &&
                           method.is_by(control));
     if (!is_had) return false;
   }
@@ -40,8 +40,7 @@ bool is_possible(Operation operation, Algorithm algorithm, const Situation& here
 Algorithm choose_on_stream(Operation operation, const Situation& here, std::size_t bytes, std::size_t count) {
   if (operation == Operation::allreduce && count < here.members) return Algorithm::ll_one_shot;
   const auto* const row = std::find_if(std::begin(on_streams), std::end(on_streams), [&](const auto& one) {
-    return (one.operations & bit(operation)) != 0 && fits(one, here, bytes) &&
-           is_possible(operation, one.algorithm, here);
+    return contains(one.operations, operation) && fits(one, here, bytes) && is_possible(operation, one.algorithm, here);
   });
   return row->algorithm;  // the last one of each operation fits always
 }
@@ -50,10 +49,10 @@ unsigned choose_blocks(Operation operation, Algorithm algorithm, const Situation
                        unsigned sessions) {
   if (here.on_hosts) return 1;
   const auto* const rule = std::find_if(std::begin(block_rules), std::end(block_rules), [&](const auto& one) {
-    return (one.operations & bit(operation)) != 0 && contains(one.algorithms, algorithm);
+    return contains(one.operations, operation) && contains(one.algorithms, algorithm);
   });
   if (rule->block_bytes == 0) return sessions;
-  const bool is_moved = (moves & bit(operation)) != 0;
+  const bool is_moved = contains(moves, operation);
   const std::size_t busy = is_moved ? bytes * std::max(1u, here.members - 1) : bytes;
   const std::size_t wanted = std::min<std::size_t>((busy + rule->block_bytes - 1) / rule->block_bytes,
                                                    here.members > 2 ? rule->most : rule->most_of_two);

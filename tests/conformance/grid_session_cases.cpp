@@ -70,8 +70,10 @@ struct GridSessionKernel {
         std::size_t* const offsets = a.lengths + session.context().size;
         return alltoallv(session, a.out, in, PieceTable{a.lengths, offsets, a.lengths, offsets});
       }
-      default:
+      case Operation::barrier:
         return barrier(session);
+      default:
+        return move_elements(session, operation, a.out, in, a.count, {}, a.root);
     }
   }
 
@@ -89,33 +91,16 @@ struct GridSessionKernel {
   /// What element `i` of part `part` is to be; -1: nothing was to come.
   BEELINE_HOST_DEVICE static std::int32_t expected(const Context& ctx, Operation operation, const GridArguments& a,
                                                    std::uint32_t part, std::uint32_t i) {
-    const bool is_root = ctx.rank == a.root;
-    const auto sum = [&](std::uint32_t of_part) {
-      std::int32_t all = 0;
-      for (std::uint32_t from = 0; from < ctx.size; ++from) all += element(from, of_part, i);
-      return all;
-    };
-    switch (operation) {
-      case Operation::broadcast:
-        return part == 0 ? element(a.root, 0, i) : -1;
-      case Operation::scatter:
-        return part == 0 ? element(a.root, ctx.rank, i) : -1;
-      case Operation::gather:
-        return is_root ? element(part, 0, i) : -1;
-      case Operation::allgather:
-        return element(part, 0, i);
-      case Operation::reduce:
-        return part == 0 && is_root ? sum(0) : -1;
-      case Operation::allreduce:
-        return part == 0 ? sum(0) : -1;
-      case Operation::reduce_scatter:
-        return part == 0 ? sum(ctx.rank) : -1;
-      case Operation::alltoall:
-      case Operation::alltoallv:
-        return element(part, ctx.rank, i);
-      default:
-        return -1;
-    }
+    constexpr Operations reduce = operations_where([](const CollectiveShape& shape) { return shape.reduces; });
+    const bool collects = contains(detail::piecewise_receives, operation);
+    if (operation < Operation::broadcast || (contains(detail::receives_of_root, operation) && ctx.rank != a.root))
+      return -1;
+    if (part != 0 && !collects) return -1;
+    const std::uint32_t own = contains(detail::piecewise_sends, operation) ? ctx.rank : 0;
+    if (!contains(reduce, operation)) return element(collects ? part : a.root, own, i);
+    std::int32_t sum = 0;
+    for (std::uint32_t from = 0; from < ctx.size; ++from) sum += element(from, own, i);
+    return sum;
   }
 
   template <class Grid>

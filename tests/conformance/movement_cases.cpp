@@ -2,6 +2,7 @@
 // Collectives that move data: every operation by every algorithm, of any count, alignment, root and memory; on streams
 // and in kernels, with time-outs that continue, in teams.
 #include <algorithm>
+#include <bit>
 #include <memory>
 
 #include "beeline/collectives/movement.hpp"
@@ -18,23 +19,21 @@ namespace {
 
 using namespace beeline;
 
-enum class Move : std::uint32_t { broadcast, scatter, gather, allgather, alltoall };
-constexpr std::uint32_t moves = 5;
-constexpr const char* move_names[] = {"broadcast", "scatter", "gather", "allgather", "alltoall"};
-
-constexpr Operation operations_of_moves[] = {Operation::broadcast, Operation::scatter, Operation::gather,
-                                             Operation::allgather, Operation::alltoall};
+/// Whose pieces have one length.
+constexpr Operations moves =
+    operations_where([](const CollectiveShape& shape) { return !shape.reduces && !shape.varies; });
 
 /// What one call moves: other data in each round. Ranks are the team's.
 struct Pieces {
-  Move move;
+  Operation move;
   std::uint64_t round;
   int size, root;
   std::size_t bytes;
 
-  [[nodiscard]] bool one_sends() const { return move == Move::broadcast || move == Move::scatter; }
-  [[nodiscard]] bool parts_differ() const { return move == Move::scatter || move == Move::alltoall; }
-  [[nodiscard]] bool is_collected() const { return move >= Move::gather; }
+  [[nodiscard]] bool one_sends() const { return is_of_root(find_shape(move)->source); }
+  [[nodiscard]] bool one_receives() const { return is_of_root(find_shape(move)->destination); }
+  [[nodiscard]] bool parts_differ() const { return has_pieces(find_shape(move)->source); }
+  [[nodiscard]] bool is_collected() const { return has_pieces(find_shape(move)->destination); }
 
   void append_piece(std::vector<std::byte>& to, int from, int peer) const {
     const auto key = static_cast<std::uint64_t>(from * 64 + (parts_differ() ? peer : 0)) + 4096 * round;
@@ -48,29 +47,12 @@ struct Pieces {
   }
   [[nodiscard]] std::vector<std::byte> expected(int rank) const {
     std::vector<std::byte> all;
-    if (move == Move::gather && rank != root) return all;
+    if (one_receives() && rank != root) return all;
     if (!is_collected()) append_piece(all, root, rank);
     for (int from = 0; is_collected() && from < size; ++from) append_piece(all, from, rank);
     return all;
   }
 };
-
-void call_on_stream(Collectives& collectives, const Pieces& pieces, void* to, const void* from, ElementType type,
-                    const CollectiveCall& how) {
-  const std::size_t count = pieces.bytes / bytes_of(type);
-  switch (pieces.move) {
-    case Move::broadcast:
-      return collectives.broadcast_on_stream(to, from, count, type, pieces.root, how);
-    case Move::scatter:
-      return collectives.scatter_on_stream(to, from, count, type, pieces.root, how);
-    case Move::gather:
-      return collectives.gather_on_stream(to, from, count, type, pieces.root, how);
-    case Move::allgather:
-      return collectives.allgather_on_stream(to, from, count, type, how);
-    case Move::alltoall:
-      return collectives.alltoall_on_stream(to, from, count, type, how);
-  }
-}
 
 /// One call on a stream, checked on this rank.
 class StreamCall {
@@ -89,15 +71,19 @@ class StreamCall {
     std::byte* from = elsewhere.source_or(source_.data()) + placing.source;
     if (placing.in_place && pieces.is_collected() && !expected.empty())
       from = to.data() + static_cast<std::size_t>(rank) * pieces.bytes;
-    if (placing.in_place && pieces.move == Move::broadcast && rank == pieces.root) from = to.data();
+    if (placing.in_place && pieces.one_sends() && !pieces.parts_differ() && rank == pieces.root) from = to.data();
     if (!mine.empty()) test_.write(from, mine);
-    const bool in_source = placing.in_place && pieces.move == Move::scatter && rank == pieces.root;
+    const bool in_source = placing.in_place && pieces.one_sends() && pieces.parts_differ() && rank == pieces.root;
     if (in_source) target = from + static_cast<std::size_t>(rank) * pieces.bytes;
-    call_on_stream(collectives_, pieces, target, from, ElementType::uint8, how);
+    collectives_.call_on_stream({.operation = pieces.move,
+                                 .element = {ElementType::uint8},
+                                 .root = static_cast<std::uint32_t>(pieces.root),
+                                 .count = pieces.bytes},
+                                target, from, how);
     test_.world().synchronize();
-    const std::string what = join(move_names[static_cast<int>(pieces.move)], " of ", pieces.bytes, " bytes by ",
-                                  name(how.algorithm), ", root ", pieces.root, ", blocks ", how.blocks, ", offsets ",
-                                  placing.source, " and ", placing.destination, placing.in_place ? ", in place" : "");
+    const std::string what = join(name(pieces.move), " of ", pieces.bytes, " bytes by ", name(how.algorithm), ", root ",
+                                  pieces.root, ", blocks ", how.blocks, ", offsets ", placing.source, " and ",
+                                  placing.destination, placing.in_place ? ", in place" : "");
     if (in_source)
       check_bytes(mine, test_.read(from, mine.size()), what);
     else
@@ -113,9 +99,9 @@ class StreamCall {
 /// `body(move, algorithm)` for all that this world has.
 template <class Body>
 void for_each_way(RankTest& test, Body body) {
-  for (std::uint32_t move = 0; move < moves; ++move)
-    for (const Algorithm algorithm : algorithms_here(test.world(), operations_of_moves[move]))
-      body(static_cast<Move>(move), algorithm);
+  for (const CollectiveShape& shape : collective_shapes)
+    if (contains(moves, shape.operation))
+      for (const Algorithm algorithm : algorithms_here(test.world(), shape.operation)) body(shape.operation, algorithm);
 }
 
 BEELINE_CASE(collectives, movement_of_every_count, 1) {
@@ -123,11 +109,13 @@ BEELINE_CASE(collectives, movement_of_every_count, 1) {
   const std::size_t most = under_thread_sanitizer ? 3001 : 20011;
   StreamCall call(test, collectives, static_cast<std::size_t>(test.size()) * most);
   std::uint64_t round = 0;
-  for_each_way(test, [&](Move move, Algorithm algorithm) {
+  for_each_way(test, [&](Operation move, Algorithm algorithm) {
+    const CollectiveShape& shape = *find_shape(move);
+    const bool pieces_both_ways = has_pieces(shape.source) && has_pieces(shape.destination);
     for (const std::size_t bytes : {std::size_t{0}, std::size_t{1}, std::size_t{8}, std::size_t{515}, most})
       for (const Placing& placing : {Placing{0, 0, false}, Placing{3, 5, false}, Placing{8, 24, true}}) {
         ++round;
-        if (placing.in_place && move == Move::alltoall) continue;
+        if (placing.in_place && pieces_both_ways) continue;
         const int root = static_cast<int>(round % static_cast<std::uint64_t>(test.size()));
         call.check({move, round, test.size(), root, bytes}, placing, call_by(algorithm, 1 + unsigned(round % 3)));
       }
@@ -145,7 +133,8 @@ BEELINE_CASE(collectives, movement_by_engines, 1) {
   StreamCall call(test, collectives, static_cast<std::size_t>(test.size()) * most);
   const auto rank = static_cast<std::size_t>(test.rank());
   std::uint64_t round = 0;
-  for (const Move move : {Move::broadcast, Move::scatter, Move::allgather, Move::alltoall})
+  for_each_way(test, [&](Operation move, Algorithm algorithm) {
+    if (algorithm != Algorithm::copy_engine) return;
     for (const std::size_t bytes : {std::size_t{2048}, std::size_t{10'000}, most})
       for (const bool symmetric : {false, true}) {
         const Placing placing = symmetric ? Placing{rank, 16, false} : Placing{rank, 3 * rank, false};
@@ -155,6 +144,7 @@ BEELINE_CASE(collectives, movement_by_engines, 1) {
         const Transfer expected = symmetric ? Transfer::in_place : Transfer::staged;
         BEELINE_CHECK(collectives.last_transfer() == expected);
       }
+  });
 }
 
 BEELINE_CASE(collectives, movement_between_unlike_addresses, 2) {
@@ -162,7 +152,7 @@ BEELINE_CASE(collectives, movement_between_unlike_addresses, 2) {
   StreamCall call(test, collectives, static_cast<std::size_t>(test.size()) * 3001);
   const auto rank = static_cast<std::size_t>(test.rank());
   std::uint64_t round = 0;
-  for_each_way(test, [&](Move move, Algorithm algorithm) {
+  for_each_way(test, [&](Operation move, Algorithm algorithm) {
     for (const Placing& placing : {Placing{16 * rank, 32 * rank, false}, Placing{rank, 3 * rank, false}})
       call.check({move, ++round, test.size(), test.size() - 1, 3001}, placing,
                  call_by(algorithm, 1 + unsigned(round % 3)));
@@ -175,7 +165,7 @@ BEELINE_CASE(collectives, movement_to_other_memory, 2) {
   StreamCall call(test, collectives, static_cast<std::size_t>(test.size()) * 3001);
   const ForeignMemory memory(test, static_cast<std::size_t>(test.size()) * 3001 + 1024);
   std::uint64_t round = 0;
-  for_each_way(test, [&](Move move, Algorithm algorithm) {
+  for_each_way(test, [&](Operation move, Algorithm algorithm) {
     for (const bool all : {true, false})
       for (const std::size_t bytes : {std::size_t{1}, std::size_t{3001}})
         call.check({move, ++round, test.size(), 0, bytes}, {0, 0, false}, call_by(algorithm, 1 + unsigned(round % 3)),
@@ -190,7 +180,7 @@ BEELINE_CASE(collectives, movement_from_other_memory, 2) {
   const std::size_t room = static_cast<std::size_t>(test.size()) * 3001 + 1024;
   const ForeignMemory source(test, room), destination(test, room);
   std::uint64_t round = 0;
-  for_each_way(test, [&](Move move, Algorithm algorithm) {
+  for_each_way(test, [&](Operation move, Algorithm algorithm) {
     for (const bool both : {false, true}) {
       call.check({move, ++round, test.size(), 0, 3001}, {0, 0, false}, call_by(algorithm, 1 + unsigned(round % 3)),
                  {source.data(), both ? destination.data() : nullptr});
@@ -269,7 +259,7 @@ BEELINE_CASE(collectives, movement_of_long_pieces, 1) {
   Collectives collectives(test.world(), {.sessions = blocks, .packet_bytes = 16384, .staging_bytes = 65536});
   StreamCall call(test, collectives, static_cast<std::size_t>(test.size()) * bytes);
   std::uint64_t round = 0;
-  for_each_way(test, [&](Move move, Algorithm algorithm) {
+  for_each_way(test, [&](Operation move, Algorithm algorithm) {
     call.check({move, ++round, test.size(), 0, bytes}, {0, 16, false}, call_by(algorithm, blocks));
   });
   for (round = 2; round < 12; round += 3)  // of three blocks each
@@ -284,7 +274,7 @@ BEELINE_CASE(collectives, movement_in_two_teams, 2) {
   Collectives collectives(*team, small_channel);
   StreamCall call(test, collectives, static_cast<std::size_t>(test.size()) * 1001);
   std::uint64_t round = 0;
-  for_each_way(test, [&](Move move, Algorithm algorithm) {
+  for_each_way(test, [&](Operation move, Algorithm algorithm) {
     for (int i = 0; i < 3; ++i)
       call.check({move, ++round, team->size(), i % team->size(), 1001}, {0, 0, false}, {.algorithm = algorithm});
   });
@@ -305,8 +295,22 @@ struct KernelArguments {
 struct OpenSessionKernel {
   static constexpr unsigned max_threads = 128;
   static constexpr std::size_t shared_bytes = sizeof(BulkBuffer);
-  /// The moves, all-to-all-v, and the algorithms.
-  static constexpr std::uint32_t operations = moves + 1, ways = 4 * operations;
+  /// All operations that move, in as many algorithms.
+  static constexpr std::uint32_t operations = std::popcount(moves | set_of(Operation::alltoallv)),
+                                 ways = 4 * operations;
+
+  BEELINE_HOST_DEVICE static Operation operation_of(std::uint32_t round) {
+    constexpr auto all = [] {
+      struct {
+        Operation at[operations];
+      } list{};
+      std::uint32_t count = 0;
+      for (const CollectiveShape& shape : collective_shapes)
+        if (!shape.reduces) list.at[count++] = shape.operation;
+      return list;
+    }();
+    return all.at[round % operations];
+  }
 
   BEELINE_HOST_DEVICE static std::uint32_t value(std::uint32_t round, std::uint32_t from, std::uint32_t part) {
     return round * 100000 + from * 1000 + part;
@@ -317,8 +321,9 @@ struct OpenSessionKernel {
     if (ctx.mixed) return Algorithm::ll;
     constexpr Algorithm all[] = {Algorithm::ll, Algorithm::peer, Algorithm::bulk, Algorithm::ll128};
     const Algorithm algorithm = all[round / operations % 4];
-    const auto move = static_cast<Move>(round % operations);
-    const bool has_lines = channel.area_lines != 0 && (move == Move::allgather || move == Move::alltoall);
+    constexpr Operations of_lines =
+        operations_where([](const CollectiveShape& shape) { return shape.moves_all() && !shape.varies; });
+    const bool has_lines = channel.area_lines != 0 && contains(of_lines, operation_of(round));
     return algorithm == Algorithm::ll128 && !has_lines ? Algorithm::ll : algorithm;
   }
   /// Elements that all-to-all-v moves: some pieces are empty.
@@ -335,20 +340,9 @@ struct OpenSessionKernel {
     const SessionCall how{a.some_are_late ? Timeout{50'000} : Timeout::none(), algorithm_of(round, ctx, a.channel),
                           bulk_buffer()};
     const std::size_t* const offsets = a.lengths + 2 * ctx.size;
-    switch (round % operations) {
-      case static_cast<std::uint32_t>(Move::broadcast):
-        return broadcast(session, out, in, a.count, root, how);
-      case static_cast<std::uint32_t>(Move::scatter):
-        return scatter(session, out, in, a.count, root, how);
-      case static_cast<std::uint32_t>(Move::gather):
-        return gather(session, out, in, a.count, root, how);
-      case static_cast<std::uint32_t>(Move::allgather):
-        return allgather(session, out, in, a.count, how);
-      case static_cast<std::uint32_t>(Move::alltoall):
-        return alltoall(session, out, in, a.count, how);
-      default:
-        return alltoallv(session, out, in, PieceTable{a.lengths, offsets, a.lengths + ctx.size, offsets}, how);
-    }
+    if (operation_of(round) == Operation::alltoallv)
+      return alltoallv(session, out, in, PieceTable{a.lengths, offsets, a.lengths + ctx.size, offsets}, how);
+    return move_elements(session, operation_of(round), out, in, a.count, how, root);
   }
 
   /// What the next call moves.
@@ -368,13 +362,13 @@ struct OpenSessionKernel {
   template <class Group>
   BEELINE_HOST_DEVICE static void check(const Group& group, const Context& ctx, DeviceReport* report,
                                         std::uint32_t round, const std::uint32_t* out, std::uint32_t count) {
-    const std::uint32_t operation = round % operations, root = round % ctx.size;
-    const bool collects = operation >= static_cast<std::uint32_t>(Move::gather);
-    const bool has_parts = operation == static_cast<std::uint32_t>(Move::scatter) ||
-                           operation >= static_cast<std::uint32_t>(Move::alltoall);
-    if (operation == static_cast<std::uint32_t>(Move::gather) && ctx.rank != root) return;
+    const std::uint32_t root = round % ctx.size;
+    const Operation operation = operation_of(round);
+    const bool collects = contains(detail::piecewise_receives, operation),
+               has_parts = contains(detail::piecewise_sends, operation);
+    if (contains(detail::receives_of_root, operation) && ctx.rank != root) return;
     for (std::uint32_t from = 0; from < (collects ? ctx.size : 1); ++from) {
-      const std::uint32_t some = operation == moves ? length(round, from, ctx.rank, count) : count;
+      const std::uint32_t some = operation == Operation::alltoallv ? length(round, from, ctx.rank, count) : count;
       for (std::uint32_t i = group.thread_rank(); i < some; i += group.size())
         BEELINE_DEVICE_CHECK_EQ(report, value(round, collects ? from : root, has_parts ? ctx.rank : 0) + i,
                                 out[from * count + i]);
@@ -411,10 +405,9 @@ struct OpenSessionKernel {
   /// Whether every other member's call waits for `late`: in packets from one or to one, only receivers wait.
   BEELINE_HOST_DEVICE static bool waits_for_all(std::uint32_t round, std::uint32_t late, const Context& ctx,
                                                 const CollectiveChannel& channel) {
-    const auto move = static_cast<Move>(round % operations);  // all-to-all-v comes behind them
     const bool is_root = round % ctx.size == late;
-    return move >= Move::allgather || algorithm_of(round, ctx, channel) != Algorithm::ll ||
-           (move != Move::gather && is_root);
+    return !detail::has_root(operation_of(round)) || algorithm_of(round, ctx, channel) != Algorithm::ll ||
+           (contains(detail::sends_of_root, operation_of(round)) && is_root);
   }
 };
 
@@ -486,8 +479,8 @@ BEELINE_CASE(crowded_collectives, crowded_movement, 1) {
   StreamCall call(test, collectives, static_cast<std::size_t>(test.size()) * 99);
   std::uint64_t round = 0;
   for (const Algorithm algorithm : {Algorithm::ll, Algorithm::peer}) {
-    call.check({Move::alltoall, ++round, test.size(), 0, 99}, {0, 0, false}, {.algorithm = algorithm});
-    call.check({Move::gather, ++round, test.size(), 5, 9}, {1, 0, false}, {.algorithm = algorithm});
+    call.check({Operation::alltoall, ++round, test.size(), 0, 99}, {0, 0, false}, {.algorithm = algorithm});
+    call.check({Operation::gather, ++round, test.size(), 5, 9}, {1, 0, false}, {.algorithm = algorithm});
   }
 }
 
@@ -495,7 +488,7 @@ BEELINE_CASE(crowded_collectives, crowded_movement, 1) {
 BEELINE_CASE(crowded_collectives, options_of_a_crowd, 1) {
   Collectives collectives(test.world());
   StreamCall call(test, collectives, static_cast<std::size_t>(test.size()) * 99);
-  call.check({Move::alltoall, 1, test.size(), 0, 99}, {0, 0, false}, {.algorithm = Algorithm::ll});
+  call.check({Operation::alltoall, 1, test.size(), 0, 99}, {0, 0, false}, {.algorithm = Algorithm::ll});
 }
 
 }  // namespace

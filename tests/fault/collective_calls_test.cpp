@@ -232,15 +232,18 @@ struct MoveOptions {
           return collectives.reduce_on_stream(to, data, count, type, Reduction::sum, root, how);
         case Operation::reduce_scatter:
           return collectives.reduce_scatter_on_stream(to, data, count, type, Reduction::sum, how);
-        default:
+        case Operation::alltoall:
           return collectives.alltoall_on_stream(to, data, count, type, how);
+        default:
+          return collectives.call_on_stream(
+              {.operation = operation, .element = {type}, .root = static_cast<std::uint32_t>(root), .count = count}, to,
+              data, how);
       }
     };
   }
   [[nodiscard]] std::string name() const {
-    const bool reduces = operation == Operation::reduce || operation == Operation::reduce_scatter;
-    return join(beeline::name(operation), "(", reduces ? "sum, " : "", beeline::name(type), ", ", count,
-                count == 1 ? " element" : " elements",
+    return join(beeline::name(operation), "(", find_shape(operation)->reduces ? "sum, " : "", beeline::name(type), ", ",
+                count, count == 1 ? " element" : " elements",
                 detail::has_root(operation) ? join(", root ", root) : std::string(), ") by ", beeline::name(algorithm));
   }
 };

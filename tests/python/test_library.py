@@ -385,6 +385,12 @@ def test_the_command_line_needs_no_extension(tmp_path: Path, extension: str | No
     assert words in done.stdout
 
 
+def assert_generated(file: Path, wanted: str) -> None:
+    if os.environ.get("BEELINE_UPDATE_GENERATED"):
+        file.write_text(wanted)
+    assert file.read_text() == wanted, "run this test with BEELINE_UPDATE_GENERATED=1"
+
+
 def test_the_stub_is_up_to_date() -> None:
     """python/beeline/_beeline.pyi is what nanobind says of the extension; this test's failure shows how to make it."""
     pins = (REPOSITORY / "tools" / "requirements.txt").read_text()
@@ -401,10 +407,7 @@ def test_the_stub_is_up_to_date() -> None:
     generator = StubGen(_beeline)
     generator.put(_beeline)
     wanted = "# SPDX-License-Identifier: Apache-2.0\n" + generator.get()
-    stub = PACKAGE / "_beeline.pyi"
-    if os.environ.get("BEELINE_UPDATE_STUB"):
-        stub.write_text(wanted)
-    assert stub.read_text() == wanted, "run this test with BEELINE_UPDATE_STUB=1"
+    assert_generated(PACKAGE / "_beeline.pyi", wanted)
 
 
 def test_the_table_of_algorithms_is_the_registry() -> None:
@@ -412,7 +415,8 @@ def test_the_table_of_algorithms_is_the_registry() -> None:
     for method in collect_info()["methods"]:
         for operation in method["operations"]:
             known.setdefault(operation, []).append(method["id"])
-    lines = (REPOSITORY / "docs" / "design.md").read_text().splitlines()
-    first = lines.index("| operation | algorithms |") + 2
-    table = [line.strip("| ").split(" | ") for line in lines[first : lines.index("", first)]]
-    assert {operation: names.split(", ") for operation, names in table} == known
+    document = REPOSITORY / "docs" / "design.md"
+    head = "| operation | algorithms |\n|---|---|\n"
+    before, _, rest = document.read_text().partition(head)
+    table = "".join(f"| {operation} | {', '.join(names)} |\n" for operation, names in known.items())
+    assert_generated(document, before + head + table + rest[rest.index("\n\n") + 1 :])

@@ -113,13 +113,13 @@ if world.rank != 0:
 other.allreduce(theirs, stream=stream, blocks=1)
 if world.rank != 0:
     world.synchronize(stream)
-calls.allreduce(mine, 0, True)
+calls.allreduce(mine, mine, True)
 assert (theirs == 3).all() and (mine == 3).all() and (world.rank != 0 or rooms == [0]), rooms
 full = _beeline._TorchCalls(world, theirs, None, lambda: None)
 if world.rank == 0:
     other.allreduce(theirs, stream=stream, blocks=1)
     with pytest.raises(beeline.NoResourceError):
-        full.allreduce(mine, 0, True)
+        full.allreduce(mine, mine, True)
     store.set("refused", "")
 else:
     store.wait(["refused"])

@@ -68,8 +68,10 @@ const char* call(Operation operation, const void* source, void* destination, std
       for (int rank = 0; rank < ranks; ++rank) offsets.push_back(rank * each);
       return text_of(MPI_Alltoallv(source, counts.data(), offsets.data(), type, destination, counts.data(),
                                    offsets.data(), type, all));
-    default:
+    case Operation::allreduce:
       return text_of(MPI_Allreduce(source, destination, each, type, MPI_SUM, all));
+    default:
+      return "MPI is not asked for this operation";
   }
 }
 

@@ -130,9 +130,11 @@ class Loaded final : public Communicator {
       case Operation::broadcast:
         return by_root(library_.broadcast, call);
       case Operation::scatter:
-        return library_.scatter != nullptr ? by_root(library_.scatter, call) : exchange(call, root, everyone);
+        if (library_.scatter != nullptr) return by_root(library_.scatter, call);
+        break;
       case Operation::gather:
-        return library_.gather != nullptr ? by_root(library_.gather, call) : exchange(call, everyone, root);
+        if (library_.gather != nullptr) return by_root(library_.gather, call);
+        break;
       case Operation::allgather:
         return library_.all_gather(call.source, call.destination, call.count, call.type, comm_, call.stream);
       case Operation::reduce:
@@ -140,24 +142,23 @@ class Loaded final : public Communicator {
       case Operation::reduce_scatter:
         return library_.reduce_scatter(call.source, call.destination, call.count, call.type, sum, comm_, call.stream);
       case Operation::alltoall:
-        if (library_.all_to_all == nullptr) return exchange(call, everyone, everyone);
+        if (library_.all_to_all == nullptr) break;
         return library_.all_to_all(call.source, call.destination, call.count, call.type, comm_, call.stream);
-      case Operation::alltoallv:
-        return exchange(call, everyone, everyone);
-      default:
+      case Operation::allreduce:
         return library_.all_reduce(call.source, call.destination, call.count, call.type, sum, comm_, call.stream);
+      default:
+        break;
     }
+    return exchange(*find_shape(operation), call);
   }
 
   Result by_root(MoveByRoot function, const Call& call) const {
     return function(call.source, call.destination, call.count, call.type, root, comm_, call.stream);
   }
 
-  static constexpr int everyone = -1;
-
-  /// Sends and receives of one group, as NCCL's user guide says: each of `senders` sends a piece to each of
-  /// `receivers`.
-  Result exchange(const Call& call, int senders, int receivers) const {
+  /// What moves data by sends and receives of one group, as NCCL's user guide says.
+  Result exchange(const CollectiveShape& shape, const Call& call) const {
+    require(!shape.reduces, Status::unavailable, fmt::format("NCCL has no {}", name(shape.operation)));
     const std::size_t piece = call.count * (call.type == bfloat16 ? 2 : 4);
     const auto* from = static_cast<const std::byte*>(call.source);
     auto* to = static_cast<std::byte*>(call.destination);
@@ -165,14 +166,19 @@ class Loaded final : public Communicator {
     const auto note = [&first](Result result) { first = first != 0 ? first : result; };
     for (int peer = 0; peer < ranks_; ++peer) {
       const std::size_t place = static_cast<unsigned>(peer) * piece;
-      if ((senders == everyone || rank_ == senders) && (receivers == everyone || peer == receivers))
-        note(
-            library_.send(from + (receivers == everyone ? place : 0), call.count, call.type, peer, comm_, call.stream));
-      if ((receivers == everyone || rank_ == receivers) && (senders == everyone || peer == senders))
-        note(library_.receive(to + (senders == everyone ? place : 0), call.count, call.type, peer, comm_, call.stream));
+      if (connects(shape, rank_, peer))
+        note(library_.send(from + (has_pieces(shape.source) ? place : 0), call.count, call.type, peer, comm_,
+                           call.stream));
+      if (connects(shape, peer, rank_))
+        note(library_.receive(to + (has_pieces(shape.destination) ? place : 0), call.count, call.type, peer, comm_,
+                              call.stream));
     }
     note(library_.group_end());
     return first;
+  }
+
+  static bool connects(const CollectiveShape& shape, int sender, int receiver) {
+    return (!is_of_root(shape.source) || sender == root) && (!is_of_root(shape.destination) || receiver == root);
   }
 
   Library library_;

@@ -42,7 +42,7 @@ template <Algorithm known = Algorithm::automatic, std::uint32_t members = 0, cla
   constexpr Algorithms compiled =
       allreduces_in_packets & (known == Algorithm::automatic ? ~Algorithms{0} : set_of({known}));
   if constexpr (compiled != 0)
-    if (contains(compiled, algorithm)) return with_algorithm<compiled>(algorithm, in_packets);
+    if (contains(compiled, algorithm)) return with_member<compiled>(algorithm, in_packets);
   if (algorithm == Algorithm::two_shot) {
     if (session.context().mixed) return Status::invalid_argument;
     return allreduce_two_shot(session, call, timeout);

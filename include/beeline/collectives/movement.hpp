@@ -13,20 +13,20 @@
 
 namespace beeline {
 
-namespace detail {
-
-/// The session's slice of a movement of elements of T, `count` of them from or to each member.
+/// Any of the calls below but `alltoallv`, by its operation.
+///   root  of an operation that has one
 template <class T, class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status move_elements(Session<Group>& session, Operation operation, T* destination,
                                                        const T* source, std::size_t count, const SessionCall& how,
                                                        std::uint32_t root = no_peer) {
   static_assert(std::is_trivially_copyable_v<T>, "only trivially copyable elements travel as bytes");
-  const CallDescription call{
-      .operation = operation, .element = mark_of<T>(), .algorithm = how.algorithm, .root = root, .count = count};
-  return move_slice(session, plan_of(call, destination, source, count * sizeof(T)), how);
+  const CallDescription call{.operation = operation,
+                             .element = detail::mark_of<T>(),
+                             .algorithm = how.algorithm,
+                             .root = root,
+                             .count = count};
+  return detail::move_slice(session, detail::plan_of(call, destination, source, count * sizeof(T)), how);
 }
-
-}  // namespace detail
 
 /// Copies `count` elements of `root` to every member.
 ///   source       [count] of the root, any local address; of others not looked at
@@ -35,7 +35,7 @@ template <class T, class Group>
 template <class T, class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status broadcast(Session<Group>& session, T* destination, const T* source,
                                                    std::size_t count, std::uint32_t root, const SessionCall& how = {}) {
-  return detail::move_elements(session, Operation::broadcast, destination, source, count, how, root);
+  return move_elements(session, Operation::broadcast, destination, source, count, how, root);
 }
 
 /// Copies part `r` of the root's vector to member `r`.
@@ -45,7 +45,7 @@ template <class T, class Group>
 template <class T, class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status scatter(Session<Group>& session, T* destination, const T* source,
                                                  std::size_t count, std::uint32_t root, const SessionCall& how = {}) {
-  return detail::move_elements(session, Operation::scatter, destination, source, count, how, root);
+  return move_elements(session, Operation::scatter, destination, source, count, how, root);
 }
 
 /// Copies every member's vector to the root, by rank.
@@ -56,7 +56,7 @@ template <class T, class Group>
 template <class T, class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status gather(Session<Group>& session, T* destination, const T* source,
                                                 std::size_t count, std::uint32_t root, const SessionCall& how = {}) {
-  return detail::move_elements(session, Operation::gather, destination, source, count, how, root);
+  return move_elements(session, Operation::gather, destination, source, count, how, root);
 }
 
 /// Copies every member's vector to all, by rank.
@@ -67,7 +67,7 @@ template <class T, class Group>
 template <class T, class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status allgather(Session<Group>& session, T* destination, const T* source,
                                                    std::size_t count, const SessionCall& how = {}) {
-  return detail::move_elements(session, Operation::allgather, destination, source, count, how);
+  return move_elements(session, Operation::allgather, destination, source, count, how);
 }
 
 /// Copies part `j` of member `i`'s vector to part `i` of member `j`'s.
@@ -77,7 +77,7 @@ template <class T, class Group>
 template <class T, class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status alltoall(Session<Group>& session, T* destination, const T* source,
                                                   std::size_t count, const SessionCall& how = {}) {
-  return detail::move_elements(session, Operation::alltoall, destination, source, count, how);
+  return move_elements(session, Operation::alltoall, destination, source, count, how);
 }
 
 /// As `alltoall`, with pieces of any lengths at any places: `pieces.send_counts[j]` elements from

@@ -32,8 +32,7 @@ namespace detail {
 
 /// Whether one member has a part of its own.
 [[nodiscard]] BEELINE_HOST_DEVICE constexpr bool has_root(Operation operation) {
-  return operation == Operation::broadcast || operation == Operation::scatter || operation == Operation::gather ||
-         operation == Operation::reduce;
+  return contains(sends_of_root | receives_of_root, operation);
 }
 
 /// The mark of elements of T.

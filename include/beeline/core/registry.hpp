@@ -3,7 +3,8 @@
 /// @file
 /// The methods: every way in which every operation can be done, a row each. Rows hold what is possible; what is
 /// preferred is in selection/preferences.hpp. Checks, benchmarks, tests, Python, `beeline info` and the tables of the
-/// documents go through these rows: a new algorithm gets one, and with it all of that.
+/// documents go through these rows: a new algorithm gets one, and with it all of that. What collectives do with their
+/// vectors is in core/operation.hpp.
 
 #include <bit>
 #include <cstddef>
@@ -284,13 +285,14 @@ template <class IsMeant>
   return found;
 }
 
-/// What `use` returns with the algorithm, one of `some`, as a constant: `use.operator()<algorithm>()`.
-template <Algorithms some, class Use>
-BEELINE_INLINE BEELINE_HOST_DEVICE constexpr auto with_algorithm(Algorithm algorithm, const Use& use) {
-  constexpr auto first = static_cast<Algorithm>(std::countr_zero(some));
-  constexpr Algorithms others = some & (some - 1);
+/// What `use` returns with `member`, an algorithm or operation of the set `some`, as a constant:
+/// `use.operator()<member>()`.
+template <auto some, class Member, class Use>
+BEELINE_INLINE BEELINE_HOST_DEVICE constexpr auto with_member(Member member, const Use& use) {
+  constexpr auto first = static_cast<Member>(std::countr_zero(some));
+  constexpr auto others = some & (some - 1);
   if constexpr (others != 0)
-    if (algorithm != first) return with_algorithm<others>(algorithm, use);
+    if (member != first) return with_member<others>(member, use);
   return use.template operator()<first>();
 }
 

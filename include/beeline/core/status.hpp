@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// What an operation on a hot path returns, and the operations by name.
+/// What an operation on a hot path returns.
 
 #include <cstdint>
 
 #include "beeline/core/macros.hpp"
+#include "beeline/core/operation.hpp"
 
 namespace beeline {
 
@@ -24,53 +25,11 @@ enum class Status : std::uint32_t {
   internal           ///< a failure below Beeline (driver, operating system)
 };
 
-/// The operations of the library: those that have methods (core/registry.hpp), and others that a wait belongs to, or
-/// that were refused; named in errors and wait records.
-enum class Operation : std::uint16_t {
-  none = 0,
-  wait,
-  wait_any,
-  grid_sync,
-  packet_send,
-  packet_receive,
-  staged_send,
-  staged_receive,
-  stream_synchronize,
-  setup,
-  user,
-  put,
-  get,
-  signal,
-  signal_add,
-  atomic,
-  collective,  ///< a round of one
-  send,        ///< of a message (`Messages`)
-  receive,     ///< of a message
-  exchange,
-  at,  ///< `Context::at`
-  flush,
-  quiet,
-  copy,     ///< posted: by the engine's device
-  barrier,  ///< the first of the collective ones
-  broadcast,
-  scatter,
-  gather,
-  allgather,
-  reduce,
-  allreduce,
-  reduce_scatter,
-  alltoall,
-  alltoallv
-};
-inline constexpr std::uint32_t operations = 34;
-
 [[nodiscard]] BEELINE_HOST_DEVICE constexpr bool failed(Status status) {
   return status != Status::ok && status != Status::in_progress;
 }
 
 /// The status's name as it appears in messages, in Python and in JSON.
 [[nodiscard]] const char* name(Status status) noexcept;
-/// The operation's name as it appears in messages, in Python and in JSON.
-[[nodiscard]] const char* name(Operation operation) noexcept;
 
 }  // namespace beeline

@@ -113,8 +113,7 @@ class Collectives {
   template <detail::Vector To, detail::Vector From>
   void allreduce(To&& destination, From&& source, Reduction reduction = Reduction::sum,
                  const CollectiveCall& call = {}) {
-    run(&Collectives::allreduce_on_stream, detail::reduced_vectors("allreduce", destination, 1, source, 1), call,
-        reduction);
+    run<Operation::allreduce>(destination, source, call, reduction);
   }
   /// The same in place.
   template <detail::Vector Both>
@@ -124,21 +123,18 @@ class Collectives {
   /// The root gets the combination. destination [count] the root's; source [count].
   template <detail::Vector To, detail::Vector From>
   void reduce(To&& destination, From&& source, Reduction reduction, int root, const CollectiveCall& call = {}) {
-    run(&Collectives::reduce_on_stream, detail::reduced_vectors("reduce", destination, at(root, 1), source, 1), call,
-        reduction, root);
+    run<Operation::reduce>(destination, source, call, reduction, root);
   }
   /// Member r gets part r of the combination. destination [count]; source [members, count].
   template <detail::Vector To, detail::Vector From>
   void reduce_scatter(To&& destination, From&& source, Reduction reduction = Reduction::sum,
                       const CollectiveCall& call = {}) {
-    run(&Collectives::reduce_scatter_on_stream,
-        detail::reduced_vectors("reduce_scatter", destination, 1, source, members()), call, reduction);
+    run<Operation::reduce_scatter>(destination, source, call, reduction);
   }
   /// All get the root's vector. destination [count]; source [count] the root's.
   template <detail::Vector To, detail::Vector From>
   void broadcast(To&& destination, From&& source, int root, const CollectiveCall& call = {}) {
-    run(&Collectives::broadcast_on_stream, detail::moved_vectors("broadcast", destination, 1, source, at(root, 1)),
-        call, root);
+    run<Operation::broadcast>(destination, source, call, {}, root);
   }
   /// The same in place.
   template <detail::Vector Both>
@@ -148,25 +144,22 @@ class Collectives {
   /// Member r gets part r of the root's vector. destination [count]; source [members, count] the root's.
   template <detail::Vector To, detail::Vector From>
   void scatter(To&& destination, From&& source, int root, const CollectiveCall& call = {}) {
-    run(&Collectives::scatter_on_stream, detail::moved_vectors("scatter", destination, 1, source, at(root, members())),
-        call, root);
+    run<Operation::scatter>(destination, source, call, {}, root);
   }
   /// The root gets all vectors, by rank. destination [members, count] the root's; source [count].
   template <detail::Vector To, detail::Vector From>
   void gather(To&& destination, From&& source, int root, const CollectiveCall& call = {}) {
-    run(&Collectives::gather_on_stream, detail::moved_vectors("gather", destination, at(root, members()), source, 1),
-        call, root);
+    run<Operation::gather>(destination, source, call, {}, root);
   }
   /// All get all vectors, by rank. destination [members, count]; source [count].
   template <detail::Vector To, detail::Vector From>
   void allgather(To&& destination, From&& source, const CollectiveCall& call = {}) {
-    run(&Collectives::allgather_on_stream, detail::moved_vectors("allgather", destination, members(), source, 1), call);
+    run<Operation::allgather>(destination, source, call);
   }
   /// Part j of member i's vector becomes part i of member j's. destination, source [members, count].
   template <detail::Vector To, detail::Vector From>
   void alltoall(To&& destination, From&& source, const CollectiveCall& call = {}) {
-    run(&Collectives::alltoall_on_stream, detail::moved_vectors("alltoall", destination, members(), source, members()),
-        call);
+    run<Operation::alltoall>(destination, source, call);
   }
   /// The same with pieces of any lengths at any places in the vectors.
   template <detail::Vector To, detail::Vector From>
@@ -195,19 +188,30 @@ class Collectives {
   /// Throws invalid_argument, before anything is touched, for a count, type, reduction, algorithm, alignment or number
   /// of blocks that does not work; failures of the call itself come with `World::synchronize`.
   void allreduce_on_stream(void* destination, const void* source, std::size_t count, ElementType type,
-                           Reduction reduction, const CollectiveCall& call = {});
+                           Reduction reduction, const CollectiveCall& call = {}) {
+    call_on_stream(call_of(Operation::allreduce, count, type, -1, reduction), destination, source, call);
+  }
+
+  /// The call of `what.operation`, one of those of this section but all-to-all-v and the barrier.
+  ///   what  operation, element type, count; reduction and root of an operation that has them
+  void call_on_stream(const CallDescription& what, void* destination, const void* source,
+                      const CollectiveCall& call = {});
 
   /// Combines `count` elements of all ranks on the root, as `allreduce_on_stream`.
   ///   destination  [count] the root's; may be `source`; of others not looked at
   ///   call         ll, two_shot, read, gather, alltoall_gather or tree
   void reduce_on_stream(void* destination, const void* source, std::size_t count, ElementType type, Reduction reduction,
-                        int root, const CollectiveCall& call = {});
+                        int root, const CollectiveCall& call = {}) {
+    call_on_stream(call_of(Operation::reduce, count, type, root, reduction), destination, source, call);
+  }
   /// Combines part r of all ranks' vectors on rank r, as `allreduce_on_stream`.
   ///   source       [members, count]
   ///   destination  [count]; may be this rank's part of `source`
   ///   call         ll, read, peer or bulk
   void reduce_scatter_on_stream(void* destination, const void* source, std::size_t count, ElementType type,
-                                Reduction reduction, const CollectiveCall& call = {});
+                                Reduction reduction, const CollectiveCall& call = {}) {
+    call_on_stream(call_of(Operation::reduce_scatter, count, type, -1, reduction), destination, source, call);
+  }
 
   /// The algorithm and the number of blocks that `call` takes for an operation.
   ///   operation  all but all-to-all-v and the barrier
@@ -232,26 +236,36 @@ class Collectives {
   ///   source  [count] the root's; may be its `destination`; of others not looked at
   ///   destination  [count]
   void broadcast_on_stream(void* destination, const void* source, std::size_t count, ElementType type, int root,
-                           const CollectiveCall& call = {});
+                           const CollectiveCall& call = {}) {
+    call_on_stream(call_of(Operation::broadcast, count, type, root), destination, source, call);
+  }
   /// Copies part r of the root's vector to member r.
   ///   source  [members, count] the root's; of others not looked at
   ///   destination  [count]; the root's may be its part of `source`
   void scatter_on_stream(void* destination, const void* source, std::size_t count, ElementType type, int root,
-                         const CollectiveCall& call = {});
+                         const CollectiveCall& call = {}) {
+    call_on_stream(call_of(Operation::scatter, count, type, root), destination, source, call);
+  }
   /// Copies all vectors to the root, by rank.
   ///   source  [count]; the root's may be its part of `destination`
   ///   destination  [members, count] the root's; of others not looked at
   void gather_on_stream(void* destination, const void* source, std::size_t count, ElementType type, int root,
-                        const CollectiveCall& call = {});
+                        const CollectiveCall& call = {}) {
+    call_on_stream(call_of(Operation::gather, count, type, root), destination, source, call);
+  }
   /// Copies all vectors to all, by rank.
   ///   source  [count]; may be this member's part of `destination`
   ///   destination  [members, count]
   void allgather_on_stream(void* destination, const void* source, std::size_t count, ElementType type,
-                           const CollectiveCall& call = {});
+                           const CollectiveCall& call = {}) {
+    call_on_stream(call_of(Operation::allgather, count, type), destination, source, call);
+  }
   /// Copies part j of member i's vector to part i of member j's.
   ///   source, destination  [members, count]; they do not overlap
   void alltoall_on_stream(void* destination, const void* source, std::size_t count, ElementType type,
-                          const CollectiveCall& call = {});
+                          const CollectiveCall& call = {}) {
+    call_on_stream(call_of(Operation::alltoall, count, type), destination, source, call);
+  }
   /// The same with pieces of any lengths at any places. What a member receives from another is as long as what that one
   /// sends to it. The members compare that first: where lengths differ, that piece is not moved (others may be), and
   /// the team ends with an error that names both ranks and both lengths.
@@ -271,16 +285,21 @@ class Collectives {
 
  private:
   class Implementation;
-  [[nodiscard]] const Context& context() const { return team().context(); }
-  [[nodiscard]] std::size_t members() const { return context().size; }
-  /// So many parts at the root, which others do not look at.
-  [[nodiscard]] std::size_t at(int root, std::size_t parts) const { return root == team().rank() ? parts : 0; }
-  /// Makes a call by the function that takes no lengths for granted. `rest`: reduction, root.
-  template <class OnStream, class T, class... Rest>
-  void run(OnStream on_stream, const detail::VectorPair<T>& vectors, const CollectiveCall& call, Rest... rest) {
+  [[nodiscard]] static CallDescription call_of(Operation operation, std::size_t count, ElementType type, int root = -1,
+                                               Reduction reduction = Reduction::sum) {
+    return {.operation = operation,
+            .element = {type},
+            .reduction = reduction,
+            .root = static_cast<std::uint32_t>(root),
+            .count = count};
+  }
+  template <Operation operation, detail::Vector To, detail::Vector From>
+  void run(To& destination, From& source, const CollectiveCall& call, Reduction reduction = Reduction::sum,
+           int root = -1) {
+    const auto vectors = detail::vectors_of<operation>(destination, source, team().context(), root);
     detail::make_call(team(), call.stream, [&] {
-      (this->*on_stream)(vectors.to.data(), vectors.from.data(), vectors.count * vectors.words, vectors.type(), rest...,
-                         call);
+      call_on_stream(call_of(operation, vectors.count * vectors.words, vectors.type(), root, reduction),
+                     vectors.to.data(), vectors.from.data(), call);
     });
   }
   std::unique_ptr<Implementation> implementation_;

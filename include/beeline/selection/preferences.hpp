@@ -62,16 +62,12 @@ enum class Members : std::uint8_t {
 
 inline constexpr std::size_t kib = 1024, mib = kib * kib;
 
-using Operations = std::uint64_t;  ///< bit by Operation
-[[nodiscard]] BEELINE_HOST_DEVICE constexpr Operations bit(Operation operation) {
-  return Operations{1} << static_cast<std::uint32_t>(operation);
-}
-inline constexpr Operations rooted = bit(Operation::broadcast) | bit(Operation::scatter) | bit(Operation::gather),
-                            all_to_all = bit(Operation::allgather) | bit(Operation::alltoall),
-                            varied = bit(Operation::alltoallv), moves = rooted | all_to_all,
-                            allreduce_only = bit(Operation::allreduce), reduce_only = bit(Operation::reduce),
-                            reduce_scatter_only = bit(Operation::reduce_scatter),
-                            reductions_to_some = reduce_only | reduce_scatter_only;
+inline constexpr Operations
+    varied = operations_where([](const CollectiveShape&shape) { return shape.varies; }),
+    rooted = operations_where([](const CollectiveShape&shape) { return shape.has_root() && !shape.reduces; }) & ~varied,
+    all_to_all = operations_where([](const CollectiveShape&shape) { return shape.moves_all(); }) & ~varied,
+    moves = rooted | all_to_all, allreduce_only = set_of(Operation::allreduce), reduce_only = set_of(Operation::reduce),
+    reduce_scatter_only = set_of(Operation::reduce_scatter), reductions_to_some = reduce_only | reduce_scatter_only;
 
 /// Up to which size a row holds. In kernels of a program's own the vectors are those of one session.
 struct UpTo {
@@ -118,7 +114,7 @@ inline constexpr Preference on_streams[] = {
     {all_to_all, Members::gpus, {.bytes = 256 * kib}, Algorithm::ll},
     {rooted, Members::gpus, {.traffic = 768 * kib}, Algorithm::ll},
     // Of three or more a broadcast's members pass on what they get: engines would send it to each from the root.
-    {bit(Operation::broadcast), Members::not_two_gpus, {}, Algorithm::peer},
+    {set_of(Operation::broadcast), Members::not_two_gpus, {}, Algorithm::peer},
     {rooted, Members::gpus, {.bytes = 96 * mib - 1}, Algorithm::peer},
     {all_to_all, Members::two_gpus, {.bytes = 96 * mib - 1}, Algorithm::peer},
     {all_to_all, Members::not_two_gpus, {.bytes = 32 * mib - 1}, Algorithm::peer},
@@ -172,7 +168,7 @@ template <std::size_t count>
   return chosen_in(on_streams, operations);
 }
 [[nodiscard]] constexpr Algorithms chosen_in_kernels(Operation operation) {
-  return chosen_in(in_kernels, bit(operation));
+  return chosen_in(in_kernels, set_of(operation));
 }
 
 inline constexpr Algorithms every_algorithm = ~Algorithms{0};
@@ -265,7 +261,7 @@ inline constexpr unsigned hierarchical_barrier_blocks = 4;
 template <Operation operation, std::size_t index = 0>
 [[nodiscard]] BEELINE_HOST_DEVICE Algorithm choose_in_kernel(const Context& ctx, std::size_t bytes) {
   constexpr detail::selection::Preference row = detail::selection::in_kernels[index];
-  if constexpr ((row.operations & detail::selection::bit(operation)) != 0) {
+  if constexpr (contains(row.operations, operation)) {
     const Situation here{.members = ctx.size, .on_hosts = detail::executor == DeviceKind::host, .mixed = ctx.mixed};
     if (detail::selection::fits(row, here, bytes)) return row.algorithm;
   }

@@ -38,8 +38,8 @@ void check_vector(const char* name, const void* vector, std::size_t bytes, Eleme
                                                       fmt::ptr(vector), bytes_of(type)));
 }
 
-void check_apart(const VectorPlace& destination, const VectorPlace& source, const void* in_place) {
-  if (source.at == in_place || source.bytes == 0 || destination.bytes == 0) return;
+void check_apart(const VectorPlace& destination, const VectorPlace& source) {
+  if (source.bytes == 0 || destination.bytes == 0) return;
   const auto to = reinterpret_cast<std::uintptr_t>(destination.at), from = reinterpret_cast<std::uintptr_t>(source.at);
   if (to + destination.bytes > from && from + source.bytes > to)
     throw Error(Status::invalid_argument, "source and destination overlap without being the same");

@@ -25,7 +25,7 @@ struct VectorPlace {
   const void* at;
   std::size_t bytes;
 };
-/// The two do not overlap, unless the source begins at `in_place`.
-void check_apart(const VectorPlace& destination, const VectorPlace& source, const void* in_place);
+/// The two do not overlap.
+void check_apart(const VectorPlace& destination, const VectorPlace& source);
 
 }  // namespace beeline::detail

@@ -27,11 +27,9 @@ void detail::check_row(Operation operation, Algorithm algorithm) {
 
 namespace {
 
-bool is_one_of(Operation operation, selection::Operations some) { return (some & selection::bit(operation)) != 0; }
-
 /// Threads of a block that has so many bytes of the vector, or of every piece: those without work make others wait.
 unsigned threads_for(Operation operation, Algorithm algorithm, std::size_t bytes, std::size_t members) {
-  const bool moves = is_one_of(operation, selection::moves), is_known = moves || operation == Operation::allreduce;
+  const bool moves = contains(selection::moves, operation), is_known = moves || operation == Operation::allreduce;
   const Protocol protocol = info_of(algorithm).protocol;
   if (!is_known || (protocol != Protocol::ll && protocol != Protocol::ll128)) return detail::collective_threads;
   if (protocol == Protocol::ll)
@@ -45,7 +43,7 @@ unsigned threads_for(Operation operation, Algorithm algorithm, std::size_t bytes
 /// Whether the members find out in the call where vectors lie.
 bool finds_out(Operation operation, Algorithm algorithm) {
   return algorithm == Algorithm::two_shot || (operation == Operation::reduce_scatter && algorithm == Algorithm::read) ||
-         (is_one_of(operation, selection::moves | selection::varied) && info_of(algorithm).path != Path::copy_engine);
+         (contains(selection::moves | selection::varied, operation) && info_of(algorithm).path != Path::copy_engine);
 }
 
 }  // namespace
@@ -64,7 +62,7 @@ std::string reason_against(Team& team, Algorithm algorithm) {
 
 Situation Collectives::Implementation::situation(Operation operation, const CollectiveCall& call) const {
   const bool on_hosts = detail::any_host_rank(world);
-  const bool moves = is_one_of(operation, selection::moves);
+  const bool moves = contains(selection::moves, operation);
   return {.members = context().size,
           .on_hosts = on_hosts,
           .mixed = context().mixed,
@@ -131,11 +129,11 @@ void Collectives::Implementation::note(const CallDescription& what, const Collec
 
 CollectiveCall Collectives::choice(Operation operation, std::size_t count, ElementType type,
                                    const CollectiveCall& call) const {
-  constexpr selection::Operations with_pieces_of_one_length =
+  constexpr Operations with_pieces_of_one_length =
       selection::moves | selection::allreduce_only | selection::reductions_to_some;
-  require(is_one_of(operation, with_pieces_of_one_length), Status::invalid_argument,
+  require(contains(with_pieces_of_one_length, operation), Status::invalid_argument,
           fmt::format("{}: no choice by size is made for it", name(operation)));
-  static_cast<void>(detail::checked_bytes(count, context().size, type));
+  static_cast<void>(detail::checked_bytes(count, team().context().size, type));
   const CallDescription what{.operation = operation, .element = {type}, .count = count};
   const CollectiveCall chosen = implementation_->choose(what, call);
   static_cast<void>(implementation_->launch_options(what, chosen));  // refuses what the call would refuse

@@ -48,11 +48,8 @@ class Collectives::Implementation {
   /// Leaves a note for `last_transfer`.
   void note(const CallDescription& what, const CollectiveCall& choice);
 
-  [[nodiscard]] std::uint32_t checked_root(int root) const;
-  /// Makes a call that moves data, or one that reduces.
-  ///   root  looked at where the operation has one
-  void move(detail::VectorCall call, int root, const CollectiveCall& options);
-  void reduce(const detail::VectorCall& call, const CollectiveCall& options);
+  /// Makes a call of vectors of one length.
+  void start(const CollectiveShape& shape, detail::VectorCall call, const CollectiveCall& options);
 
   Team& team;
   World& world;
@@ -77,7 +74,10 @@ class Collectives::Implementation {
   [[nodiscard]] bool takes_engines() const;
   /// A call of no elements, which is a barrier.
   void make_empty(const CallDescription& what, LaunchOptions options);
-  void launch_reduction(detail::VectorCall& call, const CollectiveCall& choice, const LaunchOptions& launch);
+  /// Throws invalid_argument unless vectors of pieces of so many bytes fit the operation.
+  void check_vectors(const CollectiveShape& shape, const detail::VectorCall& call, std::size_t bytes) const;
+  void move(const detail::MovementPlan& plan, const CollectiveCall& choice, const LaunchOptions& launch);
+  void reduce(detail::VectorCall call, const CollectiveCall& choice, const LaunchOptions& launch);
   void reduce_by_engine(const detail::VectorCall& call, const CollectiveCall& choice);
   void make_engine_scratch(std::optional<std::size_t> asked);
   /// Memory that copy engines may use: their own, or the channel's staging.

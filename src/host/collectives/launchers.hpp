@@ -31,7 +31,7 @@ struct VectorCall {
 }
 /// Whether nothing is to be moved.
 [[nodiscard]] constexpr bool is_empty(const CallDescription& what) {
-  return what.count == 0 && what.operation != Operation::alltoallv;
+  return what.count == 0 && !find_shape(what.operation)->varies;
 }
 
 /// Threads of a block of a collective's kernel on a GPU.

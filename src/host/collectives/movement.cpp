@@ -15,16 +15,6 @@ using detail::checked_bytes;
 using detail::MovementPlan;
 using detail::plan_of;
 
-namespace {
-
-/// `count` elements in the vector, or in each piece.
-detail::VectorCall movement(Operation operation, void* destination, const void* source, std::size_t count,
-                            ElementType type) {
-  return {{.operation = operation, .element = {type}, .count = count}, destination, source};
-}
-
-}  // namespace
-
 void Collectives::Implementation::make_empty(const CallDescription& what, LaunchOptions options) {
   options.blocks = 1;
   detail::launch_handshake(team, options, channel, what, nullptr, nullptr);
@@ -69,67 +59,14 @@ void Collectives::Implementation::make_stream_beside() {
   beside = std::make_unique<StreamBeside>(std::move(stream), std::move(begun), std::move(ended));
 }
 
-std::uint32_t Collectives::Implementation::checked_root(int root) const {
-  if (root < 0 || root >= static_cast<int>(context().size))
-    throw Error(Status::invalid_argument, fmt::format("root {} of a team of {}", root, context().size));
-  return static_cast<std::uint32_t>(root);
-}
-
-void Collectives::Implementation::move(detail::VectorCall call, int root, const CollectiveCall& options) {
-  CallDescription& what = call.what;
-  const ElementType type = what.element.type;
-  const std::size_t members = context().size, rank = context().rank;
-  const std::size_t bytes = checked_bytes(what.count, members, type) / members;
-  if (detail::has_root(what.operation)) what.root = checked_root(root);
-  MovementPlan plan = plan_of(what, call.destination, call.source, bytes);
-  const auto extent = [&](bool takes_part, std::size_t step) { return takes_part ? bytes + step * (members - 1) : 0; };
-  const detail::VectorPlace to{plan.destination,
-                               extent(plan.receiver == no_peer || plan.receiver == rank, plan.receive_step)};
-  const detail::VectorPlace from{plan.source, extent(plan.sender == no_peer || plan.sender == rank, plan.send_step)};
-  detail::check_vector("destination", to.at, to.bytes, type);
-  detail::check_vector("source", from.at, from.bytes, type);
-  // What a member sends to itself may be there already; of an all-to-all the rest would overlap.
-  const bool in_place = what.operation != Operation::alltoall && to.bytes != 0 && from.bytes != 0 &&
-                        plan.destination + rank * plan.receive_step == plan.source + rank * plan.send_step;
-  if (!in_place) detail::check_apart(to, from, nullptr);
-
-  const CollectiveCall choice = choose(what, options);
-  const LaunchOptions launch = launch_options(what, choice);
-  plan.call.algorithm = choice.algorithm;
-  if (detail::is_empty(what))
-    make_empty(plan.call, launch);
-  else if (choice.algorithm == Algorithm::copy_engine)
-    move_by_engine(plan, choice);
-  else if (options.mappings != nullptr && choice.algorithm == Algorithm::peer && plan.is_full())
-    detail::launch_mapped_movement(team, launch, channel, plan, mappings_of(choice, {to.at, to.bytes}, {}), tables);
-  else
-    detail::launch_movement(team, launch, channel, plan);
-  note(what, choice);
-}
-
-void Collectives::broadcast_on_stream(void* destination, const void* source, std::size_t count, ElementType type,
-                                      int root, const CollectiveCall& call) {
-  implementation_->move(movement(Operation::broadcast, destination, source, count, type), root, call);
-}
-
-void Collectives::scatter_on_stream(void* destination, const void* source, std::size_t count, ElementType type,
-                                    int root, const CollectiveCall& call) {
-  implementation_->move(movement(Operation::scatter, destination, source, count, type), root, call);
-}
-
-void Collectives::gather_on_stream(void* destination, const void* source, std::size_t count, ElementType type, int root,
-                                   const CollectiveCall& call) {
-  implementation_->move(movement(Operation::gather, destination, source, count, type), root, call);
-}
-
-void Collectives::allgather_on_stream(void* destination, const void* source, std::size_t count, ElementType type,
-                                      const CollectiveCall& call) {
-  implementation_->move(movement(Operation::allgather, destination, source, count, type), 0, call);
-}
-
-void Collectives::alltoall_on_stream(void* destination, const void* source, std::size_t count, ElementType type,
-                                     const CollectiveCall& call) {
-  implementation_->move(movement(Operation::alltoall, destination, source, count, type), 0, call);
+void Collectives::Implementation::move(const MovementPlan& plan, const CollectiveCall& choice,
+                                       const LaunchOptions& launch) {
+  if (choice.algorithm == Algorithm::copy_engine) return move_by_engine(plan, choice);
+  if (choice.mappings == nullptr || choice.algorithm != Algorithm::peer || !plan.is_full())
+    return detail::launch_movement(team, launch, channel, plan);
+  const std::size_t bytes = plan.receive_step * (context().size - 1) + plan.bytes;
+  detail::launch_mapped_movement(team, launch, channel, plan, mappings_of(choice, {plan.destination, bytes}, {}),
+                                 tables);
 }
 
 namespace {
@@ -148,7 +85,7 @@ std::size_t extent(std::span<const std::size_t> counts, std::span<const std::siz
 
 void Collectives::alltoallv_on_stream(void* destination, const void* source, const PieceSpans& pieces, ElementType type,
                                       const CollectiveCall& call) {
-  const std::size_t members = context().size;
+  const std::size_t members = team().context().size;
   const std::span<const std::size_t> columns[] = {pieces.send_counts, pieces.send_offsets, pieces.receive_counts,
                                                   pieces.receive_offsets};
   detail::PieceValues<max_ranks> values{};
@@ -161,8 +98,8 @@ void Collectives::alltoallv_on_stream(void* destination, const void* source, con
   const std::size_t from_bytes = extent(pieces.send_counts, pieces.send_offsets, type);
   detail::check_vector("destination", destination, to_bytes, type);
   detail::check_vector("source", source, from_bytes, type);
-  detail::check_apart({destination, to_bytes}, {source, from_bytes}, nullptr);
-  const std::size_t rank = context().rank;
+  detail::check_apart({destination, to_bytes}, {source, from_bytes});
+  const std::size_t rank = team().context().rank;
   require(pieces.send_counts[rank] == pieces.receive_counts[rank], Status::invalid_argument,
           fmt::format("rank {} sends {} elements to itself and expects {}", rank, pieces.send_counts[rank],
                       pieces.receive_counts[rank]));

@@ -105,7 +105,7 @@ struct BarrierKernel {
 
 void launch_movement(Team& team, const LaunchOptions& options, const CollectiveChannel& channel,
                      const MovementPlan& plan) {
-  with_algorithm<algorithms_of(Operation::allgather, Control::device)>(
+  with_member<algorithms_of(Operation::allgather, Control::device)>(
       plan.call.algorithm, [&]<Algorithm known>() { launch(team, options, MovementKernel<known>{}, channel, plan); });
 }
 
@@ -123,7 +123,7 @@ void launch_varied_movement(Team& team, const LaunchOptions& options, const Coll
     else
       launch(team, options, VariedMovementKernel<known, max_ranks>{}, channel, plan, values, tables);
   };
-  with_algorithm<algorithms_of(Operation::alltoallv, Control::device)>(plan.call.algorithm, start);
+  with_member<algorithms_of(Operation::alltoallv, Control::device)>(plan.call.algorithm, start);
 }
 
 void launch_barrier(Team& team, const LaunchOptions& options, const CollectiveChannel& channel, Algorithm algorithm) {

@@ -73,8 +73,8 @@ struct AllreduceKernel {
                                       Algorithm algorithm) const {
     if (executor == DeviceKind::gpu && !shares_kernels<T> && adds(call.call.reduction))
       return;  // the adding kernels': not compiled twice
-    with_algorithm<quick_allreduces>(
-        algorithm, [&]<Algorithm known>() { allreduce_by_kernel<T, known>(grid, ctx, channel, call); });
+    with_member<quick_allreduces>(algorithm,
+                                  [&]<Algorithm known>() { allreduce_by_kernel<T, known>(grid, ctx, channel, call); });
   }
 };
 
@@ -127,7 +127,7 @@ void launch_named_reduction(Team& team, const LaunchOptions& options, const Coll
                               call.what.count, call.what.count};
   const auto start = [&]<Algorithm known>() { launch(team, options, NamedReductionKernel<T, known>{}, channel, plan); };
   if (!contains(own_reductions, call.what.algorithm)) return start.template operator()<Algorithm::automatic>();
-  with_algorithm<own_reductions>(call.what.algorithm, start);
+  with_member<own_reductions>(call.what.algorithm, start);
 }
 
 /// An all-reduce or a reduce-scatter of vectors that the members have mapped, in whatever reduction.
@@ -168,8 +168,8 @@ void launch_reduction_of(Team& team, const LaunchOptions& options, const Collect
   }
   if (call.what.operation != Operation::allreduce || !contains(quick_allreduces, call.what.algorithm))
     return launch_named_reduction<T>(team, options, channel, call);
-  with_algorithm<quick_allreduces>(
-      call.what.algorithm, [&]<Algorithm known>() { launch_allreduce<T, known>(team, options, channel, call); });
+  with_member<quick_allreduces>(call.what.algorithm,
+                                [&]<Algorithm known>() { launch_allreduce<T, known>(team, options, channel, call); });
 }
 
 }  // namespace beeline::detail

@@ -8,26 +8,9 @@
 
 namespace beeline {
 
-using detail::checked_bytes;
-
-void Collectives::Implementation::reduce(const detail::VectorCall& asked, const CollectiveCall& options) {
-  detail::VectorCall call = asked;
-  CallDescription& what = call.what;
-  detail::check_reduction(what.element.type, what.reduction);
-  const CollectiveCall choice = choose(what, options);
-  const LaunchOptions launch = launch_options(what, choice);
-  what.algorithm = choice.algorithm;
-  if (detail::is_empty(what))
-    make_empty(what, launch);
-  else if (choice.algorithm == Algorithm::copy_engine)
-    reduce_by_engine(call, choice);
-  else
-    launch_reduction(call, choice, launch);
-  note(what, choice);
-}
-
-void Collectives::Implementation::launch_reduction(detail::VectorCall& call, const CollectiveCall& choice,
-                                                   const LaunchOptions& launch) {
+void Collectives::Implementation::reduce(detail::VectorCall call, const CollectiveCall& choice,
+                                         const LaunchOptions& launch) {
+  if (choice.algorithm == Algorithm::copy_engine) return reduce_by_engine(call, choice);
   const Operation operation = call.what.operation;
   const bool reduces_all = operation == Operation::allreduce && choice.algorithm == Algorithm::two_shot;
   const bool scatters = operation == Operation::reduce_scatter && choice.algorithm == Algorithm::read;
@@ -52,42 +35,6 @@ void Collectives::Implementation::reduce_by_engine(const detail::VectorCall& cal
                      .call = call.what,
                      .stream = choice.stream == nullptr ? &world.stream() : choice.stream,
                      .symmetric = choice.symmetric});
-}
-
-void Collectives::allreduce_on_stream(void* destination, const void* source, std::size_t count, ElementType type,
-                                      Reduction reduction, const CollectiveCall& call) {
-  const std::size_t bytes = checked_bytes(count, 1, type);
-  detail::check_vector("destination", destination, bytes, type);
-  detail::check_vector("source", source, bytes, type);
-  detail::check_apart({destination, bytes}, {source, bytes}, destination);
-  const CallDescription what{
-      .operation = Operation::allreduce, .element = {type}, .reduction = reduction, .count = count};
-  implementation_->reduce({what, destination, source}, call);
-}
-
-void Collectives::reduce_on_stream(void* destination, const void* source, std::size_t count, ElementType type,
-                                   Reduction reduction, int root, const CollectiveCall& call) {
-  const std::size_t bytes = checked_bytes(count, 1, type);
-  const std::uint32_t receiver = implementation_->checked_root(root);
-  const std::size_t received = context().rank == receiver ? bytes : 0;
-  detail::check_vector("destination", destination, received, type);
-  detail::check_vector("source", source, bytes, type);
-  detail::check_apart({destination, received}, {source, bytes}, destination);
-  const CallDescription what{
-      .operation = Operation::reduce, .element = {type}, .reduction = reduction, .root = receiver, .count = count};
-  implementation_->reduce({what, destination, source}, call);
-}
-
-void Collectives::reduce_scatter_on_stream(void* destination, const void* source, std::size_t count, ElementType type,
-                                           Reduction reduction, const CollectiveCall& call) {
-  const std::size_t members = context().size, all = checked_bytes(count, members, type), bytes = all / members;
-  detail::check_vector("destination", destination, bytes, type);
-  detail::check_vector("source", source, all, type);
-  const bool in_place = destination == static_cast<const std::byte*>(source) + context().rank * bytes;
-  if (!in_place) detail::check_apart({destination, bytes}, {source, all}, nullptr);
-  const CallDescription what{
-      .operation = Operation::reduce_scatter, .element = {type}, .reduction = reduction, .count = count};
-  implementation_->reduce({what, destination, source}, call);
 }
 
 }  // namespace beeline

@@ -275,7 +275,7 @@ void Messages::send_receive_on_stream(const SentMessage& sent, const ReceivedMes
   detail::MessageEnd out = implementation_->end_of("source", sent.source, sent.count, type, sent.peer);
   detail::MessageEnd in =
       implementation_->end_of("destination", received.destination, received.count, type, received.peer);
-  detail::check_apart({in.data, in.bytes}, {out.data, out.bytes}, nullptr);
+  detail::check_apart({in.data, in.bytes}, {out.data, out.bytes});
   out.blocks = implementation_->blocks_for(out.bytes, call);
   in.blocks = implementation_->blocks_for(in.bytes, call);
   implementation_->launch("send_receive", out, in, call.stream);

@@ -109,16 +109,14 @@ static_assert(std::is_trivially_copyable_v<MovementPlan>);
 /// The plan of a call whose pieces have `bytes` each.
 [[nodiscard]] BEELINE_HOST_DEVICE inline MovementPlan plan_of(const CallDescription& call, void* destination,
                                                               const void* source, std::size_t bytes) {
-  using enum Operation;
-  const Operation operation = call.operation;
   return {.call = call,
           .destination = static_cast<std::byte*>(destination),
           .source = static_cast<const std::byte*>(source),
           .bytes = bytes,
-          .send_step = operation == scatter || operation == alltoall ? bytes : 0,
-          .receive_step = operation == gather || operation == allgather || operation == alltoall ? bytes : 0,
-          .sender = operation == broadcast || operation == scatter ? call.root : no_peer,
-          .receiver = operation == gather ? call.root : no_peer};
+          .send_step = contains(piecewise_sends, call.operation) ? bytes : 0,
+          .receive_step = contains(piecewise_receives, call.operation) ? bytes : 0,
+          .sender = contains(sends_of_root, call.operation) ? call.root : no_peer,
+          .receiver = contains(receives_of_root, call.operation) ? call.root : no_peer};
 }
 
 /// What a session copies of what its member sends to itself.

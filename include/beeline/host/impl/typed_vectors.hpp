@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "beeline/collectives/elements.hpp"
+#include "beeline/core/operation.hpp"
 #include "beeline/host/team.hpp"
 #include "beeline/transport/stream.hpp"
 
@@ -60,24 +61,20 @@ template <Vector To, Vector From>
 /// Throws invalid_argument unless `argument` has `parts` times `count` elements; 0 parts: it is not looked at.
 void require_elements(const char* call, const char* argument, std::size_t has, std::size_t parts, std::size_t count);
 
-/// The vectors of `call`, which have so many parts of one length; 0: are not looked at on this rank.
-template <Vector To, Vector From>
-[[nodiscard]] auto moved_vectors(const char* call, To& destination, std::size_t to_parts, From& source,
-                                 std::size_t from_parts) {
-  auto vectors = vectors_of(destination, source);
-  const std::size_t to = vectors.to.size(), from = vectors.from.size();
-  vectors.count = from_parts == 1 ? from : to_parts == 1 ? to : (from + from_parts - 1) / from_parts;
-  require_elements(call, "destination", to, to_parts, vectors.count);
-  require_elements(call, "source", from, from_parts, vectors.count);
-  return vectors;
-}
-/// The same of a call that combines elements.
-template <Vector To, Vector From>
-[[nodiscard]] auto reduced_vectors(const char* call, To& destination, std::size_t to_parts, From& source,
-                                   std::size_t from_parts) {
-  static_assert(Reducible<typename decltype(span_of(source))::value_type>,
+/// The vectors of a call of this rank's, which have parts of one length as the operation's shape says.
+template <Operation operation, Vector To, Vector From>
+[[nodiscard]] auto vectors_of(To& destination, From& source, const Context& ctx, int root) {
+  constexpr const CollectiveShape& shape = *find_shape(operation);
+  static_assert(!shape.reduces || Reducible<typename decltype(span_of(source))::value_type>,
                 "reductions are of float, double, Float16, BFloat16, int32_t, int64_t, uint8_t, uint32_t or uint64_t");
-  return moved_vectors(call, destination, to_parts, source, from_parts);
+  auto vectors = vectors_of(destination, source);
+  const bool is_root = ctx.rank == static_cast<std::uint32_t>(root);
+  const std::size_t to = vectors.to.size(), to_parts = parts_of(shape.destination, ctx.size, is_root),
+                    from = vectors.from.size(), from_parts = parts_of(shape.source, ctx.size, is_root);
+  vectors.count = from_parts == 1 ? from : to_parts == 1 ? to : (from + from_parts - 1) / from_parts;
+  require_elements(name(operation), "destination", to, to_parts, vectors.count);
+  require_elements(name(operation), "source", from, from_parts, vectors.count);
+  return vectors;
 }
 
 [[nodiscard]] Stream& stream_of(Team& team);

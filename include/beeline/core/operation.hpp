@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// The operations by name, and what each collective one does with its vectors. Checks, calls on streams, Python,
+/// benchmarks and tests go through the table of shapes: a new collective gets a row here, methods in core/registry.hpp,
+/// and its function in kernels (collectives/) and on the host (host/collectives.hpp).
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+
+#include "beeline/core/macros.hpp"
+
+namespace beeline {
+
+/// The operations of the library: those that have methods (core/registry.hpp), and others that a wait belongs to, or
+/// that were refused; named in errors and wait records.
+enum class Operation : std::uint16_t {
+  none = 0,
+  wait,
+  wait_any,
+  grid_sync,
+  packet_send,
+  packet_receive,
+  staged_send,
+  staged_receive,
+  stream_synchronize,
+  setup,
+  user,
+  put,
+  get,
+  signal,
+  signal_add,
+  atomic,
+  collective,  ///< a round of one
+  send,        ///< of a message (`Messages`)
+  receive,     ///< of a message
+  exchange,
+  at,  ///< `Context::at`
+  flush,
+  quiet,
+  copy,     ///< posted: by the engine's device
+  barrier,  ///< the first of the collective ones
+  broadcast,
+  scatter,
+  gather,
+  allgather,
+  reduce,
+  allreduce,
+  reduce_scatter,
+  alltoall,
+  alltoallv
+};
+
+namespace detail {
+
+/// In the order of their values.
+inline constexpr const char* operation_names[] = {"none",        "wait",           "wait_any",
+                                                  "grid_sync",   "packet_send",    "packet_receive",
+                                                  "staged_send", "staged_receive", "stream_synchronize",
+                                                  "setup",       "user",           "put",
+                                                  "get",         "signal",         "signal_add",
+                                                  "atomic",      "collective",     "send",
+                                                  "receive",     "exchange",       "at",
+                                                  "flush",       "quiet",          "copy",
+                                                  "barrier",     "broadcast",      "scatter",
+                                                  "gather",      "allgather",      "reduce",
+                                                  "allreduce",   "reduce_scatter", "alltoall",
+                                                  "alltoallv"};
+
+}  // namespace detail
+
+inline constexpr std::uint32_t operations = std::size(detail::operation_names);
+static_assert(operations == static_cast<std::uint32_t>(Operation::alltoallv) + 1, "each operation has a name");
+
+/// The operation's name as it appears in messages, in Python and in JSON.
+[[nodiscard]] const char* name(Operation operation) noexcept;
+
+/// A set of operations: bit by Operation.
+using Operations = std::uint64_t;
+static_assert(operations <= 64);
+
+[[nodiscard]] BEELINE_HOST_DEVICE constexpr Operations set_of(Operation operation) {
+  return Operations{1} << static_cast<std::uint32_t>(operation);
+}
+[[nodiscard]] BEELINE_HOST_DEVICE constexpr bool contains(Operations some, Operation operation) {
+  return (some & set_of(operation)) != 0;
+}
+
+/// What each member, or only the root, has on one side of a collective call: a vector of `count` elements, or a piece
+/// of `count` elements for each member.
+enum class Side : std::uint8_t { vector, pieces, roots_vector, roots_pieces };
+
+[[nodiscard]] constexpr bool has_pieces(Side side) { return side == Side::pieces || side == Side::roots_pieces; }
+[[nodiscard]] constexpr bool is_of_root(Side side) { return side >= Side::roots_vector; }
+/// Times `count` elements that a member has there; 0: it has none, and what it passes is not looked at.
+[[nodiscard]] constexpr std::size_t parts_of(Side side, std::size_t members, bool is_root) {
+  if (is_of_root(side) && !is_root) return 0;
+  return has_pieces(side) ? members : 1;
+}
+
+/// What a collective does. Each member sends its vector to all who have a destination, or to each the piece of its
+/// rank; who receives several pieces has them by rank, or, of a reduction, combined.
+struct CollectiveShape {
+  Operation operation;
+  Side source, destination;
+  const char* summary;   ///< one line, for Python's help
+  bool reduces = false;  ///< what is received is combined
+  bool varies = false;   ///< pieces are of any lengths, at any places
+
+  [[nodiscard]] constexpr bool has_root() const { return is_of_root(source) || is_of_root(destination); }
+  /// Whether any side has a piece for each member: the size of such a call is that of all pieces.
+  [[nodiscard]] constexpr bool any_pieces() const { return has_pieces(source) || has_pieces(destination); }
+  /// Whether all send to all, and nothing is combined.
+  [[nodiscard]] constexpr bool moves_all() const { return any_pieces() && !has_root() && !reduces; }
+};
+
+inline constexpr CollectiveShape collective_shapes[] = {
+    {Operation::allreduce, Side::vector, Side::vector,
+     "Combines the ranks' vectors, element by element, in the order of ranks; all get the same bits.", true},
+    {Operation::broadcast, Side::roots_vector, Side::vector, "Copies the root's vector to all."},
+    {Operation::scatter, Side::roots_pieces, Side::vector, "Copies part r of the root's vector to rank r."},
+    {Operation::gather, Side::vector, Side::roots_pieces, "Copies all vectors, by rank, to the root."},
+    {Operation::allgather, Side::vector, Side::pieces, "Copies all vectors, by rank, to all."},
+    {Operation::reduce, Side::vector, Side::roots_vector, "As `allreduce`, but only the root gets the result.", true},
+    {Operation::reduce_scatter, Side::pieces, Side::vector, "As `allreduce`, but rank r gets part r of the result.",
+     true},
+    {Operation::alltoall, Side::pieces, Side::pieces, "Copies part j of rank i's vector to part i of rank j's."},
+    {Operation::alltoallv, Side::pieces, Side::pieces, "As `alltoall`, with parts of any lengths.", false, true},
+};
+
+/// The collectives of which `is_meant` holds.
+template <class IsMeant>
+[[nodiscard]] constexpr Operations operations_where(IsMeant is_meant) {
+  Operations found = 0;
+  for (const CollectiveShape& shape : collective_shapes)
+    if (is_meant(shape)) found |= set_of(shape.operation);
+  return found;
+}
+
+namespace detail {
+
+/// By operation: every call asks.
+inline constexpr auto shapes_of_operations = [] {
+  std::array<const CollectiveShape*, operations> all{};
+  for (const CollectiveShape& shape : collective_shapes) all[static_cast<std::size_t>(shape.operation)] = &shape;
+  return all;
+}();
+
+inline constexpr Operations piecewise_sends =
+    operations_where([](const CollectiveShape& shape) { return has_pieces(shape.source); });
+inline constexpr Operations piecewise_receives =
+    operations_where([](const CollectiveShape& shape) { return has_pieces(shape.destination); });
+inline constexpr Operations sends_of_root =
+    operations_where([](const CollectiveShape& shape) { return is_of_root(shape.source); });
+inline constexpr Operations receives_of_root =
+    operations_where([](const CollectiveShape& shape) { return is_of_root(shape.destination); });
+
+}  // namespace detail
+
+/// The shape of a collective; of barriers and others nullptr.
+[[nodiscard]] constexpr const CollectiveShape* find_shape(Operation operation) {
+  const auto index = static_cast<std::size_t>(operation);
+  return index < operations ? detail::shapes_of_operations[index] : nullptr;
+}
+
+}  // namespace beeline

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// What all calls on streams have in common whose vectors have parts of one length.
+#include <fmt/format.h>
+
+#include "host/collectives/checks.hpp"
+#include "host/collectives/implementation.hpp"
+
+namespace beeline {
+
+void Collectives::Implementation::check_vectors(const CollectiveShape& shape, const detail::VectorCall& call,
+                                                std::size_t bytes) const {
+  const CallDescription& what = call.what;
+  const std::size_t members = context().size, rank = context().rank;
+  if (shape.has_root() && what.root >= members)
+    throw Error(Status::invalid_argument,
+                fmt::format("root {} of a team of {}", static_cast<std::int32_t>(what.root), members));
+  const bool is_root = what.root == rank;
+  const detail::VectorPlace to{call.destination, bytes * parts_of(shape.destination, members, is_root)},
+      from{call.source, bytes * parts_of(shape.source, members, is_root)};
+  detail::check_vector("destination", to.at, to.bytes, what.element.type);
+  detail::check_vector("source", from.at, from.bytes, what.element.type);
+  // What a member sends to itself may be there already; where both sides have pieces the rest would overlap.
+  const auto own_part = [&](const detail::VectorPlace& vector, Side side) {
+    return reinterpret_cast<std::uintptr_t>(vector.at) + (has_pieces(side) ? rank * bytes : 0);
+  };
+  const bool may_be_in_place = !has_pieces(shape.source) || !has_pieces(shape.destination);
+  if (!may_be_in_place || own_part(to, shape.destination) != own_part(from, shape.source))
+    detail::check_apart(to, from);
+}
+
+void Collectives::Implementation::start(const CollectiveShape& shape, detail::VectorCall call,
+                                        const CollectiveCall& options) {
+  CallDescription& what = call.what;
+  const std::size_t parts = shape.any_pieces() ? context().size : 1;
+  static_cast<void>(detail::checked_bytes(what.count, parts, what.element.type));
+  const std::size_t bytes = detail::bytes_of(what);
+  check_vectors(shape, call, bytes);
+  if (shape.reduces) detail::check_reduction(what.element.type, what.reduction);
+  const CollectiveCall choice = choose(what, options);
+  const LaunchOptions launch = launch_options(what, choice);
+  what.algorithm = choice.algorithm;
+  if (detail::is_empty(what))
+    make_empty(what, launch);
+  else if (shape.reduces)
+    reduce(call, choice, launch);
+  else
+    move(detail::plan_of(what, call.destination, call.source, bytes), choice, launch);
+  note(what, choice);
+}
+
+void Collectives::call_on_stream(const CallDescription& what, void* destination, const void* source,
+                                 const CollectiveCall& call) {
+  const CollectiveShape* const shape = find_shape(what.operation);
+  if (shape == nullptr || shape->varies)
+    throw Error(Status::invalid_argument,
+                fmt::format("{} is no collective of vectors of one length", name(what.operation)));
+  const CallDescription asked{.operation = what.operation,
+                              .element = what.element,
+                              .reduction = shape->reduces ? what.reduction : Reduction::sum,
+                              .root = shape->has_root() ? what.root : no_peer,
+                              .count = what.count};
+  implementation_->start(*shape, {asked, destination, source}, call);
+}
+
+}  // namespace beeline

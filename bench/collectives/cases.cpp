@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collectives/cases.hpp"
 
-#include <algorithm>
 #include <iterator>
 
 #include "collectives/in_python.hpp"

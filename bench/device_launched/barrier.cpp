@@ -8,7 +8,6 @@
 
 #include "device_launched/barrier.hpp"
 
-#include <algorithm>
 #include <memory>
 #include <string>
 

@@ -7,7 +7,9 @@
 #include <nanobind/nanobind.h>
 
 #include <memory>
+#include <optional>
 #include <variant>
+#include <vector>
 
 #include "joined_world.hpp"
 #include "team.hpp"
@@ -17,6 +19,20 @@ namespace beeline::python {
 
 /// Whose channel it is to be: a world's, or a team's.
 using Members = std::variant<std::shared_ptr<JoinedWorld>, TeamObject>;
+
+using Counts = std::vector<std::size_t>;
+
+/// Where pieces that follow each other begin; nothing unless there is one for each rank, and together they are `all`.
+[[nodiscard]] inline std::optional<Counts> places_of(const Counts& lengths, std::size_t ranks, std::size_t all) {
+  Counts places;
+  std::size_t place = 0;
+  for (const std::size_t length : lengths) {
+    if (length > all - place) return std::nullopt;
+    places.push_back(place);
+    place += length;
+  }
+  return places.size() == ranks && place == all ? std::optional(places) : std::nullopt;
+}
 
 /// A channel that its world keeps, since its end is collective.
 template <class Channel>

@@ -67,8 +67,6 @@ struct CallOptions {
   int root = -1;
 };
 
-using Counts = std::vector<std::size_t>;
-
 /// Whether Python's call without a source works in place: every rank's destination holds a vector of the same length.
 constexpr bool may_be_in_place(const CollectiveShape& shape) {
   return !shape.any_pieces() && !is_of_root(shape.destination);
@@ -208,19 +206,14 @@ class CollectivesObject : public ChannelObject<Collectives> {
     Counts counts, offsets;
   };
   [[nodiscard]] Row row_of(const Counts& counts, const Tensor& tensor, const char* argument, Words words) const {
-    Row row;
-    std::size_t offset = 0;
-    for (const std::size_t count : counts) {
-      row.counts.push_back(count * words.each);
-      row.offsets.push_back(offset * words.each);
-      if (count > tensor.elements - offset) offset = SIZE_MAX;
-      if (offset == SIZE_MAX) break;
-      offset += count;
-    }
-    if (counts.size() != ranks() || offset != tensor.elements)
+    const auto places = places_of(counts, ranks(), tensor.elements);
+    if (!places)
       throw nb::value_error(
           fmt::format("{}: {} counts must be given, which add up to {} elements", argument, ranks(), tensor.elements)
               .c_str());
+    Row row{counts, *places};
+    for (Counts* const column : {&row.counts, &row.offsets})
+      for (std::size_t& elements : *column) elements *= words.each;
     return row;
   }
 };

@@ -6,6 +6,7 @@
 //                                  \                                          / Work.wait
 //   the group's stream              \---> [call of an asynchronous one] --> end
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
@@ -13,7 +14,6 @@
 #include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
-#include <array>
 #include <utility>
 
 #include "beeline/host/collectives.hpp"
@@ -28,8 +28,6 @@ namespace nb = nanobind;
 namespace beeline::python {
 
 namespace {
-
-using Counts = std::vector<std::size_t>;
 
 /// torch's stream of this thread on a world's GPU.
 class TorchStreams {
@@ -196,17 +194,10 @@ class TorchCalls : public ChannelObject<Collectives> {
                               .c_str());
   }
   [[nodiscard]] Counts offsets(const Counts& lengths, const Tensor& tensor) const {
-    Counts all;
-    std::size_t offset = 0;
-    for (const std::size_t length : lengths) {
-      all.push_back(offset);
-      offset += length;
-    }
-    if (lengths.size() != ranks() || offset != tensor.bytes)
-      throw nb::value_error(
-          fmt::format("{} pieces of {} bytes for {} ranks and {} bytes", lengths.size(), offset, ranks(), tensor.bytes)
-              .c_str());
-    return all;
+    if (const auto places = places_of(lengths, ranks(), tensor.bytes)) return *places;
+    throw nb::value_error(
+        fmt::format("pieces of {} bytes for {} ranks and {} bytes", fmt::join(lengths, ", "), ranks(), tensor.bytes)
+            .c_str());
   }
 
   /// Makes a call on torch's current stream, or, asynchronous, on the group's behind it. On a host rank it blocks.

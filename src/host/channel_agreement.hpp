@@ -3,10 +3,9 @@
 /// @file
 /// What members agree on when they make a channel together.
 
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <cstring>
-#include <optional>
-#include <span>
 
 #include "beeline/host/team.hpp"
 #include "host/world_implementation.hpp"
@@ -17,32 +16,35 @@ namespace beeline::detail {
 ///   call  that members are in, named in errors
 [[nodiscard]] inline unsigned least_of_all(Team& team, const char* call, unsigned mine) {
   unsigned least = mine;
-  for (const auto& bytes : team.world().implementation().allgather_in(team, call, std::as_bytes(std::span(&mine, 1)))) {
-    unsigned theirs = least;
-    if (bytes.size() == sizeof theirs) std::memcpy(&theirs, bytes.data(), sizeof theirs);
-    least = std::min(least, theirs);
-  }
+  for (const auto& theirs : team.world().implementation().values_in(team, call, mine))
+    least = std::min(least, theirs.value_or(least));
   return least;
 }
+
+/// Whether a rank of the world runs on CPU threads.
+[[nodiscard]] inline bool any_host_rank(const World& world) { return world.mixed() || !world.device().is_gpu(); }
 
 /// Collective over the team. Throws invalid_argument on all members alike when one gives other options than the first
 /// that has neither failed nor left.
 ///   call      that members are in, named in errors
-///   same      gets two members' options
 ///   describe  gets that first member and its options, and the one that differs and its options; returns the error's
 ///             text
-template <class Options, class Same, class Describe>
-void require_same(Team& team, const char* call, const Options& mine, const Same& same, const Describe& describe) {
-  const auto all = team.world().implementation().allgather_in(team, call, std::as_bytes(std::span(&mine, 1)));
-  std::optional<Options> first;
-  std::size_t first_rank = 0;
-  for (std::size_t rank = 0; rank < all.size(); ++rank) {
-    if (all[rank].size() != sizeof mine) continue;  // it has failed or left
-    Options theirs;
-    std::memcpy(&theirs, all[rank].data(), sizeof theirs);
-    if (!first) first = theirs, first_rank = rank;
-    if (!same(*first, theirs)) throw Error(Status::invalid_argument, describe(first_rank, *first, rank, theirs));
-  }
+template <class Options, class Describe>
+void require_same(Team& team, const char* call, const Options& mine, const Describe& describe) {
+  const auto all = team.world().implementation().values_in(team, call, mine);
+  const auto first = std::find_if(all.begin(), all.end(), [](const auto& theirs) { return theirs.has_value(); });
+  for (auto other = first; other != all.end(); ++other)
+    if (*other && !(**other == **first))
+      throw Error(Status::invalid_argument, describe(first - all.begin(), **first, other - all.begin(), **other));
+}
+
+/// The same of options that are not named one by one.
+///   what  the channel is for, named in errors
+template <class Options>
+void require_same_options(Team& team, const char* call, const char* what, const Options& mine) {
+  require_same(team, call, mine, [what](auto first, const Options&, auto other, const Options&) {
+    return fmt::format("ranks {} and {} give different options for {}", first, other, what);
+  });
 }
 
 }  // namespace beeline::detail

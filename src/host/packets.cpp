@@ -3,9 +3,7 @@
 
 #include <fmt/format.h>
 
-#include <cstring>
 #include <optional>
-#include <span>
 #include <vector>
 
 #include "host/line_test.hpp"
@@ -35,14 +33,10 @@ std::string find_reason(Team& team) {
   for (int sender = 0; sender < team.size(); ++sender)
     if (const auto [looks, torn] = seen[static_cast<std::size_t>(sender)]; torn != 0)
       mine = {looks, torn, team.world().rank(), team.world_rank(sender)};
-  World::Implementation& world = team.world().implementation();
-  for (const auto& bytes : world.allgather_in(team, "no_ll128_reason", std::as_bytes(std::span(&mine, 1)))) {
-    TornLines theirs{};
-    if (bytes.size() == sizeof theirs) std::memcpy(&theirs, bytes.data(), sizeof theirs);
-    if (theirs.torn != 0)
-      return fmt::format("rank {} saw {} torn parts in {} looks at lines that rank {} stored", theirs.seer, theirs.torn,
-                         theirs.looks, theirs.sender);
-  }
+  for (const auto& theirs : team.world().implementation().values_in(team, "no_ll128_reason", mine))
+    if (theirs && theirs->torn != 0)
+      return fmt::format("rank {} saw {} torn parts in {} looks at lines that rank {} stored", theirs->seer,
+                         theirs->torn, theirs->looks, theirs->sender);
   return {};
 }
 

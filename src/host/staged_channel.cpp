@@ -163,7 +163,7 @@ StagedChannel::StagedChannel(World& world, std::size_t chunk_bytes, std::uint32_
   require(slots > 0, Status::invalid_argument, "a staged channel needs at least one slot");
   const Shape shape{chunk_bytes == 0 ? world.config().chunk_bytes : chunk_bytes, slots};
   // Senders with another shape than the receiver would write over the ends of its rings.
-  detail::require_same(world, "StagedChannel", shape, std::equal_to<>(),
+  detail::require_same(world, "StagedChannel", shape,
                        [](std::size_t, const Shape& first, std::size_t rank, const Shape& theirs) {
                          return fmt::format("staged channels differ: {} bytes in {} slots, and on rank {} {} in {}",
                                             first.chunk_bytes, first.slots, rank, theirs.chunk_bytes, theirs.slots);

@@ -6,7 +6,6 @@
 #include <cstring>
 #include <exception>
 #include <optional>
-#include <span>
 #include <string>
 #include <utility>
 
@@ -67,16 +66,6 @@ class Reservation {
   std::exception_ptr full_;  ///< thrown only when the others have been heard: they wait for this rank
 };
 
-/// Collective. By rank of the team; nothing from ranks that have failed or left.
-std::vector<std::optional<Offer>> offers(Team& team, const char* call, const Offer& mine) {
-  std::vector<std::optional<Offer>> all;
-  for (const auto& bytes : team.world().implementation().allgather_in(team, call, std::as_bytes(std::span(&mine, 1)))) {
-    auto& theirs = all.emplace_back();
-    if (!bytes.empty()) std::memcpy(&theirs.emplace(), bytes.data(), std::min(sizeof(Offer), bytes.size()));
-  }
-  return all;
-}
-
 /// Throws where a member's offer differs from this one's; names both.
 ///   what, verb  as "allocations differ", "asks for"
 template <class Differs>
@@ -113,7 +102,7 @@ void* Team::allocate(std::size_t bytes, Heap heap) {
   if (!is_world) most = no_room - 1;
   for (bool same = false; !same;) {
     const Offer mine{bytes, static_cast<std::uint64_t>(heap), place.take(bytes, most)};
-    const auto all = offers(*this, "allocate", mine);
+    const auto all = world.values_in(*this, "allocate", mine);
     require_alike(*this, all, mine, differ, asks,
                   [&](const Offer& theirs) { return theirs.bytes != mine.bytes || theirs.heap != mine.heap; });
     if (mine.offset == no_room) place.refuse();
@@ -153,7 +142,7 @@ void Team::free(void* pointer) {
       whatever_fails, world.stream.get());
   const Heap heap = place.heap == world.pinned_heap.get() ? Heap::pinned : Heap::symmetric;
   const Offer mine{place.heap->used().at(place.offset), static_cast<std::uint64_t>(heap), place.offset};
-  const auto all = offers(*this, "free", mine);  // from here on nobody uses it any more
+  const auto all = world.values_in(*this, "free", mine);  // from here on nobody uses it any more
   require_alike(*this, all, mine, "ranks free different memory", "frees",
                 [&](const Offer& theirs) { return theirs.heap != mine.heap || theirs.offset != mine.offset; });
   const std::lock_guard lock(world.allocation_mutex);

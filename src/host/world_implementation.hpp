@@ -214,6 +214,16 @@ class World::Implementation {
   /// The same among the members of a team; of others than the world `Team::max_gathered_bytes` at most.
   [[nodiscard]] std::vector<std::vector<std::byte>> allgather_in(Team& team, const char* call,
                                                                  std::span<const std::byte> mine);
+  /// The same of a value; nothing of members that have failed or left.
+  template <class T>
+  [[nodiscard]] std::vector<std::optional<T>> values_in(Team& team, const char* call, const T& mine) {
+    std::vector<std::optional<T>> all;
+    for (const auto& bytes : allgather_in(team, call, std::as_bytes(std::span(&mine, 1)))) {
+      auto& theirs = all.emplace_back();
+      if (bytes.size() == sizeof mine) std::memcpy(static_cast<void*>(&theirs.emplace()), bytes.data(), sizeof mine);
+    }
+    return all;
+  }
   /// What the barriers of a team's CPU threads go by.
   [[nodiscard]] const Context& barrier_context_of(const Team& team) const {
     return team.context().team == world_id ? barrier_context : team.host_context();

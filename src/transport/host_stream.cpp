@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "transport/host_stream.hpp"
 
-#include <fmt/format.h>
-
 #include <chrono>
 #include <condition_variable>
 #include <cstring>

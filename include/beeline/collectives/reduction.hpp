@@ -10,7 +10,6 @@
 /// infinity. Minimum and maximum of anything and a NaN are a NaN; of two zeros they are the one of the lower rank. A
 /// NaN is one on every rank, but its sign and payload are not promised.
 
-#include <cstddef>
 #include <cstdint>
 #include <type_traits>
 

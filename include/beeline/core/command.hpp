@@ -14,7 +14,6 @@
 ///     flush                                  <-   reusable  = commands whose sources may be reused
 ///     quiet                                  <-   completed = commands that are in place at their targets
 
-#include <cstddef>
 #include <cstdint>
 #include <type_traits>
 

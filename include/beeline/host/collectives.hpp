@@ -35,6 +35,8 @@ struct CollectiveOptions {
   /// and `copy_engine` goes through the staging.
   std::optional<std::size_t> engine_bytes = std::nullopt;
   std::uint64_t first_round = 0;  ///< where rounds start to count
+
+  bool operator==(const CollectiveOptions&) const = default;
 };
 
 /// How one call is to be made.

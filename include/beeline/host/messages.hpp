@@ -24,6 +24,8 @@ struct MessageOptions {
   std::uint32_t depth = 0;          ///< messages that may be under way to one receiver, a power of two, at least 2
   std::size_t chunk_bytes = 0;      ///< on each session, for messages between memory outside the heaps; of 4 chunks
   std::uint32_t first_message = 0;  ///< where messages start to count
+
+  bool operator==(const MessageOptions&) const = default;
 };
 
 /// How one call is to be made.

@@ -9,6 +9,7 @@
 #include "beeline/device/packets.hpp"
 #include "beeline/host/packets.hpp"
 #include "beeline/selection/preferences.hpp"
+#include "host/channel_agreement.hpp"
 #include "host/collectives/checks.hpp"
 #include "host/collectives/implementation.hpp"
 
@@ -47,8 +48,6 @@ bool finds_out(Operation operation, Algorithm algorithm) {
 }
 
 }  // namespace
-
-bool detail::any_host_rank(const World& world) { return world.mixed() || !world.device().is_gpu(); }
 
 std::string reason_against(Team& team, Algorithm algorithm) {
   if (algorithm == Algorithm::automatic) return {};

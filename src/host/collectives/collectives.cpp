@@ -64,21 +64,13 @@ void check_staging(const CollectiveOptions& options, int ranks) {
           fmt::format("staging_bytes {} for {} ranks: at least {}", options.staging_bytes, ranks, least));
 }
 
-bool are_same(const CollectiveOptions& a, const CollectiveOptions& b) {
-  return a.sessions == b.sessions && a.packet_bytes == b.packet_bytes && a.staging_bytes == b.staging_bytes &&
-         a.first_round == b.first_round && a.engine_bytes == b.engine_bytes;
-}
-
 /// Collective.
 CollectiveOptions agreed(Team& team, const CollectiveOptions& options) {
   const CollectiveOptions all = complete(team, options);
   team.world().implementation().require_direct(team, "Collectives");
   check(all);
   check_staging(all, team.size());
-  const auto describe = [](std::size_t first, const CollectiveOptions&, std::size_t rank, const CollectiveOptions&) {
-    return fmt::format("ranks {} and {} give different options for collectives", first, rank);
-  };
-  detail::require_same(team, "Collectives", all, are_same, describe);
+  detail::require_same_options(team, "Collectives", "collectives", all);
   return all;
 }
 

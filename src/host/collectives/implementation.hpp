@@ -25,9 +25,6 @@ struct ChannelLayout {
   std::size_t vector_bytes;  ///< 0 but between CPUs
 };
 
-/// Whether a rank of the world runs on CPU threads.
-[[nodiscard]] bool any_host_rank(const World& world);
-
 }  // namespace detail
 
 class Collectives::Implementation {

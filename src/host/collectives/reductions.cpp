@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The calls on streams that reduce.
-#include <fmt/format.h>
 
 #include "host/collectives/checks.hpp"
 #include "host/collectives/implementation.hpp"

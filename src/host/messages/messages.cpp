@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <vector>
 
 #include "beeline/collectives/impl/message_link.hpp"
@@ -18,9 +17,8 @@ namespace beeline {
 
 namespace {
 
+using detail::any_host_rank;
 using detail::selection::MessageSizes;
-
-bool any_host_rank(const World& world) { return world.mixed() || !world.device().is_gpu(); }
 
 const MessageSizes& sizes_of(const World& world) {
   return any_host_rank(world) ? detail::selection::messages_of_hosts : detail::selection::messages_of_gpus;
@@ -62,42 +60,33 @@ void check(const MessageOptions& options) {
           fmt::format("chunk_bytes {}: multiples of 256 up to 2^32", options.chunk_bytes));
 }
 
-bool are_same(const MessageOptions& a, const MessageOptions& b) {
-  return a.sessions == b.sessions && a.eager_bytes == b.eager_bytes && a.depth == b.depth &&
-         a.chunk_bytes == b.chunk_bytes && a.first_message == b.first_message;
-}
-
 /// Collective. Throws on all ranks alike where the kernels of one do not reach the memory of another. Between a GPU and
 /// a host rank all goes through host memory, which both reach.
 void check_reach(Team& team) {
+  struct Reach {
+    int rank, unreached;
+  };
   constexpr int none = -1;
   World& world = team.world();
   const auto& routes = world.implementation().routes;
-  int far = none;
+  Reach mine{world.rank(), none};
   for (int member = 0; member < team.size(); ++member) {
     const int peer = team.world_rank(member);
     if (routes[static_cast<std::size_t>(peer)].route != Route::direct &&
         world.device(peer).is_gpu() == world.device().is_gpu())
-      far = peer;
+      mine.unreached = peer;
   }
-  const int mine[] = {world.rank(), far};
-  for (const auto& bytes : world.implementation().allgather_in(team, "Messages", std::as_bytes(std::span(mine)))) {
-    int theirs[] = {none, none};
-    if (bytes.size() == sizeof theirs) std::memcpy(theirs, bytes.data(), sizeof theirs);
-    require(theirs[1] == none, Status::unavailable,
+  for (const auto& theirs : world.implementation().values_in(team, "Messages", mine))
+    require(!theirs || theirs->unreached == none, Status::unavailable,
             fmt::format("kernels of rank {} do not reach the memory of rank {}: StagedChannel serves instead",
-                        theirs[0], theirs[1]));
-  }
+                        theirs ? theirs->rank : none, theirs ? theirs->unreached : none));
 }
 
 /// Collective.
 MessageOptions agreed(Team& team, const MessageOptions& options) {
   const MessageOptions all = complete(team, options);
   team.world().implementation().require_direct(team, "Messages");
-  const auto describe = [](std::size_t first, const MessageOptions&, std::size_t rank, const MessageOptions&) {
-    return fmt::format("ranks {} and {} give different options for messages", first, rank);
-  };
-  detail::require_same(team, "Messages", all, are_same, describe);
+  detail::require_same_options(team, "Messages", "messages", all);
   check(all);
   check_reach(team);
   return all;

@@ -36,15 +36,11 @@ struct DifferingCalls {
   CallWords mine, theirs;
 };
 
-/// Records it, and aborts the team.
-BEELINE_HOST_DEVICE inline Status record_difference(const Context& ctx, const DifferingCalls& calls) {
+/// Records it, and aborts the team. Out of the way.
+BEELINE_COLD BEELINE_HOST_DEVICE inline Status refuse_call(const Context& ctx, DifferingCalls calls) {
   const Awaited awaited{Operation::collective, calls.peer, calls.mine.count, calls.mine.packed,
                         static_cast<Compare>(calls.what)};
   return give_up(ctx, awaited, calls.theirs.packed, calls.theirs.count, Status::invalid_argument);
-}
-/// The same out of the way.
-BEELINE_COLD BEELINE_HOST_DEVICE inline Status refuse_call(const Context& ctx, DifferingCalls calls) {
-  return record_difference(ctx, calls);
 }
 
 /// What a session adds to its round's number to enter the next: below are the bits of the call's signature.

@@ -5,8 +5,9 @@
 
 #include "beeline/device/put_get.hpp"
 #include "cases/cases.hpp"
+#include "harness/device_count.hpp"
+#include "harness/random.hpp"
 #include "harness/thread_sweep.hpp"
-#include "harness/word_pattern.hpp"
 
 namespace beeline::bench {
 
@@ -55,6 +56,62 @@ struct RemoteAccess {
     }
     for (; i < access.count; i += step) to[i * to_stride] = from[i * from_stride];
   }
+};
+
+/// Words at `words[0]`, `words[stride]`, ... of this rank.
+struct WordRange {
+  std::uint64_t* words;
+  std::uint64_t count, stride;
+};
+
+struct FillWords {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context&, WordRange range, std::uint64_t seed) const {
+    for (std::uint64_t i = grid.thread_rank(); i < range.count; i += grid.size())
+      range.words[i * range.stride] = random_word(seed, i);
+  }
+};
+
+struct CountWrong {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context&, WordRange range, std::uint64_t seed,
+                                      std::uint64_t* wrong) const {
+    std::uint64_t mine = 0;
+    for (std::uint64_t i = grid.thread_rank(); i < range.count; i += grid.size())
+      mine += range.words[i * range.stride] != random_word(seed, i) ? 1 : 0;
+    add_to(wrong, mine);
+  }
+};
+
+LaunchOptions whole_device(const World& world) {
+  const Device& device = world.device();
+  return {.blocks = device.is_gpu() ? 4 * static_cast<unsigned>(device.multiprocessors) : 1, .threads = 256};
+}
+
+/// Random words in a rank's memory, written and looked at by its own device.
+class WordPattern {
+ public:
+  /// Collective.
+  explicit WordPattern(Bench& bench) : bench_(bench), wrong_(bench) {}
+
+  /// Makes word `i` the `i`-th random word of `seed`.
+  void fill(const WordRange& range, std::uint64_t seed) {
+    World& world = bench_.world();
+    launch(world, whole_device(world), FillWords{}, range, seed);
+    world.synchronize();
+  }
+  /// Whether it still is.
+  [[nodiscard]] bool holds(const WordRange& range, std::uint64_t seed) {
+    World& world = bench_.world();
+    const auto count = [&](std::uint64_t* wrong) {
+      launch(world, whole_device(world), CountWrong{}, range, seed, wrong);
+    };
+    return wrong_.after(count) == 0;
+  }
+
+ private:
+  Bench& bench_;
+  DeviceCount wrong_;
 };
 
 /// The arrays of one measurement.

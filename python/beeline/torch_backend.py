@@ -188,9 +188,7 @@ class BeelineProcessGroup(dist.ProcessGroup):
     def getGroupName(self) -> str:
         return self._name
 
-    @property
-    def group_name(self) -> str:
-        return self._name
+    group_name = property(getGroupName)
 
     def _set_group_desc(self, description: str) -> None:
         self._description = description
@@ -198,9 +196,7 @@ class BeelineProcessGroup(dist.ProcessGroup):
     def getGroupDesc(self) -> str:
         return self._description
 
-    @property
-    def group_desc(self) -> str:
-        return self._description
+    group_desc = property(getGroupDesc)
 
     @property
     def _device_types(self) -> list[torch.device]:

@@ -5,9 +5,6 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import Annotated
-
-import typer
 
 from beeline.commands.collectives import Launcher, label_of, start_command, with_launcher
 from beeline.description import Call
@@ -19,15 +16,7 @@ RANKS = "beeline.ranks.python_calls"
 IN_PYTHON = ("python/", "mpi4py/")
 
 
-def calls(
-    call: Call,
-    view: ResultView,
-    world: World,
-    launcher: Annotated[
-        Launcher,
-        typer.Option("--launcher", help="What starts the ranks: MPI is measured under mpirun; auto: if there is one."),
-    ] = "auto",
-) -> None:
+def calls(call: Call, view: ResultView, world: World, launcher: Launcher = "auto") -> None:
     view.run(start_command(world, call.arguments, launcher), label_of)
     if not any(name.startswith(IN_PYTHON) for name in call.values["methods"]):
         return

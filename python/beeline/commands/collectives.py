@@ -24,19 +24,13 @@ from beeline.ranks.records import result, unavailable
 TORCH_PEER = "beeline.torch_peer"
 MPI_MODULE = "beeline-bench-mpi.so"  # beside beeline-bench, where it was built beside MPI
 
+Launcher = Annotated[
+    Literal["auto", "beeline", "mpirun"],
+    typer.Option("--launcher", help="What starts the ranks: MPI is measured under mpirun; auto: if there is one."),
+]
 
-Launcher = Literal["auto", "beeline", "mpirun"]
 
-
-def collectives(
-    call: Call,
-    view: ResultView,
-    world: World,
-    launcher: Annotated[
-        Launcher,
-        typer.Option("--launcher", help="What starts the ranks: MPI is measured under mpirun; auto: if there is one."),
-    ] = "auto",
-) -> None:
+def collectives(call: Call, view: ResultView, world: World, launcher: Launcher = "auto") -> None:
     if nccl := nccl_library():
         os.environ.setdefault("BEELINE_NCCL", nccl)
     command = start_command(world, call.arguments, launcher)

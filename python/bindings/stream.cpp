@@ -85,28 +85,15 @@ void refuse_beside_open_call(const Place& place) {
   if (open && open->channel == place.channel) refuse_beside(place, *open);
 }
 
-std::pair<Status, std::exception_ptr> synchronize_unlocked(World& world, Stream& stream, Timeout limit) {
-  try {
-    return {unlocked([&] { return world.synchronize(stream, limit); }), nullptr};
-  } catch (const nb::python_error&) {
-    return {Status::timeout, std::current_exception()};
-  } catch (...) {
-    return {Status::ok, std::current_exception()};
-  }
-}
-
-void finish_call(const Place& place, std::initializer_list<const Tensor*> tensors) {
-  World& world = place.joined->world();
-  const Timeout limit = timeout_of(place.timeout);
-  const auto [status, failure] = synchronize_unlocked(world, world.stream(), limit);
+void finish_call(const Place& place, std::initializer_list<const Tensor*> tensors, const Waited& waited) {
   place.joined->open_call.reset();
-  if (status == Status::timeout) {
+  if (waited.status == Status::timeout) {
     JoinedWorld::OpenCall& open = place.joined->open_call.emplace();
     open.call = place.call, open.channel = place.channel, open.arguments = place.arguments;
     for (const Tensor* each : tensors) open.tensors.push_back(described(each));
   }
-  if (failure) std::rethrow_exception(failure);
-  require_over(status, place.call, place.timeout, world.rank());
+  if (waited.failure) std::rethrow_exception(waited.failure);
+  require_over(waited.status, place.call, place.timeout, place.joined->known().rank());
 }
 
 EventObject::EventObject(const StreamObject& stream) : world_(stream.joined()), event_(stream.stream().make_event()) {

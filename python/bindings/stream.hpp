@@ -5,8 +5,10 @@
 
 #include <nanobind/nanobind.h>
 
+#include <exception>
 #include <initializer_list>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -62,10 +64,24 @@ struct Place {
 [[nodiscard]] bool continues_call(const Place& place, std::initializer_list<const Tensor*> tensors);
 /// Throws invalid_argument while another call of the channel is to be continued: they go one after the other.
 void refuse_beside_open_call(const Place& place);
-/// Waits for a stream without Python's lock: the status, or what it throws; both where a signal's handler raised it.
-[[nodiscard]] std::pair<Status, std::exception_ptr> synchronize_unlocked(World& world, Stream& stream, Timeout limit);
-/// Waits for the call on the default stream. After a time-out the world remembers it, and keeps its tensors.
-void finish_call(const Place& place, std::initializer_list<const Tensor*> tensors);
+/// How a wait ended: a status, or what it threw; both where a signal's handler has ended what goes on.
+struct Waited {
+  Status status;
+  std::exception_ptr failure;
+};
+/// Runs `part`, which waits and returns a status, without Python's lock.
+template <class Part>
+[[nodiscard]] Waited wait_unlocked(BlockingCall& blocking, const Part& part) {
+  try {
+    return {blocking.unlocked(part), nullptr};
+  } catch (const nanobind::python_error&) {
+    return {blocking.is_held() ? Status::ok : Status::timeout, std::current_exception()};
+  } catch (...) {
+    return {Status::ok, std::current_exception()};
+  }
+}
+/// Throws what the call's wait ended with. After a time-out the world remembers it, and keeps its tensors.
+void finish_call(const Place& place, std::initializer_list<const Tensor*> tensors, const Waited& waited);
 
 /// Makes a call of a world's on `place.stream`, which keeps the tensors; without one, on the default stream, and blocks
 /// until it is over. After a time-out the same call waits on.
@@ -73,16 +89,19 @@ void finish_call(const Place& place, std::initializer_list<const Tensor*> tensor
 template <class Options, class Call>
 void run_on(const Place& place, Options how, std::initializer_list<const Tensor*> tensors, const Call& call) {
   if (place.stream == nullptr) {
-    if (!continues_call(place, tensors)) {
-      BlockingCall blocking;
-      blocking.unlocked([&] {
-        std::optional<WorkHere> here;  // not of a call that a time-out may leave behind
-        if (!place.timeout) here.emplace(place.joined->world().stream());
-        if (here && here->is_here()) blocking.hold(place.team);
-        call(how);
-      });
-    }
-    return finish_call(place, tensors);
+    World& world = place.joined->world();
+    const Timeout limit = timeout_of(place.timeout);
+    const bool is_begun = continues_call(place, tensors);
+    BlockingCall blocking;
+    return finish_call(place, tensors, wait_unlocked(blocking, [&] {
+                         if (!is_begun) {
+                           std::optional<WorkHere> here;  // not of a call that a time-out may leave behind
+                           if (!place.timeout) here.emplace(world.stream());
+                           if (here && here->is_here()) blocking.hold(place.team);
+                           call(how);
+                         }
+                         return world.synchronize(world.stream(), limit);
+                       }));
   }
   if (place.stream->joined() != place.joined) throw nanobind::value_error("stream: it belongs to another world");
   if (place.timeout) throw nanobind::value_error("timeout: a call on a stream does not block; `synchronize` takes one");

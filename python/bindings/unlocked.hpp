@@ -28,6 +28,7 @@ class BlockingCall final : detail::WaitInterrupt {
 
   /// From now on it cannot be left.
   void hold(Team& team) { aborted_ = &team; }
+  [[nodiscard]] bool is_held() const { return aborted_ != nullptr; }
 
   /// Runs `part` without Python's lock, and throws what a handler raised meanwhile in place of what it returns or
   /// throws.

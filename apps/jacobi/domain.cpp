@@ -110,9 +110,8 @@ Piece Domain::interior() const {
   return piece;
 }
 
-int Domain::segment_quads() const {
-  constexpr int gpu_segment_quads = block_threads;  // 4 KB, a quad for each thread
-  const int wanted = world_.device().is_gpu() ? gpu_segment_quads : host_.segment_quads;
+int Domain::segment_quads(int on_gpus) const {
+  const int wanted = world_.device().is_gpu() ? on_gpus : host_.segment_quads;
   return wanted == 0 ? fields_.quads : std::min(wanted, fields_.quads);
 }
 

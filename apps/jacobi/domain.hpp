@@ -52,8 +52,9 @@ class Domain {
   [[nodiscard]] Piece interior() const;
   /// Bytes of a row that go to a neighbour.
   [[nodiscard]] std::size_t row_bytes() const { return static_cast<std::size_t>(fields_.quads) * sizeof(float[4]); }
-  /// Quads of a part of an edge that a block sends by itself, alike on all ranks.
-  [[nodiscard]] int segment_quads() const;
+  /// Quads of a part of an edge that a block sends by itself, alike on all ranks: `on_gpus` at most, or what the host
+  /// grid says.
+  [[nodiscard]] int segment_quads(int on_gpus) const;
 
   /// Blocks of a launch of `Kernel` over `piece`, all of which may wait.
   template <class Kernel, class... Args>

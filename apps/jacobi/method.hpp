@@ -32,6 +32,7 @@ using MethodInfo = apps::MethodInfo<Method, Domain>;
 
 [[nodiscard]] MethodInfo host();
 [[nodiscard]] MethodInfo stream();
+[[nodiscard]] MethodInfo proxy();
 [[nodiscard]] MethodInfo device();
 
 }  // namespace jacobi

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// The methods that are one kernel for all iterations, without the CPU. Blocks take segments of the outermost rows
+/// first: they wait for that segment of the neighbour's row, compute, and send the result into its halo with a signal
+/// of its own. Then all compute the other rows, while segments travel, and meet at a grid barrier. A point needs the
+/// one point of the halo that lies in its own column, so segments of a row need not wait for each other. Who sends
+/// differs from method to method.
+
+#include "beeline/device/signal.hpp"
+#include "method.hpp"
+#include "sweep.hpp"
+
+namespace jacobi {
+
+/// What blocks share out in each iteration.
+struct Shares {
+  Piece edge[sides], interior;
+  int segment_quads;
+  unsigned segments;       ///< of a row
+  std::uint64_t* arrived;  ///< [sides][segments], symmetric: tag of the field whose part of the halo is here
+};
+
+/// What goes to a neighbour: `count` elements, and behind them a signal.
+struct Message {
+  float* destination;
+  const float* source;
+  std::size_t count;
+  std::uint64_t* signal;
+  std::uint64_t tag;
+  std::uint32_t peer;
+};
+
+/// One segment of an outermost row.
+template <class Grid, class Sender>
+struct Segment {
+  const Grid& grid;
+  const beeline::Context& ctx;
+  const Sender& sender;
+  const Fields& f;
+  const Edges& edges;
+  const Shares& shares;
+  Piece piece;
+  unsigned number;
+
+  /// Waits for what it reads of the halos, computes it, and sends it on.
+  [[nodiscard]] BEELINE_HOST_DEVICE beeline::Status advance(const Step& step) const {
+    const auto& block = grid.block();
+    auto status = beeline::Status::ok;
+    for (unsigned side = 0; side < sides; ++side)
+      if (status == beeline::Status::ok && step.needs_halos() && touches(side))
+        status =
+            beeline::wait(block, ctx, signal(side), beeline::Compare::greater_equal, step.tag(), edges.side[side].peer);
+    if (status != beeline::Status::ok) return status;
+    update(block.thread_rank(), block.size(), f, piece, step.iteration);
+    block.sync();  // the segment is the work of all threads
+    for (unsigned side = 0; side < sides; ++side)
+      if (status == beeline::Status::ok && step.communicate && touches(side))
+        status = sender.send(grid, ctx, message(side, step));
+    return status;
+  }
+
+ private:
+  /// Whether it is part of the row that `side` exchanges: an only row is that of both sides.
+  [[nodiscard]] BEELINE_HOST_DEVICE bool touches(unsigned side) const {
+    return edges.side[side].open() && edges.side[side].mine == piece.first_row;
+  }
+  [[nodiscard]] BEELINE_HOST_DEVICE std::uint64_t* signal(unsigned side) const {
+    return shares.arrived + side * shares.segments + number;
+  }
+  [[nodiscard]] BEELINE_HOST_DEVICE Message message(unsigned side, const Step& step) const {
+    const Edge& edge = edges.side[side];
+    float* field = f.before(step.iteration + 1) + piece.first_quad * quad_points;
+    return {field + edge.theirs,
+            field + edge.mine * f.row,
+            static_cast<std::size_t>(piece.last_quad - piece.first_quad) * quad_points,
+            signal(opposite(side)),
+            step.tag() + 1,
+            edge.peer};
+  }
+};
+
+/// The kernel. `Sender`, a small structure, has
+///   static constexpr int segment_quads   of a segment on a GPU
+///   Status send(grid, ctx, message)      every thread of a block calls it. The source is written again two iterations
+///                                        on, behind a signal that the neighbour sent when it had received the message
+///   Status end(grid, ctx)                behind the last iteration; every thread of the grid calls it
+template <class Sender>
+struct Iterate {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const beeline::Context& ctx, Fields f, Edges edges, Shares shares,
+                                      Sender sender, Step step, int iterations) const {
+    for (int done = 0; done < iterations; ++done, ++step.iteration) {
+      for (unsigned item = grid.block_rank(); item < sides * shares.segments; item += grid.blocks()) {
+        const unsigned side = item / shares.segments, number = item - side * shares.segments;
+        const Piece piece = segment_of(shares, side, number);
+        if (piece.empty()) continue;
+        const Segment<Grid, Sender> segment{grid, ctx, sender, f, edges, shares, piece, number};
+        if (segment.advance(step) != beeline::Status::ok) return;
+      }
+      update(grid.thread_rank(), grid.size(), f, shares.interior, step.iteration);
+      if (grid.sync(ctx) != beeline::Status::ok) return;
+    }
+    static_cast<void>(sender.end(grid, ctx));  // what fails is recorded: the host's synchronize reports it
+  }
+
+ private:
+  [[nodiscard]] BEELINE_HOST_DEVICE static Piece segment_of(const Shares& shares, unsigned side, unsigned number) {
+    Piece piece = side == lower ? shares.edge[lower] : shares.edge[upper];
+    piece.first_quad = static_cast<int>(number) * shares.segment_quads;
+    const int end = piece.first_quad + shares.segment_quads;
+    if (end < piece.last_quad) piece.last_quad = end;
+    return piece;
+  }
+};
+
+/// Constructor and destructor are collective.
+template <class Sender>
+class Persistent : public Method {
+ public:
+  explicit Persistent(Domain& domain)
+      : Method(domain), segment_quads_(domain.segment_quads(Sender::segment_quads)),
+        segments_(static_cast<unsigned>((domain.fields().quads + segment_quads_ - 1) / segment_quads_)),
+        arrived_(world(), std::size_t{sides} * segments_),
+        blocks_(domain.blocks<Iterate<Sender>, Fields, Edges, Shares, Sender, Step, int>(domain.all())) {}
+
+  void run(int iterations, bool communicate) override {
+    const Shares shares{
+        {domain().edge(lower), domain().edge(upper)}, domain().interior(), segment_quads_, segments_, arrived_.data()};
+    beeline::launch(world(), {.blocks = blocks_, .threads = block_threads, .waits = true}, Iterate<Sender>{},
+                    domain().fields(), domain().edges(), shares, sender(), domain().take_steps(iterations, communicate),
+                    iterations);
+    world().synchronize();
+  }
+
+ protected:
+  [[nodiscard]] unsigned segments() const { return segments_; }
+
+ private:
+  [[nodiscard]] virtual Sender sender() const = 0;
+
+  int segment_quads_;
+  unsigned segments_;
+  beeline::Signals arrived_;
+  unsigned blocks_;
+};
+
+}  // namespace jacobi

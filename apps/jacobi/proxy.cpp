@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// Method proxy: one kernel for all iterations, which moves nothing. Blocks post what they have computed, and its
+/// signal, to the rank's engine. Source: seed 003, GPU host networking.
+
+#include <algorithm>
+
+#include "beeline/control/post.hpp"
+#include "beeline/host/command_queues.hpp"
+#include "persistent.hpp"
+
+namespace jacobi {
+
+namespace {
+
+struct Posting {
+  static constexpr int segment_quads = 4 * block_threads;  // 16 KB: each costs the engine a copy and a signal
+  beeline::CommandChannel queues;
+
+  template <class Grid>
+  [[nodiscard]] BEELINE_HOST_DEVICE beeline::Status send(const Grid& grid, const beeline::Context& ctx,
+                                                         const Message& message) const {
+    const auto& block = grid.block();
+    const beeline::CommandQueue queue = queues.queue(grid.block_rank());
+    const beeline::Status status =
+        beeline::post_put(block, ctx, message.destination, message.source, message.count, message.peer, queue);
+    return status == beeline::Status::ok
+               ? beeline::post_signal(block, ctx, message.signal, message.tag, message.peer, queue)
+               : status;
+  }
+  /// The host fills the fields anew, or reads them, when the kernel has ended.
+  template <class Grid>
+  [[nodiscard]] BEELINE_HOST_DEVICE beeline::Status end(const Grid& grid, const beeline::Context& ctx) const {
+    return grid.block_rank() < queues.queues ? beeline::quiet(grid.block(), ctx, queues.queue(grid.block_rank()))
+                                             : beeline::Status::ok;
+  }
+};
+
+class Proxy final : public Persistent<Posting> {
+ public:
+  explicit Proxy(Domain& domain) : Persistent(domain), queues_(world(), std::min(most_queues, sides * segments())) {}
+
+ private:
+  static constexpr unsigned most_queues = 8;
+  Posting sender() const override { return {queues_.channel()}; }
+
+  beeline::CommandQueues queues_;
+};
+
+}  // namespace
+
+MethodInfo proxy() {
+  return MethodInfo::of<Proxy>(
+      {"proxy", "one kernel for all iterations: blocks post segments of the outermost rows to the rank's engine",
+       "proxy/copy_engine/signal"});
+}
+
+}  // namespace jacobi

@@ -30,30 +30,41 @@ bool is_word(const Command& command) {
   return is_scalar && command.remote % width == 0 && (command.verb == Verb::store || width >= 4);
 }
 
+/// Whether [a, a + bytes) and [b, b + more) have bytes in common.
+bool overlap(std::uint64_t a, std::uint64_t bytes, std::uint64_t b, std::uint64_t more) {
+  return a < b ? b - a < bytes : a - b < more;
+}
+
 bool moves_rows(Verb verb) { return verb == Verb::put || verb == Verb::get || verb == Verb::copy; }
 
 }  // namespace
 
 CommandTarget target_of(const EngineClient& client, MappedMemory& memory, const Command& command) {
   if (static_cast<std::uint8_t>(command.verb) >= command_verbs) return {"there is no such verb"};
-  std::uint64_t bytes = command.width, span = command.width;
+  std::uint64_t bytes = command.width, span = command.width, span_here = 0;
   if (moves_rows(command.verb)) {
     const auto there = extent(command.rows, command.row_bytes, command.remote_stride);
     const auto here = extent(command.rows, command.row_bytes, command.local_stride);
     if (!there || !here || *here > ~command.local || *there > ~command.remote)
       return {"rows of no bytes, or beyond the end of the address space"};
-    bytes = command.rows * command.row_bytes, span = *there;
+    bytes = command.rows * command.row_bytes, span = *there, span_here = *here;
   } else if (command.verb == Verb::put_inline) {
     if (bytes == 0 || bytes > max_inline_bytes) return {"no command holds so many bytes"};
   } else if (!is_word(command)) {
     return {"no word has such a width, or it is not aligned"};
   }
-  if (command.verb == Verb::copy) return {nullptr, reinterpret_cast<std::byte*>(command.remote), bytes};
+  constexpr const char* overlapping = "its two places overlap";
+  if (command.verb == Verb::copy) {
+    if (overlap(command.remote, span, command.local, span_here)) return {overlapping};
+    return {nullptr, reinterpret_cast<std::byte*>(command.remote), bytes};
+  }
   if (command.peer >= static_cast<std::uint32_t>(client.ranks)) return {"there is no such rank"};
   const std::uint64_t slot = SlotLayout{client.context.slot_shift}.slot_bytes();
   if (command.remote >= slot || span > slot - command.remote) return {"the place is not in its peer's memory"};
   std::byte* const address = client.address_of(command.peer, command.remote);
   if (!memory.holds(address, span)) return {"there is no memory of its peer at that place (any more)"};
+  if (span_here > 0 && overlap(reinterpret_cast<std::uintptr_t>(address), span, command.local, span_here))
+    return {overlapping};
   return {nullptr, address, bytes};
 }
 
@@ -64,7 +75,8 @@ std::string text_of(const Command& command) {
     return fmt::format("copy of {} bytes from {:#x} to {:#x}", command.row_bytes, command.local, command.remote);
   const std::string place = fmt::format("rank {}, offset {:#x} of its slot", command.peer, command.remote);
   if (moves_rows(command.verb))
-    return fmt::format("{} of {} x {} bytes, {}", name, command.rows, command.row_bytes, place);
+    return fmt::format("{} of {} x {} bytes, {}, here {:#x}", name, command.rows, command.row_bytes, place,
+                       command.local);
   return fmt::format("{} of {} bytes, {}", name, command.width, place);
 }
 

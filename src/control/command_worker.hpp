@@ -17,6 +17,8 @@ inline constexpr std::size_t command_batch = 64;
 class CommandWorker {
  public:
   virtual ~CommandWorker() = default;
+  /// Bytes of commands that are begun at once: they end together, and nobody else's are begun meanwhile.
+  [[nodiscard]] virtual std::size_t batch_bytes() const = 0;
   /// Begins a command, after those that it began before.
   ///   command  stays where it is until all is over
   ///   remote   what it names at the peer, all of which is mapped; of `copy` its destination, of which nothing is known

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cuda/atomic>
 #include <exception>
+#include <shared_mutex>
 #include <system_error>
 
 #include "beeline/core/error.hpp"
@@ -27,7 +28,6 @@ namespace {
 constexpr std::uint64_t patience_ns = 200'000;
 /// The same for a host rank's, which posters wake.
 constexpr int woken_poll_us = 100'000;
-constexpr std::size_t most_refusals = 16;  ///< that are kept of a ring
 /// Workers of a GPU rank's thread: streams that work side by side.
 constexpr std::size_t gpu_batches = 4;
 
@@ -52,9 +52,9 @@ void bind(std::thread& thread, int core) {
   CPU_ZERO(&cores);
   if (core < CPU_SETSIZE) CPU_SET(static_cast<std::size_t>(core), &cores);
   const int error = ::pthread_setaffinity_np(thread.native_handle(), sizeof cores, &cores);
-  require(
-      error == 0, Status::invalid_argument,
-      fmt::format("an engine's thread cannot be bound to core {}: {}", core, std::generic_category().message(error)));
+  require(error == 0, Status::invalid_argument,
+          fmt::format("an engine's thread cannot be bound to core {} (BEELINE_ENGINE_CORES): {}", core,
+                      std::generic_category().message(error)));
 }
 
 }  // namespace
@@ -124,13 +124,28 @@ bool EngineThread::remove(CommandRing& ring) {
   return change([&] {
     const auto found = std::find_if(served_.begin(), served_.end(), [&](const Served& s) { return s.ring == &ring; });
     if (found == served_.end()) return false;
-    while (found->has_begun && !end_batch(*found)) std::this_thread::yield();
+    end_now(*found);
     store(ring.asleep.value, 0);
     served_.erase(found);
     refusals_.erase(&ring);
     rings_ = served_.size();
     return true;
   });
+}
+
+void EngineThread::end_now(Served& served) {
+  const std::uint64_t start = machine::clock_ns();
+  try {
+    while (served.has_begun && !end_batch(served)) {
+      require(machine::clock_ns() - start < client_.context.deadline_ns, Status::deadline,
+              "the device has not ended them by the deadline");
+      std::this_thread::yield();
+    }
+  } catch (const std::exception& error) {
+    log(LogLevel::error,
+        fmt::format("{} commands of a queue that ends are under way: {}", served.batch->count, error.what()),
+        client_.rank);
+  }
 }
 
 EngineStatistics EngineThread::statistics() const {
@@ -144,10 +159,10 @@ EngineStatistics EngineThread::statistics() const {
   return sum;
 }
 
-std::vector<std::string> EngineThread::refusals(const CommandRing& ring) const {
+std::string EngineThread::refusal(const CommandRing& ring) const {
   return change([&] {
     const auto found = refusals_.find(&ring);
-    return found == refusals_.end() ? std::vector<std::string>{} : found->second;
+    return found == refusals_.end() ? std::string() : found->second;
   });
 }
 
@@ -183,18 +198,23 @@ bool EngineThread::serve_all() {
 
 bool EngineThread::begin_batch(Served& served) {
   Batch& batch = *served.batch;
-  std::size_t& taken = batch.count;
-  for (; taken < command_batch && served.reader.take(batch.commands[taken]); ++taken)
-    if (const char* reason = begin(batch, taken)) refuse(served, batch.commands[taken], reason);
+  std::size_t &taken = batch.count, bytes = 0;
+  const std::size_t most_bytes = batch.worker->batch_bytes();
+  for (; taken < command_batch && bytes < most_bytes && served.reader.take(batch.commands[taken]); ++taken) {
+    const char* const reason = served.refused == 0 ? begin(batch, taken, bytes) : "a command before it was refused";
+    if (reason != nullptr) refuse(served, batch.commands[taken], reason);
+  }
   if (taken > deepest_.load(std::memory_order_relaxed)) deepest_.store(taken, std::memory_order_relaxed);
   return taken > 0;
 }
 
-const char* EngineThread::begin(Batch& batch, std::size_t slot) {
+const char* EngineThread::begin(Batch& batch, std::size_t slot, std::size_t& bytes) {
+  const std::shared_lock in_use(*client_.in_use);
   const Command& command = batch.commands[slot];
   const CommandTarget target = target_of(client_, memory_, command);
   if (target.refused != nullptr) return target.refused;
   if (const char* reason = batch.worker->begin(command, target.address, slot)) return reason;
+  bytes += target.bytes;
   count(bytes_, target.bytes);
   return nullptr;
 }
@@ -213,15 +233,16 @@ bool EngineThread::end_batch(Served& served) {
   return true;
 }
 
+/// One text a queue: what is refused because of it would only repeat it.
 void EngineThread::refuse(Served& served, const Command& command, const char* reason) {
   const std::string text = fmt::format("rank {}'s engine refused command {} of a queue ({}): {}", client_.rank,
                                        command.sequence, text_of(command), reason);
   require(!command.answers, Status::invalid_argument, text);  // its poster would take the answer for a value
-  log(LogLevel::error, text, client_.rank);
   count(refused_, 1);
   store(served.ring->refused.value, ++served.refused);
-  std::vector<std::string>& kept = refusals_[served.ring];
-  if (kept.size() < most_refusals) kept.push_back(text);
+  if (served.refused > 1) return;
+  log(LogLevel::error, text, client_.rank);
+  refusals_[served.ring] = text;
 }
 
 void EngineThread::rest(std::uint32_t idle, std::uint64_t idle_since) {

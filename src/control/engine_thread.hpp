@@ -52,7 +52,8 @@ class EngineThread {
   [[nodiscard]] std::size_t rings() const { return rings_; }
 
   [[nodiscard]] EngineStatistics statistics() const;
-  [[nodiscard]] std::vector<std::string> refusals(const CommandRing& ring) const;
+  /// Why the first command of a ring was refused that was; empty: none.
+  [[nodiscard]] std::string refusal(const CommandRing& ring) const;
 
  private:
   /// A worker, and the commands of one ring that it is doing.
@@ -66,7 +67,7 @@ class EngineThread {
     CommandReader reader;
     Batch* batch;  ///< shared with other rings; who begins one ends it before another begins
     bool has_begun = false;
-    std::uint64_t refused = 0;
+    std::uint64_t refused = 0;  ///< commands: the first, and all behind it
   };
 
   /// Runs `change()` while this thread does not look.
@@ -77,8 +78,10 @@ class EngineThread {
   bool serve_all();
   bool begin_batch(Served& served);
   bool end_batch(Served& served);
-  /// Why a command is refused; nullptr: it has begun.
-  const char* begin(Batch& batch, std::size_t slot);
+  /// Waits for what a ring has begun, up to the deadline: then its batch is never used again.
+  void end_now(Served& served);
+  /// Why a command is refused; nullptr: it has begun. Adds to the bytes of its batch.
+  const char* begin(Batch& batch, std::size_t slot, std::size_t& bytes);
   void refuse(Served& served, const Command& command, const char* reason);
   /// After `idle` rounds in which there was nothing to do.
   void rest(std::uint32_t idle, std::uint64_t idle_since);
@@ -91,7 +94,7 @@ class EngineThread {
   mutable Bell bell_;
   std::vector<std::unique_ptr<Batch>> batches_;
   std::vector<Served> served_;
-  std::map<const CommandRing*, std::vector<std::string>> refusals_;
+  std::map<const CommandRing*, std::string> refusals_;
   mutable std::mutex mutex_;             ///< of the three above; this thread lets it go when others wait for it
   mutable std::atomic<int> changes_{0};  ///< how many do
   std::atomic<std::size_t> rings_{0};

@@ -9,7 +9,8 @@ namespace beeline {
 
 EngineThreads::EngineThreads(const EngineClient& client, const EngineOptions& options) {
   for (int i = 0; i < options.threads; ++i) {
-    const int core = options.cores.empty() ? -1 : options.cores[static_cast<std::size_t>(i) % options.cores.size()];
+    const auto number = static_cast<std::size_t>(client.rank * options.threads + i);
+    const int core = options.cores.empty() ? -1 : options.cores[number % options.cores.size()];
     threads_.push_back(std::make_unique<EngineThread>(client, options.poll_us, core));
   }
 }
@@ -40,9 +41,9 @@ EngineStatistics EngineThreads::statistics() const {
   return sum;
 }
 
-std::vector<std::string> EngineThreads::refusals(const CommandRing& ring) const {
+std::string EngineThreads::refusal(const CommandRing& ring) const {
   for (const auto& thread : threads_)
-    if (auto found = thread->refusals(ring); !found.empty()) return found;
+    if (std::string found = thread->refusal(ring); !found.empty()) return found;
   return {};
 }
 

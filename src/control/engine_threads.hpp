@@ -20,7 +20,7 @@ class EngineThread;
 struct EngineOptions {
   int threads = 1;
   int poll_us = 100;         ///< between looks of a thread that has nothing to do; 0: it spins
-  std::vector<int> cores{};  ///< that its threads are bound to, in turn; none: to no core
+  std::vector<int> cores{};  ///< that the threads of all ranks are bound to, in turn; none: to no core
 };
 
 /// Serves command queues of one rank. Thread-safe.
@@ -39,8 +39,8 @@ class EngineThreads {
   void remove(CommandRing& ring);
 
   [[nodiscard]] EngineStatistics statistics() const;
-  /// Why commands of a ring were refused, the first few of them.
-  [[nodiscard]] std::vector<std::string> refusals(const CommandRing& ring) const;
+  /// Why the first command of a ring was refused that was; empty: none.
+  [[nodiscard]] std::string refusal(const CommandRing& ring) const;
 
  private:
   std::mutex mutex_;  ///< of the distribution of rings

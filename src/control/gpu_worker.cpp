@@ -79,6 +79,7 @@ class GpuWorker final : public CommandWorker {
         return nullptr;
     }
   }
+  std::size_t batch_bytes() const override { return std::size_t{64} << 20; }  // so that gaps between batches are short
   bool over() override {
     if (!is_busy_) return true;
     use_gpu_of_this_thread();
@@ -105,16 +106,23 @@ class GpuWorker final : public CommandWorker {
 
   const char* move(std::byte* to, const std::byte* from, const Command& command, Strides strides) {
     begin_on_stream();
-    if (!reaches(destinations_, to) || !reaches(sources_, from))
+    const std::uint64_t before_last = command.rows - 1;
+    if (!reaches(destinations_, to, before_last * strides.to + command.row_bytes) ||
+        !reaches(sources_, from, before_last * strides.from + command.row_bytes))
       return "memory of its poster is not there, or not for its GPU";
     for (std::uint64_t row = 0; row < command.rows; ++row)
-      check(cudaMemcpyAsync(to + row * strides.to, from + row * strides.from, command.row_bytes, cudaMemcpyDefault,
-                            stream_),
-            "cudaMemcpyAsync");
+      if (cudaMemcpyAsync(to + row * strides.to, from + row * strides.from, command.row_bytes, cudaMemcpyDefault,
+                          stream_) != cudaSuccess) {
+        static_cast<void>(cudaGetLastError());
+        return "CUDA does not copy what its poster names";
+      }
     return nullptr;
   }
-  static bool reaches(MappedMemory& symmetric, const std::byte* address) {
-    return symmetric.holds(address, 1) || gpu_memory::describe(address).kind != gpu_memory::PointerKind::host;
+  static bool reaches(MappedMemory& symmetric, const std::byte* address, std::size_t bytes) {
+    if (symmetric.holds(address, bytes)) return true;
+    const gpu_memory::PointerInfo info = gpu_memory::describe(address);
+    if (info.kind != gpu_memory::PointerKind::device) return info.kind != gpu_memory::PointerKind::host;
+    return bytes <= gpu_memory::bytes_behind(address, info.gpu);
   }
   void put_inline(const Command& command, std::byte* remote, std::size_t slot) {
     if (!is_busy_ && is_host_memory_(remote)) {

@@ -56,7 +56,7 @@ std::vector<std::string> CommandQueues::refusals() const {
   std::vector<std::string> all;
   EngineThreads& engine = team_.world().implementation().engine_of_queues();
   for (std::uint32_t i = 0; i < channel_.queues; ++i)
-    for (std::string& text : engine.refusals(channel_.rings[i])) all.push_back(std::move(text));
+    if (std::string text = engine.refusal(channel_.rings[i]); !text.empty()) all.push_back(std::move(text));
   return all;
 }
 

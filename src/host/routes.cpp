@@ -120,6 +120,7 @@ EngineClient World::Implementation::engine_client() {
   };
   client.piece_at = [&range](const void* address) { return range.piece_at(address); };
   client.unmaps = &range.unmaps();
+  client.in_use = &range.in_use();
   client.is_host_memory = [&range](const void* address) { return !range.is_gpu_memory(address); };
   client.fail = [this](const std::string& reason) {
     note_end(rank, reason);
@@ -140,6 +141,10 @@ void World::Implementation::serve_engine() {
 EngineThreads& World::Implementation::engine_of_queues() {
   const std::lock_guard lock(queue_engine_mutex);
   if (queue_engine == nullptr) {
+    require(config.engine_threads >= 1 && config.engine_threads <= 8 && config.engine_poll_us >= 0,
+            Status::invalid_argument,
+            fmt::format("an engine of {} threads that look every {} us; valid: 1 to 8 threads, 0 us or more",
+                        config.engine_threads, config.engine_poll_us));
     const EngineOptions options{config.engine_threads, config.engine_poll_us, config.engine_cores};
     queue_engine = std::make_unique<EngineThreads>(engine_client(), options);
   }

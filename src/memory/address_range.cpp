@@ -208,6 +208,7 @@ void AddressRange::map_host_locked(std::byte* address, std::size_t bytes, int de
 }
 
 void AddressRange::unmap(std::byte* address) {
+  const std::unique_lock unused(in_use_);
   const std::lock_guard lock(mutex_);
   if (const auto mapping = mappings_.find(address); mapping != mappings_.end()) unmap_locked(mapping);
 }

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstring>
 #include <memory>
+#include <shared_mutex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -32,6 +33,7 @@ class Engines : public LoneContext {
     client_.address_of = [this](std::uint32_t, std::uint64_t offset) { return context_.range + offset; };
     client_.piece_at = [this](const void*) { return std::span<const std::byte>(context_.range, bytes); };
     client_.unmaps = &unmaps_;
+    client_.in_use = &in_use_;
     client_.is_host_memory = [](const void*) { return true; };
     client_.fail = [this](const std::string& reason) {
       failure_ = reason;
@@ -57,6 +59,7 @@ class Engines : public LoneContext {
   static constexpr std::size_t bytes = std::size_t{1} << 20;
   std::vector<std::uint64_t> memory_ = std::vector<std::uint64_t>(bytes / 8);
   std::atomic<std::uint64_t> unmaps_{0};
+  std::shared_mutex in_use_;
   EngineClient client_;
   std::string failure_;  ///< once `has_failed_`
   std::atomic<bool> has_failed_{false};
@@ -77,8 +80,6 @@ constexpr Command rows_of(std::uint64_t remote, std::uint64_t local, std::uint64
 
 TEST_F(Engines, RefuseWhatNoPosterMayWant) {
   EngineThreads engine(client_, {});
-  Queue queue;
-  engine.add(*queue.ring);
   constexpr std::uint64_t all = ~std::uint64_t{0}, slot = std::uint64_t{1} << min_slot_shift;
   const std::pair<Command, const char*> bad[] = {
       {command_of(static_cast<Verb>(77), 8, 0, 0), "verb"},
@@ -93,21 +94,45 @@ TEST_F(Engines, RefuseWhatNoPosterMayWant) {
       {rows_of(0, 4096, 3, 8, all / 2), "address space"},
       {rows_of(0, 4096, 1, all, 0), "address space"},
       {rows_of(0, 4096, 1, 64, 0), "not there"},
+      {rows_of(64, reinterpret_cast<std::uintptr_t>(memory_.data()), 1, 128, 0), "overlap"},
   };
-  for (const auto& [command, reason] : bad) post_raw(queue, command);
   std::uint64_t word = 5;
-  EXPECT_EQ(Status::ok, post_put(Thread{}, context_, memory_.data(), &word, 1, 0, queue.ends()));
-  EXPECT_EQ(Status::invalid_argument, quiet(Thread{}, context_, queue.ends()));
-  EXPECT_EQ(5u, memory_[0]) << "the queue goes on";
-  EXPECT_EQ(std::size(bad), engine.statistics().refused);
-  const std::vector<std::string> refusals = engine.refusals(*queue.ring);
-  ASSERT_EQ(std::size(bad), refusals.size());
-  for (std::size_t i = 0; i < std::size(bad); ++i) {
-    EXPECT_NE(std::string::npos, refusals[i].find(bad[i].second)) << refusals[i];
-    EXPECT_NE(std::string::npos, refusals[i].find("rank 0's engine refused command " + std::to_string(i + 1)))
-        << refusals[i];
+  for (const auto& [command, reason] : bad) {
+    Queue queue;
+    engine.add(*queue.ring);
+    post_raw(queue, command);
+    EXPECT_EQ(Status::ok, post_put(Thread{}, context_, memory_.data(), &word, 1, 0, queue.ends()));
+    EXPECT_EQ(Status::invalid_argument, quiet(Thread{}, context_, queue.ends()));
+    EXPECT_EQ(Status::invalid_argument, flush(Thread{}, context_, queue.ends()));
+    EXPECT_EQ(0u, memory_[0]) << "a command behind one that was refused is refused";
+    const std::string text = engine.refusal(*queue.ring);
+    EXPECT_NE(std::string::npos, text.find(reason)) << text;
+    EXPECT_NE(std::string::npos, text.find("rank 0's engine refused command 1 of a queue")) << text;
+    engine.remove(*queue.ring);
   }
+  EXPECT_EQ(2 * std::size(bad), engine.statistics().refused);
+  Queue other;
+  engine.add(*other.ring);
+  EXPECT_EQ(Status::ok, post_put(Thread{}, context_, memory_.data(), &word, 1, 0, other.ends()));
+  EXPECT_EQ(Status::ok, quiet(Thread{}, context_, other.ends()));
+  EXPECT_EQ(5u, memory_[0]) << "other queues go on";
   EXPECT_FALSE(has_failed_);
+}
+
+/// The end of a large transfer is told when it is over, and other queues are served between two.
+TEST_F(Engines, LargeTransfersAreToldOneByOne) {
+  constexpr std::size_t half = bytes / 2;
+  Queue large, small;
+  auto* const memory = reinterpret_cast<std::byte*>(memory_.data());
+  for (int i = 0; i < 100; ++i)
+    ASSERT_EQ(Status::ok, post_put(Thread{}, context_, memory + half, memory, half - 8, 0, large.ends()));
+  std::uint64_t word = 5;
+  ASSERT_EQ(Status::ok, post_put(Thread{}, context_, memory_.data() + bytes / 8 - 1, &word, 1, 0, small.ends()));
+  EngineThreads engine(client_, {});
+  for (Queue* queue : {&large, &small}) engine.add(*queue->ring);
+  ASSERT_EQ(Status::ok, quiet(Thread{}, context_, small.ends()));
+  EXPECT_LT(detail::load_acquired(large.ring->completed.value), 100u);
+  ASSERT_EQ(Status::ok, quiet(Thread{}, context_, large.ends()));
 }
 
 /// Its poster would take the answer for a value: the world ends.

@@ -12,7 +12,7 @@ struct EngineStatistics {
   std::uint64_t commands = 0;  ///< done, those refused included
   std::uint64_t bytes = 0;     ///< moved, words included
   std::uint64_t refused = 0;   ///< commands that it could not do
-  std::uint64_t deepest = 0;   ///< commands found waiting in one queue at most
+  std::uint64_t deepest = 0;   ///< commands taken from a queue at once, at most: 64 are
   std::uint64_t sleeps = 0;    ///< times that a thread found nothing for so long that it slept
   double cpu_s = 0;            ///< CPU time of its threads, seconds
 };

@@ -12,9 +12,9 @@
 ///
 /// **Returns**, unless said otherwise: ok; timeout when the queue had no place until then: nothing was posted, and the
 /// call may be repeated; invalid_argument for a bad peer or address (refused: see access.hpp); deadline where the
-/// engine takes no more commands, and aborted. What only the engine can find out (memory that is gone, a command that
-/// it does not know), `flush` and `quiet` of the queue return as invalid_argument, and `CommandQueues::refusals`
-/// explains.
+/// engine takes no more commands, and aborted; unreachable for CPU threads of a GPU rank. What only the engine can find
+/// out (memory that is not mapped, places that overlap) it refuses, with all that is posted to the queue later: `flush`
+/// and `quiet` of the queue return invalid_argument then, and `CommandQueues::refusals` explains.
 ///
 /// Source: seed 003, ComP-Net and GPU host networking; OpenSHMEM 1.5 put_nbi, get_nbi.
 
@@ -111,8 +111,8 @@ template <class Group>
 /// Changes a word on `peer` as the atomic of that name does, in the order of the queue; the old value is not given.
 ///   verb    add, bit_and, bit_or, bit_xor, minimum, maximum or exchange
 ///   target  symmetric address of a 32- or 64-bit integer, aligned to its type
-/// One thread calls it. It excludes the engine's other commands on that word, and what access.hpp says of the engine's
-/// device: a CPU on host memory, a GPU on GPU memory.
+/// One thread calls it. Any other verb: invalid_argument. It excludes the engine's other commands on that word, and
+/// what access.hpp says of the engine's device: a CPU on host memory, a GPU on GPU memory.
 template <class T>
 [[nodiscard]] BEELINE_HOST_DEVICE Status post_atomic(const Context& ctx, Verb verb, T* target,
                                                      std::type_identity_t<T> value, std::uint32_t peer,

@@ -17,8 +17,9 @@ namespace beeline {
 /// its kernels runs.
 class CommandQueues {
  public:
-  /// Collective, with the same number of queues on all members. Queues lie in the pinned heap, 23 KiB each. Throws
-  /// invalid_argument for no queues, otherwise as `Team::allocate`; unavailable where the engine cannot be.
+  /// Collective, with the same number of queues on all members. A queue takes 21 KiB of the pinned heap, so that
+  /// 3,000 fit unless it was chosen, and 2 KiB of the symmetric heap. Throws invalid_argument for no queues, otherwise
+  /// as `Team::allocate`; unavailable where the engine cannot be.
   explicit CommandQueues(Team& team, std::uint32_t queues = 1);
   /// Collective. Kernels that post to them must be over; waits until what they have posted is done, up to the deadline.
   ~CommandQueues();
@@ -27,7 +28,7 @@ class CommandQueues {
 
   /// For kernels, by value.
   [[nodiscard]] const CommandChannel& channel() const { return channel_; }
-  /// What the engine refused, the first few of each queue, for people.
+  /// Why the engine refused commands: of each queue where it did, the first.
   [[nodiscard]] std::vector<std::string> refusals() const;
   /// What the rank's engine has done for all its queues.
   [[nodiscard]] EngineStatistics statistics() const;

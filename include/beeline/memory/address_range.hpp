@@ -15,6 +15,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <shared_mutex>
 #include <span>
 #include <vector>
 
@@ -52,6 +53,9 @@ class AddressRange {
   /// The piece of memory that an address of the range lies in, as this process has mapped it; empty: in none. It holds
   /// until something is unmapped.
   [[nodiscard]] std::span<const std::byte> piece_at(const void* address);
+  /// Held by who uses a piece by plain loads and stores: nothing is unmapped meanwhile. Taken before anything else of
+  /// the range.
+  [[nodiscard]] std::shared_mutex& in_use() { return in_use_; }
   /// How often that has been.
   [[nodiscard]] const std::atomic<std::uint64_t>& unmaps() const { return unmaps_; }
   /// By rank, the GPUs of this process that its device memory is mapped for. Set before anything is mapped.
@@ -87,6 +91,7 @@ class AddressRange {
   void unmap_locked(std::map<std::byte*, Mapping>::iterator mapping);
 
   std::mutex mutex_;
+  std::shared_mutex in_use_;
   std::atomic<std::uint64_t> unmaps_{0};
   std::byte* base_ = nullptr;
   SlotLayout layout_{};

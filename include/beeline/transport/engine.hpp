@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <shared_mutex>
 #include <span>
 #include <string>
 #include <vector>
@@ -38,6 +39,8 @@ struct EngineClient {
   /// `unmaps` grows.
   std::function<std::span<const std::byte>(const void* address)> piece_at;
   const std::atomic<std::uint64_t>* unmaps = nullptr;
+  /// Held while an engine itself loads and stores in such memory: none is unmapped meanwhile.
+  std::shared_mutex* in_use = nullptr;
   /// Whether an address of the range is host memory.
   std::function<bool(const void* address)> is_host_memory;
   /// Ends every wait of the world, for a reason that errors give.

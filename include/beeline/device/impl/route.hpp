@@ -183,21 +183,16 @@ BEELINE_HOST_DEVICE inline Fetched command_engine(const Context& ctx, CommandQue
   if (claimed == Status::timeout) return {claimed};
   if (claimed != Status::ok)
     return {give_up_on_engine(ctx, request, ticket + 1 - command_ring_depth, queue.ring->taken.value, claimed)};
-  publish_command(memory, fields, ticket);
+  publish_command(memory, fields, request.answers != 0, ticket);
   wake_engine_of(queue);
-  Fetched fetched{Status::ok};
-  if (request.answers) {
-    const Answer& answer = queue.ring->answers[ticket % command_ring_depth];
-    // An abort does not end a `get`: its caller may free the destination then, which the engine goes on to write.
-    fetched.status = await_engine(ctx, {request.verb != Verb::get}, [&] { return is_answered(memory, ticket); });
-    if (fetched.status != Status::ok) {
-      free_slot(memory, ticket);
-      return {give_up_on_engine(ctx, request, ticket + 1, answer.sequence, fetched.status)};
-    }
-    fetched.value = answer.value;
-  }
+  if (request.answers == 0) return {Status::ok};
+  const Answer& answer = queue.ring->answers[ticket % command_ring_depth];
+  // An abort does not end a `get`: its caller may free the destination then, which the engine goes on to write.
+  const Status status = await_engine(ctx, {request.verb != Verb::get}, [&] { return is_answered(memory, ticket); });
+  const std::uint64_t value = status == Status::ok ? answer.value : 0;
   free_slot(memory, ticket);
-  return fetched;
+  if (status != Status::ok) return {give_up_on_engine(ctx, request, ticket + 1, answer.sequence, status)};
+  return {Status::ok, value};
 }
 
 /// Makes the leader's status that of the group. Also a `group.sync()`.

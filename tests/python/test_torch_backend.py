@@ -161,9 +161,11 @@ def test_operations_under_torchrun(device: str) -> None:
     assert output.count(": checkpoint") == ranks
 
 
-# A rank ends within its fourth step; torchrun then starts all again.
+# A rank ends within its fourth step; torchrun then starts all again. It ends the others as soon as it sees that, maybe
+# before they have said what they hear.
 STEPS = """
-import os
+import os, signal
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
 import beeline, beeline.torch_backend, torch, torch.distributed as dist
 dist.init_process_group("beeline")
 rank, attempt = dist.get_rank(), os.environ["TORCHELASTIC_RESTART_COUNT"]

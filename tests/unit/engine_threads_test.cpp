@@ -22,7 +22,7 @@ using beeline_test::Stopwatch;
 
 namespace {
 
-/// A rank of a world of one, whose symmetric memory is a buffer.
+/// A rank of a world of one, whose symmetric memory is a buffer. Queues live longer than the engines that serve them.
 class Engines : public LoneContext {
  protected:
   Engines() {
@@ -48,11 +48,11 @@ class Engines : public LoneContext {
   };
 
   /// Posts what no operation would.
-  static void post_raw(Queue& queue, Command command) {
+  static void post_raw(Queue& queue, const Command& command) {
     const std::uint64_t ticket = queue.tickets->next++;
-    command.sequence = 0;
     Command& slot = queue.ring->commands[ticket % command_ring_depth];
-    slot = command;
+    constexpr std::size_t first = offsetof(Command, verb);  // the engine reads the sequence already
+    std::memcpy(&slot.verb, &command.verb, sizeof command - first);
     detail::SystemAtomic<std::uint64_t>(slot.sequence).store(ticket + 1, cuda::memory_order_release);
   }
 
@@ -116,6 +116,7 @@ TEST_F(Engines, RefuseWhatNoPosterMayWant) {
   EXPECT_EQ(Status::ok, post_put(Thread{}, context_, memory_.data(), &word, 1, 0, other.ends()));
   EXPECT_EQ(Status::ok, quiet(Thread{}, context_, other.ends()));
   EXPECT_EQ(5u, memory_[0]) << "other queues go on";
+  engine.remove(*other.ring);
   EXPECT_FALSE(has_failed_);
 }
 
@@ -137,8 +138,8 @@ TEST_F(Engines, LargeTransfersAreToldOneByOne) {
 
 /// Its poster would take the answer for a value: the world ends.
 TEST_F(Engines, FailWhereARefusedCommandWantsAnAnswer) {
-  EngineThreads engine(client_, {});
   Queue queue;
+  EngineThreads engine(client_, {});
   engine.add(*queue.ring);
   Command command = command_of(Verb::add, 8, 1, 0);
   command.answers = true;
@@ -172,8 +173,8 @@ TEST_F(Engines, AFullQueueSaysSo) {
 
 /// Who dies with half a command written stops its queue, whose waits end; others go on.
 TEST_F(Engines, HalfACommandStopsItsQueueAlone) {
-  EngineThreads engine(client_, {});
   Queue stopped, other;
+  EngineThreads engine(client_, {});
   for (Queue* queue : {&stopped, &other}) engine.add(*queue->ring);
   ++stopped.tickets->next;  // claimed, and never written
   context_.deadline_ns = 50'000'000;
@@ -190,8 +191,8 @@ TEST_F(Engines, HalfACommandStopsItsQueueAlone) {
 
 /// An idle thread takes next to no CPU time, and a post wakes it.
 TEST_F(Engines, SleepUntilAPostWakesThem) {
-  EngineThreads engine(client_, {});
   Queue queue;
+  EngineThreads engine(client_, {});
   engine.add(*queue.ring);
   for (std::uint64_t round = 1; round <= 5; ++round) {
     const std::uint64_t slept = engine.statistics().sleeps;
@@ -204,8 +205,8 @@ TEST_F(Engines, SleepUntilAPostWakesThem) {
 }
 
 TEST_F(Engines, ServeThousandsOfQueues) {
-  EngineThreads engine(client_, {.threads = 3});
   std::vector<Queue> queues(2000);
+  EngineThreads engine(client_, {.threads = 3});
   for (Queue& queue : queues) engine.add(*queue.ring);
   for (std::size_t i = 0; i < queues.size(); ++i) {
     const std::uint64_t value = i + 1;
@@ -220,9 +221,9 @@ TEST_F(Engines, ServeThousandsOfQueues) {
 
 /// Queues come and go while others are used.
 TEST_F(Engines, QueuesComeAndGo) {
-  EngineThreads engine(client_, {.threads = 2});
   std::atomic<bool> stops{false};
   Queue steady;
+  EngineThreads engine(client_, {.threads = 2});
   engine.add(*steady.ring);
   std::thread poster([&] {
     for (std::uint64_t i = 1; !stops; ++i) {

@@ -131,7 +131,7 @@ def test_the_file_of_a_killed_job_is_not_believed(folder: Path) -> None:
 
 
 def test_missing_ranks_are_named(folder: Path) -> None:
-    ended = run_ranks([{**srun_variables(rank, 4), "BEELINE_DEADLINE_S": "0.7"} for rank in (0, 2)])
+    ended = run_ranks([{**srun_variables(rank, 4), "BEELINE_DEADLINE_S": "3"} for rank in (0, 2)])
     for code, _, errors in ended:
         assert code == 1
         assert "ranks 1, 3 never joined the world" in errors

@@ -180,7 +180,7 @@ Case launch_case() {
   return {"launch", launch_method, false, prepare};
 }
 
-/// Measured by a program in Python (python/beeline/ranks/python_calls.py).
+/// Measured by a program in Python (python/beeline/ranks/python_calls.py, torch_calls.py).
 Case elsewhere(const char* operation, const char* method) { return {operation, method, true, nullptr}; }
 
 }  // namespace
@@ -188,29 +188,39 @@ Case elsewhere(const char* operation, const char* method) { return {operation, m
 Measuring calls_command() {
   return {
       .command = Command::calls,
-      .summary = "Calls that block the host: messages, all-reduce, barriers and launches, beside MPI; from Python too",
-      .options = {{"sizes", CommandOption::Type::sizes, "Message and vector sizes", "8,256,4K,64K,1M"}}};
+      .summary = "Calls that block the host, from C++ and Python, beside MPI; torch's eager ones, beside NCCL and gloo",
+      .options = {{"sizes", CommandOption::Type::sizes, "Message and vector sizes", "8,256,4K,64K,1M"},
+                  {"type",
+                   CommandOption::Type::name,
+                   "Type of the elements of torch's tensors: float32 or bfloat16",
+                   "bfloat16",
+                   {"float32", "bfloat16"}}}};
 }
 
 std::vector<Case> blocking_cases() {
-  return {messages_case(),
-          mpi_messages_case(),
-          allreduce_case(),
-          mpi_allreduce_case(),
-          barrier_case(world_method, world_barrier),
-          barrier_case(collectives_method, channel_barrier),
-          barrier_case(mpi_method, mpi_barrier),
-          launch_case(),
-          elsewhere("empty", "python/call"),
-          elsewhere("message", "python/messages"),
-          elsewhere("message", "mpi4py/host"),
-          elsewhere(name(Operation::allreduce), "python/collectives"),
-          elsewhere(name(Operation::allreduce), "mpi4py/host"),
-          elsewhere("put_signal", "python/signals"),
-          elsewhere("allreduce_value", "python/world"),
-          elsewhere("allreduce_value", "mpi4py/host"),
-          elsewhere(name(Operation::barrier), "python/world"),
-          elsewhere(name(Operation::barrier), "mpi4py/host")};
+  std::vector<Case> all{messages_case(),
+                        mpi_messages_case(),
+                        allreduce_case(),
+                        mpi_allreduce_case(),
+                        barrier_case(world_method, world_barrier),
+                        barrier_case(collectives_method, channel_barrier),
+                        barrier_case(mpi_method, mpi_barrier),
+                        launch_case(),
+                        elsewhere("empty", "python/call"),
+                        elsewhere("message", "python/messages"),
+                        elsewhere("message", "mpi4py/host"),
+                        elsewhere(name(Operation::allreduce), "python/collectives"),
+                        elsewhere(name(Operation::allreduce), "mpi4py/host"),
+                        elsewhere("put_signal", "python/signals"),
+                        elsewhere("allreduce_value", "python/world"),
+                        elsewhere("allreduce_value", "mpi4py/host"),
+                        elsewhere(name(Operation::barrier), "python/world"),
+                        elsewhere(name(Operation::barrier), "mpi4py/host")};
+  for (const Operation operation :
+       {Operation::allreduce, Operation::allgather, Operation::reduce_scatter, Operation::alltoall})
+    for (const char* method : {"torch_eager/beeline", "torch_eager/nccl", "torch_eager/gloo"})
+      all.push_back(elsewhere(name(operation), method));
+  return all;
 }
 
 }  // namespace beeline::bench

@@ -44,6 +44,7 @@ constexpr Part first_parts[] = {
     {"python", "calls from Python that it waits for", "the extension module, numpy"},
     {"gloo", "gloo, of torch.distributed", "host ranks, torch"},
     {"torch", "symmetric memory of torch", "GPUs, torch"},
+    {"torch_eager", "eager collectives of torch.distributed", "the extension module, torch"},
 };
 
 /// Those that are no algorithm of the registry.
@@ -59,6 +60,9 @@ constexpr Part second_parts[] = {
     {"signals", "put with signal, and wait"},
     {"call", "a call that does nothing"},
     {"launch", "an empty grid that may wait, launched and waited for"},
+    {"beeline", "the back end beeline"},
+    {"nccl", "the back end nccl", "GPUs"},
+    {"gloo", "the back end gloo"},
     {"stream", "calls on a stream"},
     {"graph", "calls in a CUDA graph"},
     {"device", "a loop inside one kernel"},

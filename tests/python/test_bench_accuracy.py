@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`beeline bench accuracy` and `overlap`: references, what host ranks' collectives reach, and what is refused."""
+"""`beeline bench accuracy`, `overlap` and `calls`: references, what host ranks reach, and what is refused."""
 
 from __future__ import annotations
 
+import importlib.util
 import json
 from fractions import Fraction
 from pathlib import Path
@@ -176,3 +177,32 @@ def test_blocking_calls_from_python(cli_process, tmp_path: Path) -> None:
     times = {(one["method"], one["bytes"]): one["median"] for one in results if one["available"]}
     assert set(times) == {(method, size) for method in ("python/messages", "python/signals") for size in (1, 4096)}
     assert all(0 < time < 1e6 for time in times.values())
+
+
+def test_eager_calls_of_torch(cli_process, tmp_path: Path) -> None:
+    """Without torch each method says so; NCCL says why it is not for host ranks; the others' time is taken apart."""
+    methods = {f"torch_eager/{name}" for name in ("beeline", "gloo", "nccl")}
+    arguments = ["--sizes", "8,20K", "--type", "float32", "--methods", ",".join(methods)]
+    environment, *results = measured(cli_process, tmp_path, "calls", *arguments)
+    assert environment["event"] == "environment"
+    assert {one["method"] for one in results} == methods
+    reasons = {(one["method"], one["reason"]) for one in results if not one["available"]}
+    if importlib.util.find_spec("torch") is None:
+        assert reasons == {(method, "torch is not installed") for method in methods}
+        return
+    assert reasons == {("torch_eager/nccl", "NCCL is for GPUs")}
+    times = {(one["operation"], one["method"], one["bytes"]): one for one in results if one["available"]}
+    operations = ("allreduce", "allgather", "reduce_scatter", "alltoall")
+    assert set(times) == {
+        (operation, method, size) for operation in operations for method in methods for size in (8, 20 << 10)
+        if method != "torch_eager/nccl"
+    }  # fmt: skip
+    for (_, method, size), one in times.items():
+        assert one["verified"], one
+        assert 0 < one["call_us"] <= one["median"] < 1e6
+        assert one["single_us"] > 0
+        assert one["first_us"] > 0
+        assert one["transfer_us"] is None
+        own = method == "torch_eager/beeline"
+        assert (one["launch_us"] is not None) == own
+        assert one["last_transfer"] == (("packets" if size == 8 else "staged") if own else None)

@@ -21,7 +21,7 @@ from beeline.programs import CliError, World, given
 
 HANDLERS: dict[str, tuple[Callable[..., None], Render]] = {
     "address-space": (bench.measure, bench.render_sweeps),
-    "calls": (calls.calls, bench.render),
+    "calls": (calls.calls, calls.render),
     "collectives": (collectives.collectives, collectives.render),
     "accuracy": (accuracy.accuracy, accuracy.render),
     "energy": (joules.energy, joules_tables.render),

@@ -1,19 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`beeline bench calls`: calls that block, from C++ by the program and then from Python, beside MPI."""
+"""`beeline bench calls`: calls that block, by the program and then from Python, beside MPI; torch's eager ones."""
 
 from __future__ import annotations
 
-import json
-import sys
+from rich.console import Group, RenderableType
 
+from beeline.commands import bench
 from beeline.commands.collectives import Launcher, label_of, start_command, with_launcher
 from beeline.description import Call
-from beeline.display import ResultView
-from beeline.on_ranks import check_library
-from beeline.programs import CliError, World, launch_command
+from beeline.display import Cell, ResultView, field, format_bytes, format_verified, measured_of, result_table
+from beeline.jobs import Event
+from beeline.on_ranks import check_library, run_on_ranks
+from beeline.programs import CliError, World
 
 RANKS = "beeline.ranks.python_calls"
-IN_PYTHON = ("python/", "mpi4py/")
+IN_PYTHON = ("python/", "mpi4py/", "torch_eager/")
 
 
 def calls(call: Call, view: ResultView, world: World, launcher: Launcher = "auto") -> None:
@@ -27,5 +28,17 @@ def calls(call: Call, view: ResultView, world: World, launcher: Launcher = "auto
     except CliError as reason:
         view.show_line(f"no calls from Python: {reason}")
         return
-    program = ["-m", RANKS, json.dumps(call.values)]
-    view.run(launch_command(with_launcher(world, launcher), sys.executable, program), label_of)
+    run_on_ranks(with_launcher(world, launcher), RANKS, call, view)
+
+
+def render(results: list[Event]) -> RenderableType:
+    """Times by operation, method and size; below, where the time of torch's calls goes."""
+    eager = [one for one in measured_of(results) if "call_us" in one]
+    columns: dict[str, Cell] = {
+        "operation": field("operation"), "method": field("method"), ">bytes": field("bytes", format_bytes),
+        ">back to back": field("median"), ">one call": field("single_us"), ">call": field("call_us"),
+        ">launch": field("launch_us"), ">transfer": field("transfer_us"), ">wait": field("wait_us"),
+        ">first": field("first_us"), "transfer by": field("last_transfer"), "right": field("verified", format_verified),
+    }  # fmt: skip
+    parts = [result_table("where the time of torch's calls goes, us", columns, eager)] if eager else []
+    return Group(bench.render(results), *parts)

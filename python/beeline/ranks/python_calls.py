@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One rank of `beeline bench calls`, its part in Python: calls that block, beside mpi4py where MPI started the ranks.
+"""One rank of `beeline bench calls`, its part in Python: calls that block, beside mpi4py where MPI started the ranks,
+and torch's, where it is installed.
 
 python -m beeline.ranks.python_calls VALUES: those of its options, as JSON, that `beeline-bench calls --describe` prints
 """
 
 from __future__ import annotations
 
+import importlib.util
 import json
-import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -20,7 +21,7 @@ import numpy as np
 
 import beeline
 from beeline.ranks.accuracy_peers import Absent, mpi_ranks
-from beeline.ranks.records import FIGURES, Record, emit, everyones, lacking, result, run_rank
+from beeline.ranks.records import FIGURES, Record, emit, everyones, lacking, result, run_rank, summary, unavailable
 
 LIMIT_S = 400
 SAMPLES, SAMPLE_S = 15, 0.005
@@ -42,6 +43,17 @@ def measure(world: beeline.World, options: SimpleNamespace) -> None:
                 continue
             head = result(operation, method, size, world.size) | {"settings": {}, "seed": None, "baseline": None}
             emit(world, head | time_of(world, call, messages) | {"peer_of": peer_of(operation, method)})
+    measure_torch(world, options)
+
+
+def measure_torch(world: beeline.World, options: SimpleNamespace) -> None:
+    methods = [method for method in options.methods if method.startswith("torch_eager/")]
+    if methods and importlib.util.find_spec("torch") is not None:
+        from beeline.ranks import torch_calls
+
+        return torch_calls.measure(world, options)
+    for method in methods:
+        emit(world, result("allreduce", method, 0, world.size) | unavailable("torch is not installed"))
 
 
 def peer_of(operation: str, method: str) -> str | None:
@@ -67,11 +79,7 @@ def time_of(world: beeline.World, call: Call | str, messages: int) -> Record:
             call()
         samples.append((time.perf_counter() - start) / calls / messages * 1e6)
     slowest = [max(batch) for batch in zip(*everyones(world, samples), strict=True)]
-    middle = statistics.median(slowest)
-    deviation = statistics.median(abs(one - middle) for one in slowest) / middle
-    return dict.fromkeys(FIGURES) | {
-        "unit": "us", "median": middle, "relative_deviation": deviation, "iterations": calls, "samples": slowest,
-    }  # fmt: skip
+    return dict.fromkeys(FIGURES) | summary(slowest) | {"iterations": calls}
 
 
 def own_ways(world: beeline.World, sizes: list[int]) -> Ways:
@@ -84,13 +92,15 @@ def own_ways(world: beeline.World, sizes: list[int]) -> Ways:
         yield "message", "python/messages", size, 2, message(world, messages.send, messages.receive, size)
         yield "put_signal", "python/signals", size, 2, put_signal(world, size)
         if size >= 4:
-            terms, total = vectors(size // 4, "float32")
+            terms, total = vectors(world, size // 4, "float32")
             yield "allreduce", "python/collectives", size, 1, partial(collectives.allreduce, total, terms)
 
 
 def mpi_ways(world: beeline.World, sizes: list[int]) -> Ways:
     try:
         ranks = mpi_ranks(world)
+        if world.device.kind == "gpu":
+            raise Absent("this MPI is for memory of the host")
     except Absent as missing:
         for operation in ("barrier", "allreduce_value", "message", "allreduce"):
             yield operation, MPI, 0, 1, str(missing)
@@ -100,11 +110,14 @@ def mpi_ways(world: beeline.World, sizes: list[int]) -> Ways:
     for size in sizes:
         yield "message", MPI, size, 2, message(world, ranks.Send, ranks.Recv, size)
         if size >= 4:
-            terms, total = vectors(size // 4, "float32")
+            terms, total = vectors(world, size // 4, "float32")
             yield "allreduce", MPI, size, 1, partial(ranks.Allreduce, terms, total)
 
 
-def vectors(count: int, dtype: str) -> tuple[Any, Any]:
+def vectors(world: beeline.World, count: int, dtype: str) -> tuple[Any, Any]:
+    """Collective. A rank's own memory: of its GPU, if it has one."""
+    if world.device.kind == "gpu":
+        return world.allocate(count, dtype), world.allocate(count, dtype)
     return np.ones(count, dtype), np.zeros(count, dtype)
 
 
@@ -117,12 +130,13 @@ def ping_pong(world: beeline.World, send: Callable[[int], Any], receive: Callabl
 
 def message(world: beeline.World, send: Callable[..., Any], receive: Callable[..., Any], size: int) -> Call:
     """The calls take an array and a rank."""
-    mine, got = vectors(size, "uint8")
+    mine, got = vectors(world, size, "uint8")
     return ping_pong(world, partial(send, mine), partial(receive, got))
 
 
 def put_signal(world: beeline.World, size: int) -> Call:
-    signals, memory, mine = beeline.Signals(world, 1), world.allocate(size), vectors(size, "uint8")[0]
+    signals, memory = beeline.Signals(world, 1), world.allocate(size)
+    mine, _ = vectors(world, size, "uint8")
     sent, received = count(1), count(1)
     return ping_pong(
         world,

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import faulthandler
 import json
+import statistics
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -37,6 +38,13 @@ def result(operation: str, method: str, size: int, ranks: int) -> Record:
         "event": "result", "schema_version": 1, "operation": operation, "method": method, "bytes": size,
         "ranks": ranks, "available": True, "reason": None,
     }  # fmt: skip
+
+
+def summary(samples: Sequence[float]) -> Record:
+    """Of times in us."""
+    middle = statistics.median(samples)
+    deviation = statistics.median(abs(one - middle) for one in samples) / middle
+    return {"unit": "us", "median": middle, "relative_deviation": deviation, "samples": list(samples)}
 
 
 def lacking(reason: str, figures: Sequence[str]) -> Record:

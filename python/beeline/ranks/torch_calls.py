@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One rank of the measurement of torch's eager collectives: by Beeline, and by NCCL on GPUs or gloo on host ranks.
+"""The part of `beeline bench calls` with torch's eager collectives: by Beeline, and by torch's own back ends.
 
-python -m beeline.ranks.torch_calls VALUES: as JSON {"operations": [...], "sizes": [bytes, ...], "type": "bfloat16"}
-
-Results, from rank 0, say where the time of a call goes, in us, each on the slowest rank:
+Results say where the time of a call goes, in us, each on the slowest rank:
   median       back to back, until the last one is over
+  single_us    of one call, until it is over
   call_us      until the call returns: Python, the back end and the launch
   launch_us    of that, what Beeline's extension takes; of others None
   transfer_us  by the GPU's clock, from one call's end to the next one's; on host ranks None
@@ -14,9 +13,7 @@ Results, from rank 0, say where the time of a call goes, in us, each on the slow
 
 from __future__ import annotations
 
-import json
 import statistics
-import sys
 import time
 from collections.abc import Callable
 from datetime import timedelta
@@ -27,13 +24,14 @@ import torch
 import torch.distributed as dist
 
 import beeline
-from beeline.ranks.records import Record, emit, everyones, first_line, lacking, result, run_rank
-from beeline.torch_backend import last_transfer, make_store
+from beeline.ranks.records import FIGURES, Record, emit, everyones, first_line, lacking, result, summary
+from beeline.torch_backend import BeelineProcessGroup, last_transfer, make_store
 
-LIMIT_S, DEADLINE_S = 400, 60
-SAMPLES, MOST_CALLS, SAMPLE_BYTES = 15, 100, 1 << 30
-OPERATIONS = ("all_reduce", "all_gather_into_tensor", "reduce_scatter_tensor", "all_to_all_single")
-PARTS = ("median", "call_us", "launch_us", "transfer_us", "wait_us", "first_us")
+DEADLINE_S = 60
+SAMPLES, FEW_SAMPLES, LONG_S = 15, 5, 0.5  # few of what takes longer in all
+LEAST_CALLS, MOST_CALLS, BATCH_S = 4, 100, 0.03
+OPERATIONS = ("allreduce", "allgather", "reduce_scatter", "alltoall")
+PARTS = ("median", "single_us", "call_us", "launch_us", "transfer_us", "wait_us", "first_us")
 Part = dict[str, float | None]
 
 
@@ -62,19 +60,20 @@ class Calls:
     def __init__(self, group: dist.ProcessGroup, operation: str, size: int, how: SimpleNamespace) -> None:
         self._group, self._device, self._operation = group, how.device, operation
         ranks, rank = group.size(), group.rank()
-        count = max(1, size // how.type.itemsize // ranks)  # of a rank's part
-        self._whole = torch.full((ranks * count,), rank, dtype=how.type, device=how.device)
+        part = max(1, size // how.type.itemsize // ranks)
+        whole = max(1, size // how.type.itemsize) if operation == "allreduce" else ranks * part
+        self._whole = torch.full((whole,), rank, dtype=how.type, device=how.device)
         self._other = torch.full_like(self._whole, -1)
-        self._part = torch.full((count,), rank, dtype=how.type, device=how.device)
-        self._count = max(4, min(MOST_CALLS, SAMPLE_BYTES // size))
+        self._part = torch.full((part,), rank, dtype=how.type, device=how.device)
+        self.bytes = self._whole.nbytes
 
     def call(self) -> None:
         """Repeated, it changes nothing: reductions take the maximum."""
-        if self._operation == "all_reduce":
+        if self._operation == "allreduce":
             dist.all_reduce(self._whole, dist.ReduceOp.MAX, self._group)
-        elif self._operation == "all_gather_into_tensor":
+        elif self._operation == "allgather":
             dist.all_gather_into_tensor(self._whole, self._part, self._group)
-        elif self._operation == "reduce_scatter_tensor":
+        elif self._operation == "reduce_scatter":
             dist.reduce_scatter_tensor(self._part, self._whole, dist.ReduceOp.MAX, self._group)
         else:
             dist.all_to_all_single(self._other, self._whole, group=self._group)
@@ -83,25 +82,33 @@ class Calls:
         """Of the latest call."""
         ranks = torch.arange(self._group.size(), device=self._device)
         of_ranks = ranks.to(self._whole.dtype).repeat_interleave(self._part.numel())
-        expected = {"all_gather_into_tensor": (self._whole, of_ranks), "all_to_all_single": (self._other, of_ranks)}
-        result = self._part if self._operation == "reduce_scatter_tensor" else self._whole
+        expected = {"allgather": (self._whole, of_ranks), "alltoall": (self._other, of_ranks)}
+        result = self._part if self._operation == "reduce_scatter" else self._whole
         got, wanted = expected.get(self._operation, (result, torch.full_like(result, self._group.size() - 1)))
         return bool((got == wanted).all())
 
-    def sample(self) -> Part:
-        """One batch of calls back to back."""
+    def single_us(self) -> float:
+        """One call, by itself."""
         start = time.perf_counter_ns()
-        first, last = self._mark(), None
-        for _ in range(self._count):
+        self.call()
+        self.synchronize()
+        return (time.perf_counter_ns() - start) / 1e3
+
+    def sample(self, count: int) -> Part:
+        """One batch of calls back to back, and one by itself."""
+        start = time.perf_counter_ns()
+        first = self._mark()
+        for _ in range(count):
             self.call()
         last = self._mark()
         returned = time.perf_counter_ns()
         self.synchronize()
         over = time.perf_counter_ns()
-        transfer = None if first is None else 1e3 * first.elapsed_time(last) / self._count
         return {
-            "median": (over - start) / 1e3 / self._count, "call_us": (returned - start) / 1e3 / self._count,
-            "launch_us": self._in_extension(), "transfer_us": transfer, "wait_us": (over - returned) / 1e3,
+            "median": (over - start) / 1e3 / count, "single_us": self.single_us(),
+            "call_us": (returned - start) / 1e3 / count, "launch_us": self._launch_us(count),
+            "transfer_us": None if first is None else 1e3 * first.elapsed_time(last) / count,
+            "wait_us": (over - returned) / 1e3,
         }  # fmt: skip
 
     def synchronize(self) -> None:
@@ -115,26 +122,20 @@ class Calls:
         event.record()
         return event
 
-    def _in_extension(self) -> float | None:
-        calls = getattr(self._group, "_calls", None)
-        if calls is None:
+    def _launch_us(self, count: int) -> float | None:
+        if not isinstance(self._group, BeelineProcessGroup):
             return None
+        calls = self._group._calls
         self._group._calls = timed = TimedCalls(calls)
-        for _ in range(self._count):
+        for _ in range(count):
             self.call()
         self._group._calls = calls
         self.synchronize()
-        return timed.ns / 1e3 / self._count
-
-
-def main() -> None:
-    values = json.loads(sys.argv[1])
-    options = SimpleNamespace(operations=OPERATIONS, sizes=[1 << 10, 1 << 20], type="bfloat16")
-    options.__dict__.update(values)
-    run_rank(lambda world: measure(world, options), LIMIT_S)
+        return timed.ns / 1e3 / count
 
 
 def measure(world: beeline.World, options: SimpleNamespace) -> None:
+    """Makes torch's default process group, and measures those of `options.methods` that begin with `torch_eager/`."""
     on_gpus = world.device.kind == "gpu"
     device = torch.device("cuda", world.device.index) if on_gpus else torch.device("cpu")
     if on_gpus:
@@ -144,53 +145,65 @@ def measure(world: beeline.World, options: SimpleNamespace) -> None:
         "beeline", store=make_store(world), rank=world.rank, world_size=world.size, pg_options=world,
         timeout=timedelta(seconds=DEADLINE_S),
     )  # fmt: skip
-    shared = on_gpus and len({each.uuid for each in world.devices}) < world.size
-    peer = "nccl" if on_gpus else "gloo"
-    groups: dict[str, Any] = {"beeline": dist.group.WORLD}
-    groups[peer] = "NCCL refuses ranks that share a GPU" if shared else dist.new_group(backend=peer)
-    for operation in options.operations:
+    names = [method.removeprefix("torch_eager/") for method in options.methods if method.startswith("torch_eager/")]
+    groups = {name: group_of(world, name) for name in names}
+    for operation in OPERATIONS:
         for size in options.sizes:
             for name, group in groups.items():
-                head = result(operation, f"torch/{name}", size, world.size) | {"settings": {"type": options.type}}
-                emit(world, head | measure_one(world, group, (operation, size, how)))
+                emit(world, measure_one(world, (name, group), operation, size, how))
     dist.destroy_process_group()
 
 
-def measure_one(world: beeline.World, group: Any, what: tuple[str, int, SimpleNamespace]) -> Record:
-    figures = ("unit", *PARTS, "samples", "last_transfer", "verified")
+def group_of(world: beeline.World, backend: str) -> dist.ProcessGroup | str:
+    """All ranks; a text says why there is no such group."""
+    if backend == "beeline":
+        return dist.group.WORLD
+    if backend == "nccl" and world.device.kind != "gpu":
+        return "NCCL is for GPUs"
+    if backend == "nccl" and len({each.uuid for each in world.devices}) < world.size:
+        return "NCCL refuses ranks that share a GPU"
+    return dist.new_group(backend=backend, timeout=timedelta(seconds=DEADLINE_S))
+
+
+def measure_one(
+    world: beeline.World, method: tuple[str, dist.ProcessGroup | str], operation: str, size: int, how: SimpleNamespace
+) -> Record:
+    name, group = method
+    settings = {"type": str(how.type).removeprefix("torch."), "version": torch.__version__}
+    head = result(operation, f"torch_eager/{name}", size, world.size) | {
+        "settings": settings, "peer_of": None if name == "beeline" else "torch_eager/beeline",
+    }  # fmt: skip
+    figures = [each for each in (*FIGURES, *PARTS[1:], "last_transfer") if each != "peer_of"]
     if isinstance(group, str):
-        return lacking(group, figures)
-    calls = Calls(group, *what)
+        return head | lacking(group, figures) | {"samples": []}
+    calls = Calls(group, operation, size, how)
     world.barrier()
-    start = time.perf_counter_ns()
     try:
-        calls.call()
-        calls.synchronize()
+        first_us = calls.single_us()
     except RuntimeError as error:  # the same on all ranks: gloo lacks some types and operations
-        return lacking(first_line(error), figures)
-    first_us = (time.perf_counter_ns() - start) / 1e3
+        return head | lacking(first_line(error), figures) | {"samples": []}
     verified = calls.verified()
-    samples = []
-    for _ in range(SAMPLES):
+    samples, count = sampled(world, calls)
+    medians = {part: figure(statistics.median, [each[part] for each in samples]) for part in samples[0]}
+    return head | dict.fromkeys(figures) | medians | summary([each["median"] for each in samples]) | {
+        "bytes": calls.bytes, "iterations": count, "first_us": max(everyones(world, first_us)),
+        "last_transfer": last_transfer(group) if name == "beeline" else None,
+        "verified": all(everyones(world, verified)),
+    }  # fmt: skip
+
+
+def sampled(world: beeline.World, calls: Calls) -> tuple[list[Part], int]:
+    """Batches, each part as long as on the slowest rank, and how many calls a batch has."""
+    each_s = max(everyones(world, min(calls.single_us() for _ in range(LEAST_CALLS)))) / 1e6
+    count = max(LEAST_CALLS, min(MOST_CALLS, int(BATCH_S / each_s)))
+    mine = []
+    for _ in range(SAMPLES if SAMPLES * count * each_s < LONG_S else FEW_SAMPLES):
         world.barrier()
-        samples.append(calls.sample())
-    mine = {part: median([each[part] for each in samples]) for part in samples[0]} | {"first_us": first_us}
-    all_of_them = everyones(world, mine)
-    slowest = {part: most([each[part] for each in all_of_them]) for part in PARTS}
-    own = isinstance(group, beeline.torch_backend.BeelineProcessGroup)
-    return {"unit": "us", **slowest, "samples": samples, "last_transfer": last_transfer(group) if own else None} | {
-        "verified": all(everyones(world, verified))
-    }
+        mine.append(calls.sample(count))
+    of_ranks = zip(*everyones(world, mine), strict=True)
+    return [{part: figure(max, [each[part] for each in ranks]) for part in ranks[0]} for ranks in of_ranks], count
 
 
-def median(numbers: list[float | None]) -> float | None:
+def figure(of: Callable[[list[float]], float], numbers: list[float | None]) -> float | None:
     known = [number for number in numbers if number is not None]
-    return statistics.median(known) if known else None
-
-
-def most(numbers: list[float | None]) -> float | None:
-    return max((number for number in numbers if number is not None), default=None)
-
-
-if __name__ == "__main__":
-    main()
+    return of(known) if known else None

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::array<const char*, command_verbs> verb_names = {
     "put",     "get",     "store",    "add",          "bit_and",    "bit_or", "bit_xor",
-    "minimum", "maximum", "exchange", "compare_swap", "put_inline", "copy"};
+    "minimum", "maximum", "exchange", "compare_swap", "put_inline", "copy",   "trigger"};
 
 /// From the first byte of rows to the last; none beyond the address space, and of no bytes.
 std::optional<std::uint64_t> extent(std::uint64_t rows, std::uint64_t row_bytes, std::uint64_t stride) {
@@ -71,6 +71,7 @@ CommandTarget target_of(const EngineClient& client, MappedMemory& memory, const 
 std::string text_of(const Command& command) {
   const auto verb = static_cast<std::uint8_t>(command.verb);
   const std::string name = verb < command_verbs ? verb_names[verb] : fmt::format("verb {}", verb);
+  if (command.verb == Verb::trigger) return fmt::format("trigger of tag {} by {}", command.remote, command.local);
   if (command.verb == Verb::copy)
     return fmt::format("copy of {} bytes from {:#x} to {:#x}", command.row_bytes, command.local, command.remote);
   const std::string place = fmt::format("rank {}, offset {:#x} of its slot", command.peer, command.remote);

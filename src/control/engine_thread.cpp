@@ -28,6 +28,8 @@ namespace {
 constexpr std::uint64_t patience_ns = 200'000;
 /// The same for a host rank's, which posters wake.
 constexpr int woken_poll_us = 100'000;
+/// Rounds over all rings from one look at the deadlines of triggered operations to the next, beside those before sleep.
+constexpr std::uint32_t rounds_per_check = 4096;
 /// Workers of a GPU rank's thread: streams that work side by side.
 constexpr std::size_t gpu_batches = 4;
 
@@ -115,7 +117,12 @@ auto EngineThread::change(Change change) const {
 
 void EngineThread::add(CommandRing& ring) {
   change([&] {
-    served_.push_back({&ring, CommandReader(ring), batches_[served_.size() % batches_.size()].get()});
+    const std::uint64_t taken = ring.taken.value;
+    served_.push_back({.ring = &ring,
+                       .reader = CommandReader(ring),
+                       .batch = batches_[served_.size() % batches_.size()].get(),
+                       .taken = taken,
+                       .done_by_then = taken});
     rings_ = served_.size();
   });
 }
@@ -130,6 +137,13 @@ bool EngineThread::remove(CommandRing& ring) {
     refusals_.erase(&ring);
     rings_ = served_.size();
     return true;
+  });
+}
+
+void EngineThread::serve_triggers(CommandRing& ring, TriggerTable& table, std::uint32_t queue) {
+  change([&] {
+    for (Served& served : served_)
+      if (served.ring == &ring) served.table = &table, served.number = queue;
   });
 }
 
@@ -170,13 +184,14 @@ void EngineThread::run() {
   std::unique_lock lock(mutex_);
   try {
     std::uint64_t idle_since = 0;
-    for (std::uint32_t idle = 0; !closing_;) {
+    for (std::uint32_t idle = 0, rounds = 0; !closing_;) {
       if (changes_ > 0) {
         lock.unlock();
         while (changes_ > 0) std::this_thread::yield();
         lock.lock();
       }
       idle = serve_all() ? 0 : idle + 1;
+      if (++rounds % rounds_per_check == 0) check_triggers();
       if (idle == 1) idle_since = machine::clock_ns();
       if (idle > 0) rest(idle, idle_since);
     }
@@ -200,17 +215,33 @@ bool EngineThread::begin_batch(Served& served) {
   Batch& batch = *served.batch;
   std::size_t &taken = batch.count, bytes = 0;
   const std::size_t most_bytes = batch.worker->batch_bytes();
-  for (; taken < command_batch && bytes < most_bytes && served.reader.take(batch.commands[taken]); ++taken) {
-    const char* const reason = served.refused == 0 ? begin(batch, taken, bytes) : "a command before it was refused";
+  for (; taken < command_batch && bytes < most_bytes && take(served, taken); ++taken) {
+    const char* const reason = served.refused == 0 ? begin(served, taken, bytes) : "a command before it was refused";
     if (reason != nullptr) refuse(served, batch.commands[taken], reason);
   }
   if (taken > deepest_.load(std::memory_order_relaxed)) deepest_.store(taken, std::memory_order_relaxed);
+  // A trigger is done when what it has fired is: the rest of that may have found no place in this batch.
+  if (served.table == nullptr || !served.table->has_fired(served.number)) served.done_by_then = served.taken;
   return taken > 0;
 }
 
-const char* EngineThread::begin(Batch& batch, std::size_t slot, std::size_t& bytes) {
-  const std::shared_lock in_use(*client_.in_use);
+bool EngineThread::take(Served& served, std::size_t slot) {
+  Batch& batch = *served.batch;
+  if (served.table != nullptr && served.table->take(served.number, batch.commands[slot], batch.fired[slot]))
+    return true;
+  if (!served.reader.take(batch.commands[slot])) return false;
+  batch.fired[slot] = {};
+  served.taken = batch.commands[slot].sequence;
+  return true;
+}
+
+const char* EngineThread::begin(Served& served, std::size_t slot, std::size_t& bytes) {
+  Batch& batch = *served.batch;
   const Command& command = batch.commands[slot];
+  if (command.verb == Verb::trigger)
+    return served.table != nullptr ? served.table->trigger(command.remote, command.local)
+                                   : "its queue takes no triggers";
+  const std::shared_lock in_use(*client_.in_use);
   const CommandTarget target = target_of(client_, memory_, command);
   if (target.refused != nullptr) return target.refused;
   if (const char* reason = batch.worker->begin(command, target.address, slot)) return reason;
@@ -224,19 +255,34 @@ bool EngineThread::end_batch(Served& served) {
   if (!batch.worker->over()) return false;
   for (std::size_t i = 0; i < batch.count; ++i)
     if (batch.commands[i].answers) served.reader.answer(batch.commands[i], batch.worker->result(i));
-  const Command& last = batch.commands[batch.count - 1];
+  Command last{};
+  last.sequence = served.done_by_then;
   served.reader.release_sources(last);
   served.reader.complete(last);
+  if (served.table != nullptr) finish_fired(served);
   count(commands_, batch.count);
   batch.count = 0;
   served.has_begun = false;
   return true;
 }
 
+void EngineThread::finish_fired(Served& served) {
+  Batch& batch = *served.batch;
+  for (std::size_t i = 0; i < batch.count; ++i)
+    if (batch.fired[i].is_last) served.table->finish(batch.fired[i], served.refused == 0);
+}
+
+void EngineThread::check_triggers() const {
+  for (const Served& served : served_)
+    if (served.table != nullptr) served.table->check_deadlines(machine::clock_ns());
+}
+
 /// One text a queue: what is refused because of it would only repeat it.
 void EngineThread::refuse(Served& served, const Command& command, const char* reason) {
-  const std::string text = fmt::format("rank {}'s engine refused command {} of a queue ({}): {}", client_.rank,
-                                       command.sequence, text_of(command), reason);
+  const std::string what =
+      command.sequence == 0 ? "a triggered operation" : fmt::format("command {}", command.sequence);
+  const std::string text =
+      fmt::format("rank {}'s engine refused {} of a queue ({}): {}", client_.rank, what, text_of(command), reason);
   require(!command.answers, Status::invalid_argument, text);  // its poster would take the answer for a value
   count(refused_, 1);
   store(served.ring->refused.value, ++served.refused);
@@ -254,6 +300,7 @@ void EngineThread::rest(std::uint32_t idle, std::uint64_t idle_since) {
 }
 
 void EngineThread::sleep() {
+  check_triggers();
   for (const Served& served : served_) store(served.ring->asleep.value, reinterpret_cast<std::uintptr_t>(&bell_));
   const bool is_woken = order_with_posters() && !client_.device.is_gpu();
   if (!has_posted()) {
@@ -264,8 +311,9 @@ void EngineThread::sleep() {
 }
 
 bool EngineThread::has_posted() const {
-  return changes_ > 0 || closing_ ||
-         std::any_of(served_.begin(), served_.end(), [](const Served& served) { return served.reader.has_next(); });
+  return changes_ > 0 || closing_ || std::any_of(served_.begin(), served_.end(), [](const Served& served) {
+           return served.reader.has_next() || (served.table != nullptr && served.table->has_fired(served.number));
+         });
 }
 
 }  // namespace beeline

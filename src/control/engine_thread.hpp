@@ -18,6 +18,7 @@
 #include "beeline/control/engine_statistics.hpp"
 #include "control/command_worker.hpp"
 #include "control/mapped_memory.hpp"
+#include "control/trigger_table.hpp"
 
 namespace beeline {
 
@@ -49,6 +50,9 @@ class EngineThread {
   void add(CommandRing& ring);
   /// Returns when it uses the ring no more; false where it had not got it.
   bool remove(CommandRing& ring);
+  /// Counts the triggers that are posted to a ring of its own, and does what they fire, from now until it is removed.
+  ///   queue  the ring's number in the table, which outlives that
+  void serve_triggers(CommandRing& ring, TriggerTable& table, std::uint32_t queue);
   [[nodiscard]] std::size_t rings() const { return rings_; }
 
   [[nodiscard]] EngineStatistics statistics() const;
@@ -60,14 +64,19 @@ class EngineThread {
   struct Batch {
     std::unique_ptr<CommandWorker> worker;
     std::array<Command, command_batch> commands{};
-    std::size_t count = 0;  ///< 0: it is free
+    std::array<FiredCommand, command_batch> fired{};  ///< which of the commands are of operations that have fired
+    std::size_t count = 0;                            ///< 0: it is free
   };
   struct Served {
     CommandRing* ring;
     CommandReader reader;
     Batch* batch;  ///< shared with other rings; who begins one ends it before another begins
     bool has_begun = false;
-    std::uint64_t refused = 0;  ///< commands: the first, and all behind it
+    std::uint64_t refused = 0;       ///< commands: the first, and all behind it
+    TriggerTable* table = nullptr;   ///< of a ring that triggers are posted to
+    std::uint32_t number = 0;        ///< the ring's, in the table
+    std::uint64_t taken = 0;         ///< commands of the ring
+    std::uint64_t done_by_then = 0;  ///< of these, with what they have fired, when what has begun is over
   };
 
   /// Runs `change()` while this thread does not look.
@@ -80,8 +89,13 @@ class EngineThread {
   bool end_batch(Served& served);
   /// Waits for what a ring has begun, up to the deadline: then its batch is never used again.
   void end_now(Served& served);
+  /// The next command to begin, into a slot of the ring's batch: what has fired comes first.
+  bool take(Served& served, std::size_t slot);
   /// Why a command is refused; nullptr: it has begun. Adds to the bytes of its batch.
-  const char* begin(Batch& batch, std::size_t slot, std::size_t& bytes);
+  const char* begin(Served& served, std::size_t slot, std::size_t& bytes);
+  /// Tells the table which operations are over.
+  void finish_fired(Served& served);
+  void check_triggers() const;
   void refuse(Served& served, const Command& command, const char* reason);
   /// After `idle` rounds in which there was nothing to do.
   void rest(std::uint32_t idle, std::uint64_t idle_since);

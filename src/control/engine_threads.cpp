@@ -30,6 +30,11 @@ void EngineThreads::remove(CommandRing& ring) {
     if (thread->remove(ring)) return;
 }
 
+void EngineThreads::serve_triggers(CommandRing& ring, TriggerTable& table, std::uint32_t queue) {
+  const std::lock_guard lock(mutex_);
+  for (const auto& thread : threads_) thread->serve_triggers(ring, table, queue);
+}
+
 EngineStatistics EngineThreads::statistics() const {
   EngineStatistics sum;
   for (const auto& thread : threads_) {

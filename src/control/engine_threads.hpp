@@ -15,6 +15,7 @@
 namespace beeline {
 
 class EngineThread;
+class TriggerTable;
 
 /// How an engine's threads run.
 struct EngineOptions {
@@ -37,6 +38,9 @@ class EngineThreads {
   void add(CommandRing& ring);
   /// No longer; returns when no thread uses it any more. What has begun is over.
   void remove(CommandRing& ring);
+  /// Counts the triggers that are posted to these rings, which it serves, and does what they fire, until it serves them
+  /// no longer.
+  void serve_triggers(CommandRing& ring, TriggerTable& table, std::uint32_t queue);
 
   [[nodiscard]] EngineStatistics statistics() const;
   /// Why the first command of a ring was refused that was; empty: none.

@@ -52,6 +52,8 @@ std::string describe(CallFault fault, std::uint64_t expected, std::uint64_t obse
           "CPUs and other GPUs: use GPU memory, or a word for each writer, and let values grow where a "
           "signal would be reset",
           expected, observed);
+    case CallFault::no_tag:
+      return fmt::format("there is no tag {}: tags are 0 to {} (TriggerOptions::tags)", observed, expected - 1);
   }
   return "refused";
 }

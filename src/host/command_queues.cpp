@@ -29,7 +29,7 @@ CommandQueues::CommandQueues(Team& team, std::uint32_t queues)
 
 CommandQueues::~CommandQueues() {
   try {
-    if (!team_.world().failed() && !team_.failed()) await_engine();
+    if (!team_.world().failed() && !team_.failed()) quiet();
   } catch (const std::exception& error) {
     log(LogLevel::error, fmt::format("command queues end: {}", error.what()), team_.world().rank());
   }
@@ -37,8 +37,7 @@ CommandQueues::~CommandQueues() {
   for (std::uint32_t i = 0; i < channel_.queues; ++i) engine.remove(rings_.data()[i]);
 }
 
-/// Until what has been posted is done.
-void CommandQueues::await_engine() const {
+void CommandQueues::quiet() const {
   for (std::uint32_t i = 0; i < channel_.queues; ++i) {
     CommandTickets tickets{};
     team_.world().copy(&tickets, &channel_.tickets[i], offsetof(CommandTickets, freed));

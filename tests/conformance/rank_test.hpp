@@ -135,6 +135,7 @@ enum class CaseGroup {
   stream,
   strided,
   team,
+  trigger,
   wait_any
 };
 

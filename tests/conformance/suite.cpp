@@ -163,10 +163,10 @@ std::vector<Case> cases_of(std::initializer_list<CaseGroup> groups) {
 std::vector<Case> conformance_cases(const WorldShape& shape) {
   using enum CaseGroup;
   if (shape.crowd) return cases_of({crowded});
-  if (shape.routed) return cases_of({put_get, bulk, strided, signal, wait_any, atomic, route, post});
+  if (shape.routed) return cases_of({put_get, bulk, strided, signal, wait_any, atomic, route, post, trigger});
   if (!shape.peer_access) return cases_of({memory, registered, stream, staged});
   return cases_of({access, memory, pointer, stream, staged, wait_any, registered, put_get, bulk, strided, signal,
-                   context, atomic, barrier, team, packet, post});
+                   context, atomic, barrier, team, packet, post, trigger});
 }
 
 std::vector<WorldShape> channel_shapes(std::initializer_list<int> crowds) {

@@ -58,7 +58,8 @@ TEST(Registry, RowsDiffer) {
   std::set<std::string> ids;
   std::size_t count = 0;
   for (const MethodRow& row : method_rows)
-    for (const Control control : {Control::host, Control::stream, Control::proxy, Control::device}) {
+    for (const Control control :
+         {Control::host, Control::stream, Control::proxy, Control::triggered, Control::device}) {
       if (!row.is_by(control)) continue;
       const std::string id = row.method(control).id();
       rows.insert({row.operation, id, info_of(row.algorithm).schedule});

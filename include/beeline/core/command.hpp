@@ -22,8 +22,9 @@
 namespace beeline {
 
 /// What an engine does. `put`, `get` and `copy` move rows of bytes, `put_inline` the bytes that the command itself
-/// holds, the others change one word; those from `add` on are atomic towards the engine's own commands on that word,
-/// and towards whatever shares atomics with the engine.
+/// holds, `trigger` counts for a tag whose armed operations then may start (control/trigger.hpp), the others change one
+/// word; those from `add` on are atomic towards the engine's own commands on that word, and towards whatever shares
+/// atomics with the engine.
 enum class Verb : std::uint8_t {
   put,
   get,
@@ -37,22 +38,23 @@ enum class Verb : std::uint8_t {
   exchange,
   compare_swap,
   put_inline,
-  copy
+  copy,
+  trigger
 };
-inline constexpr std::uint8_t command_verbs = 13;
+inline constexpr std::uint8_t command_verbs = 14;
 
 /// One command. The poster checks peer and addresses; `sequence` is stored last, and releases the rest.
 struct alignas(64) Command {
   std::uint64_t sequence;  ///< ticket + 1
   Verb verb;
-  std::uint8_t width;           ///< bytes of the word, or of `put_inline`; 0: rows
-  bool is_signed;               ///< the word, for minimum and maximum
-  bool answers;                 ///< the poster waits for an answer
-  std::uint32_t peer;           ///< world rank; of `copy` nothing
-  std::uint64_t remote;         ///< offset in the peer's slot; of `copy` the destination's address
-  std::uint64_t local;          ///< address in the poster's memory; of a word: the operand; `put_inline` begins here
-  std::uint64_t rows;           ///< of a word: what compare_swap expects
-  std::uint64_t row_bytes;      ///< of each row
+  std::uint8_t width;       ///< bytes of the word, or of `put_inline`; 0: rows
+  bool is_signed;           ///< the word, for minimum and maximum
+  bool answers;             ///< the poster waits for an answer
+  std::uint32_t peer;       ///< world rank; of `copy` nothing
+  std::uint64_t remote;     ///< offset in the peer's slot; of `copy` the destination's address; of `trigger` the tag
+  std::uint64_t local;      ///< address in the poster's memory; of words, triggers: operand; `put_inline` from here
+  std::uint64_t rows;       ///< of a word: what compare_swap expects
+  std::uint64_t row_bytes;  ///< of each row
   std::uint64_t remote_stride;  ///< bytes from row to row at the peer
   std::uint64_t local_stride;   ///< bytes from row to row here
 };

@@ -41,6 +41,7 @@ enum class Operation : std::uint16_t {
   flush,
   quiet,
   copy,     ///< posted: by the engine's device
+  trigger,  ///< of armed operations
   barrier,  ///< the first of the collective ones
   broadcast,
   scatter,
@@ -64,10 +65,10 @@ inline constexpr const char* operation_names[] = {"none",        "wait",        
                                                   "atomic",      "collective",     "send",
                                                   "receive",     "exchange",       "at",
                                                   "flush",       "quiet",          "copy",
-                                                  "barrier",     "broadcast",      "scatter",
-                                                  "gather",      "allgather",      "reduce",
-                                                  "allreduce",   "reduce_scatter", "alltoall",
-                                                  "alltoallv"};
+                                                  "trigger",     "barrier",        "broadcast",
+                                                  "scatter",     "gather",         "allgather",
+                                                  "reduce",      "allreduce",      "reduce_scatter",
+                                                  "alltoall",    "alltoallv"};
 
 }  // namespace detail
 

@@ -178,7 +178,7 @@ namespace detail::registry {
 
 inline constexpr std::uint32_t kernel = MethodRow::bit(Control::device), stream = MethodRow::bit(Control::stream),
                                host = MethodRow::bit(Control::host), proxy = MethodRow::bit(Control::proxy),
-                               everywhere = kernel | stream | host;
+                               triggered = MethodRow::bit(Control::triggered), everywhere = kernel | stream | host;
 inline constexpr std::size_t kib = 1024, mib = kib * kib;
 
 inline constexpr MethodRow rows[] = {
@@ -186,16 +186,16 @@ inline constexpr MethodRow rows[] = {
     {Operation::put, Algorithm::ll128, kernel},
     {Operation::put, Algorithm::peer, kernel},
     {Operation::put, Algorithm::bulk, kernel},
-    {Operation::put, Algorithm::copy_engine, stream | host | proxy},
+    {Operation::put, Algorithm::copy_engine, stream | host | proxy | triggered},
     {Operation::put, Algorithm::staged_sequential, host},
     {Operation::put, Algorithm::staged_pipelined, host},
     {Operation::get, Algorithm::peer, kernel},
     {Operation::get, Algorithm::bulk, kernel},
-    {Operation::get, Algorithm::copy_engine, stream | host | proxy},
+    {Operation::get, Algorithm::copy_engine, stream | host | proxy | triggered},
     {Operation::send, Algorithm::ll, kernel | stream},
     {Operation::send, Algorithm::peer, kernel | stream},
-    {Operation::signal, Algorithm::peer, everywhere | proxy},
-    {Operation::atomic, Algorithm::peer, kernel | proxy},
+    {Operation::signal, Algorithm::peer, everywhere | proxy | triggered},
+    {Operation::atomic, Algorithm::peer, kernel | proxy | triggered},
     {Operation::barrier, Algorithm::alltoall, everywhere},
     {Operation::barrier, Algorithm::flat, kernel | stream},
     {Operation::barrier, Algorithm::dissemination, kernel | stream},

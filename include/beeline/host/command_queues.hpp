@@ -28,6 +28,9 @@ class CommandQueues {
 
   /// For kernels, by value.
   [[nodiscard]] const CommandChannel& channel() const { return channel_; }
+  /// Waits until what has been posted is done, up to the deadline; no kernel may be posting. Throws deadline or
+  /// aborted.
+  void quiet() const;
   /// Why the engine refused commands: of each queue where it did, the first.
   [[nodiscard]] std::vector<std::string> refusals() const;
   /// What the rank's engine has done for all its queues.
@@ -36,7 +39,6 @@ class CommandQueues {
   [[nodiscard]] std::uint64_t full_posts() const;
 
  private:
-  void await_engine() const;
   Team& team_;
   SymmetricArray<CommandRing> rings_;
   SymmetricArray<CommandTickets> tickets_;

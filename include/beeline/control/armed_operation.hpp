@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// What stands for an operation that was armed.
+
+#include <cstdint>
+
+namespace beeline {
+
+/// No tag at all.
+inline constexpr std::uint32_t no_tag = ~std::uint32_t{0};
+
+/// An operation that `Triggers::arm` has armed: for its `wait` and `cancel`.
+struct ArmedOperation {
+  std::uint32_t entry = no_tag;  ///< of the table
+  std::uint32_t turn = 0;        ///< which of the operations that the entry holds one after the other
+};
+
+}  // namespace beeline

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// Triggers (control `triggered`): the host has armed operations for a tag beforehand; a kernel that has their data
+/// ready counts for the tag, and goes on. An operation starts when its tag's count reaches its threshold. `Triggers`
+/// (host/triggers.hpp) makes tags and arms; docs/control.md says when to take which control.
+///
+/// | level  | call                                                    | threshold |
+/// |--------|---------------------------------------------------------|-----------|
+/// | thread | `trigger(Thread{}, ctx, channel, base + thread)`        | 1         |
+/// | block  | `trigger(grid.block(), ctx, channel, base + block)`     | 1         |
+/// | kernel | `trigger(grid.block(), ctx, channel, tag)`, every block | blocks    |
+///
+/// Source: seed 003, GPU Triggered Networking (LeBeane et al., SC 2017): trigger levels, null entries; Portals 4,
+/// PtlTriggeredPut; libfabric, fi_trigger.
+
+#include <cstdint>
+
+#include "beeline/control/post.hpp"
+
+namespace beeline {
+
+/// The tags that `Triggers` makes, for kernels, by value. Any thread may trigger any of them.
+struct TriggerChannel {
+  CommandChannel queues;  ///< a tag's is queue(tag)
+  std::uint32_t tags;     ///< 0 to tags - 1
+};
+
+/// Counts once for `tag`, after everything that the group did before: what fires then reads that.
+///   timeout  of the wait for a place in the tag's queue
+/// Every thread of `group` calls it, with the same arguments; once by a group is once. Does not wait for what it fires.
+/// Completion: `quiet(group, ctx, channel, tag)`, or a signal that was armed with the operation.
+/// Ordering: operations of a tag start in the order of their thresholds, those of a threshold as they were armed, and
+/// take effect in this order towards each peer.
+/// Returns ok; timeout when the queue had no place until then: nothing was counted, and the call may be repeated;
+/// invalid_argument for a tag that there is not (refused: see access.hpp); deadline where the engine takes no more
+/// commands, and aborted; unreachable for CPU threads of a GPU rank, which have `Triggers::trigger`.
+/// A trigger of a tag for which nothing is armed counts too: what is armed later, with a threshold that the count has
+/// reached, starts at once. Triggers beyond the highest threshold that the tag was armed with by the deadline are an
+/// error of the team's.
+template <class Group>
+[[nodiscard]] BEELINE_HOST_DEVICE Status trigger(const Group& group, const Context& ctx, const TriggerChannel& channel,
+                                                 std::uint32_t tag, Timeout timeout = Timeout::none()) {
+  if (tag >= channel.tags) [[unlikely]] {
+    if (group.thread_rank() == 0)
+      static_cast<void>(detail::refuse(ctx, Operation::trigger, ctx.rank, {CallFault::no_tag, channel.tags, tag},
+                                       Status::invalid_argument));
+    return Status::invalid_argument;
+  }
+  return detail::post(group, ctx, channel.queues.queue(tag), timeout, [&] {
+    const detail::Request request{Operation::trigger, Verb::trigger, 0, 0, 0, ctx.rank};
+    const auto* const once = reinterpret_cast<const void*>(std::uintptr_t{1});
+    return detail::CommandFields{request, ctx.own_world_rank, tag, {once, 0, 0, 0, 0}};
+  });
+}
+
+/// Remote completion: the triggers that were posted for `tag` before are counted, and what they fired is in place.
+/// Every thread of `group` calls it. Returns as `quiet` of the tag's queue (post.hpp): invalid_argument where the
+/// engine has refused one of the queue's triggers or operations, ever.
+template <class Group>
+[[nodiscard]] BEELINE_HOST_DEVICE Status quiet(const Group& group, const Context& ctx, const TriggerChannel& channel,
+                                               std::uint32_t tag, Timeout timeout = Timeout::none()) {
+  return quiet(group, ctx, channel.queues.queue(tag), timeout);
+}
+
+}  // namespace beeline

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// The table of an engine's triggered operations (docs/control.md, Triggered operations).
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <limits>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "beeline/control/armed_operation.hpp"
+#include "beeline/core/command.hpp"
+
+namespace beeline {
+
+/// An operation to arm: one command, or two that follow each other.
+struct TriggeredCommands {
+  std::array<Command, 2> commands{};
+  std::uint32_t count = 1;  ///< of the commands
+  std::uint32_t tag = 0;
+  std::uint64_t threshold = 1;
+  std::uint32_t then = no_tag;    ///< the tag that its completion triggers
+  std::uint64_t deadline_ns = 0;  ///< from its arming, or from the latest trigger of its tag; 0: that of the table
+};
+
+/// A command that an engine is to do, of an operation that has fired.
+struct FiredCommand {
+  std::uint32_t entry = no_tag;
+  bool is_last = false;  ///< of its operation
+};
+
+/// Tags, what is armed for them, and what has fired. A tag belongs to one queue, whose engine thread fires all of its
+/// operations, in the order of their thresholds, and those of a threshold as they were armed. Thread-safe.
+class TriggerTable {
+ public:
+  struct Size {
+    std::uint32_t tags = 1, entries = 1;
+    std::uint64_t deadline_ns = 0;  ///< of what says none itself
+  };
+
+  ///   rings  one for each queue: their threads are woken
+  ///   fail   called, once, with what is unmatched at its deadline, by the thread that finds it
+  TriggerTable(const Size& size, std::vector<CommandRing*> rings, std::function<void(const std::string&)> fail);
+
+  /// Fires at once where its tag has counted to the threshold. Throws no_resource where the table is full.
+  ArmedOperation arm(const TriggeredCommands& what);
+  /// Whether it was armed still; then it never fires.
+  bool cancel(ArmedOperation operation);
+  /// Cancels all.
+  void cancel_all();
+  /// Whether it is in place at its target, or will never be.
+  [[nodiscard]] bool is_over(ArmedOperation operation) const;
+  /// Whether nothing that has fired is under way.
+  [[nodiscard]] bool is_idle() const;
+  [[nodiscard]] std::uint64_t count(std::uint32_t tag) const;
+  [[nodiscard]] std::uint32_t armed() const;  ///< operations
+  /// Adds to a tag's count. Returns why it is refused; nullptr: it is not.
+  [[nodiscard]] const char* trigger(std::uint64_t tag, std::uint64_t count);
+
+  // --- By the engine's thread of a queue -----------------------------------------------------------------------
+
+  [[nodiscard]] bool has_fired(std::uint32_t queue) const {
+    return queues_[queue].waiting.load(std::memory_order_acquire) > 0;
+  }
+  /// The next command of the queue's that has fired.
+  [[nodiscard]] bool take(std::uint32_t queue, Command& command, FiredCommand& fired);
+  /// An operation is over.
+  ///   is_done  false: it was refused; its completion triggers nothing
+  void finish(const FiredCommand& last, bool is_done);
+  /// Fails where something is unmatched at its deadline.
+  void check_deadlines(std::uint64_t now_ns);
+
+ private:
+  enum class State : std::uint8_t { free, armed, fired };
+  struct Entry {
+    TriggeredCommands what;
+    State state = State::free;
+    std::uint32_t turn = 0;  ///< operations that the entry has held before
+    std::uint64_t armed_ns = 0;
+  };
+  struct Tag {
+    std::uint64_t count = 0;
+    std::uint64_t matched = 0;         ///< the highest threshold that was ever armed: triggers beyond have no operation
+    std::uint64_t latest_ns = 0;       ///< of its triggers
+    std::vector<std::uint32_t> armed;  ///< entries, by threshold
+  };
+  struct Fired {
+    std::uint32_t entry, command;
+  };
+  struct Queue {
+    CommandRing* ring = nullptr;
+    std::deque<Fired> fired;
+    std::atomic<std::size_t> waiting{0};  ///< how many there are: read without the lock
+  };
+
+  // With the lock held.
+  [[nodiscard]] bool holds(ArmedOperation operation, State state) const;
+  void add(std::uint32_t tag, std::uint64_t count, std::uint64_t now_ns);
+  void fire(std::uint32_t tag);
+  void release(std::uint32_t entry);
+  [[nodiscard]] std::uint64_t deadline_of(const Entry& entry) const;
+  [[nodiscard]] std::string find_unmatched(std::uint64_t now_ns);
+  [[nodiscard]] std::string describe(std::uint32_t tag, const Entry* entry) const;
+  /// Wakes the thread of a tag's queue, without the lock.
+  void wake(std::uint32_t tag) const;
+
+  const Size size_;
+  const std::function<void(const std::string&)> fail_;
+  mutable std::mutex mutex_;
+  std::vector<Tag> tags_;
+  std::vector<Entry> entries_;
+  std::vector<std::uint32_t> free_;  ///< entries
+  std::vector<Queue> queues_;
+  std::uint32_t armed_ = 0, under_way_ = 0;
+  static constexpr std::uint64_t never = std::numeric_limits<std::uint64_t>::max();
+  std::atomic<std::uint64_t> next_check_ns_{never};  ///< nothing is unmatched at its deadline before
+};
+
+}  // namespace beeline

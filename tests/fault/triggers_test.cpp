@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// Triggered operations that nobody triggers, triggers that nobody has armed anything for, and tags that there are not:
+// the team ends at the deadline, with an error that names tag, count and threshold, and the world goes on.
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "beeline/beeline.hpp"
+#include "tests/support/errors.hpp"
+#include "tests/support/ranks.hpp"
+#include "tests/support/stopwatch.hpp"
+
+namespace beeline_test {
+
+namespace {
+
+using namespace beeline;
+
+constexpr double deadline_s = 1;
+
+struct TriggerKernel {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, TriggerChannel channel, std::uint32_t tag,
+                                      std::uint32_t times) const {
+    for (std::uint32_t i = 0; i < times; ++i) static_cast<void>(trigger(grid.block(), ctx, channel, tag));
+  }
+};
+
+void trigger_in_kernel(Team& team, const Triggers& triggers, std::uint32_t tag, std::uint32_t times) {
+  launch(team, {}, TriggerKernel{}, triggers.channel(), tag, times);
+  team.world().synchronize();
+}
+
+class TriggerFaults : public ::testing::TestWithParam<bool> {
+ protected:
+  void SetUp() override {
+    std::string why;
+    if (GetParam() && gpus_here(&why) == 0) GTEST_SKIP() << "no GPU: " << why;
+  }
+  /// Two ranks, each with a team of both, whose abort is its own.
+  static void run(const std::function<void(World&, Team&)>& body) {
+    Config config = test_config();
+    config.device = GetParam() ? "cuda:0" : "cpu";
+    config.deadline_ns = static_cast<std::int64_t>(deadline_s * 1e9);
+    expect_all_passed(run_ranks(
+        WorldKind::threads, 2,
+        [&body](World& world) {
+          const std::unique_ptr<Team> team = world.make_team({0, 1});
+          body(world, *team);
+          BEELINE_CHECK(!world.failed());
+          world.barrier();
+        },
+        config));
+  }
+  static void await_failure(const Team& team) {
+    const Stopwatch watch;
+    while (!team.failed()) {
+      BEELINE_CHECK(watch.seconds() < 10 * deadline_s);
+      std::this_thread::yield();
+    }
+  }
+};
+
+TEST_P(TriggerFaults, AnOperationWhoseThresholdIsNotReached) {
+  run([](World& world, Team& team) {
+    Triggers triggers(team);
+    const SymmetricArray<std::uint64_t> word(team, 1);
+    if (world.rank() == 0) {
+      const Stopwatch watch;
+      const ArmedOperation armed = triggers.arm(TriggeredOperation::signal(word.data(), 1, 1), {5, 4});
+      trigger_in_kernel(team, triggers, 5, 3);
+      await_failure(team);
+      BEELINE_CHECK(watch.seconds() >= deadline_s);
+      check_error(Status::aborted, {"rank 0", "tag 5", "count 3", "threshold 4", "store"},
+                  [&] { static_cast<void>(triggers.wait(armed)); });
+      triggers.trigger(5);
+    } else {
+      await_failure(team);
+      check_error(Status::aborted, {"rank 0", "tag 5", "count 3", "threshold 4"}, [&] { team.barrier(); });
+    }
+    world.barrier();
+    std::uint64_t now = 0;
+    world.copy(&now, word.data(), sizeof now);
+    BEELINE_CHECK_EQ(0u, now);
+  });
+}
+
+TEST_P(TriggerFaults, ATriggerThatNothingIsArmedFor) {
+  run([](World& world, Team& team) {
+    const Triggers triggers(team);
+    if (world.rank() == 1) trigger_in_kernel(team, triggers, 9, 2);
+    await_failure(team);
+    check_error(Status::aborted, {"rank 1", "tag 9", "count 2", "no operation is armed"}, [&] { team.barrier(); });
+    world.barrier();
+  });
+}
+
+TEST_P(TriggerFaults, ATagThatThereIsNot) {
+  run([](World& world, Team& team) {
+    Triggers triggers(team, {.tags = 3});
+    if (world.rank() == 0)
+      check_error(Status::invalid_argument, {"rank 0: trigger", "no tag 3", "0 to 2"},
+                  [&] { trigger_in_kernel(team, triggers, 3, 1); });
+    await_failure(team);
+    world.barrier();
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(On, TriggerFaults, ::testing::Values(false, true),
+                         [](const auto& on) { return on.param ? "gpu" : "cpu"; });
+
+}  // namespace
+
+}  // namespace beeline_test

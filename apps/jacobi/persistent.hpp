@@ -7,6 +7,9 @@
 /// one point of the halo that lies in its own column, so segments of a row need not wait for each other. Who sends
 /// differs from method to method.
 
+#include <algorithm>
+#include <limits>
+
 #include "beeline/device/signal.hpp"
 #include "method.hpp"
 #include "sweep.hpp"
@@ -30,6 +33,33 @@ struct Message {
   std::uint64_t tag;
   std::uint32_t peer;
 };
+
+/// Segment `number` of the row at `side`; empty where there is none.
+[[nodiscard]] BEELINE_HOST_DEVICE inline Piece segment_of(const Shares& shares, unsigned side, unsigned number) {
+  Piece piece = side == lower ? shares.edge[lower] : shares.edge[upper];
+  piece.first_quad = static_cast<int>(number) * shares.segment_quads;
+  const int end = piece.first_quad + shares.segment_quads;
+  if (end < piece.last_quad) piece.last_quad = end;
+  return piece;
+}
+
+/// Whether a segment is part of the row that `side` exchanges: an only row is that of both sides.
+[[nodiscard]] BEELINE_HOST_DEVICE inline bool touches(const Edges& edges, unsigned side, const Piece& piece) {
+  return edges.side[side].open() && edges.side[side].mine == piece.first_row;
+}
+
+/// What an iteration sends of a segment across `side`.
+[[nodiscard]] BEELINE_HOST_DEVICE inline Message message_of(const Fields& f, const Edge& edge, const Shares& shares,
+                                                            const Piece& piece, const Step& step, unsigned side,
+                                                            unsigned number) {
+  float* field = f.before(step.iteration + 1) + piece.first_quad * quad_points;
+  return {field + edge.theirs,
+          field + edge.mine * f.row,
+          static_cast<std::size_t>(piece.last_quad - piece.first_quad) * quad_points,
+          shares.arrived + opposite(side) * shares.segments + number,
+          step.tag() + 1,
+          edge.peer};
+}
 
 /// One segment of an outermost row.
 template <class Grid, class Sender>
@@ -61,22 +91,12 @@ struct Segment {
   }
 
  private:
-  /// Whether it is part of the row that `side` exchanges: an only row is that of both sides.
-  [[nodiscard]] BEELINE_HOST_DEVICE bool touches(unsigned side) const {
-    return edges.side[side].open() && edges.side[side].mine == piece.first_row;
-  }
+  [[nodiscard]] BEELINE_HOST_DEVICE bool touches(unsigned side) const { return jacobi::touches(edges, side, piece); }
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint64_t* signal(unsigned side) const {
     return shares.arrived + side * shares.segments + number;
   }
   [[nodiscard]] BEELINE_HOST_DEVICE Message message(unsigned side, const Step& step) const {
-    const Edge& edge = edges.side[side];
-    float* field = f.before(step.iteration + 1) + piece.first_quad * quad_points;
-    return {field + edge.theirs,
-            field + edge.mine * f.row,
-            static_cast<std::size_t>(piece.last_quad - piece.first_quad) * quad_points,
-            signal(opposite(side)),
-            step.tag() + 1,
-            edge.peer};
+    return message_of(f, edges.side[side], shares, piece, step, side, number);
   }
 };
 
@@ -103,15 +123,6 @@ struct Iterate {
     }
     static_cast<void>(sender.end(grid, ctx));  // what fails is recorded: the host's synchronize reports it
   }
-
- private:
-  [[nodiscard]] BEELINE_HOST_DEVICE static Piece segment_of(const Shares& shares, unsigned side, unsigned number) {
-    Piece piece = side == lower ? shares.edge[lower] : shares.edge[upper];
-    piece.first_quad = static_cast<int>(number) * shares.segment_quads;
-    const int end = piece.first_quad + shares.segment_quads;
-    if (end < piece.last_quad) piece.last_quad = end;
-    return piece;
-  }
 };
 
 /// Constructor and destructor are collective.
@@ -125,19 +136,30 @@ class Persistent : public Method {
         blocks_(domain.blocks<Iterate<Sender>, Fields, Edges, Shares, Sender, Step, int>(domain.all())) {}
 
   void run(int iterations, bool communicate) override {
-    const Shares shares{
-        {domain().edge(lower), domain().edge(upper)}, domain().interior(), segment_quads_, segments_, arrived_.data()};
-    beeline::launch(world(), {.blocks = blocks_, .threads = block_threads, .waits = true}, Iterate<Sender>{},
-                    domain().fields(), domain().edges(), shares, sender(), domain().take_steps(iterations, communicate),
-                    iterations);
-    world().synchronize();
+    const int most = iterations_at_once();
+    for (int left = iterations; left > 0; left -= most) run_at_once(std::min(left, most), communicate);
   }
 
  protected:
   [[nodiscard]] unsigned segments() const { return segments_; }
+  [[nodiscard]] std::uint64_t* arrived() const { return arrived_.data(); }
 
  private:
   [[nodiscard]] virtual Sender sender() const = 0;
+  /// Iterations of a launch at most.
+  [[nodiscard]] virtual int iterations_at_once() const { return std::numeric_limits<int>::max(); }
+  /// What the host does before the kernel of so many iterations starts.
+  virtual void prepare(const Shares& /*shares*/, Step /*step*/, int /*iterations*/) {}
+
+  void run_at_once(int iterations, bool communicate) {
+    const Shares shares{
+        {domain().edge(lower), domain().edge(upper)}, domain().interior(), segment_quads_, segments_, arrived_.data()};
+    const Step step = domain().take_steps(iterations, communicate);
+    prepare(shares, step, iterations);
+    beeline::launch(world(), {.blocks = blocks_, .threads = block_threads, .waits = true}, Iterate<Sender>{},
+                    domain().fields(), domain().edges(), shares, sender(), step, iterations);
+    world().synchronize();
+  }
 
   int segment_quads_;
   unsigned segments_;

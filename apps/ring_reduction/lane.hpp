@@ -4,6 +4,9 @@
 /// The lanes of the schemes whose kernel drives the ring: each block takes its own chunks through all steps, by a
 /// sender that differs from scheme to scheme.
 
+#include <algorithm>
+#include <limits>
+
 #include "beeline/device/signal.hpp"
 #include "beeline/host/launch.hpp"
 #include "scheme.hpp"
@@ -29,6 +32,18 @@ struct Lanes {
   [[nodiscard]] BEELINE_HOST_DEVICE const float* arrived_before(const Transfer& transfer) const {
     return inbox + transfer.inbox - ring.part_elements;
   }
+  /// Adds what is to be sent, if it is a sum, and stores it where it is sent from. Every thread of the block calls it.
+  template <class Block>
+  BEELINE_HOST_DEVICE void prepare(const Block& block, const Transfer& transfer) const {
+    float* const mine = data + transfer.sends.first;
+    if (sends_sum(transfer))
+      store_sum(block.thread_rank(), block.size(),
+                {mine, arrived_before(transfer), mine, nullptr, transfer.sends.count});
+  }
+  /// Chunks of a part that a lane carries.
+  [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t chunks_of(unsigned lane, unsigned lanes) const {
+    return (ring.chunks - lane + lanes - 1) / lanes;
+  }
 };
 
 /// Runs reductions in all lanes. `Sender`, a small structure, has for each block
@@ -40,7 +55,7 @@ struct RunLanes {
   BEELINE_HOST_DEVICE void operator()(const Grid& grid, const beeline::Context& ctx, Lanes lanes, Sender sender,
                                       std::uint64_t done, int reductions) const {
     const unsigned lane = grid.block_rank();
-    const std::uint32_t chunks = (lanes.ring.chunks - lane + grid.blocks() - 1) / grid.blocks();
+    const std::uint32_t chunks = lanes.chunks_of(lane, grid.blocks());
     std::uint64_t sequence = done * lanes.ring.steps() * chunks;
     for (int reduction = 0; reduction < reductions; ++reduction) {
       if (reduce(grid, ctx, lanes, sender, chunks, sequence) != beeline::Status::ok) return;
@@ -81,10 +96,8 @@ class LaneScheme : public Scheme {
  public:
   void run(int reductions) override {
     if (ring_.ranks == 1) return;
-    beeline::launch(world(), {.blocks = lanes_, .threads = block_threads, .waits = true}, RunLanes<Sender>{},
-                    Lanes{ring_, vectors().data(), vectors().inbox(), arrived_.data()}, sender(), done_, reductions);
-    done_ += static_cast<std::uint64_t>(reductions);
-    world().synchronize();
+    const int most = reductions_at_once();
+    for (int left = reductions; left > 0; left -= most) run_at_once(std::min(left, most));
   }
   const Ring& ring() const override { return ring_; }
   unsigned lanes() const override { return lanes_; }
@@ -99,6 +112,19 @@ class LaneScheme : public Scheme {
 
  private:
   [[nodiscard]] virtual Sender sender() const = 0;
+  /// Reductions of a launch at most.
+  [[nodiscard]] virtual int reductions_at_once() const { return std::numeric_limits<int>::max(); }
+  /// What the host does before the kernel of so many reductions starts, behind `done` of them.
+  virtual void prepare(const Lanes& /*all*/, std::uint64_t /*done*/, int /*reductions*/) {}
+
+  void run_at_once(int reductions) {
+    const Lanes all{ring_, vectors().data(), vectors().inbox(), arrived_.data()};
+    prepare(all, done_, reductions);
+    beeline::launch(world(), {.blocks = lanes_, .threads = block_threads, .waits = true}, RunLanes<Sender>{}, all,
+                    sender(), done_, reductions);
+    done_ += static_cast<std::uint64_t>(reductions);
+    world().synchronize();
+  }
 
   Ring ring_;
   unsigned lanes_;

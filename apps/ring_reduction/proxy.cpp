@@ -24,12 +24,9 @@ struct PostingSender {
     const auto& block = grid.block();
     const std::uint32_t next = all.ring.next();
     const beeline::CommandQueue queue = queues.queue(grid.block_rank());
-    float* mine = all.data + transfer.sends.first;
-    if (all.sends_sum(transfer))
-      store_sum(block.thread_rank(), block.size(),
-                {mine, all.arrived_before(transfer), mine, nullptr, transfer.sends.count});
-    const beeline::Status status =
-        beeline::post_put(block, ctx, all.destination(transfer), mine, transfer.sends.count, next, queue);
+    all.prepare(block, transfer);
+    const beeline::Status status = beeline::post_put(
+        block, ctx, all.destination(transfer), all.data + transfer.sends.first, transfer.sends.count, next, queue);
     return status == beeline::Status::ok ? beeline::post_signal(block, ctx, signal, number, next, queue) : status;
   }
   /// The next reduction changes what the engine may still send.

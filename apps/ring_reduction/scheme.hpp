@@ -38,5 +38,6 @@ using SchemeInfo = apps::MethodInfo<Scheme, Vectors>;
 [[nodiscard]] SchemeInfo device();
 [[nodiscard]] SchemeInfo device_packets();
 [[nodiscard]] SchemeInfo proxy();
+[[nodiscard]] SchemeInfo triggered();
 
 }  // namespace ring_reduction

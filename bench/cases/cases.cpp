@@ -21,11 +21,10 @@ struct Telling {
   SizeRange sizes;
 };
 constexpr std::uint64_t kib = 1 << 10, any = SizeRange{}.most_bytes;
-constexpr Telling telling[] = {{Command::latency, "command", {0, any}},
-                               {Command::latency, "message", {0, 4 * kib}},
-                               {Command::rate, "message_rate", {0, 8}},
-                               {Command::bandwidth, "put", {64 * kib, any}},
-                               {Command::bandwidth, "get", {64 * kib, any}}};
+constexpr Telling telling[] = {
+    {Command::latency, "command", {0, any}},      {Command::latency, "message", {0, 4 * kib}},
+    {Command::latency, "trigger", {0, any}},      {Command::rate, "message_rate", {0, 8}},
+    {Command::bandwidth, "put", {64 * kib, any}}, {Command::bandwidth, "get", {64 * kib, any}}};
 
 std::vector<Case> cases_of_methods() {
   std::vector<Case> all;

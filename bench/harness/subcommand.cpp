@@ -92,6 +92,7 @@ const Part& part_of(const Part (&parts)[count], std::string_view name, const std
 const char* issued_by(Control control) {
   if (control == Control::device) return "in a kernel";
   if (control == Control::proxy) return "posted by a kernel to its rank's engine";
+  if (control == Control::triggered) return "armed by the host, started by a kernel's trigger";
   return control == Control::stream ? "on a stream, where the receiver's waits" : "by the CPU, which awaits its end";
 }
 
@@ -111,7 +112,7 @@ MethodText both(MethodText text, const Part& part) {
 /// Of a method of the library, `control/algorithm`, or of a peer, `peer/how`.
 MethodText text_of(const std::string& method) {
   for (const MethodRow& row : method_rows)
-    for (const Control control : {Control::device, Control::stream, Control::host, Control::proxy})
+    for (const Control control : {Control::device, Control::stream, Control::host, Control::proxy, Control::triggered})
       if (row.operation == Operation::put && row.is_by(control) && row.method(control).id() == method) {
         const AlgorithmInfo& info = info_of(row.algorithm);
         return both({info.summary, needs_of(info)}, {"", issued_by(control)});

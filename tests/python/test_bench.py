@@ -16,7 +16,8 @@ from beeline.programs import World, mpirun_command
 
 PROGRAMS = Path(__file__).resolve().parents[2] / "build" / "bin"
 METHODS = [
-    "device/peer/ll", "device/peer/signal", "proxy/copy_engine/signal", "stream/copy_engine/signal",
+    "device/peer/ll", "device/peer/signal", "proxy/copy_engine/signal", "triggered/copy_engine/signal",
+    "stream/copy_engine/signal",
     "host/copy_engine/signal", "host/staged/sequential", "host/staged/pipelined",
 ]  # fmt: skip
 QUICK = ["--iterations", "2"]
@@ -162,10 +163,12 @@ def test_methods_have_their_latency_rate_and_bandwidth() -> None:
     found = [record for record in found if record["available"]]
     for record in found:
         assert_measured(record, ranks=2)
-    units = {"command": "us", "message": "us", "message_rate": "Mmsg/s", "put": "GB/s", "get": "GB/s"}
+    units = {"command": "us", "message": "us", "trigger": "us", "message_rate": "Mmsg/s", "put": "GB/s", "get": "GB/s"}
     assert {r["operation"]: r["unit"] for r in found} == units
     for record in found:
-        assert record["bytes"] == (70001 if record["unit"] == "GB/s" else 8)
+        assert record["bytes"] == (70001 if record["unit"] == "GB/s" else 8) or record["operation"] == "trigger"
+    triggers = [(r["bytes"], r["settings"]["level"]) for r in found if r["operation"] == "trigger"]
+    assert triggers == [(bytes, level) for bytes in (8, 70001) for level in ("thread", "block", "all_threads")]
     assert {r["method"] for r in found} >= set(METHODS)
     (bare, posted) = (r for r in found if r["operation"] == "command")
     assert bare["peer_of"] == posted["method"] == "proxy/copy_engine/signal"

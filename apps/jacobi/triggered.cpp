@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// Method triggered: as proxy, but the transfers of many iterations are armed before the kernel starts. A block that
+/// has computed a segment counts for its tag. Source: seed 003, GPU Triggered Networking.
+
+#include <algorithm>
+
+#include "beeline/control/trigger.hpp"
+#include "beeline/host/triggers.hpp"
+#include "persistent.hpp"
+
+namespace jacobi {
+
+namespace {
+
+/// Each signal that a neighbour receives has a tag, and each iteration that sends a threshold.
+struct Triggering {
+  static constexpr int segment_quads = 4 * block_threads;  // as proxy
+  beeline::TriggerChannel triggers;
+  const std::uint64_t* arrived;  ///< the first of the signals
+
+  template <class Grid>
+  [[nodiscard]] BEELINE_HOST_DEVICE beeline::Status send(const Grid& grid, const beeline::Context& ctx,
+                                                         const Message& message) const {
+    return beeline::trigger(grid.block(), ctx, triggers, static_cast<std::uint32_t>(message.signal - arrived));
+  }
+  /// The host fills the fields anew, or reads them, when the kernel has ended.
+  template <class Grid>
+  [[nodiscard]] BEELINE_HOST_DEVICE beeline::Status end(const Grid& grid, const beeline::Context& ctx) const {
+    return grid.block_rank() < triggers.queues.queues ? beeline::quiet(grid.block(), ctx, triggers, grid.block_rank())
+                                                      : beeline::Status::ok;
+  }
+};
+
+class Triggered final : public Persistent<Triggering> {
+ public:
+  explicit Triggered(Domain& domain)
+      : Persistent(domain), triggers_(world(), {.tags = sides * segments(),
+                                                .entries = std::max(most_armed, sides * segments()),
+                                                .queues = std::min(most_queues, sides * segments())}) {}
+
+ private:
+  static constexpr unsigned most_queues = 8;
+  static constexpr std::uint32_t most_armed = 4096;
+
+  [[nodiscard]] Triggering sender() const override { return {triggers_.channel(), arrived()}; }
+  [[nodiscard]] int iterations_at_once() const override {
+    return static_cast<int>(std::max(1u, most_armed / (sides * segments())));
+  }
+  void prepare(const Shares& shares, Step step, int iterations) override {
+    if (!step.communicate) return;
+    for (int i = 0; i < iterations; ++i, ++step.iteration) {
+      ++sent_;
+      for (unsigned row = 0; row < sides; ++row)
+        for (unsigned number = 0; number < segments(); ++number) {
+          const Piece piece = segment_of(shares, row, number);
+          for (unsigned side = 0; side < sides && !piece.empty(); ++side)
+            if (touches(domain().edges(), side, piece))
+              arm(message_of(domain().fields(), domain().edges().side[side], shares, piece, step, side, number));
+        }
+    }
+  }
+  void arm(const Message& message) {
+    triggers_.arm(beeline::TriggeredOperation::put(message.destination, message.source, message.count,
+                                                   static_cast<int>(message.peer))
+                      .and_signal(message.signal, message.tag),
+                  {.tag = static_cast<std::uint32_t>(message.signal - arrived()), .threshold = sent_});
+  }
+
+  beeline::Triggers triggers_;
+  std::uint64_t sent_ = 0;  ///< iterations that have sent, or been armed to
+};
+
+}  // namespace
+
+MethodInfo triggered() {
+  return MethodInfo::of<Triggered>(
+      {"triggered", "one kernel for many iterations: blocks trigger transfers of the outermost rows armed beforehand",
+       "triggered/copy_engine/signal"});
+}
+
+}  // namespace jacobi

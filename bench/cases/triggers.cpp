@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// triggered/copy_engine/signal: the host has armed transfers beforehand, a kernel triggers them. Ping-pong, and a
+/// trigger's own round trip: from the trigger to the signal behind what it has fired, both in this rank's memory.
+
+#include "beeline/host/triggers.hpp"
+
+#include "beeline/control/trigger.hpp"
+#include "cases/cases.hpp"
+#include "harness/group_choice.hpp"
+#include "harness/message_buffers.hpp"
+#include "harness/timed_kernel.hpp"
+
+namespace beeline::bench {
+
+namespace {
+
+constexpr const char* method = "triggered/copy_engine/signal";
+/// A loop's operations are armed before it starts: iterations whose five batches fit a table of 4,096.
+constexpr std::uint32_t most_iterations = 800;
+
+struct TriggeredMessage {
+  std::uint64_t* arrived;
+  std::uint32_t awaited;  ///< the rank that sets it
+  TriggerChannel channel;
+};
+
+struct TriggeredPingPong {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, Loop loop, TriggeredMessage message) const {
+    if (grid.block().thread_rank() != 0) return;
+    const Thread one{};
+    time_rounds(one, loop, [&](std::uint64_t sequence) {
+      return round_trip(
+          loop.leads, [&] { return trigger(one, ctx, message.channel, 0) == Status::ok; },
+          [&] {
+            return wait(one, ctx, message.arrived, Compare::greater_equal, sequence, message.awaited) == Status::ok;
+          });
+    });
+  }
+};
+
+/// Message after message, each until it is in place.
+struct TriggeredFlood {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, Loop loop, TriggeredMessage message) const {
+    if (grid.block().thread_rank() != 0) return;
+    const Thread one{};
+    time_rounds(one, loop, [&](std::uint64_t) {
+      return trigger(one, ctx, message.channel, 0) == Status::ok && quiet(one, ctx, message.channel, 0) == Status::ok;
+    });
+  }
+};
+
+/// Who triggers: one thread, a block as one, or each of its threads, all of which an operation waits for.
+enum class Level { thread, block, all_threads };
+constexpr const char* level_names[] = {"thread", "block", "all_threads"};
+
+template <Level level>
+struct TriggeredWord {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, Loop loop, TriggeredMessage message) const {
+    const auto& block = grid.block();
+    if (level == Level::thread && block.thread_rank() != 0) return;
+    const auto rounds = [&](const auto& group) {
+      time_rounds(group, loop, [&](std::uint64_t sequence) {
+        Status status = Status::ok;
+        if constexpr (level == Level::all_threads)
+          status = trigger(Thread{}, ctx, message.channel, 0);
+        else
+          status = trigger(group, ctx, message.channel, 0);
+        const Status waited = wait(group, ctx, message.arrived, Compare::greater_equal, sequence, message.awaited);
+        return status == Status::ok && waited == Status::ok;
+      });
+    };
+    if constexpr (level == Level::thread)
+      rounds(Thread{});
+    else
+      rounds(block);
+  }
+};
+
+struct State {
+  State(Bench& bench_in, std::uint64_t bytes)
+      : bench(bench_in), buffers(std::make_shared<MessageBuffers>(bench, bytes)), arrived(bench.world(), 1),
+        triggers(bench.world()), timed(bench) {}
+
+  /// Arms what the kernel triggers, a round's behind another's; a round is `each` triggers.
+  template <class Kernel>
+  std::vector<double> time(Rounds rounds, bool takes_part, int target, unsigned threads, std::uint64_t each) {
+    std::uint64_t* const signal = &arrived.data()->value;
+    const std::uint64_t first = timed.last(), last = Loop{nullptr, first, rounds, 0, false}.last();
+    for (std::uint64_t round = first + 1; takes_part && round <= last; ++round)
+      triggers.arm(TriggeredOperation::put(buffers->destination(), buffers->source(), buffers->bytes(), target)
+                       .and_signal(signal, round),
+                   {.tag = 0, .threshold = triggered + (round - first) * each});
+    if (takes_part) triggered += (last - first) * each;
+    // Its own, where it triggers for itself, or the peer's.
+    const auto awaited = static_cast<std::uint32_t>(target);
+    return timed.run(threads, takes_part, rounds, Kernel{}, TriggeredMessage{signal, awaited, triggers.channel()});
+  }
+
+  Bench& bench;
+  std::shared_ptr<MessageBuffers> buffers;
+  SymmetricArray<PaddedWord> arrived;
+  Triggers triggers;
+  TimedKernel timed;
+  std::uint64_t triggered = 0;  ///< the tag, by this rank
+};
+
+template <class Kernel, Receivers receivers>
+std::vector<Measurement> prepare_messages(Bench& bench, std::uint64_t bytes) {
+  auto state = std::make_shared<State>(bench, bytes);
+  std::vector<Measurement> all;
+  all.push_back(message_measurement(bench, state->buffers, receivers, method, [=, &bench](Rounds rounds) {
+    const bool takes_part = receivers == Receivers::both ? bench.paired() : bench.leads();
+    return state->time<Kernel>(rounds, takes_part, static_cast<int>(bench.peer()), single_thread(bench).threads, 1);
+  }));
+  all.back().most_iterations = most_iterations;
+  all.back().settings = single_thread(bench).settings();
+  return all;
+}
+
+template <Level level>
+Measurement trigger_measurement(Bench& bench, const std::shared_ptr<State>& state, unsigned threads) {
+  Measurement measurement{.operation = "trigger", .method = method, .bytes = state->buffers->bytes()};
+  measurement.most_iterations = most_iterations;
+  measurement.settings = {{"level", level_names[static_cast<int>(level)]},
+                          {"threads_per_block", std::uint64_t{threads}},
+                          {"blocks", std::uint64_t{1}}};
+  measurement.time = [=, &bench](Rounds rounds) {
+    return state->time<TriggeredWord<level>>(rounds, bench.leads(), bench.world().rank(), threads,
+                                             level == Level::all_threads ? threads : 1);
+  };
+  measurement.verify = [=, &bench](std::uint64_t seed) {
+    state->buffers->refresh(seed);
+    bench.world().barrier();
+    static_cast<void>(measurement.time(Rounds{}));
+    if (!bench.leads()) return true;
+    std::vector<std::byte> come(state->buffers->bytes());
+    bench.world().copy(come.data(), state->buffers->destination(), come.size());
+    return come == random_message(seed, bench.world().rank(), come.size());
+  };
+  return measurement;
+}
+
+std::vector<Measurement> prepare_triggers(Bench& bench, std::uint64_t bytes) {
+  auto state = std::make_shared<State>(bench, bytes);
+  const unsigned one = single_thread(bench).threads, many = bench.world().device().is_gpu() ? 256 : one;
+  return {trigger_measurement<Level::thread>(bench, state, one), trigger_measurement<Level::block>(bench, state, many),
+          trigger_measurement<Level::all_threads>(bench, state, many)};
+}
+
+const ListedCases latency_cases(Command::latency,
+                                {{"message", method, true, prepare_messages<TriggeredPingPong, Receivers::both>},
+                                 {"trigger", method, true, prepare_triggers}});
+const ListedCases bandwidth_cases(Command::bandwidth,
+                                  {{"put", method, true, prepare_messages<TriggeredFlood, Receivers::second>}});
+
+}  // namespace
+
+}  // namespace beeline::bench

@@ -7,6 +7,7 @@
 #include <array>
 
 #include "beeline/device/signal.hpp"
+#include "beeline/host/stream_operations.hpp"
 #include "halves.hpp"
 #include "host_gosa.hpp"
 #include "method.hpp"
@@ -75,7 +76,8 @@ class HostCopyEngine final : public Method {
       beeline::Stream& stream = *copies_[side];
       stream.wait_event(done);
       world().copy(world().at(p, peer) + edge.theirs, p + edge.mine, domain().plane_bytes(), stream);
-      stream.write_signal(world().at(&arrived_.data()[opposite(side)], peer), step.tag() + 1);
+      beeline::signal_on_stream(
+          world(), peer, {.signal = &arrived_.data()[opposite(side)], .value = step.tag() + 1, .stream = &stream});
     }
   }
 

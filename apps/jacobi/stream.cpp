@@ -5,7 +5,7 @@
 /// signals it. Source: seed 003, GPUDirect Async (GDS): communication prepared beforehand, at the boundaries of
 /// kernels.
 
-#include "beeline/host/put_signal.hpp"
+#include "beeline/host/stream_operations.hpp"
 #include "common/launch_window.hpp"
 #include "method.hpp"
 #include "update.hpp"
@@ -26,7 +26,9 @@ class OnStreams final : public Method {
     for (int done = 0; done < iterations; ++done, ++step.iteration) {
       if (step.needs_halos())
         for (unsigned side = 0; side < sides; ++side)
-          if (domain().edges().side[side].open()) world().stream().wait_signal(&arrived_.data()[side], step.tag());
+          if (const Edge& edge = domain().edges().side[side]; edge.open())
+            beeline::wait_on_stream(world(),
+                                    {.signal = &arrived_.data()[side], .value = step.tag(), .peer = edge.peer});
       edges_.enqueue(step.iteration);
       if (communicate) send_rows(step);
       interior_.enqueue(step.iteration);

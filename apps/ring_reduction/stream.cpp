@@ -5,6 +5,7 @@
 /// Source: seed 003, GPUDirect Async (GDS).
 
 #include "add_arrived.hpp"
+#include "beeline/host/stream_operations.hpp"
 #include "common/launch_window.hpp"
 #include "scheme.hpp"
 
@@ -60,17 +61,24 @@ class OnStreams final : public Scheme {
       if (is_sum)
         copies_->wait_event(*summed_[transfer.chunk]);
       else
-        copies_->wait_signal(arrived_.data(), number(transfer.step - 1, transfer.chunk));
+        wait(*copies_, number(transfer.step - 1, transfer.chunk));
     }
     if (transfer.sends.count > 0)
       world().copy(destination_of(vectors(), transfer, ring_.next()), vectors().data() + transfer.sends.first,
                    transfer.sends.count * sizeof(float), *copies_);
-    copies_->write_signal(arrived_.at(static_cast<int>(ring_.next())), number(transfer.step, transfer.chunk));
+    beeline::signal_on_stream(
+        world(), static_cast<int>(ring_.next()),
+        {.signal = arrived_.data(), .value = number(transfer.step, transfer.chunk), .stream = copies_.get()});
     copies_ahead_.advance();
   }
 
+  void wait(beeline::Stream& stream, std::uint64_t number) {
+    beeline::wait_on_stream(world(),
+                            {.signal = arrived_.data(), .value = number, .stream = &stream, .peer = ring_.previous()});
+  }
+
   void receive(const Transfer& transfer) {
-    world().stream().wait_signal(arrived_.data(), number(transfer.step, transfer.chunk));
+    wait(world().stream(), number(transfer.step, transfer.chunk));
     if (transfer.reduces) {
       enqueue_sum(vectors(), transfer);
       world().stream().record(*summed_[transfer.chunk]);

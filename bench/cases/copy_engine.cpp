@@ -6,6 +6,7 @@
 
 #include "beeline/device/group.hpp"
 #include "beeline/device/signal.hpp"
+#include "beeline/host/stream_operations.hpp"
 #include "cases/cases.hpp"
 #include "harness/message_buffers.hpp"
 #include "harness/timed_host.hpp"
@@ -125,8 +126,8 @@ class StreamCopies : public Copies {
   }
 
  private:
-  void tell() { world().stream().write_signal(world().at(signal(), peer()), sequence_); }
-  void hear() { world().stream().wait_signal(signal(), sequence_); }
+  void tell() { signal_on_stream(world(), peer(), {.signal = signal(), .value = sequence_}); }
+  void hear() { wait_on_stream(world(), {.signal = signal(), .value = sequence_, .peer = bench().peer()}); }
 };
 
 template <class Kind>

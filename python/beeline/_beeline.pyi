@@ -582,9 +582,12 @@ class Signals:
     """
     Words of 64 bits that announce data, zero at first: so many on each rank.
 
-    Calls take a stream, and are then done in its order, by a kernel; without one they block: the calling thread does them
-    on a host rank, at once and in no order with streams; on a GPU's rank they go to the default stream. It lives until its
-    world is left.
+    Calls take a stream, and are then done in its order; without one they block: the calling thread does them on a host
+    rank, at once and in no order with streams; on a GPU's rank they go to the default stream. It lives until its world is
+    left.
+
+    In a CUDA graph a fixed value would be the same in each run. There, and wherever values are to go on, `sequence` is
+    memory of this rank with a uint64: each run of the call adds `value` to it, and signals, or waits for, the sum.
     """
 
     def __init__(self, world: World, count: int) -> None:
@@ -592,7 +595,7 @@ class Signals:
 
     def __len__(self) -> int: ...
 
-    def signal(self, index: int, value: int, peer: int, *, stream: Stream | None = None) -> None:
+    def signal(self, index: int, value: int, peer: int, *, stream: Stream | None = None, sequence: Memory | None = None) -> None:
         """
         Sets a signal of rank `peer`, after all that the caller, or the stream, did before.
 
@@ -604,7 +607,7 @@ class Signals:
         Adds to a signal of rank `peer`, so that one counts what many send; otherwise as `signal`. Raises UnreachableError where the ranks' devices share no atomics.
         """
 
-    def put_signal(self, destination: Memory, source: object, index: int, value: int, peer: int, *, stream: Stream | None = None) -> None:
+    def put_signal(self, destination: Memory, source: object, index: int, value: int, peer: int, *, stream: Stream | None = None, sequence: Memory | None = None) -> None:
         """
         Copies a tensor to rank `peer`, then sets a signal there: whoever sees the signal sees the data.
 
@@ -615,7 +618,7 @@ class Signals:
     def put_signal_add(self, destination: Memory, source: object, index: int, value: int, peer: int, *, stream: Stream | None = None) -> None:
         """The same with `signal_add`."""
 
-    def wait(self, index: int, value: int, comparison: str = '>=', *, peer: int | None = None, stream: Stream | None = None, timeout: float | None = None) -> None:
+    def wait(self, index: int, value: int, comparison: str = '>=', *, peer: int | None = None, stream: Stream | None = None, timeout: float | None = None, sequence: Memory | None = None) -> None:
         """
         Waits until this rank's signal compares true with `value`; then the data that it announced is there.
 

@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "beeline/device/put_get.hpp"
-#include "beeline/host/put_signal.hpp"
+#include "beeline/host/stream_operations.hpp"
 #include "bindings.hpp"
 #include "memory.hpp"
 #include "stream.hpp"
@@ -47,15 +47,17 @@ class SignalsObject {
   [[nodiscard]] std::size_t count() const { return count_; }
   void free() { memory_.free(); }
 
-  void signal(std::size_t index, std::uint64_t value, int peer, StreamObject* stream) const {
-    change(nullptr, nullptr, {.signal = word(index), .value = value}, peer, stream);
+  void signal(std::size_t index, std::uint64_t value, int peer, StreamObject* stream, const Memory* sequence) const {
+    change(nullptr, nullptr, {.signal = word(index), .value = value, .sequence = word_of(sequence, stream)}, peer,
+           stream);
   }
   void signal_add(std::size_t index, std::uint64_t value, int peer, StreamObject* stream) const {
     change(nullptr, nullptr, {.signal = word(index), .value = value, .adds = true}, peer, stream);
   }
   void put_signal(const Memory& destination, const nb::object& source, std::size_t index, std::uint64_t value, int peer,
-                  StreamObject* stream) const {
-    put(destination, source, {.signal = word(index), .value = value}, peer, stream);
+                  StreamObject* stream, const Memory* sequence) const {
+    put(destination, source, {.signal = word(index), .value = value, .sequence = word_of(sequence, stream)}, peer,
+        stream);
   }
   void put_signal_add(const Memory& destination, const nb::object& source, std::size_t index, std::uint64_t value,
                       int peer, StreamObject* stream) const {
@@ -63,7 +65,7 @@ class SignalsObject {
   }
 
   void wait(std::size_t index, std::uint64_t value, const std::string& comparison, std::optional<int> peer,
-            StreamObject* stream, Seconds timeout) const {
+            StreamObject* stream, Seconds timeout, const Memory* sequence) const {
     const Compare compare = comparison_of(comparison);
     const Timeout limit = timeout_of(timeout);
     std::uint64_t* const signal = word(index);
@@ -74,8 +76,13 @@ class SignalsObject {
     if (stream != nullptr && timeout)
       throw nb::value_error("timeout: a call on a stream does not block; `synchronize` takes one");
     Stream& queue = stream == nullptr ? world.stream() : own(*stream);
+    const WaitCall call{.signal = signal,
+                        .value = value,
+                        .stream = &queue,
+                        .sequence = word_of(sequence, stream),
+                        .peer = peer ? member(*peer) : no_peer};
     const Status status = unlocked([&] {
-      queue.wait_signal(signal, value);
+      wait_on_stream(world, call);
       return stream == nullptr ? world.synchronize(queue, limit) : Status::ok;
     });
     require_over(status, "wait", timeout, world.rank());
@@ -102,6 +109,15 @@ class SignalsObject {
   [[nodiscard]] std::uint64_t* word(std::size_t index) const {
     if (index >= count_) throw nb::index_error(fmt::format("signal {} of {}", index, count_).c_str());
     return static_cast<std::uint64_t*>(memory_.address()) + index;
+  }
+  /// The word that a call's values go on from, if any.
+  [[nodiscard]] std::uint64_t* word_of(const Memory* sequence, const StreamObject* stream) const {
+    if (sequence == nullptr) return nullptr;
+    if (stream == nullptr) throw nb::value_error("sequence: of calls on a stream only");
+    if (sequence->joined() != world_ || sequence->rank() != world_->known().rank() ||
+        sequence->bytes() < sizeof(std::uint64_t))
+      throw nb::value_error("sequence: memory of this rank's world is expected, a uint64");
+    return static_cast<std::uint64_t*>(sequence->address());
   }
   [[nodiscard]] std::uint32_t member(int peer) const {
     const int size = world_->known().size();
@@ -153,7 +169,10 @@ class SignalsObject {
     how.stream = stream == nullptr ? &world.stream() : &own(*stream);
     if (stream != nullptr && from != nullptr) stream->keep({from});
     const nb::gil_scoped_release unlocked;
-    put_signal_on_stream(world, destination, from == nullptr ? nullptr : from->data, bytes, peer, how);
+    if (from == nullptr)
+      signal_on_stream(world, peer, how);
+    else
+      put_signal_on_stream(world, destination, from->data, bytes, peer, how);
     if (stream == nullptr) world.synchronize(*how.stream);
   }
 
@@ -181,14 +200,17 @@ void bind_signals(nb::module_& module) {
   nb::class_<SignalsObject>(module, "Signals",
                             R"(Words of 64 bits that announce data, zero at first: so many on each rank.
 
-Calls take a stream, and are then done in its order, by a kernel; without one they block: the calling thread does them
-on a host rank, at once and in no order with streams; on a GPU's rank they go to the default stream. It lives until its
-world is left.)")
+Calls take a stream, and are then done in its order; without one they block: the calling thread does them on a host
+rank, at once and in no order with streams; on a GPU's rank they go to the default stream. It lives until its world is
+left.
+
+In a CUDA graph a fixed value would be the same in each run. There, and wherever values are to go on, `sequence` is
+memory of this rank with a uint64: each run of the call adds `value` to it, and signals, or waits for, the sum.)")
       .def(nb::init<const std::shared_ptr<JoinedWorld>&, std::size_t>(), nb::arg("world"), nb::arg("count"),
            "Collective. All ranks give the same count.")
       .def("__len__", &SignalsObject::count)
       .def("signal", &SignalsObject::signal, nb::arg("index"), nb::arg("value"), nb::arg("peer"), nb::kw_only(),
-           nb::arg("stream") = nb::none(),
+           nb::arg("stream") = nb::none(), nb::arg("sequence") = nb::none(),
            R"(Sets a signal of rank `peer`, after all that the caller, or the stream, did before.
 
 Raises UnreachableError where a host rank is to signal in a GPU's memory.)")
@@ -198,6 +220,7 @@ Raises UnreachableError where a host rank is to signal in a GPU's memory.)")
            "UnreachableError where the ranks' devices share no atomics.")
       .def("put_signal", &SignalsObject::put_signal, nb::arg("destination"), nb::arg("source"), nb::arg("index"),
            nb::arg("value"), nb::arg("peer"), nb::kw_only(), nb::arg("stream") = nb::none(),
+           nb::arg("sequence") = nb::none(),
            R"(Copies a tensor to rank `peer`, then sets a signal there: whoever sees the signal sees the data.
 
 destination  memory of the world, this rank's: its place is the same at the peer; as large as `source`
@@ -207,7 +230,7 @@ source       in memory that this rank's device reaches; the stream, if any, keep
            "The same with `signal_add`.")
       .def("wait", &SignalsObject::wait, nb::arg("index"), nb::arg("value"),
            nb::arg("comparison") = ">=", nb::kw_only(), nb::arg("peer") = nb::none(), nb::arg("stream") = nb::none(),
-           nb::arg("timeout") = nb::none(),
+           nb::arg("timeout") = nb::none(), nb::arg("sequence") = nb::none(),
            R"(Waits until this rank's signal compares true with `value`; then the data that it announced is there.
 
 comparison  '==', '!=', '>', '>=', '<', '<='; streams, and GPU ranks, wait for '>='

@@ -2,6 +2,8 @@
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cctype>
 #include <cstdlib>
 #include <map>
 #include <mutex>
@@ -9,6 +11,7 @@
 
 #include "beeline/core/error.hpp"
 #include "beeline/runtime/device.hpp"
+#include "beeline/runtime/gpu_place.hpp"
 #include "runtime/cuda.hpp"
 #include "runtime/gpu_fault.hpp"
 
@@ -106,6 +109,14 @@ bool peer_access(int from, int to) {
   int can = 0;
   cuda_api::check(cudaDeviceCanAccessPeer(&can, from, to), "cudaDeviceCanAccessPeer");
   return can != 0;
+}
+
+std::string pci_address(int gpu) {
+  char address[32] = {};
+  cuda_api::check(cudaDeviceGetPCIBusId(address, sizeof address, gpu), "cudaDeviceGetPCIBusId");
+  std::string text(address);
+  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char each) { return std::tolower(each); });
+  return text;
 }
 
 void use_gpu(int index) { cuda_api::check(cudaSetDevice(index), "cudaSetDevice"); }

@@ -2,6 +2,7 @@
 // The twin of cuda_device.cpp in builds without CUDA.
 #include "beeline/core/error.hpp"
 #include "beeline/runtime/device.hpp"
+#include "beeline/runtime/gpu_place.hpp"
 #include "runtime/gpu_fault.hpp"
 
 namespace beeline {
@@ -16,6 +17,7 @@ std::vector<Device> visible_gpus(std::string* why_none) {
 }
 bool peer_access(int, int) { unavailable(); }
 void use_gpu(int) { unavailable(); }
+std::string pci_address(int) { return {}; }
 CudaVersions cuda_versions() { return {}; }
 bool built_with_cuda() { return false; }
 int compute_capability(int) { unavailable(); }

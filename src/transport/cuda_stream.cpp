@@ -202,7 +202,7 @@ class GpuStream final : public Stream {
   }
   void write_signal(std::uint64_t* signal, std::uint64_t value) override {
     check_signal(signal);
-    refuse_fixed_value("write_signal");
+    refuse_fixed_value("a signal");
     const CurrentGpu current(device_.index);
     check(driver().stream_write_value(stream_, reinterpret_cast<CUdeviceptr>(signal), value,
                                       CU_STREAM_WRITE_VALUE_DEFAULT),
@@ -210,7 +210,7 @@ class GpuStream final : public Stream {
   }
   void wait_signal(std::uint64_t* signal, std::uint64_t value) override {
     check_signal(signal);
-    refuse_fixed_value("wait_signal");
+    refuse_fixed_value("a wait for a signal");
     const CurrentGpu current(device_.index);
     const std::lock_guard lock(mutex_);
     check(driver().stream_wait_value(stream_, reinterpret_cast<CUdeviceptr>(signal), value, CU_STREAM_WAIT_VALUE_GEQ),
@@ -295,10 +295,10 @@ class GpuStream final : public Stream {
   }
 
  private:
-  void refuse_fixed_value(const char* what) const {
+  void refuse_fixed_value(const std::string& what) const {
     if (capture() != 0)
-      refuse_capture(what,
-                     "each of its runs would have the same value; signals by kernels (put_signal) can be captured");
+      refuse_capture((what + " with a fixed value").c_str(),
+                     "each of its runs would have the same value; give it a sequence");
   }
   void check_device() const {
     if (capture() != 0)

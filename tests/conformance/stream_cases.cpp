@@ -4,10 +4,14 @@
 
 #include <atomic>
 #include <exception>
+#include <functional>
+#include <initializer_list>
+#include <string_view>
 #include <thread>
 
 #include "tests/conformance/guarded_area.hpp"
 #include "tests/conformance/rank_test.hpp"
+#include "tests/support/errors.hpp"
 
 namespace beeline_test {
 
@@ -60,12 +64,13 @@ BEELINE_CASE(stream, copy_and_signal_on_streams, 1) {
     const std::unique_ptr<Stream> sending = world.make_stream(), receiving = world.make_stream();
     world.barrier();
     for (std::size_t round = 0; round < rounds; ++round) {
-      sending->wait_signal(words.data() + 1, round);
-      sending->copy(destination.at(test.ahead(1)), source.data() + round * bytes, bytes);
-      sending->write_signal(words.at(test.ahead(1)), round + 1);
-      receiving->wait_signal(words.data(), round + 1);
+      wait_on_stream(world, {.signal = words.data() + 1, .value = round, .stream = sending.get()});
+      put_on_stream(world, destination.data(), source.data() + round * bytes, bytes, test.ahead(1), sending.get());
+      signal_on_stream(world, test.ahead(1), {.signal = words.data(), .value = round + 1, .stream = sending.get()});
+      wait_on_stream(world, {.signal = words.data(), .value = round + 1, .stream = receiving.get()});
       receiving->copy(snapshots.data() + round * bytes, destination.data(), bytes);
-      receiving->write_signal(words.at(test.behind(1)) + 1, round + 1);
+      signal_on_stream(world, test.behind(1),
+                       {.signal = words.data() + 1, .value = round + 1, .stream = receiving.get()});
     }
     world.synchronize(*sending);
     world.synchronize(*receiving);
@@ -174,7 +179,7 @@ BEELINE_CASE(stream, puts_that_count_on_streams, 1) {
     for (int distance = 0; distance < test.size(); ++distance)
       put_signal_on_stream(world, memory.data() + static_cast<std::size_t>(test.rank()) * bytes, source.data(), bytes,
                            test.ahead(distance), {.signal = signal.data(), .adds = true, .stream = stream.get()});
-    stream->wait_signal(signal.data(), ranks);
+    wait_on_stream(world, {.signal = signal.data(), .value = ranks, .stream = stream.get()});
     world.synchronize(*stream);
     BEELINE_CHECK_EQ(ranks, test.read_value(signal.data()));
     for (int rank = 0; rank < test.size(); ++rank)
@@ -186,6 +191,78 @@ BEELINE_CASE(stream, puts_that_count_on_streams, 1) {
     world.barrier();
     BEELINE_CHECK_EQ(7u, test.read_value(signal.data()));
   }
+}
+
+/// Values that lie in memory and go on: puts and signals, each behind the credit for the last.
+BEELINE_CASE(stream, sequences_on_streams, 1) {
+  World& world = test.world();
+  constexpr std::uint64_t rounds = 20;
+  const auto from = static_cast<std::uint32_t>(test.behind(1));
+  for (const std::size_t bytes : {std::size_t{0}, std::size_t{37}, std::size_t{100'000}}) {
+    const Heap heap = world.mixed() ? Heap::pinned : Heap::symmetric;
+    const SymmetricArray<std::byte> source(world, rounds * bytes), destination(world, bytes),
+        snapshots(world, rounds * bytes);
+    const SymmetricArray<std::uint64_t> arrived(world, 2, heap), sequences(world, 4);
+    std::uint64_t* const sequence = sequences.data();
+    const std::uint64_t key = test.random().next();
+    test.write(source.data(), pattern(key_of(key, test.rank()), rounds * bytes));
+    const std::unique_ptr<Stream> sending = world.make_stream(), receiving = world.make_stream();
+    signal_on_stream(world, test.behind(1),
+                     {.signal = arrived.data() + 1,
+                      .value = 5,
+                      .stream = receiving.get(),
+                      .sequence = sequence + 3});  // the first credit
+    world.synchronize(*receiving);
+    world.barrier();
+    for (std::uint64_t round = 0; round < rounds; ++round) {
+      wait_on_stream(world, {.signal = arrived.data() + 1,
+                             .value = 5,
+                             .stream = sending.get(),
+                             .sequence = sequence,
+                             .peer = static_cast<std::uint32_t>(test.ahead(1))});
+      put_signal_on_stream(world, destination.data(), source.data() + round * bytes, bytes, test.ahead(1),
+                           {.signal = arrived.data(), .value = 3, .stream = sending.get(), .sequence = sequence + 1});
+      wait_on_stream(
+          world,
+          {.signal = arrived.data(), .value = 3, .stream = receiving.get(), .sequence = sequence + 2, .peer = from});
+      receiving->copy(snapshots.data() + round * bytes, destination.data(), bytes);
+      signal_on_stream(world, test.behind(1),
+                       {.signal = arrived.data() + 1, .value = 5, .stream = receiving.get(), .sequence = sequence + 3});
+    }
+    world.synchronize(*sending);
+    world.synchronize(*receiving);
+    BEELINE_CHECK_EQ(3 * rounds, test.read_value(arrived.data()));
+    check_bytes(pattern(key_of(key, test.behind(1)), rounds * bytes), test.read(snapshots.data(), rounds * bytes),
+                "rounds by sequences");
+    world.barrier();
+  }
+}
+
+BEELINE_CASE(stream, operations_that_are_refused, 1) {
+  World& world = test.world();
+  const SymmetricArray<std::uint64_t> words(world, 2);
+  std::uint64_t* const word = words.data();
+  auto* const odd = reinterpret_cast<std::uint64_t*>(reinterpret_cast<std::byte*>(word) + 1);
+  std::uint64_t elsewhere = 0;
+  const auto refused = [](std::initializer_list<std::string_view> parts, const std::function<void()>& call) {
+    check_error(Status::invalid_argument, parts, call);
+  };
+  const auto no_rank = static_cast<std::uint32_t>(test.size());
+  refused({"not aligned"}, [&] { signal_on_stream(world, 0, {.signal = odd}); });
+  refused({"not aligned"}, [&] { put_signal_on_stream(world, word, word + 1, 8, 0, {.signal = odd}); });
+  refused({"not aligned"}, [&] { wait_on_stream(world, {.signal = odd}); });
+  refused({"not aligned"}, [&] { wait_on_stream(world, {.signal = word, .sequence = odd}); });
+  refused({"not aligned"}, [&] { signal_on_stream(world, 0, {.signal = word, .sequence = odd}); });
+  refused({"takes no sequence"},
+          [&] { signal_on_stream(world, 0, {.signal = word, .adds = true, .sequence = word + 1}); });
+  refused({"null address"}, [&] { wait_on_stream(world, {.signal = nullptr}); });
+  refused({"of a team of"}, [&] { wait_on_stream(world, {.signal = word, .peer = no_rank}); });
+  refused({}, [&] { signal_on_stream(world, test.size(), {.signal = word}); });
+  refused({}, [&] { signal_on_stream(world, 0, {.signal = &elsewhere}); });
+  refused({}, [&] { put_on_stream(world, &elsewhere, word, 8, 0); });
+  world.synchronize();
+  BEELINE_CHECK_EQ(0u, test.read_value(word));
+  world.barrier();
 }
 
 /// A value of each rank, in every type, by the world and by a team; all get the same.

@@ -379,6 +379,33 @@ TEST_P(Engines, StandBesideDirectPeers) {
       ranks);
 }
 
+/// Who posted it is told by the next wait for a stream; who waits for its signal in vain, with that wait's deadline.
+TEST(RefusedCommands, AppearInTheErrorsOfBothRanks) {
+  Config config = test_config("cpu");
+  config.deadline_ns = 1'000'000'000;
+  const auto body = [](World& world) {
+    const CommandQueues queues(world);
+    const SymmetricArray<std::byte> bytes(world, 4096);
+    const Signals arrived(world, 1);
+    const std::string refusal = "rank 0's engine refused command 1 of a queue (put";
+    world.barrier();
+    if (world.rank() == 0) {
+      const auto* const nowhere = reinterpret_cast<const std::byte*>(std::uintptr_t{4096});
+      const CommandQueue queue = queues.channel().queue(0);
+      const Context& ctx = world.host_context();
+      BEELINE_CHECK(post_put(Thread{}, ctx, bytes.data(), nowhere, 4096, 1, queue) == Status::ok);
+      BEELINE_CHECK(post_signal(Thread{}, ctx, arrived.data(), 1, 1, queue) == Status::ok);
+      BEELINE_CHECK(quiet(Thread{}, ctx, queue) == Status::invalid_argument);
+      check_error(Status::invalid_argument, {refusal, "not there"}, [&] { world.synchronize(); });
+      while (!world.failed()) std::this_thread::yield();  // until the other has waited in vain
+    } else {
+      wait_on_stream(world, {.signal = arrived.data(), .peer = 0});
+      check_error(Status::deadline, {"expected >= 1, observed 0", refusal}, [&] { world.synchronize(); });
+    }
+  };
+  for (const RankOutcome& outcome : run_ranks(WorldKind::threads, 2, body, config)) EXPECT_EQ("", outcome.failure);
+}
+
 INSTANTIATE_TEST_SUITE_P(Devices, Engines, ::testing::Bool(),
                          [](const ::testing::TestParamInfo<bool>& info) { return info.param ? "one_gpu" : "cpu"; });
 

@@ -55,6 +55,28 @@ def test_one_signal_counts_what_many_send(on_stream: bool) -> None:
     beeline.run(4, body)
 
 
+def test_values_on_streams_go_on() -> None:
+    def body(world: beeline.World) -> None:
+        signals, memory = beeline.Signals(world, 1), world.allocate(3, "int64")
+        stream, sent, awaited = world.make_stream(), world.allocate(1, "uint64"), world.allocate(1, "uint64")
+        after, before = (world.rank + 1) % world.size, (world.rank - 1) % world.size
+        for round_ in range(1, 20):
+            source = np.full(3, 100 * world.rank + round_)
+            signals.put_signal(memory, source, 0, 2, after, stream=stream, sequence=sent)
+            signals.signal(0, 1, after, stream=stream, sequence=sent)
+            signals.wait(0, 3, peer=before, stream=stream, sequence=awaited)
+            world.synchronize(stream)
+            assert signals.read(0) == 3 * round_
+            assert (np.from_dlpack(memory) == 100 * before + round_).all()
+            world.barrier()
+        with pytest.raises(ValueError, match="of calls on a stream only"):
+            signals.signal(0, 1, after, sequence=sent)
+        with pytest.raises(ValueError, match="a uint64"):
+            signals.wait(0, 1, stream=stream, sequence=world.allocate(1, "uint8"))
+
+    beeline.run(2, body)
+
+
 def test_a_stream_waits_for_a_signal() -> None:
     def body(world: beeline.World) -> None:
         signals, memory = beeline.Signals(world, 1), world.allocate(4, "uint8")

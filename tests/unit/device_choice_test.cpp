@@ -6,6 +6,7 @@
 
 #include "beeline/core/error.hpp"
 #include "beeline/runtime/device.hpp"
+#include "beeline/runtime/gpu_place.hpp"
 
 namespace beeline {
 
@@ -149,6 +150,19 @@ TEST(ChooseReachingGpu, IsOneThatARankHasInTurn) {
   partly[3].gpus.clear();
   EXPECT_EQ(0, choose_reaching_gpu(2, partly, owned));
   EXPECT_EQ(-1, choose_reaching_gpu(3, partly, owned)) << "this process sees no GPU";
+}
+
+TEST(NearCores, AreReadFromTheKernelsLists) {
+  EXPECT_EQ((std::vector{0, 1, 2, 3, 8}), cores_in("0-3,8\n"));
+  EXPECT_EQ(std::vector{5}, cores_in("5"));
+  for (const char* none : {"", "\n", "3-", "-3", "4-2", "1,,2", "1,x", "0-99999"})
+    EXPECT_EQ(std::vector<int>(), cores_in(none)) << none;
+}
+
+TEST(NearCores, AreNoneWithoutAGpu) {
+  if (built_with_cuda()) GTEST_SKIP() << "this build may have GPUs";
+  EXPECT_TRUE(cores_near_gpu(0).cores.empty());
+  EXPECT_EQ("this build has no CUDA", cores_near_gpu(0).reason);
 }
 
 TEST(HostDevice, HasANameAndMemory) {

@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// CUDA graphs that tests capture.
+/// CUDA graphs that tests capture, and the ranks that run them.
 
 #include <cuda_runtime_api.h>
+#include <gtest/gtest.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
+#include <string>
 
 #include "beeline/host/world.hpp"
 #include "tests/support/check.hpp"
+#include "tests/support/ranks.hpp"
 
 namespace beeline_test {
 
@@ -53,6 +57,21 @@ class Graph {
  private:
   cudaGraph_t graph_ = nullptr;
   cudaGraphExec_t runnable_ = nullptr;
+};
+
+/// A word that a rank sends in a step.
+BEELINE_HOST_DEVICE inline std::uint64_t word_of(std::uint64_t step, std::uint64_t index, std::uint64_t rank) {
+  return step * 1009 + index * 2 + rank;
+}
+
+/// Two ranks that are threads, on this many GPUs.
+class TwoRanks : public ::testing::TestWithParam<int> {
+ protected:
+  void run(const std::function<void(beeline::World&)>& body) const {
+    if (const std::string why = missing_gpus(GetParam()); !why.empty()) GTEST_SKIP() << why;
+    expect_all_passed(
+        run_ranks(WorldKind::threads, 2, body, test_config(GetParam() == 1 ? "cuda:0" : "cuda:0,1"), 100));
+  }
 };
 
 }  // namespace beeline_test

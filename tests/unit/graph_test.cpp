@@ -37,10 +37,6 @@ struct Exchange {
   std::uint64_t* state;  ///< [steps taken, wrong words]
 };
 
-BEELINE_HOST_DEVICE std::uint64_t word_of(std::uint64_t step, std::uint64_t index, std::uint64_t rank) {
-  return step * 1009 + index * 2 + rank;
-}
-
 /// One step: the grid fills the outbox, its first block sends it to the other rank and waits for what comes from there,
 /// the grid checks it.
 struct Step {
@@ -90,16 +86,6 @@ void check_steps(World& world, const Exchange& exchange, std::uint64_t expected)
   BEELINE_CHECK_EQ(expected, state[0]);
   BEELINE_CHECK_EQ(std::uint64_t{0}, state[1]);
 }
-
-/// Two ranks that are threads, on this many GPUs.
-class TwoRanks : public ::testing::TestWithParam<int> {
- protected:
-  void run(const std::function<void(World&)>& body) const {
-    if (const std::string why = missing_gpus(GetParam()); !why.empty()) GTEST_SKIP() << why;
-    expect_all_passed(
-        run_ranks(WorldKind::threads, 2, body, test_config(GetParam() == 1 ? "cuda:0" : "cuda:0,1"), 100));
-  }
-};
 
 /// Three launches and a copy, 10,000 times, with steps outside the graph in between.
 TEST_P(TwoRanks, RepeatLaunchesAndCopiesBesideOthers) {
@@ -428,8 +414,9 @@ TEST_F(Graphs, RefuseWhatCannotBeCaptured) {
     const Graph graph(world, *stream, [&] {
       BEELINE_CHECK(stream->capture() != 0);
       stream->fill(signal, 1, sizeof *signal);
-      refused([&] { stream->write_signal(signal, 1); });
-      refused([&] { stream->wait_signal(signal, 1); });
+      refused([&] { signal_on_stream(world, 0, {.signal = signal, .stream = stream.get()}); });
+      refused([&] { put_signal_on_stream(world, nullptr, nullptr, 0, 0, {.signal = signal, .stream = stream.get()}); });
+      refused([&] { wait_on_stream(world, {.signal = signal, .stream = stream.get()}); });
       refused([&] { world.synchronize(*stream); });
       refused([&] { stream->wait_event(*outside); });
       stream->record(*inside);

@@ -61,7 +61,8 @@ class Event {
 /// While a CUDA graph captures the stream, `copy`, `fill`, `record`, `wait_event` and `launch` become part of the
 /// graph. What would not be repeated by it, or cannot wait inside it, throws unavailable, and the capture goes on:
 /// `write_signal` and `wait_signal` (their value is fixed), copies that go through host memory, and whatever asks about
-/// the stream's progress.
+/// the stream's progress. Programs signal and wait by `signal_on_stream` and `wait_on_stream`
+/// (host/stream_operations.hpp), whose values may also lie in memory, and advance.
 class Stream {
  public:
   virtual ~Stream() = default;
@@ -72,11 +73,12 @@ class Stream {
   virtual void copy(void* destination, const void* source, std::size_t bytes) = 0;
   /// Sets every byte of [destination, destination + bytes).
   virtual void fill(void* destination, unsigned char value, std::size_t bytes) = 0;
-  /// Sets a signal after all earlier work of this stream, data included, is visible at its owner. Signals are aligned
-  /// to 8 bytes; others are refused with invalid_argument.
+  /// `signal_on_stream` with a fixed value: sets a signal after all earlier work of this stream, data included, is
+  /// visible at its owner. Signals are aligned to 8 bytes; others are refused with invalid_argument.
   virtual void write_signal(std::uint64_t* signal, std::uint64_t value) = 0;
-  /// Holds later work of this stream until `*signal >= value`; `signal` lies in this rank's memory. On a GPU the wait
-  /// itself cannot be cancelled: `World::synchronize` releases it when the world is aborted or its deadline passes.
+  /// `wait_on_stream` for a fixed value: holds later work of this stream until `*signal >= value`; `signal` lies in
+  /// this rank's memory. On a GPU the wait itself cannot be cancelled: `World::synchronize` releases it when the world
+  /// is aborted or its deadline passes.
   virtual void wait_signal(std::uint64_t* signal, std::uint64_t value) = 0;
   /// Whether a `wait_signal` may hold back work that only `release_waits` would let go: on a GPU.
   [[nodiscard]] virtual bool holds_signal_waits() = 0;

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// A block's context with the operations of SHMEM, over a command queue: `p`, `put_nbi`, `get_nbi`, `wait_until`,
+/// `quiet`. On a GPU it lies in the block's shared memory, so that its threads hold two registers of it.
+///
+///   struct Kernel {
+///     static constexpr std::size_t shared_bytes = sizeof(ShmemState);
+///     template <class Grid> ... operator()(Grid& grid, const Context& ctx, CommandChannel channel, ...) const {
+///       ShmemContext shmem(grid.block(), ctx, channel.queue(grid.block_rank()));
+///       if (grid.block().thread_rank() == 0) shmem.p(word, 7, peer);
+///       shmem.quiet();
+///
+/// What the functions return, and what is refused, is as of those of control/post.hpp which they call.
+/// Source: seed 003, ComP-Net's SHMEM with a context for each work-group; OpenSHMEM 1.5, shmem_ctx_*.
+
+#include <cstdint>
+#include <type_traits>
+
+#include "beeline/control/post.hpp"
+#include "beeline/device/impl/bulk_machine.hpp"
+
+namespace beeline {
+
+/// What a context consists of.
+struct ShmemState {
+  Context context;
+  CommandQueue queue;
+};
+
+/// The context of one block. Blocks may share a queue: `quiet` waits then for what all of them have posted before.
+template <class BlockGroup>
+class ShmemContext {
+ public:
+  /// Every thread of the block calls it, with the same arguments.
+  ///   shared  on a GPU, where the state lies in the block's shared memory, aligned to 16 bytes; nullptr: at the start
+  ///           of the dynamic shared memory, of which the kernel declares `shared_bytes`
+  BEELINE_HOST_DEVICE ShmemContext(const BlockGroup& block, const Context& context, CommandQueue queue,
+                                   ShmemState* shared = nullptr)
+      : block_(block) {
+    if constexpr (detail::executor == DeviceKind::host) {
+      own_ = {context, queue};
+    } else {
+      shared_ = shared != nullptr ? shared : reinterpret_cast<ShmemState*>(machine::dynamic_shared_memory());
+      block.sync();
+      if (block.thread_rank() == 0) *shared_ = {context, queue};
+      block.sync();
+    }
+  }
+
+  /// Stores `value` into `*destination` on `peer`. One thread calls it, any of them. Source: shmem_p.
+  template <class T>
+  [[nodiscard]] BEELINE_HOST_DEVICE Status p(T* destination, std::type_identity_t<T> value, std::uint32_t peer) const {
+    static_assert(sizeof(T) <= max_inline_bytes, "one element, which travels in the command");
+    return post_put(Thread{}, state().context, destination, &value, 1, peer, state().queue);
+  }
+  /// Copies `count` elements to `peer`; `source` may be written again after `quiet`. Every thread of the block calls
+  /// it. Source: shmem_put_nbi.
+  template <class T>
+  [[nodiscard]] BEELINE_HOST_DEVICE Status put_nbi(T* destination, const T* source, std::size_t count,
+                                                   std::uint32_t peer) const {
+    return post_put(block_, state().context, destination, source, count, peer, state().queue);
+  }
+  /// Copies `count` elements from `peer`, which are there after `quiet`. Every thread of the block calls it.
+  /// Source: shmem_get_nbi.
+  template <class T>
+  [[nodiscard]] BEELINE_HOST_DEVICE Status get_nbi(T* destination, const T* source, std::size_t count,
+                                                   std::uint32_t peer) const {
+    return post_get(block_, state().context, destination, source, count, peer, state().queue);
+  }
+  /// Until this rank's `*word` compares true with `value`; then what was put before it is visible to the block. Every
+  /// thread of the block calls it. Source: shmem_wait_until.
+  [[nodiscard]] BEELINE_HOST_DEVICE Status wait_until(const std::uint64_t* word, Compare compare,
+                                                      std::uint64_t value) const {
+    return wait(block_, state().context, word, compare, value);
+  }
+  /// Until all that was posted to the queue before is in place. Every thread of the block calls it. Source:
+  /// shmem_quiet.
+  [[nodiscard]] BEELINE_HOST_DEVICE Status quiet() const {
+    return beeline::quiet(block_, state().context, state().queue);
+  }
+
+ private:
+  struct Nothing {};
+  [[nodiscard]] BEELINE_HOST_DEVICE const ShmemState& state() const {
+    if constexpr (detail::executor == DeviceKind::host)
+      return own_;
+    else
+      return *shared_;
+  }
+
+  const BlockGroup& block_;
+  std::conditional_t<detail::executor == DeviceKind::host, ShmemState, Nothing> own_;
+  ShmemState* shared_ = nullptr;
+};
+
+}  // namespace beeline

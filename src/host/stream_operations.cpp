@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "beeline/host/stream_operations.hpp"
+
+#include <algorithm>
+#include <string>
+
+#include "beeline/core/error.hpp"
+#include "beeline/device/put_get.hpp"
+#include "beeline/host/launch.hpp"
+#include "beeline/host/world.hpp"
+#include "transport/checks.hpp"
+
+namespace beeline {
+
+namespace {
+
+/// More than this copy engines move: one block would take longer than they take to start.
+constexpr std::size_t most_by_block = std::size_t{64} << 10;
+
+/// The value of this run of a call. Every thread of the block calls it; the first has stored the sequence then.
+template <class BlockGroup>
+BEELINE_HOST_DEVICE std::uint64_t next_value(const BlockGroup& block, std::uint64_t* sequence, std::uint64_t value) {
+  if (sequence == nullptr) return value;
+  const std::uint64_t next = *sequence + value;
+  block.sync();  // all have read it
+  if (block.thread_rank() == 0) *sequence = next;
+  return next;
+}
+
+struct PutSignalKernel {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, std::byte* destination, const std::byte* source,
+                                      std::size_t bytes, SignalCall call, std::uint32_t peer) const {
+    const auto& block = grid.block();
+    const std::uint64_t value = next_value(block, call.sequence, call.value);
+    // What fails is recorded where it fails.
+    if (call.adds)
+      put_signal_add(block, ctx, destination, source, bytes, call.signal, value, peer);
+    else
+      put_signal(block, ctx, destination, source, bytes, call.signal, value, peer);
+  }
+};
+
+struct WaitKernel {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, WaitCall call) const {
+    const auto& block = grid.block();
+    const std::uint64_t value = next_value(block, call.sequence, call.value);
+    static_cast<void>(wait(block, ctx, call.signal, Compare::greater_equal, value, call.peer));
+  }
+};
+
+Stream& stream_of(Team& team, Stream* stream) { return stream == nullptr ? team.world().stream() : *stream; }
+
+void check_sequence(const std::uint64_t* sequence, bool adds, const char* call) {
+  require(sequence == nullptr || !adds, Status::invalid_argument,
+          std::string(call) + ": a signal that is added to takes no sequence");
+  check_signal(sequence);
+}
+
+bool is_fixed(const SignalCall& call) { return call.sequence == nullptr && !call.adds; }
+
+}  // namespace
+
+void put_on_stream(Team& team, void* destination, const void* source, std::size_t bytes, int peer, Stream* stream) {
+  if (bytes == 0) return;
+  team.world().copy(team.at(static_cast<std::byte*>(destination), peer), source, bytes, stream_of(team, stream));
+}
+
+void signal_on_stream(Team& team, int peer, const SignalCall& call) {
+  Stream& stream = stream_of(team, call.stream);
+  std::uint64_t* const signal = team.at(call.signal, peer);
+  check_signal(signal);
+  check_sequence(call.sequence, call.adds, "signal_on_stream");
+  if (is_fixed(call)) return stream.write_signal(signal, call.value);
+  launch(team, {.threads = 32, .stream = &stream, .name = call.adds ? "signal_add" : "signal"}, PutSignalKernel{},
+         static_cast<std::byte*>(nullptr), static_cast<const std::byte*>(nullptr), std::size_t{0}, call,
+         static_cast<std::uint32_t>(peer));
+}
+
+void put_signal_on_stream(Team& team, void* destination, const void* source, std::size_t bytes, int peer,
+                          const SignalCall& call) {
+  Stream& stream = stream_of(team, call.stream);
+  check_signal(team.at(call.signal, peer));
+  check_sequence(call.sequence, call.adds, "put_signal_on_stream");
+  require(!is_fixed(call) || stream.capture() == 0, Status::unavailable,
+          "a signal with a fixed value cannot be captured in a graph: each of its runs would have the same value; give "
+          "it a sequence");
+  auto* to = static_cast<std::byte*>(destination);
+  if (bytes != 0) static_cast<void>(team.at(to, peer));
+  if (bytes > most_by_block && team.context().has_routes == 0) {
+    put_on_stream(team, destination, source, bytes, peer, &stream);
+    bytes = 0;
+  }
+  const auto threads = static_cast<unsigned>(std::clamp<std::size_t>((bytes + 511) / 512 * 32, 32, 512));
+  launch(team, {.threads = threads, .stream = &stream, .name = call.adds ? "put_signal_add" : "put_signal"},
+         PutSignalKernel{}, to, static_cast<const std::byte*>(source), bytes, call, static_cast<std::uint32_t>(peer));
+}
+
+void wait_on_stream(Team& team, const WaitCall& call) {
+  Stream& stream = stream_of(team, call.stream);
+  require(call.signal != nullptr, Status::invalid_argument, "wait_on_stream: a null address");
+  require(call.peer == no_peer || call.peer < static_cast<std::uint32_t>(team.size()), Status::invalid_argument,
+          "wait_on_stream: peer " + std::to_string(call.peer) + " of a team of " + std::to_string(team.size()));
+  check_signal(call.signal);
+  check_sequence(call.sequence, false, "wait_on_stream");
+  if (call.sequence == nullptr) return stream.wait_signal(const_cast<std::uint64_t*>(call.signal), call.value);
+  launch(team, {.threads = 32, .waits = true, .stream = &stream, .name = "wait"}, WaitKernel{}, call);
+}
+
+}  // namespace beeline

@@ -13,6 +13,7 @@
 #include "beeline/host/packets.hpp"
 #include "beeline/host/run.hpp"
 #include "beeline/runtime/device.hpp"
+#include "beeline/runtime/gpu_place.hpp"
 
 namespace {
 
@@ -63,7 +64,8 @@ json access_matrix(const std::vector<Device>& gpus, bool peers) {
                                : "own memory only: not every pair has peer access; copies are staged");
     add("GPU kernel", "host memory of the node",
         "load, store (aligned, up to 8 bytes whole); atomics refused where CPUs take part");
-    add("CPU thread", "GPU memory of the node", "copies and stream writes only; the rest refused");
+    add("CPU thread", "GPU memory of the node",
+        "copies and stream writes only; the rest refused: " + beeline::no_cpu_stores_reason(gpus.front().index));
   }
   add("CPU thread", "host memory of the node", "load, store, atomic");
   return matrix;
@@ -104,7 +106,8 @@ std::string reason(const beeline::AlgorithmInfo& info, const std::vector<Device>
 /// Who can issue the operation by the algorithm.
 json controls_of(const beeline::MethodRow& row) {
   json all = json::array();
-  for (const beeline::Control control : {beeline::Control::device, beeline::Control::stream, beeline::Control::host})
+  for (const beeline::Control control :
+       {beeline::Control::device, beeline::Control::stream, beeline::Control::host, beeline::Control::proxy})
     if (row.is_by(control)) all.push_back({{"control", name(control)}, {"id", row.method(control).id()}});
   return all;
 }
@@ -137,6 +140,19 @@ json launcher(const beeline::Config& config) {
           {"one_host", found.one_host}};
 }
 
+/// Where the threads of an engine run that serve each of these GPUs, unless BEELINE_ENGINE_CORES says otherwise.
+json engine_entries(const std::vector<Device>& gpus) {
+  json all = json::array();
+  for (const Device& gpu : gpus) {
+    const beeline::NearCores near = beeline::cores_near_gpu(gpu.index);
+    all.push_back({{"gpu", gpu.index},
+                   {"pci", beeline::pci_address(gpu.index)},
+                   {"near_cores", near.cores},
+                   {"reason", text_or_null(near.reason)}});
+  }
+  return all;
+}
+
 json configuration(const beeline::Config& config) {
   json all = json::array();
   for (const auto& entry : beeline::describe(config))
@@ -166,6 +182,7 @@ json report() {
       {"links", links(gpus, config.peer_access)},
       {"access", access_matrix(gpus, config.peer_access)},
       {"methods", method_entries(gpus, config.peer_access)},
+      {"engines", engine_entries(gpus)},
       {"launcher", launcher(config)},
       {"configuration", configuration(config)},
       {"host", {{"cpu", host.name}, {"cores", std::thread::hardware_concurrency()}, {"kernel", system.release}}}};

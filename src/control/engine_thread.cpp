@@ -2,6 +2,7 @@
 #include "control/engine_thread.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <linux/membarrier.h>
 #include <pthread.h>
 #include <sched.h>
@@ -14,6 +15,7 @@
 #include <exception>
 #include <shared_mutex>
 #include <system_error>
+#include <utility>
 
 #include "beeline/core/error.hpp"
 #include "beeline/core/log.hpp"
@@ -49,13 +51,14 @@ void count(std::atomic<std::uint64_t>& word, std::uint64_t value) {
   word.store(word.load(std::memory_order_relaxed) + value, std::memory_order_relaxed);
 }
 
-void bind(std::thread& thread, int core) {
-  cpu_set_t cores;
-  CPU_ZERO(&cores);
-  if (core < CPU_SETSIZE) CPU_SET(static_cast<std::size_t>(core), &cores);
-  const int error = ::pthread_setaffinity_np(thread.native_handle(), sizeof cores, &cores);
+void bind(std::thread& thread, const std::vector<int>& cores) {
+  cpu_set_t mask;
+  CPU_ZERO(&mask);
+  for (const int core : cores)
+    if (core < CPU_SETSIZE) CPU_SET(static_cast<std::size_t>(core), &mask);
+  const int error = ::pthread_setaffinity_np(thread.native_handle(), sizeof mask, &mask);
   require(error == 0, Status::invalid_argument,
-          fmt::format("an engine's thread cannot be bound to core {} (BEELINE_ENGINE_CORES): {}", core,
+          fmt::format("an engine's thread cannot be bound to core {} (BEELINE_ENGINE_CORES): {}", fmt::join(cores, ","),
                       std::generic_category().message(error)));
 }
 
@@ -80,7 +83,8 @@ void Bell::wait(int us) noexcept {
   }
 }
 
-EngineThread::EngineThread(const EngineClient& client, int poll_us, int core) : client_(client), poll_us_(poll_us) {
+EngineThread::EngineThread(const EngineClient& client, const Options& options)
+    : client_(client), poll_us_(options.poll_us), is_timed_(options.is_timed) {
   for (std::size_t i = 0; i < (client.device.is_gpu() ? gpu_batches : 1); ++i) {
     batches_.push_back(std::make_unique<Batch>());
     batches_.back()->worker = make_worker(client_);
@@ -90,9 +94,9 @@ EngineThread::EngineThread(const EngineClient& client, int poll_us, int core) : 
   } catch (const std::system_error& error) {
     throw Error(Status::no_resource, fmt::format("an engine's thread: {}", error.what()));
   }
-  if (core < 0) return;
+  if (options.cores.empty()) return;
   try {
-    bind(thread_, core);
+    bind(thread_, options.cores);
   } catch (...) {
     closing_ = true;
     thread_.join();
@@ -134,7 +138,10 @@ bool EngineThread::remove(CommandRing& ring) {
     end_now(*found);
     store(ring.asleep.value, 0);
     served_.erase(found);
-    refusals_.erase(&ring);
+    if (const auto refusal = refusals_.find(&ring); refusal != refusals_.end()) {
+      untaken_ -= refusal->second.is_taken ? 0 : 1;
+      refusals_.erase(refusal);
+    }
     rings_ = served_.size();
     return true;
   });
@@ -163,8 +170,10 @@ void EngineThread::end_now(Served& served) {
 }
 
 EngineStatistics EngineThread::statistics() const {
-  EngineStatistics sum{
-      .commands = commands_, .bytes = bytes_, .refused = refused_, .deepest = deepest_, .sleeps = sleeps_, .cpu_s = 0};
+  EngineStatistics sum;
+  sum.commands = commands_, sum.bytes = bytes_, sum.refused = refused_, sum.deepest = deepest_, sum.sleeps = sleeps_;
+  sum.batches = batches_begun_;
+  sum.begin_s = static_cast<double>(begin_ns_) * 1e-9, sum.work_s = static_cast<double>(work_ns_) * 1e-9;
   clockid_t clock{};
   timespec used{};
   if (::pthread_getcpuclockid(const_cast<std::thread&>(thread_).native_handle(), &clock) == 0 &&
@@ -176,8 +185,19 @@ EngineStatistics EngineThread::statistics() const {
 std::string EngineThread::refusal(const CommandRing& ring) const {
   return change([&] {
     const auto found = refusals_.find(&ring);
-    return found == refusals_.end() ? std::string() : found->second;
+    return found == refusals_.end() ? std::string() : found->second.text;
   });
+}
+
+std::vector<std::string> EngineThread::take_refusals() {
+  std::vector<std::string> all;
+  if (untaken_ == 0) return all;  // as nearly always: the thread need not stop for it
+  change([&] {
+    for (auto& [ring, refusal] : refusals_)
+      if (!std::exchange(refusal.is_taken, true)) all.push_back(refusal.text);
+    untaken_ = 0;
+  });
+  return all;
 }
 
 void EngineThread::run() {
@@ -215,6 +235,7 @@ bool EngineThread::begin_batch(Served& served) {
   Batch& batch = *served.batch;
   std::size_t &taken = batch.count, bytes = 0;
   const std::size_t most_bytes = batch.worker->batch_bytes();
+  const std::uint64_t start = is_timed_ ? machine::clock_ns() : 0;
   for (; taken < command_batch && bytes < most_bytes && take(served, taken); ++taken) {
     const char* const reason = served.refused == 0 ? begin(served, taken, bytes) : "a command before it was refused";
     if (reason != nullptr) refuse(served, batch.commands[taken], reason);
@@ -222,7 +243,20 @@ bool EngineThread::begin_batch(Served& served) {
   if (taken > deepest_.load(std::memory_order_relaxed)) deepest_.store(taken, std::memory_order_relaxed);
   // A trigger is done when what it has fired is: the rest of that may have found no place in this batch.
   if (served.table == nullptr || !served.table->has_fired(served.number)) served.done_by_then = served.taken;
-  return taken > 0;
+  if (taken == 0) return false;
+  submit(served, start);
+  return true;
+}
+
+void EngineThread::submit(Served& served, std::uint64_t start) {
+  Batch& batch = *served.batch;
+  count(commands_, batch.count);
+  count(batches_begun_, 1);
+  // Of what triggers fire this thread keeps a table: their posters hear of the end when the table has.
+  batch.worker->submit(served.table == nullptr ? served.ring : nullptr, served.done_by_then);
+  if (!is_timed_) return;
+  batch.begun_at = machine::clock_ns();
+  count(begin_ns_, batch.begun_at - start);
 }
 
 bool EngineThread::take(Served& served, std::size_t slot) {
@@ -253,6 +287,7 @@ const char* EngineThread::begin(Served& served, std::size_t slot, std::size_t& b
 bool EngineThread::end_batch(Served& served) {
   Batch& batch = *served.batch;
   if (!batch.worker->over()) return false;
+  if (is_timed_) count(work_ns_, machine::clock_ns() - batch.begun_at);
   for (std::size_t i = 0; i < batch.count; ++i)
     if (batch.commands[i].answers) served.reader.answer(batch.commands[i], batch.worker->result(i));
   Command last{};
@@ -260,7 +295,6 @@ bool EngineThread::end_batch(Served& served) {
   served.reader.release_sources(last);
   served.reader.complete(last);
   if (served.table != nullptr) finish_fired(served);
-  count(commands_, batch.count);
   batch.count = 0;
   served.has_begun = false;
   return true;
@@ -288,7 +322,9 @@ void EngineThread::refuse(Served& served, const Command& command, const char* re
   store(served.ring->refused.value, ++served.refused);
   if (served.refused > 1) return;
   log(LogLevel::error, text, client_.rank);
-  refusals_[served.ring] = text;
+  refusals_[served.ring] = {text};
+  ++untaken_;
+  client_.note_refusal(text);
 }
 
 void EngineThread::rest(std::uint32_t idle, std::uint64_t idle_since) {

@@ -40,9 +40,12 @@ class Bell {
 /// Serves the rings that it is given, in turn: up to `command_batch` commands of each at a time.
 class EngineThread {
  public:
-  ///   poll_us  between looks when there is nothing to do; 0: it spins
-  ///   core     that it is bound to; -1: none
-  EngineThread(const EngineClient& client, int poll_us, int core);
+  struct Options {
+    int poll_us = 0;           ///< between looks when there is nothing to do; 0: it spins
+    bool is_timed = false;     ///< whether the parts of its work are timed
+    std::vector<int> cores{};  ///< that it may run on; none: all
+  };
+  EngineThread(const EngineClient& client, const Options& options);
   ~EngineThread();
   EngineThread(const EngineThread&) = delete;
   EngineThread& operator=(const EngineThread&) = delete;
@@ -58,6 +61,8 @@ class EngineThread {
   [[nodiscard]] EngineStatistics statistics() const;
   /// Why the first command of a ring was refused that was; empty: none.
   [[nodiscard]] std::string refusal(const CommandRing& ring) const;
+  /// The same of all rings, of those that were not taken before.
+  [[nodiscard]] std::vector<std::string> take_refusals();
 
  private:
   /// A worker, and the commands of one ring that it is doing.
@@ -66,6 +71,7 @@ class EngineThread {
     std::array<Command, command_batch> commands{};
     std::array<FiredCommand, command_batch> fired{};  ///< which of the commands are of operations that have fired
     std::size_t count = 0;                            ///< 0: it is free
+    std::uint64_t begun_at = 0;                       ///< by the clock, where this is timed
   };
   struct Served {
     CommandRing* ring;
@@ -86,6 +92,8 @@ class EngineThread {
   /// One round over all rings. Whether any had something to do.
   bool serve_all();
   bool begin_batch(Served& served);
+  /// Hands what has been begun, since the time `start`, to the device.
+  void submit(Served& served, std::uint64_t start);
   bool end_batch(Served& served);
   /// Waits for what a ring has begun, up to the deadline: then its batch is never used again.
   void end_now(Served& served);
@@ -105,15 +113,21 @@ class EngineThread {
   const EngineClient client_;
   MappedMemory memory_{client_};
   const int poll_us_;
+  const bool is_timed_;
   mutable Bell bell_;
   std::vector<std::unique_ptr<Batch>> batches_;
   std::vector<Served> served_;
-  std::map<const CommandRing*, std::string> refusals_;
+  struct Refusal {
+    std::string text;
+    bool is_taken = false;
+  };
+  std::map<const CommandRing*, Refusal> refusals_;
+  std::atomic<std::size_t> untaken_{0};  ///< of the refusals
   mutable std::mutex mutex_;             ///< of the three above; this thread lets it go when others wait for it
   mutable std::atomic<int> changes_{0};  ///< how many do
   std::atomic<std::size_t> rings_{0};
-  std::atomic<std::uint64_t> commands_{0}, bytes_{0}, refused_{0}, deepest_{0},
-      sleeps_{0};  ///< this thread's to change
+  std::atomic<std::uint64_t> commands_{0}, bytes_{0}, refused_{0}, deepest_{0}, sleeps_{0}, batches_begun_{0},
+      begin_ns_{0}, work_ns_{0};  ///< this thread's to change
   std::atomic<bool> closing_{false};
   std::thread thread_;
 };

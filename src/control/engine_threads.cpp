@@ -10,8 +10,10 @@ namespace beeline {
 EngineThreads::EngineThreads(const EngineClient& client, const EngineOptions& options) {
   for (int i = 0; i < options.threads; ++i) {
     const auto number = static_cast<std::size_t>(client.rank * options.threads + i);
-    const int core = options.cores.empty() ? -1 : options.cores[number % options.cores.size()];
-    threads_.push_back(std::make_unique<EngineThread>(client, options.poll_us, core));
+    const std::vector<int> own =
+        options.cores.empty() ? options.near : std::vector{options.cores[number % options.cores.size()]};
+    threads_.push_back(
+        std::make_unique<EngineThread>(client, EngineThread::Options{options.poll_us, options.is_timed, own}));
   }
 }
 
@@ -41,7 +43,7 @@ EngineStatistics EngineThreads::statistics() const {
     const EngineStatistics one = thread->statistics();
     sum.commands += one.commands, sum.bytes += one.bytes, sum.refused += one.refused, sum.sleeps += one.sleeps;
     sum.deepest = std::max(sum.deepest, one.deepest);
-    sum.cpu_s += one.cpu_s;
+    sum.cpu_s += one.cpu_s, sum.begin_s += one.begin_s, sum.work_s += one.work_s, sum.batches += one.batches;
   }
   return sum;
 }
@@ -50,6 +52,13 @@ std::string EngineThreads::refusal(const CommandRing& ring) const {
   for (const auto& thread : threads_)
     if (std::string found = thread->refusal(ring); !found.empty()) return found;
   return {};
+}
+
+std::vector<std::string> EngineThreads::take_refusals() {
+  std::vector<std::string> all;
+  for (const auto& thread : threads_)
+    for (std::string& text : thread->take_refusals()) all.push_back(std::move(text));
+  return all;
 }
 
 }  // namespace beeline

@@ -21,7 +21,9 @@ class TriggerTable;
 struct EngineOptions {
   int threads = 1;
   int poll_us = 100;         ///< between looks of a thread that has nothing to do; 0: it spins
-  std::vector<int> cores{};  ///< that the threads of all ranks are bound to, in turn; none: to no core
+  std::vector<int> cores{};  ///< that the threads of all ranks are bound to, in turn; none: see `near`
+  std::vector<int> near{};   ///< cores near the rank's device: without `cores` its threads run there; none: anywhere
+  bool is_timed = false;     ///< whether the parts of its work are timed
 };
 
 /// Serves command queues of one rank. Thread-safe.
@@ -45,6 +47,8 @@ class EngineThreads {
   [[nodiscard]] EngineStatistics statistics() const;
   /// Why the first command of a ring was refused that was; empty: none.
   [[nodiscard]] std::string refusal(const CommandRing& ring) const;
+  /// The same of all rings, of those that were not taken before.
+  [[nodiscard]] std::vector<std::string> take_refusals();
 
  private:
   std::mutex mutex_;  ///< of the distribution of rings

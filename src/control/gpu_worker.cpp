@@ -7,11 +7,15 @@
 #if BEELINE_COMPILES_CUDA
 #include <cuda_runtime_api.h>
 
+#include <algorithm>
+#include <array>
 #include <cstring>
 #include <string>
 #include <thread>
 
+#include "control/copy_if_there.hpp"
 #include "memory/gpu_pointers.hpp"
+#include "runtime/cuda.hpp"
 #endif
 
 namespace beeline {
@@ -28,14 +32,16 @@ void check(cudaError_t state, const char* call) {
   require(state == cudaSuccess, Status::internal, std::string(call) + ": " + cudaGetErrorString(state));
 }
 
-/// In pinned memory: what kernels give back, and payloads of commands.
+/// In pinned memory: what kernels give back, payloads of commands, and a buffer for memory that CUDA has not pinned.
 struct WorkerMemory {
   std::uint64_t results[command_batch];
   std::byte payloads[command_batch][max_inline_bytes];
+  std::byte bounce[std::size_t{256} << 10];
 };
 
 /// Everything is asynchronous, on a stream that has worked before, so that kernels which wait for it may spin. Words in
-/// host memory are stored by the CPU while the stream has nothing to do.
+/// host memory are stored by the CPU while the stream has nothing to do; words in GPU memory by the stream itself
+/// (memory operations, several in one call): no kernel starts. Atomics take kernels of one thread.
 class GpuWorker final : public CommandWorker {
  public:
   explicit GpuWorker(const EngineClient& client)
@@ -51,8 +57,9 @@ class GpuWorker final : public CommandWorker {
     check(cudaGetLastError(), "the first kernel");
     check(cudaMemcpyAsync(scratch_, memory_->payloads, sizeof(std::uint64_t), cudaMemcpyDefault, stream_),
           "cudaMemcpyAsync");
-    is_busy_ = true;
-    while (!over()) std::this_thread::yield();
+    write(scratch_, 0, sizeof *scratch_);
+    issue_writes();
+    drain();
   }
   ~GpuWorker() override {
     static_cast<void>(cudaSetDevice(gpu_));
@@ -79,10 +86,17 @@ class GpuWorker final : public CommandWorker {
         return nullptr;
     }
   }
+  void submit(CommandRing* ring, std::uint64_t count) override {
+    if (!is_busy_) return;
+    if (ring != nullptr) {
+      write(&ring->reusable.value, count, sizeof count);
+      write(&ring->completed.value, count, sizeof count);
+    }
+    issue_writes();
+  }
   std::size_t batch_bytes() const override { return std::size_t{64} << 20; }  // so that gaps between batches are short
   bool over() override {
     if (!is_busy_) return true;
-    use_gpu_of_this_thread();
     const cudaError_t state = cudaStreamQuery(stream_);
     if (state == cudaErrorNotReady) return false;
     check(state, "cudaStreamQuery");
@@ -97,48 +111,129 @@ class GpuWorker final : public CommandWorker {
   struct Strides {
     std::uint64_t to, from;
   };
+  /// Of one call; the driver takes 256.
+  static constexpr std::size_t most_writes = 128;
+  static constexpr const char* not_there = "memory of its poster is not there, or not for its GPU";
 
-  void use_gpu_of_this_thread() const { check(cudaSetDevice(gpu_), "cudaSetDevice"); }
+  /// What comes next follows the writes on the stream.
   void begin_on_stream() {
-    use_gpu_of_this_thread();
+    static thread_local int current = -1;
+    if (current != gpu_) check(cudaSetDevice(gpu_), "cudaSetDevice");
+    current = gpu_;
+    issue_writes();
     is_busy_ = true;
   }
+
+  /// Adds a store of 4 or 8 bytes to those that are issued together. Each is behind all that the stream did before, and
+  /// visible to whoever sees a later one.
+  void write(void* to, std::uint64_t value, std::size_t width) {
+    if (writes_ == most_writes) issue_writes();
+    CUstreamBatchMemOpParams& params = params_[writes_++];
+    params = {};
+    params.writeValue.address = reinterpret_cast<CUdeviceptr>(to);
+    params.writeValue.flags = CU_STREAM_WRITE_VALUE_DEFAULT;
+    if (width == sizeof value) {
+      params.writeValue.operation = CU_STREAM_MEM_OP_WRITE_VALUE_64;
+      params.writeValue.value64 = value;
+    } else {
+      params.writeValue.operation = CU_STREAM_MEM_OP_WRITE_VALUE_32;
+      params.writeValue.value = static_cast<cuuint32_t>(value);
+    }
+    is_busy_ = true;
+  }
+  void issue_writes() {
+    if (writes_ == 0) return;
+    cuda_api::check(cuda_api::driver().stream_batch(stream_, static_cast<unsigned>(writes_), params_.data(), 0),
+                    "cuStreamBatchMemOp");
+    writes_ = 0;
+  }
+  /// Whether the stream itself stores bytes like these.
+  static bool is_written(const std::byte* to, std::size_t bytes) {
+    const auto address = reinterpret_cast<std::uintptr_t>(to);
+    return bytes == 4 ? address % 4 == 0 : bytes % 8 == 0 && address % 8 == 0;
+  }
+
+  /// How memory that a command names is copied.
+  enum class Reach { none, by_cuda, pageable };
 
   const char* move(std::byte* to, const std::byte* from, const Command& command, Strides strides) {
     begin_on_stream();
     const std::uint64_t before_last = command.rows - 1;
-    if (!reaches(destinations_, to, before_last * strides.to + command.row_bytes) ||
-        !reaches(sources_, from, before_last * strides.from + command.row_bytes))
-      return "memory of its poster is not there, or not for its GPU";
-    for (std::uint64_t row = 0; row < command.rows; ++row)
-      if (cudaMemcpyAsync(to + row * strides.to, from + row * strides.from, command.row_bytes, cudaMemcpyDefault,
-                          stream_) != cudaSuccess) {
-        static_cast<void>(cudaGetLastError());
-        return "CUDA does not copy what its poster names";
-      }
+    const Reach there = reach_of(destinations_, to, before_last * strides.to + command.row_bytes);
+    const Reach here = reach_of(sources_, from, before_last * strides.from + command.row_bytes);
+    if (there == Reach::none || here == Reach::none) return not_there;
+    for (std::uint64_t row = 0; row < command.rows; ++row, to += strides.to, from += strides.from) {
+      const char* const refused = there == Reach::by_cuda && here == Reach::by_cuda
+                                      ? copy(to, from, command.row_bytes)
+                                      : bounce(to, there, from, here, command.row_bytes);
+      if (refused != nullptr) return refused;
+    }
     return nullptr;
   }
-  static bool reaches(MappedMemory& symmetric, const std::byte* address, std::size_t bytes) {
-    if (symmetric.holds(address, bytes)) return true;
+  static Reach reach_of(MappedMemory& symmetric, const std::byte* address, std::size_t bytes) {
+    if (symmetric.holds(address, bytes)) return Reach::by_cuda;
     const gpu_memory::PointerInfo info = gpu_memory::describe(address);
-    if (info.kind != gpu_memory::PointerKind::device) return info.kind != gpu_memory::PointerKind::host;
-    return bytes <= gpu_memory::bytes_behind(address, info.gpu);
+    if (info.kind == gpu_memory::PointerKind::host) return Reach::pageable;
+    if (info.kind != gpu_memory::PointerKind::device) return Reach::by_cuda;
+    return bytes <= gpu_memory::bytes_behind(address, info.gpu) ? Reach::by_cuda : Reach::none;
+  }
+  const char* copy(std::byte* to, const std::byte* from, std::size_t bytes) {
+    if (cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_) == cudaSuccess) return nullptr;
+    static_cast<void>(cudaGetLastError());
+    return "CUDA does not copy what its poster names";
+  }
+  /// Memory that CUDA has not pinned may not be there at all: the system copies it, and says so. It returns when the
+  /// bytes are in place: only copies of the host (World::copy) name such memory, and wait for each.
+  const char* bounce(std::byte* to, Reach there, const std::byte* from, Reach here, std::size_t bytes) {
+    for (std::size_t done = 0; done < bytes;) {
+      const std::size_t piece = std::min(sizeof memory_->bounce, bytes - done);
+      const char* refused = nullptr;
+      if (here == Reach::by_cuda)
+        refused = copy(memory_->bounce, from + done, piece);
+      else if (!detail::copy_if_there(memory_->bounce, from + done, piece))
+        refused = not_there;
+      if (refused != nullptr) return refused;
+      drain();
+      if (there == Reach::by_cuda)
+        refused = copy(to + done, memory_->bounce, piece);
+      else if (!detail::copy_if_there(to + done, memory_->bounce, piece))
+        refused = not_there;
+      if (refused != nullptr) return refused;
+      drain();
+      done += piece;
+    }
+    return nullptr;
+  }
+  void drain() {
+    is_busy_ = true;
+    while (!over()) std::this_thread::yield();
   }
   void put_inline(const Command& command, std::byte* remote, std::size_t slot) {
     if (!is_busy_ && is_host_memory_(remote)) {
       std::memcpy(remote, &command.local, command.width);
       return;
     }
+    const auto* const payload = reinterpret_cast<const std::byte*>(&command.local);
+    if (is_written(remote, command.width)) {
+      for (std::size_t at = 0; at < command.width; at += sizeof(std::uint64_t)) {
+        std::uint64_t word = 0;
+        std::memcpy(&word, payload + at, std::min(sizeof word, command.width - at));
+        write(remote + at, word, std::min(sizeof word, command.width - at));
+      }
+      return;
+    }
     begin_on_stream();
-    std::memcpy(memory_->payloads[slot], &command.local, command.width);
+    std::memcpy(memory_->payloads[slot], payload, command.width);
     check(cudaMemcpyAsync(remote, memory_->payloads[slot], command.width, cudaMemcpyDefault, stream_),
           "cudaMemcpyAsync");
   }
   void change(const Command& command, std::byte* remote, std::size_t slot) {
-    if (!is_busy_ && command.verb == Verb::store && is_host_memory_(remote)) {
+    const bool is_stored = command.verb == Verb::store;
+    if (!is_busy_ && is_stored && is_host_memory_(remote)) {
       static_cast<void>(detail::change_word(command, remote));
       return;
     }
+    if (is_stored && is_written(remote, command.width)) return write(remote, command.local, command.width);
     begin_on_stream();
     change_word_kernel<<<1, 1, 0, stream_>>>(command, remote, memory_->results + slot);
     check(cudaGetLastError(), "a kernel that changes a word");
@@ -150,7 +245,9 @@ class GpuWorker final : public CommandWorker {
   cudaStream_t stream_ = nullptr;
   WorkerMemory* memory_ = nullptr;
   std::uint64_t* scratch_ = nullptr;
-  bool is_busy_ = false;  ///< the stream may have work
+  std::array<CUstreamBatchMemOpParams, most_writes> params_{};  ///< stores that are not issued yet
+  std::size_t writes_ = 0;
+  bool is_busy_ = false;  ///< the stream may have work, or will have these
 };
 
 }  // namespace

@@ -140,7 +140,7 @@ std::vector<ConfigEntry> describe(const Config& config) {
       {"BEELINE_ENGINE_POLL_US", fmt::format("{}", config.engine_poll_us),
        "between looks of such a thread that is idle, microseconds; 0: it spins"},
       {"BEELINE_ENGINE_CORES", fmt::format("{}", fmt::join(config.engine_cores, ",")),
-       "cores that they are bound to, in turn; empty: to none"},
+       "cores that they are bound to, in turn; empty: those near a GPU rank's GPU"},
       {"BEELINE_HOST_THREADS", fmt::format("{}", config.host_threads), "CPU threads that run one block on a host rank"},
       {"BEELINE_POWERCAP", config.powercap, "folder of the kernel's energy counters (RAPL)"},
       {"BEELINE_LOG", std::string(level_names[static_cast<std::size_t>(config.log_level)]), "most detailed log level"},

@@ -20,11 +20,16 @@ std::uint32_t checked(std::uint32_t queues) {
 
 }  // namespace
 
-CommandQueues::CommandQueues(Team& team, std::uint32_t queues)
+CommandQueues::CommandQueues(Team& team, std::uint32_t queues, const CommandQueueOptions& options)
     : team_(team), rings_(team, checked(queues), Heap::pinned),
       tickets_(team, queues), channel_{rings_.data(), tickets_.data(), queues} {
-  EngineThreads& engine = team.world().implementation().engine_of_queues();
-  for (std::uint32_t i = 0; i < queues; ++i) engine.add(rings_.data()[i]);
+  if (options.engine_threads != 0)
+    own_engine_ = team.world().implementation().make_engine_threads(options.engine_threads, options.is_timed);
+  for (std::uint32_t i = 0; i < queues; ++i) engine().add(rings_.data()[i]);
+}
+
+EngineThreads& CommandQueues::engine() const {
+  return own_engine_ != nullptr ? *own_engine_ : team_.world().implementation().engine_of_queues();
 }
 
 CommandQueues::~CommandQueues() {
@@ -33,8 +38,7 @@ CommandQueues::~CommandQueues() {
   } catch (const std::exception& error) {
     log(LogLevel::error, fmt::format("command queues end: {}", error.what()), team_.world().rank());
   }
-  EngineThreads& engine = team_.world().implementation().engine_of_queues();
-  for (std::uint32_t i = 0; i < channel_.queues; ++i) engine.remove(rings_.data()[i]);
+  for (std::uint32_t i = 0; i < channel_.queues; ++i) engine().remove(rings_.data()[i]);
 }
 
 void CommandQueues::quiet() const {
@@ -53,15 +57,12 @@ void CommandQueues::quiet() const {
 
 std::vector<std::string> CommandQueues::refusals() const {
   std::vector<std::string> all;
-  EngineThreads& engine = team_.world().implementation().engine_of_queues();
   for (std::uint32_t i = 0; i < channel_.queues; ++i)
-    if (std::string text = engine.refusal(channel_.rings[i]); !text.empty()) all.push_back(std::move(text));
+    if (std::string text = engine().refusal(channel_.rings[i]); !text.empty()) all.push_back(std::move(text));
   return all;
 }
 
-EngineStatistics CommandQueues::statistics() const {
-  return team_.world().implementation().engine_of_queues().statistics();
-}
+EngineStatistics CommandQueues::statistics() const { return engine().statistics(); }
 
 std::uint64_t CommandQueues::full_posts() const {
   std::uint64_t sum = 0;

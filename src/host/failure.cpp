@@ -294,6 +294,26 @@ World::Implementation::End World::Implementation::cause_of_abort(std::uint32_t t
   return {};
 }
 
+void World::Implementation::check_refusals() {
+  std::vector<std::string> texts;
+  {
+    const std::lock_guard lock(queue_engine_mutex);
+    if (queue_engine != nullptr) texts = queue_engine->take_refusals();
+  }
+  if (!texts.empty()) throw Error(Status::invalid_argument, fmt::format("{}", fmt::join(texts, "\n  ")), rank);
+}
+
+std::string World::Implementation::refusals_in(std::uint32_t team) const {
+  std::string all;
+  const std::lock_guard lock(team_mutex);
+  const auto entry = teams.find(team);
+  if (entry == teams.end()) return all;
+  for (const int member : entry->second)
+    if (const RefusedCommand& refused = host_header(member)->refused_command; load_word(refused.complete) != 0)
+      all += std::string("\n  ") + refused.text;
+  return all;
+}
+
 void World::Implementation::raise_with_cause(Status status, const std::string& text, const Context& among) {
   AbortCause& cause = host_header(rank)->abort_cause;
   if (load_word(cause.complete) == 0) {
@@ -375,7 +395,7 @@ void World::Implementation::fail(Status status, std::uint32_t team, const std::s
     message =
         word == 0 ? "no wait recorded" : fmt::format("rank {} aborted the {}", word - 1, team == 0 ? "world" : "team");
   std::string others = has_cause && !end_noticed.text.empty() ? "\n  " + end_noticed.text : "";
-  others += describe_all(waits, message);
+  others += describe_all(waits, message) + refusals_in(team);
   if (has_cause && has_status(waits.front(), Status::deadline)) {
     const std::uint32_t awaited = awaited_in_the_end(waits);
     if (awaited != no_peer && awaited != waits.front().peer)

@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <vector>
 
+#include "beeline/core/log.hpp"
 #include "beeline/device/put_get.hpp"
+#include "beeline/runtime/gpu_place.hpp"
 #include "host/world_implementation.hpp"
 #include "memory/gpu_pointers.hpp"
 #include "transport/bounce_stream.hpp"
@@ -122,6 +124,13 @@ EngineClient World::Implementation::engine_client() {
   client.unmaps = &range.unmaps();
   client.in_use = &range.in_use();
   client.is_host_memory = [&range](const void* address) { return !range.is_gpu_memory(address); };
+  client.note_refusal = [this](const std::string& text) {
+    RefusedCommand& refused = host_header(rank)->refused_command;
+    std::uint64_t unclaimed = 0;
+    if (!detail::SystemAtomic<std::uint64_t>(refused.is_claimed).compare_exchange_strong(unclaimed, 1)) return;
+    text.copy(refused.text, sizeof refused.text - 1);  // its end is zero already
+    detail::SystemAtomic<std::uint64_t>(refused.complete).store(1, cuda::memory_order_release);
+  };
   client.fail = [this](const std::string& reason) {
     note_end(rank, reason);
     raise_with_cause(Status::peer_died, fmt::format("rank {0}'s engine failed: {1}", rank, reason), barrier_context);
@@ -138,16 +147,24 @@ void World::Implementation::serve_engine() {
   engine->serve(client);
 }
 
+std::unique_ptr<EngineThreads> World::Implementation::make_engine_threads(int threads, bool is_timed) {
+  require(threads >= 1 && threads <= 8 && config.engine_poll_us >= 0, Status::invalid_argument,
+          fmt::format("an engine of {} threads that look every {} us; valid: 1 to 8 threads, 0 us or more", threads,
+                      config.engine_poll_us));
+  EngineOptions options{threads, config.engine_poll_us, config.engine_cores, {}, is_timed};
+  if (device().is_gpu() && options.cores.empty()) {
+    NearCores near = cores_near_gpu(device().index);
+    if (near.cores.empty())
+      log(LogLevel::info, "the engine's threads run anywhere: " + near.reason, rank);
+    else
+      options.near = std::move(near.cores);
+  }
+  return std::make_unique<EngineThreads>(engine_client(), options);
+}
+
 EngineThreads& World::Implementation::engine_of_queues() {
   const std::lock_guard lock(queue_engine_mutex);
-  if (queue_engine == nullptr) {
-    require(config.engine_threads >= 1 && config.engine_threads <= 8 && config.engine_poll_us >= 0,
-            Status::invalid_argument,
-            fmt::format("an engine of {} threads that look every {} us; valid: 1 to 8 threads, 0 us or more",
-                        config.engine_threads, config.engine_poll_us));
-    const EngineOptions options{config.engine_threads, config.engine_poll_us, config.engine_cores};
-    queue_engine = std::make_unique<EngineThreads>(engine_client(), options);
-  }
+  if (queue_engine == nullptr) queue_engine = make_engine_threads(config.engine_threads, false);
   return *queue_engine;
 }
 
@@ -187,6 +204,15 @@ bool World::Implementation::needs_engine(const void* address) const {
   return true;
 }
 
+/// What the engine refuses of CPU threads' operations concerns their callers at once.
+void World::Implementation::require_not_refused() const {
+  const CommandRing& ring = *host_context.routes->queue(Queue{}.index).ring;
+  if (detail::load_acquired(ring.refused.value) == 0) return;
+  const RefusedCommand& first = host_header(rank)->refused_command;
+  const bool is_known = detail::load_acquired(first.complete) != 0;
+  throw Error(Status::invalid_argument, is_known ? first.text : "this rank's engine refused an operation", rank);
+}
+
 void World::Implementation::copy_by_engine(void* destination, const void* source, std::size_t bytes) {
   // An abort ends neither: the caller may free memory then, which the engine goes on to use.
   const auto carry = [this](Verb verb, const void* remote, const void* local, std::size_t count) {
@@ -195,6 +221,7 @@ void World::Implementation::copy_by_engine(void* destination, const void* source
     if (status == Status::ok && verb == Verb::put)
       status = detail::drain_route(Thread{}, host_context, Operation::quiet, Queue{}, false);
     if (status != Status::ok) fail(status, world_id);
+    require_not_refused();
   };
   const bool to_far = needs_engine(destination), from_far = needs_engine(source);
   const std::size_t most = std::min(bytes, config.chunk_bytes);  // each has the deadline for itself
@@ -219,6 +246,7 @@ void World::Implementation::signal_by_engine(std::uint64_t* signal, std::uint64_
   Status status = detail::change_by_engine(Thread{}, host_context, request, Queue{}, signal, value);
   if (status == Status::ok) status = quiet(Thread{}, host_context);
   if (status != Status::ok) fail(status, world_id);
+  require_not_refused();
 }
 
 void World::Implementation::require_direct(const Team& team, const char* what) const {

@@ -226,4 +226,11 @@ Status StagedChannel::send_receive(const void* source, int to, void* destination
   return Status::ok;
 }
 
+std::uint64_t StagedChannel::waited_ns() const {
+  std::uint64_t sum = 0;
+  for (const auto& side : implementation_->senders) sum += side.end.waited_ns();
+  for (const auto& side : implementation_->receivers) sum += side.end.waited_ns();
+  return sum;
+}
+
 }  // namespace beeline

@@ -102,7 +102,10 @@ void World::Implementation::clear_team(std::uint32_t id) {
   std::memset(&host_header(rank)->teams[id], 0, sizeof(TeamSync));
   std::memset(&host_header(rank)->kernel_teams[id], 0, sizeof(TeamSync));
   std::memset(&host_header(rank)->scalars[id], 0, sizeof(HostAreaHeader::scalars[id]));
-  if (id == 0) std::memset(&host_header(rank)->abort_cause, 0, sizeof(AbortCause));
+  if (id == 0) {
+    std::memset(&host_header(rank)->abort_cause, 0, sizeof(AbortCause));
+    std::memset(&host_header(rank)->refused_command, 0, sizeof(RefusedCommand));
+  }
   forget_waits(1u << id);
 }
 

@@ -187,6 +187,7 @@ Status World::synchronize(Stream& stream, Timeout timeout) {
   }
   implementation_->check(watched);
   stream.launched_teams().forget();
+  implementation_->check_refusals();
   return Status::ok;
 }
 

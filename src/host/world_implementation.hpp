@@ -70,6 +70,13 @@ struct AbortCause {
   char text[1024];
 };
 
+/// Why a rank's engine refused a command, for the others to read; the first of several.
+struct RefusedCommand {
+  std::uint64_t is_claimed;  ///< 1 from when it is being written
+  std::uint64_t complete;    ///< 1 once it is
+  char text[512];
+};
+
 /// Start of every host area: state that CPU threads poll and that survives for the others to read.
 struct HostAreaHeader {
   ControlBlock control;
@@ -81,6 +88,7 @@ struct HostAreaHeader {
   char kernel_names[max_named_kernels][max_kernel_name];  ///< what errors call this rank's kernels, by number - 1
   PaddedWord held_teams[max_teams];                       ///< whether this rank belongs to a team of this id
   AbortCause abort_cause;
+  RefusedCommand refused_command;
   alignas(64) std::uint32_t wait_claims;
   CommandRing rings[2][command_rings];  ///< posted to by this rank's kernels, and by its CPU threads
   CommandTickets host_tickets[command_rings];
@@ -249,11 +257,14 @@ class World::Implementation {
   /// Whether an address is reached by the engine alone. Throws unreachable, with the reason, where no route leads to
   /// its owner, or the engine does not reach such memory.
   [[nodiscard]] bool needs_engine(const void* address) const;
+  /// An engine for command queues, as the configuration has it but for its number of threads.
+  [[nodiscard]] std::unique_ptr<EngineThreads> make_engine_threads(int threads, bool is_timed);
   /// The engine that serves command queues; starts it.
   [[nodiscard]] EngineThreads& engine_of_queues();
   /// A copy with an end that only the engine reaches; returns when it is over.
   void copy_by_engine(void* destination, const void* source, std::size_t bytes);
   void signal_by_engine(std::uint64_t* signal, std::uint64_t value);
+  void require_not_refused() const;
   /// Throws unreachable, with the reason, where loads and stores do not reach a member: `what` takes them.
   void require_direct(const Team& team, const char* what) const;
   /// A grid state for one stream; given back, and its line in the ledger closed, when the stream lets it go.
@@ -289,6 +300,10 @@ class World::Implementation {
   void note_end(int culprit, const std::string& reason);
   /// Aborts the world, once the others can read why.
   void raise_with_cause(Status status, const std::string& text, const Context& among);
+  /// Throws what this rank's engine refused and no error has said yet.
+  void check_refusals();
+  /// What the engines of a team's members refused, a line each.
+  [[nodiscard]] std::string refusals_in(std::uint32_t team) const;
   /// Raises the words of this rank's `team` again where an end concerns it that came while the team was being made.
   void raise_missed_ends(std::uint32_t team);
   /// Hands the abort words of the host area to this rank's kernels.

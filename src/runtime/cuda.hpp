@@ -73,6 +73,7 @@ struct Driver {
   decltype(&cuPointerGetAttribute) pointer_attribute = DriverFunction("cuPointerGetAttribute");
   decltype(&cuStreamWaitValue64) stream_wait_value = DriverFunction("cuStreamWaitValue64");
   decltype(&cuStreamWriteValue64) stream_write_value = DriverFunction("cuStreamWriteValue64");
+  decltype(&cuStreamBatchMemOp) stream_batch = DriverFunction("cuStreamBatchMemOp");
   decltype(&cuGetErrorString) error_string = DriverFunction("cuGetErrorString");
 };
 

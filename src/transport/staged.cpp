@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "beeline/device/impl/machine.hpp"
 #include "beeline/device/signal.hpp"
 
 namespace beeline {
@@ -19,6 +20,14 @@ void StagedEnd::begin(std::size_t bytes) {
 
 std::size_t StagedEnd::chunk_size(std::size_t offset) const { return std::min(ring_.chunk_bytes, bytes_ - offset); }
 
+void StagedEnd::note_wait(std::uint64_t limit) {
+  const bool waits = started_ < target_ && started_ >= limit && finished_ == started_;
+  if (!waits && waits_since_ == 0) return;
+  const std::uint64_t now = machine::clock_ns();
+  if (waits_since_ != 0) waited_ns_ += now - waits_since_;
+  waits_since_ = waits ? now : 0;
+}
+
 template <class Start>
 bool StagedEnd::advance(std::uint64_t limit, Start start) {
   for (; started_ < std::min(limit, target_); ++started_) {
@@ -28,6 +37,7 @@ bool StagedEnd::advance(std::uint64_t limit, Start start) {
   }
   const std::uint64_t before = finished_;
   while (finished_ < started_ && copied_[finished_ % ring_.slots]->done()) ++finished_;
+  note_wait(limit);
   return finished_ != before;
 }
 

@@ -187,18 +187,19 @@ BEELINE_CASE(post, memory_that_is_not_there, 1) {
   const SymmetricArray<std::byte> bytes(world, 4096);
   const Signals word(world, 1);
   auto* const nowhere = reinterpret_cast<std::byte*>(std::uintptr_t{4096});
-  test.run(
-      test.shape(1, false), BadKernel{},
-      BadArguments{bytes.data(), nowhere, word.data(), static_cast<std::uint32_t>(test.ahead(1)), queues.channel()},
-      "bad posts");
+  const std::string engine = "rank " + std::to_string(test.rank()) + "'s engine";
+  const BadArguments arguments{bytes.data(), nowhere, word.data(), static_cast<std::uint32_t>(test.ahead(1)),
+                               queues.channel()};
+  check_error(Status::invalid_argument, {engine, "4096", "not there"},
+              [&] { test.run(test.shape(1, false), BadKernel{}, arguments, "bad posts"); });
+  test.check_report("bad posts");
+  world.synchronize();  // once is enough
   world.barrier();
   BEELINE_CHECK_EQ(std::uint64_t{0}, test.read_value(word.data()));
   BEELINE_CHECK_EQ(std::uint64_t{3}, queues.statistics().refused);
   const std::vector<std::string> refusals = queues.refusals();
   BEELINE_CHECK_EQ(std::size_t{1}, refusals.size());
-  for (const std::string& part :
-       {"rank " + std::to_string(test.rank()) + "'s engine", std::string("4096"), std::string("not there")})
-    BEELINE_CHECK(refusals.front().find(part) != std::string::npos);
+  BEELINE_CHECK_CONTAINS(refusals.front(), engine);
   BEELINE_CHECK(!world.failed());
   world.barrier();
 }

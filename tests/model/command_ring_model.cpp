@@ -69,6 +69,7 @@ struct Ring {
 template <Bug bug>
 struct Memory {
   static constexpr std::uint32_t depth = ring_depth;
+  static constexpr bool has_answers = true;
   Ring<bug>* ring;
 
   [[nodiscard]] Word next() const { return {&ring->next, false}; }
@@ -111,7 +112,7 @@ struct Posts : rl::test_suite<Posts<bug>, posters + 1> {
     const Memory<bug> memory{&ring};
     for (std::uint64_t number = 0; number < posts; ++number) {
       std::uint64_t ticket = 0;
-      while (detail::try_claim(memory, ticket) != detail::Claim::got) rl::yield(1, $);
+      while (detail::try_claim(memory, ticket, true) != detail::Claim::got) rl::yield(1, $);
       const std::uint64_t fields = 100 * (index + 1) + number;
       const bool answers = number % 2 == 0;
       detail::publish_command(memory, fields, answers && bug != Bug::freed_at_once, ticket);

@@ -35,6 +35,7 @@ class Engines : public LoneContext {
     client_.unmaps = &unmaps_;
     client_.in_use = &in_use_;
     client_.is_host_memory = [](const void*) { return true; };
+    client_.note_refusal = [this](const std::string& text) { last_refusal_ = text; };
     client_.fail = [this](const std::string& reason) {
       failure_ = reason;
       has_failed_ = true;
@@ -61,7 +62,8 @@ class Engines : public LoneContext {
   std::atomic<std::uint64_t> unmaps_{0};
   std::shared_mutex in_use_;
   EngineClient client_;
-  std::string failure_;  ///< once `has_failed_`
+  std::string last_refusal_;  ///< once the engine has completed the command
+  std::string failure_;       ///< once `has_failed_`
   std::atomic<bool> has_failed_{false};
 };
 
@@ -108,6 +110,9 @@ TEST_F(Engines, RefuseWhatNoPosterMayWant) {
     const std::string text = engine.refusal(*queue.ring);
     EXPECT_NE(std::string::npos, text.find(reason)) << text;
     EXPECT_NE(std::string::npos, text.find("rank 0's engine refused command 1 of a queue")) << text;
+    EXPECT_EQ(text, last_refusal_);
+    EXPECT_EQ(std::vector{text}, engine.take_refusals());
+    EXPECT_EQ(std::vector<std::string>(), engine.take_refusals()) << "each is told once";
     engine.remove(*queue.ring);
   }
   EXPECT_EQ(2 * std::size(bad), engine.statistics().refused);

@@ -9,12 +9,15 @@ namespace beeline {
 
 /// Sums over the threads of an engine since it was made.
 struct EngineStatistics {
-  std::uint64_t commands = 0;  ///< done, those refused included
+  std::uint64_t commands = 0;  ///< begun, those refused included
   std::uint64_t bytes = 0;     ///< moved, words included
   std::uint64_t refused = 0;   ///< commands that it could not do
   std::uint64_t deepest = 0;   ///< commands taken from a queue at once, at most: 64 are
   std::uint64_t sleeps = 0;    ///< times that a thread found nothing for so long that it slept
   double cpu_s = 0;            ///< CPU time of its threads, seconds
+  std::uint64_t batches = 0;   ///< commands of a queue that were begun together
+  double begin_s = 0;          ///< from taking a batch until the device has it, seconds; 0 unless it is timed
+  double work_s = 0;           ///< from then until the engine has seen its end; 0 unless it is timed
 };
 
 }  // namespace beeline

@@ -48,7 +48,7 @@ BEELINE_HOST_DEVICE Status post(const Group& group, const Context& ctx, CommandQ
   if (group.thread_rank() == 0) {
     const CommandFields wanted = fields();
     status = check_poster(ctx, queue, wanted.request);
-    if (status == Status::ok) status = command_engine(ctx, queue, wanted, timeout).status;
+    if (status == Status::ok) status = command_engine<false>(ctx, queue, wanted, timeout).status;
   }
   return agree(group, status);
 }

@@ -95,6 +95,8 @@ struct CommandTickets {
   alignas(64) std::uint64_t next;           ///< commands posted, or being written
   std::uint64_t taken;                      ///< what a poster has seen the engine take: looked at instead, it is near
   std::uint64_t waits;                      ///< posts that found the ring full
+  std::uint64_t completed, reusable;        ///< the same of those words
+  std::uint64_t looking;                    ///< 1: a poster looks at the ring's words, for all that wait
   std::uint64_t freed[command_ring_depth];  ///< commands that a slot has held whose answers, if any, have been read
 };
 

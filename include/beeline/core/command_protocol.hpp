@@ -5,6 +5,7 @@
 /// `Memory`, so that a model checker runs the same lines (tests/model):
 ///
 ///   Memory::depth                      commands under way in the ring at most; a power of two
+///   Memory::has_answers                whether commands of the ring may answer: else `taken` alone guards its slots
 ///   next(), known_taken(), waits()     words of the posters' own: `CommandTickets`
 ///   freed(slot)
 ///   taken(), sequence(slot), answer_sequence(slot)   words of the ring, as atomic references
@@ -19,10 +20,12 @@
 namespace beeline::detail {
 
 /// Whether the engine has taken the command before the one with this ticket in its slot. Words in host memory are far
-/// from a GPU: what any poster has seen last is looked at first.
+/// from a GPU: what any poster has seen last is looked at first, and where many wait only some look themselves.
+///   known  what a poster has seen last, acquired
 template <class Memory>
-BEELINE_HOST_DEVICE bool is_taken(const Memory& memory, std::uint64_t ticket) {
-  if (memory.known_taken().load(cuda::memory_order_acquire) + Memory::depth > ticket) return true;
+BEELINE_HOST_DEVICE bool is_taken(const Memory& memory, std::uint64_t ticket, std::uint64_t known, bool looks) {
+  if (known + Memory::depth > ticket) return true;
+  if (!looks) return false;
   const std::uint64_t taken = memory.taken().load(cuda::memory_order_acquire);
   // An older value, of another poster, only makes others look again.
   memory.known_taken().store(taken, cuda::memory_order_release);
@@ -34,11 +37,14 @@ enum class Claim { got, full, lost };
 
 /// Takes the next ticket once its slot is free: the engine has taken the command that the slot held, and its poster has
 /// read the answer. Nobody holds a ticket and waits, so that whoever gives up stops nobody else.
+///   looks  whether this poster may look across the bus
 template <class Memory>
-BEELINE_HOST_DEVICE Claim try_claim(const Memory& memory, std::uint64_t& ticket) {
+BEELINE_HOST_DEVICE Claim try_claim(const Memory& memory, std::uint64_t& ticket, bool looks) {
   std::uint64_t first = memory.next().load(cuda::memory_order_relaxed);
+  const std::uint64_t known = memory.known_taken().load(cuda::memory_order_acquire);  // both are under way at once
   ticket = first;
-  if (!is_taken(memory, first) ||
+  if (!is_taken(memory, first, known, looks)) return Claim::full;
+  if (Memory::has_answers &&
       memory.freed(first % Memory::depth).load(cuda::memory_order_acquire) < first / Memory::depth)
     return Claim::full;
   return memory.next().compare_exchange_strong(first, first + 1, cuda::memory_order_relaxed) ? Claim::got : Claim::lost;
@@ -49,7 +55,8 @@ BEELINE_HOST_DEVICE Claim try_claim(const Memory& memory, std::uint64_t& ticket)
 template <class Memory, class Fields>
 BEELINE_HOST_DEVICE void publish_command(const Memory& memory, const Fields& fields, bool answers,
                                          std::uint64_t ticket) {
-  if (!answers) memory.freed(ticket % Memory::depth).store(ticket / Memory::depth + 1, cuda::memory_order_relaxed);
+  if (Memory::has_answers && !answers)
+    memory.freed(ticket % Memory::depth).store(ticket / Memory::depth + 1, cuda::memory_order_relaxed);
   memory.write(ticket % Memory::depth, fields);
   memory.sequence(ticket % Memory::depth).store(ticket + 1, cuda::memory_order_release);
 }

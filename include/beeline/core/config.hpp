@@ -38,7 +38,7 @@ struct Config {
   int wait_period_us = 50;                         ///< BEELINE_WAIT_PERIOD_US: between polls that sleep, 1 to 1000000
   int engine_threads = 1;         ///< BEELINE_ENGINE_THREADS: threads of a rank that serve command queues, 1 to 8
   int engine_poll_us = 100;       ///< BEELINE_ENGINE_POLL_US: between looks of one that is idle; 0: it spins
-  std::vector<int> engine_cores;  ///< BEELINE_ENGINE_CORES: that they are bound to, in turn: 0,2; none: to no core
+  std::vector<int> engine_cores;  ///< BEELINE_ENGINE_CORES: that they are bound to, in turn: 0,2; none: near the GPU
   int host_threads = 1;           ///< BEELINE_HOST_THREADS: CPU threads that run one block on a host rank
   std::string powercap = "/sys/class/powercap";  ///< BEELINE_POWERCAP: folder of the kernel's energy counters
   LogLevel log_level = LogLevel::warning;        ///< BEELINE_LOG: error, warning, info, debug

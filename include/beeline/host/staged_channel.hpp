@@ -55,6 +55,10 @@ class StagedChannel {
     static_cast<void>(send_receive(source, to, destination, from, bytes, Timeout::none()));
   }
 
+  /// Nanoseconds in which this rank's calls had nothing to do but to wait for their peers: senders for a buffer,
+  /// receivers for data. Source: seed 001, waits of threads under contention.
+  [[nodiscard]] std::uint64_t waited_ns() const;
+
  private:
   struct Implementation;
   std::unique_ptr<Implementation> implementation_;

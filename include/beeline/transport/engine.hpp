@@ -43,6 +43,8 @@ struct EngineClient {
   std::shared_mutex* in_use = nullptr;
   /// Whether an address of the range is host memory.
   std::function<bool(const void* address)> is_host_memory;
+  /// Keeps why a command was refused, where other ranks that wait in vain find it.
+  std::function<void(const std::string& text)> note_refusal;
   /// Ends every wait of the world, for a reason that errors give.
   std::function<void(const std::string& reason)> fail;
 };

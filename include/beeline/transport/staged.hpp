@@ -37,6 +37,9 @@ class StagedEnd {
   /// Chunks finished when the current message is over.
   [[nodiscard]] std::uint64_t target() const { return target_; }
   [[nodiscard]] bool over() const { return finished_ == target_; }
+  /// Nanoseconds that this side had nothing to do but to wait for the other: a sender for a buffer, a receiver for
+  /// data.
+  [[nodiscard]] std::uint64_t waited_ns() const { return waited_ns_; }
 
  protected:
   /// Starts chunks while fewer than `limit` have been, then counts those whose copies are done. True if any was.
@@ -58,7 +61,10 @@ class StagedEnd {
   std::size_t bytes_ = 0;
 
  private:
+  void note_wait(std::uint64_t limit);
+
   std::vector<std::unique_ptr<Event>> copied_;  ///< [slots]
+  std::uint64_t waits_since_ = 0, waited_ns_ = 0;
   std::uint64_t first_ = 0, started_ = 0, finished_ = 0, target_ = 0;
 };
 

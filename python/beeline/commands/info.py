@@ -29,6 +29,7 @@ def info(as_json: options.Json = False) -> None:
     show_matrix(
         console, "Who reaches whose memory", report.get("access") or [], lambda cell: str(cell.get("how", MISSING))
     )
+    show_engines(console, report.get("engines") or [])
     show_methods(console, report.get("methods") or [])
     show_configuration(console, report.get("configuration") or [])
 
@@ -109,6 +110,17 @@ def show_matrix(console: Console, title: str, cells: list[Event], describe: Call
     table = new_table(title, "from \\ to", *columns)
     for row in rows:
         table.add_row(row, *(known.get((row, column), MISSING) for column in columns))
+    console.print(table)
+
+
+def show_engines(console: Console, engines: list[Event]) -> None:
+    """Where an engine's threads run, of a rank on each GPU."""
+    if not engines:
+        return
+    table = new_table("Engines", ">GPU", "PCI", "their threads' cores")
+    for engine in engines:
+        cores = ",".join(map(str, engine.get("near_cores") or [])) or f"any: {engine.get('reason') or MISSING}"
+        table.add_row(format_number(engine.get("gpu")), str(engine.get("pci") or MISSING), cores)
     console.print(table)
 
 

@@ -116,15 +116,23 @@ BEELINE_HOST_DEVICE inline CommandFields word_fields(const Context& ctx, Request
   return fields_of(ctx, request, remote, {reinterpret_cast<const void*>(operand), expected, 0, 0, 0});
 }
 
+/// What posters share lies in memory of their device, and is theirs alone.
+using TicketWord = DeviceAtomic<std::uint64_t>;
+
 /// A ring as its posters see it: see command_protocol.hpp.
+///   answered  whether it is one of those of routes, whose commands may answer
+template <bool answered = true>
 struct PosterMemory {
   static constexpr std::uint32_t depth = command_ring_depth;
+  static constexpr bool has_answers = answered;
   using Word = SystemAtomic<std::uint64_t>;
   CommandQueue queue;
 
-  [[nodiscard]] BEELINE_HOST_DEVICE Word next() const { return Word(queue.tickets->next); }
-  [[nodiscard]] BEELINE_HOST_DEVICE Word known_taken() const { return Word(queue.tickets->taken); }
-  [[nodiscard]] BEELINE_HOST_DEVICE Word freed(std::uint64_t slot) const { return Word(queue.tickets->freed[slot]); }
+  [[nodiscard]] BEELINE_HOST_DEVICE TicketWord next() const { return TicketWord(queue.tickets->next); }
+  [[nodiscard]] BEELINE_HOST_DEVICE TicketWord known_taken() const { return TicketWord(queue.tickets->taken); }
+  [[nodiscard]] BEELINE_HOST_DEVICE TicketWord freed(std::uint64_t slot) const {
+    return TicketWord(queue.tickets->freed[slot]);
+  }
   [[nodiscard]] BEELINE_HOST_DEVICE Word taken() const { return Word(queue.ring->taken.value); }
   [[nodiscard]] BEELINE_HOST_DEVICE Word sequence(std::uint64_t slot) const {
     return Word(queue.ring->commands[slot].sequence);
@@ -157,15 +165,49 @@ BEELINE_HOST_DEVICE inline void wake_engine_of([[maybe_unused]] CommandQueue que
   }
 }
 
+/// How a poster that waits finds out more: by words of the ring, which are across the bus, for itself or for all; or by
+/// what others tell.
+enum class Look { for_itself, for_all, by_others };
+
+/// Thousands of threads of a GPU that poll words across the bus would leave no room on it for what they wait for: after
+/// some polls of its own a thread looks only while no other does, and tells all.
+class Looker {
+ public:
+  BEELINE_HOST_DEVICE explicit Looker(CommandQueue queue) : queue_(queue) {}
+
+  /// Calls `find(how)`.
+  template <class Find>
+  BEELINE_HOST_DEVICE auto operator()(Find find) {
+    if (executor == DeviceKind::host || polls_ < own_polls) {
+      ++polls_;
+      return find(Look::for_itself);
+    }
+    const TicketWord looking(queue_.tickets->looking);
+    const bool looks =
+        looking.load(cuda::memory_order_relaxed) == 0 && looking.exchange(1, cuda::memory_order_acquire) == 0;
+    const auto found = find(looks ? Look::for_all : Look::by_others);
+    if (looks) looking.store(0, cuda::memory_order_release);
+    return found;
+  }
+
+ private:
+  static constexpr std::uint32_t own_polls = 16;  ///< a round trip of a queue that nobody else uses takes fewer
+  CommandQueue queue_;
+  std::uint32_t polls_ = 0;
+};
+
 /// Until there is a ticket, up to a time-out.
-BEELINE_HOST_DEVICE inline Status claim_command(const Context& ctx, CommandQueue queue, Timeout timeout,
-                                                std::uint64_t& ticket) {
+template <bool answered>
+BEELINE_HOST_DEVICE Status claim_command(const Context& ctx, CommandQueue queue, Timeout timeout,
+                                         std::uint64_t& ticket) {
   bool waits = false;
+  Looker looker(queue);
   return await_engine(ctx, {true, timeout}, [&] {
-    const Claim claim = try_claim(PosterMemory{queue}, ticket);
+    const Claim claim =
+        looker([&](Look look) { return try_claim(PosterMemory<answered>{queue}, ticket, look != Look::by_others); });
     if (claim == Claim::full && !waits) {
       waits = true;
-      SystemAtomic<std::uint64_t>(queue.tickets->waits).fetch_add(1, cuda::memory_order_relaxed);
+      TicketWord(queue.tickets->waits).fetch_add(1, cuda::memory_order_relaxed);
     }
     return claim == Claim::got;
   });
@@ -173,19 +215,21 @@ BEELINE_HOST_DEVICE inline Status claim_command(const Context& ctx, CommandQueue
 
 /// Does a command after everything that this thread, and those that it has synchronized with, did before: posts it, and
 /// if it `answers`, waits for the engine, whose answer is what the word held.
-///   timeout  of the wait for a place in the ring
-BEELINE_HOST_DEVICE inline Fetched command_engine(const Context& ctx, CommandQueue queue, const CommandFields& fields,
-                                                  Timeout timeout = Timeout::none()) {
+///   answered  whether commands of the ring may answer
+///   timeout   of the wait for a place in the ring
+template <bool answered = true>
+BEELINE_HOST_DEVICE Fetched command_engine(const Context& ctx, CommandQueue queue, const CommandFields& fields,
+                                           Timeout timeout = Timeout::none()) {
   const Request request = fields.request;
-  const PosterMemory memory{queue};
+  const PosterMemory<answered> memory{queue};
   std::uint64_t ticket = 0;
-  const Status claimed = claim_command(ctx, queue, timeout, ticket);
+  const Status claimed = claim_command<answered>(ctx, queue, timeout, ticket);
   if (claimed == Status::timeout) return {claimed};
   if (claimed != Status::ok)
     return {give_up_on_engine(ctx, request, ticket + 1 - command_ring_depth, queue.ring->taken.value, claimed)};
   publish_command(memory, fields, request.answers != 0, ticket);
   wake_engine_of(queue);
-  if (request.answers == 0) return {Status::ok};
+  if (!answered || request.answers == 0) return {Status::ok};
   const Answer& answer = queue.ring->answers[ticket % command_ring_depth];
   // An abort does not end a `get`: its caller may free the destination then, which the engine goes on to write.
   const Status status = await_engine(ctx, {request.verb != Verb::get}, [&] { return is_answered(memory, ticket); });
@@ -235,9 +279,19 @@ BEELINE_HOST_DEVICE inline Fetched fetch_by_engine(const Context& ctx, Request r
 ///   operation  quiet: it is in place; flush: its sources may be reused
 BEELINE_HOST_DEVICE inline Status drain_queue(const Context& ctx, Operation operation, CommandQueue queue,
                                               EngineWait wait) {
-  const std::uint64_t& done = operation == Operation::quiet ? queue.ring->completed.value : queue.ring->reusable.value;
-  const std::uint64_t posted = load_acquired(queue.tickets->next);
-  const Status status = await_engine(ctx, wait, [&] { return load_acquired(done) >= posted; });
+  const bool in_place = operation == Operation::quiet;
+  const std::uint64_t& done = in_place ? queue.ring->completed.value : queue.ring->reusable.value;
+  const TicketWord known(in_place ? queue.tickets->completed : queue.tickets->reusable);
+  const std::uint64_t posted = TicketWord(queue.tickets->next).load(cuda::memory_order_acquire);
+  Looker looker(queue);
+  const Status status = await_engine(ctx, wait, [&] {
+    return looker([&](Look look) {
+      if (look == Look::by_others) return known.load(cuda::memory_order_acquire) >= posted;
+      const std::uint64_t seen = load_acquired(done);
+      if (look == Look::for_all) known.store(seen, cuda::memory_order_release);
+      return seen >= posted;
+    });
+  });
   if (status == Status::ok || status == Status::timeout) return status;
   return give_up_on_engine(ctx, {operation, Verb::put, 0, 0, 0, no_peer}, posted, done, status);
 }

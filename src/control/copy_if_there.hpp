@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// Copies of memory that a poster has named, and that may not be there.
+
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <cstddef>
+
+namespace beeline::detail {
+
+/// Copies within this process; false, instead of a fault, where not all of it is mapped.
+inline bool copy_if_there(std::byte* to, const std::byte* from, std::size_t bytes) {
+  while (bytes > 0) {
+    const iovec here{to, bytes}, there{const_cast<std::byte*>(from), bytes};
+    const ssize_t copied = ::process_vm_readv(::getpid(), &here, 1, &there, 1, 0);
+    if (copied <= 0) return false;
+    to += copied, from += copied, bytes -= static_cast<std::size_t>(copied);
+  }
+  return true;
+}
+
+}  // namespace beeline::detail

@@ -22,7 +22,7 @@ struct Telling {
 };
 constexpr std::uint64_t kib = 1 << 10, any = SizeRange{}.most_bytes;
 constexpr Telling telling[] = {
-    {Command::latency, "command", {0, any}},      {Command::latency, "message", {0, 4 * kib}},
+    {Command::latency, "command", {0, any}},      {Command::latency, "message", {0, 64 * kib - 1}},
     {Command::latency, "trigger", {0, any}},      {Command::rate, "message_rate", {0, 8}},
     {Command::bandwidth, "put", {64 * kib, any}}, {Command::bandwidth, "get", {64 * kib, any}}};
 
@@ -35,6 +35,8 @@ std::vector<Case> cases_of_methods() {
                     std::min(each.sizes.most_bytes, one.sizes.most_bytes)};
       all.push_back(std::move(each));
     }
+  const std::vector<Case>& own = listed_cases()[Command::methods];
+  all.insert(all.end(), own.begin(), own.end());
   return all;
 }
 

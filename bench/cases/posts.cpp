@@ -4,6 +4,7 @@
 /// command's own round trip between a kernel and its engine, beside a bare thread that answers a flag.
 
 #include <atomic>
+#include <functional>
 #include <thread>
 
 #include "beeline/control/post.hpp"
@@ -12,6 +13,7 @@
 #include "harness/group_choice.hpp"
 #include "harness/message_buffers.hpp"
 #include "harness/timed_kernel.hpp"
+#include "peers/bare_copy.hpp"
 #include "peers/bare_ping_pong.hpp"
 #include "peers/bare_words.hpp"
 
@@ -48,18 +50,22 @@ struct PostedPingPong {
   }
 };
 
-/// Message after message, each until it is in place.
+/// Message after message, of which some are under way at a time: until all are in place.
 struct PostedFlood {
   static constexpr bool by_both = false;
+  static constexpr std::uint64_t bytes_in_flight = 8 << 20;
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, Loop loop, PostedMessage message) const {
     if (grid.block().thread_rank() != 0) return;
     const Thread one{};
-    time_rounds(one, loop, [&](std::uint64_t) {
-      return post_put(one, ctx, message.destination, message.source, message.bytes, loop.peer, message.queue) ==
-                 Status::ok &&
-             quiet(one, ctx, message.queue) == Status::ok;
+    const std::uint64_t in_flight = message.bytes >= bytes_in_flight ? 1 : bytes_in_flight / message.bytes;
+    time_rounds(one, loop, [&](std::uint64_t sequence) {
+      if (post_put(one, ctx, message.destination, message.source, message.bytes, loop.peer, message.queue) !=
+          Status::ok)
+        return false;
+      return sequence % in_flight != 0 || quiet(one, ctx, message.queue) == Status::ok;
     });
+    static_cast<void>(quiet(one, ctx, message.queue));
   }
 };
 
@@ -92,16 +98,19 @@ std::vector<Measurement> prepare_messages(Bench& bench, std::uint64_t bytes) {
   return all;
 }
 
-/// A thread of the host that answers each change of a flag. It gives its core away as the library does.
+/// A thread of the host that answers each change of a flag, by `answer(value)`. It gives its core away as the library
+/// does.
 class BareAnswers {
  public:
-  BareAnswers(Polling polling, std::uint64_t* asked, std::uint64_t* answered)
-      : thread_([=, this] {
-          std::uint64_t last = 0;
-          for (std::uint32_t poll = 0; !stops_; machine::back_off(++poll, polling)) {
+  ///   before  what the flag holds before the first question
+  BareAnswers(World& world, std::uint64_t* asked, std::uint64_t before, std::function<void(std::uint64_t)> answer)
+      : thread_([=, this, &world] {
+          if (world.device().is_gpu()) use_gpu(world.device().index);
+          std::uint64_t last = before;
+          for (std::uint32_t poll = 0; !stops_; machine::back_off(++poll, world.host_context().polling)) {
             const std::uint64_t seen = BareWord(*asked).load(cuda::memory_order_acquire);
             if (seen == last) continue;
-            BareWord(*answered).store(last = seen, cuda::memory_order_release);
+            answer(last = seen);
             poll = 0;
           }
         }) {}
@@ -130,7 +139,7 @@ struct BareQuestions {
   }
 };
 
-/// Eight bytes to this rank's own pinned memory, and until they are there.
+/// Eight bytes to this rank's own memory, and until they are there.
 struct PostedWord {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, Loop loop, std::uint64_t* word,
@@ -144,48 +153,64 @@ struct PostedWord {
 };
 
 struct CommandState {
-  explicit CommandState(Bench& bench_in)
-      : bench(bench_in), words(bench.world(), 3, Heap::pinned), queues(bench.world()), timed(bench) {}
+  ///   heap  of the words that are answered and put; a GPU writes those of its own memory by a stream
+  CommandState(Bench& bench_in, Heap heap_in)
+      : bench(bench_in), heap(heap_in), words(bench.world(), 3, heap), asked(bench.world(), 1, Heap::pinned),
+        queues(bench.world()), timed(bench), answering(bench.world().make_stream()) {}
 
   [[nodiscard]] std::uint64_t* word(std::size_t index) const { return &words.data()[index].value; }
   std::vector<double> time_bare(Rounds rounds) {
     const std::uint64_t start = timed.last();
-    BareWord(*word(0)).store(start, cuda::memory_order_relaxed);
-    BareWord(*word(1)).store(start, cuda::memory_order_relaxed);
-    const BareAnswers answers(bench.world().host_context().polling, word(0), word(1));
-    return timed.run(single_thread(bench).threads, bench.leads(), rounds, BareQuestions{}, word(0), word(1));
+    BareWord(asked.data()->value).store(start, cuda::memory_order_relaxed);
+    bench.world().copy(word(1), &start, sizeof start);
+    const BareAnswers answers(bench.world(), &asked.data()->value, start, [this](std::uint64_t value) {
+      if (heap == Heap::pinned)
+        BareWord(*word(1)).store(value, cuda::memory_order_release);
+      else
+        bare_write(*answering, word(1), value);
+    });
+    return timed.run(single_thread(bench).threads, bench.leads(), rounds, BareQuestions{}, &asked.data()->value,
+                     word(1));
   }
   std::vector<double> time_posted(Rounds rounds) {
     return timed.run(single_thread(bench).threads, bench.leads(), rounds, PostedWord{}, word(2),
                      queues.channel().queue(0));
   }
   bool is_complete(std::size_t index) const {
-    return !bench.leads() || BareWord(*word(index)).load(cuda::memory_order_acquire) == timed.last();
+    std::uint64_t now = 0;
+    bench.world().copy(&now, word(index), sizeof now);
+    return !bench.leads() || now == timed.last();
   }
 
   Bench& bench;
-  SymmetricArray<PaddedWord> words;
+  Heap heap;
+  SymmetricArray<PaddedWord> words, asked;
   CommandQueues queues;
   TimedKernel timed;
+  std::unique_ptr<Stream> answering;
 };
 
 std::vector<Measurement> prepare_command(Bench& bench, std::uint64_t) {
-  auto state = std::make_shared<CommandState>(bench);
-  const auto add = [&](std::vector<Measurement>& all, const char* name, std::size_t word, auto time) {
-    Measurement measurement{.operation = "command", .method = name, .bytes = sizeof(std::uint64_t)};
-    measurement.settings = single_thread(bench).settings();
-    measurement.verify = [=](std::uint64_t) {
-      static_cast<void>(time(Rounds{}));
-      return state->is_complete(word);
-    };
-    measurement.time = time;
-    all.push_back(std::move(measurement));
-  };
   std::vector<Measurement> all;
-  add(all, "bare/two_flags", 1, [=](Rounds rounds) { return state->time_bare(rounds); });
-  all.back().peer_of = method;
-  add(all, method, 2, [=](Rounds rounds) { return state->time_posted(rounds); });
-  all.back().baseline = 0;
+  for (const Heap heap : {Heap::pinned, Heap::symmetric}) {
+    if (heap == Heap::symmetric && !bench.world().device().is_gpu()) continue;  // the same memory
+    const auto state = std::make_shared<CommandState>(bench, heap);
+    const auto add = [&](const char* name, std::size_t word, auto time) {
+      Measurement measurement{.operation = "command", .method = name, .bytes = sizeof(std::uint64_t)};
+      measurement.settings = single_thread(bench).settings();
+      measurement.settings.emplace_back("memory", heap == Heap::pinned ? "pinned" : "device");
+      measurement.verify = [=](std::uint64_t) {
+        static_cast<void>(time(Rounds{}));
+        return state->is_complete(word);
+      };
+      measurement.time = time;
+      all.push_back(std::move(measurement));
+    };
+    add("bare/two_flags", 1, [=](Rounds rounds) { return state->time_bare(rounds); });
+    all.back().peer_of = method;
+    add(method, 2, [=](Rounds rounds) { return state->time_posted(rounds); });
+    all.back().baseline = all.size() - 2;
+  }
   return all;
 }
 

@@ -70,6 +70,7 @@ constexpr Part second_parts[] = {
     {"copies", "all pairs' copies, where no rank waits for another"},
     {"empty_kernel", "a kernel that does nothing, in a CUDA graph", "GPUs"},
     {"put_signal", "put with signal"},
+    {"start", "the start of a kernel behind others that wait in the same stream"},
     {"signal", "a signal"},
     {"two_flags", "a flag to a thread of the host, and its answer"},
     {"barrier", "a barrier inside a kernel"},

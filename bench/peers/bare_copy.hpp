@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// The bare copy by the device's own means.
+/// The bare copy, and the bare store of a word, by the device's own means.
 
 #include <cstddef>
+#include <cstdint>
 
 #include "beeline/transport/stream.hpp"
 
@@ -12,5 +13,9 @@ namespace beeline::bench {
 /// On a GPU `cudaMemcpyAsync` on the stream; on a host rank `memcpy` by the calling thread, over on return.
 /// Throws internal with CUDA's own message.
 void bare_copy(Stream& stream, void* to, const void* from, std::size_t bytes);
+
+/// On a GPU `cuStreamWriteValue64` on the stream; on a host rank a store. The caller's current GPU is the stream's.
+/// Throws internal.
+void bare_write(Stream& stream, std::uint64_t* to, std::uint64_t value);
 
 }  // namespace beeline::bench

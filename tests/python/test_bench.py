@@ -157,7 +157,8 @@ def test_rates_of_every_method(threads: bool) -> None:
 
 
 def test_methods_have_their_latency_rate_and_bandwidth() -> None:
-    found = without_peers(results(records("methods", "--sizes", "8,70001")))
+    operations = ["--operations", "command,message,message_rate,put,get"]
+    found = without_peers(results(records("methods", "--sizes", "8,70001", *operations)))
     lacking = [(r["method"], r["operation"]) for r in found if not r["available"]]
     assert lacking == [("device/peer/ll128", "message"), ("device/peer/ll128", "put")]
     found = [record for record in found if record["available"]]
@@ -172,6 +173,31 @@ def test_methods_have_their_latency_rate_and_bandwidth() -> None:
     assert {r["method"] for r in found} >= set(METHODS)
     (bare, posted) = (r for r in found if r["operation"] == "command")
     assert bare["peer_of"] == posted["method"] == "proxy/copy_engine/signal"
+
+
+def test_methods_of_commands_and_of_both_ways() -> None:
+    operations = "command_load,command_rate,command_parts,engine_cpu,kernel_start,arrival,two_way"
+    found = results(records("methods", "--sizes", "256K", "--operations", operations, threads=True))
+    assert all(record["available"] for record in found)
+    by_operation: dict[str, list[Record]] = {}
+    for record in found:
+        by_operation.setdefault(record["operation"], []).append(record)
+    assert {name: each[0]["unit"] for name, each in by_operation.items()} == {
+        "command_p50": "us", "command_p99": "us", "command_rate": "Mmsg/s", "part_post": "us", "part_engine": "us",
+        "part_transfer": "us", "part_completion": "us", "engine_cpu": "us", "kernel_start": "us", "arrival": "us",
+        "two_way": "GB/s", "buffer_wait": "us",
+    }  # fmt: skip
+    timed_only = {"kernel_start", "arrival"}
+    assert all(record["verified"] for record in found if record["operation"] not in timed_only)
+    for p50, p99 in zip(by_operation["command_p50"], by_operation["command_p99"], strict=True):
+        assert p50["settings"]["load"] == p99["settings"]["load"]
+        assert p50["median"] <= p99["median"]
+    shapes = [(r["settings"]["blocks"], r["settings"]["engine_threads"]) for r in by_operation["command_rate"]]
+    assert shapes == [(1, 1), (4, 1), (1, 2), (4, 2)]
+    assert [r["settings"]["work_us"] for r in by_operation["engine_cpu"]] == [0, 10, 100, 1000]
+    assert [r["settings"]["queued"] for r in by_operation["kernel_start"]] == [1, 4, 16, 64, 256]
+    stages = [r["settings"]["buffers"] for r in by_operation["two_way"] if "buffers" in r["settings"]]
+    assert stages == ["pageable", "pinned"]  # a message of more than 1 MiB has the others
 
 
 @pytest.mark.parametrize("threads", [False, True], ids=["processes", "threads"])

@@ -29,9 +29,19 @@ def render_sweeps(results: list[Event]) -> RenderableType:
     return render_operations(results, sweep_table)
 
 
+def is_of_commands(result: Event) -> bool:
+    """Whether it was measured with many settings, each of which says something by itself."""
+    return str(result["operation"]).startswith(("command_", "part_", "engine_", "kernel_", "buffer_"))
+
+
 def render_methods(results: list[Event]) -> RenderableType:
-    """One table: methods down, operations and sizes across; below, what this machine lacks."""
-    measured = measured_of(results)
+    """One table: methods down, operations and sizes across; a line for each setting where several tell something;
+    below, what this machine lacks."""
+    measured = [one for one in measured_of(results) if not is_of_commands(one)]
+    settings = new_table("commands, and the ends of kernels", "operation", "method", "settings", ">median", "unit")
+    for one in filter(is_of_commands, measured_of(results)):
+        shown = ", ".join(f"{name} {value}" for name, value in one.get("settings", {}).items())
+        settings.add_row(str(one["operation"]), str(one["method"]), shown, cell([one], one["unit"]), str(one["unit"]))
     columns = dict.fromkeys((one["operation"], one["bytes"], one["unit"]) for one in measured)
     titles = [f">{operation} {format_bytes(size)}\n{unit}" for operation, size, unit in columns]
     table = new_table("methods", "method", *titles)
@@ -42,7 +52,7 @@ def render_methods(results: list[Event]) -> RenderableType:
             *(cell([one for one in mine if (one["operation"], one["bytes"], one["unit"]) == column], column[2])
               for column in columns),
         )  # fmt: skip
-    return Group(table, *not_measured(results))
+    return Group(table, settings, *not_measured(results))
 
 
 def render_operations(results: list[Event], table_of: Callable[[str, str, list[Event]], Table]) -> RenderableType:

@@ -27,6 +27,7 @@ Panels = list[tuple[str, Callable[[Event], float]]]
 MISSING = float("nan")
 FEW_TIMES = 4  # the lowest value: what differs less is drawn on a linear axis
 LAUNCH, POWER = "launch", "power"  # names of pictures that show no operation
+METHODS = ("message", "put", "get", "two_way")  # of which `bench methods` compares the methods by size
 # What records up to November 2026 call methods, by today's names.
 RENAMED = {r"/packets128(?=_|$)": "/ll128", r"/packets(?=_|$)": "/ll", r"_alike$": "_symmetric"}
 
@@ -50,7 +51,8 @@ def plot(
     ] = "bytes",
     as_json: options.Json = False,
 ) -> None:
-    """Draws time and bus bandwidth of collectives: a picture for each operation, a curve for each method and peer.
+    """Draws time and bus bandwidth of collectives, and what `bench methods` measured by size: a picture for each
+    operation, a curve for each method and peer.
 
     Of what was metered: joules of a word and power for each operation, and applications' power over time; of `bench
     launch` launching and work of a joule against iterations; of a record of `beeline energy` power over time.
@@ -121,7 +123,7 @@ def is_in_joules(result: Event) -> bool:
 
 
 def read_results(path: Path) -> list[Event]:
-    """The results of a record that can be drawn: collectives, joules of words, applications."""
+    """The results of a record that can be drawn: collectives, methods, joules of words, applications."""
     results: list[Event] = []
     for number, line in enumerate(lines_of(path), 1):
         one = parse_event(line)
@@ -138,7 +140,7 @@ def read_results(path: Path) -> list[Event]:
 def is_drawn(result: Event) -> bool:
     if is_of_application(result):
         return bool((result.get("energy") or {}).get("power")) or result.get("launch_seconds") is not None
-    is_compared = is_in_joules(result) or result.get("bus_gb_per_s") is not None
+    is_compared = is_in_joules(result) or result.get("bus_gb_per_s") is not None or result.get("operation") in METHODS
     return is_compared and result.get("median") is not None and bool(result.get("bytes"))
 
 
@@ -159,7 +161,7 @@ def curves_over(results: list[Event], over: Axis) -> Curves:
         if not isinstance(place, int):
             continue
         before = fastest.get((name, place))
-        if before is None or time_of(result) < time_of(before):
+        if before is None or is_better(result, before):
             fastest[name, place] = result
     curves: Curves = {}
     for (name, place), result in fastest.items():
@@ -167,8 +169,14 @@ def curves_over(results: list[Event], over: Axis) -> Curves:
     return {name: sorted(points, key=lambda point: point[0]) for name, points in curves.items()}
 
 
+def is_better(result: Event, before: Event) -> bool:
+    if str(result.get("unit")).endswith("/s"):
+        return time_of(result) > time_of(before)
+    return time_of(result) < time_of(before)
+
+
 def time_of(result: Event) -> float:
-    """Or joules: what is good when it is small."""
+    """Or joules, or a rate: what measurements are compared by."""
     return float(result["seconds"] if is_of_application(result) else result["median"])
 
 
@@ -189,6 +197,8 @@ def panels_of(result: Event) -> Panels:
         ]
     if is_in_joules(result):
         return [("energy of a word, nJ", lambda one: one["median"]), ("power, W", watts_of)]
+    if result["operation"] in METHODS and result.get("bus_gb_per_s") is None:
+        return [("one way, µs" if result["unit"] == "us" else "GB/s", lambda one: one["median"])]
     return [("time of a call, µs", lambda one: one["median"]), ("bus bandwidth, GB/s", lambda one: one["bus_gb_per_s"])]
 
 

@@ -1,0 +1,354 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// Commands to an engine (proxy/copy_engine/signal): round trips at rest and under load, rates of many posting blocks
+/// by one to eight engine threads, the engine's CPU time, and where the time of a round trip goes.
+
+#include <algorithm>
+
+#include "beeline/control/post.hpp"
+#include "beeline/host/command_queues.hpp"
+#include "cases/cases.hpp"
+#include "harness/timed_grid.hpp"
+#include "peers/bare_words.hpp"
+
+namespace beeline::bench {
+
+namespace {
+
+constexpr const char* method = "proxy/copy_engine/signal";
+constexpr unsigned block_threads = 32;  ///< of which the first posts
+constexpr std::uint32_t most_blocks = 4096, most_queues = 64;
+
+/// Times of round trips, which a kernel keeps.
+struct Probe {
+  std::uint64_t* round_trips;  ///< [count] nanoseconds
+  std::uint64_t* posts;        ///< [count] of which so many to post
+  std::uint32_t count;
+};
+
+/// What a grid posts: words of 8 bytes.
+struct Posting {
+  BlockTimes* times;     ///< [blocks]
+  std::uint64_t* words;  ///< [blocks] at the peer
+  std::uint64_t* stop;   ///< set when the probe has ended
+  CommandChannel channel;
+  std::uint64_t first;        ///< the word of the first post
+  std::uint32_t posts;        ///< of each block
+  std::uint32_t peer;         ///< whose words change
+  std::uint64_t interval_ns;  ///< between the posts of a block; 0: none
+};
+
+BEELINE_HOST_DEVICE inline bool post_word(const Context& ctx, const Posting& posting, std::uint32_t block,
+                                          std::uint64_t value) {
+  return post_put(Thread{}, ctx, &posting.words[block], &value, 1, posting.peer, posting.channel.queue(block)) ==
+         Status::ok;
+}
+
+/// Every block posts as fast as it can, and waits until its words are there.
+struct PostWords {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, Posting posting) const {
+    if (grid.block().thread_rank() != 0) return;
+    const std::uint32_t block = grid.block_rank();
+    const std::uint64_t start = machine::clock_ns();
+    for (std::uint32_t i = 0; i < posting.posts; ++i)
+      if (!post_word(ctx, posting, block, posting.first + i)) return;
+    if (quiet(Thread{}, ctx, posting.channel.queue(block)) != Status::ok) return;
+    posting.times[block] = {start, machine::clock_ns()};
+  }
+};
+
+/// The first block's round trips, while the others post at their pace.
+struct ProbeCommands {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, Posting posting, Probe probe) const {
+    if (grid.block().thread_rank() != 0) return;
+    const std::uint32_t block = grid.block_rank();
+    if (block == 0)
+      probe_rounds(ctx, posting, probe);
+    else
+      load(ctx, posting, block);
+  }
+
+ private:
+  static BEELINE_HOST_DEVICE void probe_rounds(const Context& ctx, const Posting& posting, const Probe& probe) {
+    constexpr std::uint32_t warm_up = 16;
+    for (std::uint32_t i = 0; i < warm_up + probe.count; ++i) {
+      const std::uint64_t start = machine::clock_ns();
+      if (!post_word(ctx, posting, 0, posting.first + i)) break;
+      const std::uint64_t posted = machine::clock_ns();
+      if (quiet(Thread{}, ctx, posting.channel.queue(0)) != Status::ok) break;
+      if (i < warm_up) continue;
+      probe.round_trips[i - warm_up] = machine::clock_ns() - start;
+      probe.posts[i - warm_up] = posted - start;
+    }
+    BareWord(*posting.stop).store(1, cuda::memory_order_release);
+  }
+  static BEELINE_HOST_DEVICE void load(const Context& ctx, const Posting& posting, std::uint32_t block) {
+    std::uint64_t next = machine::clock_ns(), value = posting.first;
+    for (std::uint32_t poll = 0; BareWord(*posting.stop).load(cuda::memory_order_relaxed) == 0; ++poll) {
+      if (machine::clock_ns() < next) {
+        machine::back_off(poll, ctx.polling);
+        continue;
+      }
+      next += posting.interval_ns;
+      if (!post_word(ctx, posting, block, value++)) return;
+    }
+    static_cast<void>(quiet(Thread{}, ctx, posting.channel.queue(block)));
+  }
+};
+
+/// Posts, works, and waits.
+struct PostWorkWait {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, Posting posting) const {
+    if (grid.block().thread_rank() != 0) return;
+    const std::uint64_t start = machine::clock_ns();
+    for (std::uint32_t i = 0; i < posting.posts; ++i) {
+      if (!post_word(ctx, posting, 0, posting.first + i)) return;
+      for (const std::uint64_t end = machine::clock_ns() + posting.interval_ns; machine::clock_ns() < end;)
+        machine::back_off(0, ctx.polling);
+      if (quiet(Thread{}, ctx, posting.channel.queue(0)) != Status::ok) return;
+    }
+    posting.times[0] = {start, machine::clock_ns()};
+  }
+};
+
+struct Shape {
+  std::uint32_t blocks = 1;
+  int engine_threads = 1;
+  Heap heap = Heap::pinned;  ///< of the words
+  bool is_timed = false;     ///< the engine keeps the times of its parts
+};
+
+/// Rank 0 posts words to rank 1, by an engine of its own.
+class Commands {
+ public:
+  Commands(Bench& bench, const Shape& shape)
+      : bench_(bench), shape_(shape), words_(bench.world(), shape.blocks, shape.heap), stop_(bench.world(), 1),
+        times_(bench.world(), shape.blocks), round_trips_(bench.world(), most_probes),
+        posts_(bench.world(), most_probes),
+        queues_(bench.world(), std::min(shape.blocks, most_queues),
+                {.engine_threads = shape.engine_threads, .is_timed = shape.is_timed}) {}
+
+  [[nodiscard]] const CommandQueues& queues() const { return queues_; }
+
+  /// Collective. Nanoseconds of `posts` posts of each block.
+  double rate_ns(std::uint32_t posts) { return run(PostWords{}, posts, 0); }
+
+  /// Collective. CPU nanoseconds of the engine for so many rounds in which the kernel works so long.
+  double engine_ns(std::uint32_t rounds, std::uint64_t work_ns) {
+    const double before = queues_.statistics().cpu_s;
+    static_cast<void>(run(PostWorkWait{}, rounds, work_ns));
+    return (queues_.statistics().cpu_s - before) * 1e9;
+  }
+
+  struct RoundTrips {
+    std::vector<std::uint64_t> whole, posting;  ///< nanoseconds, ascending
+  };
+  /// Collective. Round trips of the first block while the others post so often.
+  RoundTrips probe(std::uint64_t interval_ns) {
+    World& world = bench_.world();
+    const std::uint64_t running = 0;
+    world.copy(stop_.data(), &running, sizeof running);
+    world.barrier();
+    RoundTrips found;
+    if (bench_.leads()) {
+      const Probe probe{round_trips_.data(), posts_.data(), most_probes};
+      launch(world, {.blocks = shape_.blocks, .threads = block_threads, .waits = true}, ProbeCommands{},
+             posting(0, interval_ns), probe);
+      world.synchronize();
+      found = {read(round_trips_), read(posts_)};
+    }
+    world.barrier();
+    return found;
+  }
+
+  /// Collective. Whether the last words of the last `rate_ns` have arrived.
+  bool have_arrived() {
+    bench_.world().barrier();
+    if (bench_.world().rank() != 1) return true;
+    std::vector<std::uint64_t> now(shape_.blocks);
+    bench_.world().copy(now.data(), words_.data(), now.size() * sizeof now[0]);
+    return std::all_of(now.begin(), now.end(), [&](std::uint64_t word) { return word == next_ - 1; });
+  }
+
+  [[nodiscard]] Settings settings() const {
+    return {{"blocks", std::uint64_t{shape_.blocks}},
+            {"queues", std::uint64_t{queues_.channel().queues}},
+            {"engine_threads", static_cast<std::uint64_t>(shape_.engine_threads)},
+            {"memory", shape_.heap == Heap::pinned ? "pinned" : "device"}};
+  }
+
+ private:
+  static constexpr std::uint32_t most_probes = 2000;
+
+  [[nodiscard]] Posting posting(std::uint32_t posts, std::uint64_t interval_ns) const {
+    return {times_.data(), words_.data(), stop_.data(), queues_.channel(), next_, posts, 1, interval_ns};
+  }
+  template <class Kernel>
+  double run(Kernel kernel, std::uint32_t posts, std::uint64_t interval_ns) {
+    World& world = bench_.world();
+    world.barrier();
+    const Posting wanted = posting(posts, interval_ns);
+    next_ += posts;
+    if (!bench_.leads()) return 0;
+    launch(world, {.blocks = shape_.blocks, .threads = block_threads}, kernel, wanted);
+    world.synchronize();
+    std::vector<BlockTimes> blocks(shape_.blocks);
+    world.copy(blocks.data(), times_.data(), blocks.size() * sizeof blocks[0]);
+    BlockTimes whole = blocks.front();
+    for (const BlockTimes& block : blocks) whole = {std::min(whole.start, block.start), std::max(whole.end, block.end)};
+    return static_cast<double>(whole.end - whole.start);
+  }
+  std::vector<std::uint64_t> read(const SymmetricArray<std::uint64_t>& from) {
+    std::vector<std::uint64_t> all(most_probes);
+    bench_.world().copy(all.data(), from.data(), all.size() * sizeof all[0]);
+    std::sort(all.begin(), all.end());
+    return all;
+  }
+
+  Bench& bench_;
+  Shape shape_;
+  SymmetricArray<std::uint64_t> words_, stop_;
+  SymmetricArray<BlockTimes> times_;
+  SymmetricArray<std::uint64_t> round_trips_, posts_;
+  CommandQueues queues_;
+  std::uint64_t next_ = 1;
+};
+
+Measurement measurement_of(const std::shared_ptr<Commands>& commands, const char* operation,
+                           std::function<std::vector<double>(Rounds)> time) {
+  Measurement measurement{.operation = operation, .method = method, .bytes = sizeof(std::uint64_t)};
+  measurement.settings = commands->settings();
+  measurement.time = std::move(time);
+  measurement.verify = [=](std::uint64_t) {
+    static_cast<void>(commands->rate_ns(10));
+    return commands->have_arrived();
+  };
+  return measurement;
+}
+
+/// The kernel's own clock says how long each took, so that a batch is a launch, and one sample the quantile of it.
+Measurement quantile_of(const std::shared_ptr<Commands>& commands, const char* operation, double quantile,
+                        std::uint64_t interval_ns, const char* load) {
+  Measurement measurement = measurement_of(commands, operation, [=](Rounds rounds) {
+    return time_batches(rounds, [&] {
+      const std::vector<std::uint64_t> all = commands->probe(interval_ns).whole;
+      return all.empty() ? 0.0 : static_cast<double>(all[static_cast<std::size_t>(quantile * (all.size() - 1))]);
+    });
+  });
+  measurement.most_iterations = 1;
+  measurement.settings.emplace_back("load", load);
+  return measurement;
+}
+
+unsigned loading_blocks(const Bench& bench) { return bench.world().device().is_gpu() ? 8 : 1; }
+
+/// Round trips at rest, and beside so many posts as half of those that the same blocks manage at most.
+std::vector<Measurement> prepare_round_trips(Bench& bench, std::uint64_t) {
+  bench.require_alike();
+  std::vector<Measurement> all;
+  for (const Heap heap : {Heap::pinned, Heap::symmetric}) {
+    if (heap == Heap::symmetric && !bench.world().device().is_gpu()) continue;  // the same memory
+    const unsigned loading = loading_blocks(bench);
+    const auto alone = std::make_shared<Commands>(bench, Shape{1, 1, heap});
+    const auto loaded = std::make_shared<Commands>(bench, Shape{loading + 1, 1, heap});
+    Commands most(bench, {loading, 1, heap});
+    constexpr std::uint32_t posts = 5000;
+    static_cast<void>(most.rate_ns(posts));
+    const auto interval_ns = bench.from_leader(static_cast<std::uint64_t>(2 * most.rate_ns(posts) / posts));
+    for (const auto& [name, quantile] : {std::pair{"command_p50", 0.5}, std::pair{"command_p99", 0.99}}) {
+      all.push_back(quantile_of(alone, name, quantile, 0, "none"));
+      all.push_back(quantile_of(loaded, name, quantile, interval_ns, "half"));
+      all.back().settings.emplace_back("posts_per_s", 1'000'000'000 * std::uint64_t{loading} / interval_ns);
+    }
+  }
+  return all;
+}
+
+/// Source: seed 003, 480 blocks and a whole GPU full of them, by one to eight service threads.
+std::vector<Measurement> prepare_rates(Bench& bench, std::uint64_t) {
+  bench.require_alike();
+  const bool on_gpu = bench.world().device().is_gpu();
+  const std::vector<std::uint32_t> sweep =
+      on_gpu ? std::vector<std::uint32_t>{1, 2, 4, 8, 16, 32, 64, 480, most_blocks} : std::vector<std::uint32_t>{1, 4};
+  std::vector<Measurement> all;
+  const auto add = [&](const Shape& shape) {
+    const auto commands = std::make_shared<Commands>(bench, shape);
+    all.push_back(measurement_of(commands, "command_rate", [=](Rounds rounds) {
+      return time_batches(rounds, [&] { return commands->rate_ns(rounds.iterations); });
+    }));
+    all.back().unit = Unit::million_messages_per_second;
+    all.back().operations_per_iteration = shape.blocks;
+  };
+  for (const int threads : {1, 2, 4, 8}) {
+    if (!on_gpu && threads > 2) break;
+    for (const std::uint32_t blocks : sweep) add({blocks, threads, Heap::pinned});
+    if (on_gpu)
+      for (const std::uint32_t blocks : {1u, 16u, 64u}) add({blocks, threads, Heap::symmetric});
+  }
+  return all;
+}
+
+/// Source: seed 000, 4.4.3: post-work-wait.
+std::vector<Measurement> prepare_cpu_time(Bench& bench, std::uint64_t) {
+  std::vector<Measurement> all;
+  for (const std::uint64_t work_us : {0, 10, 100, 1000}) {
+    const auto commands = std::make_shared<Commands>(bench, Shape{});
+    all.push_back(measurement_of(commands, "engine_cpu", [=](Rounds rounds) {
+      return time_batches(rounds, [&] { return commands->engine_ns(rounds.iterations, 1000 * work_us); });
+    }));
+    all.back().settings.emplace_back("work_us", work_us);
+    all.back().settings.emplace_back("poll_us", static_cast<std::uint64_t>(bench.world().config().engine_poll_us));
+  }
+  return all;
+}
+
+/// Where the time of a round trip goes, by the clocks of the kernel and of the engine's thread. Source: seed 003, the
+/// parts of its latencies.
+struct Parts {
+  double post = 0, engine = 0, transfer = 0, completion = 0;  ///< nanoseconds
+};
+
+/// Collective. Medians of the kernel's, means of the engine's.
+Parts parts_of(Commands& commands) {
+  const EngineStatistics before = commands.queues().statistics();
+  const Commands::RoundTrips found = commands.probe(0);
+  const EngineStatistics after = commands.queues().statistics();
+  if (found.whole.empty()) return {};
+  const double batches = static_cast<double>(std::max<std::uint64_t>(1, after.batches - before.batches));
+  Parts parts;
+  parts.post = static_cast<double>(found.posting[found.posting.size() / 2]);
+  parts.engine = (after.begin_s - before.begin_s) * 1e9 / batches;
+  parts.transfer = (after.work_s - before.work_s) * 1e9 / batches;
+  parts.completion =
+      static_cast<double>(found.whole[found.whole.size() / 2]) - parts.post - parts.engine - parts.transfer;
+  return parts;
+}
+
+std::vector<Measurement> prepare_parts(Bench& bench, std::uint64_t) {
+  std::vector<Measurement> all;
+  for (const Heap heap : {Heap::pinned, Heap::symmetric}) {
+    if (heap == Heap::symmetric && !bench.world().device().is_gpu()) continue;  // the same memory
+    const auto commands = std::make_shared<Commands>(bench, Shape{.heap = heap, .is_timed = true});
+    for (const auto& [name, part] :
+         {std::pair{"part_post", &Parts::post}, std::pair{"part_engine", &Parts::engine},
+          std::pair{"part_transfer", &Parts::transfer}, std::pair{"part_completion", &Parts::completion}}) {
+      all.push_back(measurement_of(commands, name, [=, part = part](Rounds rounds) {
+        return time_batches(rounds, [&] { return parts_of(*commands).*part; });
+      }));
+      all.back().most_iterations = 1;
+    }
+  }
+  return all;
+}
+
+const ListedCases cases(Command::methods, {{"command_load", method, false, prepare_round_trips},
+                                           {"command_rate", method, false, prepare_rates},
+                                           {"command_parts", method, false, prepare_parts},
+                                           {"engine_cpu", method, false, prepare_cpu_time}});
+
+}  // namespace
+
+}  // namespace beeline::bench

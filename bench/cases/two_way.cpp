@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// Messages both ways at once, between 256 KB and 256 MB: the bytes of both directions a second. Source: seed 001,
+/// two-way bandwidth; seed 000, its baselines: pageable memory, pinned memory, and double buffers.
+
+#include <algorithm>
+
+#include "beeline/control/post.hpp"
+#include "beeline/host/command_queues.hpp"
+#include "beeline/host/staged_channel.hpp"
+#include "beeline/host/stream_operations.hpp"
+#include "cases/cases.hpp"
+#include "cases/put_flood.hpp"
+#include "harness/group_choice.hpp"
+#include "harness/timed_host.hpp"
+#include "harness/timed_kernel.hpp"
+
+namespace beeline::bench {
+
+namespace {
+
+constexpr SizeRange sizes{256 << 10, 256 << 20};
+
+/// What all ways share: buffers, and how one of them is measured.
+struct BothWays {
+  BothWays(Bench& bench_in, std::uint64_t bytes)
+      : bench(bench_in), buffers(std::make_shared<MessageBuffers>(bench, bytes)) {}
+  [[nodiscard]] World& world() const { return bench.world(); }
+  [[nodiscard]] int peer() const { return static_cast<int>(bench.peer()); }
+
+  Bench& bench;
+  std::shared_ptr<MessageBuffers> buffers;
+};
+
+template <class Time>
+Measurement measurement_of(const std::shared_ptr<BothWays>& ways, const char* method, Settings settings, Time time) {
+  Measurement measurement = message_measurement(ways->bench, ways->buffers, Receivers::both, method, time);
+  measurement.operation = "two_way";
+  measurement.unit = Unit::gigabytes_per_second;  // two messages an iteration
+  measurement.settings = std::move(settings);
+  return measurement;
+}
+
+/// Every block stores its share, message after message.
+struct StoreBothWays {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, BlockTimes* times, std::byte* destination,
+                                      const std::byte* source, std::uint64_t bytes, std::uint32_t messages,
+                                      std::uint32_t peer) const {
+    const Share share = share_of(bytes, grid.block_rank(), grid.blocks());
+    const std::uint64_t start = machine::clock_ns();
+    for (std::uint32_t i = 0; i < messages; ++i)
+      if (put(grid.block(), ctx, destination + share.offset, source + share.offset, share.bytes, peer) != Status::ok)
+        return;
+    if (quiet(grid.block(), ctx) != Status::ok) return;
+    if (grid.block().thread_rank() == 0) times[grid.block_rank()] = {start, machine::clock_ns()};
+  }
+};
+
+std::vector<Measurement> prepare_stores(Bench& bench, std::uint64_t bytes) {
+  bench.require_alike();
+  const std::vector<GridShape> shapes = resident_shapes<StoreBothWays, BlockTimes*, std::byte*, const std::byte*,
+                                                        std::uint64_t, std::uint32_t, std::uint32_t>(bench);
+  const GridShape shape = shapes.back();
+  const auto ways = std::make_shared<BothWays>(bench, bytes);
+  const auto timed = std::make_shared<TimedGrid>(bench, shape.blocks);
+  return {
+      measurement_of(ways, "device/peer/signal", shape.settings(bench.world().device().is_gpu()), [=](Rounds rounds) {
+        return time_batches(rounds, [&] {
+          return timed->run(shape, ways->bench.paired(), StoreBothWays{}, timed->times(), ways->buffers->destination(),
+                            static_cast<const std::byte*>(ways->buffers->source()), ways->buffers->bytes(),
+                            rounds.iterations, ways->bench.peer());
+        });
+      })};
+}
+
+struct PostBothWays {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, Loop loop, std::byte* destination,
+                                      const std::byte* source, std::uint64_t bytes, CommandQueue queue) const {
+    if (grid.block().thread_rank() != 0) return;
+    time_rounds(Thread{}, loop, [&](std::uint64_t) {
+      return post_put(Thread{}, ctx, destination, source, bytes, loop.peer, queue) == Status::ok &&
+             quiet(Thread{}, ctx, queue) == Status::ok;
+    });
+  }
+};
+
+std::vector<Measurement> prepare_posts(Bench& bench, std::uint64_t bytes) {
+  const auto ways = std::make_shared<BothWays>(bench, bytes);
+  const auto timed = std::make_shared<TimedKernel>(bench);
+  const auto queues = std::make_shared<CommandQueues>(bench.world());
+  const GroupChoice poster = single_thread(bench);
+  return {measurement_of(ways, "proxy/copy_engine/signal", poster.settings(), [=](Rounds rounds) {
+    return timed->run(poster.threads, ways->bench.paired(), rounds, PostBothWays{}, ways->buffers->destination(),
+                      static_cast<const std::byte*>(ways->buffers->source()), ways->buffers->bytes(),
+                      queues->channel().queue(0));
+  })};
+}
+
+/// Copies that follow each other on a stream, or that the CPU awaits one by one.
+Case copies(const char* method, bool each_is_awaited) {
+  const auto prepare = [=](Bench& bench, std::uint64_t bytes) {
+    const auto ways = std::make_shared<BothWays>(bench, bytes);
+    const auto await = [=] { ways->world().synchronize(); };
+    const auto copy = [=] {
+      put_on_stream(ways->world(), ways->buffers->destination(), ways->buffers->source(), ways->buffers->bytes(),
+                    ways->peer());
+      if (each_is_awaited) await();
+    };
+    std::vector<Measurement> all{measurement_of(
+        ways, method, {}, [=](Rounds rounds) { return time_on_host(ways->bench, rounds, copy, await); })};
+    all.back().most_iterations = 200;
+    return all;
+  };
+  return {"two_way", method, true, prepare, sizes};
+}
+
+/// A staged variant: how many buffers of which size, and whether the program's own memory is between.
+struct Staging {
+  const char *method, *buffers;
+  std::uint32_t slots;
+  std::uint64_t chunk_bytes;  ///< 0: the message's
+  bool is_pageable;           ///< copied to and from memory that no device knows
+};
+/// Source: seed 000, two buffers of 2 MB.
+constexpr Staging stagings[] = {{"host/staged/sequential", "pageable", 1, 0, true},
+                                {"host/staged/sequential", "pinned", 1, 0, false},
+                                {"host/staged/pipelined", "double", 2, 2 << 20, false},
+                                {"host/staged/pipelined", "four", 4, 1 << 20, false}};
+
+class Staged {
+ public:
+  Staged(Bench& bench, std::uint64_t bytes, const Staging& staging)
+      : ways(bench, bytes),
+        channel(bench.world(), staging.chunk_bytes == 0 ? bytes : staging.chunk_bytes, staging.slots),
+        out(staging.is_pageable ? bytes : 0), in(out.size()) {}
+
+  void exchange() {
+    World& world = ways.world();
+    const std::uint64_t bytes = ways.buffers->bytes();
+    const int peer = ways.peer();
+    if (out.empty())
+      return channel.send_receive(ways.buffers->source(), peer, ways.buffers->destination(), peer, bytes);
+    world.copy(out.data(), ways.buffers->source(), bytes);
+    channel.send_receive(out.data(), peer, in.data(), peer, bytes);
+    world.copy(ways.buffers->destination(), in.data(), bytes);
+  }
+
+  BothWays ways;
+  StagedChannel channel;
+  std::vector<std::byte> out, in;
+};
+
+/// Bandwidth, and of each message how long this rank's side waited for the other's.
+Case staged(const char* method) {
+  const auto prepare = [=](Bench& bench, std::uint64_t bytes) {
+    std::vector<Measurement> all;
+    for (const Staging& staging : stagings) {
+      if (std::string_view(staging.method) != method || (staging.chunk_bytes >= bytes && staging.slots > 1)) continue;
+      const auto state = std::make_shared<Staged>(bench, bytes, staging);
+      const std::shared_ptr<BothWays> ways(state, &state->ways);
+      const auto time = [=](Rounds rounds) { return time_on_host(ways->bench, rounds, [&] { state->exchange(); }); };
+      const Settings settings = {{"buffers", staging.buffers},
+                                 {"slots", std::uint64_t{staging.slots}},
+                                 {"chunk_bytes", staging.chunk_bytes == 0 ? bytes : staging.chunk_bytes}};
+      all.push_back(measurement_of(ways, method, settings, time));
+      all.push_back(measurement_of(ways, method, settings, [=](Rounds rounds) {
+        return time_batches(rounds, [&] {
+          const std::uint64_t before = state->channel.waited_ns();
+          static_cast<void>(time({rounds.iterations, 1, 0}));
+          return static_cast<double>(state->channel.waited_ns() - before);
+        });
+      }));
+      all.back().operation = "buffer_wait";
+      all.back().unit = Unit::microseconds;
+      all.back().operations_per_iteration = 1;
+    }
+    return all;
+  };
+  return {"two_way", method, true, prepare, sizes};
+}
+
+const ListedCases cases(Command::methods, {{"two_way", "device/peer/signal", true, prepare_stores, sizes},
+                                           {"two_way", "proxy/copy_engine/signal", true, prepare_posts, sizes},
+                                           copies("stream/copy_engine/signal", false),
+                                           copies("host/copy_engine/signal", true),
+                                           staged("host/staged/sequential"),
+                                           staged("host/staged/pipelined")});
+
+}  // namespace
+
+}  // namespace beeline::bench

@@ -11,7 +11,17 @@ from typing import Annotated
 import typer
 
 from beeline import __version__, options
-from beeline.commands import energy, global_reduction, himeno, info, jacobi, plot, ring_reduction, run
+from beeline.commands import (
+    energy,
+    global_reduction,
+    himeno,
+    info,
+    jacobi,
+    plot,
+    ring_reduction,
+    run,
+    training_projection,
+)  # fmt: skip
 from beeline.commands.benchmarks import Benchmarks
 from beeline.jobs import Interrupted, interruptible
 from beeline.programs import CliError
@@ -35,6 +45,7 @@ apps.command()(global_reduction.global_reduction)
 apps.command()(himeno.himeno)
 apps.command()(jacobi.jacobi)
 apps.command()(ring_reduction.ring_reduction)
+apps.command()(training_projection.training_projection)
 
 
 def print_version(wanted: bool) -> None:

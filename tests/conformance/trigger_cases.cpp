@@ -327,6 +327,7 @@ BEELINE_CASE(trigger, memory_that_is_not_there, 1) {
   check_error(Status::invalid_argument, {"a triggered operation", "4096", "not there"},
               [&] { static_cast<void>(triggers.wait(bad)); });
   BEELINE_CHECK_EQ(1u, triggers.refusals().size());
+  check_error(Status::invalid_argument, {"a triggered operation"}, [&] { world.synchronize(); });  // it says so, once
   trigger_by_blocks(test, triggers, 1, 1, 1);  // the other queue goes on
   BEELINE_CHECK(!triggers.cancel(good));
   BEELINE_CHECK(triggers.cancel(chained));

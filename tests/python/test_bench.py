@@ -157,7 +157,7 @@ def test_rates_of_every_method(threads: bool) -> None:
 
 
 def test_methods_have_their_latency_rate_and_bandwidth() -> None:
-    operations = ["--operations", "command,message,message_rate,put,get"]
+    operations = ["--operations", "command,message,trigger,message_rate,put,get"]
     found = without_peers(results(records("methods", "--sizes", "8,70001", *operations)))
     lacking = [(r["method"], r["operation"]) for r in found if not r["available"]]
     assert lacking == [("device/peer/ll128", "message"), ("device/peer/ll128", "put")]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What documents say about the tree: tests that the memory model names, and the README's program in Python."""
+"""What documents say about the tree: files, tests and public names, and the README's program in Python."""
 
 from __future__ import annotations
 
@@ -34,3 +34,43 @@ def test_the_memory_model_names_tests_that_exist(repository: Path) -> None:
     names = {name for place in where_tests_stand for name in re.findall(r"\b[a-z][a-z0-9]*(?:_[a-z0-9]+)+\b", place)}
     assert names
     assert names <= set(re.findall(r"BEELINE_CASE\(\w+, (\w+), ", cases))
+
+
+# What a table of CONTRIBUTING.md names: files of the tree, seen from the root or from one of the library's folders.
+FOLDERS_OF_NAMES = ("", "include/beeline", "src", "python/beeline")
+
+
+def test_contributing_names_files_that_exist(repository: Path) -> None:
+    text = (repository / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    _, _, rest = text.partition("## What a change touches\n")
+    rows = [row for row in rest.partition("\n## ")[0].splitlines() if row.startswith("| ")][1:]
+    assert len(rows) > 5
+    for row in rows:
+        names = [name for name in re.findall(r"`([^` ]+)`", row) if "/" in name or "." in name]
+        assert names, f"the row names no file: {row}"
+        missing = [name for name in names if not any((repository / at / name).exists() for at in FOLDERS_OF_NAMES)]
+        assert not missing, f"{missing} of the row: {row}"
+
+
+DECLARED = re.compile(
+    r"^(?:template <.*> )?(?:struct|(?:enum )?class)(?: alignas\(\w+\))? (?P<type>\w+)(?: final)?(?: :.*)? ?\{"
+    r"|^(?!#|using|static_assert|namespace|friend)[A-Za-z\[].*?\b(?<!::)(?P<function>\w+)\("
+    r"|^(?:inline )?constexpr [\w:<> *]+?(?P<constant>\w+)(?: =|\[|\{)"
+)
+
+
+def names_at_namespace_scope(header: str) -> set[str]:
+    """What lines without indentation declare outside of the namespace detail, read apart from tools/reference."""
+    public = re.sub(r"^namespace detail.*?^\}  // namespace detail", "", header, flags=re.DOTALL | re.MULTILINE)
+    found = (DECLARED.match(re.sub(r"^(BEELINE_\w+ )+", "", line)) for line in public.splitlines())
+    return {name for match in found if match for name in match.groups() if name}
+
+
+def test_the_reference_has_each_name_of_the_public_headers(repository: Path) -> None:
+    reference = (repository / "docs/reference.md").read_text(encoding="utf-8")
+    public = (repository / "include/beeline/beeline.hpp").read_text(encoding="utf-8")
+    headers = [*re.findall(r'"(beeline/\S+)"', public), "beeline/host/launch_options.hpp", "beeline/runtime/health.hpp"]
+    declared = {h: names_at_namespace_scope((repository / "include" / h).read_text(encoding="utf-8")) for h in headers}
+    assert len(set().union(*declared.values())) > 100
+    missing = {h: sorted(n for n in names if not re.search(rf"\b{n}\b", reference)) for h, names in declared.items()}
+    assert {header: names for header, names in missing.items() if names} == {}

@@ -74,3 +74,35 @@ def test_the_reference_has_each_name_of_the_public_headers(repository: Path) -> 
     assert len(set().union(*declared.values())) > 100
     missing = {h: sorted(n for n in names if not re.search(rf"\b{n}\b", reference)) for h, names in declared.items()}
     assert {header: names for header, names in missing.items() if names} == {}
+
+
+def test_the_drawings_are_what_their_scripts_draw(repository: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, str(repository / "tools/drawings"), "--check"], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def documents(repository: Path) -> list[Path]:
+    top = [repository / "README.md", repository / "CONTRIBUTING.md"]
+    return [*top, *sorted((repository / "docs").glob("*.md")), *sorted(repository.glob("*/README.md")),
+            *sorted(repository.glob("apps/*/README.md"))]  # fmt: skip
+
+
+def anchors(document: Path) -> set[str]:
+    """The headings of a document as GitHub names them in links."""
+    headings = re.findall(r"^#+ (.*)$", document.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_links_between_documents_lead_somewhere(repository: Path) -> None:
+    lost = []
+    for document in documents(repository):
+        for target in re.findall(r"\]\(([^)\s]+)\)", document.read_text(encoding="utf-8")):
+            if "://" in target:
+                continue
+            name, _, anchor = target.partition("#")
+            path = (document.parent / name) if name else document
+            if not path.exists() or (anchor and path.suffix == ".md" and anchor not in anchors(path)):
+                lost.append(f"{document.relative_to(repository)}: {target}")
+    assert lost == []

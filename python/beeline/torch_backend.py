@@ -45,6 +45,7 @@ import torch.distributed as dist
 
 import beeline
 from beeline.library import _beeline
+from beeline.torch_compilation import not_compiled
 from beeline.torch_messages import TorchMessages
 from beeline.torch_store import MemberStore
 from beeline.torch_streams import give_back, take_stream
@@ -123,6 +124,7 @@ def _pool_allocator() -> Any:
     return handle
 
 
+@not_compiled
 class BeelineProcessGroup(dist.ProcessGroup):
     """All ranks of a world, or some of them, as torch.distributed calls them."""
 

@@ -14,9 +14,11 @@ import torch
 import torch.distributed as dist
 
 import beeline
+from beeline.torch_compilation import not_compiled
 from beeline.torch_tensors import Tensors
 
 
+@not_compiled
 class BeelineWork(dist.Work):
     """A call under way, or one that is over, or in the order of torch's current stream."""
 
@@ -52,6 +54,7 @@ class BeelineWork(dist.Work):
         return future
 
 
+@not_compiled
 class BeelineMessage(BeelineWork):
     """A message under way on the stream of its peer and direction."""
 
@@ -87,6 +90,7 @@ class BeelineMessage(BeelineWork):
     _source_rank = source_rank
 
 
+@not_compiled
 class MatchedMessage(BeelineWork):
     """A receive that waits for its turn to be matched with a message, by another thread."""
 

@@ -24,8 +24,9 @@ RANK = str(Path(__file__).resolve().parent / "torch_rank.py")
 CASES = [
     "all_reduce", "gather_and_scatter", "all_to_all", "broadcast", "to_one_rank", "coalesced", "messages", "time_outs",
     "any_source", "monitored_barrier", "order", "groups", "meshes", "refusals", "data_parallel",
-    "data_parallel_with_sharded_optimizer", "fully_sharded", "sharded_in_rows", "tensor_parallel", "pipeline",
-    "checkpoint",
+    "data_parallel_overlapped", "data_parallel_with_sharded_optimizer", "fully_sharded", "fully_sharded_overlapped",
+    "sharded_in_rows", "tensor_parallel", "pipeline",
+    "checkpoint", "compiled_functions", "compiled_to_code", "compiled_data_parallel", "captured_graph",
 ]  # fmt: skip
 
 
@@ -46,7 +47,7 @@ def test_operations_with_the_oldest_torch() -> None:
     command = [LAUNCHER, "-n", "3", "--device", "cpu", "--", sys.executable, RANK, "own_world", "cpu"]
     output = run(command, "cpu", PYTHONPATH=f"{place.read_text().strip()}:{REPOSITORY / 'python'}")
     assert f"torch {OLDEST}" in output
-    assert output.count(": checkpoint") == 3
+    assert output.count(f": {CASES[-1]}") == 3
 
 
 def ranks_on(device: str, most: int) -> int:
@@ -158,7 +159,7 @@ def test_operations_under_torchrun(device: str) -> None:
     ranks = ranks_on(device, 2)
     launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks)]
     output = run([*launcher, RANK, device], device)
-    assert output.count(": checkpoint") == ranks
+    assert output.count(f": {CASES[-1]}") == ranks
 
 
 # A rank ends within its fourth step; torchrun then starts all again. It ends the others as soon as it sees that, maybe

@@ -13,6 +13,7 @@ import pytest
 import torch
 import torch.distributed as dist
 import torch.distributed._functional_collectives as functional
+import torch_compiled
 import torch_training
 from torch.distributed.device_mesh import init_device_mesh
 
@@ -356,7 +357,7 @@ for case in CASES:
     case()
     dist.barrier()
     print(f"rank {RANK}: {case.__name__}", flush=True)
-for way in torch_training.CASES:
+for way in (*torch_training.CASES, *torch_compiled.CASES):
     way(DEVICE)
     dist.barrier()
     print(f"rank {RANK}: {way.__name__}", flush=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import itertools
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable
@@ -13,8 +14,9 @@ import torch
 import torch.distributed as dist
 import torch.distributed.checkpoint as checkpoints
 from torch import nn
+from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
-from torch.distributed.fsdp import fully_shard
+from torch.distributed.fsdp import FSDPModule, fully_shard
 from torch.distributed.optim import ZeroRedundancyOptimizer
 from torch.distributed.pipelining import PipelineStage, ScheduleGPipe
 from torch.distributed.tensor import DTensor
@@ -69,6 +71,19 @@ def data_parallel(device: torch.device) -> None:
     check_learning(device, nn.parallel.DistributedDataParallel)
 
 
+def data_parallel_overlapped(device: torch.device) -> None:
+    """Each parameter's gradient goes off while the others are computed; then by a hook."""
+    overlap = functools.partial(nn.parallel.DistributedDataParallel, bucket_cap_mb=1e-4, gradient_as_bucket_view=True)
+    check_learning(device, functools.partial(overlap, static_graph=True))
+
+    def hooked(model: nn.Module) -> nn.Module:
+        parallel = overlap(model)
+        parallel.register_comm_hook(None, default_hooks.allreduce_hook)
+        return parallel
+
+    check_learning(device, hooked)
+
+
 def data_parallel_with_sharded_optimizer(device: torch.device) -> None:
     sharded = functools.partial(ZeroRedundancyOptimizer, optimizer_class=torch.optim.SGD, lr=0.1)
     check_learning(device, nn.parallel.DistributedDataParallel, sharded)
@@ -76,6 +91,19 @@ def data_parallel_with_sharded_optimizer(device: torch.device) -> None:
 
 def fully_sharded(device: torch.device) -> None:
     check_learning(device, lambda model: shard(model, line(device)))
+
+
+def fully_sharded_overlapped(device: torch.device) -> None:
+    """The next layer's parameters are gathered while one computes, and gradients are kept for a second pass."""
+
+    def distribute(model: nn.Sequential) -> nn.Module:
+        layers = [layer for layer in shard(model, line(device)) if isinstance(layer, FSDPModule)]
+        for layer, following in itertools.pairwise(layers):
+            layer.set_modules_to_forward_prefetch([following])
+            following.set_modules_to_backward_prefetch([layer])
+        return model
+
+    check_learning(device, distribute)
 
 
 def sharded_in_rows(device: torch.device) -> None:
@@ -124,6 +152,6 @@ def checkpoint(device: torch.device) -> None:
 
 
 CASES = (
-    data_parallel, data_parallel_with_sharded_optimizer, fully_sharded, sharded_in_rows, tensor_parallel, pipeline,
-    checkpoint,
+    data_parallel, data_parallel_overlapped, data_parallel_with_sharded_optimizer, fully_sharded,
+    fully_sharded_overlapped, sharded_in_rows, tensor_parallel, pipeline, checkpoint,
 )  # fmt: skip

@@ -1,21 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each rank learns from pictures of its own; torch's DistributedDataParallel averages the gradients over the ranks."""
+"""Each rank learns from data of its own; torch's DistributedDataParallel averages the gradients over the ranks."""
 
 from __future__ import annotations
 
-import torch
 import torch.distributed as dist
-from problem import Pictures, Size, evaluate, loss_of, make_model, make_optimizer
+from steps import Learnt, learn
+from task import Task
 from torch.nn.parallel import DistributedDataParallel
 
 
-def train(size: Size, device: torch.device) -> float:
-    """The loss after `size.steps` steps of the default process group: the same model on every rank."""
-    data = Pictures(size, device)
-    model = DistributedDataParallel(make_model(size, device))
-    optimizer = make_optimizer(model)
-    for step in range(size.steps):
-        optimizer.zero_grad()
-        loss_of(model, *data.batch(step, dist.get_rank())).backward()
-        optimizer.step()
-    return evaluate(model.module, data)
+def train(task: Task) -> Learnt:
+    """By the default process group: the same model on every rank."""
+    model = DistributedDataParallel(task.make_model(), gradient_as_bucket_view=True)
+    return learn(task, model, lambda step: task.batch(step, dist.get_rank()))

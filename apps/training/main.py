@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trains a small convolutional model on the ranks of a world, by each back end, and compares the losses."""
+"""Trains a model on the ranks of a world, by each back end, and compares losses and times."""
 
 from __future__ import annotations
 
 import json
 import os
+import platform
 import sys
 import time
 from typing import Annotated
@@ -16,9 +17,13 @@ import serial
 import torch
 import torch.distributed as dist
 import typer
-from problem import Size
+from pictures import Pictures
+from sequences import FewSequences, Sequences
+from steps import Learnt
+from task import Size, Task
 
 BACKENDS = ("serial", "beeline", "gloo", "nccl")
+MODELS = {"convolutional": Pictures, "transformer": Sequences, "small-transformer": FewSequences}
 TOLERANCE = 1e-3  # of the losses, relative to the first back end's
 
 
@@ -29,59 +34,66 @@ def device_of(world: beeline.World) -> torch.device:
     return torch.device("cuda", world.device.index)
 
 
-def train(backend: str, size: Size, world: beeline.World) -> float | None:
-    """The loss; None on ranks that have no part in it."""
-    device = device_of(world)
+def train(backend: str, task: Task, world: beeline.World) -> Learnt | None:
+    """None on ranks that have no part in it."""
     if backend == "serial":
-        return serial.train(size, world.size, device) if world.rank == 0 else None
+        return serial.train(task, world.size) if world.rank == 0 else None
     options = {"pg_options": world} if backend == "beeline" else {}
     store = beeline.torch_backend.make_store(world)
     dist.init_process_group(backend, store=store, rank=world.rank, world_size=world.size, **options)
     try:
-        return data_parallel.train(size, device)
+        return data_parallel.train(task)
     finally:
         dist.destroy_process_group()
 
 
-def check(backends: list[str], world: beeline.World) -> None:
+def check(backends: list[str], model: str, world: beeline.World) -> None:
     unknown = [backend for backend in backends if backend not in BACKENDS]
     if unknown:
         raise typer.BadParameter(f"unknown back end {', '.join(unknown)}; known: {', '.join(BACKENDS)}")
+    if model not in MODELS:
+        raise typer.BadParameter(f"unknown model {model}; known: {', '.join(MODELS)}")
     if "nccl" in backends and world.device.kind == "host":
         raise typer.BadParameter("nccl needs GPU ranks")
+    if "nccl" in backends and len({each.uuid for each in world.devices}) < world.size:
+        raise typer.BadParameter("nccl refuses ranks that share a GPU")
 
 
 def main(
     backend: Annotated[
         str, typer.Option(help="back ends, separated by commas: " + ", ".join(BACKENDS))
     ] = "serial,beeline",
-    steps: Annotated[int, typer.Option(min=1, help="steps to learn")] = 200,
-    samples: Annotated[int, typer.Option(min=1, help="pictures in a step, of each rank")] = 16,
-    seed: Annotated[int, typer.Option(min=0, help="of weights and pictures")] = 1,
+    model: Annotated[str, typer.Option(help=", ".join(MODELS))] = "convolutional",
+    steps: Annotated[int | None, typer.Option(min=1, help="steps to learn (default: as the model wants)")] = None,
+    samples: Annotated[int | None, typer.Option(min=1, help="samples in a step, of each rank")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="of weights and data")] = 1,
 ) -> None:
     """One JSON line for each back end, from rank 0; exit status 1 when the losses differ by more than 1e-3."""
     torch.set_num_threads(1)
     torch.use_deterministic_algorithms(True)
     torch.backends.cudnn.allow_tf32 = False
-    size = Size(steps, samples, seed)
     backends = backend.split(",")
     reference = None
     agree = True
     with beeline.World.create() as world:
-        check(backends, world)
+        check(backends, model, world)
+        kind = MODELS[model]
+        size = Size(steps or kind.steps, samples or kind.samples, seed)
         for name in backends:
             world.barrier()
             start = time.monotonic()
-            loss = train(name, size, world)
+            learnt = train(name, kind(size, device_of(world)), world)
             seconds = time.monotonic() - start
-            if world.rank != 0:
+            if learnt is None or world.rank != 0:
                 continue
-            reference = loss if reference is None else reference
-            difference = abs(loss - reference) / abs(reference)
+            reference = learnt.loss if reference is None else reference
+            difference = abs(learnt.loss - reference) / abs(reference)
             agree = agree and difference <= TOLERANCE
             print(json.dumps({
-                "event": "result", "app": "training", "backend": name, "ranks": world.size,
-                "device": world.device.name, "steps": steps, "samples": samples, "seed": seed, "loss": loss,
+                "event": "result", "app": "training", "backend": name, "model": model,
+                "parameters": learnt.parameters, "ranks": world.size, "device": world.device.name,
+                "machine": platform.machine(), "torch": torch.__version__, "steps": size.steps,
+                "samples": size.samples, "seed": seed, "loss": learnt.loss, "step_ms": learnt.step_ms,
                 "seconds": seconds, "relative_difference": difference, "compared_with": backends[0],
                 "verified": difference <= TOLERANCE,
             }), flush=True)  # fmt: skip

@@ -1,20 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The serial reference: one process learns from the pictures of all ranks."""
+"""The serial reference: one process learns from the data of all ranks."""
 
 from __future__ import annotations
 
 import torch
-from problem import Pictures, Size, evaluate, loss_of, make_model, make_optimizer
+from steps import Learnt, learn
+from task import Task
 
 
-def train(size: Size, ranks: int, device: torch.device) -> float:
-    """The loss after `size.steps` steps; each takes the pictures of `ranks` ranks."""
-    data = Pictures(size, device)
-    model = make_model(size, device)
-    optimizer = make_optimizer(model)
-    for step in range(size.steps):
-        pictures, classes = zip(*(data.batch(step, rank) for rank in range(ranks)), strict=True)
-        optimizer.zero_grad()
-        loss_of(model, torch.cat(pictures), torch.cat(classes)).backward()
-        optimizer.step()
-    return evaluate(model, data)
+def train(task: Task, ranks: int) -> Learnt:
+    """Each step takes the data of `ranks` ranks."""
+
+    def batch(step: int) -> tuple[torch.Tensor, ...]:
+        return tuple(torch.cat(parts) for parts in zip(*(task.batch(step, rank) for rank in range(ranks)), strict=True))
+
+    return learn(task, task.make_model(), batch)

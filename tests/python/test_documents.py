@@ -106,3 +106,16 @@ def test_links_between_documents_lead_somewhere(repository: Path) -> None:
             if not path.exists() or (anchor and path.suffix == ".md" and anchor not in anchors(path)):
                 lost.append(f"{document.relative_to(repository)}: {target}")
     assert lost == []
+
+
+def test_calls_beside_those_of_other_libraries_are_public_names(repository: Path) -> None:
+    text = (repository / "docs/coming_from.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (.*) \| (.*) \|$", text, re.MULTILINE)
+    named = {name for _, ours in rows for name in re.findall(r"`(\w+)`", ours)}
+    assert len(named) > 30
+    headers = repository / "include/beeline"
+    public = (headers / "beeline.hpp").read_text(encoding="utf-8")
+    files = [headers.parent / name for name in re.findall(r'"(beeline/\S+)"', public)]
+    files += [headers / "host/launch_options.hpp", headers / "runtime/health.hpp"]
+    code = [re.sub(r"//.*", "", file.read_text(encoding="utf-8")) for file in files]
+    assert {name for name in named if not any(re.search(rf"\b{name}\b", text) for text in code)} == set()

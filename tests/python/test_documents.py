@@ -12,8 +12,9 @@ import pytest
 
 
 @pytest.mark.parametrize("ranks", [1, 3])
-def test_the_python_program_of_the_readme_runs(repository: Path, tmp_path: Path, ranks: int) -> None:
-    (text,) = re.findall(r"```python\n(.*?)```", (repository / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+@pytest.mark.parametrize("document", ["README.md", "docs/tutorial.md"])
+def test_the_python_program_runs(repository: Path, tmp_path: Path, document: str, ranks: int) -> None:
+    (text,) = re.findall(r"```python\n(.*?)```", (repository / document).read_text(encoding="utf-8"), re.DOTALL)
     program = tmp_path / "program.py"
     program.write_text(text, encoding="utf-8")
     launcher = str(repository / "build/bin/beeline-launch")

@@ -147,6 +147,7 @@ Environment Job::environment(int rank) const {
                          {"BEELINE_RENDEZVOUS", server_ ? server_->address() : ""},
                          {"BEELINE_TOKEN", token_},
                          {"BEELINE_DEVICE", options_.device}};
+  if (options_.split_nodes > 1) changes["BEELINE_SPLIT_NODES"] = fmt::format("{}", options_.split_nodes);
   if (options_.deadline_s) changes["BEELINE_DEADLINE_S"] = fmt::format("{}", *options_.deadline_s);
   // Lazy loading of kernels blocks behind a kernel that waits; streams that wait need connections of their own.
   const Environment defaults = {{"CUDA_MODULE_LOADING", "EAGER"}, {"CUDA_DEVICE_MAX_CONNECTIONS", "32"}};

@@ -43,6 +43,9 @@ int main(int argument_count, char** arguments) {
   app.add_option("--device", options.device,
                  "auto, cpu, cuda:ID[,ID...] (ID: index or UUID), or an entry for each rank: cuda:0,cuda:1,cpu,cpu");
   app.add_option("--deadline", options.deadline_s, "End of every wait, in seconds")->check(CLI::Range(1e-3, 1e6));
+  app.add_option("--split-nodes", options.split_nodes,
+                 "Nodes that this machine counts as: ranks of different ones meet over UCX, by blocks of ranks")
+      ->check(CLI::Range(1, static_cast<int>(beeline::max_ranks)));
   app.add_option("--bind", options.bind, "host[:port] where ranks meet")->capture_default_str();
   app.add_flag("--no-prefix", options.no_prefix, "Print the ranks' lines without \"[rank] \"");
   app.add_flag("--json", options.json, "Standard output: the ranks' JSON lines only; all else goes to standard error");

@@ -14,6 +14,7 @@ struct Options {
   bool threads = false;     ///< one process whose threads are the ranks
   bool keep_going = false;  ///< a rank that fails does not end the others
   std::string device = "auto";
+  int split_nodes = 1;               ///< nodes that this machine counts as
   std::optional<double> deadline_s;  ///< BEELINE_DEADLINE_S
   std::string bind = "127.0.0.1";    ///< host[:port] of the rendezvous server
   bool no_prefix = false;

@@ -83,6 +83,13 @@ Device = Annotated[
         callback=check_device,
     ),
 ]
+SplitNodes = Annotated[
+    int,
+    typer.Option(
+        "--split-nodes", min=1, max=MAX_RANKS, metavar="K",
+        help="Let this machine count as K nodes, whose ranks meet over UCX: blocks of ranks.",
+    ),
+]  # fmt: skip
 Output = Annotated[
     Path | None,
     typer.Option("--output", metavar="FILE", help="Append the results to FILE as JSON lines.", callback=check_output),

@@ -34,6 +34,7 @@ class World:
     device: str = "auto"
     deadline_s: float | None = None
     keep_going: bool = False
+    split_nodes: int = 1
     mpirun: bool = False  # starts the ranks, instead of Beeline's launcher
     variables: tuple[str, ...] = ()  # of the environment, NAME=VALUE
 
@@ -78,6 +79,7 @@ def launch_command(world: World, program: str | Path, arguments: list[str], as_j
         "threads": world.threads,
         "keep-going": world.keep_going,
         "device": None if world.device == "auto" else world.device,
+        "split-nodes": None if world.split_nodes == 1 else world.split_nodes,
         "deadline": None if world.deadline_s is None else f"{world.deadline_s:g}",
     }
     variables = ["env", *world.variables] if world.variables else []

@@ -64,15 +64,9 @@ void bind(std::thread& thread, const std::vector<int>& cores) {
 
 }  // namespace
 
-namespace detail {
-
-void wake_engine(std::uint64_t asleep) noexcept { reinterpret_cast<Bell*>(asleep)->ring(); }
-
-}  // namespace detail
-
 Bell::Bell() { ::sem_init(&semaphore_, 0, 0); }
 Bell::~Bell() { ::sem_destroy(&semaphore_); }
-void Bell::ring() noexcept { ::sem_post(&semaphore_); }
+void Bell::wake() noexcept { ::sem_post(&semaphore_); }
 void Bell::wait(int us) noexcept {
   timespec until{};
   ::clock_gettime(CLOCK_MONOTONIC, &until);
@@ -106,14 +100,14 @@ EngineThread::EngineThread(const EngineClient& client, const Options& options)
 
 EngineThread::~EngineThread() {
   closing_ = true;
-  bell_.ring();
+  bell_.wake();
   thread_.join();
 }
 
 template <class Change>
 auto EngineThread::change(Change change) const {
   ++changes_;
-  bell_.ring();
+  bell_.wake();
   const std::lock_guard lock(mutex_);
   --changes_;
   return change();
@@ -337,7 +331,8 @@ void EngineThread::rest(std::uint32_t idle, std::uint64_t idle_since) {
 
 void EngineThread::sleep() {
   check_triggers();
-  for (const Served& served : served_) store(served.ring->asleep.value, reinterpret_cast<std::uintptr_t>(&bell_));
+  const auto bell = reinterpret_cast<std::uintptr_t>(static_cast<Waker*>(&bell_));
+  for (const Served& served : served_) store(served.ring->asleep.value, bell);
   const bool is_woken = order_with_posters() && !client_.device.is_gpu();
   if (!has_posted()) {
     count(sleeps_, 1);

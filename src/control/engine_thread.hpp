@@ -23,14 +23,14 @@
 namespace beeline {
 
 /// What a CPU thread wakes an engine's thread by.
-class Bell {
+class Bell final : public Waker {
  public:
   Bell();
   ~Bell();
   Bell(const Bell&) = delete;
   Bell& operator=(const Bell&) = delete;
-  void ring() noexcept;
-  /// Until it rings or has rung since the last call, or `us` microseconds.
+  void wake() noexcept override;
+  /// Until it is woken, or has been since the last call, or `us` microseconds.
   void wait(int us) noexcept;
 
  private:

@@ -103,6 +103,7 @@ Config Config::from_environment() {
   read_number("BEELINE_SLOT_SHIFT", config.slot_shift, min_slot_shift, max_slot_shift);
   read_bytes("BEELINE_CHUNK_BYTES", config.chunk_bytes, 1);
   read_flag("BEELINE_PEER_ACCESS", config.peer_access);
+  read_number("BEELINE_SPLIT_NODES", config.split_nodes, 1, static_cast<int>(max_ranks));
   read_number("BEELINE_HOST_THREADS", config.host_threads, 1, 256);
   config.powercap = environment("BEELINE_POWERCAP").value_or(config.powercap);
   read_choice("BEELINE_WAIT_POLICY", config.wait_policy, policy_names);
@@ -132,6 +133,8 @@ std::vector<ConfigEntry> describe(const Config& config) {
       {"BEELINE_CHUNK_BYTES", fmt::format("{}", config.chunk_bytes), "chunk of staged, pipelined transfers"},
       {"BEELINE_PEER_ACCESS", config.peer_access ? "1" : "0",
        "0: copies are staged through host memory, as if no device reached another's memory"},
+      {"BEELINE_SPLIT_NODES", fmt::format("{}", config.split_nodes),
+       "nodes that each machine counts as: ranks of different ones meet over the network"},
       {"BEELINE_WAIT_POLICY", name(config.wait_policy),
        "what CPU threads do between polls: automatic, spin, yield, sleep, event"},
       {"BEELINE_WAIT_PERIOD_US", fmt::format("{}", config.wait_period_us), "between polls that sleep, microseconds"},

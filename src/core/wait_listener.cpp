@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <shared_mutex>
 #include <utility>
+#include <vector>
 
 #include "beeline/core/wait_policy.hpp"
 
@@ -10,12 +15,35 @@ namespace {
 thread_local WaitListener* listener = nullptr;
 thread_local WaitInterrupt* interrupt = nullptr;
 
+std::atomic<bool> any_work{false};
+std::shared_mutex works_mutex;
+std::vector<WaitWork*> works;
+
+void do_works() noexcept {
+  const std::shared_lock lock(works_mutex, std::try_to_lock);
+  if (!lock) return;
+  for (WaitWork* each : works) each->work();
+}
+
 }  // namespace
 
 WaitListener* listen_to_waits(WaitListener* next) noexcept { return std::exchange(listener, next); }
 
 void tell_wait() noexcept {
   if (listener != nullptr) listener->on_wait();
+  if (any_work.load(std::memory_order_relaxed)) do_works();
+}
+
+void add_wait_work(WaitWork& work) {
+  const std::lock_guard lock(works_mutex);
+  works.push_back(&work);
+  any_work = true;
+}
+
+void remove_wait_work(WaitWork& work) {
+  const std::lock_guard lock(works_mutex);
+  works.erase(std::find(works.begin(), works.end(), &work));
+  any_work = !works.empty();
 }
 
 WaitInterrupt* interrupt_waits_by(WaitInterrupt* next) noexcept { return std::exchange(interrupt, next); }

@@ -13,7 +13,8 @@ namespace beeline {
 
 namespace {
 
-std::uint32_t checked(std::uint32_t queues) {
+std::uint32_t checked(const Team& team, std::uint32_t queues) {
+  team.world().implementation().require_one_node(team, "a command queue");
   require(queues > 0, Status::invalid_argument, "command queues: 0 of them; at least one");
   return queues;
 }
@@ -21,7 +22,7 @@ std::uint32_t checked(std::uint32_t queues) {
 }  // namespace
 
 CommandQueues::CommandQueues(Team& team, std::uint32_t queues, const CommandQueueOptions& options)
-    : team_(team), rings_(team, checked(queues), Heap::pinned),
+    : team_(team), rings_(team, checked(team, queues), Heap::pinned),
       tickets_(team, queues), channel_{rings_.data(), tickets_.data(), queues} {
   if (options.engine_threads != 0)
     own_engine_ = team.world().implementation().make_engine_threads(options.engine_threads, options.is_timed);

@@ -25,6 +25,7 @@ namespace detail {
 ChunkTable make_distributed(World& on, std::size_t bytes, std::size_t chunk_bytes, MemoryKind kind) {
   const ProfilerRange range("make a distributed array");
   World::Implementation& world = on.implementation();
+  world.require_one_node(on, "a distributed array");
   world.begin_collective("make_distributed");
   const ChunkTable chunks = world.distributed->create({bytes, chunk_bytes, kind});
   world.addresses.set_arrays(world.distributed->arrays(), world.distributed->place_bytes());

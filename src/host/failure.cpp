@@ -239,7 +239,7 @@ void World::Implementation::tell_kernels() {
 
 std::vector<WaitRecord> World::Implementation::failed_waits() const {
   std::vector<WaitRecord> found;
-  for (int other = 0; other < size; ++other) {
+  for (const int other : near_ranks()) {
     collect(host_header(other)->control.device_waits, found);
     collect(host_header(other)->control.host_waits, found);
   }
@@ -288,9 +288,11 @@ World::Implementation::End World::Implementation::cause_of_abort(std::uint32_t t
   const std::lock_guard lock(team_mutex);
   const auto entry = teams.find(team);
   if (entry == teams.end()) return {};
-  for (const int member : entry->second)
+  for (const int member : entry->second) {
+    if (!is_near(member)) continue;
     if (const AbortCause& cause = host_header(member)->abort_cause; load_word(cause.complete) != 0)
       return {cause.status, cause.text};
+  }
   return {};
 }
 
@@ -308,20 +310,25 @@ std::string World::Implementation::refusals_in(std::uint32_t team) const {
   const std::lock_guard lock(team_mutex);
   const auto entry = teams.find(team);
   if (entry == teams.end()) return all;
-  for (const int member : entry->second)
+  for (const int member : entry->second) {
+    if (!is_near(member)) continue;
     if (const RefusedCommand& refused = host_header(member)->refused_command; load_word(refused.complete) != 0)
       all += std::string("\n  ") + refused.text;
+  }
   return all;
 }
 
-void World::Implementation::raise_with_cause(Status status, const std::string& text, const Context& among) {
+void World::Implementation::keep_cause(Status status, const std::string& text) {
   AbortCause& cause = host_header(rank)->abort_cause;
-  if (load_word(cause.complete) == 0) {
-    cause.status = status;
-    text.copy(cause.text, sizeof cause.text - 1);  // its end is zero already
-    detail::SystemAtomic<std::uint64_t>(cause.complete).store(1, cuda::memory_order_release);
-    machine::fence_system();
-  }
+  if (load_word(cause.complete) != 0) return;
+  cause.status = status;
+  text.copy(cause.text, sizeof cause.text - 1);  // its end is zero already
+  detail::SystemAtomic<std::uint64_t>(cause.complete).store(1, cuda::memory_order_release);
+  machine::fence_system();
+}
+
+void World::Implementation::raise_with_cause(Status status, const std::string& text, const Context& among) {
+  keep_cause(status, text);
   detail::raise_abort(among, static_cast<std::uint32_t>(rank));
 }
 

@@ -44,7 +44,10 @@ std::vector<MemoryMember> World::Implementation::find_routes() const {
   std::vector<MemoryMember> found;
   for (std::size_t other = 0; other < members.size(); ++other) {
     const Member& member = members[other];
-    MemoryMember route{.process = member.process, .gpu = member.device.index, .reaching_gpu = member.reaching_gpu};
+    MemoryMember route{.process = member.process,
+                       .is_near = is_near(static_cast<int>(other)),
+                       .gpu = member.device.index,
+                       .reaching_gpu = member.reaching_gpu};
     if (member.device.is_gpu()) route.gpu_here = index_here(gpus, member.device.uuid);
     if (!has_gpus() && !config.peer_access && static_cast<int>(other) != rank) route.route = Route::staged;
     if (own_gpu >= 0 && member.device.is_gpu() && !reaches(own_gpu, route.gpu_here))
@@ -93,10 +96,15 @@ bool World::Implementation::stages_copies() const {
 
 void World::Implementation::make_engine() {
   peer_routes.resize(static_cast<std::size_t>(size));
-  if (config.engines == nullptr) return;
-  std::vector<Device> devices;
-  for (const Member& member : members) devices.push_back(member.device);
-  engine = config.engines->make(rank, devices);
+  if (config.engines != nullptr) {
+    std::vector<Device> devices;
+    for (const Member& member : members) devices.push_back(member.device);
+    engine = config.engines->make(rank, devices);
+  } else if (spans_nodes()) {
+    engine = make_network();
+  } else {
+    return;
+  }
   for (int peer = 0; peer < size; ++peer) {
     PeerRoute& route = peer_routes[static_cast<std::size_t>(peer)];
     if (peer == rank) continue;
@@ -250,13 +258,18 @@ void World::Implementation::signal_by_engine(std::uint64_t* signal, std::uint64_
 }
 
 void World::Implementation::require_direct(const Team& team, const char* what) const {
+  const auto refuse = [&](int asking, int peer, std::string_view reason) {
+    require(reason.empty(), Status::unreachable,
+            fmt::format("{} takes loads and stores, by which rank {} does not reach rank {}: {}", what, asking, peer,
+                        reason));
+  };
+  for (int to = 0; to < team.size(); ++to)
+    if (const int peer = team.world_rank(to); !is_near(peer))
+      refuse(rank, peer, peer_routes[static_cast<std::size_t>(peer)].reason);
   for (int from = 0; from < team.size(); ++from)
     for (int to = 0; to < team.size(); ++to) {
       const int asking = team.world_rank(from), peer = team.world_rank(to);
-      const std::string_view reason = host_header(asking)->route_reasons[peer];
-      require(reason.empty(), Status::unreachable,
-              fmt::format("{} takes loads and stores, by which rank {} does not reach rank {}: {}", what, asking, peer,
-                          reason));
+      refuse(asking, peer, host_header(asking)->route_reasons[peer]);
     }
 }
 

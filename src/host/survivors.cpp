@@ -89,8 +89,8 @@ std::uint32_t World::Implementation::free_ids_among(const std::vector<int>& rank
   for (const auto& [id, members_then] : former_teams)
     for (const int other : members_then)
       if (std::find(ranks.begin(), ranks.end(), other) == ranks.end() &&
-          detail::SystemAtomic<std::uint64_t>(host_header(other)->held_teams[id].value)
-                  .load(cuda::memory_order_acquire) != 0)
+          (!is_near(other) || detail::SystemAtomic<std::uint64_t>(host_header(other)->held_teams[id].value)
+                                      .load(cuda::memory_order_acquire) != 0))
         free &= ~(1u << id);
   return free;
 }

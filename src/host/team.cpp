@@ -187,9 +187,10 @@ std::uint32_t detail::exchange_scalars(Team& team, const Scalar& mine, std::uint
     return world.host_header(static_cast<int>(among.world_rank(member)))->scalars[among.team][number % 2];
   };
   letter_of(among.rank) = {number, mine};
+  ScalarLetter theirs{};
   static_cast<void>(world.barrier(among, Timeout::none()));
   for (std::uint32_t member = 0; member < among.size; ++member) {
-    const ScalarLetter& theirs = letter_of(member);
+    world.read_from(static_cast<int>(among.world_rank(member)), &theirs, &letter_of(member), sizeof theirs);
     if (theirs.number != number || theirs.value.type != mine.type || theirs.value.reduction != mine.reduction)
       refuse_scalar(world.rank, mine, static_cast<int>(among.world_rank(member)), theirs.number == number,
                     theirs.value);
@@ -216,8 +217,12 @@ std::vector<std::vector<std::byte>> World::Implementation::allgather_in(Team& te
   team.barrier();
   std::vector<std::vector<std::byte>> all;
   std::string difference;
+  TeamLetter theirs;
   for (int member = 0; member < team.size(); ++member) {
-    const TeamLetter& theirs = host_header(team.world_rank(member))->letters[id];
+    const int other = team.world_rank(member);
+    const TeamLetter& letter = host_header(other)->letters[id];
+    read_from(other, &theirs, &letter, offsetof(TeamLetter, data));
+    if (theirs.bytes > 0) read_from(other, theirs.data, letter.data, theirs.bytes);
     all.emplace_back(theirs.data, theirs.data + theirs.bytes);
     if (difference.empty() && std::strcmp(theirs.call, call) != 0)
       difference = detail::different_calls(rank, call, team.world_rank(member), theirs.call);

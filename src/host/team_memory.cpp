@@ -156,8 +156,9 @@ void* Team::translate(void* local, int peer) const {
   if (world_.implementation().place_of(local).heap == nullptr)
     throw Error(Status::invalid_argument,
                 fmt::format("address {} is not in rank {}'s symmetric memory", local, world_.rank()));
-  const WayToPeer to = context_.way_to(static_cast<std::uint32_t>(peer));
-  return context_.translate(static_cast<std::byte*>(local), to.place);
+  // Ranks of other nodes have slots, too: copies and streams know what to do with such an address.
+  const auto slots = static_cast<std::ptrdiff_t>(context_.world_rank(static_cast<std::uint32_t>(peer))) - world_.rank();
+  return static_cast<std::byte*>(local) + slots * (std::ptrdiff_t{1} << context_.slot_shift);
 }
 
 void detail::free_with_owner(Team& team, void* pointer) noexcept {

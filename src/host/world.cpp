@@ -50,6 +50,11 @@ void World::leave() {
   if (implementation_->has_left) return;
   check_collective();
   synchronize();
+  if (implementation_->spans_nodes()) {
+    const Context& among = implementation_->host_context;
+    if (const Status status = implementation_->drain_engine(among, Timeout::none()); status != Status::ok)
+      implementation_->fail(status, among.team);
+  }
   static_cast<void>(implementation_->exchange("leave", {}, config().stream_deadline_ns));
   implementation_->has_left = true;
   implementation_->bootstrap->leave();
@@ -207,7 +212,9 @@ Status World::Implementation::barrier(const Context& among, Timeout timeout) {
     return beeline::barrier(Thread{}, direct, Order::memory, timeout);
   };
   Status status;
-  if (among.has_routes == 0) {
+  if (among.has_routes != 0 && spans_nodes()) {
+    status = barrier_across_nodes(among, timeout);
+  } else if (among.has_routes == 0) {
     status = meet(among);
   } else {
     Context direct = among;

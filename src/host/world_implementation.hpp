@@ -5,6 +5,7 @@
 
 #include <sched.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <map>
@@ -106,6 +107,7 @@ inline constexpr std::size_t allocation_alignment = 256;
 struct Member {
   std::uint64_t process = 0;
   Device device;
+  int node = 0;           ///< number of its node, from 0 on in the order of ranks
   int reaching_gpu = -1;  ///< host rank beside GPU ranks: the GPU that copies for it; -1: none that its process sees
 };
 
@@ -139,6 +141,7 @@ class World::Implementation {
   std::vector<Member> members;
   int ranks_on_device = 1;
   unsigned cores = 1;  ///< that this process may run on, less what other host ranks there have of them; at least one
+  std::uint64_t world_secret = 0;      ///< a number that its ranks have in common, and nobody else knows
   std::vector<MemoryMember> routes;    ///< [ranks] to each rank's memory, for copies by devices
   std::vector<PeerRoute> peer_routes;  ///< [ranks]
   std::unique_ptr<NodeMemory> memory;
@@ -185,6 +188,22 @@ class World::Implementation {
   std::mutex kernel_mutex;
   std::array<std::atomic<bool>, max_named_kernels> shown_kernels{};  ///< those whose name the others can read
 
+  /// Whether a rank is on this one's node, whose memory is mapped here.
+  [[nodiscard]] bool is_near(int other) const {
+    return members[static_cast<std::size_t>(other)].node == members[static_cast<std::size_t>(rank)].node;
+  }
+  /// Whether the world has ranks on other nodes.
+  [[nodiscard]] bool spans_nodes() const {
+    return std::any_of(members.begin(), members.end(), [](const Member& member) { return member.node != 0; });
+  }
+  /// Ranks of the world on this rank's node.
+  [[nodiscard]] std::vector<int> near_ranks() const;
+  /// Throws unavailable where the team has members on other nodes: `what` needs memory that all of them share.
+  void require_one_node(const Team& team, const char* what) const;
+  /// Reads memory of any rank, on other nodes by the engine.
+  void read_from(int other, void* to, const void* at, std::size_t bytes);
+  /// Waits until all that was posted to the engine, by kernels or CPU threads, is in place.
+  Status drain_engine(const Context& among, Timeout timeout);
   /// Whether some of `ranks` have GPUs and others do not.
   [[nodiscard]] bool mixes_kinds(const std::vector<int>& ranks) const;
   [[nodiscard]] bool has_gpus() const;  ///< of any rank
@@ -350,6 +369,8 @@ class World::Implementation {
                Stream* awaited = nullptr, Timeout timeout = Timeout::none());
   /// The barrier of the world or of a team, by its host context. Returns ok or timeout.
   [[nodiscard]] Status barrier(const Context& among, Timeout timeout);
+  /// The same of a team with members on other nodes; does not throw.
+  [[nodiscard]] Status barrier_across_nodes(const Context& among, Timeout timeout);
   /// Throws where the team has failed, or a barrier that timed out has not been called to its end: that of another call
   /// would be taken for it.
   void begin_collective(const Context& among);
@@ -374,7 +395,14 @@ class World::Implementation {
   void check_gpu() const;
   void make_gpu_reach();
   [[nodiscard]] std::vector<MemoryMember> find_routes() const;
+  void learn_nodes(const std::vector<std::string>& nodes);
   void make_engine();
+  [[nodiscard]] std::unique_ptr<Engine> make_network();
+  /// Keeps an abort of a team on another node, and why it was.
+  void take_far_abort(std::uint32_t team, std::uint64_t word, const std::string& cause);
+  /// Ends what this rank has in common with one that the network does not reach any more.
+  void lose(int peer, const std::string& reason);
+  void keep_cause(Status status, const std::string& text);
   void serve_engine();
   [[nodiscard]] EngineClient engine_client();
   [[nodiscard]] bool has_routes(const std::vector<int>& ranks) const;

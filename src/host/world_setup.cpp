@@ -10,6 +10,7 @@
 #include "host/world_implementation.hpp"
 #include "memory/agreement.hpp"
 #include "memory/memory_limits.hpp"
+#include "runtime/node.hpp"
 #include "runtime/process_id.hpp"
 #include "transport/host_stream.hpp"
 
@@ -100,9 +101,10 @@ void World::Implementation::choose_device() {
 }
 
 void World::Implementation::learn_devices(const Device& mine, const std::vector<DeviceInventory>& inventories) {
-  const std::string description = fmt::format("{}\n{}\n{}\n{}\n{}\n{:d}\n", mine.index, mine.uuid, mine.name,
-                                              mine.multiprocessors, mine.memory_bytes, mine.host_atomics);
-  std::vector<std::string> owned;
+  const std::string description =
+      fmt::format("{}\n{}\n{}\n{}\n{}\n{:d}\n{}\n", mine.index, mine.uuid, mine.name, mine.multiprocessors,
+                  mine.memory_bytes, mine.host_atomics, detail::node_of(config));
+  std::vector<std::string> owned, nodes;
   for (const std::string& text : allgather_text(*bootstrap, description, config.deadline_ns)) {
     const auto parts = lines(text);
     const int gpu = std::stoi(parts[0]);
@@ -110,7 +112,9 @@ void World::Implementation::learn_devices(const Device& mine, const std::vector<
                        {gpu < 0 ? DeviceKind::host : DeviceKind::gpu, gpu, parts[1], parts[2], std::stoi(parts[3]),
                         std::stoull(parts[4]), parts[5] == "1"}});
     owned.push_back(parts[1]);
+    nodes.push_back(parts[6]);
   }
+  learn_nodes(nodes);
   for (std::size_t each = 0; each < members.size(); ++each)
     if (!members[each].device.is_gpu())
       members[each].reaching_gpu = choose_reaching_gpu(static_cast<int>(each), inventories, owned);
@@ -152,7 +156,8 @@ void World::Implementation::make_memory() {
                         other, all[other]));
   fail_together(*bootstrap, problem_of([&] { check_host_memory(is_chosen); }), config.deadline_ns);
   routes = find_routes();
-  memory = std::make_unique<NodeMemory>(*bootstrap, agree_on_world_id(*bootstrap, config.deadline_ns), routes,
+  world_secret = agree_on_world_id(*bootstrap, config.deadline_ns);
+  memory = std::make_unique<NodeMemory>(*bootstrap, world_secret, routes,
                                         MemorySizes{config.slot_shift, config.heap_bytes + aligned(sizeof(HeapHeader)),
                                                     config.pinned_heap_bytes + aligned(sizeof(HostAreaHeader))},
                                         config.deadline_ns);
@@ -168,8 +173,10 @@ void World::Implementation::make_memory() {
 /// fit is refused before.
 void World::Implementation::check_host_memory(bool has_chosen_heaps) const {
   const MemoryLimit limit = host_memory_limit();
-  const auto on_host = static_cast<std::size_t>(
-      std::count_if(members.begin(), members.end(), [](const Member& member) { return !member.device.is_gpu(); }));
+  const auto on_host =
+      static_cast<std::size_t>(std::count_if(members.begin(), members.end(), [&](const Member& member) {
+        return !member.device.is_gpu() && member.node == members[static_cast<std::size_t>(rank)].node;
+      }));
   require(!has_chosen_heaps || on_host == 0 || config.heap_bytes <= limit.bytes / on_host, Status::no_resource,
           fmt::format("symmetric heaps of {} bytes for {} host ranks are more than {}, {} bytes: lower "
                       "BEELINE_HEAP_BYTES, or start fewer ranks",
@@ -219,12 +226,14 @@ Context World::Implementation::make_context(std::uint32_t team, const std::vecto
   made.slots = static_cast<std::uint32_t>(size);
   made.heap_end = memory->sizes().heap_bytes;
   made.pinned_heap_end = memory->range().layout().host_area_offset() + memory->sizes().host_area_bytes;
-  made.polling = polling_of(config, size);
+  made.polling = polling_of(config, static_cast<int>(near_ranks().size()));
   made.team = team;
   made.size = made.places = static_cast<std::uint32_t>(ranks.size());
   made.own_world_rank = static_cast<std::uint32_t>(rank);
   for (std::size_t member = 0; member < ranks.size(); ++member) {
-    made.distances[member] = (ranks[member] - rank) * (1 << (config.slot_shift - min_slot_shift));
+    // None to other nodes, where nothing is mapped: what goes to all places stays here.
+    if (is_near(ranks[member]))
+      made.distances[member] = (ranks[member] - rank) * (1 << (config.slot_shift - min_slot_shift));
     if (ranks[member] == rank) made.rank = static_cast<std::uint32_t>(member);
     if (members[static_cast<std::size_t>(ranks[member])].device.is_gpu())
       made.gpu_members |= std::uint64_t{1} << member;
@@ -254,7 +263,7 @@ void World::Implementation::count_cores() {
     const auto runs = [&](int each) { return (host_header(each)->cores[core / 64] >> core % 64 & 1u) != 0; };
     if (!runs(rank)) continue;
     int ranks = 0;
-    for (int other = 0; other < size; ++other)
+    for (const int other : near_ranks())
       if (!members[static_cast<std::size_t>(other)].device.is_gpu() && runs(other)) ++ranks;
     share += 1.0 / ranks;
   }

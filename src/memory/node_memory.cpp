@@ -124,7 +124,7 @@ void NodeMemory::share(const std::vector<Part>& parts) {
   const auto descriptors = bootstrap_.exchange_descriptors(descriptor.get(), deadline_ns_);
   for (std::size_t peer = 0; peer < parts.size(); ++peer) {
     const Part& part = parts[peer];
-    if (peer == rank || part.bytes == 0) continue;
+    if (peer == rank || part.bytes == 0 || !members_[peer].is_near) continue;
     if (part.device)
       range_->map_device(part.address, part.bytes, descriptors[peer]);
     else

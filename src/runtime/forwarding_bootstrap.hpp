@@ -25,6 +25,7 @@ class ForwardingBootstrap : public Bootstrap {
   [[nodiscard]] std::vector<FileDescriptor> exchange_descriptors(int mine, std::int64_t deadline_ns) override {
     return bootstrap_->exchange_descriptors(mine, deadline_ns);
   }
+  void set_neighbors(std::vector<int> ranks) override { bootstrap_->set_neighbors(std::move(ranks)); }
   void on_abort(AbortHandler handler) override { bootstrap_->on_abort(std::move(handler)); }
   void abort(const std::string& reason) override { bootstrap_->abort(reason); }
   [[nodiscard]] std::vector<RankHealth> health() const override { return bootstrap_->health(); }

@@ -49,6 +49,7 @@ class TcpBootstrap final : public Bootstrap {
   [[nodiscard]] std::vector<std::vector<std::byte>> allgather(std::span<const std::byte> mine,
                                                               std::int64_t deadline_ns) override;
   [[nodiscard]] std::vector<FileDescriptor> exchange_descriptors(int mine, std::int64_t deadline_ns) override;
+  void set_neighbors(std::vector<int> ranks) override { neighbors_ = std::move(ranks); }
   void on_abort(AbortHandler handler) override;
   void abort(const std::string& reason) override;
   [[nodiscard]] std::vector<RankHealth> health() const override;
@@ -91,7 +92,8 @@ class TcpBootstrap final : public Bootstrap {
   std::vector<int> members_;             ///< ranks that calls are collective over
   std::mutex handler_mutex_;             ///< held while the handler runs, so that replacing it waits for its end
   AbortHandler handler_;
-  std::size_t told_ = 0;  ///< how many of failures_ a handler was told
+  std::size_t told_ = 0;        ///< how many of failures_ a handler was told
+  std::vector<int> neighbors_;  ///< ranks that descriptors go to; empty: to all
   std::unique_ptr<detail::DescriptorExchange> exchange_;
   std::thread thread_;
 };
@@ -350,6 +352,9 @@ std::vector<FileDescriptor> TcpBootstrap::exchange_descriptors(int mine, std::in
     const std::scoped_lock lock(mutex_);
     members = members_;
   }
+  if (!neighbors_.empty())
+    std::erase_if(members,
+                  [this](int each) { return !std::binary_search(neighbors_.begin(), neighbors_.end(), each); });
   auto fresh = std::make_unique<detail::DescriptorExchange>(rank_, members, failed_.descriptor());
   const bool connected = exchange_ != nullptr;
   const auto root = static_cast<std::size_t>(members.front());

@@ -236,6 +236,7 @@ class ThreadBootstrap final : public Bootstrap {
     return world_->allgather(rank_, mine, detail::Deadline(deadline_ns));
   }
   [[nodiscard]] std::vector<FileDescriptor> exchange_descriptors(int mine, std::int64_t deadline_ns) override;
+  void set_neighbors(std::vector<int> ranks) override { neighbors_ = std::move(ranks); }
   void on_abort(AbortHandler handler) override { world_->on_abort(rank_, std::move(handler)); }
   void abort(const std::string& reason) override {
     world_->fail({rank_, Status::aborted, fmt::format("rank {} aborted: {}", rank_, reason), rank_});
@@ -246,8 +247,13 @@ class ThreadBootstrap final : public Bootstrap {
   }
 
  private:
+  [[nodiscard]] bool is_neighbor(std::size_t rank) const {
+    return neighbors_.empty() || std::binary_search(neighbors_.begin(), neighbors_.end(), static_cast<int>(rank));
+  }
+
   int rank_;
   std::shared_ptr<ThreadWorld> world_;
+  std::vector<int> neighbors_;  ///< ranks that descriptors come from; empty: from all
 };
 
 std::vector<FileDescriptor> ThreadBootstrap::exchange_descriptors(int mine, std::int64_t deadline_ns) {
@@ -257,6 +263,7 @@ std::vector<FileDescriptor> ThreadBootstrap::exchange_descriptors(int mine, std:
   for (const auto& blob : world_->allgather(rank_, std::as_bytes(std::span(&mine, 1)), deadline)) {
     int theirs = -1;  // of a rank that has failed or left
     if (blob.size() == sizeof theirs) std::memcpy(&theirs, blob.data(), sizeof theirs);
+    if (!is_neighbor(all.size())) theirs = -1;
     FileDescriptor copy(theirs < 0 ? -1 : ::fcntl(theirs, F_DUPFD_CLOEXEC, 0));
     if (theirs >= 0 && !copy && failure.empty())
       failure =

@@ -29,6 +29,12 @@ void publish(std::uint64_t& word, std::uint64_t value) {
 
 }  // namespace
 
+namespace detail {
+
+void wake_engine(std::uint64_t asleep) noexcept { reinterpret_cast<Waker*>(asleep)->wake(); }
+
+}  // namespace detail
+
 bool CommandReader::has_next() const { return detail::is_posted(EngineMemory{ring_}, next_); }
 
 bool CommandReader::take(Command& command) {

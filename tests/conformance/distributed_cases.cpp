@@ -112,7 +112,7 @@ BEELINE_CASE(pointer, elements_by_plain_pointer, 1) {
 }
 
 /// A copy goes over as many chunks as it covers, to and from each.
-BEELINE_CASE(memory, copies_across_chunks, 1) {
+BEELINE_CASE(distributed, copies_across_chunks, 1) {
   World& world = test.world();
   for (std::uint32_t round = 0; round < 3; ++round) {
     const std::size_t count = choose_count(test);
@@ -135,7 +135,7 @@ BEELINE_CASE(memory, copies_across_chunks, 1) {
 }
 
 /// Places are used again; what is gone has no owner.
-BEELINE_CASE(memory, arrays_come_and_go, 1) {
+BEELINE_CASE(distributed, arrays_come_and_go, 1) {
   World& world = test.world();
   std::vector<std::unique_ptr<Array>> arrays;
   const std::uint32_t* gone = nullptr;
@@ -158,7 +158,7 @@ BEELINE_CASE(memory, arrays_come_and_go, 1) {
 }
 
 /// Elements whose size no page is a multiple of.
-BEELINE_CASE(memory, elements_of_odd_size, 1) {
+BEELINE_CASE(distributed, elements_of_odd_size, 1) {
   struct Odd {
     std::uint8_t bytes[12];
   };

@@ -122,8 +122,10 @@ enum class CaseGroup {
   crowded,  ///< these suit worlds of many ranks on few cores
   crowded_collectives,
   crowded_messages,
+  distributed,  ///< arrays over several ranks
   memory,
   messages,
+  network,  ///< ranks are on several nodes
   packet,
   pointer,  ///< kernels load and store at other ranks' addresses
   put_get,

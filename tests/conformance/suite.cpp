@@ -7,10 +7,12 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <map>
 #include <memory>
 #include <string>
 
+#include "beeline/network/network.hpp"
 #include "tests/support/standing_ranks.hpp"
 #include "tests/support/test_engine.hpp"
 
@@ -48,7 +50,9 @@ std::string name_of(const WorldShape& shape, const EngineRow* engine) {
   constexpr std::array names = {"cpu", "gpus", "one_gpu", "cpus_and_a_gpu", "cpus_and_two_gpus"};
   return fmt::format("{}_{}_{}{}{}", shape.kind == WorldKind::threads ? "threads" : "processes", shape.size,
                      names[static_cast<std::size_t>(shape.devices)],
-                     shape.host_threads > 1 ? fmt::format("_{}_host_threads", shape.host_threads) : "",
+                     shape.nodes > 1          ? fmt::format("_on_{}_nodes", shape.nodes)
+                     : shape.host_threads > 1 ? fmt::format("_{}_host_threads", shape.host_threads)
+                                              : "",
                      engine != nullptr   ? fmt::format("_{}", engine->name)
                      : shape.peer_access ? ""
                                          : "_no_peer_access");
@@ -67,6 +71,7 @@ std::string device_choice(const WorldShape& shape) {
 Config config_of(const WorldShape& shape, const EngineRow* engine) {
   Config config = test_config();
   config.host_threads = shape.host_threads;
+  config.split_nodes = shape.nodes;
   if (shape.devices != Devices::gpus) config.device = device_choice(shape);
   if (!shape.peer_access) {
     config.peer_access = false;
@@ -79,6 +84,7 @@ Config config_of(const WorldShape& shape, const EngineRow* engine) {
 /// Why this machine cannot run the shape; empty if it can.
 std::string reason(const WorldShape& shape) {
   if (under_thread_sanitizer && shape.kind == WorldKind::processes) return "ThreadSanitizer sees one process";
+  if (shape.nodes > 1) return beeline::no_network_reason();
   if (shape.devices == Devices::cpu) return {};
   std::string why;
   const int gpus = gpus_here(&why);
@@ -163,10 +169,11 @@ std::vector<Case> cases_of(std::initializer_list<CaseGroup> groups) {
 std::vector<Case> conformance_cases(const WorldShape& shape) {
   using enum CaseGroup;
   if (shape.crowd) return cases_of({crowded});
+  if (shape.nodes > 1) return cases_of({memory, stream, put_get, bulk, strided, signal, wait_any, atomic, network});
   if (shape.routed) return cases_of({put_get, bulk, strided, signal, wait_any, atomic, route, post, trigger});
-  if (!shape.peer_access) return cases_of({memory, registered, stream, staged});
-  return cases_of({access, memory, pointer, stream, staged, wait_any, registered, put_get, bulk, strided, signal,
-                   context, atomic, barrier, team, packet, post, trigger});
+  if (!shape.peer_access) return cases_of({memory, distributed, registered, stream, staged});
+  return cases_of({access, memory, distributed, pointer, stream, staged, wait_any, registered, put_get, bulk, strided,
+                   signal, context, atomic, barrier, team, packet, post, trigger});
 }
 
 std::vector<WorldShape> channel_shapes(std::initializer_list<int> crowds) {
@@ -192,6 +199,8 @@ std::vector<WorldShape> channel_shapes(std::initializer_list<int> crowds) {
 int run_suite(int argc, char** argv, const std::vector<WorldShape>& shapes,
               std::vector<Case> (*suitable)(const WorldShape&)) {
   ::testing::InitGoogleTest(&argc, argv);
+  // UCX's hooks of memory functions run in threads that the sanitizer has already seen end.
+  if (under_thread_sanitizer) ::setenv("UCX_MEM_MMAP_HOOK_MODE", "none", 0);
   for (const WorldShape& shape : shapes)
     for (const EngineRow* engine : engines_of(shape)) {
       const auto registered = std::make_shared<ShapeCases>(ShapeCases{shape, engine, {}});

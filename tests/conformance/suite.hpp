@@ -18,10 +18,11 @@ enum class Devices { cpu, gpus, one_gpu, cpus_and_a_gpu, cpus_and_two_gpus };
 struct WorldShape {
   WorldKind kind;
   int size;
-  int host_threads;
-  Devices devices;
-  bool crowd;               ///< many ranks on few cores: only the cases that suit them
+  int host_threads = 1;
+  Devices devices = Devices::cpu;
+  bool crowd = false;       ///< many ranks on few cores: only the cases that suit them
   bool peer_access = true;  ///< false: copies are staged; only the cases that copy
+  int nodes = 1;  ///< that this machine counts as: ranks of different ones meet over UCX; only the cases that suit
   bool routed = false;  ///< true: engines carry what goes to other ranks, each in turn; only the cases that suit them
 };
 

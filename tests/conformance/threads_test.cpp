@@ -20,6 +20,7 @@ int main(int argc, char** argv) {
                     {threads, 3, 1, Devices::cpu, false, false},
                     {threads, 2, 1, Devices::gpus, false, false},
                     {threads, 3, 2, Devices::cpu, false, true, true},
-                    {threads, 2, 1, Devices::one_gpu, false, true, true}},
+                    {threads, 2, 1, Devices::one_gpu, false, true, true},
+                    {.kind = threads, .size = 3, .nodes = 3}},
                    conformance_cases);
 }

@@ -16,7 +16,7 @@ from conftest import FAKES
 COMMANDS = {
     (): ["info", "run", "bench", "app", "energy", "plot"],
     ("info",): ["--json"],
-    ("run",): ["-n", "--threads", "--device", "--deadline", "--keep-going", "--json", "PROGRAM"],
+    ("run",): ["-n", "--threads", "--device", "--deadline", "--keep-going", "--split-nodes", "--json", "PROGRAM"],
     ("bench",): ["latency", "bandwidth", "rate", "address-space", "collectives"],
     ("bench", "latency"): ["--methods", "--sizes", "--ranks", "--iterations", "--energy", "--json", "--output"],
     ("bench", "bandwidth"): ["--methods", "--sizes", "--ranks", "--iterations", "--json", "--output"],
@@ -166,6 +166,12 @@ def test_run_hands_everything_to_the_launcher(cli_process):
 
 def test_run_returns_the_programs_status(cli_process):
     assert cli_process("run", "-n", "2", "sh", "-c", "exit 7").returncode == 7
+
+
+def test_run_asks_the_launcher_to_split_this_machine(cli_process):
+    for options, expected in ([], "1"), (["--split-nodes", "2"], "2"):
+        done = cli_process("run", "-n", "4", *options, "env")
+        assert f"[0] BEELINE_SPLIT_NODES={expected}" in done.stdout.splitlines()
 
 
 def test_run_asks_the_launcher_to_keep_going(cli_process):

@@ -46,6 +46,7 @@ TEST_F(ConfigFromEnvironment, EveryVariableIsRead) {
   setenv("BEELINE_SLOT_SHIFT", "32", 1);
   setenv("BEELINE_CHUNK_BYTES", "5K", 1);
   setenv("BEELINE_PEER_ACCESS", "0", 1);
+  setenv("BEELINE_SPLIT_NODES", "3", 1);
   setenv("BEELINE_HOST_THREADS", "7", 1);
   setenv("BEELINE_WAIT_POLICY", "event", 1);
   setenv("BEELINE_WAIT_PERIOD_US", "5000", 1);
@@ -65,6 +66,7 @@ TEST_F(ConfigFromEnvironment, EveryVariableIsRead) {
   EXPECT_EQ(32u, config.slot_shift);
   EXPECT_EQ(std::size_t{5} << 10, config.chunk_bytes);
   EXPECT_FALSE(config.peer_access);
+  EXPECT_EQ(3, config.split_nodes);
   EXPECT_EQ(7, config.host_threads);
   EXPECT_EQ(WaitPolicy::event, config.wait_policy);
   EXPECT_EQ(5000, config.wait_period_us);

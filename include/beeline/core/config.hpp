@@ -34,6 +34,7 @@ struct Config {
   std::uint32_t slot_shift = 38;  ///< BEELINE_SLOT_SHIFT: log2 of a rank's slot in the address range, 32 to 40
   std::size_t chunk_bytes = std::size_t{4} << 20;  ///< BEELINE_CHUNK_BYTES: chunk of staged, pipelined transfers
   bool peer_access = true;  ///< BEELINE_PEER_ACCESS: 0: copies are staged, as if no device reached another's memory
+  int split_nodes = 1;      ///< BEELINE_SPLIT_NODES: nodes that each machine counts as, by blocks of ranks, 1 to 64
   WaitPolicy wait_policy = WaitPolicy::automatic;  ///< BEELINE_WAIT_POLICY: automatic, spin, yield, sleep, event
   int wait_period_us = 50;                         ///< BEELINE_WAIT_PERIOD_US: between polls that sleep, 1 to 1000000
   int engine_threads = 1;         ///< BEELINE_ENGINE_THREADS: threads of a rank that serve command queues, 1 to 8

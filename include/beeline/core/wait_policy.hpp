@@ -61,8 +61,21 @@ class WaitListener {
 };
 /// Makes it this thread's (nullptr: none). Returns the one that was before.
 WaitListener* listen_to_waits(WaitListener* next) noexcept;
-/// Tells this thread's, if it has one.
+/// Tells this thread's, if it has one, and does what work there is.
 void tell_wait() noexcept;
+
+/// Work that CPU threads do while they wait, whichever rank's they are: an engine's, so that what is waited for needs
+/// no other thread to run first.
+class WaitWork {
+ public:
+  virtual void work() noexcept = 0;
+
+ protected:
+  ~WaitWork() = default;
+};
+void add_wait_work(WaitWork& work);
+/// Returns when no thread does it any more.
+void remove_wait_work(WaitWork& work);
 
 /// Asked by a CPU thread's waits once they have lasted for a while: a program's signals are not held up until they end.
 class WaitInterrupt {

@@ -26,6 +26,7 @@ enum class Route : std::uint32_t {
 /// What the memory layer of a rank needs to know of each.
 struct MemoryMember {
   std::uint64_t process = 0;  ///< equal for ranks that are threads of one process
+  bool is_near = true;        ///< on this rank's node; memory of others is not mapped
   int gpu = -1;               ///< CUDA index in its own process, -1 on a host rank
   int reaching_gpu = -1;      ///< host rank: the GPU with which its process reaches GPU memory; -1: it does not
   Route route = Route::direct;
@@ -39,6 +40,7 @@ struct MemorySizes {
   std::size_t heap_bytes, host_area_bytes;
 };
 
+/// Ranks of other nodes have slots too, for addresses that engines know; nothing is mapped there.
 /// Owned by one rank's world. Constructor and the functions marked so are collective.
 class NodeMemory {
  public:

@@ -40,6 +40,10 @@ class Bootstrap {
   /// when it has none, and gets an empty one back in its place. The own rank's entry is a duplicate.
   [[nodiscard]] virtual std::vector<FileDescriptor> exchange_descriptors(int mine, std::int64_t deadline_ns) = 0;
 
+  /// From here on descriptors go to and come from these ranks alone, those of this rank's node, ascending; this rank is
+  /// one of them. The others get none, and show none. Until then they go to all.
+  virtual void set_neighbors(std::vector<int> ranks) = 0;
+
   /// Called, from any thread, for each rank that died, aborted, left while others waited for it, or did not answer
   /// them; `culprit` is -1 when the launcher ended. Called by on_abort() itself for what has happened already. Must not
   /// throw or call on_abort().

@@ -49,6 +49,15 @@ struct EngineClient {
   std::function<void(const std::string& reason)> fail;
 };
 
+/// What `CommandRing::asleep` points to: CPU threads call it when they have posted.
+class Waker {
+ public:
+  virtual void wake() noexcept = 0;
+
+ protected:
+  ~Waker() = default;
+};
+
 /// Carries the operations of one rank. Its destructor ends its threads; commands that it has not done by then stay so.
 class Engine {
  public:

@@ -26,6 +26,7 @@ def run(
     keep_going: Annotated[
         bool, typer.Option("--keep-going", help="A rank that fails does not end the job: the others go on without it.")
     ] = False,
+    split_nodes: options.SplitNodes = 1,
     as_json: options.Json = False,
 ) -> None:
     """Start PROGRAM on N ranks, as processes or as threads of one process.
@@ -35,7 +36,7 @@ def run(
     standard error.
     """
     command = launch_command(
-        World(ranks, threads, device, deadline, keep_going),
+        World(ranks, threads, device, deadline, keep_going, split_nodes),
         resolve_program(program),
         arguments or [],
         as_json,

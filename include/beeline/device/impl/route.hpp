@@ -231,8 +231,10 @@ BEELINE_HOST_DEVICE Fetched command_engine(const Context& ctx, CommandQueue queu
   wake_engine_of(queue);
   if (!answered || request.answers == 0) return {Status::ok};
   const Answer& answer = queue.ring->answers[ticket % command_ring_depth];
-  // An abort does not end a `get`: its caller may free the destination then, which the engine goes on to write.
-  const Status status = await_engine(ctx, {request.verb != Verb::get}, [&] { return is_answered(memory, ticket); });
+  // An abort does not end a `get`: its caller may free the destination then, which the engine goes on to write. But it
+  // tells whether the bytes have come: an engine also answers when none can come any more.
+  Status status = await_engine(ctx, {request.verb != Verb::get}, [&] { return is_answered(memory, ticket); });
+  if (status == Status::ok && request.verb == Verb::get && read_abort_word(ctx) != 0) status = Status::aborted;
   const std::uint64_t value = status == Status::ok ? answer.value : 0;
   free_slot(memory, ticket);
   if (status != Status::ok) return {give_up_on_engine(ctx, request, ticket + 1, answer.sequence, status)};
@@ -275,6 +277,21 @@ BEELINE_HOST_DEVICE inline Fetched fetch_by_engine(const Context& ctx, Request r
   return command_engine(ctx, ctx.routes->queue(0), word_fields(ctx, request, remote, operand, expected));
 }
 
+/// The peer, a rank of the team, of the first command that an engine has not done, for errors; `no_peer` where that is
+/// not known, as on GPUs, whose kernels need their registers.
+///   done  commands that it has done
+BEELINE_HOST_DEVICE inline std::uint32_t peer_of_first([[maybe_unused]] const Context& ctx,
+                                                       [[maybe_unused]] CommandQueue queue,
+                                                       [[maybe_unused]] std::uint64_t done) {
+  if constexpr (executor == DeviceKind::host) {
+    const Command& first = queue.ring->commands[done % command_ring_depth];
+    if (load_acquired(first.sequence) != done + 1) return no_peer;
+    for (std::uint32_t peer = 0; peer < ctx.size; ++peer)
+      if (ctx.world_rank(peer) == first.peer) return peer;
+  }
+  return no_peer;
+}
+
 /// Until an engine has done what was posted to a queue before. One thread calls it.
 ///   operation  quiet: it is in place; flush: its sources may be reused
 BEELINE_HOST_DEVICE inline Status drain_queue(const Context& ctx, Operation operation, CommandQueue queue,
@@ -293,7 +310,8 @@ BEELINE_HOST_DEVICE inline Status drain_queue(const Context& ctx, Operation oper
     });
   });
   if (status == Status::ok || status == Status::timeout) return status;
-  return give_up_on_engine(ctx, {operation, Verb::put, 0, 0, 0, no_peer}, posted, done, status);
+  const std::uint32_t peer = peer_of_first(ctx, queue, load_acquired(done));
+  return give_up_on_engine(ctx, {operation, Verb::put, 0, 0, 0, peer}, posted, done, status);
 }
 
 /// The same by a group, of a queue of operations. Every thread calls it.

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// Worlds whose ranks are on several nodes (docs/network.md): who is where, and what takes the network then.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "beeline/device/put_get.hpp"
+#include "host/world_implementation.hpp"
+#include "network/network_engine.hpp"
+
+namespace beeline {
+
+std::vector<int> World::Implementation::near_ranks() const {
+  std::vector<int> found;
+  for (int other = 0; other < size; ++other)
+    if (is_near(other)) found.push_back(other);
+  return found;
+}
+
+void World::Implementation::learn_nodes(const std::vector<std::string>& nodes) {
+  std::vector<std::string> known;
+  for (std::size_t each = 0; each < nodes.size(); ++each) {
+    const auto found = std::find(known.begin(), known.end(), nodes[each]);
+    members[each].node = static_cast<int>(found - known.begin());
+    if (found == known.end()) known.push_back(nodes[each]);
+  }
+  if (known.size() == 1) return;
+  require(!has_gpus(), Status::unavailable,
+          fmt::format("the ranks are on {} nodes, and some have GPUs: only host ranks reach other nodes so far "
+                      "(BEELINE_DEVICE=cpu)",
+                      known.size()));
+  bootstrap->set_neighbors(near_ranks());
+}
+
+void World::Implementation::require_one_node(const Team& team, const char* what) const {
+  for (int member = 0; member < team.size(); ++member)
+    if (const int other = team.world_rank(member); !is_near(other))
+      throw Error(Status::unavailable,
+                  fmt::format("{} needs memory that all members share: {}", what,
+                              peer_routes[static_cast<std::size_t>(other)].reason),
+                  rank);
+}
+
+std::unique_ptr<Engine> World::Implementation::make_network() {
+  NetworkPlan plan;
+  plan.rank = rank, plan.world = world_secret, plan.is_split = config.split_nodes > 1;
+  plan.deadline_ns = config.deadline_ns;
+  for (const Member& member : members) plan.node_of.push_back(member.node);
+  NetworkNews news;
+  news.far_members = [this](std::uint32_t team) {
+    const std::lock_guard lock(team_mutex);
+    const auto found = teams.find(team);
+    std::vector<int> far;
+    if (found != teams.end())
+      std::copy_if(found->second.begin(), found->second.end(), std::back_inserter(far),
+                   [this](int member) { return !is_near(member); });
+    return far;
+  };
+  news.cause = [this](std::uint32_t team) {
+    const std::vector<WaitRecord> waits = failed_waits_of(team);
+    if (!waits.empty() && waits.front().status != static_cast<std::uint32_t>(Status::aborted))
+      return describe(waits.front());
+    const End end = end_of_team(team);
+    return end.text.empty() ? cause_of_abort(team).text : end.text;
+  };
+  news.aborted = [this](std::uint32_t team, std::uint64_t word, const std::string& cause) {
+    take_far_abort(team, word, cause);
+  };
+  news.lost = [this](int peer, const std::string& reason) { lose(peer, reason); };
+  return make_network_engine(*bootstrap, plan, std::move(news));
+}
+
+void World::Implementation::take_far_abort(std::uint32_t team, std::uint64_t word, const std::string& cause) {
+  {
+    const std::lock_guard lock(team_mutex);
+    if (!teams.contains(team)) return;
+  }
+  if (!cause.empty()) keep_cause(Status::aborted, cause);
+  raise(team, static_cast<int>(word) - 1);
+}
+
+void World::Implementation::lose(int peer, const std::string& reason) {
+  if (has_left || bootstrap->health()[static_cast<std::size_t>(peer)].state != RankState::healthy) return;
+  const std::string text = fmt::format("rank {} has lost its connection to rank {}: {}", rank, peer, reason);
+  note_end(peer, text);
+  raise_with_cause(Status::peer_died, text, barrier_context);
+}
+
+void World::Implementation::read_from(int other, void* to, const void* at, std::size_t bytes) {
+  if (is_near(other))
+    std::memcpy(to, at, bytes);
+  else
+    copy_by_engine(to, at, bytes);
+}
+
+Status World::Implementation::drain_engine(const Context& among, Timeout timeout) {
+  HostAreaHeader& header = *host_header(rank);
+  CommandTickets* const tickets[] = {heap_header(rank)->tickets, header.host_tickets};
+  for (std::size_t posters = 0; posters < std::size(tickets); ++posters)
+    for (std::uint32_t queue = 0; queue < command_rings; ++queue) {
+      const CommandQueue drained{&header.rings[posters][queue], &tickets[posters][queue]};
+      const Status status = detail::drain_queue(among, Operation::quiet, drained, {true, timeout});
+      if (status != Status::ok) return status;
+    }
+  return Status::ok;
+}
+
+/// Each member stores its epoch at every other, as `Barrier` does; where the engine carries that, after all that it has
+/// carried before is in place.
+Status World::Implementation::barrier_across_nodes(const Context& among, Timeout timeout) {
+  TeamSync& sync = *among.sync;
+  if (sync.entered.value == sync.completed.value) {
+    if (const Status drained = drain_engine(among, timeout); drained != Status::ok) return drained;
+    const std::uint64_t epoch = ++sync.entered.value;
+    std::uint64_t* const mine = &sync.arrived_from[among.rank].value;
+    for (std::uint32_t peer = 0; peer < among.size; ++peer) {
+      if (peer == among.rank) continue;
+      const WayToPeer to = among.way_to(peer);
+      if (to.way == Way::direct) {
+        detail::store_signal(among.translate(mine, to.place), epoch, Order::memory);
+        continue;
+      }
+      const detail::Request request{Operation::barrier, Verb::store, sizeof epoch, 0, 0, peer};
+      const detail::CommandFields fields = detail::word_fields(among, request, mine, epoch);
+      const Status posted = detail::command_engine(among, among.routes->queue(0), fields).status;
+      if (posted != Status::ok) return posted;
+    }
+  }
+  const std::uint64_t epoch = sync.entered.value;
+  for (std::uint32_t peer = 0; peer < among.size; ++peer) {
+    if (peer == among.rank) continue;
+    const detail::SystemAtomic<std::uint64_t> flag(sync.arrived_from[peer].value);
+    const Status status = detail::await_word(among, Awaited{Operation::barrier, peer, epoch, epoch}, timeout, flag,
+                                             Order::memory, [epoch](std::uint64_t seen) { return seen >= epoch; });
+    if (status != Status::ok) return status;
+  }
+  sync.completed.value = epoch;
+  return Status::ok;
+}
+
+}  // namespace beeline

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// The commands of a rank's rings as messages to ranks on other nodes, and those ranks' commands done here.
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "control/mapped_memory.hpp"
+#include "network/far_rank.hpp"
+#include "network/network_engine.hpp"
+#include "network/posted_commands.hpp"
+#include "network/rows.hpp"
+#include "network/ucx_worker.hpp"
+
+namespace beeline {
+
+/// A team that was aborted on another node.
+struct FarAbort {
+  std::uint32_t team;
+  std::uint64_t word;
+  std::string cause;
+};
+
+/// Used by one thread at a time.
+class FarExchange final : public UcxReceiver {
+ public:
+  /// Throws unavailable.
+  explicit FarExchange(const NetworkPlan& plan);
+
+  [[nodiscard]] std::vector<std::byte> address() const { return worker_.address(); }
+  /// Opens the way to each rank of another node, and greets it. Throws unreachable.
+  ///   addresses  [ranks]
+  void connect(const std::vector<std::span<const std::byte>>& addresses);
+  /// Ranks of other nodes that have not greeted yet.
+  [[nodiscard]] std::vector<int> silent() const;
+
+  /// From here on rings are served and others' commands are done. The client stays where it is.
+  void serve(const EngineClient& client);
+
+  /// Sends what the rings hold, up to a batch of each. Whether there was anything.
+  bool send_posted();
+  /// One round of everything. Whether there was anything to do.
+  bool turn();
+  [[nodiscard]] bool has_posted() const;
+  /// See UcxWorker.
+  [[nodiscard]] bool arm() { return worker_.arm(); }
+  [[nodiscard]] int descriptor() const { return worker_.descriptor(); }
+  void send_abort(int peer, const FarAbort& abort);
+
+  // What has come up since the last call.
+  [[nodiscard]] std::string take_failure() { return std::exchange(failure_, {}); }
+  [[nodiscard]] std::vector<FarAbort> take_aborts() { return std::exchange(aborts_, {}); }
+  /// Once the world has been aborted: what waits for answers of ranks that are lost waits no longer.
+  void end_lost_answers();
+  /// Connections that were lost before that time, and why.
+  [[nodiscard]] std::vector<std::pair<int, std::string>> take_lost(std::uint64_t before_ns);
+
+ private:
+  struct Reply {
+    int to;
+    NetworkMessage message;
+    std::span<const std::byte> payload;
+    std::unique_ptr<std::byte[]> staged;
+  };
+
+  // UcxReceiver
+  void received(const NetworkMessage& message, std::span<const std::byte> payload) override;
+  bool announced(const NetworkMessage& message, void* parcel, std::size_t bytes) override;
+  void fetched(int peer) override;
+  void sent(std::uint64_t token) override;
+  void lost(int peer, const std::string& reason) override;
+
+  [[nodiscard]] FarRank* sender_of(const NetworkMessage& message);
+  [[nodiscard]] FarRank& far(std::uint32_t rank) { return ranks_[rank]; }
+  void note_unnumbered(FarRank& from, const NetworkMessage& message, std::span<const std::byte> payload);
+  void fetch(FarRank& from, Arrival arrival);
+  void do_kept(FarRank& from);
+  void end_fetch(FarRank& from);
+  /// Where a payload of rows that need no unpacking goes; empty: to a buffer first.
+  [[nodiscard]] std::span<std::byte> place_of(const NetworkMessage& message, std::size_t bytes);
+  /// Does a message. `is_placed`: its payload lies where it belongs.
+  void perform(const NetworkMessage& message, std::span<const std::byte> payload, bool is_placed);
+  void perform_command(const NetworkMessage& message, std::span<const std::byte> payload, bool is_placed);
+  void take_answer(const NetworkMessage& message, std::span<const std::byte> payload, bool is_placed);
+  void reply(const NetworkMessage& to, MessageKind kind, std::uint64_t value);
+  void reply_rows(const NetworkMessage& to, const Rows& rows);
+  void refuse(const NetworkMessage& message, const std::string& reason);
+
+  void begin(std::uint32_t ring, PostedCommand& posted);
+  void send_piece(std::uint32_t request, PostedCommand& posted, std::uint64_t piece);
+  /// Numbers a message, and sends it. Returns its number.
+  std::uint64_t send(int to, NetworkMessage message, std::span<const std::byte> payload, std::uint64_t token,
+                     std::unique_ptr<std::byte[]> staged, bool& reusable);
+  [[nodiscard]] NetworkMessage make_message(int to, MessageKind kind);
+  [[nodiscard]] PostedCommand* posted_of(std::uint32_t request);
+  bool send_replies();
+  void acknowledge(bool idle);
+  void advance();
+  void fail(const std::string& text);
+
+  const NetworkPlan plan_;
+  UcxWorker worker_;
+  std::vector<FarRank> ranks_;  ///< [ranks]
+  const EngineClient* client_ = nullptr;
+  std::optional<MappedMemory> memory_;
+  std::vector<PostedCommands> rings_;
+  std::vector<Reply> replies_;
+  std::string failure_;
+  bool has_failed_ = false;
+  std::vector<FarAbort> aborts_;
+};
+
+}  // namespace beeline

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// What an engine knows of a rank on another node.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "network/ordered_arrivals.hpp"
+
+namespace beeline {
+
+struct FarRank {
+  bool is_far = false;  ///< on another node; nothing below is used otherwise
+  bool has_greeted = false;
+  std::uint64_t sent = 0;          ///< numbered messages to it
+  std::uint64_t acknowledged = 0;  ///< of these, those that it has done
+  std::uint64_t told = 0;          ///< numbered messages of its that it knows to be done
+  OrderedArrivals arrivals;
+  std::optional<Arrival> fetching;  ///< a message whose payload is being fetched
+  std::vector<std::byte> fetched;   ///< where to, unless straight to its place
+  std::string lost;                 ///< why nothing goes there any more; empty: all is well
+  std::uint64_t lost_at_ns = 0;     ///< 0: nothing is to be told
+};
+
+}  // namespace beeline

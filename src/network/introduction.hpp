@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// What a rank says of itself before any message: the protocol that it speaks, a zero, its address.
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "beeline/core/error.hpp"
+#include "network/message.hpp"
+
+namespace beeline {
+
+[[nodiscard]] inline std::vector<std::byte> introduction(std::span<const std::byte> address) {
+  const auto protocol = std::as_bytes(std::span(network_protocol));
+  std::vector<std::byte> all(protocol.begin(), protocol.end());
+  all.push_back(std::byte{0});
+  all.insert(all.end(), address.begin(), address.end());
+  return all;
+}
+
+/// The address in what `rank` says. Throws invalid_argument where it speaks another protocol.
+[[nodiscard]] inline std::span<const std::byte> address_in(int rank, std::span<const std::byte> introduction) {
+  const auto* text = reinterpret_cast<const char*>(introduction.data());
+  const std::string_view protocol(text, ::strnlen(text, introduction.size()));
+  require(protocol == network_protocol && protocol.size() < introduction.size(), Status::invalid_argument,
+          fmt::format("rank {} speaks \"{}\" to other nodes, this rank \"{}\": run the same Beeline on all of them",
+                      rank, protocol, network_protocol));
+  return introduction.subspan(protocol.size() + 1);
+}
+
+}  // namespace beeline

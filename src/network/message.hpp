@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// What engines of different nodes send each other. All of it are active messages: the engine of the target does what
+/// the command says, in the order in which the sender's engine has numbered the messages (docs/network.md).
+
+#include <cstdint>
+#include <string_view>
+#include <type_traits>
+
+#include "beeline/core/command.hpp"
+
+namespace beeline {
+
+enum class MessageKind : std::uint32_t {
+  hello,        ///< that the sender reaches this rank
+  acknowledge,  ///< only `acknowledged`
+  abort,        ///< of a team: `request` its id, `value` its abort word; the payload says why
+  command,      ///< `command` with its data, if it puts some
+  value,        ///< answers a command: what the word held
+  data,         ///< answers a get: the payload
+  refusal       ///< answers a command that was not done; the payload says why
+};
+
+/// Precedes each payload. Little-endian, as every platform that Beeline runs on.
+struct NetworkMessage {
+  std::uint64_t world;         ///< secret of the world: messages of others are dropped
+  std::uint64_t number;        ///< from 1 on for each pair, of what is done in order; 0: hello, acknowledge, abort
+  std::uint64_t acknowledged;  ///< numbered messages of the receiver's that the sender has done
+  std::uint64_t value;
+  MessageKind kind;
+  std::uint32_t from;     ///< world rank
+  std::uint32_t request;  ///< of a command: what its answers name
+  std::uint32_t piece;    ///< of a command that is sent in pieces: which one
+  Command command;
+};
+static_assert(std::is_trivially_copyable_v<NetworkMessage> && sizeof(NetworkMessage) == 128);
+
+/// What ranks compare before they exchange addresses.
+inline constexpr std::string_view network_protocol = "beeline network 1, little-endian";
+
+}  // namespace beeline

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// The engine of peers on other nodes (docs/network.md).
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "beeline/runtime/bootstrap.hpp"
+#include "beeline/transport/engine.hpp"
+
+namespace beeline {
+
+/// Where the ranks of a world are.
+struct NetworkPlan {
+  int rank = 0;
+  std::vector<int> node_of;  ///< [ranks]
+  std::uint64_t world = 0;   ///< secret that its ranks have in common
+  bool is_split = false;     ///< the nodes are one machine, whose shared memory is to be left alone
+  std::int64_t deadline_ns = 0;
+};
+
+/// What an engine tells its world, and asks it, about failures. Called by the engine's thread.
+struct NetworkNews {
+  /// Members of a team that are on other nodes.
+  std::function<std::vector<int>(std::uint32_t team)> far_members;
+  /// Why a team of this rank was aborted.
+  std::function<std::string(std::uint32_t team)> cause;
+  /// A team was aborted on another node.
+  std::function<void(std::uint32_t team, std::uint64_t word, const std::string& cause)> aborted;
+  /// The connection to a rank is lost, and nobody has said why.
+  std::function<void(int peer, const std::string& reason)> lost;
+};
+
+/// Collective. Connects this rank with those of other nodes, by UCX.
+/// Throws unavailable where a rank has no UCX that serves (names it, and says what to install), unreachable or deadline
+/// where one does not reach another, invalid_argument where they speak different protocols.
+[[nodiscard]] std::unique_ptr<Engine> make_network_engine(Bootstrap& bootstrap, const NetworkPlan& plan,
+                                                          NetworkNews news);
+
+}  // namespace beeline

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// The commands of one ring that an engine has taken and that are not in place yet.
+
+#include <array>
+#include <cstdint>
+
+#include "beeline/transport/engine.hpp"
+
+namespace beeline {
+
+/// A command from its being taken until it is in place.
+struct PostedCommand {
+  Command command{};
+  std::uint32_t sending = 0;  ///< messages whose source is in use
+  std::uint32_t awaited = 0;  ///< answers that have not come
+  std::uint64_t last = 0;     ///< number of its last message
+  bool is_open = false;
+};
+
+class PostedCommands {
+ public:
+  static constexpr std::uint32_t depth = command_ring_depth;
+
+  explicit PostedCommands(CommandRing& ring) : reader_(ring) {}
+
+  /// Takes the next command of the ring; nullptr: there is none, or no room.
+  [[nodiscard]] PostedCommand* take() {
+    if (taken_ - completed_ == depth) return nullptr;
+    PostedCommand& posted = at(taken_);
+    if (!reader_.take(posted.command)) return nullptr;
+    posted.sending = posted.awaited = 0, posted.last = 0, posted.is_open = true;
+    ++taken_;
+    return &posted;
+  }
+  [[nodiscard]] bool has_next() const { return reader_.has_next(); }
+  /// What messages call a command.
+  [[nodiscard]] std::uint32_t index_of(const PostedCommand& posted) const {
+    return static_cast<std::uint32_t>(&posted - commands_.data());
+  }
+  /// nullptr: no command that is under way has this index.
+  [[nodiscard]] PostedCommand* find(std::uint32_t index) {
+    return index < depth && commands_[index].is_open ? &commands_[index] : nullptr;
+  }
+  void answer(const PostedCommand& posted, std::uint64_t value) {
+    if (posted.command.answers) reader_.answer(posted.command, value);
+  }
+  /// Answers what waits for answers of ranks that give none any more: its posters find that the world has ended.
+  template <class IsLost>
+  void end_answers(const IsLost& is_lost) {
+    for (PostedCommand& posted : commands_) {
+      if (!posted.is_open || posted.awaited == 0 || !is_lost(posted.command.peer)) continue;
+      posted.awaited = 0;
+      answer(posted, 0);
+    }
+  }
+  /// Publishes what has ended, in the ring's order.
+  ///   acknowledged  [ranks] numbers of messages that each has done
+  template <class Acknowledged>
+  void advance(const Acknowledged& acknowledged) {
+    const std::uint64_t released = released_, completed = completed_;
+    while (released_ < taken_ && at(released_).sending == 0 && at(released_).awaited == 0) ++released_;
+    while (completed_ < released_ && acknowledged(at(completed_).command.peer) >= at(completed_).last) {
+      at(completed_).is_open = false;
+      ++completed_;
+    }
+    if (released_ != released) reader_.release_sources(at(released_ - 1).command);
+    if (completed_ != completed) reader_.complete(at(completed_ - 1).command);
+  }
+  [[nodiscard]] bool is_idle() const { return completed_ == taken_; }
+
+ private:
+  [[nodiscard]] PostedCommand& at(std::uint64_t number) { return commands_[number % depth]; }
+
+  CommandReader reader_;
+  std::array<PostedCommand, depth> commands_{};
+  std::uint64_t taken_ = 0, released_ = 0, completed_ = 0;  ///< commands of the ring
+};
+
+}  // namespace beeline

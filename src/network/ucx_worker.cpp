@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "network/ucx_worker.hpp"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+
+#include "beeline/core/error.hpp"
+
+namespace beeline {
+
+namespace {
+
+constexpr unsigned message_id = 0;
+constexpr std::chrono::seconds longest_close{1};
+
+void check(const UcxFunctions& ucx, ucs_status_t status, const char* call) {
+  require(status == UCS_OK, Status::unavailable,
+          fmt::format("UCX {}: {}: {}", ucx.version, call, ucx.ucs_status_string(status)));
+}
+
+}  // namespace
+
+UcxWorker::UcxWorker(UcxReceiver& receiver, const std::string& transports) : ucx_(ucx()), receiver_(receiver) {
+  try {
+    open_context(transports);
+    open_worker();
+  } catch (...) {
+    if (worker_ != nullptr) ucx_.ucp_worker_destroy(worker_);
+    if (context_ != nullptr) ucx_.ucp_cleanup(context_);
+    throw;
+  }
+}
+
+void UcxWorker::open_context(const std::string& transports) {
+  ucp_config_t* config = nullptr;
+  check(ucx_, ucx_.ucp_config_read(nullptr, nullptr, &config), "ucp_config_read");
+  if (!transports.empty() && std::getenv("UCX_TLS") == nullptr)
+    static_cast<void>(ucx_.ucp_config_modify(config, "TLS", transports.c_str()));
+  ucp_params_t parameters{};
+  parameters.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_NAME;
+  parameters.features = UCP_FEATURE_AM | UCP_FEATURE_WAKEUP;
+  parameters.name = "beeline";
+  const ucs_status_t status = ucx_.ucp_init_version(1, 13, &parameters, config, &context_);
+  ucx_.ucp_config_release(config);
+  check(ucx_, status, "ucp_init");
+}
+
+void UcxWorker::open_worker() {
+  ucp_worker_params_t parameters{};
+  parameters.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
+  parameters.thread_mode = UCS_THREAD_MODE_SERIALIZED;
+  check(ucx_, ucx_.ucp_worker_create(context_, &parameters, &worker_), "ucp_worker_create");
+  ucp_am_handler_param_t handler{};
+  handler.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB | UCP_AM_HANDLER_PARAM_FIELD_ARG;
+  handler.id = message_id;
+  handler.cb = &UcxWorker::on_message;
+  handler.arg = this;
+  check(ucx_, ucx_.ucp_worker_set_am_recv_handler(worker_, &handler), "ucp_worker_set_am_recv_handler");
+  check(ucx_, ucx_.ucp_worker_get_efd(worker_, &descriptor_), "ucp_worker_get_efd");
+}
+
+UcxWorker::~UcxWorker() {
+  closing_ = true;
+  close_lines();
+  ucx_.ucp_worker_destroy(worker_);
+  ucx_.ucp_cleanup(context_);
+}
+
+/// At once: what is still under way towards others is nobody's any more.
+void UcxWorker::close_lines() {
+  ucp_request_param_t how{};
+  how.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
+  how.flags = UCP_EP_CLOSE_FLAG_FORCE;
+  const auto end = std::chrono::steady_clock::now() + longest_close;
+  for (const Line& line : lines_) {
+    const ucs_status_ptr_t request = ucx_.ucp_ep_close_nbx(line.endpoint, &how);
+    if (!UCS_PTR_IS_PTR(request)) continue;
+    while (ucx_.ucp_request_check_status(request) == UCS_INPROGRESS && std::chrono::steady_clock::now() < end)
+      ucx_.ucp_worker_progress(worker_);
+    ucx_.ucp_request_free(request);
+  }
+}
+
+std::vector<std::byte> UcxWorker::address() const {
+  ucp_address_t* address = nullptr;
+  std::size_t bytes = 0;
+  check(ucx_, ucx_.ucp_worker_get_address(worker_, &address, &bytes), "ucp_worker_get_address");
+  const auto* first = reinterpret_cast<const std::byte*>(address);
+  std::vector<std::byte> copy(first, first + bytes);
+  ucx_.ucp_worker_release_address(worker_, address);
+  return copy;
+}
+
+void UcxWorker::connect(int peer, std::span<const std::byte> address) {
+  Line& line = lines_.emplace_back(Line{this, peer, nullptr});
+  ucp_ep_params_t parameters{};
+  parameters.field_mask =
+      UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE | UCP_EP_PARAM_FIELD_ERR_HANDLER;
+  parameters.address = reinterpret_cast<const ucp_address_t*>(address.data());
+  parameters.err_mode = UCP_ERR_HANDLING_MODE_PEER;
+  parameters.err_handler.cb = &UcxWorker::on_error;
+  parameters.err_handler.arg = &line;
+  const ucs_status_t status = ucx_.ucp_ep_create(worker_, &parameters, &line.endpoint);
+  if (status != UCS_OK) {
+    lines_.pop_back();
+    throw Error(Status::unreachable,
+                fmt::format("UCX {} finds no way to rank {}: {}", ucx_.version, peer, ucx_.ucs_status_string(status)));
+  }
+  if (line_of_.size() <= static_cast<std::size_t>(peer)) line_of_.resize(static_cast<std::size_t>(peer) + 1);
+  line_of_[static_cast<std::size_t>(peer)] = &line;
+}
+
+UcxWorker::Sending* UcxWorker::take_sending() {
+  if (free_.empty()) return &sendings_.emplace_back();
+  Sending* const sending = free_.back();
+  free_.pop_back();
+  return sending;
+}
+
+void UcxWorker::end_sending(Sending* sending) {
+  sending->staged.reset();
+  free_.push_back(sending);
+}
+
+bool UcxWorker::send(int peer, const NetworkMessage& message, std::span<const std::byte> payload, std::uint64_t token,
+                     std::unique_ptr<std::byte[]> staged) {
+  Sending* const sending = take_sending();
+  sending->worker = this, sending->message = message, sending->staged = std::move(staged), sending->peer = peer,
+  sending->token = token;
+  ucp_request_param_t how{};
+  how.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_MEMORY_TYPE;
+  how.cb.send = &UcxWorker::on_sent;
+  how.user_data = sending;
+  how.memory_type = UCS_MEMORY_TYPE_HOST;
+  const ucp_ep_h endpoint = line_of_[static_cast<std::size_t>(peer)]->endpoint;
+  const ucs_status_ptr_t request = ucx_.ucp_am_send_nbx(endpoint, message_id, &sending->message, sizeof(NetworkMessage),
+                                                        payload.data(), payload.size(), &how);
+  if (UCS_PTR_IS_PTR(request)) return false;
+  end_sending(sending);
+  if (UCS_PTR_IS_ERR(request)) lose(peer, UCS_PTR_STATUS(request));
+  return true;
+}
+
+void UcxWorker::on_sent(void* request, ucs_status_t status, void* user) {
+  auto* const sending = static_cast<Sending*>(user);
+  UcxWorker& self = *sending->worker;
+  const int peer = sending->peer;
+  const std::uint64_t token = sending->token;
+  self.ucx_.ucp_request_free(request);
+  self.end_sending(sending);
+  if (self.closing_) return;
+  if (status != UCS_OK) self.lose(peer, status);
+  self.receiver_.sent(token);
+}
+
+bool UcxWorker::fetch(int peer, void* parcel, std::span<std::byte> to) {
+  ucp_request_param_t how{};
+  how.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_MEMORY_TYPE;
+  how.cb.recv_am = &UcxWorker::on_fetched;
+  how.user_data = line_of_[static_cast<std::size_t>(peer)];
+  how.memory_type = UCS_MEMORY_TYPE_HOST;
+  const ucs_status_ptr_t request = ucx_.ucp_am_recv_data_nbx(worker_, parcel, to.data(), to.size(), &how);
+  if (UCS_PTR_IS_ERR(request)) lose(peer, UCS_PTR_STATUS(request));
+  return request == nullptr;
+}
+
+void UcxWorker::on_fetched(void* request, ucs_status_t status, std::size_t, void* user) {
+  const Line& line = *static_cast<Line*>(user);
+  UcxWorker& self = *line.worker;
+  self.ucx_.ucp_request_free(request);
+  if (self.closing_) return;
+  if (status == UCS_OK)
+    self.receiver_.fetched(line.peer);
+  else
+    self.lose(line.peer, status);
+}
+
+void UcxWorker::on_error(void* user, ucp_ep_h, ucs_status_t status) {
+  const Line& line = *static_cast<Line*>(user);
+  if (!line.worker->closing_) line.worker->lose(line.peer, status);
+}
+
+ucs_status_t UcxWorker::on_message(void* user, const void* header, std::size_t header_bytes, void* data,
+                                   std::size_t bytes, const ucp_am_recv_param_t* how) {
+  UcxWorker& self = *static_cast<UcxWorker*>(user);
+  if (header_bytes != sizeof(NetworkMessage) || self.closing_) return UCS_OK;
+  NetworkMessage message;
+  std::memcpy(static_cast<void*>(&message), header, sizeof message);
+  if ((how->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0)
+    return self.receiver_.announced(message, data, bytes) ? UCS_INPROGRESS : UCS_OK;
+  self.receiver_.received(message, {static_cast<const std::byte*>(data), bytes});
+  return UCS_OK;
+}
+
+}  // namespace beeline

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// UCX as one rank uses it: a worker, an endpoint for each rank of another node, active messages.
+
+#include <cstddef>
+#include <deque>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "network/message.hpp"
+#include "network/ucx_functions.hpp"
+
+namespace beeline {
+
+/// What a worker tells, in `progress`, `send` and `fetch`.
+class UcxReceiver {
+ public:
+  /// A message with its payload, which holds until this returns.
+  virtual void received(const NetworkMessage& message, std::span<const std::byte> payload) = 0;
+  /// A message whose payload of `bytes` waits at its sender, until it is fetched. False: it never is.
+  virtual bool announced(const NetworkMessage& message, void* parcel, std::size_t bytes) = 0;
+  /// What `fetch` has begun from a rank is there.
+  virtual void fetched(int peer) = 0;
+  /// The source of what `send` has begun may be reused.
+  virtual void sent(std::uint64_t token) = 0;
+  /// Nothing goes to that rank, or comes from it, any more.
+  virtual void lost(int peer, const std::string& reason) = 0;
+
+ protected:
+  ~UcxReceiver() = default;
+};
+
+/// Used by one thread at a time.
+class UcxWorker {
+ public:
+  ///   transports  UCX_TLS where the environment does not say it; empty: UCX chooses
+  /// Throws unavailable.
+  UcxWorker(UcxReceiver& receiver, const std::string& transports);
+  ~UcxWorker();
+  UcxWorker(const UcxWorker&) = delete;
+  UcxWorker& operator=(const UcxWorker&) = delete;
+
+  /// Where others reach it.
+  [[nodiscard]] std::vector<std::byte> address() const;
+  /// Opens the way to a rank. Throws unreachable.
+  void connect(int peer, std::span<const std::byte> address);
+
+  /// Sends a message, and of its payload what lies at `payload`, which stays where it is until it is sent.
+  ///   staged  owns the payload; may be empty
+  /// Returns true where the source may be reused at once; otherwise `sent(token)` tells.
+  bool send(int peer, const NetworkMessage& message, std::span<const std::byte> payload, std::uint64_t token,
+            std::unique_ptr<std::byte[]> staged = {});
+  /// Gets a payload that a rank has announced, one at a time. Returns true where it is there at once; otherwise
+  /// `fetched(peer)` tells.
+  bool fetch(int peer, void* parcel, std::span<std::byte> to);
+
+  /// Whether anything has happened.
+  bool progress() { return ucx_.ucp_worker_progress(worker_) != 0; }
+  /// Whether `descriptor` gets readable when there is something to progress. False: there is something now.
+  [[nodiscard]] bool arm() { return ucx_.ucp_worker_arm(worker_) == UCS_OK; }
+  [[nodiscard]] int descriptor() const { return descriptor_; }
+
+ private:
+  /// An endpoint. UCX has its address.
+  struct Line {
+    UcxWorker* worker;
+    int peer;
+    ucp_ep_h endpoint;
+  };
+  /// What UCX reads until a message is sent.
+  struct Sending {
+    UcxWorker* worker;
+    NetworkMessage message;
+    std::unique_ptr<std::byte[]> staged;
+    int peer;
+    std::uint64_t token;
+  };
+
+  static ucs_status_t on_message(void* self, const void* header, std::size_t header_bytes, void* data,
+                                 std::size_t bytes, const ucp_am_recv_param_t* how);
+  static void on_sent(void* request, ucs_status_t status, void* sending);
+  static void on_fetched(void* request, ucs_status_t status, std::size_t bytes, void* line);
+  static void on_error(void* line, ucp_ep_h endpoint, ucs_status_t status);
+  [[nodiscard]] Sending* take_sending();
+  void end_sending(Sending* sending);
+  void open_context(const std::string& transports);
+  void open_worker();
+  void close_lines();
+  void lose(int peer, ucs_status_t status) { receiver_.lost(peer, ucx_.ucs_status_string(status)); }
+
+  const UcxFunctions& ucx_;
+  UcxReceiver& receiver_;
+  ucp_context_h context_ = nullptr;
+  ucp_worker_h worker_ = nullptr;
+  int descriptor_ = -1;
+  std::deque<Line> lines_;
+  std::vector<Line*> line_of_;  ///< [ranks] nullptr: none leads there
+  std::deque<Sending> sendings_;
+  std::vector<Sending*> free_;
+  bool closing_ = false;
+};
+
+}  // namespace beeline

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+// Worlds whose ranks are on several nodes: what needs no other rank's call, what orders across nodes, and what is
+// refused there with the reason.
+#include <chrono>
+#include <cstring>
+#include <thread>
+#include <vector>
+
+#include "tests/conformance/group_kind.hpp"
+#include "tests/conformance/rank_test.hpp"
+#include "tests/support/errors.hpp"
+
+namespace beeline_test {
+
+namespace {
+
+using namespace beeline;
+using namespace std::chrono_literals;
+
+/// The first rank of each node and all others are in blocks, so the last rank is on another node than rank 0.
+std::uint32_t farthest(const RankTest& test) {
+  return static_cast<std::uint32_t>(test.rank() == 0 ? test.size() - 1 : 0);
+}
+
+/// The target sleeps in code of its own: it takes part in nothing.
+BEELINE_CASE(network, a_target_that_sleeps, 2) {
+  World& world = test.world();
+  constexpr std::size_t count = 100'000;
+  const SymmetricArray<std::uint64_t> data(world, count);
+  const SymmetricArray<std::uint64_t> sum(world, 1), done(world, 1);
+  const std::vector<std::uint64_t> mine(count, test.random().next());
+  const Context& ctx = world.host_context();
+  world.barrier();
+  if (test.rank() == 0) {
+    const std::uint32_t peer = farthest(test);
+    const auto start = std::chrono::steady_clock::now();
+    BEELINE_CHECK(put(Thread{}, ctx, data.data(), mine.data(), count, peer) == Status::ok);
+    BEELINE_CHECK(quiet(Thread{}, ctx) == Status::ok);
+    std::uint64_t before = 1;
+    BEELINE_CHECK(atomic_fetch_add(ctx, sum.data(), 42, peer, before) == Status::ok);
+    BEELINE_CHECK_EQ(0u, before);
+    std::vector<std::uint64_t> back(count);
+    BEELINE_CHECK(get(Thread{}, ctx, back.data(), data.data(), count, peer) == Status::ok);
+    BEELINE_CHECK(back == mine);
+    BEELINE_CHECK(std::chrono::steady_clock::now() - start < 1s);
+    BEELINE_CHECK(signal(Thread{}, ctx, done.data(), 1, peer) == Status::ok);
+    BEELINE_CHECK(quiet(Thread{}, ctx) == Status::ok);
+  } else if (test.rank() == test.size() - 1) {
+    std::this_thread::sleep_for(1500ms);
+    BEELINE_CHECK(wait(Thread{}, ctx, done.data(), Compare::equal, 1, 0, Timeout::test()) == Status::ok);
+    BEELINE_CHECK_EQ(42u, sum.data()[0]);
+    BEELINE_CHECK(std::vector<std::uint64_t>(data.data(), data.data() + count) == mine);
+  }
+  world.barrier();
+}
+
+/// A CPU's own atomics and those of ranks on other nodes are on one word.
+BEELINE_CASE(network, atomics_of_both_sides, 2) {
+  World& world = test.world();
+  constexpr std::uint64_t rounds = 2'000;
+  const SymmetricArray<std::uint64_t> sum(world, 1);
+  world.barrier();
+  for (std::uint64_t i = 0; i < rounds; ++i)
+    BEELINE_CHECK(atomic_add(world.host_context(), sum.data(), 1, 0) == Status::ok);
+  world.barrier();
+  if (test.rank() == 0) BEELINE_CHECK_EQ(rounds * static_cast<std::uint64_t>(test.size()), sum.data()[0]);
+  world.barrier();
+}
+
+/// Large and small messages of one queue take effect in their order, whatever protocol carries each.
+BEELINE_CASE(network, the_order_of_a_queue, 2) {
+  World& world = test.world();
+  constexpr std::size_t most = std::size_t{1} << 20;
+  const SymmetricArray<std::uint64_t> data(world, most / sizeof(std::uint64_t)), arrived(world, 1);
+  const Context& ctx = world.host_context();
+  const auto to = static_cast<std::uint32_t>(test.ahead(1)), from = static_cast<std::uint32_t>(test.behind(1));
+  for (std::uint64_t round = 1; round <= 60; ++round) {
+    const std::size_t count =
+        round % 3 == 0 ? most / sizeof(std::uint64_t) : 1 + test.random().below(std::size_t{4000});
+    const std::vector<std::uint64_t> old(count, round), fresh(count, round + 1'000);
+    world.barrier();
+    put(Thread{}, ctx, data.data(), old.data(), count, to);
+    put(Thread{}, ctx, data.data(), fresh.data(), count / 2 + 1, to);
+    signal(Thread{}, ctx, arrived.data(), round, to);
+    BEELINE_CHECK(wait(Thread{}, ctx, arrived.data(), Compare::equal, round, from) == Status::ok);
+    BEELINE_CHECK_EQ(round + 1'000, data.data()[count / 2]);
+    if (count > 2) BEELINE_CHECK_EQ(round, data.data()[count - 1]);
+    BEELINE_CHECK(quiet(Thread{}, ctx) == Status::ok);
+  }
+  world.barrier();
+}
+
+/// What any member did before the barrier, by whatever queue, any other sees after it; in the world and in teams.
+void check_barrier(RankTest& test, Team& team) {
+  const SymmetricArray<std::uint64_t> slots(team, static_cast<std::size_t>(team.size()));
+  const Context& ctx = team.host_context();
+  for (std::uint64_t round = 1; round <= 50; ++round) {
+    for (std::uint32_t peer = 0; peer < ctx.size; ++peer)
+      put_value(ctx, slots.data() + ctx.rank, round, peer,
+                Queue{static_cast<std::uint32_t>(round + peer) % max_queues});
+    team.barrier();
+    for (std::uint32_t peer = 0; peer < ctx.size; ++peer) BEELINE_CHECK_EQ(round, slots.data()[peer]);
+    team.barrier();
+  }
+  std::uint64_t mine = static_cast<std::uint64_t>(test.rank()) + 7;
+  const auto all = team.allgather(std::as_bytes(std::span(&mine, 1)));
+  for (int member = 0; member < team.size(); ++member) {
+    std::uint64_t theirs = 0;
+    std::memcpy(&theirs, all[static_cast<std::size_t>(member)].data(), sizeof theirs);
+    BEELINE_CHECK_EQ(static_cast<std::uint64_t>(team.world_rank(member)) + 7, theirs);
+  }
+  std::int64_t sum = 0;
+  for (int member = 0; member < team.size(); ++member) sum += team.world_rank(member);
+  BEELINE_CHECK_EQ(sum, team.allreduce(std::int64_t{test.rank()}, Reduction::sum));
+}
+
+BEELINE_CASE(network, barriers_across_nodes, 2) {
+  check_barrier(test, test.world());
+  const auto every_other = test.world().make_team(test.alternate_ranks());
+  check_barrier(test, *every_other);
+}
+
+BEELINE_CASE(network, a_barrier_with_a_time_limit, 2) {
+  World& world = test.world();
+  const SymmetricArray<std::uint64_t> go(world, 1);
+  world.barrier();
+  const auto team = world.make_team([&] {
+    std::vector<int> all;
+    for (int each = 0; each < test.size(); ++each) all.push_back(each);
+    return all;
+  }());
+  if (test.rank() == 0) {
+    Status status = team->barrier(Timeout{20'000'000});
+    BEELINE_CHECK(status == Status::timeout);
+    for (std::uint32_t peer = 1; peer < static_cast<std::uint32_t>(test.size()); ++peer)
+      signal(Thread{}, world.host_context(), go.data(), 1, peer);
+    while (status == Status::timeout) status = team->barrier(Timeout{1'000'000});
+    BEELINE_CHECK(status == Status::ok);
+  } else {
+    BEELINE_CHECK(wait(Thread{}, world.host_context(), go.data(), Compare::equal, 1, 0) == Status::ok);
+    team->barrier();
+  }
+  team->barrier();
+}
+
+/// Freed memory is the next array's: nothing that was under way changes it.
+BEELINE_CASE(network, memory_comes_and_goes, 2) {
+  World& world = test.world();
+  const auto peer = static_cast<std::uint32_t>(test.ahead(1));
+  for (std::uint64_t round = 0; round < 20; ++round) {
+    const std::size_t count = 1 + test.random().below(std::size_t{50'000});
+    const SymmetricArray<std::uint64_t> array(world, count, test.any_heap());
+    const std::vector<std::uint64_t> mine(count, round << 32 | static_cast<std::uint64_t>(test.rank()));
+    world.barrier();
+    put(Thread{}, world.host_context(), array.data(), mine.data(), count, peer);
+    world.barrier();
+    BEELINE_CHECK_EQ(round << 32 | static_cast<std::uint64_t>(test.behind(1)), array.data()[count - 1]);
+  }
+  const Segment& segment = world.create_segment(MemoryKind::host, 4096);
+  const SegmentPart& theirs = segment.parts[peer];
+  const std::uint64_t value = static_cast<std::uint64_t>(test.rank()) + 1;
+  world.copy(theirs.address, &value, sizeof value);
+  world.barrier();
+  std::uint64_t found = 0;
+  world.copy(&found, segment.parts[static_cast<std::size_t>(test.rank())].address, sizeof found);
+  BEELINE_CHECK_EQ(static_cast<std::uint64_t>(test.behind(1)) + 1, found);
+  world.barrier();
+  world.destroy_segment(segment.id);
+}
+
+struct BarrierKernel {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report, int) const {
+    BEELINE_DEVICE_CHECK_EQ(report, Status::unreachable, barrier(grid.block(), ctx));
+  }
+};
+
+/// What needs memory that all members share. The team that a kernel's refusal aborts is not the world.
+BEELINE_CASE(network, what_needs_one_node_is_refused, 2) {
+  World& world = test.world();
+  const char* const node = "on node 0";
+  check_error(Status::unreachable, {"Collectives", node, "UCX"}, [&] { const Collectives made(world); });
+  check_error(Status::unreachable, {"Messages", node}, [&] { const Messages made(world); });
+  check_error(Status::unreachable, {"StagedChannel", node}, [&] { const StagedChannel made(world, 1024, 2); });
+  check_error(Status::unreachable, {"packet channel", node}, [&] { const PacketRings made(world, 64, 4); });
+  check_error(Status::unavailable, {"command queue", node}, [&] { const CommandQueues made(world); });
+  check_error(Status::unavailable, {"distributed array", node}, [&] { const DistributedArray<int> made(world, 100); });
+  std::vector<std::byte> memory(4096);
+  check_error(Status::unavailable, {"register_memory", node},
+              [&] { static_cast<void>(world.register_memory(memory.data(), memory.size())); });
+  const SymmetricArray<std::uint64_t> word(world, 1);
+  const bool in_pair = test.rank() == 0 || test.rank() == test.size() - 1;
+  const auto pair = world.make_team(in_pair ? std::vector<int>{0, test.size() - 1} : std::vector<int>{});
+  if (in_pair) {
+    const auto other = static_cast<std::uint32_t>(test.rank() == 0 ? 1 : 0);
+    BEELINE_CHECK(!has_loads_and_stores(pair->context(), word.data(), other));
+    BEELINE_CHECK(has_atomics(pair->context(), word.data(), other));
+    if (test.rank() == 0)
+      check_error(Status::unreachable, {"barrier on rank", "in kernel", "an engine does", "is on node"},
+                  [&] { test.run(*pair, test.shape(1, true), BarrierKernel{}, 0, "a barrier"); });
+    else
+      check_error(Status::aborted, {"rank 0: barrier on rank", "is on node"}, [&] { pair->barrier(); });
+    check_error(Status::unreachable, {"an engine does"},
+                [&] { static_cast<void>(pair->host_context().at(word.data(), other)); });
+  }
+  BEELINE_CHECK(!world.failed());
+  world.barrier();
+}
+
+}  // namespace
+
+}  // namespace beeline_test

@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+// Faults of worlds that span nodes: this machine counts as two, whose ranks meet over UCX.
+#include <arpa/inet.h>
+#include <dirent.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <fstream>
+#include <set>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "beeline/beeline.hpp"
+#include "beeline/network/network.hpp"
+#include "tests/support/check.hpp"
+#include "tests/support/child_process.hpp"
+#include "tests/support/errors.hpp"
+#include "tests/support/random.hpp"
+#include "tests/support/ranks.hpp"
+
+namespace beeline_test {
+
+namespace {
+
+using namespace beeline;
+using namespace std::chrono_literals;
+
+constexpr int ranks = 4;
+constexpr int victim = 3;  // ranks 2 and 3 are on the other node
+
+Config split_config(std::int64_t deadline_ns = 20'000'000'000) {
+  Config config = test_config("cpu");
+  config.split_nodes = 2;
+  config.deadline_ns = deadline_ns;
+  return config;
+}
+
+/// Asked in a child: this process does not open UCX, so that its other children may open another.
+std::string missing_ucx() {
+  static const std::string missing = [] {
+    ChildProcess child([](const std::string&) { return no_network_reason(); });
+    child.tell("");
+    while (!child.read_more()) {
+    }
+    return child.answer();
+  }();
+  return missing;
+}
+
+#define SKIP_WITHOUT_UCX() \
+  if (const std::string why = missing_ucx(); !why.empty()) GTEST_SKIP() << why
+
+/// As run_processes, but that the victim ends by a signal of its own making.
+void expect_others_passed(const std::vector<RankOutcome>& outcomes) {
+  for (std::size_t rank = 0; rank < outcomes.size(); ++rank)
+    if (rank == victim)
+      EXPECT_EQ(SIGKILL, outcomes[rank].signal) << outcomes[rank].failure;
+    else
+      EXPECT_TRUE(outcomes[rank].passed()) << "rank " << rank << ": " << outcomes[rank].failure;
+}
+
+/// What UCX lacks is known before any rank waits for another, and concerns nobody inside one node.
+void expect_refused(const std::string& ucx, std::initializer_list<std::string_view> words) {
+  const auto outcomes = run_processes(
+      2,
+      [&](const Config& config) {
+        ::setenv("BEELINE_UCX", ucx.c_str(), 1);
+        Config one_node = config;
+        one_node.split_nodes = 1;
+        World::create(one_node)->barrier();
+        check_error(Status::unavailable, words, [&] { static_cast<void>(World::create(config)); });
+      },
+      split_config());
+  expect_all_passed(outcomes);
+}
+
+TEST(Ucx, ThatIsMissingIsSaid) {
+  SKIP_WITHOUT_UCX();
+  expect_refused("/nowhere", {"ranks on several nodes need UCX", "/nowhere", "install", "libucx"});
+}
+
+TEST(Ucx, ThatIsTooOldIsSaid) {
+  SKIP_WITHOUT_UCX();
+  expect_refused(OLD_UCX, {"ranks on several nodes need UCX", "version 1.12.1", "1.13 or later"});
+}
+
+/// The waits that a death must end, by name.
+using Words = SymmetricArray<std::uint64_t>;
+struct Wait {
+  const char* name;
+  void (*wait)(World&, Words& signals);
+};
+const Wait waits[] = {
+    {"barrier", [](World& world, Words&) { world.barrier(); }},
+    {"signal",
+     [](World& world, Words& signals) {
+       static_cast<void>(wait(Thread{}, world.host_context(), signals.data(), Compare::equal, 1, victim));
+       world.check();
+     }},
+    {"quiet",
+     [](World& world, Words& signals) {
+       for (;;) {
+         put_value(world.host_context(), signals.data() + 1, std::uint64_t{1}, victim);
+         static_cast<void>(quiet(Thread{}, world.host_context()));
+         world.check();
+       }
+     }},
+    {"get",
+     [](World& world, Words& signals) {
+       std::uint64_t value = 0;
+       for (;;) {
+         static_cast<void>(get(Thread{}, world.host_context(), &value, signals.data(), 1, victim));
+         world.check();
+       }
+     }},
+    {"copy", [](World& world, Words& signals) {
+       std::vector<std::uint64_t> data(1000);
+       for (;;) {
+         world.copy(data.data(), signals.at(victim), data.size() * sizeof(std::uint64_t));
+         world.check();
+       }
+     }}};
+
+class EndOfARankElsewhere : public ::testing::TestWithParam<Wait> {};
+
+TEST_P(EndOfARankElsewhere, EndsEveryWaitWithItsName) {
+  SKIP_WITHOUT_UCX();
+  expect_others_passed(run_processes(
+      ranks,
+      [wait = GetParam()](const Config& config) {
+        const std::unique_ptr<World> world = World::create(config);
+        Words signals(*world, 1024);
+        world->barrier();
+        if (config.rank == victim) {
+          std::this_thread::sleep_for(50ms);
+          ::kill(::getpid(), SIGKILL);
+        }
+        const auto start = std::chrono::steady_clock::now();
+        try {
+          wait.wait(*world, signals);
+          throw CheckFailure("no error");
+        } catch (const Error& error) {
+          BEELINE_CHECK_CONTAINS(error.what(), "rank 3 ended");
+          BEELINE_CHECK(error.code() == Status::peer_died);
+        }
+        BEELINE_CHECK(std::chrono::steady_clock::now() - start < 5s);
+        world->abort("its partner is gone");
+      },
+      split_config()));
+}
+
+INSTANTIATE_TEST_SUITE_P(In, EndOfARankElsewhere, ::testing::ValuesIn(waits),
+                         [](const auto& each) { return std::string(each.param.name); });
+
+/// A stopped process holds its connections: only the deadline ends who waits for it, and tells the other node.
+TEST(StoppedRank, EndsWaitsByTheirDeadline) {
+  SKIP_WITHOUT_UCX();
+  expect_others_passed(run_processes(
+      ranks,
+      [](const Config& config) {
+        const std::unique_ptr<World> world = World::create(config);
+        SymmetricArray<std::uint64_t> pids(*world, 1);
+        world->barrier();
+        if (config.rank == victim) {
+          const auto own = static_cast<std::uint64_t>(::getpid());
+          put_value(world->host_context(), pids.data(), own, 0);
+          static_cast<void>(quiet(Thread{}, world->host_context()));
+          ::raise(SIGSTOP);
+        }
+        if (config.rank == 0)
+          BEELINE_CHECK(wait(Thread{}, world->host_context(), pids.data(), Compare::not_equal, 0, victim) ==
+                        Status::ok);
+        try {
+          world->barrier();
+          throw CheckFailure("no error");
+        } catch (const Error& error) {
+          BEELINE_CHECK_CONTAINS(error.what(), "barrier on rank 3");
+          BEELINE_CHECK_CONTAINS(error.what(), "deadline");
+        }
+        std::this_thread::sleep_for(400ms);  // the others have their errors
+        if (config.rank == 0) ::kill(static_cast<pid_t>(pids.data()[0]), SIGKILL);
+        world->abort("its partner has stopped");
+      },
+      split_config(1'500'000'000)));
+}
+
+TEST(FreedMemory, IsRefusedByItsOwner) {
+  SKIP_WITHOUT_UCX();
+  const auto outcomes = run_ranks(
+      WorldKind::processes, 2,
+      [](World& world) {
+        const Segment segment = world.create_segment(MemoryKind::host, 4096);
+        auto* const place =
+            reinterpret_cast<std::uint64_t*>(segment.parts[static_cast<std::size_t>(world.rank())].address);
+        world.destroy_segment(segment.id);
+        world.barrier();
+        const auto use = [&] {
+          if (world.rank() == 0) {
+            put_value(world.host_context(), place, std::uint64_t{7}, 1);
+            static_cast<void>(quiet(Thread{}, world.host_context()));
+          }
+          world.barrier();
+        };
+        try {
+          use();
+          throw CheckFailure("no error");
+        } catch (const Error& error) {
+          BEELINE_CHECK_CONTAINS(error.what(), "rank 1's engine refused: store of 8 bytes");
+          BEELINE_CHECK_CONTAINS(error.what(), "of rank 0: there is no memory of its peer at that place (any more)");
+        }
+      },
+      split_config());
+  for (const RankOutcome& outcome : outcomes) EXPECT_TRUE(outcome.passed()) << outcome.failure;
+}
+
+/// Ports at which this process listens, on IPv4.
+std::vector<int> listening_ports() {
+  std::set<std::string> sockets;
+  for (int descriptor = 0; descriptor < 1024; ++descriptor) {
+    char text[64] = {};
+    const std::string link = "/proc/self/fd/" + std::to_string(descriptor);
+    if (::readlink(link.c_str(), text, sizeof text - 1) > 0 && std::string_view(text).starts_with("socket:["))
+      sockets.insert(std::string(text + 8, std::string_view(text).size() - 9));
+  }
+  std::vector<int> ports;
+  std::ifstream table("/proc/self/net/tcp");
+  for (std::string line; std::getline(table, line);) {
+    std::istringstream words(line);
+    std::vector<std::string> fields;
+    for (std::string word; words >> word;) fields.push_back(word);
+    if (fields.size() > 9 && fields[3] == "0A" && sockets.contains(fields[9]))
+      ports.push_back(std::stoi(fields[1].substr(fields[1].find(':') + 1), nullptr, 16));
+  }
+  return ports;
+}
+
+void send_noise(int port, const std::vector<std::byte>& noise) {
+  const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET, address.sin_port = htons(static_cast<std::uint16_t>(port));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  if (::connect(socket, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0)
+    static_cast<void>(!::send(socket, noise.data(), noise.size(), MSG_NOSIGNAL));
+  ::close(socket);
+}
+
+TEST(RandomBytes, OnEveryPortHarmNothing) {
+  SKIP_WITHOUT_UCX();
+  expect_all_passed(run_ranks(
+      WorldKind::processes, 2,
+      [](World& world) {
+        SymmetricArray<std::uint64_t> word(world, 1);
+        world.barrier();
+        Random random("noise");
+        const std::vector<int> ports = listening_ports();
+        BEELINE_CHECK(!ports.empty());
+        for (std::uint64_t round = 1; round <= 20; ++round) {
+          for (const int port : ports) send_noise(port, pattern(random.next(), 1 + random.below(std::size_t{3000})));
+          put_value(world.host_context(), word.data(), round, static_cast<std::uint32_t>(1 - world.rank()));
+          world.barrier();
+          BEELINE_CHECK_EQ(round, word.data()[0]);
+          world.barrier();
+        }
+      },
+      split_config()));
+}
+
+}  // namespace
+
+}  // namespace beeline_test

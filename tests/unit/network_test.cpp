@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// What carries commands to other nodes, one part at a time; none of them needs UCX.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <numeric>
+
+#include "beeline/core/command_protocol.hpp"
+#include "network/introduction.hpp"
+#include "network/ordered_arrivals.hpp"
+#include "network/posted_commands.hpp"
+#include "network/rows.hpp"
+#include "tests/support/errors.hpp"
+
+namespace beeline_test {
+
+namespace {
+
+using namespace beeline;
+
+Arrival numbered(std::uint64_t number) {
+  Arrival arrival;
+  arrival.message.number = number;
+  return arrival;
+}
+
+TEST(OrderedArrivals, WaitForThoseBefore) {
+  OrderedArrivals arrivals;
+  EXPECT_TRUE(arrivals.keep(numbered(3)));
+  EXPECT_TRUE(arrivals.keep(numbered(2)));
+  EXPECT_FALSE(arrivals.keep(numbered(2))) << "the same again";
+  EXPECT_FALSE(arrivals.take_next().has_value());
+  EXPECT_FALSE(arrivals.is_next(numbered(2).message));
+  ASSERT_TRUE(arrivals.is_next(numbered(1).message));
+  arrivals.begin();
+  EXPECT_FALSE(arrivals.is_next(numbered(1).message)) << "it is being done";
+  EXPECT_FALSE(arrivals.take_next().has_value());
+  arrivals.end();
+  for (std::uint64_t number = 2; number <= 3; ++number) {
+    const std::optional<Arrival> next = arrivals.take_next();
+    ASSERT_TRUE(next.has_value());
+    EXPECT_EQ(number, next->message.number);
+    arrivals.begin();
+    arrivals.end();
+  }
+  EXPECT_EQ(3u, arrivals.done());
+  EXPECT_FALSE(arrivals.keep(numbered(3))) << "done before";
+}
+
+Command strided(std::uint64_t rows, std::uint64_t row_bytes, std::uint64_t remote_stride, std::uint64_t local_stride) {
+  Command command{};
+  command.verb = Verb::put, command.remote = 1000, command.local = 5000;
+  command.rows = rows, command.row_bytes = row_bytes;
+  command.remote_stride = remote_stride, command.local_stride = local_stride;
+  return command;
+}
+
+TEST(Rows, TravelInPiecesThatCoverThem) {
+  EXPECT_EQ(1u, messages_of(strided(1'000, 4096, 4096, 4096))) << "they lie in a row at both ends";
+  EXPECT_EQ(1u, messages_of(strided(1, std::uint64_t{1} << 30, 0, 0)));
+  EXPECT_EQ(3u, messages_of(strided(3, 100'000, 200'000, 100'000))) << "long rows go one by one";
+  const Command command = strided(100'001, 8, 16, 24);
+  std::uint64_t rows = 0;
+  for (std::uint64_t piece = 0; piece < messages_of(command); ++piece) {
+    const Command part = piece_of(command, piece);
+    EXPECT_EQ(1000 + rows * 16, part.remote);
+    EXPECT_EQ(5000 + rows * 24, part.local);
+    EXPECT_LE(part.rows * part.row_bytes, 65536u);
+    rows += part.rows;
+  }
+  EXPECT_EQ(100'001u, rows);
+}
+
+TEST(Rows, ArePackedAndUnpacked) {
+  std::vector<std::byte> memory(100);
+  for (std::size_t i = 0; i < memory.size(); ++i) memory[i] = static_cast<std::byte>(i);
+  std::vector<std::byte> packed(12), copy(100);
+  Rows{memory.data() + 5, 4, 3, 10}.pack(packed.data());
+  EXPECT_EQ(std::byte{15}, packed[3]);
+  Rows{copy.data() + 5, 4, 3, 10}.unpack(packed.data());
+  EXPECT_EQ(std::byte{37}, copy[37]);
+  EXPECT_EQ(std::byte{0}, copy[38]);
+}
+
+/// Posts a command as CPU threads do.
+void post(CommandRing& ring, std::uint64_t ticket, std::uint32_t peer) {
+  Command& command = ring.commands[ticket % command_ring_depth];
+  command = {};
+  command.peer = peer;
+  command.sequence = ticket + 1;
+}
+
+TEST(PostedCommands, EndInTheOrderOfTheRing) {
+  const auto ring = std::make_unique<CommandRing>();
+  PostedCommands posted(*ring);
+  std::uint64_t done[3] = {};
+  const auto advance = [&] { posted.advance([&](std::uint32_t rank) { return done[rank]; }); };
+  for (std::uint64_t ticket = 0; ticket < 3; ++ticket) post(*ring, ticket, ticket == 1 ? 2 : 1);
+  PostedCommand* const first = posted.take();
+  PostedCommand* const second = posted.take();
+  PostedCommand* const third = posted.take();
+  ASSERT_TRUE(first != nullptr && second != nullptr && third != nullptr && posted.take() == nullptr);
+  first->last = 1, second->last = 1, third->last = 2;
+  first->sending = 1;
+  advance();
+  EXPECT_EQ(0u, ring->reusable.value) << "the first one's source is in use";
+  first->sending = 0;
+  third->awaited = 1;
+  advance();
+  EXPECT_EQ(2u, ring->reusable.value);
+  EXPECT_EQ(0u, ring->completed.value);
+  done[2] = 1;
+  advance();
+  EXPECT_EQ(0u, ring->completed.value) << "the first one is not in place";
+  done[1] = 2;
+  advance();
+  EXPECT_EQ(2u, ring->completed.value) << "the third one has no answer";
+  EXPECT_EQ(third, posted.find(posted.index_of(*third)));
+  third->awaited = 0;
+  advance();
+  EXPECT_EQ(3u, ring->completed.value);
+  EXPECT_EQ(nullptr, posted.find(posted.index_of(*third)));
+  EXPECT_TRUE(posted.is_idle());
+}
+
+TEST(PostedCommands, AreAsManyAsARingHolds) {
+  const auto ring = std::make_unique<CommandRing>();
+  PostedCommands posted(*ring);
+  std::uint64_t ticket = 0, done = 0;
+  for (; ticket < command_ring_depth; ++ticket) {
+    post(*ring, ticket, 0);
+    PostedCommand* const taken = posted.take();
+    ASSERT_NE(nullptr, taken);
+    taken->last = ticket + 1;
+  }
+  post(*ring, ticket, 0);
+  EXPECT_EQ(nullptr, posted.take()) << "none is in place yet";
+  done = 1;
+  posted.advance([&](std::uint32_t) { return done; });
+  EXPECT_NE(nullptr, posted.take());
+}
+
+TEST(Introduction, HoldsTheProtocolAndTheAddress) {
+  const std::vector<std::byte> address(38, std::byte{7});
+  std::vector<std::byte> said = introduction(address);
+  const auto found = address_in(3, said);
+  EXPECT_EQ(address, std::vector<std::byte>(found.begin(), found.end()));
+  said[8] = std::byte{'X'};
+  check_error(Status::invalid_argument, {"rank 3 speaks", "the same Beeline"},
+              [&] { static_cast<void>(address_in(3, said)); });
+  check_error(Status::invalid_argument, {"rank 3"}, [&] { static_cast<void>(address_in(3, {})); });
+}
+
+}  // namespace
+
+}  // namespace beeline_test

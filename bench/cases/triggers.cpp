@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// triggered/copy_engine/signal: the host has armed transfers beforehand, a kernel triggers them. Ping-pong, and a
-/// trigger's own round trip: from the trigger to the signal behind what it has fired, both in this rank's memory.
+/// triggered/copy_engine/signal: the host has armed transfers beforehand, a kernel triggers them, and the engine, or a
+/// stream that waits, does them. Ping-pong, one way, and a trigger's own round trip: from the trigger to the signal
+/// behind what it has fired, both in this rank's memory; beside it a stream that waits without the library's triggers.
 
 #include "beeline/host/triggers.hpp"
 
@@ -10,14 +11,17 @@
 #include "harness/group_choice.hpp"
 #include "harness/message_buffers.hpp"
 #include "harness/timed_kernel.hpp"
+#include "peers/bare_words.hpp"
 
 namespace beeline::bench {
 
 namespace {
 
 constexpr const char* method = "triggered/copy_engine/signal";
-/// A loop's operations are armed before it starts: iterations whose five batches fit a table of 4,096.
-constexpr std::uint32_t most_iterations = 800;
+/// A loop's operations are armed before it starts: iterations whose five batches fit the engine's table of 4,096, or
+/// a stream's 64.
+constexpr std::uint32_t most_iterations(TriggeredBy by) { return by == TriggeredBy::engine ? 800 : 12; }
+constexpr const char* back_end(TriggeredBy by) { return by == TriggeredBy::engine ? "engine" : "stream"; }
 
 struct TriggeredMessage {
   std::uint64_t* arrived;
@@ -81,9 +85,9 @@ struct TriggeredWord {
 };
 
 struct State {
-  State(Bench& bench_in, std::uint64_t bytes)
-      : bench(bench_in), buffers(std::make_shared<MessageBuffers>(bench, bytes)), arrived(bench.world(), 1),
-        triggers(bench.world()), timed(bench) {}
+  State(Bench& bench_in, std::uint64_t bytes, TriggeredBy by_in)
+      : bench(bench_in), by(by_in), buffers(std::make_shared<MessageBuffers>(bench, bytes)), arrived(bench.world(), 1),
+        triggers(bench.world(), {.by = by}), timed(bench) {}
 
   /// Arms what the kernel triggers, a round's behind another's; a round is `each` triggers.
   template <class Kernel>
@@ -101,6 +105,7 @@ struct State {
   }
 
   Bench& bench;
+  const TriggeredBy by;
   std::shared_ptr<MessageBuffers> buffers;
   SymmetricArray<PaddedWord> arrived;
   Triggers triggers;
@@ -108,47 +113,118 @@ struct State {
   std::uint64_t triggered = 0;  ///< the tag, by this rank
 };
 
+/// Adds to a count that a stream waits for, and awaits the signal behind the copy.
+struct BareTriggers {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, Loop loop, std::uint64_t* count,
+                                      std::uint64_t* arrived) const {
+    const auto& block = grid.block();
+    if (block.thread_rank() != 0) return;
+    time_rounds(Thread{}, loop, [&](std::uint64_t sequence) {
+      BareWord(*count).fetch_add(1, cuda::memory_order_release);
+      return bare_poll<cuda::memory_order_acquire>(block, ctx, arrived, sequence);
+    });
+  }
+};
+
+/// Waits, copies and stream writes, enqueued beforehand.
+struct BareState {
+  BareState(Bench& bench_in, std::uint64_t bytes)
+      : bench(bench_in), buffers(bench, bytes), words(bench.world(), 2), timed(bench),
+        stream(bench.world().make_stream()) {}
+
+  std::vector<double> time(Rounds rounds) {
+    const std::uint64_t first = timed.last(), last = Loop{nullptr, first, rounds, 0, false}.last();
+    for (std::uint64_t round = first + 1; bench.leads() && round <= last; ++round) {
+      stream->wait_signal(&words.data()[0].value, round);
+      stream->copy(buffers.destination(), buffers.source(), buffers.bytes());
+      stream->write_signal(&words.data()[1].value, round);
+    }
+    std::vector<double> times = timed.run(single_thread(bench).threads, bench.leads(), rounds, BareTriggers{},
+                                          &words.data()[0].value, &words.data()[1].value);
+    bench.world().synchronize(*stream);
+    return times;
+  }
+
+  Bench& bench;
+  MessageBuffers buffers;
+  SymmetricArray<PaddedWord> words;
+  TimedKernel timed;
+  std::unique_ptr<Stream> stream;
+};
+
 template <class Kernel, Receivers receivers>
 std::vector<Measurement> prepare_messages(Bench& bench, std::uint64_t bytes) {
-  auto state = std::make_shared<State>(bench, bytes);
   std::vector<Measurement> all;
-  all.push_back(message_measurement(bench, state->buffers, receivers, method, [=, &bench](Rounds rounds) {
-    const bool takes_part = receivers == Receivers::both ? bench.paired() : bench.leads();
-    return state->time<Kernel>(rounds, takes_part, static_cast<int>(bench.peer()), single_thread(bench).threads, 1);
-  }));
-  all.back().most_iterations = most_iterations;
-  all.back().settings = single_thread(bench).settings();
+  for (const TriggeredBy by : {TriggeredBy::engine, TriggeredBy::stream}) {
+    if (by == TriggeredBy::stream && receivers != Receivers::both) continue;  // its kernels have no `quiet`
+    auto state = std::make_shared<State>(bench, bytes, by);
+    all.push_back(message_measurement(bench, state->buffers, receivers, method, [=, &bench](Rounds rounds) {
+      const bool takes_part = receivers == Receivers::both ? bench.paired() : bench.leads();
+      return state->time<Kernel>(rounds, takes_part, static_cast<int>(bench.peer()), single_thread(bench).threads, 1);
+    }));
+    all.back().most_iterations = most_iterations(by);
+    all.back().settings = single_thread(bench).settings();
+    all.back().settings.emplace_back("back_end", back_end(by));
+  }
   return all;
+}
+
+/// Whether rank 0 has copied its own source.
+bool is_copied(Bench& bench, MessageBuffers& buffers, std::uint64_t seed, const std::function<void()>& transfer) {
+  buffers.refresh(seed);
+  bench.world().barrier();
+  transfer();
+  if (!bench.leads()) return true;
+  std::vector<std::byte> come(buffers.bytes());
+  bench.world().copy(come.data(), buffers.destination(), come.size());
+  return come == random_message(seed, bench.world().rank(), come.size());
 }
 
 template <Level level>
 Measurement trigger_measurement(Bench& bench, const std::shared_ptr<State>& state, unsigned threads) {
   Measurement measurement{.operation = "trigger", .method = method, .bytes = state->buffers->bytes()};
-  measurement.most_iterations = most_iterations;
+  measurement.most_iterations = most_iterations(state->by);
   measurement.settings = {{"level", level_names[static_cast<int>(level)]},
+                          {"back_end", back_end(state->by)},
                           {"threads_per_block", std::uint64_t{threads}},
                           {"blocks", std::uint64_t{1}}};
-  measurement.time = [=, &bench](Rounds rounds) {
+  const auto time = [=, &bench](Rounds rounds) {
     return state->time<TriggeredWord<level>>(rounds, bench.leads(), bench.world().rank(), threads,
                                              level == Level::all_threads ? threads : 1);
   };
+  measurement.time = time;
   measurement.verify = [=, &bench](std::uint64_t seed) {
-    state->buffers->refresh(seed);
-    bench.world().barrier();
-    static_cast<void>(measurement.time(Rounds{}));
-    if (!bench.leads()) return true;
-    std::vector<std::byte> come(state->buffers->bytes());
-    bench.world().copy(come.data(), state->buffers->destination(), come.size());
-    return come == random_message(seed, bench.world().rank(), come.size());
+    return is_copied(bench, *state->buffers, seed, [&] { static_cast<void>(time(Rounds{})); });
+  };
+  return measurement;
+}
+
+Measurement bare_measurement(Bench& bench, std::uint64_t bytes) {
+  auto state = std::make_shared<BareState>(bench, bytes);
+  Measurement measurement{.operation = "trigger", .method = "bare/stream_wait", .bytes = bytes, .peer_of = method};
+  measurement.most_iterations = most_iterations(TriggeredBy::stream);
+  measurement.settings = single_thread(bench).settings();
+  measurement.time = [=](Rounds rounds) { return state->time(rounds); };
+  measurement.verify = [=, &bench](std::uint64_t seed) {
+    return is_copied(bench, state->buffers, seed, [&] { static_cast<void>(state->time(Rounds{})); });
   };
   return measurement;
 }
 
 std::vector<Measurement> prepare_triggers(Bench& bench, std::uint64_t bytes) {
-  auto state = std::make_shared<State>(bench, bytes);
   const unsigned one = single_thread(bench).threads, many = bench.world().device().is_gpu() ? 256 : one;
-  return {trigger_measurement<Level::thread>(bench, state, one), trigger_measurement<Level::block>(bench, state, many),
-          trigger_measurement<Level::all_threads>(bench, state, many)};
+  std::vector<Measurement> all{bare_measurement(bench, bytes)};
+  for (const TriggeredBy by : {TriggeredBy::engine, TriggeredBy::stream}) {
+    const auto state = std::make_shared<State>(bench, bytes, by);
+    for (Measurement& each : std::vector{trigger_measurement<Level::thread>(bench, state, one),
+                                         trigger_measurement<Level::block>(bench, state, many),
+                                         trigger_measurement<Level::all_threads>(bench, state, many)}) {
+      each.baseline = 0;
+      all.push_back(std::move(each));
+    }
+  }
+  return all;
 }
 
 const ListedCases latency_cases(Command::latency,

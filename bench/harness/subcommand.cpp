@@ -73,6 +73,7 @@ constexpr Part second_parts[] = {
     {"start", "the start of a kernel behind others that wait in the same stream"},
     {"signal", "a signal"},
     {"two_flags", "a flag to a thread of the host, and its answer"},
+    {"stream_wait", "a stream that waits for a count, copies and signals"},
     {"barrier", "a barrier inside a kernel"},
     {"put", "put by blocks"},
     {"atomic", "atomics"},

@@ -62,7 +62,7 @@ bool TriggerTable::cancel(ArmedOperation operation) {
   return true;
 }
 
-void TriggerTable::cancel_all() {
+void TriggerTable::close() {
   const std::lock_guard lock(mutex_);
   for (Tag& tag : tags_) {
     for (const std::uint32_t entry : tag.armed) release(entry);
@@ -71,12 +71,12 @@ void TriggerTable::cancel_all() {
   armed_ = 0;
 }
 
-bool TriggerTable::is_over(ArmedOperation operation) const {
+bool TriggerTable::is_over(ArmedOperation operation) {
   const std::lock_guard lock(mutex_);
   return !holds(operation, State::armed) && !holds(operation, State::fired);
 }
 
-bool TriggerTable::is_idle() const {
+bool TriggerTable::is_idle() {
   const std::lock_guard lock(mutex_);
   return under_way_ == 0;
 }
@@ -86,7 +86,7 @@ std::uint64_t TriggerTable::count(std::uint32_t tag) const {
   return tags_[tag].count;
 }
 
-std::uint32_t TriggerTable::armed() const {
+std::uint32_t TriggerTable::armed() {
   const std::lock_guard lock(mutex_);
   return armed_;
 }
@@ -120,7 +120,7 @@ void TriggerTable::finish(const FiredCommand& last, bool is_done) {
   const std::uint32_t then = entries_[last.entry].what.then;
   release(last.entry);
   --under_way_;
-  if (then == no_tag || !is_done) return;
+  if (then == no_chain || !is_done) return;
   add(then, 1, machine::clock_ns());
   lock.unlock();
   wake(then);
@@ -134,7 +134,7 @@ void TriggerTable::check_deadlines(std::uint64_t now_ns) {
     unmatched = find_unmatched(now_ns);
   }
   if (unmatched.empty()) return;
-  cancel_all();
+  close();
   fail_(unmatched);
 }
 

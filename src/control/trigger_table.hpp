@@ -3,7 +3,6 @@
 /// @file
 /// The table of an engine's triggered operations (docs/control.md, Triggered operations).
 
-#include <array>
 #include <atomic>
 #include <cstdint>
 #include <deque>
@@ -13,30 +12,19 @@
 #include <string>
 #include <vector>
 
-#include "beeline/control/armed_operation.hpp"
-#include "beeline/core/command.hpp"
+#include "control/trigger_back_end.hpp"
 
 namespace beeline {
 
-/// An operation to arm: one command, or two that follow each other.
-struct TriggeredCommands {
-  std::array<Command, 2> commands{};
-  std::uint32_t count = 1;  ///< of the commands
-  std::uint32_t tag = 0;
-  std::uint64_t threshold = 1;
-  std::uint32_t then = no_tag;    ///< the tag that its completion triggers
-  std::uint64_t deadline_ns = 0;  ///< from its arming, or from the latest trigger of its tag; 0: that of the table
-};
-
 /// A command that an engine is to do, of an operation that has fired.
 struct FiredCommand {
-  std::uint32_t entry = no_tag;
+  std::uint32_t entry = 0;
   bool is_last = false;  ///< of its operation
 };
 
 /// Tags, what is armed for them, and what has fired. A tag belongs to one queue, whose engine thread fires all of its
 /// operations, in the order of their thresholds, and those of a threshold as they were armed. Thread-safe.
-class TriggerTable {
+class TriggerTable final : public TriggerBackEnd {
  public:
   struct Size {
     std::uint32_t tags = 1, entries = 1;
@@ -47,20 +35,14 @@ class TriggerTable {
   ///   fail   called, once, with what is unmatched at its deadline, by the thread that finds it
   TriggerTable(const Size& size, std::vector<CommandRing*> rings, std::function<void(const std::string&)> fail);
 
-  /// Fires at once where its tag has counted to the threshold. Throws no_resource where the table is full.
-  ArmedOperation arm(const TriggeredCommands& what);
-  /// Whether it was armed still; then it never fires.
-  bool cancel(ArmedOperation operation);
-  /// Cancels all.
-  void cancel_all();
-  /// Whether it is in place at its target, or will never be.
-  [[nodiscard]] bool is_over(ArmedOperation operation) const;
-  /// Whether nothing that has fired is under way.
-  [[nodiscard]] bool is_idle() const;
-  [[nodiscard]] std::uint64_t count(std::uint32_t tag) const;
-  [[nodiscard]] std::uint32_t armed() const;  ///< operations
-  /// Adds to a tag's count. Returns why it is refused; nullptr: it is not.
-  [[nodiscard]] const char* trigger(std::uint64_t tag, std::uint64_t count);
+  ArmedOperation arm(const TriggeredCommands& what) override;
+  bool cancel(ArmedOperation operation) override;
+  void close() override;
+  [[nodiscard]] bool is_over(ArmedOperation operation) override;
+  [[nodiscard]] bool is_idle() override;
+  [[nodiscard]] std::uint64_t count(std::uint32_t tag) const override;
+  [[nodiscard]] std::uint32_t armed() override;
+  [[nodiscard]] const char* trigger(std::uint64_t tag, std::uint64_t count) override;
 
   // --- By the engine's thread of a queue -----------------------------------------------------------------------
 

@@ -278,6 +278,11 @@ std::unique_ptr<Stream> World::Implementation::make_stream(StreamPriority priori
   return routed(beeline::make_stream(device(), host_context, lend_grid_state(), priority));
 }
 
+std::unique_ptr<Stream> World::Implementation::make_waiting_stream(const Context& context) {
+  if (gpu_reach) return routed(make_host_stream(device(), context, nullptr, gpu_reach.get()));
+  return routed(beeline::make_stream(device(), context, nullptr));
+}
+
 std::unique_ptr<Stream> World::Implementation::adopt_stream(void* native) {
   return routed(adopt_gpu_stream(device(), lend_grid_state(), native));
 }

@@ -3,12 +3,16 @@
 
 #include <fmt/format.h>
 
+#include <limits>
+#include <utility>
+
 #include "beeline/core/call_fault.hpp"
 #include "beeline/core/error.hpp"
 #include "beeline/core/log.hpp"
 #include "beeline/device/put_get.hpp"
 #include "control/engine_threads.hpp"
 #include "control/trigger_table.hpp"
+#include "control/waiting_streams.hpp"
 #include "host/world_implementation.hpp"
 
 namespace beeline {
@@ -16,61 +20,103 @@ namespace beeline {
 namespace {
 
 const TriggerOptions& checked_options(const TriggerOptions& options) {
-  require(options.tags > 0 && options.tags < no_tag && options.entries > 0 && options.queues > 0,
+  require(options.tags > 0 && options.tags < no_chain && options.entries > 0 && options.queues > 0 &&
+              options.streams > 0 && options.streams <= TriggerOptions::most_streams,
           Status::invalid_argument,
-          fmt::format("triggers: {} tags, {} entries, {} queues; at least one of each", options.tags, options.entries,
-                      options.queues));
+          fmt::format("triggers: {} tags, {} entries, {} queues, {} streams; at least one of each, and at most {} "
+                      "streams",
+                      options.tags, options.entries, options.queues, options.streams, TriggerOptions::most_streams));
   return options;
 }
 
 }  // namespace
 
 Triggers::Triggers(Team& team, const TriggerOptions& options)
-    : team_(team),
-      queues_(std::make_unique<CommandQueues>(team, checked_options(options).queues)), channel_{queues_->channel(),
-                                                                                                options.tags} {
+    : team_(team), channel_{{}, nullptr, checked_options(options).tags} {
+  if (options.by == TriggeredBy::engine)
+    be_done_by_engine(options);
+  else
+    be_done_by_streams(options);
+}
+
+void Triggers::be_done_by_engine(const TriggerOptions& options) {
+  queues_ = std::make_unique<CommandQueues>(team_, options.queues);
+  channel_.queues = queues_->channel();
   std::vector<CommandRing*> rings;
   for (std::uint32_t i = 0; i < options.queues; ++i) rings.push_back(channel_.queues.queue(i).ring);
-  table_ =
-      std::make_unique<TriggerTable>(TriggerTable::Size{options.tags, options.entries, team.host_context().deadline_ns},
-                                     rings, [&team](const std::string& reason) { team.give_up(reason); });
-  EngineThreads& engine = team.world().implementation().engine_of_queues();
-  for (std::uint32_t i = 0; i < options.queues; ++i) engine.serve_triggers(*rings[i], *table_, i);
+  auto table = std::make_unique<TriggerTable>(
+      TriggerTable::Size{options.tags, options.entries, team_.host_context().deadline_ns}, rings,
+      [&team = team_](const std::string& reason) { team.give_up(reason); });
+  EngineThreads& engine = team_.world().implementation().engine_of_queues();
+  for (std::uint32_t i = 0; i < options.queues; ++i) engine.serve_triggers(*rings[i], *table, i);
+  back_end_ = std::move(table);
+}
+
+void Triggers::be_done_by_streams(const TriggerOptions& options) {
+  World& world = team_.world();
+  counts_ = std::make_unique<Counts>(Counts{SymmetricArray<std::uint64_t>(team_, options.tags),
+                                            SymmetricArray<std::uint64_t>(team_, options.streams, Heap::pinned),
+                                            team_.host_context()});
+  counts_->waiting.deadline_ns = std::numeric_limits<std::uint64_t>::max();  // theirs is that of what is armed
+  channel_.counters = counts_->counters.data();
+  WaitingStreamsClient client;
+  client.counters = channel_.counters;
+  client.completed = counts_->completed.data();
+  client.tags = options.tags, client.streams = options.streams;
+  client.deadline_ns = team_.host_context().deadline_ns;
+  client.make_stream = [&world, waiting = &counts_->waiting] {
+    return world.implementation().make_waiting_stream(*waiting);
+  };
+  client.address_of = [&ctx = team_.host_context()](std::uint32_t peer, std::uint64_t offset) {
+    return ctx.range + peer * SlotLayout{ctx.slot_shift}.slot_bytes() + offset;
+  };
+  client.read = [&world](const std::uint64_t* counter) {
+    std::uint64_t value = 0;
+    world.copy(&value, counter, sizeof value);
+    return value;
+  };
+  client.needs_engine = [&implementation = world.implementation()](const void* address) {
+    return implementation.engine != nullptr && implementation.needs_engine(address);
+  };
+  client.has_failed = [&team = team_] { return team.failed() || team.world().failed(); };
+  client.fail = [&team = team_](const std::string& reason) { team.give_up(reason); };
+  back_end_ = std::make_unique<WaitingStreams>(std::move(client));
 }
 
 Triggers::~Triggers() {
   try {
     if (!team_.world().failed() && !team_.failed()) {
-      queues_->quiet();
-      table_->cancel_all();
-      const Status status = detail::await_engine(team_.host_context(), {}, [this] { return table_->is_idle(); });
+      if (queues_ != nullptr) queues_->quiet();
+      back_end_->close();
+      const Status status = detail::await_engine(team_.host_context(), {}, [this] { return back_end_->is_idle(); });
       require(status == Status::ok, status, "what has fired is not over");
     }
   } catch (const std::exception& error) {
     log(LogLevel::error, fmt::format("triggers end: {}", error.what()), team_.world().rank());
   }
-  queues_.reset();  // from now on nobody uses the table
+  queues_.reset();  // from now on no engine uses the table
+  back_end_.reset();
 }
 
 ArmedOperation Triggers::arm(const TriggeredOperation& operation, const TriggerCondition& when) {
   TriggeredCommands what{.count = operation.count_,
                          .tag = checked(when.tag),
                          .threshold = when.threshold,
-                         .then = when.then == no_tag ? no_tag : checked(when.then)};
+                         .then = when.then == no_chain ? no_chain : checked(when.then)};
   require(when.threshold > 0, Status::invalid_argument,
 
           "a threshold of 0: an operation starts after one trigger at least");
   require(when.deadline_ns >= 0, Status::invalid_argument, fmt::format("a deadline of {} ns", when.deadline_ns));
   what.deadline_ns = static_cast<std::uint64_t>(when.deadline_ns);
   for (std::uint32_t i = 0; i < operation.count_; ++i) what.commands[i] = command_of(operation.parts_[i]);
-  return table_->arm(what);
+  return back_end_->arm(what);
 }
 
-bool Triggers::cancel(ArmedOperation operation) { return table_->cancel(operation); }
+bool Triggers::cancel(ArmedOperation operation) { return back_end_->cancel(operation); }
 
 Status Triggers::wait(ArmedOperation operation, Timeout timeout) {
   const Status status =
-      detail::await_engine(team_.host_context(), {true, timeout}, [&] { return table_->is_over(operation); });
+      detail::await_engine(team_.host_context(), {true, timeout}, [&] { return back_end_->is_over(operation); });
   if (status == Status::timeout) return status;
   if (team_.failed() || team_.world().failed()) team_.world().check();
   require(status == Status::ok, status, "a triggered operation is not over");
@@ -81,12 +127,21 @@ Status Triggers::wait(ArmedOperation operation, Timeout timeout) {
 
 void Triggers::trigger(std::uint32_t tag, std::uint64_t count) {
   require(count > 0, Status::invalid_argument, "a trigger counts once at least");
-  static_cast<void>(table_->trigger(checked(tag), count));
+  const char* const refused = back_end_->trigger(checked(tag), count);
+  require(refused == nullptr, Status::unavailable, refused == nullptr ? "" : std::string("trigger: ") + refused);
 }
 
-std::uint64_t Triggers::count(std::uint32_t tag) const { return table_->count(checked(tag)); }
+std::uint64_t Triggers::count(std::uint32_t tag) const { return back_end_->count(checked(tag)); }
 
-std::uint32_t Triggers::armed() const { return table_->armed(); }
+std::uint32_t Triggers::armed() const { return back_end_->armed(); }
+
+std::vector<std::string> Triggers::refusals() const {
+  return queues_ != nullptr ? queues_->refusals() : std::vector<std::string>{};
+}
+
+EngineStatistics Triggers::statistics() const {
+  return queues_ != nullptr ? queues_->statistics() : EngineStatistics{};
+}
 
 std::uint32_t Triggers::checked(std::uint32_t tag) const {
   require(tag < channel_.tags, Status::invalid_argument, describe(CallFault::no_tag, channel_.tags, tag));

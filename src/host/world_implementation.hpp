@@ -272,6 +272,8 @@ class World::Implementation {
   [[nodiscard]] Context make_context(std::uint32_t team, const std::vector<int>& ranks, bool for_host) const;
   [[nodiscard]] std::unique_ptr<Stream> make_stream(StreamPriority priority = StreamPriority::normal);
   [[nodiscard]] std::unique_ptr<Stream> adopt_stream(void* native);
+  /// One whose waits on a host rank have the deadline and the abort words of `context`, which outlives it.
+  [[nodiscard]] std::unique_ptr<Stream> make_waiting_stream(const Context& context);
   [[nodiscard]] std::unique_ptr<Stream> routed(std::unique_ptr<Stream> own);
   /// Whether an address is reached by the engine alone. Throws unreachable, with the reason, where no route leads to
   /// its owner, or the engine does not reach such memory.

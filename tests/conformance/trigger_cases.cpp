@@ -6,6 +6,7 @@
 
 #include "tests/conformance/group_kind.hpp"
 #include "tests/conformance/rank_test.hpp"
+#include "tests/conformance/trigger_kernels.hpp"
 #include "tests/support/errors.hpp"
 
 namespace beeline_test {
@@ -13,10 +14,6 @@ namespace beeline_test {
 namespace {
 
 using namespace beeline;
-
-void need_reach(const RankTest& test, const World& world) {
-  test.skip_if(world.mixed(), "the engine of a host rank does not reach GPU memory");
-}
 
 /// The value that a thread of a rank writes.
 [[nodiscard]] BEELINE_HOST_DEVICE constexpr std::uint64_t value_of(std::uint64_t rank, std::uint64_t thread) {
@@ -88,25 +85,6 @@ BEELINE_CASE(trigger, levels, 1) {
     BEELINE_CHECK(triggers.refusals().empty());
     world.barrier();
   }
-}
-
-struct TagArguments {
-  std::uint32_t tag, times;
-  TriggerChannel channel;
-};
-/// Every block triggers a tag so many times.
-struct TagKernel {
-  template <class Grid>
-  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report, TagArguments a) const {
-    for (std::uint32_t i = 0; i < a.times; ++i)
-      BEELINE_DEVICE_CHECK_EQ(report, Status::ok, trigger(grid.block(), ctx, a.channel, a.tag));
-    BEELINE_DEVICE_CHECK_EQ(report, Status::ok, quiet(grid.block(), ctx, a.channel, a.tag));
-  }
-};
-
-void trigger_by_blocks(RankTest& test, const Triggers& triggers, std::uint32_t tag, std::uint32_t blocks,
-                       std::uint32_t times) {
-  test.run(test.shape(blocks, false), TagKernel{}, TagArguments{tag, times, triggers.channel()}, "triggers of a tag");
 }
 
 /// What is triggered before it is armed starts when it is armed; thresholds beyond the count wait.
@@ -182,49 +160,11 @@ BEELINE_CASE(trigger, chains, 1) {
   }
 }
 
-struct EarlyArguments {
-  std::uint64_t *source, *destination, *arrived, *consumed;  ///< [words], [words], signals
-  std::uint32_t words, rounds, ahead, behind;
-  TriggerChannel channel;
-};
-/// Writes, triggers; waits for the signal of the one behind, looks at every word, and lets it write again.
-struct EarlyKernel {
-  template <class Grid>
-  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report, EarlyArguments a) const {
-    const auto& block = grid.block();
-    for (std::uint64_t round = 1; round <= a.rounds; ++round) {
-      for (std::uint32_t i = block.thread_rank(); i < a.words; i += block.size()) a.source[i] = round * 1000 + i;
-      BEELINE_DEVICE_CHECK_EQ(report, Status::ok, trigger(block, ctx, a.channel, 1));
-      BEELINE_DEVICE_CHECK_EQ(report, Status::ok, wait(block, ctx, a.arrived, Compare::greater_equal, round, a.behind));
-      for (std::uint32_t i = block.thread_rank(); i < a.words; i += block.size())
-        BEELINE_DEVICE_CHECK_EQ(report, round * 1000 + i, load_value(&a.destination[i]));
-      BEELINE_DEVICE_CHECK_EQ(report, Status::ok, signal(block, ctx, a.consumed, round, a.behind));
-      BEELINE_DEVICE_CHECK_EQ(report, Status::ok, wait(block, ctx, a.consumed, Compare::greater_equal, round, a.ahead));
-    }
-  }
-};
-
 /// What fires never reads what was there before the data, as events of other libraries did (mpich issue 7612).
 BEELINE_CASE(trigger, never_before_the_data, 1) {
-  World& world = test.world();
-  need_reach(test, world);
-  const std::uint32_t rounds = test.on_gpu() || under_thread_sanitizer ? 50 : 400;
-  for (const std::uint32_t words : {1u, 100u, 20'000u}) {
-    Triggers triggers(world);
-    const SymmetricArray<std::uint64_t> source(world, words), destination(world, words);
-    const Signals signals(world, 2);
-    for (std::uint64_t round = 1; round <= rounds; ++round)
-      triggers.arm(TriggeredOperation::put(destination.data(), source.data(), words, test.ahead(1))
-                       .and_signal(signals.data(), round),
-                   {.tag = 1, .threshold = round});
-    world.barrier();
-    test.run(test.shape(1, true), EarlyKernel{},
-             EarlyArguments{source.data(), destination.data(), signals.data(), signals.data() + 1, words, rounds,
-                            static_cast<std::uint32_t>(test.ahead(1)), static_cast<std::uint32_t>(test.behind(1)),
-                            triggers.channel()},
-             "data and triggers");
-    world.barrier();
-  }
+  need_reach(test, test.world());
+  for (const std::uint32_t words : {1u, 100u, 20'000u})
+    send_rounds(test, {}, words, test.on_gpu() || under_thread_sanitizer ? 50 : 400);
 }
 
 /// 4,096 operations may be armed, each by a thread's own tag; the next is refused until one is over or cancelled.
@@ -311,7 +251,7 @@ BEELINE_CASE(trigger, bad_arguments, 1) {
   world.barrier();
 }
 
-/// Memory that is gone when an operation fires is refused, with all behind it: no signal announces what has not come.
+/// Memory that is gone when an operation fires is refused, with all behind it: no signal tells of what has not come.
 BEELINE_CASE(trigger, memory_that_is_not_there, 1) {
   World& world = test.world();
   need_reach(test, world);
@@ -346,7 +286,8 @@ BEELINE_CASE(trigger, triggers_of_a_team, 2) {
   const int ahead = (team->rank() + 1) % team->size();
   const ArmedOperation armed = triggers.arm(
       TriggeredOperation::atomic(Verb::add, sum.data(), 1 + static_cast<std::uint64_t>(team->rank()), ahead), {0, 2});
-  test.run(*team, test.shape(2, false), TagKernel{}, TagArguments{0, 1, triggers.channel()}, "triggers in a team");
+  test.run(*team, test.shape(2, false), TagKernel{}, TagArguments{0, 1, true, triggers.channel()},
+           "triggers in a team");
   BEELINE_CHECK(Status::ok == triggers.wait(armed));
   team->barrier();
   BEELINE_CHECK_EQ(static_cast<std::uint64_t>((team->rank() + team->size() - 1) % team->size()) + 1,

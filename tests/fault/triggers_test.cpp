@@ -98,6 +98,49 @@ TEST_P(TriggerFaults, ATriggerThatNothingIsArmedFor) {
   });
 }
 
+/// A stream's wait ends with the team, on a GPU by way of its copy.
+TEST_P(TriggerFaults, AStreamThatWaitsInVain) {
+  run([](World& world, Team& team) {
+    const SymmetricArray<std::uint64_t> word(team, 1);
+    Triggers triggers(team, {.by = TriggeredBy::stream});
+    if (world.rank() == 0) {
+      const Stopwatch watch;
+      const ArmedOperation armed = triggers.arm(TriggeredOperation::signal(word.data(), 1, 1), {5, 4});
+      trigger_in_kernel(team, triggers, 5, 3);
+      await_failure(team);
+      BEELINE_CHECK(watch.seconds() >= deadline_s);
+      check_error(Status::aborted, {"rank 0", "tag 5", "count 3", "threshold 4", "store"},
+                  [&] { static_cast<void>(triggers.wait(armed)); });
+      check_error(Status::aborted, {"aborted"}, [&] {
+        triggers.arm(TriggeredOperation::signal(word.data(), 1, 1), {5, 9});
+      });
+    } else {
+      await_failure(team);
+      check_error(Status::aborted, {"rank 0", "tag 5", "count 3", "threshold 4"}, [&] { team.barrier(); });
+    }
+    world.barrier();
+  });
+}
+
+/// An abort from elsewhere frees streams that wait.
+TEST_P(TriggerFaults, AnAbortFreesStreams) {
+  run([](World& world, Team& team) {
+    const SymmetricArray<std::uint64_t> word(team, 1);
+    Stopwatch watch;
+    {
+      Triggers triggers(team, {.by = TriggeredBy::stream});
+      triggers.arm(TriggeredOperation::signal(word.data(), 1, 1 - world.rank()),
+                   {.tag = 1, .deadline_ns = 1'000'000'000'000});
+      world.barrier();
+      watch = Stopwatch();
+      if (world.rank() == 0) team.give_up("enough");
+      await_failure(team);
+    }
+    BEELINE_CHECK(watch.seconds() < deadline_s);
+    world.barrier();
+  });
+}
+
 TEST_P(TriggerFaults, ATagThatThereIsNot) {
   run([](World& world, Team& team) {
     Triggers triggers(team, {.tags = 3});

@@ -65,6 +65,7 @@ class TestEngine final : public Engine {
       begin(batch_[count], count);
     }
     if (count == 0) return false;
+    worker_->submit(nullptr, 0);
     while (!worker_->over())
       if (stops_) return false;
     for (std::size_t i = 0; i < count; ++i)

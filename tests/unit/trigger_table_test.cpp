@@ -30,7 +30,7 @@ class Table : public ::testing::Test {
 
   /// An operation that `fired` tells by its name.
   static TriggeredCommands named(std::uint64_t name, std::uint32_t tag, std::uint64_t threshold,
-                                 std::uint32_t then = no_tag) {
+                                 std::uint32_t then = no_chain) {
     TriggeredCommands what{.tag = tag, .threshold = threshold, .then = then};
     what.commands[0].verb = Verb::store, what.commands[0].local = name;
     return what;

@@ -7,13 +7,13 @@
 
 namespace beeline {
 
-/// No tag at all.
-inline constexpr std::uint32_t no_tag = ~std::uint32_t{0};
+/// No tag behind an operation's completion.
+inline constexpr std::uint32_t no_chain = ~std::uint32_t{0};
 
 /// An operation that `Triggers::arm` has armed: for its `wait` and `cancel`.
 struct ArmedOperation {
-  std::uint32_t entry = no_tag;  ///< of the table
-  std::uint32_t turn = 0;        ///< which of the operations that the entry holds one after the other
+  std::uint32_t entry = ~std::uint32_t{0};  ///< of the table
+  std::uint32_t turn = 0;                   ///< which of the operations that the entry holds one after the other
 };
 
 }  // namespace beeline

@@ -22,9 +22,30 @@ namespace beeline {
 
 /// The tags that `Triggers` makes, for kernels, by value. Any thread may trigger any of them.
 struct TriggerChannel {
-  CommandChannel queues;  ///< a tag's is queue(tag)
-  std::uint32_t tags;     ///< 0 to tags - 1
+  CommandChannel queues;    ///< a tag's is queue(tag); none where streams wait
+  std::uint64_t* counters;  ///< [tags] where streams wait, in memory of the device that triggers; otherwise nullptr
+  std::uint32_t tags;       ///< 0 to tags - 1
 };
+
+namespace detail {
+
+/// Counts where a stream waits: the driver, or a CPU thread, sees it with all that came before. Every thread calls it.
+template <class Group>
+BEELINE_HOST_DEVICE Status count_trigger(const Group& group, const Context& ctx, std::uint64_t& counter) {
+  group.sync();
+  Status status = Status::ok;
+  if (group.thread_rank() == 0) {
+    const Reach word = reach_of_word(&counter);
+    status = executor == DeviceKind::host && ctx.kind_of(ctx.rank) == DeviceKind::gpu
+                 ? refuse(ctx, Operation::trigger, ctx.rank,
+                          {CallFault::cpu_in_gpu_memory, word.bytes, address_bits(word)}, Status::unreachable)
+                 : Status::ok;
+    if (status == Status::ok) SystemAtomic<std::uint64_t>(counter).fetch_add(1, cuda::memory_order_release);
+  }
+  return agree(group, status);
+}
+
+}  // namespace detail
 
 /// Counts once for `tag`, after everything that the group did before: what fires then reads that.
 ///   timeout  of the wait for a place in the tag's queue
@@ -47,6 +68,7 @@ template <class Group>
                                        Status::invalid_argument));
     return Status::invalid_argument;
   }
+  if (channel.counters != nullptr) return detail::count_trigger(group, ctx, channel.counters[tag]);
   return detail::post(group, ctx, channel.queues.queue(tag), timeout, [&] {
     const detail::Request request{Operation::trigger, Verb::trigger, 0, 0, 0, ctx.rank};
     const auto* const once = reinterpret_cast<const void*>(std::uintptr_t{1});
@@ -56,10 +78,12 @@ template <class Group>
 
 /// Remote completion: the triggers that were posted for `tag` before are counted, and what they fired is in place.
 /// Every thread of `group` calls it. Returns as `quiet` of the tag's queue (post.hpp): invalid_argument where the
-/// engine has refused one of the queue's triggers or operations, ever.
+/// engine has refused one of the queue's triggers or operations, ever; unavailable where streams wait
+/// (TriggeredBy::stream): there signals tell.
 template <class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status quiet(const Group& group, const Context& ctx, const TriggerChannel& channel,
                                                std::uint32_t tag, Timeout timeout = Timeout::none()) {
+  if (channel.counters != nullptr) return Status::unavailable;
   return quiet(group, ctx, channel.queues.queue(tag), timeout);
 }
 

@@ -17,7 +17,7 @@
 
 namespace beeline {
 
-class TriggerTable;
+class TriggerBackEnd;
 struct TriggeredCommands;
 
 /// What is to be done when a tag's count reaches a threshold. Sources are read then, not before, and stay as they are
@@ -103,30 +103,45 @@ class TriggeredOperation {
 /// When an operation starts, and what else belongs to it.
 struct TriggerCondition {
   std::uint32_t tag = 0;
-  std::uint64_t threshold = 1;   ///< it starts once the tag's count is not below; at least 1
-  std::uint32_t then = no_tag;   ///< a tag that it triggers, once it is in place: chains
-  std::int64_t deadline_ns = 0;  ///< for its threshold, from now or from the latest trigger of the tag; 0: the world's
+  std::uint64_t threshold = 1;    ///< it starts once the tag's count is not below; at least 1
+  std::uint32_t then = no_chain;  ///< a tag that it triggers, once it is in place: chains
+  std::int64_t deadline_ns = 0;   ///< for its threshold, from now or from the latest trigger of the tag; 0: the world's
+};
+
+/// Who waits for a count, and does what it fires.
+enum class TriggeredBy : std::uint32_t {
+  engine,  ///< the rank's engine: everything that this file offers
+  /// Streams of the rank's device, each of which waits for the count of one tag: no multiprocessor, no engine and no
+  /// CPU take part, on a GPU a copy engine does the copy. Few at a time, each with up to 64 operations, whose
+  /// thresholds rise; no atomics, no chains, no `quiet` in kernels. They cannot be cancelled: where the team ends, on a
+  /// GPU the copies of what was armed run, so their memory stays until `Triggers` is destroyed.
+  stream
 };
 
 /// Sizes of `Triggers`.
 struct TriggerOptions {
   std::uint32_t tags = 4096;     ///< 0 to tags - 1
-  std::uint32_t entries = 4096;  ///< operations that are armed or under way at most
-  std::uint32_t queues = 1;      ///< tag t belongs to queue t % queues: nothing waits for what another queue moves
+  std::uint32_t entries = 4096;  ///< engine: operations that are armed or under way at most
+  std::uint32_t queues = 1;      ///< engine: tag t belongs to queue t % queues: nothing waits for what another moves
+  TriggeredBy by = TriggeredBy::engine;
+  std::uint32_t streams = 2;  ///< stream: tags with armed operations at most, up to `most_streams`
+  /// A GPU has few connections for streams, and one that waits holds up others of its connection.
+  static constexpr std::uint32_t most_streams = 16;
 };
 
 /// Tags of the calling rank, each with a count, and the operations that are armed for them. The rank's engine counts,
-/// and does what fires (docs/control.md). On a GPU rank make it while none of its kernels runs.
+/// and does what fires, or streams wait (`TriggeredBy`; docs/control.md). On a GPU rank make it while none of its
+/// kernels runs.
 ///
 /// What the engine can only find out when an operation fires (memory that is not mapped any more, places that overlap)
 /// it refuses, with all that comes later to that queue, as of commands: `quiet` says invalid_argument, `wait` throws.
 class Triggers {
  public:
-  /// Collective, with the same number of queues on all members. Throws invalid_argument for no tags, entries or queues,
-  /// otherwise as `CommandQueues`.
+  /// Collective, with the same options on all members. Throws invalid_argument for no tags, entries, queues or streams,
+  /// and for more than `most_streams`; otherwise as `CommandQueues`.
   explicit Triggers(Team& team, const TriggerOptions& options = {});
   /// Collective. Kernels that trigger must be over; waits until what they have triggered is done, up to the deadline,
-  /// and cancels what is armed still.
+  /// and cancels what is armed still. What streams wait for, it waits for too: at the deadline the team ends.
   ~Triggers();
   Triggers(const Triggers&) = delete;
   Triggers& operator=(const Triggers&) = delete;
@@ -138,34 +153,47 @@ class Triggers {
 
   /// Arms an operation. It starts at once where the tag has been triggered often enough. Several operations may be
   /// armed for a tag, each with its threshold: a count only grows. Throws invalid_argument for a peer, an address or a
-  /// tag that there is not, unreachable for memory that the engine does not reach, no_resource where `entries`
-  /// operations are armed or under way.
+  /// tag that there is not, and for streams for a threshold below one that is armed, unreachable for memory that the
+  /// engine does not reach, no_resource where `entries` operations are armed or under way, or no stream is free,
+  /// unavailable for what streams cannot do.
   /// Where its threshold is not reached by the deadline, the team is aborted, with an error that names tag, count and
   /// threshold.
   ArmedOperation arm(const TriggeredOperation& operation, const TriggerCondition& when);
-  /// Whether it was armed still: then it never starts.
+  /// Whether it was armed still: then it never starts. Throws unavailable where streams wait.
   bool cancel(ArmedOperation operation);
   /// Until it is in place (or was cancelled). Returns ok or timeout; throws invalid_argument where it was refused,
   /// deadline, and what ended the team.
   Status wait(ArmedOperation operation, Timeout timeout = Timeout::none());
-  /// A trigger by the host, of either kind of rank: what the calling thread did before is visible to what fires.
+  /// A trigger by the host: what the calling thread did before is visible to what fires. Throws unavailable where
+  /// streams of a GPU wait.
   void trigger(std::uint32_t tag, std::uint64_t count = 1);
   /// How often the engine has counted for a tag.
   [[nodiscard]] std::uint64_t count(std::uint32_t tag) const;
   /// Operations that are armed, and have not started.
   [[nodiscard]] std::uint32_t armed() const;
   /// Why the engine refused triggers, or what they fired: of each queue where it did, the first.
-  [[nodiscard]] std::vector<std::string> refusals() const { return queues_->refusals(); }
-  /// What the rank's engine has done for all its queues.
-  [[nodiscard]] EngineStatistics statistics() const { return queues_->statistics(); }
+  [[nodiscard]] std::vector<std::string> refusals() const;
+  /// What the rank's engine has done for all its queues; of streams nothing.
+  [[nodiscard]] EngineStatistics statistics() const;
 
  private:
   [[nodiscard]] std::uint32_t checked(std::uint32_t tag) const;
   [[nodiscard]] Command command_of(const TriggeredOperation::Part& part) const;
 
+  void be_done_by_engine(const TriggerOptions& options);
+  void be_done_by_streams(const TriggerOptions& options);
+
+  /// What streams use.
+  struct Counts {
+    SymmetricArray<std::uint64_t> counters;   ///< [tags]
+    SymmetricArray<std::uint64_t> completed;  ///< [streams]
+    Context waiting;                          ///< of streams on host ranks: they wait without end of their own
+  };
+
   Team& team_;
-  std::unique_ptr<TriggerTable> table_;
-  std::unique_ptr<CommandQueues> queues_;
+  std::unique_ptr<Counts> counts_;
+  std::unique_ptr<TriggerBackEnd> back_end_;
+  std::unique_ptr<CommandQueues> queues_;  ///< of an engine; otherwise nullptr
   TriggerChannel channel_;
 };
 

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/waiting_streams.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <exception>
+#include <limits>
+#include <utility>
+
+#include "beeline/core/error.hpp"
+#include "beeline/core/log.hpp"
+#include "beeline/device/put_get.hpp"
+#include "control/command_check.hpp"
+#include "transport/checks.hpp"
+
+namespace beeline {
+
+namespace {
+
+/// Between two looks at the deadlines and the abort word while operations are armed.
+constexpr std::chrono::milliseconds watch_period(20);
+
+bool is_word(Verb verb) { return verb == Verb::store; }
+
+}  // namespace
+
+WaitingStreams::WaitingStreams(WaitingStreamsClient client) : client_(std::move(client)), lanes_(client_.streams) {
+  for (Lane& lane : lanes_) lane.stream = client_.make_stream();
+  watcher_ = std::thread([this] { watch(); });
+}
+
+WaitingStreams::~WaitingStreams() {
+  // The watcher ends what is overdue; what it has released drains.
+  if (!await_idle() && !client_.has_failed()) {
+    client_.fail("operations that are armed, and that nobody has triggered, are left behind");
+    static_cast<void>(await_idle());
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    closing_ = true;
+  }
+  changed_.notify_one();
+  watcher_.join();
+}
+
+bool WaitingStreams::await_idle() {
+  const std::uint64_t end = machine::clock_ns() + client_.deadline_ns;
+  while (!is_idle()) {
+    if (machine::clock_ns() > end) return false;
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+  }
+  return true;
+}
+
+ArmedOperation WaitingStreams::arm(const TriggeredCommands& what) {
+  for (std::uint32_t i = 0; i < what.count; ++i) {
+    const Verb verb = what.commands[i].verb;
+    require(verb == Verb::put || verb == Verb::get || verb == Verb::copy || is_word(verb), Status::unavailable,
+            "streams that wait move bytes and set signals: atomics are for TriggeredBy::engine");
+  }
+  require(what.then == no_chain, Status::unavailable,
+          "streams that wait trigger no tag: chains are for TriggeredBy::engine");
+  const std::lock_guard lock(mutex_);
+  require(!released_, Status::aborted, "the team of these triggers is aborted");
+  Lane& lane = lane_for(what);
+  const auto number = static_cast<std::uint32_t>(&lane - lanes_.data());
+  enqueue(lane, what, &client_.completed[number]);
+  changed_.notify_one();
+  return {number, static_cast<std::uint32_t>(lane.numbered)};
+}
+
+WaitingStreams::Lane& WaitingStreams::lane_for(const TriggeredCommands& what) {
+  const std::uint64_t now = machine::clock_ns();
+  Lane* free = nullptr;
+  for (Lane& lane : lanes_) {
+    look(lane, now);
+    if (lane.tag == what.tag && !lane.armed.empty()) {
+      require(what.threshold >= lane.armed.back().threshold, Status::invalid_argument,
+              fmt::format("threshold {} of tag {} behind {}: those of a stream that waits rise", what.threshold,
+                          what.tag, lane.armed.back().threshold));
+      require(lane.armed.size() < most_armed, Status::no_resource,
+              fmt::format("{} operations of tag {} are armed on its stream: as many as are possible", most_armed,
+                          what.tag));
+      return lane;
+    }
+    if (lane.armed.empty() && (free == nullptr || lane.tag == what.tag)) free = &lane;
+  }
+  require(free != nullptr, Status::no_resource,
+          fmt::format("operations of {} tags are armed, each on a stream of its own that waits "
+                      "(TriggerOptions::streams)",
+                      lanes_.size()));
+  free->tag = what.tag;
+  return *free;
+}
+
+WaitingStreams::Move WaitingStreams::move_of(const Command& command) const {
+  auto* const local = reinterpret_cast<std::byte*>(command.local);
+  auto* const remote = command.verb == Verb::copy ? reinterpret_cast<std::byte*>(command.remote)
+                                                  : client_.address_of(command.peer, command.remote);
+  Move move;
+  if (is_word(command.verb))
+    move.signal = reinterpret_cast<std::uint64_t*>(remote), move.value = command.local;
+  else if (command.verb == Verb::get)
+    move = {local, remote, command.row_bytes};
+  else
+    move = {remote, local, command.row_bytes};
+  if (move.to != nullptr) static_cast<void>(moves_anything(move.to, move.from, move.bytes));
+  const bool is_far = lanes_.front().stream->device().is_gpu() &&
+                      (client_.needs_engine(remote) || (move.to != nullptr && client_.needs_engine(local)));
+  require(!is_far, Status::unreachable,
+          "a GPU's streams do not reach that memory, an engine does: arm it with TriggeredBy::engine");
+  return move;
+}
+
+/// What fails behind the wait leaves it on the stream: then the operation does nothing else, and its deadline counts.
+void WaitingStreams::enqueue(Lane& lane, const TriggeredCommands& what, std::uint64_t* completed) {
+  std::array<Move, 2> moves;
+  for (std::uint32_t i = 0; i < what.count; ++i) moves[i] = move_of(what.commands[i]);
+  Stream& stream = *lane.stream;
+  stream.wait_signal(&client_.counters[what.tag], what.threshold);
+  const std::uint64_t deadline_ns = what.deadline_ns != 0 ? what.deadline_ns : client_.deadline_ns;
+  lane.armed.push_back({what.threshold, machine::clock_ns(), deadline_ns, what.commands[0]});
+  ++lane.numbered;
+  std::exception_ptr failure;
+  try {
+    for (std::uint32_t i = 0; i < what.count; ++i)
+      if (moves[i].signal != nullptr)
+        stream.write_signal(moves[i].signal, moves[i].value);
+      else
+        stream.copy(moves[i].to, moves[i].from, moves[i].bytes);
+  } catch (const Error&) {
+    failure = std::current_exception();
+  }
+  stream.write_signal(completed, lane.numbered);
+  if (failure) std::rethrow_exception(failure);
+}
+
+/// Drops what is over.
+void WaitingStreams::look(Lane& lane, std::uint64_t now_ns) {
+  const auto index = static_cast<std::size_t>(&lane - lanes_.data());
+  const std::uint64_t over = detail::load_acquired(client_.completed[index]);
+  bool any = false;
+  for (; !lane.armed.empty() && lane.numbered - lane.armed.size() < over; any = true) lane.armed.pop_front();
+  if (any) lane.latest_ns = now_ns;
+  if (any && lane.armed.empty()) static_cast<void>(lane.stream->idle());  // it forgets its waits, or tells what failed
+  if (released_ && lane.stream->drained()) lane.armed.clear();
+}
+
+bool WaitingStreams::cancel(ArmedOperation) {
+  throw Error(Status::unavailable, "a stream's wait cannot be cancelled: operations of TriggeredBy::engine can");
+}
+
+bool WaitingStreams::is_over(ArmedOperation operation) {
+  const std::lock_guard lock(mutex_);
+  if (operation.entry >= lanes_.size()) return true;
+  Lane& lane = lanes_[operation.entry];
+  look(lane, machine::clock_ns());
+  return operation.turn <= lane.numbered - lane.armed.size();
+}
+
+bool WaitingStreams::is_idle() {
+  const std::lock_guard lock(mutex_);
+  return !any_armed();
+}
+
+bool WaitingStreams::any_armed() {
+  const std::uint64_t now = machine::clock_ns();
+  bool any = false;
+  for (Lane& lane : lanes_) {
+    look(lane, now);
+    any = any || !lane.armed.empty();
+  }
+  return any;
+}
+
+std::uint64_t WaitingStreams::count(std::uint32_t tag) const { return client_.read(&client_.counters[tag]); }
+
+std::uint32_t WaitingStreams::armed() {
+  const std::lock_guard lock(mutex_);
+  static_cast<void>(any_armed());
+  std::size_t sum = 0;
+  for (const Lane& lane : lanes_) sum += lane.armed.size();
+  return static_cast<std::uint32_t>(sum);
+}
+
+const char* WaitingStreams::trigger(std::uint64_t tag, std::uint64_t count) {
+  if (lanes_.front().stream->device().is_gpu()) return "its count lies in GPU memory, where kernels count";
+  detail::SystemAtomic<std::uint64_t>(client_.counters[tag]).fetch_add(count, cuda::memory_order_release);
+  return nullptr;
+}
+
+std::uint64_t WaitingStreams::overdue_ns(const Lane& lane) const {
+  return lane.armed.empty() ? std::numeric_limits<std::uint64_t>::max()
+                            : std::max(lane.latest_ns, lane.armed.front().since_ns) + lane.armed.front().deadline_ns;
+}
+
+/// The streams drain: on a GPU by way of their copies, whose targets stay until then.
+void WaitingStreams::release_all() {
+  released_ = true;
+  for (Lane& lane : lanes_) try {
+      lane.stream->release_waits();
+    } catch (const Error& error) {
+      log(LogLevel::error, fmt::format("a stream's waits for triggers cannot be released: {}", error.what()));
+    }
+}
+
+void WaitingStreams::watch() {
+  std::unique_lock lock(mutex_);
+  while (!closing_) {
+    std::string reason;
+    bool is_armed = true;
+    try {
+      is_armed = any_armed();
+      reason = find_overdue();
+    } catch (const Error& error) {
+      reason = error.what();
+    }
+    if (!reason.empty()) {
+      lock.unlock();
+      client_.fail(reason);
+      lock.lock();
+    }
+    if (!released_ && client_.has_failed()) release_all();
+    if (is_armed)
+      changed_.wait_for(lock, watch_period, [this] { return closing_; });
+    else
+      changed_.wait(lock);
+  }
+}
+
+/// What is, in words; empty: nothing.
+std::string WaitingStreams::find_overdue() const {
+  const std::uint64_t now = machine::clock_ns();
+  for (const Lane& lane : lanes_) {
+    if (released_ || overdue_ns(lane) > now) continue;
+    const Armed& first = lane.armed.front();
+    return fmt::format("trigger: tag {} has count {} of threshold {} by the deadline of an armed operation ({})",
+                       lane.tag, count(lane.tag), first.threshold, text_of(first.first));
+  }
+  return {};
+}
+
+}  // namespace beeline

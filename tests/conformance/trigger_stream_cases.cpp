@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// Streams that wait for triggers: what they do as the engine does, and what they refuse.
+#include <cstdint>
+#include <thread>
+#include <vector>
+
+#include "tests/conformance/rank_test.hpp"
+#include "tests/conformance/trigger_kernels.hpp"
+#include "tests/support/errors.hpp"
+
+namespace beeline_test {
+
+namespace {
+
+/// Whether streams find the memory that is triggered here.
+void need_reach_of_streams(const RankTest& test, const World& world) {
+  need_reach(test, world);
+  test.skip_if(world.device().is_gpu() && world.context().has_routes != 0,
+               "an engine reaches the others, no stream does");
+}
+
+constexpr TriggerOptions by_streams = {.by = TriggeredBy::stream};
+
+BEELINE_CASE(trigger, streams_never_before_the_data, 1) {
+  need_reach_of_streams(test, test.world());
+  for (const std::uint32_t words : {1u, 100u, 20'000u}) send_rounds(test, by_streams, words, 50);
+}
+
+/// One tag counts on from launch to launch; what it had counted before its arming suffices.
+BEELINE_CASE(trigger, streams_and_rising_thresholds, 1) {
+  World& world = test.world();
+  need_reach_of_streams(test, world);
+  constexpr std::uint32_t blocks = 2, rounds = 5, count = 1000;
+  Triggers triggers(world, by_streams);
+  const SymmetricArray<std::uint64_t> mine(world, count), there(world, count), got(world, count);
+  const Signals signals(world, 2);
+  const int ahead = test.ahead(1), behind = test.behind(1);
+  for (std::uint64_t round = 1; round <= rounds; ++round) {
+    const auto data = [&](int rank) { return pattern(100 * round + static_cast<std::uint64_t>(rank), mine.bytes()); };
+    test.write(mine.data(), data(test.rank()));
+    const auto arm_all = [&] {
+      triggers.arm(TriggeredOperation::put(there.data(), mine.data(), count, ahead).and_signal(signals.data(), round),
+                   {7, (2 * round - 1) * blocks});
+      return triggers.arm(
+          TriggeredOperation::get(got.data(), mine.data(), count, behind).and_signal(signals.data() + 1, round),
+          {7, 2 * round * blocks});
+    };
+    ArmedOperation last;
+    if (round % 2 == 0) last = arm_all();
+    world.barrier();
+    trigger_by_blocks(test, triggers, 7, blocks, 2, false);
+    if (round % 2 == 1) last = arm_all();  // triggers were first
+    BEELINE_CHECK(Status::ok == triggers.wait(last));
+    BEELINE_CHECK_EQ(2 * round * blocks, triggers.count(7));
+    BEELINE_CHECK_EQ(0u, triggers.armed());
+    world.barrier();
+    check_bytes(data(behind), test.read(there.data(), there.bytes()), "put");
+    check_bytes(data(behind), test.read(got.data(), got.bytes()), "got");
+    BEELINE_CHECK_EQ(round, test.read_value(signals.data()));
+    BEELINE_CHECK_EQ(round, test.read_value(signals.data() + 1));
+    world.barrier();
+  }
+}
+
+/// As many tags as there are streams, each with its own; another only when one is free.
+BEELINE_CASE(trigger, streams_are_few, 1) {
+  World& world = test.world();
+  need_reach_of_streams(test, world);
+  constexpr std::uint32_t streams = 3;
+  Triggers triggers(world, {.tags = 100, .by = TriggeredBy::stream, .streams = streams});
+  const SymmetricArray<std::uint64_t> words(world, 100);
+  const auto set = [&](std::uint32_t tag, std::uint64_t threshold) {
+    return triggers.arm(TriggeredOperation::signal(words.data() + tag, threshold, test.ahead(1)), {tag, threshold});
+  };
+  for (std::uint32_t tag = 0; tag < streams; ++tag) static_cast<void>(set(tag, 1));
+  check_error(Status::no_resource, {"3 tags", "TriggerOptions::streams"}, [&] { static_cast<void>(set(streams, 1)); });
+  ArmedOperation last;
+  for (std::uint64_t threshold = 2; threshold <= 64; ++threshold) last = set(0, threshold);
+  check_error(Status::no_resource, {"64 operations of tag 0"}, [&] { static_cast<void>(set(0, 65)); });
+  check_error(Status::invalid_argument, {"threshold 1 of tag 0 behind 64"}, [&] { static_cast<void>(set(0, 1)); });
+  BEELINE_CHECK(Status::timeout == triggers.wait(last, Timeout{2'000'000}));
+  trigger_by_blocks(test, triggers, 0, 1, 64, false);
+  BEELINE_CHECK(Status::ok == triggers.wait(last));
+  const ArmedOperation next = set(50, 1);  // on the stream that is free
+  for (const std::uint32_t tag : {1u, 2u, 50u}) trigger_by_blocks(test, triggers, tag, 1, 1, false);
+  BEELINE_CHECK(Status::ok == triggers.wait(next));
+  while (triggers.armed() > 0) std::this_thread::yield();  // up to their deadline
+  world.barrier();
+  for (const std::uint32_t tag : {0u, 1u, 2u, 50u})
+    BEELINE_CHECK_EQ(tag == 0 ? 64u : 1u, test.read_value(words.data() + tag));
+  world.barrier();
+}
+
+struct QuietKernel {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report,
+                                      TriggerChannel channel) const {
+    BEELINE_DEVICE_CHECK_EQ(report, Status::unavailable, quiet(grid.block(), ctx, channel, 0));
+  }
+};
+
+BEELINE_CASE(trigger, what_streams_refuse, 1) {
+  World& world = test.world();
+  for (const std::uint32_t streams : {0u, TriggerOptions::most_streams + 1})
+    check_error(Status::invalid_argument, {"streams"},
+                [&] { const Triggers none(world, {.by = TriggeredBy::stream, .streams = streams}); });
+  Triggers triggers(world, by_streams);
+  const SymmetricArray<std::uint64_t> words(world, 2);
+  const auto unavailable = [](std::initializer_list<std::string_view> text, auto call) {
+    check_error(Status::unavailable, text, call);
+  };
+  unavailable({"atomics are for TriggeredBy::engine"},
+              [&] { triggers.arm(TriggeredOperation::atomic(Verb::add, words.data(), 1, test.rank()), {}); });
+  unavailable({"chains are for TriggeredBy::engine"}, [&] {
+    triggers.arm(TriggeredOperation::copy(words.data(), words.data() + 1, 8), {.tag = 0, .then = 1});
+  });
+  check_error(Status::invalid_argument, {"overlap"}, [&] {
+    triggers.arm(TriggeredOperation::copy(words.data(), reinterpret_cast<std::byte*>(words.data()) + 1, 8), {});
+  });
+  if (test.on_gpu() && world.context().has_routes != 0)
+    check_error(Status::unreachable, {"TriggeredBy::engine"},
+                [&] { triggers.arm(TriggeredOperation::put(words.data(), words.data() + 1, 1, test.ahead(1)), {}); });
+  BEELINE_CHECK_EQ(0u, triggers.armed());
+  const ArmedOperation armed = triggers.arm(TriggeredOperation::copy(words.data(), words.data() + 1, 8), {.tag = 3});
+  unavailable({"cannot be cancelled"}, [&] { triggers.cancel(armed); });
+  test.run(test.shape(1, false), QuietKernel{}, triggers.channel(), "quiet");
+  if (test.on_gpu()) {
+    unavailable({"GPU memory"}, [&] { triggers.trigger(3); });
+    trigger_by_blocks(test, triggers, 3, 1, 1, false);
+  } else {
+    triggers.trigger(3);
+  }
+  BEELINE_CHECK(Status::ok == triggers.wait(armed));
+  world.barrier();
+}
+
+}  // namespace
+
+}  // namespace beeline_test

@@ -267,28 +267,44 @@ std::vector<Measurement> prepare_round_trips(Bench& bench, std::uint64_t) {
   return all;
 }
 
-/// Source: seed 003, 480 blocks and a whole GPU full of them, by one to eight service threads.
-std::vector<Measurement> prepare_rates(Bench& bench, std::uint64_t) {
+/// One shape; each is measured by itself, so that no other engine's threads spin beside it.
+std::vector<Measurement> prepare_rate(Bench& bench, const Shape& shape) {
   bench.require_alike();
-  const bool on_gpu = bench.world().device().is_gpu();
-  const std::vector<std::uint32_t> sweep =
-      on_gpu ? std::vector<std::uint32_t>{1, 2, 4, 8, 16, 32, 64, 480, most_blocks} : std::vector<std::uint32_t>{1, 4};
-  std::vector<Measurement> all;
-  const auto add = [&](const Shape& shape) {
-    const auto commands = std::make_shared<Commands>(bench, shape);
-    all.push_back(measurement_of(commands, "command_rate", [=](Rounds rounds) {
-      return time_batches(rounds, [&] { return commands->rate_ns(rounds.iterations); });
-    }));
-    all.back().unit = Unit::million_messages_per_second;
-    all.back().operations_per_iteration = shape.blocks;
+  const auto commands = std::make_shared<Commands>(bench, shape);
+  Measurement measurement = measurement_of(commands, "command_rate", [=](Rounds rounds) {
+    return time_batches(rounds, [&] { return commands->rate_ns(rounds.iterations); });
+  });
+  measurement.unit = Unit::million_messages_per_second;
+  measurement.operations_per_iteration = shape.blocks;
+  return {measurement};
+}
+
+/// Source: seed 003, 480 blocks and a whole GPU full of them, by one to eight service threads.
+constexpr Shape rate_shapes[] = {{1, 1},
+                                 {4, 1},
+                                 {16, 1},
+                                 {64, 1},
+                                 {480, 1},
+                                 {4096, 1},
+                                 {64, 2},
+                                 {64, 4},
+                                 {64, 8},
+                                 {480, 8},
+                                 {4096, 8},
+                                 {64, 1, Heap::symmetric},
+                                 {64, 4, Heap::symmetric}};
+
+/// A host rank's grid runs its blocks one after the other, and has fewer cores.
+bool is_of_gpus(const Shape& shape) {
+  return shape.blocks > 4 || shape.engine_threads > 1 || shape.heap == Heap::symmetric;
+}
+
+Case rate_of(const Shape& shape) {
+  const auto prepare = [&shape](Bench& bench, std::uint64_t) {
+    if (is_of_gpus(shape) && !bench.world().device().is_gpu()) return std::vector<Measurement>();
+    return prepare_rate(bench, shape);
   };
-  for (const int threads : {1, 2, 4, 8}) {
-    if (!on_gpu && threads > 2) break;
-    for (const std::uint32_t blocks : sweep) add({blocks, threads, Heap::pinned});
-    if (on_gpu)
-      for (const std::uint32_t blocks : {1u, 16u, 64u}) add({blocks, threads, Heap::symmetric});
-  }
-  return all;
+  return {"command_rate", method, false, prepare};
 }
 
 /// Source: seed 000, 4.4.3: post-work-wait.
@@ -312,7 +328,9 @@ struct Parts {
 };
 
 /// Collective. Medians of the kernel's, means of the engine's.
-Parts parts_of(Commands& commands) {
+///   told_by_stream  the words lie in GPU memory: the stream that stores them tells the poster, too, maybe before the
+///                   engine has noticed; so transfer and completion are one part
+Parts parts_of(Commands& commands, bool told_by_stream) {
   const EngineStatistics before = commands.queues().statistics();
   const Commands::RoundTrips found = commands.probe(0);
   const EngineStatistics after = commands.queues().statistics();
@@ -321,9 +339,9 @@ Parts parts_of(Commands& commands) {
   Parts parts;
   parts.post = static_cast<double>(found.posting[found.posting.size() / 2]);
   parts.engine = (after.begin_s - before.begin_s) * 1e9 / batches;
-  parts.transfer = (after.work_s - before.work_s) * 1e9 / batches;
-  parts.completion =
-      static_cast<double>(found.whole[found.whole.size() / 2]) - parts.post - parts.engine - parts.transfer;
+  const double rest = static_cast<double>(found.whole[found.whole.size() / 2]) - parts.post - parts.engine;
+  parts.transfer = told_by_stream ? rest : (after.work_s - before.work_s) * 1e9 / batches;
+  parts.completion = rest - parts.transfer;
   return parts;
 }
 
@@ -336,7 +354,7 @@ std::vector<Measurement> prepare_parts(Bench& bench, std::uint64_t) {
          {std::pair{"part_post", &Parts::post}, std::pair{"part_engine", &Parts::engine},
           std::pair{"part_transfer", &Parts::transfer}, std::pair{"part_completion", &Parts::completion}}) {
       all.push_back(measurement_of(commands, name, [=, part = part](Rounds rounds) {
-        return time_batches(rounds, [&] { return parts_of(*commands).*part; });
+        return time_batches(rounds, [&] { return parts_of(*commands, heap == Heap::symmetric).*part; });
       }));
       all.back().most_iterations = 1;
     }
@@ -344,10 +362,15 @@ std::vector<Measurement> prepare_parts(Bench& bench, std::uint64_t) {
   return all;
 }
 
-const ListedCases cases(Command::methods, {{"command_load", method, false, prepare_round_trips},
-                                           {"command_rate", method, false, prepare_rates},
-                                           {"command_parts", method, false, prepare_parts},
-                                           {"engine_cpu", method, false, prepare_cpu_time}});
+std::vector<Case> all_cases() {
+  std::vector<Case> all = {{"command_load", method, false, prepare_round_trips},
+                           {"command_parts", method, false, prepare_parts},
+                           {"engine_cpu", method, false, prepare_cpu_time}};
+  for (const Shape& shape : rate_shapes) all.push_back(rate_of(shape));
+  return all;
+}
+
+const ListedCases cases(Command::methods, all_cases());
 
 }  // namespace
 

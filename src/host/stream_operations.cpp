@@ -33,8 +33,12 @@ struct PutSignalKernel {
                                       std::size_t bytes, SignalCall call, std::uint32_t peer) const {
     const auto& block = grid.block();
     const std::uint64_t value = next_value(block, call.sequence, call.value);
-    // What fails is recorded where it fails.
-    if (call.adds)
+    // What fails is recorded where it fails. Without bytes there is no destination, which a put would check.
+    if (bytes == 0 && call.adds)
+      signal_add(block, ctx, call.signal, value, peer);
+    else if (bytes == 0)
+      signal(block, ctx, call.signal, value, peer);
+    else if (call.adds)
       put_signal_add(block, ctx, destination, source, bytes, call.signal, value, peer);
     else
       put_signal(block, ctx, destination, source, bytes, call.signal, value, peer);

@@ -187,10 +187,10 @@ BEELINE_CASE(post, memory_that_is_not_there, 1) {
   const SymmetricArray<std::byte> bytes(world, 4096);
   const Signals word(world, 1);
   auto* const nowhere = reinterpret_cast<std::byte*>(std::uintptr_t{4096});
-  const std::string engine = "rank " + std::to_string(test.rank()) + "'s engine";
+  const std::string refuser = "rank " + std::to_string(test.rank()) + "'s engine";
   const BadArguments arguments{bytes.data(), nowhere, word.data(), static_cast<std::uint32_t>(test.ahead(1)),
                                queues.channel()};
-  check_error(Status::invalid_argument, {engine, "4096", "not there"},
+  check_error(Status::invalid_argument, {refuser, "4096", "not there"},
               [&] { test.run(test.shape(1, false), BadKernel{}, arguments, "bad posts"); });
   test.check_report("bad posts");
   world.synchronize();  // once is enough
@@ -199,7 +199,7 @@ BEELINE_CASE(post, memory_that_is_not_there, 1) {
   BEELINE_CHECK_EQ(std::uint64_t{3}, queues.statistics().refused);
   const std::vector<std::string> refusals = queues.refusals();
   BEELINE_CHECK_EQ(std::size_t{1}, refusals.size());
-  BEELINE_CHECK_CONTAINS(refusals.front(), engine);
+  BEELINE_CHECK_CONTAINS(refusals.front(), refuser);
   BEELINE_CHECK(!world.failed());
   world.barrier();
 }

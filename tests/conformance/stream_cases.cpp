@@ -196,13 +196,13 @@ BEELINE_CASE(stream, puts_that_count_on_streams, 1) {
 /// Values that lie in memory and go on: puts and signals, each behind the credit for the last.
 BEELINE_CASE(stream, sequences_on_streams, 1) {
   World& world = test.world();
+  test.skip_if(world.mixed(), "kernels of host ranks, which put and signal here, do not store into GPU memory");
   constexpr std::uint64_t rounds = 20;
   const auto from = static_cast<std::uint32_t>(test.behind(1));
   for (const std::size_t bytes : {std::size_t{0}, std::size_t{37}, std::size_t{100'000}}) {
-    const Heap heap = world.mixed() ? Heap::pinned : Heap::symmetric;
     const SymmetricArray<std::byte> source(world, rounds * bytes), destination(world, bytes),
         snapshots(world, rounds * bytes);
-    const SymmetricArray<std::uint64_t> arrived(world, 2, heap), sequences(world, 4);
+    const SymmetricArray<std::uint64_t> arrived(world, 2), sequences(world, 4);
     std::uint64_t* const sequence = sequences.data();
     const std::uint64_t key = test.random().next();
     test.write(source.data(), pattern(key_of(key, test.rank()), rounds * bytes));

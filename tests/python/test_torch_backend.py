@@ -34,6 +34,8 @@ def run(command: list[str], device: str, **settings: str) -> str:
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY / "python"), "OMP_NUM_THREADS": "1", **settings}
     if device == "cpu":
         environment["BEELINE_DEVICE"] = "cpu"
+    elif torch.cuda.device_count() == 1:
+        environment["BEELINE_DEVICE"] = "cuda:0"
     done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=200, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
@@ -51,12 +53,14 @@ def test_operations_with_the_oldest_torch() -> None:
 
 
 def ranks_on(device: str, most: int) -> int:
+    """How many ranks a test has: a GPU each, or two that share one, where NVIDIA's Multi-Process Service lets them."""
     if device == "cpu":
         return most
     gpus = torch.cuda.device_count()
-    if gpus < 2:
-        pytest.skip(f"{gpus} GPUs: two are needed")
-    return min(gpus, most)
+    service = Path(os.environ.get("CUDA_MPS_PIPE_DIRECTORY", "/tmp/nvidia-mps")) / "control"
+    if gpus < 2 and not (gpus == 1 and service.exists()):
+        pytest.skip(f"{gpus} GPUs: two are needed, or one that MPS shares")
+    return max(2, min(gpus, most))
 
 
 @pytest.mark.timeout(250)

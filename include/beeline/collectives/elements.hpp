@@ -74,7 +74,7 @@ struct ElementTraits<std::int32_t> : PlainElement<std::int32_t, std::int64_t, El
 template <>
 struct ElementTraits<std::int64_t> : PlainElement<std::int64_t, std::int64_t, ElementType::int64> {};
 template <>
-struct ElementTraits<std::uint8_t> : PlainElement<std::uint8_t, std::int64_t, ElementType::uint8> {};
+struct ElementTraits<std::uint8_t> : PlainElement<std::uint8_t, std::uint32_t, ElementType::uint8> {};
 template <>
 struct ElementTraits<std::uint32_t> : PlainElement<std::uint32_t, std::uint64_t, ElementType::uint32> {};
 template <>

@@ -45,9 +45,10 @@ CommandTarget target_of(const EngineClient& client, MappedMemory& memory, const 
   if (moves_rows(command.verb)) {
     const auto there = extent(command.rows, command.row_bytes, command.remote_stride);
     const auto here = extent(command.rows, command.row_bytes, command.local_stride);
-    if (!there || !here || *here > ~command.local || *there > ~command.remote)
+    if (!there || !here || *here > ~command.local || *there > ~command.remote ||
+        __builtin_mul_overflow(command.rows, command.row_bytes, &bytes))
       return {"rows of no bytes, or beyond the end of the address space"};
-    bytes = command.rows * command.row_bytes, span = *there, span_here = *here;
+    span = *there, span_here = *here;
   } else if (command.verb == Verb::put_inline) {
     if (bytes == 0 || bytes > max_inline_bytes) return {"no command holds so many bytes"};
   } else if (!is_word(command)) {

@@ -115,11 +115,14 @@ class GpuWorker final : public CommandWorker {
   static constexpr std::size_t most_writes = 128;
   static constexpr const char* not_there = "memory of its poster is not there, or not for its GPU";
 
-  /// What comes next follows the writes on the stream.
-  void begin_on_stream() {
+  void use_gpu_in_this_thread() const {
     static thread_local int current = -1;
     if (current != gpu_) check(cudaSetDevice(gpu_), "cudaSetDevice");
     current = gpu_;
+  }
+  /// What comes next follows the writes on the stream.
+  void begin_on_stream() {
+    use_gpu_in_this_thread();
     issue_writes();
     is_busy_ = true;
   }
@@ -143,6 +146,7 @@ class GpuWorker final : public CommandWorker {
   }
   void issue_writes() {
     if (writes_ == 0) return;
+    use_gpu_in_this_thread();
     cuda_api::check(cuda_api::driver().stream_batch(stream_, static_cast<unsigned>(writes_), params_.data(), 0),
                     "cuStreamBatchMemOp");
     writes_ = 0;

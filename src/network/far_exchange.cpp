@@ -225,13 +225,16 @@ void FarExchange::do_kept(FarRank& from) {
 }
 
 std::span<std::byte> FarExchange::place_of(const NetworkMessage& message, std::size_t bytes) {
-  if (message.kind == MessageKind::command && client_ != nullptr) {
-    const CommandTarget target = target_of(*client_, *memory_, message.command);
-    const bool is_whole = message.command.rows == 1 || message.command.remote_stride == message.command.row_bytes;
+  const Command& command = message.command;
+  const bool is_put_here = command.verb == Verb::put && command.peer == static_cast<std::uint32_t>(plan_.rank);
+  if (message.kind == MessageKind::command && client_ != nullptr && is_put_here) {
+    const CommandTarget target = target_of(*client_, *memory_, command);
+    const bool is_whole = command.rows == 1 || command.remote_stride == command.row_bytes;
     if (target.refused == nullptr && is_whole && target.bytes == bytes) return {target.address, bytes};
   }
   if (message.kind == MessageKind::data)
-    if (const PostedCommand* const posted = posted_of(message.request); posted != nullptr) {
+    if (const PostedCommand* const posted = posted_of(message.request);
+        posted != nullptr && posted->command.verb == Verb::get && message.piece < messages_of(posted->command)) {
       const Rows rows = local_rows(piece_of(posted->command, message.piece));
       if (rows.is_whole() && rows.bytes() == bytes) return {rows.first, bytes};
     }

@@ -27,8 +27,10 @@ struct Triggering {
   /// The host fills the fields anew, or reads them, when the kernel has ended.
   template <class Grid>
   [[nodiscard]] BEELINE_HOST_DEVICE beeline::Status end(const Grid& grid, const beeline::Context& ctx) const {
-    return grid.block_rank() < triggers.queues.queues ? beeline::quiet(grid.block(), ctx, triggers, grid.block_rank())
-                                                      : beeline::Status::ok;
+    auto status = beeline::Status::ok;
+    for (std::uint32_t queue = grid.block_rank(); queue < triggers.queues.queues; queue += grid.blocks())
+      if (status == beeline::Status::ok) status = beeline::quiet(grid.block(), ctx, triggers, queue);
+    return status;
   }
 };
 

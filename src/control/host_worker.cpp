@@ -2,6 +2,7 @@
 #include <array>
 #include <cstring>
 
+#include "beeline/device/wait.hpp"
 #include "control/change_word.hpp"
 #include "control/command_worker.hpp"
 #include "control/copy_if_there.hpp"
@@ -41,9 +42,12 @@ class HostWorker final : public CommandWorker {
     std::uint64_t to, from;
   };
 
+  /// A word that is put may be one that its receiver waits for.
   static void put_inline(std::byte* remote, const Command& command) {
-    if (command.width == sizeof command.local)
-      std::memcpy(remote, &command.local, sizeof command.local);  // one store
+    const auto address = reinterpret_cast<std::uintptr_t>(remote);
+    if (command.width == sizeof(std::uint64_t) && address % sizeof(std::uint64_t) == 0)
+      detail::SystemAtomic<std::uint64_t>(*reinterpret_cast<std::uint64_t*>(remote))
+          .store(command.local, cuda::memory_order_release);
     else
       std::memcpy(remote, &command.local, command.width);
   }

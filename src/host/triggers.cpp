@@ -71,6 +71,7 @@ void Triggers::be_done_by_streams(const TriggerOptions& options) {
     return ctx.range + peer * SlotLayout{ctx.slot_shift}.slot_bytes() + offset;
   };
   client.read = [&world](const std::uint64_t* counter) {
+    if (!world.device().is_gpu()) return detail::load_acquired(*counter);
     std::uint64_t value = 0;
     world.copy(&value, counter, sizeof value);
     return value;

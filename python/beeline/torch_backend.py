@@ -24,9 +24,9 @@ wait for nobody but their peer. Between two ranks they are matched in order, tha
 tags have no meaning. On host ranks, recv and irecv without a source take the first message of any member.
 
 Calls of more than some 100 KB use tensors without a copy where they can, and `last_transfer` tells: tensors of GPU
-memory that torch has from cudaMalloc, which the ranks find out in their first calls with a segment of it
-(`registered`), and, from the first call on, those at the same place of the symmetric heap on all ranks (`in_place`),
-where `mem_pool` puts them. Memory of registered tensors that
+memory that torch has from cudaMalloc, which all-reduce, all-gather, reduce-scatter and all-to-all find out in their
+first calls with a segment of it (`registered`), and, by all operations and from the first call on, those at the same
+place of the symmetric heap on all ranks (`in_place`), where `mem_pool` puts them. Memory of registered tensors that
 torch gives back (`torch.cuda.empty_cache`) is free when this rank and the others have made their next calls.
 """
 

@@ -156,18 +156,11 @@ class TorchCalls : public ChannelObject<Collectives> {
     const nb::gil_scoped_release unlocked;
     const Transfer transfer = channel().last_transfer();
     if (transfer == Transfer::none) return std::nullopt;
-    const std::string reason = reason_of_staging();
+    const std::string reason = joined()->mappings == nullptr ? "" : joined()->mappings->reason();
     return transfer != Transfer::staged || reason.empty() ? name(transfer) : fmt::format("staged: {}", reason);
   }
 
  private:
-  [[nodiscard]] std::string reason_of_staging() const {
-    if (joined()->mappings != nullptr) return joined()->mappings->reason();
-    World& world = joined()->world();
-    if (world.mixed()) return "ranks of both kinds do not reach each other's memory";
-    if (!world.device().is_gpu() || static_cast<std::uint32_t>(world.size()) <= detail::most_mapping_members) return {};
-    return fmt::format("{} ranks: at most {} map each other's memory", world.size(), detail::most_mapping_members);
-  }
   /// Collective over the world, where a group of all its ranks is made.
   void make_mappings(bool of_all) {
     World& world = joined()->world();

@@ -147,13 +147,6 @@ std::span<const std::byte> AddressRange::piece_at(const void* address) {
                                                                 : std::span<const std::byte>();
 }
 
-std::vector<std::span<const std::byte>> AddressRange::pieces() {
-  const std::lock_guard lock(mutex_);
-  std::vector<std::span<const std::byte>> all;
-  for (const auto& [start, mapping] : mappings_) all.emplace_back(start, mapping.bytes);
-  return all;
-}
-
 void AddressRange::set_access(std::vector<std::vector<int>> seen_by) {
   const std::lock_guard lock(mutex_);
   seen_by_ = std::move(seen_by);

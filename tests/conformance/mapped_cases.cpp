@@ -16,8 +16,7 @@ namespace {
 using namespace beeline;
 using Element = std::int32_t;
 
-constexpr std::size_t most = 70'001;              // elements of a vector, or of a piece
-constexpr std::size_t longest_in_packets = 2000;  // elements: shorter pieces of an all-to-all-v may go along in packets
+constexpr std::size_t most = 70'001;  // elements of a vector, or of a piece
 constexpr int calls_until_known = 3;  // all show their segments in the first, and map the others' in the second
 
 bool are_one_process(World& world) {
@@ -74,70 +73,12 @@ class MappedCalls {
           return static_cast<int>(i / count * 1000 + i % count + count * static_cast<std::size_t>(team_.rank()));
         },
         expected);
-    check_rooted(source, destination, count, expected);
-    check_varied(source, destination, count, expected);
   }
 
   /// Elements of memory that the largest calls use, and a few more.
   [[nodiscard]] std::size_t words() const { return 2 * (most * static_cast<std::size_t>(team_.size()) + 64); }
 
  private:
-  /// Those with a root.
-  void check_rooted(Element* source, Element* destination, std::size_t count, std::optional<Transfer> expected) {
-    const int root = static_cast<int>(count) % team_.size();
-    const bool is_root = team_.rank() == root;
-    const auto pieces = count * static_cast<std::size_t>(team_.size());
-    run(
-        source, is_root ? count : 0, destination, count,
-        [&](const CollectiveCall& call) {
-          collectives_.broadcast_on_stream(destination, source, count, ElementType::int32, root, call);
-        },
-        Algorithm::peer, [&](std::size_t i) { return root * 1000 + static_cast<int>(i); }, expected);
-    run(
-        source, is_root ? pieces : 0, destination, count,
-        [&](const CollectiveCall& call) {
-          collectives_.scatter_on_stream(destination, source, count, ElementType::int32, root, call);
-        },
-        Algorithm::peer,
-        [&](std::size_t i) {
-          return root * 1000 + static_cast<int>(i + count * static_cast<std::size_t>(team_.rank()));
-        },
-        expected);
-    run(
-        source, count, destination, is_root ? pieces : 0,
-        [&](const CollectiveCall& call) {
-          collectives_.gather_on_stream(destination, source, count, ElementType::int32, root, call);
-        },
-        Algorithm::peer, [&](std::size_t i) { return static_cast<int>(i / count * 1000 + i % count); }, expected);
-    run(
-        source, count, destination, is_root ? count : 0,
-        [&](const CollectiveCall& call) {
-          collectives_.reduce_on_stream(destination, source, count, ElementType::int32, Reduction::minimum, root, call);
-        },
-        Algorithm::two_shot, [&](std::size_t i) { return static_cast<int>(i); }, expected);
-  }
-
-  /// All-to-all-v of pieces up to two elements shorter than `count`, each at the place of one of `count`.
-  void check_varied(Element* source, Element* destination, std::size_t count, std::optional<Transfer> expected) {
-    const auto members = static_cast<std::size_t>(team_.size()), rank = static_cast<std::size_t>(team_.rank());
-    const auto length = [&](std::size_t from, std::size_t to) { return count < 3 ? count : count - (from + to) % 3; };
-    std::vector<std::size_t> lengths, offsets;  // the same both ways
-    for (std::size_t peer = 0; peer < members; ++peer)
-      lengths.push_back(length(rank, peer)), offsets.push_back(count * peer);
-    run(
-        source, count * members, destination, count * members,
-        [&](const CollectiveCall& call) {
-          collectives_.alltoallv_on_stream(destination, source, {lengths, offsets, lengths, offsets},
-                                           ElementType::int32, call);
-        },
-        Algorithm::peer,
-        [&](std::size_t i) {
-          const std::size_t from = i / count, element = i % count;
-          return element < length(from, rank) ? static_cast<int>(from * 1000 + count * rank + element) : -1;
-        },
-        count > longest_in_packets ? expected : std::nullopt);
-  }
-
   template <class Call, class Expected>
   void run(Element* source, std::size_t sent, Element* destination, std::size_t received, const Call& call,
            Algorithm algorithm, const Expected& expected, std::optional<Transfer> transfer) {

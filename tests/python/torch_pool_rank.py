@@ -56,39 +56,6 @@ def zero_copy() -> None:
     dist.destroy_process_group(pair)
 
 
-def every_operation() -> None:
-    """Those that move and combine long tensors of ordinary memory: without a copy, once the ranks have mapped it."""
-    mine, others = (torch.empty(SIZE * COUNT, device=DEVICE) for _ in range(2))
-    group = dist.group.WORLD
-    root = SIZE - 1
-
-    def scatter() -> None:
-        group._calls.scatter(others[:COUNT], mine if root == RANK else None, False, root=root)
-
-    def gather() -> None:
-        group._calls.gather(others if root == RANK else None, mine[:COUNT], False, root=root)
-
-    def exchange() -> None:
-        lengths = [COUNT - (RANK + rank) % 2 for rank in range(SIZE)]  # the same both ways
-        dist.all_to_all_single(others[: sum(lengths)], mine[: sum(lengths)], lengths, lengths)
-
-    whole = torch.arange(SIZE, device=DEVICE).repeat_interleave(COUNT)
-    cases = (
-        (lambda: dist.broadcast(mine, root), lambda: (mine == root).all()),
-        (lambda: dist.reduce(mine, root), lambda: root != RANK or (mine == sum(range(SIZE))).all()),
-        (scatter, lambda: (others[:COUNT] == root).all()),
-        (gather, lambda: root != RANK or (others == whole).all()),
-        (exchange, lambda: others[0] == 0 and others[SIZE * (COUNT - 1)] == root),
-    )
-    for call, is_right in cases:
-        for _ in range(4):
-            mine.fill_(RANK)
-            call()
-            assert is_right()
-            dist.barrier()
-        assert last_transfer() == "registered", (call, last_transfer())
-
-
 def segments_of_torchs() -> None:
     """Segments that torch frees and takes again, at their old addresses or elsewhere, and such as cannot be shared."""
     for turn in range(4):
@@ -152,7 +119,7 @@ def segments_come_back() -> None:
         torch.cuda.empty_cache()
 
 
-for case in (zero_copy, every_operation, segments_of_torchs, order, a_full_heap, segments_come_back):
+for case in (zero_copy, segments_of_torchs, order, a_full_heap, segments_come_back):
     case()
     gc.collect()
     torch.cuda.empty_cache()

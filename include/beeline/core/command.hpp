@@ -86,7 +86,7 @@ struct CommandRing {
   Answer answers[command_ring_depth];     ///< written by the engine, as all below
   PaddedWord taken, reusable, completed;  ///< counts of commands: see above
   PaddedWord refused;                     ///< commands that the engine refused: nothing was touched
-  PaddedWord asleep;                      ///< 0, or what `wake_engine` needs: the engine sleeps; a device engine's: any
+  PaddedWord asleep;                      ///< 0, or what `wake_engine` needs: the engine sleeps
 };
 static_assert(std::is_trivially_copyable_v<CommandRing>);
 
@@ -97,7 +97,6 @@ struct CommandTickets {
   std::uint64_t waits;                      ///< posts that found the ring full
   std::uint64_t completed, reusable;        ///< the same of those words
   std::uint64_t looking;                    ///< 1: a poster looks at the ring's words, for all that wait
-  std::uint64_t* wanted;                    ///< of a device engine: set where it sleeps; nullptr: a host engine serves
   std::uint64_t freed[command_ring_depth];  ///< commands that a slot has held whose answers, if any, have been read
 };
 

@@ -50,8 +50,8 @@ struct CollectiveCall {
   /// team ends with an error; on GPUs engines have then copied to where the vectors would lie. All other calls find out
   /// by themselves where vectors lie.
   bool symmetric = false;
-  /// On all members or none: vectors in ordinary memory are used where they lie, once all have mapped them, in
-  /// calls of more than packets carry. Engines are left out.
+  /// On all members or none: vectors in ordinary memory are used where they lie, once all have mapped them, by
+  /// all-reduce, reduce-scatter, all-gather and all-to-all of more than packets carry. Engines are left out.
   SegmentMappings* mappings = nullptr;
 };
 

@@ -53,8 +53,6 @@ class AddressRange {
   /// The piece of memory that an address of the range lies in, as this process has mapped it; empty: in none. It holds
   /// until something is unmapped.
   [[nodiscard]] std::span<const std::byte> piece_at(const void* address);
-  /// All pieces, by address.
-  [[nodiscard]] std::vector<std::span<const std::byte>> pieces();
   /// Held by who uses a piece by plain loads and stores: nothing is unmapped meanwhile. Taken before anything else of
   /// the range.
   [[nodiscard]] std::shared_mutex& in_use() { return in_use_; }

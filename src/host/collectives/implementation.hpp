@@ -13,7 +13,6 @@
 #include "beeline/selection/preferences.hpp"
 #include "host/collectives/copy_engine.hpp"
 #include "host/collectives/launchers.hpp"
-#include "host/collectives/movement_kernels.hpp"
 
 namespace beeline {
 
@@ -48,9 +47,6 @@ class Collectives::Implementation {
 
   /// Makes a call of vectors of one length.
   void start(const CollectiveShape& shape, detail::VectorCall call, const CollectiveCall& options);
-  /// Makes a call of pieces that differ, which has been chosen. `destination`: from the first piece to the last.
-  void move_varied(const detail::MovementPlan& plan, const detail::PieceValues<max_ranks>& values,
-                   SegmentMappings::Vector destination, const CollectiveCall& choice, const LaunchOptions& launch);
 
   Team& team;
   World& world;

@@ -134,7 +134,6 @@ struct PosterMemory {
     return TicketWord(queue.tickets->freed[slot]);
   }
   [[nodiscard]] BEELINE_HOST_DEVICE Word taken() const { return Word(queue.ring->taken.value); }
-  [[nodiscard]] BEELINE_HOST_DEVICE Word asleep() const { return Word(queue.ring->asleep.value); }
   [[nodiscard]] BEELINE_HOST_DEVICE Word sequence(std::uint64_t slot) const {
     return Word(queue.ring->commands[slot].sequence);
   }
@@ -157,17 +156,8 @@ struct PosterMemory {
   }
 };
 
-/// Wakes a device engine, if a command that has been posted finds it asleep: asks the host to start it again.
-BEELINE_HOST_DEVICE inline void wake_device_engine_of(CommandQueue queue) {
-  const std::uint64_t asleep = take_asleep(PosterMemory<>{queue});
-  if (asleep == 0) return;
-  SystemAtomic<std::uint64_t>(*queue.tickets->wanted).store(1, cuda::memory_order_release);
-  if constexpr (executor == DeviceKind::host) wake_engine(asleep);
-}
-
-/// Wakes the engine, if a command that has been posted finds it asleep. A GPU wakes no thread of the host.
-BEELINE_HOST_DEVICE inline void wake_engine_of(CommandQueue queue) {
-  if (queue.tickets->wanted != nullptr) return wake_device_engine_of(queue);
+/// Wakes the engine, if a command that this CPU thread has posted finds it asleep.
+BEELINE_HOST_DEVICE inline void wake_engine_of([[maybe_unused]] CommandQueue queue) {
   if constexpr (executor == DeviceKind::host) {
     const std::uint64_t asleep = SystemAtomic<std::uint64_t>(queue.ring->asleep.value).load(cuda::memory_order_relaxed);
     if (asleep != 0) [[unlikely]]

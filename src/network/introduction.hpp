@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include <cstring>
+#include <algorithm>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -25,8 +25,9 @@ namespace beeline {
 
 /// The address in what `rank` says. Throws invalid_argument where it speaks another protocol.
 [[nodiscard]] inline std::span<const std::byte> address_in(int rank, std::span<const std::byte> introduction) {
-  const auto* text = reinterpret_cast<const char*>(introduction.data());
-  const std::string_view protocol(text, ::strnlen(text, introduction.size()));
+  const auto end = std::find(introduction.begin(), introduction.end(), std::byte{0});
+  const std::string_view protocol(reinterpret_cast<const char*>(introduction.data()),
+                                  static_cast<std::size_t>(end - introduction.begin()));
   require(protocol == network_protocol && protocol.size() < introduction.size(), Status::invalid_argument,
           fmt::format("rank {} speaks \"{}\" to other nodes, this rank \"{}\": run the same Beeline on all of them",
                       rank, protocol, network_protocol));

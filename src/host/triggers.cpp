@@ -105,7 +105,6 @@ ArmedOperation Triggers::arm(const TriggeredOperation& operation, const TriggerC
                          .threshold = when.threshold,
                          .then = when.then == no_chain ? no_chain : checked(when.then)};
   require(when.threshold > 0, Status::invalid_argument,
-
           "a threshold of 0: an operation starts after one trigger at least");
   require(when.deadline_ns >= 0, Status::invalid_argument, fmt::format("a deadline of {} ns", when.deadline_ns));
   what.deadline_ns = static_cast<std::uint64_t>(when.deadline_ns);

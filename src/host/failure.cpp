@@ -388,6 +388,7 @@ std::string World::Implementation::describe_all(const std::vector<WaitRecord>& w
 
 void World::Implementation::fail(Status status, std::uint32_t team, const std::string& also) {
   const std::vector<WaitRecord> waits = gather_waits(team);
+  if (engine != nullptr) engine->end_sources(far_members(team));  // their owner catches the error, and frees them
   // A wait that reached its deadline is the cause; a rank that ended then did so because of it.
   const bool has_cause = !waits.empty() && is_cause(waits.front());
   End end_noticed = end_of_team(team);

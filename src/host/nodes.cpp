@@ -47,15 +47,7 @@ std::unique_ptr<Engine> World::Implementation::make_network() {
   plan.deadline_ns = config.deadline_ns;
   for (const Member& member : members) plan.node_of.push_back(member.node);
   NetworkNews news;
-  news.far_members = [this](std::uint32_t team) {
-    const std::lock_guard lock(team_mutex);
-    const auto found = teams.find(team);
-    std::vector<int> far;
-    if (found != teams.end())
-      std::copy_if(found->second.begin(), found->second.end(), std::back_inserter(far),
-                   [this](int member) { return !is_near(member); });
-    return far;
-  };
+  news.far_members = [this](std::uint32_t team) { return far_members(team); };
   news.cause = [this](std::uint32_t team) {
     const std::vector<WaitRecord> waits = failed_waits_of(team);
     if (!waits.empty() && waits.front().status != static_cast<std::uint32_t>(Status::aborted))
@@ -68,6 +60,16 @@ std::unique_ptr<Engine> World::Implementation::make_network() {
   };
   news.lost = [this](int peer, const std::string& reason) { lose(peer, reason); };
   return make_network_engine(*bootstrap, plan, std::move(news));
+}
+
+std::vector<int> World::Implementation::far_members(std::uint32_t team) const {
+  const std::lock_guard lock(team_mutex);
+  const auto found = teams.find(team);
+  std::vector<int> far;
+  if (found != teams.end())
+    std::copy_if(found->second.begin(), found->second.end(), std::back_inserter(far),
+                 [this](int member) { return !is_near(member); });
+  return far;
 }
 
 void World::Implementation::take_far_abort(std::uint32_t team, std::uint64_t word, const std::string& cause) {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Going on after a failure: agreeing on who is left, and a clean start for them.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 #include <exception>
@@ -26,16 +28,52 @@ void drain(World& world) {
   world.stream().launched_teams().forget();
 }
 
+/// Whether one of two ranks has lost the other.
+///   lost  [ranks] what each has said: a byte for each peer; of ranks that are gone nothing
+bool are_apart(const std::vector<std::vector<std::byte>>& lost, int a, int b) {
+  const auto has_lost = [&lost](int one, int other) {
+    const auto& theirs = lost[static_cast<std::size_t>(one)];
+    return static_cast<std::size_t>(other) < theirs.size() && theirs[static_cast<std::size_t>(other)] != std::byte{0};
+  };
+  return has_lost(a, b) || has_lost(b, a);
+}
+
 }  // namespace
 
 Team& World::survivors() {
   Implementation& world = *implementation_;
   drain(*this);
   world.bootstrap->enter("survivors");
-  const std::vector<int> left = world.bootstrap->agree_on_survivors(config().deadline_ns);
+  const std::vector<int> left = world.agree_on_connected();
   world.regroup(left);
   world.survivors = make_team(left);
   return *world.survivors;
+}
+
+std::vector<int> World::Implementation::agree_on_connected() {
+  for (;;) {
+    const std::vector<int> left = bootstrap->agree_on_survivors(config.deadline_ns);
+    if (engine == nullptr) return left;
+    std::vector<std::byte> lost(static_cast<std::size_t>(size));
+    for (const int peer : engine->settle(left)) lost[static_cast<std::size_t>(peer)] = std::byte{1};
+    const auto all = bootstrap->allgather(lost, config.deadline_ns);
+    std::vector<int> connected;
+    for (const int each : left) {
+      const auto apart =
+          std::find_if(connected.begin(), connected.end(), [&](int kept) { return are_apart(all, kept, each); });
+      if (apart == connected.end())
+        connected.push_back(each);
+      else if (each == rank)
+        leave_out(*apart);
+    }
+    if (connected == left) return left;
+  }
+}
+
+void World::Implementation::leave_out(int kept) {
+  const std::string text = fmt::format("it and rank {} have lost their connection: the lower one goes on", kept);
+  bootstrap->abort(text);
+  throw Error(Status::unreachable, fmt::format("rank {} is not among those that are left: {}", rank, text), rank);
 }
 
 void World::Implementation::regroup(const std::vector<int>& left) {
@@ -49,6 +87,7 @@ void World::Implementation::regroup(const std::vector<int>& left) {
     unite_allocators(*bootstrap, {heap.get(), pinned_heap.get()}, config.deadline_ns);
   }
   memory->align_segments();
+  if (engine != nullptr) engine->forget_failures();
   const std::uint32_t id = agree_on_free_id();
   clear_team(0);
   forget_waits(~living_teams());

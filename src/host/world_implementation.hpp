@@ -255,7 +255,7 @@ class World::Implementation {
   [[nodiscard]] const Context& barrier_context_of(const Team& team) const {
     return team.context().team == world_id ? barrier_context : team.host_context();
   }
-  bool has_left = false;
+  std::atomic<bool> has_left{false};                       ///< the engine's thread asks
   std::optional<std::string> no_ll128_reasons[max_teams];  ///< by team id; unknown until first asked for
 
   /// The heap of this rank that holds an address, and where; nullptr outside both.
@@ -338,8 +338,15 @@ class World::Implementation {
   void close_team(std::uint32_t id);
   /// A clean start for the team `id`: abort words, records and barrier state of an earlier one are forgotten.
   void clear_team(std::uint32_t id);
+  /// The healthy ranks, among which no connection is broken: of two ranks that have lost theirs, the higher one ends.
+  /// Collective over the healthy ranks. Throws unreachable on one that ends.
+  [[nodiscard]] std::vector<int> agree_on_connected();
+  /// Ends this rank for the others, since `kept` and it are not connected. Throws unreachable.
+  [[noreturn]] void leave_out(int kept);
   /// Goes on among `left`, after a failure. Collective over them.
   void regroup(const std::vector<int>& left);
+  /// Members of a team on other nodes.
+  [[nodiscard]] std::vector<int> far_members(std::uint32_t team) const;
 
   // Sets of teams are masks of ids.
   [[nodiscard]] std::uint32_t living_teams() const;

@@ -83,23 +83,26 @@ std::uint64_t FarExchange::send(int to, NetworkMessage message, std::span<const 
   FarRank& rank = far(static_cast<std::uint32_t>(to));
   message.number = ++rank.sent;
   // What is lost is never done: who waits for it ends with the world, or by the deadline.
-  reusable = !rank.lost.empty() || worker_.send(to, message, payload, token, std::move(staged));
+  reusable = rank.is_lost() || worker_.send(to, message, payload, token, std::move(staged));
   return message.number;
 }
 
 // What this rank's rings hold.
 
 bool FarExchange::has_posted() const {
-  return std::any_of(rings_.begin(), rings_.end(), [](const PostedCommands& ring) { return ring.has_next(); });
+  return std::any_of(rings_.begin(), rings_.end(), [this](const PostedCommands& ring) {
+    const PostedCommand* const begun = ring.begun();
+    return begun != nullptr ? ranks_[begun->command.peer].has_room() : ring.has_next();
+  });
 }
 
 bool FarExchange::send_posted() {
   bool any = false;
   for (std::uint32_t ring = 0; ring < rings_.size(); ++ring) {
     for (std::size_t count = 0; count < batch; ++count) {
-      PostedCommand* const posted = rings_[ring].take();
+      PostedCommand* const posted = next_of(rings_[ring]);
       if (posted == nullptr) break;
-      begin(ring, *posted);
+      if (!posted->is_sent()) send_piece(ring << index_bits | rings_[ring].index_of(*posted), *posted);
       any = true;
     }
   }
@@ -107,20 +110,28 @@ bool FarExchange::send_posted() {
   return any;
 }
 
-void FarExchange::begin(std::uint32_t ring, PostedCommand& posted) {
+PostedCommand* FarExchange::next_of(PostedCommands& ring) {
+  PostedCommand* posted = ring.begun();
+  if (posted == nullptr) {
+    posted = ring.take();
+    if (posted != nullptr) begin(*posted);
+  }
+  return posted == nullptr || posted->is_sent() || far(posted->command.peer).has_room() ? posted : nullptr;
+}
+
+void FarExchange::begin(PostedCommand& posted) {
   const Command& command = posted.command;
   const bool is_far = command.peer < ranks_.size() && far(command.peer).is_far;
   if (!is_far || static_cast<std::uint8_t>(command.verb) >= command_verbs || command.verb == Verb::copy)
     return fail(fmt::format("rank {}'s engine cannot carry a {}", plan_.rank, text_of(command)));
-  const std::uint32_t request = ring << index_bits | rings_[ring].index_of(posted);
   const bool moves = command.verb == Verb::put || command.verb == Verb::get;
-  const std::uint64_t pieces = moves ? messages_of(command) : 1;
-  for (std::uint64_t piece = 0; piece < pieces; ++piece) send_piece(request, posted, piece);
+  posted.pieces = moves ? messages_of(command) : 1;
 }
 
-void FarExchange::send_piece(std::uint32_t request, PostedCommand& posted, std::uint64_t piece) {
+void FarExchange::send_piece(std::uint32_t request, PostedCommand& posted) {
   const Command& whole = posted.command;
   const int to = static_cast<int>(whole.peer);
+  const std::uint64_t piece = posted.next++;
   NetworkMessage message = make_message(to, MessageKind::command);
   message.request = request, message.piece = static_cast<std::uint32_t>(piece);
   message.command = whole;
@@ -139,7 +150,7 @@ void FarExchange::send_piece(std::uint32_t request, PostedCommand& posted, std::
     }
   }
   message.command.peer = whole.peer;
-  if (whole.answers || whole.verb == Verb::get) ++posted.awaited;
+  if (whole.answers || whole.verb == Verb::get) ++posted.awaited, ++far(whole.peer).unanswered;
   const bool borrows = staged == nullptr && !payload.empty();
   bool reusable = true;
   posted.last = send(to, message, payload, borrows ? request : no_token, std::move(staged), reusable);
@@ -159,15 +170,26 @@ void FarExchange::sent(std::uint64_t token) {
 // What comes.
 
 FarRank* FarExchange::sender_of(const NetworkMessage& message) {
-  const bool is_ours = message.world == plan_.world && message.from < ranks_.size() && far(message.from).is_far;
+  const bool is_ours = message.world == plan_.world && message.from < ranks_.size() && far(message.from).is_far &&
+                       !far(message.from).is_lost();
   return is_ours ? &far(message.from) : nullptr;
 }
 
-void FarExchange::received(const NetworkMessage& message, std::span<const std::byte> payload) {
+FarRank* FarExchange::sender_in_turn(const NetworkMessage& message) {
   FarRank* const from = sender_of(message);
-  if (from == nullptr) return;
+  if (from == nullptr) return nullptr;
   from->acknowledged = std::max(from->acknowledged, std::min(message.acknowledged, from->sent));
-  if (message.number == 0) return note_unnumbered(*from, message, payload);
+  if (message.kind == MessageKind::hello) from->has_greeted = true;
+  if (message.number == 0) return nullptr;
+  if (from->arrivals.may_come(message)) return from;
+  fail(fmt::format("rank {} sends message {}, after {} that were done", message.from, message.number,
+                   from->arrivals.done()));
+  return nullptr;
+}
+
+void FarExchange::received(const NetworkMessage& message, std::span<const std::byte> payload) {
+  FarRank* const from = sender_in_turn(message);
+  if (from == nullptr) return;
   if (!from->arrivals.is_next(message)) {
     static_cast<void>(from->arrivals.keep({message, {payload.begin(), payload.end()}}));
     return;
@@ -179,13 +201,20 @@ void FarExchange::received(const NetworkMessage& message, std::span<const std::b
 }
 
 bool FarExchange::announced(const NetworkMessage& message, void* parcel, std::size_t bytes) {
-  FarRank* const from = sender_of(message);
-  if (from == nullptr || message.number == 0) return false;
-  from->acknowledged = std::max(from->acknowledged, std::min(message.acknowledged, from->sent));
+  FarRank* const from = sender_in_turn(message);
+  if (from == nullptr) return false;
   Arrival arrival{message, {}, parcel, bytes};
   if (!from->arrivals.is_next(message)) return from->arrivals.keep(std::move(arrival));
-  fetch(*from, std::move(arrival));
-  return true;
+  if (is_wanted(arrival)) {
+    fetch(*from, std::move(arrival));
+    return true;
+  }
+  received(message, {});  // which refuses it
+  return false;
+}
+
+bool FarExchange::is_wanted(const Arrival& arrival) {
+  return arrival.parcel_bytes <= most_packed_bytes || !place_of(arrival.message, arrival.parcel_bytes).empty();
 }
 
 void FarExchange::fetch(FarRank& from, Arrival arrival) {
@@ -217,7 +246,9 @@ void FarExchange::end_fetch(FarRank& from) {
 
 void FarExchange::do_kept(FarRank& from) {
   while (std::optional<Arrival> next = from.arrivals.take_next()) {
-    if (next->parcel != nullptr) return fetch(from, std::move(*next));  // the rest follows when it is there
+    if (next->parcel != nullptr && is_wanted(*next))
+      return fetch(from, std::move(*next));  // the rest follows when it is there
+    if (next->parcel != nullptr) worker_.drop(next->parcel);
     from.arrivals.begin();
     perform(next->message, next->payload, false);
     from.arrivals.end();
@@ -241,10 +272,14 @@ std::span<std::byte> FarExchange::place_of(const NetworkMessage& message, std::s
   return {};
 }
 
-void FarExchange::note_unnumbered(FarRank& from, const NetworkMessage& message, std::span<const std::byte> payload) {
-  if (message.kind == MessageKind::hello) from.has_greeted = true;
-  if (message.kind == MessageKind::abort && message.request < max_teams)
-    aborts_.push_back({message.request, message.value, text_of(payload)});
+void FarExchange::take_abort(const NetworkMessage& message, std::span<const std::byte> payload) {
+  if (message.request < max_teams) aborts_.push_back({message.request, message.value, text_of(payload)});
+}
+
+void FarExchange::take_refusal(const NetworkMessage& message, std::span<const std::byte> payload) {
+  PostedCommand* const posted = posted_of(message.request);
+  if (posted != nullptr && posted->command.peer == message.from) posted->is_refused = true;
+  fail(fmt::format("rank {}'s engine refused: {}", message.from, text_of(payload)));
 }
 
 void FarExchange::perform(const NetworkMessage& message, std::span<const std::byte> payload, bool is_placed) {
@@ -255,7 +290,9 @@ void FarExchange::perform(const NetworkMessage& message, std::span<const std::by
     case MessageKind::data:
       return take_answer(message, payload, is_placed);
     case MessageKind::refusal:
-      return fail(fmt::format("rank {}'s engine refused: {}", message.from, text_of(payload)));
+      return take_refusal(message, payload);
+    case MessageKind::abort:
+      return take_abort(message, payload);
     default:
       return fail(fmt::format("rank {} sent a message of no known kind", message.from));
   }
@@ -269,13 +306,15 @@ void FarExchange::perform_command(const NetworkMessage& message, std::span<const
   const CommandTarget target = target_of(*client_, *memory_, command);
   if (target.refused != nullptr) return refuse(message, target.refused);
   if (has_payload(command) && !is_placed && payload.size() != target.bytes)
-    return refuse(message, "its data are not as long as it says");
+    return refuse(message, "its data are not as long as it says, or longer than what fits a message");
   const Rows rows{target.address, command.rows, command.row_bytes, command.remote_stride};
   switch (command.verb) {
     case Verb::put:
       if (!is_placed) rows.unpack(payload.data());
       return;
     case Verb::get:
+      if (!rows.is_whole() && rows.bytes() > most_packed_bytes)
+        return refuse(message, "it is longer than what fits a message");
       return reply_rows(message, rows);
     case Verb::put_inline:
       std::memcpy(target.address, &command.local, command.width);
@@ -338,6 +377,7 @@ void FarExchange::take_answer(const NetworkMessage& message, std::span<const std
           fmt::format("rank {} answers with {} bytes, {} were asked for", message.from, payload.size(), rows.bytes()));
     rows.unpack(payload.data());
   }
+  --far(message.from).unanswered;
   if (--posted->awaited == 0) rings_[message.request >> index_bits].answer(*posted, message.value);
 }
 
@@ -356,7 +396,7 @@ void FarExchange::acknowledge(bool idle) {
   for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
     FarRank& each = ranks_[rank];
     const std::uint64_t untold = each.arrivals.done() - each.told;
-    if (untold == 0 || (!idle && untold < untold_messages) || !each.lost.empty()) continue;
+    if (untold == 0 || (!idle && untold < untold_messages) || each.is_lost()) continue;
     const int to = static_cast<int>(rank);
     static_cast<void>(worker_.send(to, make_message(to, MessageKind::acknowledge), {}, no_token));
   }
@@ -365,31 +405,70 @@ void FarExchange::acknowledge(bool idle) {
 /// Nothing counts as in place once something was refused: who waits ends with the world.
 void FarExchange::advance() {
   if (has_failed_) return;
+  const auto done = [this](std::uint32_t rank) { return far(rank).is_gone ? far(rank).sent : far(rank).acknowledged; };
   for (PostedCommands& ring : rings_)
-    if (!ring.is_idle()) ring.advance([this](std::uint32_t rank) { return far(rank).acknowledged; });
+    if (!ring.is_idle()) ring.advance(done);
 }
 
 void FarExchange::send_abort(int peer, const FarAbort& abort) {
   FarRank& to = far(static_cast<std::uint32_t>(peer));
-  if (!to.is_far || !to.lost.empty()) return;
+  if (!to.is_far || to.is_lost()) return;
   NetworkMessage message = make_message(peer, MessageKind::abort);
   message.request = abort.team, message.value = abort.word;
   auto staged = std::make_unique_for_overwrite<std::byte[]>(abort.cause.size());
   std::memcpy(staged.get(), abort.cause.data(), abort.cause.size());
   const std::span<const std::byte> payload(staged.get(), abort.cause.size());
-  static_cast<void>(worker_.send(peer, message, payload, no_token, std::move(staged)));
+  bool reusable = true;
+  static_cast<void>(send(peer, message, payload, no_token, std::move(staged), reusable));
 }
 
 void FarExchange::lost(int peer, const std::string& reason) {
   FarRank& rank = far(static_cast<std::uint32_t>(peer));
-  if (!rank.lost.empty()) return;
+  if (rank.is_lost()) return;
   rank.lost = reason;
   rank.lost_at_ns = machine::clock_ns();
 }
 
-void FarExchange::end_lost_answers() {
+void FarExchange::end_lost() {
+  for (FarRank& rank : ranks_) rank.is_gone = rank.is_lost();
   for (PostedCommands& ring : rings_)
-    if (!ring.is_idle()) ring.end_answers([this](std::uint32_t rank) { return !far(rank).lost.empty(); });
+    if (!ring.is_idle()) ring.end_answers([this](std::uint32_t rank) { return far(rank).is_lost(); });
+  advance();
+}
+
+bool FarExchange::reads_sources_for(int peer) const {
+  const auto to = static_cast<std::uint32_t>(peer);
+  return std::any_of(rings_.begin(), rings_.end(),
+                     [to](const PostedCommands& ring) { return !ring.is_idle() && ring.sources_of(to) != 0; });
+}
+
+bool FarExchange::is_settled(int peer) const {
+  const FarRank& rank = ranks_[static_cast<std::size_t>(peer)];
+  return rank.is_lost() || (rank.acknowledged == rank.sent && rank.unanswered == 0 && !has_posted());
+}
+
+std::uint64_t FarExchange::progress_of(int peer) const {
+  const FarRank& rank = ranks_[static_cast<std::size_t>(peer)];
+  return rank.acknowledged + rank.sent + rank.arrivals.done();
+}
+
+void FarExchange::give_up(int peer, const std::string& reason) {
+  lost(peer, reason);
+  worker_.disconnect(peer);
+}
+
+void FarExchange::forget_failures() {
+  has_failed_ = false;
+  failure_.clear();
+  aborts_.clear();
+}
+
+void FarExchange::failed(const char* reason) noexcept {
+  try {
+    fail(reason);
+  } catch (const std::exception&) {
+    has_failed_ = true;  // without words
+  }
 }
 
 std::vector<std::pair<int, std::string>> FarExchange::take_lost(std::uint64_t before_ns) {

@@ -53,11 +53,26 @@ class FarExchange final : public UcxReceiver {
   [[nodiscard]] int descriptor() const { return worker_.descriptor(); }
   void send_abort(int peer, const FarAbort& abort);
 
+  /// Whether a source in this rank's memory is in use, or will be, of what goes to that rank.
+  [[nodiscard]] bool reads_sources_for(int peer) const;
+  /// Whether that rank has done all that this one has sent, and answered it; so of one that is lost.
+  [[nodiscard]] bool is_settled(int peer) const;
+  /// How far what goes to a rank has come: it grows.
+  [[nodiscard]] std::uint64_t progress_of(int peer) const;
+  /// Gives a rank up: nothing goes there any more. What was under way to it counts as done once `end_lost` is called.
+  void give_up(int peer, const std::string& reason);
+  [[nodiscard]] bool is_lost(int peer) const { return ranks_[static_cast<std::size_t>(peer)].is_lost(); }
+  [[nodiscard]] bool is_far(int peer) const { return ranks_[static_cast<std::size_t>(peer)].is_far; }
+  void failed(const char* reason) noexcept override;
+  /// As if nothing had failed: commands count as in place again.
+  void forget_failures();
+
   // What has come up since the last call.
   [[nodiscard]] std::string take_failure() { return std::exchange(failure_, {}); }
   [[nodiscard]] std::vector<FarAbort> take_aborts() { return std::exchange(aborts_, {}); }
-  /// Once the world has been aborted: what waits for answers of ranks that are lost waits no longer.
-  void end_lost_answers();
+  /// Once the world has been aborted: what waits for answers that will not come waits no longer, and commands to ranks
+  /// that are lost count as done.
+  void end_lost();
   /// Connections that were lost before that time, and why.
   [[nodiscard]] std::vector<std::pair<int, std::string>> take_lost(std::uint64_t before_ns);
 
@@ -78,7 +93,10 @@ class FarExchange final : public UcxReceiver {
 
   [[nodiscard]] FarRank* sender_of(const NetworkMessage& message);
   [[nodiscard]] FarRank& far(std::uint32_t rank) { return ranks_[rank]; }
-  void note_unnumbered(FarRank& from, const NetworkMessage& message, std::span<const std::byte> payload);
+  /// The same, where it may send this message now: keeps what it says of this rank's messages.
+  [[nodiscard]] FarRank* sender_in_turn(const NetworkMessage& message);
+  /// Whether a payload can be fetched: to its place, or to a buffer, which has a limit.
+  [[nodiscard]] bool is_wanted(const Arrival& arrival);
   void fetch(FarRank& from, Arrival arrival);
   void do_kept(FarRank& from);
   void end_fetch(FarRank& from);
@@ -91,9 +109,13 @@ class FarExchange final : public UcxReceiver {
   void reply(const NetworkMessage& to, MessageKind kind, std::uint64_t value);
   void reply_rows(const NetworkMessage& to, const Rows& rows);
   void refuse(const NetworkMessage& message, const std::string& reason);
+  void take_refusal(const NetworkMessage& message, std::span<const std::byte> payload);
+  void take_abort(const NetworkMessage& message, std::span<const std::byte> payload);
 
-  void begin(std::uint32_t ring, PostedCommand& posted);
-  void send_piece(std::uint32_t request, PostedCommand& posted, std::uint64_t piece);
+  /// The command of a ring that is sent next, if its target has room for it.
+  [[nodiscard]] PostedCommand* next_of(PostedCommands& ring);
+  void begin(PostedCommand& posted);
+  void send_piece(std::uint32_t request, PostedCommand& posted);
   /// Numbers a message, and sends it. Returns its number.
   std::uint64_t send(int to, NetworkMessage message, std::span<const std::byte> payload, std::uint64_t token,
                      std::unique_ptr<std::byte[]> staged, bool& reusable);
@@ -112,7 +134,7 @@ class FarExchange final : public UcxReceiver {
   std::vector<PostedCommands> rings_;
   std::vector<Reply> replies_;
   std::string failure_;
-  bool has_failed_ = false;
+  bool has_failed_ = false;  ///< nothing counts as in place: who waits for it ends with the world
   std::vector<FarAbort> aborts_;
 };
 

@@ -15,14 +15,22 @@ namespace beeline {
 struct FarRank {
   bool is_far = false;  ///< on another node; nothing below is used otherwise
   bool has_greeted = false;
+  bool is_gone = false;            ///< lost, and the world knows: commands to it count as done
   std::uint64_t sent = 0;          ///< numbered messages to it
   std::uint64_t acknowledged = 0;  ///< of these, those that it has done
+  std::uint64_t unanswered = 0;    ///< answers of its that this rank waits for
   std::uint64_t told = 0;          ///< numbered messages of its that it knows to be done
   OrderedArrivals arrivals;
   std::optional<Arrival> fetching;  ///< a message whose payload is being fetched
   std::vector<std::byte> fetched;   ///< where to, unless straight to its place
   std::string lost;                 ///< why nothing goes there any more; empty: all is well
   std::uint64_t lost_at_ns = 0;     ///< 0: nothing is to be told
+
+  [[nodiscard]] bool is_lost() const { return !lost.empty(); }
+  /// Whether a further command may be under way to it. What goes to a rank that is lost is dropped.
+  [[nodiscard]] bool has_room() const {
+    return is_lost() || (sent - acknowledged < most_under_way && unanswered < most_under_way);
+  }
 };
 
 }  // namespace beeline

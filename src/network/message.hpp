@@ -22,10 +22,15 @@ enum class MessageKind : std::uint32_t {
   refusal       ///< answers a command that was not done; the payload says why
 };
 
+/// Commands under way to one rank at most, be it that they are not done or that their answers have not come.
+inline constexpr std::uint64_t most_under_way = 256;
+/// Numbered messages from one rank that are not done at most: its commands, its answers to as many, and news.
+inline constexpr std::uint64_t most_ahead = 4 * most_under_way;
+
 /// Precedes each payload. Little-endian, as every platform that Beeline runs on.
 struct NetworkMessage {
   std::uint64_t world;         ///< secret of the world: messages of others are dropped
-  std::uint64_t number;        ///< from 1 on for each pair, of what is done in order; 0: hello, acknowledge, abort
+  std::uint64_t number;        ///< from 1 on for each pair, of what is done in order; 0: hello, acknowledge
   std::uint64_t acknowledged;  ///< numbered messages of the receiver's that the sender has done
   std::uint64_t value;
   MessageKind kind;
@@ -37,6 +42,6 @@ struct NetworkMessage {
 static_assert(std::is_trivially_copyable_v<NetworkMessage> && sizeof(NetworkMessage) == 128);
 
 /// What ranks compare before they exchange addresses.
-inline constexpr std::string_view network_protocol = "beeline network 1, little-endian";
+inline constexpr std::string_view network_protocol = "beeline network 2, little-endian";
 
 }  // namespace beeline

@@ -26,6 +26,7 @@
 #include "memory/agreement.hpp"
 #include "network/far_exchange.hpp"
 #include "network/introduction.hpp"
+#include "network/turns.hpp"
 #include "runtime/deadline.hpp"
 #include "runtime/rank_list.hpp"
 
@@ -40,7 +41,11 @@ constexpr int helped_us = 200;
 /// The longest sleep: then it looks at the abort words, which wake nobody.
 constexpr int longest_sleep_us = 10'000;
 /// From the loss of a connection until it is told: who knows more about the rank's end may say so first.
-constexpr std::uint64_t news_ns = 1'000'000'000;
+constexpr std::uint64_t lost_ns = 1'000'000'000;
+/// Between two looks for news while there is traffic.
+constexpr std::uint64_t news_period_ns = 1'000'000;
+/// After a failure, a rank that takes nothing for so long is given up.
+constexpr std::uint64_t stuck_ns = 1'000'000'000;
 
 class NetworkEngine final : public Engine, Waker, detail::WaitWork {
  public:
@@ -55,27 +60,34 @@ class NetworkEngine final : public Engine, Waker, detail::WaitWork {
 
   [[nodiscard]] PeerRoute route_to(int peer) const override;
   void serve(const EngineClient& client) override;
+  void end_sources(const std::vector<int>& peers) override;
+  [[nodiscard]] std::vector<int> settle(const std::vector<int>& left) override;
+  void forget_failures() override;
 
  private:
   void wake() noexcept override;  // Waker
   void work() noexcept override;  // WaitWork
-  [[nodiscard]] bool is_posted() const;
   /// Does some work, unless another thread does; then that one looks again.
   template <class Work>
-  bool try_work(Work some);
+  bool try_work(Work some) noexcept;
+  /// Works until `is_over(peer)`, or gives the peer up where it does not get on.
+  template <class IsOver>
+  void work_until(int peer, const char* what, IsOver is_over);
+  void ring() noexcept;
   void run();
   void sleep();
   void rest(int us, bool heeds_network);
-  void tell_news();
-  void tell_aborts();
+  /// Whether there was any.
+  bool tell_news();
+  bool tell_aborts();
 
   const NetworkPlan plan_;
   const NetworkNews news_;
-  FarExchange exchange_;  ///< of who holds the mutex
-  std::mutex mutex_;
+  FarExchange exchange_;  ///< of the thread that works
+  WorkTurns turns_;
+  std::mutex news_mutex_;  ///< while news are told
   EngineClient client_;
   FileDescriptor bell_;
-  std::atomic<bool> posted_{false};       ///< whoever holds the mutex looks at the rings once more
   std::atomic<std::uint64_t> helped_{0};  ///< rounds of other threads
   std::atomic<bool> closing_{false};
   std::array<std::uint64_t, max_teams> told_aborts_{};  ///< abort words that the other nodes know
@@ -86,8 +98,7 @@ NetworkEngine::~NetworkEngine() {
   if (!thread_.joinable()) return;
   detail::remove_wait_work(*this);
   closing_ = true;
-  const std::uint64_t one = 1;
-  static_cast<void>(!::write(bell_.get(), &one, sizeof one));
+  ring();
   thread_.join();
   for (CommandRing* ring : client_.rings)
     detail::SystemAtomic<std::uint64_t>(ring->asleep.value).store(0, cuda::memory_order_release);
@@ -132,26 +143,25 @@ void NetworkEngine::serve(const EngineClient& client) {
 }
 
 template <class Work>
-bool NetworkEngine::try_work(Work some) {
-  bool any = false;
-  do {
-    const std::unique_lock lock(mutex_, std::try_to_lock);
-    if (!lock) return any;
-    posted_.store(false);
-    any = some() || any;
-    // The lock goes before `posted_` is looked at: a poster either gets it, or is seen here.
-  } while (is_posted());
-  return any;
+bool NetworkEngine::try_work(Work some) noexcept {
+  const auto safely = [&] {
+    try {
+      return some();
+    } catch (const std::exception& error) {  // memory that is not to be had
+      exchange_.failed(error.what());
+      return true;
+    }
+  };
+  return turns_.try_work(safely, [this] { ring(); });
 }
 
-bool NetworkEngine::is_posted() const {
-  std::atomic_thread_fence(std::memory_order_seq_cst);
-  return posted_.load(std::memory_order_relaxed);
+void NetworkEngine::ring() noexcept {
+  const std::uint64_t one = 1;
+  static_cast<void>(!::write(bell_.get(), &one, sizeof one));
 }
 
 void NetworkEngine::wake() noexcept {
-  posted_.store(true, std::memory_order_relaxed);
-  std::atomic_thread_fence(std::memory_order_seq_cst);
+  turns_.announce();
   static_cast<void>(try_work([this] { return exchange_.send_posted(); }));
 }
 
@@ -162,20 +172,24 @@ void NetworkEngine::work() noexcept {
 
 void NetworkEngine::run() {
   try {
-    std::uint64_t idle_since = 0, helped = 0;
+    std::uint64_t idle_since = 0, helped = 0, told_at = 0;
     while (!closing_) {
       const bool any = try_work([this] { return exchange_.turn(); });
+      const std::uint64_t now = machine::clock_ns();
+      // Traffic without an end does not keep news back.
+      if (!any || now - told_at >= news_period_ns) {
+        told_at = now;
+        if (tell_news()) continue;
+      }
       if (any) {
         idle_since = 0;
         continue;
       }
-      tell_news();
       if (const std::uint64_t now_helped = helped_.load(std::memory_order_relaxed); now_helped != helped) {
         helped = now_helped;
         rest(helped_us, false);
         continue;
       }
-      const std::uint64_t now = machine::clock_ns();
       if (idle_since == 0) idle_since = now;
       if (now - idle_since < patience_ns)
         ::sched_yield();
@@ -188,31 +202,30 @@ void NetworkEngine::run() {
 }
 
 void NetworkEngine::sleep() {
-  {
-    const std::unique_lock lock(mutex_, std::try_to_lock);
-    if (!lock || exchange_.has_posted() || !exchange_.arm()) return;
-  }
-  rest(longest_sleep_us, true);
+  if (turns_.may_sleep([this] { return !exchange_.has_posted() && exchange_.arm(); })) rest(longest_sleep_us, true);
 }
 
 void NetworkEngine::rest(int us, bool heeds_network) {
   std::array<pollfd, 2> set = {{{bell_.get(), POLLIN, 0}, {exchange_.descriptor(), POLLIN, 0}}};
   const timespec longest{0, long{us} * 1'000};
   ::ppoll(set.data(), heeds_network ? 2 : 1, &longest, nullptr);
+  std::uint64_t rung = 0;
+  if (set[0].revents != 0) static_cast<void>(!::read(bell_.get(), &rung, sizeof rung));
 }
 
-void NetworkEngine::tell_news() {
-  tell_aborts();
+bool NetworkEngine::tell_news() {
+  const std::lock_guard telling(news_mutex_);
+  bool any = tell_aborts();
   std::string failure;
   std::vector<FarAbort> aborts;
   std::vector<std::pair<int, std::string>> lost;
   {
-    const std::lock_guard lock(mutex_);
-    if (told_aborts_[0] != 0) exchange_.end_lost_answers();
+    const auto lock = turns_.lock();
+    if (told_aborts_[0] != 0) exchange_.end_lost();
     failure = exchange_.take_failure();
     aborts = exchange_.take_aborts();
     const std::uint64_t now = machine::clock_ns();
-    lost = exchange_.take_lost(now - std::min(now, news_ns));
+    lost = exchange_.take_lost(now - std::min(now, lost_ns));
   }
   for (const FarAbort& each : aborts) {
     told_aborts_[each.team] = each.word;
@@ -220,19 +233,77 @@ void NetworkEngine::tell_news() {
   }
   for (const auto& [peer, reason] : lost) news_.lost(peer, reason);
   if (!failure.empty()) client_.fail(failure);
+  return any || !aborts.empty() || !lost.empty() || !failure.empty();
 }
 
 /// Abort words are stored by whoever gives up; nothing carries them to other nodes but this.
-void NetworkEngine::tell_aborts() {
+bool NetworkEngine::tell_aborts() {
+  bool any = false;
   for (std::uint32_t team = 0; team < max_teams; ++team) {
     auto& word = client_.context.host_abort_words[team];
     const std::uint64_t raised = detail::SystemAtomic<std::uint64_t>(word).load(cuda::memory_order_acquire);
     if (std::exchange(told_aborts_[team], raised) == raised || raised == 0) continue;
+    any = true;
     const FarAbort abort{team, raised, news_.cause(team)};
     const std::vector<int> members = news_.far_members(team);
-    const std::lock_guard lock(mutex_);
+    const auto lock = turns_.lock();
     for (const int member : members) exchange_.send_abort(member, abort);
   }
+  return any;
+}
+
+// After failures.
+
+template <class IsOver>
+void NetworkEngine::work_until(int peer, const char* what, IsOver is_over) {
+  std::uint64_t seen = 0, since = machine::clock_ns();
+  for (;;) {
+    {
+      const auto lock = turns_.lock();
+      if (!exchange_.is_far(peer) || is_over()) return;
+      static_cast<void>(exchange_.turn());
+      const std::uint64_t progress = exchange_.progress_of(peer), now = machine::clock_ns();
+      if (std::exchange(seen, progress) != progress) since = now;
+      if (now - since >= stuck_ns)
+        return exchange_.give_up(peer, fmt::format("it takes nothing from this rank, which ends {}", what));
+    }
+    ::sched_yield();
+  }
+}
+
+void NetworkEngine::end_sources(const std::vector<int>& peers) {
+  for (const int peer : peers)
+    work_until(peer, "what it has sent there after an abort", [&] { return !exchange_.reads_sources_for(peer); });
+}
+
+std::vector<int> NetworkEngine::settle(const std::vector<int>& left) {
+  const std::lock_guard telling(news_mutex_);
+  {
+    const auto lock = turns_.lock();
+    exchange_.forget_failures();
+    for (int peer = 0; peer < static_cast<int>(plan_.node_of.size()); ++peer)
+      if (exchange_.is_far(peer) && std::find(left.begin(), left.end(), peer) == left.end())
+        exchange_.give_up(peer, "it has ended");
+    exchange_.end_lost();
+  }
+  for (std::vector<int> lost;;) {
+    const std::size_t before = lost.size();
+    lost.clear();
+    for (const int peer : left) {
+      work_until(peer, "an abort", [&] { return exchange_.is_settled(peer); });
+      const auto lock = turns_.lock();
+      if (exchange_.is_far(peer) && exchange_.is_lost(peer)) lost.push_back(peer);
+      exchange_.end_lost();
+    }
+    if (lost.size() == before) return lost;  // what waited in the rings behind commands to one of them has gone, too
+  }
+}
+
+void NetworkEngine::forget_failures() {
+  const std::lock_guard telling(news_mutex_);
+  const auto lock = turns_.lock();
+  exchange_.forget_failures();
+  static_cast<void>(exchange_.take_lost(~std::uint64_t{0}));
 }
 
 }  // namespace

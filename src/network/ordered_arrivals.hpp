@@ -27,11 +27,12 @@ class OrderedArrivals {
  public:
   /// Whether the message is the next one, and none is being done.
   [[nodiscard]] bool is_next(const NetworkMessage& message) const { return !busy_ && message.number == done_ + 1; }
-  /// Keeps a message that is not. False: it has been done, or is kept already.
-  [[nodiscard]] bool keep(Arrival arrival) {
-    if (arrival.message.number <= done_) return false;
-    return kept_.emplace(arrival.message.number, std::move(arrival)).second;
+  /// Whether the message may come now: it is neither done nor further ahead than its sender may go.
+  [[nodiscard]] bool may_come(const NetworkMessage& message) const {
+    return message.number > done_ && message.number - done_ <= most_ahead;
   }
+  /// Keeps a message that is not next. False: it is kept already.
+  [[nodiscard]] bool keep(Arrival arrival) { return kept_.emplace(arrival.message.number, std::move(arrival)).second; }
   /// The next message, where it is kept.
   [[nodiscard]] std::optional<Arrival> take_next() {
     if (busy_ || kept_.empty() || kept_.begin()->first != done_ + 1) return std::nullopt;

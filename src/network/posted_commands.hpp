@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <utility>
 
 #include "beeline/transport/engine.hpp"
 
@@ -13,10 +14,15 @@ namespace beeline {
 /// A command from its being taken until it is in place.
 struct PostedCommand {
   Command command{};
+  std::uint64_t pieces = 0;   ///< messages that it takes
+  std::uint64_t next = 0;     ///< the piece that is sent next
   std::uint32_t sending = 0;  ///< messages whose source is in use
   std::uint32_t awaited = 0;  ///< answers that have not come
   std::uint64_t last = 0;     ///< number of its last message
   bool is_open = false;
+  bool is_refused = false;
+
+  [[nodiscard]] bool is_sent() const { return next == pieces; }
 };
 
 class PostedCommands {
@@ -30,11 +36,19 @@ class PostedCommands {
     if (taken_ - completed_ == depth) return nullptr;
     PostedCommand& posted = at(taken_);
     if (!reader_.take(posted.command)) return nullptr;
-    posted.sending = posted.awaited = 0, posted.last = 0, posted.is_open = true;
+    const Command command = posted.command;
+    posted = {};
+    posted.command = command, posted.is_open = true;
     ++taken_;
     return &posted;
   }
-  [[nodiscard]] bool has_next() const { return reader_.has_next(); }
+  [[nodiscard]] bool has_next() const { return taken_ - completed_ < depth && reader_.has_next(); }
+  /// The command taken last, where pieces of it have not been sent; otherwise nullptr.
+  [[nodiscard]] const PostedCommand* begun() const {
+    const PostedCommand& last = commands_[(taken_ - 1) % depth];
+    return completed_ == taken_ || last.is_sent() ? nullptr : &last;
+  }
+  [[nodiscard]] PostedCommand* begun() { return const_cast<PostedCommand*>(std::as_const(*this).begun()); }
   /// What messages call a command.
   [[nodiscard]] std::uint32_t index_of(const PostedCommand& posted) const {
     return static_cast<std::uint32_t>(&posted - commands_.data());
@@ -46,11 +60,12 @@ class PostedCommands {
   void answer(const PostedCommand& posted, std::uint64_t value) {
     if (posted.command.answers) reader_.answer(posted.command, value);
   }
-  /// Answers what waits for answers of ranks that give none any more: its posters find that the world has ended.
+  /// Answers what waits for answers that will not come, being refused or of ranks that are lost: its posters find that
+  /// the world has ended.
   template <class IsLost>
   void end_answers(const IsLost& is_lost) {
     for (PostedCommand& posted : commands_) {
-      if (!posted.is_open || posted.awaited == 0 || !is_lost(posted.command.peer)) continue;
+      if (!posted.is_open || posted.awaited == 0 || !(posted.is_refused || is_lost(posted.command.peer))) continue;
       posted.awaited = 0;
       answer(posted, 0);
     }
@@ -60,7 +75,8 @@ class PostedCommands {
   template <class Acknowledged>
   void advance(const Acknowledged& acknowledged) {
     const std::uint64_t released = released_, completed = completed_;
-    while (released_ < taken_ && at(released_).sending == 0 && at(released_).awaited == 0) ++released_;
+    while (released_ < taken_ && at(released_).is_sent() && at(released_).sending == 0 && at(released_).awaited == 0)
+      ++released_;
     while (completed_ < released_ && acknowledged(at(completed_).command.peer) >= at(completed_).last) {
       at(completed_).is_open = false;
       ++completed_;
@@ -69,6 +85,14 @@ class PostedCommands {
     if (completed_ != completed) reader_.complete(at(completed_ - 1).command);
   }
   [[nodiscard]] bool is_idle() const { return completed_ == taken_; }
+  /// Messages to a rank whose sources are in use, or will be.
+  [[nodiscard]] std::uint64_t sources_of(std::uint32_t peer) const {
+    std::uint64_t found = 0;
+    for (const PostedCommand& posted : commands_)
+      if (posted.is_open && posted.command.peer == peer && posted.command.verb == Verb::put)
+        found += posted.sending + (posted.pieces - posted.next);
+    return found;
+  }
 
  private:
   [[nodiscard]] PostedCommand& at(std::uint64_t number) { return commands_[number % depth]; }

@@ -27,11 +27,13 @@ struct Rows {
   }
 };
 
+/// Rows that lie apart are packed into messages of so many bytes at most: neither end needs a larger buffer.
+inline constexpr std::uint64_t most_packed_bytes = std::uint64_t{64} << 10;
+
 /// Rows of a command that travel in one message: one, however long, or as many as fit.
 [[nodiscard]] inline std::uint64_t rows_of_message(const Command& command) {
-  constexpr std::uint64_t most_packed = std::uint64_t{64} << 10;
   if (command.row_bytes == command.remote_stride && command.row_bytes == command.local_stride) return command.rows;
-  return std::clamp<std::uint64_t>(most_packed / command.row_bytes, 1, command.rows);
+  return std::clamp<std::uint64_t>(most_packed_bytes / command.row_bytes, 1, command.rows);
 }
 [[nodiscard]] inline std::uint64_t messages_of(const Command& command) {
   const std::uint64_t rows = rows_of_message(command);

@@ -17,7 +17,7 @@ namespace beeline {
               each(ucp_worker_get_efd) each(ucp_worker_arm) each(ucp_worker_progress)                 \
                   each(ucp_worker_set_am_recv_handler) each(ucp_ep_create) each(ucp_ep_close_nbx)     \
                       each(ucp_am_send_nbx) each(ucp_am_recv_data_nbx) each(ucp_request_check_status) \
-                          each(ucp_request_free) each(ucs_status_string)
+                          each(ucp_request_free) each(ucp_am_data_release) each(ucs_status_string)
 
 struct UcxFunctions {
 #define BEELINE_UCX_MEMBER(function) decltype(&::function) function;

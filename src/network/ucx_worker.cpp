@@ -6,6 +6,8 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
+#include <utility>
 
 #include "beeline/core/error.hpp"
 
@@ -64,23 +66,35 @@ void UcxWorker::open_worker() {
 
 UcxWorker::~UcxWorker() {
   closing_ = true;
-  close_lines();
+  for (Line& line : lines_) close(line);
   ucx_.ucp_worker_destroy(worker_);
   ucx_.ucp_cleanup(context_);
 }
 
 /// At once: what is still under way towards others is nobody's any more.
-void UcxWorker::close_lines() {
+void UcxWorker::close(Line& line) {
+  const ucp_ep_h endpoint = std::exchange(line.endpoint, nullptr);
+  if (endpoint == nullptr) return;
   ucp_request_param_t how{};
   how.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
   how.flags = UCP_EP_CLOSE_FLAG_FORCE;
   const auto end = std::chrono::steady_clock::now() + longest_close;
-  for (const Line& line : lines_) {
-    const ucs_status_ptr_t request = ucx_.ucp_ep_close_nbx(line.endpoint, &how);
-    if (!UCS_PTR_IS_PTR(request)) continue;
-    while (ucx_.ucp_request_check_status(request) == UCS_INPROGRESS && std::chrono::steady_clock::now() < end)
-      ucx_.ucp_worker_progress(worker_);
-    ucx_.ucp_request_free(request);
+  const ucs_status_ptr_t request = ucx_.ucp_ep_close_nbx(endpoint, &how);
+  if (!UCS_PTR_IS_PTR(request)) return;
+  while (ucx_.ucp_request_check_status(request) == UCS_INPROGRESS && std::chrono::steady_clock::now() < end)
+    ucx_.ucp_worker_progress(worker_);
+  ucx_.ucp_request_free(request);
+}
+
+void UcxWorker::disconnect(int peer) { close(*line_of_[static_cast<std::size_t>(peer)]); }
+
+template <class Call>
+void UcxWorker::tell(Call call) noexcept {
+  if (closing_) return;
+  try {
+    call();
+  } catch (const std::exception& error) {
+    receiver_.failed(error.what());
   }
 }
 
@@ -151,9 +165,10 @@ void UcxWorker::on_sent(void* request, ucs_status_t status, void* user) {
   const std::uint64_t token = sending->token;
   self.ucx_.ucp_request_free(request);
   self.end_sending(sending);
-  if (self.closing_) return;
-  if (status != UCS_OK) self.lose(peer, status);
-  self.receiver_.sent(token);
+  self.tell([&] {
+    if (status != UCS_OK) self.lose(peer, status);
+    self.receiver_.sent(token);
+  });
 }
 
 bool UcxWorker::fetch(int peer, void* parcel, std::span<std::byte> to) {
@@ -171,28 +186,33 @@ void UcxWorker::on_fetched(void* request, ucs_status_t status, std::size_t, void
   const Line& line = *static_cast<Line*>(user);
   UcxWorker& self = *line.worker;
   self.ucx_.ucp_request_free(request);
-  if (self.closing_) return;
-  if (status == UCS_OK)
-    self.receiver_.fetched(line.peer);
-  else
-    self.lose(line.peer, status);
+  self.tell([&] {
+    if (status == UCS_OK)
+      self.receiver_.fetched(line.peer);
+    else
+      self.lose(line.peer, status);
+  });
 }
 
 void UcxWorker::on_error(void* user, ucp_ep_h, ucs_status_t status) {
   const Line& line = *static_cast<Line*>(user);
-  if (!line.worker->closing_) line.worker->lose(line.peer, status);
+  line.worker->tell([&] { line.worker->lose(line.peer, status); });
 }
 
 ucs_status_t UcxWorker::on_message(void* user, const void* header, std::size_t header_bytes, void* data,
                                    std::size_t bytes, const ucp_am_recv_param_t* how) {
   UcxWorker& self = *static_cast<UcxWorker*>(user);
-  if (header_bytes != sizeof(NetworkMessage) || self.closing_) return UCS_OK;
+  if (header_bytes != sizeof(NetworkMessage)) return UCS_OK;
   NetworkMessage message;
   std::memcpy(static_cast<void*>(&message), header, sizeof message);
-  if ((how->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0)
-    return self.receiver_.announced(message, data, bytes) ? UCS_INPROGRESS : UCS_OK;
-  self.receiver_.received(message, {static_cast<const std::byte*>(data), bytes});
-  return UCS_OK;
+  bool is_kept = false;
+  self.tell([&] {
+    if ((how->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0)
+      is_kept = self.receiver_.announced(message, data, bytes);
+    else
+      self.receiver_.received(message, {static_cast<const std::byte*>(data), bytes});
+  });
+  return is_kept ? UCS_INPROGRESS : UCS_OK;
 }
 
 }  // namespace beeline

@@ -28,6 +28,8 @@ class UcxReceiver {
   virtual void sent(std::uint64_t token) = 0;
   /// Nothing goes to that rank, or comes from it, any more.
   virtual void lost(int peer, const std::string& reason) = 0;
+  /// One of these functions has thrown.
+  virtual void failed(const char* reason) noexcept = 0;
 
  protected:
   ~UcxReceiver() = default;
@@ -56,6 +58,11 @@ class UcxWorker {
   /// Gets a payload that a rank has announced, one at a time. Returns true where it is there at once; otherwise
   /// `fetched(peer)` tells.
   bool fetch(int peer, void* parcel, std::span<std::byte> to);
+  /// Does without a payload that a rank has announced.
+  void drop(void* parcel) { ucx_.ucp_am_data_release(worker_, parcel); }
+
+  /// Ends the way to a rank at once: what is under way to it counts as sent, and its sources are free.
+  void disconnect(int peer);
 
   /// Whether anything has happened.
   bool progress() { return ucx_.ucp_worker_progress(worker_) != 0; }
@@ -88,7 +95,10 @@ class UcxWorker {
   void end_sending(Sending* sending);
   void open_context(const std::string& transports);
   void open_worker();
-  void close_lines();
+  void close(Line& line);
+  /// UCX is C: nothing may be thrown through it.
+  template <class Call>
+  void tell(Call call) noexcept;
   void lose(int peer, ucs_status_t status) { receiver_.lost(peer, ucx_.ucs_status_string(status)); }
 
   const UcxFunctions& ucx_;

@@ -18,12 +18,11 @@
 #include <vector>
 
 #include "beeline/beeline.hpp"
-#include "beeline/network/network.hpp"
 #include "tests/support/check.hpp"
-#include "tests/support/child_process.hpp"
 #include "tests/support/errors.hpp"
 #include "tests/support/random.hpp"
 #include "tests/support/ranks.hpp"
+#include "tests/support/split_nodes.hpp"
 
 namespace beeline_test {
 
@@ -34,28 +33,6 @@ using namespace std::chrono_literals;
 
 constexpr int ranks = 4;
 constexpr int victim = 3;  // ranks 2 and 3 are on the other node
-
-Config split_config(std::int64_t deadline_ns = 20'000'000'000) {
-  Config config = test_config("cpu");
-  config.split_nodes = 2;
-  config.deadline_ns = deadline_ns;
-  return config;
-}
-
-/// Asked in a child: this process does not open UCX, so that its other children may open another.
-std::string missing_ucx() {
-  static const std::string missing = [] {
-    ChildProcess child([](const std::string&) { return no_network_reason(); });
-    child.tell("");
-    while (!child.read_more()) {
-    }
-    return child.answer();
-  }();
-  return missing;
-}
-
-#define SKIP_WITHOUT_UCX() \
-  if (const std::string why = missing_ucx(); !why.empty()) GTEST_SKIP() << why
 
 /// As run_processes, but that the victim ends by a signal of its own making.
 void expect_others_passed(const std::vector<RankOutcome>& outcomes) {

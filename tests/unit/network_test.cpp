@@ -4,12 +4,14 @@
 
 #include <memory>
 #include <numeric>
+#include <thread>
 
 #include "beeline/core/command_protocol.hpp"
 #include "network/introduction.hpp"
 #include "network/ordered_arrivals.hpp"
 #include "network/posted_commands.hpp"
 #include "network/rows.hpp"
+#include "network/turns.hpp"
 #include "tests/support/errors.hpp"
 
 namespace beeline_test {
@@ -44,7 +46,9 @@ TEST(OrderedArrivals, WaitForThoseBefore) {
     arrivals.end();
   }
   EXPECT_EQ(3u, arrivals.done());
-  EXPECT_FALSE(arrivals.keep(numbered(3))) << "done before";
+  EXPECT_FALSE(arrivals.may_come(numbered(3).message)) << "done before";
+  EXPECT_TRUE(arrivals.may_come(numbered(3 + most_ahead).message));
+  EXPECT_FALSE(arrivals.may_come(numbered(4 + most_ahead).message)) << "further than its sender may go";
 }
 
 Command strided(std::uint64_t rows, std::uint64_t row_bytes, std::uint64_t remote_stride, std::uint64_t local_stride) {
@@ -138,6 +142,63 @@ TEST(PostedCommands, AreAsManyAsARingHolds) {
   done = 1;
   posted.advance([&](std::uint32_t) { return done; });
   EXPECT_NE(nullptr, posted.take());
+}
+
+TEST(WorkTurns, SeeAPostThatComesBeforeSleep) {
+  WorkTurns turns;
+  const auto nothing = [] { return false; };
+  EXPECT_TRUE(turns.may_sleep([] { return true; }));
+  EXPECT_FALSE(turns.may_sleep(nothing)) << "the network has something";
+  bool has_worked = true;
+  const bool may_sleep = turns.may_sleep([&] {
+    std::thread([&] {  // a poster, which finds the other thread at work
+      turns.announce();
+      has_worked = turns.try_work([] { return true; }, [] {});
+    })
+        .join();
+    return true;
+  });
+  EXPECT_FALSE(has_worked);
+  EXPECT_FALSE(may_sleep) << "nobody would do what was posted";
+  EXPECT_FALSE(turns.try_work(nothing, [] {}));
+  EXPECT_TRUE(turns.may_sleep([] { return true; })) << "it has been looked at";
+}
+
+TEST(WorkTurns, LookOnceMoreForEachPostButNotForEver) {
+  WorkTurns turns;
+  int rounds = 0, left = 0;
+  const auto work = [&](int posts) {
+    return [&rounds, &turns, posts] {
+      if (++rounds < posts) turns.announce();
+      return true;
+    };
+  };
+  EXPECT_TRUE(turns.try_work(work(3), [&] { ++left; }));
+  EXPECT_EQ(3, rounds);
+  EXPECT_EQ(0, left);
+  EXPECT_TRUE(turns.try_work(work(1'000'000), [&] { ++left; }));
+  EXPECT_LT(rounds, 1000);
+  EXPECT_EQ(1, left) << "the engine's thread does the rest";
+}
+
+TEST(PostedCommands, OfManyPiecesAreDoneWhenAllAreSent) {
+  const auto ring = std::make_unique<CommandRing>();
+  PostedCommands posted(*ring);
+  post(*ring, 0, 1);
+  PostedCommand* const command = posted.take();
+  ASSERT_NE(nullptr, command);
+  EXPECT_EQ(nullptr, posted.begun()) << "it takes no message";
+  command->pieces = 3, command->next = 1, command->last = 1;
+  EXPECT_EQ(command, posted.begun());
+  EXPECT_EQ(2u, posted.sources_of(1));
+  EXPECT_EQ(0u, posted.sources_of(2));
+  const auto done = [](std::uint32_t) { return std::uint64_t{9}; };
+  posted.advance(done);
+  EXPECT_EQ(0u, ring->reusable.value);
+  command->next = 3;
+  EXPECT_EQ(nullptr, posted.begun());
+  posted.advance(done);
+  EXPECT_EQ(1u, ring->completed.value);
 }
 
 TEST(Introduction, HoldsTheProtocolAndTheAddress) {

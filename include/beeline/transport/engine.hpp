@@ -70,6 +70,18 @@ class Engine {
   /// It takes the commands of a ring in their order, and does those of one queue towards one peer so that they take
   /// effect in this order; it publishes what `CommandReader` has functions for.
   virtual void serve(const EngineClient& client) = 0;
+
+  // After failures. Engines of one node carry everything at once, and have nothing to do then.
+
+  /// Returns once no source in this rank's memory of commands to `peers` is in use: an engine gives a peer up that does
+  /// not take what goes to it. Any thread may call it, also while others post.
+  virtual void end_sources([[maybe_unused]] const std::vector<int>& peers) {}
+  /// While this rank's threads post nothing: returns once all that was posted to `left` is done, and what was posted to
+  /// other ranks counts as done.
+  /// Returns those among `left` that it does not reach any more.
+  [[nodiscard]] virtual std::vector<int> settle([[maybe_unused]] const std::vector<int>& left) { return {}; }
+  /// Once all ranks left have settled: nothing that failed before fails the world again.
+  virtual void forget_failures() {}
 };
 
 /// Makes the engine of each rank of a world (`Config::engines`).

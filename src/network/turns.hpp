@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// Which thread does the network's work: one at a time, whichever comes first. A thread that finds another at work
+/// leaves a note, and the other looks once more.
+
+#include <atomic>
+#include <mutex>
+
+namespace beeline {
+
+class WorkTurns {
+ public:
+  /// Says that there is something to do. `try_work` or whoever works at the moment does it.
+  void announce() {
+    announced_.store(true, std::memory_order_relaxed);
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+  }
+
+  /// Calls `some()`, unless another thread works, and once more for each announcement that comes meanwhile.
+  ///   leave_rest  called in place of that after many: this thread has waits of its own
+  /// Returns whether `some` had anything to do.
+  template <class Work, class LeaveRest>
+  bool try_work(Work some, LeaveRest leave_rest) {
+    bool any = false;
+    for (int round = 0; round < most_rounds; ++round) {
+      {
+        const std::unique_lock lock(mutex_, std::try_to_lock);
+        if (!lock) return any;
+        announced_.store(false);
+        any = some() || any;
+      }
+      // The lock goes before announcements are looked at: a thread that makes one either gets it, or is seen here.
+      if (!is_announced()) return any;
+    }
+    leave_rest();
+    return any;
+  }
+
+  /// Whether the calling thread may sleep: nobody works, `prepare()` allows it, and nothing was announced while it did.
+  template <class Prepare>
+  [[nodiscard]] bool may_sleep(Prepare prepare) {
+    {
+      const std::unique_lock lock(mutex_, std::try_to_lock);
+      if (!lock || !prepare()) return false;
+    }
+    return !is_announced();
+  }
+
+  /// For work that waits for its turn.
+  [[nodiscard]] std::unique_lock<std::mutex> lock() { return std::unique_lock(mutex_); }
+
+ private:
+  static constexpr int most_rounds = 64;
+
+  [[nodiscard]] bool is_announced() const {
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    return announced_.load(std::memory_order_relaxed);
+  }
+
+  std::mutex mutex_;
+  std::atomic<bool> announced_{false};  ///< whoever holds the mutex looks once more
+};
+
+}  // namespace beeline

@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+// What becomes of the ranks that are left, of memory and of news, when another node's rank fails or takes nothing.
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "beeline/beeline.hpp"
+#include "tests/support/check.hpp"
+#include "tests/support/split_nodes.hpp"
+
+namespace beeline_test {
+
+namespace {
+
+using namespace beeline;
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+
+constexpr int ranks = 4;
+
+void expect_first_three_passed(const std::vector<RankOutcome>& outcomes) {
+  for (std::size_t rank = 0; rank < 3; ++rank) EXPECT_TRUE(outcomes[rank].passed()) << outcomes[rank].failure;
+}
+
+/// What every rank that is left can do: commands to the others, barriers, new memory.
+void go_on(World& world, const std::vector<int>& expected) {
+  Team& team = world.survivors();
+  BEELINE_CHECK_EQ(expected.size(), static_cast<std::size_t>(team.size()));
+  for (std::size_t member = 0; member < expected.size(); ++member)
+    BEELINE_CHECK_EQ(expected[member], team.world_rank(static_cast<int>(member)));
+  SymmetricArray<std::uint64_t> words(world, ranks);
+  for (std::uint64_t round = 1; round <= 20; ++round) {
+    for (std::uint32_t member = 0; member < expected.size(); ++member)
+      put_value(team.host_context(), words.data() + world.rank(), round, member);
+    BEELINE_CHECK(quiet(Thread{}, team.host_context()) == Status::ok);
+    world.barrier();
+    for (const int other : expected) BEELINE_CHECK_EQ(round, words.data()[other]);
+    world.barrier();
+  }
+}
+
+TEST(SurvivorsAcrossNodes, GoOnWhileCommandsWereUnderWayToTheDead) {
+  SKIP_WITHOUT_UCX();
+  const auto outcomes = run_processes(
+      ranks,
+      [](const Config& config) {
+        const std::unique_ptr<World> world = World::create(config);
+        SymmetricArray<std::uint64_t> words(*world, ranks);
+        std::vector<std::uint64_t> rows(100'000);
+        SymmetricArray<std::uint64_t> table(*world, 2 * rows.size());
+        const StridedShape apart{.count = rows.size(), .block_length = 1, .destination_stride = 2, .source_stride = 1};
+        world->barrier();
+        if (config.rank == 3) {
+          std::this_thread::sleep_for(50ms);
+          ::kill(::getpid(), SIGKILL);
+        }
+        try {
+          for (std::uint64_t round = 1;; ++round) {
+            put_value(world->host_context(), words.data() + config.rank, round, 3);
+            static_cast<void>(put_strided(Thread{}, world->host_context(), table.data(), rows.data(), apart, 3));
+            world->check();
+          }
+        } catch (const Error& error) {
+          BEELINE_CHECK_CONTAINS(error.what(), "rank 3 ended");
+        }
+        BEELINE_CHECK(world->health()[3].state == RankState::failed);
+        go_on(*world, {0, 1, 2});
+      },
+      split_config());
+  expect_first_three_passed(outcomes);
+  EXPECT_EQ(SIGKILL, outcomes[3].signal);
+}
+
+/// Ends every TCP connection of this process but that to the rendezvous.
+void break_connections(const std::string& rendezvous) {
+  const int kept = std::stoi(rendezvous.substr(rendezvous.rfind(':') + 1));
+  for (int descriptor = 3; descriptor < 1024; ++descriptor) {
+    sockaddr_in peer{};
+    socklen_t bytes = sizeof peer;
+    if (::getpeername(descriptor, reinterpret_cast<sockaddr*>(&peer), &bytes) == 0 && peer.sin_family == AF_INET &&
+        ntohs(peer.sin_port) != kept)
+      ::shutdown(descriptor, SHUT_RDWR);
+  }
+}
+
+TEST(SurvivorsAcrossNodes, LeaveOutTheHigherRankOfABrokenConnection) {
+  SKIP_WITHOUT_UCX();
+  expect_all_passed(run_processes(
+      ranks,
+      [](const Config& config) {
+        const std::unique_ptr<World> world = World::create(config);
+        world->barrier();
+        if (config.rank == 3) break_connections(config.rendezvous);
+        try {
+          for (;;) world->barrier();
+        } catch (const Error& error) {
+          BEELINE_CHECK_CONTAINS(error.what(), "lost its connection to rank");
+        }
+        if (config.rank != 3) return go_on(*world, {0, 1, 2});
+        try {
+          static_cast<void>(world->survivors());
+          throw CheckFailure("no error");
+        } catch (const Error& error) {
+          BEELINE_CHECK(error.code() == Status::unreachable);
+          BEELINE_CHECK_CONTAINS(error.what(), "rank 3 is not among those that are left");
+        }
+      },
+      split_config()));
+}
+
+TEST(SurvivorsAcrossNodes, GoOnAfterARefusal) {
+  SKIP_WITHOUT_UCX();
+  expect_all_passed(run_ranks(
+      WorldKind::processes, ranks,
+      [](World& world) {
+        const Segment segment = world.create_segment(MemoryKind::host, 4096);
+        auto* const place =
+            reinterpret_cast<std::uint64_t*>(segment.parts[static_cast<std::size_t>(world.rank())].address);
+        world.destroy_segment(segment.id);
+        world.barrier();
+        const auto start = Clock::now();
+        try {
+          std::uint64_t value = 0;
+          if (world.rank() == 0 && get(Thread{}, world.host_context(), &value, place, 1, 2) != Status::ok)
+            world.check();
+          world.barrier();
+          throw CheckFailure("no error");
+        } catch (const Error& error) {
+          BEELINE_CHECK_CONTAINS(error.what(), "rank 2's engine refused: get of 1 x 8 bytes");
+        }
+        BEELINE_CHECK(Clock::now() - start < 3s);  // the deadline is 20 s
+        if (world.rank() == 0) {                   // its engine has failed, which is its end for the others
+          BEELINE_CHECK(world.health()[1].state == RankState::healthy);
+          return;
+        }
+        go_on(world, {1, 2, 3});
+      },
+      split_config()));
+}
+
+/// The most memory that this process has had.
+std::size_t peak_bytes() {
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  return static_cast<std::size_t>(usage.ru_maxrss) * 1024;
+}
+
+constexpr std::size_t little = std::size_t{48} << 20;
+
+/// Rows that lie apart are packed, at either end, in buffers that have a limit.
+TEST(Buffers, OfStridedTransfersAreBounded) {
+  SKIP_WITHOUT_UCX();
+  Config config = split_config(60'000'000'000);
+  config.heap_bytes = std::size_t{512} << 20;
+  expect_all_passed(run_ranks(
+      WorldKind::processes, 2,
+      [](World& world) {
+        constexpr std::size_t rows = 200'000, row = 64;
+        const StridedShape apart{
+            .count = rows, .block_length = row, .destination_stride = 2 * row, .source_stride = row};
+        const SymmetricArray<std::uint64_t> table(world, 2 * rows * row);
+        std::vector<std::uint64_t> mine(rows * row, 7);
+        std::fill_n(table.data(), 2 * rows * row, 1);  // the memory of both is there
+        world.barrier();
+        const std::size_t before = peak_bytes();
+        if (world.rank() == 0) {
+          BEELINE_CHECK(put_strided(Thread{}, world.host_context(), table.data(), mine.data(), apart, 1) == Status::ok);
+          const StridedShape back{
+              .count = rows, .block_length = row, .destination_stride = row, .source_stride = 2 * row};
+          BEELINE_CHECK(quiet(Thread{}, world.host_context()) == Status::ok);
+          std::fill(mine.begin(), mine.end(), 0);
+          BEELINE_CHECK(get_strided(Thread{}, world.host_context(), mine.data(), table.data(), back, 1) == Status::ok);
+          BEELINE_CHECK(std::all_of(mine.begin(), mine.end(), [](std::uint64_t word) { return word == 7; }));
+        } else {
+          std::this_thread::sleep_for(200ms);
+        }
+        world.barrier();
+        BEELINE_CHECK(peak_bytes() - before < little);  // 100 MB were moved, twice
+      },
+      config));
+}
+
+/// A message for memory that is gone stays where it is.
+TEST(Buffers, DoNotTakeALongMessageThatIsRefused) {
+  SKIP_WITHOUT_UCX();
+  expect_all_passed(run_ranks(
+      WorldKind::processes, 2,
+      [](World& world) {
+        constexpr std::size_t bytes = std::size_t{256} << 20;
+        const Segment segment = world.create_segment(MemoryKind::host, bytes);
+        auto* const own = segment.parts[static_cast<std::size_t>(world.rank())].address;
+        world.destroy_segment(segment.id);
+        const std::vector<std::byte> mine(world.rank() == 0 ? bytes : 0, std::byte{7});
+        world.barrier();
+        const std::size_t before = peak_bytes();
+        try {
+          if (world.rank() == 0)
+            put(Thread{}, world.host_context(), reinterpret_cast<std::byte*>(own), mine.data(), bytes, 1);
+          world.barrier();
+          throw CheckFailure("no error");
+        } catch (const Error& error) {
+          BEELINE_CHECK_CONTAINS(error.what(), "rank 1's engine refused: put of 1 x 268435456 bytes");
+        }
+        BEELINE_CHECK(peak_bytes() - before < little);
+      },
+      split_config()));
+}
+
+/// A rank that takes nothing holds no memory of the others once they have had their errors.
+TEST(Sources, AreFreeOnceAnAbortIsKnown) {
+  SKIP_WITHOUT_UCX();
+  Config all = split_config(1'000'000'000);
+  all.heap_bytes = std::size_t{128} << 20;
+  const auto outcomes = run_processes(
+      ranks,
+      [](const Config& config) {
+        const std::unique_ptr<World> world = World::create(config);
+        constexpr std::size_t bytes = std::size_t{64} << 20;
+        SymmetricArray<std::byte> data(*world, bytes);
+        SymmetricArray<std::uint64_t> pids(*world, 1);
+        world->barrier();
+        if (config.rank == 3) {
+          put_value(world->host_context(), pids.data(), static_cast<std::uint64_t>(::getpid()), 0);
+          static_cast<void>(quiet(Thread{}, world->host_context()));
+          ::raise(SIGSTOP);
+          std::this_thread::sleep_for(5s);  // what comes is taken now
+          return;
+        }
+        if (config.rank != 0) {
+          try {
+            world->barrier();
+          } catch (const Error&) {
+          }
+          return;
+        }
+        BEELINE_CHECK(wait(Thread{}, world->host_context(), pids.data(), Compare::not_equal, 0, 3) == Status::ok);
+        std::this_thread::sleep_for(50ms);
+        void* const source = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        BEELINE_CHECK(source != MAP_FAILED);
+        try {
+          put(Thread{}, world->host_context(), data.data(), static_cast<const std::byte*>(source), bytes, 3);
+          static_cast<void>(quiet(Thread{}, world->host_context()));
+          world->check();
+          throw CheckFailure("no error");
+        } catch (const Error& error) {
+          BEELINE_CHECK_CONTAINS(error.what(), "on rank 3");
+        }
+        ::munmap(source, bytes);
+        ::kill(static_cast<pid_t>(pids.data()[0]), SIGCONT);
+        std::this_thread::sleep_for(500ms);  // the engine's thread works on
+        ::kill(static_cast<pid_t>(pids.data()[0]), SIGKILL);
+      },
+      all);
+  expect_first_three_passed(outcomes);
+}
+
+/// A rank that nobody leaves alone has news, too.
+TEST(News, ArriveUnderTraffic) {
+  SKIP_WITHOUT_UCX();
+  expect_all_passed(run_ranks(
+      WorldKind::processes, ranks,
+      [](World& world) {
+        SymmetricArray<std::uint64_t> words(world, ranks);
+        const std::unique_ptr<Team> all = world.make_team({0, 1, 2, 3});
+        world.barrier();
+        const auto start = Clock::now();
+        try {
+          if (world.rank() == 0) {
+            static_cast<void>(wait(Thread{}, all->host_context(), words.data(), Compare::equal, 1, 1));
+            std::this_thread::sleep_for(1s);  // the engine's thread alone serves this rank
+          }
+          for (std::uint64_t round = 2;; ++round) {
+            put_value(world.host_context(), words.data() + world.rank(), round, 0);
+            world.check();
+          }
+        } catch (const Error& error) {
+          BEELINE_CHECK_CONTAINS(error.what(), "wait on rank 1");
+        }
+        BEELINE_CHECK(world.rank() == 0 || Clock::now() - start < 2800ms);
+        world.barrier();
+      },
+      split_config(2'000'000'000)));
+}
+
+}  // namespace
+
+}  // namespace beeline_test

@@ -28,7 +28,8 @@ struct WaitingStreamsClient {
   std::function<std::byte*(std::uint32_t peer, std::uint64_t offset)> address_of;
   std::function<std::uint64_t(const std::uint64_t* counter)> read;
   std::function<bool(const void* address)> needs_engine;  ///< whether only an engine reaches it, no stream of a GPU
-  std::function<bool()> has_failed;                       ///< whether the team is aborted
+  std::function<bool()> has_failed;                       ///< whether the team is aborted, or its world
+  std::function<void()> end_team;                         ///< aborts it where only its world is
   std::function<void(const std::string& reason)> fail;    ///< aborts it
 };
 

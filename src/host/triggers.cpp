@@ -80,6 +80,9 @@ void Triggers::be_done_by_streams(const TriggerOptions& options) {
     return implementation.engine != nullptr && implementation.needs_engine(address);
   };
   client.has_failed = [&team = team_] { return team.failed() || team.world().failed(); };
+  client.end_team = [&team = team_] {
+    if (!team.failed()) team.give_up("its triggers end with the world");
+  };
   client.fail = [&team = team_](const std::string& reason) { team.give_up(reason); };
   back_end_ = std::make_unique<WaitingStreams>(std::move(client));
 }

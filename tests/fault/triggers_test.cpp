@@ -42,6 +42,14 @@ class TriggerFaults : public ::testing::TestWithParam<bool> {
   }
   /// Two ranks, each with a team of both, whose abort is its own.
   static void run(const std::function<void(World&, Team&)>& body) {
+    run_ranks_of_a_team([&body](World& world, Team& team) {
+      body(world, team);
+      BEELINE_CHECK(!world.failed());
+      world.barrier();
+    });
+  }
+  /// The same where the body may end the world.
+  static void run_ranks_of_a_team(const std::function<void(World&, Team&)>& body) {
     Config config = test_config();
     config.device = GetParam() ? "cuda:0" : "cpu";
     config.deadline_ns = static_cast<std::int64_t>(deadline_s * 1e9);
@@ -50,10 +58,23 @@ class TriggerFaults : public ::testing::TestWithParam<bool> {
         [&body](World& world) {
           const std::unique_ptr<Team> team = world.make_team({0, 1});
           body(world, *team);
-          BEELINE_CHECK(!world.failed());
-          world.barrier();
         },
         config));
+  }
+  /// Streams of `team` that wait end when `aborted` does.
+  static void check_freed(World& world, Team& team, Team& aborted) {
+    const SymmetricArray<std::uint64_t> word(team, 1);
+    Stopwatch watch;
+    {
+      Triggers triggers(team, {.by = TriggeredBy::stream});
+      triggers.arm(TriggeredOperation::signal(word.data(), 1, 1 - world.rank()),
+                   {.tag = 1, .deadline_ns = 1'000'000'000'000});
+      world.barrier();
+      watch = Stopwatch();
+      if (world.rank() == 0) aborted.give_up("enough");
+      await_failure(aborted);
+    }
+    BEELINE_CHECK(watch.seconds() < deadline_s);
   }
   static void await_failure(const Team& team) {
     const Stopwatch watch;
@@ -122,23 +143,16 @@ TEST_P(TriggerFaults, AStreamThatWaitsInVain) {
   });
 }
 
-/// An abort from elsewhere frees streams that wait.
+/// An abort from elsewhere frees streams that wait: of the team, or of its world alone.
 TEST_P(TriggerFaults, AnAbortFreesStreams) {
   run([](World& world, Team& team) {
-    const SymmetricArray<std::uint64_t> word(team, 1);
-    Stopwatch watch;
-    {
-      Triggers triggers(team, {.by = TriggeredBy::stream});
-      triggers.arm(TriggeredOperation::signal(word.data(), 1, 1 - world.rank()),
-                   {.tag = 1, .deadline_ns = 1'000'000'000'000});
-      world.barrier();
-      watch = Stopwatch();
-      if (world.rank() == 0) team.give_up("enough");
-      await_failure(team);
-    }
-    BEELINE_CHECK(watch.seconds() < deadline_s);
+    check_freed(world, team, team);
     world.barrier();
   });
+}
+
+TEST_P(TriggerFaults, AnAbortOfTheWorldFreesStreamsOfItsTeams) {
+  run_ranks_of_a_team([](World& world, Team& team) { check_freed(world, team, world); });
 }
 
 TEST_P(TriggerFaults, ATagThatThereIsNot) {

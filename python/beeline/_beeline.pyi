@@ -127,7 +127,7 @@ class Team:
 
     def barrier(self, *, timeout: float | None = None) -> None:
         """
-        Collective over the team. Blocks until every member is here; raises DeadlineError, naming who is missing.
+        Collective over the team. Blocks until all members call it; raises DeadlineError, naming the missing rank.
 
         timeout  as of `World.barrier`
         """
@@ -263,7 +263,7 @@ class World:
 
     def barrier(self, *, timeout: float | None = None) -> None:
         """
-        Collective. Blocks until every rank is here; raises DeadlineError, naming who is missing.
+        Collective. Blocks until every rank has called it; raises DeadlineError, naming the missing rank.
 
         timeout  in seconds: then it raises TimeoutError, and the same call continues the barrier; until it has returned, other
                  collective functions are refused. 0: looks once
@@ -304,7 +304,7 @@ class World:
 
     def adopt_stream(self, native: int) -> Stream:
         """
-        A CUDA stream that somebody else made, as one of this rank's: `torch.cuda.Stream(...).cuda_stream`.
+        A CUDA stream that other code made, as one of this rank's: `torch.cuda.Stream(...).cuda_stream`.
 
         It is not destroyed with the result, and outlives it; 0: the legacy default stream. Raises UnavailableError on a host
         rank, InvalidArgumentError for another GPU's stream.
@@ -363,8 +363,8 @@ class Collectives:
     """
     Collective operations of a team's members, on tensors.
 
-    All of them make the same calls in the same order, one after the other: on one stream, or on streams that wait for each
-    other. Calls that are to go on at the same time use several objects. Tensors are contiguous, aligned to their elements,
+    All members make the same calls in the same order, one after the other: on one stream, or on streams that wait for each
+    other. Calls that are to run at the same time use several objects. Tensors are contiguous, aligned to their elements,
     and in memory that this rank's device reaches: the GPU's own, or host memory on a host rank. Memory in the symmetric
     heap, at the same place on all ranks, is used as it is by every algorithm. Roots and parts are counted by rank of the
     team; a rank's own part of one tensor may be the other tensor. What is only moved may be of any type; reductions are of
@@ -378,11 +378,12 @@ class Collectives:
                tensors, waits on; others are refused until then, or until `World.synchronize` has returned. 0: looks once
     algorithm  by name, the same on all ranks; 'automatic': by size
     blocks     of threads, the same on all ranks; 0: by size. Copy engines have none
-    symmetric  you assert, on all ranks or none, that the vectors (of what is only moved the destinations) lie at the same
-               place of all ranks' heaps: copy engines then put results there at once, and 'automatic' takes them where they
-               are quicker so. Where they are taken and it is not so, the call ends all with an error
+    symmetric  asserts, on all ranks or none, that the vectors are symmetric: at the same offset of all ranks' heaps (of
+               calls that only move data, the destinations are). Copy engines then write results to their place at once, and
+               'automatic' takes engines where that is quicker. If the assertion is false, the call ends with an error
+               on all ranks
     All calls raise TypeError or ValueError (InvalidArgumentError among them) before anything is touched; DeadlineError and
-    the like name who was waited for.
+    the like name the rank that was waited for.
     """
 
     def __init__(self, team: World | Team, *, sessions: int = 0, packet_bytes: int = 0, staging_bytes: int = 0, engine_bytes: int | None = None) -> None:
@@ -392,7 +393,7 @@ class Collectives:
         team           whose members take part: a World or a Team
         sessions       blocks that may take part in a call
         packet_bytes   payload of a round of packets, of each session from each rank
-        staging_bytes  of each session, for vectors that do not lie alike on all ranks, twice
+        staging_bytes  of each session, for vectors that are not symmetric, twice
         engine_bytes   of the heap, through which copy engines make large calls; None: up to an eighth of the heap where
                        the team is the world, and each rank has a GPU of its own, otherwise none
         """
@@ -545,7 +546,7 @@ class Messages:
         timeout  as of `Collectives`
         blocks  of threads, the same as the receiver's; 0: by size
         Raises TypeError or ValueError (InvalidArgumentError among them) before anything is touched, also for a message to
-        oneself that is not eager; DeadlineError and the like name who was waited for.
+        oneself that is not eager; DeadlineError and the like name the rank that was waited for.
         """
 
     def receive(self, destination: object, peer: int, *, stream: Stream | None = None, timeout: float | None = None, blocks: int = 0) -> None:
@@ -609,7 +610,7 @@ class Signals:
 
     def put_signal(self, destination: Memory, source: object, index: int, value: int, peer: int, *, stream: Stream | None = None, sequence: Memory | None = None) -> None:
         """
-        Copies a tensor to rank `peer`, then sets a signal there: whoever sees the signal sees the data.
+        Copies a tensor to rank `peer`, then sets a signal there. A rank that has waited for it sees the data.
 
         destination  memory of the world, this rank's: its place is the same at the peer; as large as `source`
         source       in memory that this rank's device reaches; the stream, if any, keeps it alive
@@ -823,7 +824,7 @@ class Meter:
 
     @property
     def dropped_samples(self) -> int:
-        """How many nobody took."""
+        """How many were dropped because they were not taken in time."""
 
     @property
     def sampling_seconds(self) -> float:

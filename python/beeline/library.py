@@ -75,9 +75,9 @@ def run(
 ) -> list[Result]:
     """Calls `function(world)` on `ranks` ranks that are threads of this process; returns the results, by rank.
 
-    The worlds are left at the end. An exception in one rank aborts the world, so that the others end too; the first one
-    is raised here. Without `device` they are host ranks; the other arguments are those of `World.create`. Python runs
-    one thread at a time: for trying things out and for tests, not for speed.
+    The worlds are left at the end. An exception in one rank aborts the world, which ends the other ranks too; the first
+    exception is raised here. Without `device` they are host ranks; the other arguments are those of `World.create`.
+    Python runs one thread at a time: for trying things out and for tests, not for speed.
     """
     threads = _beeline._ThreadRanks(ranks)
     results: dict[int, Result] = {}

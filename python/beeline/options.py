@@ -87,7 +87,7 @@ SplitNodes = Annotated[
     int,
     typer.Option(
         "--split-nodes", min=1, max=MAX_RANKS, metavar="K",
-        help="Let this machine count as K nodes, whose ranks meet over UCX: blocks of ranks.",
+        help="Let this machine count as K nodes, by blocks of ranks; between nodes data goes over UCX.",
     ),
 ]  # fmt: skip
 Output = Annotated[

@@ -20,7 +20,7 @@ with `async_op=True` on a stream of their own, after what the current one has be
 current stream until they are done; on a host rank they block. torch is 2.11 or later.
 
 Messages (send, recv, isend, irecv) have a stream for each peer and direction, on host ranks too, so those of a batch
-wait for nobody but their peer. Between two ranks they are matched in order, that of all groups together:
+wait for their peer only. Between two ranks they are matched in order, that of all groups together:
 tags have no meaning. On host ranks, recv and irecv without a source take the first message of any member.
 
 Calls of more than some 100 KB use tensors without a copy where they can, and `last_transfer` tells: tensors of GPU

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the members of a group meet by torch's store: to make the group, and to find who is missing."""
+"""How the members of a group meet by torch's store: to make the group, and to find the missing members."""
 
 from __future__ import annotations
 

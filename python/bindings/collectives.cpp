@@ -309,8 +309,8 @@ void bind_collectives(nb::module_& module) {
 
   CollectivesClass collectives(module, "Collectives", R"(Collective operations of a team's members, on tensors.
 
-All of them make the same calls in the same order, one after the other: on one stream, or on streams that wait for each
-other. Calls that are to go on at the same time use several objects. Tensors are contiguous, aligned to their elements,
+All members make the same calls in the same order, one after the other: on one stream, or on streams that wait for each
+other. Calls that are to run at the same time use several objects. Tensors are contiguous, aligned to their elements,
 and in memory that this rank's device reaches: the GPU's own, or host memory on a host rank. Memory in the symmetric
 heap, at the same place on all ranks, is used as it is by every algorithm. Roots and parts are counted by rank of the
 team; a rank's own part of one tensor may be the other tensor. What is only moved may be of any type; reductions are of
@@ -324,11 +324,12 @@ timeout    in seconds, without a stream: then it raises TimeoutError, the work g
            tensors, waits on; others are refused until then, or until `World.synchronize` has returned. 0: looks once
 algorithm  by name, the same on all ranks; 'automatic': by size
 blocks     of threads, the same on all ranks; 0: by size. Copy engines have none
-symmetric  you assert, on all ranks or none, that the vectors (of what is only moved the destinations) lie at the same
-           place of all ranks' heaps: copy engines then put results there at once, and 'automatic' takes them where they
-           are quicker so. Where they are taken and it is not so, the call ends all with an error
+symmetric  asserts, on all ranks or none, that the vectors are symmetric: at the same offset of all ranks' heaps (of
+           calls that only move data, the destinations are). Copy engines then write results to their place at once, and
+           'automatic' takes engines where that is quicker. If the assertion is false, the call ends with an error
+           on all ranks
 All calls raise TypeError or ValueError (InvalidArgumentError among them) before anything is touched; DeadlineError and
-the like name who was waited for.)");
+the like name the rank that was waited for.)");
   collectives
       .def(nb::init<Members, unsigned, std::size_t, std::size_t, std::optional<std::size_t>>(), nb::arg("team"),
            nb::kw_only(), nb::arg("sessions") = 0, nb::arg("packet_bytes") = 0, nb::arg("staging_bytes") = 0,
@@ -338,7 +339,7 @@ the like name who was waited for.)");
 team           whose members take part: a World or a Team
 sessions       blocks that may take part in a call
 packet_bytes   payload of a round of packets, of each session from each rank
-staging_bytes  of each session, for vectors that do not lie alike on all ranks, twice
+staging_bytes  of each session, for vectors that are not symmetric, twice
 engine_bytes   of the heap, through which copy engines make large calls; None: up to an eighth of the heap where
                the team is the world, and each rank has a GPU of its own, otherwise none)")
       .def_prop_ro("rank", &CollectivesObject::rank, "This rank's number among those that take part.")

@@ -146,7 +146,8 @@ widen  joules with an error of over 2 % are those up to the next tick, with a no
           "sample_every", [](Meter& self, double seconds) { self.sample_every(std::llround(seconds * 1e9)); },
           nb::arg("seconds"), "Reads all counters in a thread, from now on.")
       .def("take_samples", &Meter::take_samples, "The samples since the last call.")
-      .def_prop_ro("dropped_samples", &Meter::dropped_samples, "How many nobody took.")
+      .def_prop_ro("dropped_samples", &Meter::dropped_samples,
+                   "How many were dropped because they were not taken in time.")
       .def_prop_ro("sampling_seconds", &Meter::sampling_seconds, "CPU time of the sampling thread.");
 }
 

@@ -102,7 +102,7 @@ stream  None: blocks until the tensor may be changed; otherwise it returns at on
 timeout  as of `Collectives`
 blocks  of threads, the same as the receiver's; 0: by size
 Raises TypeError or ValueError (InvalidArgumentError among them) before anything is touched, also for a message to
-oneself that is not eager; DeadlineError and the like name who was waited for.)")
+oneself that is not eager; DeadlineError and the like name the rank that was waited for.)")
       .def("receive", &MessagesObject::receive, nb::arg("destination"), nb::arg("peer"), nb::kw_only(),
            nb::arg("stream") = nb::none(), nb::arg("timeout") = nb::none(), nb::arg("blocks") = 0,
            "Receives a tensor from rank `peer`; without a stream it blocks until it is there. Otherwise as `send`.")

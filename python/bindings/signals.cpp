@@ -221,7 +221,7 @@ Raises UnreachableError where a host rank is to signal in a GPU's memory.)")
       .def("put_signal", &SignalsObject::put_signal, nb::arg("destination"), nb::arg("source"), nb::arg("index"),
            nb::arg("value"), nb::arg("peer"), nb::kw_only(), nb::arg("stream") = nb::none(),
            nb::arg("sequence") = nb::none(),
-           R"(Copies a tensor to rank `peer`, then sets a signal there: whoever sees the signal sees the data.
+           R"(Copies a tensor to rank `peer`, then sets a signal there. A rank that has waited for it sees the data.
 
 destination  memory of the world, this rank's: its place is the same at the peer; as large as `source`
 source       in memory that this rank's device reaches; the stream, if any, keeps it alive)")

@@ -91,7 +91,7 @@ Made by `World.make_team`. `Collectives(team)` are its collectives.)")
             require_over(unlocked([&] { return team.barrier(limit); }), "barrier", timeout, team.world().rank());
           },
           nb::kw_only(), nb::arg("timeout") = nb::none(),
-          R"(Collective over the team. Blocks until every member is here; raises DeadlineError, naming who is missing.
+          R"(Collective over the team. Blocks until all members call it; raises DeadlineError, naming the missing rank.
 
 timeout  as of `World.barrier`)")
       .def(

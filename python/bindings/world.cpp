@@ -240,7 +240,7 @@ not contiguous, read-only, sizes that differ, places that overlap otherwise.)")
 void bind_working_together(WorldClass& world) {
   world
       .def("barrier", barrier, nb::kw_only(), nb::arg("timeout") = nb::none(),
-           R"(Collective. Blocks until every rank is here; raises DeadlineError, naming who is missing.
+           R"(Collective. Blocks until every rank has called it; raises DeadlineError, naming the missing rank.
 
 timeout  in seconds: then it raises TimeoutError, and the same call continues the barrier; until it has returned, other
          collective functions are refused. 0: looks once)")
@@ -271,7 +271,7 @@ Raises InvalidArgumentError when members disagree, NoResourceError beyond 31 tea
 priority  'high': where kernels of several streams wait for room on the GPU, this one's get it first, also in graphs
           that are captured from it; 'normal': after those. All streams of a host rank are alike.)")
       .def("adopt_stream", adopt_stream, nb::arg("native"),
-           R"(A CUDA stream that somebody else made, as one of this rank's: `torch.cuda.Stream(...).cuda_stream`.
+           R"(A CUDA stream that other code made, as one of this rank's: `torch.cuda.Stream(...).cuda_stream`.
 
 It is not destroyed with the result, and outlives it; 0: the legacy default stream. Raises UnavailableError on a host
 rank, InvalidArgumentError for another GPU's stream.)")

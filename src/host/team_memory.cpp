@@ -83,11 +83,13 @@ void require_alike(const Team& team, const std::vector<std::optional<Offer>>& al
 void require_room(const Team& team, const std::vector<std::optional<Offer>>& all) {
   for (std::size_t member = 0; member < all.size(); ++member)
     if (all[member] && all[member]->offset == no_room)
-      throw Error(Status::no_resource,
-                  fmt::format("rank {} has no room for {} where the others have; set BEELINE_HEAP_BYTES or "
-                              "BEELINE_PINNED_HEAP_BYTES higher",
-                              team.world_rank(static_cast<int>(member)), all[member]->text()),
-                  team.world().rank());
+      throw Error(
+          Status::no_resource,
+          fmt::format(
+              "rank {} has no room for {} at the offset where the other ranks have it; set BEELINE_HEAP_BYTES or "
+              "BEELINE_PINNED_HEAP_BYTES higher",
+              team.world_rank(static_cast<int>(member)), all[member]->text()),
+          team.world().rank());
 }
 
 }  // namespace

@@ -138,7 +138,7 @@ void TcpBootstrap::greet(const std::string& token, const Deadline& deadline) {
       throw Error(Status::deadline,
                   fmt::format("the rendezvous server did not answer within {} s", deadline.total_seconds()), rank_);
   if (result != FrameReader::Result::frame)
-    throw Error(Status::unreachable, "what listens at the rendezvous is no Beeline server", rank_);
+    throw Error(Status::unreachable, "the program that listens at the rendezvous is not a Beeline server", rank_);
   const Frame answer = reader_.take();
   if (answer.header.type != FrameType::welcome)
     throw Error(Status::invalid_argument, fmt::format("refused by the rendezvous server: {}", answer.text()), rank_);

@@ -81,6 +81,19 @@ def test_the_reference_has_each_name_of_the_public_headers(repository: Path) -> 
     assert {header: names for header, names in missing.items() if names} == {}
 
 
+def test_each_header_of_the_reference_names_a_document_with_a_program(repository: Path) -> None:
+    reference = (repository / "docs/reference.md").read_text(encoding="utf-8")
+    headers = re.findall(r"^## beeline/\S+", reference, re.MULTILINE)
+    links = re.findall(r"^Example: \[[^]]*\]\((\S+?)\)\.$", reference, re.MULTILINE)
+    assert len(links) == len(headers) > 50
+    for link in set(links):
+        name, _, anchor = link.partition("#")
+        text = (repository / "docs" / name).read_text(encoding="utf-8")
+        sections = re.split(r"^#+ ", text, flags=re.MULTILINE)[1:] if anchor else [text]
+        titled = {re.sub(r"[^\w\- ]", "", s.partition("\n")[0].lower()).replace(" ", "-"): s for s in sections}
+        assert "// example: " in (titled[anchor] if anchor else text), link
+
+
 def test_the_drawings_are_what_their_scripts_draw(repository: Path) -> None:
     done = subprocess.run(
         [sys.executable, str(repository / "tools/drawings"), "--check"], capture_output=True, text=True, check=False

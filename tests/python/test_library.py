@@ -410,6 +410,24 @@ def test_the_stub_is_up_to_date() -> None:
     assert_generated(PACKAGE / "_beeline.pyi", wanted)
 
 
+def test_the_reference_has_each_public_name() -> None:
+    """What the package and its classes have when they are loaded, apart from how tools/reference reads the sources."""
+    import inspect
+
+    reference = (REPOSITORY / "docs" / "reference-python.md").read_text()
+    titles = set(re.findall(r"^#{3,4} (?:property |static )?`?(\w+)", reference, re.MULTILINE))
+    public = {name for name in dir(beeline) if name in beeline.LIBRARY or name.endswith("Error")}
+    modules = (beeline, beeline.energy)
+    classes = [getattr(module, name) for module in modules for name in {*public, *beeline.energy.__all__}
+               if hasattr(module, name) and inspect.isclass(getattr(module, name))]  # fmt: skip
+    of_the_extension = [one for one in classes if one.__module__ == "beeline._beeline"]
+    assert len(of_the_extension) > 15
+    members = {name for one in of_the_extension for name in vars(one) if not name.startswith("_")}
+    assert {*public, *beeline.energy.__all__, *members} - titles == set()
+    for one in classes:
+        assert not one.__doc__ or one.__doc__.strip().partition("\n")[0] in reference, one
+
+
 def test_the_table_of_algorithms_is_the_registry() -> None:
     known: dict[str, list[str]] = {}
     for method in collect_info()["methods"]:

@@ -285,13 +285,20 @@ class Box {
 """
 
 
-def test_a_changed_header_makes_the_reference_stale(tool, tmp_path):
-    header, document = tmp_path / "include/beeline/a.hpp", tmp_path / "docs/reference.md"
-    header.parent.mkdir(parents=True)
-    document.parent.mkdir()
-    (header.parent / "beeline.hpp").write_text('#include "beeline/a.hpp"\n', encoding="utf-8")
-    header.write_text(HEADER, encoding="utf-8")
-    root = ("--root", str(tmp_path))
+@pytest.fixture
+def small_tree(repository, tmp_path):
+    """A tree with one public header, and this package in Python."""
+    plant(tmp_path, "include/beeline/beeline.hpp", '#include "beeline/core/a.hpp"\n')
+    plant(tmp_path, "include/beeline/core/a.hpp", HEADER)
+    for name in ("_beeline.pyi", "library.py", "errors.py", "energy.py", "energy_record.py", "torch_backend.py"):
+        plant(tmp_path, f"python/beeline/{name}", (repository / "python/beeline" / name).read_text(encoding="utf-8"))
+    (tmp_path / "docs").mkdir()
+    return tmp_path
+
+
+def test_a_changed_header_makes_the_reference_stale(tool, small_tree):
+    header, document = small_tree / "include/beeline/core/a.hpp", small_tree / "docs/reference.md"
+    root = ("--root", str(small_tree))
     assert tool("reference", "--check", *root).returncode == 1
     assert tool("reference", *root).returncode == 0
     written = document.read_text(encoding="utf-8")
@@ -304,6 +311,23 @@ def test_a_changed_header_makes_the_reference_stale(tool, tmp_path):
     stale = tool("reference", "--check", *root)
     assert stale.returncode == 1
     assert "run tools/reference" in stale.stderr
+
+
+def test_a_changed_docstring_makes_the_reference_of_python_stale(tool, small_tree):
+    root = ("--root", str(small_tree))
+    assert tool("reference", *root).returncode == 0
+    library = small_tree / "python/beeline/library.py"
+    before = library.read_text(encoding="utf-8")
+    library.write_text(before.replace("Calls `function(world)`", "Starts `function(world)`"), encoding="utf-8")
+    assert "docs/reference-python.md is not what the sources say" in tool("reference", "--check", *root).stderr
+    library.write_text(re.sub(r'    """Calls.*?"""\n', "    pass\n", before, flags=re.DOTALL), encoding="utf-8")
+    assert "beeline: run has no docstring" in tool("reference", "--check", *root).stderr
+
+
+def test_a_header_without_a_program_is_found(tool, small_tree):
+    plant(small_tree, "include/beeline/beeline.hpp", '#include "beeline/elsewhere/a.hpp"\n')
+    plant(small_tree, "include/beeline/elsewhere/a.hpp", HEADER)
+    assert "beeline/elsewhere/a.hpp has no program" in tool("reference", "--root", str(small_tree)).stderr
 
 
 def run_logged(repository, count):

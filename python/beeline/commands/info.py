@@ -17,7 +17,7 @@ from beeline.programs import CliError, find_program
 
 
 def info(as_json: options.Json = False) -> None:
-    """Show devices, links, who can reach whose memory, methods, versions and configuration."""
+    """Show devices, links, which rank reaches which memory, methods, versions and configuration."""
     report = collect_info()
     if as_json:
         print(json.dumps(report))

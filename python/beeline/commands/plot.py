@@ -51,7 +51,7 @@ def plot(
     ] = "bytes",
     as_json: options.Json = False,
 ) -> None:
-    """Draws time and bus bandwidth of collectives, and what `bench methods` measured by size: a picture for each
+    """Draw time and bus bandwidth of collectives, and what `bench methods` measured by size: a picture for each
     operation, a curve for each method and peer.
 
     Of what was metered: joules of a word and power for each operation, and applications' power over time; of `bench

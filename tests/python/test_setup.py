@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What tools/setup and tools/build say on machines that lack something: each message says what to do."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+COMMANDS = (
+    "apt-get", "basename", "bash", "cat", "ccache", "chmod", "cksum", "cmake", "cut", "dirname", "env", "g++", "grep",
+    "head", "id", "mkdir", "mpicxx", "mpirun", "ninja", "python3", "readlink", "sed", "sh", "sort", "tail", "tee", "tr",
+)  # fmt: skip
+
+Setup = Callable[..., str]
+
+
+@pytest.fixture
+def setup(repository: Path, tmp_path: Path) -> Setup:
+    """Runs tools/setup of another checkout, with this machine's commands except `without`; `instead` are scripts that
+    replace commands. It must fail; returns its output."""
+    for name in ("tools/lib.sh", "tools/setup", "tools/requirements.txt", "pyproject.toml"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        shutil.copy(repository / name, tmp_path / name)
+    commands = tmp_path / "commands"
+    commands.mkdir()
+    for name in COMMANDS:
+        found = shutil.which(name)
+        if found is not None:
+            (commands / name).symlink_to(found)
+
+    def run(*, without: tuple[str, ...] = (), offline: bool = False, **instead: str) -> str:
+        for name in without:
+            (commands / name).unlink(missing_ok=True)
+        for name, script in instead.items():
+            place = commands / name.replace("_", "-")
+            place.unlink(missing_ok=True)
+            place.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
+            place.chmod(0o755)
+        environment = {"PATH": str(commands), "HOME": str(tmp_path), "BEELINE_OFFLINE": str(int(offline))}
+        done = subprocess.run(
+            ["bash", "tools/setup"], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=100,
+            check=False,
+        )  # fmt: skip
+        assert done.returncode != 0, done.stdout
+        return done.stdout + done.stderr
+
+    return run
+
+
+AS_USER = "echo 1000"
+
+
+def test_without_root_the_command_to_run_is_named(setup: Setup) -> None:
+    said = setup(without=("ninja",), id=AS_USER)
+    assert "missing: ninja-build" in said
+    assert "Run: sudo apt-get install -y --no-install-recommends ninja-build" in said
+
+
+def test_without_a_compiler_its_package_is_named(setup: Setup) -> None:
+    assert "sudo apt-get install -y --no-install-recommends g++" in setup(without=("g++",), id=AS_USER)
+
+
+def test_on_another_system_the_packages_are_named(setup: Setup) -> None:
+    said = setup(without=("g++", "apt-get"))
+    assert "missing (Debian's names): g++" in said
+    assert "Install them with this system's package manager" in said
+
+
+def test_without_a_network_the_packages_cannot_be_installed(setup: Setup) -> None:
+    said = setup(without=("ninja",), id="echo 0", apt_get="echo 'Could not resolve deb.debian.org'; exit 100")
+    assert "Could not resolve deb.debian.org" in said
+    assert "With a network, try: apt-get install" in said
+
+
+def test_where_the_network_is_forbidden_nothing_is_installed(setup: Setup) -> None:
+    said = setup(without=("ninja",), offline=True, apt_get="touch called; exit 0")
+    assert "missing: ninja-build (BEELINE_OFFLINE=1 forbids installing" in said
+    assert "tools/offline-deps" in said
+
+
+def test_an_old_cmake_is_named_with_its_version(setup: Setup) -> None:
+    said = setup(cmake="echo cmake version 3.18.4")
+    assert "CMake 3.18.4 is too old" in said
+    assert "3.24" in said
+    assert "pip install cmake" in said
+
+
+def test_programs_need_no_shared_memory_of_the_container(repository: Path) -> None:
+    """Containers often have a small /dev/shm, or none: the ranks' memory is not there."""
+    program = repository / "build/bin/example_symmetric"
+    launcher = repository / "build/bin/beeline-launch"
+    if not program.exists() or not launcher.exists():
+        pytest.skip("build/bin has no example_symmetric")
+    hidden = 'mount -t tmpfs -o ro,size=4k none /dev/shm && exec "$@"'
+    command = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", hidden, "sh", str(launcher), "-n", "2",
+               "--device", "cpu", str(program)]  # fmt: skip
+    if subprocess.run([*command[:7], "sh", "true"], capture_output=True, check=False).returncode != 0:
+        pytest.skip("this machine allows no mount in a user namespace")
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, env=dict(os.environ))
+    assert done.returncode == 0, done.stderr
+    assert "rank 1 reads 0.5 from rank 0" in done.stdout

@@ -27,6 +27,7 @@
 #include "guardian.hpp"
 #include "process_table.hpp"
 #include "rank_process.hpp"
+#include "remote.hpp"
 
 namespace beeline::launch {
 
@@ -80,6 +81,8 @@ class Job {
 
  private:
   void start_processes();
+  [[nodiscard]] Process start_here(int rank) const;
+  [[nodiscard]] Process start_there(int rank) const;
   [[nodiscard]] Environment environment(int rank) const;
   void wait_for_events();
   void take_signal(int signal);
@@ -131,6 +134,7 @@ Job::Job(const Options& options, int guardian)
   adopt_orphans();
   if (options_.threads) return;
   token_ = make_token();
+  if (options_.bind.empty()) options_.bind = options_.hosts.empty() ? "127.0.0.1" : address_for(options_.hosts);
   server_.emplace(RendezvousServer::Options{options_.ranks, token_, options_.bind});
 }
 
@@ -160,7 +164,15 @@ void Job::start_processes() {
   const int count = options_.threads ? 1 : options_.ranks;
   processes_.reserve(static_cast<std::size_t>(count));
   for (int rank = 0; rank < count; ++rank)
-    processes_.emplace_back(options_.threads ? -1 : rank, start(path_, options_.command, environment(rank)), options_);
+    processes_.emplace_back(options_.threads ? -1 : rank, options_.hosts.empty() ? start_here(rank) : start_there(rank),
+                            options_);
+}
+
+Process Job::start_here(int rank) const { return start(path_, options_.command, environment(rank)); }
+
+Process Job::start_there(int rank) const {
+  const std::vector<std::string> command = remote_command(options_, path_, host_of(options_, rank), environment(rank));
+  return start(find_program(command.front()), command, {}, token_ + "\n");
 }
 
 int Job::run() {

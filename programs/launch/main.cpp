@@ -25,6 +25,14 @@ void check_devices(const beeline::launch::Options& options) {
   }
 }
 
+void check_hosts(const beeline::launch::Options& options) {
+  for (const std::string& host : options.hosts)
+    if (host.empty() || host.front() == '-') throw CLI::ValidationError("--hosts", "'" + host + "' is no host");
+  if (options.hosts.size() > static_cast<std::size_t>(options.ranks))
+    throw CLI::ValidationError(
+        "--hosts", fmt::format("{} hosts for {} ranks: each has one at least", options.hosts.size(), options.ranks));
+}
+
 }  // namespace
 
 int main(int argument_count, char** arguments) {
@@ -46,7 +54,16 @@ int main(int argument_count, char** arguments) {
   app.add_option("--split-nodes", options.split_nodes,
                  "Nodes that this machine counts as: ranks of different ones meet over UCX, by blocks of ranks")
       ->check(CLI::Range(1, static_cast<int>(beeline::max_ranks)));
-  app.add_option("--bind", options.bind, "host[:port] where ranks meet")->capture_default_str();
+  app.add_option("--bind", options.bind,
+                 "host[:port] where ranks meet; 127.0.0.1, or this machine's address that the hosts reach");
+  CLI::Option* hosts =
+      app.add_option("--hosts", options.hosts, "Hosts that ssh starts the ranks on, by blocks: a,b")->delimiter(',');
+  hosts->excludes(threads);
+  app.add_option("--ssh", options.ssh, "What starts a command on a host, in place of ssh")
+      ->needs(hosts)
+      ->check([](const std::string& text) {
+        return text.find_first_not_of(' ') == std::string::npos ? "no command" : std::string();
+      });
   app.add_flag("--no-prefix", options.no_prefix, "Print the ranks' lines without \"[rank] \"");
   app.add_flag("--json", options.json, "Standard output: the ranks' JSON lines only; all else goes to standard error");
   app.prefix_command();
@@ -55,6 +72,7 @@ int main(int argument_count, char** arguments) {
     options.command = app.remaining();
     if (!options.command.empty() && options.command.front() == "--") options.command.erase(options.command.begin());
     check_devices(options);
+    check_hosts(options);
     if (options.command.empty()) throw CLI::RequiredError("PROGRAM");
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : usage_error;

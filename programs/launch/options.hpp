@@ -16,7 +16,9 @@ struct Options {
   std::string device = "auto";
   int split_nodes = 1;               ///< nodes that this machine counts as
   std::optional<double> deadline_s;  ///< BEELINE_DEADLINE_S
-  std::string bind = "127.0.0.1";    ///< host[:port] of the rendezvous server
+  std::string bind;                  ///< host[:port] of the rendezvous server; empty: where the hosts reach it
+  std::vector<std::string> hosts;    ///< where ranks run, by blocks; empty: here
+  std::string ssh = "ssh";           ///< starts a command on a host: words, followed by the host and the command
   bool no_prefix = false;
   bool json = false;                 ///< standard output carries the ranks' JSON lines only
   std::vector<std::string> command;  ///< program and arguments

@@ -64,6 +64,7 @@ struct Plan {
   const char* path;
   char* const* arguments;
   char* const* environment;
+  int input;  ///< -1: none
   int output, error, report;
   pid_t launcher;
 };
@@ -72,7 +73,7 @@ struct Plan {
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != plan.launcher) ::_exit(1);  // it ended before the line above could take effect
-  const int input = ::open("/dev/null", O_RDONLY);
+  const int input = plan.input >= 0 ? plan.input : ::open("/dev/null", O_RDONLY);
   ::dup2(input, STDIN_FILENO);
   ::dup2(plan.output, STDOUT_FILENO);
   ::dup2(plan.error, STDERR_FILENO);
@@ -108,13 +109,18 @@ std::string find_program(const std::string& name) {
   throw Error(Status::invalid_argument, fmt::format("cannot run {}: no such program in PATH", name));
 }
 
-Process start(const std::string& path, const std::vector<std::string>& command, const Environment& changes) {
-  Pipe output = make_pipe(), error = make_pipe(), report = make_pipe();
+Process start(const std::string& path, const std::vector<std::string>& command, const Environment& changes,
+              const std::string& text) {
+  Pipe output = make_pipe(), error = make_pipe(), report = make_pipe(), input;
+  if (!text.empty()) {
+    input = make_pipe();
+    require(::write(input.writer.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size()),
+            Status::no_resource, fmt::format("no room in a pipe: {}", message_of(errno)));
+  }
   const std::vector<std::string> environment = merged_environment(changes);
   const std::vector<char*> argument_pointers = pointers(command), environment_pointers = pointers(environment);
-  const Plan plan{path.c_str(),        argument_pointers.data(), environment_pointers.data(),
-                  output.writer.get(), error.writer.get(),       report.writer.get(),
-                  ::getpid()};
+  const Plan plan{path.c_str(),        argument_pointers.data(), environment_pointers.data(), input.reader.get(),
+                  output.writer.get(), error.writer.get(),       report.writer.get(),         ::getpid()};
   const pid_t pid = ::fork();
   require(pid >= 0, Status::no_resource, fmt::format("no process for {}: {}", path, message_of(errno)));
   if (pid == 0) become(plan);
@@ -127,7 +133,7 @@ Process start(const std::string& path, const std::vector<std::string>& command, 
     throw Error(Status::invalid_argument, fmt::format("cannot run {}: {}", path, message_of(why)));
   }
   for (const int reader : {output.reader.get(), error.reader.get()}) ::fcntl(reader, F_SETFL, O_NONBLOCK);
-  return {pid, std::move(output.reader), std::move(error.reader)};
+  return {pid, std::move(output.reader), std::move(error.reader), std::move(input.writer)};
 }
 
 }  // namespace beeline::launch

@@ -21,14 +21,16 @@ namespace beeline::launch {
 struct Process {
   pid_t pid = -1;
   FileDescriptor standard_output, standard_error;
+  FileDescriptor standard_input;  ///< the launcher's end, where the process is given any
 };
 
 /// Variables to set (with a value) in addition to the launcher's own environment, or to remove (empty).
 using Environment = std::map<std::string, std::string>;
 
-/// Starts `path` with standard input empty. It dies with the launcher.
+/// Starts `path`. It dies with the launcher.
+///   input  what its standard input begins with, a few bytes, and then stays open; empty: standard input is empty
 /// Throws invalid_argument when the system cannot execute it, no_resource when there is no process or pipe for it.
 [[nodiscard]] Process start(const std::string& path, const std::vector<std::string>& command,
-                            const Environment& changes);
+                            const Environment& changes, const std::string& input = {});
 
 }  // namespace beeline::launch

@@ -35,6 +35,9 @@ class World:
     deadline_s: float | None = None
     keep_going: bool = False
     split_nodes: int = 1
+    hosts: str | None = None  # separated by commas; ranks by blocks
+    ssh: str | None = None
+    bind: str | None = None
     mpirun: bool = False  # starts the ranks, instead of Beeline's launcher
     variables: tuple[str, ...] = ()  # of the environment, NAME=VALUE
 
@@ -80,6 +83,9 @@ def launch_command(world: World, program: str | Path, arguments: list[str], as_j
         "keep-going": world.keep_going,
         "device": None if world.device == "auto" else world.device,
         "split-nodes": None if world.split_nodes == 1 else world.split_nodes,
+        "hosts": world.hosts,
+        "ssh": world.ssh,
+        "bind": world.bind,
         "deadline": None if world.deadline_s is None else f"{world.deadline_s:g}",
     }
     variables = ["env", *world.variables] if world.variables else []

@@ -73,9 +73,14 @@ def make_command(described: Described, settings: dict[str, Any]) -> Any:
     return get_command(app)
 
 
-def world_on(ranks: options.RankCount = 2, threads: options.Threads = False, device: options.Device = "auto") -> World:
+def world_on(
+    ranks: options.RankCount = 2,
+    threads: options.Threads = False,
+    device: options.Device = "auto",
+    split_nodes: options.SplitNodes = 1,
+) -> World:
     """The options of handlers that take a world."""
-    return World(ranks, threads, device)
+    return World(ranks, threads, device, split_nodes=split_nodes)
 
 
 def parameters_of(function: Callable[..., None]) -> list[inspect.Parameter]:

@@ -39,6 +39,7 @@ def global_reduction(
     ] = False,
     threads: options.Threads = False,
     device: options.Device = "auto",
+    split_nodes: options.SplitNodes = 1,
     as_json: options.Json = False,
     output: options.Output = None,
 ) -> None:
@@ -51,7 +52,7 @@ def global_reduction(
         *given("reductions", reductions),
         *given("energy", energy),
     ]
-    names, world = options.parse_names(method), World(1, threads, device, mpirun=mpirun)
+    names, world = options.parse_names(method), World(1, threads, device, split_nodes=split_nodes, mpirun=mpirun)
     study = Study({"global-reduction": None}, options.parse_ranks(ranks), names, world, lambda _: arguments)
     run_studies([study], as_json, output, render)
 

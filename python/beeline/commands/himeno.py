@@ -145,6 +145,7 @@ def himeno(
     ] = "none",
     threads: options.Threads = False,
     device: options.Device = "auto",
+    split_nodes: options.SplitNodes = 1,
     energy: options.Energy = None,
     no_verify: options.NoVerify = False,
     as_json: options.Json = False,
@@ -155,7 +156,7 @@ def himeno(
         raise typer.BadParameter("--preset sets the size and the scaling: leave --size and --scaling out")
     sizes, scaling = ([size or DEFAULT_SIZE], scaling) if preset is None else PRESETS[preset]
     counts = options.parse_ranks(ranks or ("4" if scaling == "none" else "1,2,4"))
-    names, world = options.parse_names(method), World(1, threads, device)
+    names, world = options.parse_names(method), World(1, threads, device, split_nodes=split_nodes)
     rest = [*given("iterations", iterations), *given("energy", energy), *given("no-verify", no_verify)]
 
     def study_of(size: str) -> Study:

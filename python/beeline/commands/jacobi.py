@@ -73,6 +73,7 @@ def jacobi(
     ] = None,
     threads: options.Threads = False,
     device: options.Device = "auto",
+    split_nodes: options.SplitNodes = 1,
     energy: options.Energy = None,
     no_verify: options.NoVerify = False,
     as_json: options.Json = False,
@@ -93,7 +94,7 @@ def jacobi(
         *given("energy", energy),
         *given("no-verify", no_verify),
     ]
-    names, world = options.parse_names(method), World(1, threads, device)
+    names, world = options.parse_names(method), World(1, threads, device, split_nodes=split_nodes)
     run_studies([Study({"jacobi": None}, counts, names, world, lambda _: arguments)], as_json, output, render)
 
 

@@ -37,6 +37,7 @@ def ring_reduction(
     energy: options.Energy = None,
     threads: options.Threads = False,
     device: options.Device = "auto",
+    split_nodes: options.SplitNodes = 1,
     no_verify: options.NoVerify = False,
     as_json: options.Json = False,
     output: options.Output = None,
@@ -49,7 +50,7 @@ def ring_reduction(
         *given("energy", energy),
         *given("no-verify", no_verify),
     ]
-    names, world = options.parse_names(method), World(1, threads, device)
+    names, world = options.parse_names(method), World(1, threads, device, split_nodes=split_nodes)
     study = Study({"ring-reduction": None}, options.parse_ranks(ranks), names, world, lambda _: arguments)
     run_studies([study], as_json, output, render)
 

@@ -27,6 +27,19 @@ def run(
         bool, typer.Option("--keep-going", help="A rank that fails does not end the job: the others go on without it.")
     ] = False,
     split_nodes: options.SplitNodes = 1,
+    hosts: Annotated[
+        str | None,
+        typer.Option("--hosts", metavar="A,B,..", help="Start the ranks over ssh on these hosts, by blocks."),
+    ] = None,
+    ssh: Annotated[
+        str | None,
+        typer.Option(
+            "--ssh", metavar="COMMAND", help="With --hosts: what starts a command on a host, in place of ssh."
+        ),
+    ] = None,
+    bind: Annotated[
+        str | None, typer.Option("--bind", metavar="HOST[:PORT]", help="This machine's address, where ranks meet.")
+    ] = None,
     as_json: options.Json = False,
 ) -> None:
     """Start PROGRAM on N ranks, as processes or as threads of one process.
@@ -36,7 +49,7 @@ def run(
     standard error.
     """
     command = launch_command(
-        World(ranks, threads, device, deadline, keep_going, split_nodes),
+        World(ranks, threads, device, deadline, keep_going, split_nodes, hosts, ssh, bind),
         resolve_program(program),
         arguments or [],
         as_json,

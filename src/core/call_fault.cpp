@@ -54,6 +54,21 @@ std::string describe(CallFault fault, std::uint64_t expected, std::uint64_t obse
           expected, observed);
     case CallFault::no_tag:
       return fmt::format("there is no tag {}: tags are 0 to {} (TriggerOptions::tags)", observed, expected - 1);
+    case CallFault::no_task_queue:
+      return fmt::format("there is no queue {}: queues are 0 to {} (TaskOptions::queues)", observed, expected - 1);
+    case CallFault::no_function:
+      return fmt::format("there is no function {}: the task list has 0 to {}", observed, expected - 1);
+    case CallFault::not_registered:
+      return fmt::format("function {} is not registered on the rank that was to run it", observed);
+    case CallFault::wrong_arguments:
+      return fmt::format("arguments of {} bytes, where there are to be {}", observed, expected);
+    case CallFault::long_payload:
+      return fmt::format("a payload of {} bytes, where the target's buffer has room for {}", observed, expected);
+    case CallFault::waits_in_task:
+      return fmt::format(
+          "a task of queue {} waits for a place in queue {}: only for one of a lower number it may, to "
+          "others it posts with Timeout::test()",
+          expected, observed);
   }
   return "refused";
 }

@@ -136,6 +136,7 @@ enum class CaseGroup {
   staged,
   stream,
   strided,
+  task,
   team,
   trigger,
   wait_any

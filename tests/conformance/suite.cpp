@@ -172,8 +172,8 @@ std::vector<Case> conformance_cases(const WorldShape& shape) {
   if (shape.nodes > 1) return cases_of({memory, stream, put_get, bulk, strided, signal, wait_any, atomic, network});
   if (shape.routed) return cases_of({put_get, bulk, strided, signal, wait_any, atomic, route, post, trigger});
   if (!shape.peer_access) return cases_of({memory, distributed, registered, stream, staged});
-  return cases_of({access, memory, distributed, pointer, stream, staged, wait_any, registered, put_get, bulk, strided,
-                   signal, context, atomic, barrier, team, packet, post, trigger});
+  return cases_of({access,  memory, distributed, pointer, stream,  staged, wait_any, registered, put_get, bulk,
+                   strided, signal, context,     atomic,  barrier, team,   packet,   post,       trigger, task});
 }
 
 std::vector<WorldShape> channel_shapes(std::initializer_list<int> crowds) {

@@ -42,6 +42,7 @@ enum class Operation : std::uint16_t {
   quiet,
   copy,     ///< posted: by the engine's device
   trigger,  ///< of armed operations
+  task,     ///< posted to a rank, or run there
   barrier,  ///< the first of the collective ones
   broadcast,
   scatter,
@@ -57,18 +58,42 @@ enum class Operation : std::uint16_t {
 namespace detail {
 
 /// In the order of their values.
-inline constexpr const char* operation_names[] = {"none",        "wait",           "wait_any",
-                                                  "grid_sync",   "packet_send",    "packet_receive",
-                                                  "staged_send", "staged_receive", "stream_synchronize",
-                                                  "setup",       "user",           "put",
-                                                  "get",         "signal",         "signal_add",
-                                                  "atomic",      "collective",     "send",
-                                                  "receive",     "exchange",       "at",
-                                                  "flush",       "quiet",          "copy",
-                                                  "trigger",     "barrier",        "broadcast",
-                                                  "scatter",     "gather",         "allgather",
-                                                  "reduce",      "allreduce",      "reduce_scatter",
-                                                  "alltoall",    "alltoallv"};
+inline constexpr const char* operation_names[] = {"none",
+                                                  "wait",
+                                                  "wait_any",
+                                                  "grid_sync",
+                                                  "packet_send",
+                                                  "packet_receive",
+                                                  "staged_send",
+                                                  "staged_receive",
+                                                  "stream_synchronize",
+                                                  "setup",
+                                                  "user",
+                                                  "put",
+                                                  "get",
+                                                  "signal",
+                                                  "signal_add",
+                                                  "atomic",
+                                                  "collective",
+                                                  "send",
+                                                  "receive",
+                                                  "exchange",
+                                                  "at",
+                                                  "flush",
+                                                  "quiet",
+                                                  "copy",
+                                                  "trigger",
+                                                  "task",
+                                                  "barrier",
+                                                  "broadcast",
+                                                  "scatter",
+                                                  "gather",
+                                                  "allgather",
+                                                  "reduce",
+                                                  "allreduce",
+                                                  "reduce_scatter",
+                                                  "alltoall",
+                                                  "alltoallv"};
 
 }  // namespace detail
 

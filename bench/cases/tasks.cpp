@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// Active messages (task/peer/signal): round trips until the function's reply is seen, at a peer and at this rank
+/// itself, beside two bare flags; the same where the workers must be started first; rates by queues, each with a
+/// worker.
+
+#include "beeline/host/tasks.hpp"
+
+#include <algorithm>
+
+#include "cases/cases.hpp"
+#include "harness/group_choice.hpp"
+#include "harness/timed_grid.hpp"
+#include "harness/timed_kernel.hpp"
+#include "peers/bare_words.hpp"
+
+namespace beeline::bench {
+
+namespace {
+
+constexpr const char* method = "task/peer/signal";
+constexpr std::uint32_t payload_words = 8;    ///< 64 bytes
+constexpr std::uint64_t rest_ns = 2'000'000;  ///< after which workers have ended: see TaskOptions::idle_ns
+
+/// Adds up what comes, so that the payload is read.
+struct Sum {
+  static constexpr const char* name = "sum";
+  struct Arguments {
+    std::uint32_t slot;
+  };
+  template <class Group>
+  BEELINE_HOST_DEVICE void operator()(const Group& group, const Context&, const Task& task) const {
+    if (group.thread_rank() != 0) return;
+    const auto* const words = static_cast<const std::uint64_t*>(task.payload);
+    std::uint64_t sum = 0;
+    for (std::uint32_t i = 0; i < task.payload_bytes / sizeof sum; ++i) sum += words[i];
+    static_cast<std::uint64_t*>(task.object)[16 * task.as<Arguments>().slot] += sum;
+  }
+};
+using Functions = TaskList<Sum>;
+
+/// What one block posts.
+struct Posting {
+  TaskChannel channel;
+  const std::uint64_t* payload;  ///< [payload_words] of ones
+  std::uint64_t* reply;
+  std::uint32_t rank;
+};
+
+[[nodiscard]] BEELINE_HOST_DEVICE inline TaskPost post_of(const Posting& posting, const Sum::Arguments& arguments,
+                                                          std::uint32_t queue) {
+  TaskPost post = task_of<Functions, Sum>(arguments, posting.rank, queue);
+  post.payload = posting.payload, post.payload_bytes = payload_words * sizeof(std::uint64_t);
+  return post;
+}
+
+BEELINE_HOST_DEVICE inline bool ask(const Context& ctx, const Posting& posting, std::uint64_t sequence) {
+  const Sum::Arguments arguments{0};
+  TaskPost post = post_of(posting, arguments, 0);
+  post.reply = posting.reply, post.reply_value = sequence;
+  return post_task(Thread{}, ctx, posting.channel, post) == Status::ok &&
+         wait(Thread{}, ctx, posting.reply, Compare::equal, sequence, posting.rank) == Status::ok;
+}
+
+struct AskInTurn {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, Loop loop, Posting posting) const {
+    if (grid.block().thread_rank() != 0) return;
+    time_rounds(Thread{}, loop, [&](std::uint64_t sequence) { return ask(ctx, posting, sequence); });
+  }
+};
+
+/// The same after a rest, which is not counted: the stamps are of a clock that stands still meanwhile.
+struct AskAfterRest {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, Loop loop, Posting posting) const {
+    if (grid.block().thread_rank() != 0) return;
+    std::uint64_t counted = 1;
+    for (std::uint64_t sequence = loop.first + 1, i = 0; sequence <= loop.last(); ++sequence) {
+      for (const std::uint64_t end = machine::clock_ns() + rest_ns; machine::clock_ns() < end;) {
+      }
+      const std::uint64_t start = machine::clock_ns();
+      if (!ask(ctx, posting, sequence)) return;
+      if (sequence <= loop.first + loop.rounds.warm_up) continue;
+      if (i++ % loop.rounds.iterations == 0) loop.stamps[(i - 1) / loop.rounds.iterations] = counted;
+      counted += machine::clock_ns() - start;
+    }
+    loop.stamps[loop.rounds.batches] = counted;
+  }
+};
+
+/// The payload and a flag to the peer, which answers with a flag.
+struct BareAnswer {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, Loop loop, const std::uint64_t* payload,
+                                      std::uint64_t* words) const {
+    const auto& block = grid.block();
+    if (block.thread_rank() != 0) return;
+    std::uint64_t* const there = ctx.at(words, loop.peer);
+    time_rounds(Thread{}, loop, [&](std::uint64_t sequence) {
+      return round_trip(
+          loop.leads,
+          [&] {
+            if (loop.leads)
+              for (std::uint32_t i = 0; i < payload_words; ++i) there[16 + i] = payload[i];
+            BareWord(*there).store(sequence, cuda::memory_order_release);
+          },
+          [&] { return bare_poll<cuda::memory_order_acquire>(block, ctx, words, sequence); });
+    });
+  }
+};
+
+/// Blocks that post as fast as they can, each to a queue, and wait until all have run.
+struct PostAll {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, Posting posting, BlockTimes* times,
+                                      std::uint32_t posts) const {
+    if (grid.block().thread_rank() != 0) return;
+    const std::uint32_t queue = grid.block_rank() % posting.channel.queues;
+    const std::uint64_t start = machine::clock_ns();
+    const Sum::Arguments arguments{queue};
+    for (std::uint32_t i = 0; i < posts; ++i)
+      if (post_task(Thread{}, ctx, posting.channel, post_of(posting, arguments, queue)) != Status::ok) return;
+    if (quiet(Thread{}, ctx, posting.channel, posting.rank, queue) != Status::ok) return;
+    times[grid.block_rank()] = {start, machine::clock_ns()};
+  }
+};
+
+class TaskState {
+ public:
+  TaskState(Bench& bench, const TaskOptions& options)
+      : bench_(bench), options_(options), tasks_(bench.world(), options), sums_(bench.world(), 16 * options.queues),
+        payload_(bench.world(), payload_words), words_(bench.world(), 32),
+        buffer_(bench.world(), tasks_.payload_buffer_bytes(payload_words * sizeof(std::uint64_t))), timed_(bench),
+        grid_(bench, 4 * options.queues) {
+    const std::vector<std::uint64_t> ones(payload_words, 1);
+    bench.world().copy(payload_.data(), ones.data(), payload_.bytes());
+    tasks_.register_function<Sum>({sums_.data(), buffer_.data(), buffer_.bytes(), nullptr});
+  }
+
+  template <class Kernel>
+  std::vector<double> ask(Rounds rounds, std::uint32_t rank) {
+    if (bench_.leads()) posted_ += std::uint64_t{rounds.warm_up} + std::uint64_t{rounds.iterations} * rounds.batches;
+    return timed_.run(single_thread(bench_).threads, bench_.leads(), rounds, Kernel{}, posting(rank));
+  }
+  std::vector<double> ask_bare(Rounds rounds) {
+    return timed_.run(single_thread(bench_).threads, bench_.paired(), rounds, BareAnswer{}, payload_.data(),
+                      words_.data());
+  }
+  double post_all(std::uint32_t blocks, std::uint32_t posts) {
+    if (bench_.leads()) posted_ += std::uint64_t{blocks} * posts;
+    return grid_.run({blocks, 32}, bench_.leads(), PostAll{}, posting(bench_.peer()), grid_.times(), posts);
+  }
+  /// Collective. Whether the leader's tasks have all run, once, with their payloads.
+  bool is_complete() {
+    tasks_.quiet();
+    std::vector<std::uint64_t> sums(sums_.count());
+    bench_.world().copy(sums.data(), sums_.data(), sums_.bytes());
+    std::uint64_t sum = 0;
+    for (const std::uint64_t each : sums) sum += each;
+    return bench_.world().allreduce(sum) == payload_words * bench_.world().allreduce(posted_);
+  }
+  [[nodiscard]] Settings settings() const {
+    return {{"queues", std::uint64_t{options_.queues}},
+            {"workers", std::uint64_t{options_.workers}},
+            {"threads_per_worker", bench_.world().device().is_gpu() ? std::uint64_t{options_.threads} : 1}};
+  }
+
+ private:
+  [[nodiscard]] Posting posting(std::uint32_t rank) const {
+    return {tasks_.channel(), payload_.data(), words_.data() + 15, rank};
+  }
+
+  Bench& bench_;
+  const TaskOptions options_;
+  Tasks<Functions> tasks_;
+  SymmetricArray<std::uint64_t> sums_, payload_, words_;
+  SymmetricArray<std::byte> buffer_;
+  TimedKernel timed_;
+  TimedGrid grid_;
+  std::uint64_t posted_ = 0;
+};
+
+Measurement measurement_of(const std::shared_ptr<TaskState>& state, const char* operation, const char* called,
+                           std::function<std::vector<double>(Rounds)> time) {
+  Measurement measurement{.operation = operation, .method = called, .bytes = payload_words * sizeof(std::uint64_t)};
+  measurement.settings = state->settings();
+  measurement.verify = [=](std::uint64_t) {
+    static_cast<void>(time(Rounds{}));
+    return state->is_complete();
+  };
+  measurement.time = std::move(time);
+  return measurement;
+}
+
+std::vector<Measurement> prepare_round_trips(Bench& bench, std::uint64_t) {
+  bench.require_alike();
+  const auto state = std::make_shared<TaskState>(bench, TaskOptions{.queues = 1, .workers = 1, .threads = 32});
+  std::vector<Measurement> all;
+  all.push_back(measurement_of(state, "task", "bare/payload_and_two_flags",
+                               [=](Rounds rounds) { return state->ask_bare(rounds); }));
+  all.back().peer_of = method;
+  const auto leader = static_cast<std::uint32_t>(0);
+  for (const auto& [target, rank] : {std::pair{"peer", std::uint32_t{1}}, std::pair{"own", leader}}) {
+    all.push_back(measurement_of(state, "task", method,
+                                 [=, rank = rank](Rounds rounds) { return state->ask<AskInTurn>(rounds, rank); }));
+    all.back().settings.emplace_back("target", target);
+    all.back().baseline = 0;
+  }
+  if (!bench.world().device().is_gpu()) return all;  // workers of host ranks do not end
+  all.push_back(measurement_of(state, "task_restart", method,
+                               [=](Rounds rounds) { return state->ask<AskAfterRest>(rounds, 1); }));
+  all.back().most_iterations = 10;
+  return all;
+}
+
+struct RateShape {
+  std::uint32_t queues, blocks;
+};
+constexpr RateShape rate_shapes[] = {{1, 1}, {2, 2}, {8, 8}, {16, 16}, {32, 32}, {64, 64}, {64, 256}};
+
+Case rate_of(const RateShape& shape) {
+  const auto prepare = [&shape](Bench& bench, std::uint64_t) {
+    bench.require_alike();
+    if (shape.blocks > 2 && !bench.world().device().is_gpu()) return std::vector<Measurement>();
+    const auto state = std::make_shared<TaskState>(
+        bench, TaskOptions{.queues = shape.queues, .depth = 256, .workers = shape.queues, .threads = 32});
+    Measurement measurement = measurement_of(state, "task_rate", method, [=, &shape](Rounds rounds) {
+      return time_batches(rounds, [&] { return state->post_all(shape.blocks, rounds.iterations); });
+    });
+    measurement.unit = Unit::million_messages_per_second;
+    measurement.operations_per_iteration = shape.blocks;
+    measurement.settings.emplace_back("blocks", std::uint64_t{shape.blocks});
+    return std::vector<Measurement>{measurement};
+  };
+  return {"task_rate", method, false, prepare};
+}
+
+std::vector<Case> all_cases() {
+  std::vector<Case> all = {{"task", method, false, prepare_round_trips}};
+  for (const RateShape& shape : rate_shapes) all.push_back(rate_of(shape));
+  return all;
+}
+
+const ListedCases cases(Command::methods, all_cases());
+
+}  // namespace
+
+}  // namespace beeline::bench

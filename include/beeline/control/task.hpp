@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// Active messages (control `task`): a kernel, or a CPU thread, names a function of a list that all ranks have, and a
+/// worker of the target runs it on what the message brings. `Tasks` (host/tasks.hpp) makes the queues and the workers;
+/// docs/control.md says when to take which control.
+///
+///   struct Add {
+///     static constexpr const char* name = "add";
+///     struct Arguments { std::uint64_t index; float value; };
+///     template <class Group>
+///     BEELINE_HOST_DEVICE void operator()(const Group& group, const Context& ctx, const Task& task) const {
+///       const auto& [index, value] = task.as<Arguments>();
+///       if (group.thread_rank() == 0) static_cast<float*>(task.object)[index] += value;
+///     }
+///   };
+///   using List = TaskList<Add>;
+///
+/// Every thread of the worker calls the function: a thread block on a GPU, one CPU thread on a host rank.
+/// Source: seed 003, Extended Task Queuing (LeBeane et al., SC 2016); GASNet, active messages.
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#include "beeline/core/task.hpp"
+#include "beeline/device/put_get.hpp"
+
+namespace beeline {
+
+/// A message, as its function finds it.
+struct Task {
+  const void* arguments;  ///< [argument_bytes] aligned to 16 bytes
+  void* payload;          ///< [payload_bytes] in the buffer that this rank has registered, aligned to 16 bytes
+  std::size_t payload_bytes;
+  void* object;  ///< what this rank has registered for the function
+  std::uint32_t argument_bytes;
+  std::uint32_t poster;  ///< rank of the team
+  TaskChannel channel;   ///< to post further tasks from here
+
+  template <class Arguments>
+  [[nodiscard]] BEELINE_HOST_DEVICE const Arguments& as() const {
+    return *static_cast<const Arguments*>(arguments);
+  }
+};
+
+namespace detail {
+
+/// FNV-1a, of texts and numbers.
+constexpr std::uint64_t hash_byte(std::uint64_t hash, std::uint8_t byte) { return (hash ^ byte) * 1099511628211u; }
+constexpr std::uint64_t hash_function(std::uint64_t hash, const char* name, std::size_t argument_bytes) {
+  for (; *name != '\0'; ++name) hash = hash_byte(hash, static_cast<std::uint8_t>(*name));
+  for (int i = 0; i < 16; i += 8) hash = hash_byte(hash, static_cast<std::uint8_t>(argument_bytes >> i));
+  return hash_byte(hash, 0);
+}
+
+}  // namespace detail
+
+/// The functions that ranks run for each other, each under its index, 0 to count - 1: the same on all ranks. A function
+/// has a `name`, a type `Arguments` of at most `max_task_arguments` bytes, and the call operator above.
+template <class... Functions>
+struct TaskList {
+  static constexpr std::uint32_t count = sizeof...(Functions);
+  static_assert(count > 0);
+  static_assert((std::is_trivially_copyable_v<typename Functions::Arguments> && ...), "arguments travel as bytes");
+  static_assert(((sizeof(typename Functions::Arguments) <= max_task_arguments) && ...), "at most 256 bytes");
+  static_assert(((alignof(typename Functions::Arguments) <= 16) && ...), "arguments are aligned to 16 bytes");
+
+  template <class Function>
+  static constexpr std::uint32_t index_of() {
+    static_assert((std::is_same_v<Function, Functions> || ...), "the function is not in the list");
+    std::uint32_t index = 0, found = 0;
+    ((std::is_same_v<Function, Functions> ? void(found = index) : void(), ++index), ...);
+    return found;
+  }
+  /// Of names and sizes, in their order.
+  static constexpr std::uint64_t hash() {
+    std::uint64_t hash = 14695981039346656037u;
+    ((hash = detail::hash_function(hash, Functions::name, sizeof(typename Functions::Arguments))), ...);
+    return hash;
+  }
+  static const char* name(std::uint32_t function) {
+    const char* const names[] = {Functions::name...};
+    return names[function];
+  }
+  [[nodiscard]] BEELINE_HOST_DEVICE static std::uint32_t argument_bytes(std::uint32_t function) {
+    std::uint32_t index = 0, bytes = 0;
+    ((index++ == function ? void(bytes = sizeof(typename Functions::Arguments)) : void()), ...);
+    return bytes;
+  }
+  template <class Group>
+  BEELINE_HOST_DEVICE static void run(std::uint32_t function, const Group& group, const Context& ctx,
+                                      const Task& task) {
+    std::uint32_t index = 0;
+    ((index++ == function ? Functions{}(group, ctx, task) : void()), ...);
+  }
+};
+
+/// What is posted: a function by its index, its arguments and, where it has one, a payload.
+struct TaskPost {
+  std::uint32_t rank = 0;  ///< of the team: the target
+  std::uint32_t queue = 0, function = 0;
+  const void* arguments = nullptr;  ///< [argument_bytes] read before the call returns
+  std::uint32_t argument_bytes = 0;
+  const void* payload = nullptr;  ///< [payload_bytes] any address that the caller loads from; the same
+  std::size_t payload_bytes = 0;
+  std::uint64_t* reply = nullptr;  ///< symmetric address, here, of a signal that is set when the function has run
+  std::uint64_t reply_value = 1;
+};
+
+/// A task of a function of `List`.
+///   arguments  stay where they are until it is posted
+template <class List, class Function>
+[[nodiscard]] BEELINE_HOST_DEVICE TaskPost task_of(const typename Function::Arguments& arguments, std::uint32_t rank,
+                                                   std::uint32_t queue = 0) {
+  TaskPost post;
+  constexpr std::uint32_t index = List::template index_of<Function>();
+  post.rank = rank, post.queue = queue, post.function = index;
+  post.arguments = &arguments, post.argument_bytes = sizeof arguments;
+  return post;
+}
+
+namespace detail {
+
+/// The place in this rank's slot that lies as far from its start as `offset`; `translate` moves it to a peer's.
+[[nodiscard]] BEELINE_HOST_DEVICE inline std::byte* at_offset(const Context& ctx, std::uint64_t offset) {
+  return ctx.range + (std::uint64_t{ctx.own_world_rank} << ctx.slot_shift) + offset;
+}
+
+/// Why a post is refused before anything is touched.
+[[nodiscard]] BEELINE_HOST_DEVICE inline Finding fault_of(const Context& ctx, const TaskChannel& channel,
+                                                          const TaskPost& post, Timeout timeout) {
+  if (post.rank >= ctx.size) return {CallFault::peer, ctx.size, post.rank};
+  if (post.queue >= channel.queues) return {CallFault::no_task_queue, channel.queues, post.queue};
+  if (post.function >= channel.functions) return {CallFault::no_function, channel.functions, post.function};
+  if (post.argument_bytes > max_task_arguments)
+    return {CallFault::wrong_arguments, max_task_arguments, post.argument_bytes};
+  const std::uint64_t room = channel.places[post.rank * channel.functions + post.function].payload_bytes;
+  if (post.payload_bytes > room) return {CallFault::long_payload, room, post.payload_bytes};
+  const bool is_null =
+      (post.argument_bytes != 0 && post.arguments == nullptr) || (post.payload_bytes != 0 && post.payload == nullptr);
+  if (is_null) return {CallFault::null_address, post.argument_bytes + post.payload_bytes};
+  if (channel.running != outside_tasks && post.queue >= channel.running && timeout.ns != 0)
+    return {CallFault::waits_in_task, channel.running, post.queue};
+  const Reach reply = reach_of_word(post.reply);
+  if (post.reply != nullptr && !is_sound(ctx, reply, post.rank)) return finding_in(ctx, reply, post.rank);
+  return {CallFault::none};
+}
+
+/// The next ticket, once the target has run the task that has its slot. One thread calls it.
+BEELINE_HOST_DEVICE inline Status claim_task(const Context& ctx, const TaskChannel& channel, const TaskPost& post,
+                                             Timeout timeout, std::uint64_t& ticket) {
+  TaskTickets& tickets = channel.tickets[channel.ring(post.queue, post.rank)];
+  const DeviceAtomic<std::uint64_t> next(tickets.next);
+  const SystemAtomic<std::uint64_t> done(tickets.done);
+  const std::uint64_t first = next.load(cuda::memory_order_relaxed);
+  const Awaited awaited{Operation::task, post.rank, first, first + 1 - channel.depth};
+  return poll_until(ctx, awaited, timeout, [&](std::uint64_t& observed) {
+    ticket = next.load(cuda::memory_order_relaxed);
+    observed = done.load(cuda::memory_order_acquire);
+    while (ticket < observed + channel.depth)
+      if (next.compare_exchange_weak(ticket, ticket + 1, cuda::memory_order_relaxed)) return true;
+    return false;
+  });
+}
+
+/// Gives all threads of a group the slot that its first thread has.
+template <class Group>
+BEELINE_HOST_DEVICE std::uint32_t share_slot(const Group& group, std::uint32_t mine, std::uint32_t depth) {
+  std::uint32_t slot = 0;
+  for (std::uint32_t bit = 1; bit < depth; bit *= 2)
+    if (group.any(group.thread_rank() == 0 && (mine & bit) != 0)) slot |= bit;
+  return slot;
+}
+
+/// Writes a task into its slot; from then on a worker may run it. One thread calls it.
+BEELINE_HOST_DEVICE inline void publish_task(const Context& ctx, const TaskChannel& channel, const TaskPost& post,
+                                             std::uint64_t ticket) {
+  const std::uint32_t place = ctx.way_to(post.rank).place;
+  const std::size_t ring = channel.ring(post.queue, ctx.rank);
+  TaskCommand& command = *ctx.translate(&channel.commands[ring * channel.depth + ticket % channel.depth], place);
+  command.function = post.function, command.argument_bytes = post.argument_bytes;
+  command.payload_bytes = post.payload_bytes;
+  command.reply = post.reply == nullptr ? 0 : ctx.offset_in_slot(post.reply);
+  command.reply_value = post.reply_value;
+  copy_bytes(Thread{}, command.arguments, post.arguments, post.argument_bytes);
+  SystemAtomic<std::uint64_t>(command.sequence).store(ticket + 1, cuda::memory_order_release);
+  if constexpr (executor == DeviceKind::gpu) {  // workers of host ranks do not end
+    machine::fence_system();
+    if (SystemAtomic<std::uint64_t>(channel.asleep[post.rank]).load(cuda::memory_order_relaxed) != 0)
+      SystemAtomic<std::uint64_t>(*ctx.translate(channel.wanted, place)).store(1, cuda::memory_order_relaxed);
+  }
+}
+
+}  // namespace detail
+
+/// Posts a task: its payload lands in the target's registered buffer, then a worker there runs the function. No CPU of
+/// the target takes part.
+///   timeout  of the wait for a place in the queue; in a task (`Task::channel`) it must be `Timeout::test()`, except
+///   for
+///            queues of a lower number than the task's own: so no two ranks wait for each other's places
+/// Every thread of `group` calls it, with the same arguments. Whatever the group did before is visible to the function.
+/// Completion: `reply`, or `quiet`. Ordering: tasks of a queue run in the order in which this rank posted them to one
+/// target, those of other queues beside them.
+/// Returns ok; timeout: nothing was posted, and the call may be repeated; invalid_argument for a bad rank, queue,
+/// function, size or address, in every build (refused: see access.hpp); deadline; aborted; unreachable for CPU threads
+/// of a GPU rank. What only the target knows (functions that are not registered, arguments of the wrong size) it
+/// refuses, with the poster's rank, and ends the team.
+template <class Group>
+[[nodiscard]] BEELINE_HOST_DEVICE Status post_task(const Group& group, const Context& ctx, const TaskChannel& channel,
+                                                   const TaskPost& post, Timeout timeout = Timeout::none()) {
+  if constexpr (detail::executor == DeviceKind::host)
+    if (ctx.kind_of(ctx.rank) == DeviceKind::gpu) return Status::unreachable;
+  const detail::Finding found = detail::fault_of(ctx, channel, post, timeout);
+  if (found.fault != CallFault::none) [[unlikely]] {
+    if (group.thread_rank() == 0)
+      static_cast<void>(detail::refuse(ctx, Operation::task, post.rank, found, Status::invalid_argument));
+    return Status::invalid_argument;
+  }
+  group.sync();
+  Status status = Status::ok;
+  std::uint64_t ticket = 0;
+  if (group.thread_rank() == 0) status = detail::claim_task(ctx, channel, post, timeout, ticket);
+  if (post.payload_bytes != 0) {
+    status = agree(group, status);
+    if (status != Status::ok) return status;
+    const std::uint32_t slot =
+        detail::share_slot(group, static_cast<std::uint32_t>(ticket % channel.depth), channel.depth);
+    const TaskPlace& at = channel.places[post.rank * channel.functions + post.function];
+    const std::size_t index = channel.ring(post.queue, ctx.rank) * channel.depth + slot;
+    std::byte* const to = detail::at_offset(ctx, at.payloads + index * at.payload_bytes);
+    detail::copy_bytes(group, ctx.translate(to, ctx.way_to(post.rank).place), post.payload, post.payload_bytes);
+    group.sync();
+  }
+  if (group.thread_rank() == 0 && status == Status::ok) detail::publish_task(ctx, channel, post, ticket);
+  return agree(group, status);
+}
+
+/// Until the tasks that this rank has posted to `queue` of `rank` before have run; what they did is visible to the
+/// group. Every thread of `group` calls it. Returns ok, timeout, deadline, aborted; invalid_argument for a rank or a
+/// queue that there is not.
+template <class Group>
+[[nodiscard]] BEELINE_HOST_DEVICE Status quiet(const Group& group, const Context& ctx, const TaskChannel& channel,
+                                               std::uint32_t rank, std::uint32_t queue,
+                                               Timeout timeout = Timeout::none()) {
+  if (rank >= ctx.size || queue >= channel.queues) return Status::invalid_argument;
+  group.sync();
+  Status status = Status::ok;
+  if (group.thread_rank() == 0) {
+    TaskTickets& tickets = channel.tickets[channel.ring(queue, rank)];
+    const std::uint64_t posted = detail::DeviceAtomic<std::uint64_t>(tickets.next).load(cuda::memory_order_relaxed);
+    const detail::SystemAtomic<std::uint64_t> done(tickets.done);
+    status = poll_until(ctx, Awaited{Operation::task, rank, posted, posted}, timeout, [&](std::uint64_t& observed) {
+      observed = done.load(cuda::memory_order_acquire);
+      return observed >= posted;
+    });
+  }
+  return agree(group, status);
+}
+
+}  // namespace beeline

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// Queues of active messages (control/task.hpp, docs/control.md), and the workers that run them.
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "beeline/control/impl/task_worker.hpp"
+#include "beeline/host/launch.hpp"
+#include "beeline/host/team.hpp"
+
+namespace beeline {
+
+/// Shape of `Tasks`: the same on all members, but for workers, threads and times.
+struct TaskOptions {
+  std::uint32_t queues = 2;           ///< a task may wait for a place in queues of a lower number than its own
+  std::uint32_t depth = 64;           ///< tasks of one poster that a queue holds; a power of two
+  std::uint32_t workers = 2;          ///< a multiple of the queues: thread blocks on a GPU, threads on a host rank
+  unsigned threads = 128;             ///< of each block
+  std::int64_t lease_ns = 2'000'000;  ///< GPU: the workers' grid ends after it,
+  std::int64_t idle_ns = 200'000;     ///< or after so long without a task, until the next is posted
+};
+
+/// What a rank has for a function: addresses and sizes may differ from rank to rank.
+struct TaskRegistration {
+  void* object = nullptr;         ///< `Task::object`
+  void* payloads = nullptr;       ///< [payload_bytes] symmetric address, aligned to 16 bytes; nullptr: no payloads
+  std::size_t payload_bytes = 0;  ///< of all: `TaskQueues::payload_buffer_bytes`
+  std::uint64_t* completion = nullptr;  ///< a word of the rank that counts the function's tasks once they have run
+};
+
+/// Queues and workers but for the task list: see `Tasks`.
+class TaskQueues {
+ public:
+  TaskQueues(const TaskQueues&) = delete;
+  TaskQueues& operator=(const TaskQueues&) = delete;
+
+  /// For kernels, by value; on a host rank for CPU threads too, with `Thread{}` and `Team::host_context()`.
+  [[nodiscard]] const TaskChannel& channel() const { return channel_; }
+  /// Bytes of a buffer for payloads of up to `bytes_of_one`: it has a place for each task that may be under way.
+  [[nodiscard]] std::size_t payload_buffer_bytes(std::size_t bytes_of_one) const;
+
+  /// Collective. Says what the function of this index finds on this rank. Nobody may have posted it before. Throws
+  /// invalid_argument on all members, naming the rank, for an index that is not in the list, a buffer that is not
+  /// symmetric memory of the rank, not aligned, or too small for 16 bytes a task.
+  void register_function(std::uint32_t function, const TaskRegistration& what);
+  /// From now on tasks of the function are refused here, which ends the team: call `quiet` first. Its memory may be
+  /// freed then.
+  void unregister_function(std::uint32_t function);
+  /// Collective. Returns when all tasks that any member has posted are over, those that tasks have posted included; no
+  /// kernel may be posting. Throws deadline where no task ends any more, and aborted.
+  void quiet();
+  /// Leases that this rank's workers have begun (GPU): how often the host has started them.
+  [[nodiscard]] std::uint64_t leases() const { return leases_.load(std::memory_order_relaxed); }
+
+ protected:
+  /// What depends on the task list.
+  struct List {
+    std::uint32_t functions;
+    std::uint64_t hash;
+    const char* (*name)(std::uint32_t function);
+    unsigned (*resident_blocks)(World& world, unsigned threads);
+    void (*start)(Team& team, const LaunchOptions& options, const detail::TaskService& service);
+    void (*serve)(const detail::TaskService& service, const Context& ctx, std::uint32_t worker);
+  };
+  /// Collective.
+  TaskQueues(Team& team, const TaskOptions& options, const List& list);
+  ~TaskQueues();
+
+  Team& team() const { return team_; }
+
+ private:
+  void check_alike() const;
+  void book();
+  void start_workers();
+  void end_workers();
+  void serve_on_host(std::uint32_t worker);
+  void watch_host();
+  void run_leases();
+  void lease();
+  void write(TaskTarget& target, const TaskTarget& value);
+  [[nodiscard]] TaskPlace place_of(const TaskRegistration& what, std::string& fault) const;
+  struct Sums {
+    std::uint64_t posted = 0, done = 0;
+    bool operator==(const Sums&) const = default;
+  };
+  [[nodiscard]] Sums count() const;
+  /// Aborts the team where a worker has been in the same task for as long as the deadline.
+  void look_for_stuck_tasks();
+
+  Team& team_;
+  const TaskOptions options_;
+  const List list_;
+  SymmetricArray<TaskCommand> commands_;
+  SymmetricArray<TaskTickets> tickets_;
+  SymmetricArray<TaskPlace> places_;
+  SymmetricArray<TaskTarget> targets_;
+  SymmetricArray<std::uint64_t> heads_, asleep_, last_task_, wanted_;
+  SymmetricArray<RunningTask> running_;
+  TaskChannel channel_;
+  detail::TaskService service_;
+  std::unique_ptr<Stream> stream_;  ///< of a GPU's workers
+  std::uint64_t closing_ = 0;
+  std::atomic<std::uint64_t> leases_{0};
+  struct Seen {
+    std::uint64_t since = 0, at_ns = 0;
+  };
+  std::vector<Seen> seen_;  ///< [workers] the task that each was in when looked at, and since when
+  bool has_given_up_ = false;
+  std::vector<std::thread> threads_;
+};
+
+namespace detail {
+
+/// Posts one task from a kernel of its own.
+template <class List, class Function>
+struct PostTask {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, TaskChannel channel,
+                                      typename Function::Arguments arguments, std::uint32_t rank,
+                                      std::uint32_t queue) const {
+    static_cast<void>(post_task(grid.block(), ctx, channel, task_of<List, Function>(arguments, rank, queue)));
+  }
+};
+
+}  // namespace detail
+
+/// Active messages among the members of a team that run the functions of `Functions`, a `TaskList`.
+///
+/// On a GPU rank the workers are a small grid whose room on the device is booked while this lives. It holds leases of
+/// `lease_ns`, and ends when it is idle; then a thread of the host starts it again. So calls that wait for the whole
+/// device, and kernels that fill it, get through. A task that does not return by the deadline ends the team, with an
+/// error that names function and poster; one that loops for ever ends with its process.
+template <class Functions>
+class Tasks : public TaskQueues {
+ public:
+  /// Collective. On a GPU rank make it while none of its kernels runs. Throws invalid_argument where members have
+  /// different lists or options, naming two of them, and for options that there are not; unavailable for a team of both
+  /// kinds of rank, or of several nodes; unreachable where loads and stores do not reach a member; no_resource where
+  /// what waits on the device leaves the workers no room; otherwise as `Team::allocate`.
+  explicit Tasks(Team& team, const TaskOptions& options = {})
+      : TaskQueues(team, options, {Functions::count, Functions::hash(), &Functions::name, &room, &start, &serve}) {}
+  /// Collective. Kernels that post must be over; waits until what has been posted is done, as `quiet`.
+  ~Tasks() = default;
+
+  using TaskQueues::register_function;
+  template <class Function>
+  void register_function(const TaskRegistration& what) {
+    register_function(Functions::template index_of<Function>(), what);
+  }
+
+  /// Posts a task by a kernel on a stream of this rank (nullptr: the default one): host code's way on GPU ranks.
+  template <class Function>
+  void post(const typename Function::Arguments& arguments, int rank, std::uint32_t queue = 0,
+            Stream* stream = nullptr) {
+    launch(team(), {.threads = 32, .waits = true, .stream = stream, .name = "post_task"},
+           detail::PostTask<Functions, Function>{}, channel(), arguments, static_cast<std::uint32_t>(rank), queue);
+  }
+
+ private:
+  using Kernel = detail::TaskKernel<Functions>;
+  static unsigned room(World& world, unsigned threads) {
+    return resident_blocks<Kernel, detail::TaskService>(world, threads);
+  }
+  static void start(Team& team, const LaunchOptions& options, const detail::TaskService& service) {
+    launch(team, options, Kernel{}, service);
+  }
+  static void serve(const detail::TaskService& service, const Context& ctx, std::uint32_t worker) {
+    HostTeamState alone(1, ctx.deadline_ns, ctx.polling);
+    detail::TaskWorker<Functions>(service, ctx, worker).serve(HostTeam(&alone, 0));
+  }
+};
+
+}  // namespace beeline

@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "beeline/host/tasks.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <chrono>
+#include <system_error>
+
+#include "beeline/core/error.hpp"
+#include "beeline/core/log.hpp"
+#include "host/world_implementation.hpp"
+
+namespace beeline {
+
+namespace {
+
+constexpr std::uint32_t most_queues = 64, most_depth = 4096, most_workers = 1024;
+/// Between two looks at the tasks that run.
+constexpr std::chrono::milliseconds watch_period(20);
+
+template <class T>
+detail::SystemAtomic<T> shared(const T& word) {
+  return detail::SystemAtomic<T>(const_cast<T&>(word));
+}
+
+std::size_t checked(const Team& team, const TaskOptions& options, std::size_t count) {
+  World::Implementation& world = team.world().implementation();
+  require(
+      options.queues > 0 && options.queues <= most_queues && std::has_single_bit(options.depth) &&
+          options.depth <= most_depth && options.workers > 0 && options.workers % options.queues == 0 &&
+          options.workers <= most_workers && options.threads > 0 && options.lease_ns > 0 && options.idle_ns > 0,
+      Status::invalid_argument,
+      fmt::format("tasks: {} queues (1 to {}), depth {} (a power of two, at most {}), {} workers (a multiple of the "
+                  "queues), {} threads, leases of {} ns, idle after {} ns",
+                  options.queues, most_queues, options.depth, most_depth, options.workers, options.threads,
+                  options.lease_ns, options.idle_ns));
+  require(!team.context().mixed, Status::unavailable,
+          "tasks: a team of GPU ranks and host ranks: its members cannot store in each other's memory");
+  world.require_one_node(team, "a queue of tasks");
+  world.require_direct(team, "a queue of tasks");
+  return count;
+}
+
+/// What members compare.
+struct TaskShape {
+  std::uint64_t hash;
+  std::uint32_t functions, queues, depth;
+  char names[92];  ///< of the functions, cut
+
+  [[nodiscard]] bool is_like(const TaskShape& other) const {
+    return hash == other.hash && functions == other.functions && queues == other.queues && depth == other.depth;
+  }
+  [[nodiscard]] std::string text() const {
+    return fmt::format("{} queues of depth {} for functions {}", queues, depth, names);
+  }
+};
+static_assert(sizeof(TaskShape) <= Team::max_gathered_bytes);
+
+}  // namespace
+
+TaskQueues::TaskQueues(Team& team, const TaskOptions& options, const List& list)
+    : team_(team), options_(options), list_(list),
+      commands_(team, checked(team, options,
+                              std::size_t{options.queues} * static_cast<std::size_t>(team.size()) * options.depth)),
+      tickets_(team, std::size_t{options.queues} * static_cast<std::size_t>(team.size())),
+      places_(team, static_cast<std::size_t>(team.size()) * list.functions), targets_(team, list.functions),
+      heads_(team, tickets_.count()), asleep_(team, static_cast<std::size_t>(team.size())), last_task_(team, 1),
+      wanted_(team, 1, Heap::pinned),
+      running_(team, most_workers), channel_{.commands = commands_.data(),
+                                             .tickets = tickets_.data(),
+                                             .places = places_.data(),
+                                             .asleep = asleep_.data(),
+                                             .wanted = wanted_.data(),
+                                             .queues = options.queues,
+                                             .members = static_cast<std::uint32_t>(team.size()),
+                                             .depth = options.depth,
+                                             .functions = list.functions,
+                                             .running = outside_tasks},
+      service_{.channel = channel_,
+               .targets = targets_.data(),
+               .heads = heads_.data(),
+               .running = running_.data(),
+               .last_task = last_task_.data(),
+               .closing = &closing_,
+               .workers = options.workers,
+               .lease_ns = static_cast<std::uint64_t>(options.lease_ns),
+               .idle_ns = static_cast<std::uint64_t>(options.idle_ns)},
+      seen_(options.workers) {
+  check_alike();
+  book();
+  start_workers();
+}
+
+TaskQueues::~TaskQueues() {
+  try {
+    if (!team_.world().failed() && !team_.failed()) quiet();
+  } catch (const std::exception& error) {
+    log(LogLevel::error, fmt::format("tasks end: {}", error.what()), team_.world().rank());
+  }
+  end_workers();
+}
+
+/// Throws where members have other functions, or other queues.
+void TaskQueues::check_alike() const {
+  TaskShape mine{list_.hash, list_.functions, options_.queues, options_.depth, {}};
+  std::string names;
+  for (std::uint32_t i = 0; i < list_.functions; ++i) names += fmt::format("{}{}", i == 0 ? "" : ", ", list_.name(i));
+  names.copy(mine.names, sizeof mine.names - 1);
+  const auto all = team_.world().implementation().values_in(team_, "tasks", mine);
+  for (std::size_t i = 1; i < all.size(); ++i) {
+    if (!all[0] || !all[i] || all[i]->is_like(*all[0])) continue;
+    throw Error(
+        Status::invalid_argument,
+        fmt::format("tasks: rank {} has {}, rank {} has {}: names, sizes of arguments and their order are the "
+                    "same on all ranks",
+                    team_.world_rank(0), all[0]->text(), team_.world_rank(static_cast<int>(i)), all[i]->text()));
+  }
+}
+
+/// A waiting grid that leaves no room for the workers would wait for its tasks for ever.
+void TaskQueues::book() {
+  World& world = team_.world();
+  if (!world.device().is_gpu()) return;
+  const unsigned room = list_.resident_blocks(world, options_.threads) * static_cast<unsigned>(world.ranks_on_device());
+  world.implementation().ledger().claim(
+      this, nullptr, static_cast<double>(options_.workers) / std::max(1u, room),
+      [rank = world.rank(), workers = options_.workers] {
+        return fmt::format("rank {}'s workers of tasks ({} blocks)", rank, workers);
+      },
+      [] { return false; });
+}
+
+void TaskQueues::start_workers() {
+  World& world = team_.world();
+  try {
+    if (world.device().is_gpu()) {
+      stream_ = world.make_stream(StreamPriority::high);
+      shared(*wanted_.data()).store(1, cuda::memory_order_relaxed);
+      threads_.emplace_back([this] { run_leases(); });
+    } else {
+      for (std::uint32_t worker = 0; worker < options_.workers; ++worker)
+        threads_.emplace_back([this, worker] { serve_on_host(worker); });
+      threads_.emplace_back([this] { watch_host(); });
+    }
+  } catch (const std::system_error& error) {
+    end_workers();
+    throw Error(Status::no_resource,
+                fmt::format("threads for {} workers of tasks: {}", options_.workers, error.what()));
+  }
+}
+
+void TaskQueues::end_workers() {
+  shared(closing_).store(1, cuda::memory_order_release);
+  for (std::thread& thread : threads_) thread.join();
+  threads_.clear();
+  if (team_.world().device().is_gpu()) team_.world().implementation().ledger().forget(this);
+}
+
+void TaskQueues::serve_on_host(std::uint32_t worker) {
+  Context ctx = team_.context();
+  ctx.resident = true;
+  try {
+    list_.serve(service_, ctx, worker);
+  } catch (const std::exception& error) {
+    const RunningTask& task = running_.data()[worker];
+    team_.give_up(fmt::format("a task of function '{}', posted by rank {}: {}", list_.name(task.function - 1),
+                              task.poster, error.what()));
+  }
+}
+
+void TaskQueues::watch_host() {
+  while (shared(closing_).load(cuda::memory_order_acquire) == 0) {
+    look_for_stuck_tasks();
+    std::this_thread::sleep_for(watch_period);
+  }
+}
+
+void TaskQueues::run_leases() {
+  const int poll_us = team_.world().config().engine_poll_us;
+  try {
+    while (shared(closing_).load(cuda::memory_order_acquire) == 0)
+      if (detail::load_acquired(*wanted_.data()) != 0)
+        lease();
+      else if (poll_us == 0)
+        std::this_thread::yield();
+      else
+        std::this_thread::sleep_for(std::chrono::microseconds(poll_us));
+  } catch (const std::exception& error) {
+    team_.give_up(fmt::format("its workers of tasks: {}", error.what()));
+  }
+}
+
+void TaskQueues::lease() {
+  shared(*wanted_.data()).store(0, cuda::memory_order_release);
+  list_.start(team_,
+              {.blocks = options_.workers, .threads = options_.threads, .stream = stream_.get(), .name = "tasks"},
+              service_);
+  leases_.fetch_add(1, std::memory_order_relaxed);
+  auto looked = std::chrono::steady_clock::now();
+  while (!stream_->idle()) {
+    std::this_thread::sleep_for(std::chrono::microseconds(team_.world().config().engine_poll_us));
+    if (std::chrono::steady_clock::now() - looked < watch_period) continue;
+    look_for_stuck_tasks();
+    looked = std::chrono::steady_clock::now();
+  }
+}
+
+void TaskQueues::look_for_stuck_tasks() {
+  if (has_given_up_) return;
+  std::vector<RunningTask> running(options_.workers);
+  if (team_.world().device().is_gpu())
+    team_.world().copy(running.data(), running_.data(), running.size() * sizeof(RunningTask));
+  const std::uint64_t now = machine::clock_ns();
+  for (std::uint32_t worker = 0; worker < options_.workers; ++worker) {
+    RunningTask& task = running[worker];
+    if (!team_.world().device().is_gpu()) {
+      const RunningTask& live = running_.data()[worker];
+      task.since = shared(live.since).load(cuda::memory_order_relaxed);
+      task.poster = shared(live.poster).load(cuda::memory_order_relaxed);
+      task.function = shared(live.function).load(cuda::memory_order_relaxed);
+    }
+    Seen& seen = seen_[worker];
+    if (task.function == 0 || task.since != seen.since) seen = {task.since, now};
+    if (now - seen.at_ns < team_.context().deadline_ns || has_given_up_) continue;
+    has_given_up_ = true;
+    team_.give_up(fmt::format("a task of function '{}', posted by rank {}, has not returned by the deadline",
+                              list_.name(task.function - 1), team_.world_rank(static_cast<int>(task.poster))));
+  }
+}
+
+std::size_t TaskQueues::payload_buffer_bytes(std::size_t bytes_of_one) const {
+  return (bytes_of_one + 15) / 16 * 16 * commands_.count();
+}
+
+TaskPlace TaskQueues::place_of(const TaskRegistration& what, std::string& fault) const {
+  const Context& ctx = team_.host_context();
+  if (what.payloads == nullptr) {
+    if (what.payload_bytes != 0) fault = fmt::format("a buffer of {} bytes at a null address", what.payload_bytes);
+    return {};
+  }
+  const detail::Reach reach{what.payloads, what.payload_bytes, 16};
+  const TaskPlace place{ctx.offset_in_slot(what.payloads), what.payload_bytes / commands_.count() / 16 * 16};
+  if (!detail::is_sound(ctx, reach, ctx.rank)) {
+    const detail::Finding found = detail::finding_in(ctx, reach, ctx.rank);
+    fault = describe(found.fault, found.expected, found.observed);
+  } else if (place.payload_bytes == 0) {
+    fault = fmt::format("a buffer of {} bytes for {} tasks that may be under way: 16 bytes for each at least",
+                        what.payload_bytes, commands_.count());
+  }
+  return place;
+}
+
+void TaskQueues::register_function(std::uint32_t function, const TaskRegistration& what) {
+  struct Letter {
+    TaskPlace place;
+    std::uint32_t function;
+    bool is_bad;
+  } mine{{}, function, false};
+  std::string fault;
+  mine.place = place_of(what, fault);
+  if (function >= list_.functions) fault = describe(CallFault::no_function, list_.functions, function);
+  mine.is_bad = !fault.empty();
+  const auto all = team_.world().implementation().values_in(team_, "register_function", mine);
+  const auto rank_of = [this](std::size_t member) { return team_.world_rank(static_cast<int>(member)); };
+  for (std::size_t member = 0; member < all.size(); ++member)
+    require(!all[member] || !all[member]->is_bad, Status::invalid_argument,
+            fmt::format("rank {} registers function {}: {}", rank_of(member), all[member] ? all[member]->function : 0,
+                        rank_of(member) == team_.world().rank() ? fault : "what it gives is refused there"));
+  for (std::size_t member = 0; member < all.size(); ++member)
+    require(!all[member] || all[member]->function == function, Status::invalid_argument,
+            fmt::format("rank {} registers function {}, rank {} function {}", team_.world().rank(), function,
+                        rank_of(member), all[member] ? all[member]->function : 0));
+  for (std::size_t member = 0; member < all.size(); ++member)
+    if (all[member])
+      team_.world().copy(&places_.data()[member * list_.functions + function], &all[member]->place, sizeof(TaskPlace));
+  write(targets_.data()[function], {what.object, what.completion, 1});
+  team_.barrier();
+}
+
+void TaskQueues::unregister_function(std::uint32_t function) {
+  require(function < list_.functions, Status::invalid_argument,
+          describe(CallFault::no_function, list_.functions, function));
+  write(targets_.data()[function], {});
+}
+
+/// On a host rank workers read `registered` at any time.
+void TaskQueues::write(TaskTarget& target, const TaskTarget& value) {
+  if (team_.world().device().is_gpu()) return team_.world().copy(&target, &value, sizeof target);
+  if (value.registered != 0) target.object = value.object, target.completion = value.completion;
+  shared(target.registered).store(value.registered, cuda::memory_order_release);
+}
+
+TaskQueues::Sums TaskQueues::count() const {
+  std::vector<TaskTickets> tickets(tickets_.count());
+  const bool is_gpu = team_.world().device().is_gpu();
+  if (is_gpu) team_.world().copy(tickets.data(), tickets_.data(), tickets_.bytes());
+  Sums sums;
+  for (std::size_t i = 0; i < tickets.size(); ++i) {
+    const TaskTickets& live = is_gpu ? tickets[i] : tickets_.data()[i];
+    sums.done += detail::load_acquired(live.done);
+    sums.posted += detail::load_acquired(live.next);
+  }
+  return sums;
+}
+
+/// Until two rounds in a row find as many tasks done as posted, and no other number (Mattern's four counters).
+void TaskQueues::quiet() {
+  Sums last;
+  std::uint64_t changed = machine::clock_ns();
+  for (bool is_first = true;; is_first = false) {
+    const Sums mine = count();
+    const Sums all{team_.allreduce(mine.posted), team_.allreduce(mine.done)};
+    if (!is_first && all == last && all.posted == all.done) return;
+    const std::uint64_t now = machine::clock_ns();
+    if (is_first || all != last) changed = now;
+    if (now - changed > team_.context().deadline_ns) {
+      const std::string text =
+          fmt::format("tasks: {} of {} that were posted are done, and no more by the deadline", all.done, all.posted);
+      team_.give_up(text);
+      throw Error(Status::deadline, text);
+    }
+    last = all;
+    if (all.posted != all.done) std::this_thread::sleep_for(std::chrono::microseconds(20));
+  }
+}
+
+}  // namespace beeline

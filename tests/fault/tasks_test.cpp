@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tasks that cannot be run: they are refused, by the poster or by the target, with an error that names both, end their
+// team, and the world goes on.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "beeline/beeline.hpp"
+#include "tests/support/errors.hpp"
+#include "tests/support/ranks.hpp"
+#include "tests/support/stopwatch.hpp"
+
+namespace beeline_test {
+
+namespace {
+
+using namespace beeline;
+
+constexpr double deadline_s = 1;
+
+struct Number {
+  std::uint64_t value;
+};
+struct Add {
+  static constexpr const char* name = "add";
+  using Arguments = Number;
+  template <class Group>
+  BEELINE_HOST_DEVICE void operator()(const Group& group, const Context&, const Task& task) const {
+    if (group.thread_rank() == 0) *static_cast<std::uint64_t*>(task.object) += task.as<Number>().value;
+  }
+};
+/// Does not return while its team goes on.
+struct Loop {
+  static constexpr const char* name = "loop";
+  using Arguments = Number;
+  template <class Group>
+  BEELINE_HOST_DEVICE void operator()(const Group&, const Context& ctx, const Task&) const {
+    while (detail::read_abort_word(ctx) == 0) machine::back_off(10'000, ctx.polling);
+  }
+};
+/// Waits for a place in its own queue.
+struct Again {
+  static constexpr const char* name = "again";
+  using Arguments = Number;
+  template <class Group>
+  BEELINE_HOST_DEVICE void operator()(const Group& group, const Context& ctx, const Task& task) const;
+};
+using List = TaskList<Add, Loop, Again>;
+template <class Group>
+BEELINE_HOST_DEVICE void Again::operator()(const Group& group, const Context& ctx, const Task& task) const {
+  const Number number{1};
+  static_cast<void>(post_task(group, ctx, task.channel, task_of<List, Add>(number, task.poster, 1)));
+}
+
+/// The same functions, one of them by another name.
+struct Subtract : Add {
+  static constexpr const char* name = "subtract";
+};
+
+struct PostRaw {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, TaskChannel channel, TaskPost post,
+                                      std::uint32_t times) const {
+    std::byte bytes[max_task_arguments + 16] = {};
+    post.arguments = bytes;
+    for (std::uint32_t i = 0; i < times; ++i) static_cast<void>(post_task(grid.block(), ctx, channel, post));
+  }
+};
+
+class TaskFaults : public ::testing::TestWithParam<bool> {
+ protected:
+  void SetUp() override {
+    std::string why;
+    if (GetParam() && gpus_here(&why) == 0) GTEST_SKIP() << "no GPU: " << why;
+  }
+  static Config config() {
+    Config config = test_config();
+    config.device = GetParam() ? "cuda:0" : "cpu";
+    config.deadline_ns = static_cast<std::int64_t>(deadline_s * 1e9);
+    return config;
+  }
+  /// Two ranks with a team of both, whose abort is its own.
+  static void run(const std::function<void(World&, Team&)>& body) {
+    expect_all_passed(run_ranks(
+        WorldKind::threads, 2,
+        [&body](World& world) {
+          const std::unique_ptr<Team> team = world.make_team({0, 1});
+          body(world, *team);
+          BEELINE_CHECK(!world.failed());
+          world.barrier();
+        },
+        config()));
+  }
+  static void post(Team& team, const TaskQueues& tasks, const TaskPost& what, std::uint32_t times = 1) {
+    launch(team, {.threads = 32, .waits = true}, PostRaw{}, tasks.channel(), what, times);
+    team.world().synchronize();
+  }
+  static void await_failure(const Team& team) {
+    const Stopwatch watch;
+    while (!team.failed()) {
+      BEELINE_CHECK(watch.seconds() < 10 * deadline_s);
+      std::this_thread::yield();
+    }
+  }
+  /// Rank 0 posts what is refused: the error of either rank has these words.
+  static void expect_refused(const TaskPost& what, const std::vector<std::string>& words) {
+    run([&](World& world, Team& team) {
+      const SymmetricArray<std::uint64_t> sum(team, 1);
+      Tasks<List> tasks(team, {.queues = 2, .depth = 4, .workers = 2});
+      const SymmetricArray<std::byte> buffer(team, tasks.payload_buffer_bytes(32));
+      tasks.register_function<Add>({sum.data(), buffer.data(), buffer.bytes(), nullptr});
+      tasks.register_function<Again>({});
+      if (world.rank() == 0) {
+        const auto posts = [&] {
+          post(team, tasks, what);
+          team.barrier();
+        };
+        try {
+          posts();
+          BEELINE_CHECK(false);
+        } catch (const Error& error) {
+          for (const std::string& word : words) BEELINE_CHECK_CONTAINS(std::string(error.what()), word);
+        }
+      }
+      await_failure(team);
+      std::uint64_t now = 1;
+      world.copy(&now, sum.data(), sizeof now);
+      BEELINE_CHECK_EQ(std::uint64_t{0}, now);
+      world.barrier();
+    });
+  }
+  static TaskPost good() {
+    TaskPost post;
+    post.rank = 1, post.argument_bytes = sizeof(Number);
+    return post;
+  }
+};
+
+TEST_P(TaskFaults, ARankThatThereIsNot) {
+  TaskPost post = good();
+  post.rank = 2;
+  expect_refused(post, {"rank 0", "task", "peer 2 is no rank"});
+}
+TEST_P(TaskFaults, AQueueThatThereIsNot) {
+  TaskPost post = good();
+  post.queue = 2;
+  expect_refused(post, {"rank 0", "task", "no queue 2"});
+}
+TEST_P(TaskFaults, AFunctionThatThereIsNot) {
+  TaskPost post = good();
+  post.function = 3;
+  expect_refused(post, {"rank 0", "task", "no function 3"});
+}
+TEST_P(TaskFaults, TooManyArguments) {
+  TaskPost post = good();
+  post.argument_bytes = max_task_arguments + 1;
+  expect_refused(post, {"rank 0", "task", "257 bytes", "256"});
+}
+TEST_P(TaskFaults, ArgumentsOfAnotherSize) {
+  TaskPost post = good();
+  post.argument_bytes = 4;
+  expect_refused(post, {"rank 1", "task", "rank 0", "arguments of 4 bytes", "8"});
+}
+TEST_P(TaskFaults, APayloadThatIsTooLarge) {
+  TaskPost post = good();
+  post.payload = &post, post.payload_bytes = 33;
+  expect_refused(post, {"rank 0", "task", "payload of 33 bytes", "32"});
+}
+TEST_P(TaskFaults, AFunctionThatIsNotRegistered) {
+  TaskPost post = good();
+  post.function = List::index_of<Loop>();
+  expect_refused(post, {"rank 1", "task", "rank 0", "function 1 is not registered"});
+}
+TEST_P(TaskFaults, ATaskThatWaitsForItsOwnQueue) {
+  TaskPost post = good();
+  post.function = List::index_of<Again>(), post.queue = 1;
+  expect_refused(post, {"rank 1", "task", "queue 1 waits for a place in queue 1"});
+}
+
+/// Memory that a rank has taken back is not touched.
+TEST_P(TaskFaults, AFunctionThatIsNotRegisteredAnyMore) {
+  run([](World& world, Team& team) {
+    Tasks<List> tasks(team, {.queues = 2, .depth = 4, .workers = 2});
+    {
+      const SymmetricArray<std::uint64_t> sum(team, 1);
+      tasks.register_function<Add>({sum.data(), nullptr, 0, nullptr});
+      if (world.rank() == 0) post(team, tasks, good());
+      tasks.quiet();
+      std::uint64_t now = 1;
+      world.copy(&now, sum.data(), sizeof now);
+      BEELINE_CHECK_EQ(std::uint64_t{0}, now);  // arguments of zeros
+      tasks.unregister_function(List::index_of<Add>());
+    }
+    team.barrier();
+    if (world.rank() == 0)
+      check_error(Status::aborted, {"rank 1", "task", "rank 0", "not registered"}, [&] {
+        post(team, tasks, good());
+        await_failure(team);
+        team.barrier();
+      });
+    await_failure(team);
+    world.barrier();
+  });
+}
+
+TEST_P(TaskFaults, BadRegistrations) {
+  run([](World& world, Team& team) {
+    Tasks<List> tasks(team, {.queues = 1, .depth = 4, .workers = 1});
+    const SymmetricArray<std::byte> buffer(team, 256);
+    std::byte elsewhere[64];
+    const auto refused = [&](std::uint32_t function, void* payloads, std::size_t bytes, const char* why) {
+      check_error(Status::invalid_argument,
+                  {"rank 1 registers function " + std::to_string(function), world.rank() == 1 ? why : ""}, [&] {
+                    tasks.register_function(
+                        world.rank() == 1 ? function : 0,
+                        world.rank() == 1 ? TaskRegistration{nullptr, payloads, bytes, nullptr} : TaskRegistration{});
+                  });
+      world.barrier();
+    };
+    refused(3, nullptr, 0, "no function 3");
+    refused(0, nullptr, 16, "null address");
+    refused(0, buffer.data() + 8, 128, "not aligned");
+    refused(0, buffer.data(), 64, "16 bytes for each");
+    refused(0, reinterpret_cast<std::byte*>(reinterpret_cast<std::uintptr_t>(elsewhere) & ~std::uintptr_t{15}), 4096,
+            "not in this rank's symmetric memory");
+    check_error(Status::invalid_argument, {"workers"},
+                [&] { const Tasks<List> none(team, {.queues = 2, .workers = 3}); });
+  });
+}
+
+TEST_P(TaskFaults, ListsThatDiffer) {
+  run([](World& world, Team& team) {
+    check_error(Status::invalid_argument, {"rank 0 has", "add, loop, again", "rank 1 has", "subtract, loop, again"},
+                [&] {
+                  if (world.rank() == 0)
+                    const Tasks<List> tasks(team);
+                  else
+                    const Tasks<TaskList<Subtract, Loop, Again>> tasks(team);
+                });
+  });
+}
+
+TEST_P(TaskFaults, ATaskThatDoesNotReturn) {
+  run([](World& world, Team& team) {
+    Tasks<List> tasks(team, {.queues = 1, .depth = 4, .workers = 1});
+    tasks.register_function<Loop>({});
+    const Stopwatch watch;
+    if (world.rank() == 0) {
+      TaskPost what = good();
+      what.function = List::index_of<Loop>();
+      post(team, tasks, what);
+    }
+    await_failure(team);
+    BEELINE_CHECK(watch.seconds() >= deadline_s);
+    check_error(Status::aborted, {"rank 1", "function 'loop'", "posted by rank 0", "has not returned"},
+                [&] { team.barrier(); });
+    world.barrier();
+  });
+}
+
+/// A queue whose tasks do not end takes no more: its posters end by the deadline.
+TEST_P(TaskFaults, AQueueThatStaysFull) {
+  run([](World& world, Team& team) {
+    Tasks<List> tasks(team, {.queues = 1, .depth = 2, .workers = 1});
+    tasks.register_function<Loop>({});
+    TaskPost what = good();
+    what.function = List::index_of<Loop>();
+    if (world.rank() == 0) {
+      const Stopwatch watch;
+      try {
+        post(team, tasks, what, 4);
+        BEELINE_CHECK(false);
+      } catch (const Error&) {
+        BEELINE_CHECK(watch.seconds() < 5 * deadline_s);
+      }
+    }
+    await_failure(team);
+    world.barrier();
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(On, TaskFaults, ::testing::Values(false, true),
+                         [](const auto& on) { return on.param ? "gpu" : "cpu"; });
+
+/// The death of a target frees those who wait for its tasks.
+TEST(TaskDeaths, ATargetThatDiesWithTasksQueued) {
+  if (under_thread_sanitizer) GTEST_SKIP() << "ThreadSanitizer sees one process";
+  Config config = test_config("cpu");
+  config.deadline_ns = 20'000'000'000;
+  const std::vector<RankOutcome> outcomes = run_ranks(
+      WorldKind::processes, 2,
+      [](World& world) {
+        Tasks<List> tasks(world, {.queues = 1, .depth = 4, .workers = 1});
+        tasks.register_function<Loop>({});
+        if (world.rank() == 1) {
+          std::this_thread::sleep_for(std::chrono::milliseconds(200));
+          ::kill(::getpid(), SIGKILL);
+        }
+        TaskPost what;
+        what.rank = 1, what.function = List::index_of<Loop>(), what.argument_bytes = sizeof(Number);
+        const Stopwatch watch;
+        check_error(Status::peer_died, {"rank 1"}, [&] {
+          launch(world, {.threads = 32, .waits = true}, PostRaw{}, tasks.channel(), what, 10u);
+          world.synchronize();
+          world.barrier();
+        });
+        BEELINE_CHECK(watch.seconds() < 10);
+      },
+      config);
+  EXPECT_EQ(outcomes[0].failure, "");
+  EXPECT_EQ(outcomes[1].signal, SIGKILL);
+}
+
+}  // namespace
+
+}  // namespace beeline_test

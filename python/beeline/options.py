@@ -104,6 +104,6 @@ Reductions = Annotated[
 ]
 Energy = Annotated[
     float | None,
-    typer.Option("--energy", metavar="SECONDS", min=0.1, max=60, help="Meter each method for so long, too: joules."),
+    typer.Option("--energy", metavar="SECONDS", min=0.1, max=60, help="Also meter each method for SECONDS: joules."),
 ]
 NoVerify = Annotated[bool, typer.Option("--no-verify", help="Skip the comparison with the serial reference.")]

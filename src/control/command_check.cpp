@@ -52,7 +52,7 @@ CommandTarget target_of(const EngineClient& client, MappedMemory& memory, const 
   } else if (command.verb == Verb::put_inline) {
     if (bytes == 0 || bytes > max_inline_bytes) return {"no command holds so many bytes"};
   } else if (!is_word(command)) {
-    return {"no word has such a width, or it is not aligned"};
+    return {"the word's width does not fit the operation, or the word is not aligned"};
   }
   constexpr const char* overlapping = "its two places overlap";
   if (command.verb == Verb::copy) {
@@ -63,7 +63,7 @@ CommandTarget target_of(const EngineClient& client, MappedMemory& memory, const 
   const std::uint64_t slot = SlotLayout{client.context.slot_shift}.slot_bytes();
   if (command.remote >= slot || span > slot - command.remote) return {"the place is not in its peer's memory"};
   std::byte* const address = client.address_of(command.peer, command.remote);
-  if (!memory.holds(address, span)) return {"there is no memory of its peer at that place (any more)"};
+  if (!memory.holds(address, span)) return {"no memory of its peer is there (any more)"};
   if (span_here > 0 && overlap(reinterpret_cast<std::uintptr_t>(address), span, command.local, span_here))
     return {overlapping};
   return {nullptr, address, bytes};

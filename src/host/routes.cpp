@@ -207,8 +207,8 @@ bool World::Implementation::needs_engine(const void* address) const {
   require(route.way == Way::engine, Status::unreachable,
           fmt::format("{} is memory of rank {}, which rank {} does not reach: {}", address, owner, rank, route.reason));
   require(host_context.owner_of(address) == owner, Status::unreachable,
-          fmt::format("{} is memory of rank {}, of which its engine carries the heaps and segments alone: {}", address,
-                      owner, route.reason));
+          fmt::format("{} is memory of rank {} outside its heaps and segments, which its engine does not reach: {}",
+                      address, owner, route.reason));
   return true;
 }
 

@@ -126,7 +126,7 @@ void LocalRanks::run(const Config& config, std::unique_ptr<Bootstrap> bootstrap,
   } catch (const std::exception& error) {
     fail(error.what());
   } catch (...) {
-    fail("an exception that is no std::exception");
+    fail("an exception that is not a std::exception");
   }
   {
     const std::lock_guard lock(mutex_);

@@ -71,7 +71,8 @@ std::vector<int> World::Implementation::agree_on_connected() {
 }
 
 void World::Implementation::leave_out(int kept) {
-  const std::string text = fmt::format("it and rank {} have lost their connection: the lower one goes on", kept);
+  const std::string text =
+      fmt::format("it lost its connection to rank {}: of the two, the rank with the lower number goes on", kept);
   bootstrap->abort(text);
   throw Error(Status::unreachable, fmt::format("rank {} is not among those that are left: {}", rank, text), rank);
 }

@@ -229,7 +229,7 @@ void World::Implementation::begin_collective(const Context& among) {
   check(1u << among.team);
   if (among.sync->entered.value != among.sync->completed.value)
     throw Error(Status::invalid_argument,
-                fmt::format("rank {}'s last barrier timed out: it is to be called until it is over", rank));
+                fmt::format("rank {}'s last barrier timed out: call it again until it returns ok", rank));
 }
 
 void World::Implementation::begin_collective(const char* call) {

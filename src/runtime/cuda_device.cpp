@@ -80,6 +80,18 @@ class Answers {
 
 std::string format_version(int version) { return fmt::format("{}.{}", version / 1000, version % 1000 / 10); }
 
+/// Why the CUDA runtime shows no GPU, and what to do about it.
+std::string why_no_gpu(cudaError_t result) {
+  if (result == cudaSuccess || result == cudaErrorNoDevice)
+    return "the driver shows no GPU: CUDA_VISIBLE_DEVICES, or a container started without GPUs, may hide it";
+  if (result != cudaErrorInsufficientDriver) return cudaGetErrorString(result);
+  int driver = 0;
+  static_cast<void>(cudaDriverGetVersion(&driver));
+  if (driver == 0) return "no CUDA driver is installed, or the container has none of the host's";
+  return fmt::format("the driver serves CUDA {}, this build needs {}: install a newer driver, or build with that CUDA",
+                     format_version(driver), format_version(CUDART_VERSION));
+}
+
 }  // namespace
 
 std::vector<Device> visible_gpus(std::string* why_none) {
@@ -89,8 +101,7 @@ std::vector<Device> visible_gpus(std::string* why_none) {
   int count = 0;
   const cudaError_t result = cudaGetDeviceCount(&count);
   if (result != cudaSuccess || count == 0) {
-    if (why_none != nullptr)
-      *why_none = result == cudaSuccess ? "the driver shows no device" : cudaGetErrorString(result);
+    if (why_none != nullptr) *why_none = why_no_gpu(result);
     return {};
   }
   std::vector<Device> devices;

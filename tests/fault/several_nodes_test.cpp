@@ -190,7 +190,7 @@ TEST(FreedMemory, IsRefusedByItsOwner) {
           throw CheckFailure("no error");
         } catch (const Error& error) {
           BEELINE_CHECK_CONTAINS(error.what(), "rank 1's engine refused: store of 8 bytes");
-          BEELINE_CHECK_CONTAINS(error.what(), "of rank 0: there is no memory of its peer at that place (any more)");
+          BEELINE_CHECK_CONTAINS(error.what(), "of rank 0: no memory of its peer is there (any more)");
         }
       },
       split_config());

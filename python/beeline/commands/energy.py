@@ -62,10 +62,10 @@ def energy(
 ) -> None:
     """Meter COMMAND: joules and watts of GPUs (NVML), CPUs and DRAM (RAPL), and CPU time.
 
-    Power is shown live on standard error, and the table at the end too: standard output is the program's; with --json
-    it holds the record, and the program's output goes to standard error. Metering ends with COMMAND, not with what it
-    leaves running. Its exit status is passed on (128 + the signal that ended it), and so are signals to it. What this
-    machine does not meter is said.
+    Power while COMMAND runs, and the table at the end, go to standard error; standard output is COMMAND's. With --json,
+    standard output holds the record, and COMMAND's output goes to standard error. Metering ends when COMMAND ends, even
+    if processes that it started still run. The exit status is COMMAND's (128 + the number of a signal that ended it);
+    signals are passed on to COMMAND. If this machine cannot meter a device, the table gives the reason.
     """
     try:
         from beeline.energy import Meter

@@ -43,7 +43,7 @@ def global_reduction(
     as_json: options.Json = False,
     output: options.Output = None,
 ) -> None:
-    """Reduce many values on each rank to one sum that every rank has; beside kernel, copy, MPI_Allreduce, copy."""
+    """Add up many values of each rank; every rank gets the sum. Beside it: kernel, copy, MPI_Allreduce, copy."""
     if mpirun and threads:
         raise typer.BadParameter("mpirun starts processes: leave --threads or --mpirun out")
     arguments = [

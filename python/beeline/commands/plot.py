@@ -51,11 +51,11 @@ def plot(
     ] = "bytes",
     as_json: options.Json = False,
 ) -> None:
-    """Draw time and bus bandwidth of collectives, and what `bench methods` measured by size: a picture for each
-    operation, a curve for each method and peer.
+    """Draw records as pictures: one for each operation, with a curve for each method and peer.
 
-    Of what was metered: joules of a word and power for each operation, and applications' power over time; of `bench
-    launch` launching and work of a joule against iterations; of a record of `beeline energy` power over time.
+    Collectives: time and bus bandwidth by size. `bench methods`: its results by size. Metered operations: joules a
+    word, and power. Metered applications, and records of `beeline energy`: power over time. `bench launch`: launches
+    and work a joule against iterations.
     """
     if len(records) == 1 and is_of_energy(records[0]):
         plot_power(records[0], output, as_json)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`beeline app ring-reduction`: one ring all-reduce under every control scheme, on growing numbers of ranks."""
+"""`beeline app ring-reduction`: one ring all-reduce under every control, on growing numbers of ranks."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def ring_reduction(
     as_json: options.Json = False,
     output: options.Output = None,
 ) -> None:
-    """Run one ring all-reduce (float32 sums, in place) under each control scheme; strong scaling over ranks."""
+    """Run one ring all-reduce (float32 sums, in place) under each control; strong scaling over ranks."""
     arguments = [
         "--size",
         str(parse_size(size)),

@@ -55,7 +55,7 @@ def training_projection(
     ],
     as_json: options.Json = False,
 ) -> None:
-    """Project trainings of neural networks from measured ring reductions, for each control scheme against `host`."""
+    """Project trainings of neural networks from measured ring reductions, for each control against `host`."""
     projections = [one for path in records for one in projections_of(path)]
     if as_json:
         for one in projections:

@@ -66,7 +66,7 @@ template <Algorithm known = Algorithm::automatic, std::uint32_t members = 0, cla
 /// of no elements is a barrier.
 /// Returns ok, timeout, deadline, aborted; invalid_argument for an algorithm that all-reduce does not have here (in
 /// teams of both kinds of rank only those in packets), and when members make different calls: then the team is aborted,
-/// and the host's error says who is in which. Source: seed 000, 6.8; MPI 4.0, 6.9.
+/// and the host's error names the call of each member. Source: seed 000, 6.8; MPI 4.0, 6.9.
 template <class T, class Group>
 [[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status allreduce(Session<Group>& session, T* destination,
                                                                   const T* source, std::size_t count,

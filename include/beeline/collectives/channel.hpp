@@ -21,10 +21,10 @@ struct alignas(128) SessionState {
   std::uint32_t went_one_way;  ///< whether some member may not have read yet what came in the last round
   std::uint32_t stage;         ///< how far an interrupted call has come
   std::uint32_t is_open;       ///< whether a session has it
-  std::uint32_t transfer;      ///< how the last call's vectors got to the others (Transfer), where its kernel found out
+  std::uint32_t transfer;      ///< how the last call's vectors travelled (Transfer), where its kernel decided it
   std::uint32_t tickets;       ///< of the first session: pieces that warps of a kernel have drawn, 0 between calls
   std::uint32_t ended;         ///< of the first session: blocks of that kernel that will draw no more
-  /// The call that this rank is in, for the others, and the one before it: see impl/session_wait.hpp.
+  /// This rank's current call and its previous one, read by the other members: see impl/session_wait.hpp.
   machine::PacketPair calls[2][2];
 };
 static_assert(sizeof(SessionState) == 128);
@@ -41,7 +41,7 @@ struct CollectiveChannel {
   machine::PacketPair* packets;  ///< [sessions, 2, members, area_pairs] by the parity of the round, and the sender
   machine::PacketPair* lines;    ///< [sessions, 2, members, area_lines, line_threads] the same for packets of 128 bytes
   std::byte* vectors;  ///< [sessions, 2, members, vector_bytes] by the parity of the round of vectors, and the sender
-  std::byte* staging;  ///< [sessions, 2, staging_bytes] for vectors that do not lie alike on every rank
+  std::byte* staging;  ///< [sessions, 2, staging_bytes] for vectors that are not symmetric
   std::uint32_t sessions;
   std::uint32_t area_pairs;     ///< 8 bytes of payload each, an even number
   std::uint32_t area_lines;     ///< 120 bytes of payload each, an even number; 0: not between these ranks

@@ -49,8 +49,8 @@ inline constexpr std::uint32_t signature_bits = 16;
 
 }  // namespace detail
 
-/// What all members of a call say alike. What each may choose by itself is not in it: where vectors lie, and lengths
-/// that differ from peer to peer, which the members compare in pairs.
+/// The arguments that all members of a call must give alike. It leaves out what a member may choose freely (where its
+/// vectors lie) and lengths that differ from peer to peer, which the members compare in pairs.
 struct CallDescription {
   Operation operation = Operation::none;
   ElementMark element = {};

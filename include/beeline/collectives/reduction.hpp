@@ -4,11 +4,11 @@
 /// What collectives compute with.
 ///
 /// Elements are combined in the order of ranks (by `Algorithm::tree` in pairs, the same everywhere), so that every rank
-/// gets the same bits, in every run, whoever computes them. 16-bit floats are combined in float32 and rounded once, at
-/// the end; integers in 64 bits (8-bit ones in 32), of which the low bits are kept. An average is the sum divided by
-/// the number of ranks (integers: towards zero). Floats follow IEEE 754: infinities and NaNs are handed on, what is too
-/// large becomes an infinity. Minimum and maximum of anything and a NaN are a NaN; of two zeros they are the one of the
-/// lower rank. A NaN is one on every rank, but its sign and payload are not promised.
+/// gets the same bits, in every run, on whichever rank they are computed. 16-bit floats are combined in float32 and
+/// rounded once, at the end; integers in 64 bits (8-bit ones in 32), of which the low bits are kept. An average is the
+/// sum divided by the number of ranks (integers: towards zero). Floats follow IEEE 754: infinities and NaNs are handed
+/// on, what is too large becomes an infinity. Minimum and maximum of anything and a NaN are a NaN; of two zeros they
+/// are the one of the lower rank. A NaN is one on every rank, but its sign and payload are not promised.
 
 #include <cstdint>
 #include <type_traits>

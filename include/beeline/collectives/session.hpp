@@ -1,30 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// A session: what one group of each member needs to work together, in rounds. Algorithms are written on it.
+/// A session: the state with which one group of each member communicates, in rounds. Algorithms are written on it.
 ///
 /// A round is a barrier, or an exchange of packets: 8 bytes of data with a flag, the round's number, in one store.
-/// Areas for packets come in two, used in turn. Whoever has ended round n, in which all members sent to all others,
-/// knows that all have entered it, so have read what came in round n - 1 (its own group has met in `finish` since),
-/// whose areas round n + 1 may use: no acknowledgements.
-/// Rounds in which one member sends leave that open; then members say when they have read (`finish_one_way`), and the
-/// next round asks. In a third kind of round the members follow one who waits for nobody.
+/// There are two areas for packets, used in turn: round n + 1 reuses the area of round n - 1. In a round where every
+/// member sends to every other, no acknowledgement is needed for that: a member that has ended round n has received
+/// from all members, so all of them have entered round n, and therefore have read what came in round n - 1 (each group
+/// has synchronized in `finish` since).
+/// A round in which only one member sends gives no such proof. Then each member announces that it has read
+/// (`finish_one_way`), and the next round waits for that. In a third kind of round the members wait for one member,
+/// which waits for none.
 ///
 /// *Which call.* What members wait for is the round's number and the signature of its call, as one value:
 ///
 ///     flags of lines and vectors, words of barriers   | round: 48 bits                   | signature: 16 |
 ///     flags of packets                                                | round: its low 16 | signature: 16 |
 ///
-/// so nobody takes anything from a call that differs from its own, but for a chance of 2^-16 (operation.hpp). Who waits
-/// for long compares the calls themselves (impl/session_wait.hpp), also where they differ so much that their members
-/// look at different memory.
+/// so a member takes nothing from a call that differs from its own, except with a probability of 2^-16
+/// (operation.hpp). A member that waits for long compares the calls themselves (impl/session_wait.hpp): this also finds
+/// calls so different that their members poll different memory.
 ///
-/// *Flags of 16 bits repeat* every 2^16 rounds. No packet in an area is that old: at the end of the first two rounds of
-/// each 2^15, of whatever kind, a member gives all packets in its areas of the round's parity the round's own flag, and
-/// leaves what they carry, which may still be looked at (`heard_word`). Until it has ended round n, nobody sends to it
-/// in round n + 2, the next with these areas. So a packet with another round's flag, as seen in round n, is of one of
-/// the last 2^15 + 2 rounds, and n of none of these modulo 2^16. Before the first time memory is zero, the flag of no
-/// round before 2^16.
+/// *Flags of 16 bits repeat* every 2^16 rounds, so no packet in an area may be that old. At the end of the first two
+/// rounds of every 2^15, a member gives all packets in the area of the round's parity the flag of that round. It leaves
+/// their data, which may still be read (`heard_word`). No member sends to it in round n + 2, the next round with that
+/// area, before it has ended round n. A packet seen in round n with another round's flag is therefore at most 2^15 + 2
+/// rounds old, and none of those rounds equals n modulo 2^16. Memory is zero at first, which is the flag of no round
+/// before 2^16.
 ///
 /// A call that its time-out ends is called again with the same arguments, and goes on: the round, its stage and its
 /// offset stay in the session. What was sent is not sent again, or with the same bits.
@@ -54,11 +56,11 @@ BEELINE_COLD BEELINE_HOST_DEVICE void refresh_flags(Group group, machine::Packet
                                                     std::uint32_t flag) {
   BEELINE_NO_UNROLL
   for (std::uint32_t i = group.thread_rank(); i < count; i += group.size()) machine::store_flags(pairs + i, flag);
-  machine::fence_system();  // before anything by which others learn that they may send there again
+  machine::fence_system();  // before anything that tells other members that they may send there again
   group.sync();
 }
 
-/// The peer `distance` (up to the number of members) behind this one, on a ring: everyone begins with another.
+/// The peer `distance` (up to the number of members) behind this one, on a ring: members begin with different peers.
 [[nodiscard]] BEELINE_HOST_DEVICE inline std::uint32_t peer_ahead(const Context& ctx, std::uint32_t distance) {
   return ctx.rank + distance < ctx.size ? ctx.rank + distance : ctx.rank + distance - ctx.size;
 }
@@ -85,8 +87,8 @@ struct SessionCall {
 ///   Session session(grid, ctx, channel);          // by every member's grid: each block takes a slice of a call
 ///   if (allreduce(session, destination, source, count, Reduction::sum) != Status::ok) return;
 ///
-/// Every thread of the group makes it and calls its functions alike; all members make the same calls in the same order.
-/// Loops keep one over many calls: then the state of the rounds stays in registers.
+/// Every thread of the group makes it, and calls its functions with the same arguments; all members make the same calls
+/// in the same order. Loops keep one over many calls: then the state of the rounds stays in registers.
 template <class Group>
 class Session {
  public:
@@ -145,7 +147,7 @@ class Session {
     return !starts_kernel_ && (!is_new || timeout.ns != Timeout::none().ns);
   }
 
-  /// Leaves a note, for who asks, how the vectors of this call get to the others.
+  /// Records how the vectors of this call travel, for `last_transfer`.
   BEELINE_HOST_DEVICE void note(Transfer transfer) {
     if (group_.thread_rank() == 0) state_->transfer = static_cast<std::uint32_t>(transfer);
   }
@@ -202,8 +204,8 @@ class Session {
     return end_round(status);
   }
 
-  /// A round in which `leader` tells all that it has come, and waits for nobody: what it did before is visible to who
-  /// has followed. Another round, in which all meet, ends a row of them.
+  /// A round in which `leader` signals all members without waiting for any: a member that has received the signal sees
+  /// what the leader did before. After a sequence of such rounds comes one in which all members synchronize.
   [[nodiscard]] BEELINE_HOST_DEVICE Status follow(std::uint32_t leader, Timeout timeout) {
     if (!entered_) {
       next_round();

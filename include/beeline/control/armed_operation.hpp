@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// What stands for an operation that was armed.
+/// The handle of an armed operation.
 
 #include <cstdint>
 
 namespace beeline {
 
-/// No tag behind an operation's completion.
+/// No tag to trigger when an operation is complete.
 inline constexpr std::uint32_t no_chain = ~std::uint32_t{0};
 
 /// An operation that `Triggers::arm` has armed: for its `wait` and `cancel`.

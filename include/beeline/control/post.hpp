@@ -13,8 +13,8 @@
 /// **Returns**, unless said otherwise: ok; timeout when the queue had no place until then: nothing was posted, and the
 /// call may be repeated; invalid_argument for a bad peer or address (refused: see access.hpp); deadline where the
 /// engine takes no more commands, and aborted; unreachable for CPU threads of a GPU rank. What only the engine can find
-/// out (memory that is not mapped, places that overlap) it refuses, with all that is posted to the queue later: `flush`
-/// and `quiet` of the queue return invalid_argument then, and `CommandQueues::refusals` explains.
+/// out (memory that is not mapped, ranges that overlap) it refuses, with everything that is posted to the queue later:
+/// `flush` and `quiet` of the queue return invalid_argument then, and `CommandQueues::refusals` explains.
 ///
 /// Source: seed 003, ComP-Net and GPU host networking; OpenSHMEM 1.5 put_nbi, get_nbi.
 
@@ -58,12 +58,11 @@ BEELINE_HOST_DEVICE Status post(const Group& group, const Context& ctx, CommandQ
 inline namespace BEELINE_CALLS {
 
 /// Copies `count` elements from local `source` to `destination` on `peer`.
-///   destination  [count] symmetric address;  source  [count] any local address that the engine's device reads,
-///   reusable
-///                after `flush`
+///   destination  [count] symmetric address
+///   source       [count] any local address that the engine's device reads, reusable after `flush`
 ///   timeout      of the wait for a place in the queue
 /// Every thread of `group` calls it, with the same arguments. Completion: visible at `peer` after a later `post_signal`
-/// of this queue, or `quiet`. Of no elements nothing is posted.
+/// of this queue, or `quiet`. With `count` 0 nothing is posted.
 template <class Group, class T>
 [[nodiscard]] BEELINE_HOST_DEVICE Status post_put(const Group& group, const Context& ctx, T* destination,
                                                   const T* source, std::size_t count, std::uint32_t peer,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Triggers (control `triggered`): the host has armed operations for a tag beforehand; a kernel that has their data
-/// ready counts for the tag, and goes on. An operation starts when its tag's count reaches its threshold. `Triggers`
+/// Triggers (control `triggered`): the host arms operations for a tag beforehand; a kernel that has their data ready
+/// increments the tag's count, and goes on. An operation starts when its tag's count reaches its threshold. `Triggers`
 /// (host/triggers.hpp) makes tags and arms; docs/control.md says when to take which control.
 ///
 /// | level  | call                                                    | threshold |
@@ -47,18 +47,18 @@ BEELINE_HOST_DEVICE Status count_trigger(const Group& group, const Context& ctx,
 
 }  // namespace detail
 
-/// Counts once for `tag`, after everything that the group did before: what fires then reads that.
+/// Increments the count of `tag`, after everything that the group did before: operations that fire then see it.
 ///   timeout  of the wait for a place in the tag's queue
-/// Every thread of `group` calls it, with the same arguments; once by a group is once. Does not wait for what it fires.
+/// Every thread of `group` calls it, with the same arguments; the group counts once. Does not wait for the operations.
 /// Completion: `quiet(group, ctx, channel, tag)`, or a signal that was armed with the operation.
 /// Ordering: operations of a tag start in the order of their thresholds, those of a threshold as they were armed, and
 /// take effect in this order towards each peer.
 /// Returns ok; timeout when the queue had no place until then: nothing was counted, and the call may be repeated;
-/// invalid_argument for a tag that there is not (refused: see access.hpp); deadline where the engine takes no more
+/// invalid_argument for a tag that does not exist (refused: see access.hpp); deadline where the engine takes no more
 /// commands, and aborted; unreachable for CPU threads of a GPU rank, which have `Triggers::trigger`.
 /// A trigger of a tag for which nothing is armed counts too: what is armed later, with a threshold that the count has
-/// reached, starts at once. Triggers beyond the highest threshold that the tag was armed with by the deadline are an
-/// error of the team's.
+/// reached, starts at once. A count that is above the tag's highest armed threshold at the deadline is an error of the
+/// team.
 template <class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status trigger(const Group& group, const Context& ctx, const TriggerChannel& channel,
                                                  std::uint32_t tag, Timeout timeout = Timeout::none()) {

@@ -26,7 +26,7 @@ enum class CallFault : std::uint32_t {
   no_route,            ///< no route leads to the peer; 0, its world rank
   by_engine_only,      ///< loads and stores of a peer that an engine reaches; 0, its world rank
   gpu_atomic_on_host,  ///< a kernel's read-modify-write of host memory that others may change; bytes, the address
-  no_tag,              ///< a trigger of a tag that there is not; tags, the tag
+  no_tag,              ///< a trigger of a tag that does not exist; tags, the tag
   no_task_queue,       ///< a task for a queue that there is not; queues, the queue
   no_function,         ///< a task of a function that is not in the list; functions, the function
   not_registered,      ///< found at the target: its rank has not registered the function; 0, the function

@@ -20,13 +20,13 @@ class EngineMaker;
 /// Everything that the environment can set, and what a program alone can: engines. Programs may change fields before
 /// they make a world.
 struct Config {
-  Launcher launcher;                          ///< who started this process; torchrun, mpirun or srun give rank and size
-  int rank = 0;                               ///< BEELINE_RANK: this process's rank
-  int size = 1;                               ///< BEELINE_SIZE: ranks in the world
-  bool threads = false;                       ///< BEELINE_THREADS: all ranks are threads of this process
-  std::string rendezvous;                     ///< BEELINE_RENDEZVOUS: host:port of the launcher's server
-  std::string token;                          ///< BEELINE_TOKEN: the world's secret, never printed
-  std::string device = "auto";                ///< BEELINE_DEVICE: auto, cpu, cuda:ID[,ID...], or one of them a rank
+  Launcher launcher;            ///< what started this process; torchrun, mpirun or srun give rank and size
+  int rank = 0;                 ///< BEELINE_RANK: this process's rank
+  int size = 1;                 ///< BEELINE_SIZE: ranks in the world
+  bool threads = false;         ///< BEELINE_THREADS: all ranks are threads of this process
+  std::string rendezvous;       ///< BEELINE_RENDEZVOUS: host:port of the launcher's server
+  std::string token;            ///< BEELINE_TOKEN: the world's secret, never printed
+  std::string device = "auto";  ///< BEELINE_DEVICE: auto, cpu, cuda:ID[,ID...], or one of them a rank
   std::int64_t deadline_ns = 30'000'000'000;  ///< BEELINE_DEADLINE_S: end of every wait, seconds in the environment
   std::int64_t stream_deadline_ns = 600'000'000'000;  ///< BEELINE_STREAM_DEADLINE_S: end of a host's wait for a stream
   std::size_t heap_bytes = 0;  ///< BEELINE_HEAP_BYTES: symmetric heap of a rank; 0: by device kind

@@ -12,7 +12,7 @@ enum class Control : std::uint8_t { host, stream, proxy, triggered, device, task
 enum class Path : std::uint8_t { peer, bulk, copy_engine, staged, network };
 enum class Protocol : std::uint8_t { signal, ll, ll128, pipelined, sequential, verbs, rma };
 
-/// A way of moving data: who issues it, how bytes move, how arrival is known.
+/// A way of moving data: what issues it, how bytes move, and how the receiver knows that they have arrived.
 struct Method {
   Control control;
   Path path;

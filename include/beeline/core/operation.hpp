@@ -126,8 +126,9 @@ enum class Side : std::uint8_t { vector, pieces, roots_vector, roots_pieces };
   return has_pieces(side) ? members : 1;
 }
 
-/// What a collective does. Each member sends its vector to all who have a destination, or to each the piece of its
-/// rank; who receives several pieces has them by rank, or, of a reduction, combined.
+/// What a collective does. Each member sends its vector to every member that has a destination, or sends each of them
+/// the piece of that member's rank. A member that receives several pieces gets them in the order of ranks, or, in a
+/// reduction, their combination.
 struct CollectiveShape {
   Operation operation;
   Side source, destination;

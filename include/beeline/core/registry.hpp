@@ -52,17 +52,17 @@ inline constexpr std::uint32_t algorithms = 24;
 /// The algorithm's name as it appears in messages, in Python and in JSON.
 [[nodiscard]] const char* name(Algorithm algorithm) noexcept;
 
-/// Who sends what to whom, and who combines it.
+/// Which member sends which part to which other, and where parts are combined.
 enum class Schedule : std::uint8_t {
-  direct,              ///< each piece to its receiver, who combines those of a reduction; of an all-reduce, and back
-  one_shot,            ///< all to all, everyone combines everything
-  two_shot,            ///< parts to their owners, who combine them and send them to who gets them
-  read,                ///< everyone reads everything that it combines (000, 6.8.1)
+  direct,              ///< each piece to its receiver, which combines those of a reduction; an all-reduce sends it back
+  one_shot,            ///< all to all, every member combines everything
+  two_shot,            ///< parts to their owners, which combine them and send the result to its receivers
+  read,                ///< every member reads everything that it combines (000, 6.8.1)
   gather,              ///< all to the root, which combines (000, 6.8.2)
   gather_cast,         ///< the same, and the root writes the result to all (000, 6.8.2)
-  allgather,           ///< all write to all, everyone combines everything (000, 6.8.2)
-  alltoall_gather,     ///< parts written to their owners, who combine them and write them to the root (000, 6.8.3)
-  alltoall_allgather,  ///< parts written to their owners, who combine them and write them to all (000, 6.8.3)
+  allgather,           ///< all write to all, every member combines everything (000, 6.8.2)
+  alltoall_gather,     ///< parts written to their owners, which combine them and write them to the root (000, 6.8.3)
+  alltoall_allgather,  ///< parts written to their owners, which combine them and write them to all (000, 6.8.3)
   tree,                ///< up a binomial tree, and down again (000, 6.8.3)
   dissemination,       ///< in step k each to the member 2^k behind it
   hierarchical         ///< the blocks of each grid among themselves, then the members (000, 6.7.1)
@@ -85,7 +85,7 @@ struct AlgorithmInfo {
   Path path;
   Protocol protocol;
   std::uint32_t needs;  ///< bits of `needs`
-  const char* summary;  ///< one line: who does what
+  const char* summary;  ///< one line: what each member does
 };
 
 /// All but `automatic`, in the order of their values.
@@ -159,7 +159,7 @@ struct ByteRange {
 struct MethodRow {
   Operation operation;
   Algorithm algorithm;
-  std::uint32_t controls;  ///< bit by Control: who can issue it
+  std::uint32_t controls;  ///< bit by Control: the controls that can issue it
   ByteRange sizes = {};
 
   [[nodiscard]] BEELINE_HOST_DEVICE constexpr bool is_by(Control control) const {

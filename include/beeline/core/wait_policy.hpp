@@ -14,9 +14,9 @@ namespace beeline {
 enum class WaitPolicy : std::uint32_t {
   automatic,  ///< spin while every rank may have a core, then yield, then sleep; for a host rank's stream, asleep
   spin,       ///< never give the core away: quickest, and a core at full power
-  yield,      ///< spin, then give the core to whoever wants it between polls
+  yield,      ///< spin, then yield the core between polls
   sleep,      ///< for the poll period between any two polls
-  event       ///< asleep on a condition that the stream signals; words in memory signal none: there, as `sleep`
+  event       ///< sleep until the stream signals its end; waits for words in memory are as `sleep`
 };
 inline constexpr std::uint32_t wait_policies = 5;
 
@@ -51,7 +51,7 @@ class Polling {
 
 namespace detail {
 
-/// Hears of it when a CPU thread gives its core away in a wait.
+/// Is told when a CPU thread yields its core in a wait.
 class WaitListener {
  public:
   virtual void on_wait() noexcept = 0;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Who may touch what directly, and what of a call is checked.
+/// Which code may access which memory directly, and which arguments of a call are checked.
 ///
 /// | code on a | GPU memory          | host memory                                             |
 /// |-----------|---------------------|---------------------------------------------------------|
-/// | GPU       | load, store, atomic | load, store; atomics where they exclude everyone else's |
+/// | GPU       | load, store, atomic | load, store; atomics where they exclude all others    |
 /// | CPU       | nothing             | load, store, atomic                                     |
 ///
 /// "Host memory" is the pinned heap of every rank and all memory of host ranks. A GPU's read-modify-write of it
@@ -14,9 +14,9 @@
 /// GPU; host code then must not: stores and loads only. A CPU may always reset, by `exchange`, what GPUs only store.
 ///
 /// Operations that this forbids touch nothing and are refused, in every build: the refusal is recorded, the team is
-/// aborted, since somebody may wait for what does not come, and the host throws an error that names rank, operation,
-/// peer, address and kernel. Since a refusal ends the program in any case, the status of an operation that gives the
-/// caller nothing back (`put`, `signal`, atomics without a value) may be dropped; that of every other is
+/// aborted, since another rank may wait for the operation's effect, and the host throws an error that names rank,
+/// operation, peer, address and kernel. Since a refusal ends the program in any case, the status of an operation that
+/// gives the caller nothing back (`put`, `signal`, atomics without a value) may be dropped; that of every other is
 /// `[[nodiscard]]`: what waits, fetches or receives has given nothing unless it says ok. `World::copy` and streams
 /// reach everything, but a GPU's streams no peer behind an engine. Source: seed 000, 6.3; CUDA C++ Programming Guide,
 /// "Mapped memory" and "Atomic functions"; libcu++, hostNativeAtomicSupported.
@@ -127,7 +127,7 @@ BEELINE_COLD BEELINE_HOST_DEVICE typename Operation::Result pass_out_of_line(Gro
   return operation.by_loads(slow, ctx, to.place);
 }
 
-/// The door that every operation goes through, once its arguments are checked: finds the way to its peer. Every thread
+/// Admission, which every operation asks for once its arguments are checked: finds the route to its peer. Every thread
 /// calls it. `operation` is a small structure, whose copy costs a register for each word:
 ///   Access access, Result        what it does to memory; `Status`, or a structure that begins with it
 ///   request(), reach()           of the peer; what it uses of the peer's memory, as an address of the caller

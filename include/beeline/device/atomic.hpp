@@ -5,10 +5,10 @@
 /// and compare-swap wait for the old value and give it as `before`, their last parameter; the others do not wait.
 ///
 /// They exclude each other among the devices that share atomics over that memory: all GPUs of a node over GPU memory,
-/// all CPU threads over host memory, and what else access.hpp says. All other (`has_atomics` tells) is refused: it
-/// returns `unreachable`, touches neither the target nor `before`, and aborts the team; so does a bad argument, which
-/// returns `invalid_argument`. `target` is a symmetric address, aligned to its type: a 32- or 64-bit integer. Source:
-/// OpenSHMEM 1.5 atomics; GASPI atomics.
+/// all CPU threads over host memory, and what else access.hpp says. Any other atomic is refused (`has_atomics` tells):
+/// it returns `unreachable`, touches neither the target nor `before`, and aborts the team; so does a bad argument,
+/// which returns `invalid_argument`. `target` is a symmetric address, aligned to its type: a 32- or 64-bit integer.
+/// Source: OpenSHMEM 1.5 atomics; GASPI atomics.
 
 #include <cstdint>
 #include <cuda/atomic>
@@ -52,7 +52,7 @@ BEELINE_HOST_DEVICE T change(SystemAtomic<T> word, T value, [[maybe_unused]] T e
   return expected;
 }
 
-/// The same where nobody wants the old value.
+/// The same where the old value is not wanted.
 template <Verb verb, class B>
 BEELINE_HOST_DEVICE void reduce(B* word, B value) {
   if constexpr (verb == Verb::add) machine::reduce_add(word, value);
@@ -63,7 +63,7 @@ BEELINE_HOST_DEVICE void reduce(B* word, B value) {
 
 inline namespace BEELINE_CALLS {
 
-/// What atomics ask the door for that give nothing back.
+/// What atomics that return no value ask admission for (access.hpp).
 template <Verb verb, class T>
 struct ReduceWord {
   static constexpr Access access = Access::atomic;

@@ -51,7 +51,7 @@ class BulkCopies {
   BEELINE_HOST_DEVICE BulkCopies(const BlockGroup& block, const Context& ctx, BulkBuffer* buffer)
       : block_(block), ctx_(ctx), buffer_(buffer) {
 #if BEELINE_HAS_BULK_COPIES
-    block_.sync();  // nobody uses the memory otherwise any more
+    block_.sync();  // no thread uses the memory for anything else any more
     if (block_.thread_rank() == 0) {
       for (std::uint64_t& barrier : buffer_->loaded) machine::make_bulk_barrier(&barrier);
       machine::fence_async_proxy();
@@ -200,7 +200,7 @@ class BulkPort {
     return status;
   }
 
-  /// `put`, then sets `signal` on `peer` to `value`: whoever sees the signal sees the data.
+  /// `put`, then sets `signal` on `peer` to `value`: a thread there that acquires the signal's value sees the data.
   ///   signal  symmetric address, 8-byte aligned
   /// Every thread of the block calls it. Returns as `put`. Source: OpenSHMEM 1.5 put_signal; GASPI write_notify.
   template <class T>

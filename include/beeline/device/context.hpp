@@ -63,7 +63,7 @@ struct Context {
   /// From this rank's slot to that of the member in each place, in steps of 2^min_slot_shift bytes: between a flag's
   /// arrival and the answer an address costs one load and one addition. Members of other nodes have no place.
   std::int32_t distances[max_ranks];
-  /// Where the symmetric and the pinned heap end, in bytes from the start of a slot: on every rank alike.
+  /// Where the symmetric and the pinned heap end, in bytes from the start of a slot: the same on every rank.
   std::uint64_t heap_end, pinned_heap_end;
 
   BEELINE_HOST_DEVICE void set_routes(const RouteTable* table) {

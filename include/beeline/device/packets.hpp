@@ -160,7 +160,7 @@ class PacketPort {
     return status;
   }
 
-  /// Every thread decides alike: `credit_` follows from the sequence, not from what each thread happened to see.
+  /// All threads decide the same: `credit_` follows from the sequence, not from what a thread has observed.
   BEELINE_HOST_DEVICE Status renew_credit(Timeout timeout) {
     const std::uint32_t needed = sent_ + 1 - depth_;
     const Awaited awaited{Operation::packet_send, peer_, sent_ + 1, needed};

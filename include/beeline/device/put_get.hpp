@@ -100,7 +100,7 @@ BEELINE_HOST_DEVICE void copy_bytes(const Group& group, void* destination, const
 
 inline namespace BEELINE_CALLS {
 
-/// What `put` and `get` ask the door for.
+/// What `put` and `get` ask admission for (access.hpp).
 template <bool puts, class T>
 struct MoveElements {
   static constexpr Access access = Access::load_store;
@@ -195,7 +195,7 @@ inline namespace BEELINE_CALLS {
 /// Every thread of `group` calls it, with the same arguments. Does not wait for the peer. The two must not overlap.
 /// Completion: visible at `peer` after a later `signal` of this queue, or `quiet`.
 /// Returns ok; unreachable when a CPU thread puts into GPU memory or no route leads to the peer, invalid_argument for a
-/// bad peer or address (refused: see access.hpp); deadline where an engine takes no more commands.
+/// bad peer or address (refused: see access.hpp); deadline when an engine's queue stays full.
 /// Speed: 16-byte accesses where source and destination agree modulo 16.
 /// Source: OpenSHMEM 1.5 put; seed 000 sections 5.7 and 6.2.
 template <class Group, class T>
@@ -218,7 +218,7 @@ template <class Group, class T>
   return detail::admit(group, ctx, detail::MoveElements<false, T>{destination, source, count, peer, Queue{}});
 }
 
-/// `put`, then sets `signal` on `peer` to `value`: whoever sees the signal sees the data.
+/// `put`, then sets `signal` on `peer` to `value`: a thread there that acquires the signal's value sees the data.
 ///   signal  symmetric address, 8-byte aligned
 /// Every thread of `group` calls it. Does not wait for the peer. `source` is reusable as that of `put`.
 /// Returns as `put` and `signal` do; whichever of the two is refused, nothing is put.

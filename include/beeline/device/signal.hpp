@@ -5,7 +5,7 @@
 ///
 /// A signal lies where its waiter polls: in the symmetric heap (`Signals`) for kernels, in the pinned heap
 /// (`Signals` in `Heap::pinned`) for CPU threads; in a mixed world always in host memory, which both reach. A
-/// signal that nobody waits for harms nothing.
+/// signal for which no thread waits does no harm.
 
 #include <cstdint>
 #include <cuda/atomic>
@@ -65,7 +65,7 @@ BEELINE_HOST_DEVICE void set_signal(const Group& group, const Context& ctx, std:
 
 inline namespace BEELINE_CALLS {
 
-/// What `signal` asks the door for, and `signal_add`, once its group has met.
+/// What `signal` and `signal_add` ask admission for (access.hpp), once its group has met.
 template <bool adds>
 struct ChangeSignal {
   static constexpr Access access = adds ? Access::atomic : Access::load_store;

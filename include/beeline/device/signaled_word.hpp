@@ -50,7 +50,7 @@ namespace detail {
 
 inline namespace BEELINE_CALLS {
 
-/// What `put_signal` of a signaled word asks the door for.
+/// What `put_signal` of a signaled word asks admission for (access.hpp).
 struct PutSignaledWord {
   static constexpr Access access = Access::load_store;
   using Result = Status;
@@ -83,7 +83,7 @@ struct PutSignaledWord {
 
 inline namespace BEELINE_CALLS {
 
-/// Sets value and signal of `destination` on `peer`: whoever sees the signal sees the value.
+/// Sets value and signal of `destination` on `peer`: a thread there that sees the signal sees the value.
 ///   destination  symmetric address; in host memory, where value and signal are two stores, the receiver must have
 ///                answered before it is written again
 /// One thread calls it. Does not wait for the peer. Orders nothing else, not even inside a queue: what was put before

@@ -148,7 +148,7 @@ template <class T>
 
 inline namespace BEELINE_CALLS {
 
-/// What strided transfers ask the door for.
+/// What strided transfers ask admission for (access.hpp).
 template <bool puts, class T>
 struct MoveBlocks {
   static constexpr Access access = Access::load_store;

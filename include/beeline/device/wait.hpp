@@ -116,8 +116,8 @@ struct Finding {
   std::uint64_t expected = 0, observed = 0;
 };
 
-/// Records the refusal of a call and aborts the team, since somebody may wait for what does not come. One thread calls
-/// it.
+/// Records the refusal of a call and aborts the team, since another rank may wait for the call's effect. One thread
+/// calls it.
 ///   peer  any number: one that is no rank of the team is not recorded as the peer
 BEELINE_HOST_DEVICE inline Status record_refusal(const Context& ctx, Operation operation, std::uint32_t peer,
                                                  Finding found, Status status) {
@@ -133,7 +133,7 @@ BEELINE_COLD BEELINE_HOST_DEVICE inline Status refuse(const Context& ctx, Operat
   return record_refusal(ctx, operation, peer, found, status);
 }
 
-/// Ends a wait for good: writes its record and, unless somebody has done so, aborts the team.
+/// Ends a wait for good: writes its record, and aborts the team unless it is aborted already.
 BEELINE_HOST_DEVICE inline Status give_up(const Context& ctx, const Awaited& awaited, std::uint64_t observed,
                                           std::uint64_t waited_ns, Status status) {
   record_wait(ctx, awaited, observed, waited_ns, status);

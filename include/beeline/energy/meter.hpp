@@ -90,7 +90,7 @@ class Meter {
   /// Samples all components every `period_ns` in a thread, from now on. Counters that take long to read are read as
   /// seldom as keeps their cost below half a percent of a core. Windows longer than a counter's range need it.
   void sample_every(std::int64_t period_ns);
-  /// The samples since the last call. The oldest are dropped where nobody asks (dropped_samples).
+  /// The samples since the last call. If they are not taken, the oldest are dropped (dropped_samples).
   [[nodiscard]] std::vector<Sample> take_samples();
   [[nodiscard]] std::uint64_t dropped_samples() const;
   /// CPU time that the sampling thread has used, seconds.

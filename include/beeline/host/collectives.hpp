@@ -28,11 +28,11 @@ struct CollectiveOptions {
   unsigned sessions = 0;          ///< blocks that may take part in a call
   std::size_t packet_bytes = 0;   ///< payload of a round of packets, of each session from each rank: at least 32; in
                                   ///< packets of 128 bytes, twice as much
-  std::size_t staging_bytes = 0;  ///< of each session, for vectors that do not lie alike on all ranks, twice
-  /// Symmetric memory through which copy engines make large calls, in multiples of 256. Nothing said: of a channel of
+  std::size_t staging_bytes = 0;  ///< of each session, for vectors that are not symmetric, twice
+  /// Symmetric memory through which copy engines make large calls, in multiples of 256. Not set: for a channel of
   /// the world whose ranks have a GPU each, an eighth of the heap, at most what the engines can use (256 MB for each of
-  /// the other ranks), less where the heap is full; of others none. 0: none, so that `automatic` leaves engines out,
-  /// and `copy_engine` goes through the staging.
+  /// the other ranks), less where the heap is full; for any other channel none. 0: none; then `automatic` takes no copy
+  /// engines, and `copy_engine` goes through the staging.
   std::optional<std::size_t> engine_bytes = std::nullopt;
   std::uint64_t first_round = 0;  ///< where rounds start to count
 
@@ -44,11 +44,11 @@ struct CollectiveCall {
   Stream* stream = nullptr;                    ///< nullptr: the rank's default stream
   Algorithm algorithm = Algorithm::automatic;  ///< the same on all ranks
   unsigned blocks = 0;  ///< the same on all ranks; 0: by size. Engines have none: with blocks, `automatic` takes others
-  /// The caller asserts, on all ranks or none, that the vectors (of what only moves data the destinations) lie at the
-  /// same place of all members' heaps. Then copy engines put results where they belong without a copy through the
-  /// channel's memory, and `automatic` takes them where they are quicker so. Where they are taken and it is not so, the
-  /// team ends with an error; on GPUs engines have then copied to where the vectors would lie. All other calls find out
-  /// by themselves where vectors lie.
+  /// The caller asserts, on all ranks or none, that the vectors are symmetric: they lie at the same offset of all
+  /// members' heaps (of calls that only move data, the destinations do). Then copy engines write results to their
+  /// place without a copy through the channel's memory, and `automatic` takes engines where that is quicker. If the
+  /// assertion is false and engines are taken, the team ends with an error; on GPUs they have then written to where
+  /// symmetric vectors would lie. All other calls detect whether vectors are symmetric.
   bool symmetric = false;
   /// On all members or none: vectors in ordinary memory are used where they lie, once all have mapped them, by
   /// all-reduce, reduce-scatter, all-gather and all-to-all of more than packets carry. Engines are left out.
@@ -228,7 +228,7 @@ class Collectives {
   // kernels reach, and overlap only as said. Algorithms: ll (any memory, the lowest latency, the only one in teams
   // of both kinds of rank); ll128 (all-gather and all-to-all: the same between GPUs, in half the bytes); peer and
   // bulk, one kernel, which store where the data is to lie if that is in the heaps, and go through the channel's memory
-  // otherwise (by peer, what one root sends from its heap the others fetch, to wherever they want it); copy_engine (all
+  // otherwise (by peer, the members read what one root sends from its heap, into any memory); copy_engine (all
   // but gather and all-to-all-v): copies between small kernels, through the channel's memory, or, with
   // `CollectiveCall::symmetric`, to where the data is to lie. Throw invalid_argument, before anything is touched, for
   // arguments that do not work, unavailable for an algorithm that these ranks or this destination do not allow. Source:

@@ -20,7 +20,7 @@ namespace beeline {
 /// Sizes of a channel. All ranks give the same; 0: by the kind and number of ranks.
 struct MessageOptions {
   unsigned sessions = 0;            ///< blocks that may share in a message
-  std::size_t eager_bytes = 0;      ///< longest message that is sent without asking the receiver: the value to tune
+  std::size_t eager_bytes = 0;      ///< longest message that is sent eagerly: the value to tune
   std::uint32_t depth = 0;          ///< messages that may be under way to one receiver, a power of two, at least 2
   std::size_t chunk_bytes = 0;      ///< on each session, for messages between memory outside the heaps; of 4 chunks
   std::uint32_t first_message = 0;  ///< where messages start to count
@@ -50,8 +50,8 @@ struct ReceivedMessage {
 /// A channel for messages between the members of a team, and what a host asks of it: two-sided calls on
 /// streams, each one kernel, which the GPU drives alone.
 ///
-/// Between two members messages are matched in the order of the calls, without tags. A message is received as it is
-/// sent: in as many bytes, and by as many blocks; another is found, and ends the team with an error that names both.
+/// Between two members messages are matched in the order of the calls, without tags. A receive has as many
+/// bytes, and as many blocks, as its send; a difference is detected, and ends the team with an error that names both.
 ///
 /// Short messages are *eager*: they go into memory of the receiver, and the stream goes on. Longer ones wait for the
 /// receiver (*rendezvous*): two members that both send first, each on one stream, wait for each other until the
@@ -61,7 +61,7 @@ struct ReceivedMessage {
 class Messages {
  public:
   /// Collective over the team, which outlives this: other ranks have no part in it, nor memory for it.
-  /// Throws invalid_argument when members give different options or such as do not work, no_resource when the heap is
+  /// Throws invalid_argument when members give different or impossible options, no_resource when the heap is
   /// full, unavailable where a member's kernels do not reach another's memory.
   explicit Messages(Team& team, const MessageOptions& options = {});
   /// Collective. The calls must be over: the memory is freed.
@@ -129,7 +129,7 @@ class Messages {
 
   /// The number of blocks that `call` takes for a message of so many bytes.
   [[nodiscard]] MessageCall choice(std::size_t bytes, const MessageCall& call = {}) const;
-  /// Whether such a message is sent without asking the receiver.
+  /// Whether such a message is sent eagerly.
   [[nodiscard]] bool is_eager(std::size_t bytes, const MessageCall& call = {}) const;
 
  private:

@@ -14,7 +14,7 @@
 ///     a later call finds that all have seen g: direct
 ///     the segment is gone (another id):
 ///     generation = 0                       -->  closes the mapping; seen: generation 0
-///     the place is free when nobody's `seen` is g
+///     the place is free when no member's `seen` is g
 ///
 /// An allocation's id, which CUDA never gives again, tells a new segment at the address of an old one. Each call looks
 /// at one of this rank's segments, whose memory may have been freed; until then, and until their own next call, peers
@@ -46,7 +46,7 @@ class SegmentMemory {
   /// Of the segment that holds an address; 0: none does. Quick: every call asks.
   [[nodiscard]] virtual std::uint64_t id_at(std::uintptr_t address) const = 0;
   [[nodiscard]] virtual Segment segment_at(std::uintptr_t address) const = 0;
-  /// Names a segment of this rank's for the others; throws where it cannot be shared.
+  /// Names a segment of this rank for the other members; throws where it cannot be shared.
   [[nodiscard]] virtual Handle share(std::uintptr_t start) const = 0;
   /// The address at which this rank reaches a segment that `owner` has shared; throws where it cannot.
   [[nodiscard]] virtual std::uintptr_t open(int owner, std::uintptr_t start, const Handle& handle) = 0;
@@ -71,7 +71,7 @@ class SegmentMappings {
     std::size_t bytes;
   };
   /// Where the members of `team` reach two vectors of this rank's. Shows theirs to peers that do not know them, maps
-  /// what these have shown, and waits for nobody. Of a call that a graph captures only vectors in heaps are
+  /// what these have shown, without waiting. Of a call that a graph captures only vectors in heaps are
   /// reached: it may run when segments are gone. Any thread, one at a time for each rank.
   [[nodiscard]] detail::VectorMappings find(Team& team, Vector destination, Vector source, const Stream& stream);
   /// Why the vectors of the latest `find` cannot be mapped; empty if they are, or as soon as all peers have been here.

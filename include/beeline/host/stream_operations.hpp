@@ -11,9 +11,9 @@
 /// The same word may serve any calls, of several graphs and outside of graphs, that run one after the other. Calls with
 /// fixed values throw unavailable in a capture.
 ///
-/// **Who does it.** A fixed value is written, and waited for, by the device itself: no thread of a kernel runs (CUDA's
-/// stream memory operations). What adds, puts up to 64 KiB with their signal, and everything with a sequence is done by
-/// a small kernel of one block, larger puts by a copy engine.
+/// **What carries it out.** A fixed value is written, and waited for, by the device itself: no thread of a kernel runs
+/// (CUDA's stream memory operations). What adds, puts up to 64 KiB with their signal, and everything with a sequence is
+/// done by a small kernel of one block, larger puts by a copy engine.
 ///
 /// **Deadlines.** A wait with a sequence is a kernel of one thread with the deadline of kernels: its error names rank,
 /// peer, expected and observed value. It is a waiting grid of one block (`LaunchOptions::waits`). One for a fixed value
@@ -62,7 +62,7 @@ void put_on_stream(Team& team, void* destination, const void* source, std::size_
 /// capture. A kernel that is refused (device/access.hpp) makes `World::synchronize` throw.
 void signal_on_stream(Team& team, int peer, const SignalCall& call);
 
-/// `put_on_stream`, then `signal_on_stream`: whoever sees the signal sees the data. `bytes` may be 0.
+/// `put_on_stream`, then `signal_on_stream`: a thread that acquires the signal's value sees the data. `bytes` may be 0.
 /// Throws as both do; nothing was put then.
 void put_signal_on_stream(Team& team, void* destination, const void* source, std::size_t bytes, int peer,
                           const SignalCall& call);
@@ -70,7 +70,8 @@ void put_signal_on_stream(Team& team, void* destination, const void* source, std
 /// Holds later work of the stream until `*signal` is at least the value; then the data that it announced is visible to
 /// that work.
 /// Throws invalid_argument for a null address, one that is not aligned, or a bad peer; unavailable for a fixed value in
-/// a capture; with a sequence as `launch`. A wait in vain makes `World::synchronize` throw: see Deadlines.
+/// a capture; with a sequence as `launch`. A wait that reaches its deadline makes `World::synchronize` throw: see
+/// Deadlines.
 void wait_on_stream(Team& team, const WaitCall& call);
 
 }  // namespace beeline

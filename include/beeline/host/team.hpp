@@ -66,15 +66,16 @@ class Team {
   /// team; those of the world with `World::survivors`.
   [[nodiscard]] bool failed() const;
 
-  /// Collective. Barrier of the members' CPU threads; orders memory. Throws deadline or aborted, naming who is missing.
+  /// Collective. Barrier of the members' CPU threads; orders memory. Throws deadline or aborted, naming the missing
+  /// rank.
   void barrier() { static_cast<void>(barrier(Timeout::none())); }
   /// The same up to the call's own limit: then `timeout`, and the same call continues the barrier. Until it has
   /// returned ok, other collective functions throw invalid_argument.
   [[nodiscard]] Status barrier(Timeout timeout);
   /// Bytes that each member of a team other than the world may pass to `allgather`.
   static constexpr std::size_t max_gathered_bytes = 120;
-  /// Collective. Everyone's bytes, by rank of the team; none from ranks of the world that have failed or left. Sizes
-  /// may differ. Throws invalid_argument for too many, deadline or aborted.
+  /// Collective. The bytes of every member, by rank of the team; none from ranks of the world that have failed or left.
+  /// Sizes may differ. Throws invalid_argument for too many, deadline or aborted.
   [[nodiscard]] std::vector<std::vector<std::byte>> allgather(std::span<const std::byte> mine);
 
   /// Collective. Combines a value of each member in the order of ranks; all get the same bits. The members' CPU threads
@@ -128,8 +129,8 @@ T Team::allreduce(T value, Reduction reduction) {
   return combined.finish(reduction, members);
 }
 
-/// Collective over `ranks` alone, which have a way of their own to meet: as `World::make_team` without the others, who
-/// may be anywhere. Members of two teams make them in the same order.
+/// Collective over `ranks` alone, which exchange data by `allgather`: as `World::make_team`, without any part of the
+/// other ranks. Ranks that are members of two teams make them in the same order.
 ///   ranks      world ranks, ascending, this one among them
 ///   allgather  called twice, one after the other; its waits have a deadline of their own
 /// Throws as `World::make_team`, and what `allgather` throws.
@@ -143,15 +144,15 @@ namespace detail {
   return count > SIZE_MAX / element_bytes ? SIZE_MAX : count * element_bytes;
 }
 
-/// Frees memory of a team's at the end of its owner. That of a failed world or team goes with the world; while an
-/// exception leaves this rank, the others do not free. What goes wrong is logged.
+/// Frees memory of a team from the destructor of its owner. Memory of a failed world or team is freed with the world,
+/// as is memory that an exception on this rank leaves behind, since other ranks do not free it then. Errors are logged.
 void free_with_owner(Team& team, void* pointer) noexcept;
 
 }  // namespace detail
 
 /// Symmetric memory for `count` elements of T, made by the members of a team and freed by its destructor, which is
 /// collective: see `Team::free`. An exception that leaves its scope on one rank only must end that rank's world; caught
-/// before, it leaves the other ranks waiting for this one's part.
+/// before, it leaves the other ranks waiting for this rank.
 template <class T>
 class SymmetricArray {
  public:

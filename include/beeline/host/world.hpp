@@ -27,7 +27,7 @@ class Bootstrap;
 /// One rank's view of the world, the first team. Functions marked *collective*, a team's included, are called by every
 /// rank, in the same order; all others by any rank, from any thread. Every wait ends by `config().deadline_ns` with an
 /// `Error`. Calls that take a `Timeout` may end before, with `Status::timeout`, which harms nothing (GASPI's time-out;
-/// zero looks once); calls that set up take none, since nobody could tell how far the others have come.
+/// zero looks once); calls that set up take none, since a rank cannot tell how far other ranks have come.
 class World final : public Team {
  public:
   /// Collective. Joins the world that the environment describes (a world of one where it describes none).
@@ -43,7 +43,8 @@ class World final : public Team {
 
   [[nodiscard]] const Device& device() const;          ///< this rank's
   [[nodiscard]] const Device& device(int rank) const;  ///< any rank's (its index is meaningful on its process only)
-  /// Whether ranks of both kinds take part: see `Context::kind_of`, and access.hpp for who may touch what.
+  /// Whether ranks of both kinds take part: see `Context::kind_of`, and access.hpp for which rank may access which
+  /// memory.
   [[nodiscard]] bool mixed() const;
   [[nodiscard]] const Config& config() const;
   /// Ranks of this process that share this rank's GPU, this one included; 1 on a host rank.
@@ -63,8 +64,8 @@ class World final : public Team {
   ///   pointer  aligned to 16 bytes, outside the world's memory, registered once
   /// Each part says how this rank reaches it: parts of ranks that are threads of this process by their address, GPU
   /// memory of other processes by an address here (CUDA IPC), host memory of other processes by `copy` only.
-  /// Throws on all ranks alike, naming the rank: invalid_argument (no memory there, not aligned, registered already, no
-  /// bytes, the world's own), no_resource (more than 256 parts with an address here).
+  /// Throws the same on all ranks, naming the rank at fault: invalid_argument (no memory there, not aligned, registered
+  /// already, no bytes, the world's own), no_resource (more than 256 parts with an address here).
   [[nodiscard]] const RegisteredMemory& register_memory(void* pointer, std::size_t bytes);
   /// Collective. No rank may be copying to or from it; from then on its owners may free it.
   void deregister_memory(std::uint32_t id);
@@ -89,7 +90,7 @@ class World final : public Team {
   [[nodiscard]] Stream& stream();
   /// Another stream of this rank.
   [[nodiscard]] std::unique_ptr<Stream> make_stream(StreamPriority priority = StreamPriority::normal);
-  /// A stream that somebody else made, as one of this rank's: `native` is a cudaStream_t of its GPU (nullptr: the
+  /// A stream that other code made, as one of this rank's: `native` is a cudaStream_t of its GPU (nullptr: the
   /// legacy default stream). It is not destroyed with the result, which is to be destroyed before it, after its work.
   /// Throws unavailable on a host rank, invalid_argument for another GPU's stream.
   [[nodiscard]] std::unique_ptr<Stream> adopt_stream(void* native);
@@ -121,10 +122,10 @@ class World final : public Team {
   /// Each rank's state as this rank sees it, by rank. Does not block.
   /// Source: GASPI's error vector (seed 000, section 3.4).
   [[nodiscard]] std::vector<RankHealth> health() const;
-  /// Collective over the ranks that have neither failed nor left, after a failure or a deadline: they agree on who is
-  /// left, clear the world's abort, and go on without the others. Returns their team, in world order, until the next
-  /// call; its context is for kernels. From then on all collective functions are called by these ranks alone. Memory
-  /// that is allocated stays, the others' parts too; channels with transfers under way are to be made anew.
+  /// Collective over the ranks that have neither failed nor left, after a failure or a deadline: they agree on which
+  /// ranks are left, clear the world's abort, and go on without the rest. Returns their team, in world order, until the
+  /// next call; its context is for kernels. From then on all collective functions are called by these ranks alone.
+  /// Memory that is allocated stays, parts of lost ranks too; channels with transfers under way are to be made anew.
   /// The work of this rank's other streams is over (`synchronize`) when it calls. A rank that does not call by the
   /// deadline counts as failed. Throws aborted when this rank counts as failed itself, peer_died when the launcher
   /// ended.

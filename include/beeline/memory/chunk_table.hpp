@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Who owns which chunk of an object that lies across several ranks: read by host code and kernels alike.
+/// Which rank owns which chunk of an object that lies across several ranks: read by host code and kernels alike.
 
 #include <cstddef>
 #include <cstdint>

@@ -47,7 +47,7 @@ struct DeviceInventory {
 
 /// The GPU of `rank`, as an index into its inventory's GPUs; -1 for the host device.
 ///   mps      whether processes may share a GPU (NVIDIA MPS runs)
-/// Pure: every rank computes every rank's choice alike. `auto` gives all ranks that say so GPUs, or none of them.
+/// Pure: every rank computes the same choices, for all ranks. `auto` gives GPUs to all ranks that say so, or to none.
 /// Throws invalid_argument (no such device) or no_resource (a GPU shared by processes without MPS).
 [[nodiscard]] int choose_gpu(int rank, const std::vector<DeviceInventory>& inventories, bool mps);
 

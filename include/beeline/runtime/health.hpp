@@ -10,7 +10,7 @@ namespace beeline {
 
 enum class RankState : std::uint32_t {
   healthy,
-  failed,  ///< it died, gave up, or did not answer when the others agreed on who is left
+  failed,  ///< it died, gave up, or did not answer when the other ranks agreed on which are left
   left     ///< it has left the world in good order
 };
 

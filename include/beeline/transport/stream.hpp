@@ -17,7 +17,7 @@ namespace beeline {
 
 class HostWorkers;
 
-/// The teams of this rank whose kernels are part of a stream's work or come before it: who waits for the stream hears
+/// The teams of this rank whose kernels are part of a stream's work or come before it: a wait for the stream gets
 /// of their failures. By bit of a team's id; any thread.
 class LaunchedTeams {
  public:
@@ -31,7 +31,7 @@ class LaunchedTeams {
   [[nodiscard]] std::uint32_t teams() const noexcept {
     return static_cast<std::uint32_t>(word_.load(std::memory_order_relaxed));
   }
-  /// The same; nothing where `note` never was called, so that nobody knows whose kernels the stream has.
+  /// The same; nothing where `note` was never called, so that the teams of the stream's kernels are unknown.
   [[nodiscard]] std::optional<std::uint32_t> all() const noexcept {
     const std::uint64_t word = word_.load(std::memory_order_relaxed);
     return (word & known) == 0 ? std::nullopt : std::optional(static_cast<std::uint32_t>(word));
@@ -141,7 +141,7 @@ class WorkHere {
 /// Whose kernels a GPU starts first. Where blocks of several streams wait for room, those of a `high` stream get it
 /// before those of a `normal` one; what runs is not interrupted, and nothing else about the order of work follows. It
 /// holds for kernels, also in a graph that is captured from the stream, not for copies and signals. On a host rank all
-/// streams are threads of the operating system, and alike.
+/// streams are threads of the operating system, all of one priority.
 /// Source: CUDA Runtime API, cudaStreamCreateWithPriority.
 enum class StreamPriority {
   normal,

@@ -77,6 +77,20 @@ def test_without_a_network_the_packages_cannot_be_installed(setup: Setup) -> Non
     assert "With a network, try: apt-get install" in said
 
 
+def test_without_a_network_the_python_packages_are_named(setup: Setup) -> None:
+    said = setup(
+        python3=f"""case "$*" in
+  "-m venv"*) echo "Could not fetch URL https://pypi.org"; exit 1 ;;
+  *importlib.util*) echo pytest rich typer; exit 0 ;;
+esac
+exec {shutil.which("python3")} "$@\""""
+    )
+    assert "Could not fetch URL https://pypi.org" in said
+    assert "lacks: pytest rich typer" in said
+    assert "Python packages are missing: neither the network nor" in said
+    assert "BEELINE_OFFLINE=1 tools/setup" in said
+
+
 def test_where_the_network_is_forbidden_nothing_is_installed(setup: Setup) -> None:
     said = setup(without=("ninja",), offline=True, apt_get="touch called; exit 0")
     assert "missing: ninja-build (BEELINE_OFFLINE=1 forbids installing" in said

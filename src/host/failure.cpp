@@ -484,7 +484,10 @@ Status World::Implementation::poll_until_over(const char* what, std::int64_t dea
   // To sleep and be woken takes longer than to give the core away some times.
   const std::uint32_t sleeps_from = polling.policy() == WaitPolicy::automatic ? 16 * polling.number() : 0;
   bool released = false;
-  for (std::uint32_t poll = 0; !over(); ++poll) {
+  // The thread of a host rank's stream may need this core, which polling without giving it away would hold up.
+  const bool yields_at_once =
+      awaited != nullptr && polling.policy() == WaitPolicy::automatic && !awaited->device().is_gpu();
+  for (std::uint32_t poll = yields_at_once ? polling.number() : 0; !over(); ++poll) {
     const bool gives_core_away = machine::backs_off(poll, polling);
     const bool slept = by_condition && poll >= sleeps_from && awaited->sleep_until_drained(nap);
     if (!slept) machine::back_off(poll, polling);

@@ -41,6 +41,7 @@ class HostStream final : public Stream {
     {
       const std::lock_guard lock(mutex_);
       closing_ = true;
+      has_news_.store(true, std::memory_order_relaxed);
     }
     wake_.notify_one();
     thread_.join();
@@ -141,6 +142,7 @@ class HostStream final : public Stream {
     std::function<void()> work;
     bool always;  ///< runs after a failure too
   };
+  static constexpr std::uint32_t polls_before_sleep = 32;
 
   [[nodiscard]] bool needs_gpu(std::initializer_list<const void*> addresses) const {
     return reach_ != nullptr && reach_->needed(addresses);
@@ -171,6 +173,8 @@ class HostStream final : public Stream {
       if (here_ == std::this_thread::get_id()) return run(task, lock);
       tasks_.push_back(std::move(task));
       ++pending_;
+      has_news_.store(true, std::memory_order_relaxed);
+      if (!asleep_) return;  // it looks before it sleeps
     }
     wake_.notify_one();
   }
@@ -179,13 +183,29 @@ class HostStream final : public Stream {
   void serve() {
     std::unique_lock lock(mutex_);
     for (;;) {
-      wake_.wait(lock, [this] { return here_ == std::thread::id() && (closing_ || !tasks_.empty()); });
+      await_work(lock);
       if (tasks_.empty()) return;
       const Task task = std::move(tasks_.front());
       tasks_.pop_front();
       run(task, lock);
       if (--pending_ == 0) drained_.notify_all();
     }
+  }
+
+  /// Until there is work, or no more to come. To be woken takes longer than to give the core away some times: a program
+  /// that waits for each of its launches puts the next one here within microseconds.
+  void await_work(std::unique_lock<std::mutex>& lock) {
+    const Polling polling = context_.polling;
+    if (tasks_.empty() && !closing_ && !polling.sleeps_at_once()) {
+      has_news_.store(false, std::memory_order_relaxed);
+      lock.unlock();
+      for (std::uint32_t poll = 0; poll < polls_before_sleep && !has_news_.load(std::memory_order_relaxed); ++poll)
+        std::this_thread::yield();
+      lock.lock();
+    }
+    asleep_ = true;
+    wake_.wait(lock, [this] { return here_ == std::thread::id() && (closing_ || !tasks_.empty()); });
+    asleep_ = false;
   }
 
   /// After a failure skips all up to the next `idle()`, which reports it.
@@ -213,6 +233,8 @@ class HostStream final : public Stream {
   std::deque<Task> tasks_;
   std::size_t pending_ = 0;
   bool closing_ = false;
+  bool asleep_ = false;                ///< the stream's thread: it has to be woken
+  std::atomic<bool> has_news_{false};  ///< for the stream's thread, which looks at this without the lock
   std::thread::id here_;  ///< the thread that runs what it puts on the stream, between `begin_here` and `end_here`
   std::exception_ptr failure_;
   std::thread thread_;

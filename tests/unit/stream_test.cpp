@@ -41,6 +41,19 @@ TEST_F(HostStreams, WorkRunsInOrder) {
   for (int i = 0; i < 100; ++i) EXPECT_EQ(i, order[static_cast<std::size_t>(i)]);
 }
 
+/// The stream's thread looks for work before it sleeps: work that comes meanwhile, and when it is asleep.
+TEST_F(HostStreams, WorkIsFoundWheneverItComes) {
+  const auto stream = make();
+  std::atomic<int> ran{0};
+  for (int round = 0; round < 300; ++round) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(round % 30 * (round % 3));
+    while (std::chrono::steady_clock::now() < end) std::this_thread::yield();
+    stream->enqueue([&ran] { ++ran; });
+    EXPECT_TRUE(stream->sleep_until_drained(10'000'000'000));
+    ASSERT_EQ(round + 1, ran.load());
+  }
+}
+
 TEST_F(HostStreams, CopiesAndFills) {
   const auto stream = make();
   std::vector<unsigned char> first(1000), second(1000);

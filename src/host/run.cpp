@@ -23,10 +23,17 @@ namespace beeline {
 
 namespace {
 
+/// An error that one rank has, or several.
+struct RankError {
+  std::string text;  ///< without the rank
+  std::vector<int> ranks;
+  std::string line;  ///< of the first rank, in full
+};
+
 /// The ranks of this process, while they run.
 class LocalRanks {
  public:
-  explicit LocalRanks(int count) : running_(static_cast<std::size_t>(count)), has_cause_(count == 1) {
+  explicit LocalRanks(int count) : running_(static_cast<std::size_t>(count)), is_lone_(count == 1) {
     std::iota(running_.begin(), running_.end(), 0);
   }
 
@@ -35,6 +42,11 @@ class LocalRanks {
   /// Blocks until every rank has ended. Threads cannot be ended from outside: when a world has failed and a rank does
   /// not come back from it, the whole process ends.
   void await_end(std::int64_t deadline_ns);
+  /// Prints those that would be printed when all ranks have ended.
+  void print_errors() {
+    const std::lock_guard lock(mutex_);
+    print_followers();
+  }
   [[nodiscard]] bool all_well() const { return all_well_; }
   /// Those that have not ended.
   [[nodiscard]] std::vector<int> running() {
@@ -44,9 +56,9 @@ class LocalRanks {
 
  private:
   /// Prints a rank's error.
-  ///   follows  from the end of another rank: then behind the error of one of which that is not so
+  ///   follows  from the end of another rank: it is printed when all ranks have ended
   void report(int rank, const char* error, bool follows);
-  /// Prints what waits for an error that it follows from.
+  /// Prints what waits for an error that it follows from, equal errors once.
   void print_followers();
   [[nodiscard]] int stuck_rank() const;
 
@@ -55,8 +67,8 @@ class LocalRanks {
   std::vector<int> running_;    ///< ranks; guarded by mutex_, like the rest
   std::vector<World*> worlds_;  ///< those whose body runs
   bool all_well_ = true;
-  bool has_cause_;  ///< whether no other rank's error is to come first
-  std::vector<std::string> followers_;
+  const bool is_lone_;  ///< no other rank's error is to come first
+  std::vector<RankError> followers_;
 };
 
 /// Ranks that are threads, while they run.
@@ -74,6 +86,7 @@ void end_with_all_ranks(int code, const std::string& call) {
                          who, call, fmt::join(ranks->running(), ", "))
                  .c_str(),
              stderr);
+  ranks->print_errors();
   std::fflush(nullptr);
   std::_Exit(code == 0 ? 1 : code);
 }
@@ -89,19 +102,33 @@ void watch_for_exit() {
 
 void LocalRanks::report(int rank, const char* error, bool follows) {
   const std::lock_guard lock(mutex_);
-  const bool says_rank = std::string_view(error).find(fmt::format(": rank {}: ", rank)) != std::string_view::npos;
-  const std::string who = says_rank ? "beeline" : fmt::format("beeline[{}]", rank);
   all_well_ = false;
-  followers_.push_back(fmt::format("{} error: {}\n", who, error));
+  std::string text = error;
+  const std::string named = fmt::format(": rank {}: ", rank);
+  const std::size_t at = text.find(named);
+  const bool says_rank = at != std::string::npos;
+  std::string line =
+      says_rank ? fmt::format("beeline error: {}\n", error) : fmt::format("beeline[{}] error: {}\n", rank, error);
+  if (says_rank) text.replace(at, named.size(), ": ");
   if (!follows) {
-    std::rotate(followers_.begin(), followers_.end() - 1, followers_.end());
-    has_cause_ = true;
+    std::fputs(line.c_str(), stderr);
+    return;
   }
-  if (has_cause_) print_followers();
+  const auto same = std::ranges::find(followers_, text, &RankError::text);
+  if (same != followers_.end())
+    same->ranks.push_back(rank);
+  else
+    followers_.push_back({std::move(text), {rank}, std::move(line)});
+  if (is_lone_) print_followers();
 }
 
 void LocalRanks::print_followers() {
-  for (const std::string& line : followers_) std::fputs(line.c_str(), stderr);
+  for (RankError& error : followers_) {
+    std::ranges::sort(error.ranks);
+    if (error.ranks.size() > 1)
+      error.line = fmt::format("beeline error: ranks {}: {}\n", fmt::join(error.ranks, ", "), error.text);
+    std::fputs(error.line.c_str(), stderr);
+  }
   followers_.clear();
 }
 
@@ -162,7 +189,7 @@ void LocalRanks::await_end(std::int64_t deadline_ns) {
     std::fflush(nullptr);
     std::_Exit(1);
   }
-  print_followers();  // where the launcher has ended, no rank's error comes first
+  print_followers();
 }
 
 }  // namespace

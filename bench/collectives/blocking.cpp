@@ -218,7 +218,8 @@ std::vector<Case> blocking_cases() {
                         elsewhere(name(Operation::barrier), "mpi4py/host")};
   for (const Operation operation :
        {Operation::allreduce, Operation::allgather, Operation::reduce_scatter, Operation::alltoall})
-    for (const char* method : {"torch_eager/beeline", "torch_eager/nccl", "torch_eager/gloo"})
+    for (const char* method :
+         {"torch_eager/beeline", "torch_eager/beeline_pool", "torch_eager/nccl", "torch_eager/gloo"})
       all.push_back(elsewhere(name(operation), method));
   return all;
 }

@@ -62,6 +62,7 @@ constexpr Part second_parts[] = {
     {"call", "a call that does nothing"},
     {"launch", "an empty grid that may wait, launched and waited for"},
     {"beeline", "the back end beeline"},
+    {"beeline_pool", "the back end beeline, tensors in its memory pool", "GPUs"},
     {"nccl", "the back end nccl", "GPUs"},
     {"gloo", "the back end gloo"},
     {"stream", "calls on a stream"},

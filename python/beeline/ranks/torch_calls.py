@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The part of `beeline bench calls` with torch's eager collectives: by Beeline, and by torch's own back ends.
+"""The part of `beeline bench calls` with torch's eager collectives: by Beeline, of ordinary tensors and of those of
+its pool (`beeline_pool`), and by torch's own back ends.
 
 Results say where the time of a call goes, in us, each on the slowest rank:
   median       back to back, until the last one is over
@@ -16,6 +17,7 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
@@ -25,7 +27,7 @@ import torch.distributed as dist
 
 import beeline
 from beeline.ranks.records import FIGURES, Record, emit, everyones, first_line, lacking, result, summary
-from beeline.torch_backend import BeelineProcessGroup, last_transfer, make_store
+from beeline.torch_backend import BeelineProcessGroup, last_transfer, make_store, mem_pool
 
 DEADLINE_S = 60
 SAMPLES, FEW_SAMPLES, LONG_S = 15, 5, 0.5  # few of what takes longer in all
@@ -62,9 +64,10 @@ class Calls:
         ranks, rank = group.size(), group.rank()
         part = max(1, size // how.type.itemsize // ranks)
         whole = max(1, size // how.type.itemsize) if operation == "allreduce" else ranks * part
-        self._whole = torch.full((whole,), rank, dtype=how.type, device=how.device)
-        self._other = torch.full_like(self._whole, -1)
-        self._part = torch.full((part,), rank, dtype=how.type, device=how.device)
+        with how.place:
+            self._whole = torch.full((whole,), rank, dtype=how.type, device=how.device)
+            self._part = torch.full((part,), rank, dtype=how.type, device=how.device)
+            self._other = torch.full_like(self._whole if operation == "alltoall" else self._part, -1)
         self.bytes = self._whole.nbytes
 
     def call(self) -> None:
@@ -151,12 +154,16 @@ def measure(world: beeline.World, options: SimpleNamespace) -> None:
         for size in options.sizes:
             for name, group in groups.items():
                 emit(world, measure_one(world, (name, group), operation, size, how))
+                if name == "beeline_pool" and on_gpus:
+                    torch.cuda.empty_cache()  # the pool's segments return to the heap
     dist.destroy_process_group()
 
 
 def group_of(world: beeline.World, backend: str) -> dist.ProcessGroup | str:
     """All ranks; a text says why there is no such group."""
-    if backend == "beeline":
+    if backend == "beeline_pool" and world.device.kind != "gpu":
+        return "torch has memory pools for GPUs"
+    if backend.startswith("beeline"):
         return dist.group.WORLD
     if backend == "nccl" and world.device.kind != "gpu":
         return "NCCL is for GPUs"
@@ -171,14 +178,17 @@ def measure_one(
     name, group = method
     settings = {"type": str(how.type).removeprefix("torch."), "version": torch.__version__}
     head = result(operation, f"torch_eager/{name}", size, world.size) | {
-        "settings": settings, "peer_of": None if name == "beeline" else "torch_eager/beeline",
+        "settings": settings, "peer_of": None if name.startswith("beeline") else "torch_eager/beeline",
     }  # fmt: skip
     figures = [each for each in (*FIGURES, *PARTS[1:], "last_transfer") if each != "peer_of"]
     if isinstance(group, str):
         return head | lacking(group, figures) | {"samples": []}
-    calls = Calls(group, operation, size, how)
-    world.barrier()
+    place: AbstractContextManager[Any] = nullcontext()
+    if name == "beeline_pool":
+        place = torch.cuda.use_mem_pool(mem_pool(world))
     try:
+        calls = Calls(group, operation, size, SimpleNamespace(**vars(how), place=place))
+        world.barrier()
         first_us = calls.single_us()
     except RuntimeError as error:  # the same on all ranks: gloo lacks some types and operations
         return head | lacking(first_line(error), figures) | {"samples": []}
@@ -187,7 +197,7 @@ def measure_one(
     medians = {part: figure(statistics.median, [each[part] for each in samples]) for part in samples[0]}
     return head | dict.fromkeys(figures) | medians | summary([each["median"] for each in samples]) | {
         "bytes": calls.bytes, "iterations": count, "first_us": max(everyones(world, first_us)),
-        "last_transfer": last_transfer(group) if name == "beeline" else None,
+        "last_transfer": last_transfer(group) if name.startswith("beeline") else None,
         "verified": all(everyones(world, verified)),
     }  # fmt: skip
 

@@ -10,9 +10,11 @@ import gc
 
 import beeline
 import beeline.torch_backend
+import pytest
 import torch
 import torch.distributed as dist
 from beeline.torch_backend import last_transfer, mem_pool
+from torch.multiprocessing.reductions import reduce_tensor
 
 WORLD = beeline.World.create()
 DEVICE = torch.device("cuda", WORLD.device.index)
@@ -76,6 +78,25 @@ def segments_of_torchs() -> None:
         assert (last_transfer() or "").startswith("staged: ")
 
 
+def memory_of_another_rank() -> None:
+    """A tensor that rank 0 has allocated and rank 1 has opened: where both are on one GPU, both may use it."""
+    tensor = torch.full((COUNT,), 3.0, device=DEVICE) if RANK == 0 else None
+    shared = [None if tensor is None else reduce_tensor(tensor)]
+    dist.broadcast_object_list(shared, 0)
+    if RANK != 0:
+        rebuild, arguments = shared[0]
+        tensor = rebuild(*arguments)
+    gathered = torch.empty(SIZE * COUNT, device=DEVICE)
+    if tensor.device != DEVICE:
+        with pytest.raises(ValueError, match="GPU"):
+            dist.all_gather_into_tensor(gathered, tensor)
+        tensor = torch.full((COUNT,), 3.0, device=DEVICE)
+    for _ in range(4):
+        dist.all_gather_into_tensor(gathered, tensor)
+        assert (gathered == 3).all()
+        dist.barrier()
+
+
 def order() -> None:
     """Memory that torch uses again is used in order."""
     pool = mem_pool()
@@ -119,7 +140,7 @@ def segments_come_back() -> None:
         torch.cuda.empty_cache()
 
 
-for case in (zero_copy, segments_of_torchs, order, a_full_heap, segments_come_back):
+for case in (zero_copy, segments_of_torchs, memory_of_another_rank, order, a_full_heap, segments_come_back):
     case()
     gc.collect()
     torch.cuda.empty_cache()

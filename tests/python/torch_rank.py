@@ -229,6 +229,18 @@ def refusals() -> None:
         with pytest.raises(ValueError, match="sparse"):
             call(full((4, 4), 0).to_sparse())
     refused(ValueError, "lists of", lambda: GROUP.allgather_coalesced([[full(1, 0)]] * (SIZE + 1), [full(1, 0)]))
+    for dtype in (torch.bool, torch.int8, torch.float8_e4m3fn):
+        refused(
+            ValueError,
+            "no reduction of",
+            lambda dtype=dtype: dist.all_reduce(torch.empty(3, dtype=dtype, device=DEVICE)),
+        )
+    refused(
+        ValueError,
+        "output is of float32, input of int32",
+        lambda: dist.reduce_scatter_tensor(full(3, 0), full(3 * SIZE, 0, torch.int32)),
+    )
+    refused(ValueError, "on meta", lambda: dist.all_reduce(torch.empty(3, device="meta")))
     if "gpu" in sys.argv:
         refused(beeline.UnavailableError, "recv needs a source", lambda: dist.recv(full(1, 0)))
         refused(ValueError, "a tensor in host memory", lambda: dist.all_reduce(torch.zeros(1)))
@@ -249,6 +261,28 @@ def to_one_rank(group: dist.ProcessGroup | None = None) -> None:
         each = [full(5, rank + root, torch.float64) for rank in members] if root == RANK else None
         dist.scatter(mine, each, root, group=group)
         assert (mine == RANK + root).all()
+
+
+def let_go() -> None:
+    """Tensors that the program lets go while asynchronous calls use them: their memory is not used for others."""
+    works = []
+    for step in range(8):
+        tensor = full(300_000, RANK + step)
+        works.append(dist.all_reduce(tensor, async_op=True))
+        gathered = torch.empty(SIZE * 300_000, device=DEVICE)
+        works.append(dist.all_gather_into_tensor(gathered, full(300_000, step), async_op=True))
+        del tensor
+        full(300_000, -1), full(SIZE * 300_000, -1)  # what takes memory that is free
+        works[-1].wait()
+        assert (gathered == step).all()
+    for work in works:
+        work.wait()
+    with dist._coalescing_manager(GROUP, async_ops=True) as together:
+        tensors = [full(count, RANK) for count in (3, 300_000)]
+        for tensor in tensors:
+            dist.all_reduce(tensor)
+    together.wait()
+    assert all((tensor == sum(range(SIZE))).all() for tensor in tensors)
 
 
 def coalesced(group: dist.ProcessGroup | None = None) -> None:
@@ -351,7 +385,7 @@ assert dist.get_backend() == "beeline"
 print(f"torch {torch.__version__}", flush=True)
 CASES = (
     all_reduce, gather_and_scatter, all_to_all, broadcast, to_one_rank, coalesced, messages, time_outs,
-    any_source, monitored_barrier, order, groups, meshes, refusals,
+    any_source, monitored_barrier, order, let_go, groups, meshes, refusals,
 )  # fmt: skip
 for case in CASES:
     case()

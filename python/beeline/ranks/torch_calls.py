@@ -14,6 +14,7 @@ Results say where the time of a call goes, in us, each on the slowest rank:
 
 from __future__ import annotations
 
+import gc
 import statistics
 import time
 from collections.abc import Callable
@@ -155,6 +156,7 @@ def measure(world: beeline.World, options: SimpleNamespace) -> None:
             for name, group in groups.items():
                 emit(world, measure_one(world, (name, group), operation, size, how))
                 if name == "beeline_pool" and on_gpus:
+                    gc.collect()
                     torch.cuda.empty_cache()  # the pool's segments return to the heap
     dist.destroy_process_group()
 

@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <optional>
 
+#include "control/command_shape.hpp"
+
 namespace beeline {
 
 namespace {
@@ -22,17 +24,6 @@ std::optional<std::uint64_t> extent(std::uint64_t rows, std::uint64_t row_bytes,
       __builtin_add_overflow(before_last, row_bytes, &bytes))
     return std::nullopt;
   return bytes;
-}
-
-bool is_word(const Command& command) {
-  const std::uint64_t width = command.width;
-  const bool is_scalar = width == 1 || width == 2 || width == 4 || width == 8;
-  return is_scalar && command.remote % width == 0 && (command.verb == Verb::store || width >= 4);
-}
-
-/// Whether [a, a + bytes) and [b, b + more) have bytes in common.
-bool overlap(std::uint64_t a, std::uint64_t bytes, std::uint64_t b, std::uint64_t more) {
-  return a < b ? b - a < bytes : a - b < more;
 }
 
 bool moves_rows(Verb verb) { return verb == Verb::put || verb == Verb::get || verb == Verb::copy; }

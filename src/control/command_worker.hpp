@@ -25,10 +25,10 @@ class CommandWorker {
   ///   slot     below `command_batch`; of no other command that is under way
   /// Returns why it is refused; then nothing was touched. nullptr: it is not.
   [[nodiscard]] virtual const char* begin(const Command& command, std::byte* remote, std::size_t slot) = 0;
-  /// Behind the last command that is begun together: the device does all of them now, and stores `count` into the
-  /// words of the ring, if any, when it has, so that nobody waits for this thread to notice it. Not on a host rank,
-  /// whose commands are over already.
-  virtual void submit(CommandRing* ring, std::uint64_t count) = 0;
+  /// Behind the last command that is begun together: the device does all of them now, and stores `done` into `told`, a
+  /// word of its own memory (nullptr: none), when it has, so that nobody waits for this thread to notice it. Not where
+  /// the commands are over already, as on a host rank.
+  virtual void submit(std::uint64_t* told, std::uint64_t done) = 0;
   /// Whether all that was begun is over, and visible.
   [[nodiscard]] virtual bool over() = 0;
   /// What the word held that the command in a slot changed, once all is over.

@@ -13,7 +13,6 @@
 #include <algorithm>
 #include <cuda/atomic>
 #include <exception>
-#include <shared_mutex>
 #include <system_error>
 #include <utility>
 
@@ -21,6 +20,7 @@
 #include "beeline/core/log.hpp"
 #include "beeline/device/wait.hpp"
 #include "control/command_check.hpp"
+#include "control/thread_time.hpp"
 
 namespace beeline {
 
@@ -113,10 +113,11 @@ auto EngineThread::change(Change change) const {
   return change();
 }
 
-void EngineThread::add(CommandRing& ring) {
+void EngineThread::add(CommandRing& ring, std::uint64_t* told) {
   change([&] {
     const std::uint64_t taken = ring.taken.value;
     served_.push_back({.ring = &ring,
+                       .told = told,
                        .reader = CommandReader(ring),
                        .batch = batches_[served_.size() % batches_.size()].get(),
                        .taken = taken,
@@ -168,11 +169,7 @@ EngineStatistics EngineThread::statistics() const {
   sum.commands = commands_, sum.bytes = bytes_, sum.refused = refused_, sum.deepest = deepest_, sum.sleeps = sleeps_;
   sum.batches = batches_begun_;
   sum.begin_s = static_cast<double>(begin_ns_) * 1e-9, sum.work_s = static_cast<double>(work_ns_) * 1e-9;
-  clockid_t clock{};
-  timespec used{};
-  if (::pthread_getcpuclockid(const_cast<std::thread&>(thread_).native_handle(), &clock) == 0 &&
-      ::clock_gettime(clock, &used) == 0)
-    sum.cpu_s = static_cast<double>(used.tv_sec) + static_cast<double>(used.tv_nsec) * 1e-9;
+  sum.cpu_s = cpu_seconds_of(thread_);
   return sum;
 }
 
@@ -226,15 +223,8 @@ bool EngineThread::serve_all() {
 }
 
 bool EngineThread::begin_batch(Served& served) {
-  Batch& batch = *served.batch;
-  std::size_t &taken = batch.count, bytes = 0;
-  const std::size_t most_bytes = batch.worker->batch_bytes();
   const std::uint64_t start = is_timed_ ? machine::clock_ns() : 0;
-  for (; taken < command_batch && bytes < most_bytes && take(served, taken); ++taken) {
-    const char* const reason = served.refused == 0 ? begin(served, taken, bytes) : "a command before it was refused";
-    if (reason != nullptr) refuse(served, batch.commands[taken], reason);
-  }
-  if (taken > deepest_.load(std::memory_order_relaxed)) deepest_.store(taken, std::memory_order_relaxed);
+  const std::size_t taken = has_work(served) ? begin_commands(served) : 0;
   // A trigger is done when what it has fired is: the rest of that may have found no place in this batch.
   if (served.table == nullptr || !served.table->has_fired(served.number)) served.done_by_then = served.taken;
   if (taken == 0) return false;
@@ -242,12 +232,27 @@ bool EngineThread::begin_batch(Served& served) {
   return true;
 }
 
+std::size_t EngineThread::begin_commands(Served& served) {
+  Batch& batch = *served.batch;
+  std::size_t &taken = batch.count, bytes = 0;
+  const std::size_t most_bytes = batch.worker->batch_bytes();
+  const std::lock_guard in_use(memory_user_);
+  for (; taken < command_batch && bytes < most_bytes && take(served, taken); ++taken) {
+    const char* const reason = served.refused == 0 ? begin(served, taken, bytes) : "a command before it was refused";
+    if (reason != nullptr) refuse(served, batch.commands[taken], reason);
+  }
+  served.reader.release_slots();
+  count(bytes_, bytes);
+  if (taken > deepest_.load(std::memory_order_relaxed)) deepest_.store(taken, std::memory_order_relaxed);
+  return taken;
+}
+
 void EngineThread::submit(Served& served, std::uint64_t start) {
   Batch& batch = *served.batch;
   count(commands_, batch.count);
   count(batches_begun_, 1);
   // Of what triggers fire this thread keeps a table: their posters hear of the end when the table has.
-  batch.worker->submit(served.table == nullptr ? served.ring : nullptr, served.done_by_then);
+  batch.worker->submit(served.table == nullptr ? served.told : nullptr, done_of(served).word);
   if (!is_timed_) return;
   batch.begun_at = machine::clock_ns();
   count(begin_ns_, batch.begun_at - start);
@@ -269,12 +274,10 @@ const char* EngineThread::begin(Served& served, std::size_t slot, std::size_t& b
   if (command.verb == Verb::trigger)
     return served.table != nullptr ? served.table->trigger(command.remote, command.local)
                                    : "its queue takes no triggers";
-  const std::shared_lock in_use(*client_.in_use);
   const CommandTarget target = target_of(client_, memory_, command);
   if (target.refused != nullptr) return target.refused;
   if (const char* reason = batch.worker->begin(command, target.address, slot)) return reason;
   bytes += target.bytes;
-  count(bytes_, target.bytes);
   return nullptr;
 }
 
@@ -284,10 +287,7 @@ bool EngineThread::end_batch(Served& served) {
   if (is_timed_) count(work_ns_, machine::clock_ns() - batch.begun_at);
   for (std::size_t i = 0; i < batch.count; ++i)
     if (batch.commands[i].answers) served.reader.answer(batch.commands[i], batch.worker->result(i));
-  Command last{};
-  last.sequence = served.done_by_then;
-  served.reader.release_sources(last);
-  served.reader.complete(last);
+  served.reader.end(done_of(served));
   if (served.table != nullptr) finish_fired(served);
   batch.count = 0;
   served.has_begun = false;
@@ -342,9 +342,11 @@ void EngineThread::sleep() {
 }
 
 bool EngineThread::has_posted() const {
-  return changes_ > 0 || closing_ || std::any_of(served_.begin(), served_.end(), [](const Served& served) {
-           return served.reader.has_next() || (served.table != nullptr && served.table->has_fired(served.number));
-         });
+  return changes_ > 0 || closing_ || std::any_of(served_.begin(), served_.end(), has_work);
+}
+
+bool EngineThread::has_work(const Served& served) {
+  return served.reader.has_next() || (served.table != nullptr && served.table->has_fired(served.number));
 }
 
 }  // namespace beeline

@@ -50,7 +50,8 @@ class EngineThread {
   EngineThread(const EngineThread&) = delete;
   EngineThread& operator=(const EngineThread&) = delete;
 
-  void add(CommandRing& ring);
+  ///   told  see CommandWorker::submit
+  void add(CommandRing& ring, std::uint64_t* told = nullptr);
   /// Returns when it uses the ring no more; false where it had not got it.
   bool remove(CommandRing& ring);
   /// Counts the triggers that are posted to a ring of its own, and does what they fire, from now until it is removed.
@@ -75,6 +76,7 @@ class EngineThread {
   };
   struct Served {
     CommandRing* ring;
+    std::uint64_t* told;
     CommandReader reader;
     Batch* batch;  ///< shared with other rings; who begins one ends it before another begins
     bool has_begun = false;
@@ -92,9 +94,15 @@ class EngineThread {
   /// One round over all rings. Whether any had something to do.
   bool serve_all();
   bool begin_batch(Served& served);
+  /// Takes and begins the commands of a batch. How many.
+  std::size_t begin_commands(Served& served);
   /// Hands what has been begun, since the time `start`, to the device.
   void submit(Served& served, std::uint64_t start);
   bool end_batch(Served& served);
+  /// What posters hear when a batch is over.
+  [[nodiscard]] static DoneCount done_of(const Served& served) {
+    return DoneCount::of(served.done_by_then, served.refused != 0);
+  }
   /// Waits for what a ring has begun, up to the deadline: then its batch is never used again.
   void end_now(Served& served);
   /// The next command to begin, into a slot of the ring's batch: what has fired comes first.
@@ -109,9 +117,11 @@ class EngineThread {
   void rest(std::uint32_t idle, std::uint64_t idle_since);
   void sleep();
   [[nodiscard]] bool has_posted() const;
+  [[nodiscard]] static bool has_work(const Served& served);
 
   const EngineClient client_;
   MappedMemory memory_{client_};
+  MemoryUser memory_user_{*client_.memory_users};
   const int poll_us_;
   const bool is_timed_;
   mutable Bell bell_;

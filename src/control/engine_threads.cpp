@@ -19,11 +19,11 @@ EngineThreads::EngineThreads(const EngineClient& client, const EngineOptions& op
 
 EngineThreads::~EngineThreads() = default;
 
-void EngineThreads::add(CommandRing& ring) {
+void EngineThreads::add(CommandRing& ring, std::uint64_t* told) {
   const std::lock_guard lock(mutex_);
   (*std::min_element(threads_.begin(), threads_.end(), [](const auto& a, const auto& b) {
     return a->rings() < b->rings();
-  }))->add(ring);
+  }))->add(ring, told);
 }
 
 void EngineThreads::remove(CommandRing& ring) {

@@ -37,7 +37,7 @@ class EngineThreads {
   EngineThreads& operator=(const EngineThreads&) = delete;
 
   /// Serves a ring from now on, by the thread that has the fewest.
-  void add(CommandRing& ring);
+  void add(CommandRing& ring, std::uint64_t* told = nullptr);
   /// No longer; returns when no thread uses it any more. What has begun is over.
   void remove(CommandRing& ring);
   /// Counts the triggers that are posted to these rings, which it serves, and does what they fire, until it serves them

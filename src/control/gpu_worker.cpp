@@ -41,11 +41,11 @@ struct WorkerMemory {
 
 /// Everything is asynchronous, on a stream that has worked before, so that kernels which wait for it may spin. Words in
 /// host memory are stored by the CPU while the stream has nothing to do; words in GPU memory by the stream itself
-/// (memory operations, several in one call): no kernel starts. Atomics take kernels of one thread.
+/// (memory operations, several in one call), as is the count that tells a poster: no kernel starts. Atomics take
+/// kernels of one thread.
 class GpuWorker final : public CommandWorker {
  public:
-  explicit GpuWorker(const EngineClient& client)
-      : gpu_(client.device.index), destinations_(client), sources_(client), is_host_memory_(client.is_host_memory) {
+  explicit GpuWorker(const EngineClient& client) : gpu_(client.device.index), destinations_(client), sources_(client) {
     check(cudaSetDevice(gpu_), "cudaSetDevice");
     check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
     check(cudaHostAlloc(&memory_, sizeof(WorkerMemory), cudaHostAllocPortable), "cudaHostAlloc");
@@ -86,12 +86,9 @@ class GpuWorker final : public CommandWorker {
         return nullptr;
     }
   }
-  void submit(CommandRing* ring, std::uint64_t count) override {
+  void submit(std::uint64_t* told, std::uint64_t done) override {
     if (!is_busy_) return;
-    if (ring != nullptr) {
-      write(&ring->reusable.value, count, sizeof count);
-      write(&ring->completed.value, count, sizeof count);
-    }
+    if (told != nullptr) write(told, done, sizeof done);
     issue_writes();
   }
   std::size_t batch_bytes() const override { return std::size_t{64} << 20; }  // so that gaps between batches are short
@@ -213,7 +210,7 @@ class GpuWorker final : public CommandWorker {
     while (!over()) std::this_thread::yield();
   }
   void put_inline(const Command& command, std::byte* remote, std::size_t slot) {
-    if (!is_busy_ && is_host_memory_(remote)) {
+    if (!is_busy_ && destinations_.holds_in_host_memory(remote, command.width)) {
       std::memcpy(remote, &command.local, command.width);
       return;
     }
@@ -233,7 +230,7 @@ class GpuWorker final : public CommandWorker {
   }
   void change(const Command& command, std::byte* remote, std::size_t slot) {
     const bool is_stored = command.verb == Verb::store;
-    if (!is_busy_ && is_stored && is_host_memory_(remote)) {
+    if (!is_busy_ && is_stored && destinations_.holds_in_host_memory(remote, command.width)) {
       static_cast<void>(detail::change_word(command, remote));
       return;
     }
@@ -245,7 +242,6 @@ class GpuWorker final : public CommandWorker {
 
   const int gpu_;
   MappedMemory destinations_, sources_;
-  const std::function<bool(const void*)> is_host_memory_;
   cudaStream_t stream_ = nullptr;
   WorkerMemory* memory_ = nullptr;
   std::uint64_t* scratch_ = nullptr;

@@ -5,13 +5,15 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
+#include <map>
 #include <span>
 
 #include "beeline/transport/engine.hpp"
 
 namespace beeline {
 
-/// Remembers the piece of memory that it has found last. One thread uses it.
+/// Remembers what it has found: to look further costs a lock that all threads share. One thread uses it.
 class MappedMemory {
  public:
   explicit MappedMemory(const EngineClient& client) : client_(client) {}
@@ -19,20 +21,40 @@ class MappedMemory {
   /// Whether all bytes from `address` on lie in one piece of symmetric memory.
   [[nodiscard]] bool holds(const void* address, std::size_t bytes) {
     const std::uint64_t unmaps = client_.unmaps->load(std::memory_order_acquire);
-    if (unmaps == unmaps_ && is_in_piece(address, bytes)) return true;
-    piece_ = client_.piece_at(address);
-    unmaps_ = unmaps;
-    return is_in_piece(address, bytes);
+    if (unmaps != unmaps_) {
+      pieces_.clear();
+      last_ = {};
+      unmaps_ = unmaps;
+    }
+    return last_.holds(address, bytes) || find(address).holds(address, bytes);
+  }
+  /// Whether they do, and the piece is host memory.
+  [[nodiscard]] bool holds_in_host_memory(const void* address, std::size_t bytes) {
+    return holds(address, bytes) && last_.is_host;
   }
 
  private:
-  [[nodiscard]] bool is_in_piece(const void* address, std::size_t bytes) const {
-    const std::size_t offset = static_cast<std::size_t>(static_cast<const std::byte*>(address) - piece_.data());
-    return offset < piece_.size() && bytes <= piece_.size() - offset;
+  struct Piece {
+    std::span<const std::byte> bytes;
+    bool is_host = false;
+
+    [[nodiscard]] bool holds(const void* address, std::size_t count) const {
+      const std::size_t offset = static_cast<std::size_t>(static_cast<const std::byte*>(address) - bytes.data());
+      return offset < bytes.size() && count <= bytes.size() - offset;
+    }
+  };
+  const Piece& find(const void* address) {
+    const auto behind = pieces_.upper_bound(static_cast<const std::byte*>(address));
+    if (behind != pieces_.begin()) last_ = std::prev(behind)->second;
+    if (last_.holds(address, 1)) return last_;
+    last_ = {client_.piece_at(address), client_.is_host_memory(address)};
+    if (!last_.bytes.empty()) pieces_[last_.bytes.data()] = last_;
+    return last_;
   }
 
   const EngineClient& client_;
-  std::span<const std::byte> piece_;
+  std::map<const std::byte*, Piece> pieces_;  ///< by first byte
+  Piece last_;
   std::uint64_t unmaps_ = 0;
 };
 

@@ -7,26 +7,35 @@
 #include "beeline/core/log.hpp"
 #include "beeline/device/put_get.hpp"
 #include "control/engine_threads.hpp"
+#include "host/device_engine.hpp"
 #include "host/world_implementation.hpp"
 
 namespace beeline {
 
 namespace {
 
-std::uint32_t checked(const Team& team, std::uint32_t queues) {
+Heap heap_of(EngineKind engine) { return engine == EngineKind::host ? Heap::pinned : Heap::symmetric; }
+
+std::uint32_t checked(const Team& team, std::uint32_t queues, const CommandQueueOptions& options) {
   team.world().implementation().require_one_node(team, "a command queue");
   require(queues > 0, Status::invalid_argument, "command queues: 0 of them; at least one");
+  require(options.engine == EngineKind::host || (options.engine_threads == 0 && !options.is_timed),
+          Status::invalid_argument, "command queues that a device engine serves have no threads of the host to time");
   return queues;
 }
 
 }  // namespace
 
 CommandQueues::CommandQueues(Team& team, std::uint32_t queues, const CommandQueueOptions& options)
-    : team_(team), rings_(team, checked(team, queues), Heap::pinned),
+    : team_(team), rings_(team, checked(team, queues, options), heap_of(options.engine)),
       tickets_(team, queues), channel_{rings_.data(), tickets_.data(), queues} {
+  if (options.engine == EngineKind::device) {
+    device_engine_ = std::make_unique<DeviceEngine>(team, rings_.data(), tickets_.data(), queues);
+    return;
+  }
   if (options.engine_threads != 0)
     own_engine_ = team.world().implementation().make_engine_threads(options.engine_threads, options.is_timed);
-  for (std::uint32_t i = 0; i < queues; ++i) engine().add(rings_.data()[i]);
+  for (std::uint32_t i = 0; i < queues; ++i) engine().add(rings_.data()[i], &tickets_.data()[i].told);
 }
 
 EngineThreads& CommandQueues::engine() const {
@@ -39,7 +48,13 @@ CommandQueues::~CommandQueues() {
   } catch (const std::exception& error) {
     log(LogLevel::error, fmt::format("command queues end: {}", error.what()), team_.world().rank());
   }
+  if (device_engine_ != nullptr) return;
   for (std::uint32_t i = 0; i < channel_.queues; ++i) engine().remove(rings_.data()[i]);
+}
+
+std::uint64_t CommandQueues::completed(std::uint32_t queue) const {
+  return device_engine_ != nullptr ? device_engine_->completed(queue)
+                                   : DoneCount{detail::load_acquired(channel_.rings[queue].completed.value)}.commands();
 }
 
 void CommandQueues::quiet() const {
@@ -47,23 +62,24 @@ void CommandQueues::quiet() const {
     CommandTickets tickets{};
     team_.world().copy(&tickets, &channel_.tickets[i], offsetof(CommandTickets, freed));
     const detail::EngineWait wait{};
-    const Status status = detail::await_engine(team_.host_context(), wait, [&] {
-      return detail::load_acquired(channel_.rings[i].completed.value) >= tickets.next;
-    });
+    const Status status =
+        detail::await_engine(team_.host_context(), wait, [&] { return completed(i) >= tickets.next; });
     require(status == Status::ok, status,
-            fmt::format("the engine has done {} of the {} commands of queue {}",
-                        detail::load_acquired(channel_.rings[i].completed.value), tickets.next, i));
+            fmt::format("the engine has done {} of the {} commands of queue {}", completed(i), tickets.next, i));
   }
 }
 
 std::vector<std::string> CommandQueues::refusals() const {
+  if (device_engine_ != nullptr) return device_engine_->refusals();
   std::vector<std::string> all;
   for (std::uint32_t i = 0; i < channel_.queues; ++i)
     if (std::string text = engine().refusal(channel_.rings[i]); !text.empty()) all.push_back(std::move(text));
   return all;
 }
 
-EngineStatistics CommandQueues::statistics() const { return engine().statistics(); }
+EngineStatistics CommandQueues::statistics() const {
+  return device_engine_ != nullptr ? device_engine_->statistics() : engine().statistics();
+}
 
 std::uint64_t CommandQueues::full_posts() const {
   std::uint64_t sum = 0;

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cmath>
 #include <exception>
 #include <memory>
 #include <mutex>
@@ -209,7 +210,9 @@ unsigned gpu_share_of_blocks(World& world, const KernelCode& kernel, unsigned th
   require(kernel.address != nullptr, Status::unavailable,
           fmt::format("this kernel was compiled without CUDA; rank {} has a GPU", world.rank()));
   const unsigned all = gpu_resident_blocks(kernel, threads, world.device().index);
-  return all / static_cast<unsigned>(world.ranks_on_device());
+  const auto kept = static_cast<unsigned>(std::ceil(world.implementation().ledger().kept() * all));
+  const unsigned share = all / static_cast<unsigned>(world.ranks_on_device());
+  return share > kept ? share - kept : 0;
 }
 
 void launch_on_host(Team& team, const LaunchOptions& options, const KernelName& kernel, HostBlock block) {

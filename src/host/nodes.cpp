@@ -101,7 +101,7 @@ Status World::Implementation::drain_engine(const Context& among, Timeout timeout
   for (std::size_t posters = 0; posters < std::size(tickets); ++posters)
     for (std::uint32_t queue = 0; queue < command_rings; ++queue) {
       const CommandQueue drained{&header.rings[posters][queue], &tickets[posters][queue]};
-      const Status status = detail::drain_queue(among, Operation::quiet, drained, {true, timeout});
+      const Status status = detail::drain_queue(among, Operation::quiet, drained, {true, timeout}).status;
       if (status != Status::ok) return status;
     }
   return Status::ok;

@@ -130,7 +130,7 @@ EngineClient World::Implementation::engine_client() {
   };
   client.piece_at = [&range](const void* address) { return range.piece_at(address); };
   client.unmaps = &range.unmaps();
-  client.in_use = &range.in_use();
+  client.memory_users = &range.users();
   client.is_host_memory = [&range](const void* address) { return !range.is_gpu_memory(address); };
   client.note_refusal = [this](const std::string& text) {
     RefusedCommand& refused = host_header(rank)->refused_command;

@@ -161,7 +161,8 @@ class World::Implementation {
   std::vector<std::vector<std::byte>> abandoned;  ///< buffers that the engine may still use after a deadline
   std::unique_ptr<Engine> engine;  ///< of peers that loads and stores do not reach; nullptr: there are none
   std::unique_ptr<EngineThreads> queue_engine;  ///< of command queues; nullptr until the first are made
-  std::mutex queue_engine_mutex;
+  std::vector<std::string> device_refusals;     ///< of device engines' commands, that no caller has been told of
+  std::mutex queue_engine_mutex;                ///< of the two
 
   /// The end of a rank, or of the launcher (-1).
   struct RankEnd {
@@ -278,6 +279,7 @@ class World::Implementation {
   /// Whether an address is reached by the engine alone. Throws unreachable, with the reason, where no route leads to
   /// its owner, or the engine does not reach such memory.
   [[nodiscard]] bool needs_engine(const void* address) const;
+  [[nodiscard]] EngineClient engine_client();
   /// An engine for command queues, as the configuration has it but for its number of threads.
   [[nodiscard]] std::unique_ptr<EngineThreads> make_engine_threads(int threads, bool is_timed);
   /// The engine that serves command queues; starts it.
@@ -413,7 +415,6 @@ class World::Implementation {
   void lose(int peer, const std::string& reason);
   void keep_cause(Status status, const std::string& text);
   void serve_engine();
-  [[nodiscard]] EngineClient engine_client();
   [[nodiscard]] bool has_routes(const std::vector<int>& ranks) const;
   /// Gives a context of `ranks` the table of their routes.
   void add_routes(Context& context, const std::vector<int>& ranks, bool for_host) const;

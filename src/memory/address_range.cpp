@@ -147,6 +147,13 @@ std::span<const std::byte> AddressRange::piece_at(const void* address) {
                                                                 : std::span<const std::byte>();
 }
 
+std::vector<std::span<const std::byte>> AddressRange::pieces() {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::span<const std::byte>> all;
+  for (const auto& [start, mapping] : mappings_) all.emplace_back(start, mapping.bytes);
+  return all;
+}
+
 void AddressRange::set_access(std::vector<std::vector<int>> seen_by) {
   const std::lock_guard lock(mutex_);
   seen_by_ = std::move(seen_by);
@@ -208,7 +215,7 @@ void AddressRange::map_host_locked(std::byte* address, std::size_t bytes, int de
 }
 
 void AddressRange::unmap(std::byte* address) {
-  const std::unique_lock unused(in_use_);
+  const std::lock_guard unused(users_);
   const std::lock_guard lock(mutex_);
   if (const auto mapping = mappings_.find(address); mapping != mappings_.end()) unmap_locked(mapping);
 }

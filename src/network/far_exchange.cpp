@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
-#include <shared_mutex>
+#include <mutex>
 
 #include "beeline/core/error.hpp"
 #include "beeline/device/impl/machine.hpp"
@@ -64,6 +64,7 @@ std::vector<int> FarExchange::silent() const {
 void FarExchange::serve(const EngineClient& client) {
   client_ = &client;
   memory_.emplace(client);
+  memory_user_.emplace(*client.memory_users);
   rings_.reserve(client.rings.size());
   for (CommandRing* ring : client.rings) rings_.emplace_back(*ring);
 }
@@ -302,7 +303,7 @@ void FarExchange::perform_command(const NetworkMessage& message, std::span<const
   const Command& command = message.command;
   if (client_ == nullptr || command.peer != static_cast<std::uint32_t>(plan_.rank) || command.verb == Verb::copy)
     return refuse(message, "it is for another rank");
-  const std::shared_lock in_use(*client_->in_use);
+  const std::lock_guard in_use(*memory_user_);
   const CommandTarget target = target_of(*client_, *memory_, command);
   if (target.refused != nullptr) return refuse(message, target.refused);
   if (has_payload(command) && !is_placed && payload.size() != target.bytes)

@@ -131,6 +131,7 @@ class FarExchange final : public UcxReceiver {
   std::vector<FarRank> ranks_;  ///< [ranks]
   const EngineClient* client_ = nullptr;
   std::optional<MappedMemory> memory_;
+  std::optional<MemoryUser> memory_user_;
   std::vector<PostedCommands> rings_;
   std::vector<Reply> replies_;
   std::string failure_;

@@ -36,6 +36,7 @@ class PostedCommands {
     if (taken_ - completed_ == depth) return nullptr;
     PostedCommand& posted = at(taken_);
     if (!reader_.take(posted.command)) return nullptr;
+    reader_.release_slots();
     const Command command = posted.command;
     posted = {};
     posted.command = command, posted.is_open = true;

@@ -67,6 +67,19 @@ void ResidencyLedger::claim(const void* stream, const void* serialization_key, d
   if (share >= before) entry = {share, std::move(what), std::move(is_idle)};
 }
 
+void ResidencyLedger::keep(const void* owner, double share, std::function<std::string()> what) {
+  claim(owner, nullptr, share, std::move(what), [] { return false; });
+  const std::lock_guard lock(mutex_);
+  entries_[{owner, nullptr}].is_kept = true;
+}
+
+double ResidencyLedger::kept() {
+  const std::lock_guard lock(mutex_);
+  double sum = 0;
+  for (const auto& [key, entry] : entries_) sum += entry.is_kept ? entry.share : 0;
+  return sum;
+}
+
 void ResidencyLedger::forget(const void* stream) {
   const std::lock_guard lock(mutex_);
   std::erase_if(entries_, [stream](const auto& entry) { return entry.first.stream == stream; });

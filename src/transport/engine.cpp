@@ -43,11 +43,22 @@ bool CommandReader::take(Command& command) {
   return true;
 }
 
+void CommandReader::release_slots() {
+  if (released_ == next_) return;
+  detail::release_slots(EngineMemory{ring_}, next_);
+  released_ = next_;
+}
+
 void CommandReader::answer(const Command& command, std::uint64_t value) {
   detail::publish_answer(EngineMemory{ring_}, command.sequence - 1, value);
 }
 
 void CommandReader::release_sources(const Command& command) { publish(ring_->reusable.value, command.sequence); }
+
+void CommandReader::end(DoneCount done) {
+  publish(ring_->reusable.value, done.word);
+  publish(ring_->completed.value, done.word);
+}
 
 void CommandReader::complete(const Command& command) { publish(ring_->completed.value, command.sequence); }
 

@@ -18,6 +18,13 @@ void need_reach(const RankTest& test, const World& world) {
   test.skip_if(world.mixed(), "the engine of a host rank does not reach GPU memory");
 }
 
+/// A case for either consumer of queues: `engine` in its body.
+#define POST_CASE(name, least_ranks)                                                    \
+  void name(RankTest& test, EngineKind engine);                                         \
+  BEELINE_CASE(post, name##_by_host, least_ranks) { name(test, EngineKind::host); }     \
+  BEELINE_CASE(post, name##_by_device, least_ranks) { name(test, EngineKind::device); } \
+  void name(RankTest& test, EngineKind engine)
+
 struct MoveArguments {
   std::byte *destination, *source, *back, *copied;
   std::uint64_t* signal;
@@ -70,9 +77,9 @@ void move_bytes(RankTest& test, CommandQueues& queues, std::size_t bytes, std::s
   world.barrier();
 }
 
-BEELINE_CASE(post, puts_gets_and_copies, 1) {
+POST_CASE(puts_gets_and_copies, 1) {
   need_reach(test, test.world());
-  CommandQueues queues(test.world());
+  CommandQueues queues(test.world(), 1, {.engine = engine});
   for (const std::size_t bytes : {std::size_t{0}, std::size_t{1}, std::size_t{7}, std::size_t{8}, std::size_t{40},
                                   std::size_t{41}, std::size_t{4096}, most_bytes})
     for (const std::size_t skew : {0, 3})
@@ -99,13 +106,13 @@ struct CrowdKernel {
   }
 };
 
-BEELINE_CASE(post, more_than_queues_hold, 1) {
+POST_CASE(more_than_queues_hold, 1) {
   World& world = test.world();
   need_reach(test, world);
   constexpr std::uint32_t blocks = 8;
   const std::uint32_t threads = blocks * test.block_threads(), posts = test.on_gpu() ? 20 : 400;
   for (const std::uint32_t count : {1u, 3u, 64u}) {
-    CommandQueues queues(world, count);
+    CommandQueues queues(world, count, {.engine = engine});
     const SymmetricArray<std::uint64_t> sum(world, 1), last(world, threads);
     const auto peer = static_cast<std::uint32_t>(test.ahead(1));
     test.run(test.shape(blocks, false), CrowdKernel{},
@@ -141,10 +148,10 @@ struct AtomicKernel {
   }
 };
 
-BEELINE_CASE(post, atomics, 1) {
+POST_CASE(atomics, 1) {
   World& world = test.world();
   need_reach(test, world);
-  CommandQueues queues(world);
+  CommandQueues queues(world, 1, {.engine = engine});
   const SymmetricArray<std::uint32_t> words(world, 7);
   const std::vector<std::uint32_t> before(7, 0x3cu);
   world.copy(words.data(), before.data(), words.bytes());
@@ -180,10 +187,10 @@ struct BadKernel {
   }
 };
 
-BEELINE_CASE(post, memory_that_is_not_there, 1) {
+POST_CASE(memory_that_is_not_there, 1) {
   World& world = test.world();
   need_reach(test, world);
-  CommandQueues queues(world, 2);
+  CommandQueues queues(world, 2, {.engine = engine});
   const SymmetricArray<std::byte> bytes(world, 4096);
   const Signals word(world, 1);
   auto* const nowhere = reinterpret_cast<std::byte*>(std::uintptr_t{4096});
@@ -219,10 +226,10 @@ struct SegmentKernel {
 };
 
 /// Nothing is unmapped while the engine copies; what comes after is refused.
-BEELINE_CASE(post, a_segment_that_goes, 1) {
+POST_CASE(a_segment_that_goes, 1) {
   World& world = test.world();
   test.skip_if(world.device().is_gpu() || world.mixed(), "the work of a GPU's streams ends before its memory goes");
-  CommandQueues queues(world);
+  CommandQueues queues(world, 1, {.engine = engine});
   constexpr std::size_t bytes = std::size_t{1} << 20;
   const Segment& segment = world.create_segment(MemoryKind::host, 2 * bytes);
   std::byte* const mine = segment.parts[static_cast<std::size_t>(test.rank())].address;
@@ -235,12 +242,101 @@ BEELINE_CASE(post, a_segment_that_goes, 1) {
   BEELINE_CHECK(!world.failed());
 }
 
-BEELINE_CASE(post, queues_of_a_team, 2) {
+/// Queues that end wait for what has been posted. A device engine takes several leases for it.
+POST_CASE(large_puts_under_way_at_the_end, 1) {
   World& world = test.world();
   need_reach(test, world);
-  check_error(Status::invalid_argument, {"0 of them"}, [&] { const CommandQueues none(world, 0); });
+  const std::size_t bytes = under_thread_sanitizer ? std::size_t{4} << 20 : std::size_t{16} << 20;
+  constexpr std::uint32_t posts = 16;
+  const SymmetricArray<std::byte> memory(world, 2 * bytes);
+  test.write(memory.data() + bytes, pattern(static_cast<std::uint64_t>(test.rank()), bytes));
+  world.barrier();
+  {
+    const CommandQueues queues(world, 1, {.engine = engine});
+    const std::uint64_t before = queues.statistics().leases;
+    test.run(test.shape(1, false), SegmentKernel{},
+             SegmentArguments{memory.data(), memory.data() + bytes, bytes, static_cast<std::uint32_t>(test.ahead(1)),
+                              posts, queues.channel()},
+             "large posts");
+    if (engine == EngineKind::device) {
+      queues.quiet();
+      BEELINE_CHECK(queues.statistics().leases > before);
+      BEELINE_CHECK(queues.statistics().bytes >= posts * bytes);
+    }
+  }
+  world.barrier();
+  check_bytes(pattern(static_cast<std::uint64_t>(test.behind(1)), bytes), test.read(memory.data(), bytes), "put");
+  world.barrier();
+}
+
+struct FullKernel {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid&, const Context&, DeviceReport*, std::uint32_t) const {}
+};
+
+/// A grid that waits and fills the device would keep the block of a device engine out, and wait for it.
+BEELINE_CASE(post, a_device_engine_keeps_its_room, 1) {
+  World& world = test.world();
+  need_reach(test, world);
+  const unsigned blocks = test.on_gpu()
+                              ? resident_blocks<FullKernel, DeviceReport*, std::uint32_t>(world, test.block_threads())
+                              : max_host_threads / test.block_threads();
+  test.skip_if(test.on_gpu() && world.ranks_on_device() > 1, "the device is shared");
+  const LaunchOptions full = test.shape(blocks, true);
+  {
+    const CommandQueues queues(world, 1, {.engine = EngineKind::device});
+    check_error(Status::no_resource, {"device engine"},
+                [&] { launch(world, full, FullKernel{}, static_cast<DeviceReport*>(nullptr), std::uint32_t{0}); });
+    world.barrier();
+  }
+  launch(world, full, FullKernel{}, static_cast<DeviceReport*>(nullptr), std::uint32_t{0});
+  world.synchronize();
+  world.barrier();
+}
+
+struct BusyArguments {
+  std::uint64_t* sum;
+  std::uint32_t peer, posts;
+  CommandChannel channel;
+};
+struct BusyKernel {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report, BusyArguments a) const {
+    if (grid.thread_rank() != 0) return;
+    for (std::uint32_t i = 0; i < a.posts; ++i)
+      BEELINE_DEVICE_CHECK_EQ(report, Status::ok, post_atomic(ctx, Verb::add, a.sum, 1, a.peer, a.channel.queue(0)));
+  }
+};
+
+/// Kernels that fill the device, and calls that wait for all of its work, get through while queues are served.
+BEELINE_CASE(post, whole_devices_beside_a_device_engine, 1) {
+  World& world = test.world();
+  need_reach(test, world);
+  constexpr std::uint32_t rounds = 20, posts = 100;
+  CommandQueues queues(world, 1, {.engine = EngineKind::device});
+  const SymmetricArray<std::uint64_t> sum(world, 1);
+  const std::unique_ptr<Stream> other = world.make_stream();
+  LaunchOptions full = test.shape(test.on_gpu() ? 4096 : 16, false);
+  full.stream = other.get();
+  for (std::uint32_t round = 0; round < rounds; ++round) {
+    launch(world, full, FullKernel{}, static_cast<DeviceReport*>(nullptr), std::uint32_t{0});
+    test.run(test.shape(1, false), BusyKernel{},
+             BusyArguments{sum.data(), static_cast<std::uint32_t>(test.ahead(1)), posts, queues.channel()}, "posts");
+    launch(world, full, FullKernel{}, static_cast<DeviceReport*>(nullptr), std::uint32_t{0});
+    world.synchronize(*other);
+  }
+  queues.quiet();
+  world.barrier();
+  BEELINE_CHECK_EQ(std::uint64_t{rounds} * posts, test.read_value(sum.data()));
+  world.barrier();
+}
+
+POST_CASE(queues_of_a_team, 2) {
+  World& world = test.world();
+  need_reach(test, world);
+  check_error(Status::invalid_argument, {"0 of them"}, [&] { const CommandQueues none(world, 0, {.engine = engine}); });
   const std::unique_ptr<Team> team = world.make_team(test.alternate_ranks());
-  CommandQueues queues(*team, 2);
+  CommandQueues queues(*team, 2, {.engine = engine});
   const SymmetricArray<std::uint64_t> sum(*team, 1), last(*team, test.block_threads());
   const auto peer = static_cast<std::uint32_t>((team->rank() + 1) % team->size());
   test.run(*team, test.shape(1, false), CrowdKernel{},

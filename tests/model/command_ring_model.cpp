@@ -12,7 +12,8 @@
 namespace {
 
 // Relacy has macros of these names.
-constexpr auto acquires = cuda::memory_order_acquire, releases = cuda::memory_order_release;
+constexpr auto acquires = cuda::memory_order_acquire, releases = cuda::memory_order_release,
+               exchanges = cuda::memory_order_acq_rel;
 
 }  // namespace
 
@@ -24,10 +25,11 @@ namespace {
 
 constexpr rl::memory_order order_of(cuda::memory_order order) {
   if (order == acquires) return rl::mo_acquire;
+  if (order == exchanges) return rl::mo_acq_rel;
   return order == releases ? rl::mo_release : rl::mo_relaxed;
 }
 
-/// A word as the protocol uses it; `is_weak`: it releases nothing.
+/// A word as the protocol uses it; `is_weak`: it releases nothing, and an exchange acquires nothing.
 struct Word {
   rl::atomic<std::uint64_t>* word;
   bool is_weak;
@@ -35,6 +37,9 @@ struct Word {
   [[nodiscard]] std::uint64_t load(cuda::memory_order order) const { return word->load(order_of(order), $); }
   void store(std::uint64_t value, cuda::memory_order order) const {
     word->store(value, is_weak ? rl::mo_relaxed : order_of(order), $);
+  }
+  std::uint64_t exchange(std::uint64_t value, cuda::memory_order order) const {
+    return word->exchange(value, is_weak ? rl::mo_relaxed : order_of(order), $);
   }
   bool compare_exchange_strong(std::uint64_t& expected, std::uint64_t desired, cuda::memory_order order) const {
     return word->compare_exchange_strong(expected, desired, order_of(order), $);
@@ -52,12 +57,14 @@ constexpr std::uint32_t ring_depth = 2, posters = 2, posts = 3;
 /// A ring in Relacy's memory.
 template <Bug bug>
 struct Ring {
-  rl::atomic<std::uint64_t> next, known_taken, taken;
+  rl::atomic<std::uint64_t> next, known_taken, taken, asleep;
+  rl::atomic<std::uint64_t> wanted;  ///< what a poster wakes the engine by that sleeps
   rl::atomic<std::uint64_t> freed[ring_depth], sequences[ring_depth], answered[ring_depth];
   rl::var<std::uint64_t> fields[ring_depth], answers[ring_depth];
 
   void clear() {
-    for (rl::atomic<std::uint64_t>* word : {&next, &known_taken, &taken}) word->store(0, rl::mo_relaxed, $);
+    for (rl::atomic<std::uint64_t>* word : {&next, &known_taken, &taken, &asleep, &wanted})
+      word->store(0, rl::mo_relaxed, $);
     for (std::uint32_t slot = 0; slot < ring_depth; ++slot) {
       for (rl::atomic<std::uint64_t>* word : {&freed[slot], &sequences[slot], &answered[slot]})
         word->store(0, rl::mo_relaxed, $);
@@ -76,6 +83,7 @@ struct Memory {
   [[nodiscard]] Word known_taken() const { return {&ring->known_taken, bug == Bug::relaxed_known}; }
   [[nodiscard]] Word taken() const { return {&ring->taken, bug == Bug::relaxed_taken}; }
   [[nodiscard]] Word freed(std::uint64_t slot) const { return {&ring->freed[slot], false}; }
+  [[nodiscard]] Word asleep() const { return {&ring->asleep, bug == Bug::relaxed_asleep}; }
   [[nodiscard]] Word sequence(std::uint64_t slot) const {
     return {&ring->sequences[slot], bug == Bug::relaxed_publish};
   }
@@ -87,9 +95,10 @@ struct Memory {
   [[nodiscard]] PlainWord answer(std::uint64_t slot) const { return {&ring->answers[slot]}; }
 };
 
-/// Posters post commands of which every other is answered; the engine, the last thread, does all of them.
-template <Bug bug>
-struct Posts : rl::test_suite<Posts<bug>, posters + 1> {
+/// Posters post commands of which every other is answered; the engine, the last thread, does all of them. Where it
+/// sleeps and nobody wakes it, no thread goes on, and the checker says so.
+template <Bug bug, bool sleeps>
+struct Posts : rl::test_suite<Posts<bug, sleeps>, posters + 1> {
   Ring<bug> ring;
   std::uint64_t done[posters];  ///< of each poster's, in their order
 
@@ -116,17 +125,26 @@ struct Posts : rl::test_suite<Posts<bug>, posters + 1> {
       const std::uint64_t fields = 100 * (index + 1) + number;
       const bool answers = number % 2 == 0;
       detail::publish_command(memory, fields, answers && bug != Bug::freed_at_once, ticket);
+      if (sleeps && detail::take_asleep(memory) != 0) ring.wanted.store(1, rl::mo_release, $);
       if (!answers) continue;
       while (!detail::is_answered(memory, ticket)) rl::yield(1, $);
       RL_ASSERT(ring.answers[ticket % ring_depth]($) == 7 * fields);
       detail::free_slot(memory, ticket);
     }
   }
+  void idle(const Memory<bug>& memory, std::uint64_t ticket) {
+    if (!sleeps) return rl::yield(1, $);
+    constexpr std::uint64_t mark = 1;
+    if (!detail::falls_asleep(memory, ticket, mark)) return;
+    while (ring.wanted.load(rl::mo_acquire, $) == 0) rl::yield(1, $);
+    ring.wanted.store(0, rl::mo_release, $);
+  }
   void serve() {
     const Memory<bug> memory{&ring};
     for (std::uint64_t ticket = 0; ticket < posters * posts; ++ticket) {
-      while (!detail::is_posted(memory, ticket)) rl::yield(1, $);
+      while (!detail::is_posted(memory, ticket)) idle(memory, ticket);
       const std::uint64_t fields = detail::take_command(memory, ticket);
+      if (!detail::is_posted(memory, ticket + 1)) detail::release_slots(memory, ticket + 1);
       const std::uint64_t poster = fields / 100 - 1, number = fields % 100;
       RL_ASSERT(poster < posters && number == done[poster]);
       ++done[poster];
@@ -148,7 +166,7 @@ class Beginning : public std::streambuf {
   char text_[1 << 14];
 };
 
-template <Bug bug>
+template <Bug bug, bool sleeps = false>
 Verdict try_executions(unsigned executions) {
   Beginning kept;
   std::ostream report(&kept);
@@ -156,11 +174,16 @@ Verdict try_executions(unsigned executions) {
   params.iteration_count = executions;
   params.execution_depth_limit = 20'000;
   params.output_stream = params.progress_stream = &report;
-  const bool is_right = rl::simulate<Posts<bug>>(params);
+  const bool is_right = rl::simulate<Posts<bug, sleeps>>(params);
   return {is_right, kept.text()};
 }
 
 }  // namespace
+
+Verdict try_sleeping_engine(Bug bug, unsigned executions) {
+  return bug == Bug::relaxed_asleep ? try_executions<Bug::relaxed_asleep, true>(executions)
+                                    : try_executions<Bug::none, true>(executions);
+}
 
 Verdict try_command_ring(Bug bug, unsigned executions) {
   switch (bug) {
@@ -174,6 +197,7 @@ Verdict try_command_ring(Bug bug, unsigned executions) {
       return try_executions<Bug::relaxed_answer>(executions);
     case Bug::freed_at_once:
       return try_executions<Bug::freed_at_once>(executions);
+    case Bug::relaxed_asleep:  // of an engine that sleeps
     case Bug::none:
       break;
   }

@@ -14,7 +14,8 @@ enum class Bug {
   relaxed_taken,    ///< `taken` does not release the engine's copy
   relaxed_known,    ///< nor what one poster tells the others of it
   relaxed_answer,   ///< an answer's sequence does not release its value
-  freed_at_once     ///< slots go before their answers have been read
+  freed_at_once,    ///< slots go before their answers have been read
+  relaxed_asleep    ///< of an engine that sleeps: its last look may come before it says that it sleeps
 };
 
 /// Whether all executions that were tried were right, and what the checker says.
@@ -26,5 +27,9 @@ struct Verdict {
 /// Two posters and an engine on a ring of two slots, in so many interleavings, with every value that a relaxed memory
 /// may show them.
 [[nodiscard]] Verdict try_command_ring(Bug bug, unsigned executions);
+
+/// The same with an engine that sleeps whenever it finds nothing, until a poster wakes it: right, or with
+/// `Bug::relaxed_asleep`.
+[[nodiscard]] Verdict try_sleeping_engine(Bug bug, unsigned executions);
 
 }  // namespace beeline

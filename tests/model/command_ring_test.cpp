@@ -15,6 +15,18 @@ TEST(CommandRing, IsRightInEveryExecutionTried) {
   EXPECT_TRUE(verdict.is_right) << verdict.report;
 }
 
+TEST(CommandRing, WakesAnEngineThatSleeps) {
+  const Verdict verdict = try_sleeping_engine(Bug::none, 100'000);
+  EXPECT_TRUE(verdict.is_right) << verdict.report;
+}
+
+/// An engine that is not woken waits for ever.
+TEST(CommandRing, ALostWakeUpIsFound) {
+  const Verdict verdict = try_sleeping_engine(Bug::relaxed_asleep, 100'000);
+  EXPECT_FALSE(verdict.is_right);
+  EXPECT_NE(std::string::npos, verdict.report.find("LIVELOCK")) << verdict.report;
+}
+
 class CommandRingWith : public ::testing::TestWithParam<Bug> {};
 
 TEST_P(CommandRingWith, ABugIsFound) {

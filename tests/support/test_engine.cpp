@@ -65,6 +65,7 @@ class TestEngine final : public Engine {
       begin(batch_[count], count);
     }
     if (count == 0) return false;
+    served.reader.release_slots();
     worker_->submit(nullptr, 0);
     while (!worker_->over())
       if (stops_) return false;

@@ -7,7 +7,6 @@
 #include <atomic>
 #include <cstring>
 #include <memory>
-#include <shared_mutex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -33,7 +32,7 @@ class Engines : public LoneContext {
     client_.address_of = [this](std::uint32_t, std::uint64_t offset) { return context_.range + offset; };
     client_.piece_at = [this](const void*) { return std::span<const std::byte>(context_.range, bytes); };
     client_.unmaps = &unmaps_;
-    client_.in_use = &in_use_;
+    client_.memory_users = &users_;
     client_.is_host_memory = [](const void*) { return true; };
     client_.note_refusal = [this](const std::string& text) { last_refusal_ = text; };
     client_.fail = [this](const std::string& reason) {
@@ -60,7 +59,7 @@ class Engines : public LoneContext {
   static constexpr std::size_t bytes = std::size_t{1} << 20;
   std::vector<std::uint64_t> memory_ = std::vector<std::uint64_t>(bytes / 8);
   std::atomic<std::uint64_t> unmaps_{0};
-  std::shared_mutex in_use_;
+  MemoryUsers users_;
   EngineClient client_;
   std::string last_refusal_;  ///< once the engine has completed the command
   std::string failure_;       ///< once `has_failed_`

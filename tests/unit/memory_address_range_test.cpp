@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstring>
+#include <mutex>
+#include <thread>
 
 #include "beeline/memory/address_range.hpp"
 
@@ -21,6 +24,33 @@ TEST(AddressRange, OwnersFollowFromAddresses) {
   EXPECT_EQ(-1, range.owner_of(range.base() - 1));
   EXPECT_EQ(-1, range.owner_of(range.base() + 3 * layout.slot_bytes()));
   EXPECT_EQ(-1, range.owner_of(nullptr));
+}
+
+/// A user that is back at once does not keep out who unmaps; and nothing is unmapped while it works.
+TEST(AddressRange, NothingIsUnmappedInUse) {
+  AddressRange range;
+  ASSERT_TRUE(range.reserve(nullptr, layout, 1, {false}));
+  std::atomic<bool> stops{false}, is_mapped{true};
+  std::atomic<int> rounds{0}, faults{0};
+  const FileDescriptor memory = range.create_host(range.slot(0), 4096);
+  std::thread user([&] {
+    MemoryUser in_use(range.users());
+    while (!stops) {
+      const std::lock_guard lock(in_use);
+      const bool before = is_mapped;
+      for (int i = 0; i < 1000; ++i) faults += is_mapped == before ? 0 : 1;
+      ++rounds;
+    }
+  });
+  for (int i = 0; i < 100; ++i) {
+    const std::lock_guard unmaps(range.users());
+    is_mapped = !is_mapped;
+  }
+  range.unmap(range.slot(0));
+  while (rounds == 0) std::this_thread::yield();
+  stops = true;
+  user.join();
+  EXPECT_EQ(0, faults);
 }
 
 TEST(AddressRange, ATakenPlaceIsRefusedAndLeftAlone) {

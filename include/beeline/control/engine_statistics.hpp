@@ -14,6 +14,7 @@ struct EngineStatistics {
   std::uint64_t refused = 0;   ///< commands that it could not do
   std::uint64_t deepest = 0;   ///< commands taken from a queue at once, at most: 64 are
   std::uint64_t sleeps = 0;    ///< times that a thread found nothing for so long that it slept
+  std::uint64_t leases = 0;    ///< of a device engine: times that its service block was started
   double cpu_s = 0;            ///< CPU time of its threads, seconds
   std::uint64_t batches = 0;   ///< commands of a queue that were begun together
   double begin_s = 0;          ///< from taking a batch until the device has it, seconds; 0 unless it is timed

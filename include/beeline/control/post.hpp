@@ -151,8 +151,8 @@ BEELINE_HOST_DEVICE Status drain(const Group& group, const Context& ctx, Operati
   group.sync();
   Status status = Status::ok;
   if (group.thread_rank() == 0) {
-    status = drain_queue(ctx, operation, queue, {true, timeout});
-    if (status == Status::ok && load_acquired(queue.ring->refused.value) != 0) status = Status::invalid_argument;
+    const Fetched drained = drain_queue(ctx, operation, queue, {true, timeout});
+    status = drained.status == Status::ok && drained.value != 0 ? Status::invalid_argument : drained.status;
   }
   return agree(group, status);
 }

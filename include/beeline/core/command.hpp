@@ -83,12 +83,26 @@ inline constexpr std::uint32_t command_rings = 4;
 /// One ring. Between operations of one queue towards one peer, the ring's order is kept.
 struct CommandRing {
   Command commands[command_ring_depth];
-  Answer answers[command_ring_depth];     ///< written by the engine, as all below
-  PaddedWord taken, reusable, completed;  ///< counts of commands: see above
-  PaddedWord refused;                     ///< commands that the engine refused: nothing was touched
-  PaddedWord asleep;                      ///< 0, or what `wake_engine` needs: the engine sleeps
+  Answer answers[command_ring_depth];  ///< written by the engine, as all below
+  PaddedWord taken;                    ///< count of commands: see above
+  PaddedWord reusable, completed;      ///< counts of commands, in `DoneCount`
+  PaddedWord refused;                  ///< commands that the engine refused: nothing was touched
+  PaddedWord asleep;                   ///< 0, or what `wake_engine` needs: the engine sleeps; a device engine's: any
 };
 static_assert(std::is_trivially_copyable_v<CommandRing>);
+
+/// How many commands of a ring are done, and whether any of them was refused: one word, since posters may have to fetch
+/// it across a bus.
+struct DoneCount {
+  static constexpr std::uint64_t refused_bit = std::uint64_t{1} << 63;
+  std::uint64_t word;
+
+  [[nodiscard]] BEELINE_HOST_DEVICE static constexpr DoneCount of(std::uint64_t commands, bool has_refused) {
+    return {has_refused ? commands | refused_bit : commands};
+  }
+  [[nodiscard]] BEELINE_HOST_DEVICE constexpr std::uint64_t commands() const { return word & ~refused_bit; }
+  [[nodiscard]] BEELINE_HOST_DEVICE constexpr bool has_refused() const { return (word & refused_bit) != 0; }
+};
 
 /// What posters share, in memory where they have atomics: one for each ring.
 struct CommandTickets {
@@ -96,7 +110,9 @@ struct CommandTickets {
   std::uint64_t taken;                      ///< what a poster has seen the engine take: looked at instead, it is near
   std::uint64_t waits;                      ///< posts that found the ring full
   std::uint64_t completed, reusable;        ///< the same of those words
+  std::uint64_t told;                       ///< `completed`, where an engine's stream says it near its posters
   std::uint64_t looking;                    ///< 1: a poster looks at the ring's words, for all that wait
+  std::uint64_t* wanted;                    ///< of a device engine: set where it sleeps; nullptr: a host engine serves
   std::uint64_t freed[command_ring_depth];  ///< commands that a slot has held whose answers, if any, have been read
 };
 

@@ -8,7 +8,7 @@
 ///   Memory::has_answers                whether commands of the ring may answer: else `taken` alone guards its slots
 ///   next(), known_taken(), waits()     words of the posters' own: `CommandTickets`
 ///   freed(slot)
-///   taken(), sequence(slot), answer_sequence(slot)   words of the ring, as atomic references
+///   taken(), sequence(slot), answer_sequence(slot), asleep()   words of the ring, as atomic references
 ///   write(slot, fields), read(slot)    a command but its sequence
 ///   answer(slot)                       the answer's value, a plain word
 
@@ -73,24 +73,45 @@ BEELINE_HOST_DEVICE void free_slot(const Memory& memory, std::uint64_t ticket) {
   memory.freed(ticket % Memory::depth).store(ticket / Memory::depth + 1, cuda::memory_order_release);
 }
 
+/// Of an engine that ends when it is idle: whether it has gone to sleep, and the caller, who has just posted, wakes it.
+/// Not 0: what the engine has left there. Of this exchange and that of `falls_asleep` one comes first: either the
+/// engine sees the command, or its poster sees the engine asleep.
+template <class Memory>
+BEELINE_HOST_DEVICE std::uint64_t take_asleep(const Memory& memory) {
+  return memory.asleep().exchange(0, cuda::memory_order_acq_rel);
+}
+
 /// The engine's side: whether the command with this ticket has been posted.
 template <class Memory>
-bool is_posted(const Memory& memory, std::uint64_t ticket) {
+BEELINE_HOST_DEVICE bool is_posted(const Memory& memory, std::uint64_t ticket) {
   return memory.sequence(ticket % Memory::depth).load(cuda::memory_order_acquire) == ticket + 1;
 }
 
-/// Copies a command that has been posted. Its slot may be written again from now on.
+/// Copies a command that has been posted.
 template <class Memory>
-auto take_command(const Memory& memory, std::uint64_t ticket) {
-  auto command = memory.read(ticket % Memory::depth);
-  memory.taken().store(ticket + 1, cuda::memory_order_release);
-  return command;
+BEELINE_HOST_DEVICE auto take_command(const Memory& memory, std::uint64_t ticket) {
+  return memory.read(ticket % Memory::depth);
+}
+
+/// The slots of all commands before this ticket, which have been taken, may be written again: said of several commands
+/// at once, since posters may be far away, and look.
+template <class Memory>
+BEELINE_HOST_DEVICE void release_slots(const Memory& memory, std::uint64_t ticket) {
+  memory.taken().store(ticket, cuda::memory_order_release);
 }
 
 template <class Memory>
 void publish_answer(const Memory& memory, std::uint64_t ticket, std::uint64_t value) {
   memory.answer(ticket % Memory::depth) = value;
   memory.answer_sequence(ticket % Memory::depth).store(ticket + 1, cuda::memory_order_release);
+}
+
+/// The engine goes to sleep, before the command with this ticket. False: that has been posted, and nobody wakes it.
+///   mark  not 0
+template <class Memory>
+BEELINE_HOST_DEVICE bool falls_asleep(const Memory& memory, std::uint64_t ticket, std::uint64_t mark) {
+  memory.asleep().exchange(mark, cuda::memory_order_acq_rel);
+  return !is_posted(memory, ticket);
 }
 
 }  // namespace beeline::detail

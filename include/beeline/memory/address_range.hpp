@@ -15,12 +15,12 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <shared_mutex>
 #include <span>
 #include <vector>
 
 #include "beeline/core/layout.hpp"
 #include "beeline/memory/address_map.hpp"
+#include "beeline/memory/memory_users.hpp"
 #include "beeline/runtime/file_descriptor.hpp"
 
 namespace beeline {
@@ -53,9 +53,10 @@ class AddressRange {
   /// The piece of memory that an address of the range lies in, as this process has mapped it; empty: in none. It holds
   /// until something is unmapped.
   [[nodiscard]] std::span<const std::byte> piece_at(const void* address);
-  /// Held by who uses a piece by plain loads and stores: nothing is unmapped meanwhile. Taken before anything else of
-  /// the range.
-  [[nodiscard]] std::shared_mutex& in_use() { return in_use_; }
+  /// All pieces, by address.
+  [[nodiscard]] std::vector<std::span<const std::byte>> pieces();
+  /// Who uses pieces by plain loads and stores: nothing is unmapped meanwhile.
+  [[nodiscard]] MemoryUsers& users() { return users_; }
   /// How often that has been.
   [[nodiscard]] const std::atomic<std::uint64_t>& unmaps() const { return unmaps_; }
   /// By rank, the GPUs of this process that its device memory is mapped for. Set before anything is mapped.
@@ -91,7 +92,7 @@ class AddressRange {
   void unmap_locked(std::map<std::byte*, Mapping>::iterator mapping);
 
   std::mutex mutex_;
-  std::shared_mutex in_use_;
+  MemoryUsers users_;
   std::atomic<std::uint64_t> unmaps_{0};
   std::byte* base_ = nullptr;
   SlotLayout layout_{};

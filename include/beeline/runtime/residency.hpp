@@ -27,7 +27,11 @@ class ResidencyLedger {
   /// Throws no_resource, naming what waits already.
   void claim(const void* stream, const void* serialization_key, double share, std::function<std::string()> what,
              std::function<bool()> is_idle);
-  /// Forgets a stream that is being destroyed.
+  /// The same of what `owner` keeps until it is forgotten: no launch of the others gets it.
+  void keep(const void* owner, double share, std::function<std::string()> what);
+  /// The sum of what is kept.
+  [[nodiscard]] double kept();
+  /// Forgets a stream that is being destroyed, or an owner.
   void forget(const void* stream);
 
  private:
@@ -42,6 +46,7 @@ class ResidencyLedger {
     double share = 0;
     std::function<std::string()> what;
     std::function<bool()> is_idle;
+    bool is_kept = false;
   };
   template <class Group>
   [[nodiscard]] double sum_of_largest(Group group) const;

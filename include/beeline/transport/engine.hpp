@@ -10,13 +10,13 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <shared_mutex>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "beeline/core/command.hpp"
 #include "beeline/device/context.hpp"
+#include "beeline/memory/memory_users.hpp"
 #include "beeline/runtime/device.hpp"
 
 namespace beeline {
@@ -39,8 +39,8 @@ struct EngineClient {
   /// `unmaps` grows.
   std::function<std::span<const std::byte>(const void* address)> piece_at;
   const std::atomic<std::uint64_t>* unmaps = nullptr;
-  /// Held while an engine itself loads and stores in such memory: none is unmapped meanwhile.
-  std::shared_mutex* in_use = nullptr;
+  /// Threads of an engine that load and store in such memory are among them: none is unmapped meanwhile.
+  MemoryUsers* memory_users = nullptr;
   /// Whether an address of the range is host memory.
   std::function<bool(const void* address)> is_host_memory;
   /// Keeps why a command was refused, where other ranks that wait in vain find it.
@@ -95,22 +95,27 @@ class EngineMaker {
 /// An engine's end of a ring. One thread uses it.
 class CommandReader {
  public:
-  explicit CommandReader(CommandRing& ring) : ring_(&ring), next_(ring.taken.value) {}
+  explicit CommandReader(CommandRing& ring) : ring_(&ring), next_(ring.taken.value), released_(next_) {}
 
   /// Whether a command has been posted that is not taken.
   [[nodiscard]] bool has_next() const;
   /// The next command, if it has been posted: what its poster did before is visible.
   [[nodiscard]] bool take(Command& command);
+  /// Posters may use the slots of the commands that have been taken.
+  void release_slots();
   /// Gives a command's poster what the word held, once the command is done and its data in place.
   void answer(const Command& command, std::uint64_t value);
   /// The sources of all commands up to this one may be reused.
   void release_sources(const Command& command);
   /// All commands up to this one are in place at their targets.
   void complete(const Command& command);
+  /// Both, of so many commands.
+  void end(DoneCount done);
 
  private:
   CommandRing* ring_;
-  std::uint64_t next_;  ///< ticket of the next command
+  std::uint64_t next_;      ///< ticket of the next command
+  std::uint64_t released_;  ///< of the first whose slot has not been released
 };
 
 }  // namespace beeline

@@ -87,11 +87,11 @@ BEELINE_HOST_DEVICE Status await_engine(const Context& ctx, EngineWait wait, Rea
   return SystemAtomic<std::uint64_t>(const_cast<std::uint64_t&>(word)).load(cuda::memory_order_acquire);
 }
 
-/// Records a wait for an engine that has ended without success: for `least` commands, of which it has seen `observed`.
+/// Records a wait for an engine that has ended without success: for `least` commands, of which there are `observed`.
 BEELINE_COLD BEELINE_HOST_DEVICE inline Status give_up_on_engine(const Context& ctx, Request request,
-                                                                 std::uint64_t least, const std::uint64_t& observed,
+                                                                 std::uint64_t least, std::uint64_t observed,
                                                                  Status status) {
-  record_wait(ctx, Awaited{request.operation, request.peer, least, least}, load_acquired(observed),
+  record_wait(ctx, Awaited{request.operation, request.peer, least, least}, observed,
               status == Status::deadline ? ctx.deadline_ns : 0, status);
   if (status == Status::deadline) raise_abort(ctx, ctx.own_world_rank);
   return status;
@@ -134,6 +134,7 @@ struct PosterMemory {
     return TicketWord(queue.tickets->freed[slot]);
   }
   [[nodiscard]] BEELINE_HOST_DEVICE Word taken() const { return Word(queue.ring->taken.value); }
+  [[nodiscard]] BEELINE_HOST_DEVICE Word asleep() const { return Word(queue.ring->asleep.value); }
   [[nodiscard]] BEELINE_HOST_DEVICE Word sequence(std::uint64_t slot) const {
     return Word(queue.ring->commands[slot].sequence);
   }
@@ -156,8 +157,17 @@ struct PosterMemory {
   }
 };
 
-/// Wakes the engine, if a command that this CPU thread has posted finds it asleep.
-BEELINE_HOST_DEVICE inline void wake_engine_of([[maybe_unused]] CommandQueue queue) {
+/// Wakes a device engine, if a command that has been posted finds it asleep: asks the host to start it again.
+BEELINE_HOST_DEVICE inline void wake_device_engine_of(CommandQueue queue) {
+  const std::uint64_t asleep = take_asleep(PosterMemory<>{queue});
+  if (asleep == 0) return;
+  SystemAtomic<std::uint64_t>(*queue.tickets->wanted).store(1, cuda::memory_order_release);
+  if constexpr (executor == DeviceKind::host) wake_engine(asleep);
+}
+
+/// Wakes the engine, if a command that has been posted finds it asleep. A GPU wakes no thread of the host.
+BEELINE_HOST_DEVICE inline void wake_engine_of(CommandQueue queue) {
+  if (queue.tickets->wanted != nullptr) return wake_device_engine_of(queue);
   if constexpr (executor == DeviceKind::host) {
     const std::uint64_t asleep = SystemAtomic<std::uint64_t>(queue.ring->asleep.value).load(cuda::memory_order_relaxed);
     if (asleep != 0) [[unlikely]]
@@ -226,7 +236,8 @@ BEELINE_HOST_DEVICE Fetched command_engine(const Context& ctx, CommandQueue queu
   const Status claimed = claim_command<answered>(ctx, queue, timeout, ticket);
   if (claimed == Status::timeout) return {claimed};
   if (claimed != Status::ok)
-    return {give_up_on_engine(ctx, request, ticket + 1 - command_ring_depth, queue.ring->taken.value, claimed)};
+    return {give_up_on_engine(ctx, request, ticket + 1 - command_ring_depth, load_acquired(queue.ring->taken.value),
+                              claimed)};
   publish_command(memory, fields, request.answers != 0, ticket);
   wake_engine_of(queue);
   if (!answered || request.answers == 0) return {Status::ok};
@@ -237,7 +248,8 @@ BEELINE_HOST_DEVICE Fetched command_engine(const Context& ctx, CommandQueue queu
   if (status == Status::ok && request.verb == Verb::get && read_abort_word(ctx) != 0) status = Status::aborted;
   const std::uint64_t value = status == Status::ok ? answer.value : 0;
   free_slot(memory, ticket);
-  if (status != Status::ok) return {give_up_on_engine(ctx, request, ticket + 1, answer.sequence, status)};
+  if (status != Status::ok)
+    return {give_up_on_engine(ctx, request, ticket + 1, load_acquired(answer.sequence), status)};
   return {Status::ok, value};
 }
 
@@ -292,26 +304,58 @@ BEELINE_HOST_DEVICE inline std::uint32_t peer_of_first([[maybe_unused]] const Co
   return no_peer;
 }
 
-/// Until an engine has done what was posted to a queue before. One thread calls it.
+/// Looks at what an engine's stream tells a GPU's posters in their own memory, where it has told them of late: words in
+/// host memory, which are always right in the end, are then looked at now and then only.
+class NearLook {
+ public:
+  BEELINE_HOST_DEVICE NearLook(CommandQueue queue, std::uint64_t posted) : word_(queue.tickets->told), posted_(posted) {
+    if constexpr (executor == DeviceKind::host) return;
+    const std::uint64_t told = DoneCount{load_acquired(word_)}.commands();
+    is_told_ = told != 0 && told + command_ring_depth >= posted;
+  }
+  /// Whether it is done, as `seen` says. `looks_far` is set where it does not, and the others are to be asked.
+  BEELINE_HOST_DEVICE bool operator()(DoneCount& seen, bool& looks_far) {
+    looks_far = true;
+    if (!is_told_) return false;
+    seen = {load_acquired(word_)};
+    if (seen.commands() >= posted_) return true;
+    looks_far = ++polls_ % polls_for_far == 0;
+    return false;
+  }
+
+ private:
+  static constexpr std::uint32_t polls_for_far = 4;
+  const std::uint64_t& word_;
+  const std::uint64_t posted_;
+  std::uint32_t polls_ = 0;
+  bool is_told_ = false;
+};
+
+/// Until an engine has done what was posted to a queue before. One thread calls it. The value is 1 where the engine has
+/// refused any command of the queue.
 ///   operation  quiet: it is in place; flush: its sources may be reused
-BEELINE_HOST_DEVICE inline Status drain_queue(const Context& ctx, Operation operation, CommandQueue queue,
-                                              EngineWait wait) {
+BEELINE_HOST_DEVICE inline Fetched drain_queue(const Context& ctx, Operation operation, CommandQueue queue,
+                                               EngineWait wait) {
   const bool in_place = operation == Operation::quiet;
   const std::uint64_t& done = in_place ? queue.ring->completed.value : queue.ring->reusable.value;
   const TicketWord known(in_place ? queue.tickets->completed : queue.tickets->reusable);
   const std::uint64_t posted = TicketWord(queue.tickets->next).load(cuda::memory_order_acquire);
   Looker looker(queue);
+  NearLook look_near(queue, posted);
+  DoneCount seen{};
   const Status status = await_engine(ctx, wait, [&] {
-    return looker([&](Look look) {
-      if (look == Look::by_others) return known.load(cuda::memory_order_acquire) >= posted;
-      const std::uint64_t seen = load_acquired(done);
-      if (look == Look::for_all) known.store(seen, cuda::memory_order_release);
-      return seen >= posted;
-    });
+    bool looks_far = false;
+    if (look_near(seen, looks_far)) return true;
+    return looks_far && looker([&](Look look) {
+             seen = {look == Look::by_others ? known.load(cuda::memory_order_acquire) : load_acquired(done)};
+             if (look == Look::for_all) known.store(seen.word, cuda::memory_order_release);
+             return seen.commands() >= posted;
+           });
   });
-  if (status == Status::ok || status == Status::timeout) return status;
-  const std::uint32_t peer = peer_of_first(ctx, queue, load_acquired(done));
-  return give_up_on_engine(ctx, {operation, Verb::put, 0, 0, 0, peer}, posted, done, status);
+  if (status == Status::ok || status == Status::timeout) return {status, seen.has_refused() ? 1u : 0u};
+  const std::uint64_t observed = DoneCount{load_acquired(done)}.commands();
+  const std::uint32_t peer = peer_of_first(ctx, queue, observed);
+  return {give_up_on_engine(ctx, {operation, Verb::put, 0, 0, 0, peer}, posted, observed, status)};
 }
 
 /// The same by a group, of a queue of operations. Every thread calls it.
@@ -320,7 +364,8 @@ BEELINE_COLD BEELINE_HOST_DEVICE Status drain_route(Group group, const Context& 
                                                     bool heeds_abort = true) {
   group.sync();
   Status status = Status::ok;
-  if (group.thread_rank() == 0) status = drain_queue(ctx, operation, ctx.routes->queue(queue.index), {heeds_abort});
+  if (group.thread_rank() == 0)
+    status = drain_queue(ctx, operation, ctx.routes->queue(queue.index), {heeds_abort}).status;
   return agree_on_engine(group, status);
 }
 

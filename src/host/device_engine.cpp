@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/device_engine.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <mutex>
+#include <thread>
+
+#include "beeline/core/error.hpp"
+#include "beeline/core/log.hpp"
+#include "beeline/host/launch.hpp"
+#include "control/command_check.hpp"
+#include "host/world_implementation.hpp"
+
+namespace beeline {
+
+namespace {
+
+constexpr unsigned service_threads = 512;
+/// Pieces of memory that a block knows of. What lies in others is handed to the host.
+constexpr std::size_t max_pieces = 1024;
+
+}  // namespace
+
+DeviceEngine::DeviceEngine(Team& team, CommandRing* rings, CommandTickets* tickets, std::uint32_t queues)
+    : team_(team), client_(team.world().implementation().engine_client()), worker_(make_worker(client_)), rings_(rings),
+      queues_(queues), served_(team, queues), pieces_(team, max_pieces), shown_(team, max_pieces, Heap::pinned),
+      handed_(team, queues, Heap::pinned) {
+  grid_.emplace(team, LeasedGrid::Work{.name = "device engine (1 block)",
+                                       .share = share(),
+                                       .start = [this](Stream& stream, const Lease& lease) { start(stream, lease); },
+                                       .after = [this] { answer_handed(); }});
+  std::uint64_t* const wanted = grid_->terms().wanted;
+  for (std::uint32_t i = 0; i < queues; ++i) team.world().copy(&tickets[i].wanted, &wanted, sizeof wanted);
+}
+
+/// What has not been told of these queues nobody hears any more.
+DeviceEngine::~DeviceEngine() {
+  grid_.reset();
+  World::Implementation& world = team_.world().implementation();
+  const std::lock_guard lock(world.queue_engine_mutex);
+  for (const auto& [queue, text] : refusals_) std::erase(world.device_refusals, text);
+}
+
+double DeviceEngine::share() const {
+  World& world = team_.world();
+  const unsigned room = world.device().is_gpu() ? resident_blocks<ServiceKernel, Service>(world, service_threads) *
+                                                      static_cast<unsigned>(world.ranks_on_device())
+                                                : max_host_threads / static_cast<unsigned>(world.config().host_threads);
+  return 1.0 / std::max(1u, room);
+}
+
+void DeviceEngine::start(Stream& stream, const Lease& lease) {
+  show_pieces(stream);
+  const Service service{.rings = rings_,
+                        .served = served_.data(),
+                        .handed = handed_.data(),
+                        .pieces = pieces_.data(),
+                        .queues = queues_,
+                        .piece_count = static_cast<std::uint32_t>(shown_count_),
+                        .ranks = static_cast<std::uint32_t>(client_.ranks),
+                        .lease = lease};
+  launch(team_.world(), {.threads = service_threads, .stream = &stream, .name = "device engine"}, ServiceKernel{},
+         service);
+}
+
+void DeviceEngine::show_pieces(Stream& stream) {
+  std::size_t count = 0;
+  bool has_changed = false;
+  for (const std::span<const std::byte> piece : team_.world().implementation().memory->range().pieces()) {
+    if (count == max_pieces || !is_reachable(piece)) continue;
+    const ReachablePiece reachable{reinterpret_cast<std::uintptr_t>(piece.data()), piece.size()};
+    has_changed |= count >= shown_count_ || shown_.data()[count] != reachable;
+    shown_.data()[count++] = reachable;
+  }
+  shown_count_ = count;
+  if (has_changed) stream.copy(pieces_.data(), shown_.data(), count * sizeof(ReachablePiece));
+}
+
+/// By the kernels of this rank.
+bool DeviceEngine::is_reachable(std::span<const std::byte> piece) const {
+  const World::Implementation& world = team_.world().implementation();
+  const int owner = world.memory->range().owner_of(piece.data());
+  if (owner < 0 || (!client_.device.is_gpu() && !client_.is_host_memory(piece.data()))) return false;
+  const auto index = static_cast<std::size_t>(owner);
+  return world.routes[index].route == Route::direct && world.peer_routes[index].way == Way::direct;
+}
+
+void DeviceEngine::answer_handed() {
+  for (std::uint32_t i = 0; i < queues_; ++i) {
+    HandedCommand& handed = handed_.data()[i];
+    if (detail::load_acquired(handed.command.sequence) == handed.answered) continue;
+    const Command command = handed.command;
+    if (const char* reason = do_command(command)) {
+      refuse(i, command, reason);
+      detail::SystemAtomic<std::uint64_t>(handed.is_refused).store(1, cuda::memory_order_release);
+    }
+    detail::SystemAtomic<std::uint64_t>(handed.answered).store(command.sequence, cuda::memory_order_release);
+  }
+}
+
+const char* DeviceEngine::do_command(const Command& command) {
+  if (command.answers) return "a device engine gives no answers";
+  const CommandTarget target = target_of(client_, memory_, command);
+  if (target.refused != nullptr) return target.refused;
+  if (const char* reason = worker_->begin(command, target.address, 0)) return reason;
+  worker_->submit(nullptr, 0);
+  handed_bytes_.fetch_add(target.bytes, std::memory_order_relaxed);
+  const std::uint64_t start = machine::clock_ns();
+  while (!worker_->over()) {
+    require(machine::clock_ns() - start < client_.context.deadline_ns, Status::deadline,
+            "the device has not ended a command by the deadline: " + text_of(command));
+    std::this_thread::yield();
+  }
+  return nullptr;
+}
+
+void DeviceEngine::refuse(std::uint32_t queue, const Command& command, const char* reason) {
+  const std::string text = fmt::format("rank {}'s engine refused command {} of a queue ({}): {}", client_.rank,
+                                       command.sequence, text_of(command), reason);
+  log(LogLevel::error, text, client_.rank);
+  client_.note_refusal(text);
+  World::Implementation& world = team_.world().implementation();
+  const std::lock_guard lock(world.queue_engine_mutex);
+  world.device_refusals.push_back(text);
+  refusals_[queue] = text;
+}
+
+std::uint64_t DeviceEngine::read(const std::uint64_t& word) const {
+  if (!client_.device.is_gpu()) return detail::load_acquired(word);
+  std::uint64_t value = 0;
+  team_.world().copy(&value, &word, sizeof value);
+  return value;
+}
+
+std::uint64_t DeviceEngine::completed(std::uint32_t queue) const {
+  return DoneCount{read(rings_[queue].completed.value)}.commands();
+}
+
+std::vector<std::string> DeviceEngine::refusals() const {
+  const std::lock_guard lock(team_.world().implementation().queue_engine_mutex);
+  std::vector<std::string> all;
+  for (const auto& [queue, text] : refusals_) all.push_back(text);
+  return all;
+}
+
+EngineStatistics DeviceEngine::statistics() const {
+  EngineStatistics sum;
+  for (std::uint32_t i = 0; i < queues_; ++i) {
+    const ServedRing& served = served_.data()[i];
+    sum.commands += completed(i), sum.refused += read(rings_[i].refused.value), sum.bytes += read(served.bytes);
+    sum.deepest = std::max(sum.deepest, read(served.deepest));
+  }
+  sum.bytes += handed_bytes_, sum.leases = grid_->leases(), sum.sleeps = grid_->sleeps();
+  sum.cpu_s = grid_->cpu_s();
+  return sum;
+}
+
+}  // namespace beeline

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// The device engine of command queues (control/service_block.hpp), as the host sees it.
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "beeline/control/engine_statistics.hpp"
+#include "beeline/host/team.hpp"
+#include "beeline/transport/stream.hpp"
+#include "control/command_worker.hpp"
+#include "control/service_block.hpp"
+#include "host/leased_grid.hpp"
+
+namespace beeline {
+
+/// The service block of a rank's queues, and what the host does for it between its leases.
+class DeviceEngine {
+ public:
+  /// Collective. Runs a first lease.
+  ///   rings, tickets  [queues] in this rank's symmetric heap
+  DeviceEngine(Team& team, CommandRing* rings, CommandTickets* tickets, std::uint32_t queues);
+  /// Collective. Ends after the lease that runs.
+  ~DeviceEngine();
+  DeviceEngine(const DeviceEngine&) = delete;
+  DeviceEngine& operator=(const DeviceEngine&) = delete;
+
+  /// Commands of a queue that are done.
+  [[nodiscard]] std::uint64_t completed(std::uint32_t queue) const;
+  /// Of each queue where commands were refused, why the first was.
+  [[nodiscard]] std::vector<std::string> refusals() const;
+  [[nodiscard]] EngineStatistics statistics() const;
+
+ private:
+  /// Of the device, that the block takes.
+  [[nodiscard]] double share() const;
+  void start(Stream& stream, const Lease& lease);
+  /// Tells the block where memory is, if that has changed.
+  void show_pieces(Stream& stream);
+  [[nodiscard]] bool is_reachable(std::span<const std::byte> piece) const;
+  void answer_handed();
+  /// Why a command that was handed over is refused; nullptr: it is done.
+  [[nodiscard]] const char* do_command(const Command& command);
+  void refuse(std::uint32_t queue, const Command& command, const char* reason);
+  /// A word that the block stores.
+  [[nodiscard]] std::uint64_t read(const std::uint64_t& word) const;
+
+  Team& team_;
+  const EngineClient client_;
+  MappedMemory memory_{client_};
+  const std::unique_ptr<CommandWorker> worker_;
+  CommandRing* const rings_;
+  const std::uint32_t queues_;
+  SymmetricArray<ServedRing> served_;
+  SymmetricArray<ReachablePiece> pieces_, shown_;  ///< by the block; the same in host memory
+  std::size_t shown_count_ = 0;
+  SymmetricArray<HandedCommand> handed_;
+  std::map<std::uint32_t, std::string> refusals_;  ///< by queue; guarded by the world's `queue_engine_mutex`
+  std::atomic<std::uint64_t> handed_bytes_{0};
+  std::optional<LeasedGrid> grid_;
+};
+
+}  // namespace beeline

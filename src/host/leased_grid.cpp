@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/leased_grid.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <mutex>
+#include <system_error>
+#include <utility>
+
+#include "beeline/core/error.hpp"
+#include "beeline/device/impl/route.hpp"
+#include "control/thread_time.hpp"
+#include "host/world_implementation.hpp"
+
+namespace beeline {
+
+namespace {
+
+constexpr std::uint64_t lease_ns = 2'000'000, idle_ns = 200'000;
+/// A host rank's thread is woken by whoever posts.
+constexpr int woken_poll_us = 100'000;
+
+}  // namespace
+
+LeasedGrid::LeasedGrid(Team& team, Work work)
+    : world_(team.world()), work_(std::move(work)), poll_us_(world_.config().engine_poll_us),
+      wanted_(team, 1, Heap::pinned), stream_(world_.make_stream(StreamPriority::high)),
+      memory_user_(world_.implementation().memory->range().users()),
+      lease_{wanted_.data(), reinterpret_cast<std::uintptr_t>(static_cast<Waker*>(&bell_)), lease_ns, idle_ns} {
+  book();
+  try {
+    lease();
+    thread_ = std::thread([this] { run(); });
+  } catch (const std::system_error& error) {
+    world_.implementation().ledger().forget(this);
+    throw Error(Status::no_resource, fmt::format("the thread of a {}: {}", work_.name, error.what()));
+  } catch (...) {
+    world_.implementation().ledger().forget(this);
+    throw;
+  }
+}
+
+LeasedGrid::~LeasedGrid() {
+  closing_ = true;
+  bell_.wake();
+  thread_.join();
+  world_.implementation().ledger().forget(this);
+}
+
+/// A waiting grid that leaves no room for this one would wait for it for ever.
+void LeasedGrid::book() {
+  world_.implementation().ledger().keep(
+      this, work_.share, [rank = world_.rank(), name = work_.name] { return fmt::format("rank {}'s {}", rank, name); });
+}
+
+void LeasedGrid::run() {
+  try {
+    while (!closing_)
+      if (detail::load_acquired(*wanted_.data()) != 0)
+        lease();
+      else
+        rest();
+  } catch (const std::exception& error) {
+    world_.implementation().engine_client().fail(fmt::format("its {}: {}", work_.name, error.what()));
+  }
+}
+
+void LeasedGrid::rest() {
+  sleeps_.fetch_add(1, std::memory_order_relaxed);
+  const bool is_gpu = world_.device().is_gpu();
+  if (is_gpu && poll_us_ == 0)
+    std::this_thread::yield();
+  else
+    bell_.wait(is_gpu ? poll_us_ : woken_poll_us);
+}
+
+void LeasedGrid::lease() {
+  detail::SystemAtomic<std::uint64_t>(*wanted_.data()).store(0, cuda::memory_order_release);
+  {
+    const std::lock_guard in_use(memory_user_);
+    work_.start(*stream_, lease_);
+    leases_.fetch_add(1, std::memory_order_relaxed);
+    await_end();
+  }
+  work_.after();
+}
+
+void LeasedGrid::await_end() {
+  const std::uint64_t start = machine::clock_ns();
+  const auto longest_ns = static_cast<std::uint64_t>(world_.config().stream_deadline_ns);
+  const std::int64_t poll_ns = std::int64_t{std::max(poll_us_, 1)} * 1'000;
+  while (!stream_->idle()) {
+    require(machine::clock_ns() - start < longest_ns, Status::deadline,
+            "it has not begun, or not ended, by the deadline of streams: others' work holds the device");
+    if (world_.device().is_gpu() || !stream_->sleep_until_drained(poll_ns))
+      std::this_thread::sleep_for(std::chrono::microseconds(poll_us_));
+  }
+}
+
+double LeasedGrid::cpu_s() const { return cpu_seconds_of(thread_); }
+
+}  // namespace beeline

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// A grid that serves others from a rank's device, by leases.
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "beeline/host/team.hpp"
+#include "beeline/memory/memory_users.hpp"
+#include "beeline/transport/stream.hpp"
+#include "control/engine_thread.hpp"
+#include "control/lease.hpp"
+
+namespace beeline {
+
+/// Starts a grid for as long as there is work for it. The grid ends by itself after a lease, or when it has been idle,
+/// and leaves in memory all that the next one goes on from: so calls that wait for the whole device, and kernels that
+/// fill it, get through. Its room on the device is booked while this lives.
+///
+/// What a kernel does that serves: it leaves `Lease::asleep_mark` in the words that posters exchange, then looks once
+/// more, and asks for the next lease itself where it finds work (`falls_asleep`, core/command_protocol.hpp). Whoever
+/// posts, then finds a mark, asks (`Lease::ask`), and on a CPU calls `detail::wake_engine` with it.
+class LeasedGrid {
+ public:
+  struct Work {
+    std::string name;  ///< for errors
+    double share;      ///< of what is resident on the device at once
+    /// Launches the grid on a stream. Nothing is unmapped until it has ended; before, anything may have been.
+    std::function<void(Stream&, const Lease&)> start;
+    std::function<void()> after;  ///< what the host has to do when a lease is over
+  };
+  /// Collective. Runs a first lease. Throws no_resource where what waits on the device leaves no room.
+  LeasedGrid(Team& team, Work work);
+  /// Collective. Ends after the lease that runs.
+  ~LeasedGrid();
+  LeasedGrid(const LeasedGrid&) = delete;
+  LeasedGrid& operator=(const LeasedGrid&) = delete;
+
+  [[nodiscard]] const Lease& terms() const { return lease_; }
+  [[nodiscard]] std::uint64_t leases() const { return leases_; }
+  /// Times that the host's thread has found nothing to start.
+  [[nodiscard]] std::uint64_t sleeps() const { return sleeps_; }
+  [[nodiscard]] double cpu_s() const;
+
+ private:
+  void book();
+  void run();
+  void rest();
+  void lease();
+  /// Until the grid has begun and ended: behind whatever fills the device, as any work of a stream.
+  void await_end();
+
+  World& world_;
+  const Work work_;
+  const int poll_us_;
+  SymmetricArray<std::uint64_t> wanted_;
+  const std::unique_ptr<Stream> stream_;
+  MemoryUser memory_user_;
+  Bell bell_;
+  const Lease lease_;
+  std::atomic<std::uint64_t> leases_{0}, sleeps_{0};
+  std::atomic<bool> closing_{false};
+  std::thread thread_;
+};
+
+}  // namespace beeline

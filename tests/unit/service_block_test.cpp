@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+// The block that serves queues of a device engine, lease by lease: what lies in memory is enough to go on from.
+#include "control/service_block.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+#include <memory>
+#include <vector>
+
+#include "beeline/control/post.hpp"
+#include "control/engine_thread.hpp"
+#include "tests/unit/lone_context.hpp"
+
+namespace beeline {
+
+namespace {
+
+/// A rank of a world of one, and a block of one thread that serves its queue when a test says so.
+class ServiceBlock : public LoneContext {
+ protected:
+  ServiceBlock() {
+    context_.range = reinterpret_cast<std::byte*>(memory_.data());
+    context_.slots = context_.places = 1;
+    context_.heap_end = bytes;
+    tickets_->wanted = &wanted_;
+    service_.rings = ring_.get(), service_.served = &served_, service_.handed = &handed_, service_.pieces = &piece_,
+    service_.piece_count = service_.queues = service_.ranks = 1;
+    service_.lease.wanted = &wanted_;
+  }
+
+  /// One lease of so many rounds. Whether it asks for the next.
+  bool lease(int rounds) {
+    wanted_ = 0;
+    ServiceThread thread(service_, context_);
+    thread.begin(0, 1);
+    for (int i = 0; i < rounds; ++i) {
+      const ServiceThread::Round round = thread.take_commands(0, 1);
+      if (round.is_moving) thread.move(Thread{});
+      if (round.is_handed) break;
+    }
+    thread.end(0, 1);
+    return wanted_ != 0;
+  }
+  [[nodiscard]] CommandQueue queue() const { return {ring_.get(), tickets_.get()}; }
+  [[nodiscard]] Status is_quiet() const { return quiet(Thread{}, context_, queue(), Timeout::test()); }
+  [[nodiscard]] std::byte* at(std::size_t offset) { return reinterpret_cast<std::byte*>(memory_.data()) + offset; }
+  Status put(std::size_t to, const void* from, std::size_t count) {
+    return post_put(Thread{}, context_, at(to), static_cast<const std::byte*>(from), count, 0, queue());
+  }
+  void answer(bool is_refused) {
+    handed_.is_refused = is_refused ? 1 : 0;
+    handed_.answered = handed_.command.sequence;
+  }
+
+  static constexpr std::size_t bytes = std::size_t{4} << 20;
+  std::vector<std::uint64_t> memory_ = std::vector<std::uint64_t>(bytes / 8);
+  std::unique_ptr<CommandRing> ring_ = std::make_unique<CommandRing>();
+  std::unique_ptr<CommandTickets> tickets_ = std::make_unique<CommandTickets>();
+  ServedRing served_{};
+  HandedCommand handed_{};
+  ReachablePiece piece_{reinterpret_cast<std::uintptr_t>(memory_.data()), bytes};
+  std::uint64_t wanted_ = 0;
+  Bell bell_;
+  Service service_{};
+};
+
+TEST_F(ServiceBlock, DoesWordsInTheirOrder) {
+  std::uint64_t value = 5;
+  ASSERT_EQ(Status::ok, put(0, &value, sizeof value));
+  ASSERT_EQ(Status::ok, post_atomic(context_, Verb::add, memory_.data(), 3, 0, queue()));
+  ASSERT_EQ(Status::ok, post_signal(Thread{}, context_, memory_.data() + 1, 7, 0, queue()));
+  EXPECT_EQ(Status::timeout, is_quiet());
+  EXPECT_FALSE(lease(1));
+  EXPECT_EQ(Status::ok, is_quiet());
+  EXPECT_EQ(8u, memory_[0]);
+  EXPECT_EQ(7u, memory_[1]);
+  EXPECT_EQ(3u, served_.deepest);
+}
+
+/// A lease that ends in the middle of a put: the next one moves the rest, and only then what comes behind it.
+TEST_F(ServiceBlock, GoesOnWithALargePut) {
+  constexpr std::size_t count = bytes / 4;
+  std::memset(at(2 * count), 0x5a, count);
+  ASSERT_EQ(Status::ok, put(0, at(2 * count), count));
+  ASSERT_EQ(Status::ok, post_signal(Thread{}, context_, memory_.data() + bytes / 8 - 1, 9, 0, queue()));
+  EXPECT_TRUE(lease(1));
+  EXPECT_GT(served_.moved, 0u);
+  EXPECT_LT(served_.moved, count);
+  EXPECT_EQ(Status::timeout, is_quiet());
+  EXPECT_EQ(0u, memory_[bytes / 8 - 1]);
+  int leases = 1;
+  while (lease(1)) ASSERT_LT(++leases, 100);
+  EXPECT_GE(leases, 3);
+  EXPECT_EQ(Status::ok, is_quiet());
+  EXPECT_EQ(0, std::memcmp(at(0), at(2 * count), count));
+  EXPECT_EQ(9u, memory_[bytes / 8 - 1]);
+  EXPECT_GE(served_.bytes, count);
+}
+
+/// Between leases memory goes: what is left of a put is the host's to refuse.
+TEST_F(ServiceBlock, TouchesNothingThatHasGoneInTheMiddleOfAPut) {
+  constexpr std::size_t count = bytes / 4;
+  ASSERT_EQ(Status::ok, put(0, at(2 * count), count));
+  EXPECT_TRUE(lease(1));
+  const std::uint64_t moved = served_.moved;
+  service_.piece_count = 0;
+  EXPECT_TRUE(lease(5));
+  EXPECT_EQ(moved, served_.moved);
+  EXPECT_EQ(1u, handed_.command.sequence);
+  answer(true);
+  EXPECT_FALSE(lease(5));
+  EXPECT_EQ(Status::invalid_argument, is_quiet());
+}
+
+/// What it is not sure of the host does; the queue waits for that.
+TEST_F(ServiceBlock, HandsOverWhatItDoesNotReach) {
+  std::vector<std::byte> elsewhere(4096);
+  std::uint64_t value = 1;
+  ASSERT_EQ(Status::ok, put(0, elsewhere.data(), elsewhere.size()));
+  ASSERT_EQ(Status::ok, put(8, &value, sizeof value));
+  EXPECT_TRUE(lease(5));
+  EXPECT_EQ(Verb::put, handed_.command.verb);
+  EXPECT_EQ(1u, handed_.command.sequence);
+  EXPECT_TRUE(lease(5)) << "there is no answer yet";
+  EXPECT_EQ(0u, memory_[1]);
+  answer(false);
+  EXPECT_FALSE(lease(5));
+  EXPECT_EQ(Status::ok, is_quiet());
+  EXPECT_EQ(1u, memory_[1]);
+}
+
+TEST_F(ServiceBlock, HandsOverBadCommands) {
+  const auto bad = [&](Verb verb, std::uint8_t width, std::uint32_t peer, std::uint64_t remote, std::uint64_t local,
+                       std::uint64_t rows, std::uint64_t row_bytes) {
+    const std::uint64_t ticket = tickets_->next++;
+    Command& command = ring_->commands[ticket % command_ring_depth];
+    command = {0, verb, width, false, false, peer, remote, local, rows, row_bytes, 0, 0};
+    command.sequence = ticket + 1;
+    EXPECT_TRUE(lease(2));
+    EXPECT_EQ(ticket + 1, handed_.command.sequence);
+    answer(false);
+    EXPECT_FALSE(lease(2));
+  };
+  const std::uint64_t here = piece_.first;
+  bad(static_cast<Verb>(77), 8, 0, 0, 0, 0, 0);
+  bad(Verb::add, 8, 1, 0, 1, 0, 0);                     // there is no such rank
+  bad(Verb::add, 2, 0, 0, 1, 0, 0);                     // no atomic has this width
+  bad(Verb::add, 8, 0, 4, 1, 0, 0);                     // not aligned
+  bad(Verb::store, 8, 0, bytes, 1, 0, 0);               // behind the memory
+  bad(Verb::store, 8, 0, ~std::uint64_t{7}, 1, 0, 0);   // behind the slot
+  bad(Verb::put_inline, 41, 0, 0, 0, 0, 0);             // too many bytes
+  bad(Verb::put, 0, 0, 0, here, 1, 8);                  // onto itself
+  bad(Verb::put, 0, 0, 0, here + 8, 1, 0);              // no bytes
+  bad(Verb::put, 0, 0, 0, here + 64, 2, 8);             // rows
+  bad(Verb::put, 0, 0, bytes - 8, here, 1, 16);         // over the end there
+  bad(Verb::get, 0, 0, 0, here + bytes - 8, 1, 16);     // over the end here
+  bad(Verb::put, 0, 0, 0, here, 1, ~std::uint64_t{0});  // more than there is
+  bad(Verb::copy, 0, 0, here, here + 64, 1, 8);         // for a copy engine
+  EXPECT_EQ(std::vector<std::uint64_t>(bytes / 8), memory_);
+}
+
+/// Behind a refused command nothing of its queue is done.
+TEST_F(ServiceBlock, RefusesWhatIsBehindARefusedCommand) {
+  std::vector<std::byte> elsewhere(4096);
+  ASSERT_EQ(Status::ok, put(0, elsewhere.data(), elsewhere.size()));
+  ASSERT_EQ(Status::ok, post_signal(Thread{}, context_, memory_.data() + 1, 7, 0, queue()));
+  EXPECT_TRUE(lease(5));
+  answer(true);
+  EXPECT_FALSE(lease(5));
+  EXPECT_EQ(Status::invalid_argument, is_quiet());
+  EXPECT_EQ(0u, memory_[1]);
+  EXPECT_EQ(2u, ring_->refused.value);
+}
+
+/// Who posts to a ring that sleeps asks for a lease, once; a ring that is served nobody asks for.
+TEST_F(ServiceBlock, IsAskedForByPosters) {
+  std::uint64_t value = 1;
+  EXPECT_FALSE(lease(1));
+  ASSERT_EQ(Status::ok, put(0, &value, sizeof value));
+  EXPECT_EQ(0u, wanted_) << "the ring was not left asleep";
+  service_.lease.asleep_mark = reinterpret_cast<std::uintptr_t>(&bell_);
+  EXPECT_FALSE(lease(1));
+  ASSERT_EQ(Status::ok, put(0, &value, sizeof value));
+  EXPECT_EQ(1u, wanted_);
+  EXPECT_EQ(0u, ring_->asleep.value);
+  EXPECT_FALSE(lease(1));
+  ASSERT_EQ(Status::ok, put(0, &value, sizeof value));
+  EXPECT_TRUE(lease(0)) << "a command that came in the last moment";
+}
+
+/// Where no lease comes, posters end by their deadline, and say what they waited for.
+TEST_F(ServiceBlock, ThatDoesNotComeCostsTheDeadline) {
+  context_.deadline_ns = 20'000'000;
+  std::uint64_t value = 1;
+  for (std::uint32_t i = 0; i < command_ring_depth; ++i) ASSERT_EQ(Status::ok, put(0, &value, sizeof value));
+  EXPECT_EQ(Status::deadline, quiet(Thread{}, context_, queue()));
+  EXPECT_EQ(static_cast<std::uint32_t>(Operation::quiet), records_[0].operation);
+  EXPECT_EQ(std::uint64_t{command_ring_depth}, records_[0].expected);
+  EXPECT_EQ(0u, records_[0].observed);
+  EXPECT_EQ(Status::aborted, put(0, &value, sizeof value)) << "the first deadline ends the others' waits";
+  std::fill(std::begin(abort_words_), std::end(abort_words_), 0);
+  EXPECT_EQ(Status::deadline, put(0, &value, sizeof value));
+}
+
+}  // namespace
+
+}  // namespace beeline

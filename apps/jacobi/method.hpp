@@ -33,6 +33,7 @@ using MethodInfo = apps::MethodInfo<Method, Domain>;
 [[nodiscard]] MethodInfo host();
 [[nodiscard]] MethodInfo stream();
 [[nodiscard]] MethodInfo proxy();
+[[nodiscard]] MethodInfo proxy_device();
 [[nodiscard]] MethodInfo triggered();
 [[nodiscard]] MethodInfo device();
 

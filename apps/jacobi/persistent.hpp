@@ -132,8 +132,7 @@ class Persistent : public Method {
   explicit Persistent(Domain& domain)
       : Method(domain), segment_quads_(domain.segment_quads(Sender::segment_quads)),
         segments_(static_cast<unsigned>((domain.fields().quads + segment_quads_ - 1) / segment_quads_)),
-        arrived_(world(), std::size_t{sides} * segments_),
-        blocks_(domain.blocks<Iterate<Sender>, Fields, Edges, Shares, Sender, Step, int>(domain.all())) {}
+        arrived_(world(), std::size_t{sides} * segments_) {}
 
   void run(int iterations, bool communicate) override {
     const int most = iterations_at_once();
@@ -156,7 +155,9 @@ class Persistent : public Method {
         {domain().edge(lower), domain().edge(upper)}, domain().interior(), segment_quads_, segments_, arrived_.data()};
     const Step step = domain().take_steps(iterations, communicate);
     prepare(shares, step, iterations);
-    beeline::launch(world(), {.blocks = blocks_, .threads = block_threads, .waits = true}, Iterate<Sender>{},
+    // An engine of the device has its room by now.
+    const unsigned blocks = domain().blocks<Iterate<Sender>, Fields, Edges, Shares, Sender, Step, int>(domain().all());
+    beeline::launch(world(), {.blocks = blocks, .threads = block_threads, .waits = true}, Iterate<Sender>{},
                     domain().fields(), domain().edges(), shares, sender(), step, iterations);
     world().synchronize();
   }
@@ -164,7 +165,6 @@ class Persistent : public Method {
   int segment_quads_;
   unsigned segments_;
   beeline::Signals arrived_;
-  unsigned blocks_;
 };
 
 }  // namespace jacobi

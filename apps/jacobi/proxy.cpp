@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Method proxy: one kernel for all iterations, which moves nothing. Blocks post what they have computed, and its
-/// signal, to the rank's engine. Source: seed 003, GPU host networking.
+/// Methods proxy and proxy_device: one kernel for all iterations, which moves nothing. Blocks post what they have
+/// computed, and its signal, to an engine of the host or of the device. Source: seed 003, GPU host networking and
+/// ComP-Net.
 
 #include <algorithm>
 
@@ -36,9 +37,11 @@ struct Posting {
   }
 };
 
+template <beeline::EngineKind engine>
 class Proxy final : public Persistent<Posting> {
  public:
-  explicit Proxy(Domain& domain) : Persistent(domain), queues_(world(), std::min(most_queues, sides * segments())) {}
+  explicit Proxy(Domain& domain)
+      : Persistent(domain), queues_(world(), std::min(most_queues, sides * segments()), {.engine = engine}) {}
 
  private:
   static constexpr unsigned most_queues = 8;
@@ -50,9 +53,14 @@ class Proxy final : public Persistent<Posting> {
 }  // namespace
 
 MethodInfo proxy() {
-  return MethodInfo::of<Proxy>(
+  return MethodInfo::of<Proxy<beeline::EngineKind::host>>(
       {"proxy", "one kernel for all iterations: blocks post segments of the outermost rows to the rank's engine",
        "proxy/copy_engine/signal"});
+}
+
+MethodInfo proxy_device() {
+  return MethodInfo::of<Proxy<beeline::EngineKind::device>>(
+      {"proxy_device", "as proxy, but a block of the device serves the posts", "proxy/peer/signal"});
 }
 
 }  // namespace jacobi

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Scheme proxy: one kernel for all reductions, which computes the sums and moves nothing. Each block waits for the
-/// signal of a chunk, adds the chunk to its own, and posts the sum's transfer and its signal to the rank's engine.
-/// Source: seed 003, GPU host networking.
+/// Schemes proxy and proxy_device: one kernel for all reductions, which computes the sums and moves nothing. Each block
+/// waits for the signal of a chunk, adds the chunk to its own, and posts the sum's transfer and its signal to an engine
+/// of the host or of the device. Source: seed 003, GPU host networking and ComP-Net.
 
 #include "beeline/control/post.hpp"
 #include "beeline/host/command_queues.hpp"
@@ -36,9 +36,11 @@ struct PostingSender {
   }
 };
 
+template <beeline::EngineKind engine>
 class Proxy final : public LaneScheme<PostingSender> {
  public:
-  explicit Proxy(Vectors& vectors) : LaneScheme(vectors, vectors.shape().post_chunk_bytes), queues_(world(), lanes()) {}
+  explicit Proxy(Vectors& vectors)
+      : LaneScheme(vectors, vectors.shape().post_chunk_bytes), queues_(world(), lanes(), {.engine = engine}) {}
 
  private:
   PostingSender sender() const override { return {queues_.channel()}; }
@@ -49,9 +51,14 @@ class Proxy final : public LaneScheme<PostingSender> {
 }  // namespace
 
 SchemeInfo proxy() {
-  return SchemeInfo::of<Proxy>(
+  return SchemeInfo::of<Proxy<beeline::EngineKind::host>>(
       {"proxy", "one kernel for all reductions: each block adds its chunks, and posts them to the rank's engine",
        "proxy/copy_engine/signal"});
+}
+
+SchemeInfo proxy_device() {
+  return SchemeInfo::of<Proxy<beeline::EngineKind::device>>(
+      {"proxy_device", "as proxy, but a block of the device serves the posts", "proxy/peer/signal"});
 }
 
 }  // namespace ring_reduction

@@ -38,6 +38,7 @@ using SchemeInfo = apps::MethodInfo<Scheme, Vectors>;
 [[nodiscard]] SchemeInfo device();
 [[nodiscard]] SchemeInfo device_packets();
 [[nodiscard]] SchemeInfo proxy();
+[[nodiscard]] SchemeInfo proxy_device();
 [[nodiscard]] SchemeInfo triggered();
 
 }  // namespace ring_reduction

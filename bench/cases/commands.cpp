@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Commands to an engine (proxy/copy_engine/signal): round trips at rest and under load, rates of many posting blocks
-/// by one to eight engine threads, the engine's CPU time, and where the time of a round trip goes.
+/// Commands to an engine, of the host (proxy/copy_engine/signal) or of the device (proxy/peer/signal): round trips at
+/// rest, under load and from one lease to the next, rates of many posting blocks by one to eight engine threads, the
+/// engine's CPU time, and where the time of a round trip goes.
 
 #include <algorithm>
 
@@ -15,7 +16,9 @@ namespace beeline::bench {
 
 namespace {
 
-constexpr const char* method = "proxy/copy_engine/signal";
+constexpr const char* method_of(EngineKind engine) {
+  return engine == EngineKind::host ? "proxy/copy_engine/signal" : "proxy/peer/signal";
+}
 constexpr unsigned block_threads = 32;  ///< of which the first posts
 constexpr std::uint32_t most_blocks = 4096, most_queues = 64;
 
@@ -24,6 +27,7 @@ struct Probe {
   std::uint64_t* round_trips;  ///< [count] nanoseconds
   std::uint64_t* posts;        ///< [count] of which so many to post
   std::uint32_t count;
+  std::uint64_t rest_ns;  ///< before each
 };
 
 /// What a grid posts: words of 8 bytes.
@@ -72,8 +76,9 @@ struct ProbeCommands {
 
  private:
   static BEELINE_HOST_DEVICE void probe_rounds(const Context& ctx, const Posting& posting, const Probe& probe) {
-    constexpr std::uint32_t warm_up = 16;
+    const std::uint32_t warm_up = probe.rest_ns == 0 ? 16 : 2;
     for (std::uint32_t i = 0; i < warm_up + probe.count; ++i) {
+      rest(ctx, probe.rest_ns);
       const std::uint64_t start = machine::clock_ns();
       if (!post_word(ctx, posting, 0, posting.first + i)) break;
       const std::uint64_t posted = machine::clock_ns();
@@ -83,6 +88,10 @@ struct ProbeCommands {
       probe.posts[i - warm_up] = posted - start;
     }
     BareWord(*posting.stop).store(1, cuda::memory_order_release);
+  }
+  static BEELINE_HOST_DEVICE void rest(const Context& ctx, std::uint64_t ns) {
+    const std::uint64_t end = machine::clock_ns() + ns;
+    for (std::uint32_t poll = 0; ns != 0 && machine::clock_ns() < end; ++poll) machine::back_off(poll, ctx.polling);
   }
   static BEELINE_HOST_DEVICE void load(const Context& ctx, const Posting& posting, std::uint32_t block) {
     std::uint64_t next = machine::clock_ns(), value = posting.first;
@@ -119,6 +128,12 @@ struct Shape {
   int engine_threads = 1;
   Heap heap = Heap::pinned;  ///< of the words
   bool is_timed = false;     ///< the engine keeps the times of its parts
+  EngineKind engine = EngineKind::host;
+
+  [[nodiscard]] CommandQueueOptions options() const {
+    if (engine == EngineKind::device) return {.engine = engine};
+    return {.engine_threads = engine_threads, .is_timed = is_timed};
+  }
 };
 
 /// Rank 0 posts words to rank 1, by an engine of its own.
@@ -128,10 +143,10 @@ class Commands {
       : bench_(bench), shape_(shape), words_(bench.world(), shape.blocks, shape.heap), stop_(bench.world(), 1),
         times_(bench.world(), shape.blocks), round_trips_(bench.world(), most_probes),
         posts_(bench.world(), most_probes),
-        queues_(bench.world(), std::min(shape.blocks, most_queues),
-                {.engine_threads = shape.engine_threads, .is_timed = shape.is_timed}) {}
+        queues_(bench.world(), std::min(shape.blocks, most_queues), shape.options()) {}
 
   [[nodiscard]] const CommandQueues& queues() const { return queues_; }
+  [[nodiscard]] const char* method() const { return method_of(shape_.engine); }
 
   /// Collective. Nanoseconds of `posts` posts of each block.
   double rate_ns(std::uint32_t posts) { return run(PostWords{}, posts, 0); }
@@ -147,18 +162,20 @@ class Commands {
     std::vector<std::uint64_t> whole, posting;  ///< nanoseconds, ascending
   };
   /// Collective. Round trips of the first block while the others post so often.
-  RoundTrips probe(std::uint64_t interval_ns) {
+  ///   rest_ns  before each
+  RoundTrips probe(std::uint64_t interval_ns, std::uint64_t rest_ns = 0) {
     World& world = bench_.world();
     const std::uint64_t running = 0;
     world.copy(stop_.data(), &running, sizeof running);
     world.barrier();
     RoundTrips found;
     if (bench_.leads()) {
-      const Probe probe{round_trips_.data(), posts_.data(), most_probes};
+      const std::uint32_t count = rest_ns == 0 ? most_probes : resting_probes;
+      const Probe probe{round_trips_.data(), posts_.data(), count, rest_ns};
       launch(world, {.blocks = shape_.blocks, .threads = block_threads, .waits = true}, ProbeCommands{},
              posting(0, interval_ns), probe);
       world.synchronize();
-      found = {read(round_trips_), read(posts_)};
+      found = {read(round_trips_, count), read(posts_, count)};
     }
     world.barrier();
     return found;
@@ -176,12 +193,12 @@ class Commands {
   [[nodiscard]] Settings settings() const {
     return {{"blocks", std::uint64_t{shape_.blocks}},
             {"queues", std::uint64_t{queues_.channel().queues}},
-            {"engine_threads", static_cast<std::uint64_t>(shape_.engine_threads)},
+            {"engine_threads", static_cast<std::uint64_t>(shape_.options().engine_threads)},
             {"memory", shape_.heap == Heap::pinned ? "pinned" : "device"}};
   }
 
  private:
-  static constexpr std::uint32_t most_probes = 2000;
+  static constexpr std::uint32_t most_probes = 2000, resting_probes = 20;
 
   [[nodiscard]] Posting posting(std::uint32_t posts, std::uint64_t interval_ns) const {
     return {times_.data(), words_.data(), stop_.data(), queues_.channel(), next_, posts, 1, interval_ns};
@@ -201,8 +218,8 @@ class Commands {
     for (const BlockTimes& block : blocks) whole = {std::min(whole.start, block.start), std::max(whole.end, block.end)};
     return static_cast<double>(whole.end - whole.start);
   }
-  std::vector<std::uint64_t> read(const SymmetricArray<std::uint64_t>& from) {
-    std::vector<std::uint64_t> all(most_probes);
+  std::vector<std::uint64_t> read(const SymmetricArray<std::uint64_t>& from, std::uint32_t count) {
+    std::vector<std::uint64_t> all(count);
     bench_.world().copy(all.data(), from.data(), all.size() * sizeof all[0]);
     std::sort(all.begin(), all.end());
     return all;
@@ -219,7 +236,7 @@ class Commands {
 
 Measurement measurement_of(const std::shared_ptr<Commands>& commands, const char* operation,
                            std::function<std::vector<double>(Rounds)> time) {
-  Measurement measurement{.operation = operation, .method = method, .bytes = sizeof(std::uint64_t)};
+  Measurement measurement{.operation = operation, .method = commands->method(), .bytes = sizeof(std::uint64_t)};
   measurement.settings = commands->settings();
   measurement.time = std::move(time);
   measurement.verify = [=](std::uint64_t) {
@@ -231,10 +248,10 @@ Measurement measurement_of(const std::shared_ptr<Commands>& commands, const char
 
 /// The kernel's own clock says how long each took, so that a batch is a launch, and one sample the quantile of it.
 Measurement quantile_of(const std::shared_ptr<Commands>& commands, const char* operation, double quantile,
-                        std::uint64_t interval_ns, const char* load) {
+                        std::uint64_t interval_ns, const char* load, std::uint64_t rest_ns = 0) {
   Measurement measurement = measurement_of(commands, operation, [=](Rounds rounds) {
     return time_batches(rounds, [&] {
-      const std::vector<std::uint64_t> all = commands->probe(interval_ns).whole;
+      const std::vector<std::uint64_t> all = commands->probe(interval_ns, rest_ns).whole;
       return all.empty() ? 0.0 : static_cast<double>(all[static_cast<std::size_t>(quantile * (all.size() - 1))]);
     });
   });
@@ -267,6 +284,20 @@ std::vector<Measurement> prepare_round_trips(Bench& bench, std::uint64_t) {
   return all;
 }
 
+/// A device engine's round trips within a lease, and where the block has ended and is started again.
+std::vector<Measurement> prepare_leases(Bench& bench, std::uint64_t) {
+  bench.require_alike();
+  constexpr std::uint64_t rest_ns = 1'000'000;  // a block that is idle ends before
+  const auto commands = std::make_shared<Commands>(bench, Shape{.heap = Heap::symmetric, .engine = EngineKind::device});
+  std::vector<Measurement> all;
+  for (const std::uint64_t rest : {std::uint64_t{0}, rest_ns})
+    for (const auto& [name, quantile] : {std::pair{"command_p50", 0.5}, std::pair{"command_p99", 0.99}}) {
+      all.push_back(quantile_of(commands, name, quantile, 0, rest == 0 ? "none" : "restart", rest));
+      all.back().settings.emplace_back("poll_us", static_cast<std::uint64_t>(bench.world().config().engine_poll_us));
+    }
+  return all;
+}
+
 /// One shape; each is measured by itself, so that no other engine's threads spin beside it.
 std::vector<Measurement> prepare_rate(Bench& bench, const Shape& shape) {
   bench.require_alike();
@@ -292,7 +323,11 @@ constexpr Shape rate_shapes[] = {{1, 1},
                                  {480, 8},
                                  {4096, 8},
                                  {64, 1, Heap::symmetric},
-                                 {64, 4, Heap::symmetric}};
+                                 {64, 4, Heap::symmetric},
+                                 {1, 1, Heap::symmetric, false, EngineKind::device},
+                                 {16, 1, Heap::symmetric, false, EngineKind::device},
+                                 {64, 1, Heap::symmetric, false, EngineKind::device},
+                                 {480, 1, Heap::symmetric, false, EngineKind::device}};
 
 /// A host rank's grid runs its blocks one after the other, and has fewer cores.
 bool is_of_gpus(const Shape& shape) {
@@ -304,7 +339,7 @@ Case rate_of(const Shape& shape) {
     if (is_of_gpus(shape) && !bench.world().device().is_gpu()) return std::vector<Measurement>();
     return prepare_rate(bench, shape);
   };
-  return {"command_rate", method, false, prepare};
+  return {"command_rate", method_of(shape.engine), false, prepare};
 }
 
 /// Source: seed 000, 4.4.3: post-work-wait.
@@ -363,9 +398,11 @@ std::vector<Measurement> prepare_parts(Bench& bench, std::uint64_t) {
 }
 
 std::vector<Case> all_cases() {
-  std::vector<Case> all = {{"command_load", method, false, prepare_round_trips},
-                           {"command_parts", method, false, prepare_parts},
-                           {"engine_cpu", method, false, prepare_cpu_time}};
+  const char* const of_host = method_of(EngineKind::host);
+  std::vector<Case> all = {{"command_load", of_host, false, prepare_round_trips},
+                           {"command_leases", method_of(EngineKind::device), false, prepare_leases},
+                           {"command_parts", of_host, false, prepare_parts},
+                           {"engine_cpu", of_host, false, prepare_cpu_time}};
   for (const Shape& shape : rate_shapes) all.push_back(rate_of(shape));
   return all;
 }

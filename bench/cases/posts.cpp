@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// proxy/copy_engine/signal: the kernel posts commands, which the rank's engine does. Ping-pong, one way, and a
-/// command's own round trip between a kernel and its engine, beside a bare thread that answers a flag.
+/// The kernel posts commands, which an engine does: proxy/copy_engine/signal threads of the host, proxy/peer/signal a
+/// block of the device. Ping-pong, one way, and a command's own round trip between a kernel and its engine, beside a
+/// bare thread that answers a flag.
 
 #include <atomic>
 #include <functional>
@@ -21,7 +22,9 @@ namespace beeline::bench {
 
 namespace {
 
-constexpr const char* method = "proxy/copy_engine/signal";
+constexpr const char* method_of(EngineKind engine) {
+  return engine == EngineKind::host ? "proxy/copy_engine/signal" : "proxy/peer/signal";
+}
 
 struct PostedMessage {
   std::byte* destination;
@@ -70,9 +73,9 @@ struct PostedFlood {
 };
 
 struct State {
-  State(Bench& bench_in, std::uint64_t bytes)
+  State(Bench& bench_in, std::uint64_t bytes, EngineKind engine)
       : bench(bench_in), buffers(std::make_shared<MessageBuffers>(bench, bytes)), arrived(bench.world(), 1),
-        queues(bench.world()), timed(bench) {}
+        queues(bench.world(), 1, {.engine = engine}), timed(bench) {}
 
   template <class Kernel>
   std::vector<double> time(Rounds rounds) {
@@ -88,11 +91,11 @@ struct State {
   TimedKernel timed;
 };
 
-template <class Kernel, Receivers receivers>
+template <class Kernel, Receivers receivers, EngineKind engine>
 std::vector<Measurement> prepare_messages(Bench& bench, std::uint64_t bytes) {
-  auto state = std::make_shared<State>(bench, bytes);
+  const std::shared_ptr<State> state = std::make_shared<State>(bench, bytes, engine);
   std::vector<Measurement> all;
-  all.push_back(message_measurement(bench, state->buffers, receivers, method,
+  all.push_back(message_measurement(bench, state->buffers, receivers, method_of(engine),
                                     [=](Rounds rounds) { return state->time<Kernel>(rounds); }));
   all.back().settings = single_thread(bench).settings();
   return all;
@@ -154,9 +157,9 @@ struct PostedWord {
 
 struct CommandState {
   ///   heap  of the words that are answered and put; a GPU writes those of its own memory by a stream
-  CommandState(Bench& bench_in, Heap heap_in)
+  CommandState(Bench& bench_in, Heap heap_in, EngineKind engine)
       : bench(bench_in), heap(heap_in), words(bench.world(), 3, heap), asked(bench.world(), 1, Heap::pinned),
-        queues(bench.world()), timed(bench), answering(bench.world().make_stream()) {}
+        queues(bench.world(), 1, {.engine = engine}), timed(bench), answering(bench.world().make_stream()) {}
 
   [[nodiscard]] std::uint64_t* word(std::size_t index) const { return &words.data()[index].value; }
   std::vector<double> time_bare(Rounds rounds) {
@@ -190,11 +193,12 @@ struct CommandState {
   std::unique_ptr<Stream> answering;
 };
 
-std::vector<Measurement> prepare_command(Bench& bench, std::uint64_t) {
+std::vector<Measurement> prepare_command(Bench& bench, EngineKind engine) {
+  const char* const method = method_of(engine);
   std::vector<Measurement> all;
   for (const Heap heap : {Heap::pinned, Heap::symmetric}) {
     if (heap == Heap::symmetric && !bench.world().device().is_gpu()) continue;  // the same memory
-    const auto state = std::make_shared<CommandState>(bench, heap);
+    const auto state = std::make_shared<CommandState>(bench, heap, engine);
     const auto add = [&](const char* name, std::size_t word, auto time) {
       Measurement measurement{.operation = "command", .method = name, .bytes = sizeof(std::uint64_t)};
       measurement.settings = single_thread(bench).settings();
@@ -214,11 +218,21 @@ std::vector<Measurement> prepare_command(Bench& bench, std::uint64_t) {
   return all;
 }
 
-const ListedCases latency_cases(Command::latency,
-                                {{"message", method, true, prepare_messages<PostedPingPong, Receivers::both>},
-                                 {"command", method, false, prepare_command}});
-const ListedCases bandwidth_cases(Command::bandwidth,
-                                  {{"put", method, true, prepare_messages<PostedFlood, Receivers::second>}});
+template <class Kernel, Receivers receivers, EngineKind engine>
+Case messages() {
+  return {receivers == Receivers::both ? "message" : "put", method_of(engine), true,
+          prepare_messages<Kernel, receivers, engine>};
+}
+Case command(EngineKind engine) {
+  return {"command", method_of(engine), false,
+          [engine](Bench& bench, std::uint64_t) { return prepare_command(bench, engine); }};
+}
+
+const ListedCases latency_cases(Command::latency, {messages<PostedPingPong, Receivers::both, EngineKind::host>(),
+                                                   messages<PostedPingPong, Receivers::both, EngineKind::device>(),
+                                                   command(EngineKind::host), command(EngineKind::device)});
+const ListedCases bandwidth_cases(Command::bandwidth, {messages<PostedFlood, Receivers::second, EngineKind::host>(),
+                                                       messages<PostedFlood, Receivers::second, EngineKind::device>()});
 
 }  // namespace
 

@@ -153,6 +153,22 @@ json engine_entries(const std::vector<Device>& gpus) {
   return all;
 }
 
+/// What serves command queues here, and what it does.
+json command_engines(const beeline::Config& config) {
+  return {{{"id", "host"},
+           {"method", "proxy/copy_engine/signal"},
+           {"served_by", "threads of the host"},
+           {"threads", config.engine_threads},
+           {"poll_us", config.engine_poll_us},
+           {"commands", "put, get, copy, signal, atomic, trigger"}},
+          {{"id", "device"},
+           {"method", "proxy/peer/signal"},
+           {"served_by", "a block of the rank's device, in leases; the host does what it hands over"},
+           {"threads", nullptr},
+           {"poll_us", config.engine_poll_us},
+           {"commands", "put, get, signal, atomic; copy by the host"}}};
+}
+
 json configuration(const beeline::Config& config) {
   json all = json::array();
   for (const auto& entry : beeline::describe(config))
@@ -183,6 +199,7 @@ json report() {
       {"access", access_matrix(gpus, config.peer_access)},
       {"methods", method_entries(gpus, config.peer_access)},
       {"engines", engine_entries(gpus)},
+      {"command_engines", command_engines(config)},
       {"launcher", launcher(config)},
       {"configuration", configuration(config)},
       {"host", {{"cpu", host.name}, {"cores", std::thread::hardware_concurrency()}, {"kernel", system.release}}}};

@@ -16,8 +16,8 @@ from beeline.programs import World, mpirun_command
 
 PROGRAMS = Path(__file__).resolve().parents[2] / "build" / "bin"
 METHODS = [
-    "device/peer/ll", "device/peer/signal", "proxy/copy_engine/signal", "triggered/copy_engine/signal",
-    "stream/copy_engine/signal",
+    "device/peer/ll", "device/peer/signal", "proxy/copy_engine/signal", "proxy/peer/signal",
+    "triggered/copy_engine/signal", "stream/copy_engine/signal",
     "host/copy_engine/signal", "host/staged/sequential", "host/staged/pipelined",
 ]  # fmt: skip
 QUICK = ["--iterations", "2"]
@@ -176,7 +176,10 @@ def test_methods_have_their_latency_rate_and_bandwidth() -> None:
 
 
 def test_methods_of_commands_and_of_both_ways() -> None:
-    operations = "command_load,command_rate,command_parts,engine_cpu,kernel_start,arrival,two_way"
+    operations = (
+        "command_load,command_leases,command_rate,command_parts,copy_rate,started_copy,engine_cpu,kernel_start,arrival,"
+        "two_way"
+    )
     found = results(records("methods", "--sizes", "256K", "--operations", operations, threads=True))
     assert all(record["available"] for record in found)
     by_operation: dict[str, list[Record]] = {}
@@ -185,13 +188,24 @@ def test_methods_of_commands_and_of_both_ways() -> None:
     assert {name: each[0]["unit"] for name, each in by_operation.items()} == {
         "command_p50": "us", "command_p99": "us", "command_rate": "Mmsg/s", "part_post": "us", "part_engine": "us",
         "part_transfer": "us", "part_completion": "us", "engine_cpu": "us", "kernel_start": "us", "arrival": "us",
-        "two_way": "GB/s", "buffer_wait": "us",
+        "copy_rate": "Mmsg/s", "copy": "GB/s", "started_copy": "us", "two_way": "GB/s", "buffer_wait": "us",
     }  # fmt: skip
     timed_only = {"kernel_start", "arrival"}
     assert all(record["verified"] for record in found if record["operation"] not in timed_only)
     for p50, p99 in zip(by_operation["command_p50"], by_operation["command_p99"], strict=True):
         assert p50["settings"]["load"] == p99["settings"]["load"]
         assert p50["median"] <= p99["median"]
+    within, behind = (
+        {
+            r["median"]
+            for r in by_operation["command_p50"]
+            if r["settings"]["load"] == load and r["method"] == "proxy/peer/signal"
+        }
+        for load in ("none", "restart")
+    )
+    assert len(within) == len(behind) == 1
+    assert min(within) < min(behind), "a lease that has ended is started again"
+    assert {r["baseline"] for r in by_operation["copy_rate"]} == {None, "bare/issue_loop"}
     shapes = [(r["settings"]["blocks"], r["settings"]["engine_threads"]) for r in by_operation["command_rate"]]
     assert shapes == [(1, 1), (4, 1)]
     assert [r["settings"]["work_us"] for r in by_operation["engine_cpu"]] == [0, 10, 100, 1000]
@@ -203,8 +217,12 @@ def test_methods_of_commands_and_of_both_ways() -> None:
 @pytest.mark.parametrize("threads", [False, True], ids=["processes", "threads"])
 def test_address_space_against_threads_and_strides(threads: bool) -> None:
     found = results(records("address-space", threads=threads, BEELINE_HOST_THREADS="2"))
+    started = [record for record in found if record["operation"] == "started_copy"]
+    assert {r["method"] for r in started} == {"proxy/copy_engine/signal", "device/peer/signal"}
+    assert all(r["verified"] and r["iterations"] == 1 for r in started), "one copy at a time"
     for record in found:
-        assert_measured(record, ranks=2)
+        if record not in started:
+            assert_measured(record, ranks=2)
     for operation in ("write_latency", "read_latency", "store", "load"):
         assert [r["settings"]["threads"] for r in found if r["operation"] == operation] == [1, 2]
     for operation in ("strided_store", "strided_load"):

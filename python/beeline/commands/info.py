@@ -30,6 +30,7 @@ def info(as_json: options.Json = False) -> None:
         console, "Who reaches whose memory", report.get("access") or [], lambda cell: str(cell.get("how", MISSING))
     )
     show_engines(console, report.get("engines") or [])
+    show_command_engines(console, report.get("command_engines") or [])
     show_methods(console, report.get("methods") or [])
     show_configuration(console, report.get("configuration") or [])
 
@@ -121,6 +122,16 @@ def show_engines(console: Console, engines: list[Event]) -> None:
     for engine in engines:
         cores = ",".join(map(str, engine.get("near_cores") or [])) or f"any: {engine.get('reason') or MISSING}"
         table.add_row(format_number(engine.get("gpu")), str(engine.get("pci") or MISSING), cores)
+    console.print(table)
+
+
+def show_command_engines(console: Console, engines: list[Event]) -> None:
+    """What serves the queues that kernels post commands to."""
+    table = new_table("Engines of command queues", "engine", "method", "served by", ">threads", ">poll, µs", "commands")
+    for engine in engines:
+        names = [str(engine.get(key) or MISSING) for key in ("id", "method", "served_by")]
+        numbers = [format_number(engine.get(key)) for key in ("threads", "poll_us")]
+        table.add_row(*names, *numbers, str(engine.get("commands") or MISSING))
     console.print(table)
 
 

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// Copies that a kernel starts (proxy/copy_engine/signal): their rate and bandwidth beside a bare loop of the host that
+/// issues the same over as many streams, and the time of one beside the kernel's own stores. Source: seed 000, 6.5.
+
+#include <algorithm>
+#include <array>
+#include <memory>
+
+#include "beeline/control/post.hpp"
+#include "beeline/host/command_queues.hpp"
+#include "cases/cases.hpp"
+#include "harness/message_buffers.hpp"
+#include "harness/timed_grid.hpp"
+#include "harness/timed_host.hpp"
+#include "harness/timed_kernel.hpp"
+#include "peers/bare_copy.hpp"
+
+namespace beeline::bench {
+
+namespace {
+
+constexpr const char* method = "proxy/copy_engine/signal";
+constexpr std::uint32_t streams = 4;  ///< of an engine's thread; queues of the kernel that posts
+constexpr std::uint64_t kib = 1024, mib = kib * kib;
+
+struct CopyArguments {
+  std::byte* destination;  ///< at the peer, as this rank's device reaches it
+  const std::byte* source;
+  std::uint64_t bytes;
+  CommandChannel channel;
+};
+
+/// Copy after copy, each to another queue; a batch ends when all are in place.
+struct PostCopies {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, BlockTimes* times, std::uint32_t copies,
+                                      CopyArguments a) const {
+    if (grid.block().thread_rank() != 0) return;
+    const Thread one{};
+    const std::uint64_t start = machine::clock_ns();
+    for (std::uint32_t i = 0; i < copies; ++i)
+      if (post_copy(one, ctx, a.destination, a.source, a.bytes, a.channel.queue(i)) != Status::ok) return;
+    for (std::uint32_t i = 0; i < a.channel.queues; ++i)
+      if (quiet(one, ctx, a.channel.queue(i)) != Status::ok) return;
+    *times = {start, machine::clock_ns()};
+  }
+};
+
+/// The same bytes by the threads of a grid. A message is over when every block's stores are in place.
+struct StoreBytes {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, BlockTimes* times, CopyArguments a,
+                                      std::uint32_t peer) const {
+    const auto& block = grid.block();
+    const std::uint64_t start = machine::clock_ns();
+    const Share share = share_of(a.bytes, grid.block_rank(), grid.blocks());
+    if (share.bytes != 0 &&
+        (put(block, ctx, a.destination + share.offset, a.source + share.offset, share.bytes, peer) != Status::ok ||
+         quiet(block, ctx) != Status::ok))
+      return;
+    if (block.thread_rank() == 0) times[grid.block_rank()] = {start, machine::clock_ns()};
+  }
+};
+
+class PostedCopies {
+ public:
+  PostedCopies(Bench& bench, std::uint64_t bytes)
+      : bench_(bench), buffers_(std::make_shared<MessageBuffers>(bench, bytes)), times_(bench, 1),
+        queues_(bench.world(), streams, {.engine_threads = 1}) {
+    for (std::unique_ptr<Stream>& stream : bare_streams_) stream = bench.world().make_stream();
+  }
+
+  [[nodiscard]] const std::shared_ptr<MessageBuffers>& buffers() const { return buffers_; }
+
+  std::vector<double> time_posted(Rounds rounds) {
+    return time_batches(rounds, [&] {
+      const CopyArguments arguments{there(), buffers_->source(), buffers_->bytes(), queues_.channel()};
+      return times_.run({1, bench_.world().device().is_gpu() ? 32u : grid_threads(bench_)}, bench_.leads(),
+                        PostCopies{}, times_.times(), rounds.iterations, arguments);
+    });
+  }
+  std::vector<double> time_bare(Rounds rounds) {
+    std::size_t next = 0;
+    return time_on_host(
+        bench_, rounds,
+        [&] {
+          if (bench_.leads())
+            bare_copy(*bare_streams_[next++ % streams], there(), buffers_->source(), buffers_->bytes());
+        },
+        [&] {
+          for (const std::unique_ptr<Stream>& stream : bare_streams_) bench_.world().synchronize(*stream);
+        });
+  }
+
+ private:
+  [[nodiscard]] std::byte* there() const {
+    return bench_.world().at(buffers_->destination(), static_cast<int>(bench_.peer()));
+  }
+
+  Bench& bench_;
+  std::shared_ptr<MessageBuffers> buffers_;
+  TimedGrid times_;
+  CommandQueues queues_;
+  std::array<std::unique_ptr<Stream>, streams> bare_streams_;
+};
+
+/// Small copies by their rate, large ones by their bandwidth.
+std::vector<Measurement> prepare_beside_loop(Bench& bench, std::uint64_t) {
+  bench.require_alike();
+  std::vector<Measurement> all;
+  for (const std::uint64_t bytes : {4 * kib, 64 * kib, mib, 16 * mib}) {
+    const auto copies = std::make_shared<PostedCopies>(bench, bytes);
+    const std::size_t bare = all.size();
+    for (const bool is_bare : {true, false}) {
+      all.push_back(message_measurement(
+          bench, copies->buffers(), Receivers::second, is_bare ? "bare/issue_loop" : method,
+          [=](Rounds rounds) { return is_bare ? copies->time_bare(rounds) : copies->time_posted(rounds); }));
+      all.back().operation = bytes < mib ? "copy_rate" : "copy";
+      if (bytes < mib) all.back().unit = Unit::million_messages_per_second;
+      all.back().most_iterations = bytes < mib ? 1000 : 64;
+      all.back().settings = {{"streams", std::uint64_t{streams}}};
+    }
+    all[bare].peer_of = method;
+    all.back().baseline = bare;
+  }
+  return all;
+}
+
+/// One copy by the engine, and by the stores of grids, until it is in place: where they cross.
+std::vector<Measurement> prepare_crossing(Bench& bench, std::uint64_t) {
+  bench.require_alike();
+  const unsigned most =
+      resident_everywhere<StoreBytes, BlockTimes*, CopyArguments, std::uint32_t>(bench, grid_threads(bench));
+  std::vector<Measurement> all;
+  for (const std::uint64_t bytes : {4 * kib, 64 * kib, 256 * kib, mib, 4 * mib, 16 * mib, 64 * mib}) {
+    if (bytes > 4 * mib && !bench.world().device().is_gpu()) continue;  // memory's bandwidth, either way
+    const auto copies = std::make_shared<PostedCopies>(bench, bytes);
+    const auto add = [&](const char* by, unsigned blocks, std::function<std::vector<double>(Rounds)> time) {
+      all.push_back(message_measurement(bench, copies->buffers(), Receivers::second, by, std::move(time)));
+      all.back().operation = "started_copy";
+      all.back().unit = Unit::microseconds;
+      all.back().most_iterations = 1;
+      all.back().settings = {{"blocks", std::uint64_t{blocks}}};
+    };
+    add(method, 1, [=](Rounds rounds) { return copies->time_posted(rounds); });
+    for (const unsigned blocks : {1u, 16u, most}) {
+      if (blocks > most || (blocks != 1 && blocks == most && most <= 16)) continue;
+      const auto grid = std::make_shared<TimedGrid>(bench, blocks);
+      add("device/peer/signal", blocks, [=, &bench](Rounds rounds) {
+        const CopyArguments arguments{copies->buffers()->destination(), copies->buffers()->source(), bytes, {}};
+        return time_batches(rounds, [&] {
+          return grid->run({blocks, grid_threads(bench)}, bench.leads(), StoreBytes{}, grid->times(), arguments,
+                           bench.peer());
+        });
+      });
+    }
+  }
+  return all;
+}
+
+const ListedCases cases(Command::methods, {{"copy_rate", method, false, prepare_beside_loop},
+                                           {"started_copy", method, false, prepare_crossing}});
+const ListedCases address_space_cases(Command::address_space, {{"started_copy", method, false, prepare_crossing}});
+
+}  // namespace
+
+}  // namespace beeline::bench

@@ -75,6 +75,8 @@ Case in_kernel(Algorithm algorithm, std::shared_ptr<BarrierPlaces> places) {
 Case as_kernel(Algorithm algorithm, CallSite control, std::shared_ptr<BarrierPlaces> places) {
   const std::string method = method_of(control, algorithm);
   const auto prepare = [=](Bench& bench, std::uint64_t) {
+    const std::string reason = reason_against(bench.world(), algorithm);
+    require(reason.empty(), Status::unavailable, reason);
     const auto place = places->get(bench);
     const auto start = [=](Stream& stream) {
       place->collectives.barrier_on_stream({.stream = &stream, .algorithm = algorithm});
@@ -128,7 +130,8 @@ std::vector<Case> barrier_cases() {
   std::vector<Algorithm> algorithms;
   for (const MethodRow& row : method_rows)
     if (row.operation == Operation::barrier) algorithms.push_back(row.algorithm);
-  for (Algorithm algorithm : algorithms) all.push_back(in_kernel(algorithm, places));
+  for (Algorithm algorithm : algorithms)
+    if (has_algorithm(Operation::barrier, algorithm, Control::device)) all.push_back(in_kernel(algorithm, places));
   for (CallSite control : {CallSite::stream, CallSite::graph}) {
     for (Algorithm algorithm : algorithms) all.push_back(as_kernel(algorithm, control, places));
     all.push_back(nvshmem_barrier(control));

@@ -443,7 +443,7 @@ class Collectives:
         Collective. As `alltoall`, with parts of any lengths, in elements by rank, that follow each other.
         """
 
-    def barrier(self, *, stream: Stream | None = None, timeout: float | None = None, algorithm: str = 'alltoall') -> None:
+    def barrier(self, *, stream: Stream | None = None, timeout: float | None = None, algorithm: str = 'automatic') -> None:
         """
         Collective. Holds later work of the stream until all ranks' streams have come here.
         """

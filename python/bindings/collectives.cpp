@@ -369,7 +369,7 @@ count      elements of the vector, or of the piece from one rank to another)")
            nb::arg("timeout") = nb::none(),
            "Collective. As `alltoall`, with parts of any lengths, in elements by rank, that follow each other.")
       .def("barrier", &CollectivesObject::barrier, nb::kw_only(), nb::arg("stream") = nb::none(),
-           nb::arg("timeout") = nb::none(), nb::arg("algorithm") = "alltoall",
+           nb::arg("timeout") = nb::none(), nb::arg("algorithm") = "automatic",
            "Collective. Holds later work of the stream until all ranks' streams have come here.");
   bind_calls(collectives);
 }

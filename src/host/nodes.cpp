@@ -17,6 +17,13 @@ std::vector<int> World::Implementation::near_ranks() const {
   return found;
 }
 
+bool World::Implementation::spans_nodes(const Team& team) const {
+  if (!spans_nodes()) return false;
+  for (int member = 0; member < team.size(); ++member)
+    if (!is_near(team.world_rank(member))) return true;
+  return false;
+}
+
 void World::Implementation::learn_nodes(const std::vector<std::string>& nodes) {
   std::vector<std::string> known;
   for (std::size_t each = 0; each < nodes.size(); ++each) {

@@ -197,6 +197,8 @@ class World::Implementation {
   [[nodiscard]] bool spans_nodes() const {
     return std::any_of(members.begin(), members.end(), [](const Member& member) { return member.node != 0; });
   }
+  /// Whether the team has.
+  [[nodiscard]] bool spans_nodes(const Team& team) const;
   /// Ranks of the world on this rank's node.
   [[nodiscard]] std::vector<int> near_ranks() const;
   /// Throws unavailable where the team has members on other nodes: `what` needs memory that all of them share.

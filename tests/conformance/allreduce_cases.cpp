@@ -123,6 +123,7 @@ BEELINE_CASE(collectives, every_count_and_alignment, 1) {
 
 /// Vectors at another place on every rank cannot be read where they are; that must not show.
 BEELINE_CASE(collectives, vectors_that_lie_unlike, 2) {
+  test.skip_if(test.on_several_nodes(), ranks_on_several_nodes);
   test.skip_if(test.world().mixed(), ranks_of_both_kinds);
   Collectives collectives(test.world(), small_channel);
   StreamCall call(test, collectives, 4 * 4000);
@@ -142,6 +143,7 @@ CollectiveOptions engine_channel(const RankTest& test, std::size_t chunk_bytes) 
 
 /// Vectors of one part of a chunk, one chunk, and many, which get shorter towards the end.
 BEELINE_CASE(collectives, engines_in_chunks, 1) {
+  test.skip_if(test.on_several_nodes(), ranks_on_several_nodes);
   test.skip_if(test.world().mixed(), ranks_of_both_kinds);
   Collectives collectives(test.world(), engine_channel(test, 4096));
   const std::size_t members = static_cast<std::size_t>(test.size()), most = members * 10'001;
@@ -158,6 +160,7 @@ BEELINE_CASE(collectives, engines_in_chunks, 1) {
 
 /// Calls that wait for nothing in between: the next one's first copies come where the last one's may still be read.
 BEELINE_CASE(collectives, engines_call_after_call, 1) {
+  test.skip_if(test.on_several_nodes(), ranks_on_several_nodes);
   World& world = test.world();
   test.skip_if(world.mixed(), ranks_of_both_kinds);
   Collectives collectives(world, engine_channel(test, 1024));
@@ -180,6 +183,7 @@ BEELINE_CASE(collectives, engines_call_after_call, 1) {
 
 /// Vectors that no other rank's copies or kernels reach.
 BEELINE_CASE(collectives, engines_on_other_memory, 1) {
+  test.skip_if(test.on_several_nodes(), ranks_on_several_nodes);
   test.skip_if(test.world().mixed(), ranks_of_both_kinds);
   Collectives collectives(test.world(), engine_channel(test, 2048));
   constexpr std::size_t count = 9'999;
@@ -298,15 +302,15 @@ void run_lanes(RankTest& test, const CollectiveOptions& options, unsigned blocks
   }
 }
 
-BEELINE_CASE(collectives, all_algorithms_in_one_session, 1) {
+BEELINE_CASE(sessions, all_algorithms_in_one_session, 1) {
   run_lanes(test, small_channel, 1, false);
   run_lanes(test, small_channel, 3, false);
 }
 
-BEELINE_CASE(collectives, allreduce_continues_after_a_timeout, 2) { run_lanes(test, small_channel, 1, true); }
+BEELINE_CASE(sessions, allreduce_continues_after_a_timeout, 2) { run_lanes(test, small_channel, 1, true); }
 
 /// Rounds from just below where flags are refreshed, of either parity, and where they repeat.
-BEELINE_CASE(collectives, collective_flags_wrap, 1) {
+BEELINE_CASE(sessions, collective_flags_wrap, 1) {
   for (const std::uint64_t first :
        {std::uint64_t{1} << 15, std::uint64_t{1} << 16, std::uint64_t{3} << 15, std::uint64_t{1} << 32}) {
     CollectiveOptions options = small_channel;
@@ -316,7 +320,7 @@ BEELINE_CASE(collectives, collective_flags_wrap, 1) {
 }
 
 /// No round before the wrap: what was never sent must not look like round 2^16 to those who wait for a late one.
-BEELINE_CASE(collectives, collective_flags_wrap_before_a_late_member, 2) {
+BEELINE_CASE(sessions, collective_flags_wrap_before_a_late_member, 2) {
   CollectiveOptions options = small_channel;
   options.first_round = (std::uint64_t{1} << 16) - 1;
   run_lanes(test, options, 1, true);
@@ -324,7 +328,7 @@ BEELINE_CASE(collectives, collective_flags_wrap_before_a_late_member, 2) {
 
 /// Packets lie where they came while other rounds go by, until flags repeat: then they must not pass for new ones.
 /// Rounds in which flags are not refreshed are left out.
-BEELINE_CASE(collectives, flags_of_long_ago_are_not_taken, 2) {
+BEELINE_CASE(sessions, flags_of_long_ago_are_not_taken, 2) {
   constexpr std::uint64_t period = std::uint64_t{1} << 15, first = period - 20;
   World& world = test.world();
   CollectiveOptions options = small_channel;
@@ -403,7 +407,7 @@ BEELINE_CASE(collectives, collectives_refused, 1) {
     });
   if (test.size() > 1)
     expect_refused("different options", [&] { Collectives(test.world(), {.sessions = test.rank() == 0 ? 2u : 3u}); });
-  if (!test.world().mixed() && !test.world().device().is_gpu() && test.size() > 2) {
+  if (!test.world().mixed() && !test.world().device().is_gpu() && test.size() > 2 && !test.on_several_nodes()) {
     Collectives small(test.world(), {.sessions = 1, .staging_bytes = 256});
     const std::string needs = join(
         "the channel has 512 bytes for it (engine_bytes, or else two times staging_bytes on each session), and needs ",
@@ -419,10 +423,12 @@ BEELINE_CASE(collectives, collectives_refused, 1) {
     expect_refused("different options",
                    [&] { Collectives(test.world(), {.engine_bytes = static_cast<std::size_t>(test.rank()) * 256}); });
   if (!test.world().mixed()) {
-    expect_refused("no room for", [&] { Collectives(test.world(), {.engine_bytes = std::size_t{1} << 40}); });
+    expect_refused(test.on_several_nodes() ? "do not serve members on several nodes" : "no room for",
+                   [&] { Collectives(test.world(), {.engine_bytes = std::size_t{1} << 40}); });
     std::vector<float> outside(4);
-    expect_refused("one of these lies outside it", call(outside.data(), data, 4, f32, Reduction::sum,
-                                                        {.algorithm = Algorithm::copy_engine, .symmetric = true}));
+    expect_refused(
+        test.on_several_nodes() ? "on other nodes; across_nodes serves" : "one of these lies outside it",
+        call(outside.data(), data, 4, f32, Reduction::sum, {.algorithm = Algorithm::copy_engine, .symmetric = true}));
   } else {
     expect_refused("do not serve ranks of both kinds", [&] { Collectives(test.world(), {.engine_bytes = 4096}); });
   }

@@ -50,6 +50,9 @@ struct Placing {
 /// Why a case does not run where ranks differ in kind.
 inline constexpr const char* ranks_of_both_kinds = "ranks of both kinds: they have the algorithms by packets only";
 
+/// Why a case of an algorithm does not run where ranks are on several nodes.
+inline constexpr const char* ranks_on_several_nodes = "ranks on several nodes: they have across_nodes only";
+
 /// Where one call's vectors lie instead of the heap; nullptr: in the heap.
 struct Elsewhere {
   std::byte *source = nullptr, *destination = nullptr;

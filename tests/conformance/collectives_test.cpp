@@ -5,6 +5,8 @@
 int main(int argc, char** argv) {
   using namespace beeline_test;
   return run_suite(argc, argv, channel_shapes({9, 31, 64}), [](const WorldShape& shape) {
-    return cases_of({shape.crowd ? CaseGroup::crowded_collectives : CaseGroup::collectives});
+    if (shape.crowd) return cases_of({CaseGroup::crowded_collectives});
+    if (shape.nodes > 1) return cases_of({CaseGroup::collectives});
+    return cases_of({CaseGroup::collectives, CaseGroup::sessions});
   });
 }

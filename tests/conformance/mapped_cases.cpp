@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "beeline/host/collectives.hpp"
+#include "tests/conformance/collective_calls.hpp"
 #include "tests/conformance/foreign_memory.hpp"
 #include "tests/conformance/rank_test.hpp"
 
@@ -102,6 +103,7 @@ class MappedCalls {
 };
 
 void skip_unsuitable(RankTest& test) {
+  test.skip_if(test.on_several_nodes(), ranks_on_several_nodes);
   test.skip_if(test.world().mixed(), "kernels do not reach memory of the other kind");
   test.skip_if(test.size() > static_cast<int>(detail::most_mapping_members), "too many ranks");
 }

@@ -157,8 +157,8 @@ void run_kernels(RankTest& test, bool some_are_late) {
     }
 }
 
-BEELINE_CASE(messages, messages_in_kernels, 1) { run_kernels(test, false); }
-BEELINE_CASE(messages, messages_continue_after_a_timeout, 1) { run_kernels(test, true); }
+BEELINE_CASE(message_sessions, messages_in_kernels, 1) { run_kernels(test, false); }
+BEELINE_CASE(message_sessions, messages_continue_after_a_timeout, 1) { run_kernels(test, true); }
 
 struct GridArguments {
   MessageChannel channel;
@@ -186,7 +186,7 @@ struct GridKernel {
   }
 };
 
-BEELINE_CASE(messages, messages_by_grids, 2) {
+BEELINE_CASE(message_sessions, messages_by_grids, 2) {
   Messages messages(test.world(), small_messages);
   MessageCalls calls(test, messages, 20'000);
   std::uint64_t number = 0;

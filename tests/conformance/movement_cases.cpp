@@ -96,12 +96,12 @@ class StreamCall {
   SymmetricArray<std::byte> source_, destination_;
 };
 
-/// `body(move, algorithm)` for all that this world has.
+/// `body(move, algorithm)` for all that the team has.
 template <class Body>
-void for_each_way(RankTest& test, Body body) {
+void for_each_way(Team& team, Body body) {
   for (const CollectiveShape& shape : collective_shapes)
     if (contains(moves, shape.operation))
-      for (const Algorithm algorithm : algorithms_here(test.world(), shape.operation)) body(shape.operation, algorithm);
+      for (const Algorithm algorithm : algorithms_here(team, shape.operation)) body(shape.operation, algorithm);
 }
 
 BEELINE_CASE(collectives, movement_of_every_count, 1) {
@@ -109,7 +109,7 @@ BEELINE_CASE(collectives, movement_of_every_count, 1) {
   const std::size_t most = under_thread_sanitizer ? 3001 : 20011;
   StreamCall call(test, collectives, static_cast<std::size_t>(test.size()) * most);
   std::uint64_t round = 0;
-  for_each_way(test, [&](Operation move, Algorithm algorithm) {
+  for_each_way(test.world(), [&](Operation move, Algorithm algorithm) {
     const CollectiveShape& shape = *find_shape(move);
     const bool pieces_both_ways = has_pieces(shape.source) && has_pieces(shape.destination);
     for (const std::size_t bytes : {std::size_t{0}, std::size_t{1}, std::size_t{8}, std::size_t{515}, most})
@@ -125,6 +125,7 @@ BEELINE_CASE(collectives, movement_of_every_count, 1) {
 /// In chunks through memory of the engines' own, and, where the caller asserts that destinations are symmetric,
 /// without.
 BEELINE_CASE(collectives, movement_by_engines, 1) {
+  test.skip_if(test.on_several_nodes(), ranks_on_several_nodes);
   test.skip_if(test.world().mixed(), ranks_of_both_kinds);
   CollectiveOptions options = small_channel;
   options.engine_bytes = 4 * std::max<std::size_t>(1, static_cast<std::size_t>(test.size()) - 1) * 2048;
@@ -133,7 +134,7 @@ BEELINE_CASE(collectives, movement_by_engines, 1) {
   StreamCall call(test, collectives, static_cast<std::size_t>(test.size()) * most);
   const auto rank = static_cast<std::size_t>(test.rank());
   std::uint64_t round = 0;
-  for_each_way(test, [&](Operation move, Algorithm algorithm) {
+  for_each_way(test.world(), [&](Operation move, Algorithm algorithm) {
     if (algorithm != Algorithm::copy_engine) return;
     for (const std::size_t bytes : {std::size_t{2048}, std::size_t{10'000}, most})
       for (const bool symmetric : {false, true}) {
@@ -152,7 +153,7 @@ BEELINE_CASE(collectives, movement_between_unlike_addresses, 2) {
   StreamCall call(test, collectives, static_cast<std::size_t>(test.size()) * 3001);
   const auto rank = static_cast<std::size_t>(test.rank());
   std::uint64_t round = 0;
-  for_each_way(test, [&](Operation move, Algorithm algorithm) {
+  for_each_way(test.world(), [&](Operation move, Algorithm algorithm) {
     for (const Placing& placing : {Placing{16 * rank, 32 * rank, false}, Placing{rank, 3 * rank, false}})
       call.check({move, ++round, test.size(), test.size() - 1, 3001}, placing,
                  call_by(algorithm, 1 + unsigned(round % 3)));
@@ -165,7 +166,7 @@ BEELINE_CASE(collectives, movement_to_other_memory, 2) {
   StreamCall call(test, collectives, static_cast<std::size_t>(test.size()) * 3001);
   const ForeignMemory memory(test, static_cast<std::size_t>(test.size()) * 3001 + 1024);
   std::uint64_t round = 0;
-  for_each_way(test, [&](Operation move, Algorithm algorithm) {
+  for_each_way(test.world(), [&](Operation move, Algorithm algorithm) {
     for (const bool all : {true, false})
       for (const std::size_t bytes : {std::size_t{1}, std::size_t{3001}})
         call.check({move, ++round, test.size(), 0, bytes}, {0, 0, false}, call_by(algorithm, 1 + unsigned(round % 3)),
@@ -180,7 +181,7 @@ BEELINE_CASE(collectives, movement_from_other_memory, 2) {
   const std::size_t room = static_cast<std::size_t>(test.size()) * 3001 + 1024;
   const ForeignMemory source(test, room), destination(test, room);
   std::uint64_t round = 0;
-  for_each_way(test, [&](Operation move, Algorithm algorithm) {
+  for_each_way(test.world(), [&](Operation move, Algorithm algorithm) {
     for (const bool both : {false, true}) {
       call.check({move, ++round, test.size(), 0, 3001}, {0, 0, false}, call_by(algorithm, 1 + unsigned(round % 3)),
                  {source.data(), both ? destination.data() : nullptr});
@@ -224,8 +225,8 @@ void check_varied(RankTest& test, Collectives& collectives, std::uint64_t round,
   world.copy(source, sent.data(), room * sizeof(Element));
   GuardedArea to(test, elsewhere.destination_or(reinterpret_cast<std::byte*>(heap_destination.data())), 0,
                  room * sizeof(Element));
-  const Algorithm all[] = {Algorithm::ll, Algorithm::automatic, Algorithm::peer, Algorithm::bulk};
-  const CollectiveCall how{.algorithm = all[world.mixed() ? round % 2 : round % 4], .blocks = 1 + unsigned(round % 3)};
+  const std::vector<Algorithm> all = algorithms_here(world, Operation::alltoallv);
+  const CollectiveCall how{.algorithm = all[round % all.size()], .blocks = 1 + unsigned(round % 3)};
   collectives.alltoallv_on_stream(to.data(), source, {counts[0], offsets[0], counts[1], offsets[1]},
                                   ElementType::float16, how);
   world.synchronize();
@@ -259,7 +260,7 @@ BEELINE_CASE(collectives, movement_of_long_pieces, 1) {
   Collectives collectives(test.world(), {.sessions = blocks, .packet_bytes = 16384, .staging_bytes = 65536});
   StreamCall call(test, collectives, static_cast<std::size_t>(test.size()) * bytes);
   std::uint64_t round = 0;
-  for_each_way(test, [&](Operation move, Algorithm algorithm) {
+  for_each_way(test.world(), [&](Operation move, Algorithm algorithm) {
     call.check({move, ++round, test.size(), 0, bytes}, {0, 16, false}, call_by(algorithm, blocks));
   });
   for (round = 2; round < 12; round += 3)  // of three blocks each
@@ -274,7 +275,7 @@ BEELINE_CASE(collectives, movement_in_two_teams, 2) {
   Collectives collectives(*team, small_channel);
   StreamCall call(test, collectives, static_cast<std::size_t>(test.size()) * 1001);
   std::uint64_t round = 0;
-  for_each_way(test, [&](Operation move, Algorithm algorithm) {
+  for_each_way(*team, [&](Operation move, Algorithm algorithm) {
     for (int i = 0; i < 3; ++i)
       call.check({move, ++round, team->size(), i % team->size(), 1001}, {0, 0, false}, {.algorithm = algorithm});
   });
@@ -426,9 +427,9 @@ void run_lanes(RankTest& test, const CollectiveOptions& options, bool some_are_l
   }
 }
 
-BEELINE_CASE(collectives, movement_in_kernels, 1) { run_lanes(test, small_channel, false); }
+BEELINE_CASE(sessions, movement_in_kernels, 1) { run_lanes(test, small_channel, false); }
 
-BEELINE_CASE(collectives, movement_continues_after_a_timeout, 2) { run_lanes(test, small_channel, true); }
+BEELINE_CASE(sessions, movement_continues_after_a_timeout, 2) { run_lanes(test, small_channel, true); }
 
 BEELINE_CASE(collectives, movement_refused, 1) {
   Collectives collectives(test.world(), small_channel);
@@ -466,7 +467,7 @@ BEELINE_CASE(collectives, movement_refused, 1) {
   });
   if (!test.world().mixed()) {
     std::vector<float> outside(4 * parts);
-    expect_refused("this one lies outside the heap", [&] {
+    expect_refused(test.on_several_nodes() ? "across_nodes serves" : "this one lies outside the heap", [&] {
       collectives.allgather_on_stream(outside.data(), data, 4, f32,
                                       {.algorithm = Algorithm::copy_engine, .symmetric = true});
     });

@@ -71,10 +71,10 @@ struct GridKernel {
 template <class Body>
 void for_each_algorithm(Body body) {
   for (const MethodRow& row : method_rows)
-    if (row.operation == Operation::barrier) body(row.algorithm);
+    if (row.operation == Operation::barrier && row.is_by(Control::device)) body(row.algorithm);
 }
 
-BEELINE_CASE(collectives, barriers_by_name, 1) {
+BEELINE_CASE(sessions, barriers_by_name, 1) {
   World& world = test.world();
   const Collectives collectives(world, channel_options);
   // Of a grid only block 0 meets the others, so it may have more blocks than the channel has sessions.
@@ -108,7 +108,7 @@ struct CheckKernel {
   }
 };
 
-BEELINE_CASE(collectives, barriers_on_streams, 1) {
+BEELINE_CASE(sessions, barriers_on_streams, 1) {
   World& world = test.world();
   Collectives collectives(world, channel_options);
   const SymmetricArray<std::uint64_t> board(world, 2 * max_ranks, test.common_heap());
@@ -162,7 +162,7 @@ struct LateKernel {
   }
 };
 
-BEELINE_CASE(collectives, named_barriers_continue_after_a_timeout, 2) {
+BEELINE_CASE(sessions, named_barriers_continue_after_a_timeout, 2) {
   const Collectives collectives(test.world(), channel_options);
   for_each_algorithm([&](Algorithm algorithm) {
     const SymmetricArray<std::uint64_t> waiting(test.world(), max_ranks, test.common_heap());

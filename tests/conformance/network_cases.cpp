@@ -175,12 +175,40 @@ struct BarrierKernel {
   }
 };
 
+/// What each rank's kernel has put at every other is there behind the barrier of the streams.
+struct TellAllKernel {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report,
+                                      std::uint64_t* board) const {
+    if (grid.thread_rank() != 0) return;
+    for (std::uint32_t peer = 0; peer < ctx.size; ++peer)
+      BEELINE_DEVICE_CHECK_EQ(report, Status::ok, put_value(ctx, board + ctx.rank, load_value(board + ctx.size), peer));
+  }
+};
+
+BEELINE_CASE(network, barriers_on_streams_across_nodes, 2) {
+  World& world = test.world();
+  Collectives collectives(world);
+  const SymmetricArray<std::uint64_t> board(world, static_cast<std::size_t>(test.size()) + 1);
+  for (std::uint64_t round = 1; round <= 20; ++round) {
+    world.copy(board.data() + test.size(), &round, sizeof round);
+    test.run(test.shape(1, false), TellAllKernel{}, board.data(), "put to all");
+    collectives.barrier();
+    for (int peer = 0; peer < test.size(); ++peer) BEELINE_CHECK_EQ(round, test.read_value(board.data() + peer));
+    collectives.barrier({.algorithm = Algorithm::across_nodes});  // nobody puts what is still looked at
+  }
+}
+
 /// What needs memory that all members share. The team that a kernel's refusal aborts is not the world.
 BEELINE_CASE(network, what_needs_one_node_is_refused, 2) {
   World& world = test.world();
   const char* const node = "on node 0";
-  check_error(Status::unreachable, {"Collectives", node, "UCX"}, [&] { const Collectives made(world); });
-  check_error(Status::unreachable, {"Messages", node}, [&] { const Messages made(world); });
+  const Collectives collectives(world);
+  const Messages messages(world);
+  check_error(Status::unreachable, {"the channel for kernels", "is on node", "UCX"},
+              [&] { static_cast<void>(collectives.channel()); });
+  check_error(Status::unreachable, {"the channel for kernels", "is on node"},
+              [&] { static_cast<void>(messages.channel()); });
   check_error(Status::unreachable, {"StagedChannel", node}, [&] { const StagedChannel made(world, 1024, 2); });
   check_error(Status::unreachable, {"packet channel", node}, [&] { const PacketRings made(world, 64, 4); });
   check_error(Status::unavailable, {"command queue", node}, [&] { const CommandQueues made(world); });

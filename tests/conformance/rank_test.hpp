@@ -39,6 +39,7 @@ class RankTest {
   [[nodiscard]] bool on_gpu(int rank) const { return world_.device(rank).is_gpu(); }
   /// Whether kernels of `from` load and store in the heap of `to`: those of host ranks do not reach GPU memory.
   [[nodiscard]] bool reaches(int from, int to) const { return on_gpu(from) || !on_gpu(to); }
+  [[nodiscard]] bool on_several_nodes() const { return world_.config().split_nodes > 1; }
   /// The rank `distance` ahead of this one, or behind it, on a ring.
   [[nodiscard]] int ahead(int distance) const { return (rank() + distance) % size(); }
   [[nodiscard]] int behind(int distance) const { return (rank() + size() - distance % size()) % size(); }
@@ -124,6 +125,7 @@ enum class CaseGroup {
   crowded_messages,
   distributed,  ///< arrays over several ranks
   memory,
+  message_sessions,  ///< of kernels
   messages,
   network,  ///< ranks are on several nodes
   packet,
@@ -131,7 +133,8 @@ enum class CaseGroup {
   put_get,
   registered,
   post,
-  route,  ///< ranks reach each other by engines alone
+  route,     ///< ranks reach each other by engines alone
+  sessions,  ///< collectives in kernels
   signal,
   staged,
   stream,

@@ -26,17 +26,17 @@ constexpr const char* kind_names[] = {"reduce", "all-reduce", "reduce-scatter"};
 constexpr Operation operations_of_kinds[] = {Operation::reduce, Operation::allreduce, Operation::reduce_scatter};
 
 /// Collective. Of an all-reduce those that allreduce_cases.cpp leaves out.
-std::vector<Algorithm> algorithms_of(World& world, Kind kind) {
-  std::vector<Algorithm> all = algorithms_here(world, operations_of_kinds[static_cast<std::uint32_t>(kind)]);
+std::vector<Algorithm> algorithms_of(Team& team, Kind kind) {
+  std::vector<Algorithm> all = algorithms_here(team, operations_of_kinds[static_cast<std::uint32_t>(kind)]);
   if (kind == Kind::allreduce) std::erase_if(all, is_of_allreduce_cases);
   return all;
 }
 
-/// `body(kind, algorithm)` for all that this world has.
+/// `body(kind, algorithm)` for all that the team has.
 template <class Body>
-void for_each_way(RankTest& test, Body body) {
+void for_each_way(Team& team, Body body) {
   for (const Kind kind : kinds)
-    for (const Algorithm algorithm : algorithms_of(test.world(), kind)) body(kind, algorithm);
+    for (const Algorithm algorithm : algorithms_of(team, kind)) body(kind, algorithm);
 }
 
 /// One call on a stream, checked on this rank. Vectors of a reduce-scatter have a part for each member.
@@ -97,7 +97,7 @@ BEELINE_CASE(collectives, named_reductions_of_every_type, 1) {
   std::uint64_t round = 0;
   for (std::uint32_t type = 0; type < element_types; ++type)
     for (std::uint32_t reduction = 0; reduction < reductions; ++reduction)
-      for_each_way(test, [&](Kind kind, Algorithm algorithm) {
+      for_each_way(test.world(), [&](Kind kind, Algorithm algorithm) {
         const VectorKey key{static_cast<ElementType>(type), static_cast<Reduction>(reduction), ++round};
         if (has_reduction(key.type, key.reduction))
           call.check(kind, key, 331, {0, 0, round % 2 == 0},
@@ -110,7 +110,7 @@ BEELINE_CASE(collectives, named_reductions_of_every_count, 1) {
   const std::size_t most = under_thread_sanitizer ? 1001 : 6011;
   StreamCall call(test, collectives, everyone(test.size()), 2 * most * static_cast<std::size_t>(test.size()));
   std::uint64_t round = 0;
-  for_each_way(test, [&](Kind kind, Algorithm algorithm) {
+  for_each_way(test.world(), [&](Kind kind, Algorithm algorithm) {
     for (const std::size_t count : {std::size_t{0}, std::size_t{1}, std::size_t{7}, std::size_t{64},
                                     static_cast<std::size_t>(test.size()), std::size_t{1000}, most})
       for (const Placing& placing : {Placing{0, 0, false}, Placing{8, 8, true}, Placing{6, 4, false}})
@@ -125,7 +125,7 @@ BEELINE_CASE(collectives, named_reductions_that_lie_unlike, 2) {
   StreamCall call(test, collectives, everyone(test.size()), 4 * 2000 * static_cast<std::size_t>(test.size()));
   const std::size_t mine = 16 * static_cast<std::size_t>(test.rank());
   std::uint64_t round = 0;
-  for_each_way(test, [&](Kind kind, Algorithm algorithm) {
+  for_each_way(test.world(), [&](Kind kind, Algorithm algorithm) {
     for (const Placing& placing : {Placing{mine, 0, false}, Placing{0, mine, false}})
       call.check(kind, {ElementType::float32, Reduction::sum, ++round}, 1501, placing,
                  {.algorithm = algorithm, .blocks = 1 + unsigned(round % 3)});
@@ -139,7 +139,7 @@ BEELINE_CASE(collectives, named_reductions_of_other_memory, 1) {
   StreamCall call(test, collectives, everyone(test.size()), bytes);
   const ForeignMemory source(test, bytes + 1024), destination(test, bytes + 1024);
   std::uint64_t round = 0;
-  for_each_way(test, [&](Kind kind, Algorithm algorithm) {
+  for_each_way(test.world(), [&](Kind kind, Algorithm algorithm) {
     for_each_elsewhere(test.rank(), source.data(), destination.data(), [&](const Elsewhere& elsewhere) {
       const CollectiveCall how{.algorithm = algorithm, .blocks = 1 + unsigned(++round % 3)};
       call.check(kind, {ElementType::float32, Reduction::sum, round}, 1501, {0, 0, false}, how, elsewhere);
@@ -154,7 +154,7 @@ BEELINE_CASE(collectives, named_reductions_in_two_teams, 2) {
   Collectives collectives(*team, small_channel);
   StreamCall call(test, collectives, members, 4 * 501 * static_cast<std::size_t>(test.size()));
   std::uint64_t round = 0;
-  for_each_way(test, [&](Kind kind, Algorithm algorithm) {
+  for_each_way(*team, [&](Kind kind, Algorithm algorithm) {
     for (int i = 0; i < 3; ++i)
       call.check(kind, {ElementType::int32, Reduction::sum, ++round}, 501, {0, 0, false}, {.algorithm = algorithm});
   });
@@ -260,13 +260,13 @@ void run_lanes(RankTest& test, const CollectiveOptions& options, bool some_are_l
   }
 }
 
-BEELINE_CASE(collectives, named_reductions_in_kernels, 1) { run_lanes(test, small_channel, false); }
+BEELINE_CASE(sessions, named_reductions_in_kernels, 1) { run_lanes(test, small_channel, false); }
 
-BEELINE_CASE(collectives, named_reductions_continue_after_a_timeout, 2) { run_lanes(test, small_channel, true); }
+BEELINE_CASE(sessions, named_reductions_continue_after_a_timeout, 2) { run_lanes(test, small_channel, true); }
 
 /// Below one element a member there is no work to share: by parts is then all-gather, or gather. That shows in the
 /// rounds of a call, since results of parts would take one more.
-BEELINE_CASE(collectives, work_is_shared_from_one_element_a_member, 2) {
+BEELINE_CASE(sessions, work_is_shared_from_one_element_a_member, 2) {
   test.skip_if(test.world().mixed(), ranks_of_both_kinds);
   Collectives collectives(test.world(), small_channel);
   const auto members = static_cast<std::size_t>(test.size());

@@ -26,14 +26,16 @@ void reduce_in(RankTest& test, Team& team, const std::vector<int>& members, std:
   Collectives collectives(team, small_channel);
   auto* const vector = static_cast<std::byte*>(team.allocate(bytes));
   const VectorKey key{ElementType::float32, Reduction::sum, round};
-  for (const Algorithm algorithm : {Algorithm::ll_two_shot, Algorithm::two_shot}) {
-    if (algorithm == Algorithm::two_shot && world.mixed()) continue;
+  for (const Algorithm algorithm : {Algorithm::ll_two_shot, Algorithm::two_shot, Algorithm::across_nodes}) {
+    if (!reason_against(team, algorithm).empty()) continue;
     test.write(vector, vector_of(key, test.rank(), count));
     team.barrier();  // in place: nobody reads what is not written
     collectives.allreduce_on_stream(vector, vector, count, key.type, key.reduction, {.algorithm = algorithm});
     world.synchronize();
     check_bytes(reduced_vector(key, members, count), test.read(vector, bytes), name(algorithm));
-    const Transfer expected = algorithm == Algorithm::two_shot ? Transfer::in_place : Transfer::packets;
+    const Transfer expected = algorithm == Algorithm::two_shot      ? Transfer::in_place
+                              : algorithm == Algorithm::ll_two_shot ? Transfer::packets
+                                                                    : Transfer::staged;
     BEELINE_CHECK(expected == collectives.last_transfer());
   }
   team.free(vector);
@@ -148,6 +150,7 @@ class ToldCalls {
 };
 
 BEELINE_CASE(collectives, transfers_by_packets_are_told, 1) {
+  test.skip_if(test.on_several_nodes(), ranks_on_several_nodes);
   ToldCalls calls(test);
   calls.expect(Transfer::none, "before any call");
   calls.reduce(calls.to(), Algorithm::ll_one_shot), calls.expect(Transfer::packets, "all-reduce by packets");
@@ -158,6 +161,7 @@ BEELINE_CASE(collectives, transfers_by_packets_are_told, 1) {
 }
 
 BEELINE_CASE(collectives, other_transfers_are_told, 1) {
+  test.skip_if(test.on_several_nodes(), ranks_on_several_nodes);
   test.skip_if(test.world().mixed(), ranks_of_both_kinds);
   ToldCalls calls(test);
   calls.reduce(calls.to(), Algorithm::two_shot), calls.expect(Transfer::in_place, "two_shot, symmetric");
@@ -172,6 +176,7 @@ BEELINE_CASE(collectives, other_transfers_are_told, 1) {
 }
 
 BEELINE_CASE(collectives, transfers_of_unlike_vectors_are_told, 2) {
+  test.skip_if(test.on_several_nodes(), ranks_on_several_nodes);
   test.skip_if(test.world().mixed(), ranks_of_both_kinds);
   ToldCalls calls(test);
   calls.reduce(calls.unlike(), Algorithm::two_shot), calls.expect(Transfer::staged, "two_shot, unlike");

@@ -168,6 +168,100 @@ TEST(StoppedRank, EndsWaitsByTheirDeadline) {
       split_config(1'500'000'000)));
 }
 
+/// A call of ranks of two nodes, the odd one's and the others'.
+struct MixedCall {
+  const char* name;
+  std::vector<std::string_view> said;
+  void (*make)(Collectives& collectives, float* data, bool is_odd);
+};
+
+std::vector<std::size_t> lengths(std::size_t each) { return std::vector<std::size_t>(ranks, each); }
+
+const MixedCall mixed_calls[] = {
+    {"counts",
+     {"allreduce(sum, float32, 100 elements) by across_nodes", "allreduce(sum, float32, 101 elements) by across_nodes"},
+     [](Collectives& collectives, float* data, bool is_odd) {
+       collectives.allreduce_on_stream(data, data, is_odd ? 101 : 100, ElementType::float32, Reduction::sum);
+     }},
+    {"operations",
+     {"barrier by across_nodes", "allgather(float32, 8 elements) by across_nodes"},
+     [](Collectives& collectives, float* data, bool is_odd) {
+       is_odd ? collectives.barrier_on_stream()
+              : collectives.allgather_on_stream(data, data + 100, 8, ElementType::float32);
+     }},
+    // Each waits for the other, and neither sends.
+    {"roots",
+     {"broadcast(float32, 8 elements, root 0) by across_nodes",
+      "broadcast(float32, 8 elements, root 3) by across_nodes"},
+     [](Collectives& collectives, float* data, bool is_odd) {
+       const int rank = collectives.team().rank();
+       collectives.broadcast_on_stream(data, data, 8, ElementType::float32, is_odd || rank == 3 ? 0 : 3);
+     }},
+    {"lengths",
+     {"sends 4 bytes to rank", "which expects 8 in alltoallv"},
+     [](Collectives& collectives, float* data, bool is_odd) {
+       static const std::vector<std::size_t> ones = lengths(1), offsets{0, 2, 4, 6};
+       std::vector<std::size_t> expected = ones;
+       if (is_odd) expected[3] = 2;
+       collectives.alltoallv_on_stream(data, data + 100, {ones, offsets, expected, offsets}, ElementType::float32);
+     }}};
+
+class CallsThatDiffer : public ::testing::TestWithParam<MixedCall> {};
+
+TEST_P(CallsThatDiffer, AcrossNodesAreNamed) {
+  SKIP_WITHOUT_UCX();
+  expect_all_passed(run_ranks(
+      WorldKind::processes, ranks,
+      [call = GetParam()](World& world) {
+        Collectives collectives(world);
+        const SymmetricArray<float> vector(world, 1000);
+        collectives.allreduce(vector);
+        world.barrier();
+        const auto start = std::chrono::steady_clock::now();
+        try {
+          call.make(collectives, vector.data(), world.rank() == 0);
+          world.synchronize();
+          world.barrier();
+          throw CheckFailure("no error");
+        } catch (const Error& error) {
+          for (const std::string_view part : call.said) BEELINE_CHECK_CONTAINS(error.what(), part);
+        }
+        BEELINE_CHECK(std::chrono::steady_clock::now() - start < 5s);
+      },
+      split_config()));
+}
+
+INSTANTIATE_TEST_SUITE_P(In, CallsThatDiffer, ::testing::ValuesIn(mixed_calls),
+                         [](const auto& each) { return std::string(each.param.name); });
+
+/// Who does not come is named on both nodes, of collectives and of messages.
+TEST(AbsentRank, EndsCallsAcrossNodesByTheirDeadline) {
+  SKIP_WITHOUT_UCX();
+  for (const bool is_message : {false, true})
+    expect_all_passed(run_ranks(
+        WorldKind::processes, 2,
+        [is_message](World& world) {
+          Collectives collectives(world);
+          Messages messages(world);
+          const SymmetricArray<float> vector(world, 100);
+          world.barrier();
+          try {
+            if (world.rank() == 1)
+              while (!world.failed()) std::this_thread::sleep_for(1ms);
+            else if (is_message)
+              messages.receive(vector, 1);
+            else
+              collectives.allreduce(vector);
+            world.check();
+            throw CheckFailure("no error");
+          } catch (const Error& error) {
+            BEELINE_CHECK_CONTAINS(error.what(),
+                                   is_message ? "receive on rank 1" : "collective on rank 1 in allreduce");
+          }
+        },
+        split_config(700'000'000)));
+}
+
 TEST(FreedMemory, IsRefusedByItsOwner) {
   SKIP_WITHOUT_UCX();
   const auto outcomes = run_ranks(

@@ -45,9 +45,10 @@ enum class Algorithm : std::uint32_t {
   alltoall,
   flat,
   dissemination,
-  hierarchical
+  hierarchical,
+  across_nodes
 };
-inline constexpr std::uint32_t algorithms = 24;
+inline constexpr std::uint32_t algorithms = 25;
 
 /// The algorithm's name as it appears in messages, in Python and in JSON.
 [[nodiscard]] const char* name(Algorithm algorithm) noexcept;
@@ -65,7 +66,8 @@ enum class Schedule : std::uint8_t {
   alltoall_allgather,  ///< parts written to their owners, which combine them and write them to all (000, 6.8.3)
   tree,                ///< up a binomial tree, and down again (000, 6.8.3)
   dissemination,       ///< in step k each to the member 2^k behind it
-  hierarchical         ///< the blocks of each grid among themselves, then the members (000, 6.7.1)
+  hierarchical         ///< those of a unit among themselves, then the units: blocks of grids and members (000, 6.7.1),
+                       ///< members of nodes and nodes
 };
 
 /// What an algorithm asks of its ranks, as bits.
@@ -75,6 +77,7 @@ inline constexpr std::uint32_t loads_and_stores = 1;  ///< all reach each other'
 inline constexpr std::uint32_t whole_lines = 2;       ///< GPUs that store 128 bytes at once, as a self-test finds out
 inline constexpr std::uint32_t bulk_copies = 4;       ///< GPUs of compute capability 9.0, or host ranks
 inline constexpr std::uint32_t engines = 8;           ///< copy engines, which have no blocks
+inline constexpr std::uint32_t several_nodes = 16;    ///< members on several nodes, which have this alone
 }  // namespace needs
 
 /// What an algorithm is.
@@ -135,6 +138,8 @@ inline constexpr AlgorithmInfo algorithm_infos[] = {
      "in step k each tells the member 2^k behind it: log2 steps of one word each"},
     {Algorithm::hierarchical, "hierarchical", Schedule::hierarchical, Path::peer, Protocol::signal, needs::nothing,
      "the blocks of each grid meet, then the members as in alltoall"},
+    {Algorithm::across_nodes, "across_nodes", Schedule::hierarchical, Path::network, Protocol::signal,
+     needs::several_nodes, "the members of each node, then the nodes: puts and signals, through memory or the network"},
 };
 
 /// What it needs, in words.
@@ -200,31 +205,38 @@ inline constexpr MethodRow rows[] = {
     {Operation::barrier, Algorithm::flat, kernel | stream},
     {Operation::barrier, Algorithm::dissemination, kernel | stream},
     {Operation::barrier, Algorithm::hierarchical, kernel | stream},
+    {Operation::barrier, Algorithm::across_nodes, stream},
 
     {Operation::broadcast, Algorithm::ll, kernel | stream, {0, 16 * mib}},
     {Operation::broadcast, Algorithm::peer, kernel | stream},
     {Operation::broadcast, Algorithm::bulk, kernel | stream, {64 * kib}},
     {Operation::broadcast, Algorithm::copy_engine, stream, {64 * kib}},
+    {Operation::broadcast, Algorithm::across_nodes, stream},
     {Operation::scatter, Algorithm::ll, kernel | stream, {0, 16 * mib}},
     {Operation::scatter, Algorithm::peer, kernel | stream},
     {Operation::scatter, Algorithm::bulk, kernel | stream, {64 * kib}},
     {Operation::scatter, Algorithm::copy_engine, stream, {64 * kib}},
+    {Operation::scatter, Algorithm::across_nodes, stream},
     {Operation::gather, Algorithm::ll, kernel | stream, {0, 16 * mib}},
     {Operation::gather, Algorithm::peer, kernel | stream},
     {Operation::gather, Algorithm::bulk, kernel | stream, {64 * kib}},
+    {Operation::gather, Algorithm::across_nodes, stream},
     {Operation::allgather, Algorithm::ll, kernel | stream, {0, 16 * mib}},
     {Operation::allgather, Algorithm::ll128, kernel | stream, {0, 64 * mib}},
     {Operation::allgather, Algorithm::peer, kernel | stream},
     {Operation::allgather, Algorithm::bulk, kernel | stream, {64 * kib}},
     {Operation::allgather, Algorithm::copy_engine, stream, {64 * kib}},
+    {Operation::allgather, Algorithm::across_nodes, stream},
     {Operation::alltoall, Algorithm::ll, kernel | stream, {0, 16 * mib}},
     {Operation::alltoall, Algorithm::ll128, kernel | stream, {0, 64 * mib}},
     {Operation::alltoall, Algorithm::peer, kernel | stream},
     {Operation::alltoall, Algorithm::bulk, kernel | stream, {64 * kib}},
     {Operation::alltoall, Algorithm::copy_engine, stream, {64 * kib}},
+    {Operation::alltoall, Algorithm::across_nodes, stream},
     {Operation::alltoallv, Algorithm::ll, kernel | stream, {0, 16 * mib}},
     {Operation::alltoallv, Algorithm::peer, kernel | stream},
     {Operation::alltoallv, Algorithm::bulk, kernel | stream, {64 * kib}},
+    {Operation::alltoallv, Algorithm::across_nodes, stream},
 
     {Operation::reduce, Algorithm::ll, kernel | stream, {0, 16 * mib}},
     {Operation::reduce, Algorithm::two_shot, kernel | stream},
@@ -232,10 +244,12 @@ inline constexpr MethodRow rows[] = {
     {Operation::reduce, Algorithm::gather, kernel | stream, {0, 256 * mib}},
     {Operation::reduce, Algorithm::alltoall_gather, kernel | stream},
     {Operation::reduce, Algorithm::tree, kernel | stream, {0, 16 * mib}},
+    {Operation::reduce, Algorithm::across_nodes, stream},
     {Operation::reduce_scatter, Algorithm::ll, kernel | stream, {0, 16 * mib}},
     {Operation::reduce_scatter, Algorithm::read, kernel | stream},
     {Operation::reduce_scatter, Algorithm::peer, kernel | stream},
     {Operation::reduce_scatter, Algorithm::bulk, kernel | stream, {64 * kib}},
+    {Operation::reduce_scatter, Algorithm::across_nodes, stream},
     {Operation::allreduce, Algorithm::ll_one_shot, kernel | stream, {0, 4 * mib}},
     {Operation::allreduce, Algorithm::ll_two_shot, kernel | stream, {0, 64 * mib}},
     {Operation::allreduce, Algorithm::ll128_one_shot, kernel | stream, {0, 4 * mib}},
@@ -248,6 +262,7 @@ inline constexpr MethodRow rows[] = {
     {Operation::allreduce, Algorithm::allgather, kernel | stream, {0, 16 * mib}},
     {Operation::allreduce, Algorithm::alltoall_allgather, kernel | stream, {0, 16 * mib}},
     {Operation::allreduce, Algorithm::tree, kernel | stream, {0, 16 * mib}},
+    {Operation::allreduce, Algorithm::across_nodes, stream},
 };
 
 }  // namespace detail::registry

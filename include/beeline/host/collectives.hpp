@@ -57,8 +57,8 @@ struct CollectiveCall {
 
 /// The same of a barrier.
 struct BarrierCall {
-  Stream* stream = nullptr;                   ///< nullptr: the rank's default stream
-  Algorithm algorithm = Algorithm::alltoall;  ///< the same on all ranks
+  Stream* stream = nullptr;                    ///< nullptr: the rank's default stream
+  Algorithm algorithm = Algorithm::automatic;  ///< the same on all ranks
 };
 
 /// Collective at a team's first call. Why its members cannot use `algorithm`, the same on all; empty if they can. Which

@@ -18,6 +18,7 @@ struct Situation {
   std::uint32_t members = 1;
   bool on_hosts = false;         ///< what makes the call, or any rank of its world, runs on CPU threads
   bool mixed = false;            ///< members of both kinds
+  bool several_nodes = false;    ///< members on several nodes
   bool has_lines = false;        ///< GPUs that exchange packets of 128 bytes
   bool has_engines = false;      ///< copy engines may be taken
   bool knows_symmetric = false;  ///< the caller asserts that vectors are
@@ -34,7 +35,8 @@ enum class Members : std::uint8_t {
   two_gpus,
   not_two_gpus,
   gpus_with_lines,
-  two_gpus_with_lines
+  two_gpus_with_lines,
+  several_nodes
 };
 
 [[nodiscard]] BEELINE_HOST_DEVICE constexpr bool is_for(Members members, const Situation& here) {
@@ -56,6 +58,8 @@ enum class Members : std::uint8_t {
       return gpus && here.has_lines;
     case Members::two_gpus_with_lines:
       return gpus && here.has_lines && two;
+    case Members::several_nodes:
+      return here.several_nodes;
   }
   return false;
 }
@@ -88,6 +92,8 @@ struct Preference {
 
 /// For calls on streams.
 inline constexpr Preference on_streams[] = {
+    {allreduce_only | moves | varied | reductions_to_some, Members::several_nodes, {}, Algorithm::across_nodes},
+
     {allreduce_only, Members::mixed, {.traffic = 2 * kib}, Algorithm::ll_one_shot},
     {allreduce_only, Members::mixed, {}, Algorithm::ll_two_shot},
     {allreduce_only, Members::hosts, {.bytes = 1 * kib, .in_all = 16 * kib}, Algorithm::ll_one_shot},

@@ -28,6 +28,14 @@ void Collectives::Implementation::check_vectors(const CollectiveShape& shape, co
     detail::check_apart(to, from);
 }
 
+void Collectives::Implementation::start_across_nodes(const CollectiveShape& shape, const detail::VectorCall& call,
+                                                     std::size_t bytes, const LaunchOptions& launch) {
+  if (shape.reduces)
+    across_nodes->reduce(launch, call);
+  else
+    across_nodes->move(launch, detail::plan_of(call.what, call.destination, call.source, bytes));
+}
+
 void Collectives::Implementation::start(const CollectiveShape& shape, detail::VectorCall call,
                                         const CollectiveCall& options) {
   CallDescription& what = call.what;
@@ -41,6 +49,8 @@ void Collectives::Implementation::start(const CollectiveShape& shape, detail::Ve
   what.algorithm = choice.algorithm;
   if (detail::is_empty(what))
     make_empty(what, launch);
+  else if (across_nodes != nullptr)
+    start_across_nodes(shape, call, bytes, launch);
   else if (shape.reduces)
     reduce(call, choice, launch);
   else

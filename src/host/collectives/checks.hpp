@@ -7,11 +7,14 @@
 
 #include "beeline/collectives/reduction.hpp"
 #include "beeline/core/registry.hpp"
+#include "beeline/host/team.hpp"
 
 namespace beeline::detail {
 
 /// The operation has the algorithm on streams.
 void check_row(Operation operation, Algorithm algorithm);
+/// Throws unavailable, with the reason, for an algorithm that these members cannot use.
+void check_members(Team& team, Algorithm algorithm);
 
 /// Bytes of `parts` times `count` elements.
 [[nodiscard]] std::size_t checked_bytes(std::size_t count, std::size_t parts, ElementType type);

@@ -44,7 +44,8 @@ unsigned threads_for(Operation operation, Algorithm algorithm, std::size_t bytes
 /// Whether the members find out in the call where vectors lie.
 bool finds_out(Operation operation, Algorithm algorithm) {
   return algorithm == Algorithm::two_shot || (operation == Operation::reduce_scatter && algorithm == Algorithm::read) ||
-         (contains(selection::moves | selection::varied, operation) && info_of(algorithm).path != Path::copy_engine);
+         (contains(selection::moves | selection::varied, operation) && info_of(algorithm).path != Path::copy_engine &&
+          info_of(algorithm).path != Path::network);
 }
 
 }  // namespace
@@ -52,11 +53,19 @@ bool finds_out(Operation operation, Algorithm algorithm) {
 std::string reason_against(Team& team, Algorithm algorithm) {
   if (algorithm == Algorithm::automatic) return {};
   const std::uint32_t asked = info_of(algorithm).needs;
+  const bool spans_nodes = team.world().implementation().spans_nodes(team);
+  if (spans_nodes != ((asked & needs::several_nodes) != 0))
+    return spans_nodes ? "some members are on other nodes; across_nodes serves" : "all members are on one node";
   if ((asked & needs::loads_and_stores) != 0 && team.context().mixed)
     return "ranks of both kinds do not reach each other's memory; the algorithms in packets do";
   if ((asked & needs::whole_lines) == 0) return {};
   const std::string reason = no_ll128_reason(team);
   return reason.empty() ? reason : reason + "; the algorithms in packets serve instead";
+}
+
+void detail::check_members(Team& team, Algorithm algorithm) {
+  if (const std::string reason = reason_against(team, algorithm); !reason.empty())
+    throw Error(Status::unavailable, fmt::format("{}: {}", name(algorithm), reason));
 }
 
 Situation Collectives::Implementation::situation(Operation operation, const CollectiveCall& call) const {
@@ -65,6 +74,7 @@ Situation Collectives::Implementation::situation(Operation operation, const Coll
   return {.members = context().size,
           .on_hosts = on_hosts,
           .mixed = context().mixed,
+          .several_nodes = across_nodes != nullptr,
           .has_lines = channel.area_lines != 0,
           .has_engines = call.blocks == 0 && call.mappings == nullptr && !on_hosts && (moves || takes_engines()),
           .knows_symmetric = call.symmetric};
@@ -77,8 +87,7 @@ CollectiveCall Collectives::Implementation::choose(const CallDescription& what, 
     throw Error(
         Status::invalid_argument,
         fmt::format("copy_engine: {} blocks were asked for, and engines have none; leave blocks 0", call.blocks));
-  if (const std::string reason = reason_against(team, call.algorithm); !reason.empty())
-    throw Error(Status::unavailable, fmt::format("{}: {}", name(call.algorithm), reason));
+  detail::check_members(team, call.algorithm);
   const Situation here = situation(what.operation, call);
   const std::size_t bytes = detail::bytes_of(what);
   CollectiveCall choice = call;
@@ -94,7 +103,7 @@ LaunchOptions Collectives::Implementation::launch_options(const CallDescription&
   if (choice.blocks > channel.sessions)
     throw Error(Status::invalid_argument,
                 fmt::format("{} blocks on a channel of {} sessions", choice.blocks, channel.sessions));
-  const unsigned blocks = std::max(1u, choice.blocks);
+  const unsigned blocks = across_nodes != nullptr ? 1 : std::max(1u, choice.blocks);
   return {
       .blocks = blocks,
       .threads = choice.algorithm == Algorithm::automatic
@@ -102,7 +111,7 @@ LaunchOptions Collectives::Implementation::launch_options(const CallDescription&
                      : threads_for(what.operation, choice.algorithm, detail::bytes_of(what) / blocks, context().size),
       .waits = true,
       .stream = choice.stream,
-      .serialization_key = channel.states,
+      .serialization_key = memory.data(),
       .name = name(what.operation)};
 }
 

@@ -67,7 +67,8 @@ void check_staging(const CollectiveOptions& options, int ranks) {
 /// Collective.
 CollectiveOptions agreed(Team& team, const CollectiveOptions& options) {
   const CollectiveOptions all = complete(team, options);
-  team.world().implementation().require_direct(team, "Collectives");
+  const World::Implementation& world = team.world().implementation();
+  if (!world.spans_nodes(team)) world.require_direct(team, "Collectives");
   check(all);
   check_staging(all, team.size());
   detail::require_same_options(team, "Collectives", "collectives", all);
@@ -85,6 +86,8 @@ bool has_hosts_only(const World& world) { return !world.mixed() && !world.device
 
 Layout layout_of(const Team& team, const CollectiveOptions& options, bool has_lines) {
   Layout layout{};
+  layout.bytes = 256;
+  if (team.world().implementation().spans_nodes(team)) return layout;
   layout.area_lines = has_lines ? area_lines_of(options) : 0;
   const auto after = [](std::size_t offset, std::size_t bytes) { return whole_lines(offset + bytes); };
   const std::size_t words = std::size_t{options.sessions} * max_ranks * sizeof(PaddedWord);
@@ -124,6 +127,13 @@ Collectives::Implementation::Implementation(Team& members, const CollectiveOptio
       memory(team, layout.bytes, world.mixed() ? Heap::pinned : Heap::symmetric),
       channel(make_channel(memory.data(), layout, options)),
       tables(reinterpret_cast<std::size_t*>(memory.data() + layout.tables)) {
+  if (world.implementation().spans_nodes(team)) {
+    require(options.engine_bytes.value_or(0) == 0, Status::unavailable,
+            "engine_bytes: copy engines do not serve members on several nodes");
+    across_nodes = std::make_unique<detail::AcrossNodes>(team);
+    team.barrier();
+    return;
+  }
   if (options.first_round != 0) start_at(options);
   make_engine_scratch(options.engine_bytes);
   // A stream cannot be made on a GPU while another rank's kernel spins there, nor in a capture what `automatic` takes.
@@ -208,7 +218,11 @@ Collectives::Collectives(Team& team, const CollectiveOptions& options)
 
 Collectives::~Collectives() = default;
 
-const CollectiveChannel& Collectives::channel() const { return implementation_->channel; }
+const CollectiveChannel& Collectives::channel() const {
+  if (implementation_->across_nodes != nullptr)
+    implementation_->world.implementation().require_direct(implementation_->team, "the channel for kernels");
+  return implementation_->channel;
+}
 
 Team& Collectives::team() const { return implementation_->team; }
 

@@ -11,6 +11,7 @@
 #include "beeline/host/collectives.hpp"
 #include "beeline/host/launch_options.hpp"
 #include "beeline/selection/preferences.hpp"
+#include "host/collectives/across_nodes.hpp"
 #include "host/collectives/copy_engine.hpp"
 #include "host/collectives/launchers.hpp"
 
@@ -54,6 +55,7 @@ class Collectives::Implementation {
   detail::ChannelLayout layout;
   SymmetricArray<std::byte> memory;
   CollectiveChannel channel;
+  std::unique_ptr<detail::AcrossNodes> across_nodes;        ///< of members on several nodes: instead of the channel
   std::optional<SymmetricArray<std::byte>> engine_scratch;  ///< nothing: the channel's staging
   std::unique_ptr<detail::CopyEngines> engine;              ///< made when it is first asked for
   /// For copies within this rank's memory beside those on the caller's stream.
@@ -69,6 +71,8 @@ class Collectives::Implementation {
   [[nodiscard]] Situation situation(Operation operation, const CollectiveCall& call) const;
   /// Whether `automatic` takes copy engines for large vectors of an all-reduce.
   [[nodiscard]] bool takes_engines() const;
+  void start_across_nodes(const CollectiveShape& shape, const detail::VectorCall& call, std::size_t bytes,
+                          const LaunchOptions& launch);
   /// A call of no elements, which is a barrier.
   void make_empty(const CallDescription& what, LaunchOptions options);
   /// Throws invalid_argument unless vectors of pieces of so many bytes fit the operation.

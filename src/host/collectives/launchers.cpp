@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/collectives/launchers.hpp"
 
+#include "host/collectives/wide_reducer.hpp"
+
 namespace beeline::detail {
 
 namespace {
@@ -47,6 +49,10 @@ ReductionLauncher reduction_launcher(ElementType type, Reduction reduction) {
 LocalReduceLauncher local_reduce_launcher(ElementType type, Reduction reduction) {
   return for_elements(kernel_type(type, reduction),
                       []<class T>() { return LocalReduceLauncher{launch_local_reduce_of<T>}; });
+}
+
+const WideReducer& wide_reducer(ElementType type) {
+  return *for_elements(type, []<class T>() { return &wide_reducer_of<T>(); });
 }
 
 }  // namespace beeline::detail

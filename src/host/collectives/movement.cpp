@@ -17,6 +17,7 @@ using detail::plan_of;
 
 void Collectives::Implementation::make_empty(const CallDescription& what, LaunchOptions options) {
   options.blocks = 1;
+  if (across_nodes != nullptr) return across_nodes->meet(options, what);
   detail::launch_handshake(team, options, channel, what, nullptr, nullptr);
 }
 
@@ -109,19 +110,28 @@ void Collectives::alltoallv_on_stream(void* destination, const void* source, con
   what.algorithm = choice.algorithm;
   MovementPlan plan = plan_of(what, destination, source, 0);
   plan.element_bytes = bytes_of(type);
-  detail::launch_varied_movement(implementation_->team, options, implementation_->channel, plan, values,
-                                 implementation_->tables);
+  if (implementation_->across_nodes != nullptr)
+    implementation_->across_nodes->move(options, plan, values);
+  else
+    detail::launch_varied_movement(implementation_->team, options, implementation_->channel, plan, values,
+                                   implementation_->tables);
   implementation_->note(what, choice);
 }
 
 void Collectives::barrier_on_stream(const BarrierCall& call) {
-  const Algorithm algorithm = call.algorithm;
+  const bool spans_nodes = implementation_->across_nodes != nullptr;
+  const Algorithm algorithm = call.algorithm != Algorithm::automatic ? call.algorithm
+                              : spans_nodes                          ? Algorithm::across_nodes
+                                                                     : Algorithm::alltoall;
   detail::check_row(Operation::barrier, algorithm);
+  detail::check_members(team(), algorithm);
   const unsigned blocks = algorithm == Algorithm::hierarchical
                               ? std::min(hierarchical_barrier_blocks, implementation_->channel.sessions)
                               : 1;
   const LaunchOptions options =
       implementation_->launch_options({.operation = Operation::barrier}, {.stream = call.stream, .blocks = blocks});
+  if (spans_nodes)
+    return implementation_->across_nodes->meet(options, {.operation = Operation::barrier, .algorithm = algorithm});
   detail::launch_barrier(implementation_->team, options, implementation_->channel, algorithm);
 }
 

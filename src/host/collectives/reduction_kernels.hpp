@@ -97,7 +97,7 @@ void launch_allreduce(Team& team, const LaunchOptions& options, const Collective
 /// Of the other reductions, the algorithms that have kernels of their own: those that are chosen, and those that take
 /// shared memory.
 inline constexpr Algorithms own_reductions =
-    selection::chosen_on_streams(selection::reductions_to_some) |
+    (selection::chosen_on_streams(selection::reductions_to_some) & ~set_of({Algorithm::across_nodes})) |
     algorithms_where(~Algorithms{0}, [](const AlgorithmInfo& info) { return info.path == Path::bulk; });
 
 /// Reductions by one algorithm, or (automatic) by any that has no kernel of its own.

@@ -11,6 +11,7 @@
 #include "host/channel_agreement.hpp"
 #include "host/collectives/checks.hpp"
 #include "host/messages/message_kernels.hpp"
+#include "host/messages/pair_messages.hpp"
 #include "host/world_implementation.hpp"
 
 namespace beeline {
@@ -85,7 +86,8 @@ void check_reach(Team& team) {
 /// Collective.
 MessageOptions agreed(Team& team, const MessageOptions& options) {
   const MessageOptions all = complete(team, options);
-  team.world().implementation().require_direct(team, "Messages");
+  const World::Implementation& world = team.world().implementation();
+  if (!world.spans_nodes(team)) world.require_direct(team, "Messages");
   detail::require_same_options(team, "Messages", "messages", all);
   check(all);
   check_reach(team);
@@ -128,8 +130,13 @@ class Messages::Implementation {
   /// Collective.
   Implementation(Team& members, const MessageOptions& options)
       : team(members), world(team.world()), channel(channel_of(world, options)),
-        layout(layout_of(channel, team.size())),
+        layout(world.implementation().spans_nodes(team) ? Layout{0, 0, 256} : layout_of(channel, team.size())),
         memory(team, layout.bytes, world.mixed() ? Heap::pinned : Heap::symmetric) {
+    if (world.implementation().spans_nodes(team)) {
+      pairs = std::make_unique<detail::PairMemory>(team, detail::pair_sizes_for(team, options));
+      team.barrier();
+      return;
+    }
     channel.states = reinterpret_cast<MessageState*>(memory.data());
     channel.rings = reinterpret_cast<machine::PacketPair*>(memory.data() + layout.rings);
     channel.staging = memory.data() + layout.staging;
@@ -166,6 +173,8 @@ class Messages::Implementation {
 
   /// Every message takes the first session.
   [[nodiscard]] bool is_announced(int peer) const {
+    if (pairs != nullptr)
+      return detail::PairLinks(context(), pairs->channel()).next(static_cast<std::uint32_t>(peer)) != nullptr;
     const detail::MessageLink link{context(), channel, static_cast<std::uint32_t>(peer), 0};
     const std::uint32_t sequence = link.own_state()->in.sequence + 1;
     return detail::has_flags(machine::load_packets(link.slot(link.in_ring(), sequence)), sequence);
@@ -177,6 +186,9 @@ class Messages::Implementation {
       if (end->blocks > channel.sessions)
         throw Error(Status::invalid_argument,
                     fmt::format("{} blocks for a message on a channel of {} sessions", end->blocks, channel.sessions));
+    if (pairs != nullptr)
+      return detail::launch_pair_messages(team, {.waits = true, .stream = stream, .name = call}, pairs->channel(), sent,
+                                          received);
     const LaunchOptions options{.blocks = sent.blocks + received.blocks,
                                 .threads = std::max(threads_for(sent), threads_for(received)),
                                 .waits = true,
@@ -190,6 +202,7 @@ class Messages::Implementation {
   MessageChannel channel;
   Layout layout;
   SymmetricArray<std::byte> memory;
+  std::unique_ptr<detail::PairMemory> pairs;  ///< of members on several nodes: instead of the channel
 
  private:
   /// One for each word of an eager message: threads without work make others wait.
@@ -221,7 +234,11 @@ Messages::Messages(Team& team, const MessageOptions& options)
 
 Messages::~Messages() = default;
 
-const MessageChannel& Messages::channel() const { return implementation_->channel; }
+const MessageChannel& Messages::channel() const {
+  if (implementation_->pairs != nullptr)
+    implementation_->world.implementation().require_direct(implementation_->team, "the channel for kernels");
+  return implementation_->channel;
+}
 
 Team& Messages::team() const { return implementation_->team; }
 

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// Collectives of teams with members on several nodes. Each piece crosses to another node once: what a node has in
+/// common is combined there first, or handed on there.
+
+#include <cstddef>
+
+#include "beeline/collectives/impl/movement_plan.hpp"
+#include "beeline/host/launch_options.hpp"
+#include "host/collectives/launchers.hpp"
+#include "host/collectives/movement_kernels.hpp"
+#include "host/collectives/node_map.hpp"
+#include "host/pairs/pair_channel.hpp"
+
+namespace beeline::detail {
+
+/// Made by all members of a team.
+class AcrossNodes {
+ public:
+  /// Collective.
+  explicit AcrossNodes(Team& team);
+
+  void move(const LaunchOptions& options, const MovementPlan& plan);
+  /// With pieces as `values` says.
+  void move(const LaunchOptions& options, const MovementPlan& plan, const PieceValues<max_ranks>& values);
+  void reduce(const LaunchOptions& options, const VectorCall& call);
+  /// A barrier, or a call of no elements. What each member did before, puts included, is over and visible behind it.
+  void meet(const LaunchOptions& options, const CallDescription& call);
+
+ private:
+  Team& team_;
+  NodeMap nodes_;
+  PairMemory memory_;
+};
+
+}  // namespace beeline::detail

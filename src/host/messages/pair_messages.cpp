@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/messages/pair_messages.hpp"
+
+#include <algorithm>
+
+#include "beeline/host/launch.hpp"
+#include "host/pairs/pair_transfers.hpp"
+
+namespace beeline::detail {
+
+namespace {
+
+/// What a message says of itself: its length, and the blocks that it is sent by.
+std::uint64_t header_of(const MessageEnd& end) { return end.bytes | std::uint64_t{end.blocks} << 48; }
+
+struct PairMessageKernel {
+  template <class Grid>
+  void operator()(Grid& grid, const Context& ctx, PairChannel channel, MessageEnd sent, MessageEnd received) const {
+    if (grid.thread_rank() != 0) return;
+    const PairLinks links(ctx, channel);
+    PairTransfers transfers(links, header_of(sent), 0);
+    if (sent.blocks != 0) transfers.send({sent.peer, ctx.rank, sent.data, sent.bytes});
+    if (received.blocks != 0) transfers.receive({received.peer, received.peer, received.data, received.bytes});
+    const auto check = [&](const PairReceipt& receipt, const ChunkHead& chunk) {
+      const std::uint64_t expected = header_of(received);
+      if (chunk.packed == expected) return Status::ok;
+      const Awaited awaited{Operation::receive, receipt.peer, links.awaited_number(receipt.peer), expected};
+      return give_up(ctx, awaited, chunk.packed, 0, Status::invalid_argument);
+    };
+    // What fails is recorded where it fails.
+    static_cast<void>(transfers.run({Operation::receive, Operation::send}, false, check));
+  }
+};
+
+}  // namespace
+
+PairSizes pair_sizes_for(const Team& team, const MessageOptions& options) {
+  constexpr std::size_t all = std::size_t{1} << 20, least = 4096, most = std::size_t{64} << 10, line = 64;
+  const std::size_t share = all / (options.depth * static_cast<std::size_t>(team.size()));
+  const std::size_t chunk = std::max(options.eager_bytes, std::clamp(share, least, most));
+  return {options.depth, (chunk + line - 1) / line * line};
+}
+
+void launch_pair_messages(Team& team, const LaunchOptions& options, const PairChannel& channel, const MessageEnd& sent,
+                          const MessageEnd& received) {
+  launch(team, options, PairMessageKernel{}, channel, sent, received);
+}
+
+}  // namespace beeline::detail

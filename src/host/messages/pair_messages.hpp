@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// Messages of teams with members on several nodes: over pair links, a short one in a chunk.
+
+#include "beeline/host/messages.hpp"
+#include "host/messages/message_kernels.hpp"
+#include "host/pairs/pair_channel.hpp"
+
+namespace beeline::detail {
+
+/// A chunk holds the longest eager message, and as many are under way as the options say.
+[[nodiscard]] PairSizes pair_sizes_for(const Team& team, const MessageOptions& options);
+
+void launch_pair_messages(Team& team, const LaunchOptions& options, const PairChannel& channel, const MessageEnd& sent,
+                          const MessageEnd& received);
+
+}  // namespace beeline::detail

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/pairs/pair_channel.hpp"
+
+#include <cstring>
+
+#include "beeline/collectives/impl/session_wait.hpp"
+#include "beeline/device/put_get.hpp"
+#include "beeline/device/signal.hpp"
+
+namespace beeline::detail {
+
+namespace {
+
+using Word = SystemAtomic<std::uint64_t>;
+
+/// Parts of the memory, one after the other.
+class Cutter {
+ public:
+  explicit Cutter(std::byte* memory) : at_(memory) {}
+  template <class T>
+  T* cut(std::size_t count) {
+    static_assert(sizeof(T) % 64 == 0 || sizeof(T) == 1);
+    return reinterpret_cast<T*>(std::exchange(at_, at_ + count * sizeof(T)));
+  }
+  [[nodiscard]] std::byte* end() const { return at_; }
+
+ private:
+  std::byte* at_;
+};
+
+PairChannel cut(Cutter& memory, std::size_t members, const PairSizes& sizes) {
+  PairChannel channel{};
+  channel.members = static_cast<std::uint32_t>(members), channel.depth = sizes.depth;
+  channel.box_bytes = sizeof(ChunkHead) + sizes.chunk_bytes;
+  channel.arrived = memory.cut<PaddedWord>(members);
+  channel.consumed = memory.cut<PaddedWord>(members);
+  channel.shown = memory.cut<ShownCall>(members);
+  channel.counts = memory.cut<PairCounts>(members);
+  channel.state = memory.cut<PairState>(1);
+  channel.boxes = memory.cut<std::byte>(members * sizes.depth * channel.box_bytes);
+  channel.outbox = memory.cut<std::byte>(members * sizes.depth * channel.box_bytes);
+  return channel;
+}
+
+std::size_t bytes_for(std::size_t members, const PairSizes& sizes) {
+  Cutter none(nullptr);
+  static_cast<void>(cut(none, members, sizes));
+  return reinterpret_cast<std::uintptr_t>(none.end());
+}
+
+/// What a member shows of a call: its number, and behind it the signature.
+std::uint64_t shown_number(std::uint64_t call, std::uint64_t packed, std::uint64_t count) {
+  return call << signature_bits | unpacked_call(packed, count).signature();
+}
+
+}  // namespace
+
+PairMemory::PairMemory(Team& team, const PairSizes& sizes)
+    : memory_(team, bytes_for(static_cast<std::size_t>(team.size()), sizes)) {
+  Cutter memory(memory_.data());
+  channel_ = cut(memory, static_cast<std::size_t>(team.size()), sizes);
+}
+
+bool PairLinks::has_room(std::uint32_t peer) const {
+  const std::uint64_t consumed = Word(channel_.consumed[peer].value).load(cuda::memory_order_acquire);
+  return channel_.counts[peer].sent - consumed < channel_.depth;
+}
+
+Status PairLinks::put(std::uint32_t peer, const ChunkHead& head, const void* data) const {
+  const std::uint64_t number = channel_.counts[peer].sent++;
+  std::byte* const box = channel_.box(channel_.boxes, ctx_.rank, number);  // at the peer, too
+  std::uint64_t* const arrived = &channel_.arrived[ctx_.rank].value;
+  const WayToPeer to = ctx_.way_to(peer);
+  std::byte* const written =
+      to.way == Way::direct ? ctx_.translate(box, to.place) : channel_.box(channel_.outbox, peer, number);
+  std::memcpy(written, &head, sizeof head);
+  if (head.bytes != 0) std::memcpy(written + sizeof head, data, head.bytes);
+  if (to.way == Way::direct) return signal(Thread{}, ctx_, arrived, number + 1, peer);
+  return put_signal(Thread{}, ctx_, box, static_cast<const std::byte*>(written), sizeof head + head.bytes, arrived,
+                    number + 1, peer);
+}
+
+const ChunkHead* PairLinks::next(std::uint32_t peer) const {
+  const std::uint64_t number = channel_.counts[peer].received;
+  if (Word(channel_.arrived[peer].value).load(cuda::memory_order_acquire) <= number) return nullptr;
+  return reinterpret_cast<const ChunkHead*>(channel_.box(channel_.boxes, peer, number));
+}
+
+Status PairLinks::release(std::uint32_t peer) const {
+  PairCounts& counts = channel_.counts[peer];
+  if (++counts.received - counts.told < channel_.depth / 2) return Status::ok;
+  counts.told = counts.received;
+  return signal(Thread{}, ctx_, &channel_.consumed[ctx_.rank].value, counts.received, peer);
+}
+
+Status PairLinks::refuse(std::uint32_t peer, std::uint64_t packed, std::uint64_t count) const {
+  const CallWords mine{channel_.state->packed, channel_.state->count};
+  return refuse_call(ctx_, {CallDifference::call, peer, mine, {packed, count}});
+}
+
+Status PairLinks::check_call(std::uint32_t peer, const ChunkHead& head) const {
+  const PairState& mine = *channel_.state;
+  return head.packed == mine.packed && head.count == mine.count ? Status::ok : refuse(peer, head.packed, head.count);
+}
+
+Status PairLinks::compare_calls(std::uint32_t peer) const {
+  const PairState& mine = *channel_.state;
+  ShownCall& own = channel_.shown[ctx_.rank];  // where the peers have it; here it is what has been shown last, to whom
+  const std::uint64_t number = shown_number(mine.calls, mine.packed, mine.count);
+  if (own.number != number || own.count != peer) {
+    own = {mine.packed, peer, number};
+    const std::uint64_t words[] = {mine.packed, mine.count};
+    std::uint64_t* const theirs = &channel_.shown[ctx_.rank].packed;
+    for (const std::size_t word : {0, 1})
+      if (const Status put = put_value(ctx_, theirs + word, words[word], peer); put != Status::ok) return put;
+    if (const Status told = signal(Thread{}, ctx_, &own.number, number, peer); told != Status::ok) return told;
+  }
+  for (std::uint32_t other = 0; other < ctx_.size; ++other) {
+    if (other == ctx_.rank) continue;
+    ShownCall& shown = channel_.shown[other];
+    const std::uint64_t theirs = Word(shown.number).load(cuda::memory_order_acquire);
+    const std::uint64_t packed = shown.packed, count = shown.count;
+    // A call that is being shown over it has another signature than these words.
+    if (theirs == number || theirs >> signature_bits != mine.calls) continue;
+    if (shown_number(mine.calls, packed, count) == theirs) return refuse(other, packed, count);
+  }
+  return Status::ok;
+}
+
+WaitState look(const Context& ctx, PairWait wait, Timeout timeout, std::uint64_t observed, std::uint64_t start_ns) {
+  const std::uint64_t now = machine::clock_ns();
+  WaitState state = state_of_wait(ctx, now, timeout, start_ns);
+  const std::uint64_t waited = state.waited_ns(now);
+  if (state.status == Status::ok && wait.compared != nullptr && waited >= patience_ns)
+    state.status = wait.compared->compare_calls(wait.peer);
+  else if (state.is_over())
+    give_up(ctx, Awaited{wait.operation, wait.peer, wait.number, wait.number}, observed, waited, state.status);
+  return state;
+}
+
+}  // namespace beeline::detail

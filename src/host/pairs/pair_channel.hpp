@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// Chunks between each pair of members of a team, in order, by puts and signals: through memory inside a node, over the
+/// network between nodes. What collectives and messages of host ranks on several nodes are made of.
+///
+///     sender                                                   receiver
+///     box `sent % depth` is free: consumed > sent - depth
+///     put head and data, signal arrived = ++sent          ->   looks at arrived, reads the box
+///                                                         <-   signal consumed = received, every half lap
+
+#include <cstddef>
+#include <cstdint>
+
+#include "beeline/core/layout.hpp"
+#include "beeline/device/context.hpp"
+#include "beeline/device/wait.hpp"
+#include "beeline/host/team.hpp"
+
+namespace beeline::detail {
+
+/// Precedes the data of a chunk.
+struct alignas(64) ChunkHead {
+  std::uint64_t packed, count;  ///< the call that it is of, or the message
+  std::uint64_t total;          ///< bytes of the whole transfer
+  std::uint64_t bytes;          ///< of this chunk
+  std::uint64_t origin;         ///< the member whose data it carries
+};
+
+/// The call that a member is in, for one that it waits for.
+struct alignas(64) ShownCall {
+  std::uint64_t packed, count;
+  std::uint64_t number;  ///< from 1 on, and behind it the call's signature; stored last
+};
+
+/// A member's own counts of one peer.
+struct alignas(64) PairCounts {
+  std::uint64_t sent, received;
+  std::uint64_t told;  ///< chunks received that the peer knows to be consumed
+};
+
+/// A member's own, of all peers.
+struct alignas(64) PairState {
+  std::uint64_t calls;
+  std::uint64_t packed, count;  ///< the call that it is in
+  std::uint32_t is_busy;
+};
+
+/// Its parts lie at the same places of all members' heaps.
+struct PairChannel {
+  PaddedWord* arrived;   ///< [members] chunks that each has put here, written by it
+  PaddedWord* consumed;  ///< [members] chunks of this member's that each has read, written by it
+  ShownCall* shown;      ///< [members] by each
+  PairCounts* counts;    ///< [members] this member's own
+  PairState* state;      ///< this member's own
+  std::byte* boxes;      ///< [members, depth, box_bytes] what each puts here
+  std::byte* outbox;     ///< [members, depth, box_bytes] what the network takes to each
+  std::uint32_t members, depth;
+  std::size_t box_bytes;  ///< a multiple of 64
+
+  [[nodiscard]] std::size_t chunk_bytes() const { return box_bytes - sizeof(ChunkHead); }
+  [[nodiscard]] std::byte* box(std::byte* all, std::uint32_t peer, std::uint64_t number) const {
+    return all + (std::size_t{peer} * depth + number % depth) * box_bytes;
+  }
+};
+
+/// Sizes of a pair channel.
+struct PairSizes {
+  std::uint32_t depth;      ///< chunks under way from one member to another, at least 2
+  std::size_t chunk_bytes;  ///< data of one, a multiple of 64
+};
+
+/// The memory of a channel, and where its parts lie.
+class PairMemory {
+ public:
+  /// Collective.
+  PairMemory(Team& team, const PairSizes& sizes);
+  [[nodiscard]] const PairChannel& channel() const { return channel_; }
+
+ private:
+  SymmetricArray<std::byte> memory_;
+  PairChannel channel_;
+};
+
+class PairLinks;
+
+/// What a thread waits for: a chunk of `peer`, or a free box there. Found by poll_until.
+struct PairWait {
+  Operation operation;
+  std::uint32_t peer;
+  std::uint64_t number;       ///< of the chunk
+  const PairLinks* compared;  ///< compares calls meanwhile; nullptr: there are none
+};
+
+/// One member's ends of a channel, of its calls of one kind: one thread uses it.
+class PairLinks {
+ public:
+  PairLinks(const Context& ctx, const PairChannel& channel) : ctx_(ctx), channel_(channel) {}
+
+  [[nodiscard]] const Context& context() const { return ctx_; }
+  [[nodiscard]] const PairChannel& channel() const { return channel_; }
+
+  /// Whether a chunk may be put.
+  [[nodiscard]] bool has_room(std::uint32_t peer) const;
+  /// Puts one, for which there is room. `data` may be reused at once. Returns as `put_signal`.
+  [[nodiscard]] Status put(std::uint32_t peer, const ChunkHead& head, const void* data) const;
+  /// The next chunk of `peer`'s, its data behind it; nullptr: it has not come.
+  [[nodiscard]] const ChunkHead* next(std::uint32_t peer) const;
+  /// Its box is free.
+  [[nodiscard]] Status release(std::uint32_t peer) const;
+
+  /// The next number of `peer`'s chunks, and of those for it, for records.
+  [[nodiscard]] std::uint64_t awaited_number(std::uint32_t peer) const { return channel_.counts[peer].received + 1; }
+  [[nodiscard]] std::uint64_t next_number(std::uint32_t peer) const { return channel_.counts[peer].sent + 1; }
+
+  /// Shows `peer` the call that this member is in, and looks at what others have shown: where one is in another call
+  /// records both, and aborts the team. Returns ok or invalid_argument.
+  [[nodiscard]] Status compare_calls(std::uint32_t peer) const;
+  /// Compares a chunk's call with this member's. Returns as `compare_calls`.
+  [[nodiscard]] Status check_call(std::uint32_t peer, const ChunkHead& head) const;
+
+ private:
+  [[nodiscard]] Status refuse(std::uint32_t peer, std::uint64_t packed, std::uint64_t count) const;
+
+  const Context& ctx_;
+  PairChannel channel_;
+};
+
+[[nodiscard]] WaitState look(const Context& ctx, PairWait wait, Timeout timeout, std::uint64_t observed,
+                             std::uint64_t start_ns);
+
+}  // namespace beeline::detail

@@ -61,6 +61,20 @@ class TriggerFaults : public ::testing::TestWithParam<bool> {
         },
         config));
   }
+  /// Rank 0 arms an operation whose threshold is not reached: the team ends by the deadline.
+  static void check_unreached(World& world, Team& team, Triggers& triggers, std::uint64_t* word) {
+    const std::initializer_list<std::string_view> words = {"rank 0", "tag 5", "count 3", "threshold 4", "store"};
+    const Stopwatch watch;
+    if (world.rank() != 0) {
+      await_failure(team);
+      return check_error(Status::aborted, words, [&] { team.barrier(); });
+    }
+    const ArmedOperation armed = triggers.arm(TriggeredOperation::signal(word, 1, 1), {5, 4});
+    trigger_in_kernel(team, triggers, 5, 3);
+    await_failure(team);
+    BEELINE_CHECK(watch.seconds() >= deadline_s);
+    check_error(Status::aborted, words, [&] { static_cast<void>(triggers.wait(armed)); });
+  }
   /// Streams of `team` that wait end when `aborted` does.
   static void check_freed(World& world, Team& team, Team& aborted) {
     const SymmetricArray<std::uint64_t> word(team, 1);
@@ -89,19 +103,8 @@ TEST_P(TriggerFaults, AnOperationWhoseThresholdIsNotReached) {
   run([](World& world, Team& team) {
     Triggers triggers(team);
     const SymmetricArray<std::uint64_t> word(team, 1);
-    if (world.rank() == 0) {
-      const Stopwatch watch;
-      const ArmedOperation armed = triggers.arm(TriggeredOperation::signal(word.data(), 1, 1), {5, 4});
-      trigger_in_kernel(team, triggers, 5, 3);
-      await_failure(team);
-      BEELINE_CHECK(watch.seconds() >= deadline_s);
-      check_error(Status::aborted, {"rank 0", "tag 5", "count 3", "threshold 4", "store"},
-                  [&] { static_cast<void>(triggers.wait(armed)); });
-      triggers.trigger(5);
-    } else {
-      await_failure(team);
-      check_error(Status::aborted, {"rank 0", "tag 5", "count 3", "threshold 4"}, [&] { team.barrier(); });
-    }
+    check_unreached(world, team, triggers, word.data());
+    if (world.rank() == 0) triggers.trigger(5);
     world.barrier();
     std::uint64_t now = 0;
     world.copy(&now, word.data(), sizeof now);
@@ -124,21 +127,11 @@ TEST_P(TriggerFaults, AStreamThatWaitsInVain) {
   run([](World& world, Team& team) {
     const SymmetricArray<std::uint64_t> word(team, 1);
     Triggers triggers(team, {.by = TriggeredBy::stream});
-    if (world.rank() == 0) {
-      const Stopwatch watch;
-      const ArmedOperation armed = triggers.arm(TriggeredOperation::signal(word.data(), 1, 1), {5, 4});
-      trigger_in_kernel(team, triggers, 5, 3);
-      await_failure(team);
-      BEELINE_CHECK(watch.seconds() >= deadline_s);
-      check_error(Status::aborted, {"rank 0", "tag 5", "count 3", "threshold 4", "store"},
-                  [&] { static_cast<void>(triggers.wait(armed)); });
+    check_unreached(world, team, triggers, word.data());
+    if (world.rank() == 0)
       check_error(Status::aborted, {"aborted"}, [&] {
         triggers.arm(TriggeredOperation::signal(word.data(), 1, 1), {5, 9});
       });
-    } else {
-      await_failure(team);
-      check_error(Status::aborted, {"rank 0", "tag 5", "count 3", "threshold 4"}, [&] { team.barrier(); });
-    }
     world.barrier();
   });
 }

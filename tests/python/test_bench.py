@@ -175,6 +175,20 @@ def test_methods_have_their_latency_rate_and_bandwidth() -> None:
     assert {r["baseline"] for r in triggers} == {None, "bare/stream_wait"}
 
 
+def test_methods_of_tasks() -> None:
+    found = results(records("methods", "--operations", "task,task_rate", threads=True))
+    for record in found:
+        assert_measured(record, ranks=2)
+        assert record["bytes"] == 64
+    rows = [(r["operation"], r["method"], r["settings"].get("target"), r["unit"]) for r in found]
+    assert rows[:3] == [
+        ("task", "bare/payload_and_two_flags", None, "us"),
+        ("task", "task/peer/signal", "peer", "us"),
+        ("task", "task/peer/signal", "own", "us"),
+    ]
+    assert [r["settings"]["queues"] for r in found[3:]] == [1, 2]
+
+
 def test_methods_of_commands_and_of_both_ways() -> None:
     operations = (
         "command_load,command_leases,command_rate,command_parts,copy_rate,started_copy,engine_cpu,kernel_start,arrival,"

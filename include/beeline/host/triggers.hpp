@@ -29,27 +29,17 @@ class TriggeredOperation {
   template <class T>
   [[nodiscard]] static TriggeredOperation put(T* destination, const T* source, std::size_t count, int peer) {
     static_assert(std::is_trivially_copyable_v<T>, "only trivially copyable elements travel as bytes");
-    return {{.operation = Operation::put,
-             .verb = Verb::put,
-             .peer = peer,
-             .remote = destination,
-             .local = source,
-             .bytes = detail::array_bytes(count, sizeof(T))}};
+    return {move(Operation::put, Verb::put, destination, source, detail::array_bytes(count, sizeof(T)), peer)};
   }
   /// Copies `count` elements from `source` on `peer` to local `destination`.
   template <class T>
   [[nodiscard]] static TriggeredOperation get(T* destination, const T* source, std::size_t count, int peer) {
     static_assert(std::is_trivially_copyable_v<T>, "only trivially copyable elements travel as bytes");
-    return {{.operation = Operation::get,
-             .verb = Verb::get,
-             .peer = peer,
-             .remote = source,
-             .local = destination,
-             .bytes = detail::array_bytes(count, sizeof(T))}};
+    return {move(Operation::get, Verb::get, source, destination, detail::array_bytes(count, sizeof(T)), peer)};
   }
   /// Copies bytes between any two places that the engine's device reaches.
   [[nodiscard]] static TriggeredOperation copy(void* destination, const void* source, std::size_t bytes) {
-    return {{.operation = Operation::copy, .verb = Verb::copy, .remote = destination, .local = source, .bytes = bytes}};
+    return {move(Operation::copy, Verb::copy, destination, source, bytes, own_rank)};
   }
   /// Sets `signal`, a symmetric address, on `peer`.
   [[nodiscard]] static TriggeredOperation signal(std::uint64_t* signal, std::uint64_t value, int peer) {
@@ -86,6 +76,10 @@ class TriggeredOperation {
     std::size_t bytes = 0;
   };
   TriggeredOperation(const Part& only) : parts_{only, {}} {}
+  [[nodiscard]] static Part move(Operation operation, Verb verb, const void* remote, const void* local,
+                                 std::size_t bytes, int peer) {
+    return {.operation = operation, .verb = verb, .peer = peer, .remote = remote, .local = local, .bytes = bytes};
+  }
   [[nodiscard]] static Part word(Operation operation, Verb verb, const void* at, std::uint64_t operand, int peer) {
     return {.operation = operation,
             .verb = verb,

@@ -17,7 +17,8 @@ namespace beeline {
 
 namespace {
 
-constexpr unsigned service_threads = 512;
+/// Few, so that the block fits beside kernels that hold nearly all of each multiprocessor.
+constexpr unsigned service_threads = 128;
 /// Pieces of memory that a block knows of. What lies in others is handed to the host.
 constexpr std::size_t max_pieces = 1024;
 
@@ -43,12 +44,16 @@ DeviceEngine::~DeviceEngine() {
   for (const auto& [queue, text] : refusals_) std::erase(world.device_refusals, text);
 }
 
+/// On a GPU its part of one multiprocessor, taken on each of them, and a multiprocessor more: blocks of a waiting grid are
+/// spread evenly, so that less would leave holes on many multiprocessors, none of which holds the block.
 double DeviceEngine::share() const {
   World& world = team_.world();
-  const unsigned room = world.device().is_gpu() ? resident_blocks<ServiceKernel, Service>(world, service_threads) *
-                                                      static_cast<unsigned>(world.ranks_on_device())
-                                                : max_host_threads / static_cast<unsigned>(world.config().host_threads);
-  return 1.0 / std::max(1u, room);
+  if (!world.device().is_gpu())
+    return std::max(1u, static_cast<unsigned>(world.config().host_threads)) / static_cast<double>(max_host_threads);
+  const double all = std::max(1u, resident_blocks<ServiceKernel, Service>(world, service_threads) *
+                                      static_cast<unsigned>(world.ranks_on_device()));
+  const double multiprocessors = world.device().multiprocessors;
+  return multiprocessors / all + 1 / multiprocessors;
 }
 
 void DeviceEngine::start(Stream& stream, const Lease& lease) {

@@ -44,8 +44,8 @@ DeviceEngine::~DeviceEngine() {
   for (const auto& [queue, text] : refusals_) std::erase(world.device_refusals, text);
 }
 
-/// On a GPU its part of one multiprocessor, taken on each of them, and a multiprocessor more: blocks of a waiting grid are
-/// spread evenly, so that less would leave holes on many multiprocessors, none of which holds the block.
+/// On a GPU its part of one multiprocessor, taken on each of them, and a multiprocessor more: blocks of a waiting grid
+/// are spread evenly, so that less would leave holes on many multiprocessors, none of which holds the block.
 double DeviceEngine::share() const {
   World& world = team_.world();
   if (!world.device().is_gpu())

@@ -95,7 +95,9 @@ std::size_t heap_bytes_for(const Options& options, int ranks, bool on_gpus) {
   constexpr std::size_t ring = 16 * mib, channel = 768 * mib;
   if (options.command == Command::collectives) return 2 * largest + (on_gpus ? channel : 0) + world * ring;
   constexpr std::size_t messages = 64 * mib;
-  return 2 * largest + world * ring + messages + signals_and_stamps;
+  // Copies that kernels start, of 4 KiB to 64 MiB: a source and a destination for each size.
+  const std::size_t started_copies = options.command == Command::methods && on_gpus ? 256 * mib : 0;
+  return 2 * largest + world * ring + messages + started_copies + signals_and_stamps;
 }
 
 }  // namespace beeline::bench

@@ -81,6 +81,11 @@ bool World::Implementation::is_far_gpu_memory(const void* address) {
   return on_gpu && routes[owner].route == Route::staged;
 }
 
+bool World::Implementation::kernels_reach(const void* address) {
+  const std::uint32_t owner = addresses.owner_of(address);
+  return owner == no_peer || routes[owner].route == Route::direct || !is_far_gpu_memory(address);
+}
+
 int World::Implementation::device_for(const void* address) {
   constexpr int own = -1;
   const std::uint32_t owner = addresses.owner_of(address);

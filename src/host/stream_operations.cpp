@@ -8,6 +8,7 @@
 #include "beeline/device/put_get.hpp"
 #include "beeline/host/launch.hpp"
 #include "beeline/host/world.hpp"
+#include "host/world_implementation.hpp"
 #include "transport/checks.hpp"
 
 namespace beeline {
@@ -64,6 +65,18 @@ void check_sequence(const std::uint64_t* sequence, bool adds, const char* call) 
 
 bool is_fixed(const SignalCall& call) { return call.sequence == nullptr && !call.adds; }
 
+/// Whether a kernel of this rank stores there, or posts to an engine that does.
+bool kernels_reach(Team& team, const void* place) {
+  return team.context().has_routes != 0 || team.world().implementation().kernels_reach(place);
+}
+
+void require_fixed(const SignalCall& call, const char* name) {
+  require(is_fixed(call), Status::unreachable,
+          std::string(name) +
+              ": a kernel adds to a signal, or takes its value from a sequence, and kernels of this rank "
+              "do not reach its place: no peer access to that GPU's memory");
+}
+
 }  // namespace
 
 void put_on_stream(Team& team, void* destination, const void* source, std::size_t bytes, int peer, Stream* stream) {
@@ -77,6 +90,7 @@ void signal_on_stream(Team& team, int peer, const SignalCall& call) {
   check_signal(signal);
   check_sequence(call.sequence, call.adds, "signal_on_stream");
   if (is_fixed(call)) return stream.write_signal(signal, call.value);
+  if (!kernels_reach(team, signal)) require_fixed(call, "signal_on_stream");
   launch(team, {.threads = 32, .stream = &stream, .name = call.adds ? "signal_add" : "signal"}, PutSignalKernel{},
          static_cast<std::byte*>(nullptr), static_cast<const std::byte*>(nullptr), std::size_t{0}, call,
          static_cast<std::uint32_t>(peer));
@@ -85,13 +99,19 @@ void signal_on_stream(Team& team, int peer, const SignalCall& call) {
 void put_signal_on_stream(Team& team, void* destination, const void* source, std::size_t bytes, int peer,
                           const SignalCall& call) {
   Stream& stream = stream_of(team, call.stream);
-  check_signal(team.at(call.signal, peer));
+  std::uint64_t* const signal = team.at(call.signal, peer);
+  check_signal(signal);
   check_sequence(call.sequence, call.adds, "put_signal_on_stream");
   require(!is_fixed(call) || stream.capture() == 0, Status::unavailable,
           "a signal with a fixed value cannot be captured in a graph: each of its runs would have the same value; give "
           "it a sequence");
   auto* to = static_cast<std::byte*>(destination);
-  if (bytes != 0) static_cast<void>(team.at(to, peer));
+  const bool by_kernel = kernels_reach(team, signal) && (bytes == 0 || kernels_reach(team, team.at(to, peer)));
+  if (!by_kernel) {
+    require_fixed(call, "put_signal_on_stream");
+    put_on_stream(team, destination, source, bytes, peer, &stream);
+    return stream.write_signal(signal, call.value);
+  }
   if (bytes > most_by_block && team.context().has_routes == 0) {
     put_on_stream(team, destination, source, bytes, peer, &stream);
     bytes = 0;

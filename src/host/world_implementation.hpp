@@ -315,6 +315,8 @@ class World::Implementation {
   [[nodiscard]] int device_for(const void* address);
   /// Whether only the GPU of another rank reaches it, for staged copies. Throws unreachable where none does.
   [[nodiscard]] bool is_far_gpu_memory(const void* address);
+  /// Whether this rank's kernels load and store there: all that is mapped, but other GPUs' memory without peer access.
+  [[nodiscard]] bool kernels_reach(const void* address);
   [[nodiscard]] bool stages_copies() const;
   /// How to copy to or from a place; throws unless its owner is well.
   [[nodiscard]] Registration::Way reach(const RegisteredPlace& place, std::size_t bytes) const;

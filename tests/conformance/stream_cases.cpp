@@ -165,6 +165,19 @@ BEELINE_CASE(stream, operations_by_cpu_threads, 1) {
   check_bytes(pattern(key_of(key, test.rank()), bytes), test.read(fetched.data(), bytes), "got back by a CPU thread");
 }
 
+/// Without peer access a kernel neither adds to a signal of another GPU nor takes its value from a sequence.
+bool is_refused_without_peer_access(RankTest& test, const SignalCall& call) {
+  World& world = test.world();
+  if (world.config().peer_access || !test.on_gpu() || test.size() == 1) return false;
+  const auto refused = [](const std::function<void()>& put) {
+    check_error(Status::unreachable, {"no peer access"}, put);
+  };
+  refused([&] { signal_on_stream(world, test.ahead(1), call); });
+  refused([&] { put_signal_on_stream(world, nullptr, nullptr, 0, test.ahead(1), call); });
+  world.barrier();
+  return true;
+}
+
 /// All ranks put their pieces to the next rank but so many, and count them in one signal; short pieces and long ones.
 BEELINE_CASE(stream, puts_that_count_on_streams, 1) {
   World& world = test.world();
@@ -174,6 +187,7 @@ BEELINE_CASE(stream, puts_that_count_on_streams, 1) {
   for (const std::size_t bytes : {std::size_t{0}, std::size_t{5}, std::size_t{4099}, std::size_t{200'000}}) {
     const SymmetricArray<std::byte> source(world, bytes), memory(world, ranks * bytes);
     const SymmetricArray<std::uint64_t> signal(world, 1);
+    if (is_refused_without_peer_access(test, {.signal = signal.data(), .adds = true, .stream = stream.get()})) return;
     const std::uint64_t key = test.random().next();
     test.write(source.data(), pattern(key_of(key, test.rank()), bytes));
     for (int distance = 0; distance < test.size(); ++distance)
@@ -207,6 +221,8 @@ BEELINE_CASE(stream, sequences_on_streams, 1) {
     const std::uint64_t key = test.random().next();
     test.write(source.data(), pattern(key_of(key, test.rank()), rounds * bytes));
     const std::unique_ptr<Stream> sending = world.make_stream(), receiving = world.make_stream();
+    if (is_refused_without_peer_access(test, {.signal = arrived.data(), .stream = sending.get(), .sequence = sequence}))
+      return;
     signal_on_stream(world, test.behind(1),
                      {.signal = arrived.data() + 1,
                       .value = 5,

@@ -19,6 +19,8 @@ namespace {
 constexpr std::uint32_t most_queues = 64, most_depth = 4096, most_workers = 1024;
 /// Between two looks at the tasks that run.
 constexpr std::chrono::milliseconds watch_period(20);
+/// More tasks than a worker ever begins.
+constexpr std::uint64_t no_task = ~std::uint64_t{0};
 
 template <class T>
 detail::SystemAtomic<T> shared(const T& word) {
@@ -198,6 +200,8 @@ void TaskQueues::lease() {
               {.blocks = options_.workers, .threads = options_.threads, .stream = stream_.get(), .name = "tasks"},
               service_);
   leases_.fetch_add(1, std::memory_order_relaxed);
+  // What a worker was in during an earlier lease has ended with it.
+  std::fill(seen_.begin(), seen_.end(), Seen{.since = no_task, .at_ns = 0});
   auto looked = std::chrono::steady_clock::now();
   while (!stream_->idle()) {
     std::this_thread::sleep_for(std::chrono::microseconds(team_.world().config().engine_poll_us));
@@ -217,9 +221,10 @@ void TaskQueues::look_for_stuck_tasks() {
     RunningTask& task = running[worker];
     if (!team_.world().device().is_gpu()) {
       const RunningTask& live = running_.data()[worker];
+      // A worker counts a task before it shows the function: no task is taken for the one before.
+      task.function = shared(live.function).load(cuda::memory_order_acquire);
       task.since = shared(live.since).load(cuda::memory_order_relaxed);
       task.poster = shared(live.poster).load(cuda::memory_order_relaxed);
-      task.function = shared(live.function).load(cuda::memory_order_relaxed);
     }
     Seen& seen = seen_[worker];
     if (task.function == 0 || task.since != seen.since) seen = {task.since, now};

@@ -269,7 +269,8 @@ def test_collectives_by_every_algorithm(ranks: int, threads: bool) -> None:
     graphs = {r["method"].replace("stream/", "graph/") for r in measured if r["method"].startswith("stream/")}
     peers = {"nccl/stream", "nccl/graph", "nvshmem/stream", "nvshmem/graph", "nvshmem/device", "mpi/host", "mpi/staged"}
     lines = {f"{control}/ll128_{shot}" for control in CONTROLS for shot in ("one_shot", "two_shot")}
-    assert set(reasons) == graphs | lines | peers | {"bare/empty_kernel"}
+    nodes = {"stream/across_nodes", "graph/across_nodes"}
+    assert set(reasons) == graphs | lines | peers | nodes | {"bare/empty_kernel"}
     assert all("only GPUs store whole lines" in reasons[method] for method in lines)
     assert all("CUDA graphs" in reasons[method] for method in graphs)
     assert "NCCL" in reasons["nccl/stream"]
@@ -299,7 +300,7 @@ def test_every_operation_by_every_algorithm(ranks: int, threads: bool, sizes: li
             assert [r["bytes"] for r in mine if r["method"] == f"stream/{algorithm}"] == expected
         graphs = {r["method"] for r in lacking if r["operation"] == operation and r["method"].startswith("graph/")}
         lines = {"graph/ll128"} if operation in ("allgather", "alltoall") else set()
-        assert {f"graph/{algorithm}" for algorithm in algorithms} | lines == graphs
+        assert {f"graph/{algorithm}" for algorithm in [*algorithms, "across_nodes"]} | lines == graphs
     in_kernels = {(r["operation"], r["method"]) for r in measured if r["method"].startswith("device/")}
     assert in_kernels == {(name, f"device/{one}") for name in ("allgather", "alltoall") for one in MOVED} | {
         ("barrier", f"device/{one}") for one in OPERATIONS["barrier"]

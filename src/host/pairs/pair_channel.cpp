@@ -119,7 +119,8 @@ Status PairLinks::compare_calls(std::uint32_t peer) const {
     if (other == ctx_.rank) continue;
     ShownCall& shown = channel_.shown[other];
     const std::uint64_t theirs = Word(shown.number).load(cuda::memory_order_acquire);
-    const std::uint64_t packed = shown.packed, count = shown.count;
+    const std::uint64_t packed = Word(shown.packed).load(cuda::memory_order_relaxed);
+    const std::uint64_t count = Word(shown.count).load(cuda::memory_order_relaxed);
     // A call that is being shown over it has another signature than these words.
     if (theirs == number || theirs >> signature_bits != mine.calls) continue;
     if (shown_number(mine.calls, packed, count) == theirs) return refuse(other, packed, count);

@@ -136,7 +136,9 @@ class TaskWorker {
     const SystemAtomic<std::uint64_t> since(mine.since);
     if (function != 0) since.store(since.load(cuda::memory_order_relaxed) + 1, cuda::memory_order_relaxed);
     SystemAtomic<std::uint32_t>(mine.poster).store(poster, cuda::memory_order_relaxed);
-    SystemAtomic<std::uint32_t>(mine.function).store(function, cuda::memory_order_relaxed);
+    // In order where CPUs look at it, which costs nothing there.
+    constexpr auto order = executor == DeviceKind::gpu ? cuda::memory_order_relaxed : cuda::memory_order_release;
+    SystemAtomic<std::uint32_t>(mine.function).store(function, order);
   }
 
   template <class Group>

@@ -35,7 +35,7 @@ unsigned threads_for(Operation operation, Algorithm algorithm, std::size_t bytes
   if (!is_known || (protocol != Protocol::ll && protocol != Protocol::ll128)) return detail::collective_threads;
   if (protocol == Protocol::ll)
     return detail::whole_warps(moves ? (bytes / 8 + 1) * std::max<std::size_t>(1, members - 1) : (bytes + 7) / 8);
-  const std::size_t part = algorithm == Algorithm::ll128_two_shot ? bytes / members + 1 : bytes;
+  const std::size_t part = info_of(algorithm).schedule == Schedule::two_shot ? bytes / members + 1 : bytes;
   const std::size_t lines = part / line_payload_bytes + 1, most = detail::collective_threads / line_threads;
   const std::size_t rounds = moves ? 1 : (lines + most - 1) / most;  // all of a length
   return detail::whole_warps((lines + rounds - 1) / rounds * line_threads);

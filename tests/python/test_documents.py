@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -147,3 +149,57 @@ def test_calls_beside_those_of_other_libraries_are_public_names(repository: Path
     files += [headers / "host/launch_options.hpp", headers / "runtime/health.hpp"]
     code = [re.sub(r"//.*", "", file.read_text(encoding="utf-8")) for file in files]
     assert {name for name in named if not any(re.search(rf"\b{name}\b", text) for text in code)} == set()
+
+
+RECORD = re.compile(r"20\d\d-\d\d-\d\d_[A-Za-z0-9]+_[A-Za-z0-9-]+")
+NUMBER = r"[×~]? ?-?\d[\d,.]*"
+FIGURE = re.compile(rf"{NUMBER}(?: ?(?:/|:|of) ?{NUMBER})*(?: (?:µs|ms|GB/s|million/s|%|W))?(?: \(.*\)|[,:] .*)?")
+
+
+def is_table_of_figures(block: str) -> bool:
+    """Whether at least half of the filled cells below a table's header, first column apart, are measured figures."""
+    rows = [[cell.strip() for cell in line.strip("|").split("|")[1:]] for line in block.splitlines()[2:]]
+    cells = [cell for row in rows for cell in row if cell not in ("", "–")]
+    return block.startswith("|") and len(cells) >= 2 and 2 * sum(map(bool, map(FIGURE.fullmatch, cells))) >= len(cells)
+
+
+def test_records_that_documents_name_exist(repository: Path) -> None:
+    records = {path.stem for path in (repository / "bench/records").glob("*.jsonl")}
+    named = {name for document in documents(repository) for name in RECORD.findall(document.read_text("utf-8"))}
+    notes = RECORD.findall((repository / "bench/records/NOTES.md").read_text("utf-8"))
+    assert len(named) > 40
+    assert named | set(notes) <= records | {"2030-01-31_4xH200_latency"}  # an example of a name
+
+
+def test_each_table_of_figures_is_in_a_section_that_names_its_record(repository: Path) -> None:
+    tables, without = 0, []
+    for document in documents(repository):
+        has_record = False
+        for block in re.split(r"\n\s*\n", document.read_text(encoding="utf-8")):
+            has_record = (has_record and not block.startswith("#")) or RECORD.search(block) is not None
+            if is_table_of_figures(block):
+                tables += 1
+                without += [] if has_record else [f"{document.relative_to(repository)}: {block.splitlines()[0]}"]
+    assert tables > 25
+    assert without == []
+
+
+def test_the_output_in_the_readme_is_that_of_its_record(repository: Path) -> None:
+    text = (repository / "README.md").read_text(encoding="utf-8")
+    (record,) = re.findall(r"\(`(bench/records/\S+)`\):\n\n```\nmessage, us", text)
+    lines = [json.loads(line) for line in (repository / record).read_text(encoding="utf-8").splitlines()]
+    medians = {
+        (line["method"], line["bytes"]): min(other["median"] for other in lines if is_same(other, line))
+        for line in lines
+        if line.get("event") == "result" and line["operation"] == "message" and line["median"] is not None
+    }
+    shown = re.findall(r"^ ([a-z_]+(?:/\w+)+) +([\d.]+)(?: +([\d.]+))?$", text, re.MULTILINE)
+    assert len(shown) > 5
+    for method, short, longer in shown:
+        for cell, size in ((short, 8), (longer, 4096)):
+            assert cell == (f"{medians[method, size]:.4g}" if (method, size) in medians else "")
+
+
+def is_same(other: dict[str, Any], line: dict[str, Any]) -> bool:
+    keys = ("event", "operation", "method", "bytes")
+    return all(other.get(key) == line.get(key) for key in keys) and other["median"] is not None

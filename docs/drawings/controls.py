@@ -16,7 +16,7 @@ CONTROLS = {
     "host": (("kernel", "computes,\nends"), ("CPU program", "waits, copies,\nsignals"), ARRIVED),
     "proxy": (("kernel", "computes,\nposts, goes on"), ("engine", "takes it,\ncopies, signals"), ARRIVED),
     "triggered": (("kernel", "computes,\ntriggers, goes on"), ("engine", "fires what\nthe CPU armed"), ARRIVED),
-    "task": (("kernel", "computes,\nposts, goes on"), ("peer's memory", "data, command:\na worker runs it")),
+    "task": (("kernel", "computes,\nposts, goes on"), ("peer's memory", "data, task:\na worker runs it")),
 }
 STEP, WIDTH = 76, 122
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A put with its signal to a rank on another node: commands become active messages, which the target's engine does."""
+"""A put with its signal to a rank on another node: active messages, which the target's engine carries out."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ def draw() -> Canvas:
         (TARGET, 270, "rank 2, node B"),
     ):
         canvas.text(x + width / 2, 28, name)
-    canvas.line((290, 44), (290, 376), dashed=True)
-    canvas.line((555, 44), (555, 376), dashed=True)
+    canvas.line((290, 44), (290, 350), dashed=True)
+    canvas.line((555, 44), (555, 350), dashed=True)
     canvas.box(TARGET, 44, 270, 52, "a thread that waits does the work,\notherwise the engine's thread", "host")
     canvas.box(POSTER, 116, 240, 52, "put_signal, command 1:\nput")
     canvas.box(UCX, 116, 200, 52, "message 7:\nput, with the data", "mark")
@@ -27,7 +27,7 @@ def draw() -> Canvas:
     canvas.box(TARGET, 194, 270, 52, "checks the address,\nstores the signal (release)", "host")
     canvas.box(POSTER, 290, 240, 52, "quiet waits until\n8 is acknowledged")
     canvas.box(UCX, 290, 200, 52, "acknowledged: 8", "mark")
-    canvas.box(TARGET, 290, 270, 52, "acknowledges with its next message,\nor when it has nothing else to do", "host")
+    canvas.box(TARGET, 290, 270, 52, "acknowledges in its next message,\nor alone if there is none", "host")
     for y in (142, 220):
         canvas.arrow((POSTER + 240, y), (UCX - 2, y))
         canvas.arrow((UCX + 200, y), (TARGET - 2, y))
@@ -36,7 +36,6 @@ def draw() -> Canvas:
     canvas.arrow((TARGET + 135, 246), (TARGET + 135, 288))
     canvas.arrow((TARGET, 316), (UCX + 202, 316))
     canvas.arrow((UCX, 316), (POSTER + 242, 316))
-    canvas.text(
-        POSTER, 372, "Message 8 is done after message 7, so a rank that sees the signal sees the data.", "start", True
-    )
+    order = "The target carries out message 8 after message 7: a rank that sees the signal sees the data."
+    canvas.text(POSTER, 372, order, "start", True)
     return canvas

@@ -11,7 +11,7 @@ def draw() -> Canvas:
     for x, width, name in (
         (10, 250, "poster: any kernel of rank A"),
         (320, 260, "memory of rank B"),
-        (640, 250, "worker of rank B: a thread block"),
+        (640, 230, "worker of rank B: a thread block"),
     ):
         canvas.text(x + width / 2, 28, name)
     canvas.box(10, 44, 250, 54, "ticket = next++\nwhile ticket < done + depth", "gpu")
@@ -21,23 +21,24 @@ def draw() -> Canvas:
     canvas.box(10, 336, 250, 54, "done: a count\nquiet; places for later tasks", "gpu")
     canvas.box(320, 122, 260, 44, "registered buffer:\na place for each task", "mark")
     canvas.box(320, 190, 260, 54, "commands[ticket % depth]\nfunction, sizes, arguments: 320 bytes", "mark")
-    canvas.box(640, 190, 250, 54, "checks it: registered? sizes?\notherwise the team ends", "gpu")
-    canvas.box(640, 268, 250, 44, "runs the function", "gpu")
-    canvas.box(640, 336, 250, 54, "counts it as done,\nin the order of the ring", "gpu")
+    canvas.box(640, 190, 230, 54, "checks it: registered? sizes?\notherwise the team ends", "gpu")
+    canvas.box(640, 268, 230, 44, "runs the function", "gpu")
+    canvas.box(640, 336, 230, 54, "counts it as done,\nin the order of the ring", "gpu")
     for start, end in (
         ((135, 98), (135, 120)),
         ((135, 166), (135, 188)),
         ((260, 144), (318, 144)),
         ((260, 217), (318, 217)),
         ((580, 217), (638, 217)),
-        ((765, 244), (765, 266)),
-        ((765, 312), (765, 334)),
+        ((755, 244), (755, 266)),
+        ((755, 312), (755, 334)),
         ((640, 290), (262, 290)),
         ((640, 363), (262, 363)),
     ):
         canvas.arrow(start, end)
-    canvas.line((580, 144), (860, 144), dashed=True)
-    canvas.line((860, 144), (860, 160), dashed=True)
+    canvas.line((580, 144), (886, 144), dashed=True)
+    canvas.line((886, 144), (886, 290), dashed=True)
+    canvas.arrow((886, 290), (872, 290), dashed=True)
     canvas.text(720, 136, "read by the function", small=True, kind="faint")
     canvas.text(450, 282, "stores to A's memory", small=True, kind="faint")
     return canvas

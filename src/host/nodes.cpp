@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "beeline/device/put_get.hpp"
 #include "host/world_implementation.hpp"
@@ -51,8 +52,11 @@ void World::Implementation::require_one_node(const Team& team, const char* what)
 std::unique_ptr<Engine> World::Implementation::make_network() {
   NetworkPlan plan;
   plan.rank = rank, plan.world = world_secret, plan.is_split = config.split_nodes > 1;
-  plan.deadline_ns = config.deadline_ns;
-  for (const Member& member : members) plan.node_of.push_back(member.node);
+  plan.deadline_ns = config.deadline_ns, plan.poll_us = config.engine_poll_us;
+  for (const Member& member : members) {
+    plan.node_of.push_back(member.node);
+    plan.is_staged.push_back(member.device.is_gpu() || !config.peer_access);
+  }
   NetworkNews news;
   news.far_members = [this](std::uint32_t team) { return far_members(team); };
   news.cause = [this](std::uint32_t team) {
@@ -86,6 +90,7 @@ void World::Implementation::take_far_abort(std::uint32_t team, std::uint64_t wor
   }
   if (!cause.empty()) keep_cause(Status::aborted, cause);
   raise(team, static_cast<int>(word) - 1);
+  tell_kernels();
 }
 
 void World::Implementation::lose(int peer, const std::string& reason) {
@@ -104,7 +109,13 @@ void World::Implementation::read_from(int other, void* to, const void* at, std::
 
 Status World::Implementation::drain_engine(const Context& among, Timeout timeout) {
   HostAreaHeader& header = *host_header(rank);
-  CommandTickets* const tickets[] = {heap_header(rank)->tickets, header.host_tickets};
+  std::array<CommandTickets, command_rings> of_kernels{};  // those of a GPU's lie in its memory
+  CommandTickets* kernels = heap_header(rank)->tickets;
+  if (device().is_gpu()) {
+    write(of_kernels.data(), kernels, sizeof of_kernels);
+    kernels = of_kernels.data();
+  }
+  CommandTickets* const tickets[] = {kernels, header.host_tickets};
   for (std::size_t posters = 0; posters < std::size(tickets); ++posters)
     for (std::uint32_t queue = 0; queue < command_rings; ++queue) {
       const CommandQueue drained{&header.rings[posters][queue], &tickets[posters][queue]};

@@ -49,8 +49,10 @@ std::vector<MemoryMember> World::Implementation::find_routes() const {
                        .gpu = member.device.index,
                        .reaching_gpu = member.reaching_gpu};
     if (member.device.is_gpu()) route.gpu_here = index_here(gpus, member.device.uuid);
-    if (!has_gpus() && !config.peer_access && static_cast<int>(other) != rank) route.route = Route::staged;
-    if (own_gpu >= 0 && member.device.is_gpu() && !reaches(own_gpu, route.gpu_here))
+    if (!has_gpus() && !config.peer_access && route.is_near && static_cast<int>(other) != rank)
+      route.route = Route::staged;
+    const bool is_copied_to = route.is_near && member.device.is_gpu();  // others' is the engine's affair
+    if (own_gpu >= 0 && is_copied_to && !reaches(own_gpu, route.gpu_here))
       route.route = route.gpu_here < 0 || !device().is_gpu() ? Route::none : Route::staged;
     for (const int gpu : own_gpus) {
       if (!member.device.is_gpu()) break;

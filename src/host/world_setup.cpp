@@ -115,9 +115,13 @@ void World::Implementation::learn_devices(const Device& mine, const std::vector<
     nodes.push_back(parts[6]);
   }
   learn_nodes(nodes);
-  for (std::size_t each = 0; each < members.size(); ++each)
-    if (!members[each].device.is_gpu())
-      members[each].reaching_gpu = choose_reaching_gpu(static_cast<int>(each), inventories, owned);
+  for (std::size_t each = 0; each < members.size(); ++each) {
+    if (members[each].device.is_gpu()) continue;
+    std::vector<std::string> near = owned;
+    for (std::size_t other = 0; other < members.size(); ++other)
+      if (members[other].node != members[each].node) near[other].clear();
+    members[each].reaching_gpu = choose_reaching_gpu(static_cast<int>(each), inventories, near);
+  }
 }
 
 bool World::Implementation::mixes_kinds(const std::vector<int>& ranks) const {

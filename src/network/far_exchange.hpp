@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -16,6 +17,7 @@
 #include "network/network_engine.hpp"
 #include "network/posted_commands.hpp"
 #include "network/rows.hpp"
+#include "network/staging.hpp"
 #include "network/ucx_worker.hpp"
 
 namespace beeline {
@@ -77,11 +79,20 @@ class FarExchange final : public UcxReceiver {
   [[nodiscard]] std::vector<std::pair<int, std::string>> take_lost(std::uint64_t before_ns);
 
  private:
+  /// A command's index in its ring takes so many bits of what messages call it.
+  static constexpr std::uint32_t index_bits = 16;
+
   struct Reply {
     int to;
     NetworkMessage message;
     std::span<const std::byte> payload;
-    std::unique_ptr<std::byte[]> staged;
+    StagedBytes staged;
+  };
+  /// What came with a message.
+  struct Payload {
+    std::span<const std::byte> bytes;
+    StagedBytes owned;       ///< where they are, unless they are UCX's
+    bool is_placed = false;  ///< they lie where they belong
   };
 
   // UcxReceiver
@@ -102,10 +113,20 @@ class FarExchange final : public UcxReceiver {
   void end_fetch(FarRank& from);
   /// Where a payload of rows that need no unpacking goes; empty: to a buffer first.
   [[nodiscard]] std::span<std::byte> place_of(const NetworkMessage& message, std::size_t bytes);
-  /// Does a message. `is_placed`: its payload lies where it belongs.
-  void perform(const NetworkMessage& message, std::span<const std::byte> payload, bool is_placed);
-  void perform_command(const NetworkMessage& message, std::span<const std::byte> payload, bool is_placed);
-  void take_answer(const NetworkMessage& message, std::span<const std::byte> payload, bool is_placed);
+  void perform(const NetworkMessage& message, Payload payload);
+  void perform_command(const NetworkMessage& message, Payload payload);
+  void stage_command(const NetworkMessage& message, const Rows& rows, Payload payload);
+  void take_answer(const NetworkMessage& message, Payload payload);
+  void end_answer(const NetworkMessage& message, PostedCommand& posted);
+  void stage_answer(const NetworkMessage& message, const Command& command, const Rows& rows, Payload payload);
+  /// The payload, where the device may copy it.
+  [[nodiscard]] StagedBytes staged(Payload payload);
+  /// The message that is being done has been, or its device does it.
+  void end_arrival(FarRank& from);
+  /// The device has done a message.
+  void settle(FarRank& from, std::uint64_t number);
+  /// Whether a further message may be done.
+  [[nodiscard]] bool has_room() const { return staging_ == nullptr || staging_->may_change(); }
   void reply(const NetworkMessage& to, MessageKind kind, std::uint64_t value);
   void reply_rows(const NetworkMessage& to, const Rows& rows);
   void refuse(const NetworkMessage& message, const std::string& reason);
@@ -115,10 +136,15 @@ class FarExchange final : public UcxReceiver {
   /// The command of a ring that is sent next, if its target has room for it.
   [[nodiscard]] PostedCommand* next_of(PostedCommands& ring);
   void begin(PostedCommand& posted);
+  [[nodiscard]] bool may_send(const PostedCommand& posted) const;
+  [[nodiscard]] Cut cut_for(const Command& command) const;
   void send_piece(std::uint32_t request, PostedCommand& posted);
+  void send_command(const NetworkMessage& message, PostedCommand& posted, std::span<const std::byte> payload,
+                    StagedBytes staged);
+  void send_staged(NetworkMessage message, PostedCommand& posted, const Rows& rows);
   /// Numbers a message, and sends it. Returns its number.
   std::uint64_t send(int to, NetworkMessage message, std::span<const std::byte> payload, std::uint64_t token,
-                     std::unique_ptr<std::byte[]> staged, bool& reusable);
+                     StagedBytes staged, bool& reusable);
   [[nodiscard]] NetworkMessage make_message(int to, MessageKind kind);
   [[nodiscard]] PostedCommand* posted_of(std::uint32_t request);
   bool send_replies();
@@ -127,8 +153,9 @@ class FarExchange final : public UcxReceiver {
   void fail(const std::string& text);
 
   const NetworkPlan plan_;
-  UcxWorker worker_;
-  std::vector<FarRank> ranks_;  ///< [ranks]
+  std::unique_ptr<Staging> staging_;  ///< nullptr: the CPU reads and writes all memory of this rank
+  UcxWorker worker_;                  ///< ends before the buffers that it sends
+  std::vector<FarRank> ranks_;        ///< [ranks]
   const EngineClient* client_ = nullptr;
   std::optional<MappedMemory> memory_;
   std::optional<MemoryUser> memory_user_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who works: the thread that posts sends what it has posted, threads that wait do what comes, and where there are none,
-// the engine's own thread, asleep until the network has something.
+// the engine's own thread, asleep until the network has something. Where the rank's device copies, that thread alone.
 #include "network/network_engine.hpp"
 
 #include <fmt/format.h>
@@ -36,6 +36,8 @@ namespace {
 
 /// The engine's thread looks for work so long before it sleeps.
 constexpr std::uint64_t patience_ns = 50'000;
+/// The same beside a GPU, which cannot wake it.
+constexpr std::uint64_t gpu_patience_ns = 200'000;
 /// Its sleep between two looks while threads that wait do the work.
 constexpr int helped_us = 200;
 /// The longest sleep: then it looks at the abort words, which wake nobody.
@@ -77,12 +79,16 @@ class NetworkEngine final : public Engine, Waker, detail::WaitWork {
   void run();
   void sleep();
   void rest(int us, bool heeds_network);
+  /// Whether other threads leave all work to this engine's own.
+  [[nodiscard]] bool works_alone() const { return plan_.is_staged[static_cast<std::size_t>(plan_.rank)]; }
   /// Whether there was any.
   bool tell_news();
   bool tell_aborts();
 
   const NetworkPlan plan_;
   const NetworkNews news_;
+  std::uint64_t patience_ns_ = patience_ns;
+  int longest_sleep_us_ = longest_sleep_us;
   FarExchange exchange_;  ///< of the thread that works
   WorkTurns turns_;
   std::mutex news_mutex_;  ///< while news are told
@@ -96,7 +102,7 @@ class NetworkEngine final : public Engine, Waker, detail::WaitWork {
 
 NetworkEngine::~NetworkEngine() {
   if (!thread_.joinable()) return;
-  detail::remove_wait_work(*this);
+  if (!works_alone()) detail::remove_wait_work(*this);
   closing_ = true;
   ring();
   thread_.join();
@@ -130,6 +136,10 @@ PeerRoute NetworkEngine::route_to(int peer) const {
 
 void NetworkEngine::serve(const EngineClient& client) {
   client_ = client;
+  if (client_.device.is_gpu()) {
+    patience_ns_ = plan_.poll_us == 0 ? ~std::uint64_t{0} : gpu_patience_ns;
+    longest_sleep_us_ = std::min(longest_sleep_us, plan_.poll_us);
+  }
   exchange_.serve(client_);
   for (CommandRing* ring : client_.rings)
     detail::SystemAtomic<std::uint64_t>(ring->asleep.value)
@@ -139,7 +149,7 @@ void NetworkEngine::serve(const EngineClient& client) {
   } catch (const std::system_error& error) {
     throw Error(Status::no_resource, fmt::format("the network's engine: {}", error.what()));
   }
-  detail::add_wait_work(*this);
+  if (!works_alone()) detail::add_wait_work(*this);
 }
 
 template <class Work>
@@ -162,6 +172,7 @@ void NetworkEngine::ring() noexcept {
 
 void NetworkEngine::wake() noexcept {
   turns_.announce();
+  if (works_alone()) return ring();
   static_cast<void>(try_work([this] { return exchange_.send_posted(); }));
 }
 
@@ -191,7 +202,7 @@ void NetworkEngine::run() {
         continue;
       }
       if (idle_since == 0) idle_since = now;
-      if (now - idle_since < patience_ns)
+      if (now - idle_since < patience_ns_)
         ::sched_yield();
       else
         sleep();
@@ -202,7 +213,7 @@ void NetworkEngine::run() {
 }
 
 void NetworkEngine::sleep() {
-  if (turns_.may_sleep([this] { return !exchange_.has_posted() && exchange_.arm(); })) rest(longest_sleep_us, true);
+  if (turns_.may_sleep([this] { return !exchange_.has_posted() && exchange_.arm(); })) rest(longest_sleep_us_, true);
 }
 
 void NetworkEngine::rest(int us, bool heeds_network) {
@@ -261,7 +272,7 @@ void NetworkEngine::work_until(int peer, const char* what, IsOver is_over) {
     {
       const auto lock = turns_.lock();
       if (!exchange_.is_far(peer) || is_over()) return;
-      static_cast<void>(exchange_.turn());
+      if (!works_alone()) static_cast<void>(exchange_.turn());
       const std::uint64_t progress = exchange_.progress_of(peer), now = machine::clock_ns();
       if (std::exchange(seen, progress) != progress) since = now;
       if (now - since >= stuck_ns)

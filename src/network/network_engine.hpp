@@ -17,10 +17,12 @@ namespace beeline {
 /// Where the ranks of a world are.
 struct NetworkPlan {
   int rank = 0;
-  std::vector<int> node_of;  ///< [ranks]
-  std::uint64_t world = 0;   ///< secret that its ranks have in common
-  bool is_split = false;     ///< the nodes are one machine, whose shared memory is to be left alone
+  std::vector<int> node_of;     ///< [ranks]
+  std::vector<bool> is_staged;  ///< [ranks] whose memory is read and written by way of buffers
+  std::uint64_t world = 0;      ///< secret that its ranks have in common
+  bool is_split = false;        ///< the nodes are one machine, whose shared memory is to be left alone
   std::int64_t deadline_ns = 0;
+  int poll_us = 100;  ///< between looks at what a GPU posts, where there is nothing to do; 0: it spins
 };
 
 /// What an engine tells its world, and asks it, about failures. Called by the engine's thread.

@@ -18,6 +18,8 @@ struct Rows {
   std::uint64_t rows, row_bytes, stride;
 
   [[nodiscard]] std::size_t bytes() const { return rows * row_bytes; }
+  /// From the first byte to the last.
+  [[nodiscard]] std::size_t extent() const { return (rows - 1) * stride + row_bytes; }
   [[nodiscard]] bool is_whole() const { return rows == 1 || stride == row_bytes; }
   void pack(std::byte* to) const {
     for (std::uint64_t row = 0; row < rows; ++row) std::memcpy(to + row * row_bytes, first + row * stride, row_bytes);
@@ -30,23 +32,39 @@ struct Rows {
 /// Rows that lie apart are packed into messages of so many bytes at most: neither end needs a larger buffer.
 inline constexpr std::uint64_t most_packed_bytes = std::uint64_t{64} << 10;
 
-/// Rows of a command that travel in one message: one, however long, or as many as fit.
-[[nodiscard]] inline std::uint64_t rows_of_message(const Command& command) {
-  if (command.row_bytes == command.remote_stride && command.row_bytes == command.local_stride) return command.rows;
-  return std::clamp<std::uint64_t>(most_packed_bytes / command.row_bytes, 1, command.rows);
-}
-[[nodiscard]] inline std::uint64_t messages_of(const Command& command) {
-  const std::uint64_t rows = rows_of_message(command);
-  return (command.rows + rows - 1) / rows;
+/// How a command's rows are cut into messages: rows that lie together at both ends are one row; a message has several
+/// rows, or part of one.
+struct Cut {
+  std::uint64_t rows, row_bytes;      ///< of the command
+  std::uint64_t message_rows, parts;  ///< rows of a message; messages of a row
+  std::uint64_t part_bytes;           ///< of a row in a message
+  std::uint64_t remote_stride, local_stride;
+
+  [[nodiscard]] std::uint64_t messages() const {
+    return parts > 1 ? rows * parts : (rows + message_rows - 1) / message_rows;
+  }
+};
+
+///   most_bytes  of a row in one message
+[[nodiscard]] inline Cut cut_of(const Command& command, std::uint64_t most_bytes) {
+  Cut cut{command.rows, command.row_bytes, 1, 1, command.row_bytes, command.remote_stride, command.local_stride};
+  if (cut.row_bytes == cut.remote_stride && cut.row_bytes == cut.local_stride) cut.row_bytes *= cut.rows, cut.rows = 1;
+  cut.part_bytes = std::min(cut.row_bytes, most_bytes);
+  if (cut.rows > 1) cut.message_rows = std::clamp<std::uint64_t>(most_packed_bytes / cut.row_bytes, 1, cut.rows);
+  cut.parts =
+      std::max<std::uint64_t>(1, (cut.row_bytes + cut.part_bytes - 1) / std::max<std::uint64_t>(1, cut.part_bytes));
+  return cut;
 }
 
 /// What of a command's rows goes in a message.
-[[nodiscard]] inline Command piece_of(const Command& command, std::uint64_t piece) {
-  const std::uint64_t rows = rows_of_message(command);
+[[nodiscard]] inline Command piece_of(const Command& command, const Cut& cut, std::uint64_t piece) {
+  const std::uint64_t row = cut.parts > 1 ? piece / cut.parts : piece * cut.message_rows;
+  const std::uint64_t before = piece % cut.parts * cut.part_bytes;  // in its row
   Command part = command;
-  part.rows = std::min(rows, command.rows - piece * rows);
-  part.remote += piece * rows * command.remote_stride;
-  part.local += piece * rows * command.local_stride;
+  part.rows = std::min(cut.message_rows, cut.rows - row);
+  part.row_bytes = std::min(cut.part_bytes, cut.row_bytes - before);
+  part.remote += row * cut.remote_stride + before;
+  part.local += row * cut.local_stride + before;
   return part;
 }
 

@@ -140,7 +140,7 @@ void UcxWorker::end_sending(Sending* sending) {
 }
 
 bool UcxWorker::send(int peer, const NetworkMessage& message, std::span<const std::byte> payload, std::uint64_t token,
-                     std::unique_ptr<std::byte[]> staged) {
+                     StagedBytes staged) {
   Sending* const sending = take_sending();
   sending->worker = this, sending->message = message, sending->staged = std::move(staged), sending->peer = peer,
   sending->token = token;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "network/message.hpp"
+#include "network/staging_buffers.hpp"
 #include "network/ucx_functions.hpp"
 
 namespace beeline {
@@ -54,7 +55,7 @@ class UcxWorker {
   ///   staged  owns the payload; may be empty
   /// Returns true where the source may be reused at once; otherwise `sent(token)` tells.
   bool send(int peer, const NetworkMessage& message, std::span<const std::byte> payload, std::uint64_t token,
-            std::unique_ptr<std::byte[]> staged = {});
+            StagedBytes staged = {});
   /// Gets a payload that a rank has announced, one at a time. Returns true where it is there at once; otherwise
   /// `fetched(peer)` tells.
   bool fetch(int peer, void* parcel, std::span<std::byte> to);
@@ -81,7 +82,7 @@ class UcxWorker {
   struct Sending {
     UcxWorker* worker;
     NetworkMessage message;
-    std::unique_ptr<std::byte[]> staged;
+    StagedBytes staged;
     int peer;
     std::uint64_t token;
   };

@@ -29,8 +29,8 @@ struct StreamRoutes {
 
 /// Wraps `own`: copies, fills and signals of memory that lies elsewhere are made by streams of the devices there, in
 /// this stream's order. Nothing waits on the CPU. Copies between two devices go through four bounce buffers, so that
-/// the copies out and in overlap. What an engine carries waits on the stream's thread, and is refused (unavailable) on
-/// a GPU's stream, which has none. Source: seed 001, virtual peer DMA (double copy through small pinned buffers).
+/// the copies out and in overlap. What an engine carries waits on the stream's thread, on a GPU's stream on
+/// one of CUDA's. Source: seed 001, virtual peer DMA (double copy through small pinned buffers).
 [[nodiscard]] std::unique_ptr<Stream> make_bounce_stream(std::unique_ptr<Stream> own, StreamRoutes routes);
 
 }  // namespace beeline

@@ -4,7 +4,10 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <exception>
+#include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <thread>
 #include <utility>
@@ -167,6 +170,28 @@ class Alarm {
   bool rung_ = false;
 };
 
+/// The first failure of what a stream has called on the CPU. Who called it may have gone.
+class HostFailure {
+ public:
+  void keep(std::exception_ptr failure) {
+    const std::lock_guard lock(mutex_);
+    if (!failure_) failure_ = std::move(failure);
+  }
+  [[nodiscard]] std::exception_ptr take() {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(failure_, nullptr);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::exception_ptr failure_;
+};
+
+struct HostWork {
+  std::function<void()> call;
+  std::shared_ptr<HostFailure> failure;
+};
+
 class GpuStream final : public Stream {
  public:
   GpuStream(const Device& device, std::shared_ptr<GridState> grid_state, StreamPriority priority)
@@ -268,13 +293,28 @@ class GpuStream final : public Stream {
     const cudaError_t state = cudaStreamQuery(stream_);
     if (state == cudaErrorNotReady) return false;
     check(state, "work on a stream");
-    const std::lock_guard lock(mutex_);
-    armed_.clear();
+    {
+      const std::lock_guard lock(mutex_);
+      armed_.clear();
+    }
+    if (const std::exception_ptr failure = failure_->take()) std::rethrow_exception(failure);
     return true;
   }
   void* native() const override { return stream_; }
-  void enqueue(std::function<void()>) override {
-    throw Error(Status::unavailable, "a GPU's stream runs kernels and copies, not CPU functions");
+  void enqueue(std::function<void()> work) override {
+    const CurrentGpu current(device_.index);
+    if (capture() != 0) refuse_capture("work of the CPU", "it is done once");
+    auto held = std::make_unique<HostWork>(HostWork{std::move(work), failure_});
+    const auto run = [](void* data) {
+      const std::unique_ptr<HostWork> mine(static_cast<HostWork*>(data));
+      try {
+        mine->call();
+      } catch (...) {
+        mine->failure->keep(std::current_exception());
+      }
+    };
+    check(cudaLaunchHostFunc(stream_, run, held.get()), "cudaLaunchHostFunc");
+    static_cast<void>(held.release());
   }
   GridState* grid_state() const override { return grid_state_.get(); }
   LaunchedTeams& launched_teams() override { return launched_teams_; }
@@ -322,6 +362,7 @@ class GpuStream final : public Stream {
   const bool owned_;
   std::mutex mutex_;
   std::shared_ptr<Alarm> alarm_;
+  const std::shared_ptr<HostFailure> failure_ = std::make_shared<HostFailure>();
   std::vector<ArmedWait> armed_;  ///< waits since the stream was last seen idle
 };
 

@@ -84,7 +84,8 @@ Config config_of(const WorldShape& shape, const EngineRow* engine) {
 /// Why this machine cannot run the shape; empty if it can.
 std::string reason(const WorldShape& shape) {
   if (under_thread_sanitizer && shape.kind == WorldKind::processes) return "ThreadSanitizer sees one process";
-  if (shape.nodes > 1) return beeline::no_network_reason();
+  if (shape.nodes > 1)
+    if (std::string why = beeline::no_network_reason(); !why.empty()) return why;
   if (shape.devices == Devices::cpu) return {};
   std::string why;
   const int gpus = gpus_here(&why);

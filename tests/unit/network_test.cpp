@@ -59,20 +59,54 @@ Command strided(std::uint64_t rows, std::uint64_t row_bytes, std::uint64_t remot
   return command;
 }
 
+/// Calls `each(part)` for the parts of a command in their order.
+template <class Each>
+std::uint64_t for_parts(const Command& command, std::uint64_t most_bytes, Each each) {
+  const Cut cut = cut_of(command, most_bytes);
+  for (std::uint64_t piece = 0; piece < cut.messages(); ++piece) each(piece_of(command, cut, piece));
+  return cut.messages();
+}
+
+constexpr std::uint64_t no_limit = ~std::uint64_t{0};
+
 TEST(Rows, TravelInPiecesThatCoverThem) {
-  EXPECT_EQ(1u, messages_of(strided(1'000, 4096, 4096, 4096))) << "they lie in a row at both ends";
-  EXPECT_EQ(1u, messages_of(strided(1, std::uint64_t{1} << 30, 0, 0)));
-  EXPECT_EQ(3u, messages_of(strided(3, 100'000, 200'000, 100'000))) << "long rows go one by one";
-  const Command command = strided(100'001, 8, 16, 24);
+  EXPECT_EQ(1u, cut_of(strided(1'000, 4096, 4096, 4096), no_limit).messages()) << "they lie in a row at both ends";
+  EXPECT_EQ(1u, cut_of(strided(1, std::uint64_t{1} << 30, 0, 0), no_limit).messages());
+  EXPECT_EQ(3u, cut_of(strided(3, 100'000, 200'000, 100'000), no_limit).messages()) << "long rows go one by one";
   std::uint64_t rows = 0;
-  for (std::uint64_t piece = 0; piece < messages_of(command); ++piece) {
-    const Command part = piece_of(command, piece);
+  for_parts(strided(100'001, 8, 16, 24), no_limit, [&](const Command& part) {
     EXPECT_EQ(1000 + rows * 16, part.remote);
     EXPECT_EQ(5000 + rows * 24, part.local);
     EXPECT_LE(part.rows * part.row_bytes, 65536u);
     rows += part.rows;
-  }
+  });
   EXPECT_EQ(100'001u, rows);
+}
+
+TEST(Rows, LongerThanABufferTravelInParts) {
+  constexpr std::uint64_t most = 100'000;
+  std::uint64_t bytes = 0;
+  const auto follow = [&](const Command& part) {
+    EXPECT_EQ(1u, part.rows);
+    EXPECT_LE(part.row_bytes, most);
+    EXPECT_EQ(1000 + bytes, part.remote);
+    EXPECT_EQ(5000 + bytes, part.local);
+    bytes += part.row_bytes;
+  };
+  EXPECT_EQ(41u, for_parts(strided(1'000, 4096, 4096, 4096), most, follow));
+  EXPECT_EQ(4'096'000u, bytes);
+  bytes = 0;
+  EXPECT_EQ(11u, for_parts(strided(1, 1'000'001, 0, 0), most, follow));
+  EXPECT_EQ(1'000'001u, bytes);
+  std::uint64_t part_number = 0;
+  const auto follow_rows = [&](const Command& part) {
+    const std::uint64_t row = part_number / 3, before = part_number % 3 * most;
+    EXPECT_EQ(1000 + row * 300'000 + before, part.remote);
+    EXPECT_EQ(5000 + row * 250'000 + before, part.local);
+    EXPECT_EQ(before == 2 * most ? 50'000u : most, part.row_bytes);
+    ++part_number;
+  };
+  EXPECT_EQ(12u, for_parts(strided(4, 250'000, 300'000, 250'000), most, follow_rows));
 }
 
 TEST(Rows, ArePackedAndUnpacked) {

@@ -101,7 +101,8 @@ class Stream {
   [[nodiscard]] virtual bool idle() = 0;
   /// The underlying `cudaStream_t`, or nullptr on a host rank.
   [[nodiscard]] virtual void* native() const = 0;
-  /// Host device: runs `work` on the stream's thread, in order. Throws unavailable on a GPU.
+  /// Runs `work` on the stream's thread, in order; on a GPU on a thread of CUDA, where it must not call CUDA, and other
+  /// streams' such work waits. Throws unavailable on a GPU's stream that is captured.
   virtual void enqueue(std::function<void()> work) = 0;
   /// Host device: if the stream has no work, all that this thread puts on it from now on, up to `end_here`, runs at
   /// once, on this thread, in place of the stream's; what others put on it comes behind. What fails is told as ever, by

@@ -2,6 +2,7 @@
 #include "host/collectives/across_nodes.hpp"
 
 #include <algorithm>
+#include <tuple>
 #include <vector>
 
 #include "beeline/collectives/impl/session_wait.hpp"
@@ -65,13 +66,18 @@ struct NodeMovementKernel {
   }
 };
 
+/// `plan` with pieces as `values` says.
+MovementPlan varied(MovementPlan plan, const PieceValues<max_ranks>& values) {
+  const auto& table = values.values;
+  plan.table = {table[0], table[1], table[2], table[3]};
+  return plan;
+}
+
 struct NodeVariedKernel {
   template <class Grid>
   void operator()(Grid& grid, const Context& ctx, PairChannel channel, NodeMap nodes, MovementPlan plan,
                   const PieceValues<max_ranks>& values) const {
-    const auto& table = values.values;
-    plan.table = {table[0], table[1], table[2], table[3]};
-    NodeMovementKernel{}(grid, ctx, channel, nodes, plan);
+    NodeMovementKernel{}(grid, ctx, channel, nodes, varied(plan, values));
   }
 };
 
@@ -95,28 +101,78 @@ struct NodeMeetingKernel {
   }
 };
 
+/// What a member reads and writes.
+LaneVectors vectors_of(const Context& ctx, const MovementPlan& plan) {
+  LaneVectors vectors{plan.destination, 0, plan.source, 0, plan.varies()};
+  for (std::uint32_t peer = 0; peer < ctx.size; ++peer) {
+    const Piece<const std::byte> sent = plan.outgoing(ctx, peer);
+    const Piece<std::byte> got = plan.incoming(ctx, peer);
+    if (sent.bytes != 0)
+      vectors.source_bytes =
+          std::max(vectors.source_bytes, static_cast<std::size_t>(sent.at - plan.source) + sent.bytes);
+    if (got.bytes != 0)
+      vectors.destination_bytes =
+          std::max(vectors.destination_bytes, static_cast<std::size_t>(got.at - plan.destination) + got.bytes);
+  }
+  return vectors;
+}
+
 }  // namespace
 
-AcrossNodes::AcrossNodes(Team& team) : team_(team), nodes_(map_of(team)), memory_(team, sizes_for(team)) {}
+AcrossNodes::AcrossNodes(Team& team)
+    : team_(team), nodes_(map_of(team)), memory_(team, sizes_for(team)),
+      lane_(team.world().device().is_gpu() ? std::make_unique<CpuLane>(team) : nullptr) {}
+
+template <class Kernel, class Placed>
+void AcrossNodes::start(const LaunchOptions& options, Kernel kernel, const LaneVectors& vectors, Placed placed) {
+  const auto launch_with = [&](const auto&... arguments) { launch(team_, options, kernel, arguments...); };
+  if (lane_ == nullptr)
+    return std::apply(launch_with, placed(static_cast<std::byte*>(vectors.destination),
+                                          static_cast<const std::byte*>(vectors.source)));
+  Stream& stream = options.stream == nullptr ? team_.world().stream() : *options.stream;
+  lane_->call(stream, vectors, [kernel, placed](const Context& ctx, std::byte* destination, const std::byte* source) {
+    LoneThread alone;
+    std::apply([&](const auto&... arguments) { kernel(alone, ctx, arguments...); }, placed(destination, source));
+  });
+}
 
 void AcrossNodes::move(const LaunchOptions& options, const MovementPlan& plan) {
-  launch(team_, options, NodeMovementKernel{}, memory_.channel(), nodes_, plan);
+  start(options, NodeMovementKernel{}, vectors_of(team_.host_context(), plan),
+        [channel = memory_.channel(), nodes = nodes_, plan](std::byte* destination, const std::byte* source) {
+          MovementPlan here = plan;
+          here.destination = destination, here.source = source;
+          return std::tuple(channel, nodes, here);
+        });
 }
 
 void AcrossNodes::move(const LaunchOptions& options, const MovementPlan& plan, const PieceValues<max_ranks>& values) {
-  launch(team_, options, NodeVariedKernel{}, memory_.channel(), nodes_, plan, values);
+  start(options, NodeVariedKernel{}, vectors_of(team_.host_context(), varied(plan, values)),
+        [channel = memory_.channel(), nodes = nodes_, plan, values](std::byte* destination, const std::byte* source) {
+          MovementPlan here = plan;
+          here.destination = destination, here.source = source;
+          return std::tuple(channel, nodes, here, values);
+        });
 }
 
 void AcrossNodes::reduce(const LaunchOptions& options, const VectorCall& call) {
-  const NodeReduction reduction{call.what, static_cast<std::byte*>(call.destination),
-                                static_cast<const std::byte*>(call.source), &wide_reducer(call.what.element.type),
-                                call.what.count};
-  launch(team_, options, NodeReductionKernel{}, memory_.channel(), nodes_, reduction);
+  const Context& ctx = team_.host_context();
+  const std::size_t bytes = bytes_of(call.what);
+  const bool gets_none = call.what.operation == Operation::reduce && call.what.root != ctx.rank;
+  const std::size_t pieces = call.what.operation == Operation::reduce_scatter ? ctx.size : 1;
+  start(
+      options, NodeReductionKernel{}, {call.destination, gets_none ? 0 : bytes, call.source, pieces * bytes},
+      [channel = memory_.channel(), nodes = nodes_, what = call.what](std::byte* destination, const std::byte* source) {
+        return std::tuple(channel, nodes,
+                          NodeReduction{what, destination, source, &wide_reducer(what.element.type), what.count});
+      });
 }
 
 void AcrossNodes::meet(const LaunchOptions& options, const CallDescription& call) {
-  const NodeReduction nothing{call, nullptr, nullptr, &wide_reducer(ElementType::uint8), 0};
-  launch(team_, options, NodeMeetingKernel{}, memory_.channel(), nodes_, nothing);
+  start(
+      options, NodeMeetingKernel{}, {},
+      [channel = memory_.channel(), nodes = nodes_, call](std::byte*, const std::byte*) {
+        return std::tuple(channel, nodes, NodeReduction{call, nullptr, nullptr, &wide_reducer(ElementType::uint8), 0});
+      });
 }
 
 }  // namespace beeline::detail

@@ -5,17 +5,19 @@
 /// common is combined there first, or handed on there.
 
 #include <cstddef>
+#include <memory>
 
 #include "beeline/collectives/impl/movement_plan.hpp"
 #include "beeline/host/launch_options.hpp"
 #include "host/collectives/launchers.hpp"
 #include "host/collectives/movement_kernels.hpp"
 #include "host/collectives/node_map.hpp"
+#include "host/pairs/cpu_lane.hpp"
 #include "host/pairs/pair_channel.hpp"
 
 namespace beeline::detail {
 
-/// Made by all members of a team.
+/// Made by all members of a team. Threads of host ranks do it, and a CPU thread beside a GPU.
 class AcrossNodes {
  public:
   /// Collective.
@@ -29,9 +31,15 @@ class AcrossNodes {
   void meet(const LaunchOptions& options, const CallDescription& call);
 
  private:
+  /// Does `kernel` in the order of a stream.
+  ///   placed  the kernel's arguments with vectors that lie at these places
+  template <class Kernel, class Placed>
+  void start(const LaunchOptions& options, Kernel kernel, const LaneVectors& vectors, Placed placed);
+
   Team& team_;
   NodeMap nodes_;
   PairMemory memory_;
+  std::unique_ptr<CpuLane> lane_;  ///< of a GPU rank
 };
 
 }  // namespace beeline::detail

@@ -90,7 +90,7 @@ MessageOptions agreed(Team& team, const MessageOptions& options) {
   if (!world.spans_nodes(team)) world.require_direct(team, "Messages");
   detail::require_same_options(team, "Messages", "messages", all);
   check(all);
-  check_reach(team);
+  if (!world.spans_nodes(team)) check_reach(team);
   return all;
 }
 
@@ -134,6 +134,7 @@ class Messages::Implementation {
         memory(team, layout.bytes, world.mixed() ? Heap::pinned : Heap::symmetric) {
     if (world.implementation().spans_nodes(team)) {
       pairs = std::make_unique<detail::PairMemory>(team, detail::pair_sizes_for(team, options));
+      if (world.device().is_gpu()) lanes = std::make_unique<detail::CpuLanes>(team);
       team.barrier();
       return;
     }
@@ -174,7 +175,7 @@ class Messages::Implementation {
   /// Every message takes the first session.
   [[nodiscard]] bool is_announced(int peer) const {
     if (pairs != nullptr)
-      return detail::PairLinks(context(), pairs->channel()).next(static_cast<std::uint32_t>(peer)) != nullptr;
+      return detail::PairLinks(team.host_context(), pairs->channel()).next(static_cast<std::uint32_t>(peer)) != nullptr;
     const detail::MessageLink link{context(), channel, static_cast<std::uint32_t>(peer), 0};
     const std::uint32_t sequence = link.own_state()->in.sequence + 1;
     return detail::has_flags(machine::load_packets(link.slot(link.in_ring(), sequence)), sequence);
@@ -188,7 +189,7 @@ class Messages::Implementation {
                     fmt::format("{} blocks for a message on a channel of {} sessions", end->blocks, channel.sessions));
     if (pairs != nullptr)
       return detail::launch_pair_messages(team, {.waits = true, .stream = stream, .name = call}, pairs->channel(), sent,
-                                          received);
+                                          received, lanes.get());
     const LaunchOptions options{.blocks = sent.blocks + received.blocks,
                                 .threads = std::max(threads_for(sent), threads_for(received)),
                                 .waits = true,
@@ -203,6 +204,7 @@ class Messages::Implementation {
   Layout layout;
   SymmetricArray<std::byte> memory;
   std::unique_ptr<detail::PairMemory> pairs;  ///< of members on several nodes: instead of the channel
+  std::unique_ptr<detail::CpuLanes> lanes;    ///< the same, of a GPU rank
 
  private:
   /// One for each word of an eager message: threads without work make others wait.

@@ -42,8 +42,18 @@ PairSizes pair_sizes_for(const Team& team, const MessageOptions& options) {
 }
 
 void launch_pair_messages(Team& team, const LaunchOptions& options, const PairChannel& channel, const MessageEnd& sent,
-                          const MessageEnd& received) {
-  launch(team, options, PairMessageKernel{}, channel, sent, received);
+                          const MessageEnd& received, CpuLanes* lanes) {
+  if (lanes == nullptr) return launch(team, options, PairMessageKernel{}, channel, sent, received);
+  Stream& stream = options.stream == nullptr ? team.world().stream() : *options.stream;
+  const LaneVectors vectors{received.data, received.blocks == 0 ? 0 : received.bytes, sent.data,
+                            sent.blocks == 0 ? 0 : sent.bytes};
+  lanes->of(stream).call(stream, vectors,
+                         [channel, sent, received](const Context& ctx, std::byte* to, const std::byte* from) {
+                           MessageEnd sending = sent, receiving = received;
+                           sending.data = const_cast<std::byte*>(from), receiving.data = to;
+                           LoneThread alone;
+                           PairMessageKernel{}(alone, ctx, channel, sending, receiving);
+                         });
 }
 
 }  // namespace beeline::detail

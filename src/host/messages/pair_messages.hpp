@@ -5,6 +5,7 @@
 
 #include "beeline/host/messages.hpp"
 #include "host/messages/message_kernels.hpp"
+#include "host/pairs/cpu_lane.hpp"
 #include "host/pairs/pair_channel.hpp"
 
 namespace beeline::detail {
@@ -12,7 +13,8 @@ namespace beeline::detail {
 /// A chunk holds the longest eager message, and as many are under way as the options say.
 [[nodiscard]] PairSizes pair_sizes_for(const Team& team, const MessageOptions& options);
 
+///   lanes  of a GPU rank; nullptr: the stream's thread does it
 void launch_pair_messages(Team& team, const LaunchOptions& options, const PairChannel& channel, const MessageEnd& sent,
-                          const MessageEnd& received);
+                          const MessageEnd& received, CpuLanes* lanes);
 
 }  // namespace beeline::detail

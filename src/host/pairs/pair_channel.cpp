@@ -6,6 +6,7 @@
 #include "beeline/collectives/impl/session_wait.hpp"
 #include "beeline/device/put_get.hpp"
 #include "beeline/device/signal.hpp"
+#include "host/world_implementation.hpp"
 
 namespace beeline::detail {
 
@@ -56,7 +57,8 @@ std::uint64_t shown_number(std::uint64_t call, std::uint64_t packed, std::uint64
 }  // namespace
 
 PairMemory::PairMemory(Team& team, const PairSizes& sizes)
-    : memory_(team, bytes_for(static_cast<std::size_t>(team.size()), sizes)) {
+    : memory_(team, bytes_for(static_cast<std::size_t>(team.size()), sizes),
+              team.world().implementation().has_gpus() ? Heap::pinned : Heap::symmetric) {
   Cutter memory(memory_.data());
   channel_ = cut(memory, static_cast<std::size_t>(team.size()), sizes);
 }

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/pairs/cpu_lane.hpp"
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "beeline/core/error.hpp"
+#include "beeline/device/put_get.hpp"
+#include "host/world_implementation.hpp"
+#include "memory/gpu_memory.hpp"
+#include "transport/host_stream.hpp"
+
+namespace beeline::detail {
+
+namespace {
+
+constexpr std::size_t least_scratch = std::size_t{1} << 16;
+
+using Word = SystemAtomic<std::uint64_t>;
+
+std::uint64_t load(const PaddedWord& word) {
+  return Word(const_cast<std::uint64_t&>(word.value)).load(cuda::memory_order_acquire);
+}
+
+constexpr std::size_t whole_lines(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
+
+}  // namespace
+
+PinnedBytes::PinnedBytes(std::size_t bytes) : bytes_(bytes) {
+  void* const given = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  require(given != MAP_FAILED, Status::no_resource,
+          fmt::format("no {} bytes of host memory for vectors that cross nodes", bytes));
+  start_ = static_cast<std::byte*>(given);
+  try {
+    gpu_memory::register_host(start_, bytes_);
+  } catch (...) {
+    ::munmap(start_, bytes_);
+    throw;
+  }
+}
+
+PinnedBytes::~PinnedBytes() {
+  gpu_memory::unregister_host(start_);
+  ::munmap(start_, bytes_);
+}
+
+CpuLane::CpuLane(Team& team)
+    : team_(team), words_(most_calls * sizeof(Words)),
+      thread_(make_host_stream(host_device(), team.host_context(), nullptr)) {}
+
+/// Its thread ends what it has been given; of a stream that does not come to it any more, by the deadline.
+CpuLane::~CpuLane() = default;
+
+CpuLane::Words& CpuLane::words(std::uint64_t number) const {
+  return reinterpret_cast<Words*>(words_.data())[number % most_calls];
+}
+
+bool CpuLane::has_ended(std::uint64_t number) const { return load(words(number).ended) >= number; }
+
+std::byte* CpuLane::scratch_for(std::uint64_t number, std::size_t bytes) {
+  for (Scratch& each : scratch_)
+    if (each.memory->bytes() >= bytes && (number - each.user >= most_calls || has_ended(each.user))) {
+      each.user = number;
+      return each.memory->data();
+    }
+  scratch_.push_back({std::make_unique<PinnedBytes>(std::max(least_scratch, std::bit_ceil(bytes))), number});
+  return scratch_.back().memory->data();
+}
+
+bool CpuLane::await_stream(std::uint64_t number) const {
+  const std::uint64_t start = machine::clock_ns();
+  const auto longest = static_cast<std::uint64_t>(team_.world().config().stream_deadline_ns);
+  const PaddedWord& begun = words(number).begun;
+  for (std::uint32_t poll = 0; load(begun) < number; ++poll) {
+    machine::back_off(poll, team_.host_context().polling);
+    if (poll % polls_per_look == 0 && machine::clock_ns() - start > longest) return false;
+  }
+  return true;
+}
+
+void CpuLane::call(Stream& stream, const LaneVectors& vectors, Call work) {
+  require(stream.capture() == 0, Status::unavailable,
+          "a call of members on several nodes cannot be captured in a graph: a CPU thread does it, once");
+  const std::uint64_t number = ++calls_;
+  if (number > most_calls) {
+    const Status status = await_engine(team_.host_context(), {}, [&] { return has_ended(number - most_calls); });
+    require(status == Status::ok, status, fmt::format("{} calls are under way, and none ends", most_calls));
+  }
+  const std::size_t to_bytes = whole_lines(vectors.destination_bytes);
+  std::byte* const scratch = scratch_for(number, to_bytes + vectors.source_bytes);
+  std::byte* const from = scratch + to_bytes;
+  Words& state = words(number);
+  if (vectors.source_bytes != 0) stream.copy(from, vectors.source, vectors.source_bytes);
+  if (vectors.has_gaps && vectors.destination_bytes != 0)
+    stream.copy(scratch, vectors.destination, vectors.destination_bytes);
+  stream.write_signal(&state.begun.value, number);
+  team_.world().implementation().note_launch(stream, team_.host_context(), false);
+  thread_->enqueue([this, number, scratch, from, &state, work = std::move(work)] {
+    if (await_stream(number)) work(team_.host_context(), scratch, from);
+    Word(state.done.value).store(number, cuda::memory_order_release);  // what failed is recorded
+  });
+  stream.wait_signal(&state.done.value, number);
+  if (vectors.destination_bytes != 0) stream.copy(vectors.destination, scratch, vectors.destination_bytes);
+  stream.write_signal(&state.ended.value, number);
+}
+
+}  // namespace beeline::detail

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// Calls that a CPU thread of a GPU rank does in the order of its streams: what crosses nodes goes by host memory, and
+/// no multiprocessor waits for it.
+///
+///     stream                                        the lane's thread
+///     copies the source out
+///     writes `begun`                            ->  waits for it, calls with copies in host memory
+///     waits for `done`                          <-  stores `done`
+///     copies the destination in, writes `ended`
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "beeline/core/layout.hpp"
+#include "beeline/host/launch_options.hpp"
+#include "beeline/host/team.hpp"
+#include "beeline/transport/stream.hpp"
+
+namespace beeline::detail {
+
+/// Vectors of a call, in memory of the rank's device.
+struct LaneVectors {
+  void* destination = nullptr;
+  std::size_t destination_bytes = 0;
+  const void* source = nullptr;
+  std::size_t source_bytes = 0;
+  bool has_gaps = false;  ///< the call leaves some of the destination as it is
+};
+
+/// Host memory that every GPU of this process copies to and from.
+class PinnedBytes {
+ public:
+  explicit PinnedBytes(std::size_t bytes);
+  ~PinnedBytes();
+  PinnedBytes(const PinnedBytes&) = delete;
+  PinnedBytes& operator=(const PinnedBytes&) = delete;
+  [[nodiscard]] std::byte* data() const { return start_; }
+  [[nodiscard]] std::size_t bytes() const { return bytes_; }
+
+ private:
+  std::size_t bytes_;
+  std::byte* start_ = nullptr;
+};
+
+/// One thread, whose calls come one after the other. One thread of the program uses it at a time.
+class CpuLane {
+ public:
+  /// What the thread does: with copies of the vectors.
+  using Call = std::function<void(const Context& ctx, std::byte* destination, const std::byte* source)>;
+
+  explicit CpuLane(Team& team);
+  ~CpuLane();
+  CpuLane(const CpuLane&) = delete;
+  CpuLane& operator=(const CpuLane&) = delete;
+
+  /// Puts a call on a stream of the rank. Throws unavailable while the stream is captured, no_resource.
+  void call(Stream& stream, const LaneVectors& vectors, Call work);
+
+ private:
+  static constexpr std::size_t most_calls = 64;  ///< under way
+  struct Words {
+    PaddedWord begun, done, ended;
+  };
+  struct Scratch {
+    std::unique_ptr<PinnedBytes> memory;
+    std::uint64_t user = 0;  ///< number of the call that has it
+  };
+  [[nodiscard]] Words& words(std::uint64_t number) const;
+  [[nodiscard]] bool has_ended(std::uint64_t number) const;
+  [[nodiscard]] std::byte* scratch_for(std::uint64_t number, std::size_t bytes);
+  /// Whether the stream has come to a call by the deadline.
+  [[nodiscard]] bool await_stream(std::uint64_t number) const;
+
+  Team& team_;
+  PinnedBytes words_;
+  std::vector<Scratch> scratch_;
+  std::uint64_t calls_ = 0;
+  std::unique_ptr<Stream> thread_;
+};
+
+/// What a lane's thread is as a grid.
+struct LoneThread {
+  [[nodiscard]] std::uint32_t thread_rank() const { return 0; }
+};
+
+/// A lane for each stream: calls of different streams do not wait for each other.
+class CpuLanes {
+ public:
+  explicit CpuLanes(Team& team) : team_(team) {}
+  [[nodiscard]] CpuLane& of(const Stream& stream) {
+    std::unique_ptr<CpuLane>& lane = lanes_[stream.native()];
+    if (lane == nullptr) lane = std::make_unique<CpuLane>(team_);
+    return *lane;
+  }
+
+ private:
+  Team& team_;
+  std::map<const void*, std::unique_ptr<CpuLane>> lanes_;
+};
+
+}  // namespace beeline::detail

@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: Apache-2.0
+// What comes from other nodes: commands of others, and answers to this rank's own.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <mutex>
+#include <utility>
+
+#include "beeline/device/wait.hpp"
+#include "control/change_word.hpp"
+#include "control/command_check.hpp"
+#include "network/far_exchange.hpp"
+
+namespace beeline {
+
+namespace {
+
+std::string text_of(std::span<const std::byte> payload) {
+  return {reinterpret_cast<const char*>(payload.data()), payload.size()};
+}
+
+bool has_payload(const Command& command) { return command.verb == Verb::put; }
+
+}  // namespace
+
+FarRank* FarExchange::sender_of(const NetworkMessage& message) {
+  const bool is_ours = message.world == plan_.world && message.from < ranks_.size() && far(message.from).is_far &&
+                       !far(message.from).is_lost();
+  return is_ours ? &far(message.from) : nullptr;
+}
+
+FarRank* FarExchange::sender_in_turn(const NetworkMessage& message) {
+  FarRank* const from = sender_of(message);
+  if (from == nullptr) return nullptr;
+  from->acknowledged = std::max(from->acknowledged, std::min(message.acknowledged, from->sent));
+  if (message.kind == MessageKind::hello) from->has_greeted = true;
+  if (message.number == 0) return nullptr;
+  if (from->arrivals.may_come(message)) return from;
+  fail(fmt::format("rank {} sends message {}, after {} that were done", message.from, message.number,
+                   from->arrivals.done()));
+  return nullptr;
+}
+
+void FarExchange::received(const NetworkMessage& message, std::span<const std::byte> payload) {
+  FarRank* const from = sender_in_turn(message);
+  if (from == nullptr) return;
+  if (!from->arrivals.is_next(message) || !has_room()) {
+    static_cast<void>(from->arrivals.keep({message, {payload.begin(), payload.end()}}));
+    return;
+  }
+  from->arrivals.begin();
+  perform(message, {payload, {}, false});
+  end_arrival(*from);
+  do_kept(*from);
+}
+
+bool FarExchange::announced(const NetworkMessage& message, void* parcel, std::size_t bytes) {
+  FarRank* const from = sender_in_turn(message);
+  if (from == nullptr) return false;
+  Arrival arrival{message, {}, parcel, bytes};
+  if (!from->arrivals.is_next(message) || !has_room()) return from->arrivals.keep(std::move(arrival));
+  if (is_wanted(arrival)) {
+    fetch(*from, std::move(arrival));
+    return true;
+  }
+  received(message, {});  // which refuses it
+  return false;
+}
+
+bool FarExchange::is_wanted(const Arrival& arrival) {
+  const std::size_t most = staging_ != nullptr ? staging_bytes : most_packed_bytes;
+  return arrival.parcel_bytes <= most || !place_of(arrival.message, arrival.parcel_bytes).empty();
+}
+
+void FarExchange::fetch(FarRank& from, Arrival arrival) {
+  from.arrivals.begin();
+  std::span<std::byte> to = place_of(arrival.message, arrival.parcel_bytes);
+  if (to.empty()) {
+    from.fetched = staging_ != nullptr ? staging_->take() : make_staged(arrival.parcel_bytes);
+    to = {from.fetched.get(), arrival.parcel_bytes};
+  }
+  void* const parcel = arrival.parcel;
+  const int peer = static_cast<int>(arrival.message.from);
+  from.fetching = std::move(arrival);
+  from.is_fetched = false;
+  if (worker_.fetch(peer, parcel, to)) fetched(peer);
+}
+
+void FarExchange::fetched(int peer) {
+  FarRank& from = far(static_cast<std::uint32_t>(peer));
+  from.is_fetched = true;
+  do_kept(from);
+}
+
+void FarExchange::end_fetch(FarRank& from) {
+  const Arrival arrival = *std::exchange(from.fetching, std::nullopt);
+  Payload payload{{}, std::move(from.fetched), false};
+  payload.is_placed = payload.owned == nullptr;
+  if (!payload.is_placed) payload.bytes = {payload.owned.get(), arrival.parcel_bytes};
+  perform(arrival.message, std::move(payload));
+  end_arrival(from);
+}
+
+void FarExchange::do_kept(FarRank& from) {
+  if (from.fetching.has_value() && from.is_fetched && (staging_ == nullptr || staging_->has_room())) end_fetch(from);
+  while (has_room()) {
+    std::optional<Arrival> next = from.arrivals.take_next();
+    if (!next) return;
+    if (next->parcel != nullptr && is_wanted(*next))
+      return fetch(from, std::move(*next));  // the rest follows when it is there
+    if (next->parcel != nullptr) worker_.drop(next->parcel);
+    from.arrivals.begin();
+    perform(next->message, {next->payload, {}, false});
+    end_arrival(from);
+  }
+}
+
+void FarExchange::end_arrival(FarRank& from) {
+  from.arrivals.end();
+  if (from.under_way == 0) from.in_place = from.arrivals.done();
+}
+
+void FarExchange::settle(FarRank& from, std::uint64_t number) {
+  from.in_place = --from.under_way == 0 ? from.arrivals.done() : number;
+}
+
+std::span<std::byte> FarExchange::place_of(const NetworkMessage& message, std::size_t bytes) {
+  const Command& command = message.command;
+  const bool is_put_here = command.verb == Verb::put && command.peer == static_cast<std::uint32_t>(plan_.rank);
+  Rows rows{};
+  if (message.kind == MessageKind::command && client_ != nullptr && is_put_here) {
+    const CommandTarget target = target_of(*client_, *memory_, command);
+    if (target.refused == nullptr) rows = {target.address, command.rows, command.row_bytes, command.remote_stride};
+  }
+  if (message.kind == MessageKind::data)
+    if (const PostedCommand* const posted = posted_of(message.request);
+        posted != nullptr && posted->command.verb == Verb::get && message.piece < posted->pieces)
+      rows = local_rows(piece_of(posted->command, cut_for(posted->command), message.piece));
+  if (rows.rows == 0 || !rows.is_whole() || rows.bytes() != bytes) return {};
+  if (staging_ != nullptr && !staging_->is_for_cpu_now(rows)) return {};
+  return {rows.first, bytes};
+}
+
+void FarExchange::take_abort(const NetworkMessage& message, std::span<const std::byte> payload) {
+  if (message.request < max_teams) aborts_.push_back({message.request, message.value, text_of(payload)});
+}
+
+void FarExchange::take_refusal(const NetworkMessage& message, std::span<const std::byte> payload) {
+  PostedCommand* const posted = posted_of(message.request);
+  if (posted != nullptr && posted->command.peer == message.from) posted->is_refused = true;
+  fail(fmt::format("rank {}'s engine refused: {}", message.from, text_of(payload)));
+}
+
+void FarExchange::perform(const NetworkMessage& message, Payload payload) {
+  switch (message.kind) {
+    case MessageKind::command:
+      return perform_command(message, std::move(payload));
+    case MessageKind::value:
+    case MessageKind::data:
+      return take_answer(message, std::move(payload));
+    case MessageKind::refusal:
+      return take_refusal(message, payload.bytes);
+    case MessageKind::abort:
+      return take_abort(message, payload.bytes);
+    default:
+      return fail(fmt::format("rank {} sent a message of no known kind", message.from));
+  }
+}
+
+void FarExchange::perform_command(const NetworkMessage& message, Payload payload) {
+  const Command& command = message.command;
+  if (client_ == nullptr || command.peer != static_cast<std::uint32_t>(plan_.rank) || command.verb == Verb::copy)
+    return refuse(message, "it is for another rank");
+  const std::lock_guard in_use(*memory_user_);
+  const CommandTarget target = target_of(*client_, *memory_, command);
+  if (target.refused != nullptr) return refuse(message, target.refused);
+  if (has_payload(command) && !payload.is_placed && payload.bytes.size() != target.bytes)
+    return refuse(message, "its data are not as long as it says, or longer than what fits a message");
+  const bool moves = command.verb == Verb::put || command.verb == Verb::get;
+  const Rows rows = moves ? Rows{target.address, command.rows, command.row_bytes, command.remote_stride}
+                          : Rows{target.address, 1, command.width, command.width};
+  if (command.verb == Verb::get && rows.bytes() > (staging_ != nullptr ? staging_bytes : most_packed_bytes) &&
+      (staging_ != nullptr || !rows.is_whole()))
+    return refuse(message, "it is longer than what fits a message");
+  if (payload.is_placed) return;
+  if (staging_ != nullptr && !staging_->is_for_cpu_now(rows)) return stage_command(message, rows, std::move(payload));
+  switch (command.verb) {
+    case Verb::put:
+      return rows.unpack(payload.bytes.data());
+    case Verb::get:
+      return reply_rows(message, rows);
+    case Verb::put_inline:
+      std::memcpy(target.address, &command.local, command.width);
+      return;
+    default:
+      const std::uint64_t held = detail::change_word(command, target.address);
+      if (command.answers) reply(message, MessageKind::value, held);
+  }
+}
+
+/// The device does it, after what it does for others: then it counts as done, and is answered.
+void FarExchange::stage_command(const NetworkMessage& message, const Rows& rows, Payload payload) {
+  FarRank& from = far(message.from);
+  ++from.under_way;
+  const char* refused = nullptr;
+  switch (message.command.verb) {
+    case Verb::put:
+      refused = staging_->write(rows, staged(std::move(payload)),
+                                [this, &from, number = message.number](std::uint64_t) { settle(from, number); });
+      break;
+    case Verb::get:
+      refused = staging_->read_in_order(rows, [this, &from, message](StagedBytes bytes, std::size_t count) {
+        reply(message, MessageKind::data, 0);
+        replies_.back().payload = {bytes.get(), count};
+        replies_.back().staged = std::move(bytes);
+        settle(from, message.number);
+      });
+      break;
+    default:
+      refused = staging_->change(message.command, rows.first, [this, &from, message](std::uint64_t held) {
+        if (message.command.answers) reply(message, MessageKind::value, held);
+        settle(from, message.number);
+      });
+  }
+  if (refused == nullptr) return;
+  --from.under_way;
+  refuse(message, refused);
+}
+
+StagedBytes FarExchange::staged(Payload payload) {
+  if (payload.owned != nullptr) return std::move(payload.owned);
+  StagedBytes bytes = staging_->take();
+  std::memcpy(bytes.get(), payload.bytes.data(), payload.bytes.size());
+  return bytes;
+}
+
+void FarExchange::refuse(const NetworkMessage& message, const std::string& reason) {
+  std::string text = fmt::format("{} of rank {}: {}", text_of(message.command), message.from, reason);
+  StagedBytes staged = make_staged(text.size());
+  std::memcpy(staged.get(), text.data(), text.size());
+  const std::span<const std::byte> payload(staged.get(), text.size());
+  NetworkMessage refusal{};
+  refusal.kind = MessageKind::refusal, refusal.request = message.request;
+  replies_.push_back({static_cast<int>(message.from), refusal, payload, std::move(staged)});
+}
+
+void FarExchange::reply(const NetworkMessage& to, MessageKind kind, std::uint64_t value) {
+  NetworkMessage answer{};
+  answer.kind = kind, answer.request = to.request, answer.piece = to.piece, answer.value = value;
+  replies_.push_back({static_cast<int>(to.from), answer, {}, {}});
+}
+
+void FarExchange::reply_rows(const NetworkMessage& to, const Rows& rows) {
+  reply(to, MessageKind::data, 0);
+  Reply& answer = replies_.back();
+  if (rows.is_whole()) {
+    answer.payload = {rows.first, rows.bytes()};
+    return;
+  }
+  answer.staged = make_staged(rows.bytes());
+  rows.pack(answer.staged.get());
+  answer.payload = {answer.staged.get(), rows.bytes()};
+}
+
+void FarExchange::take_answer(const NetworkMessage& message, Payload payload) {
+  PostedCommand* const posted = posted_of(message.request);
+  const bool is_data = message.kind == MessageKind::data;
+  if (posted == nullptr || posted->awaited == 0 || posted->command.peer != message.from ||
+      is_data != (posted->command.verb == Verb::get))
+    return fail(fmt::format("rank {} answers what nobody asked", message.from));
+  if (!is_data || payload.is_placed) return end_answer(message, *posted);
+  if (message.piece >= posted->pieces)
+    return fail(fmt::format("rank {} answers with piece {} of {}", message.from, message.piece, posted->pieces));
+  const Rows rows = local_rows(piece_of(posted->command, cut_for(posted->command), message.piece));
+  if (rows.bytes() != payload.bytes.size())
+    return fail(fmt::format("rank {} answers with {} bytes, {} were asked for", message.from, payload.bytes.size(),
+                            rows.bytes()));
+  if (staging_ != nullptr && !staging_->is_for_cpu_now(rows))
+    return stage_answer(message, posted->command, rows, std::move(payload));
+  rows.unpack(payload.bytes.data());
+  end_answer(message, *posted);
+}
+
+void FarExchange::end_answer(const NetworkMessage& message, PostedCommand& posted) {
+  --far(message.from).unanswered;
+  if (--posted.awaited == 0) rings_[message.request >> index_bits].answer(posted, message.value);
+}
+
+void FarExchange::stage_answer(const NetworkMessage& message, const Command& command, const Rows& rows,
+                               Payload payload) {
+  FarRank& from = far(message.from);
+  ++from.under_way;
+  const auto end = [this, &from, message, sequence = command.sequence](std::uint64_t) {
+    PostedCommand* const posted = posted_of(message.request);
+    const bool is_awaited = posted != nullptr && posted->command.sequence == sequence && posted->awaited != 0;
+    if (is_awaited) end_answer(message, *posted);  // otherwise the world has ended, and its poster with it
+    settle(from, message.number);
+  };
+  const char* const refused = staging_->write(rows, staged(std::move(payload)), end);
+  if (refused == nullptr) return;
+  --from.under_way;
+  fail(fmt::format("rank {}'s engine refused: {}: {}", plan_.rank, text_of(command), refused));
+}
+
+}  // namespace beeline

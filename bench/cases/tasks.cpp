@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Active messages (task/peer/signal): round trips until the function's reply is seen, at a peer and at this rank
-/// itself, beside two bare flags; the same where the workers must be started first; rates by queues, each with a
-/// worker.
+/// Active messages (task/peer/signal): round trips until the reply is seen, at a peer and at this rank itself, beside
+/// two bare flags; what a post takes of them; the same where the workers must be started first; rates by queues and
+/// workers.
 
 #include "beeline/host/tasks.hpp"
 
@@ -22,11 +22,12 @@ constexpr const char* method = "task/peer/signal";
 constexpr std::uint32_t payload_words = 8;    ///< 64 bytes
 constexpr std::uint64_t rest_ns = 2'000'000;  ///< after which workers have ended: see TaskOptions::idle_ns
 
-/// Adds up what comes, so that the payload is read.
+/// Adds up what comes, so that the payload is read. Answers if it is asked to.
 struct Sum {
   static constexpr const char* name = "sum";
   struct Arguments {
     std::uint32_t slot;
+    std::uint32_t answer;
   };
   template <class Group>
   BEELINE_HOST_DEVICE void operator()(const Group& group, const Context&, const Task& task) const {
@@ -34,10 +35,22 @@ struct Sum {
     const auto* const words = static_cast<const std::uint64_t*>(task.payload);
     std::uint64_t sum = 0;
     for (std::uint32_t i = 0; i < task.payload_bytes / sizeof sum; ++i) sum += words[i];
+    if (task.as<Arguments>().answer != 0) task.answer(task.as<Arguments>().answer + sum - payload_words);
     static_cast<std::uint64_t*>(task.object)[16 * task.as<Arguments>().slot] += sum;
   }
 };
 using Functions = TaskList<Sum>;
+
+/// Who replies, and what is visible with it.
+enum class Reply : std::uint32_t {
+  of_memory,  ///< the worker, once the function has run: with all that the poster, then the function did before
+  of_task,    ///< the worker, with what the function did; the function sees no more than the message
+  of_value    ///< the function: the value alone
+};
+constexpr Reply replies[] = {Reply::of_memory, Reply::of_task, Reply::of_value};
+constexpr const char* name_of(Reply reply) {
+  return reply == Reply::of_memory ? "memory" : reply == Reply::of_task ? "task" : "value";
+}
 
 /// What one block posts.
 struct Posting {
@@ -45,47 +58,81 @@ struct Posting {
   const std::uint64_t* payload;  ///< [payload_words] of ones
   std::uint64_t* reply;
   std::uint32_t rank;
+  Reply replies;
 };
 
 [[nodiscard]] BEELINE_HOST_DEVICE inline TaskPost post_of(const Posting& posting, const Sum::Arguments& arguments,
                                                           std::uint32_t queue) {
   TaskPost post = task_of<Functions, Sum>(arguments, posting.rank, queue);
   post.payload = posting.payload, post.payload_bytes = payload_words * sizeof(std::uint64_t);
+  post.order = posting.replies == Reply::of_memory ? Order::memory : Order::relaxed;
   return post;
 }
 
 BEELINE_HOST_DEVICE inline bool ask(const Context& ctx, const Posting& posting, std::uint64_t sequence) {
-  const Sum::Arguments arguments{0};
+  const bool by_function = posting.replies == Reply::of_value;
+  const Sum::Arguments arguments{0, by_function ? static_cast<std::uint32_t>(sequence) : 0};
   TaskPost post = post_of(posting, arguments, 0);
-  post.reply = posting.reply, post.reply_value = sequence;
-  return post_task(Thread{}, ctx, posting.channel, post) == Status::ok &&
-         wait(Thread{}, ctx, posting.reply, Compare::equal, sequence, posting.rank) == Status::ok;
+  post.reply = posting.reply, post.reply_value = by_function ? 0 : sequence;
+  return post_task(Thread{}, ctx, posting.channel, post) == Status::ok;
+}
+BEELINE_HOST_DEVICE inline bool await_reply(const Context& ctx, const Posting& posting, std::uint64_t sequence) {
+  const Order order = posting.replies == Reply::of_value ? Order::relaxed : Order::memory;
+  return wait(Thread{}, ctx, posting.reply, Compare::equal, sequence, posting.rank, Timeout::none(), order) ==
+         Status::ok;
 }
 
 struct AskInTurn {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, Loop loop, Posting posting) const {
     if (grid.block().thread_rank() != 0) return;
-    time_rounds(Thread{}, loop, [&](std::uint64_t sequence) { return ask(ctx, posting, sequence); });
+    time_rounds(Thread{}, loop, [&](std::uint64_t sequence) {
+      return ask(ctx, posting, sequence) && await_reply(ctx, posting, sequence);
+    });
   }
 };
 
-/// The same after a rest, which is not counted: the stamps are of a clock that stands still meanwhile.
+/// Rounds of which a part is counted: the stamps are of a clock that stands still meanwhile.
+///   round(sequence)  returns the nanoseconds that count; 0: it failed
+template <class Round>
+BEELINE_HOST_DEVICE void time_parts(const Loop& loop, const Round& round) {
+  std::uint64_t counted = 1;
+  for (std::uint64_t sequence = loop.first + 1, i = 0; sequence <= loop.last(); ++sequence) {
+    const std::uint64_t part = round(sequence);
+    if (part == 0) return;
+    if (sequence <= loop.first + loop.rounds.warm_up) continue;
+    if (i++ % loop.rounds.iterations == 0) loop.stamps[(i - 1) / loop.rounds.iterations] = counted;
+    counted += part;
+  }
+  loop.stamps[loop.rounds.batches] = counted;
+}
+
+/// After a rest, which is not counted.
 struct AskAfterRest {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, Loop loop, Posting posting) const {
     if (grid.block().thread_rank() != 0) return;
-    std::uint64_t counted = 1;
-    for (std::uint64_t sequence = loop.first + 1, i = 0; sequence <= loop.last(); ++sequence) {
+    time_parts(loop, [&](std::uint64_t sequence) -> std::uint64_t {
       for (const std::uint64_t end = machine::clock_ns() + rest_ns; machine::clock_ns() < end;) {
       }
       const std::uint64_t start = machine::clock_ns();
-      if (!ask(ctx, posting, sequence)) return;
-      if (sequence <= loop.first + loop.rounds.warm_up) continue;
-      if (i++ % loop.rounds.iterations == 0) loop.stamps[(i - 1) / loop.rounds.iterations] = counted;
-      counted += machine::clock_ns() - start;
-    }
-    loop.stamps[loop.rounds.batches] = counted;
+      const bool is_good = ask(ctx, posting, sequence) && await_reply(ctx, posting, sequence);
+      return is_good ? machine::clock_ns() - start + 1 : 0;
+    });
+  }
+};
+
+/// The post alone, until the call returns; the reply is awaited, but not counted.
+struct Post {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, Loop loop, Posting posting) const {
+    if (grid.block().thread_rank() != 0) return;
+    time_parts(loop, [&](std::uint64_t sequence) -> std::uint64_t {
+      const std::uint64_t start = machine::clock_ns();
+      const bool is_good = ask(ctx, posting, sequence);
+      const std::uint64_t part = machine::clock_ns() - start + 1;
+      return is_good && await_reply(ctx, posting, sequence) ? part : 0;
+    });
   }
 };
 
@@ -118,7 +165,7 @@ struct PostAll {
     if (grid.block().thread_rank() != 0) return;
     const std::uint32_t queue = grid.block_rank() % posting.channel.queues;
     const std::uint64_t start = machine::clock_ns();
-    const Sum::Arguments arguments{queue};
+    const Sum::Arguments arguments{queue, 0};
     for (std::uint32_t i = 0; i < posts; ++i)
       if (post_task(Thread{}, ctx, posting.channel, post_of(posting, arguments, queue)) != Status::ok) return;
     if (quiet(Thread{}, ctx, posting.channel, posting.rank, queue) != Status::ok) return;
@@ -139,9 +186,9 @@ class TaskState {
   }
 
   template <class Kernel>
-  std::vector<double> ask(Rounds rounds, std::uint32_t rank) {
+  std::vector<double> ask(Rounds rounds, std::uint32_t rank, Reply reply = Reply::of_memory) {
     if (bench_.leads()) posted_ += std::uint64_t{rounds.warm_up} + std::uint64_t{rounds.iterations} * rounds.batches;
-    return timed_.run(single_thread(bench_).threads, bench_.leads(), rounds, Kernel{}, posting(rank));
+    return timed_.run(single_thread(bench_).threads, bench_.leads(), rounds, Kernel{}, posting(rank, reply));
   }
   std::vector<double> ask_bare(Rounds rounds) {
     return timed_.run(single_thread(bench_).threads, bench_.paired(), rounds, BareAnswer{}, payload_.data(),
@@ -149,7 +196,8 @@ class TaskState {
   }
   double post_all(std::uint32_t blocks, std::uint32_t posts) {
     if (bench_.leads()) posted_ += std::uint64_t{blocks} * posts;
-    return grid_.run({blocks, 32}, bench_.leads(), PostAll{}, posting(bench_.peer()), grid_.times(), posts);
+    return grid_.run({blocks, 32}, bench_.leads(), PostAll{}, posting(bench_.peer(), Reply::of_memory), grid_.times(),
+                     posts);
   }
   /// Collective. Whether the leader's tasks have all run, once, with their payloads.
   bool is_complete() {
@@ -163,12 +211,12 @@ class TaskState {
   [[nodiscard]] Settings settings() const {
     return {{"queues", std::uint64_t{options_.queues}},
             {"workers", std::uint64_t{options_.workers}},
-            {"threads_per_worker", bench_.world().device().is_gpu() ? std::uint64_t{options_.threads} : 1}};
+            {"multiprocessors", std::uint64_t{bench_.world().device().is_gpu() ? options_.multiprocessors : 0}}};
   }
 
  private:
-  [[nodiscard]] Posting posting(std::uint32_t rank) const {
-    return {tasks_.channel(), payload_.data(), words_.data() + 15, rank};
+  [[nodiscard]] Posting posting(std::uint32_t rank, Reply reply) const {
+    return {tasks_.channel(), payload_.data(), words_.data() + 15, rank, reply};
   }
 
   Bench& bench_;
@@ -193,20 +241,28 @@ Measurement measurement_of(const std::shared_ptr<TaskState>& state, const char* 
   return measurement;
 }
 
+using State = std::shared_ptr<TaskState>;
+
 std::vector<Measurement> prepare_round_trips(Bench& bench, std::uint64_t) {
   bench.require_alike();
-  const auto state = std::make_shared<TaskState>(bench, TaskOptions{.queues = 1, .workers = 1, .threads = 32});
+  const auto state = std::make_shared<TaskState>(bench, TaskOptions{.queues = 1, .workers = 1});
   std::vector<Measurement> all;
   all.push_back(measurement_of(state, "task", "bare/payload_and_two_flags",
                                [=](Rounds rounds) { return state->ask_bare(rounds); }));
   all.back().peer_of = method;
-  const auto leader = static_cast<std::uint32_t>(0);
-  for (const auto& [target, rank] : {std::pair{"peer", std::uint32_t{1}}, std::pair{"own", leader}}) {
-    all.push_back(measurement_of(state, "task", method,
-                                 [=, rank = rank](Rounds rounds) { return state->ask<AskInTurn>(rounds, rank); }));
+  const auto add = [&](const char* operation, const char* target, Reply reply, auto time) {
+    all.push_back(measurement_of(state, operation, method, time));
     all.back().settings.emplace_back("target", target);
-    all.back().baseline = 0;
-  }
+    all.back().settings.emplace_back("reply", name_of(reply));
+  };
+  for (const auto& [target, rank] : {std::pair{"peer", std::uint32_t{1}}, std::pair{"own", std::uint32_t{0}}})
+    for (const Reply reply : replies) {
+      add("task", target, reply,
+          [=, rank = rank](Rounds rounds) { return state->ask<AskInTurn>(rounds, rank, reply); });
+      all.back().baseline = 0;
+      add("task_post", target, reply,
+          [=, rank = rank](Rounds rounds) { return state->ask<Post>(rounds, rank, reply); });
+    }
   if (!bench.world().device().is_gpu()) return all;  // workers of host ranks do not end
   all.push_back(measurement_of(state, "task_restart", method,
                                [=](Rounds rounds) { return state->ask<AskAfterRest>(rounds, 1); }));
@@ -214,17 +270,21 @@ std::vector<Measurement> prepare_round_trips(Bench& bench, std::uint64_t) {
   return all;
 }
 
+/// Queues, each with a worker, that share multiprocessors of the target; blocks that post.
 struct RateShape {
-  std::uint32_t queues, blocks;
+  std::uint32_t queues, multiprocessors, blocks;
 };
-constexpr RateShape rate_shapes[] = {{1, 1}, {2, 2}, {8, 8}, {16, 16}, {32, 32}, {64, 64}, {64, 256}};
+constexpr RateShape rate_shapes[] = {{1, 1, 1},   {2, 1, 2},    {8, 1, 8},    {8, 8, 8},
+                                     {16, 1, 64}, {64, 4, 256}, {64, 8, 128}, {64, 8, 256}};
 
 Case rate_of(const RateShape& shape) {
   const auto prepare = [&shape](Bench& bench, std::uint64_t) {
     bench.require_alike();
     if (shape.blocks > 2 && !bench.world().device().is_gpu()) return std::vector<Measurement>();
-    const auto state = std::make_shared<TaskState>(
-        bench, TaskOptions{.queues = shape.queues, .depth = 256, .workers = shape.queues, .threads = 32});
+    const State state = std::make_shared<TaskState>(
+        bench,
+        TaskOptions{
+            .queues = shape.queues, .depth = 256, .workers = shape.queues, .multiprocessors = shape.multiprocessors});
     Measurement measurement = measurement_of(state, "task_rate", method, [=, &shape](Rounds rounds) {
       return time_batches(rounds, [&] { return state->post_all(shape.blocks, rounds.iterations); });
     });

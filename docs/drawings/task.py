@@ -11,19 +11,19 @@ def draw() -> Canvas:
     for x, width, name in (
         (10, 250, "poster: any kernel of rank A"),
         (320, 260, "memory of rank B"),
-        (640, 230, "worker of rank B: a thread block"),
+        (640, 230, "worker of rank B: a warp"),
     ):
         canvas.text(x + width / 2, 28, name)
     canvas.box(10, 44, 250, 54, "ticket = next++\nwhile ticket < done + depth", "gpu")
-    canvas.box(10, 122, 250, 44, "stores the payload", "gpu")
-    canvas.box(10, 190, 250, 54, "stores the command,\nits sequence number last", "gpu")
+    canvas.box(10, 122, 250, 44, "stores a long payload", "gpu")
+    canvas.box(10, 190, 250, 54, "stores the words of the task,\neach with its sequence number", "gpu")
     canvas.box(10, 268, 250, 44, "reply: a signal, if it wants one", "gpu")
     canvas.box(10, 336, 250, 54, "done: a count\nquiet; places for later tasks", "gpu")
     canvas.box(320, 122, 260, 44, "registered buffer:\na place for each task", "mark")
-    canvas.box(320, 190, 260, 54, "commands[ticket % depth]\nfunction, sizes, arguments: 320 bytes", "mark")
+    canvas.box(320, 190, 260, 54, "slots[ticket % depth]: header,\narguments, short payload", "mark")
     canvas.box(640, 190, 230, 54, "checks it: registered? sizes?\notherwise the team ends", "gpu")
     canvas.box(640, 268, 230, 44, "runs the function", "gpu")
-    canvas.box(640, 336, 230, 54, "counts it as done,\nin the order of the ring", "gpu")
+    canvas.box(640, 336, 230, 54, "counts it as done, several\nat a time, in the ring's order", "gpu")
     for start, end in (
         ((135, 98), (135, 120)),
         ((135, 166), (135, 188)),

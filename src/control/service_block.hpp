@@ -10,11 +10,11 @@
 
 #include <cstdint>
 
+#include "beeline/control/impl/lease.hpp"
 #include "beeline/core/command_protocol.hpp"
 #include "beeline/device/put_get.hpp"
 #include "control/change_word.hpp"
 #include "control/command_shape.hpp"
-#include "control/lease.hpp"
 
 namespace beeline {
 

@@ -44,16 +44,11 @@ DeviceEngine::~DeviceEngine() {
   for (const auto& [queue, text] : refusals_) std::erase(world.device_refusals, text);
 }
 
-/// On a GPU its part of one multiprocessor, taken on each of them, and a multiprocessor more: blocks of a waiting grid
-/// are spread evenly, so that less would leave holes on many multiprocessors, none of which holds the block.
 double DeviceEngine::share() const {
   World& world = team_.world();
   if (!world.device().is_gpu())
     return std::max(1u, static_cast<unsigned>(world.config().host_threads)) / static_cast<double>(max_host_threads);
-  const double all = std::max(1u, resident_blocks<ServiceKernel, Service>(world, service_threads) *
-                                      static_cast<unsigned>(world.ranks_on_device()));
-  const double multiprocessors = world.device().multiprocessors;
-  return multiprocessors / all + 1 / multiprocessors;
+  return LeasedGrid::share_of(world, resident_blocks<ServiceKernel, Service>(world, service_threads), 1);
 }
 
 void DeviceEngine::start(Stream& stream, const Lease& lease) {

@@ -18,7 +18,8 @@ namespace beeline {
 
 namespace {
 
-constexpr std::uint64_t lease_ns = 2'000'000, idle_ns = 200'000;
+/// Between two looks at a grid that runs.
+constexpr std::uint64_t look_ns = 20'000'000;
 /// A host rank's thread is woken by whoever posts.
 constexpr int woken_poll_us = 100'000;
 
@@ -27,11 +28,15 @@ constexpr int woken_poll_us = 100'000;
 LeasedGrid::LeasedGrid(Team& team, Work work)
     : world_(team.world()), work_(std::move(work)), poll_us_(world_.config().engine_poll_us),
       wanted_(team, 1, Heap::pinned), stream_(world_.make_stream(StreamPriority::high)),
-      memory_user_(world_.implementation().memory->range().users()),
-      lease_{wanted_.data(), reinterpret_cast<std::uintptr_t>(static_cast<Waker*>(&bell_)), lease_ns, idle_ns} {
+      memory_user_(world_.implementation().memory->range().users()), lease_{wanted_.data(),
+                                                                            reinterpret_cast<std::uintptr_t>(
+                                                                                static_cast<Waker*>(&bell_)),
+                                                                            work_.lease_ns, work_.idle_ns} {
   book();
   try {
-    lease();
+    Lease first = lease_;
+    first.lease_ns = 0;
+    lease(first);
     thread_ = std::thread([this] { run(); });
   } catch (const std::system_error& error) {
     world_.implementation().ledger().forget(this);
@@ -49,6 +54,12 @@ LeasedGrid::~LeasedGrid() {
   world_.implementation().ledger().forget(this);
 }
 
+double LeasedGrid::share_of(World& world, unsigned resident, unsigned blocks) {
+  const double all = std::max(1u, resident * static_cast<unsigned>(world.ranks_on_device()));
+  const double multiprocessors = world.device().multiprocessors;
+  return multiprocessors / all + blocks / multiprocessors;
+}
+
 /// A waiting grid that leaves no room for this one would wait for it for ever.
 void LeasedGrid::book() {
   world_.implementation().ledger().keep(
@@ -59,7 +70,7 @@ void LeasedGrid::run() {
   try {
     while (!closing_)
       if (detail::load_acquired(*wanted_.data()) != 0)
-        lease();
+        lease(lease_);
       else
         rest();
   } catch (const std::exception& error) {
@@ -76,24 +87,29 @@ void LeasedGrid::rest() {
     bell_.wait(is_gpu ? poll_us_ : woken_poll_us);
 }
 
-void LeasedGrid::lease() {
+void LeasedGrid::lease(const Lease& terms) {
   detail::SystemAtomic<std::uint64_t>(*wanted_.data()).store(0, cuda::memory_order_release);
   {
     const std::lock_guard in_use(memory_user_);
-    work_.start(*stream_, lease_);
+    work_.start(*stream_, terms);
     leases_.fetch_add(1, std::memory_order_relaxed);
     await_end();
   }
-  work_.after();
+  if (work_.after) work_.after();
 }
 
 void LeasedGrid::await_end() {
   const std::uint64_t start = machine::clock_ns();
   const auto longest_ns = static_cast<std::uint64_t>(world_.config().stream_deadline_ns);
   const std::int64_t poll_ns = std::int64_t{std::max(poll_us_, 1)} * 1'000;
-  while (!stream_->idle()) {
-    require(machine::clock_ns() - start < longest_ns, Status::deadline,
+  for (std::uint64_t looked = start; !stream_->idle();) {
+    const std::uint64_t now = machine::clock_ns();
+    require(now - start < longest_ns, Status::deadline,
             "it has not begun, or not ended, by the deadline of streams: others' work holds the device");
+    if (work_.meanwhile && now - looked >= look_ns) {
+      work_.meanwhile();
+      looked = now;
+    }
     if (world_.device().is_gpu() || !stream_->sleep_until_drained(poll_ns))
       std::this_thread::sleep_for(std::chrono::microseconds(poll_us_));
   }

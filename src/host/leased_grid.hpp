@@ -10,11 +10,11 @@
 #include <string>
 #include <thread>
 
+#include "beeline/control/impl/lease.hpp"
 #include "beeline/host/team.hpp"
 #include "beeline/memory/memory_users.hpp"
 #include "beeline/transport/stream.hpp"
 #include "control/engine_thread.hpp"
-#include "control/lease.hpp"
 
 namespace beeline {
 
@@ -32,9 +32,16 @@ class LeasedGrid {
     double share;      ///< of what is resident on the device at once
     /// Launches the grid on a stream. Nothing is unmapped until it has ended; before, anything may have been.
     std::function<void(Stream&, const Lease&)> start;
-    std::function<void()> after;  ///< what the host has to do when a lease is over
+    std::function<void()> after = {};      ///< what the host has to do when a lease is over
+    std::function<void()> meanwhile = {};  ///< and now and then during one
+    std::uint64_t lease_ns = 2'000'000, idle_ns = 200'000;
   };
-  /// Collective. Runs a first lease. Throws no_resource where what waits on the device leaves no room.
+  /// The share of a grid of small blocks, of which `resident` are resident at once: its part of one multiprocessor,
+  /// taken on each of them, and `blocks` multiprocessors more. Blocks of a waiting grid are spread evenly: less would
+  /// leave holes on many multiprocessors, none of which holds a block.
+  [[nodiscard]] static double share_of(World& world, unsigned resident, unsigned blocks);
+  /// Collective. Runs a first lease, which ends at once, so that the code is loaded. Throws no_resource where what
+  /// waits on the device leaves no room.
   LeasedGrid(Team& team, Work work);
   /// Collective. Ends after the lease that runs.
   ~LeasedGrid();
@@ -51,7 +58,7 @@ class LeasedGrid {
   void book();
   void run();
   void rest();
-  void lease();
+  void lease(const Lease& terms);
   /// Until the grid has begun and ended: behind whatever fills the device, as any work of a stream.
   void await_end();
 

@@ -10,6 +10,7 @@
 
 #include "beeline/core/error.hpp"
 #include "beeline/core/log.hpp"
+#include "host/leased_grid.hpp"
 #include "host/world_implementation.hpp"
 
 namespace beeline {
@@ -17,6 +18,7 @@ namespace beeline {
 namespace {
 
 constexpr std::uint32_t most_queues = 64, most_depth = 4096, most_workers = 1024;
+constexpr unsigned warp_threads = 32;
 /// Between two looks at the tasks that run.
 constexpr std::chrono::milliseconds watch_period(20);
 /// More tasks than a worker ever begins.
@@ -27,22 +29,30 @@ detail::SystemAtomic<T> shared(const T& word) {
   return detail::SystemAtomic<T>(const_cast<T&>(word));
 }
 
+/// Throws where options or team are not as they must be. Returns `count`.
 std::size_t checked(const Team& team, const TaskOptions& options, std::size_t count) {
   World::Implementation& world = team.world().implementation();
+  const std::uint64_t room = std::uint64_t{options.multiprocessors} * detail::most_workers_of_block;
   require(
       options.queues > 0 && options.queues <= most_queues && std::has_single_bit(options.depth) &&
           options.depth <= most_depth && options.workers > 0 && options.workers % options.queues == 0 &&
-          options.workers <= most_workers && options.threads > 0 && options.lease_ns > 0 && options.idle_ns > 0,
+          options.workers <= most_workers && options.workers <= room && options.lease_ns > 0 && options.idle_ns > 0,
       Status::invalid_argument,
       fmt::format("tasks: {} queues (1 to {}), depth {} (a power of two, at most {}), {} workers (a multiple of the "
-                  "queues), {} threads, leases of {} ns, idle after {} ns",
-                  options.queues, most_queues, options.depth, most_depth, options.workers, options.threads,
-                  options.lease_ns, options.idle_ns));
+                  "queues, up to {} on each of {} multiprocessors), leases of {} ns, idle after {} ns",
+                  options.queues, most_queues, options.depth, most_depth, options.workers,
+                  detail::most_workers_of_block, options.multiprocessors, options.lease_ns, options.idle_ns));
   require(!team.context().mixed, Status::unavailable,
           "tasks: a team of GPU ranks and host ranks: its members cannot store in each other's memory");
   world.require_one_node(team, "a queue of tasks");
   world.require_direct(team, "a queue of tasks");
   return count;
+}
+
+/// The grid of a GPU's workers: a block for each multiprocessor that they may take.
+LaunchOptions shape_of(const TaskOptions& options) {
+  const unsigned blocks = std::min(options.multiprocessors, options.workers);
+  return {.blocks = blocks, .threads = warp_threads * ((options.workers + blocks - 1) / blocks), .name = "tasks"};
 }
 
 /// What members compare.
@@ -64,17 +74,17 @@ static_assert(sizeof(TaskShape) <= Team::max_gathered_bytes);
 
 TaskQueues::TaskQueues(Team& team, const TaskOptions& options, const List& list)
     : team_(team), options_(options), list_(list),
-      commands_(team, checked(team, options,
-                              std::size_t{options.queues} * static_cast<std::size_t>(team.size()) * options.depth)),
+      slots_(team,
+             checked(team, options,
+                     std::size_t{options.queues} * static_cast<std::size_t>(team.size()) * options.depth * task_words)),
       tickets_(team, std::size_t{options.queues} * static_cast<std::size_t>(team.size())),
       places_(team, static_cast<std::size_t>(team.size()) * list.functions), targets_(team, list.functions),
       heads_(team, tickets_.count()), asleep_(team, static_cast<std::size_t>(team.size())), last_task_(team, 1),
-      wanted_(team, 1, Heap::pinned),
-      running_(team, most_workers), channel_{.commands = commands_.data(),
+      running_(team, most_workers), channel_{.slots = slots_.data(),
                                              .tickets = tickets_.data(),
                                              .places = places_.data(),
                                              .asleep = asleep_.data(),
-                                             .wanted = wanted_.data(),
+                                             .wanted = nullptr,
                                              .queues = options.queues,
                                              .members = static_cast<std::uint32_t>(team.size()),
                                              .depth = options.depth,
@@ -87,11 +97,9 @@ TaskQueues::TaskQueues(Team& team, const TaskOptions& options, const List& list)
                .last_task = last_task_.data(),
                .closing = &closing_,
                .workers = options.workers,
-               .lease_ns = static_cast<std::uint64_t>(options.lease_ns),
-               .idle_ns = static_cast<std::uint64_t>(options.idle_ns)},
+               .lease = {}},
       seen_(options.workers) {
   check_alike();
-  book();
   start_workers();
 }
 
@@ -121,31 +129,25 @@ void TaskQueues::check_alike() const {
   }
 }
 
-/// A waiting grid that leaves no room for the workers would wait for its tasks for ever.
-void TaskQueues::book() {
-  World& world = team_.world();
-  if (!world.device().is_gpu()) return;
-  const unsigned room = list_.resident_blocks(world, options_.threads) * static_cast<unsigned>(world.ranks_on_device());
-  world.implementation().ledger().claim(
-      this, nullptr, static_cast<double>(options_.workers) / std::max(1u, room),
-      [rank = world.rank(), workers = options_.workers] {
-        return fmt::format("rank {}'s workers of tasks ({} blocks)", rank, workers);
-      },
-      [] { return false; });
-}
-
 void TaskQueues::start_workers() {
   World& world = team_.world();
+  if (world.device().is_gpu()) {
+    const LaunchOptions shape = shape_of(options_);
+    grid_ = std::make_unique<LeasedGrid>(
+        team_, LeasedGrid::Work{
+                   .name = fmt::format("workers of tasks ({} blocks)", shape.blocks),
+                   .share = LeasedGrid::share_of(world, list_.resident_blocks(world, shape.threads), shape.blocks),
+                   .start = [this](Stream& stream, const Lease& lease) { start_lease(stream, lease); },
+                   .meanwhile = [this] { look_for_stuck_tasks(); },
+                   .lease_ns = static_cast<std::uint64_t>(options_.lease_ns),
+                   .idle_ns = static_cast<std::uint64_t>(options_.idle_ns)});
+    channel_.wanted = grid_->terms().wanted;
+    return;
+  }
   try {
-    if (world.device().is_gpu()) {
-      stream_ = world.make_stream(StreamPriority::high);
-      shared(*wanted_.data()).store(1, cuda::memory_order_relaxed);
-      threads_.emplace_back([this] { run_leases(); });
-    } else {
-      for (std::uint32_t worker = 0; worker < options_.workers; ++worker)
-        threads_.emplace_back([this, worker] { serve_on_host(worker); });
-      threads_.emplace_back([this] { watch_host(); });
-    }
+    for (std::uint32_t worker = 0; worker < options_.workers; ++worker)
+      threads_.emplace_back([this, worker] { serve_on_host(worker); });
+    threads_.emplace_back([this] { watch_host(); });
   } catch (const std::system_error& error) {
     end_workers();
     throw Error(Status::no_resource,
@@ -154,21 +156,33 @@ void TaskQueues::start_workers() {
 }
 
 void TaskQueues::end_workers() {
+  grid_.reset();
   shared(closing_).store(1, cuda::memory_order_release);
   for (std::thread& thread : threads_) thread.join();
   threads_.clear();
-  if (team_.world().device().is_gpu()) team_.world().implementation().ledger().forget(this);
+}
+
+std::uint64_t TaskQueues::leases() const { return grid_ == nullptr ? 0 : grid_->leases(); }
+
+void TaskQueues::start_lease(Stream& stream, const Lease& lease) {
+  // What a worker was in during an earlier lease has ended with it.
+  std::fill(seen_.begin(), seen_.end(), Seen{.begun = no_task, .at_ns = 0});
+  detail::TaskService service = service_;
+  service.channel.wanted = lease.wanted, service.lease = lease;
+  LaunchOptions shape = shape_of(options_);
+  shape.stream = &stream;
+  list_.start(team_, shape, service);
 }
 
 void TaskQueues::serve_on_host(std::uint32_t worker) {
   Context ctx = team_.context();
   ctx.resident = true;
   try {
-    list_.serve(service_, ctx, worker);
+    list_.serve(ctx, service_, worker);
   } catch (const std::exception& error) {
-    const RunningTask& task = running_.data()[worker];
-    team_.give_up(fmt::format("a task of function '{}', posted by rank {}: {}", list_.name(task.function - 1),
-                              task.poster, error.what()));
+    const std::uint64_t what = running_.data()[worker].what;
+    team_.give_up(fmt::format("a task of function '{}', posted by rank {}: {}",
+                              list_.name(RunningTask::function_of(what)), RunningTask::poster_of(what), error.what()));
   }
 }
 
@@ -176,38 +190,6 @@ void TaskQueues::watch_host() {
   while (shared(closing_).load(cuda::memory_order_acquire) == 0) {
     look_for_stuck_tasks();
     std::this_thread::sleep_for(watch_period);
-  }
-}
-
-void TaskQueues::run_leases() {
-  const int poll_us = team_.world().config().engine_poll_us;
-  try {
-    while (shared(closing_).load(cuda::memory_order_acquire) == 0)
-      if (detail::load_acquired(*wanted_.data()) != 0)
-        lease();
-      else if (poll_us == 0)
-        std::this_thread::yield();
-      else
-        std::this_thread::sleep_for(std::chrono::microseconds(poll_us));
-  } catch (const std::exception& error) {
-    team_.give_up(fmt::format("its workers of tasks: {}", error.what()));
-  }
-}
-
-void TaskQueues::lease() {
-  shared(*wanted_.data()).store(0, cuda::memory_order_release);
-  list_.start(team_,
-              {.blocks = options_.workers, .threads = options_.threads, .stream = stream_.get(), .name = "tasks"},
-              service_);
-  leases_.fetch_add(1, std::memory_order_relaxed);
-  // What a worker was in during an earlier lease has ended with it.
-  std::fill(seen_.begin(), seen_.end(), Seen{.since = no_task, .at_ns = 0});
-  auto looked = std::chrono::steady_clock::now();
-  while (!stream_->idle()) {
-    std::this_thread::sleep_for(std::chrono::microseconds(team_.world().config().engine_poll_us));
-    if (std::chrono::steady_clock::now() - looked < watch_period) continue;
-    look_for_stuck_tasks();
-    looked = std::chrono::steady_clock::now();
   }
 }
 
@@ -222,21 +204,24 @@ void TaskQueues::look_for_stuck_tasks() {
     if (!team_.world().device().is_gpu()) {
       const RunningTask& live = running_.data()[worker];
       // A worker counts a task before it shows the function: no task is taken for the one before.
-      task.function = shared(live.function).load(cuda::memory_order_acquire);
-      task.since = shared(live.since).load(cuda::memory_order_relaxed);
-      task.poster = shared(live.poster).load(cuda::memory_order_relaxed);
+      task.what = shared(live.what).load(cuda::memory_order_acquire);
+      task.begun = shared(live.begun).load(cuda::memory_order_relaxed);
     }
     Seen& seen = seen_[worker];
-    if (task.function == 0 || task.since != seen.since) seen = {task.since, now};
+    if (task.what == 0 || task.begun != seen.begun) seen = {task.begun, now};
     if (now - seen.at_ns < team_.context().deadline_ns || has_given_up_) continue;
     has_given_up_ = true;
     team_.give_up(fmt::format("a task of function '{}', posted by rank {}, has not returned by the deadline",
-                              list_.name(task.function - 1), team_.world_rank(static_cast<int>(task.poster))));
+                              list_.name(RunningTask::function_of(task.what)),
+                              team_.world_rank(static_cast<int>(RunningTask::poster_of(task.what)))));
   }
 }
 
+/// Tasks that may be under way to this rank.
+std::size_t TaskQueues::places_of_payloads() const { return slots_.count() / task_words; }
+
 std::size_t TaskQueues::payload_buffer_bytes(std::size_t bytes_of_one) const {
-  return (bytes_of_one + 15) / 16 * 16 * commands_.count();
+  return (bytes_of_one + 15) / 16 * 16 * places_of_payloads();
 }
 
 TaskPlace TaskQueues::place_of(const TaskRegistration& what, std::string& fault) const {
@@ -246,13 +231,13 @@ TaskPlace TaskQueues::place_of(const TaskRegistration& what, std::string& fault)
     return {};
   }
   const detail::Reach reach{what.payloads, what.payload_bytes, 16};
-  const TaskPlace place{ctx.offset_in_slot(what.payloads), what.payload_bytes / commands_.count() / 16 * 16};
+  const TaskPlace place{ctx.offset_in_slot(what.payloads), what.payload_bytes / places_of_payloads() / 16 * 16};
   if (!detail::is_sound(ctx, reach, ctx.rank)) {
     const detail::Finding found = detail::finding_in(ctx, reach, ctx.rank);
     fault = describe(found.fault, found.expected, found.observed);
   } else if (place.payload_bytes == 0) {
     fault = fmt::format("a buffer of {} bytes for {} tasks that may be under way: 16 bytes for each at least",
-                        what.payload_bytes, commands_.count());
+                        what.payload_bytes, places_of_payloads());
   }
   return place;
 }
@@ -265,6 +250,8 @@ void TaskQueues::register_function(std::uint32_t function, const TaskRegistratio
   } mine{{}, function, false};
   std::string fault;
   mine.place = place_of(what, fault);
+  if (reinterpret_cast<std::uintptr_t>(what.completion) % alignof(std::uint64_t) != 0)
+    fault = "a completion count that is not aligned to 8 bytes";
   if (function >= list_.functions) fault = describe(CallFault::no_function, list_.functions, function);
   mine.is_bad = !fault.empty();
   const auto all = team_.world().implementation().values_in(team_, "register_function", mine);
@@ -280,7 +267,8 @@ void TaskQueues::register_function(std::uint32_t function, const TaskRegistratio
   for (std::size_t member = 0; member < all.size(); ++member)
     if (all[member])
       team_.world().copy(&places_.data()[member * list_.functions + function], &all[member]->place, sizeof(TaskPlace));
-  write(targets_.data()[function], {what.object, what.completion, 1});
+  write(targets_.data()[function], {reinterpret_cast<std::uintptr_t>(what.object),
+                                    reinterpret_cast<std::uintptr_t>(what.completion) + TaskTarget::registered_bit});
   team_.barrier();
 }
 
@@ -290,11 +278,11 @@ void TaskQueues::unregister_function(std::uint32_t function) {
   write(targets_.data()[function], {});
 }
 
-/// On a host rank workers read `registered` at any time.
+/// On a host rank workers read both words at any time.
 void TaskQueues::write(TaskTarget& target, const TaskTarget& value) {
   if (team_.world().device().is_gpu()) return team_.world().copy(&target, &value, sizeof target);
-  if (value.registered != 0) target.object = value.object, target.completion = value.completion;
-  shared(target.registered).store(value.registered, cuda::memory_order_release);
+  shared(target.object).store(value.object, cuda::memory_order_relaxed);
+  shared(target.completion).store(value.completion, cuda::memory_order_relaxed);
 }
 
 TaskQueues::Sums TaskQueues::count() const {

@@ -50,7 +50,18 @@ struct Again {
   template <class Group>
   BEELINE_HOST_DEVICE void operator()(const Group& group, const Context& ctx, const Task& task) const;
 };
-using List = TaskList<Add, Loop, Again>;
+/// A fault of a CPU's function.
+struct Fail {
+  static constexpr const char* name = "fail";
+  using Arguments = Number;
+  template <class Group>
+  BEELINE_HOST_DEVICE void operator()(const Group&, const Context&, const Task&) const {
+#if !BEELINE_ON_GPU
+    throw Error(Status::internal, "it has met a fault");
+#endif
+  }
+};
+using List = TaskList<Add, Loop, Again, Fail>;
 template <class Group>
 BEELINE_HOST_DEVICE void Again::operator()(const Group& group, const Context& ctx, const Task& task) const {
   const Number number{1};
@@ -153,8 +164,8 @@ TEST_P(TaskFaults, AQueueThatThereIsNot) {
 }
 TEST_P(TaskFaults, AFunctionThatThereIsNot) {
   TaskPost post = good();
-  post.function = 3;
-  expect_refused(post, {"rank 0", "task", "no function 3"});
+  post.function = 4;
+  expect_refused(post, {"rank 0", "task", "no function 4"});
 }
 TEST_P(TaskFaults, TooManyArguments) {
   TaskPost post = good();
@@ -222,7 +233,7 @@ TEST_P(TaskFaults, BadRegistrations) {
                   });
       world.barrier();
     };
-    refused(3, nullptr, 0, "no function 3");
+    refused(4, nullptr, 0, "no function 4");
     refused(0, nullptr, 16, "null address");
     refused(0, buffer.data() + 8, 128, "not aligned");
     refused(0, buffer.data(), 64, "16 bytes for each");
@@ -230,17 +241,19 @@ TEST_P(TaskFaults, BadRegistrations) {
             "not in this rank's symmetric memory");
     check_error(Status::invalid_argument, {"workers"},
                 [&] { const Tasks<List> none(team, {.queues = 2, .workers = 3}); });
+    check_error(Status::invalid_argument, {"17 workers", "16 on each of 1 multiprocessors"},
+                [&] { const Tasks<List> none(team, {.queues = 1, .workers = 17}); });
   });
 }
 
 TEST_P(TaskFaults, ListsThatDiffer) {
   run([](World& world, Team& team) {
-    check_error(Status::invalid_argument, {"rank 0 has", "add, loop, again", "rank 1 has", "subtract, loop, again"},
-                [&] {
+    check_error(Status::invalid_argument,
+                {"rank 0 has", "add, loop, again, fail", "rank 1 has", "subtract, loop, again, fail"}, [&] {
                   if (world.rank() == 0)
                     const Tasks<List> tasks(team);
                   else
-                    const Tasks<TaskList<Subtract, Loop, Again>> tasks(team);
+                    const Tasks<TaskList<Subtract, Loop, Again, Fail>> tasks(team);
                 });
   });
 }
@@ -259,6 +272,22 @@ TEST_P(TaskFaults, ATaskThatDoesNotReturn) {
     BEELINE_CHECK(watch.seconds() >= deadline_s);
     check_error(Status::aborted, {"rank 1", "function 'loop'", "posted by rank 0", "has not returned"},
                 [&] { team.barrier(); });
+    world.barrier();
+  });
+}
+
+TEST_P(TaskFaults, ATaskThatFaults) {
+  if (GetParam()) GTEST_SKIP() << "a fault of a GPU ends all ranks of its process: GpuFault.NamesAllRanksOfItsProcess";
+  run([](World& world, Team& team) {
+    Tasks<List> tasks(team, {.queues = 1, .depth = 4, .workers = 1});
+    tasks.register_function<Fail>({});
+    TaskPost what = good();
+    what.function = List::index_of<Fail>();
+    check_error(Status::aborted, {"rank 1", "function 'fail'", "posted by rank 0", "it has met a fault"}, [&] {
+      if (world.rank() == 0) post(team, tasks, what);
+      await_failure(team);
+      team.barrier();
+    });
     world.barrier();
   });
 }

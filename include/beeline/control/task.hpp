@@ -16,14 +16,14 @@
 ///   };
 ///   using List = TaskList<Add>;
 ///
-/// Every thread of the worker calls the function: a thread block on a GPU, one CPU thread on a host rank.
+/// Every thread of the worker calls the function: a warp on a GPU, one CPU thread on a host rank.
 /// Source: seed 003, Extended Task Queuing (LeBeane et al., SC 2016); GASNet, active messages.
 
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
 
-#include "beeline/core/task.hpp"
+#include "beeline/control/impl/task_slot.hpp"
 #include "beeline/device/put_get.hpp"
 
 namespace beeline {
@@ -31,13 +31,22 @@ namespace beeline {
 /// A message, as its function finds it.
 struct Task {
   const void* arguments;  ///< [argument_bytes] aligned to 16 bytes
-  void* payload;          ///< [payload_bytes] in the buffer that this rank has registered, aligned to 16 bytes
+  void* payload;          ///< [payload_bytes] aligned to 16 bytes: in the buffer that this rank has registered, or,
+                          ///< where it is short, in memory of the worker. Both are the function's until it returns
   std::size_t payload_bytes;
   void* object;  ///< what this rank has registered for the function
   std::uint32_t argument_bytes;
   std::uint32_t poster;  ///< rank of the team
+  std::uint32_t worker;  ///< which of this rank's workers runs it: for memory of its own
   TaskChannel channel;   ///< to post further tasks from here
+  std::uint64_t* reply;  ///< the poster's signal, in its memory; nullptr: it waits for none
 
+  /// Sets the poster's signal to `value`, at once: of a task whose poster has left that to the function
+  /// (`TaskPost::reply_value` 0). The value is all that it says: what the function did before is not visible with it.
+  /// One thread calls it.
+  BEELINE_HOST_DEVICE void answer(std::uint64_t value) const {
+    if (reply != nullptr) detail::store_signal(reply, value, Order::relaxed);
+  }
   template <class Arguments>
   [[nodiscard]] BEELINE_HOST_DEVICE const Arguments& as() const {
     return *static_cast<const Arguments*>(arguments);
@@ -105,7 +114,10 @@ struct TaskPost {
   const void* payload = nullptr;  ///< [payload_bytes] any address that the caller loads from; the same
   std::size_t payload_bytes = 0;
   std::uint64_t* reply = nullptr;  ///< symmetric address, here, of a signal that is set when the function has run
-  std::uint64_t reply_value = 1;
+  std::uint64_t reply_value = 1;   ///< what it is set to; 0: the function sets it (`Task::answer`)
+  /// Whether all that the group did before is visible to the function, or with `Order::relaxed`, which saves a fence,
+  /// only arguments and payload.
+  Order order = Order::memory;
 };
 
 /// A task of a function of `List`.
@@ -135,8 +147,10 @@ namespace detail {
   if (post.function >= channel.functions) return {CallFault::no_function, channel.functions, post.function};
   if (post.argument_bytes > max_task_arguments)
     return {CallFault::wrong_arguments, max_task_arguments, post.argument_bytes};
-  const std::uint64_t room = channel.places[post.rank * channel.functions + post.function].payload_bytes;
-  if (post.payload_bytes > room) return {CallFault::long_payload, room, post.payload_bytes};
+  if (post.payload_bytes != 0) {
+    const std::uint64_t room = channel.places[post.rank * channel.functions + post.function].payload_bytes;
+    if (post.payload_bytes > room) return {CallFault::long_payload, room, post.payload_bytes};
+  }
   const bool is_null =
       (post.argument_bytes != 0 && post.arguments == nullptr) || (post.payload_bytes != 0 && post.payload == nullptr);
   if (is_null) return {CallFault::null_address, post.argument_bytes + post.payload_bytes};
@@ -177,19 +191,31 @@ BEELINE_HOST_DEVICE std::uint32_t share_slot(const Group& group, std::uint32_t m
 BEELINE_HOST_DEVICE inline void publish_task(const Context& ctx, const TaskChannel& channel, const TaskPost& post,
                                              std::uint64_t ticket) {
   const std::uint32_t place = ctx.way_to(post.rank).place;
-  const std::size_t ring = channel.ring(post.queue, ctx.rank);
-  TaskCommand& command = *ctx.translate(&channel.commands[ring * channel.depth + ticket % channel.depth], place);
-  command.function = post.function, command.argument_bytes = post.argument_bytes;
-  command.payload_bytes = post.payload_bytes;
-  command.reply = post.reply == nullptr ? 0 : ctx.offset_in_slot(post.reply);
-  command.reply_value = post.reply_value;
-  copy_bytes(Thread{}, command.arguments, post.arguments, post.argument_bytes);
-  SystemAtomic<std::uint64_t>(command.sequence).store(ticket + 1, cuda::memory_order_release);
-  if constexpr (executor == DeviceKind::gpu) {  // workers of host ranks do not end
+  const TaskLayout layout{post.argument_bytes};
+  const bool is_short = layout.holds(post.payload_bytes), is_ordered = post.order == Order::memory || !is_short;
+  if (is_ordered) machine::fence_acquire_release();
+  SignaledWord* const slot =
+      &channel.slots[channel.slot_index(channel.ring(post.queue, ctx.rank), ticket) * task_words];
+  const TaskSlotWriter writer(ctx.translate(slot, place), ticket + 1);
+  writer.store_bytes(task_header_words, post.arguments, post.argument_bytes);
+  if (post.argument_bytes % task_alignment - 1 < 8) writer.store(layout.payload_word() - 1, 0);
+  if (is_short) writer.store_bytes(layout.payload_word(), post.payload, static_cast<std::uint32_t>(post.payload_bytes));
+  writer.store_header({post.function, post.argument_bytes | (is_ordered ? TaskHeader::ordered_bit : 0),
+                       post.payload_bytes, post.reply == nullptr ? 0 : ctx.offset_in_slot(post.reply),
+                       post.reply_value});
+}
+
+/// Asks for the target's workers if they have ended: of this fence with the load behind it and that of a worker which
+/// ends, one comes first. Workers of host ranks do not end.
+BEELINE_HOST_DEVICE inline void wake_workers(const Context& ctx, const TaskChannel& channel, std::uint32_t rank) {
+  if constexpr (executor == DeviceKind::host) return;
+  if (rank == ctx.rank)
+    machine::fence_device();
+  else
     machine::fence_system();
-    if (SystemAtomic<std::uint64_t>(channel.asleep[post.rank]).load(cuda::memory_order_relaxed) != 0)
-      SystemAtomic<std::uint64_t>(*ctx.translate(channel.wanted, place)).store(1, cuda::memory_order_relaxed);
-  }
+  if (SystemAtomic<std::uint64_t>(channel.asleep[rank]).load(cuda::memory_order_relaxed) != 0)
+    SystemAtomic<std::uint64_t>(*ctx.translate(channel.wanted, ctx.way_to(rank).place))
+        .store(1, cuda::memory_order_relaxed);
 }
 
 }  // namespace detail
@@ -199,7 +225,8 @@ BEELINE_HOST_DEVICE inline void publish_task(const Context& ctx, const TaskChann
 ///   timeout  of the wait for a place in the queue; in a task (`Task::channel`) it must be `Timeout::test()`, except
 ///   for
 ///            queues of a lower number than the task's own: so no two ranks wait for each other's places
-/// Every thread of `group` calls it, with the same arguments. Whatever the group did before is visible to the function.
+/// Every thread of `group` calls it, with the same arguments. Whatever the group did before is visible to the function,
+/// unless the post's order is relaxed.
 /// Completion: `reply`, or `quiet`. Ordering: tasks of a queue run in the order in which this rank posted them to one
 /// target, those of other queues beside them.
 /// Returns ok; timeout: nothing was posted, and the call may be repeated; invalid_argument for a bad rank, queue,
@@ -221,18 +248,21 @@ template <class Group>
   Status status = Status::ok;
   std::uint64_t ticket = 0;
   if (group.thread_rank() == 0) status = detail::claim_task(ctx, channel, post, timeout, ticket);
-  if (post.payload_bytes != 0) {
+  if (!TaskLayout{post.argument_bytes}.holds(post.payload_bytes)) {
     status = agree(group, status);
     if (status != Status::ok) return status;
     const std::uint32_t slot =
-        detail::share_slot(group, static_cast<std::uint32_t>(ticket % channel.depth), channel.depth);
+        detail::share_slot(group, static_cast<std::uint32_t>(ticket & (channel.depth - 1)), channel.depth);
     const TaskPlace& at = channel.places[post.rank * channel.functions + post.function];
-    const std::size_t index = channel.ring(post.queue, ctx.rank) * channel.depth + slot;
+    const std::size_t index = channel.slot_index(channel.ring(post.queue, ctx.rank), slot);
     std::byte* const to = detail::at_offset(ctx, at.payloads + index * at.payload_bytes);
     detail::copy_bytes(group, ctx.translate(to, ctx.way_to(post.rank).place), post.payload, post.payload_bytes);
     group.sync();
   }
-  if (group.thread_rank() == 0 && status == Status::ok) detail::publish_task(ctx, channel, post, ticket);
+  if (group.thread_rank() == 0 && status == Status::ok) {
+    detail::publish_task(ctx, channel, post, ticket);
+    detail::wake_workers(ctx, channel, post.rank);
+  }
   return agree(group, status);
 }
 

@@ -4,13 +4,16 @@
 /// Active messages as they lie in memory: what posters, workers and the host share (docs/control.md, Tasks).
 ///
 /// Each target has a ring for every queue and every poster, in its own memory. A ring has one poster, the rank, whose
-/// threads share the tickets in the rank's memory, and one worker; each word has one writer:
+/// threads share the tickets in the rank's memory, and one worker. A slot of the ring is an array of words, each stored
+/// together with the task's sequence number: a word that shows the number has come, so that a poster needs no fence
+/// between the words, and a worker finds the whole task with the load that polls for it.
 ///
-///   poster                                      worker of the target, in the order of the ring
+///   poster                                          worker of the target, in the order of the ring
 ///     waits until ticket < done + depth; its ticket = next++
-///     payload -> its slot of the buffer
-///     commands[ticket % depth], sequence last ->  checks it, runs the function
-///     completion                             <-   reply signal;  done = ticket + 1: in the poster's memory
+///     a long payload -> its place in the buffer
+///     slot[ticket % depth]: header, arguments,
+///     short payload, each word with ticket + 1  ->   checks it, runs the function
+///     completion                                <-   reply signal;  done = tasks that have run, several at a time
 
 #include <cstddef>
 #include <cstdint>
@@ -21,24 +24,48 @@
 
 namespace beeline {
 
+struct SignaledWord;
+
 /// Bytes of a task's arguments at most.
 inline constexpr std::uint32_t max_task_arguments = 256;
+/// Words of a slot, and those before the arguments.
+inline constexpr std::uint32_t task_words = 40, task_header_words = 4;
+/// Arguments begin here, and so does a payload that travels in the slot, behind them.
+inline constexpr std::uint32_t task_alignment = 16;
 
-/// One task. `sequence` is stored last, and releases the rest.
-struct alignas(64) TaskCommand {
-  std::uint64_t sequence;  ///< ticket + 1
-  std::uint32_t function;  ///< its index in the task list
-  std::uint32_t argument_bytes;
+/// What a task's slot begins with.
+struct TaskHeader {
+  std::uint32_t function;        ///< its index in the task list
+  std::uint32_t argument_bytes;  ///< the top bit: what the poster did before is visible to the function
   std::uint64_t payload_bytes;
-  std::uint64_t reply;  ///< offset in the poster's slot of the signal that is set when it has run; 0: none
-  std::uint64_t reply_value;
-  std::uint64_t unused;
-  alignas(16) std::byte arguments[max_task_arguments];
+  std::uint64_t reply;        ///< offset in the poster's slot of the signal that is set when it has run; 0: none
+  std::uint64_t reply_value;  ///< what it is set to; 0: the function sets it
+
+  static constexpr std::uint32_t ordered_bit = std::uint32_t{1} << 31;
 };
-static_assert(std::is_trivially_copyable_v<TaskCommand> && sizeof(TaskCommand) == 320);
-static_assert(offsetof(TaskCommand, function) == 8 && offsetof(TaskCommand, argument_bytes) == 12);
-static_assert(offsetof(TaskCommand, payload_bytes) == 16 && offsetof(TaskCommand, reply) == 24);
-static_assert(offsetof(TaskCommand, reply_value) == 32 && offsetof(TaskCommand, arguments) == 48);
+static_assert(std::is_trivially_copyable_v<TaskHeader> && sizeof(TaskHeader) == 8 * task_header_words);
+static_assert(offsetof(TaskHeader, function) == 0 && offsetof(TaskHeader, argument_bytes) == 4);
+static_assert(offsetof(TaskHeader, payload_bytes) == 8 && offsetof(TaskHeader, reply) == 16);
+static_assert(offsetof(TaskHeader, reply_value) == 24);
+
+/// Where words lie in a slot whose arguments have so many bytes.
+struct TaskLayout {
+  std::uint32_t argument_bytes;
+
+  /// The first word of a payload in the slot.
+  [[nodiscard]] BEELINE_HOST_DEVICE constexpr std::uint32_t payload_word() const {
+    return task_header_words + (argument_bytes + task_alignment - 1) / task_alignment * (task_alignment / 8);
+  }
+  /// Whether a payload travels in the slot: the others go to the target's buffer.
+  [[nodiscard]] BEELINE_HOST_DEVICE constexpr bool holds(std::uint64_t payload_bytes) const {
+    return payload_bytes <= 8 * (task_words - payload_word());
+  }
+  /// Words of the slot that are used.
+  [[nodiscard]] BEELINE_HOST_DEVICE constexpr std::uint32_t words(std::uint64_t payload_bytes) const {
+    return payload_word() + (holds(payload_bytes) ? static_cast<std::uint32_t>((payload_bytes + 7) / 8) : 0);
+  }
+};
+static_assert(TaskLayout{max_task_arguments}.payload_word() <= task_words);
 
 /// What a rank's threads share that post to a ring, in the rank's memory.
 struct TaskTickets {
@@ -52,18 +79,30 @@ struct TaskPlace {
   std::uint64_t payload_bytes;  ///< room for the payload of one task: the buffer has one for each that is under way
 };
 
-/// What a function finds at its target; only there.
-struct TaskTarget {
-  void* object;               ///< what the function works on
-  std::uint64_t* completion;  ///< counts the tasks that have run; nullptr: none
-  std::uint64_t registered;   ///< 1: the function may run
+/// What a function finds at its target; only there. One load brings all of it.
+struct alignas(16) TaskTarget {
+  std::uint64_t object;      ///< address of what the function works on
+  std::uint64_t completion;  ///< address of the count of tasks that have run, 0: none; plus 1 where it is registered
+
+  static constexpr std::uint64_t registered_bit = 1;
 };
+static_assert(sizeof(TaskTarget) == 16);
 
 /// The task that a worker runs, for errors.
 struct RunningTask {
-  alignas(64) std::uint64_t since;  ///< tasks that the worker has begun; 0 in `function`: it runs none
-  std::uint32_t function;           ///< its index + 1
-  std::uint32_t poster;             ///< world rank
+  alignas(64) std::uint64_t begun;  ///< tasks that the worker has begun
+  std::uint64_t what;               ///< index of the function + 1, in the upper half the poster's rank; 0: none
+
+  [[nodiscard]] static BEELINE_HOST_DEVICE constexpr std::uint64_t what_of(std::uint32_t function,
+                                                                           std::uint32_t poster) {
+    return std::uint64_t{poster} << 32 | (std::uint64_t{function} + 1);
+  }
+  [[nodiscard]] static constexpr std::uint32_t function_of(std::uint64_t what) {
+    return static_cast<std::uint32_t>(what) - 1;
+  }
+  [[nodiscard]] static constexpr std::uint32_t poster_of(std::uint64_t what) {
+    return static_cast<std::uint32_t>(what >> 32);
+  }
 };
 
 /// Outside of tasks.
@@ -71,7 +110,7 @@ inline constexpr std::uint32_t outside_tasks = 0xffffffffu;
 
 /// What `Tasks` makes, for kernels, by value.
 struct TaskChannel {
-  TaskCommand* commands;  ///< [queues, members, depth] of this rank as target; symmetric
+  SignaledWord* slots;    ///< [queues, members, depth, task_words] of this rank as target; symmetric
   TaskTickets* tickets;   ///< [queues, members] of this rank as poster: of its posts to each member; symmetric
   TaskPlace* places;      ///< [members, functions]
   std::uint64_t* asleep;  ///< [members] whether a member's workers have ended; symmetric, written by them
@@ -81,6 +120,10 @@ struct TaskChannel {
 
   [[nodiscard]] BEELINE_HOST_DEVICE std::size_t ring(std::uint32_t queue, std::uint32_t member) const {
     return std::size_t{queue} * members + member;
+  }
+  /// Of a ring's ticket, among those of all rings.
+  [[nodiscard]] BEELINE_HOST_DEVICE std::size_t slot_index(std::size_t ring, std::uint64_t ticket) const {
+    return ring * depth + (ticket & (depth - 1));
   }
 };
 static_assert(std::is_trivially_copyable_v<TaskChannel>);

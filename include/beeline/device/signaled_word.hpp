@@ -44,6 +44,13 @@ BEELINE_HOST_DEVICE inline SignaledWord load_signaled(const SignaledWord* from, 
   return {SystemAtomic<std::uint64_t>(word.value).load(cuda::memory_order_relaxed), signal};
 }
 
+/// What was released with a word that has been seen is visible to the caller from now on.
+BEELINE_HOST_DEVICE inline void acquire_signaled([[maybe_unused]] const SignaledWord* from) {
+#if BEELINE_ON_GPU
+  static_cast<void>(machine::load_whole_acquired(reinterpret_cast<const machine::Word16*>(from)));
+#endif  // elsewhere each load acquires
+}
+
 }  // namespace detail
 
 namespace detail {

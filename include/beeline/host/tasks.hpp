@@ -3,9 +3,7 @@
 /// @file
 /// Queues of active messages (control/task.hpp, docs/control.md), and the workers that run them.
 
-#include <atomic>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
@@ -17,12 +15,14 @@
 
 namespace beeline {
 
+class LeasedGrid;
+
 /// Shape of `Tasks`: the same on all members, but for workers, threads and times.
 struct TaskOptions {
   std::uint32_t queues = 2;           ///< a task may wait for a place in queues of a lower number than its own
   std::uint32_t depth = 64;           ///< tasks of one poster that a queue holds; a power of two
-  std::uint32_t workers = 2;          ///< a multiple of the queues: thread blocks on a GPU, threads on a host rank
-  unsigned threads = 128;             ///< of each block
+  std::uint32_t workers = 2;          ///< a multiple of the queues: warps on a GPU, threads on a host rank
+  std::uint32_t multiprocessors = 1;  ///< GPU: the workers take no more; each has up to 16 of them
   std::int64_t lease_ns = 2'000'000;  ///< GPU: the workers' grid ends after it,
   std::int64_t idle_ns = 200'000;     ///< or after so long without a task, until the next is posted
 };
@@ -57,7 +57,7 @@ class TaskQueues {
   /// kernel may be posting. Throws deadline where no task ends any more, and aborted.
   void quiet();
   /// Leases that this rank's workers have begun (GPU): how often the host has started them.
-  [[nodiscard]] std::uint64_t leases() const { return leases_.load(std::memory_order_relaxed); }
+  [[nodiscard]] std::uint64_t leases() const;
 
  protected:
   /// What depends on the task list.
@@ -67,7 +67,7 @@ class TaskQueues {
     const char* (*name)(std::uint32_t function);
     unsigned (*resident_blocks)(World& world, unsigned threads);
     void (*start)(Team& team, const LaunchOptions& options, const detail::TaskService& service);
-    void (*serve)(const detail::TaskService& service, const Context& ctx, std::uint32_t worker);
+    void (*serve)(const Context& ctx, const detail::TaskService& service, std::uint32_t worker);
   };
   /// Collective.
   TaskQueues(Team& team, const TaskOptions& options, const List& list);
@@ -77,14 +77,13 @@ class TaskQueues {
 
  private:
   void check_alike() const;
-  void book();
   void start_workers();
   void end_workers();
+  void start_lease(Stream& stream, const Lease& lease);
   void serve_on_host(std::uint32_t worker);
   void watch_host();
-  void run_leases();
-  void lease();
   void write(TaskTarget& target, const TaskTarget& value);
+  [[nodiscard]] std::size_t places_of_payloads() const;
   [[nodiscard]] TaskPlace place_of(const TaskRegistration& what, std::string& fault) const;
   struct Sums {
     std::uint64_t posted = 0, done = 0;
@@ -97,23 +96,22 @@ class TaskQueues {
   Team& team_;
   const TaskOptions options_;
   const List list_;
-  SymmetricArray<TaskCommand> commands_;
+  SymmetricArray<SignaledWord> slots_;
   SymmetricArray<TaskTickets> tickets_;
   SymmetricArray<TaskPlace> places_;
   SymmetricArray<TaskTarget> targets_;
-  SymmetricArray<std::uint64_t> heads_, asleep_, last_task_, wanted_;
+  SymmetricArray<std::uint64_t> heads_, asleep_, last_task_;
   SymmetricArray<RunningTask> running_;
   TaskChannel channel_;
   detail::TaskService service_;
-  std::unique_ptr<Stream> stream_;  ///< of a GPU's workers
   std::uint64_t closing_ = 0;
-  std::atomic<std::uint64_t> leases_{0};
   struct Seen {
-    std::uint64_t since = 0, at_ns = 0;
+    std::uint64_t begun = 0, at_ns = 0;
   };
   std::vector<Seen> seen_;  ///< [workers] the task that each was in when looked at, and since when
   bool has_given_up_ = false;
-  std::vector<std::thread> threads_;
+  std::unique_ptr<LeasedGrid> grid_;  ///< a GPU's workers
+  std::vector<std::thread> threads_;  ///< a host rank's, and one that looks after them
 };
 
 namespace detail {
@@ -133,10 +131,11 @@ struct PostTask {
 
 /// Active messages among the members of a team that run the functions of `Functions`, a `TaskList`.
 ///
-/// On a GPU rank the workers are a small grid whose room on the device is booked while this lives. It holds leases of
-/// `lease_ns`, and ends when it is idle; then a thread of the host starts it again. So calls that wait for the whole
-/// device, and kernels that fill it, get through. A task that does not return by the deadline ends the team, with an
-/// error that names function and poster; one that loops for ever ends with its process.
+/// On a GPU rank the workers are the warps of a small grid, a block on each of at most `multiprocessors`, whose room on
+/// the device is booked while this lives. It holds leases of `lease_ns`, and ends when it is idle; then a thread of the
+/// host starts it again. So calls that wait for the whole device, and kernels that fill it, get through. A task that
+/// does not return by the deadline ends the team, with an error that names function and poster; one that loops for ever
+/// ends with its process.
 template <class Functions>
 class Tasks : public TaskQueues {
  public:
@@ -171,9 +170,11 @@ class Tasks : public TaskQueues {
   static void start(Team& team, const LaunchOptions& options, const detail::TaskService& service) {
     launch(team, options, Kernel{}, service);
   }
-  static void serve(const detail::TaskService& service, const Context& ctx, std::uint32_t worker) {
+  static void serve(const Context& ctx, const detail::TaskService& service, std::uint32_t worker) {
     HostTeamState alone(1, ctx.deadline_ns, ctx.polling);
-    detail::TaskWorker<Functions>(service, ctx, worker).serve(HostTeam(&alone, 0));
+    const HostTeam group(&alone, 0);
+    detail::TaskScratch scratch;
+    detail::TaskWorker<Functions, HostTeam>(group, ctx, service, worker, scratch).serve();
   }
 };
 

@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// The workers of a target, which run the tasks of its queues: thread blocks of a small grid that holds *leases*, or
-/// CPU threads of a host rank.
+/// The workers of a target, which run the tasks of its queues: warps of a small grid that holds *leases*, or CPU
+/// threads of a host rank.
 
 #include <cstdint>
 
+#include "beeline/control/impl/lease.hpp"
 #include "beeline/control/task.hpp"
 
 namespace beeline::detail {
+
+/// Workers that share a multiprocessor at most.
+inline constexpr std::uint32_t most_workers_of_block = 16;
 
 /// What workers go by.
 struct TaskService {
@@ -16,150 +20,202 @@ struct TaskService {
   TaskTarget* targets;       ///< [functions]
   std::uint64_t* heads;      ///< [queues, members] tasks of each ring that have run
   RunningTask* running;      ///< [workers]
-  std::uint64_t* last_task;  ///< when a worker has begun its last task
+  std::uint64_t* last_task;  ///< when a worker has run its last task
   std::uint64_t* closing;    ///< host ranks: not 0 when workers are to end
   std::uint32_t workers;     ///< a multiple of the queues: each queue has some of its own
-  std::uint64_t lease_ns, idle_ns;
+  Lease lease;               ///< of a GPU's workers
 };
 
 /// One worker: the rings of one queue, of some posters.
-template <class List>
+template <class List, class Group>
 class TaskWorker {
  public:
-  BEELINE_HOST_DEVICE TaskWorker(const TaskService& service, const Context& ctx, std::uint32_t worker)
-      : service_(service), ctx_(ctx), channel_(service.channel), worker_(worker) {
+  BEELINE_HOST_DEVICE TaskWorker(const Group& group, const Context& ctx, const TaskService& service,
+                                 std::uint32_t worker, TaskScratch& scratch)
+      : group_(group), ctx_(ctx), service_(service), channel_(service.channel), scratch_(scratch), worker_(worker) {
     queue_ = worker % channel_.queues, first_ = worker / channel_.queues, step_ = service.workers / channel_.queues;
     channel_.running = queue_;
+    begun_ = SystemAtomic<std::uint64_t>(service.running[worker].begun).load(cuda::memory_order_relaxed);
+    for (std::uint32_t poster = group.thread_rank(); poster < channel_.members; poster += group.size())
+      scratch.heads[poster] = head(channel_.ring(queue_, poster)).load(cuda::memory_order_relaxed);
+    group.sync();
   }
 
   /// Runs tasks until a lease ends (GPU), the host closes the queues (host rank), or the team is aborted. Every thread
   /// of the group calls it.
-  template <class Group>
-  BEELINE_HOST_DEVICE void serve(const Group& group) {
+  BEELINE_HOST_DEVICE void serve() {
     const std::uint64_t start = machine::clock_ns();
-    if constexpr (executor == DeviceKind::gpu) tell_posters(group, 0);
+    if constexpr (executor == DeviceKind::gpu) tell_posters(0);
+    std::uint32_t passes = 0;  // since the last look at the clock and the abort word
+    bool has_run = false;      // since then
     for (std::uint32_t idle = 0;;) {
-      bool found = false;
-      for (std::uint32_t poster = first_; poster < channel_.members; poster += step_) {
-        const std::uint32_t ran = serve_ring(group, poster);
-        if (ran == has_failed) return;
-        found |= ran != 0;
-      }
-      idle = found ? 0 : idle + 1;
-      if (found) note_task(group);
-      if ((found || idle % polls_per_look == 0) && group.any(group.thread_rank() == 0 && is_over(start))) break;
+      const std::uint32_t ran = serve_rings();
+      if (ran == has_failed) return;
+      has_run |= ran != 0;
+      idle = ran != 0 ? 0 : idle + 1;
+      passes += 1 + ran;
       if (idle > 0) machine::back_off(idle, ctx_.polling);
-      if (idle > 0 && machine::backs_off(idle, ctx_.polling) && group.any(group.thread_rank() == 0 && is_over(start)))
-        break;
+      if (passes < polls_per_look && !machine::backs_off(idle, ctx_.polling)) continue;
+      if (group_.any(group_.thread_rank() == 0 && is_over(start, has_run))) break;
+      passes = 0, has_run = false;
     }
-    if constexpr (executor == DeviceKind::gpu) end(group);
+    if constexpr (executor == DeviceKind::gpu) end();
   }
 
  private:
   static constexpr std::uint32_t tasks_at_once = 64, has_failed = ~0u;
+  /// Tasks that have run before the poster is told, where it waits for none of them by itself.
+  static constexpr std::uint32_t most_untold = 32;
 
-  [[nodiscard]] BEELINE_HOST_DEVICE TaskCommand& command(std::size_t ring, std::uint64_t ticket) const {
-    return channel_.commands[ring * channel_.depth + ticket % channel_.depth];
-  }
-  [[nodiscard]] BEELINE_HOST_DEVICE bool is_posted(std::size_t ring, std::uint64_t ticket) const {
-    return SystemAtomic<std::uint64_t>(command(ring, ticket).sequence).load(cuda::memory_order_acquire) == ticket + 1;
+  [[nodiscard]] BEELINE_HOST_DEVICE const SignaledWord* slot(std::uint32_t poster, std::uint64_t ticket) const {
+    return &channel_.slots[channel_.slot_index(channel_.ring(queue_, poster), ticket) * task_words];
   }
   [[nodiscard]] BEELINE_HOST_DEVICE DeviceAtomic<std::uint64_t> head(std::size_t ring) const {
     return DeviceAtomic<std::uint64_t>(service_.heads[ring]);
   }
+  [[nodiscard]] BEELINE_HOST_DEVICE SignaledWord look(std::uint32_t poster) const {
+    return TaskSlotReader<Group>(group_, scratch_).look(slot(poster, scratch_.heads[poster]));
+  }
 
-  template <class Group>
-  BEELINE_HOST_DEVICE std::uint32_t serve_ring(const Group& group, std::uint32_t poster) {
-    const std::size_t ring = channel_.ring(queue_, poster);
-    std::uint64_t ticket = head(ring).load(cuda::memory_order_relaxed);
+  /// Looks at two rings at a time: both loads are under way together. Returns the tasks that have run, or `has_failed`.
+  BEELINE_HOST_DEVICE std::uint32_t serve_rings() {
     std::uint32_t ran = 0;
-    for (; ran < tasks_at_once && group.any(group.thread_rank() == 0 && is_posted(ring, ticket)); ++ran, ++ticket)
-      if (!run(group, poster, ring, ticket)) return has_failed;
+    for (std::uint32_t poster = first_; poster < channel_.members; poster += 2 * step_) {
+      const std::uint32_t next = poster + step_ < channel_.members ? poster + step_ : poster;
+      const SignaledWord seen = look(poster), seen_next = look(next);
+      const std::uint32_t here = serve_ring(poster, seen);
+      const std::uint32_t there = next == poster || here == has_failed ? 0 : serve_ring(next, seen_next);
+      if (here == has_failed || there == has_failed) return has_failed;
+      ran += here + there;
+    }
+    return ran;
+  }
+
+  BEELINE_HOST_DEVICE std::uint32_t serve_ring(std::uint32_t poster, SignaledWord seen) {
+    const TaskSlotReader<Group> reader(group_, scratch_);
+    std::uint64_t ticket = scratch_.heads[poster];
+    std::uint32_t ran = 0, untold = 0;
+    while (reader.take(slot(poster, ticket), seen, ticket + 1)) {
+      if (!run(poster, ticket, untold)) return has_failed;
+      ++ran, ++ticket;
+      if (ran == tasks_at_once) break;
+      seen = reader.look(slot(poster, ticket));
+    }
+    if (ran == 0) return 0;
+    if (group_.thread_rank() == 0) {
+      if (untold != 0) tell(poster, ticket, TaskTarget{}, 0, 0);
+      scratch_.heads[poster] = ticket;
+    }
+    group_.sync();
     return ran;
   }
 
   /// Whether the team goes on.
-  template <class Group>
-  BEELINE_HOST_DEVICE bool run(const Group& group, std::uint32_t poster, std::size_t ring, std::uint64_t ticket) {
-    const TaskCommand& what = command(ring, ticket);
-    const Finding found = fault_of(what);
+  ///   untold  tasks that have run since the poster was told; the first thread's
+  BEELINE_HOST_DEVICE bool run(std::uint32_t poster, std::uint64_t ticket, std::uint32_t& untold) {
+    const std::uint32_t function = scratch_.function();
+    const TaskTarget target = target_of(function);
+    const Finding found = fault_of(function, target);
     if (found.fault != CallFault::none) [[unlikely]] {
-      if (group.thread_rank() == 0)
+      if (group_.thread_rank() == 0)
         static_cast<void>(refuse(ctx_, Operation::task, poster, found, Status::invalid_argument));
       return false;
     }
-    const TaskTarget& target = service_.targets[what.function];
-    const TaskPlace& place = channel_.places[ctx_.rank * channel_.functions + what.function];
-    const std::size_t slot = ring * channel_.depth + ticket % channel_.depth;
-    const Task task{what.arguments,
-                    at_offset(ctx_, place.payloads + slot * place.payload_bytes),
-                    what.payload_bytes,
-                    target.object,
-                    what.argument_bytes,
-                    poster,
-                    channel_};
-    if (group.thread_rank() == 0) show(what.function + 1, poster);
-    List::run(what.function, group, ctx_, task);
-    group.sync();
-    if (group.thread_rank() == 0) complete(what, target, poster, ring, ticket);
+    if (group_.thread_rank() == 0) show(RunningTask::what_of(function, poster));
+    List::run(function, group_, ctx_, task(target, poster, ticket));
+    group_.sync();
+    if (group_.thread_rank() == 0) complete(target, poster, ticket, untold);
+    group_.sync();  // the next task takes the scratch memory
     return true;
   }
 
-  [[nodiscard]] BEELINE_HOST_DEVICE Finding fault_of(const TaskCommand& what) const {
-    if (what.function >= channel_.functions) return {CallFault::no_function, channel_.functions, what.function};
-    if (load_acquired(service_.targets[what.function].registered) == 0)
-      return {CallFault::not_registered, 0, what.function};
-    const std::uint32_t bytes = List::argument_bytes(what.function);
-    if (what.argument_bytes != bytes) return {CallFault::wrong_arguments, bytes, what.argument_bytes};
-    const std::uint64_t room = channel_.places[ctx_.rank * channel_.functions + what.function].payload_bytes;
-    if (what.payload_bytes > room) return {CallFault::long_payload, room, what.payload_bytes};
+  /// In one load, past the first-level cache: the host may have changed it during this lease.
+  [[nodiscard]] BEELINE_HOST_DEVICE TaskTarget target_of(std::uint32_t function) const {
+    if (function >= channel_.functions) return {};
+    const machine::PacketPair words =
+        machine::load_packets(reinterpret_cast<const machine::PacketPair*>(&service_.targets[function]));
+    return {words.low, words.high};
+  }
+  [[nodiscard]] BEELINE_HOST_DEVICE Finding fault_of(std::uint32_t function, const TaskTarget& target) const {
+    if (function >= channel_.functions) return {CallFault::no_function, channel_.functions, function};
+    if ((target.completion & TaskTarget::registered_bit) == 0) return {CallFault::not_registered, 0, function};
+    const std::uint32_t bytes = List::argument_bytes(function);
+    if (scratch_.layout().argument_bytes != bytes)
+      return {CallFault::wrong_arguments, bytes, scratch_.layout().argument_bytes};
+    if (scratch_.layout().holds(scratch_.payload_bytes())) return {CallFault::none};
+    const std::uint64_t room = channel_.places[ctx_.rank * channel_.functions + function].payload_bytes;
+    if (scratch_.payload_bytes() > room) return {CallFault::long_payload, room, scratch_.payload_bytes()};
     return {CallFault::none};
   }
-
-  BEELINE_HOST_DEVICE void complete(const TaskCommand& what, const TaskTarget& target, std::uint32_t poster,
-                                    std::size_t ring, std::uint64_t ticket) {
-    show(0, poster);
-    const std::uint32_t place = ctx_.way_to(poster).place;
-    if (target.completion != nullptr)
-      SystemAtomic<std::uint64_t>(*target.completion).fetch_add(1, cuda::memory_order_release);
-    if (what.reply != 0) {
-      auto* const reply = reinterpret_cast<std::uint64_t*>(ctx_.translate(at_offset(ctx_, what.reply), place));
-      store_signal(reply, what.reply_value, Order::memory);
+  [[nodiscard]] BEELINE_HOST_DEVICE Task task(const TaskTarget& target, std::uint32_t poster,
+                                              std::uint64_t ticket) const {
+    const TaskLayout layout = scratch_.layout();
+    void* payload = &scratch_.words[layout.payload_word()];
+    if (!layout.holds(scratch_.payload_bytes())) {
+      const TaskPlace& place = channel_.places[ctx_.rank * channel_.functions + scratch_.function()];
+      payload = at_offset(
+          ctx_, place.payloads + channel_.slot_index(channel_.ring(queue_, poster), ticket) * place.payload_bytes);
     }
-    head(ring).store(ticket + 1, cuda::memory_order_relaxed);
-    TaskTickets& tickets = *ctx_.translate(&channel_.tickets[channel_.ring(queue_, ctx_.rank)], place);
-    SystemAtomic<std::uint64_t>(tickets.done).store(ticket + 1, cuda::memory_order_release);
+    return {&scratch_.words[task_header_words],
+            payload,
+            scratch_.payload_bytes(),
+            reinterpret_cast<void*>(target.object),
+            layout.argument_bytes,
+            poster,
+            worker_,
+            channel_,
+            scratch_.reply() == 0 ? nullptr : reply_of(poster, scratch_.reply())};
+  }
+  [[nodiscard]] BEELINE_HOST_DEVICE std::uint64_t* reply_of(std::uint32_t poster, std::uint64_t offset) const {
+    return reinterpret_cast<std::uint64_t*>(ctx_.translate(at_offset(ctx_, offset), ctx_.way_to(poster).place));
   }
 
-  BEELINE_HOST_DEVICE void show(std::uint32_t function, std::uint32_t poster) const {
+  /// Says that a task has run: at once where somebody waits for it alone, else together with later ones, since it takes
+  /// a fence.
+  BEELINE_HOST_DEVICE void complete(const TaskTarget& target, std::uint32_t poster, std::uint64_t ticket,
+                                    std::uint32_t& untold) {
+    show(0);
+    const std::uint64_t reply = scratch_.reply_value() == 0 ? 0 : scratch_.reply();
+    const std::uint32_t most = channel_.depth / 4 < most_untold ? channel_.depth / 4 : most_untold;
+    if (++untold < most && reply == 0 && target.completion == TaskTarget::registered_bit) return;
+    untold = 0;
+    tell(poster, ticket + 1, target, reply, scratch_.reply_value());
+  }
+  BEELINE_HOST_DEVICE void tell(std::uint32_t poster, std::uint64_t done, const TaskTarget& target, std::uint64_t reply,
+                                std::uint64_t reply_value) {
+    machine::fence_acquire_release();
+    if (reply != 0) store_signal(reply_of(poster, reply), reply_value, Order::relaxed);
+    if (target.completion > TaskTarget::registered_bit)
+      SystemAtomic<std::uint64_t>(*reinterpret_cast<std::uint64_t*>(target.completion - TaskTarget::registered_bit))
+          .fetch_add(1, cuda::memory_order_relaxed);
+    TaskTickets& tickets =
+        *ctx_.translate(&channel_.tickets[channel_.ring(queue_, ctx_.rank)], ctx_.way_to(poster).place);
+    SystemAtomic<std::uint64_t>(tickets.done).store(done, cuda::memory_order_relaxed);
+    head(channel_.ring(queue_, poster)).store(done, cuda::memory_order_relaxed);
+  }
+
+  BEELINE_HOST_DEVICE void show(std::uint64_t what) {
     RunningTask& mine = service_.running[worker_];
-    const SystemAtomic<std::uint64_t> since(mine.since);
-    if (function != 0) since.store(since.load(cuda::memory_order_relaxed) + 1, cuda::memory_order_relaxed);
-    SystemAtomic<std::uint32_t>(mine.poster).store(poster, cuda::memory_order_relaxed);
+    if (what != 0) SystemAtomic<std::uint64_t>(mine.begun).store(++begun_, cuda::memory_order_relaxed);
     // In order where CPUs look at it, which costs nothing there.
     constexpr auto order = executor == DeviceKind::gpu ? cuda::memory_order_relaxed : cuda::memory_order_release;
-    SystemAtomic<std::uint32_t>(mine.function).store(function, order);
+    SystemAtomic<std::uint64_t>(mine.what).store(what, order);
   }
 
-  template <class Group>
-  BEELINE_HOST_DEVICE void note_task(const Group& group) const {
-    if constexpr (executor == DeviceKind::gpu)
-      if (group.thread_rank() == 0)
-        DeviceAtomic<std::uint64_t>(*service_.last_task).store(machine::clock_ns(), cuda::memory_order_relaxed);
-  }
-
-  [[nodiscard]] BEELINE_HOST_DEVICE bool is_over(std::uint64_t start) const {
+  [[nodiscard]] BEELINE_HOST_DEVICE bool is_over(std::uint64_t start, [[maybe_unused]] bool has_run) const {
     if (read_abort_word(ctx_) != 0) return true;
     if constexpr (executor == DeviceKind::host) return load_acquired(*service_.closing) != 0;
-    const std::uint64_t last = DeviceAtomic<std::uint64_t>(*service_.last_task).load(cuda::memory_order_relaxed);
-    const std::uint64_t now = machine::clock_ns(), busy = last > start ? last : start;
-    return now - start >= service_.lease_ns || (now > busy && now - busy >= service_.idle_ns);
+    const DeviceAtomic<std::uint64_t> last_task(*service_.last_task);
+    const std::uint64_t now = machine::clock_ns();
+    if (has_run) last_task.store(now, cuda::memory_order_relaxed);
+    const std::uint64_t last = has_run ? now : last_task.load(cuda::memory_order_relaxed);
+    const std::uint64_t busy = last > start ? last : start;
+    return now - start >= service_.lease.lease_ns || (now > busy && now - busy >= service_.lease.idle_ns);
   }
 
   /// Whether this rank's workers have ended, in the memory of each poster.
-  template <class Group>
-  BEELINE_HOST_DEVICE void tell_posters(const Group& group, std::uint64_t asleep) const {
-    for (std::uint32_t member = group.thread_rank(); member < channel_.members; member += group.size()) {
+  BEELINE_HOST_DEVICE void tell_posters(std::uint64_t asleep) const {
+    for (std::uint32_t member = group_.thread_rank(); member < channel_.members; member += group_.size()) {
       std::uint64_t* const word = ctx_.translate(&channel_.asleep[ctx_.rank], ctx_.way_to(member).place);
       SystemAtomic<std::uint64_t>(*word).store(asleep, cuda::memory_order_relaxed);
     }
@@ -167,31 +223,47 @@ class TaskWorker {
 
   /// Says that it ends, then looks at all rings once more, those of other workers too: of these two and a poster's post
   /// and look, one comes first, and the last worker to end leaves no task behind that nobody asks the host to run.
-  template <class Group>
-  BEELINE_HOST_DEVICE void end(const Group& group) const {
-    tell_posters(group, 1);
+  BEELINE_HOST_DEVICE void end() const {
+    tell_posters(1);
     machine::fence_system();
-    group.sync();
+    group_.sync();
     machine::fence_system();
     bool any = false;
     const std::size_t rings = std::size_t{channel_.queues} * channel_.members;
-    for (std::size_t ring = group.thread_rank(); ring < rings; ring += group.size())
-      any |= is_posted(ring, head(ring).load(cuda::memory_order_relaxed));
-    if (any) SystemAtomic<std::uint64_t>(*channel_.wanted).store(1, cuda::memory_order_release);
+    for (std::size_t ring = group_.thread_rank(); ring < rings; ring += group_.size()) {
+      const std::uint64_t ticket = head(ring).load(cuda::memory_order_relaxed);
+      const SignaledWord* const first = &channel_.slots[channel_.slot_index(ring, ticket) * task_words];
+      any |= load_signaled(first, task_words_are_whole).signal == ticket + 1;
+    }
+    if (any) service_.lease.ask();
   }
 
-  const TaskService& service_;
+  const Group& group_;
   const Context& ctx_;
+  const TaskService& service_;
   TaskChannel channel_;
+  TaskScratch& scratch_;
   std::uint32_t worker_, queue_, first_, step_;
+  std::uint64_t begun_;  ///< tasks, by this worker in all leases
 };
 
-/// One lease of the workers of a GPU: a block each.
+/// One lease of the workers of a GPU: a warp each. Blocks take a multiprocessor each.
 template <class List>
 struct TaskKernel {
+  /// So few registers a thread that blocks of a few workers find room beside kernels that fill the device.
+  static constexpr unsigned max_threads = 1024;
+
   template <class Grid>
-  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, TaskService service) const {
-    TaskWorker<List>(service, ctx, grid.block_rank()).serve(grid.block());
+  BEELINE_HOST_DEVICE void operator()([[maybe_unused]] Grid& grid, [[maybe_unused]] const Context& ctx,
+                                      [[maybe_unused]] TaskService service) const {
+#if BEELINE_ON_GPU
+    __shared__ TaskScratch scratch[most_workers_of_block];
+    const std::uint32_t warp = grid.block().thread_rank() / 32;
+    const std::uint32_t worker = warp * grid.blocks() + grid.block_rank();
+    if (worker >= service.workers) return;
+    const Warp group;
+    TaskWorker<List, Warp>(group, ctx, service, worker, scratch[warp]).serve();
+#endif
   }
 };
 

@@ -18,9 +18,12 @@ BEELINE_HOST_DEVICE inline std::uint64_t from_lane(std::uint64_t value, unsigned
 BEELINE_HOST_DEVICE inline unsigned first_lane(bool mine) {
   return static_cast<unsigned>(__ffs(static_cast<int>(__ballot_sync(0xffffffffu, mine))) - 1);
 }
+/// Whose `mine` holds, bit by thread of the calling warp.
+BEELINE_HOST_DEVICE inline std::uint32_t ballot(bool mine) { return __ballot_sync(0xffffffffu, mine); }
 #else
 BEELINE_HOST_DEVICE inline std::uint64_t from_lane(std::uint64_t, unsigned) { not_on_a_cpu(); }
 BEELINE_HOST_DEVICE inline unsigned first_lane(bool) { not_on_a_cpu(); }
+BEELINE_HOST_DEVICE inline std::uint32_t ballot(bool) { not_on_a_cpu(); }
 #endif
 
 }  // namespace beeline::machine

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// How a task is written into its slot, and read from it (core/task.hpp).
+
+#include <cstddef>
+#include <cstdint>
+
+#include "beeline/core/task.hpp"
+#include "beeline/device/impl/words.hpp"
+#include "beeline/device/signaled_word.hpp"
+
+namespace beeline::detail {
+
+/// Members of a team that has tasks are all GPUs, whose rings lie in GPU memory, or all host ranks.
+inline constexpr bool task_words_are_whole = executor == DeviceKind::gpu;
+
+/// A poster's access to a slot.
+class TaskSlotWriter {
+ public:
+  BEELINE_HOST_DEVICE TaskSlotWriter(SignaledWord* slot, std::uint64_t sequence) : slot_(slot), sequence_(sequence) {}
+
+  BEELINE_HOST_DEVICE void store(std::uint32_t word, std::uint64_t value) const {
+    store_signaled(&slot_[word], {value, sequence_}, task_words_are_whole);
+  }
+  BEELINE_HOST_DEVICE void store_header(const TaskHeader& header) const {
+    store(0, std::uint64_t{header.argument_bytes} << 32 | header.function);
+    store(1, header.payload_bytes);
+    store(2, header.reply);
+    store(3, header.reply_value);
+  }
+  /// Bytes of any alignment, from a word on. Loads first, so that they are under way together.
+  BEELINE_HOST_DEVICE void store_bytes(std::uint32_t word, const void* from, std::uint32_t bytes) const {
+    constexpr std::uint32_t at_once = 8;
+    const auto* const source = static_cast<const std::uint8_t*>(from);
+    const std::uint32_t words = (bytes + 7) / 8;
+    BEELINE_NO_UNROLL
+    for (std::uint32_t base = 0; base < words; base += at_once) {
+      std::uint64_t values[at_once] = {};
+      BEELINE_UNROLL
+      for (std::uint32_t i = 0; i < at_once; ++i)
+        if (base + i < words) values[i] = load_word(source, base + i, bytes);
+      BEELINE_UNROLL
+      for (std::uint32_t i = 0; i < at_once; ++i)
+        if (base + i < words) store(word + base + i, values[i]);
+    }
+  }
+
+ private:
+  SignaledWord* const slot_;
+  const std::uint64_t sequence_;
+};
+
+/// What a worker has in memory of its own: the task that it runs, and where its rings are.
+struct TaskScratch {
+  alignas(task_alignment) std::uint64_t words[task_words];
+  std::uint64_t heads[max_ranks];  ///< [members] tasks of each ring that have run
+
+  [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t function() const { return static_cast<std::uint32_t>(words[0]); }
+  [[nodiscard]] BEELINE_HOST_DEVICE bool is_ordered() const {
+    return (static_cast<std::uint32_t>(words[0] >> 32) & TaskHeader::ordered_bit) != 0;
+  }
+  [[nodiscard]] BEELINE_HOST_DEVICE TaskLayout layout() const {
+    return {static_cast<std::uint32_t>(words[0] >> 32) & ~TaskHeader::ordered_bit};
+  }
+  [[nodiscard]] BEELINE_HOST_DEVICE std::uint64_t payload_bytes() const { return words[1]; }
+  [[nodiscard]] BEELINE_HOST_DEVICE std::uint64_t reply() const { return words[2]; }
+  [[nodiscard]] BEELINE_HOST_DEVICE std::uint64_t reply_value() const { return words[3]; }
+};
+
+/// A worker's access to a slot. Each thread of the group has words of its own: of a warp's, one load brings the whole
+/// of most tasks.
+template <class Group>
+class TaskSlotReader {
+ public:
+  BEELINE_HOST_DEVICE TaskSlotReader(const Group& group, TaskScratch& scratch) : group_(group), scratch_(scratch) {}
+
+  /// Starts to look at a slot.
+  [[nodiscard]] BEELINE_HOST_DEVICE SignaledWord look(const SignaledWord* slot) const {
+    return load_signaled(&slot[group_.thread_rank()], task_words_are_whole);
+  }
+  /// Whether the task has come, all of it: then it lies in the scratch memory, for the whole group.
+  ///   seen  by `look`
+  BEELINE_HOST_DEVICE bool take(const SignaledWord* slot, const SignaledWord& seen, std::uint64_t sequence) const {
+    const std::uint32_t thread = group_.thread_rank();
+    if (!group_.any(thread == 0 && seen.signal == sequence)) return false;
+    scratch_.words[thread] = seen.value;
+    std::uint32_t lost = seen.signal == sequence ? task_words : thread;
+    lost = load(slot, sequence, thread + group_.size(), task_header_words, lost);
+    if (group_.any(lost < task_header_words)) return false;
+    group_.sync();
+    const std::uint32_t words = scratch_.layout().words(scratch_.payload_bytes());
+    const std::uint32_t looked = group_.size() < task_header_words ? task_header_words : group_.size();
+    lost = load(slot, sequence, thread + looked, words, lost);
+    if (group_.any(lost < words)) return false;
+    if (scratch_.is_ordered()) acquire_signaled(slot);
+    group_.sync();
+    return true;
+  }
+
+ private:
+  /// Loads words from `first` on. Returns the first that has not come, or `lost` where that comes before.
+  [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t load(const SignaledWord* slot, std::uint64_t sequence,
+                                                       std::uint32_t first, std::uint32_t end,
+                                                       std::uint32_t lost) const {
+    for (std::uint32_t i = first; i < end; i += group_.size()) {
+      const SignaledWord word = load_signaled(&slot[i], task_words_are_whole);
+      scratch_.words[i] = word.value;
+      if (word.signal != sequence && i < lost) lost = i;
+    }
+    return lost;
+  }
+
+  const Group& group_;
+  TaskScratch& scratch_;
+};
+
+}  // namespace beeline::detail

@@ -21,7 +21,10 @@ constexpr const char* method = "triggered/copy_engine/signal";
 /// A loop's operations are armed before it starts: iterations whose five batches fit the engine's table of 4,096, or
 /// a stream's 64.
 constexpr std::uint32_t most_iterations(TriggeredBy by) { return by == TriggeredBy::engine ? 800 : 12; }
-constexpr const char* back_end(TriggeredBy by) { return by == TriggeredBy::engine ? "engine" : "stream"; }
+constexpr const char* back_end(TriggeredBy by) {
+  return by == TriggeredBy::engine ? "engine" : by == TriggeredBy::stream ? "stream" : "guarded_stream";
+}
+constexpr TriggeredBy back_ends[] = {TriggeredBy::engine, TriggeredBy::stream, TriggeredBy::guarded_stream};
 
 struct TriggeredMessage {
   std::uint64_t* arrived;
@@ -156,8 +159,8 @@ struct BareState {
 template <class Kernel, Receivers receivers>
 std::vector<Measurement> prepare_messages(Bench& bench, std::uint64_t bytes) {
   std::vector<Measurement> all;
-  for (const TriggeredBy by : {TriggeredBy::engine, TriggeredBy::stream}) {
-    if (by == TriggeredBy::stream && receivers != Receivers::both) continue;  // its kernels have no `quiet`
+  for (const TriggeredBy by : back_ends) {
+    if (by != TriggeredBy::engine && receivers != Receivers::both) continue;  // its kernels have no `quiet`
     auto state = std::make_shared<State>(bench, bytes, by);
     all.push_back(message_measurement(bench, state->buffers, receivers, method, [=, &bench](Rounds rounds) {
       const bool takes_part = receivers == Receivers::both ? bench.paired() : bench.leads();
@@ -215,7 +218,7 @@ Measurement bare_measurement(Bench& bench, std::uint64_t bytes) {
 std::vector<Measurement> prepare_triggers(Bench& bench, std::uint64_t bytes) {
   const unsigned one = single_thread(bench).threads, many = bench.world().device().is_gpu() ? 256 : one;
   std::vector<Measurement> all{bare_measurement(bench, bytes)};
-  for (const TriggeredBy by : {TriggeredBy::engine, TriggeredBy::stream}) {
+  for (const TriggeredBy by : back_ends) {
     const auto state = std::make_shared<State>(bench, bytes, by);
     for (Measurement& each : std::vector{trigger_measurement<Level::thread>(bench, state, one),
                                          trigger_measurement<Level::block>(bench, state, many),

@@ -100,11 +100,11 @@ WaitingStreams::Lane& WaitingStreams::lane_for(const TriggeredCommands& what) {
   return *free;
 }
 
-WaitingStreams::Move WaitingStreams::move_of(const Command& command) const {
+StreamMove WaitingStreams::move_of(const Command& command) const {
   auto* const local = reinterpret_cast<std::byte*>(command.local);
   auto* const remote = command.verb == Verb::copy ? reinterpret_cast<std::byte*>(command.remote)
                                                   : client_.address_of(command.peer, command.remote);
-  Move move;
+  StreamMove move;
   if (is_word(command.verb))
     move.signal = reinterpret_cast<std::uint64_t*>(remote), move.value = command.local;
   else if (command.verb == Verb::get)
@@ -121,7 +121,7 @@ WaitingStreams::Move WaitingStreams::move_of(const Command& command) const {
 
 /// What fails behind the wait leaves it on the stream: then the operation does nothing else, and its deadline counts.
 void WaitingStreams::enqueue(Lane& lane, const TriggeredCommands& what, std::uint64_t* completed) {
-  std::array<Move, 2> moves;
+  std::array<StreamMove, 2> moves;
   for (std::uint32_t i = 0; i < what.count; ++i) moves[i] = move_of(what.commands[i]);
   Stream& stream = *lane.stream;
   stream.wait_signal(&client_.counters[what.tag], what.threshold);
@@ -130,7 +130,8 @@ void WaitingStreams::enqueue(Lane& lane, const TriggeredCommands& what, std::uin
   ++lane.numbered;
   std::exception_ptr failure;
   try {
-    for (std::uint32_t i = 0; i < what.count; ++i)
+    if (client_.move_guarded) client_.move_guarded(stream, moves[0], moves[1]);
+    for (std::uint32_t i = 0; i < what.count && !client_.move_guarded; ++i)
       if (moves[i].signal != nullptr)
         stream.write_signal(moves[i].signal, moves[i].value);
       else
@@ -201,9 +202,11 @@ std::uint64_t WaitingStreams::overdue_ns(const Lane& lane) const {
                             : std::max(lane.latest_ns, lane.armed.front().since_ns) + lane.armed.front().deadline_ns;
 }
 
-/// The streams drain: on a GPU by way of their copies, whose targets stay until then.
+/// The streams drain: on a GPU by way of copies that are not guarded, whose targets stay until then.
 void WaitingStreams::release_all() {
   released_ = true;
+  if (client_.released != nullptr)
+    detail::SystemAtomic<std::uint64_t>(*client_.released).store(1, cuda::memory_order_release);
   for (Lane& lane : lanes_) try {
       lane.stream->release_waits();
     } catch (const Error& error) {

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "beeline/transport/stream.hpp"
+#include "control/guarded_move.hpp"
 #include "control/trigger_back_end.hpp"
 
 namespace beeline {
@@ -31,12 +32,15 @@ struct WaitingStreamsClient {
   std::function<bool()> has_failed;                       ///< whether the team is aborted, or its world
   std::function<void()> end_team;                         ///< aborts it where only its world is
   std::function<void(const std::string& reason)> fail;    ///< aborts it
+  /// Enqueues what is done unless `released` is set; empty: copy engines do it, whatever released the wait.
+  std::function<void(Stream&, const StreamMove& first, const StreamMove& second)> move_guarded;
+  std::uint64_t* released = nullptr;  ///< in host memory; nullptr: there is no guard
 };
 
 /// Each armed operation is work of a stream: a wait for its tag's count, the copy, the signal. While it waits neither
 /// multiprocessors nor CPUs do anything. A tag has a stream from its first operation that is armed until its last is
 /// over. A thread looks now and then whether one is overdue, or the team aborted: then it releases the waits, so that
-/// the streams drain; on a GPU the copies behind them run then.
+/// the streams drain; on a GPU the copies behind them run then, unless they are guarded.
 class WaitingStreams final : public TriggerBackEnd {
  public:
   /// Operations of a stream that are armed at most: a GPU's stream takes no more work at some point, and would hold up
@@ -71,15 +75,8 @@ class WaitingStreams final : public TriggerBackEnd {
 
   // With the lock held.
   [[nodiscard]] Lane& lane_for(const TriggeredCommands& what);
-  /// What a command moves, as addresses of this process; throws what a stream refuses, before it has work.
-  struct Move {
-    void* to = nullptr;  ///< nullptr: `signal` is set
-    const void* from = nullptr;
-    std::size_t bytes = 0;
-    std::uint64_t* signal = nullptr;
-    std::uint64_t value = 0;
-  };
-  [[nodiscard]] Move move_of(const Command& command) const;
+  /// Throws what a stream refuses, before it has work.
+  [[nodiscard]] StreamMove move_of(const Command& command) const;
   void enqueue(Lane& lane, const TriggeredCommands& what, std::uint64_t* completed);
   void look(Lane& lane, std::uint64_t now_ns);
   [[nodiscard]] bool any_armed();

@@ -13,7 +13,9 @@
 #include "control/engine_threads.hpp"
 #include "control/trigger_table.hpp"
 #include "control/waiting_streams.hpp"
+#include "host/guarded_moves.hpp"
 #include "host/world_implementation.hpp"
+#include "memory/gpu_pointers.hpp"
 
 namespace beeline {
 
@@ -55,7 +57,7 @@ void Triggers::be_done_by_engine(const TriggerOptions& options) {
 void Triggers::be_done_by_streams(const TriggerOptions& options) {
   World& world = team_.world();
   counts_ = std::make_unique<Counts>(Counts{SymmetricArray<std::uint64_t>(team_, options.tags),
-                                            SymmetricArray<std::uint64_t>(team_, options.streams, Heap::pinned),
+                                            SymmetricArray<std::uint64_t>(team_, options.streams + 1, Heap::pinned),
                                             team_.host_context()});
   counts_->waiting.deadline_ns = std::numeric_limits<std::uint64_t>::max();  // theirs is that of what is armed
   channel_.counters = counts_->counters.data();
@@ -84,7 +86,26 @@ void Triggers::be_done_by_streams(const TriggerOptions& options) {
     if (!team.failed()) team.give_up("its triggers end with the world");
   };
   client.fail = [&team = team_](const std::string& reason) { team.give_up(reason); };
+  if (options.by == TriggeredBy::guarded_stream) guard(client);
   back_end_ = std::make_unique<WaitingStreams>(std::move(client));
+}
+
+/// A waiting grid that left no room for the kernels that move would wait for them for ever.
+void Triggers::guard(WaitingStreamsClient& client) {
+  World& world = team_.world();
+  std::uint64_t* const released = client.completed + client.streams;
+  client.released = released;
+  client.move_guarded = [&team = team_, released](Stream& stream, const StreamMove& first, const StreamMove& second) {
+    start_guarded_move(team, stream, first, second, released);
+  };
+  if (!world.device().is_gpu()) return;
+  client.needs_engine = [&team = team_](const void* address) {
+    return team.context().has_routes != 0 || !team.world().implementation().kernels_reach(address) ||
+           gpu_memory::describe(address).kind == gpu_memory::PointerKind::host;
+  };
+  world.implementation().ledger().keep(counts_.get(), share_of_guarded_moves(world), [rank = world.rank()] {
+    return fmt::format("rank {}'s guarded triggers", rank);
+  });
 }
 
 Triggers::~Triggers() {
@@ -100,6 +121,8 @@ Triggers::~Triggers() {
   }
   queues_.reset();  // from now on no engine uses the table
   back_end_.reset();
+  if (counts_ != nullptr && team_.world().device().is_gpu())
+    team_.world().implementation().ledger().forget(counts_.get());
 }
 
 ArmedOperation Triggers::arm(const TriggeredOperation& operation, const TriggerCondition& when) {

@@ -20,18 +20,19 @@ void need_reach_of_streams(const RankTest& test, const World& world) {
 }
 
 constexpr TriggerOptions by_streams = {.by = TriggeredBy::stream};
+constexpr TriggerOptions by_guarded_streams = {.by = TriggeredBy::guarded_stream};
 
 BEELINE_CASE(trigger, streams_never_before_the_data, 1) {
   need_reach_of_streams(test, test.world());
-  for (const std::uint32_t words : {1u, 100u, 20'000u}) send_rounds(test, by_streams, words, 50);
+  for (const std::uint32_t words : {1u, 100u, 20'000u})
+    for (const TriggerOptions& options : {by_streams, by_guarded_streams}) send_rounds(test, options, words, 50);
 }
 
 /// One tag counts on from launch to launch; what it had counted before its arming suffices.
-BEELINE_CASE(trigger, streams_and_rising_thresholds, 1) {
+void rise(RankTest& test, const TriggerOptions& options) {
   World& world = test.world();
-  need_reach_of_streams(test, world);
   constexpr std::uint32_t blocks = 2, rounds = 5, count = 1000;
-  Triggers triggers(world, by_streams);
+  Triggers triggers(world, options);
   const SymmetricArray<std::uint64_t> mine(world, count), there(world, count), got(world, count);
   const Signals signals(world, 2);
   const int ahead = test.ahead(1), behind = test.behind(1);
@@ -60,6 +61,15 @@ BEELINE_CASE(trigger, streams_and_rising_thresholds, 1) {
     BEELINE_CHECK_EQ(round, test.read_value(signals.data() + 1));
     world.barrier();
   }
+}
+
+BEELINE_CASE(trigger, streams_and_rising_thresholds, 1) {
+  need_reach_of_streams(test, test.world());
+  rise(test, by_streams);
+}
+BEELINE_CASE(trigger, guarded_streams_and_rising_thresholds, 1) {
+  need_reach_of_streams(test, test.world());
+  rise(test, by_guarded_streams);
 }
 
 /// As many tags as there are streams, each with its own; another only when one is free.

@@ -148,6 +148,33 @@ TEST_P(TriggerFaults, AnAbortOfTheWorldFreesStreamsOfItsTeams) {
   run_ranks_of_a_team([](World& world, Team& team) { check_freed(world, team, world); });
 }
 
+/// What a guard keeps from moving does not move, though the stream drains: neither after the deadline, nor after an
+/// abort from elsewhere.
+TEST_P(TriggerFaults, AGuardedStreamThatIsReleased) {
+  for (const bool aborts : {false, true})
+    run([aborts](World& world, Team& team) {
+      const SymmetricArray<std::uint64_t> words(team, 3);
+      const std::uint64_t one = 1;
+      world.copy(words.data() + 1, &one, sizeof one);
+      {
+        Triggers triggers(team, {.by = TriggeredBy::guarded_stream});
+        triggers.arm(
+            TriggeredOperation::copy(words.data(), words.data() + 1, sizeof one).and_signal(words.data() + 2, 1),
+            {.tag = 5, .threshold = 2});
+        team.barrier();
+        if (world.rank() == 0) trigger_in_kernel(team, triggers, 5, 1);
+        if (aborts && world.rank() == 0) team.give_up("enough");
+        await_failure(team);
+      }
+      for (const std::size_t untouched : {0u, 2u}) {
+        std::uint64_t now = 1;
+        world.copy(&now, words.data() + untouched, sizeof now);
+        BEELINE_CHECK_EQ(0u, now);
+      }
+      world.barrier();
+    });
+}
+
 TEST_P(TriggerFaults, ATagThatThereIsNot) {
   run([](World& world, Team& team) {
     Triggers triggers(team, {.tags = 3});

@@ -19,6 +19,7 @@ namespace beeline {
 
 class TriggerBackEnd;
 struct TriggeredCommands;
+struct WaitingStreamsClient;
 
 /// What is to be done when a tag's count reaches a threshold. Sources are read then, not before, and stay as they are
 /// until it is over.
@@ -109,7 +110,11 @@ enum class TriggeredBy : std::uint32_t {
   /// CPU take part, on a GPU a copy engine does the copy. Few at a time, each with up to 64 operations, whose
   /// thresholds rise; no atomics, no chains, no `quiet` in kernels. They cannot be cancelled: where the team ends, on a
   /// GPU the copies of what was armed run, so their memory stays until `Triggers` is destroyed.
-  stream
+  stream,
+  /// The same, but behind the wait a small kernel moves the bytes, unless the team has ended: then nothing moves. It
+  /// takes the place of up to 16 blocks on the device, which is kept while `Triggers` exists, and reaches what kernels
+  /// reach.
+  guarded_stream
 };
 
 /// Sizes of `Triggers`.
@@ -176,11 +181,12 @@ class Triggers {
 
   void be_done_by_engine(const TriggerOptions& options);
   void be_done_by_streams(const TriggerOptions& options);
+  void guard(WaitingStreamsClient& client);
 
   /// What streams use.
   struct Counts {
     SymmetricArray<std::uint64_t> counters;   ///< [tags]
-    SymmetricArray<std::uint64_t> completed;  ///< [streams]
+    SymmetricArray<std::uint64_t> completed;  ///< [streams], and behind them whether waits were released
     Context waiting;                          ///< of streams on host ranks: they wait without end of their own
   };
 

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/guarded_moves.hpp"
+
+#include <algorithm>
+
+#include "beeline/host/launch.hpp"
+#include "host/leased_grid.hpp"
+
+namespace beeline {
+
+namespace {
+
+constexpr unsigned threads = 512;
+/// Bytes that one block moves as fast as several would begin to.
+constexpr std::size_t bytes_of_block = std::size_t{16} << 10;
+
+void start(Team& team, Stream& stream, unsigned blocks, const StreamMove& first, const StreamMove& second,
+           const std::uint64_t* released) {
+  launch(team, {.blocks = blocks, .threads = threads, .stream = &stream, .name = "guarded move"}, GuardedMove{}, first,
+         second, released);
+}
+
+}  // namespace
+
+void start_guarded_move(Team& team, Stream& stream, const StreamMove& first, const StreamMove& second,
+                        const std::uint64_t* released) {
+  const std::size_t blocks = (first.bytes + bytes_of_block - 1) / bytes_of_block;
+  if (blocks <= 1 || !team.world().device().is_gpu()) return start(team, stream, 1, first, second, released);
+  start(team, stream, static_cast<unsigned>(std::min<std::size_t>(blocks, most_guarded_blocks)), first, {}, released);
+  if (second.signal != nullptr || second.to != nullptr) start(team, stream, 1, second, {}, released);
+}
+
+double share_of_guarded_moves(World& world) {
+  const unsigned resident = resident_blocks<GuardedMove, StreamMove, StreamMove, const std::uint64_t*>(world, threads);
+  return LeasedGrid::share_of(world, resident, most_guarded_blocks);
+}
+
+}  // namespace beeline

@@ -3,6 +3,9 @@
 
 #include <algorithm>
 
+#include "beeline/core/task.hpp"
+#include "beeline/device/signaled_word.hpp"
+
 namespace jacobi {
 
 namespace {
@@ -44,6 +47,12 @@ Edges make_edges(const beeline::World& world, const Size& size, const Fields& f)
 }
 
 }  // namespace
+
+std::size_t Domain::task_bytes(const Size& size, int ranks) {
+  constexpr std::size_t slots = std::size_t{task_depth} * 16 * beeline::task_words * sizeof(beeline::SignaledWord);
+  const std::size_t rows = 2 * (size.columns + 16) * sizeof(float);
+  return static_cast<std::size_t>(ranks) * (task_depth * rows + slots);
+}
 
 std::size_t Domain::field_bytes(const Size& size, int ranks) { return 2 * field_floats(size, ranks) * sizeof(float); }
 

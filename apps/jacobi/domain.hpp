@@ -31,6 +31,11 @@ class Domain {
   /// Bytes of both buffers on a rank of a world of `ranks`.
   [[nodiscard]] static std::size_t field_bytes(const Size& size, int ranks);
 
+  /// Messages of method task that may be under way in each queue, and bytes of their queues and payloads: queues that
+  /// take a segment each hold two rows of them together.
+  static constexpr std::uint32_t task_depth = 8;
+  [[nodiscard]] static std::size_t task_bytes(const Size& size, int ranks);
+
   /// Collective. Fills both buffers; the next iteration is 0.
   void reset();
   /// The first of `iterations` iterations, which count as done. The same on every rank if all ask alike.

@@ -4,7 +4,7 @@
 namespace jacobi {
 
 const std::vector<MethodInfo>& methods() {
-  static const std::vector<MethodInfo> all{host(), stream(), proxy(), proxy_device(), triggered(), device()};
+  static const std::vector<MethodInfo> all{host(), stream(), proxy(), proxy_device(), triggered(), task(), device()};
   return all;
 }
 

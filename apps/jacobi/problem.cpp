@@ -55,12 +55,13 @@ void fit(beeline::Config& config, const std::vector<Size>& sizes, bool verify, c
   constexpr std::size_t reference_fields = 4;           // two of the reference, the result, and a part of it
   for (const Size& size : sizes) {
     static_cast<void>(slab_of(size, config.size, 0));
-    apps::fit(config,
-              {.problem = fmt::format("a grid of {}x{} on {} ranks", size.columns, size.rows, config.size),
-               .symmetric_bytes = Domain::field_bytes(size, config.size) + margin,
-               .pinned_bytes = margin,
-               .reference_bytes = verify ? reference_fields * size.stored() * sizeof(float) : 0},
-              machine);
+    apps::fit(
+        config,
+        {.problem = fmt::format("a grid of {}x{} on {} ranks", size.columns, size.rows, config.size),
+         .symmetric_bytes = Domain::field_bytes(size, config.size) + Domain::task_bytes(size, config.size) + margin,
+         .pinned_bytes = margin,
+         .reference_bytes = verify ? reference_fields * size.stored() * sizeof(float) : 0},
+        machine);
   }
 }
 

@@ -110,6 +110,8 @@ class LaneScheme : public Scheme {
             beeline::resident_blocks<RunLanes<Sender>, Lanes, Sender, std::uint64_t, int>(world(), block_threads))),
         arrived_(world(), lanes_) {}
 
+  [[nodiscard]] beeline::PaddedWord* arrived() const { return arrived_.data(); }
+
  private:
   [[nodiscard]] virtual Sender sender() const = 0;
   /// Reductions of a launch at most.

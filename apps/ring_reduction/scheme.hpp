@@ -40,5 +40,6 @@ using SchemeInfo = apps::MethodInfo<Scheme, Vectors>;
 [[nodiscard]] SchemeInfo proxy();
 [[nodiscard]] SchemeInfo proxy_device();
 [[nodiscard]] SchemeInfo triggered();
+[[nodiscard]] SchemeInfo task();
 
 }  // namespace ring_reduction

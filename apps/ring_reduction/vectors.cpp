@@ -6,6 +6,7 @@
 #include "common/sampling.hpp"
 #include "device_packets.hpp"
 #include "problem.hpp"
+#include "task.hpp"
 
 namespace ring_reduction {
 
@@ -16,7 +17,9 @@ Vectors::Vectors(beeline::World& world, std::size_t count, const Shape& shape)
 Vectors::Heaps Vectors::heaps(std::size_t count, int ranks, bool gpus) {
   constexpr std::size_t margin = std::size_t{4} << 20;  // signals, states of packet rings, alignment
   const std::size_t elements = count + inbox_elements(count, static_cast<std::uint32_t>(ranks));
-  return {elements * sizeof(float) + packet_ring_bytes(ranks, gpus ? most_packet_lanes : 1) + margin, margin};
+  return {elements * sizeof(float) + packet_ring_bytes(ranks, gpus ? most_packet_lanes : 1) +
+              task_queue_bytes(ranks, gpus ? most_task_lanes : 1) + margin,
+          margin};
 }
 
 void Vectors::fill(std::uint32_t set) {

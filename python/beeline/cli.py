@@ -21,6 +21,7 @@ from beeline.commands import (
     ring_reduction,
     run,
     training_projection,
+    tree_search,
 )  # fmt: skip
 from beeline.commands.benchmarks import Benchmarks
 from beeline.jobs import Interrupted, interruptible
@@ -46,6 +47,7 @@ apps.command()(himeno.himeno)
 apps.command()(jacobi.jacobi)
 apps.command()(ring_reduction.ring_reduction)
 apps.command()(training_projection.training_projection)
+apps.command()(tree_search.tree_search)
 
 
 def print_version(wanted: bool) -> None:

@@ -169,7 +169,11 @@ def test_methods_have_their_latency_rate_and_bandwidth() -> None:
     for record in found:
         assert record["bytes"] == (70001 if record["unit"] == "GB/s" else 8) or record["operation"] == "trigger"
     triggers = [r for r in found if r["operation"] == "trigger"]
-    levels = [(back_end, level) for back_end in ("engine", "stream") for level in ("thread", "block", "all_threads")]
+    levels = [
+        (back_end, level)
+        for back_end in ("engine", "stream", "guarded_stream")
+        for level in ("thread", "block", "all_threads")
+    ]
     rows = [(r["bytes"], r["settings"].get("back_end"), r["settings"].get("level")) for r in triggers]
     assert rows == [(size, *row) for size in (8, 70001) for row in [(None, None), *levels]]
     assert {r["baseline"] for r in triggers} == {None, "bare/stream_wait"}
@@ -180,13 +184,16 @@ def test_methods_of_tasks() -> None:
     for record in found:
         assert_measured(record, ranks=2)
         assert record["bytes"] == 64
-    rows = [(r["operation"], r["method"], r["settings"].get("target"), r["unit"]) for r in found]
-    assert rows[:3] == [
-        ("task", "bare/payload_and_two_flags", None, "us"),
-        ("task", "task/peer/signal", "peer", "us"),
-        ("task", "task/peer/signal", "own", "us"),
+    rows = [(r["operation"], r["method"], r["settings"].get("target"), r["settings"].get("reply")) for r in found]
+    assert rows[0] == ("task", "bare/payload_and_two_flags", None, None)
+    assert rows[1:13] == [
+        (operation, "task/peer/signal", target, reply)
+        for target in ("peer", "own")
+        for reply in ("memory", "task", "value")
+        for operation in ("task", "task_post")
     ]
-    assert [r["settings"]["queues"] for r in found[3:]] == [1, 2]
+    assert {r["unit"] for r in found[:13]} == {"us"}
+    assert [r["settings"]["queues"] for r in found[13:]] == [1, 2]
 
 
 def test_methods_of_commands_and_of_both_ways() -> None:

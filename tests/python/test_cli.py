@@ -29,7 +29,7 @@ COMMANDS = {
     ],
     ("energy",): ["COMMAND", "--output", "--picture", "--period", "--json"],
     ("plot",): ["RECORD", "--output", "-o", "--over"],
-    ("app",): ["global-reduction", "himeno", "jacobi", "ring-reduction"],
+    ("app",): ["global-reduction", "himeno", "jacobi", "ring-reduction", "tree-search"],
     ("app", "global-reduction"): ["--values", "--ranks", "--method", "--reductions", "--mpirun", "--json", "--output"],
     ("app", "himeno"): [
         "--size", "official i, j, k", "3 to 32768", "--preset", "--ranks", "--method", "--scaling", "--no-verify",
@@ -37,6 +37,7 @@ COMMANDS = {
     ],
     ("app", "jacobi"): ["--size", "--ranks", "--method", "--iterations", "--until", "--every", "--json", "--output"],
     ("app", "ring-reduction"): ["--size", "--ranks", "--method", "--reductions", "--no-verify", "--json", "--output"],
+    ("app", "tree-search"): ["--nodes", "--seed", "--ranks", "--method", "--searches", "--no-verify", "--json"],
 }  # fmt: skip
 
 BAD = {
@@ -79,6 +80,8 @@ BAD = {
     ("app", "ring-reduction", "--size", "6"): "a multiple of 4",
     ("app", "ring-reduction", "--ranks", "65"): "valid: 1 to 64",
     ("app", "ring-reduction", "--method", "magic"): "valid: host, device",
+    ("app", "tree-search", "--searches", "0"): "--searches",
+    ("app", "tree-search", "--method", "magic"): "valid: bulk, task",
     ("run", "-n", "0", "true"): "--ranks",
     ("run", "-n", "2", "--deadline", "-1", "true"): "--deadline",
     ("energy", "--output", "/no/such/folder/file", "--", "true"): "cannot be written",

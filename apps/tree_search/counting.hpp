@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// How threads add to a rank's counts.
+
+#include "beeline/device/wait.hpp"
+#include "tree.hpp"
+
+namespace tree_search {
+
+/// A thread's own.
+class Tally {
+ public:
+  BEELINE_HOST_DEVICE void add(const Node& node, std::uint32_t children) {
+    ++mine_.nodes;
+    if (children == 0) ++mine_.leaves;
+    if (node.depth > mine_.deepest) mine_.deepest = node.depth;
+  }
+  BEELINE_HOST_DEVICE void give(Counts& counts) const {
+    using Word = beeline::detail::DeviceAtomic<std::uint64_t>;
+    if (mine_.nodes == 0) return;
+    Word(counts.nodes).fetch_add(mine_.nodes, cuda::memory_order_relaxed);
+    Word(counts.leaves).fetch_add(mine_.leaves, cuda::memory_order_relaxed);
+    Word(counts.deepest).fetch_max(mine_.deepest, cuda::memory_order_relaxed);
+  }
+
+ private:
+  Counts mine_{};
+};
+
+}  // namespace tree_search

@@ -35,6 +35,8 @@ struct CopyPlan {
   }
 };
 
+enum class CopiedAs : std::uint8_t { every_plan, whole_pieces };
+
 std::vector<CopyPlan> plans_in_order(std::uint64_t piece_bytes, bool in_turns) {
   std::vector<CopyPlan> plans;
   for (unsigned streams : {1u, 2u, most_streams}) {
@@ -133,12 +135,15 @@ Measurement bare_measurement(const std::string& method, CallSite control, const 
   return measurement;
 }
 
-Case pair_copies(const CollectiveShape& operation, std::shared_ptr<Workplaces> places) {
+Case pair_copies(const CollectiveShape& operation, std::shared_ptr<Workplaces> places, CopiedAs copied_as) {
   const auto prepare = [=, &operation](Bench& bench, std::uint64_t bytes) {
     const auto place = places->get(bench, operation, bytes);
     const auto copies = std::make_shared<PairCopies>(place);
+    const std::vector<CopyPlan> plans = copied_as == CopiedAs::whole_pieces
+                                            ? std::vector<CopyPlan>{{.chunk_bytes = place->piece_bytes()}}
+                                            : copy_plans(place->world(), place->piece_bytes());
     std::vector<Measurement> all;
-    for (const CopyPlan& plan : copy_plans(place->world(), place->piece_bytes())) {
+    for (const CopyPlan& plan : plans) {
       all.push_back(bare_measurement("bare/copies", CallSite::stream, *place));
       for (const auto& setting : plan.settings()) all.back().settings.push_back(setting);
       const auto start = [copies, plan](Stream& stream) { copies->start(plan, stream); };
@@ -168,9 +173,13 @@ Case empty_kernel_in_graph(const CollectiveShape& operation, std::shared_ptr<Wor
 
 }  // namespace
 
+Case bare_copies(const CollectiveShape& operation, std::shared_ptr<Workplaces> places) {
+  return pair_copies(operation, std::move(places), CopiedAs::whole_pieces);
+}
+
 std::vector<Case> bare_cases(const CollectiveShape& operation, std::shared_ptr<Workplaces> places) {
   std::vector<Case> all;
-  if (operation.moves_all() && !operation.varies) all.push_back(pair_copies(operation, places));
+  if (operation.moves_all() && !operation.varies) all.push_back(pair_copies(operation, places, CopiedAs::every_plan));
   all.push_back(empty_kernel_in_graph(operation, places));
   return all;
 }

@@ -7,6 +7,7 @@
 #include "beeline/host/collectives.hpp"
 #include "beeline/host/launch.hpp"
 #include "beeline/host/messages.hpp"
+#include "collectives/cases.hpp"
 #include "collectives/empty_grid.hpp"
 #include "harness/message_buffers.hpp"
 #include "harness/random.hpp"
@@ -216,11 +217,15 @@ std::vector<Case> blocking_cases() {
                         elsewhere("allreduce_value", "mpi4py/host"),
                         elsewhere(name(Operation::barrier), "python/world"),
                         elsewhere(name(Operation::barrier), "mpi4py/host")};
+  const auto places = std::make_shared<Workplaces>();
   for (const Operation operation :
-       {Operation::allreduce, Operation::allgather, Operation::reduce_scatter, Operation::alltoall})
+       {Operation::allreduce, Operation::allgather, Operation::reduce_scatter, Operation::alltoall}) {
+    const CollectiveShape& shape = *find_shape(operation);
+    if (shape.moves_all()) all.push_back(bare_copies(shape, places));
     for (const char* method :
          {"torch_eager/beeline", "torch_eager/beeline_pool", "torch_eager/nccl", "torch_eager/gloo"})
       all.push_back(elsewhere(name(operation), method));
+  }
   return all;
 }
 

@@ -180,6 +180,16 @@ def test_blocking_calls_from_python(cli_process, tmp_path: Path) -> None:
     assert all(0 < time < 1e6 for time in times.values())
 
 
+def test_only_the_operations_that_are_asked_for(cli_process, tmp_path: Path) -> None:
+    """What nobody asked for is not made either: vectors of 1 GB have no room in a heap of a host rank."""
+    methods = "python/messages,python/signals,python/collectives"
+    arguments = ["--sizes", "8,1G", "--operations", "barrier,allreduce_value", "--methods", f"{methods},python/world"]
+    _, *results = measured(cli_process, tmp_path, "calls", *arguments)
+    assert [(one["operation"], one["method"]) for one in results] == [
+        ("barrier", "python/world"), ("allreduce_value", "python/world"),
+    ]  # fmt: skip
+
+
 def test_eager_calls_of_torch(cli_process, tmp_path: Path) -> None:
     """Without torch each method says so; NCCL says why it is not for host ranks; the others' time is taken apart."""
     methods = {f"torch_eager/{name}" for name in ("beeline", "gloo", "nccl")}

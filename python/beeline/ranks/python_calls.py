@@ -12,7 +12,7 @@ import json
 import sys
 import time
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import cache, partial
 from itertools import count
 from types import SimpleNamespace
 from typing import Any
@@ -27,7 +27,7 @@ LIMIT_S = 400
 SAMPLES, SAMPLE_S = 15, 0.005
 MPI = "mpi4py/host"
 Call = Callable[[], Any]
-Ways = Iterator[tuple[str, str, int, int, Call | str]]
+Ways = Iterator[tuple[str, str, int, int, Callable[[], Call] | str]]
 
 
 def main() -> None:
@@ -38,10 +38,11 @@ def main() -> None:
 def measure(world: beeline.World, options: SimpleNamespace) -> None:
     methods = set(options.methods)
     for ways in (own_ways(world, options.sizes), mpi_ways(world, options.sizes)):
-        for operation, method, size, messages, call in ways:
-            if method not in methods:
+        for operation, method, size, messages, make in ways:
+            if method not in methods or operation not in options.operations:
                 continue
             head = result(operation, method, size, world.size) | {"settings": {}, "seed": None, "baseline": None}
+            call = make if isinstance(make, str) else make()
             emit(world, head | time_of(world, call, messages) | {"peer_of": peer_of(operation, method)})
     measure_torch(world, options)
 
@@ -83,17 +84,24 @@ def time_of(world: beeline.World, call: Call | str, messages: int) -> Record:
 
 
 def own_ways(world: beeline.World, sizes: list[int]) -> Ways:
-    """Operations, methods, sizes in bytes, how many messages follow each other in a call, and the call."""
-    messages, collectives = beeline.Messages(world), beeline.Collectives(world)
-    yield "empty", "python/call", 0, 1, lambda: messages.is_eager(8)
-    yield "barrier", "python/world", 0, 1, world.barrier
-    yield "allreduce_value", "python/world", 8, 1, lambda: world.allreduce(1.0)
+    """Operations, methods, sizes in bytes, how many messages follow each other in a call, and what makes the call."""
+    messages, collectives = cache(lambda: beeline.Messages(world)), cache(lambda: beeline.Collectives(world))
+
+    def exchange(size: int) -> Call:
+        return message(world, messages().send, messages().receive, size)
+
+    def allreduce(size: int) -> Call:
+        terms, total = vectors(world, size // 4, "float32")
+        return partial(collectives().allreduce, total, terms)
+
+    yield "empty", "python/call", 0, 1, lambda: partial(messages().is_eager, 8)
+    yield "barrier", "python/world", 0, 1, lambda: world.barrier
+    yield "allreduce_value", "python/world", 8, 1, lambda: partial(world.allreduce, 1.0)
     for size in sizes:
-        yield "message", "python/messages", size, 2, message(world, messages.send, messages.receive, size)
-        yield "put_signal", "python/signals", size, 2, put_signal(world, size)
+        yield "message", "python/messages", size, 2, partial(exchange, size)
+        yield "put_signal", "python/signals", size, 2, partial(put_signal, world, size)
         if size >= 4:
-            terms, total = vectors(world, size // 4, "float32")
-            yield "allreduce", "python/collectives", size, 1, partial(collectives.allreduce, total, terms)
+            yield "allreduce", "python/collectives", size, 1, partial(allreduce, size)
 
 
 def mpi_ways(world: beeline.World, sizes: list[int]) -> Ways:
@@ -105,13 +113,17 @@ def mpi_ways(world: beeline.World, sizes: list[int]) -> Ways:
         for operation in ("barrier", "allreduce_value", "message", "allreduce"):
             yield operation, MPI, 0, 1, str(missing)
         return
-    yield "barrier", MPI, 0, 1, ranks.Barrier
-    yield "allreduce_value", MPI, 8, 1, lambda: ranks.allreduce(1.0)
+
+    def allreduce(size: int) -> Call:
+        terms, total = vectors(world, size // 4, "float32")
+        return partial(ranks.Allreduce, terms, total)
+
+    yield "barrier", MPI, 0, 1, lambda: ranks.Barrier
+    yield "allreduce_value", MPI, 8, 1, lambda: partial(ranks.allreduce, 1.0)
     for size in sizes:
-        yield "message", MPI, size, 2, message(world, ranks.Send, ranks.Recv, size)
+        yield "message", MPI, size, 2, partial(message, world, ranks.Send, ranks.Recv, size)
         if size >= 4:
-            terms, total = vectors(world, size // 4, "float32")
-            yield "allreduce", MPI, size, 1, partial(ranks.Allreduce, terms, total)
+            yield "allreduce", MPI, size, 1, partial(allreduce, size)
 
 
 def vectors(world: beeline.World, count: int, dtype: str) -> tuple[Any, Any]:

@@ -151,13 +151,13 @@ def measure(world: beeline.World, options: SimpleNamespace) -> None:
     )  # fmt: skip
     names = [method.removeprefix("torch_eager/") for method in options.methods if method.startswith("torch_eager/")]
     groups = {name: group_of(world, name) for name in names}
-    for operation in OPERATIONS:
+    for operation in [one for one in OPERATIONS if one in options.operations]:
         for size in options.sizes:
             for name, group in groups.items():
                 emit(world, measure_one(world, (name, group), operation, size, how))
-                if name == "beeline_pool" and on_gpus:
+                if on_gpus:
                     gc.collect()
-                    torch.cuda.empty_cache()  # the pool's segments return to the heap
+                    torch.cuda.empty_cache()  # the pool's segments return to the heap, the others to the GPU
     dist.destroy_process_group()
 
 

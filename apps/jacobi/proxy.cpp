@@ -23,11 +23,8 @@ struct Posting {
                                                          const Message& message) const {
     const auto& block = grid.block();
     const beeline::CommandQueue queue = queues.queue(grid.block_rank());
-    const beeline::Status status =
-        beeline::post_put(block, ctx, message.destination, message.source, message.count, message.peer, queue);
-    return status == beeline::Status::ok
-               ? beeline::post_signal(block, ctx, message.signal, message.tag, message.peer, queue)
-               : status;
+    return beeline::post_put_signal(block, ctx, message.destination, message.source, message.count, message.signal,
+                                    message.tag, message.peer, queue);
   }
   /// The host fills the fields anew, or reads them, when the kernel has ended.
   template <class Grid>

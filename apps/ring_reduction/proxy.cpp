@@ -25,9 +25,8 @@ struct PostingSender {
     const std::uint32_t next = all.ring.next();
     const beeline::CommandQueue queue = queues.queue(grid.block_rank());
     all.prepare(block, transfer);
-    const beeline::Status status = beeline::post_put(
-        block, ctx, all.destination(transfer), all.data + transfer.sends.first, transfer.sends.count, next, queue);
-    return status == beeline::Status::ok ? beeline::post_signal(block, ctx, signal, number, next, queue) : status;
+    return beeline::post_put_signal(block, ctx, all.destination(transfer), all.data + transfer.sends.first,
+                                    transfer.sends.count, signal, number, next, queue);
   }
   /// The next reduction changes what the engine may still send.
   template <class Grid>

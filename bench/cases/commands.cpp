@@ -284,7 +284,8 @@ std::vector<Measurement> prepare_round_trips(Bench& bench, std::uint64_t) {
   return all;
 }
 
-/// A device engine's round trips within a lease, and where the block has ended and is started again.
+/// A device engine's round trips within a lease, of which so much is its kernel's part, and where the block has ended
+/// and is started again.
 std::vector<Measurement> prepare_leases(Bench& bench, std::uint64_t) {
   bench.require_alike();
   constexpr std::uint64_t rest_ns = 1'000'000;  // a block that is idle ends before
@@ -295,6 +296,13 @@ std::vector<Measurement> prepare_leases(Bench& bench, std::uint64_t) {
       all.push_back(quantile_of(commands, name, quantile, 0, rest == 0 ? "none" : "restart", rest));
       all.back().settings.emplace_back("poll_us", static_cast<std::uint64_t>(bench.world().config().engine_poll_us));
     }
+  all.push_back(measurement_of(commands, "part_post", [=](Rounds rounds) {
+    return time_batches(rounds, [&] {
+      const std::vector<std::uint64_t> posting = commands->probe(0).posting;
+      return posting.empty() ? 0.0 : static_cast<double>(posting[posting.size() / 2]);
+    });
+  }));
+  all.back().most_iterations = 1;
   return all;
 }
 
@@ -320,9 +328,14 @@ constexpr Shape rate_shapes[] = {{1, 1},
                                  {64, 2},
                                  {64, 4},
                                  {64, 8},
+                                 {480, 2},
+                                 {480, 4},
                                  {480, 8},
+                                 {4096, 2},
+                                 {4096, 4},
                                  {4096, 8},
                                  {64, 1, Heap::symmetric},
+                                 {480, 1, Heap::symmetric},
                                  {64, 4, Heap::symmetric},
                                  {1, 1, Heap::symmetric, false, EngineKind::device},
                                  {16, 1, Heap::symmetric, false, EngineKind::device},

@@ -44,9 +44,8 @@ struct PostedPingPong {
       return round_trip(
           loop.leads,
           [&] {
-            return post_put(one, ctx, message.destination, message.source, message.bytes, loop.peer, message.queue) ==
-                       Status::ok &&
-                   post_signal(one, ctx, message.arrived, sequence, loop.peer, message.queue) == Status::ok;
+            return post_put_signal(one, ctx, message.destination, message.source, message.bytes, message.arrived,
+                                   sequence, loop.peer, message.queue) == Status::ok;
           },
           [&] { return wait(one, ctx, message.arrived, Compare::greater_equal, sequence, loop.peer) == Status::ok; });
     });

@@ -43,7 +43,7 @@ struct BarePost {
   }
 };
 
-/// Two commands: the put, whose bytes travel in the command where they fit, and the signal.
+/// One command, in which the bytes travel where they fit.
 struct EnginePost {
   using Sender = Thread;
   CommandChannel channel;
@@ -52,9 +52,8 @@ struct EnginePost {
                                       std::uint64_t sequence) const {
     const std::uint64_t offset = sender * burst.bytes;
     const CommandQueue queue = channel.queue(static_cast<std::uint32_t>(sender));
-    if (post_put(group, ctx, burst.destination + offset, burst.source + offset, burst.bytes, burst.peer, queue) ==
-        Status::ok)
-      static_cast<void>(post_signal(group, ctx, &burst.arrived[sender].value, sequence, burst.peer, queue));
+    static_cast<void>(post_put_signal(group, ctx, burst.destination + offset, burst.source + offset, burst.bytes,
+                                      &burst.arrived[sender].value, sequence, burst.peer, queue));
   }
 };
 

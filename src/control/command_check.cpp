@@ -14,8 +14,8 @@ namespace beeline {
 namespace {
 
 constexpr std::array<const char*, command_verbs> verb_names = {
-    "put",     "get",     "store",    "add",          "bit_and",    "bit_or", "bit_xor",
-    "minimum", "maximum", "exchange", "compare_swap", "put_inline", "copy",   "trigger"};
+    "put",     "get",      "store",        "add",        "bit_and", "bit_or",  "bit_xor",    "minimum",
+    "maximum", "exchange", "compare_swap", "put_inline", "copy",    "trigger", "put_signal", "put_inline_signal"};
 
 /// From the first byte of rows to the last; none beyond the address space, and of no bytes.
 std::optional<std::uint64_t> extent(std::uint64_t rows, std::uint64_t row_bytes, std::uint64_t stride) {
@@ -58,6 +58,22 @@ CommandTarget target_of(const EngineClient& client, MappedMemory& memory, const 
   if (span_here > 0 && overlap(reinterpret_cast<std::uintptr_t>(address), span, command.local, span_here))
     return {overlapping};
   return {nullptr, address, bytes};
+}
+
+BegunCommand begin_command(const EngineClient& client, MappedMemory& memory, CommandWorker& worker,
+                           const Command& command, std::size_t slot) {
+  const bool signals = has_signal(command);
+  const Command put = signals ? put_of(command) : command;
+  const CommandTarget target = target_of(client, memory, put);
+  if (target.refused != nullptr) return {target.refused};
+  if (!signals) return {worker.begin(command, target.address, slot), target.bytes};
+  if (command.verb == Verb::put_inline_signal && command.width > max_inline_bytes_with_signal)
+    return {"no command with a signal holds so many bytes"};
+  const Command signal = signal_of(command);
+  const CommandTarget word = target_of(client, memory, signal);
+  if (word.refused != nullptr) return {word.refused};
+  if (const char* const reason = worker.begin(put, target.address, slot)) return {reason};
+  return {worker.begin(signal, word.address, slot), target.bytes + word.bytes};
 }
 
 std::string text_of(const Command& command) {

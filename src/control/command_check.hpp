@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <string>
 
+#include "control/command_worker.hpp"
 #include "control/mapped_memory.hpp"
 
 namespace beeline {
@@ -18,6 +19,15 @@ struct CommandTarget {
 };
 
 [[nodiscard]] CommandTarget target_of(const EngineClient& client, MappedMemory& memory, const Command& command);
+
+/// How a command was begun.
+struct BegunCommand {
+  const char* refused = nullptr;  ///< why it was; nullptr: it was not
+  std::size_t bytes = 0;          ///< that it moves or changes
+};
+/// Begins a command, if all that it names is there. `slot` is the worker's.
+[[nodiscard]] BegunCommand begin_command(const EngineClient& client, MappedMemory& memory, CommandWorker& worker,
+                                         const Command& command, std::size_t slot);
 
 /// The command for people.
 [[nodiscard]] std::string text_of(const Command& command);

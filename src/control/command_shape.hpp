@@ -9,6 +9,24 @@
 
 namespace beeline {
 
+[[nodiscard]] BEELINE_HOST_DEVICE inline bool has_signal(const Command& command) {
+  return command.verb == Verb::put_signal || command.verb == Verb::put_inline_signal;
+}
+
+/// Of a command that has a signal: the put, and the signal behind it.
+[[nodiscard]] BEELINE_HOST_DEVICE inline Command put_of(const Command& command) {
+  Command put = command;
+  put.verb = command.verb == Verb::put_signal ? Verb::put : Verb::put_inline;
+  put.remote_stride = put.local_stride = 0;
+  return put;
+}
+[[nodiscard]] BEELINE_HOST_DEVICE inline Command signal_of(const Command& command) {
+  Command signal{};
+  signal.sequence = command.sequence, signal.verb = Verb::store, signal.width = sizeof(std::uint64_t);
+  signal.peer = command.peer, signal.remote = command.remote_stride, signal.local = command.local_stride;
+  return signal;
+}
+
 /// Whether a command on one word names one: its width, and where it lies.
 [[nodiscard]] BEELINE_HOST_DEVICE inline bool is_word(const Command& command) {
   const std::uint64_t width = command.width;

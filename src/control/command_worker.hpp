@@ -20,7 +20,7 @@ class CommandWorker {
   /// Bytes of commands that are begun at once: they end together, and nobody else's are begun meanwhile.
   [[nodiscard]] virtual std::size_t batch_bytes() const = 0;
   /// Begins a command, after those that it began before.
-  ///   command  stays where it is until all is over
+  ///   command  needed no longer than the call
   ///   remote   what it names at the peer, all of which is mapped; of `copy` its destination, of which nothing is known
   ///   slot     below `command_batch`; of no other command that is under way
   /// Returns why it is refused; then nothing was touched. nullptr: it is not.

@@ -274,11 +274,9 @@ const char* EngineThread::begin(Served& served, std::size_t slot, std::size_t& b
   if (command.verb == Verb::trigger)
     return served.table != nullptr ? served.table->trigger(command.remote, command.local)
                                    : "its queue takes no triggers";
-  const CommandTarget target = target_of(client_, memory_, command);
-  if (target.refused != nullptr) return target.refused;
-  if (const char* reason = batch.worker->begin(command, target.address, slot)) return reason;
-  bytes += target.bytes;
-  return nullptr;
+  const BegunCommand begun = begin_command(client_, memory_, *batch.worker, command, slot);
+  bytes += begun.bytes;
+  return begun.refused;
 }
 
 bool EngineThread::end_batch(Served& served) {

@@ -65,14 +65,13 @@ struct Service {
 /// A ring as a block sees it that serves it: see command_protocol.hpp.
 struct ServiceMemory {
   static constexpr std::uint32_t depth = command_ring_depth;
-  using Word = detail::SystemAtomic<std::uint64_t>;
+  using Word = detail::DeviceAtomic<std::uint64_t>;
   CommandRing* ring;
 
-  [[nodiscard]] BEELINE_HOST_DEVICE Word taken() const { return Word(ring->taken.value); }
-  [[nodiscard]] BEELINE_HOST_DEVICE Word asleep() const { return Word(ring->asleep.value); }
   [[nodiscard]] BEELINE_HOST_DEVICE Word sequence(std::uint64_t slot) const {
     return Word(ring->commands[slot].sequence);
   }
+  [[nodiscard]] BEELINE_HOST_DEVICE Word near_sequence(std::uint64_t slot) const { return sequence(slot); }
   [[nodiscard]] BEELINE_HOST_DEVICE const Command& read(std::uint64_t slot) const { return ring->commands[slot]; }
 };
 
@@ -86,7 +85,7 @@ class ServiceThread {
     for (std::uint32_t i = first; i < service_.queues; i += step) {
       const ServedRing& served = service_.served[i];
       if (served.phase == ServicePhase::handed) take_answer(i);
-      if (served.phase == ServicePhase::moving && target_of(served.command) == 0) hand_over(i, served.command);
+      if (served.phase == ServicePhase::moving && !targets_of(served.command).are_sure) hand_over(i, served.command);
     }
   }
 
@@ -94,13 +93,18 @@ class ServiceThread {
   struct Round {
     bool has_taken = false, is_moving = false, is_handed = false;
   };
-  BEELINE_HOST_DEVICE Round take_commands(std::uint32_t first, std::uint32_t step) {
+  /// Looks at the rings so many times, or until the block or the host is wanted: its threads meet only then, since a
+  /// meeting takes longer than a look.
+  BEELINE_HOST_DEVICE Round take_commands(std::uint32_t first, std::uint32_t step, int looks = 1) {
     Round round;
-    for (std::uint32_t i = first; i < service_.queues; i += step) {
-      if (service_.served[i].phase == ServicePhase::ready) round.has_taken |= take_from(i);
-      round.is_moving |= service_.served[i].phase == ServicePhase::moving;
-      round.is_handed |= service_.served[i].phase == ServicePhase::handed;
-    }
+    BEELINE_NO_UNROLL
+    for (; looks > 0 && !round.is_moving && !round.is_handed; --looks)
+      for (std::uint32_t i = first; i < service_.queues; i += step) {
+        hold(i);
+        if (held_.phase == ServicePhase::ready) round.has_taken |= take_from();
+        round.is_moving |= held_.phase == ServicePhase::moving;
+        round.is_handed |= held_.phase == ServicePhase::handed;
+      }
     return round;
   }
 
@@ -109,6 +113,8 @@ class ServiceThread {
   BEELINE_HOST_DEVICE void move(const Block& block) {
     for (std::uint32_t i = 0; i < service_.queues; ++i)
       if (service_.served[i].phase == ServicePhase::moving) move_part(block, i);
+    block.sync();
+    held_.ring = no_ring;  // another thread may have ended what it wanted moved
   }
 
   /// Leaves the rings to whoever posts next, or asks for the next lease itself.
@@ -127,71 +133,129 @@ class ServiceThread {
   static constexpr std::uint64_t commands_at_once = 64;
   static constexpr std::uint64_t part_bytes = std::uint64_t{256} << 10;
 
-  BEELINE_HOST_DEVICE static void store(std::uint64_t& word, std::uint64_t value, cuda::memory_order order) {
-    detail::SystemAtomic<std::uint64_t>(word).store(value, order);
+  static constexpr std::uint32_t no_ring = ~std::uint32_t{0};
+
+  /// What a thread remembers of a ring in memory, of the one that it looked at last: nearly always its only one.
+  struct HeldRing {
+    std::uint32_t ring = no_ring;
+    ServicePhase phase = ServicePhase::ready;
+    std::uint64_t next = 0, refused = 0;
+  };
+  BEELINE_HOST_DEVICE void hold(std::uint32_t ring) {
+    if (held_.ring == ring) return;
+    const ServedRing& served = service_.served[ring];
+    held_ = {ring, served.phase, served.next, served.refused};
   }
-  /// The commands before this ticket are done. Those that were refused come first. What `quiet` waits for comes before
-  /// what only posters to a full ring do: a release waits for what the thread has stored at peers.
-  BEELINE_HOST_DEVICE void complete(std::uint32_t ring, std::uint64_t ticket) {
-    CommandRing& to = service_.rings[ring];
-    const std::uint64_t refused = service_.served[ring].refused;
-    if (refused != 0) store(to.refused.value, refused, cuda::memory_order_release);
+  [[nodiscard]] BEELINE_HOST_DEVICE ServedRing& served() const { return service_.served[held_.ring]; }
+  BEELINE_HOST_DEVICE void enter(ServicePhase phase) { served().phase = held_.phase = phase; }
+
+  /// Those of the host's words that posters do not read.
+  BEELINE_HOST_DEVICE static void tell_host(std::uint64_t& word, std::uint64_t value) {
+    detail::SystemAtomic<std::uint64_t>(word).store(value, cuda::memory_order_release);
+  }
+  /// A word for posters, behind `fence_device`, which on a GPU releases several at once.
+  BEELINE_HOST_DEVICE static void tell(std::uint64_t& word, std::uint64_t value) {
+    constexpr bool is_fenced = detail::executor == DeviceKind::gpu;
+    detail::DeviceAtomic<std::uint64_t>(word).store(
+        value, is_fenced ? cuda::memory_order_relaxed : cuda::memory_order_release);
+  }
+  BEELINE_HOST_DEVICE static void fence() {
+    if constexpr (detail::executor == DeviceKind::gpu) machine::fence_device();
+  }
+  /// Behind a fence: the commands before this ticket are done. Those that were refused come first.
+  BEELINE_HOST_DEVICE static void complete(CommandRing& ring, std::uint64_t ticket, std::uint64_t refused) {
+    if (refused != 0) {
+      tell(ring.refused.value, refused);
+      fence();
+    }
     const std::uint64_t done = DoneCount::of(ticket, refused != 0).word;
-    store(to.completed.value, done, cuda::memory_order_release);
-    store(to.reusable.value, done, cuda::memory_order_release);
+    tell(ring.completed.value, done);
+    tell(ring.reusable.value, done);
   }
 
-  BEELINE_HOST_DEVICE bool take_from(std::uint32_t ring) {
-    ServedRing& served = service_.served[ring];
-    const ServiceMemory memory{&service_.rings[ring]};
-    const std::uint64_t before = served.next;
+  BEELINE_HOST_DEVICE bool take_from() {
+    CommandRing& ring = service_.rings[held_.ring];
+    const ServiceMemory memory{&ring};
+    const std::uint64_t before = held_.next;
+    if (!detail::is_posted(memory, before)) return false;
     std::uint64_t done = before, bytes = 0;
-    for (; served.next - before < commands_at_once && detail::is_posted(memory, served.next); ++served.next) {
-      const Command command = detail::take_command(memory, served.next);
-      if (served.refused != 0) {
-        ++served.refused;
-      } else if (!begin_command(ring, command, bytes)) {
-        ++served.next;
+    do {
+      const Command command = detail::take_command(memory, held_.next++);
+      if (held_.refused != 0)
+        ++held_.refused;
+      else if (!begin_command(command, bytes))
         break;
-      }
-      done = served.next + 1;
-    }
-    if (served.next == before) return false;
-    if (done != before) complete(ring, done);
-    detail::release_slots(memory, served.next);
-    add_counts(served, bytes, served.next - before);
+      done = held_.next;
+    } while (held_.next - before < commands_at_once && detail::is_posted(memory, held_.next));
+    fence();
+    if (done != before) complete(ring, done, held_.refused);
+    tell(ring.taken.value, held_.next);
+    served().next = held_.next;
+    served().refused = held_.refused;
+    add_counts(served(), bytes, held_.next - before);
     return true;
   }
 
   /// Whether the command is over.
-  BEELINE_HOST_DEVICE bool begin_command(std::uint32_t ring, const Command& command, std::uint64_t& bytes) {
-    ServedRing& served = service_.served[ring];
-    const std::uint64_t target = target_of(command);
-    if (target == 0) {
-      hand_over(ring, command);
+  BEELINE_HOST_DEVICE bool begin_command(const Command& command, std::uint64_t& bytes) {
+    const Targets targets = targets_of(command);
+    if (!targets.are_sure) {
+      hand_over(held_.ring, command);
+      held_.phase = ServicePhase::handed;
       return false;
     }
-    if (command.verb == Verb::put || command.verb == Verb::get) {
-      served.command = command;
-      served.moved = 0;
-      served.phase = ServicePhase::moving;
+    if (moves(command)) {
+      served().command = command;
+      served().moved = 0;
+      enter(ServicePhase::moving);
       return false;
     }
     bytes += command.width;
-    auto* const at = reinterpret_cast<std::byte*>(target);
-    if (command.verb == Verb::put_inline)
-      detail::copy_bytes(Thread{}, at, &command.local, command.width);
+    if (command.verb == Verb::put_inline || command.verb == Verb::put_inline_signal)
+      store_payload(reinterpret_cast<std::byte*>(targets.place), command);
     else
-      static_cast<void>(detail::change_word(command, at));
+      static_cast<void>(detail::change_word(command, reinterpret_cast<void*>(targets.place)));
+    if (has_signal(command)) store_signal(targets.signal, command);
     return true;
   }
+  [[nodiscard]] BEELINE_HOST_DEVICE static bool moves(const Command& command) {
+    return command.verb == Verb::put || command.verb == Verb::get || command.verb == Verb::put_signal;
+  }
+  BEELINE_HOST_DEVICE static void store_payload(std::byte* at, const Command& command) {
+    if (command.width == sizeof(std::uint64_t) && reinterpret_cast<std::uintptr_t>(at) % sizeof(std::uint64_t) == 0)
+      return machine::store_scalar(reinterpret_cast<std::uint64_t*>(at), command.local);
+    const Command in_memory = command;  // only here, so that the others stay in registers
+    detail::copy_bytes(Thread{}, at, &in_memory.local, command.width);
+  }
+  /// After what the block has stored before.
+  BEELINE_HOST_DEVICE static void store_signal(std::uint64_t at, const Command& command) {
+    detail::SystemAtomic<std::uint64_t>(*reinterpret_cast<std::uint64_t*>(at))
+        .store(command.local_stride, cuda::memory_order_release);
+  }
 
-  /// Where a command's place at its peer is; 0: the block is not sure that it may do it.
+  [[nodiscard]] BEELINE_HOST_DEVICE std::uint64_t address_of(std::uint32_t peer, std::uint64_t offset) const {
+    return reinterpret_cast<std::uintptr_t>(ctx_.range) + (std::uint64_t{peer} << ctx_.slot_shift) + offset;
+  }
+
+  /// What a command names at its peer, and whether the block is sure that it may do it.
+  struct Targets {
+    std::uint64_t place, signal = 0;
+    bool are_sure = false;
+  };
+  BEELINE_HOST_DEVICE Targets targets_of(const Command& command) {
+    if (!has_signal(command)) {
+      const std::uint64_t place = target_of(command);
+      return {place, 0, place != 0};
+    }
+    const std::uint64_t place = target_of(put_of(command)), signal = target_of(signal_of(command));
+    const bool fits = command.verb == Verb::put_signal || command.width <= max_inline_bytes_with_signal;
+    return {place, signal, fits && place != 0 && signal != 0};
+  }
+  /// The place; 0: it is not sure. Of commands without a signal.
   BEELINE_HOST_DEVICE std::uint64_t target_of(const Command& command) {
     if (command.answers || command.peer >= service_.ranks || command.remote >> ctx_.slot_shift != 0) return 0;
-    const std::uint64_t target = reinterpret_cast<std::uintptr_t>(ctx_.range) +
-                                 (std::uint64_t{command.peer} << ctx_.slot_shift) + command.remote;
-    if (command.verb == Verb::put || command.verb == Verb::get) {
+    const std::uint64_t target = address_of(command.peer, command.remote);
+    if (moves(command)) {
       const bool fits = command.rows == 1 && command.row_bytes != 0 && reaches(remote_, target, command.row_bytes) &&
                         reaches(local_, command.local, command.row_bytes);
       return fits && !overlap(target, command.row_bytes, command.local, command.row_bytes) ? target : 0;
@@ -222,7 +286,7 @@ class ServiceThread {
     Command unnumbered = command;
     unnumbered.sequence = handed.command.sequence;
     handed.command = unnumbered;
-    store(handed.command.sequence, command.sequence, cuda::memory_order_release);
+    tell_host(handed.command.sequence, command.sequence);
     service_.served[ring].phase = ServicePhase::handed;
   }
   BEELINE_HOST_DEVICE void take_answer(std::uint32_t ring) {
@@ -231,7 +295,8 @@ class ServiceThread {
     if (detail::load_acquired(handed.answered) != served.next) return;
     if (detail::load_acquired(handed.is_refused) != 0) ++served.refused;
     served.phase = ServicePhase::ready;
-    complete(ring, served.next);
+    fence();
+    complete(service_.rings[ring], served.next, served.refused);
   }
 
   template <class Block>
@@ -239,20 +304,22 @@ class ServiceThread {
     ServedRing& served = service_.served[ring];
     const std::uint64_t moved = served.moved, left = served.command.row_bytes - moved;
     const std::uint64_t bytes = left < part_bytes ? left : part_bytes;
-    auto* const remote = reinterpret_cast<std::byte*>(ctx_.range) +
-                         (std::uint64_t{served.command.peer} << ctx_.slot_shift) + served.command.remote + moved;
-    auto* const local = reinterpret_cast<std::byte*>(served.command.local) + moved;
-    if (served.command.verb == Verb::put)
-      detail::copy_bytes(block, remote, local, bytes);
-    else
+    const Command& command = served.command;
+    auto* const remote = reinterpret_cast<std::byte*>(address_of(command.peer, command.remote) + moved);
+    auto* const local = reinterpret_cast<std::byte*>(command.local) + moved;
+    if (command.verb == Verb::get)
       detail::copy_bytes(block, local, remote, bytes);
+    else
+      detail::copy_bytes(block, remote, local, bytes);
     block.sync();
     if (block.thread_rank() != 0) return;
     served.moved = moved + bytes;
     add_counts(served, bytes, 0);
     if (bytes != left) return;
+    if (has_signal(command)) store_signal(address_of(command.peer, command.remote_stride), command);
     served.phase = ServicePhase::ready;
-    complete(ring, served.next);
+    fence();
+    complete(service_.rings[ring], served.next, served.refused);
   }
 
   /// The host reads them at any time.
@@ -265,11 +332,14 @@ class ServiceThread {
   const Service& service_;
   const Context& ctx_;
   ReachablePiece remote_{}, local_{};
+  HeldRing held_{};
 };
 
 /// One lease.
 struct ServiceKernel {
   static constexpr unsigned max_threads = 512;
+  /// At the rings, between meetings of the block: some 2 us.
+  static constexpr int looks = 8;
 
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, Service service) const {
@@ -280,7 +350,7 @@ struct ServiceKernel {
     std::uint64_t busy_until = start;
     thread.begin(first, step);
     for (std::uint32_t idle = 0;;) {
-      const ServiceThread::Round round = thread.take_commands(first, step);
+      const ServiceThread::Round round = thread.take_commands(first, step, looks);
       if (block.any(round.is_moving)) thread.move(block);
       const std::uint64_t now = machine::clock_ns();
       const bool is_busy = round.has_taken || round.is_moving;

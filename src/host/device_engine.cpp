@@ -102,11 +102,10 @@ void DeviceEngine::answer_handed() {
 
 const char* DeviceEngine::do_command(const Command& command) {
   if (command.answers) return "a device engine gives no answers";
-  const CommandTarget target = target_of(client_, memory_, command);
-  if (target.refused != nullptr) return target.refused;
-  if (const char* reason = worker_->begin(command, target.address, 0)) return reason;
+  const BegunCommand begun = begin_command(client_, memory_, *worker_, command, 0);
+  if (begun.refused != nullptr) return begun.refused;
   worker_->submit(nullptr, 0);
-  handed_bytes_.fetch_add(target.bytes, std::memory_order_relaxed);
+  handed_bytes_.fetch_add(begun.bytes, std::memory_order_relaxed);
   const std::uint64_t start = machine::clock_ns();
   while (!worker_->over()) {
     require(machine::clock_ns() - start < client_.context.deadline_ns, Status::deadline,

@@ -121,7 +121,7 @@ bool FarExchange::may_send(const PostedCommand& posted) const {
 void FarExchange::begin(PostedCommand& posted) {
   const Command& command = posted.command;
   const bool is_far = command.peer < ranks_.size() && far(command.peer).is_far;
-  if (!is_far || static_cast<std::uint8_t>(command.verb) >= command_verbs || command.verb == Verb::copy)
+  if (!is_far || command.verb > Verb::put_inline)
     return fail(fmt::format("rank {}'s engine cannot carry a {}", plan_.rank, text_of(command)));
   const bool moves = command.verb == Verb::put || command.verb == Verb::get;
   posted.pieces = moves ? cut_for(command).messages() : 1;

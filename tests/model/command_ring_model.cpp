@@ -29,7 +29,7 @@ constexpr rl::memory_order order_of(cuda::memory_order order) {
   return order == releases ? rl::mo_release : rl::mo_relaxed;
 }
 
-/// A word as the protocol uses it; `is_weak`: it releases nothing, and an exchange acquires nothing.
+/// A word as the protocol uses it; `is_weak`: it releases nothing, and an exchange is a load and a store.
 struct Word {
   rl::atomic<std::uint64_t>* word;
   bool is_weak;
@@ -39,7 +39,10 @@ struct Word {
     word->store(value, is_weak ? rl::mo_relaxed : order_of(order), $);
   }
   std::uint64_t exchange(std::uint64_t value, cuda::memory_order order) const {
-    return word->exchange(value, is_weak ? rl::mo_relaxed : order_of(order), $);
+    if (!is_weak) return word->exchange(value, order_of(order), $);
+    const std::uint64_t held = word->load(rl::mo_acquire, $);
+    word->store(value, order_of(order), $);
+    return held;
   }
   bool compare_exchange_strong(std::uint64_t& expected, std::uint64_t desired, cuda::memory_order order) const {
     return word->compare_exchange_strong(expected, desired, order_of(order), $);
@@ -57,14 +60,13 @@ constexpr std::uint32_t ring_depth = 2, posters = 2, posts = 3;
 /// A ring in Relacy's memory.
 template <Bug bug>
 struct Ring {
-  rl::atomic<std::uint64_t> next, known_taken, taken, asleep;
+  rl::atomic<std::uint64_t> next, known_taken, taken;
   rl::atomic<std::uint64_t> wanted;  ///< what a poster wakes the engine by that sleeps
   rl::atomic<std::uint64_t> freed[ring_depth], sequences[ring_depth], answered[ring_depth];
   rl::var<std::uint64_t> fields[ring_depth], answers[ring_depth];
 
   void clear() {
-    for (rl::atomic<std::uint64_t>* word : {&next, &known_taken, &taken, &asleep, &wanted})
-      word->store(0, rl::mo_relaxed, $);
+    for (rl::atomic<std::uint64_t>* word : {&next, &known_taken, &taken, &wanted}) word->store(0, rl::mo_relaxed, $);
     for (std::uint32_t slot = 0; slot < ring_depth; ++slot) {
       for (rl::atomic<std::uint64_t>* word : {&freed[slot], &sequences[slot], &answered[slot]})
         word->store(0, rl::mo_relaxed, $);
@@ -83,9 +85,11 @@ struct Memory {
   [[nodiscard]] Word known_taken() const { return {&ring->known_taken, bug == Bug::relaxed_known}; }
   [[nodiscard]] Word taken() const { return {&ring->taken, bug == Bug::relaxed_taken}; }
   [[nodiscard]] Word freed(std::uint64_t slot) const { return {&ring->freed[slot], false}; }
-  [[nodiscard]] Word asleep() const { return {&ring->asleep, bug == Bug::relaxed_asleep}; }
   [[nodiscard]] Word sequence(std::uint64_t slot) const {
     return {&ring->sequences[slot], bug == Bug::relaxed_publish};
+  }
+  [[nodiscard]] Word near_sequence(std::uint64_t slot) const {
+    return {&ring->sequences[slot], bug == Bug::divided_exchange};
   }
   [[nodiscard]] Word answer_sequence(std::uint64_t slot) const {
     return {&ring->answered[slot], bug == Bug::relaxed_answer};
@@ -124,13 +128,18 @@ struct Posts : rl::test_suite<Posts<bug, sleeps>, posters + 1> {
       while (detail::try_claim(memory, ticket, true) != detail::Claim::got) rl::yield(1, $);
       const std::uint64_t fields = 100 * (index + 1) + number;
       const bool answers = number % 2 == 0;
-      detail::publish_command(memory, fields, answers && bug != Bug::freed_at_once, ticket);
-      if (sleeps && detail::take_asleep(memory) != 0) ring.wanted.store(1, rl::mo_release, $);
+      publish(memory, fields, answers && bug != Bug::freed_at_once, ticket);
       if (!answers) continue;
       while (!detail::is_answered(memory, ticket)) rl::yield(1, $);
       RL_ASSERT(ring.answers[ticket % ring_depth]($) == 7 * fields);
       detail::free_slot(memory, ticket);
     }
+  }
+  void publish(const Memory<bug>& memory, std::uint64_t fields, bool answers, std::uint64_t ticket) {
+    if (!sleeps)
+      detail::publish_command(memory, fields, answers, ticket);
+    else if (detail::publish_to_sleeper(memory, fields, answers, ticket) != 0)
+      ring.wanted.store(1, rl::mo_release, $);
   }
   void idle(const Memory<bug>& memory, std::uint64_t ticket) {
     if (!sleeps) return rl::yield(1, $);
@@ -181,8 +190,8 @@ Verdict try_executions(unsigned executions) {
 }  // namespace
 
 Verdict try_sleeping_engine(Bug bug, unsigned executions) {
-  return bug == Bug::relaxed_asleep ? try_executions<Bug::relaxed_asleep, true>(executions)
-                                    : try_executions<Bug::none, true>(executions);
+  return bug == Bug::divided_exchange ? try_executions<Bug::divided_exchange, true>(executions)
+                                      : try_executions<Bug::none, true>(executions);
 }
 
 Verdict try_command_ring(Bug bug, unsigned executions) {
@@ -197,7 +206,7 @@ Verdict try_command_ring(Bug bug, unsigned executions) {
       return try_executions<Bug::relaxed_answer>(executions);
     case Bug::freed_at_once:
       return try_executions<Bug::freed_at_once>(executions);
-    case Bug::relaxed_asleep:  // of an engine that sleeps
+    case Bug::divided_exchange:  // of an engine that sleeps
     case Bug::none:
       break;
   }

@@ -15,7 +15,7 @@ enum class Bug {
   relaxed_known,    ///< nor what one poster tells the others of it
   relaxed_answer,   ///< an answer's sequence does not release its value
   freed_at_once,    ///< slots go before their answers have been read
-  relaxed_asleep    ///< of an engine that sleeps: its last look may come before it says that it sleeps
+  divided_exchange  ///< of an engine that sleeps: posters look for its mark, and then store
 };
 
 /// Whether all executions that were tried were right, and what the checker says.
@@ -29,7 +29,7 @@ struct Verdict {
 [[nodiscard]] Verdict try_command_ring(Bug bug, unsigned executions);
 
 /// The same with an engine that sleeps whenever it finds nothing, until a poster wakes it: right, or with
-/// `Bug::relaxed_asleep`.
+/// `Bug::divided_exchange`.
 [[nodiscard]] Verdict try_sleeping_engine(Bug bug, unsigned executions);
 
 }  // namespace beeline

@@ -22,7 +22,7 @@ TEST(CommandRing, WakesAnEngineThatSleeps) {
 
 /// An engine that is not woken waits for ever.
 TEST(CommandRing, ALostWakeUpIsFound) {
-  const Verdict verdict = try_sleeping_engine(Bug::relaxed_asleep, 100'000);
+  const Verdict verdict = try_sleeping_engine(Bug::divided_exchange, 100'000);
   EXPECT_FALSE(verdict.is_right);
   EXPECT_NE(std::string::npos, verdict.report.find("LIVELOCK")) << verdict.report;
 }

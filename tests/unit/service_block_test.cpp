@@ -185,7 +185,6 @@ TEST_F(ServiceBlock, IsAskedForByPosters) {
   EXPECT_FALSE(lease(1));
   ASSERT_EQ(Status::ok, put(0, &value, sizeof value));
   EXPECT_EQ(1u, wanted_);
-  EXPECT_EQ(0u, ring_->asleep.value);
   EXPECT_FALSE(lease(1));
   ASSERT_EQ(Status::ok, put(0, &value, sizeof value));
   EXPECT_TRUE(lease(0)) << "a command that came in the last moment";

@@ -16,7 +16,7 @@
 /// out (memory that is not mapped, ranges that overlap) it refuses, with everything that is posted to the queue later:
 /// `flush` and `quiet` of the queue return invalid_argument then, and `CommandQueues::refusals` explains.
 ///
-/// Source: seed 003, ComP-Net and GPU host networking; OpenSHMEM 1.5 put_nbi, get_nbi.
+/// Source: seed 003, ComP-Net and GPU host networking; OpenSHMEM 1.5 put_nbi, get_nbi, put_signal_nbi.
 
 #include <cstdint>
 #include <type_traits>
@@ -105,6 +105,37 @@ template <class Group>
   if (status != Status::ok) return status;
   const detail::Request request{Operation::signal, Verb::store, sizeof value, 0, 0, peer};
   return detail::post(group, ctx, queue, timeout, [&] { return detail::word_fields(ctx, request, signal, value); });
+}
+
+/// Copies as `post_put`, then sets `signal` on `peer` to `value`: one command, where `post_put` and `post_signal` are
+/// two.
+///   destination  [count] symmetric address
+///   source       [count] any local address that the engine's device reads, reusable after `flush`; up to 24 bytes
+///                travel in the command, and it may be reused at once
+///   signal       symmetric address, 8-byte aligned
+///   timeout      of the wait for a place in the queue
+/// Every thread of `group` calls it. A thread at the peer that acquires the signal's value sees the data, and what was
+/// posted to this queue before. With `count` 0 it is `post_signal`. Whichever of the two is refused, nothing is put.
+/// Source: OpenSHMEM 1.5 put_signal_nbi.
+template <class Group, class T>
+[[nodiscard]] BEELINE_HOST_DEVICE Status post_put_signal(const Group& group, const Context& ctx, T* destination,
+                                                         const T* source, std::size_t count, std::uint64_t* signal,
+                                                         std::uint64_t value, std::uint32_t peer, CommandQueue queue,
+                                                         Timeout timeout = Timeout::none()) {
+  static_assert(std::is_trivially_copyable_v<T>, "only trivially copyable elements travel as bytes");
+  if (count == 0) return post_signal(group, ctx, signal, value, peer, queue, timeout);
+  Status status = detail::check_call(group, ctx, Operation::put, detail::reach_of(destination, count), peer);
+  if (status == Status::ok)
+    status = detail::check_call(group, ctx, Operation::signal, detail::reach_of_word(signal), peer);
+  if (status != Status::ok) return status;
+  return detail::post(group, ctx, queue, timeout, [&] {
+    const std::size_t bytes = count * sizeof(T);
+    const std::uint64_t offset = ctx.offset_in_slot(signal);
+    if (bytes <= max_inline_bytes_with_signal)
+      return detail::inline_put_signal(ctx, destination, source, bytes, peer, offset, value);
+    const detail::Request request{Operation::put, Verb::put_signal, 0, 0, 0, peer};
+    return detail::fields_of(ctx, request, destination, {source, 1, bytes, offset, value});
+  });
 }
 
 /// Changes a word on `peer` as the atomic of that name does, in the order of the queue; the old value is not given.

@@ -22,9 +22,9 @@
 namespace beeline {
 
 /// What an engine does. `put`, `get` and `copy` move rows of bytes, `put_inline` the bytes that the command itself
-/// holds, `trigger` counts for a tag whose armed operations then may start (control/trigger.hpp), the others change one
-/// word; those from `add` on are atomic towards the engine's own commands on that word, and towards whatever shares
-/// atomics with the engine.
+/// holds, each of them with a signal behind it where their names say so; `trigger` counts for a tag whose armed
+/// operations then may start (control/trigger.hpp), the others change one word; those from `add` on are atomic towards
+/// the engine's own commands on that word, and towards whatever shares atomics with the engine.
 enum class Verb : std::uint8_t {
   put,
   get,
@@ -39,9 +39,11 @@ enum class Verb : std::uint8_t {
   compare_swap,
   put_inline,
   copy,
-  trigger
+  trigger,
+  put_signal,
+  put_inline_signal
 };
-inline constexpr std::uint8_t command_verbs = 14;
+inline constexpr std::uint8_t command_verbs = 16;
 
 /// One command. The poster checks peer and addresses; `sequence` is stored last, and releases the rest.
 struct alignas(64) Command {
@@ -55,8 +57,8 @@ struct alignas(64) Command {
   std::uint64_t local;      ///< address in the poster's memory; of words, triggers: operand; `put_inline` from here
   std::uint64_t rows;       ///< of a word: what compare_swap expects
   std::uint64_t row_bytes;  ///< of each row
-  std::uint64_t remote_stride;  ///< bytes from row to row at the peer
-  std::uint64_t local_stride;   ///< bytes from row to row here
+  std::uint64_t remote_stride;  ///< bytes from row to row at the peer; of verbs with a signal its offset in that slot
+  std::uint64_t local_stride;   ///< bytes from row to row here; of verbs with a signal its value
 };
 static_assert(std::is_trivially_copyable_v<Command> && sizeof(Command) == 64);
 static_assert(offsetof(Command, sequence) == 0 && offsetof(Command, verb) == 8 && offsetof(Command, width) == 9);
@@ -67,6 +69,8 @@ static_assert(offsetof(Command, local_stride) == 56);
 
 /// Bytes that a command itself can hold, from `local` to its end.
 inline constexpr std::size_t max_inline_bytes = sizeof(Command) - offsetof(Command, local);
+/// The same of one with a signal.
+inline constexpr std::size_t max_inline_bytes_with_signal = offsetof(Command, remote_stride) - offsetof(Command, local);
 
 /// What a command gives back: the old value of a word; of a `get` only that the bytes have come.
 struct Answer {
@@ -87,7 +91,7 @@ struct CommandRing {
   PaddedWord taken;                    ///< count of commands: see above
   PaddedWord reusable, completed;      ///< counts of commands, in `DoneCount`
   PaddedWord refused;                  ///< commands that the engine refused: nothing was touched
-  PaddedWord asleep;                   ///< 0, or what `wake_engine` needs: the engine sleeps; a device engine's: any
+  PaddedWord asleep;                   ///< 0, or what `wake_engine` needs: the threads of a host engine sleep
 };
 static_assert(std::is_trivially_copyable_v<CommandRing>);
 

@@ -8,7 +8,8 @@
 ///   Memory::has_answers                whether commands of the ring may answer: else `taken` alone guards its slots
 ///   next(), known_taken(), waits()     words of the posters' own: `CommandTickets`
 ///   freed(slot)
-///   taken(), sequence(slot), answer_sequence(slot), asleep()   words of the ring, as atomic references
+///   taken(), sequence(slot), answer_sequence(slot)             words of the ring, as atomic references
+///   near_sequence(slot)                                        the same word, of a ring in the posters' own memory
 ///   write(slot, fields), read(slot)    a command but its sequence
 ///   answer(slot)                       the answer's value, a plain word
 
@@ -50,15 +51,35 @@ BEELINE_HOST_DEVICE Claim try_claim(const Memory& memory, std::uint64_t& ticket,
   return memory.next().compare_exchange_strong(first, first + 1, cuda::memory_order_relaxed) ? Claim::got : Claim::lost;
 }
 
-/// Writes a command into its slot. The engine may take it from now on. Of one without an answer there is nothing more
-/// to read: then the slot is let go here, where it costs no fence, and `taken` alone guards it.
+/// Writes a command into its slot. Of one without an answer there is nothing more to read: then the slot is let go
+/// here, where it costs no fence, and `taken` alone guards it.
 template <class Memory, class Fields>
-BEELINE_HOST_DEVICE void publish_command(const Memory& memory, const Fields& fields, bool answers,
-                                         std::uint64_t ticket) {
+BEELINE_HOST_DEVICE void write_command(const Memory& memory, const Fields& fields, bool answers, std::uint64_t ticket) {
   if (Memory::has_answers && !answers)
     memory.freed(ticket % Memory::depth).store(ticket / Memory::depth + 1, cuda::memory_order_relaxed);
   memory.write(ticket % Memory::depth, fields);
+}
+
+/// Writes a command. The engine may take it from now on.
+template <class Memory, class Fields>
+BEELINE_HOST_DEVICE void publish_command(const Memory& memory, const Fields& fields, bool answers,
+                                         std::uint64_t ticket) {
+  write_command(memory, fields, answers, ticket);
   memory.sequence(ticket % Memory::depth).store(ticket + 1, cuda::memory_order_release);
+}
+
+/// In the sequence of the next command's slot: the engine, which ends when it is idle, has gone to sleep.
+inline constexpr std::uint64_t asleep_bit = std::uint64_t{1} << 63;
+
+/// The same to an engine that may be asleep. Returns the mark of `falls_asleep`, where the caller is to wake it;
+/// otherwise 0. One exchange publishes and looks, so that either the engine sees the command, or its poster the mark.
+template <class Memory, class Fields>
+BEELINE_HOST_DEVICE std::uint64_t publish_to_sleeper(const Memory& memory, const Fields& fields, bool answers,
+                                                     std::uint64_t ticket) {
+  write_command(memory, fields, answers, ticket);
+  const std::uint64_t held =
+      memory.near_sequence(ticket % Memory::depth).exchange(ticket + 1, cuda::memory_order_release);
+  return (held & asleep_bit) == 0 ? 0 : held & ~asleep_bit;
 }
 
 /// Whether the answer to a command has come.
@@ -71,14 +92,6 @@ BEELINE_HOST_DEVICE bool is_answered(const Memory& memory, std::uint64_t ticket)
 template <class Memory>
 BEELINE_HOST_DEVICE void free_slot(const Memory& memory, std::uint64_t ticket) {
   memory.freed(ticket % Memory::depth).store(ticket / Memory::depth + 1, cuda::memory_order_release);
-}
-
-/// Of an engine that ends when it is idle: whether it has gone to sleep, and the caller, who has just posted, wakes it.
-/// Not 0: what the engine has left there. Of this exchange and that of `falls_asleep` one comes first: either the
-/// engine sees the command, or its poster sees the engine asleep.
-template <class Memory>
-BEELINE_HOST_DEVICE std::uint64_t take_asleep(const Memory& memory) {
-  return memory.asleep().exchange(0, cuda::memory_order_acq_rel);
 }
 
 /// The engine's side: whether the command with this ticket has been posted.
@@ -106,12 +119,14 @@ void publish_answer(const Memory& memory, std::uint64_t ticket, std::uint64_t va
   memory.answer_sequence(ticket % Memory::depth).store(ticket + 1, cuda::memory_order_release);
 }
 
-/// The engine goes to sleep, before the command with this ticket. False: that has been posted, and nobody wakes it.
-///   mark  not 0
+/// The engine goes to sleep, before the command with this ticket: it leaves a mark in the command's slot, for its
+/// poster. False: that has been posted, and nobody wakes the engine.
+///   mark  less than `asleep_bit`; 0: nobody is to wake it
 template <class Memory>
 BEELINE_HOST_DEVICE bool falls_asleep(const Memory& memory, std::uint64_t ticket, std::uint64_t mark) {
-  memory.asleep().exchange(mark, cuda::memory_order_acq_rel);
-  return !is_posted(memory, ticket);
+  const auto sequence = memory.near_sequence(ticket % Memory::depth);
+  std::uint64_t held = sequence.load(cuda::memory_order_relaxed);
+  return held != ticket + 1 && sequence.compare_exchange_strong(held, mark | asleep_bit, cuda::memory_order_relaxed);
 }
 
 }  // namespace beeline::detail

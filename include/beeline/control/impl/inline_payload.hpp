@@ -18,17 +18,33 @@ BEELINE_HOST_DEVICE inline std::uint64_t load_bytes(const std::byte* from, std::
   return word;
 }
 
+/// The word of that number of `bytes` bytes; 0 behind them.
+BEELINE_HOST_DEVICE inline std::uint64_t word_of_payload(const std::byte* from, std::size_t bytes, std::size_t index) {
+  const std::size_t first = 8 * index;
+  return first >= bytes ? 0 : load_bytes(from + first, bytes - first < 8 ? bytes - first : 8);
+}
+
 /// The command that holds `bytes` bytes, at most `max_inline_bytes`, which it reads now.
 BEELINE_HOST_DEVICE inline CommandFields inline_put(const Context& ctx, const void* destination, const void* source,
                                                     std::size_t bytes, std::uint32_t peer) {
-  const auto* from = static_cast<const std::byte*>(source);
   const auto word = [&](std::size_t index) {
-    const std::size_t first = 8 * index;
-    return first >= bytes ? 0 : load_bytes(from + first, bytes - first < 8 ? bytes - first : 8);
+    return word_of_payload(static_cast<const std::byte*>(source), bytes, index);
   };
   const Request request{Operation::put, Verb::put_inline, static_cast<std::uint8_t>(bytes), 0, 0, peer};
   return fields_of(ctx, request, destination,
                    {reinterpret_cast<const void*>(word(0)), word(1), word(2), word(3), word(4)});
+}
+
+/// The same with a signal behind it; `bytes` at most `max_inline_bytes_with_signal`.
+BEELINE_HOST_DEVICE inline CommandFields inline_put_signal(const Context& ctx, const void* destination,
+                                                           const void* source, std::size_t bytes, std::uint32_t peer,
+                                                           std::uint64_t signal_offset, std::uint64_t value) {
+  const auto word = [&](std::size_t index) {
+    return word_of_payload(static_cast<const std::byte*>(source), bytes, index);
+  };
+  const Request request{Operation::put, Verb::put_inline_signal, static_cast<std::uint8_t>(bytes), 0, 0, peer};
+  return fields_of(ctx, request, destination,
+                   {reinterpret_cast<const void*>(word(0)), word(1), word(2), signal_offset, value});
 }
 
 }  // namespace beeline::detail

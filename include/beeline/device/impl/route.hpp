@@ -134,40 +134,33 @@ struct PosterMemory {
     return TicketWord(queue.tickets->freed[slot]);
   }
   [[nodiscard]] BEELINE_HOST_DEVICE Word taken() const { return Word(queue.ring->taken.value); }
-  [[nodiscard]] BEELINE_HOST_DEVICE Word asleep() const { return Word(queue.ring->asleep.value); }
   [[nodiscard]] BEELINE_HOST_DEVICE Word sequence(std::uint64_t slot) const {
     return Word(queue.ring->commands[slot].sequence);
+  }
+  [[nodiscard]] BEELINE_HOST_DEVICE TicketWord near_sequence(std::uint64_t slot) const {
+    return TicketWord(queue.ring->commands[slot].sequence);
   }
   [[nodiscard]] BEELINE_HOST_DEVICE Word answer_sequence(std::uint64_t slot) const {
     return Word(queue.ring->answers[slot].sequence);
   }
+  /// In four stores, since the ring may be across a bus.
   BEELINE_HOST_DEVICE void write(std::uint64_t slot, const CommandFields& fields) const {
-    Command& command = queue.ring->commands[slot];
-    command.verb = fields.request.verb;
-    command.width = fields.request.width;
-    command.is_signed = fields.request.is_signed;
-    command.answers = fields.request.answers;
-    command.peer = fields.peer;
-    command.remote = fields.remote;
-    command.local = reinterpret_cast<std::uintptr_t>(fields.rows.local);
-    command.rows = fields.rows.rows;
-    command.row_bytes = fields.rows.row_bytes;
-    command.remote_stride = fields.rows.remote_stride;
-    command.local_stride = fields.rows.local_stride;
+    const Request& request = fields.request;
+    const std::uint64_t head = static_cast<std::uint64_t>(request.verb) | std::uint64_t{request.width} << 8 |
+                               std::uint64_t{request.is_signed} << 16 | std::uint64_t{request.answers} << 24 |
+                               std::uint64_t{fields.peer} << 32;
+    auto* const to = reinterpret_cast<std::byte*>(&queue.ring->commands[slot]);
+    machine::store_as(to + offsetof(Command, verb), head);
+    machine::store_as(to + offsetof(Command, remote),
+                      machine::Word16{fields.remote, reinterpret_cast<std::uintptr_t>(fields.rows.local)});
+    machine::store_as(to + offsetof(Command, rows), machine::Word16{fields.rows.rows, fields.rows.row_bytes});
+    machine::store_as(to + offsetof(Command, remote_stride),
+                      machine::Word16{fields.rows.remote_stride, fields.rows.local_stride});
   }
 };
 
-/// Wakes a device engine, if a command that has been posted finds it asleep: asks the host to start it again.
-BEELINE_HOST_DEVICE inline void wake_device_engine_of(CommandQueue queue) {
-  const std::uint64_t asleep = take_asleep(PosterMemory<>{queue});
-  if (asleep == 0) return;
-  SystemAtomic<std::uint64_t>(*queue.tickets->wanted).store(1, cuda::memory_order_release);
-  if constexpr (executor == DeviceKind::host) wake_engine(asleep);
-}
-
 /// Wakes the engine, if a command that has been posted finds it asleep. A GPU wakes no thread of the host.
-BEELINE_HOST_DEVICE inline void wake_engine_of(CommandQueue queue) {
-  if (queue.tickets->wanted != nullptr) return wake_device_engine_of(queue);
+BEELINE_HOST_DEVICE inline void wake_engine_of([[maybe_unused]] CommandQueue queue) {
   if constexpr (executor == DeviceKind::host) {
     const std::uint64_t asleep = SystemAtomic<std::uint64_t>(queue.ring->asleep.value).load(cuda::memory_order_relaxed);
     if (asleep != 0) [[unlikely]]
@@ -223,6 +216,21 @@ BEELINE_HOST_DEVICE Status claim_command(const Context& ctx, CommandQueue queue,
   });
 }
 
+/// Posts a command. A device engine that has gone to sleep is asked for by way of the host.
+template <bool answered>
+BEELINE_HOST_DEVICE void post_command(CommandQueue queue, const CommandFields& fields, std::uint64_t ticket) {
+  const PosterMemory<answered> memory{queue};
+  const bool answers = fields.request.answers != 0;
+  std::uint64_t* const wanted = answered ? nullptr : queue.tickets->wanted;
+  if (wanted == nullptr) {
+    publish_command(memory, fields, answers, ticket);
+    wake_engine_of(queue);
+  } else if (const std::uint64_t asleep = publish_to_sleeper(memory, fields, answers, ticket); asleep != 0) {
+    SystemAtomic<std::uint64_t>(*wanted).store(1, cuda::memory_order_release);
+    if constexpr (executor == DeviceKind::host) wake_engine(asleep);
+  }
+}
+
 /// Does a command after everything that this thread, and those that it has synchronized with, did before: posts it, and
 /// if it `answers`, waits for the engine, whose answer is what the word held.
 ///   answered  whether commands of the ring may answer
@@ -238,8 +246,7 @@ BEELINE_HOST_DEVICE Fetched command_engine(const Context& ctx, CommandQueue queu
   if (claimed != Status::ok)
     return {give_up_on_engine(ctx, request, ticket + 1 - command_ring_depth, load_acquired(queue.ring->taken.value),
                               claimed)};
-  publish_command(memory, fields, request.answers != 0, ticket);
-  wake_engine_of(queue);
+  post_command<answered>(queue, fields, ticket);
   if (!answered || request.answers == 0) return {Status::ok};
   const Answer& answer = queue.ring->answers[ticket % command_ring_depth];
   // An abort does not end a `get`: its caller may free the destination then, which the engine goes on to write. But it

@@ -116,21 +116,17 @@ auto EngineThread::change(Change change) const {
 void EngineThread::add(CommandRing& ring, std::uint64_t* told) {
   change([&] {
     const std::uint64_t taken = ring.taken.value;
-    served_.push_back({.ring = &ring,
-                       .told = told,
-                       .reader = CommandReader(ring),
-                       .batch = batches_[served_.size() % batches_.size()].get(),
-                       .taken = taken,
-                       .done_by_then = taken});
+    served_.push_back(std::make_unique<Served>(
+        Served{.ring = &ring, .told = told, .reader = CommandReader(ring), .taken = taken, .done_by_then = taken}));
     rings_ = served_.size();
   });
 }
 
 bool EngineThread::remove(CommandRing& ring) {
   return change([&] {
-    const auto found = std::find_if(served_.begin(), served_.end(), [&](const Served& s) { return s.ring == &ring; });
+    const auto found = std::find_if(served_.begin(), served_.end(), [&](const auto& s) { return s->ring == &ring; });
     if (found == served_.end()) return false;
-    end_now(*found);
+    end_now(**found);
     store(ring.asleep.value, 0);
     served_.erase(found);
     if (const auto refusal = refusals_.find(&ring); refusal != refusals_.end()) {
@@ -144,23 +140,23 @@ bool EngineThread::remove(CommandRing& ring) {
 
 void EngineThread::serve_triggers(CommandRing& ring, TriggerTable& table, std::uint32_t queue) {
   change([&] {
-    for (Served& served : served_)
-      if (served.ring == &ring) served.table = &table, served.number = queue;
+    for (const auto& served : served_)
+      if (served->ring == &ring) served->table = &table, served->number = queue;
   });
 }
 
 void EngineThread::end_now(Served& served) {
   const std::uint64_t start = machine::clock_ns();
   try {
-    while (served.has_begun && !end_batch(served)) {
+    while (served.batch != nullptr && !end_batch(*served.batch)) {
       require(machine::clock_ns() - start < client_.context.deadline_ns, Status::deadline,
               "the device has not ended them by the deadline");
       std::this_thread::yield();
     }
   } catch (const std::exception& error) {
-    log(LogLevel::error,
-        fmt::format("{} commands of a queue that ends are under way: {}", served.batch->count, error.what()),
+    log(LogLevel::error, fmt::format("{} commands of a queue that ends are under way: {}", served.count, error.what()),
         client_.rank);
+    std::erase(served.batch->rings, &served);  // the batch is never free again
   }
 }
 
@@ -212,95 +208,157 @@ void EngineThread::run() {
 }
 
 bool EngineThread::serve_all() {
+  const bool was_busy = end_batches();
+  const bool has_words = begin_words(), has_moves = begin_moves();
+  return was_busy || has_words || has_moves;
+}
+
+bool EngineThread::end_batches() {
   bool any = false;
-  for (Served& served : served_) {
-    if (!served.has_begun && served.batch->count == 0) served.has_begun = begin_batch(served);
-    if (!served.has_begun) continue;
-    any = true;
-    end_batch(served);
+  for (const auto& batch : batches_) {
+    any |= batch->count > 0;
+    end_batch(*batch);
   }
   return any;
 }
 
-bool EngineThread::begin_batch(Served& served) {
-  const std::uint64_t start = is_timed_ ? machine::clock_ns() : 0;
-  const std::size_t taken = has_work(served) ? begin_commands(served) : 0;
+EngineThread::Batch* EngineThread::free_batch() const {
+  for (const auto& batch : batches_)
+    if (batch->count == 0) return batch.get();
+  return nullptr;
+}
+
+bool EngineThread::begin_words() {
+  moving_.clear();
+  Batch* batch = nullptr;
+  bool any = false;
+  const std::size_t first = turn_;
+  for (std::size_t i = 0; i < served_.size(); ++i) {
+    const std::size_t index = (first + i) % served_.size();
+    Served& served = *served_[index];
+    if (served.batch != nullptr || !has_work(served)) continue;
+    if (!is_gathered(served)) {
+      moving_.push_back(&served);
+      continue;
+    }
+    if (batch == nullptr) batch = free_batch();
+    if (batch == nullptr || batch->count == command_batch) {
+      turn_ = index;
+      break;
+    }
+    any |= begin_ring(served, *batch, client_.device.is_gpu());
+  }
+  if (batch != nullptr && batch->count > 0) submit(*batch);
+  return any;
+}
+
+bool EngineThread::begin_moves() {
+  bool any = false;
+  for (Served* const served : moving_) {
+    Batch* const batch = free_batch();
+    if (batch == nullptr) break;
+    any |= begin_ring(*served, *batch, false);
+    if (batch->count > 0) submit(*batch);
+  }
+  return any;
+}
+
+bool EngineThread::begin_ring(Served& served, Batch& batch, bool words_only) {
+  const std::uint64_t start = now_if_timed();
+  served.first = batch.count;
+  batch.worker->begin_ring();
+  begin_commands(served, batch, words_only);
+  served.count = batch.count - served.first;
   // A trigger is done when what it has fired is: the rest of that may have found no place in this batch.
   if (served.table == nullptr || !served.table->has_fired(served.number)) served.done_by_then = served.taken;
-  if (taken == 0) return false;
-  submit(served, start);
+  if (served.count == 0) return false;
+  count(commands_, served.count);
+  // Of what triggers fire this thread keeps a table: their posters hear of the end when the table has.
+  if (batch.worker->end_ring(served.table == nullptr ? served.told : nullptr, done_of(served).word)) {
+    served.batch = &batch;
+    batch.rings.push_back(&served);
+  } else {
+    end_ring(served, batch);
+    batch.count = served.first;
+    count(batches_begun_, 1);
+  }
+  count(begin_ns_, now_if_timed() - start);
   return true;
 }
 
-std::size_t EngineThread::begin_commands(Served& served) {
-  Batch& batch = *served.batch;
-  std::size_t &taken = batch.count, bytes = 0;
+void EngineThread::begin_commands(Served& served, Batch& batch, bool words_only) {
+  std::size_t bytes = 0;
   const std::size_t most_bytes = batch.worker->batch_bytes();
   const std::lock_guard in_use(memory_user_);
-  for (; taken < command_batch && bytes < most_bytes && take(served, taken); ++taken) {
-    const char* const reason = served.refused == 0 ? begin(served, taken, bytes) : "a command before it was refused";
-    if (reason != nullptr) refuse(served, batch.commands[taken], reason);
+  while (batch.count < command_batch && bytes < most_bytes && (!words_only || is_gathered(served)) &&
+         take(served, batch)) {
+    const char* const reason = served.refused == 0 ? begin(served, batch, bytes) : "a command before it was refused";
+    if (reason != nullptr) refuse(served, batch.commands[batch.count], reason);
+    ++batch.count;
   }
   served.reader.release_slots();
   count(bytes_, bytes);
+  const std::size_t taken = batch.count - served.first;
   if (taken > deepest_.load(std::memory_order_relaxed)) deepest_.store(taken, std::memory_order_relaxed);
-  return taken;
 }
 
-void EngineThread::submit(Served& served, std::uint64_t start) {
-  Batch& batch = *served.batch;
-  count(commands_, batch.count);
+void EngineThread::submit(Batch& batch) {
+  const std::uint64_t start = now_if_timed();
   count(batches_begun_, 1);
-  // Of what triggers fire this thread keeps a table: their posters hear of the end when the table has.
-  batch.worker->submit(served.table == nullptr ? served.told : nullptr, done_of(served).word);
-  if (!is_timed_) return;
-  batch.begun_at = machine::clock_ns();
+  batch.worker->submit();
+  batch.begun_at = now_if_timed();
   count(begin_ns_, batch.begun_at - start);
 }
 
-bool EngineThread::take(Served& served, std::size_t slot) {
-  Batch& batch = *served.batch;
-  if (served.table != nullptr && served.table->take(served.number, batch.commands[slot], batch.fired[slot]))
-    return true;
-  if (!served.reader.take(batch.commands[slot])) return false;
-  batch.fired[slot] = {};
-  served.taken = batch.commands[slot].sequence;
+std::uint64_t EngineThread::now_if_timed() const { return is_timed_ ? machine::clock_ns() : 0; }
+
+bool EngineThread::take(Served& served, Batch& batch) {
+  Command& command = batch.commands[batch.count];
+  FiredCommand& fired = batch.fired[batch.count];
+  if (served.table != nullptr && served.table->take(served.number, command, fired)) return true;
+  if (!served.reader.take(command)) return false;
+  fired = {};
+  served.taken = command.sequence;
   return true;
 }
 
-const char* EngineThread::begin(Served& served, std::size_t slot, std::size_t& bytes) {
-  Batch& batch = *served.batch;
-  const Command& command = batch.commands[slot];
+const char* EngineThread::begin(Served& served, Batch& batch, std::size_t& bytes) {
+  const Command& command = batch.commands[batch.count];
   if (command.verb == Verb::trigger)
     return served.table != nullptr ? served.table->trigger(command.remote, command.local)
                                    : "its queue takes no triggers";
-  const BegunCommand begun = begin_command(client_, memory_, *batch.worker, command, slot);
+  const BegunCommand begun = begin_command(client_, memory_, *batch.worker, command, batch.count);
   bytes += begun.bytes;
   return begun.refused;
 }
 
-bool EngineThread::end_batch(Served& served) {
-  Batch& batch = *served.batch;
-  if (!batch.worker->over()) return false;
-  if (is_timed_) count(work_ns_, machine::clock_ns() - batch.begun_at);
-  for (std::size_t i = 0; i < batch.count; ++i)
-    if (batch.commands[i].answers) served.reader.answer(batch.commands[i], batch.worker->result(i));
-  served.reader.end(done_of(served));
-  if (served.table != nullptr) finish_fired(served);
+bool EngineThread::end_batch(Batch& batch) {
+  if (batch.count == 0 || !batch.worker->over()) return false;
+  count(work_ns_, now_if_timed() - batch.begun_at);
+  for (Served* const served : batch.rings) {
+    end_ring(*served, batch);
+    served->batch = nullptr;
+  }
+  batch.rings.clear();
   batch.count = 0;
-  served.has_begun = false;
   return true;
 }
 
-void EngineThread::finish_fired(Served& served) {
-  Batch& batch = *served.batch;
-  for (std::size_t i = 0; i < batch.count; ++i)
+void EngineThread::end_ring(Served& served, Batch& batch) {
+  for (std::size_t i = served.first; i < served.first + served.count; ++i)
+    if (batch.commands[i].answers) served.reader.answer(batch.commands[i], batch.worker->result(i));
+  served.reader.end(done_of(served));
+  if (served.table != nullptr) finish_fired(served, batch);
+}
+
+void EngineThread::finish_fired(Served& served, const Batch& batch) {
+  for (std::size_t i = served.first; i < served.first + served.count; ++i)
     if (batch.fired[i].is_last) served.table->finish(batch.fired[i], served.refused == 0);
 }
 
 void EngineThread::check_triggers() const {
-  for (const Served& served : served_)
-    if (served.table != nullptr) served.table->check_deadlines(machine::clock_ns());
+  for (const auto& served : served_)
+    if (served->table != nullptr) served->table->check_deadlines(machine::clock_ns());
 }
 
 /// One text a queue: what is refused because of it would only repeat it.
@@ -330,21 +388,29 @@ void EngineThread::rest(std::uint32_t idle, std::uint64_t idle_since) {
 void EngineThread::sleep() {
   check_triggers();
   const auto bell = reinterpret_cast<std::uintptr_t>(static_cast<Waker*>(&bell_));
-  for (const Served& served : served_) store(served.ring->asleep.value, bell);
+  for (const auto& served : served_) store(served->ring->asleep.value, bell);
   const bool is_woken = order_with_posters() && !client_.device.is_gpu();
   if (!has_posted()) {
     count(sleeps_, 1);
     bell_.wait(is_woken ? woken_poll_us : poll_us_);
   }
-  for (const Served& served : served_) store(served.ring->asleep.value, 0);
+  for (const auto& served : served_) store(served->ring->asleep.value, 0);
 }
 
 bool EngineThread::has_posted() const {
-  return changes_ > 0 || closing_ || std::any_of(served_.begin(), served_.end(), has_work);
+  return changes_ > 0 || closing_ ||
+         std::any_of(served_.begin(), served_.end(), [](const auto& served) { return has_work(*served); });
 }
 
 bool EngineThread::has_work(const Served& served) {
   return served.reader.has_next() || (served.table != nullptr && served.table->has_fired(served.number));
+}
+
+bool EngineThread::is_gathered(const Served& served) const {
+  if (!client_.device.is_gpu()) return true;  // its commands are over at once
+  if (served.table != nullptr || !served.reader.has_next()) return false;
+  const Verb verb = served.reader.next_verb();
+  return verb == Verb::store || verb == Verb::put_inline || verb == Verb::put_inline_signal;
 }
 
 }  // namespace beeline

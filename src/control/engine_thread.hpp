@@ -66,20 +66,24 @@ class EngineThread {
   [[nodiscard]] std::vector<std::string> take_refusals();
 
  private:
-  /// A worker, and the commands of one ring that it is doing.
+  struct Served;
+  /// A worker, and the commands that it is doing: words of several rings, gathered for one call of the driver, or all
+  /// kinds of one ring.
   struct Batch {
     std::unique_ptr<CommandWorker> worker;
     std::array<Command, command_batch> commands{};
     std::array<FiredCommand, command_batch> fired{};  ///< which of the commands are of operations that have fired
     std::size_t count = 0;                            ///< 0: it is free
+    std::vector<Served*> rings{};                     ///< whose commands these are
     std::uint64_t begun_at = 0;                       ///< by the clock, where this is timed
   };
   struct Served {
     CommandRing* ring;
     std::uint64_t* told;
     CommandReader reader;
-    Batch* batch;  ///< shared with other rings; who begins one ends it before another begins
-    bool has_begun = false;
+    Batch* batch = nullptr;          ///< that its commands are under way in; nullptr: none are
+    std::size_t first = 0;           ///< of the batch's commands, those of this ring
+    std::size_t count = 0;           ///< from `first` on
     std::uint64_t refused = 0;       ///< commands: the first, and all behind it
     TriggerTable* table = nullptr;   ///< of a ring that triggers are posted to
     std::uint32_t number = 0;        ///< the ring's, in the table
@@ -93,24 +97,34 @@ class EngineThread {
   void run();
   /// One round over all rings. Whether any had something to do.
   bool serve_all();
-  bool begin_batch(Served& served);
-  /// Takes and begins the commands of a batch. How many.
-  std::size_t begin_commands(Served& served);
-  /// Hands what has been begun, since the time `start`, to the device.
-  void submit(Served& served, std::uint64_t start);
-  bool end_batch(Served& served);
+  bool end_batches();
+  /// Begins words of all rings that have nothing under way, and notes the rings whose next command is none.
+  bool begin_words();
+  bool begin_moves();
+  /// nullptr: all are in use.
+  [[nodiscard]] Batch* free_batch() const;
+  /// Takes and begins a ring's commands. Whether there were any.
+  bool begin_ring(Served& served, Batch& batch, bool words_only);
+  void begin_commands(Served& served, Batch& batch, bool words_only);
+  /// Hands what has been begun to the device.
+  void submit(Batch& batch);
+  /// 0 where nothing is timed.
+  [[nodiscard]] std::uint64_t now_if_timed() const;
+  bool end_batch(Batch& batch);
+  /// A ring's commands are over.
+  void end_ring(Served& served, Batch& batch);
   /// What posters hear when a batch is over.
   [[nodiscard]] static DoneCount done_of(const Served& served) {
     return DoneCount::of(served.done_by_then, served.refused != 0);
   }
   /// Waits for what a ring has begun, up to the deadline: then its batch is never used again.
   void end_now(Served& served);
-  /// The next command to begin, into a slot of the ring's batch: what has fired comes first.
-  bool take(Served& served, std::size_t slot);
-  /// Why a command is refused; nullptr: it has begun. Adds to the bytes of its batch.
-  const char* begin(Served& served, std::size_t slot, std::size_t& bytes);
+  /// The next command to begin, into the next slot of a batch: what has fired comes first.
+  bool take(Served& served, Batch& batch);
+  /// Why the command in the batch's last slot is refused; nullptr: it has begun. Adds to `bytes`.
+  const char* begin(Served& served, Batch& batch, std::size_t& bytes);
   /// Tells the table which operations are over.
-  void finish_fired(Served& served);
+  void finish_fired(Served& served, const Batch& batch);
   void check_triggers() const;
   void refuse(Served& served, const Command& command, const char* reason);
   /// After `idle` rounds in which there was nothing to do.
@@ -118,6 +132,8 @@ class EngineThread {
   void sleep();
   [[nodiscard]] bool has_posted() const;
   [[nodiscard]] static bool has_work(const Served& served);
+  /// Whether the next command may share a call of the driver with those of other rings.
+  [[nodiscard]] bool is_gathered(const Served& served) const;
 
   const EngineClient client_;
   MappedMemory memory_{client_};
@@ -126,7 +142,9 @@ class EngineThread {
   const bool is_timed_;
   mutable Bell bell_;
   std::vector<std::unique_ptr<Batch>> batches_;
-  std::vector<Served> served_;
+  std::vector<std::unique_ptr<Served>> served_;
+  std::size_t turn_ = 0;           ///< of `served_`: who begins first
+  std::vector<Served*> moving_{};  ///< of this round: rings whose next command is not gathered
   struct Refusal {
     std::string text;
     bool is_taken = false;

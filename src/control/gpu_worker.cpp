@@ -40,9 +40,9 @@ struct WorkerMemory {
 };
 
 /// Everything is asynchronous, on a stream that has worked before, so that kernels which wait for it may spin. Words in
-/// host memory are stored by the CPU while the stream has nothing to do; words in GPU memory by the stream itself
-/// (memory operations, several in one call), as is the count that tells a poster: no kernel starts. Atomics take
-/// kernels of one thread.
+/// host memory are stored by the CPU while the stream has nothing to do for their ring; words in GPU memory by the
+/// stream itself (memory operations, several in one call), as is the count that tells a poster: no kernel starts.
+/// Atomics take kernels of one thread.
 class GpuWorker final : public CommandWorker {
  public:
   explicit GpuWorker(const EngineClient& client) : gpu_(client.device.index), destinations_(client), sources_(client) {
@@ -70,6 +70,7 @@ class GpuWorker final : public CommandWorker {
   GpuWorker(const GpuWorker&) = delete;
   GpuWorker& operator=(const GpuWorker&) = delete;
 
+  void begin_ring() override { ring_is_busy_ = false; }
   const char* begin(const Command& command, std::byte* remote, std::size_t slot) override {
     auto* local = reinterpret_cast<std::byte*>(command.local);
     switch (command.verb) {
@@ -86,9 +87,19 @@ class GpuWorker final : public CommandWorker {
         return nullptr;
     }
   }
-  void submit(std::uint64_t* told, std::uint64_t done) override {
-    if (!is_busy_) return;
-    if (told != nullptr) write(told, done, sizeof done);
+  bool end_ring(std::uint64_t* told, std::uint64_t done) override {
+    if (!ring_is_busy_) return false;
+    if (rings_++ < most_told && told != nullptr) told_[rings_ - 1] = {told, done};
+    return true;
+  }
+  /// A stream writes about a million words a second, whoever waits for them: so it tells few posters, and this thread
+  /// tells many.
+  void submit() override {
+    if (rings_ <= most_told)
+      for (std::size_t i = 0; i < rings_; ++i)
+        if (told_[i].word != nullptr) write(told_[i].word, told_[i].done, sizeof told_[i].done);
+    rings_ = 0;
+    told_ = {};
     issue_writes();
   }
   std::size_t batch_bytes() const override { return std::size_t{64} << 20; }  // so that gaps between batches are short
@@ -108,6 +119,11 @@ class GpuWorker final : public CommandWorker {
   struct Strides {
     std::uint64_t to, from;
   };
+  struct Told {
+    std::uint64_t *word = nullptr, done = 0;
+  };
+  /// Rings whose posters the stream tells.
+  static constexpr std::size_t most_told = 2;
   /// Of one call; the driver takes 256.
   static constexpr std::size_t most_writes = 128;
   static constexpr const char* not_there = "memory of its poster is not there, or not for its GPU";
@@ -121,7 +137,7 @@ class GpuWorker final : public CommandWorker {
   void begin_on_stream() {
     use_gpu_in_this_thread();
     issue_writes();
-    is_busy_ = true;
+    is_busy_ = ring_is_busy_ = true;
   }
 
   /// Adds a store of 4 or 8 bytes to those that are issued together. Each is behind all that the stream did before, and
@@ -139,7 +155,7 @@ class GpuWorker final : public CommandWorker {
       params.writeValue.operation = CU_STREAM_MEM_OP_WRITE_VALUE_32;
       params.writeValue.value = static_cast<cuuint32_t>(value);
     }
-    is_busy_ = true;
+    is_busy_ = ring_is_busy_ = true;
   }
   void issue_writes() {
     if (writes_ == 0) return;
@@ -210,7 +226,7 @@ class GpuWorker final : public CommandWorker {
     while (!over()) std::this_thread::yield();
   }
   void put_inline(const Command& command, std::byte* remote, std::size_t slot) {
-    if (!is_busy_ && destinations_.holds_in_host_memory(remote, command.width)) {
+    if (!ring_is_busy_ && destinations_.holds_in_host_memory(remote, command.width)) {
       std::memcpy(remote, &command.local, command.width);
       return;
     }
@@ -230,7 +246,7 @@ class GpuWorker final : public CommandWorker {
   }
   void change(const Command& command, std::byte* remote, std::size_t slot) {
     const bool is_stored = command.verb == Verb::store;
-    if (!is_busy_ && is_stored && destinations_.holds_in_host_memory(remote, command.width)) {
+    if (!ring_is_busy_ && is_stored && destinations_.holds_in_host_memory(remote, command.width)) {
       static_cast<void>(detail::change_word(command, remote));
       return;
     }
@@ -247,7 +263,10 @@ class GpuWorker final : public CommandWorker {
   std::uint64_t* scratch_ = nullptr;
   std::array<CUstreamBatchMemOpParams, most_writes> params_{};  ///< stores that are not issued yet
   std::size_t writes_ = 0;
-  bool is_busy_ = false;  ///< the stream may have work, or will have these
+  std::array<Told, most_told> told_{};
+  std::size_t rings_ = 0;      ///< that have something under way
+  bool ring_is_busy_ = false;  ///< the stream may have work of the ring whose commands begin, or will have these writes
+  bool is_busy_ = false;       ///< the same of all rings
 };
 
 }  // namespace

@@ -37,6 +37,8 @@ void wake_engine(std::uint64_t asleep) noexcept { reinterpret_cast<Waker*>(aslee
 
 bool CommandReader::has_next() const { return detail::is_posted(EngineMemory{ring_}, next_); }
 
+Verb CommandReader::next_verb() const { return ring_->commands[next_ % command_ring_depth].verb; }
+
 bool CommandReader::take(Command& command) {
   if (!has_next()) return false;
   command = detail::take_command(EngineMemory{ring_}, next_++);

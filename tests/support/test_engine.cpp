@@ -60,13 +60,14 @@ class TestEngine final : public Engine {
   bool serve_some(Served& served) {
     if (plan_.gate != nullptr && !*plan_.gate) return false;
     std::size_t count = 0;
+    worker_->begin_ring();
     for (; count < command_batch && served.commands < plan_.stuck_after; ++count, ++served.commands) {
       if (!served.reader.take(batch_[count])) break;
       begin(batch_[count], count);
     }
     if (count == 0) return false;
     served.reader.release_slots();
-    worker_->submit(nullptr, 0);
+    if (worker_->end_ring(nullptr, 0)) worker_->submit();
     while (!worker_->over())
       if (stops_) return false;
     for (std::size_t i = 0; i < count; ++i)

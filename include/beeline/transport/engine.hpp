@@ -99,6 +99,8 @@ class CommandReader {
 
   /// Whether a command has been posted that is not taken.
   [[nodiscard]] bool has_next() const;
+  /// What the next command does, which has been posted.
+  [[nodiscard]] Verb next_verb() const;
   /// The next command, if it has been posted: what its poster did before is visible.
   [[nodiscard]] bool take(Command& command);
   /// Posters may use the slots of the commands that have been taken.

@@ -221,14 +221,16 @@ template <bool answered>
 BEELINE_HOST_DEVICE void post_command(CommandQueue queue, const CommandFields& fields, std::uint64_t ticket) {
   const PosterMemory<answered> memory{queue};
   const bool answers = fields.request.answers != 0;
-  std::uint64_t* const wanted = answered ? nullptr : queue.tickets->wanted;
-  if (wanted == nullptr) {
-    publish_command(memory, fields, answers, ticket);
-    wake_engine_of(queue);
-  } else if (const std::uint64_t asleep = publish_to_sleeper(memory, fields, answers, ticket); asleep != 0) {
-    SystemAtomic<std::uint64_t>(*wanted).store(1, cuda::memory_order_release);
-    if constexpr (executor == DeviceKind::host) wake_engine(asleep);
-  }
+  if constexpr (!answered)
+    if (std::uint64_t* const wanted = queue.tickets->wanted; wanted != nullptr) {
+      const std::uint64_t asleep = publish_to_sleeper(memory, fields, answers, ticket);
+      if (asleep == 0) return;
+      SystemAtomic<std::uint64_t>(*wanted).store(1, cuda::memory_order_release);
+      if constexpr (executor == DeviceKind::host) wake_engine(asleep);
+      return;
+    }
+  publish_command(memory, fields, answers, ticket);
+  wake_engine_of(queue);
 }
 
 /// Does a command after everything that this thread, and those that it has synchronized with, did before: posts it, and

@@ -31,6 +31,7 @@ struct MoveArguments {
   std::size_t bytes;
   std::uint32_t ahead, behind;
   CommandChannel channel;
+  bool by_one_command;
 };
 
 /// Puts ahead, announces it, waits for the one behind, gets what it has put back, and copies it.
@@ -39,8 +40,7 @@ struct MoveBody {
   BEELINE_HOST_DEVICE void operator()(const Group& group, const Context& ctx, DeviceReport* report,
                                       MoveArguments a) const {
     const CommandQueue queue = a.channel.queue(0);
-    BEELINE_DEVICE_CHECK_EQ(report, Status::ok, post_put(group, ctx, a.destination, a.source, a.bytes, a.ahead, queue));
-    BEELINE_DEVICE_CHECK_EQ(report, Status::ok, post_signal(group, ctx, a.signal, 7, a.ahead, queue));
+    BEELINE_DEVICE_CHECK_EQ(report, Status::ok, send(group, ctx, a));
     BEELINE_DEVICE_CHECK_EQ(report, Status::ok, wait(group, ctx, a.signal, Compare::greater_equal, 7, a.behind));
     BEELINE_DEVICE_CHECK_EQ(report, Status::ok, flush(group, ctx, queue));
     BEELINE_DEVICE_CHECK_EQ(report, Status::ok, quiet(group, ctx, queue));
@@ -49,10 +49,20 @@ struct MoveBody {
     BEELINE_DEVICE_CHECK_EQ(report, Status::ok, post_copy(group, ctx, a.copied, a.destination, a.bytes, queue));
     BEELINE_DEVICE_CHECK_EQ(report, Status::ok, quiet(group, ctx, queue));
   }
+
+ private:
+  template <class Group>
+  static BEELINE_HOST_DEVICE Status send(const Group& group, const Context& ctx, const MoveArguments& a) {
+    const CommandQueue queue = a.channel.queue(0);
+    if (a.by_one_command)
+      return post_put_signal(group, ctx, a.destination, a.source, a.bytes, a.signal, 7, a.ahead, queue);
+    const Status status = post_put(group, ctx, a.destination, a.source, a.bytes, a.ahead, queue);
+    return status == Status::ok ? post_signal(group, ctx, a.signal, 7, a.ahead, queue) : status;
+  }
 };
 
 template <GroupKind kind>
-void move_bytes(RankTest& test, CommandQueues& queues, std::size_t bytes, std::size_t skew) {
+void move_bytes(RankTest& test, CommandQueues& queues, std::size_t bytes, std::size_t skew, bool by_one_command) {
   World& world = test.world();
   const SymmetricArray<std::byte> memory(world, 4 * (bytes + 16));
   const Signals signal(world, 1);
@@ -68,7 +78,8 @@ void move_bytes(RankTest& test, CommandQueues& queues, std::size_t bytes, std::s
                                 bytes,
                                 static_cast<std::uint32_t>(test.ahead(1)),
                                 static_cast<std::uint32_t>(test.behind(1)),
-                                queues.channel()};
+                                queues.channel(),
+                                by_one_command};
   test.run(test.shape(1, true), FirstGroup<kind, MoveBody>{}, arguments, "posts");
   const std::vector<std::byte> come = pattern(key + static_cast<std::uint64_t>(test.behind(1)), bytes);
   check_bytes(come, test.read(part(0), bytes), "put");
@@ -80,10 +91,12 @@ void move_bytes(RankTest& test, CommandQueues& queues, std::size_t bytes, std::s
 POST_CASE(puts_gets_and_copies, 1) {
   need_reach(test, test.world());
   CommandQueues queues(test.world(), 1, {.engine = engine});
-  for (const std::size_t bytes : {std::size_t{0}, std::size_t{1}, std::size_t{7}, std::size_t{8}, std::size_t{40},
-                                  std::size_t{41}, std::size_t{4096}, most_bytes})
+  for (const std::size_t bytes : {std::size_t{0}, std::size_t{1}, std::size_t{7}, std::size_t{8}, std::size_t{24},
+                                  std::size_t{25}, std::size_t{40}, std::size_t{41}, std::size_t{4096}, most_bytes})
     for (const std::size_t skew : {0, 3})
-      for_each_group_kind(test.world(), [&]<GroupKind kind>() { move_bytes<kind>(test, queues, bytes, skew); });
+      for (const bool by_one_command : {false, true})
+        for_each_group_kind(test.world(),
+                            [&]<GroupKind kind>() { move_bytes<kind>(test, queues, bytes, skew, by_one_command); });
 }
 
 struct CrowdArguments {
@@ -179,7 +192,8 @@ struct BadKernel {
     const Thread one{};
     if (grid.thread_rank() != 0) return;
     const CommandQueue bad = a.channel.queue(0), good = a.channel.queue(1);
-    BEELINE_DEVICE_CHECK_EQ(report, Status::ok, post_put(one, ctx, a.bytes, a.nowhere, 4096, a.peer, bad));
+    BEELINE_DEVICE_CHECK_EQ(report, Status::ok,
+                            post_put_signal(one, ctx, a.bytes, a.nowhere, 4096, a.word, 2, a.peer, bad));
     BEELINE_DEVICE_CHECK_EQ(report, Status::ok, post_copy(one, ctx, a.bytes, a.nowhere, 4096, bad));
     BEELINE_DEVICE_CHECK_EQ(report, Status::ok, post_signal(one, ctx, a.word, 3, a.peer, bad));
     BEELINE_DEVICE_CHECK_EQ(report, Status::invalid_argument, quiet(one, ctx, bad));

@@ -79,6 +79,12 @@ constexpr Command rows_of(std::uint64_t remote, std::uint64_t local, std::uint64
   return command;
 }
 
+constexpr Command put_signal_of(std::uint8_t width, std::uint64_t remote, std::uint64_t signal) {
+  Command command = command_of(Verb::put_inline_signal, width, 0, remote);
+  command.local = 77, command.remote_stride = signal, command.local_stride = 1;
+  return command;
+}
+
 TEST_F(Engines, RefuseWhatNoPosterMayWant) {
   EngineThreads engine(client_, {});
   constexpr std::uint64_t all = ~std::uint64_t{0}, slot = std::uint64_t{1} << min_slot_shift;
@@ -91,6 +97,10 @@ TEST_F(Engines, RefuseWhatNoPosterMayWant) {
       {command_of(Verb::store, 8, 0, 4), "aligned"},
       {command_of(Verb::add, 2, 0, 0), "width"},
       {command_of(Verb::put_inline, 41, 0, 0), "so many bytes"},
+      {put_signal_of(25, 0, 64), "so many bytes"},
+      {put_signal_of(8, 0, 60), "aligned"},
+      {put_signal_of(8, 0, bytes), "no memory of its peer"},
+      {put_signal_of(8, bytes, 64), "no memory of its peer"},
       {rows_of(0, 4096, 1, 0, 0), "no bytes"},
       {rows_of(0, 4096, 3, 8, all / 2), "address space"},
       {rows_of(0, 4096, 1, all, 0), "address space"},
@@ -106,6 +116,7 @@ TEST_F(Engines, RefuseWhatNoPosterMayWant) {
     EXPECT_EQ(Status::invalid_argument, quiet(Thread{}, context_, queue.ends()));
     EXPECT_EQ(Status::invalid_argument, flush(Thread{}, context_, queue.ends()));
     EXPECT_EQ(0u, memory_[0]) << "a command behind one that was refused is refused";
+    EXPECT_EQ(0u, memory_[8]);
     const std::string text = engine.refusal(*queue.ring);
     EXPECT_NE(std::string::npos, text.find(reason)) << text;
     EXPECT_NE(std::string::npos, text.find("rank 0's engine refused command 1 of a queue")) << text;

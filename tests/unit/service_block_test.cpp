@@ -80,6 +80,32 @@ TEST_F(ServiceBlock, DoesWordsInTheirOrder) {
   EXPECT_EQ(3u, served_.deepest);
 }
 
+/// Words travel in the command, larger puts are moved: their signals come behind.
+TEST_F(ServiceBlock, DoesPutsWithTheirSignals) {
+  std::uint64_t* const signal = memory_.data() + bytes / 8 - 1;
+  const auto put_signal = [&](const void* from, std::size_t count, std::uint64_t value) {
+    return post_put_signal(Thread{}, context_, at(0), static_cast<const std::byte*>(from), count, signal, value, 0,
+                           queue());
+  };
+  const std::uint64_t payload[] = {3, 4, 5};
+  ASSERT_EQ(Status::ok, put_signal(payload, sizeof payload, 1));
+  EXPECT_FALSE(lease(1));
+  EXPECT_EQ(Status::ok, is_quiet());
+  EXPECT_EQ(0, std::memcmp(at(0), payload, sizeof payload));
+  EXPECT_EQ(1u, *signal);
+
+  constexpr std::size_t count = bytes / 4;
+  std::memset(at(2 * count), 0x5a, count);
+  ASSERT_EQ(Status::ok, put_signal(at(2 * count), count, 2));
+  EXPECT_TRUE(lease(1));
+  EXPECT_EQ(1u, *signal) << "the put is not over";
+  while (lease(1)) {
+  }
+  EXPECT_EQ(Status::ok, is_quiet());
+  EXPECT_EQ(0, std::memcmp(at(0), at(2 * count), count));
+  EXPECT_EQ(2u, *signal);
+}
+
 /// A lease that ends in the middle of a put: the next one moves the rest, and only then what comes behind it.
 TEST_F(ServiceBlock, GoesOnWithALargePut) {
   constexpr std::size_t count = bytes / 4;
@@ -134,10 +160,10 @@ TEST_F(ServiceBlock, HandsOverWhatItDoesNotReach) {
 
 TEST_F(ServiceBlock, HandsOverBadCommands) {
   const auto bad = [&](Verb verb, std::uint8_t width, std::uint32_t peer, std::uint64_t remote, std::uint64_t local,
-                       std::uint64_t rows, std::uint64_t row_bytes) {
+                       std::uint64_t rows, std::uint64_t row_bytes, std::uint64_t signal = 0) {
     const std::uint64_t ticket = tickets_->next++;
     Command& command = ring_->commands[ticket % command_ring_depth];
-    command = {0, verb, width, false, false, peer, remote, local, rows, row_bytes, 0, 0};
+    command = {0, verb, width, false, false, peer, remote, local, rows, row_bytes, signal, 0};
     command.sequence = ticket + 1;
     EXPECT_TRUE(lease(2));
     EXPECT_EQ(ticket + 1, handed_.command.sequence);
@@ -146,19 +172,22 @@ TEST_F(ServiceBlock, HandsOverBadCommands) {
   };
   const std::uint64_t here = piece_.first;
   bad(static_cast<Verb>(77), 8, 0, 0, 0, 0, 0);
-  bad(Verb::add, 8, 1, 0, 1, 0, 0);                     // there is no such rank
-  bad(Verb::add, 2, 0, 0, 1, 0, 0);                     // no atomic has this width
-  bad(Verb::add, 8, 0, 4, 1, 0, 0);                     // not aligned
-  bad(Verb::store, 8, 0, bytes, 1, 0, 0);               // behind the memory
-  bad(Verb::store, 8, 0, ~std::uint64_t{7}, 1, 0, 0);   // behind the slot
-  bad(Verb::put_inline, 41, 0, 0, 0, 0, 0);             // too many bytes
-  bad(Verb::put, 0, 0, 0, here, 1, 8);                  // onto itself
-  bad(Verb::put, 0, 0, 0, here + 8, 1, 0);              // no bytes
-  bad(Verb::put, 0, 0, 0, here + 64, 2, 8);             // rows
-  bad(Verb::put, 0, 0, bytes - 8, here, 1, 16);         // over the end there
-  bad(Verb::get, 0, 0, 0, here + bytes - 8, 1, 16);     // over the end here
-  bad(Verb::put, 0, 0, 0, here, 1, ~std::uint64_t{0});  // more than there is
-  bad(Verb::copy, 0, 0, here, here + 64, 1, 8);         // for a copy engine
+  bad(Verb::add, 8, 1, 0, 1, 0, 0);                        // there is no such rank
+  bad(Verb::add, 2, 0, 0, 1, 0, 0);                        // no atomic has this width
+  bad(Verb::add, 8, 0, 4, 1, 0, 0);                        // not aligned
+  bad(Verb::store, 8, 0, bytes, 1, 0, 0);                  // behind the memory
+  bad(Verb::store, 8, 0, ~std::uint64_t{7}, 1, 0, 0);      // behind the slot
+  bad(Verb::put_inline, 41, 0, 0, 0, 0, 0);                // too many bytes
+  bad(Verb::put_inline_signal, 25, 0, 0, 0, 0, 0, 64);     // the same
+  bad(Verb::put_inline_signal, 8, 0, 0, 1, 0, 0, 60);      // the signal is not aligned
+  bad(Verb::put_signal, 0, 0, 0, here + 64, 1, 8, bytes);  // nor in the memory
+  bad(Verb::put, 0, 0, 0, here, 1, 8);                     // onto itself
+  bad(Verb::put, 0, 0, 0, here + 8, 1, 0);                 // no bytes
+  bad(Verb::put, 0, 0, 0, here + 64, 2, 8);                // rows
+  bad(Verb::put, 0, 0, bytes - 8, here, 1, 16);            // over the end there
+  bad(Verb::get, 0, 0, 0, here + bytes - 8, 1, 16);        // over the end here
+  bad(Verb::put, 0, 0, 0, here, 1, ~std::uint64_t{0});     // more than there is
+  bad(Verb::copy, 0, 0, here, here + 64, 1, 8);            // for a copy engine
   EXPECT_EQ(std::vector<std::uint64_t>(bytes / 8), memory_);
 }
 

@@ -83,7 +83,7 @@ std::string text_of(const Command& command) {
   if (command.verb == Verb::copy)
     return fmt::format("copy of {} bytes from {:#x} to {:#x}", command.row_bytes, command.local, command.remote);
   const std::string place = fmt::format("rank {}, offset {:#x} of its slot", command.peer, command.remote);
-  if (moves_rows(command.verb))
+  if (moves_rows(command.verb) || command.verb == Verb::put_signal)
     return fmt::format("{} of {} x {} bytes, {}, here {:#x}", name, command.rows, command.row_bytes, place,
                        command.local);
   return fmt::format("{} of {} bytes, {}", name, command.width, place);

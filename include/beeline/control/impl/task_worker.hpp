@@ -183,14 +183,17 @@ class TaskWorker {
   }
   BEELINE_HOST_DEVICE void tell(std::uint32_t poster, std::uint64_t done, const TaskTarget& target, std::uint64_t reply,
                                 std::uint64_t reply_value) {
-    machine::fence_acquire_release();
-    if (reply != 0) store_signal(reply_of(poster, reply), reply_value, Order::relaxed);
+    // One fence for all on a GPU, where each release would take one; CPUs release without.
+    constexpr bool fences = executor == DeviceKind::gpu;
+    constexpr auto order = fences ? cuda::memory_order_relaxed : cuda::memory_order_release;
+    if constexpr (fences) machine::fence_acquire_release();
+    if (reply != 0) store_signal(reply_of(poster, reply), reply_value, fences ? Order::relaxed : Order::memory);
     if (target.completion > TaskTarget::registered_bit)
       SystemAtomic<std::uint64_t>(*reinterpret_cast<std::uint64_t*>(target.completion - TaskTarget::registered_bit))
-          .fetch_add(1, cuda::memory_order_relaxed);
+          .fetch_add(1, order);
     TaskTickets& tickets =
         *ctx_.translate(&channel_.tickets[channel_.ring(queue_, ctx_.rank)], ctx_.way_to(poster).place);
-    SystemAtomic<std::uint64_t>(tickets.done).store(done, cuda::memory_order_relaxed);
+    SystemAtomic<std::uint64_t>(tickets.done).store(done, order);
     head(channel_.ring(queue_, poster)).store(done, cuda::memory_order_relaxed);
   }
 

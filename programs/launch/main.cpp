@@ -44,13 +44,15 @@ int main(int argument_count, char** arguments) {
   app.add_option("-n,--ranks", options.ranks, "Ranks in the world")
       ->required()
       ->check(CLI::Range(1, static_cast<int>(beeline::max_ranks)));
-  CLI::Option* threads = app.add_flag("--threads", options.threads, "Ranks are threads of one process");
+  CLI::Option* threads =
+      app.add_flag("--threads", options.threads, "Ranks are threads of one process: of C++ programs that call run");
   app.add_flag("--keep-going", options.keep_going,
                "A rank that fails does not end the job: the others go on without it")
       ->excludes(threads);
   app.add_option("--device", options.device,
                  "auto, cpu, cuda:ID[,ID...] (ID: index or UUID), or an entry for each rank: cuda:0,cuda:1,cpu,cpu");
-  app.add_option("--deadline", options.deadline_s, "End of every wait, in seconds")->check(CLI::Range(1e-3, 1e6));
+  app.add_option("--deadline", options.deadline_s, "End of every wait, in seconds; 30 without")
+      ->check(CLI::Range(1e-3, 1e6));
   app.add_option("--split-nodes", options.split_nodes,
                  "Nodes that this machine counts as: ranks of different ones meet over UCX, by blocks of ranks")
       ->check(CLI::Range(1, static_cast<int>(beeline::max_ranks)));

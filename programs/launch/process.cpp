@@ -93,7 +93,10 @@ struct Plan {
 std::string find_program(const std::string& name) {
   if (name.find('/') != std::string::npos) {
     const int why = why_not_executable(name);
-    require(why == 0, Status::invalid_argument, fmt::format("cannot run {}: {}", name, message_of(why)));
+    const bool is_script = why == EACCES && name.ends_with(".py");
+    require(why == 0, Status::invalid_argument,
+            fmt::format("cannot run {}: {}{}", name, message_of(why),
+                        is_script ? "; start it by its interpreter: python " + name : ""));
     return name;
   }
   const char* variable = std::getenv("PATH");

@@ -188,10 +188,17 @@ class World:
     """
     One rank's view of the world: all ranks, and their memory.
 
-    Functions marked collective are called by every rank, in the same order. Every wait ends by the deadline with an
-    Error. Handlers of signals run while the main thread waits. What one raises ends the call, as KeyboardInterrupt: calls
-    that take a time-out go on, and the same call continues; but a collective or message that a host rank does without one,
-    and calls that take none, abort their team.
+    World.create() joins the world:
+
+        with beeline.World.create() as world:
+            print(world.rank, world.size)
+
+    Functions marked collective are called by every rank, in the same order. Every wait ends by the deadline with an Error.
+
+    Handlers of signals (as for Ctrl-C) run while the main thread waits. An exception of a handler, such as
+    KeyboardInterrupt, ends the call. After a call that takes `timeout`, the work goes on, and the same call continues it.
+    Two kinds of call abort their team instead: a collective or message of a host rank that was called without `timeout`,
+    and calls that do not take `timeout`.
     """
 
     @staticmethod
@@ -367,9 +374,9 @@ class Collectives:
     other. Calls that are to run at the same time use several objects. Tensors are contiguous, aligned to their elements,
     and in memory that this rank's device reaches: the GPU's own, or host memory on a host rank. Memory in the symmetric
     heap, at the same place on all ranks, is used as it is by every algorithm. Roots and parts are counted by rank of the
-    team; a rank's own part of one tensor may be the other tensor. What is only moved may be of any type; reductions are of
-    float32, float64, float16, bfloat16, int32, int64, uint8, uint32 and uint64. It lives until it is freed, or its world is
-    left.
+    team. Where one tensor has a part for each rank, the other tensor may be this rank's part of it. Tensors that are only
+    moved may have any type; reductions take float32, float64, float16, bfloat16, int32, int64, uint8, uint32 and uint64.
+    The Collectives object lives until it is freed, or its world is left.
 
     reduction  'sum', 'product', 'minimum', 'maximum', 'average'; of integers also 'bit_and', 'bit_or', 'bit_xor'
     stream     None: blocks until it is over; otherwise it returns at once, `World.synchronize(stream)` tells of failures,

@@ -74,7 +74,9 @@ def check_output(path: Path | None) -> Path | None:
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON lines, and nothing else, on standard output.")]
 RankCount = Annotated[int, typer.Option("--ranks", "-n", min=2, max=MAX_RANKS, help="Number of ranks.")]
-Threads = Annotated[bool, typer.Option("--threads", help="Ranks are threads of one process instead of processes.")]
+Threads = Annotated[
+    bool, typer.Option("--threads", help="Ranks are threads of one process: of C++ programs that call run.")
+]
 Device = Annotated[
     str,
     typer.Option(

@@ -313,9 +313,9 @@ All members make the same calls in the same order, one after the other: on one s
 other. Calls that are to run at the same time use several objects. Tensors are contiguous, aligned to their elements,
 and in memory that this rank's device reaches: the GPU's own, or host memory on a host rank. Memory in the symmetric
 heap, at the same place on all ranks, is used as it is by every algorithm. Roots and parts are counted by rank of the
-team; a rank's own part of one tensor may be the other tensor. What is only moved may be of any type; reductions are of
-float32, float64, float16, bfloat16, int32, int64, uint8, uint32 and uint64. It lives until it is freed, or its world is
-left.
+team. Where one tensor has a part for each rank, the other tensor may be this rank's part of it. Tensors that are only
+moved may have any type; reductions take float32, float64, float16, bfloat16, int32, int64, uint8, uint32 and uint64.
+The Collectives object lives until it is freed, or its world is left.
 
 reduction  'sum', 'product', 'minimum', 'maximum', 'average'; of integers also 'bit_and', 'bit_or', 'bit_xor'
 stream     None: blocks until it is over; otherwise it returns at once, `World.synchronize(stream)` tells of failures,

@@ -107,7 +107,8 @@ class SignalsObject {
 
  private:
   [[nodiscard]] std::uint64_t* word(std::size_t index) const {
-    if (index >= count_) throw nb::index_error(fmt::format("signal {} of {}", index, count_).c_str());
+    if (index >= count_)
+      throw nb::index_error(fmt::format("signal {}: there are {}, from 0 on", index, count_).c_str());
     return static_cast<std::uint64_t*>(memory_.address()) + index;
   }
   /// The word that a call's values go on from, if any.

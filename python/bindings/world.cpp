@@ -312,10 +312,17 @@ void bind_world(nb::module_& module) {
   bind_health(module);
   WorldClass world(module, "World", nb::dynamic_attr(), R"(One rank's view of the world: all ranks, and their memory.
 
-Functions marked collective are called by every rank, in the same order. Every wait ends by the deadline with an
-Error. Handlers of signals run while the main thread waits. What one raises ends the call, as KeyboardInterrupt: calls
-that take a time-out go on, and the same call continues; but a collective or message that a host rank does without one,
-and calls that take none, abort their team.)");
+World.create() joins the world:
+
+    with beeline.World.create() as world:
+        print(world.rank, world.size)
+
+Functions marked collective are called by every rank, in the same order. Every wait ends by the deadline with an Error.
+
+Handlers of signals (as for Ctrl-C) run while the main thread waits. An exception of a handler, such as
+KeyboardInterrupt, ends the call. After a call that takes `timeout`, the work goes on, and the same call continues it.
+Two kinds of call abort their team instead: a collective or message of a host rank that was called without `timeout`,
+and calls that do not take `timeout`.)");
   world.def_static(
       "create",
       [](std::optional<std::string> device, std::optional<double> deadline_s, std::optional<std::size_t> heap_bytes) {

@@ -12,6 +12,7 @@
 #include "beeline/collectives/message_channel.hpp"
 #include "beeline/core/call_fault.hpp"
 #include "beeline/core/registry.hpp"
+#include "beeline/device/signal.hpp"
 #include "beeline/device/wait.hpp"
 #include "host/world_implementation.hpp"
 #include "runtime/gpu_fault.hpp"
@@ -105,6 +106,12 @@ const char* symbol(std::uint8_t comparison) {
   return comparison < symbols.size() ? symbols[comparison] : "?";
 }
 
+/// Whether a wait was ended by its team's abort although its value had come: it says nothing.
+bool is_satisfied(const WaitRecord& record) {
+  return has_status(record, Status::aborted) &&
+         detail::holds(record.observed, static_cast<Compare>(record.comparison), record.expected);
+}
+
 /// A wait that ended without success.
 ///   who    waited, as `rank 3`
 ///   place  what waited, as ` in kernel NAME`
@@ -113,14 +120,15 @@ std::string describe_wait(const WaitRecord& record, const std::string& who, cons
                            : record.peer == no_peer   ? " on any rank"
                                                       : fmt::format(" on rank {}", record.peer);
   const bool may_lack_room = record.kernel != 0 && !record.resident;
-  return fmt::format("{}: {}{}{}, sequence {}: expected {} {}, observed {}, after {:.3f} s ({}){}", who,
-                     name(static_cast<Operation>(record.operation)), peer, place, record.sequence,
-                     symbol(record.comparison), record.expected, record.observed,
-                     static_cast<double>(record.waited_ns) / 1e9, name(static_cast<Status>(record.status)),
-                     may_lack_room
-                         ? "; the kernel was launched without .waits = true: one that waits needs it, so that "
-                           "all its blocks are resident"
-                         : "");
+  const auto operation = static_cast<Operation>(record.operation);
+  const bool is_numbered = operation != Operation::wait && operation != Operation::stream_synchronize;
+  return fmt::format(
+      "{}: {}{}{}{}: expected {} {}, observed {}, after {:.3f} s ({}){}", who, name(operation), peer, place,
+      is_numbered ? fmt::format(", sequence {}", record.sequence) : "", symbol(record.comparison), record.expected,
+      record.observed, static_cast<double>(record.waited_ns) / 1e9, name(static_cast<Status>(record.status)),
+      may_lack_room ? "; the kernel was launched without .waits = true: one that waits needs it, so that "
+                      "all its blocks are resident"
+                    : "");
 }
 
 /// A call that broke a rule, by what it was given.
@@ -366,7 +374,7 @@ std::string World::Implementation::describe_all(const std::vector<WaitRecord>& w
   std::vector<SameWaits> groups;
   for (const WaitRecord& record : waits) {
     std::string text = describe(record);
-    if (text == known) continue;
+    if (text == known || is_satisfied(record)) continue;
     WaitRecord timeless = record;
     timeless.waited_ns = 0;
     if (!is_refusal(record)) text = describe_wait(timeless, "", kernel_name(record.rank, record.kernel));
@@ -413,8 +421,17 @@ void World::Implementation::fail(Status status, std::uint32_t team, const std::s
   }
   // The error says whose it is.
   if (const std::string own = fmt::format("rank {}: ", rank); message.starts_with(own)) message.erase(0, own.size());
+  // Its status comes first.
+  if (const std::string end = fmt::format(" ({})", name(status)); message.ends_with(end))
+    message.erase(message.size() - end.size());
   if (!also.empty()) message += "; " + also;
-  throw Error(status, others.empty() ? message : fmt::format("{}; when it was noticed:{}", message, others), rank);
+  throw Error(status, others.empty() ? message : fmt::format("{}\n  at that time:{}", message, others), rank);
+}
+
+bool World::Implementation::failed_soon() const {
+  const std::uint64_t end = machine::clock_ns() + gathering_ns;
+  for (std::uint32_t poll = 0; !failed() && machine::clock_ns() < end; ++poll) machine::back_off(poll, 0);
+  return failed();
 }
 
 void World::Implementation::fail_meeting(const char* call, const Error& missing) {
@@ -422,16 +439,17 @@ void World::Implementation::fail_meeting(const char* call, const Error& missing)
   if (const std::string prefix = fmt::format("{}: rank {}: ", name(missing.code()), rank); message.starts_with(prefix))
     message.erase(0, prefix.size());
   const bool is_late = missing.code() == Status::deadline;
+  // Another rank's wait may have begun with this call, and is its cause: then that wait is the one to report.
+  if (is_late && failed_soon()) fail(Status::aborted, 0);
   if (is_late) {
     raise_with_cause(Status::aborted, fmt::format("rank {}: {}: {}", rank, call, message), barrier_context);
     tell_kernels();
   }
   std::string others = describe_all(is_late ? gather_waits(0) : failed_waits_of(0));
   if (!others.empty())
-    others =
-        (is_late ? "; all ranks make the same calls in the same order, but these were in others when it was noticed:"
-                 : "; waits that had failed:") +
-        others;
+    others = (is_late ? "; all ranks make the same calls in the same order\n  at that time others were in:"
+                      : "\n  waits that had failed:") +
+             others;
   throw Error(missing.code(), fmt::format("{}: {}{}", call, message, others), rank);
 }
 

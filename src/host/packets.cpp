@@ -51,7 +51,7 @@ void require_lines(Team& team, Heap heap) {
 /// Sizes of the rings; where they lie comes later.
 template <class Protocol>
 ProtocolChannel<Protocol> channel_of(Team& team, std::size_t slot_bytes, std::uint32_t depth, Heap heap) {
-  team.world().implementation().require_direct(team, "a packet channel");
+  team.world().implementation().require_direct(team, "packets (put_signal works across nodes)");
   require(slot_bytes > 0 && slot_bytes <= (std::size_t{1} << 30), Status::invalid_argument,
           fmt::format("packet slots of {} bytes: 1 to 2^30", slot_bytes));
   require(depth >= 2 && (depth & (depth - 1)) == 0, Status::invalid_argument,

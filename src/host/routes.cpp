@@ -267,8 +267,8 @@ void World::Implementation::signal_by_engine(std::uint64_t* signal, std::uint64_
 void World::Implementation::require_direct(const Team& team, const char* what) const {
   const auto refuse = [&](int asking, int peer, std::string_view reason) {
     require(reason.empty(), Status::unreachable,
-            fmt::format("{} takes loads and stores, by which rank {} does not reach rank {}: {}", what, asking, peer,
-                        reason));
+            fmt::format("{}: not with these ranks, since rank {} does not reach rank {} by loads and stores: {}", what,
+                        asking, peer, reason));
   };
   for (int to = 0; to < team.size(); ++to)
     if (const int peer = team.world_rank(to); !is_near(peer))

@@ -121,6 +121,19 @@ void put_signal_on_stream(Team& team, void* destination, const void* source, std
          PutSignalKernel{}, to, static_cast<const std::byte*>(source), bytes, call, static_cast<std::uint32_t>(peer));
 }
 
+namespace {
+
+/// As `Stream::wait_signal`, with an error that names the peer.
+void wait_on_host_stream(Team& team, Stream& stream, const WaitCall& call) {
+  const auto peer = static_cast<std::uint32_t>(team.world_rank(static_cast<int>(call.peer)));
+  stream.enqueue([&context = team.world().host_context(), signal = call.signal, value = call.value, peer] {
+    const Status status = wait(Thread{}, context, signal, Compare::greater_equal, value, peer);
+    if (status != Status::ok) throw Error(status, "a stream's wait for a signal");
+  });
+}
+
+}  // namespace
+
 void wait_on_stream(Team& team, const WaitCall& call) {
   Stream& stream = stream_of(team, call.stream);
   require(call.signal != nullptr, Status::invalid_argument, "wait_on_stream: a null address");
@@ -128,7 +141,11 @@ void wait_on_stream(Team& team, const WaitCall& call) {
           "wait_on_stream: peer " + std::to_string(call.peer) + " of a team of " + std::to_string(team.size()));
   check_signal(call.signal);
   check_sequence(call.sequence, false, "wait_on_stream");
-  if (call.sequence == nullptr) return stream.wait_signal(const_cast<std::uint64_t*>(call.signal), call.value);
+  if (call.sequence == nullptr) {
+    if (stream.device().is_gpu() || call.peer == no_peer)
+      return stream.wait_signal(const_cast<std::uint64_t*>(call.signal), call.value);
+    return wait_on_host_stream(team, stream, call);
+  }
   launch(team, {.threads = 32, .waits = true, .stream = &stream, .name = "wait"}, WaitKernel{}, call);
 }
 

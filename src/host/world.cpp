@@ -19,8 +19,10 @@ namespace beeline {
 
 std::unique_ptr<World> World::create(const Config& config) {
   const detail::ProfilerRange range("join the world");
-  require(!config.threads || config.size == 1, Status::invalid_argument,
-          "BEELINE_THREADS=1: ranks are threads; start them with beeline::run");
+  require(
+      !config.threads || config.size == 1, Status::invalid_argument,
+      "ranks are to be threads (--threads, BEELINE_THREADS=1), which only C++ programs that call beeline::run make; "
+      "without --threads this program's ranks are processes");
   require(config.size >= 1 && config.size <= static_cast<int>(max_ranks), Status::invalid_argument,
           fmt::format("a world has 1 to {} ranks, not {}", max_ranks, config.size));
   require(config.rank >= 0 && config.rank < config.size, Status::invalid_argument,

@@ -373,6 +373,8 @@ class World::Implementation {
   void check(std::uint32_t watched);
   /// `also`: what the caller knows of it.
   [[noreturn]] void fail(Status status, std::uint32_t team, const std::string& also = {});
+  /// Whether the world is aborted within the time that waits which begin together may end apart.
+  [[nodiscard]] bool failed_soon() const;
   /// After the end of a meeting in `call` that not all ranks came to: throws an error that names the waits of those who
   /// are elsewhere, which a deadline ends first, by aborting the world; of ranks that have left, the waits that failed.
   [[noreturn]] void fail_meeting(const char* call, const Error& missing);

@@ -41,11 +41,13 @@ int find_gpu(const std::string& id, const DeviceInventory& inventory) {
   int index = -1;
   const auto [end, error] = std::from_chars(id.data(), id.data() + id.size(), index);
   const bool number = error == std::errc{} && end == id.data() + id.size();
-  if (!number || index < 0 || index >= static_cast<int>(inventory.gpus.size()))
-    throw Error(Status::invalid_argument,
-                fmt::format("device \"cuda:{}\" is not here: {} GPU(s) visible{}{}", id, inventory.gpus.size(),
-                            inventory.gpus.empty() ? "" : ": ", fmt::join(inventory.gpus, ", ")));
-  return index;
+  if (number && index >= 0 && index < static_cast<int>(inventory.gpus.size())) return index;
+  std::string why_none;
+  if (inventory.gpus.empty()) static_cast<void>(visible_gpus(&why_none));
+  throw Error(Status::invalid_argument,
+              fmt::format("device \"cuda:{}\" is not here: {} GPU(s) visible{}{}{}", id, inventory.gpus.size(),
+                          inventory.gpus.empty() ? "" : ": ", fmt::join(inventory.gpus, ", "),
+                          why_none.empty() ? "" : fmt::format(" ({}); --device cpu runs on CPUs", why_none)));
 }
 
 constexpr std::string_view cuda_prefix = "cuda:";

@@ -12,7 +12,7 @@ namespace {
 }  // namespace
 
 std::vector<Device> visible_gpus(std::string* why_none) {
-  if (why_none != nullptr) *why_none = "this build has no CUDA";
+  if (why_none != nullptr) *why_none = "this build has no CUDA: with CUDA's nvcc on PATH, build again";
   return {};
 }
 bool peer_access(int, int) { unavailable(); }

@@ -63,7 +63,7 @@ TEST_P(ForgottenWaits, OfAGridSyncAreAnError) {
 
 TEST_P(ForgottenWaits, AreNamedByTheDeadline) {
   run(Status::deadline,
-      {"rank 0: wait on rank 1 in kernel beeline_test::SignalKernel, sequence 0: expected > 7, observed 0", remedy},
+      {"rank 0: wait on rank 1 in kernel beeline_test::SignalKernel: expected > 7, observed 0", remedy},
       [](World& world, std::uint64_t* signals) { launch(world, {.threads = 64}, SignalKernel{}, signals); });
 }
 

@@ -87,6 +87,11 @@ void wait_on_stream(Scene& scene) {
   scene.world.synchronize();
 }
 
+void wait_on_stream_for_peer(Scene& scene) {
+  wait_on_stream(scene.world, {.signal = scene.signals.data(), .value = 5, .peer = 1});
+  scene.world.synchronize();
+}
+
 void wait_on_own_stream(Scene& scene) {
   const std::unique_ptr<Stream> stream = scene.world.make_stream();
   stream->wait_signal(scene.signals.data(), 5);
@@ -112,7 +117,7 @@ const std::vector<Unanswered>& unanswered_waits() {
   static const std::vector<Unanswered> waits = {
       {"Signal", [](Scene& scene) { wait_in_kernel(scene, Wait::signal); },
        "rank 0: wait on rank 1 in kernel beeline_test::WaitKernel"
-       ", sequence 0: expected == 5, observed 3",
+       ": expected == 5, observed 3",
        nullptr},
       {"AnySignal", [](Scene& scene) { wait_in_kernel(scene, Wait::any_signal); },
        "rank 0: wait_any on any rank in kernel beeline_test::WaitKernel"
@@ -139,18 +144,20 @@ const std::vector<Unanswered>& unanswered_waits() {
        "rank 0: staged_receive on rank 1, sequence 0: expected >= 1, observed 0", nullptr},
       {"StagedSend", [](Scene& scene) { scene.staged.send(scene.data.data(), 5000, 1); },
        "rank 0: staged_send on rank 1, sequence 1: expected >= 2, observed 1", nullptr},
-      {"Stream", wait_on_stream, "rank 0: wait on any rank, sequence 0: expected >= 5, observed 3",
-       "rank 0: stream_synchronize, sequence 0: expected >= 1, observed 0"},
+      {"Stream", wait_on_stream, "rank 0: wait on any rank: expected >= 5, observed 3",
+       "rank 0: stream_synchronize: expected >= 1, observed 0"},
+      {"StreamForPeer", wait_on_stream_for_peer, "rank 0: wait on rank 1: expected >= 5, observed 3",
+       "rank 0: stream_synchronize: expected >= 1, observed 0"},
       {"BeforeEvent", [](Scene& scene) { wait_in_kernel_before_event(scene, true); },
        "rank 0: wait on rank 1 in kernel beeline_test::WaitKernel"
-       ", sequence 0: expected == 5, observed 3",
+       ": expected == 5, observed 3",
        nullptr},
       {"BeforeEventOfStream", [](Scene& scene) { wait_in_kernel_before_event(scene, false); },
        "rank 0: wait on rank 1 in kernel beeline_test::WaitKernel"
-       ", sequence 0: expected == 5, observed 3",
+       ": expected == 5, observed 3",
        nullptr},
-      {"OwnStream", wait_on_own_stream, "rank 0: wait on any rank, sequence 0: expected >= 5, observed 3",
-       "rank 0: stream_synchronize, sequence 0: expected >= 1, observed 0"}};
+      {"OwnStream", wait_on_own_stream, "rank 0: wait on any rank: expected >= 5, observed 3",
+       "rank 0: stream_synchronize: expected >= 1, observed 0"}};
   return waits;
 }
 

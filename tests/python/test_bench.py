@@ -518,3 +518,14 @@ def test_commands_whose_program_is_not_built_say_so(tmp_path: Path) -> None:
     assert list(reasons) == COMMANDS
     absent = f"{tmp_path}/beeline-bench-collectives is not there; tools/build builds it"
     assert list(reasons.values()) == [None] * 7 + [absent] * 4
+
+
+def test_without_the_program_the_help_has_all_names_and_a_command_the_reason(
+    cli: Callable[..., Any], tmp_path: Path
+) -> None:
+    done = cli("bench", "--help", BEELINE_BIN=str(tmp_path))
+    assert done.returncode == 0
+    assert {name for name in COMMANDS if f"{name} " in done.stdout} == set(COMMANDS)
+    refused = cli("bench", "latency", "--ranks", "2", BEELINE_BIN=str(tmp_path))
+    assert refused.returncode != 0
+    assert "program beeline-bench is not in" in refused.stderr

@@ -3,11 +3,15 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -102,6 +106,51 @@ def test_an_old_cmake_is_named_with_its_version(setup: Setup) -> None:
     assert "CMake 3.18.4 is too old" in said
     assert "3.24" in said
     assert "pip install cmake" in said
+
+
+def run_here(command: list[str], **environment: str) -> subprocess.CompletedProcess[str]:
+    merged = {**os.environ, **environment}
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, env=merged)
+
+
+def info(repository: Path, **environment: str) -> dict[str, Any]:
+    told: dict[str, Any] = json.loads(run_here([str(repository / "build/bin/beeline-info")], **environment).stdout)
+    return told
+
+
+def refusal_of_gpu_0(**environment: str) -> str:
+    """What a rank ends with that is to take a GPU where there is none."""
+    pytest.importorskip("beeline._beeline", reason="the extension module is not built")
+    joins = "import beeline; beeline.World.create()"
+    done = run_here([sys.executable, "-c", joins], BEELINE_DEVICE="cuda:0", **environment)
+    assert done.returncode == 1
+    return done.stderr.splitlines()[-1]
+
+
+def test_without_a_gpu_the_reason_and_the_way_out_are_named(repository: Path) -> None:
+    reason = info(repository)["no_gpu_reason"]
+    if reason is None:
+        pytest.skip("this machine has a GPU")
+    assert re.search("build again|no CUDA driver is installed|the driver shows no GPU: CUDA_VISIBLE_DEVICES", reason)
+    assert f'"cuda:0" is not here: 0 GPU(s) visible ({reason}); --device cpu runs on CPUs' in refusal_of_gpu_0()
+
+
+def test_an_old_driver_is_named_with_both_versions(repository: Path, tmp_path: Path) -> None:
+    if not info(repository)["build"]["cuda"]:
+        pytest.skip("this build has no CUDA, so asks no driver")
+    source = tmp_path / "driver.c"
+    source.write_text(
+        "int cuInit(unsigned f) { return 0; }\nint cuDriverGetVersion(int* v) { *v = 11040; return 0; }\n"
+    )
+    subprocess.run(
+        ["gcc", "-shared", "-fPIC", "-Wl,-soname,libcuda.so.1", "-o", tmp_path / "libcuda.so.1", source], check=True
+    )
+    old = {"LD_LIBRARY_PATH": str(tmp_path)}
+    reason = info(repository, **old)["no_gpu_reason"]
+    assert re.fullmatch(
+        "the driver serves CUDA 11.4, this build needs 1.*: install a newer driver, or build with that CUDA", reason
+    )
+    assert reason in refusal_of_gpu_0(**old)
 
 
 def test_programs_need_no_shared_memory_of_the_container(repository: Path) -> None:

@@ -204,7 +204,7 @@ void refuse_one(World& world, const Refused& each) {
   const std::string words = join("rank 0: ", name(each.operation), " on rank 1 refused");
   if (world.rank() == 0) {
     BEELINE_CHECK(each.call(scene, scene.heap.data()) == Status::unreachable);
-    check_error(Status::unreachable, {words, "CPU threads", "(unreachable)"}, [&] { world.check(); });
+    check_error(Status::unreachable, {words, "CPU threads"}, [&] { world.check(); });
     const WaitRecord record = world.failed_waits().front();  // before that of the other rank's barrier, if it has any
     BEELINE_CHECK_EQ(static_cast<std::uint32_t>(each.operation), record.operation);
     BEELINE_CHECK_EQ(static_cast<std::uint32_t>(Status::unreachable), record.status);

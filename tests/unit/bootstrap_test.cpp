@@ -122,7 +122,7 @@ TEST_P(ThreeRanks, AMissingRankIsNamedAtTheDeadline) {
     stopwatch.expect_deadline(deadline_ns);
     EXPECT_EQ(error.code(), Status::deadline);
     EXPECT_EQ(error.rank(), bootstrap.rank());
-    EXPECT_TRUE(mentions(error, "rank 1 joined, but did not call")) << error.what();
+    EXPECT_TRUE(mentions(error, "rank 1 joined, but did not make this call")) << error.what();
     if (++failed == 2) over.set_value();
   });
 }

@@ -29,6 +29,7 @@ HANDLERS: dict[str, tuple[Callable[..., None], Render]] = {
     "methods": (bench.measure, bench.render_methods),
     "overlap": (overlap.overlap, overlap.render),
 }
+WITH_COMMON_HANDLER = ("latency", "bandwidth", "rate")
 POSITION_OR_NAME = inspect.Parameter.POSITIONAL_OR_KEYWORD
 ABSENT = {"ignore_unknown_options": True, "allow_extra_args": True}  # whatever is asked of it, the reason is the answer
 METAVARS = {"integer": "N", "size": "BYTES", "name": "NAME"}
@@ -38,11 +39,20 @@ class Benchmarks(TyperGroup):
     """The program is asked what it has when a command or the help needs it."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        return list(commands())
+        return list(all_commands())
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        described = commands().get(cmd_name)
+        described = all_commands().get(cmd_name)
         return None if described is None else make_command(described, ctx.command.context_settings)
+
+
+def all_commands() -> dict[str, Described]:
+    """Those of the program; without it, all names with the reason."""
+    try:
+        return commands()
+    except CliError as problem:
+        names = [*WITH_COMMON_HANDLER, *HANDLERS]
+        return {name: {"name": name, "summary": "Not built", "reason": str(problem)} for name in names}
 
 
 def make_command(described: Described, settings: dict[str, Any]) -> Any:

@@ -15,13 +15,11 @@ from beeline.programs import World, launch_command, resolve_program
 def run(
     program: Annotated[str, typer.Argument(metavar="PROGRAM", help="The program to start.")],
     arguments: Annotated[list[str] | None, typer.Argument(help="Its arguments.", show_default=False)] = None,
-    ranks: Annotated[
-        int, typer.Option("-n", "--ranks", min=1, max=options.MAX_RANKS, help="Number of ranks.", show_default=False)
-    ] = 1,
+    ranks: Annotated[int, typer.Option("-n", "--ranks", min=1, max=options.MAX_RANKS, help="Number of ranks.")] = 1,
     threads: options.Threads = False,
     device: options.Device = "auto",
     deadline: Annotated[
-        float | None, typer.Option("--deadline", min=0.001, metavar="SECONDS", help="The end of every wait.")
+        float | None, typer.Option("--deadline", min=0.001, metavar="SECONDS", help="End of every wait; 30 without.")
     ] = None,
     keep_going: Annotated[
         bool, typer.Option("--keep-going", help="A rank that fails does not end the job: the others go on without it.")
@@ -44,9 +42,9 @@ def run(
 ) -> None:
     """Start PROGRAM on N ranks, as processes or as threads of one process.
 
-    Each line of output carries its rank. A rank that dies ends the job; with --keep-going the others go on, if the
-    program does. With --json, standard output holds only those lines of the ranks that are JSON; the others go to
-    standard error.
+    Each line of output begins with its rank, except with --threads. A rank that dies ends the job; with --keep-going
+    the others go on, if the program does. With --json, standard output holds only those lines of the ranks that are
+    JSON; the others go to standard error.
     """
     command = launch_command(
         World(ranks, threads, device, deadline, keep_going, split_nodes, hosts, ssh, bind),

@@ -220,7 +220,8 @@ Collectives::~Collectives() = default;
 
 const CollectiveChannel& Collectives::channel() const {
   if (implementation_->across_nodes != nullptr)
-    implementation_->world.implementation().require_direct(implementation_->team, "the channel for kernels");
+    implementation_->world.implementation().require_direct(
+        implementation_->team, "collectives in kernels (the host's calls work across nodes)");
   return implementation_->channel;
 }
 

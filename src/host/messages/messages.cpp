@@ -238,7 +238,8 @@ Messages::~Messages() = default;
 
 const MessageChannel& Messages::channel() const {
   if (implementation_->pairs != nullptr)
-    implementation_->world.implementation().require_direct(implementation_->team, "the channel for kernels");
+    implementation_->world.implementation().require_direct(implementation_->team,
+                                                           "messages in kernels (the host's calls work across nodes)");
   return implementation_->channel;
 }
 

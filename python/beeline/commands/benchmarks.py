@@ -79,7 +79,8 @@ def make_command(described: Described, settings: dict[str, Any]) -> Any:
     parameters = [*map(parameter_of, of_program.values()), *of_handler, *of_world, *shown]
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     app = typer.Typer(add_completion=False, context_settings=settings | (ABSENT if is_absent else {}))
-    app.command(described["name"], help=described["summary"], epilog=methods_of(described))(run)
+    text = described["summary"] + (f"\n\n{described['reason']}" if is_absent else "")
+    app.command(described["name"], help=text, epilog=methods_of(described))(run)
     return get_command(app)
 
 

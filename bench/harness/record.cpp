@@ -33,8 +33,9 @@ Json head(const std::string& operation, const std::string& method, std::uint64_t
 /// A result's fields, in their order: what is not said here is missing.
 Json result(const std::string& operation, const std::string& method, std::uint64_t bytes, int ranks) {
   Json record = head(operation, method, bytes, ranks);
-  for (const char* field : {"available", "reason", "unit", "median", "bus_gb_per_s", "relative_deviation", "iterations",
-                            "samples", "verified", "seed", "peer_of", "baseline", "ratio_to_baseline", "settings"})
+  for (const char* field :
+       {"available", "reason", "unit", "median", "bus_gb_per_s", "relative_deviation", "iterations", "samples",
+        "cpu_cores", "verified", "seed", "peer_of", "baseline", "ratio_to_baseline", "settings"})
     record[field] = nullptr;
   return record;
 }
@@ -53,6 +54,7 @@ Json result_record(const Measurement& measurement, const Outcome& outcome, int r
   record["relative_deviation"] = relative_deviation(outcome.samples);
   record["iterations"] = outcome.iterations;
   record["samples"] = outcome.samples;
+  if (outcome.wall_s > 0) record["cpu_cores"] = outcome.cpu_s / outcome.wall_s;
   if (outcome.verified) record["verified"] = *outcome.verified, record["seed"] = outcome.seed;
   if (measurement.peer_of) record["peer_of"] = *measurement.peer_of;
   if (peer != nullptr) record["baseline"] = peer->method;

@@ -17,6 +17,7 @@ namespace beeline::bench {
 struct Outcome {
   std::vector<double> samples;
   std::uint32_t iterations = 0;  ///< operations in a batch, of which a sample is the mean
+  double cpu_s = 0, wall_s = 0;  ///< of the leading rank's process while the samples were taken
   std::optional<bool> verified;  ///< none: verification was switched off
   std::uint64_t seed = 0;
 };

@@ -2,6 +2,7 @@
 #include "harness/runner.hpp"
 
 #include <fmt/format.h>
+#include <time.h>
 
 #include <algorithm>
 #include <memory>
@@ -82,6 +83,21 @@ double sample_of(const Measurement& measurement, std::uint32_t iterations, doubl
   return 0;
 }
 
+double seconds(clockid_t clock) {
+  timespec now{};
+  ::clock_gettime(clock, &now);
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
+}
+
+/// Times batches, and what of the CPU they take.
+std::vector<double> time(const Measurement& measurement, const Rounds& rounds, Outcome& outcome) {
+  const double cpu = seconds(CLOCK_PROCESS_CPUTIME_ID), wall = seconds(CLOCK_MONOTONIC);
+  std::vector<double> times = measurement.time(rounds);
+  outcome.cpu_s += seconds(CLOCK_PROCESS_CPUTIME_ID) - cpu;
+  outcome.wall_s += seconds(CLOCK_MONOTONIC) - wall;
+  return times;
+}
+
 /// Takes turns among the measurements that have not enough samples yet, so that what drifts in the machine drifts for
 /// all of them.
 void sample(Bench& bench, const std::vector<Measurement>& measurements, std::vector<Outcome>& outcomes) {
@@ -93,7 +109,7 @@ void sample(Bench& bench, const std::vector<Measurement>& measurements, std::vec
     std::vector<std::size_t> unfinished;
     for (std::size_t i : left) {
       const Rounds rounds{outcomes[i].iterations, batches_per_round, warm_up(outcomes[i].iterations)};
-      const std::vector<double> times = measurements[i].time(rounds);
+      const std::vector<double> times = time(measurements[i], rounds, outcomes[i]);
       if (bench.leads())
         for (double ns : times) {
           outcomes[i].samples.push_back(sample_of(measurements[i], rounds.iterations, ns));

@@ -129,6 +129,7 @@ class Peer:
             "unit": "us", "median": median,
             "bus_gb_per_s": 2 * (self.ranks - 1) / self.ranks * self.size / median / 1e3,
             "relative_deviation": deviation(samples), "iterations": iterations, "samples": samples,
+            "cpu_cores": None,
             "verified": verified, "seed": seed, "peer_of": f"{control}/automatic", "baseline": None,
             "ratio_to_baseline": None,
             "settings": {"control": control, "type": self.type, "algorithm": self.algorithm,

@@ -23,7 +23,8 @@ METHODS = [
 QUICK = ["--iterations", "2"]
 RESULT_FIELDS = {
     "event", "schema_version", "operation", "method", "bytes", "ranks", "available", "reason", "unit", "median",
-    "bus_gb_per_s", "relative_deviation", "iterations", "samples", "verified", "seed", "peer_of", "baseline",
+    "bus_gb_per_s", "relative_deviation", "iterations", "samples", "cpu_cores", "verified", "seed", "peer_of",
+    "baseline",
     "ratio_to_baseline", "settings",
 }  # fmt: skip
 Record = dict[str, Any]
@@ -85,6 +86,7 @@ def assert_measured(record: Record, ranks: int) -> None:
     assert min(record["samples"]) > 0
     assert min(record["samples"]) <= record["median"] <= max(record["samples"])
     assert record["relative_deviation"] >= 0
+    assert 0 < record["cpu_cores"] < 1000
     factor = BUS_FACTORS.get(record["operation"])
     bandwidth = factor and pytest.approx(factor(ranks) * record["bytes"] / record["median"] / 1e3)
     assert record["bus_gb_per_s"] == bandwidth

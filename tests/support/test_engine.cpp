@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/support/test_engine.hpp"
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <exception>
@@ -60,20 +61,23 @@ class TestEngine final : public Engine {
   bool serve_some(Served& served) {
     if (plan_.gate != nullptr && !*plan_.gate) return false;
     std::size_t count = 0;
-    worker_->begin_ring();
-    for (; count < command_batch && served.commands < plan_.stuck_after; ++count, ++served.commands) {
-      if (!served.reader.take(batch_[count])) break;
-      begin(batch_[count], count);
-    }
+    while (count < command_batch && served.commands < plan_.stuck_after && served.reader.take(batch_[count]))
+      ++count, ++served.commands;
     if (count == 0) return false;
     served.reader.release_slots();
+    const Command last = batch_[count - 1];
+    if (plan_.reorders)
+      std::stable_sort(batch_.begin(), batch_.begin() + count,
+                       [](const Command& a, const Command& b) { return a.peer > b.peer; });
+    worker_->begin_ring();
+    for (std::size_t i = 0; i < count; ++i) begin(batch_[i], i);
     if (worker_->end_ring(nullptr, 0)) worker_->submit();
     while (!worker_->over())
       if (stops_) return false;
     for (std::size_t i = 0; i < count; ++i)
       if (batch_[i].answers) served.reader.answer(batch_[i], worker_->result(i));
-    served.reader.release_sources(batch_[count - 1]);
-    served.reader.complete(batch_[count - 1]);
+    served.reader.release_sources(last);
+    served.reader.complete(last);
     return true;
   }
   void begin(const Command& command, std::size_t slot) {

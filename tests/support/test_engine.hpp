@@ -22,6 +22,7 @@ struct EnginePlan {
   std::uint64_t stuck_after = ~std::uint64_t{0};  ///< commands of a ring that are served; then none is, for ever
   int pause_us = 0;                               ///< before each look at the rings
   int ns_per_byte = 0;                            ///< that a put or get takes
+  bool reorders = false;                          ///< commands to different peers: the highest rank's come first
   std::shared_ptr<std::atomic<bool>> gate;        ///< while it is false, no command is served; nullptr: all are
 };
 

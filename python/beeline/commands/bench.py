@@ -44,15 +44,29 @@ def render_methods(results: list[Event]) -> RenderableType:
         settings.add_row(str(one["operation"]), str(one["method"]), shown, cell([one], one["unit"]), str(one["unit"]))
     columns = dict.fromkeys((one["operation"], one["bytes"], one["unit"]) for one in measured)
     titles = [f">{operation} {format_bytes(size)}\n{unit}" for operation, size, unit in columns]
-    table = new_table("methods", "method", *titles)
+    table = new_table("methods", "method", ">multi-\nprocessors", ">CPU\ncores", *titles)
     for method in dict.fromkeys(str(one["method"]) for one in measured):
         mine = [one for one in measured if one["method"] == method]
         table.add_row(
             method,
+            multiprocessors_of(method, mine),
+            range_of([one["cpu_cores"] for one in mine if one.get("cpu_cores") is not None], 1),
             *(cell([one for one in mine if (one["operation"], one["bytes"], one["unit"]) == column], column[2])
               for column in columns),
         )  # fmt: skip
     return Group(table, settings, *not_measured(results))
+
+
+def multiprocessors_of(method: str, results: list[Event]) -> str:
+    """Those that the kernels of its measurements occupy: a block each, and none where the host or a stream copies."""
+    if method.startswith("host/") or method.startswith("stream/copy_engine/"):
+        return "0"
+    return range_of([one.get("settings", {}).get("blocks", 1) for one in results], 0)
+
+
+def range_of(values: list[float], digits: int) -> str:
+    shown = dict.fromkeys(f"{value:.{digits}f}" for value in (min(values, default=0), max(values, default=0)))
+    return " to ".join(shown) if values else ""
 
 
 def render_operations(results: list[Event], table_of: Callable[[str, str, list[Event]], Table]) -> RenderableType:

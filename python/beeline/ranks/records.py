@@ -13,8 +13,8 @@ import beeline
 
 Record = dict[str, Any]
 FIGURES = (
-    "unit", "median", "bus_gb_per_s", "relative_deviation", "iterations", "verified", "seed", "peer_of", "baseline",
-    "ratio_to_baseline",
+    "unit", "median", "bus_gb_per_s", "relative_deviation", "iterations", "cpu_cores", "verified", "seed", "peer_of",
+    "baseline", "ratio_to_baseline",
 )  # fmt: skip
 
 

@@ -25,6 +25,7 @@ DeviceLane::~DeviceLane() {
 }
 
 const char* DeviceLane::begin(const Command& command, std::byte* remote, StagedBytes bytes, End end) {
+  if (count_ == 0) worker_->begin_ring();
   Begun& next = begun_[count_];
   next.command = command;
   const char* const refused = worker_->begin(next.command, remote, count_);
@@ -38,7 +39,7 @@ const char* DeviceLane::begin(const Command& command, std::byte* remote, StagedB
 bool DeviceLane::turn() {
   if (count_ == 0) return false;
   if (submitted_ != count_) {
-    worker_->submit(nullptr, 0);
+    if (worker_->end_ring(nullptr, 0)) worker_->submit();
     submitted_ = count_;
   }
   if (!worker_->over()) return true;

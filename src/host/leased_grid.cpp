@@ -55,7 +55,9 @@ LeasedGrid::~LeasedGrid() {
 }
 
 double LeasedGrid::share_of(World& world, unsigned resident, unsigned blocks) {
-  const double all = std::max(1u, resident * static_cast<unsigned>(world.ranks_on_device()));
+  // This rank is left its part of the device without what the device's ranks keep already.
+  const double left = 1.0 / world.ranks_on_device() - world.implementation().ledger().kept();
+  const double all = resident == 0 ? 1 : resident / left;
   const double multiprocessors = world.device().multiprocessors;
   return multiprocessors / all + blocks / multiprocessors;
 }

@@ -146,9 +146,17 @@ int compute_capability(int index) {
   return 10 * attribute(cudaDevAttrComputeCapabilityMajor, index) + attribute(cudaDevAttrComputeCapabilityMinor, index);
 }
 
+/// Of the memory that a multiprocessor's shared memory and first-level cache divide, for kernels that need no shared
+/// memory: what the blocks of leased grids take. A multiprocessor changes the division only while it is empty, so a
+/// waiting kernel that left none would keep the workers that it waits for out.
+constexpr int left_for_leased_grids_percent = 28;  // 64 KB of 228
+
 void load_kernel(const KernelCode& kernel, int device) {
   use_gpu(device);
-  static_cast<void>(attributes_of(kernel));
+  if (attributes_of(kernel).sharedSizeBytes == 0 && kernel.shared_bytes == 0)
+    cuda_api::check(cudaFuncSetAttribute(kernel.address, cudaFuncAttributePreferredSharedMemoryCarveout,
+                                         left_for_leased_grids_percent),
+                    "dividing the cache for a kernel");
   // More than 48 KB must be asked for. Where the device has less, no block is resident, and launches say so.
   if (kernel.shared_bytes == 0 || !shared_memory_fits(kernel, device)) return;
   cuda_api::check(cudaFuncSetAttribute(kernel.address, cudaFuncAttributeMaxDynamicSharedMemorySize,

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <memory>
 #include <optional>
 
 #include "beeline/host/collectives.hpp"
@@ -17,7 +18,8 @@ namespace {
 using namespace beeline;
 using Element = std::int32_t;
 
-constexpr std::size_t most = 70'001;  // elements of a vector, or of a piece
+constexpr std::size_t most = 70'001;              // elements of a vector, or of a piece
+constexpr std::size_t longest_in_packets = 2000;  // elements: shorter pieces of an all-to-all-v may go along in packets
 constexpr int calls_until_known = 3;  // all show their segments in the first, and map the others' in the second
 
 bool are_one_process(World& world) {
@@ -74,12 +76,82 @@ class MappedCalls {
           return static_cast<int>(i / count * 1000 + i % count + count * static_cast<std::size_t>(team_.rank()));
         },
         expected);
+    check_moved_by_root(source, destination, count, expected);
+    check_reduce(source, destination, count, expected);
+    check_varied(source, destination, count, expected);
+  }
+
+  /// Those that move data from or to a root once, whose vectors are all that others use.
+  void check_moved_by_root(std::byte* memory, std::size_t count, std::optional<Transfer> expected) {
+    auto* const source = reinterpret_cast<Element*>(memory);
+    check_moved_by_root(source, source + words() / 2, count, expected);
   }
 
   /// Elements of memory that the largest calls use, and a few more.
   [[nodiscard]] std::size_t words() const { return 2 * (most * static_cast<std::size_t>(team_.size()) + 64); }
 
  private:
+  [[nodiscard]] int root_of(std::size_t count) const { return static_cast<int>(count) % team_.size(); }
+
+  void check_moved_by_root(Element* source, Element* destination, std::size_t count, std::optional<Transfer> expected) {
+    const int root = root_of(count);
+    const bool is_root = team_.rank() == root;
+    const auto pieces = count * static_cast<std::size_t>(team_.size());
+    run(
+        source, is_root ? count : 0, destination, count,
+        [&](const CollectiveCall& call) {
+          collectives_.broadcast_on_stream(destination, source, count, ElementType::int32, root, call);
+        },
+        Algorithm::peer, [&](std::size_t i) { return root * 1000 + static_cast<int>(i); }, expected);
+    run(
+        source, is_root ? pieces : 0, destination, count,
+        [&](const CollectiveCall& call) {
+          collectives_.scatter_on_stream(destination, source, count, ElementType::int32, root, call);
+        },
+        Algorithm::peer,
+        [&](std::size_t i) {
+          return root * 1000 + static_cast<int>(i + count * static_cast<std::size_t>(team_.rank()));
+        },
+        expected);
+    run(
+        source, count, destination, is_root ? pieces : 0,
+        [&](const CollectiveCall& call) {
+          collectives_.gather_on_stream(destination, source, count, ElementType::int32, root, call);
+        },
+        Algorithm::peer, [&](std::size_t i) { return static_cast<int>(i / count * 1000 + i % count); }, expected);
+  }
+
+  void check_reduce(Element* source, Element* destination, std::size_t count, std::optional<Transfer> expected) {
+    const int root = root_of(count);
+    run(
+        source, count, destination, root == team_.rank() ? count : 0,
+        [&](const CollectiveCall& call) {
+          collectives_.reduce_on_stream(destination, source, count, ElementType::int32, Reduction::minimum, root, call);
+        },
+        Algorithm::two_shot, [&](std::size_t i) { return static_cast<int>(i); }, expected);
+  }
+
+  /// All-to-all-v of pieces up to two elements shorter than `count`, each at the place of one of `count`.
+  void check_varied(Element* source, Element* destination, std::size_t count, std::optional<Transfer> expected) {
+    const auto members = static_cast<std::size_t>(team_.size()), rank = static_cast<std::size_t>(team_.rank());
+    const auto length = [&](std::size_t from, std::size_t to) { return count < 3 ? count : count - (from + to) % 3; };
+    std::vector<std::size_t> lengths, offsets;  // the same both ways
+    for (std::size_t peer = 0; peer < members; ++peer)
+      lengths.push_back(length(rank, peer)), offsets.push_back(count * peer);
+    run(
+        source, count * members, destination, count * members,
+        [&](const CollectiveCall& call) {
+          collectives_.alltoallv_on_stream(destination, source, {lengths, offsets, lengths, offsets},
+                                           ElementType::int32, call);
+        },
+        Algorithm::peer,
+        [&](std::size_t i) {
+          const std::size_t from = i / count, element = i % count;
+          return element < length(from, rank) ? static_cast<int>(from * 1000 + count * rank + element) : -1;
+        },
+        count > longest_in_packets ? expected : std::nullopt);
+  }
+
   template <class Call, class Expected>
   void run(Element* source, std::size_t sent, Element* destination, std::size_t received, const Call& call,
            Algorithm algorithm, const Expected& expected, std::optional<Transfer> transfer) {
@@ -92,8 +164,8 @@ class MappedCalls {
     world.synchronize();
     data.resize(received);
     world.copy(data.data(), destination, received * sizeof(Element));
-    for (std::size_t i = 0; i < received; ++i) BEELINE_CHECK_EQ(data[i], expected(i));
-    if (transfer) BEELINE_CHECK_EQ(std::string(name(collectives_.last_transfer())), name(*transfer));
+    for (std::size_t i = 0; i < received; ++i) BEELINE_CHECK_EQ(expected(i), data[i]);
+    if (transfer) BEELINE_CHECK_EQ(std::string(name(*transfer)), name(collectives_.last_transfer()));
   }
 
   RankTest& test_;
@@ -124,8 +196,8 @@ BEELINE_CASE(collectives, mapped_vectors, 2) {
   for (const std::size_t step : {0, 1, 4})
     for (const std::size_t count : {std::size_t{1}, std::size_t{257}, most})
       calls.check(memory.data(), count, shift_of(test, step), known);
-  BEELINE_CHECK_EQ(mappings.reason(),
-                   std::string(known == Transfer::registered ? "" : "private memory of another process"));
+  BEELINE_CHECK_EQ(std::string(known == Transfer::registered ? "" : "private memory of another process"),
+                   mappings.reason());
   const SymmetricArray<Element> heap(test.world(), calls.words());
   calls.check(reinterpret_cast<std::byte*>(heap.data()), 1000, shift_of(test, 4), Transfer::in_place);
 }
@@ -149,8 +221,33 @@ BEELINE_CASE(collectives, mapped_on_all_or_none, 2) {
   MappedCalls calls(test, test.world(), mappings);
   const Origin origin = test.rank() == 0 ? Origin::cuda_pinned : Origin::cuda_device;
   const ForeignMemory memory(test, calls.words() * sizeof(Element), origin);
-  for (int call = 0; call < calls_until_known; ++call) calls.check(memory.data(), 3001, 0, Transfer::staged);
-  if (test.rank() == 0) BEELINE_CHECK_EQ(mappings.reason(), std::string("it is in no allocation of this GPU's memory"));
+  constexpr std::size_t root_0 = 3360;  // elements, of which the root is rank 0 in teams of up to 8
+  for (int call = 0; call < calls_until_known; ++call) calls.check(memory.data(), root_0, 0, Transfer::staged);
+  if (test.rank() == 0) BEELINE_CHECK_EQ(std::string("it is in no allocation of this GPU's memory"), mappings.reason());
+  // What the root of another rank sends or gets lies in memory that can be.
+  calls.check_moved_by_root(memory.data(), root_0 + 1, Transfer::registered);
+}
+
+/// Memory that nobody shares with other processes, as where there is no CUDA IPC.
+class UnsharedMemory final : public SegmentMemory {
+ public:
+  [[nodiscard]] std::uint64_t id_at(std::uintptr_t) const override { return 1; }
+  [[nodiscard]] Segment segment_at(std::uintptr_t) const override { return {1, ~std::size_t{0} >> 1, 1}; }
+  [[nodiscard]] Handle share(std::uintptr_t) const override {
+    throw Error(Status::unavailable, "no CUDA IPC in this container");
+  }
+  [[nodiscard]] std::uintptr_t open(int, std::uintptr_t, const Handle&) override { return 0; }
+  void close(int, std::uintptr_t) override {}
+};
+
+/// Calls are right where no memory can be shared, and say why they are staged.
+BEELINE_CASE(collectives, mapped_without_ipc, 2) {
+  skip_unsuitable(test);
+  SegmentMappings mappings(test.world(), std::make_unique<UnsharedMemory>());
+  MappedCalls calls(test, test.world(), mappings);
+  const ForeignMemory memory(test, calls.words() * sizeof(Element));
+  for (int call = 0; call < calls_until_known; ++call) calls.check(memory.data(), 3360, 0, Transfer::staged);
+  BEELINE_CHECK_CONTAINS(mappings.reason(), "no CUDA IPC in this container");
 }
 
 /// The members of a team, with the mappings of their world, in which others take no part.

@@ -14,6 +14,7 @@
 #include "host/collectives/across_nodes.hpp"
 #include "host/collectives/copy_engine.hpp"
 #include "host/collectives/launchers.hpp"
+#include "host/collectives/movement_kernels.hpp"
 
 namespace beeline {
 
@@ -43,11 +44,14 @@ class Collectives::Implementation {
   /// Where members reach the vectors of a call with mappings.
   [[nodiscard]] detail::VectorMappings mappings_of(const CollectiveCall& call, SegmentMappings::Vector destination,
                                                    SegmentMappings::Vector source);
-  /// Leaves a note for `last_transfer`.
+  /// Leaves a note for `last_transfer` and `last_algorithm`.
   void note(const CallDescription& what, const CollectiveCall& choice);
 
   /// Makes a call of vectors of one length.
   void start(const CollectiveShape& shape, detail::VectorCall call, const CollectiveCall& options);
+  /// Makes a call of pieces that differ, which has been chosen. `destination`: from the first piece to the last.
+  void move_varied(const detail::MovementPlan& plan, const detail::PieceValues<max_ranks>& values,
+                   SegmentMappings::Vector destination, const CollectiveCall& choice, const LaunchOptions& launch);
 
   Team& team;
   World& world;
@@ -65,6 +69,7 @@ class Collectives::Implementation {
   };
   std::unique_ptr<StreamBeside> beside;  ///< made when it is first asked for
   std::optional<Transfer> noted = Transfer::none;
+  Algorithm noted_algorithm = Algorithm::automatic;
   std::size_t* tables;  ///< [sessions, 4, max_ranks] counts and offsets that a kernel's blocks work by
 
  private:

@@ -63,16 +63,31 @@ void Collectives::Implementation::make_stream_beside() {
 void Collectives::Implementation::move(const MovementPlan& plan, const CollectiveCall& choice,
                                        const LaunchOptions& launch) {
   if (choice.algorithm == Algorithm::copy_engine) return move_by_engine(plan, choice);
-  if (choice.mappings == nullptr || choice.algorithm != Algorithm::peer || !plan.is_full())
+  if (choice.mappings == nullptr || choice.algorithm != Algorithm::peer)
     return detail::launch_movement(team, launch, channel, plan);
-  const std::size_t bytes = plan.receive_step * (context().size - 1) + plan.bytes;
-  detail::launch_mapped_movement(team, launch, channel, plan, mappings_of(choice, {plan.destination, bytes}, {}),
-                                 tables);
+  // What the others use: what they store to, or what they fetch from the one who sends.
+  const Context& ctx = context();
+  const bool sends = plan.sender == ctx.rank, receives = plan.receiver == no_peer || plan.receiver == ctx.rank;
+  const auto whole = [&](std::size_t step) { return step * (ctx.size - 1) + plan.bytes; };
+  const SegmentMappings::Vector destination{plan.destination, receives && !sends ? whole(plan.receive_step) : 0},
+      source{plan.source, sends ? whole(plan.send_step) : 0};
+  detail::launch_mapped_movement(team, launch, channel, plan, mappings_of(choice, destination, source), tables);
+}
+
+void Collectives::Implementation::move_varied(const MovementPlan& plan, const detail::PieceValues<max_ranks>& values,
+                                              SegmentMappings::Vector destination, const CollectiveCall& choice,
+                                              const LaunchOptions& launch) {
+  if (across_nodes != nullptr) return across_nodes->move(launch, plan, values);
+  if (choice.mappings == nullptr || choice.algorithm != Algorithm::peer)
+    return detail::launch_varied_movement(team, launch, channel, plan, values, tables);
+  detail::launch_mapped_varied_movement(team, launch, channel, plan,
+                                        detail::shortened<detail::most_mapping_members>(values),
+                                        mappings_of(choice, destination, {}), tables);
 }
 
 namespace {
 
-/// Elements from the first to the last of all pieces.
+/// Bytes from the first to the last of all pieces.
 std::size_t extent(std::span<const std::size_t> counts, std::span<const std::size_t> offsets, ElementType type) {
   std::size_t end = 0;
   for (std::size_t peer = 0; peer < counts.size(); ++peer) {
@@ -110,11 +125,7 @@ void Collectives::alltoallv_on_stream(void* destination, const void* source, con
   what.algorithm = choice.algorithm;
   MovementPlan plan = plan_of(what, destination, source, 0);
   plan.element_bytes = bytes_of(type);
-  if (implementation_->across_nodes != nullptr)
-    implementation_->across_nodes->move(options, plan, values);
-  else
-    detail::launch_varied_movement(implementation_->team, options, implementation_->channel, plan, values,
-                                   implementation_->tables);
+  implementation_->move_varied(plan, values, {destination, to_bytes}, choice, options);
   implementation_->note(what, choice);
 }
 

@@ -34,7 +34,8 @@ struct MovementKernel {
   }
 };
 
-/// To destinations that the members have mapped, by the threads' stores.
+/// Of vectors that the members have mapped, by the threads' loads and stores. `full`: all send to all.
+template <bool full>
 struct MappedMovementKernel {
   static constexpr unsigned max_threads = collective_threads;
   static constexpr std::size_t shared_bytes = sizeof(MappingTable);
@@ -44,7 +45,7 @@ struct MappedMovementKernel {
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, CollectiveChannel channel, MovementPlan plan,
                                       VectorMappings mappings, std::size_t* tables) const {
     plan.table = {};
-    plan.sender = plan.receiver = no_peer;
+    if (full) plan.sender = plan.receiver = no_peer;
     plan.mappings = &mapping_table(grid, mappings, tables).mine;
     Session session(grid.block(), ctx, channel, grid.block_rank(), SessionStart::of_kernel);
     static_cast<void>(move(session, plan.slice(grid.block_rank(), grid.blocks()), {.algorithm = Algorithm::peer}));
@@ -53,6 +54,17 @@ struct MappedMovementKernel {
 
 /// Members up to which the table of an all-to-all-v is short: a kernel with more arguments takes longer to start.
 constexpr std::uint32_t few_members = 8;
+
+/// What a block's threads index, which they cannot do quickly where the kernel's arguments are.
+///   table  memory of the block, [4, capacity]
+template <std::uint32_t capacity, class Grid>
+[[nodiscard]] BEELINE_HOST_DEVICE PieceTable piece_table(const Grid& grid, const Context& ctx,
+                                                         const PieceValues<capacity>& values, std::size_t* table) {
+  for (std::uint32_t i = grid.block().thread_rank(); i < 4 * capacity; i += grid.block().size())
+    if (i % capacity < ctx.size) table[i] = values.values[i / capacity][i % capacity];
+  grid.block().sync();
+  return {table, table + capacity, table + 2 * capacity, table + 3 * capacity};
+}
 
 template <Algorithm algorithm, std::uint32_t capacity>
 struct VariedMovementKernel {
@@ -65,14 +77,10 @@ struct VariedMovementKernel {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, CollectiveChannel channel, MovementPlan plan,
                                       PieceValues<capacity> values, std::size_t* tables) const {
-    // A block's threads index it, which they cannot do quickly where the kernel's arguments are.
     std::size_t* const table = executor == DeviceKind::gpu
                                    ? reinterpret_cast<std::size_t*>(machine::dynamic_shared_memory() + buffer_bytes)
                                    : tables + std::size_t{grid.block_rank()} * 4 * max_ranks;
-    for (std::uint32_t i = grid.block().thread_rank(); i < 4 * capacity; i += grid.block().size())
-      if (i % capacity < ctx.size) table[i] = values.values[i / capacity][i % capacity];
-    grid.block().sync();
-    plan.table = {table, table + capacity, table + 2 * capacity, table + 3 * capacity};
+    plan.table = piece_table(grid, ctx, values, table);
     plan.mappings = nullptr;
     const SessionCall how{.algorithm = algorithm, .buffer = bulk ? bulk_buffer() : nullptr};
     Session session(grid.block(), ctx, channel, grid.block_rank(), SessionStart::of_kernel);
@@ -80,12 +88,24 @@ struct VariedMovementKernel {
   }
 };
 
-template <std::uint32_t capacity>
-PieceValues<capacity> shortened(const PieceValues<max_ranks>& all) {
-  PieceValues<capacity> some;
-  for (std::size_t column = 0; column < 4; ++column) std::copy_n(all.values[column], capacity, some.values[column]);
-  return some;
-}
+/// Pieces that differ, of vectors that the members have mapped, by the threads' stores.
+struct MappedVariedMovementKernel {
+  using Values = PieceValues<most_mapping_members>;
+  static constexpr unsigned max_threads = collective_threads;
+  static constexpr std::size_t shared_bytes = sizeof(MappingTable) + sizeof(Values);
+  static_assert(shared_bytes <= 4 * max_ranks * sizeof(std::size_t));
+  static constexpr bool starts_early = true;
+
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, CollectiveChannel channel, MovementPlan plan,
+                                      Values values, VectorMappings mappings, std::size_t* tables) const {
+    MappingTable& table = mapping_table(grid, mappings, tables);
+    plan.table = piece_table(grid, ctx, values, reinterpret_cast<std::size_t*>(&table + 1));
+    plan.mappings = &table.mine;
+    Session session(grid.block(), ctx, channel, grid.block_rank(), SessionStart::of_kernel);
+    static_cast<void>(move(session, plan.slice(grid.block_rank(), grid.blocks()), {.algorithm = Algorithm::peer}));
+  }
+};
 
 struct BarrierKernel {
   static constexpr unsigned max_threads = collective_threads;
@@ -111,7 +131,14 @@ void launch_movement(Team& team, const LaunchOptions& options, const CollectiveC
 
 void launch_mapped_movement(Team& team, const LaunchOptions& options, const CollectiveChannel& channel,
                             const MovementPlan& plan, const VectorMappings& mappings, std::size_t* tables) {
-  launch(team, options, MappedMovementKernel{}, channel, plan, mappings, tables);
+  const auto start = [&](const auto& kernel) { launch(team, options, kernel, channel, plan, mappings, tables); };
+  plan.is_full() ? start(MappedMovementKernel<true>{}) : start(MappedMovementKernel<false>{});
+}
+
+void launch_mapped_varied_movement(Team& team, const LaunchOptions& options, const CollectiveChannel& channel,
+                                   const MovementPlan& plan, const PieceValues<most_mapping_members>& values,
+                                   const VectorMappings& mappings, std::size_t* tables) {
+  launch(team, options, MappedVariedMovementKernel{}, channel, plan, values, mappings, tables);
 }
 
 void launch_varied_movement(Team& team, const LaunchOptions& options, const CollectiveChannel& channel,

@@ -130,8 +130,8 @@ void launch_named_reduction(Team& team, const LaunchOptions& options, const Coll
   with_member<own_reductions>(call.what.algorithm, start);
 }
 
-/// An all-reduce or a reduce-scatter of vectors that the members have mapped, in whatever reduction.
-template <class T, Operation operation>
+/// An all-reduce, or one of the others, of vectors that the members have mapped, in whatever reduction.
+template <class T, bool reduces_all>
 struct MappedReductionKernel {
   static constexpr unsigned max_threads = collective_threads;
   static constexpr std::size_t shared_bytes = sizeof(MappingTable);
@@ -143,9 +143,8 @@ struct MappedReductionKernel {
     MappingTable& table = mapping_table(grid, mappings, tables);
     Session session(grid.block(), ctx, channel, grid.block_rank(), SessionStart::of_kernel);
     // What fails is recorded where it fails.
-    if constexpr (operation == Operation::reduce_scatter) {
-      const ReductionPlan<T> mine = plan.slice(grid.block_rank(), grid.blocks());
-      static_cast<void>(reduce_scatter_mapped(session, mine, table, Timeout::none()));
+    if constexpr (!reduces_all) {
+      static_cast<void>(reduce_mapped(session, plan.slice(grid.block_rank(), grid.blocks()), table, Timeout::none()));
     } else {
       AllreduceCall<T> call{plan.call, plan.destination, plan.source, plan.count, grid.block_rank()};
       call.call.slices = grid.blocks();
@@ -163,8 +162,8 @@ void launch_reduction_of(Team& team, const LaunchOptions& options, const Collect
     const auto start = [&](const auto& kernel) {
       launch(team, options, kernel, channel, plan, *call.mappings, call.tables);
     };
-    if (call.what.operation == Operation::allreduce) return start(MappedReductionKernel<T, Operation::allreduce>{});
-    return start(MappedReductionKernel<T, Operation::reduce_scatter>{});
+    if (call.what.operation == Operation::allreduce) return start(MappedReductionKernel<T, true>{});
+    return start(MappedReductionKernel<T, false>{});
   }
   if (call.what.operation != Operation::allreduce || !contains(quick_allreduces, call.what.algorithm))
     return launch_named_reduction<T>(team, options, channel, call);

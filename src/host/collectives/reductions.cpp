@@ -11,12 +11,14 @@ void Collectives::Implementation::reduce(detail::VectorCall call, const Collecti
                                          const LaunchOptions& launch) {
   if (choice.algorithm == Algorithm::copy_engine) return reduce_by_engine(call, choice);
   const Operation operation = call.what.operation;
-  const bool reduces_all = operation == Operation::allreduce && choice.algorithm == Algorithm::two_shot;
-  const bool scatters = operation == Operation::reduce_scatter && choice.algorithm == Algorithm::read;
+  const bool scatters = operation == Operation::reduce_scatter;
   detail::VectorMappings mappings;
-  if (choice.mappings != nullptr && !context().mixed && (reduces_all || scatters)) {
-    const SegmentMappings::Vector source{call.source, detail::bytes_of(call.what) * (scatters ? context().size : 1)};
-    mappings = mappings_of(choice, scatters ? source : SegmentMappings::Vector{call.destination, source.bytes}, source);
+  if (choice.mappings != nullptr && !context().mixed &&
+      choice.algorithm == (scatters ? Algorithm::read : Algorithm::two_shot)) {
+    const std::size_t bytes = detail::bytes_of(call.what);
+    const bool is_reached = operation == Operation::allreduce || call.what.root == context().rank;
+    mappings = mappings_of(choice, {call.destination, is_reached ? bytes : 0},
+                           {call.source, scatters ? bytes * context().size : bytes});
     call.mappings = &mappings, call.tables = tables;
   }
   detail::reduction_launcher(call.what.element.type, call.what.reduction)(team, launch, channel, call);

@@ -32,6 +32,22 @@ inline constexpr std::uint32_t told_words = 4;
   return Status::invalid_argument;
 }
 
+/// Where `peer` reaches a vector of this member's, counted from the start of this one's slot; no_place: nowhere.
+[[nodiscard]] BEELINE_HOST_DEVICE inline std::uint64_t place_for_peer(const Context& ctx, const MovementPlan& plan,
+                                                                      const std::byte* vector, std::uint32_t peer,
+                                                                      bool is_source = false) {
+  if (plan.mappings == nullptr) return place_in_slot(ctx, vector);
+  if (!plan.mappings->complete) return no_place;
+  const auto& distances = is_source ? plan.mappings->source : plan.mappings->destination;
+  return reinterpret_cast<std::uintptr_t>(vector) + distances[peer] - reinterpret_cast<std::uintptr_t>(own_slot(ctx));
+}
+
+/// How a vector is used at a place that its member has told.
+[[nodiscard]] BEELINE_HOST_DEVICE inline Transfer transfer_at(const Context& ctx, const MovementPlan& plan,
+                                                              std::uint64_t place) {
+  return plan.mappings == nullptr || place >> ctx.slot_shift == 0 ? Transfer::in_place : Transfer::registered;
+}
+
 /// What this member tells the others; see above.
 class ToldPlaces {
  public:
@@ -55,11 +71,8 @@ class ToldPlaces {
 
  private:
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint64_t place_for(std::uint32_t peer) const {
-    if (plan_.mappings != nullptr)  // counted from the slot, too
-      return reinterpret_cast<std::uintptr_t>(plan_.incoming(ctx_, peer).at) + plan_.mappings->destination[peer] -
-             reinterpret_cast<std::uintptr_t>(own_slot(ctx_));
-    if (plan_.sender == ctx_.rank) return place_in_slot(ctx_, plan_.outgoing(ctx_, peer).at);
-    return place_in_slot(ctx_, plan_.incoming(ctx_, plan_.sender == no_peer ? peer : plan_.sender).at);
+    if (plan_.sender == ctx_.rank) return place_for_peer(ctx_, plan_, plan_.outgoing(ctx_, peer).at, peer, true);
+    return place_for_peer(ctx_, plan_, plan_.incoming(ctx_, plan_.sender == no_peer ? peer : plan_.sender).at, peer);
   }
 
   const Context& ctx_;

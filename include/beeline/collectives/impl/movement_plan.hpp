@@ -47,7 +47,7 @@ struct MovementPlan {
   ThreadShare share = {0, 1};           ///< which slice: `bytes` are the slice's, the table's counts whole
   std::size_t whole_bytes = 0;          ///< of each piece before it was cut into slices
   std::size_t least_bytes = 0;          ///< of the table's slices: shorter ones are left out
-  /// Where the members have mapped the destination; nullptr: they reach heaps alone.
+  /// Where the members have mapped the vectors; nullptr: they reach heaps alone.
   const VectorMappings* mappings = nullptr;
 
   [[nodiscard]] BEELINE_HOST_DEVICE bool varies() const { return table.send_counts != nullptr; }

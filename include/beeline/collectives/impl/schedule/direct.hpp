@@ -165,10 +165,13 @@ BEELINE_HOST_DEVICE void begin_direct(Session<Group>& session, const MovementPla
     if (plan.sender != no_peer && begin_from_sender(session, plan, outside)) return;
   const std::size_t most = staged_piece_bytes(session);
   const std::size_t chunks = outside ? (longest_of_all(session) + most - 1) / most : 0;
-  const bool in_heap = plan.mappings == nullptr || place_in_slot(session.context(), plan.destination) != no_place;
-  session.note(outside ? Transfer::staged : in_heap ? Transfer::in_place : Transfer::registered);
+  const Context& ctx = session.context();
+  const bool is_theirs = plan.receiver != no_peer && plan.receiver != ctx.rank;
+  const std::uint64_t place =
+      is_theirs ? session.heard_word(plan.receiver, told_place, 0) : place_in_slot(ctx, plan.destination);
+  session.note(outside ? Transfer::staged : transfer_at(ctx, plan, place));
   session.set_stage(static_cast<std::uint32_t>(DirectStage::stored + chunks));
-  const OwnPiece own(session.context(), plan);
+  const OwnPiece own(ctx, plan);
   if (own.first) copy_own_piece(session.group(), own);
   if (!outside) put_pieces(session, plan, stores);
   if (!own.first) copy_own_piece(session.group(), own);

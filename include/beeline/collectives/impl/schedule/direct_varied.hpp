@@ -82,7 +82,7 @@ class VariedRound {
       if (share.first < told_words) {
         if (has_worked) machine::fence_acquire_release();
         const std::uint64_t word = share.first == told_needs   ? needs
-                                   : share.first == told_place ? place_in_slot(ctx(), here.at)
+                                   : share.first == told_place ? place_for_peer(ctx(), plan_, here.at, share.peer)
                                    : share.first == told_sent  ? plan_.sent_bytes(share.peer)
                                                                : plan_.expected_bytes(share.peer);
         session_.send_word(share.peer, share.first, word);

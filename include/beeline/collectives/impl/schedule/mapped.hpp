@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// All-reduce and reduce-scatter of vectors in ordinary memory that the members have mapped. They lie anywhere: in the
+/// Reductions of vectors in ordinary memory that the members have mapped. They lie anywhere: in the
 /// first round each member tells each peer where that one reaches its vectors. If a member's are not mapped by all, it
 /// says so to all, and all go through the channel's memory.
 
@@ -78,21 +78,26 @@ template <class T, class Group>
   return allreduce_in_two_shots(session, call, timeout, compare, reduce);
 }
 
-/// Each reads its part of all vectors.
+/// Reduce-scatter: each reads its part of all vectors. Reduce: members store what they make of theirs to the root.
 template <class T, class Group>
-[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status reduce_scatter_mapped(Session<Group>& session,
-                                                                              const ReductionPlan<T>& plan,
-                                                                              MappingTable& table, Timeout timeout) {
+[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status reduce_mapped(Session<Group>& session,
+                                                                      const ReductionPlan<T>& plan, MappingTable& table,
+                                                                      Timeout timeout) {
   if (plan.count == 0) return Status::ok;
   if (const Status status = session.begin(plan.call); status != Status::ok) return status;
-  const auto compare = [&](Transfer& how) {
-    return tell_mappings(session, table, plan.source, plan.source, timeout, how);
+  const Context& ctx = session.context();
+  const auto compare = [&](Transfer& how) {  // a destination that nobody reaches is told, and not used
+    const bool is_reached = plan.call.root == ctx.rank;
+    return tell_mappings(session, table, is_reached ? plan.destination : plan.source, plan.source, timeout, how);
   };
-  return reduce_where_they_lie(session, plan, Algorithm::peer, timeout, compare, [&] {
-    const Context& ctx = session.context();
-    const TableVectors from{table.sources, ctx.rank * plan.part_step * sizeof(T), ctx.size};
-    combine_into({session.group().thread_rank(), session.group().size()}, from, plan.destination, plan.count,
-                 plan.call.reduction);
+  const Algorithm otherwise = plan.scatters() ? Algorithm::peer : Algorithm::alltoall_gather;
+  return reduce_where_they_lie(session, plan, otherwise, timeout, compare, [&] {
+    const Range mine = plan.scatters() ? Range{ctx.rank * plan.part_step, plan.count} : share_of_reducer(ctx, plan);
+    if (mine.count == 0) return;
+    T* const to =
+        plan.scatters() ? plan.destination : reinterpret_cast<T*>(table.destinations[plan.call.root]) + mine.first;
+    const TableVectors from{table.sources, mine.first * sizeof(T), ctx.size};
+    combine_into({session.group().thread_rank(), session.group().size()}, from, to, mine.count, plan.call.reduction);
   });
 }
 

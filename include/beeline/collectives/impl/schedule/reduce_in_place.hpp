@@ -53,6 +53,15 @@ template <class T, class Group>
 /// Of two members the root combines all, of more the others.
 [[nodiscard]] BEELINE_HOST_DEVICE inline bool root_combines(const Context& ctx) { return ctx.size <= 2; }
 
+/// What this member combines: of more than two members the root has no part.
+template <class T>
+[[nodiscard]] BEELINE_HOST_DEVICE Range share_of_reducer(const Context& ctx, const ReductionPlan<T>& plan) {
+  if ((ctx.rank == plan.call.root) != root_combines(ctx)) return {0, 0};
+  if (root_combines(ctx)) return {0, plan.count};
+  const std::uint32_t index = ctx.rank < plan.call.root ? ctx.rank : ctx.rank - 1;
+  return part_of(plan.count, ctx.size - 1, index, elements_in_16<T>);
+}
+
 /// Whether the sources lie alike, and, where others store to it, the root's destination in its heap, whose place all
 /// hear.
 template <class T, class Group>
@@ -80,10 +89,8 @@ template <class T, class Group>
   const Context& ctx = session.context();
   const auto compare = [&](Transfer& how) { return compare_sources(session, plan, timeout, how); };
   return reduce_where_they_lie(session, plan, Algorithm::alltoall_gather, timeout, compare, [&] {
-    if ((ctx.rank == plan.call.root) != root_combines(ctx)) return;
-    const std::uint32_t index = ctx.rank < plan.call.root ? ctx.rank : ctx.rank - 1;
-    const Range mine =
-        root_combines(ctx) ? Range{0, plan.count} : part_of(plan.count, ctx.size - 1, index, elements_in_16<T>);
+    const Range mine = share_of_reducer(ctx, plan);
+    if (mine.count == 0) return;
     std::byte* const result =
         root_combines(ctx) ? reinterpret_cast<std::byte*>(plan.destination)
                            : ctx.translate(own_slot(ctx) + session.heard_word(plan.call.root, 1, 0), plan.call.root);

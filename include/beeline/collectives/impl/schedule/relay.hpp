@@ -95,7 +95,7 @@ template <class Group>
   const bool relays = all_alike && !outside && plan.bytes >= Relay::sizes.least;
   const std::uint64_t place = session.heard_word(plan.sender, told_place, 0);
   if (!relays && place == no_place) return false;
-  session.note(Transfer::in_place);
+  session.note(transfer_at(ctx, plan, relays ? place_in_slot(ctx, plan.destination) : place));
   session.set_stage(relays ? DirectStage::relaying : DirectStage::stored);
   if (relays) return true;
   if (ctx.rank == plan.sender)

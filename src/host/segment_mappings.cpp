@@ -19,6 +19,9 @@ namespace {
 
 constexpr std::size_t most_ranks = detail::most_mapping_members, segments = SegmentMappings::most_segments;
 
+/// A capture neither shows memory nor maps it: CUDA allows it no such calls.
+constexpr const char* not_known_to_graph = "the ranks had not mapped it when a graph captured the call";
+
 /// A segment as its owner shows it. The generation is written last, and 0 while there is none.
 struct Offer {
   std::uint64_t generation, start;
@@ -95,17 +98,16 @@ class SegmentMappings::Implementation {
       for (Mapping& mapping : mappings_[owner]) close(owner, mapping);
   }
 
-  detail::VectorMappings find(Team& team, Vector destination, Vector source, const Stream& stream) {
+  detail::VectorMappings find(Team& team, Vector destination, Vector source, bool is_captured) {
     const std::lock_guard lock(mutex_);
     detail::VectorMappings found{};
     reason_.clear();
-    is_captured_ = stream.capture() != 0;
-    if (!is_captured_) {
-      look_at_peers();
-      look_at_one_segment();
-    }
+    is_captured_ = is_captured;
+    latest_ = 0;
+    if (!is_captured_) look_at_peers();
     const bool reaches_destination = add(team, destination, found.destination);
     found.complete = add(team, source, found.source) && reaches_destination;
+    if (!is_captured_) look_at_one_segment();
     return found;
   }
 
@@ -141,10 +143,6 @@ class SegmentMappings::Implementation {
   bool add(Team& team, Vector vector, std::int64_t (&distances)[most_ranks]) {
     const Context& ctx = team.context();
     if (vector.bytes == 0 || ctx.owner_of(vector.at) == ctx.own_world_rank) return true;
-    if (is_captured_) {
-      reason_ = "the call is captured in a graph";
-      return false;
-    }
     const auto at = reinterpret_cast<std::uint64_t>(vector.at);
     const auto place = memory_ == nullptr ? segments_.end() : segment_of(at, vector.bytes);
     bool complete = true;
@@ -167,7 +165,10 @@ class SegmentMappings::Implementation {
   std::uint64_t address_on(std::size_t other, Segment& segment) {
     if (segment.addresses[other] != 0 || segment.place == segments) return segment.addresses[other];
     Seen& seen = board(other).seen[rank()][segment.place];
-    if (read(seen.generation) != segment.generation) return 0;
+    if (read(seen.generation) != segment.generation) {
+      if (is_captured_) reason_ = not_known_to_graph;
+      return 0;
+    }
     segment.addresses[other] = seen.address;
     if (seen.address == 0) reason_ = fmt::format("rank {} cannot map rank {}'s memory", other, rank());
     return seen.address;
@@ -178,14 +179,17 @@ class SegmentMappings::Implementation {
     auto place = segments_.upper_bound(at);
     if (place != segments_.begin() && at < std::prev(place)->first + std::prev(place)->second.bytes) {
       --place;
-      if (memory_->id_at(at) != place->second.id) {
+      if (place->first == latest_ || memory_->id_at(at) == place->second.id) {
+        latest_ = place->first;
+      } else {
         withdraw(place);
         place = segments_.end();
       }
     } else {
       place = segments_.end();
     }
-    if (place == segments_.end()) place = show(at);
+    if (place == segments_.end() && is_captured_) reason_ = not_known_to_graph;
+    if (place == segments_.end() && !is_captured_) place = show(at);
     if (place == segments_.end()) return place;
     if (at + bytes > place->first + place->second.bytes) {
       reason_ = "it lies in several allocations, as expandable segments do";
@@ -253,7 +257,7 @@ class SegmentMappings::Implementation {
     if (place == segments_.end()) place = segments_.begin();
     if (place == segments_.end()) return;
     looked_at_ = place->first;
-    if (memory_->id_at(place->first) != place->second.id) withdraw(place);
+    if (looked_at_ != latest_ && memory_->id_at(looked_at_) != place->second.id) withdraw(place);
   }
 
   /// Maps what the others have shown since, and closes what they have withdrawn.
@@ -303,6 +307,7 @@ class SegmentMappings::Implementation {
   std::array<std::array<Mapping, segments>, most_ranks> mappings_;
   std::array<std::uint64_t, most_ranks> changes_{};
   bool is_captured_ = false;  ///< the call that looks
+  std::uint64_t latest_ = 0;  ///< start of the segment that this call has found to be there; 0: none
   std::string reason_;
 };
 
@@ -313,8 +318,8 @@ SegmentMappings::SegmentMappings(World& world, std::unique_ptr<SegmentMemory> me
 }
 SegmentMappings::~SegmentMappings() = default;
 
-detail::VectorMappings SegmentMappings::find(Team& team, Vector destination, Vector source, const Stream& stream) {
-  return implementation_->find(team, destination, source, stream);
+detail::VectorMappings SegmentMappings::find(Team& team, Vector destination, Vector source, bool is_captured) {
+  return implementation_->find(team, destination, source, is_captured);
 }
 std::string SegmentMappings::reason() const { return implementation_->reason(); }
 

@@ -50,11 +50,13 @@ PointerInfo describe(const void* pointer) {
 }
 
 std::uint64_t allocation_id(const void* pointer, int gpu) {
-  const CurrentGpu current(gpu);
   unsigned long long id = 0;
-  const CUresult result =
-      driver().pointer_attribute(&id, CU_POINTER_ATTRIBUTE_BUFFER_ID, reinterpret_cast<CUdeviceptr>(pointer));
-  return result == CUDA_SUCCESS ? id : 0;
+  const auto ask = [&] {
+    return driver().pointer_attribute(&id, CU_POINTER_ATTRIBUTE_BUFFER_ID, reinterpret_cast<CUdeviceptr>(pointer));
+  };
+  if (ask() == CUDA_SUCCESS) return id;  // addresses are the process's; only a thread without a context gets no answer
+  const CurrentGpu current(gpu);
+  return ask() == CUDA_SUCCESS ? id : 0;
 }
 
 Allocation allocation_at(const void* pointer, int gpu) {

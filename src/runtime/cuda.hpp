@@ -32,16 +32,19 @@ class BesideCaptures {
 /// Makes a GPU current for a scope: any thread may drive any device, also beside captures.
 class CurrentGpu {
  public:
-  explicit CurrentGpu(int index) {
+  explicit CurrentGpu(int index) : index_(index) {
     check(cudaGetDevice(&previous_), "cudaGetDevice");
-    if (previous_ != index) check(cudaSetDevice(index), "cudaSetDevice");
+    if (previous_ != index_) check(cudaSetDevice(index_), "cudaSetDevice");
   }
-  ~CurrentGpu() { static_cast<void>(cudaSetDevice(previous_)); }
+  ~CurrentGpu() {
+    if (previous_ != index_) static_cast<void>(cudaSetDevice(previous_));
+  }
   CurrentGpu(const CurrentGpu&) = delete;
   CurrentGpu& operator=(const CurrentGpu&) = delete;
 
  private:
   const BesideCaptures beside_;
+  const int index_;
   int previous_ = 0;
 };
 

@@ -22,8 +22,8 @@ LAUNCHER = str(REPOSITORY / "build" / "bin" / "beeline-launch")
 HERE = Path(__file__).resolve().parent
 
 
-def run(ranks: int, program: str, **environment: str) -> str:
-    command = [LAUNCHER, "-n", str(ranks), "--", sys.executable, str(HERE / program)]
+def run(ranks: int, program: str, *arguments: str, **environment: str) -> str:
+    command = [LAUNCHER, "-n", str(ranks), "--", sys.executable, str(HERE / program), *arguments]
     settings = {**os.environ, "PYTHONPATH": str(REPOSITORY / "python"), "OMP_NUM_THREADS": "1", **environment}
     done = subprocess.run(command, capture_output=True, text=True, env=settings, timeout=200, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -67,3 +67,12 @@ def test_tensors_in_the_heap() -> None:
         pytest.skip(f"{gpus} GPUs: two are needed")
     output = run(min(gpus, 4), "torch_pool_rank.py", BEELINE_HEAP_BYTES=str(1 << 30))
     assert output.count(": segments_come_back") == min(gpus, 4)
+
+
+@pytest.mark.timeout(250)
+def test_memory_that_two_processes_pass() -> None:
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    if torch.cuda.device_count() == 0:
+        pytest.skip("no GPU, whose memory processes share")
+    output = run(2, "torch_pool_rank.py", "memory_of_another_rank", CUDA_VISIBLE_DEVICES="0", BEELINE_HEAP_BYTES="256M")
+    assert output.count(": memory_of_another_rank") == 2

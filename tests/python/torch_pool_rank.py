@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """One rank on a GPU: torch's tensors in the symmetric heap, by torch.cuda.MemPool.
 
-python torch_pool_rank.py  under a launcher, a GPU for each rank
+python torch_pool_rank.py [CASE ...]  under a launcher, a GPU for each rank; on one GPU memory_of_another_rank alone
 """
 
 from __future__ import annotations
 
 import gc
+import sys
 
 import beeline
 import beeline.torch_backend
@@ -58,6 +59,39 @@ def zero_copy() -> None:
     dist.destroy_process_group(pair)
 
 
+def every_operation() -> None:
+    """Those that move and combine long tensors of ordinary memory: without a copy, once the ranks have mapped it."""
+    mine, others = (torch.empty(SIZE * COUNT, device=DEVICE) for _ in range(2))
+    group = dist.group.WORLD
+    root = SIZE - 1
+
+    def scatter() -> None:
+        group._calls.scatter(others[:COUNT], mine if root == RANK else None, False, root=root)
+
+    def gather() -> None:
+        group._calls.gather(others if root == RANK else None, mine[:COUNT], False, root=root)
+
+    def exchange() -> None:
+        lengths = [COUNT - (RANK + rank) % 2 for rank in range(SIZE)]  # the same both ways
+        dist.all_to_all_single(others[: sum(lengths)], mine[: sum(lengths)], lengths, lengths)
+
+    whole = torch.arange(SIZE, device=DEVICE).repeat_interleave(COUNT)
+    cases = (
+        (lambda: dist.broadcast(mine, root), lambda: (mine == root).all()),
+        (lambda: dist.reduce(mine, root), lambda: root != RANK or (mine == sum(range(SIZE))).all()),
+        (scatter, lambda: (others[:COUNT] == root).all()),
+        (gather, lambda: root != RANK or (others == whole).all()),
+        (exchange, lambda: others[0] == 0 and others[SIZE * (COUNT - 1)] == root),
+    )
+    for call, is_right in cases:
+        for _ in range(4):
+            mine.fill_(RANK)
+            call()
+            assert is_right()
+            dist.barrier()
+        assert last_transfer() == "registered", (call, last_transfer())
+
+
 def segments_of_torchs() -> None:
     """Segments that torch frees and takes again, at their old addresses or elsewhere, and such as cannot be shared."""
     for turn in range(4):
@@ -78,6 +112,49 @@ def segments_of_torchs() -> None:
         assert (last_transfer() or "").startswith("staged: ")
 
 
+def captured_calls() -> None:
+    """A graph's calls use what the ranks have mapped before; what the capture allocates is staged."""
+    known = torch.empty(8 * COUNT, device=DEVICE)
+    for _ in range(3):
+        dist.all_reduce(known.fill_(RANK))
+        dist.barrier()
+    assert last_transfer() == "registered"
+    for is_known, transfer in ((True, "registered"), (False, "staged: ")):
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            tensor = known if is_known else torch.empty(8 * COUNT, device=DEVICE)
+            tensor.fill_(RANK + 1)
+            dist.all_reduce(tensor)
+        for _ in range(2):
+            graph.replay()
+            assert (tensor == SIZE * (SIZE + 1) / 2).all()
+        assert (last_transfer() or "").startswith(transfer), last_transfer()
+        del graph
+
+
+def long_all_reduces() -> None:
+    """By copy engines, of ordinary tensors, and of those that the program asserts to be symmetric."""
+    count = 50 << 20  # of 4 bytes: above 192 MB
+    with torch.cuda.use_mem_pool(mem_pool()):
+        pooled = torch.empty(count, device=DEVICE)
+    ordinary = torch.empty(count, device=DEVICE)
+    group = dist.group.WORLD
+    engines = "staged: copy engines carry it, in chunks"
+    for tensor, symmetric, transfer in (
+        (ordinary, False, engines),
+        (pooled, False, engines),
+        (pooled, True, "in_place"),
+    ):
+        group.symmetric = symmetric
+        tensor.fill_(RANK)
+        tensor[-1] = 2 * RANK
+        dist.all_reduce(tensor)
+        assert last_transfer() == transfer, (symmetric, last_transfer())
+        assert (tensor[:-1] == sum(range(SIZE))).all()
+        assert tensor[-1] == 2 * sum(range(SIZE))
+    group.symmetric = False
+
+
 def memory_of_another_rank() -> None:
     """A tensor that rank 0 has allocated and rank 1 has opened: where both are on one GPU, both may use it."""
     tensor = torch.full((COUNT,), 3.0, device=DEVICE) if RANK == 0 else None
@@ -94,6 +171,10 @@ def memory_of_another_rank() -> None:
     for _ in range(4):
         dist.all_gather_into_tensor(gathered, tensor)
         assert (gathered == 3).all()
+        dist.barrier()
+    for _ in range(4):  # the others read the source: two processes have registered the same memory
+        dist.reduce_scatter_tensor(gathered[: COUNT // SIZE], tensor)
+        assert (gathered[: COUNT // SIZE] == 3 * SIZE).all()
         dist.barrier()
 
 
@@ -127,6 +208,7 @@ def a_full_heap() -> None:
 def segments_come_back() -> None:
     """Each pool takes half of the heap: there is room for the next only if the last one's is given back."""
     megabytes = 300
+    dist.group.WORLD.symmetric = True  # long all-reduces by engines then use the pool's memory in place
     for _ in range(4):
         pool = mem_pool()
         with torch.cuda.use_mem_pool(pool):
@@ -140,7 +222,11 @@ def segments_come_back() -> None:
         torch.cuda.empty_cache()
 
 
-for case in (zero_copy, segments_of_torchs, memory_of_another_rank, order, a_full_heap, segments_come_back):
+CASES = (
+    zero_copy, every_operation, segments_of_torchs, captured_calls, long_all_reduces,
+    memory_of_another_rank, order, a_full_heap, segments_come_back,
+)  # fmt: skip
+for case in [one for one in CASES if one.__name__ in sys.argv[1:] or len(sys.argv) == 1]:
     case()
     gc.collect()
     torch.cuda.empty_cache()

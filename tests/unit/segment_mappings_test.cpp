@@ -103,7 +103,7 @@ void with_mappings(Machine& machine, const Body& body) {
     SegmentMappings mappings(world, std::make_unique<Memory>(machine, world.rank()));
     const auto find = [&](std::uintptr_t address) {
       world.barrier();
-      const detail::VectorMappings found = mappings.find(world, vector_at(address), {}, world.stream());
+      const detail::VectorMappings found = mappings.find(world, vector_at(address), {});
       world.barrier();
       const std::uintptr_t start = machine.at(world.rank(), address).start;
       for (int peer = 0; found.complete && peer < ranks; ++peer)
@@ -171,6 +171,31 @@ TEST(SegmentMappings, FreedSegmentsAreClosedInTheNextCalls) {
   });
 }
 
+/// A call in a graph uses what all have mapped, and neither shows memory nor maps it.
+TEST(SegmentMappings, CapturedCallsUseWhatIsKnown) {
+  Machine machine;
+  with_mappings(machine, [&](World& world, SegmentMappings& mappings, const auto& find) {
+    const auto captured = [&](std::uintptr_t address) {
+      world.barrier();
+      const bool complete = mappings.find(world, vector_at(address), {}, true).complete;
+      world.barrier();
+      return complete;
+    };
+    const std::string reason = "the ranks had not mapped it when a graph captured the call";
+    machine.allocate(world.rank(), first, bytes);
+    for (int call = 0; call < 4; ++call) BEELINE_CHECK(!captured(first));
+    BEELINE_CHECK_EQ(reason, mappings.reason());
+    expect_known_in_the_third(find, first);
+    BEELINE_CHECK(captured(first));
+    BEELINE_CHECK_EQ(std::string(), mappings.reason());
+    machine.free(world.rank(), first);
+    machine.allocate(world.rank(), first, bytes);  // another segment there
+    BEELINE_CHECK(!captured(first));
+    expect_known_in_the_third(find, first, 2);
+    BEELINE_CHECK(captured(first));
+  });
+}
+
 TEST(SegmentMappings, WhoCannotMapIsNamed) {
   Machine machine;
   machine.refusing = 1;
@@ -200,7 +225,7 @@ TEST(SegmentMappings, PlacesAreUsedAgain) {
     machine.free(world.rank(), first);
     machine.allocate(world.rank(), first, bytes);
     if (world.rank() == 0) {  // the peers have not closed what lay there
-      static_cast<void>(mappings.find(world, vector_at(first), {}, world.stream()));
+      static_cast<void>(mappings.find(world, vector_at(first), {}));
       BEELINE_CHECK_CONTAINS(mappings.reason(), "256 segments are mapped");
     }
     expect_known_in_the_third(find, first, 2);

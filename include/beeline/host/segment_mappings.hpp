@@ -71,9 +71,10 @@ class SegmentMappings {
     std::size_t bytes;
   };
   /// Where the members of `team` reach two vectors of this rank's. Shows theirs to peers that do not know them, maps
-  /// what these have shown, without waiting. Of a call that a graph captures only vectors in heaps are
-  /// reached: it may run when segments are gone. Any thread, one at a time for each rank.
-  [[nodiscard]] detail::VectorMappings find(Team& team, Vector destination, Vector source, const Stream& stream);
+  /// what these have shown, without waiting. Any thread, one at a time for each rank.
+  ///   is_captured  the call is captured by a graph: it reaches what all had mapped before, for as long as the segments
+  ///                are there; the caller keeps the memory as long as the graph, as for every kernel of a graph
+  [[nodiscard]] detail::VectorMappings find(Team& team, Vector destination, Vector source, bool is_captured = false);
   /// Why the vectors of the latest `find` cannot be mapped; empty if they are, or as soon as all peers have been here.
   [[nodiscard]] std::string reason() const;
 

@@ -76,7 +76,7 @@ Situation Collectives::Implementation::situation(Operation operation, const Coll
           .mixed = context().mixed,
           .several_nodes = across_nodes != nullptr,
           .has_lines = channel.area_lines != 0,
-          .has_engines = call.blocks == 0 && call.mappings == nullptr && !on_hosts && (moves || takes_engines()),
+          .has_engines = call.blocks == 0 && !on_hosts && (moves || takes_engines()),
           .knows_symmetric = call.symmetric};
 }
 
@@ -118,10 +118,12 @@ LaunchOptions Collectives::Implementation::launch_options(const CallDescription&
 detail::VectorMappings Collectives::Implementation::mappings_of(const CollectiveCall& call,
                                                                 SegmentMappings::Vector destination,
                                                                 SegmentMappings::Vector source) {
-  return call.mappings->find(team, destination, source, call.stream == nullptr ? world.stream() : *call.stream);
+  const Stream& stream = call.stream == nullptr ? world.stream() : *call.stream;
+  return call.mappings->find(team, destination, source, stream.capture() != 0);
 }
 
 void Collectives::Implementation::note(const CallDescription& what, const CollectiveCall& choice) {
+  noted_algorithm = choice.algorithm;
   const Protocol protocol = info_of(choice.algorithm).protocol;
   if (detail::is_empty(what))
     noted = Transfer::none;

@@ -24,9 +24,10 @@ wait for their peer only. Between two ranks they are matched in order, that of a
 tags have no meaning. On host ranks, recv and irecv without a source take the first message of any member.
 
 Calls of more than some 100 KB use tensors without a copy where they can, and `last_transfer` tells: tensors of GPU
-memory that torch has from cudaMalloc, which all-reduce, all-gather, reduce-scatter and all-to-all find out in their
-first calls with a segment of it (`registered`), and, by all operations and from the first call on, those at the same
-place of the symmetric heap on all ranks (`in_place`), where `mem_pool` puts them. Memory of registered tensors that
+memory that torch has from cudaMalloc, which the ranks find out in their first calls with a segment of it
+(`registered`), and, from the first call on, those at the same place of the symmetric heap on all ranks (`in_place`),
+where `mem_pool` puts them. All-reduces of 192 MB and more go by copy engines through the channel's memory, which is
+quicker than either. Memory of registered tensors that
 torch gives back (`torch.cuda.empty_cache`) is free when this rank and the others have made their next calls.
 """
 
@@ -81,7 +82,8 @@ def last_transfer(group: dist.ProcessGroup | None = None) -> str | None:
     """How the tensors of the last collective call on `group` got to the other ranks: `Collectives.last_transfer`.
 
     Waits until the group's calls are over. 'registered': as 'in_place', of tensors outside the symmetric heap;
-    'staged: REASON' where they cannot be, as tensors of expandable segments, or those of calls that a graph captures.
+    'staged: REASON' where they are not, as tensors of expandable segments, those that the capture of a graph allocates,
+    and in all-reduces that are so long that copy engines are quicker.
     """
     asked = dist.group.WORLD if group is None else group
     if not isinstance(asked, BeelineProcessGroup):
@@ -166,6 +168,21 @@ class BeelineProcessGroup(dist.ProcessGroup):
     def world(self) -> beeline.World:
         """The world whose ranks are in this group."""
         return self._world
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether the program asserts, on all ranks or none, that tensors of `mem_pool` are symmetric.
+
+        That is: those that the ranks pass to a collective call of this group lie at the same place of their heaps, as
+        they do where all ranks allocate alike. Then copy engines write large results (96 MB and more) where they
+        belong. Where the assertion is false the group ends with an error, and may have written to where symmetric
+        tensors would lie. False without it: calls find out themselves where tensors lie.
+        """
+        return self._calls.symmetric
+
+    @symmetric.setter
+    def symmetric(self, asserted: bool) -> None:
+        self._calls.symmetric = asserted
 
     def last_transfer(self) -> str | None:
         """See the function of this name."""

@@ -107,8 +107,11 @@ class TorchCalls : public ChannelObject<Collectives> {
                                .reduction = static_cast<Reduction>(reduction),
                                .root = static_cast<std::uint32_t>(root),
                                .count = known.bytes / bytes_of(type) / (knows_source ? from_parts : to_parts)};
-    return start(name(shape.operation), is_async, {&to, &from},
-                 [&](const CollectiveCall& call) { channel().call_on_stream(what, to.data, from.data, call); });
+    const bool is_symmetric = symmetric && is_in_heap(to) && (!shape.reduces || is_in_heap(from));
+    return start(name(shape.operation), is_async, {&to, &from}, [&](CollectiveCall call) {
+      call.symmetric = is_symmetric;
+      channel().call_on_stream(what, to.data, from.data, call);
+    });
   }
 
   /// Pieces follow each other; their lengths are in bytes.
@@ -122,10 +125,14 @@ class TorchCalls : public ChannelObject<Collectives> {
     });
   }
 
+  /// Whether the program asserts that tensors of the heap are symmetric: `CollectiveCall::symmetric`.
+  bool symmetric = false;
+
   /// Waits for the calls so far, not for what captures have of them.
   void synchronize() {
     if (eager_.end == nullptr) return;
     World& world = joined()->world();
+    record_end(eager_);
     const std::shared_ptr<Event> last = eager_.end;
     unlocked([&] { world.synchronize(*last); });
   }
@@ -156,11 +163,19 @@ class TorchCalls : public ChannelObject<Collectives> {
     const nb::gil_scoped_release unlocked;
     const Transfer transfer = channel().last_transfer();
     if (transfer == Transfer::none) return std::nullopt;
-    const std::string reason = joined()->mappings == nullptr ? "" : joined()->mappings->reason();
+    const std::string reason = reason_of_staging();
     return transfer != Transfer::staged || reason.empty() ? name(transfer) : fmt::format("staged: {}", reason);
   }
 
  private:
+  [[nodiscard]] std::string reason_of_staging() const {
+    if (channel().last_algorithm() == Algorithm::copy_engine) return "copy engines carry it, in chunks";
+    if (joined()->mappings != nullptr) return joined()->mappings->reason();
+    World& world = joined()->world();
+    if (world.mixed()) return "ranks of both kinds do not reach each other's memory";
+    if (!world.device().is_gpu() || static_cast<std::uint32_t>(world.size()) <= detail::most_mapping_members) return {};
+    return fmt::format("{} ranks: at most {} map each other's memory", world.size(), detail::most_mapping_members);
+  }
   /// Collective over the world, where a group of all its ranks is made.
   void make_mappings(bool of_all) {
     World& world = joined()->world();
@@ -176,10 +191,15 @@ class TorchCalls : public ChannelObject<Collectives> {
     Stream* stream = nullptr;
     std::shared_ptr<Event> end;
     std::uint64_t capture = 0;  ///< of which it is part
+    bool is_recorded = true;    ///< `end`; otherwise it is recorded when it is first asked for
   };
 
   [[nodiscard]] Tensor reached(const nb::object& object, const char* argument, Access access) const {
     return reached_tensor(object, argument, access, *joined());
+  }
+  [[nodiscard]] bool is_in_heap(const Tensor& tensor) const {
+    const Context& ctx = channel().team().context();
+    return ctx.owner_of(tensor.data) == ctx.own_world_rank;
   }
   [[nodiscard]] std::size_t ranks() const { return channel().team().context().size; }
   [[nodiscard]] static ElementType reduced(const Tensor& tensor) {
@@ -222,7 +242,8 @@ class TorchCalls : public ChannelObject<Collectives> {
       const nb::gil_scoped_release unlocked;
       call(CollectiveCall{.stream = &on, .mappings = joined()->mappings});
     });
-    on.record(*latest.end);
+    latest.is_recorded = false;
+    if (!is_legacy(on)) record_end(latest);
     return &on == &current ? Ended() : Ended(CallEnd(streams_, latest.end));
   }
 
@@ -242,11 +263,24 @@ class TorchCalls : public ChannelObject<Collectives> {
     const std::uint64_t capture = on.capture();
     Latest& latest = capture == 0 ? eager_ : captured_;
     if (latest.capture != capture) latest = {};  // what is captured in one graph does not wait for another
-    if (latest.end != nullptr && latest.stream != &on) on.wait_event(*latest.end);
+    if (latest.end != nullptr && latest.stream != &on) {
+      record_end(latest);
+      on.wait_event(*latest.end);
+    }
     if (latest.end == nullptr || latest.end.use_count() > 1) latest.end = on.make_event();
     latest.stream = &on;
     latest.capture = capture;
     return latest;
+  }
+
+  /// CUDA's default stream, where most programs call, always takes one more record: no graph captures it, nobody
+  /// destroys it. What records the end of its last call later comes after more than that call.
+  [[nodiscard]] static bool is_legacy(const Stream& stream) {
+    return reinterpret_cast<std::uintptr_t>(stream.native()) == 1;  // cudaStreamLegacy
+  }
+  static void record_end(Latest& latest) {
+    if (!latest.is_recorded) latest.stream->record(*latest.end);
+    latest.is_recorded = true;
   }
 
   TorchStreams streams_;
@@ -281,6 +315,7 @@ void bind_torch_calls(nb::module_& module) {
       .def("synchronize", &TorchCalls::synchronize)
       .def("synchronize_current", &TorchCalls::synchronize_current)
       .def("record", &TorchCalls::record)
+      .def_rw("symmetric", &TorchCalls::symmetric)
       .def_prop_ro("last_transfer", &TorchCalls::last_transfer)
       .def("free", &TorchCalls::free, nb::call_guard<nb::gil_scoped_release>());
 }

@@ -50,8 +50,8 @@ struct CollectiveCall {
   /// assertion is false and engines are taken, the team ends with an error; on GPUs they have then written to where
   /// symmetric vectors would lie. All other calls detect whether vectors are symmetric.
   bool symmetric = false;
-  /// On all members or none: vectors in ordinary memory are used where they lie, once all have mapped them, by
-  /// all-reduce, reduce-scatter, all-gather and all-to-all of more than packets carry. Engines are left out.
+  /// On all members or none: vectors in ordinary memory are used where they lie, once all have mapped them, in
+  /// calls of more than packets carry that kernels make.
   SegmentMappings* mappings = nullptr;
 };
 
@@ -284,6 +284,8 @@ class Collectives {
   /// from the channel's memory, blocking; copy_engine does with `CollectiveCall::symmetric`; reductions by all other
   /// names are staged.
   [[nodiscard]] Transfer last_transfer() const;
+  /// What that call was made by; `automatic`: there was none yet.
+  [[nodiscard]] Algorithm last_algorithm() const;
 
  private:
   class Implementation;

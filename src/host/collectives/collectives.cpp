@@ -227,6 +227,8 @@ const CollectiveChannel& Collectives::channel() const {
 
 Team& Collectives::team() const { return implementation_->team; }
 
+Algorithm Collectives::last_algorithm() const { return implementation_->noted_algorithm; }
+
 Transfer Collectives::last_transfer() const {
   if (implementation_->noted) return *implementation_->noted;
   SessionState state;

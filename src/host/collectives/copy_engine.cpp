@@ -66,7 +66,11 @@ void CopyEngines::scatter(const EngineCall& call, const Chunk& chunk) {
 }
 
 void CopyEngines::combine(const EngineCall& call, const Chunk& chunk) {
-  const EnginePiece mine = piece(call, chunk, context_.rank);
+  combine_piece(call, chunk, piece(call, chunk, context_.rank));
+  combining_->record(*combined_);
+}
+
+void CopyEngines::combine_piece(const EngineCall& call, const Chunk& chunk, const EnginePiece& mine) {
   const CollectedVectors arrived{scratch_.data() + chunk.place, chunk.stride, context_.size - 1};
   const LocalReduction work{.destination = call.destination + mine.offset,
                             .vectors = {.own = call.source + mine.offset, .others = arrived, .rank = context_.rank},
@@ -75,7 +79,6 @@ void CopyEngines::combine(const EngineCall& call, const Chunk& chunk) {
   const unsigned blocks = team_.world().device().is_gpu() ? sizes.kernel_blocks : 1;
   local_reduce_launcher(call.call.element.type, call.call.reduction)(
       team_, {.blocks = blocks, .threads = collective_threads, .stream = combining_.get()}, work);
-  combining_->record(*combined_);
 }
 
 void CopyEngines::return_to(const EngineCall& call, const Chunk& chunk, std::uint32_t distance) {
@@ -210,6 +213,37 @@ void CopyEngines::run_staged(const EngineCall& call, const std::vector<Chunk>& a
   }
 }
 
+template <class Send, class Take>
+void CopyEngines::in_turns(Operation operation, const std::vector<Chunk>& all, const Send& send, const Take& take) {
+  // A chunk's place was read by all before they met with the next one. More than two keep in step.
+  const std::size_t lag = context_.size > 2 ? 1 : moved.arrivals - 1;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (i >= lag) copying_->wait_event(*arrived_[(i - lag) % most_arrivals]);
+    send(all[i]);
+    copying_->record(*copied_);
+    combining_->wait_event(*copied_);
+    launch_round(team_, handshake_on(*combining_, operation), channel_);
+    combining_->record(*arrived_[i % most_arrivals]);
+    take(all[i]);
+  }
+}
+
+void CopyEngines::exchange_whole(const EngineCall& call) {
+  const std::uint32_t peer = peer_ahead(context_, 1);
+  begin(*call.stream);
+  const std::vector<Chunk> all = chunks(call.call.count * bytes_of(call.call.element.type), moved, false);
+  in_turns(
+      Operation::allreduce, all,
+      [&](const Chunk& chunk) {
+        copy_after_handshake(team_, *copying_, context_.at(arrival(chunk, peer, context_.rank), peer),
+                             call.source + chunk.first, chunk.bytes);
+      },
+      [&](const Chunk& chunk) {
+        combine_piece(call, chunk, {chunk.first, chunk.bytes});
+      });
+  end(*call.stream);
+}
+
 void CopyEngines::exchange(const EngineCall& call, std::size_t part) {
   const std::vector<Chunk> all = chunks(part, call.symmetric ? direct : staged, call.symmetric);
   begin(*call.stream);
@@ -230,6 +264,7 @@ void CopyEngines::allreduce(const EngineCall& call) {
   // The caller's stream has the first kernel and the last: who waits for it hears of what failed between them.
   launch_handshake(team_, handshake_on(*call.stream, Operation::allreduce), channel_, call.call,
                    call.symmetric ? call.destination : nullptr, call.symmetric ? call.source : nullptr);
+  if (context_.size == 2 && !call.symmetric) return exchange_whole(call);
   // The first part is the longest.
   const std::size_t element = bytes_of(call.call.element.type);
   exchange(call, part_of(call.call.count, context_.size, 0, engine_alignment / element).count * element);
@@ -266,18 +301,10 @@ void CopyEngines::move(const MovementPlan& plan, Stream& stream) {
   launch_handshake(team_, handshake_on(stream, operation), channel_, plan.call, nullptr, nullptr);
   begin(stream);
   copy_own_piece(plan);
-  const std::vector<Chunk> all = chunks(plan.bytes, moved, false);
-  // A chunk's place was read by all before they met with the next one. More than two keep in step.
-  const std::size_t lag = context_.size > 2 ? 1 : moved.arrivals - 1;
-  for (std::size_t i = 0; context_.size > 1 && i < all.size(); ++i) {
-    if (i >= lag) copying_->wait_event(*arrived_[(i - lag) % most_arrivals]);
-    send_pieces(plan, all[i]);
-    copying_->record(*copied_);
-    combining_->wait_event(*copied_);
-    launch_round(team_, handshake_on(*combining_, operation), channel_);
-    combining_->record(*arrived_[i % most_arrivals]);
-    take_pieces(plan, all[i]);
-  }
+  if (context_.size > 1)
+    in_turns(
+        operation, chunks(plan.bytes, moved, false), [&](const Chunk& chunk) { send_pieces(plan, chunk); },
+        [&](const Chunk& chunk) { take_pieces(plan, chunk); });
   end(stream);
 }
 

@@ -30,8 +30,15 @@ struct EngineCall {
   bool symmetric;  ///< the caller asserts that both lie at the same place of all members' heaps
 };
 
-/// *All-reduce.* Parts go to scratch memory of their owners, who combine them, and from there to scratch memory of all,
-/// who take them to their destinations; or to the destinations at once, where the caller asserts that these are
+/// *All-reduce of two members.* Each sends the other its whole vector, and combines both: the link carries as much as
+/// when both combine a half and return it, and no copy waits for a result. Chunks go to scratch memory, whose places
+/// take turns, and results to the destination at once, so vectors lie anywhere.
+///
+///     link     S0 S1 S2 S3 ...        S: a chunk to the other member
+///     kernels     C0 C1 C2 C3 ...     C: each combines what has come with its own
+///
+/// *All-reduce of more.* Parts go to scratch memory of their owners, who combine them, and from there to scratch memory
+/// of all, who take them to their destinations; or to the destinations at once, where the caller asserts that these are
 /// symmetric. What crosses the link is written, since engines read over it more slowly. These copies are on one stream,
 /// one after the other, since several at once take longer together; kernels on another, of high priority, since copies
 /// wait for what they combine.
@@ -70,11 +77,17 @@ class CopyEngines {
   };
   /// A result is taken two chunks later, and its place written again with the third, when all have met in between.
   static constexpr Slots staged{2, 3}, direct{2, 0};  ///< for results that are taken, or put where they belong
-  static constexpr Slots moved{4, 0};                 ///< for what is only moved
+  static constexpr Slots moved{4, 0};                 ///< for what is only moved, or combined where it has come
   /// The chunks of the longest part, which take turns with the slots: as long as each other, or shorter towards the
   /// end.
   [[nodiscard]] std::vector<Chunk> chunks(std::size_t part, Slots slots, bool equal) const;
   void exchange(const EngineCall& call, std::size_t part);
+  /// Two members: each combines both whole vectors.
+  void exchange_whole(const EngineCall& call);
+  /// Sends chunk by chunk, and takes each when all have met behind it, while the next ones are under way.
+  ///   send, take  called with a chunk: put its copies on `copying_`, and what they have brought to use on `combining_`
+  template <class Send, class Take>
+  void in_turns(Operation operation, const std::vector<Chunk>& all, const Send& send, const Take& take);
   /// Symmetric vectors whose parts fit the scratch memory at once: in two halves, to each peer but one in one copy.
   void run_halves(const EngineCall& call, const Chunk& whole);
   /// Symmetric vectors: results are copied to the peers' destinations.
@@ -91,6 +104,8 @@ class CopyEngines {
   void send(const EngineCall& call, const Chunk& chunk, std::uint32_t distance);
   void scatter(const EngineCall& call, const Chunk& chunk);
   void combine(const EngineCall& call, const Chunk& chunk);
+  /// A piece of this member's vector with what has come of the others'.
+  void combine_piece(const EngineCall& call, const Chunk& chunk, const EnginePiece& mine);
   /// Copies this member's piece of the result to a peer.
   void return_to(const EngineCall& call, const Chunk& chunk, std::uint32_t distance);
   /// The same to all peers, once it has been combined.

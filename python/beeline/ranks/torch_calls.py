@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The part of `beeline bench calls` with torch's eager collectives: by Beeline, of ordinary tensors and of those of
-its pool (`beeline_pool`), and by torch's own back ends.
+"""The part of `beeline bench calls` with torch's eager collectives: by Beeline, of ordinary tensors, of those of
+its pool (`beeline_pool`), of those where the ranks assert that they are symmetric (`beeline_symmetric`), and by torch's
+own back ends.
 
 Results say where the time of a call goes, in us, each on the slowest rank:
   median       back to back, until the last one is over
@@ -34,6 +35,7 @@ DEADLINE_S = 60
 SAMPLES, FEW_SAMPLES, LONG_S = 15, 5, 0.5  # few of what takes longer in all
 LEAST_CALLS, MOST_CALLS, BATCH_S = 4, 100, 0.03
 OPERATIONS = ("allreduce", "allgather", "reduce_scatter", "alltoall")
+IN_POOL = ("beeline_pool", "beeline_symmetric")
 PARTS = ("median", "single_us", "call_us", "launch_us", "transfer_us", "wait_us", "first_us")
 Part = dict[str, float | None]
 
@@ -163,7 +165,7 @@ def measure(world: beeline.World, options: SimpleNamespace) -> None:
 
 def group_of(world: beeline.World, backend: str) -> dist.ProcessGroup | str:
     """All ranks; a text says why there is no such group."""
-    if backend == "beeline_pool" and world.device.kind != "gpu":
+    if backend in IN_POOL and world.device.kind != "gpu":
         return "torch has memory pools for GPUs"
     if backend.startswith("beeline"):
         return dist.group.WORLD
@@ -186,8 +188,10 @@ def measure_one(
     if isinstance(group, str):
         return head | lacking(group, figures) | {"samples": []}
     place: AbstractContextManager[Any] = nullcontext()
-    if name == "beeline_pool":
+    if name in IN_POOL:
         place = torch.cuda.use_mem_pool(mem_pool(world))
+    if isinstance(group, BeelineProcessGroup):
+        group.symmetric = name == "beeline_symmetric"
     try:
         calls = Calls(group, operation, size, SimpleNamespace(**vars(how), place=place))
         world.barrier()

@@ -210,7 +210,8 @@ BEELINE_CASE(network, what_needs_one_node_is_refused, 2) {
   check_error(Status::unreachable, {"messages in kernels", "is on node"},
               [&] { static_cast<void>(messages.channel()); });
   check_error(Status::unreachable, {"StagedChannel", node}, [&] { const StagedChannel made(world, 1024, 2); });
-  check_error(Status::unreachable, {"packet channel", node}, [&] { const PacketRings made(world, 64, 4); });
+  check_error(Status::unreachable, {"packets (put_signal works across nodes)", node},
+              [&] { const PacketRings made(world, 64, 4); });
   check_error(Status::unavailable, {"command queue", node}, [&] { const CommandQueues made(world); });
   check_error(Status::unavailable, {"distributed array", node}, [&] { const DistributedArray<int> made(world, 100); });
   std::vector<std::byte> memory(4096);

@@ -93,6 +93,7 @@ void Triggers::be_done_by_streams(const TriggerOptions& options) {
 /// A waiting grid that left no room for the kernels that move would wait for them for ever.
 void Triggers::guard(WaitingStreamsClient& client) {
   World& world = team_.world();
+  world.implementation().require_one_node(team_, "a guarded stream");
   std::uint64_t* const released = client.completed + client.streams;
   client.released = released;
   client.move_guarded = [&team = team_, released](Stream& stream, const StreamMove& first, const StreamMove& second) {

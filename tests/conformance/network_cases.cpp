@@ -213,6 +213,8 @@ BEELINE_CASE(network, what_needs_one_node_is_refused, 2) {
   check_error(Status::unreachable, {"packets (put_signal works across nodes)", node},
               [&] { const PacketRings made(world, 64, 4); });
   check_error(Status::unavailable, {"command queue", node}, [&] { const CommandQueues made(world); });
+  check_error(Status::unavailable, {"guarded stream", node},
+              [&] { const Triggers made(world, {.by = TriggeredBy::guarded_stream}); });
   check_error(Status::unavailable, {"distributed array", node}, [&] { const DistributedArray<int> made(world, 100); });
   std::vector<std::byte> memory(4096);
   check_error(Status::unavailable, {"register_memory", node},

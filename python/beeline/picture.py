@@ -13,6 +13,8 @@ import typer
 from beeline.programs import CliError
 
 FORMATS = (".png", ".svg")
+# On dark pages an SVG has its colours inverted; the rotation gives each curve its hue back.
+DARK = "@media (prefers-color-scheme: dark){svg{filter: invert(0.93) hue-rotate(180deg)}}"
 
 
 def check_picture(path: Path) -> Path:
@@ -45,6 +47,9 @@ def save(figure: Any, output: Path, description: dict[str, Any]) -> None:
         metadata["Date"] = None  # the same records make the same file
     try:
         figure.savefig(output, metadata=metadata)
+        if output.suffix == ".svg":
+            text = output.read_text(encoding="utf-8")
+            output.write_text(text.replace("</style>", f"{DARK}</style>", 1), encoding="utf-8")
     except OSError as error:
         raise CliError(f"cannot write {output}: {error.strerror}") from error
     pyplot.close(figure)

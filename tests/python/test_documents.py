@@ -124,6 +124,12 @@ def test_the_drawings_are_what_their_scripts_draw(repository: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_each_picture_has_a_form_for_dark_pages(repository: Path) -> None:
+    pictures = list((repository / "docs/pictures").glob("*.svg"))
+    assert len(pictures) > 10
+    assert [each.name for each in pictures if "prefers-color-scheme" not in each.read_text(encoding="utf-8")] == []
+
+
 def documents(repository: Path) -> list[Path]:
     top = [repository / "README.md", repository / "CONTRIBUTING.md"]
     return [*top, *sorted((repository / "docs").glob("*.md")), *sorted(repository.glob("*/README.md")),

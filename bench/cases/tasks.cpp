@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
 /// Active messages (task/peer/signal): round trips until the reply is seen, at a peer and at this rank itself, beside
-/// two bare flags; what a post takes of them; the same where the workers must be started first; rates by queues and
-/// workers.
+/// two bare flags; what a post takes of them; from a post to the start of its function; the same where the workers must
+/// be started first; rates by queues and workers.
 
 #include "beeline/host/tasks.hpp"
 
@@ -39,7 +39,16 @@ struct Sum {
     static_cast<std::uint64_t*>(task.object)[16 * task.as<Arguments>().slot] += sum;
   }
 };
-using Functions = TaskList<Sum>;
+/// Answers with the time at which it starts.
+struct Stamp {
+  static constexpr const char* name = "stamp";
+  struct Arguments {};
+  template <class Group>
+  BEELINE_HOST_DEVICE void operator()(const Group& group, const Context&, const Task& task) const {
+    if (group.thread_rank() == 0) task.answer(machine::clock_ns());
+  }
+};
+using Functions = TaskList<Sum, Stamp>;
 
 /// Who replies, and what is visible with it.
 enum class Reply : std::uint32_t {
@@ -136,6 +145,25 @@ struct Post {
   }
 };
 
+/// From the post to the start of the function, which runs on a device that has the poster's clock.
+struct Start {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, Loop loop, Posting posting) const {
+    if (grid.block().thread_rank() != 0) return;
+    time_parts(loop, [&](std::uint64_t) -> std::uint64_t {
+      const Stamp::Arguments none{};
+      TaskPost post = task_of<Functions, Stamp>(none, posting.rank);
+      post.payload = posting.payload, post.payload_bytes = payload_words * sizeof(std::uint64_t);
+      post.reply = posting.reply, post.reply_value = 0, post.order = Order::relaxed;
+      const std::uint64_t start = machine::clock_ns();
+      const bool is_good = post_task(Thread{}, ctx, posting.channel, post) == Status::ok &&
+                           wait(Thread{}, ctx, posting.reply, Compare::greater_equal, start, posting.rank,
+                                Timeout::none(), Order::relaxed) == Status::ok;
+      return is_good ? *posting.reply - start + 1 : 0;
+    });
+  }
+};
+
 /// The payload and a flag to the peer, which answers with a flag.
 struct BareAnswer {
   template <class Grid>
@@ -177,18 +205,25 @@ class TaskState {
  public:
   TaskState(Bench& bench, const TaskOptions& options)
       : bench_(bench), options_(options), tasks_(bench.world(), options), sums_(bench.world(), 16 * options.queues),
-        payload_(bench.world(), payload_words), words_(bench.world(), 32),
+        payload_(bench.world(), payload_words), words_(bench.world(), 32), start_(bench.world(), 1),
         buffer_(bench.world(), tasks_.payload_buffer_bytes(payload_words * sizeof(std::uint64_t))), timed_(bench),
         grid_(bench, 4 * options.queues) {
     const std::vector<std::uint64_t> ones(payload_words, 1);
     bench.world().copy(payload_.data(), ones.data(), payload_.bytes());
     tasks_.register_function<Sum>({sums_.data(), buffer_.data(), buffer_.bytes(), nullptr});
+    tasks_.register_function<Stamp>({nullptr, buffer_.data(), buffer_.bytes(), nullptr});
   }
 
   template <class Kernel>
   std::vector<double> ask(Rounds rounds, std::uint32_t rank, Reply reply = Reply::of_memory) {
     if (bench_.leads()) posted_ += std::uint64_t{rounds.warm_up} + std::uint64_t{rounds.iterations} * rounds.batches;
     return timed_.run(single_thread(bench_).threads, bench_.leads(), rounds, Kernel{}, posting(rank, reply));
+  }
+  /// To this rank itself. Its posts count as none of those whose sums are checked.
+  std::vector<double> start(Rounds rounds) {
+    Posting own = posting(static_cast<std::uint32_t>(bench_.world().rank()), Reply::of_value);
+    own.reply = start_.data();
+    return timed_.run(single_thread(bench_).threads, bench_.leads(), rounds, Start{}, own);
   }
   std::vector<double> ask_bare(Rounds rounds) {
     return timed_.run(single_thread(bench_).threads, bench_.paired(), rounds, BareAnswer{}, payload_.data(),
@@ -222,7 +257,7 @@ class TaskState {
   Bench& bench_;
   const TaskOptions options_;
   Tasks<Functions> tasks_;
-  SymmetricArray<std::uint64_t> sums_, payload_, words_;
+  SymmetricArray<std::uint64_t> sums_, payload_, words_, start_;
   SymmetricArray<std::byte> buffer_;
   TimedKernel timed_;
   TimedGrid grid_;
@@ -263,6 +298,7 @@ std::vector<Measurement> prepare_round_trips(Bench& bench, std::uint64_t) {
       add("task_post", target, reply,
           [=, rank = rank](Rounds rounds) { return state->ask<Post>(rounds, rank, reply); });
     }
+  add("task_start", "own", Reply::of_value, [=](Rounds rounds) { return state->start(rounds); });
   if (!bench.world().device().is_gpu()) return all;  // workers of host ranks do not end
   all.push_back(measurement_of(state, "task_restart", method,
                                [=](Rounds rounds) { return state->ask<AskAfterRest>(rounds, 1); }));

@@ -18,6 +18,13 @@ struct BlockTimes {
   std::uint64_t start, end;
 };
 
+/// Nanoseconds from the first block's start to the last one's end.
+[[nodiscard]] inline double whole_of(const std::vector<BlockTimes>& blocks) {
+  BlockTimes whole = blocks.front();
+  for (const BlockTimes& block : blocks) whole = {std::min(whole.start, block.start), std::max(whole.end, block.end)};
+  return static_cast<double>(whole.end - whole.start);
+}
+
 /// The part of a message that one block moves: whole lines of 128 bytes, but for the last.
 struct Share {
   std::uint64_t offset, bytes;
@@ -79,9 +86,7 @@ class TimedGrid {
     world.synchronize();
     std::vector<BlockTimes> blocks(shape.blocks);
     world.copy(blocks.data(), times(), blocks.size() * sizeof blocks[0]);
-    BlockTimes whole = blocks.front();
-    for (const BlockTimes& block : blocks) whole = {std::min(whole.start, block.start), std::max(whole.end, block.end)};
-    return static_cast<double>(whole.end - whole.start);
+    return whole_of(blocks);
   }
 
  private:

@@ -68,10 +68,19 @@ void LeasedGrid::book() {
       this, work_.share, [rank = world_.rank(), name = work_.name] { return fmt::format("rank {}'s {}", rank, name); });
 }
 
+void LeasedGrid::between_leases(const std::function<void()>& change) {
+  ++changes_;
+  const std::lock_guard lock(leased_);
+  --changes_;
+  change();
+}
+
 void LeasedGrid::run() {
   try {
     while (!closing_)
-      if (detail::load_acquired(*wanted_.data()) != 0)
+      if (changes_ > 0)
+        std::this_thread::yield();
+      else if (detail::load_acquired(*wanted_.data()) != 0)
         lease(lease_);
       else
         rest();
@@ -90,6 +99,7 @@ void LeasedGrid::rest() {
 }
 
 void LeasedGrid::lease(const Lease& terms) {
+  const std::lock_guard lock(leased_);
   detail::SystemAtomic<std::uint64_t>(*wanted_.data()).store(0, cuda::memory_order_release);
   {
     const std::lock_guard in_use(memory_user_);

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <thread>
 
@@ -49,6 +50,8 @@ class LeasedGrid {
   LeasedGrid& operator=(const LeasedGrid&) = delete;
 
   [[nodiscard]] const Lease& terms() const { return lease_; }
+  /// Calls `change` while no lease runs: waits for the end of the one that does.
+  void between_leases(const std::function<void()>& change);
   [[nodiscard]] std::uint64_t leases() const { return leases_; }
   /// Times that the host's thread has found nothing to start.
   [[nodiscard]] std::uint64_t sleeps() const { return sleeps_; }
@@ -71,6 +74,8 @@ class LeasedGrid {
   Bell bell_;
   const Lease lease_;
   std::atomic<std::uint64_t> leases_{0}, sleeps_{0};
+  std::mutex leased_;            ///< held during a lease
+  std::atomic<int> changes_{0};  ///< that wait for it: they go before the next lease
   std::atomic<bool> closing_{false};
   std::thread thread_;
 };

@@ -278,9 +278,9 @@ void TaskQueues::unregister_function(std::uint32_t function) {
   write(targets_.data()[function], {});
 }
 
-/// On a host rank workers read both words at any time.
+/// Workers of a GPU read the table when a lease begins, those of a host rank both words at any time.
 void TaskQueues::write(TaskTarget& target, const TaskTarget& value) {
-  if (team_.world().device().is_gpu()) return team_.world().copy(&target, &value, sizeof target);
+  if (grid_ != nullptr) return grid_->between_leases([&] { team_.world().copy(&target, &value, sizeof target); });
   shared(target.object).store(value.object, cuda::memory_order_relaxed);
   shared(target.completion).store(value.completion, cuda::memory_order_relaxed);
 }

@@ -21,6 +21,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cuda/atomic>
 #include <type_traits>
 
 #include "beeline/control/impl/task_slot.hpp"
@@ -139,18 +140,20 @@ namespace detail {
   return ctx.range + (std::uint64_t{ctx.own_world_rank} << ctx.slot_shift) + offset;
 }
 
-/// Why a post is refused before anything is touched.
-[[nodiscard]] BEELINE_HOST_DEVICE inline Finding fault_of(const Context& ctx, const TaskChannel& channel,
-                                                          const TaskPost& post, Timeout timeout) {
+/// Why a post is refused before anything is touched: for what it names.
+[[nodiscard]] BEELINE_HOST_DEVICE inline Finding fault_of_names(const Context& ctx, const TaskChannel& channel,
+                                                                const TaskPost& post) {
   if (post.rank >= ctx.size) return {CallFault::peer, ctx.size, post.rank};
   if (post.queue >= channel.queues) return {CallFault::no_task_queue, channel.queues, post.queue};
   if (post.function >= channel.functions) return {CallFault::no_function, channel.functions, post.function};
   if (post.argument_bytes > max_task_arguments)
     return {CallFault::wrong_arguments, max_task_arguments, post.argument_bytes};
-  if (post.payload_bytes != 0) {
-    const std::uint64_t room = channel.places[post.rank * channel.functions + post.function].payload_bytes;
-    if (post.payload_bytes > room) return {CallFault::long_payload, room, post.payload_bytes};
-  }
+  return {CallFault::none};
+}
+/// The same, for what it brings.
+///   room  for its payload at the target
+[[nodiscard]] BEELINE_HOST_DEVICE inline Finding fault_of(const Context& ctx, const TaskChannel& channel,
+                                                          const TaskPost& post, Timeout timeout, std::uint64_t room) {
   const bool is_null =
       (post.argument_bytes != 0 && post.arguments == nullptr) || (post.payload_bytes != 0 && post.payload == nullptr);
   if (is_null) return {CallFault::null_address, post.argument_bytes + post.payload_bytes};
@@ -158,22 +161,36 @@ namespace detail {
     return {CallFault::waits_in_task, channel.running, post.queue};
   const Reach reply = reach_of_word(post.reply);
   if (post.reply != nullptr && !is_sound(ctx, reply, post.rank)) return finding_in(ctx, reply, post.rank);
+  if (post.payload_bytes > room) return {CallFault::long_payload, room, post.payload_bytes};
   return {CallFault::none};
 }
 
+/// A ring's tickets, as a poster has read them.
+struct SeenTickets {
+  std::uint64_t next, done;
+};
+/// Without ordering on a GPU, where an acquiring load would hold up those behind it: who writes more than the slot
+/// acquires `done` again.
+[[nodiscard]] BEELINE_HOST_DEVICE inline SeenTickets look_at(TaskTickets& tickets) {
+  constexpr auto order = executor == DeviceKind::gpu ? cuda::memory_order_relaxed : cuda::memory_order_acquire;
+  SeenTickets seen;
+  seen.next = DeviceAtomic<std::uint64_t>(tickets.next).load(cuda::memory_order_relaxed);
+  seen.done = SystemAtomic<std::uint64_t>(tickets.done).load(order);
+  return seen;
+}
+
 /// The next ticket, once the target has run the task that has its slot. One thread calls it.
+///   seen  the ring's tickets a moment ago
 BEELINE_HOST_DEVICE inline Status claim_task(const Context& ctx, const TaskChannel& channel, const TaskPost& post,
-                                             Timeout timeout, std::uint64_t& ticket) {
+                                             Timeout timeout, SeenTickets seen, std::uint64_t& ticket) {
   TaskTickets& tickets = channel.tickets[channel.ring(post.queue, post.rank)];
   const DeviceAtomic<std::uint64_t> next(tickets.next);
-  const SystemAtomic<std::uint64_t> done(tickets.done);
-  const std::uint64_t first = next.load(cuda::memory_order_relaxed);
-  const Awaited awaited{Operation::task, post.rank, first, first + 1 - channel.depth};
+  const Awaited awaited{Operation::task, post.rank, seen.next, seen.next + 1 - channel.depth};
   return poll_until(ctx, awaited, timeout, [&](std::uint64_t& observed) {
-    ticket = next.load(cuda::memory_order_relaxed);
-    observed = done.load(cuda::memory_order_acquire);
+    ticket = seen.next, observed = seen.done;
     while (ticket < observed + channel.depth)
       if (next.compare_exchange_weak(ticket, ticket + 1, cuda::memory_order_relaxed)) return true;
+    seen = look_at(tickets);
     return false;
   });
 }
@@ -187,19 +204,28 @@ BEELINE_HOST_DEVICE std::uint32_t share_slot(const Group& group, std::uint32_t m
   return slot;
 }
 
+/// Orders what this thread did before it for threads of the team's `rank`.
+BEELINE_HOST_DEVICE inline void fence_towards(const Context& ctx, std::uint32_t rank) {
+  if (rank == ctx.rank)
+    machine::fence_device();
+  else
+    machine::fence_acquire_release();
+}
+
 /// Writes a task into its slot; from then on a worker may run it. One thread calls it.
 BEELINE_HOST_DEVICE inline void publish_task(const Context& ctx, const TaskChannel& channel, const TaskPost& post,
-                                             std::uint64_t ticket) {
+                                             const EarlyPayload& early, std::uint64_t ticket) {
   const std::uint32_t place = ctx.way_to(post.rank).place;
   const TaskLayout layout{post.argument_bytes};
   const bool is_short = layout.holds(post.payload_bytes), is_ordered = post.order == Order::memory || !is_short;
-  if (is_ordered) machine::fence_acquire_release();
+  if (is_ordered) fence_towards(ctx, post.rank);
   SignaledWord* const slot =
       &channel.slots[channel.slot_index(channel.ring(post.queue, ctx.rank), ticket) * task_words];
   const TaskSlotWriter writer(ctx.translate(slot, place), ticket + 1);
   writer.store_bytes(task_header_words, post.arguments, post.argument_bytes);
   if (post.argument_bytes % task_alignment - 1 < 8) writer.store(layout.payload_word() - 1, 0);
-  if (is_short) writer.store_bytes(layout.payload_word(), post.payload, static_cast<std::uint32_t>(post.payload_bytes));
+  if (is_short && !early.store(writer, layout.payload_word()))
+    writer.store_bytes(layout.payload_word(), post.payload, static_cast<std::uint32_t>(post.payload_bytes));
   writer.store_header({post.function, post.argument_bytes | (is_ordered ? TaskHeader::ordered_bit : 0),
                        post.payload_bytes, post.reply == nullptr ? 0 : ctx.offset_in_slot(post.reply),
                        post.reply_value});
@@ -210,7 +236,7 @@ BEELINE_HOST_DEVICE inline void publish_task(const Context& ctx, const TaskChann
 BEELINE_HOST_DEVICE inline void wake_workers(const Context& ctx, const TaskChannel& channel, std::uint32_t rank) {
   if constexpr (executor == DeviceKind::host) return;
   if (rank == ctx.rank)
-    machine::fence_device();
+    cuda::atomic_thread_fence(cuda::memory_order_seq_cst, cuda::thread_scope_device);
   else
     machine::fence_system();
   if (SystemAtomic<std::uint64_t>(channel.asleep[rank]).load(cuda::memory_order_relaxed) != 0)
@@ -238,29 +264,41 @@ template <class Group>
                                                    const TaskPost& post, Timeout timeout = Timeout::none()) {
   if constexpr (detail::executor == DeviceKind::host)
     if (ctx.kind_of(ctx.rank) == DeviceKind::gpu) return Status::unreachable;
-  const detail::Finding found = detail::fault_of(ctx, channel, post, timeout);
+  detail::Finding found = detail::fault_of_names(ctx, channel, post);
+  TaskPlace at{};
+  detail::SeenTickets seen{};
+  detail::EarlyPayload early;
+  group.sync();
+  if (found.fault == CallFault::none) {  // all loads are under way together, while the rest is checked
+    if (post.payload_bytes != 0) at = channel.places[post.rank * channel.functions + post.function];
+    if (group.thread_rank() == 0) {
+      seen = detail::look_at(channel.tickets[channel.ring(post.queue, post.rank)]);
+      early.load(post.payload, post.payload_bytes);
+    }
+    found = detail::fault_of(ctx, channel, post, timeout, at.payload_bytes);
+  }
   if (found.fault != CallFault::none) [[unlikely]] {
     if (group.thread_rank() == 0)
       static_cast<void>(detail::refuse(ctx, Operation::task, post.rank, found, Status::invalid_argument));
     return Status::invalid_argument;
   }
-  group.sync();
   Status status = Status::ok;
   std::uint64_t ticket = 0;
-  if (group.thread_rank() == 0) status = detail::claim_task(ctx, channel, post, timeout, ticket);
+  if (group.thread_rank() == 0) status = detail::claim_task(ctx, channel, post, timeout, seen, ticket);
   if (!TaskLayout{post.argument_bytes}.holds(post.payload_bytes)) {
+    if (group.thread_rank() == 0)  // what read the payload before this one is over
+      static_cast<void>(detail::load_acquired(channel.tickets[channel.ring(post.queue, post.rank)].done));
     status = agree(group, status);
     if (status != Status::ok) return status;
     const std::uint32_t slot =
         detail::share_slot(group, static_cast<std::uint32_t>(ticket & (channel.depth - 1)), channel.depth);
-    const TaskPlace& at = channel.places[post.rank * channel.functions + post.function];
     const std::size_t index = channel.slot_index(channel.ring(post.queue, ctx.rank), slot);
     std::byte* const to = detail::at_offset(ctx, at.payloads + index * at.payload_bytes);
     detail::copy_bytes(group, ctx.translate(to, ctx.way_to(post.rank).place), post.payload, post.payload_bytes);
     group.sync();
   }
   if (group.thread_rank() == 0 && status == Status::ok) {
-    detail::publish_task(ctx, channel, post, ticket);
+    detail::publish_task(ctx, channel, post, early, ticket);
     detail::wake_workers(ctx, channel, post.rank);
   }
   return agree(group, status);

@@ -51,7 +51,7 @@ class TaskQueues {
   /// symmetric memory of the rank, not aligned, or too small for 16 bytes a task.
   void register_function(std::uint32_t function, const TaskRegistration& what);
   /// From now on tasks of the function are refused here, which ends the team: call `quiet` first. Its memory may be
-  /// freed then.
+  /// freed then. On a GPU rank this waits, as `register_function` does, for the end of the workers' lease.
   void unregister_function(std::uint32_t function);
   /// Collective. Returns when all tasks that any member has posted are over, those that tasks have posted included; no
   /// kernel may be posting. Throws deadline where no task ends any more, and aborted.
@@ -174,7 +174,7 @@ class Tasks : public TaskQueues {
     HostTeamState alone(1, ctx.deadline_ns, ctx.polling);
     const HostTeam group(&alone, 0);
     detail::TaskScratch scratch;
-    detail::TaskWorker<Functions, HostTeam>(group, ctx, service, worker, scratch).serve();
+    detail::TaskWorker<Functions, HostTeam>(group, ctx, service, service.targets, worker, scratch).serve();
   }
 };
 

@@ -51,6 +51,31 @@ class TaskSlotWriter {
   const std::uint64_t sequence_;
 };
 
+/// A short payload of whole words, which its poster reads before it has a slot for it.
+class EarlyPayload {
+ public:
+  BEELINE_HOST_DEVICE void load(const void* payload, std::size_t bytes) {
+    if (bytes > 8 * most_words || ((reinterpret_cast<std::uintptr_t>(payload) | bytes) & 7u) != 0) return;
+    words_ = payload == nullptr ? 0 : static_cast<std::uint32_t>(bytes / 8);
+    BEELINE_UNROLL
+    for (std::uint32_t i = 0; i < most_words; ++i)
+      if (i < words_) values_[i] = machine::load_as<std::uint64_t>(static_cast<const std::byte*>(payload) + 8 * i);
+  }
+  /// False where it was not read.
+  BEELINE_HOST_DEVICE bool store(const TaskSlotWriter& writer, std::uint32_t word) const {
+    if (words_ == 0) return false;
+    BEELINE_UNROLL
+    for (std::uint32_t i = 0; i < most_words; ++i)
+      if (i < words_) writer.store(word + i, values_[i]);
+    return true;
+  }
+
+ private:
+  static constexpr std::uint32_t most_words = 8;
+  std::uint64_t values_[most_words] = {};
+  std::uint32_t words_ = 0;
+};
+
 /// What a worker has in memory of its own: the task that it runs, and where its rings are.
 struct TaskScratch {
   alignas(task_alignment) std::uint64_t words[task_words];
@@ -83,11 +108,13 @@ class TaskSlotReader {
   ///   seen  by `look`
   BEELINE_HOST_DEVICE bool take(const SignaledWord* slot, const SignaledWord& seen, std::uint64_t sequence) const {
     const std::uint32_t thread = group_.thread_rank();
-    if (!group_.any(thread == 0 && seen.signal == sequence)) return false;
-    scratch_.words[thread] = seen.value;
     std::uint32_t lost = seen.signal == sequence ? task_words : thread;
-    lost = load(slot, sequence, thread + group_.size(), task_header_words, lost);
     if (group_.any(lost < task_header_words)) return false;
+    scratch_.words[thread] = seen.value;
+    if (group_.size() < task_header_words) {
+      lost = load(slot, sequence, thread + group_.size(), task_header_words, lost);
+      if (group_.any(lost < task_header_words)) return false;
+    }
     group_.sync();
     const std::uint32_t words = scratch_.layout().words(scratch_.payload_bytes());
     const std::uint32_t looked = group_.size() < task_header_words ? task_header_words : group_.size();

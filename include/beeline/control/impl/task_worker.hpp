@@ -30,9 +30,11 @@ struct TaskService {
 template <class List, class Group>
 class TaskWorker {
  public:
+  ///   targets  [functions] as in the service
   BEELINE_HOST_DEVICE TaskWorker(const Group& group, const Context& ctx, const TaskService& service,
-                                 std::uint32_t worker, TaskScratch& scratch)
-      : group_(group), ctx_(ctx), service_(service), channel_(service.channel), scratch_(scratch), worker_(worker) {
+                                 const TaskTarget* targets, std::uint32_t worker, TaskScratch& scratch)
+      : group_(group), ctx_(ctx), service_(service), channel_(service.channel), targets_(targets), scratch_(scratch),
+        worker_(worker) {
     queue_ = worker % channel_.queues, first_ = worker / channel_.queues, step_ = service.workers / channel_.queues;
     channel_.running = queue_;
     begun_ = SystemAtomic<std::uint64_t>(service.running[worker].begun).load(cuda::memory_order_relaxed);
@@ -129,11 +131,12 @@ class TaskWorker {
     return true;
   }
 
-  /// In one load, past the first-level cache: the host may have changed it during this lease.
+  /// A host rank's may change while its workers run; a GPU's does not during a lease.
   [[nodiscard]] BEELINE_HOST_DEVICE TaskTarget target_of(std::uint32_t function) const {
     if (function >= channel_.functions) return {};
+    if constexpr (executor == DeviceKind::gpu) return targets_[function];
     const machine::PacketPair words =
-        machine::load_packets(reinterpret_cast<const machine::PacketPair*>(&service_.targets[function]));
+        machine::load_packets(reinterpret_cast<const machine::PacketPair*>(&targets_[function]));
     return {words.low, words.high};
   }
   [[nodiscard]] BEELINE_HOST_DEVICE Finding fault_of(std::uint32_t function, const TaskTarget& target) const {
@@ -175,7 +178,12 @@ class TaskWorker {
   BEELINE_HOST_DEVICE void complete(const TaskTarget& target, std::uint32_t poster, std::uint64_t ticket,
                                     std::uint32_t& untold) {
     show(0);
-    const std::uint64_t reply = scratch_.reply_value() == 0 ? 0 : scratch_.reply();
+    std::uint64_t reply = scratch_.reply_value() == 0 ? 0 : scratch_.reply();
+    if (executor == DeviceKind::gpu && reply != 0 && poster == ctx_.rank) {  // CPUs hear of the task as of others
+      machine::fence_device();
+      store_signal(reply_of(poster, reply), scratch_.reply_value(), Order::relaxed);
+      reply = 0;
+    }
     const std::uint32_t most = channel_.depth / 4 < most_untold ? channel_.depth / 4 : most_untold;
     if (++untold < most && reply == 0 && target.completion == TaskTarget::registered_bit) return;
     untold = 0;
@@ -245,6 +253,7 @@ class TaskWorker {
   const Context& ctx_;
   const TaskService& service_;
   TaskChannel channel_;
+  const TaskTarget* const targets_;
   TaskScratch& scratch_;
   std::uint32_t worker_, queue_, first_, step_;
   std::uint64_t begun_;  ///< tasks, by this worker in all leases
@@ -261,11 +270,15 @@ struct TaskKernel {
                                       [[maybe_unused]] TaskService service) const {
 #if BEELINE_ON_GPU
     __shared__ TaskScratch scratch[most_workers_of_block];
+    __shared__ TaskTarget targets[List::count];
+    for (std::uint32_t i = grid.block().thread_rank(); i < List::count; i += grid.block().size())
+      targets[i] = service.targets[i];
+    grid.block().sync();
     const std::uint32_t warp = grid.block().thread_rank() / 32;
     const std::uint32_t worker = warp * grid.blocks() + grid.block_rank();
     if (worker >= service.workers) return;
     const Warp group;
-    TaskWorker<List, Warp>(group, ctx, service, worker, scratch[warp]).serve();
+    TaskWorker<List, Warp>(group, ctx, service, targets, worker, scratch[warp]).serve();
 #endif
   }
 };

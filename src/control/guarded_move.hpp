@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// What a triggered operation moves when a kernel does it behind the stream's wait: unless the wait was released only
-/// so that the stream drains.
+/// What a triggered operation moves when a kernel does it behind the stream's wait: unless it was cancelled, or the
+/// wait released only so that the stream drains.
 
 #include <cstddef>
 #include <cstdint>
@@ -20,18 +20,65 @@ struct StreamMove {
   std::uint64_t value = 0;
 };
 
-/// The kernel. The guard: `released`, in host memory, which is set before waits are released.
+/// Whether an operation is done, as host and kernel agree on it: in host memory, over which GPUs and CPUs share no
+/// atomics. Each stores its own word, fences, and then looks at the other's: so one of them sees the other.
+struct GuardWords {
+  enum Verdict : std::uint64_t { open, looks, skips, moves };
+  std::uint64_t cancelled;  ///< the host's: number of the last operation that it has cancelled
+  std::uint64_t decided;    ///< the kernel's: number of its operation, and the verdict
+
+  [[nodiscard]] static BEELINE_HOST_DEVICE constexpr std::uint64_t decision(std::uint64_t number, Verdict verdict) {
+    return number * 4 + verdict;
+  }
+};
+
+/// Of one operation.
+struct MoveGuard {
+  const std::uint64_t* released;  ///< in host memory; set before waits are released
+  GuardWords* words;              ///< of this operation, and of others of its stream that are over
+  std::uint64_t* verdict;         ///< of the stream, in memory of the device: what its kernels have decided last
+  std::uint64_t number;           ///< of the stream's operations, from 1 on
+};
+
+/// The kernel. The first thread decides for all blocks, and for the operation's second kernel.
 struct GuardedMove {
   template <class Grid>
-  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context&, StreamMove first, StreamMove second,
-                                      const std::uint64_t* released) const {
-    if (detail::load_acquired(*released) != 0) return;
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, StreamMove first, StreamMove second,
+                                      MoveGuard guard) const {
+    const auto& block = grid.block();
+    const bool moves =
+        block.thread_rank() == 0 && (grid.block_rank() == 0 ? decide(guard) : await_decision(ctx, guard));
+    if (!block.any(moves)) return;
     move(grid, first);
-    grid.block().sync();
+    block.sync();
     move(grid, second);
   }
 
  private:
+  BEELINE_HOST_DEVICE static bool decide(const MoveGuard& guard) {
+    const detail::DeviceAtomic<std::uint64_t> verdict(*guard.verdict);
+    const std::uint64_t known = verdict.load(cuda::memory_order_relaxed);
+    if (known / 4 == guard.number) return known % 4 == GuardWords::moves;
+    const detail::SystemAtomic<std::uint64_t> decided(guard.words->decided);
+    decided.store(GuardWords::decision(guard.number, GuardWords::looks), cuda::memory_order_relaxed);
+    machine::fence_system();
+    const bool moves =
+        detail::load_acquired(guard.words->cancelled) != guard.number && detail::load_acquired(*guard.released) == 0;
+    const std::uint64_t decision = GuardWords::decision(guard.number, moves ? GuardWords::moves : GuardWords::skips);
+    decided.store(decision, cuda::memory_order_release);
+    verdict.store(decision, cuda::memory_order_release);
+    return moves;
+  }
+  BEELINE_HOST_DEVICE static bool await_decision(const Context& ctx, const MoveGuard& guard) {
+    const detail::DeviceAtomic<std::uint64_t> verdict(*guard.verdict);
+    std::uint64_t known = 0;
+    const Status status = detail::await_engine(ctx, {.heeds_abort = false}, [&] {
+      known = verdict.load(cuda::memory_order_acquire);
+      return known / 4 == guard.number;
+    });
+    return status == Status::ok && known % 4 == GuardWords::moves;
+  }
+
   template <class Grid>
   BEELINE_HOST_DEVICE static void move(const Grid& grid, const StreamMove& what) {
     const auto& block = grid.block();

@@ -39,6 +39,7 @@ WaitingStreams::~WaitingStreams() {
       client_.fail("operations that are armed, and that nobody has triggered, are left behind");
       static_cast<void>(await_idle());
     }
+    drop_cancelled();
   } catch (const std::exception& error) {
     log(LogLevel::error, fmt::format("streams that wait for triggers do not drain: {}", error.what()));
   }
@@ -57,6 +58,26 @@ bool WaitingStreams::await_idle() {
     std::this_thread::sleep_for(std::chrono::microseconds(100));
   }
   return true;
+}
+
+/// By counts that nobody needs any more: kernels that find their operations cancelled move nothing.
+void WaitingStreams::drop_cancelled() {
+  const std::uint64_t end = machine::clock_ns() + client_.deadline_ns;
+  const auto is_empty = [this] {
+    static_cast<void>(any_armed());
+    return std::all_of(lanes_.begin(), lanes_.end(), [](const Lane& lane) { return lane.armed.empty(); });
+  };
+  for (std::unique_lock lock(mutex_); !is_empty();) {
+    if (!released_) release_all();
+    for (const Lane& lane : lanes_)  // waits on a host rank are released by an abort alone
+      if (!lane.armed.empty() && !lane.stream->device().is_gpu())
+        detail::SystemAtomic<std::uint64_t>(client_.counters[lane.tag])
+            .store(lane.armed.back().threshold, cuda::memory_order_release);
+    require(machine::clock_ns() < end, Status::deadline, "cancelled operations do not end");
+    lock.unlock();
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+    lock.lock();
+  }
 }
 
 ArmedOperation WaitingStreams::arm(const TriggeredCommands& what) {
@@ -130,7 +151,7 @@ void WaitingStreams::enqueue(Lane& lane, const TriggeredCommands& what, std::uin
   ++lane.numbered;
   std::exception_ptr failure;
   try {
-    if (client_.move_guarded) client_.move_guarded(stream, moves[0], moves[1]);
+    if (client_.move_guarded) client_.move_guarded(stream, moves[0], moves[1], guard_of(lane, lane.numbered));
     for (std::uint32_t i = 0; i < what.count && !client_.move_guarded; ++i)
       if (moves[i].signal != nullptr)
         stream.write_signal(moves[i].signal, moves[i].value);
@@ -154,16 +175,50 @@ void WaitingStreams::look(Lane& lane, std::uint64_t now_ns) {
   if (released_ && lane.stream->drained()) lane.armed.clear();
 }
 
-bool WaitingStreams::cancel(ArmedOperation) {
-  throw Error(Status::unavailable, "a stream's wait cannot be cancelled: operations of TriggeredBy::engine can");
+const WaitingStreams::Armed* WaitingStreams::Lane::first() const {
+  const auto found = std::find_if(armed.begin(), armed.end(), [](const Armed& each) { return !each.is_cancelled; });
+  return found == armed.end() ? nullptr : &*found;
+}
+
+MoveGuard WaitingStreams::guard_of(const Lane& lane, std::uint64_t number) const {
+  const auto index = static_cast<std::size_t>(&lane - lanes_.data());
+  return {client_.released, &client_.guards[index * most_armed + number % most_armed], &client_.verdicts[index],
+          number};
+}
+
+WaitingStreams::Armed* WaitingStreams::find(ArmedOperation operation) {
+  if (operation.entry >= lanes_.size()) return nullptr;
+  Lane& lane = lanes_[operation.entry];
+  look(lane, machine::clock_ns());
+  const std::uint64_t over = lane.numbered - lane.armed.size();
+  return operation.turn > over && operation.turn <= lane.numbered ? &lane.armed[operation.turn - over - 1] : nullptr;
+}
+
+bool WaitingStreams::cancel(ArmedOperation operation) {
+  require(client_.guards != nullptr, Status::unavailable,
+          "a stream's wait cannot be cancelled: operations of TriggeredBy::engine and of guarded streams can");
+  const std::lock_guard lock(mutex_);
+  Armed* const armed = find(operation);
+  if (armed == nullptr || armed->is_cancelled) return false;
+  armed->is_cancelled = is_skipped(guard_of(lanes_[operation.entry], operation.turn));
+  return armed->is_cancelled;
+}
+
+bool WaitingStreams::is_skipped(const MoveGuard& guard) const {
+  detail::SystemAtomic<std::uint64_t>(guard.words->cancelled).store(guard.number, cuda::memory_order_release);
+  machine::fence_system();
+  const std::uint64_t end = machine::clock_ns() + client_.deadline_ns;
+  std::uint64_t decided = detail::load_acquired(guard.words->decided);
+  for (; decided == GuardWords::decision(guard.number, GuardWords::looks);
+       decided = detail::load_acquired(guard.words->decided))
+    require(machine::clock_ns() < end, Status::deadline, "the operation's kernel does not decide whether it moves");
+  return decided != GuardWords::decision(guard.number, GuardWords::moves);
 }
 
 bool WaitingStreams::is_over(ArmedOperation operation) {
   const std::lock_guard lock(mutex_);
-  if (operation.entry >= lanes_.size()) return true;
-  Lane& lane = lanes_[operation.entry];
-  look(lane, machine::clock_ns());
-  return operation.turn <= lane.numbered - lane.armed.size();
+  const Armed* const armed = find(operation);
+  return armed == nullptr || armed->is_cancelled;
 }
 
 bool WaitingStreams::is_idle() {
@@ -176,7 +231,7 @@ bool WaitingStreams::any_armed() {
   bool any = false;
   for (Lane& lane : lanes_) {
     look(lane, now);
-    any = any || !lane.armed.empty();
+    any = any || lane.first() != nullptr;
   }
   return any;
 }
@@ -187,7 +242,9 @@ std::uint32_t WaitingStreams::armed() {
   const std::lock_guard lock(mutex_);
   static_cast<void>(any_armed());
   std::size_t sum = 0;
-  for (const Lane& lane : lanes_) sum += lane.armed.size();
+  for (const Lane& lane : lanes_)
+    sum += static_cast<std::size_t>(
+        std::count_if(lane.armed.begin(), lane.armed.end(), [](const Armed& each) { return !each.is_cancelled; }));
   return static_cast<std::uint32_t>(sum);
 }
 
@@ -198,8 +255,9 @@ const char* WaitingStreams::trigger(std::uint64_t tag, std::uint64_t count) {
 }
 
 std::uint64_t WaitingStreams::overdue_ns(const Lane& lane) const {
-  return lane.armed.empty() ? std::numeric_limits<std::uint64_t>::max()
-                            : std::max(lane.latest_ns, lane.armed.front().since_ns) + lane.armed.front().deadline_ns;
+  const Armed* const first = lane.first();
+  return first == nullptr ? std::numeric_limits<std::uint64_t>::max()
+                          : std::max(lane.latest_ns, first->since_ns) + first->deadline_ns;
 }
 
 /// The streams drain: on a GPU by way of copies that are not guarded, whose targets stay until then.
@@ -248,7 +306,7 @@ std::string WaitingStreams::find_overdue() const {
   const std::uint64_t now = machine::clock_ns();
   for (const Lane& lane : lanes_) {
     if (released_ || overdue_ns(lane) > now) continue;
-    const Armed& first = lane.armed.front();
+    const Armed& first = *lane.first();
     return fmt::format("trigger: tag {} has count {} of threshold {} by the deadline of an armed operation ({})",
                        lane.tag, count(lane.tag), first.threshold, text_of(first.first));
   }

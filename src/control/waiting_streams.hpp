@@ -32,15 +32,18 @@ struct WaitingStreamsClient {
   std::function<bool()> has_failed;                       ///< whether the team is aborted, or its world
   std::function<void()> end_team;                         ///< aborts it where only its world is
   std::function<void(const std::string& reason)> fail;    ///< aborts it
-  /// Enqueues what is done unless `released` is set; empty: copy engines do it, whatever released the wait.
-  std::function<void(Stream&, const StreamMove& first, const StreamMove& second)> move_guarded;
+  /// Enqueues what is done unless its guard forbids it; empty: copy engines do it, whatever released the wait.
+  std::function<void(Stream&, const StreamMove& first, const StreamMove& second, const MoveGuard& guard)> move_guarded;
   std::uint64_t* released = nullptr;  ///< in host memory; nullptr: there is no guard
+  GuardWords* guards = nullptr;       ///< [streams, most_armed] in host memory
+  std::uint64_t* verdicts = nullptr;  ///< [streams] in memory of the device
 };
 
 /// Each armed operation is work of a stream: a wait for its tag's count, the copy, the signal. While it waits neither
 /// multiprocessors nor CPUs do anything. A tag has a stream from its first operation that is armed until its last is
 /// over. A thread looks now and then whether one is overdue, or the team aborted: then it releases the waits, so that
-/// the streams drain; on a GPU the copies behind them run then, unless they are guarded.
+/// the streams drain; on a GPU the copies behind them run then, unless they are guarded. What is guarded can be
+/// cancelled; it keeps its place on the stream until its count is reached, or the streams end.
 class WaitingStreams final : public TriggerBackEnd {
  public:
   /// Operations of a stream that are armed at most: a GPU's stream takes no more work at some point, and would hold up
@@ -64,6 +67,7 @@ class WaitingStreams final : public TriggerBackEnd {
   struct Armed {
     std::uint64_t threshold, since_ns, deadline_ns;
     Command first;
+    bool is_cancelled = false;
   };
   struct Lane {
     std::unique_ptr<Stream> stream;
@@ -71,6 +75,9 @@ class WaitingStreams final : public TriggerBackEnd {
     std::uint64_t numbered = 0;   ///< operations that it was given
     std::uint64_t latest_ns = 0;  ///< when an operation was last seen over
     std::deque<Armed> armed;      ///< that are not seen over
+
+    /// The first that is not cancelled; nullptr: none.
+    [[nodiscard]] const Armed* first() const;
   };
 
   // With the lock held.
@@ -79,6 +86,11 @@ class WaitingStreams final : public TriggerBackEnd {
   [[nodiscard]] StreamMove move_of(const Command& command) const;
   void enqueue(Lane& lane, const TriggeredCommands& what, std::uint64_t* completed);
   void look(Lane& lane, std::uint64_t now_ns);
+  [[nodiscard]] MoveGuard guard_of(const Lane& lane, std::uint64_t number) const;
+  /// nullptr: it is over.
+  [[nodiscard]] Armed* find(ArmedOperation operation);
+  /// Whether the kernel of an operation that the host has cancelled skips it.
+  [[nodiscard]] bool is_skipped(const MoveGuard& guard) const;
   [[nodiscard]] bool any_armed();
   [[nodiscard]] std::uint64_t overdue_ns(const Lane& lane) const;
   [[nodiscard]] std::string find_overdue() const;
@@ -86,6 +98,8 @@ class WaitingStreams final : public TriggerBackEnd {
 
   /// Up to the deadline.
   [[nodiscard]] bool await_idle();
+  /// Cancelled operations, which nothing else ends.
+  void drop_cancelled();
   void watch();
 
   const WaitingStreamsClient client_;

@@ -15,23 +15,23 @@ constexpr unsigned threads = 512;
 constexpr std::size_t bytes_of_block = std::size_t{16} << 10;
 
 void start(Team& team, Stream& stream, unsigned blocks, const StreamMove& first, const StreamMove& second,
-           const std::uint64_t* released) {
+           const MoveGuard& guard) {
   launch(team, {.blocks = blocks, .threads = threads, .stream = &stream, .name = "guarded move"}, GuardedMove{}, first,
-         second, released);
+         second, guard);
 }
 
 }  // namespace
 
 void start_guarded_move(Team& team, Stream& stream, const StreamMove& first, const StreamMove& second,
-                        const std::uint64_t* released) {
+                        const MoveGuard& guard) {
   const std::size_t blocks = (first.bytes + bytes_of_block - 1) / bytes_of_block;
-  if (blocks <= 1 || !team.world().device().is_gpu()) return start(team, stream, 1, first, second, released);
-  start(team, stream, static_cast<unsigned>(std::min<std::size_t>(blocks, most_guarded_blocks)), first, {}, released);
-  if (second.signal != nullptr || second.to != nullptr) start(team, stream, 1, second, {}, released);
+  if (blocks <= 1 || !team.world().device().is_gpu()) return start(team, stream, 1, first, second, guard);
+  start(team, stream, static_cast<unsigned>(std::min<std::size_t>(blocks, most_guarded_blocks)), first, {}, guard);
+  if (second.signal != nullptr || second.to != nullptr) start(team, stream, 1, second, {}, guard);
 }
 
 double share_of_guarded_moves(World& world) {
-  const unsigned resident = resident_blocks<GuardedMove, StreamMove, StreamMove, const std::uint64_t*>(world, threads);
+  const unsigned resident = resident_blocks<GuardedMove, StreamMove, StreamMove, MoveGuard>(world, threads);
   return LeasedGrid::share_of(world, resident, most_guarded_blocks);
 }
 

@@ -14,7 +14,7 @@ inline constexpr unsigned most_guarded_blocks = 16;
 
 /// Enqueues one or two moves, the second behind the first.
 void start_guarded_move(Team& team, Stream& stream, const StreamMove& first, const StreamMove& second,
-                        const std::uint64_t* released);
+                        const MoveGuard& guard);
 /// Of the device, that guarded moves take at most: kernels that wait for them leave this room.
 [[nodiscard]] double share_of_guarded_moves(World& world);
 

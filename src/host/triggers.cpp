@@ -33,6 +33,12 @@ const TriggerOptions& checked_options(const TriggerOptions& options) {
 
 }  // namespace
 
+/// What cancels operations of guarded streams.
+struct Triggers::Guards {
+  SymmetricArray<GuardWords> words;
+  SymmetricArray<std::uint64_t> verdicts;
+};
+
 Triggers::Triggers(Team& team, const TriggerOptions& options)
     : team_(team), channel_{{}, nullptr, checked_options(options).tags} {
   if (options.by == TriggeredBy::engine)
@@ -96,8 +102,13 @@ void Triggers::guard(WaitingStreamsClient& client) {
   world.implementation().require_one_node(team_, "a guarded stream");
   std::uint64_t* const released = client.completed + client.streams;
   client.released = released;
-  client.move_guarded = [&team = team_, released](Stream& stream, const StreamMove& first, const StreamMove& second) {
-    start_guarded_move(team, stream, first, second, released);
+  guards_ = std::make_unique<Guards>(
+      Guards{SymmetricArray<GuardWords>(team_, client.streams * WaitingStreams::most_armed, Heap::pinned),
+             SymmetricArray<std::uint64_t>(team_, client.streams)});
+  client.guards = guards_->words.data(), client.verdicts = guards_->verdicts.data();
+  client.move_guarded = [&team = team_](Stream& stream, const StreamMove& first, const StreamMove& second,
+                                        const MoveGuard& guard) {
+    start_guarded_move(team, stream, first, second, guard);
   };
   if (!world.device().is_gpu()) return;
   client.needs_engine = [&team = team_](const void* address) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Streams that wait for triggers: what they do as the engine does, and what they refuse.
+#include <chrono>
 #include <cstdint>
 #include <thread>
 #include <vector>
@@ -141,6 +142,53 @@ BEELINE_CASE(trigger, what_streams_refuse, 1) {
     triggers.trigger(3);
   }
   BEELINE_CHECK(Status::ok == triggers.wait(armed));
+  world.barrier();
+}
+
+/// What is cancelled never moves, those behind it on its stream do, and one that nobody triggers ends with the streams.
+BEELINE_CASE(trigger, cancelled_operations_of_guarded_streams, 1) {
+  World& world = test.world();
+  need_reach_of_streams(test, world);
+  const SymmetricArray<std::uint64_t> words(world, 4);
+  Triggers triggers(world, by_guarded_streams);
+  const auto set = [&](std::uint32_t tag, std::uint64_t threshold) {
+    return triggers.arm(TriggeredOperation::signal(words.data() + tag + threshold, threshold, test.rank()),
+                        {tag, threshold});
+  };
+  const ArmedOperation first = set(0, 1), second = set(0, 2), never = set(2, 1);
+  for (const ArmedOperation cancelled : {first, never}) {
+    BEELINE_CHECK(triggers.cancel(cancelled));
+    BEELINE_CHECK(!triggers.cancel(cancelled));
+    BEELINE_CHECK(Status::ok == triggers.wait(cancelled));
+  }
+  BEELINE_CHECK_EQ(1u, triggers.armed());
+  trigger_by_blocks(test, triggers, 0, 1, 2, false);
+  BEELINE_CHECK(Status::ok == triggers.wait(second));
+  BEELINE_CHECK(!triggers.cancel(second));
+  BEELINE_CHECK_EQ(0u, test.read_value(words.data() + 1));
+  BEELINE_CHECK_EQ(2u, test.read_value(words.data() + 2));
+  BEELINE_CHECK_EQ(0u, test.read_value(words.data() + 3));
+  world.barrier();
+}
+
+/// Who cancels while the count is reached hears what has become of the operation.
+BEELINE_CASE(trigger, cancelled_while_they_fire, 1) {
+  World& world = test.world();
+  need_reach_of_streams(test, world);
+  constexpr std::uint64_t rounds = 50;
+  const SymmetricArray<std::uint64_t> word(world, 1);
+  Triggers triggers(world, by_guarded_streams);
+  std::uint64_t moved = 0;
+  for (std::uint64_t round = 1; round <= rounds; ++round) {
+    const ArmedOperation armed = triggers.arm(TriggeredOperation::signal(word.data(), round, test.rank()), {0, round});
+    test.run(test.shape(1, false), TagKernel{}, TagArguments{0, 1, false, triggers.channel()}, "a trigger");
+    std::this_thread::sleep_for(std::chrono::microseconds(10 * (round % 10)));  // at some time of its way
+    const bool is_cancelled = triggers.cancel(armed);
+    BEELINE_CHECK(Status::ok == triggers.wait(armed));
+    if (!is_cancelled) moved = round;
+    while (triggers.armed() > 0) std::this_thread::yield();
+    BEELINE_CHECK_EQ(moved, test.read_value(word.data()));
+  }
   world.barrier();
 }
 

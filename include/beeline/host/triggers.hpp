@@ -111,9 +111,9 @@ enum class TriggeredBy : std::uint32_t {
   /// thresholds rise; no atomics, no chains, no `quiet` in kernels. They cannot be cancelled: where the team ends, on a
   /// GPU the copies of what was armed run, so their memory stays until `Triggers` is destroyed.
   stream,
-  /// The same, but behind the wait a small kernel moves the bytes, unless the team has ended: then nothing moves. It
-  /// takes the place of up to 16 blocks on the device, which is kept while `Triggers` exists, and reaches what kernels
-  /// reach.
+  /// The same, but behind the wait a small kernel moves the bytes, unless the operation was cancelled, or the team has
+  /// ended: then nothing moves. It takes the place of up to 16 blocks on the device, which is kept while `Triggers`
+  /// exists, and reaches what kernels reach.
   guarded_stream
 };
 
@@ -158,7 +158,8 @@ class Triggers {
   /// Where its threshold is not reached by the deadline, the team is aborted, with an error that names tag, count and
   /// threshold.
   ArmedOperation arm(const TriggeredOperation& operation, const TriggerCondition& when);
-  /// Whether it was armed still: then it never starts. Throws unavailable where streams wait.
+  /// Whether it was armed still: then it never starts. On a guarded stream it keeps its place, one of the stream's 64,
+  /// until its threshold is reached. Throws unavailable where streams wait without a guard.
   bool cancel(ArmedOperation operation);
   /// Until it is in place (or was cancelled). Returns ok or timeout; throws invalid_argument where it was refused,
   /// deadline, and what ended the team.
@@ -190,8 +191,11 @@ class Triggers {
     Context waiting;                          ///< of streams on host ranks: they wait without end of their own
   };
 
+  struct Guards;
+
   Team& team_;
   std::unique_ptr<Counts> counts_;
+  std::unique_ptr<Guards> guards_;
   std::unique_ptr<TriggerBackEnd> back_end_;
   std::unique_ptr<CommandQueues> queues_;  ///< of an engine; otherwise nullptr
   TriggerChannel channel_;

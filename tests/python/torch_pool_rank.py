@@ -134,7 +134,7 @@ def captured_calls() -> None:
 
 def long_all_reduces() -> None:
     """By copy engines, of ordinary tensors, and of those that the program asserts to be symmetric."""
-    count = 50 << 20  # of 4 bytes: above 192 MB
+    count = 100 << 20  # of 4 bytes: above 384 MB
     with torch.cuda.use_mem_pool(mem_pool()):
         pooled = torch.empty(count, device=DEVICE)
     ordinary = torch.empty(count, device=DEVICE)

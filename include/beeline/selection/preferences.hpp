@@ -108,7 +108,8 @@ inline constexpr Preference on_streams[] = {
     {allreduce_only, Members::gpus, {.traffic = 512 * kib}, Algorithm::ll_one_shot},
     {allreduce_only, Members::gpus, {.bytes = 512 * kib}, Algorithm::ll_two_shot},
     {allreduce_only, Members::gpus, {.bytes = 32 * mib}, Algorithm::two_shot},
-    // Engines go through the channel's memory there (bench/records/2026-11-23_2xH200_default-calls.jsonl).
+    // Engines go through the channel's memory there.
+    {allreduce_only, Members::two_gpus, {.bytes = 384 * mib}, Algorithm::two_shot, Vectors::not_known},
     {allreduce_only, Members::gpus, {.bytes = 192 * mib}, Algorithm::two_shot, Vectors::not_known},
     {allreduce_only, Members::gpus, {}, Algorithm::copy_engine},
     {allreduce_only, Members::any, {}, Algorithm::two_shot},
@@ -191,6 +192,7 @@ inline constexpr BlockRule block_rules[] = {
     {moves, set_of({Algorithm::ll}), 1 * kib},
     {moves, set_of({Algorithm::ll128}), 4 * kib},
     {moves, set_of({Algorithm::bulk}), 256 * kib},
+    {all_to_all, set_of({Algorithm::peer}), 32 * kib, ~0u, 32},  // which warps draw: more are not quicker
     {moves, every_algorithm, 32 * kib},
     {varied, every_algorithm, 0},  // whatever comes: every session
     {reductions_to_some, set_of({Algorithm::ll}), 4 * kib},
@@ -202,6 +204,9 @@ inline constexpr BlockRule block_rules[] = {
 /// An all-reduce by `two_shot` from which the blocks draw their parts: below, a kernel is over too soon for its blocks
 /// to differ by much.
 inline constexpr std::size_t least_drawn_bytes = 6 * mib;
+
+/// The same of pieces that all members send to all, which warps draw in chunks: four words of 16 bytes a thread.
+inline constexpr std::size_t least_drawn_piece_bytes = mib, drawn_chunk_bytes = 2 * kib;
 
 /// Bytes of a slice from which what a member sends to itself is copied first, of two slices by every other session: as
 /// long as the others' stores fill the link.
@@ -219,7 +224,7 @@ inline constexpr RelaySizes relay_of_gpus{16 * kib, 128 * kib}, relay_of_hosts{4
 struct EngineSizes {
   std::size_t most_chunk = 64 * mib;  ///< above, what a copy takes to start no longer counts
   std::size_t common_length = 24, last_lengths[2] = {12, 4};
-  unsigned kernel_blocks = 64;
+  unsigned kernel_blocks = 32;  ///< more take memory's bandwidth from the copies
 };
 inline constexpr EngineSizes engine_sizes{};
 

@@ -6,7 +6,8 @@ own back ends.
 Results say where the time of a call goes, in us, each on the slowest rank:
   median       back to back, until the last one is over
   single_us    of one call, until it is over
-  call_us      until the call returns: Python, the back end and the launch
+  call_us      until the call returns: Python, the back end and the launch. The median of those back to back: the first
+               ones of a batch find the caches cold, as `single_us` does
   launch_us    of that, what Beeline's extension takes; of others None
   transfer_us  by the GPU's clock, from one call's end to the next one's; on host ranks None
   wait_us      from the last call's return to its end
@@ -21,6 +22,7 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from datetime import timedelta
+from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
 
@@ -41,10 +43,10 @@ Part = dict[str, float | None]
 
 
 class TimedCalls:
-    """The extension's part of a group, with the time that is spent in it."""
+    """The extension's part of a group, with the time that each call spends in it."""
 
     def __init__(self, calls: Any) -> None:
-        self._calls, self.ns = calls, 0
+        self._calls, self.ns = calls, list[int]()
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         call = getattr(self._calls, name)
@@ -54,7 +56,7 @@ class TimedCalls:
             try:
                 return call(*arguments)
             finally:
-                self.ns += time.perf_counter_ns() - start
+                self.ns.append(time.perf_counter_ns() - start)
 
         return timed
 
@@ -102,17 +104,20 @@ class Calls:
 
     def sample(self, count: int) -> Part:
         """One batch of calls back to back, and one by itself."""
-        start = time.perf_counter_ns()
+        times = [time.perf_counter_ns()]
+        start = times[0]
         first = self._mark()
         for _ in range(count):
             self.call()
+            times.append(time.perf_counter_ns())
         last = self._mark()
         returned = time.perf_counter_ns()
         self.synchronize()
         over = time.perf_counter_ns()
         return {
             "median": (over - start) / 1e3 / count, "single_us": self.single_us(),
-            "call_us": (returned - start) / 1e3 / count, "launch_us": self._launch_us(count),
+            "call_us": statistics.median(b - a for a, b in pairwise(times)) / 1e3,
+            "launch_us": self._launch_us(count),
             "transfer_us": None if first is None else 1e3 * first.elapsed_time(last) / count,
             "wait_us": (over - returned) / 1e3,
         }  # fmt: skip
@@ -137,7 +142,7 @@ class Calls:
             self.call()
         self._group._calls = calls
         self.synchronize()
-        return timed.ns / 1e3 / count
+        return statistics.median(timed.ns) / 1e3
 
 
 def measure(world: beeline.World, options: SimpleNamespace) -> None:

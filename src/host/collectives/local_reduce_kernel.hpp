@@ -18,7 +18,8 @@ struct LocalReduceKernel {
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, FetchedVectors vectors, T* destination,
                                       std::size_t count, Reduction reduction) const {
     if (has_failed(grid.block(), ctx)) return;
-    combine_into({grid.thread_rank(), grid.size()}, vectors, destination, count, reduction);
+    // Few blocks, beside copies whose bandwidth they share: each thread has much on its way.
+    combine_into<T, 4>({grid.thread_rank(), grid.size()}, vectors, destination, count, reduction);
   }
 };
 

@@ -14,6 +14,15 @@ namespace beeline::detail {
 
 namespace {
 
+/// Where the warps of a grid that makes the call draw chunks; nullptr: blocks have slices.
+[[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t* tickets_for(const Context& ctx, const CollectiveChannel& channel,
+                                                             const MovementPlan& plan) {
+  constexpr std::uint32_t warp = 32;
+  const bool draws = executor == DeviceKind::gpu && plan.is_full() && ctx.size <= warp &&
+                     plan.bytes >= selection::least_drawn_piece_bytes;
+  return draws ? &channel.states[0].tickets : nullptr;
+}
+
 /// An algorithm a kernel: registers are few, and what one needs the others would pay for.
 template <Algorithm algorithm>
 struct MovementKernel {
@@ -27,10 +36,12 @@ struct MovementKernel {
     BulkBuffer* const buffer = algorithm == Algorithm::bulk ? bulk_buffer() : nullptr;
     plan.table = {};          // known: no code for pieces that vary
     plan.mappings = nullptr;  // nor for what is mapped
+    plan.tickets = algorithm == Algorithm::peer ? tickets_for(ctx, channel, plan) : nullptr;
     const MovementPlan mine = plan.slice(grid.block_rank(), grid.blocks());
     Session session(grid.block(), ctx, channel, grid.block_rank(), SessionStart::of_kernel);
     // What fails is recorded where it fails.
     static_cast<void>(move(session, mine, {.algorithm = algorithm, .buffer = buffer}));
+    if (plan.tickets != nullptr) end_drawing(grid, channel.states[0]);
   }
 };
 
@@ -47,8 +58,10 @@ struct MappedMovementKernel {
     plan.table = {};
     if (full) plan.sender = plan.receiver = no_peer;
     plan.mappings = &mapping_table(grid, mappings, tables).mine;
+    plan.tickets = tickets_for(ctx, channel, plan);
     Session session(grid.block(), ctx, channel, grid.block_rank(), SessionStart::of_kernel);
     static_cast<void>(move(session, plan.slice(grid.block_rank(), grid.blocks()), {.algorithm = Algorithm::peer}));
+    if (plan.tickets != nullptr) end_drawing(grid, channel.states[0]);
   }
 };
 

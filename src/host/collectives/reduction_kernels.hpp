@@ -14,24 +14,19 @@ namespace beeline::detail {
 /// All-reduces that have kernels of their own: the quick ones.
 inline constexpr Algorithms quick_allreduces = allreduces_in_packets | set_of({Algorithm::two_shot});
 
-/// The last block leaves the tickets as the next kernel wants them.
-template <class Grid>
-BEELINE_HOST_DEVICE void end_drawing(const Grid& grid, SessionState& state) {
-  grid.block().sync();  // the block's other warps draw no more
-  if (grid.block().thread_rank() != 0) return;
-  const DeviceAtomic<std::uint32_t> ended(state.ended), tickets(state.tickets);
-  if (ended.fetch_add(1, cuda::memory_order_acq_rel) + 1 != grid.blocks()) return;
-  tickets.store(0, cuda::memory_order_relaxed);
-  ended.store(0, cuda::memory_order_relaxed);
+/// Where the warps of a grid that makes an all-reduce in two shots draw pieces; nullptr: they take turns.
+template <class T>
+[[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t* tickets_for(const CollectiveChannel& channel, std::size_t count) {
+  const bool draws = executor == DeviceKind::gpu && count * sizeof(T) >= selection::least_drawn_bytes;
+  return draws ? &channel.states[0].tickets : nullptr;
 }
 
 template <class T, Algorithm algorithm, std::uint32_t members = 0, class Grid>
 BEELINE_INLINE BEELINE_HOST_DEVICE void allreduce_by_kernel(const Grid& grid, const Context& ctx,
                                                             const CollectiveChannel& channel,
                                                             const AllreduceCall<T>& vectors) {
-  const bool draws = algorithm == Algorithm::two_shot && executor == DeviceKind::gpu &&
-                     vectors.count * sizeof(T) >= selection::least_drawn_bytes;
   AllreduceCall<T> call = vectors;
+  call.tickets = algorithm == Algorithm::two_shot ? tickets_for<T>(channel, call.count) : nullptr;
   call.slice = grid.block_rank(), call.call.slices = grid.blocks();
   if constexpr (info_of(algorithm).protocol == Protocol::ll) {
     // Comes while the session's state comes.
@@ -39,12 +34,10 @@ BEELINE_INLINE BEELINE_HOST_DEVICE void allreduce_by_kernel(const Grid& grid, co
     const std::size_t first = grid.block().thread_rank() * (8 / sizeof(T));
     if (first < own.count) machine::prefetch(own.source + first);
   }
-  SessionState& first = channel.states[0];
-  if (draws) call.tickets = &first.tickets;
   Session session(grid.block(), ctx, channel, grid.block_rank(), SessionStart::of_kernel);
   // What fails is recorded where it fails.
   static_cast<void>(run_allreduce<algorithm, members>(session, call, {.algorithm = algorithm}));
-  if (draws) end_drawing(grid, first);
+  if (call.tickets != nullptr) end_drawing(grid, channel.states[0]);
 }
 
 /// Sums and averages on GPUs: code that could do more would be longer, and fetched each time that the kernel starts.
@@ -146,9 +139,11 @@ struct MappedReductionKernel {
     if constexpr (!reduces_all) {
       static_cast<void>(reduce_mapped(session, plan.slice(grid.block_rank(), grid.blocks()), table, Timeout::none()));
     } else {
-      AllreduceCall<T> call{plan.call, plan.destination, plan.source, plan.count, grid.block_rank()};
+      AllreduceCall<T> call{plan.call,  plan.destination,  plan.source,
+                            plan.count, grid.block_rank(), tickets_for<T>(channel, plan.count)};
       call.call.slices = grid.blocks();
       static_cast<void>(allreduce_mapped(session, call, table, Timeout::none()));
+      if (call.tickets != nullptr) end_drawing(grid, channel.states[0]);
     }
   }
 };

@@ -52,7 +52,7 @@ struct FetchedVectors {
 template <class T, class Word, unsigned count, class Vectors>
 BEELINE_INLINE BEELINE_HOST_DEVICE void combine_words(const Vectors& from, std::size_t offset, std::size_t step,
                                                       Reduction reduction, Word (&result)[count]) {
-  constexpr std::uint32_t batch = 4;  // members whose loads overlap
+  constexpr std::uint32_t batch = count > 2 ? 2 : 4;  // members whose loads overlap
   const std::uint32_t members = from.members();
   Partial<T, Word> partial[count];
   BEELINE_NO_UNROLL
@@ -88,17 +88,21 @@ BEELINE_INLINE BEELINE_HOST_DEVICE void combine_some(const Vectors& from, std::s
 }
 
 /// Words [0, range.count) from byte `range.first` on, by threads that take turns.
-template <class T, class Word, class Vectors, class Store>
+///   words_at_once  of 16 bytes, of each thread
+template <class T, class Word, unsigned words_at_once, class Vectors, class Store>
 BEELINE_INLINE BEELINE_HOST_DEVICE void combine_range(ThreadShare threads, const Vectors& from, Range range,
                                                       Reduction reduction, const Store& store) {
-  constexpr unsigned at_once = sizeof(Word) == 16 ? 2 : 1;
+  constexpr unsigned at_once = sizeof(Word) == 16 ? words_at_once : 1;
   const std::size_t step = threads.count * sizeof(Word);
   std::size_t i = threads.index;
   BEELINE_NO_UNROLL
   for (; i + (at_once - 1) * threads.count < range.count; i += at_once * threads.count)
     combine_some<T, Word, at_once>(from, range.first + i * sizeof(Word), step, reduction, store);
-  if constexpr (at_once > 1)
-    if (i < range.count) combine_some<T, Word, 1>(from, range.first + i * sizeof(Word), step, reduction, store);
+  if constexpr (at_once > 1) {
+    BEELINE_NO_UNROLL
+    for (; i < range.count; i += threads.count)
+      combine_some<T, Word, 1>(from, range.first + i * sizeof(Word), step, reduction, store);
+  }
 }
 
 /// The first `count` words of 16 bytes, by whole warps that draw pieces, two words for each thread; each begins with
@@ -128,7 +132,7 @@ BEELINE_INLINE BEELINE_HOST_DEVICE void combine_drawn(ThreadShare threads, const
 /// `count` elements, by all threads of the share.
 ///   to     where the caller stores: by its alignment, with the vectors', words are as wide as they can be
 ///   store  gets the place of a word (of a `Run` on a CPU) in bytes from the vectors' start, and the word
-template <class T, class Vectors, class Store>
+template <class T, unsigned words_at_once = 2, class Vectors, class Store>
 BEELINE_INLINE BEELINE_HOST_DEVICE void combine_vectors(ThreadShare threads, const Vectors& from, const void* to,
                                                         std::size_t count, Reduction reduction, const Store& store) {
   if constexpr (executor == DeviceKind::host) return combine_on_host<T>(threads, from, count, reduction, store);
@@ -138,20 +142,20 @@ BEELINE_INLINE BEELINE_HOST_DEVICE void combine_vectors(ThreadShare threads, con
     if (threads.tickets != nullptr)
       combine_drawn<T>(threads, from, whole, known, store);
     else
-      combine_range<T, machine::Word16>(threads, from, {0, whole}, known, store);
+      combine_range<T, machine::Word16, words_at_once>(threads, from, {0, whole}, known, store);
   };
   if (adds(reduction))  // loops of their own, which ask for nothing while they add
     combine_whole(reduction == Reduction::average ? Reduction::average : Reduction::sum);
   else
     combine_whole(reduction);
-  combine_range<T, T>(threads, from, {rest * sizeof(T), count - rest}, reduction, store);
+  combine_range<T, T, 1>(threads, from, {rest * sizeof(T), count - rest}, reduction, store);
 }
 
 /// The same into a vector of this rank's.
-template <class T, class Vectors>
+template <class T, unsigned words_at_once = 2, class Vectors>
 BEELINE_INLINE BEELINE_HOST_DEVICE void combine_into(ThreadShare threads, const Vectors& from, T* to, std::size_t count,
                                                      Reduction reduction) {
-  combine_vectors<T>(threads, from, to, count, reduction, [to](std::size_t place, const auto& word) {
+  combine_vectors<T, words_at_once>(threads, from, to, count, reduction, [to](std::size_t place, const auto& word) {
     store_vector<T>(reinterpret_cast<std::byte*>(to) + place, word);
   });
 }

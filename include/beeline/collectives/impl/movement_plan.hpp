@@ -49,6 +49,7 @@ struct MovementPlan {
   std::size_t least_bytes = 0;          ///< of the table's slices: shorter ones are left out
   /// Where the members have mapped the vectors; nullptr: they reach heaps alone.
   const VectorMappings* mappings = nullptr;
+  std::uint32_t* tickets = nullptr;  ///< where the warps of the grid draw chunks of all pieces; nullptr: slices
 
   [[nodiscard]] BEELINE_HOST_DEVICE bool varies() const { return table.send_counts != nullptr; }
   /// Whether all send to all.
@@ -76,6 +77,12 @@ struct MovementPlan {
     MovementPlan plan = *this;
     plan.least_bytes = most + 1;
     return plan;
+  }
+
+  /// Where the slice begins in every piece.
+  [[nodiscard]] BEELINE_HOST_DEVICE std::size_t first_byte() const {
+    return part_of(whole_bytes, static_cast<std::uint32_t>(share.count), static_cast<std::uint32_t>(share.index), 16)
+        .first;
   }
 
   /// Slice `index` of `count` of every piece.

@@ -158,6 +158,37 @@ BEELINE_HOST_DEVICE void put_pieces(const Session<Group>& session, const Movemen
   }
 }
 
+/// The whole pieces, those that stay here among them, in chunks that the warps of the grid draw: multiprocessors that
+/// reach the peers more slowly do less, and what stays here is copied while the links are full. On GPUs, among members
+/// that are no more than a warp's threads.
+template <class Group>
+BEELINE_HOST_DEVICE void put_drawn_pieces(const Session<Group>& session, const MovementPlan& plan) {
+  constexpr std::size_t chunk = selection::drawn_chunk_bytes;
+  const Context& ctx = session.context();
+  const std::size_t sliced = plan.first_byte();
+  const DeviceAtomic<std::uint32_t> counter(*plan.tickets);
+  const std::uint32_t lane = machine::lane(), block_warps = session.group().size() / 32;
+  const auto warps = static_cast<std::uint32_t>(plan.share.count) * block_warps;
+  const auto chunks = static_cast<std::uint32_t>((plan.whole_bytes + chunk - 1) / chunk);
+  // A thread for each peer: where its piece is to lie.
+  const std::uint64_t places =
+      lane < ctx.size && lane != ctx.rank ? session.heard_word(lane, told_place, 0) - sliced : 0;
+  std::uint32_t drawn = static_cast<std::uint32_t>(plan.share.index) * block_warps + session.group().thread_rank() / 32;
+  BEELINE_NO_UNROLL
+  while (drawn < chunks * ctx.size) {
+    const std::uint32_t next = lane == 0 ? counter.fetch_add(1, cuda::memory_order_relaxed) : 0;  // comes meanwhile
+    const std::size_t done = drawn / ctx.size * chunk;
+    const std::uint32_t peer = peer_ahead(ctx, drawn % ctx.size);
+    const std::size_t bytes = plan.whole_bytes - done < chunk ? plan.whole_bytes - done : chunk;
+    const std::byte* const from = plan.source + peer * plan.send_step - sliced + done;
+    std::byte* const to = peer == ctx.rank
+                              ? plan.destination + peer * plan.receive_step - sliced + done
+                              : ctx.translate(own_slot(ctx) + machine::from_lane(places, peer) + done, peer);
+    if (to != from) copy_bytes(Warp{}, to, from, bytes);
+    drawn = warps + static_cast<std::uint32_t>(machine::from_lane(next, 0));
+  }
+}
+
 /// What follows the telling of places, before anybody is waited for again.
 template <class Group, class Stores>
 BEELINE_HOST_DEVICE void begin_direct(Session<Group>& session, const MovementPlan& plan, Stores& stores, bool outside) {
@@ -171,6 +202,8 @@ BEELINE_HOST_DEVICE void begin_direct(Session<Group>& session, const MovementPla
       is_theirs ? session.heard_word(plan.receiver, told_place, 0) : place_in_slot(ctx, plan.destination);
   session.note(outside ? Transfer::staged : transfer_at(ctx, plan, place));
   session.set_stage(static_cast<std::uint32_t>(DirectStage::stored + chunks));
+  if constexpr (executor == DeviceKind::gpu && Stores::by_threads)
+    if (plan.tickets != nullptr && !outside) return put_drawn_pieces(session, plan);
   const OwnPiece own(ctx, plan);
   if (own.first) copy_own_piece(session.group(), own);
   if (!outside) put_pieces(session, plan, stores);

@@ -11,8 +11,8 @@
 
 namespace beeline {
 
-/// Commands that a worker has under way at a time.
-inline constexpr std::size_t command_batch = 64;
+/// Commands that are begun together at most, and how often a worker has so many under way.
+inline constexpr std::size_t command_batch = 64, batches_under_way = 4;
 
 /// Does commands of one ring or of several: those of a ring in their order, one ring's after the other's.
 class CommandWorker {
@@ -21,22 +21,25 @@ class CommandWorker {
   /// Bytes of commands that are begun at once: they end together, and nobody else's are begun meanwhile.
   [[nodiscard]] virtual std::size_t batch_bytes() const = 0;
   /// The commands of another ring come next: nothing orders them with those before.
-  virtual void begin_ring() = 0;
+  ///   is_under_way  but with those that the ring has under way, behind which they take effect
+  virtual void begin_ring(bool is_under_way) = 0;
   /// Begins a command, after those of its ring that it began before.
   ///   command  needed no longer than the call
   ///   remote   what it names at the peer, all of which is mapped; of `copy` its destination, of which nothing is known
-  ///   slot     below `command_batch`; of no other command that is under way
+  ///   slot     below `command_batch * batches_under_way`; of no other command that is under way
   /// Returns why it is refused; then nothing was touched. nullptr: it is not.
   [[nodiscard]] virtual const char* begin(const Command& command, std::byte* remote, std::size_t slot) = 0;
-  /// Behind the last command of a ring. Returns whether any is under way: not on a host rank, nor words that the CPU
-  /// has stored. Then the device may store `done` into `told`, a word of its own memory (nullptr: none), when the
-  /// ring's commands are over, so that nobody waits for this thread to notice it.
+  /// Behind the last command of a ring. Returns whether any is under way, those before included: not on a host rank,
+  /// nor words that the CPU has stored. Then the device may store `done` into `told`, a word of its own memory
+  /// (nullptr: none), when the ring's commands are over, so that nobody waits for this thread to notice it.
   [[nodiscard]] virtual bool end_ring(std::uint64_t* told, std::uint64_t done) = 0;
-  /// Behind the last ring: the device does now what is under way.
-  virtual void submit() = 0;
-  /// Whether all that was begun is over, and visible.
+  /// Behind the last ring: the device does now what is under way. Returns the number of this call.
+  virtual std::uint64_t submit() = 0;
+  /// Whether all that was begun before that call is over, and visible.
+  [[nodiscard]] virtual bool over(std::uint64_t submission) = 0;
+  /// Whether all that was begun is.
   [[nodiscard]] virtual bool over() = 0;
-  /// What the word held that the command in a slot changed, once all is over.
+  /// What the word held that the command in a slot changed, once it is over.
   [[nodiscard]] virtual std::uint64_t result(std::size_t slot) const = 0;
 };
 

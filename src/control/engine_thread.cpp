@@ -33,7 +33,7 @@ constexpr int woken_poll_us = 100'000;
 /// Rounds over all rings from one look at the deadlines of triggered operations to the next, beside those before sleep.
 constexpr std::uint32_t rounds_per_check = 4096;
 /// Workers of a GPU rank's thread: streams that work side by side.
-constexpr std::size_t gpu_batches = 4;
+constexpr std::size_t gpu_lanes = 4;
 
 /// From here on either this thread sees what others have posted, or they see what it has stored. Posters need no fence
 /// of their own then. False where the system has no such thing.
@@ -79,9 +79,9 @@ void Bell::wait(int us) noexcept {
 
 EngineThread::EngineThread(const EngineClient& client, const Options& options)
     : client_(client), poll_us_(options.poll_us), is_timed_(options.is_timed) {
-  for (std::size_t i = 0; i < (client.device.is_gpu() ? gpu_batches : 1); ++i) {
-    batches_.push_back(std::make_unique<Batch>());
-    batches_.back()->worker = make_worker(client_);
+  for (std::size_t i = 0; i < (client.device.is_gpu() ? gpu_lanes : 1); ++i) {
+    lanes_.push_back(std::make_unique<Lane>());
+    lanes_.back()->worker = options.make(client_);
   }
   try {
     thread_ = std::thread([this] { run(); });
@@ -148,15 +148,15 @@ void EngineThread::serve_triggers(CommandRing& ring, TriggerTable& table, std::u
 void EngineThread::end_now(Served& served) {
   const std::uint64_t start = machine::clock_ns();
   try {
-    while (served.batch != nullptr && !end_batch(*served.batch)) {
+    for (end_batches(); served.under_way > 0; end_batches()) {
       require(machine::clock_ns() - start < client_.context.deadline_ns, Status::deadline,
               "the device has not ended them by the deadline");
       std::this_thread::yield();
     }
   } catch (const std::exception& error) {
-    log(LogLevel::error, fmt::format("{} commands of a queue that ends are under way: {}", served.count, error.what()),
-        client_.rank);
-    std::erase(served.batch->rings, &served);  // the batch is never free again
+    log(LogLevel::error, fmt::format("commands of a queue that ends are under way: {}", error.what()), client_.rank);
+    for (Batch& batch : served.lane->batches)
+      std::erase_if(batch.parts, [&](const Part& part) { return part.ring == &served; });
   }
 }
 
@@ -215,97 +215,118 @@ bool EngineThread::serve_all() {
 
 bool EngineThread::end_batches() {
   bool any = false;
-  for (const auto& batch : batches_) {
-    any |= batch->count > 0;
-    end_batch(*batch);
+  for (const auto& lane : lanes_) {
+    any |= lane->under_way > 0;
+    while (lane->under_way > 0 && lane->worker->over(lane->batches[lane->oldest].submission)) end_batch(*lane);
   }
   return any;
 }
 
-EngineThread::Batch* EngineThread::free_batch() const {
-  for (const auto& batch : batches_)
-    if (batch->count == 0) return batch.get();
-  return nullptr;
+EngineThread::Lane* EngineThread::lane_of(const Served& served, bool words_only) const {
+  if (served.under_way > 0) return served.lane->has_room() ? served.lane : nullptr;
+  // Words of all rings go together, but not behind bytes; rings that move bytes have a stream each while there is one.
+  const auto load = [&](const Lane& lane) {
+    return !lane.has_room() ? 2 * batches_under_way : words_only ? lane.moving : lane.under_way;
+  };
+  Lane* best = lanes_.front().get();
+  for (const auto& lane : lanes_)
+    if (load(*lane) < load(*best) || (!words_only && load(*lane) == load(*best))) best = lane.get();
+  return best->has_room() ? best : nullptr;
 }
 
 bool EngineThread::begin_words() {
   moving_.clear();
-  Batch* batch = nullptr;
-  bool any = false;
+  bool any = false, has_room = true;
   const std::size_t first = turn_;
   for (std::size_t i = 0; i < served_.size(); ++i) {
     const std::size_t index = (first + i) % served_.size();
     Served& served = *served_[index];
-    if (served.batch != nullptr || !has_work(served)) continue;
+    if (!has_work(served)) continue;
     if (!is_gathered(served)) {
-      moving_.push_back(&served);
+      moving_.push_back(index);
       continue;
     }
-    if (batch == nullptr) batch = free_batch();
-    if (batch == nullptr || batch->count == command_batch) {
+    Lane* const lane = served.by_stream && word_batches_ >= most_word_batches ? nullptr : lane_of(served, true);
+    if (lane != nullptr && lane->next().count < command_batch)
+      any |= begin_ring(served, *lane, client_.device.is_gpu());
+    else if (std::exchange(has_room, false))
       turn_ = index;
-      break;
-    }
-    any |= begin_ring(served, *batch, client_.device.is_gpu());
   }
-  if (batch != nullptr && batch->count > 0) submit(*batch);
+  for (const auto& lane : lanes_) submit(*lane, false);
   return any;
 }
 
 bool EngineThread::begin_moves() {
-  bool any = false;
-  for (Served* const served : moving_) {
-    Batch* const batch = free_batch();
-    if (batch == nullptr) break;
-    any |= begin_ring(*served, *batch, false);
-    if (batch->count > 0) submit(*batch);
+  bool any = false, has_room = true;
+  for (const std::size_t index : moving_) {
+    Lane* const lane = lane_of(*served_[index], false);
+    if (lane != nullptr) {
+      any |= begin_ring(*served_[index], *lane, false);
+      submit(*lane, true);
+    } else if (std::exchange(has_room, false)) {
+      turn_ = index;
+    }
   }
   return any;
 }
 
-bool EngineThread::begin_ring(Served& served, Batch& batch, bool words_only) {
+bool EngineThread::begin_ring(Served& served, Lane& lane, bool words_only) {
   const std::uint64_t start = now_if_timed();
-  served.first = batch.count;
-  batch.worker->begin_ring();
-  begin_commands(served, batch, words_only);
-  served.count = batch.count - served.first;
+  Batch& batch = lane.next();
+  Part part{&served, batch.count, 0, 0};
+  lane.worker->begin_ring(served.under_way > 0);
+  begin_commands(served, lane, words_only);
+  part.count = batch.count - part.first;
   // A trigger is done when what it has fired is: the rest of that may have found no place in this batch.
   if (served.table == nullptr || !served.table->has_fired(served.number)) served.done_by_then = served.taken;
-  if (served.count == 0) return false;
-  count(commands_, served.count);
-  // Of what triggers fire this thread keeps a table: their posters hear of the end when the table has.
-  if (batch.worker->end_ring(served.table == nullptr ? served.told : nullptr, done_of(served).word)) {
-    served.batch = &batch;
-    batch.rings.push_back(&served);
+  part.done_by_then = served.done_by_then;
+  if (part.count == 0) return false;
+  count(commands_, part.count);
+  // Of what triggers fire this thread keeps a table: their posters hear of the end when the table has. A stream that
+  // has more to do stores no word for posters beside their words: they read what this thread tells.
+  const bool is_told = served.table == nullptr && (!words_only || batches_ == 0);
+  served.by_stream = lane.worker->end_ring(is_told ? served.told : nullptr, done_of(part).word);
+  if (served.by_stream) {
+    batch.parts.push_back(part);
+    served.lane = &lane;
+    ++served.under_way;
   } else {
-    end_ring(served, batch);
-    batch.count = served.first;
+    end_part(part, lane, batch);
+    batch.count = part.first;
     count(batches_begun_, 1);
   }
   count(begin_ns_, now_if_timed() - start);
   return true;
 }
 
-void EngineThread::begin_commands(Served& served, Batch& batch, bool words_only) {
+void EngineThread::begin_commands(Served& served, Lane& lane, bool words_only) {
+  Batch& batch = lane.next();
+  const std::size_t first = batch.count, most_bytes = lane.worker->batch_bytes();
   std::size_t bytes = 0;
-  const std::size_t most_bytes = batch.worker->batch_bytes();
   const std::lock_guard in_use(memory_user_);
   while (batch.count < command_batch && bytes < most_bytes && (!words_only || is_gathered(served)) &&
          take(served, batch)) {
-    const char* const reason = served.refused == 0 ? begin(served, batch, bytes) : "a command before it was refused";
+    const char* const reason =
+        served.refused == 0 ? begin(served, lane, batch, bytes) : "a command before it was refused";
     if (reason != nullptr) refuse(served, batch.commands[batch.count], reason);
     ++batch.count;
   }
   served.reader.release_slots();
   count(bytes_, bytes);
-  const std::size_t taken = batch.count - served.first;
+  const std::size_t taken = batch.count - first;
   if (taken > deepest_.load(std::memory_order_relaxed)) deepest_.store(taken, std::memory_order_relaxed);
 }
 
-void EngineThread::submit(Batch& batch) {
+void EngineThread::submit(Lane& lane, bool moves) {
+  Batch& batch = lane.next();
+  if (!lane.has_room() || batch.count == 0) return;
   const std::uint64_t start = now_if_timed();
   count(batches_begun_, 1);
-  batch.worker->submit();
+  batch.submission = lane.worker->submit();
+  batch.moves = moves;
+  ++lane.under_way;
+  ++batches_;
+  ++(moves ? lane.moving : word_batches_);
   batch.begun_at = now_if_timed();
   count(begin_ns_, batch.begun_at - start);
 }
@@ -322,37 +343,42 @@ bool EngineThread::take(Served& served, Batch& batch) {
   return true;
 }
 
-const char* EngineThread::begin(Served& served, Batch& batch, std::size_t& bytes) {
+const char* EngineThread::begin(Served& served, Lane& lane, const Batch& batch, std::size_t& bytes) {
   const Command& command = batch.commands[batch.count];
   if (command.verb == Verb::trigger)
     return served.table != nullptr ? served.table->trigger(command.remote, command.local)
                                    : "its queue takes no triggers";
-  const BegunCommand begun = begin_command(client_, memory_, *batch.worker, command, batch.count);
+  const BegunCommand begun = begin_command(client_, memory_, *lane.worker, command, lane.slot(batch, batch.count));
   bytes += begun.bytes;
   return begun.refused;
 }
 
-bool EngineThread::end_batch(Batch& batch) {
-  if (batch.count == 0 || !batch.worker->over()) return false;
+void EngineThread::end_batch(Lane& lane) {
+  Batch& batch = lane.batches[lane.oldest];
   count(work_ns_, now_if_timed() - batch.begun_at);
-  for (Served* const served : batch.rings) {
-    end_ring(*served, batch);
-    served->batch = nullptr;
+  for (const Part& part : batch.parts) {
+    end_part(part, lane, batch);
+    --part.ring->under_way;
   }
-  batch.rings.clear();
+  --batches_;
+  --(batch.moves ? lane.moving : word_batches_);
+  batch.parts.clear();
   batch.count = 0;
-  return true;
+  lane.oldest = (lane.oldest + 1) % batches_under_way;
+  --lane.under_way;
 }
 
-void EngineThread::end_ring(Served& served, Batch& batch) {
-  for (std::size_t i = served.first; i < served.first + served.count; ++i)
-    if (batch.commands[i].answers) served.reader.answer(batch.commands[i], batch.worker->result(i));
-  served.reader.end(done_of(served));
-  if (served.table != nullptr) finish_fired(served, batch);
+void EngineThread::end_part(const Part& part, const Lane& lane, const Batch& batch) {
+  Served& served = *part.ring;
+  for (std::size_t i = part.first; i < part.first + part.count; ++i)
+    if (batch.commands[i].answers) served.reader.answer(batch.commands[i], lane.worker->result(lane.slot(batch, i)));
+  served.reader.end(done_of(part));
+  if (served.table != nullptr) finish_fired(part, batch);
 }
 
-void EngineThread::finish_fired(Served& served, const Batch& batch) {
-  for (std::size_t i = served.first; i < served.first + served.count; ++i)
+void EngineThread::finish_fired(const Part& part, const Batch& batch) {
+  Served& served = *part.ring;
+  for (std::size_t i = part.first; i < part.first + part.count; ++i)
     if (batch.fired[i].is_last) served.table->finish(batch.fired[i], served.refused == 0);
 }
 

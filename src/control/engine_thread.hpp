@@ -8,6 +8,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -37,6 +38,10 @@ class Bell final : public Waker {
   sem_t semaphore_{};
 };
 
+/// Batches of words that a thread has under way: a GPU stores about a million words a second, on however many streams,
+/// and each batch costs it one more. The next words wait, and go together.
+inline constexpr std::size_t most_word_batches = 2;
+
 /// Serves the rings that it is given, in turn: up to `command_batch` commands of each at a time.
 class EngineThread {
  public:
@@ -44,6 +49,8 @@ class EngineThread {
     int poll_us = 0;           ///< between looks when there is nothing to do; 0: it spins
     bool is_timed = false;     ///< whether the parts of its work are timed
     std::vector<int> cores{};  ///< that it may run on; none: all
+    /// Makes each of its workers.
+    std::function<std::unique_ptr<CommandWorker>(const EngineClient&)> make = make_worker;
   };
   EngineThread(const EngineClient& client, const Options& options);
   ~EngineThread();
@@ -67,23 +74,45 @@ class EngineThread {
 
  private:
   struct Served;
-  /// A worker, and the commands that it is doing: words of several rings, gathered for one call of the driver, or all
-  /// kinds of one ring.
+  /// A ring's commands in a batch.
+  struct Part {
+    Served* ring;
+    std::size_t first, count;    ///< of the batch's commands
+    std::uint64_t done_by_then;  ///< of the ring's, with what they have fired, when these are over
+  };
+  /// Commands that are submitted together: words of several rings, gathered for one call of the driver, or all kinds of
+  /// one ring.
   struct Batch {
-    std::unique_ptr<CommandWorker> worker;
     std::array<Command, command_batch> commands{};
     std::array<FiredCommand, command_batch> fired{};  ///< which of the commands are of operations that have fired
-    std::size_t count = 0;                            ///< 0: it is free
-    std::vector<Served*> rings{};                     ///< whose commands these are
-    std::uint64_t begun_at = 0;                       ///< by the clock, where this is timed
+    std::size_t count = 0;
+    std::vector<Part> parts{};     ///< what is under way
+    std::uint64_t submission = 0;  ///< see CommandWorker::submit
+    std::uint64_t begun_at = 0;    ///< by the clock, where this is timed
+    bool moves = false;            ///< of what is under way: not only words
+  };
+  /// A worker, and its batches, which end in their order.
+  struct Lane {
+    std::unique_ptr<CommandWorker> worker;
+    std::array<Batch, batches_under_way> batches{};
+    std::size_t oldest = 0, under_way = 0;  ///< of the batches
+    std::size_t moving = 0;                 ///< of those under way, that are not only words
+
+    [[nodiscard]] bool has_room() const { return under_way < batches_under_way; }
+    /// That is filled next.
+    [[nodiscard]] Batch& next() { return batches[(oldest + under_way) % batches_under_way]; }
+    /// Of a command in a batch of this lane, for its worker.
+    [[nodiscard]] std::size_t slot(const Batch& batch, std::size_t command) const {
+      return static_cast<std::size_t>(&batch - batches.data()) * command_batch + command;
+    }
   };
   struct Served {
     CommandRing* ring;
     std::uint64_t* told;
     CommandReader reader;
-    Batch* batch = nullptr;          ///< that its commands are under way in; nullptr: none are
-    std::size_t first = 0;           ///< of the batch's commands, those of this ring
-    std::size_t count = 0;           ///< from `first` on
+    Lane* lane = nullptr;            ///< where its commands are under way
+    std::size_t under_way = 0;       ///< parts
+    bool by_stream = false;          ///< what it had last was under way: words in GPU memory, not in host memory
     std::uint64_t refused = 0;       ///< commands: the first, and all behind it
     TriggerTable* table = nullptr;   ///< of a ring that triggers are posted to
     std::uint32_t number = 0;        ///< the ring's, in the table
@@ -98,33 +127,36 @@ class EngineThread {
   /// One round over all rings. Whether any had something to do.
   bool serve_all();
   bool end_batches();
-  /// Begins words of all rings that have nothing under way, and notes the rings whose next command is none.
+  /// Begins words of all rings, and notes the rings whose next command is none.
   bool begin_words();
   bool begin_moves();
-  /// nullptr: all are in use.
-  [[nodiscard]] Batch* free_batch() const;
-  /// Takes and begins a ring's commands. Whether there were any.
-  bool begin_ring(Served& served, Batch& batch, bool words_only);
-  void begin_commands(Served& served, Batch& batch, bool words_only);
-  /// Hands what has been begun to the device.
-  void submit(Batch& batch);
+  /// The lane of a ring's next commands: where some are under way, or else that with the least to do. nullptr: it has
+  /// no room.
+  [[nodiscard]] Lane* lane_of(const Served& served, bool words_only) const;
+  /// Takes and begins a ring's commands, in the lane's next batch. Whether there were any.
+  bool begin_ring(Served& served, Lane& lane, bool words_only);
+  void begin_commands(Served& served, Lane& lane, bool words_only);
+  /// Hands what has been begun in the lane's next batch, if anything, to the device.
+  ///   moves  not only words
+  void submit(Lane& lane, bool moves);
   /// 0 where nothing is timed.
   [[nodiscard]] std::uint64_t now_if_timed() const;
-  bool end_batch(Batch& batch);
+  /// The lane's oldest batch is over.
+  void end_batch(Lane& lane);
   /// A ring's commands are over.
-  void end_ring(Served& served, Batch& batch);
-  /// What posters hear when a batch is over.
-  [[nodiscard]] static DoneCount done_of(const Served& served) {
-    return DoneCount::of(served.done_by_then, served.refused != 0);
+  void end_part(const Part& part, const Lane& lane, const Batch& batch);
+  /// What posters hear then.
+  [[nodiscard]] static DoneCount done_of(const Part& part) {
+    return DoneCount::of(part.done_by_then, part.ring->refused != 0);
   }
-  /// Waits for what a ring has begun, up to the deadline: then its batch is never used again.
+  /// Waits for what a ring has begun, up to the deadline: then nothing is told of it.
   void end_now(Served& served);
   /// The next command to begin, into the next slot of a batch: what has fired comes first.
   bool take(Served& served, Batch& batch);
   /// Why the command in the batch's last slot is refused; nullptr: it has begun. Adds to `bytes`.
-  const char* begin(Served& served, Batch& batch, std::size_t& bytes);
+  const char* begin(Served& served, Lane& lane, const Batch& batch, std::size_t& bytes);
   /// Tells the table which operations are over.
-  void finish_fired(Served& served, const Batch& batch);
+  static void finish_fired(const Part& part, const Batch& batch);
   void check_triggers() const;
   void refuse(Served& served, const Command& command, const char* reason);
   /// After `idle` rounds in which there was nothing to do.
@@ -141,10 +173,11 @@ class EngineThread {
   const int poll_us_;
   const bool is_timed_;
   mutable Bell bell_;
-  std::vector<std::unique_ptr<Batch>> batches_;
+  std::vector<std::unique_ptr<Lane>> lanes_;
+  std::size_t batches_ = 0, word_batches_ = 0;  ///< under way on all lanes; of these, only words
   std::vector<std::unique_ptr<Served>> served_;
-  std::size_t turn_ = 0;           ///< of `served_`: who begins first
-  std::vector<Served*> moving_{};  ///< of this round: rings whose next command is not gathered
+  std::size_t turn_ = 0;               ///< of `served_`: who begins first
+  std::vector<std::size_t> moving_{};  ///< of `served_`, in this round: rings whose next command is not gathered
   struct Refusal {
     std::string text;
     bool is_taken = false;

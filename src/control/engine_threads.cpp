@@ -12,8 +12,8 @@ EngineThreads::EngineThreads(const EngineClient& client, const EngineOptions& op
     const auto number = static_cast<std::size_t>(client.rank * options.threads + i);
     const std::vector<int> own =
         options.cores.empty() ? options.near : std::vector{options.cores[number % options.cores.size()]};
-    threads_.push_back(
-        std::make_unique<EngineThread>(client, EngineThread::Options{options.poll_us, options.is_timed, own}));
+    threads_.push_back(std::make_unique<EngineThread>(
+        client, EngineThread::Options{.poll_us = options.poll_us, .is_timed = options.is_timed, .cores = own}));
   }
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "beeline/core/error.hpp"
+#include "beeline/device/wait.hpp"
 #include "control/change_word.hpp"
 #include "control/command_worker.hpp"
 #include "control/mapped_memory.hpp"
@@ -32,10 +33,12 @@ void check(cudaError_t state, const char* call) {
   require(state == cudaSuccess, Status::internal, std::string(call) + ": " + cudaGetErrorString(state));
 }
 
-/// In pinned memory: what kernels give back, payloads of commands, and a buffer for memory that CUDA has not pinned.
+/// In pinned memory: what kernels give back, payloads of commands, what has ended, and a buffer for memory that CUDA
+/// has not pinned.
 struct WorkerMemory {
-  std::uint64_t results[command_batch];
-  std::byte payloads[command_batch][max_inline_bytes];
+  std::uint64_t results[command_batch * batches_under_way];
+  std::byte payloads[command_batch * batches_under_way][max_inline_bytes];
+  alignas(64) std::uint64_t ended;  ///< submissions; the stream stores it
   std::byte bounce[std::size_t{256} << 10];
 };
 
@@ -50,6 +53,7 @@ class GpuWorker final : public CommandWorker {
     check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
     check(cudaHostAlloc(&memory_, sizeof(WorkerMemory), cudaHostAllocPortable), "cudaHostAlloc");
     check(cudaMalloc(&scratch_, sizeof(std::uint64_t)), "cudaMalloc");
+    memory_->ended = 0;
     Command first{};
     first.verb = Verb::add;
     first.width = sizeof(std::uint64_t);
@@ -70,7 +74,7 @@ class GpuWorker final : public CommandWorker {
   GpuWorker(const GpuWorker&) = delete;
   GpuWorker& operator=(const GpuWorker&) = delete;
 
-  void begin_ring() override { ring_is_busy_ = false; }
+  void begin_ring(bool is_under_way) override { ring_is_busy_ = is_under_way; }
   const char* begin(const Command& command, std::byte* remote, std::size_t slot) override {
     auto* local = reinterpret_cast<std::byte*>(command.local);
     switch (command.verb) {
@@ -92,17 +96,25 @@ class GpuWorker final : public CommandWorker {
     if (rings_++ < most_told && told != nullptr) told_[rings_ - 1] = {told, done};
     return true;
   }
-  /// A stream writes about a million words a second, whoever waits for them: so it tells few posters, and this thread
-  /// tells many.
-  void submit() override {
+  /// A GPU stores about a million words a second, whoever waits for them: so its stream tells few posters, and this
+  /// thread tells many. A word in host memory, behind what posters wait for, tells this thread: to ask the driver takes
+  /// longer than to look, and would hold up threads that call it.
+  std::uint64_t submit() override {
     if (rings_ <= most_told)
       for (std::size_t i = 0; i < rings_; ++i)
         if (told_[i].word != nullptr) write(told_[i].word, told_[i].done, sizeof told_[i].done);
     rings_ = 0;
     told_ = {};
+    write(&memory_->ended, ++submitted_, sizeof submitted_);
     issue_writes();
+    return submitted_;
   }
   std::size_t batch_bytes() const override { return std::size_t{64} << 20; }  // so that gaps between batches are short
+  bool over(std::uint64_t submission) override {
+    if (detail::SystemAtomic<std::uint64_t>(memory_->ended).load(cuda::memory_order_acquire) >= submission) return true;
+    if (++looks_ % looks_per_query == 0) static_cast<void>(over());  // a fault would not show in the word
+    return false;
+  }
   bool over() override {
     if (!is_busy_) return true;
     const cudaError_t state = cudaStreamQuery(stream_);
@@ -124,6 +136,8 @@ class GpuWorker final : public CommandWorker {
   };
   /// Rings whose posters the stream tells.
   static constexpr std::size_t most_told = 2;
+  /// Looks for an end, some of which ask the driver.
+  static constexpr std::uint32_t looks_per_query = 1 << 16;
   /// Of one call; the driver takes 256.
   static constexpr std::size_t most_writes = 128;
   static constexpr const char* not_there = "memory of its poster is not there, or not for its GPU";
@@ -264,7 +278,9 @@ class GpuWorker final : public CommandWorker {
   std::array<CUstreamBatchMemOpParams, most_writes> params_{};  ///< stores that are not issued yet
   std::size_t writes_ = 0;
   std::array<Told, most_told> told_{};
-  std::size_t rings_ = 0;      ///< that have something under way
+  std::size_t rings_ = 0;  ///< of this submission, that have something under way
+  std::uint64_t submitted_ = 0;
+  std::uint32_t looks_ = 0;
   bool ring_is_busy_ = false;  ///< the stream may have work of the ring whose commands begin, or will have these writes
   bool is_busy_ = false;       ///< the same of all rings
 };

@@ -33,9 +33,10 @@ class HostWorker final : public CommandWorker {
     }
   }
   std::size_t batch_bytes() const override { return std::size_t{64} << 10; }  // a few us: other queues wait
-  void begin_ring() override {}
+  void begin_ring(bool) override {}
   bool end_ring(std::uint64_t*, std::uint64_t) override { return false; }
-  void submit() override {}
+  std::uint64_t submit() override { return 0; }
+  bool over(std::uint64_t) override { return true; }
   bool over() override { return true; }
   std::uint64_t result(std::size_t slot) const override { return results_[slot]; }
 
@@ -66,7 +67,7 @@ class HostWorker final : public CommandWorker {
   }
 
   MappedMemory destinations_, sources_;
-  std::array<std::uint64_t, command_batch> results_{};
+  std::array<std::uint64_t, command_batch * batches_under_way> results_{};
 };
 
 }  // namespace

@@ -102,9 +102,9 @@ void DeviceEngine::answer_handed() {
 
 const char* DeviceEngine::do_command(const Command& command) {
   if (command.answers) return "a device engine gives no answers";
-  worker_->begin_ring();
+  worker_->begin_ring(false);
   const BegunCommand begun = begin_command(client_, memory_, *worker_, command, 0);
-  if (worker_->end_ring(nullptr, 0)) worker_->submit();
+  if (worker_->end_ring(nullptr, 0)) static_cast<void>(worker_->submit());
   if (begun.refused != nullptr) return begun.refused;
   handed_bytes_.fetch_add(begun.bytes, std::memory_order_relaxed);
   const std::uint64_t start = machine::clock_ns();

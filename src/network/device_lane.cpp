@@ -25,7 +25,7 @@ DeviceLane::~DeviceLane() {
 }
 
 const char* DeviceLane::begin(const Command& command, std::byte* remote, StagedBytes bytes, End end) {
-  if (count_ == 0) worker_->begin_ring();
+  if (count_ == 0) worker_->begin_ring(false);
   Begun& next = begun_[count_];
   next.command = command;
   const char* const refused = worker_->begin(next.command, remote, count_);
@@ -39,7 +39,7 @@ const char* DeviceLane::begin(const Command& command, std::byte* remote, StagedB
 bool DeviceLane::turn() {
   if (count_ == 0) return false;
   if (submitted_ != count_) {
-    if (worker_->end_ring(nullptr, 0)) worker_->submit();
+    if (worker_->end_ring(nullptr, 0)) static_cast<void>(worker_->submit());
     submitted_ = count_;
   }
   if (!worker_->over()) return true;

@@ -69,9 +69,9 @@ class TestEngine final : public Engine {
     if (plan_.reorders)
       std::stable_sort(batch_.begin(), batch_.begin() + count,
                        [](const Command& a, const Command& b) { return a.peer > b.peer; });
-    worker_->begin_ring();
+    worker_->begin_ring(false);
     for (std::size_t i = 0; i < count; ++i) begin(batch_[i], i);
-    if (worker_->end_ring(nullptr, 0)) worker_->submit();
+    if (worker_->end_ring(nullptr, 0)) static_cast<void>(worker_->submit());
     while (!worker_->over())
       if (stops_) return false;
     for (std::size_t i = 0; i < count; ++i)

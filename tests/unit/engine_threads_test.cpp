@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "beeline/beeline.hpp"
+#include "control/engine_thread.hpp"
 #include "tests/support/stopwatch.hpp"
 #include "tests/unit/lone_context.hpp"
 
@@ -267,6 +269,90 @@ TEST_F(Engines, QueuesComeAndGo) {
   }
   stops = true;
   poster.join();
+}
+
+/// A device that ends what it was given when the test says so.
+class LateWorker final : public CommandWorker {
+ public:
+  struct Device {
+    std::atomic<std::uint64_t> begun{0}, behind_others{0}, ended{0};  ///< commands, of these, submissions
+  };
+  LateWorker(const EngineClient& client, Device& device) : does_(make_host_worker(client)), device_(device) {}
+
+  std::size_t batch_bytes() const override { return does_->batch_bytes(); }
+  void begin_ring(bool is_under_way) override { is_behind_ = is_under_way; }
+  const char* begin(const Command& command, std::byte* remote, std::size_t slot) override {
+    device_.behind_others += is_behind_ ? 1 : 0;
+    const char* const reason = does_->begin(command, remote, slot);
+    ++device_.begun;
+    return reason;
+  }
+  bool end_ring(std::uint64_t*, std::uint64_t) override { return true; }
+  std::uint64_t submit() override { return ++submitted_; }
+  bool over(std::uint64_t submission) override { return device_.ended >= submission; }
+  bool over() override { return over(submitted_); }
+  std::uint64_t result(std::size_t slot) const override { return does_->result(slot); }
+
+ private:
+  const std::unique_ptr<CommandWorker> does_;
+  Device& device_;
+  bool is_behind_ = false;
+  std::uint64_t submitted_ = 0;
+};
+
+/// A device has work of a queue while the thread begins the queue's next commands, up to some batches, and what is over
+/// is told in its order.
+TEST_F(Engines, BeginWhileOthersAreUnderWay) {
+  LateWorker::Device device;
+  Queue busy, other;
+  const auto until = [](auto condition) {
+    const Stopwatch watch;
+    while (!condition() && watch.seconds() < 10) std::this_thread::yield();
+    return condition();
+  };
+  const auto post = [&](Queue& queue, std::uint64_t value) {
+    ASSERT_EQ(Status::ok, post_put(Thread{}, context_, memory_.data(), &value, 1, 0, queue.ends()));
+  };
+  EngineThread engine(client_, {.poll_us = 0, .make = [&](const EngineClient& client) {
+                                  return std::make_unique<LateWorker>(client, device);
+                                }});
+  for (Queue* queue : {&busy, &other}) engine.add(*queue->ring);
+  for (std::uint64_t i = 1; i <= most_word_batches; ++i) {
+    post(busy, i);
+    ASSERT_TRUE(until([&] { return device.begun == i; }));
+  }
+  EXPECT_EQ(most_word_batches - 1, device.behind_others);
+  const auto completed = [](const Queue& queue) { return detail::load_acquired(queue.ring->completed.value); };
+  for (Queue* queue : {&busy, &other}) post(*queue, 77);
+  std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  EXPECT_EQ(most_word_batches + 1, device.begun) << "where a queue's first words go is not known";
+  EXPECT_EQ(0u, completed(busy));
+  device.ended = most_word_batches;
+  ASSERT_TRUE(until([&] { return device.begun == most_word_batches + 2; }));
+  EXPECT_EQ(most_word_batches, completed(busy));
+  EXPECT_EQ(0u, completed(other));
+  device.ended = most_word_batches + 2;
+  for (Queue* queue : {&busy, &other}) EXPECT_EQ(Status::ok, quiet(Thread{}, context_, queue->ends()));
+  EXPECT_EQ(most_word_batches + 1, completed(busy));
+  for (Queue* queue : {&busy, &other}) EXPECT_TRUE(engine.remove(*queue->ring));
+}
+
+/// Of a device that never ends what it was given, the queue goes at the deadline.
+TEST_F(Engines, GiveAQueueUpWhoseDeviceStands) {
+  LateWorker::Device device;
+  context_.deadline_ns = client_.context.deadline_ns = 50'000'000;
+  Queue queue;
+  const std::uint64_t value = 7;
+  EngineThread engine(
+      client_, {.make = [&](const EngineClient& client) { return std::make_unique<LateWorker>(client, device); }});
+  engine.add(*queue.ring);
+  ASSERT_EQ(Status::ok, post_put(Thread{}, context_, memory_.data(), &value, 1, 0, queue.ends()));
+  EXPECT_EQ(Status::deadline, quiet(Thread{}, context_, queue.ends()));
+  EXPECT_TRUE(engine.remove(*queue.ring));
+  device.ended = 1;  // nothing is told of it
+  engine.add(*queue.ring);
+  EXPECT_TRUE(engine.remove(*queue.ring));
+  EXPECT_EQ(0u, detail::load_acquired(queue.ring->completed.value));
 }
 
 TEST_F(Engines, RefuseACoreThatIsNot) {

@@ -30,7 +30,8 @@ CommandQueues::CommandQueues(Team& team, std::uint32_t queues, const CommandQueu
     : team_(team), rings_(team, checked(team, queues, options), heap_of(options.engine)),
       tickets_(team, queues), channel_{rings_.data(), tickets_.data(), queues} {
   if (options.engine == EngineKind::device) {
-    device_engine_ = std::make_unique<DeviceEngine>(team, rings_.data(), tickets_.data(), queues);
+    device_engine_ = std::make_unique<DeviceEngine>(team, rings_.data(), queues);
+    channel_.wanted = device_engine_->wanted();
     return;
   }
   if (options.engine_threads != 0)

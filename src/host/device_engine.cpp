@@ -24,7 +24,7 @@ constexpr std::size_t max_pieces = 1024;
 
 }  // namespace
 
-DeviceEngine::DeviceEngine(Team& team, CommandRing* rings, CommandTickets* tickets, std::uint32_t queues)
+DeviceEngine::DeviceEngine(Team& team, CommandRing* rings, std::uint32_t queues)
     : team_(team), client_(team.world().implementation().engine_client()), worker_(make_worker(client_)), rings_(rings),
       queues_(queues), served_(team, queues), pieces_(team, max_pieces), shown_(team, max_pieces, Heap::pinned),
       handed_(team, queues, Heap::pinned) {
@@ -32,8 +32,6 @@ DeviceEngine::DeviceEngine(Team& team, CommandRing* rings, CommandTickets* ticke
                                        .share = share(),
                                        .start = [this](Stream& stream, const Lease& lease) { start(stream, lease); },
                                        .after = [this] { answer_handed(); }});
-  std::uint64_t* const wanted = grid_->terms().wanted;
-  for (std::uint32_t i = 0; i < queues; ++i) team.world().copy(&tickets[i].wanted, &wanted, sizeof wanted);
 }
 
 /// What has not been told of these queues nobody hears any more.

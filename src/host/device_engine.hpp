@@ -24,13 +24,15 @@ namespace beeline {
 class DeviceEngine {
  public:
   /// Collective. Runs a first lease.
-  ///   rings, tickets  [queues] in this rank's symmetric heap
-  DeviceEngine(Team& team, CommandRing* rings, CommandTickets* tickets, std::uint32_t queues);
+  ///   rings  [queues] in this rank's symmetric heap
+  DeviceEngine(Team& team, CommandRing* rings, std::uint32_t queues);
   /// Collective. Ends after the lease that runs.
   ~DeviceEngine();
   DeviceEngine(const DeviceEngine&) = delete;
   DeviceEngine& operator=(const DeviceEngine&) = delete;
 
+  /// What posters set that find it asleep.
+  [[nodiscard]] std::uint64_t* wanted() const { return grid_->terms().wanted; }
   /// Commands of a queue that are done.
   [[nodiscard]] std::uint64_t completed(std::uint32_t queue) const;
   /// Of each queue where commands were refused, why the first was.

@@ -25,7 +25,6 @@ class ServiceBlock : public LoneContext {
     context_.range = reinterpret_cast<std::byte*>(memory_.data());
     context_.slots = context_.places = 1;
     context_.heap_end = bytes;
-    tickets_->wanted = &wanted_;
     service_.rings = ring_.get(), service_.served = &served_, service_.handed = &handed_, service_.pieces = &piece_,
     service_.piece_count = service_.queues = service_.ranks = 1;
     service_.lease.wanted = &wanted_;
@@ -44,8 +43,8 @@ class ServiceBlock : public LoneContext {
     thread.end(0, 1);
     return wanted_ != 0;
   }
-  [[nodiscard]] CommandQueue queue() const { return {ring_.get(), tickets_.get()}; }
-  [[nodiscard]] Status is_quiet() const { return quiet(Thread{}, context_, queue(), Timeout::test()); }
+  [[nodiscard]] CommandQueue queue() { return {ring_.get(), tickets_.get(), &wanted_}; }
+  [[nodiscard]] Status is_quiet() { return quiet(Thread{}, context_, queue(), Timeout::test()); }
   [[nodiscard]] std::byte* at(std::size_t offset) { return reinterpret_cast<std::byte*>(memory_.data()) + offset; }
   Status put(std::size_t to, const void* from, std::size_t count) {
     return post_put(Thread{}, context_, at(to), static_cast<const std::byte*>(from), count, 0, queue());

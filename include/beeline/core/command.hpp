@@ -116,7 +116,6 @@ struct CommandTickets {
   std::uint64_t completed, reusable;        ///< the same of those words
   std::uint64_t told;                       ///< `completed`, where an engine's stream says it near its posters
   std::uint64_t looking;                    ///< 1: a poster looks at the ring's words, for all that wait
-  std::uint64_t* wanted;                    ///< of a device engine: set where it sleeps; nullptr: a host engine serves
   std::uint64_t freed[command_ring_depth];  ///< commands that a slot has held whose answers, if any, have been read
 };
 
@@ -124,6 +123,7 @@ struct CommandTickets {
 struct CommandQueue {
   CommandRing* ring;
   CommandTickets* tickets;
+  std::uint64_t* wanted = nullptr;  ///< of a device engine: set where it sleeps; nullptr: a host engine serves
 };
 
 /// The queues that `CommandQueues` makes, for kernels, by value. Any thread may post to any of them.
@@ -131,9 +131,10 @@ struct CommandChannel {
   CommandRing* rings;       ///< [queues], in host memory
   CommandTickets* tickets;  ///< [queues], in memory of the device that posts
   std::uint32_t queues;
+  std::uint64_t* wanted = nullptr;  ///< see `CommandQueue`
 
   [[nodiscard]] BEELINE_HOST_DEVICE CommandQueue queue(std::uint32_t index) const {
-    return {&rings[index % queues], &tickets[index % queues]};
+    return {&rings[index % queues], &tickets[index % queues], wanted};
   }
 };
 

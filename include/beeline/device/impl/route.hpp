@@ -74,7 +74,7 @@ BEELINE_HOST_DEVICE Status await_engine(const Context& ctx, EngineWait wait, Rea
     if (ready()) return Status::ok;
     if (wait.timeout.ns == 0) return Status::timeout;
     machine::back_off(poll, ctx.polling);
-    if (poll % polls_per_look != 0 && !machine::backs_off(poll, ctx.polling)) continue;
+    if ((poll + 1) % polls_per_look != 0 && !machine::backs_off(poll, ctx.polling)) continue;
     if (wait.heeds_abort && read_abort_word(ctx) != 0) return Status::aborted;
     const std::uint64_t now = machine::clock_ns();
     if (start == 0) start = now;
@@ -222,10 +222,10 @@ BEELINE_HOST_DEVICE void post_command(CommandQueue queue, const CommandFields& f
   const PosterMemory<answered> memory{queue};
   const bool answers = fields.request.answers != 0;
   if constexpr (!answered)
-    if (std::uint64_t* const wanted = queue.tickets->wanted; wanted != nullptr) {
+    if (queue.wanted != nullptr) {
       const std::uint64_t asleep = publish_to_sleeper(memory, fields, answers, ticket);
       if (asleep == 0) return;
-      SystemAtomic<std::uint64_t>(*wanted).store(1, cuda::memory_order_release);
+      SystemAtomic<std::uint64_t>(*queue.wanted).store(1, cuda::memory_order_release);
       if constexpr (executor == DeviceKind::host) wake_engine(asleep);
       return;
     }
@@ -317,11 +317,15 @@ BEELINE_HOST_DEVICE inline std::uint32_t peer_of_first([[maybe_unused]] const Co
 /// host memory, which are always right in the end, are then looked at now and then only.
 class NearLook {
  public:
-  BEELINE_HOST_DEVICE NearLook(CommandQueue queue, std::uint64_t posted) : word_(queue.tickets->told), posted_(posted) {
-    if constexpr (executor == DeviceKind::host) return;
-    const std::uint64_t told = DoneCount{load_acquired(word_)}.commands();
-    is_told_ = told != 0 && told + command_ring_depth >= posted;
+  /// Reads both words at once: a load takes as long as a poll.
+  BEELINE_HOST_DEVICE explicit NearLook(CommandQueue queue) : word_(queue.tickets->told) {
+    std::uint64_t told = 0;
+    if constexpr (executor == DeviceKind::gpu) told = TicketWord(word_).load(cuda::memory_order_relaxed);
+    posted_ = TicketWord(queue.tickets->next).load(cuda::memory_order_acquire);
+    is_told_ = told != 0 && DoneCount{told}.commands() + command_ring_depth >= posted_;
   }
+  /// Commands that were posted before this wait.
+  [[nodiscard]] BEELINE_HOST_DEVICE std::uint64_t posted() const { return posted_; }
   /// Whether it is done, as `seen` says. `looks_far` is set where it does not, and the others are to be asked.
   BEELINE_HOST_DEVICE bool operator()(DoneCount& seen, bool& looks_far) {
     looks_far = true;
@@ -334,8 +338,8 @@ class NearLook {
 
  private:
   static constexpr std::uint32_t polls_for_far = 4;
-  const std::uint64_t& word_;
-  const std::uint64_t posted_;
+  std::uint64_t& word_;
+  std::uint64_t posted_ = 0;
   std::uint32_t polls_ = 0;
   bool is_told_ = false;
 };
@@ -348,9 +352,9 @@ BEELINE_HOST_DEVICE inline Fetched drain_queue(const Context& ctx, Operation ope
   const bool in_place = operation == Operation::quiet;
   const std::uint64_t& done = in_place ? queue.ring->completed.value : queue.ring->reusable.value;
   const TicketWord known(in_place ? queue.tickets->completed : queue.tickets->reusable);
-  const std::uint64_t posted = TicketWord(queue.tickets->next).load(cuda::memory_order_acquire);
   Looker looker(queue);
-  NearLook look_near(queue, posted);
+  NearLook look_near(queue);
+  const std::uint64_t posted = look_near.posted();
   DoneCount seen{};
   const Status status = await_engine(ctx, wait, [&] {
     bool looks_far = false;

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
 /// Commands to an engine, of the host (proxy/copy_engine/signal) or of the device (proxy/peer/signal): round trips at
-/// rest, under load and from one lease to the next, rates of many posting blocks by one to eight engine threads, the
-/// engine's CPU time, and where the time of a round trip goes.
+/// rest, under load and from one lease to the next, rates of many posting blocks by one to eight engine threads, and
+/// the engine's CPU time.
 
 #include <algorithm>
 
 #include "cases/cases.hpp"
 #include "cases/posted_words.hpp"
+#include "harness/timed_host.hpp"
+#include "peers/bare_copy.hpp"
 
 namespace beeline::bench {
 
@@ -37,8 +39,7 @@ std::vector<Measurement> prepare_round_trips(Bench& bench, std::uint64_t) {
   return all;
 }
 
-/// A device engine's round trips within a lease, of which so much is its kernel's part, and where the block has ended
-/// and is started again.
+/// A device engine's round trips within a lease, and where the block has ended and is started again.
 std::vector<Measurement> prepare_leases(Bench& bench, std::uint64_t) {
   bench.require_alike();
   constexpr std::uint64_t rest_ns = 1'000'000;  // a block that is idle ends before
@@ -49,26 +50,57 @@ std::vector<Measurement> prepare_leases(Bench& bench, std::uint64_t) {
       all.push_back(quantile_of(commands, name, quantile, 0, rest == 0 ? "none" : "restart", rest));
       all.back().settings.emplace_back("poll_us", static_cast<std::uint64_t>(bench.world().config().engine_poll_us));
     }
-  all.push_back(measurement_of(commands, "part_post", [=](Rounds rounds) {
-    return time_batches(rounds, [&] {
-      const std::vector<std::uint64_t> posting = commands->probe(0).posting;
-      return posting.empty() ? 0.0 : static_cast<double>(posting[posting.size() / 2]);
-    });
-  }));
-  all.back().most_iterations = 1;
   return all;
+}
+
+/// The stores of words in GPU memory without an engine: the CPU issues them to so many streams, as many in each call as
+/// an engine gathers.
+Measurement bare_writes_of(Bench& bench, std::uint64_t streams) {
+  constexpr unsigned words_of_call = 64;
+  struct State {
+    explicit State(Bench& bench) : words(bench.world(), words_of_call) {}
+    SymmetricArray<PaddedWord> words;
+    std::vector<std::unique_ptr<Stream>> streams;
+    std::uint64_t next = 0;
+  };
+  const auto state = std::make_shared<State>(bench);
+  for (std::uint64_t i = 0; i < streams; ++i) state->streams.push_back(bench.world().make_stream());
+  PaddedWord* const there = bench.world().at(state->words.data(), static_cast<int>(bench.peer()));
+  Measurement measurement{.operation = "command_rate", .method = "bare/stream_writes", .bytes = sizeof(std::uint64_t)};
+  measurement.unit = Unit::million_messages_per_second;
+  measurement.operations_per_iteration = words_of_call;
+  measurement.most_iterations = 256;
+  measurement.peer_of = method_of(EngineKind::host);
+  measurement.settings = {{"streams", streams}, {"words_of_call", std::uint64_t{words_of_call}}};
+  measurement.time = [=, &bench](Rounds rounds) {
+    return time_on_host(
+        bench, rounds,
+        [&] {
+          if (!bench.leads()) return;
+          ++state->next;
+          bare_writes(*state->streams[state->next % streams], there, words_of_call, state->next);
+        },
+        [&] {
+          for (const std::unique_ptr<Stream>& stream : state->streams) bench.world().synchronize(*stream);
+        });
+  };
+  return measurement;
 }
 
 /// One shape; each is measured by itself, so that no other engine's threads spin beside it.
 std::vector<Measurement> prepare_rate(Bench& bench, const Shape& shape) {
   bench.require_alike();
   const auto commands = std::make_shared<Commands>(bench, shape);
-  Measurement measurement = measurement_of(commands, "command_rate", [=](Rounds rounds) {
+  std::vector<Measurement> all;
+  const bool by_streams = shape.heap == Heap::symmetric && shape.engine == EngineKind::host;
+  if (by_streams) all.push_back(bare_writes_of(bench, shape.engine_threads == 1 ? 1 : 4));
+  all.push_back(measurement_of(commands, "command_rate", [=](Rounds rounds) {
     return time_batches(rounds, [&] { return commands->rate_ns(rounds.iterations); });
-  });
-  measurement.unit = Unit::million_messages_per_second;
-  measurement.operations_per_iteration = shape.blocks;
-  return {measurement};
+  }));
+  all.back().unit = Unit::million_messages_per_second;
+  all.back().operations_per_iteration = shape.blocks;
+  if (by_streams) all.back().baseline = 0;
+  return all;
 }
 
 /// Source: seed 003, 480 blocks and a whole GPU full of them, by one to eight service threads.
@@ -122,52 +154,10 @@ std::vector<Measurement> prepare_cpu_time(Bench& bench, std::uint64_t) {
   return all;
 }
 
-/// Where the time of a round trip goes, by the clocks of the kernel and of the engine's thread. Source: seed 003, the
-/// parts of its latencies.
-struct Parts {
-  double post = 0, engine = 0, transfer = 0, completion = 0;  ///< nanoseconds
-};
-
-/// Collective. Medians of the kernel's, means of the engine's.
-///   told_by_stream  the words lie in GPU memory: the stream that stores them tells the poster, too, maybe before the
-///                   engine has noticed; so transfer and completion are one part
-Parts parts_of(Commands& commands, bool told_by_stream) {
-  const EngineStatistics before = commands.queues().statistics();
-  const Commands::RoundTrips found = commands.probe(0);
-  const EngineStatistics after = commands.queues().statistics();
-  if (found.whole.empty()) return {};
-  const double batches = static_cast<double>(std::max<std::uint64_t>(1, after.batches - before.batches));
-  Parts parts;
-  parts.post = static_cast<double>(found.posting[found.posting.size() / 2]);
-  parts.engine = (after.begin_s - before.begin_s) * 1e9 / batches;
-  const double rest = static_cast<double>(found.whole[found.whole.size() / 2]) - parts.post - parts.engine;
-  parts.transfer = told_by_stream ? rest : (after.work_s - before.work_s) * 1e9 / batches;
-  parts.completion = rest - parts.transfer;
-  return parts;
-}
-
-std::vector<Measurement> prepare_parts(Bench& bench, std::uint64_t) {
-  std::vector<Measurement> all;
-  for (const Heap heap : {Heap::pinned, Heap::symmetric}) {
-    if (heap == Heap::symmetric && !bench.world().device().is_gpu()) continue;  // the same memory
-    const auto commands = std::make_shared<Commands>(bench, Shape{.heap = heap, .is_timed = true});
-    for (const auto& [name, part] :
-         {std::pair{"part_post", &Parts::post}, std::pair{"part_engine", &Parts::engine},
-          std::pair{"part_transfer", &Parts::transfer}, std::pair{"part_completion", &Parts::completion}}) {
-      all.push_back(measurement_of(commands, name, [=, part = part](Rounds rounds) {
-        return time_batches(rounds, [&] { return parts_of(*commands, heap == Heap::symmetric).*part; });
-      }));
-      all.back().most_iterations = 1;
-    }
-  }
-  return all;
-}
-
 std::vector<Case> all_cases() {
   const char* const of_host = method_of(EngineKind::host);
   std::vector<Case> all = {{"command_load", of_host, false, prepare_round_trips},
                            {"command_leases", method_of(EngineKind::device), false, prepare_leases},
-                           {"command_parts", of_host, false, prepare_parts},
                            {"engine_cpu", of_host, false, prepare_cpu_time}};
   for (const Shape& shape : rate_shapes) all.push_back(rate_of(shape));
   return all;

@@ -31,19 +31,20 @@ struct CopyArguments {
   CommandChannel channel;
 };
 
-/// Copy after copy, each to another queue; a batch ends when all are in place.
+/// Copy after copy, each to another queue, dealt out to the blocks; a batch ends when all are in place.
 struct PostCopies {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, BlockTimes* times, std::uint32_t copies,
                                       CopyArguments a) const {
     if (grid.block().thread_rank() != 0) return;
     const Thread one{};
+    const std::uint32_t first = grid.block_rank(), step = grid.blocks();
     const std::uint64_t start = machine::clock_ns();
-    for (std::uint32_t i = 0; i < copies; ++i)
+    for (std::uint32_t i = first; i < copies; i += step)
       if (post_copy(one, ctx, a.destination, a.source, a.bytes, a.channel.queue(i)) != Status::ok) return;
-    for (std::uint32_t i = 0; i < a.channel.queues; ++i)
+    for (std::uint32_t i = first; i < a.channel.queues; i += step)
       if (quiet(one, ctx, a.channel.queue(i)) != Status::ok) return;
-    *times = {start, machine::clock_ns()};
+    times[first] = {start, machine::clock_ns()};
   }
 };
 
@@ -66,17 +67,18 @@ struct StoreBytes {
 class PostedCopies {
  public:
   PostedCopies(Bench& bench, std::uint64_t bytes)
-      : bench_(bench), buffers_(std::make_shared<MessageBuffers>(bench, bytes)), times_(bench, 1),
+      : bench_(bench), buffers_(std::make_shared<MessageBuffers>(bench, bytes)), times_(bench, streams),
         queues_(bench.world(), streams, {.engine_threads = 1}) {
     for (std::unique_ptr<Stream>& stream : bare_streams_) stream = bench.world().make_stream();
   }
 
   [[nodiscard]] const std::shared_ptr<MessageBuffers>& buffers() const { return buffers_; }
 
-  std::vector<double> time_posted(Rounds rounds) {
+  ///   blocks  that post; a divisor of `streams`
+  std::vector<double> time_posted(Rounds rounds, unsigned blocks) {
     return time_batches(rounds, [&] {
       const CopyArguments arguments{there(), buffers_->source(), buffers_->bytes(), queues_.channel()};
-      return times_.run({1, bench_.world().device().is_gpu() ? 32u : grid_threads(bench_)}, bench_.leads(),
+      return times_.run({blocks, bench_.world().device().is_gpu() ? 32u : grid_threads(bench_)}, bench_.leads(),
                         PostCopies{}, times_.times(), rounds.iterations, arguments);
     });
   }
@@ -112,17 +114,20 @@ std::vector<Measurement> prepare_beside_loop(Bench& bench, std::uint64_t) {
   for (const std::uint64_t bytes : {4 * kib, 64 * kib, mib, 16 * mib}) {
     const auto copies = std::make_shared<PostedCopies>(bench, bytes);
     const std::size_t bare = all.size();
-    for (const bool is_bare : {true, false}) {
-      all.push_back(message_measurement(
-          bench, copies->buffers(), Receivers::second, is_bare ? "bare/issue_loop" : method,
-          [=](Rounds rounds) { return is_bare ? copies->time_bare(rounds) : copies->time_posted(rounds); }));
+    const auto add = [&](const char* by, std::uint64_t blocks, std::function<std::vector<double>(Rounds)> time) {
+      all.push_back(message_measurement(bench, copies->buffers(), Receivers::second, by, std::move(time)));
       all.back().operation = bytes < mib ? "copy_rate" : "copy";
       if (bytes < mib) all.back().unit = Unit::million_messages_per_second;
-      all.back().most_iterations = bytes < mib ? 1000 : 64;
-      all.back().settings = {{"streams", std::uint64_t{streams}}};
+      all.back().most_iterations = bytes < mib ? 1000 : 128;
+      all.back().settings = {{"streams", std::uint64_t{streams}}, {"blocks", blocks}};
+    };
+    add("bare/issue_loop", 0, [=](Rounds rounds) { return copies->time_bare(rounds); });
+    all.back().peer_of = method;
+    // A thread posts about as fast as a CPU issues copies: four show what the engine adds.
+    for (const unsigned blocks : {1u, streams}) {
+      add(method, blocks, [=](Rounds rounds) { return copies->time_posted(rounds, blocks); });
+      all.back().baseline = bare;
     }
-    all[bare].peer_of = method;
-    all.back().baseline = bare;
   }
   return all;
 }
@@ -143,7 +148,7 @@ std::vector<Measurement> prepare_crossing(Bench& bench, std::uint64_t) {
       all.back().most_iterations = 1;
       all.back().settings = {{"blocks", std::uint64_t{blocks}}};
     };
-    add(method, 1, [=](Rounds rounds) { return copies->time_posted(rounds); });
+    add(method, 1, [=](Rounds rounds) { return copies->time_posted(rounds, 1); });
     for (const unsigned blocks : {1u, 16u, most}) {
       if (blocks > most || (blocks != 1 && blocks == most && most <= 16)) continue;
       const auto grid = std::make_shared<TimedGrid>(bench, blocks);

@@ -33,9 +33,9 @@ struct Probe {
 
 /// What a grid posts: words of 8 bytes.
 struct Posting {
-  BlockTimes* times;     ///< [blocks]
-  std::uint64_t* words;  ///< [blocks] at the peer
-  std::uint64_t* stop;   ///< set when the probe has ended
+  BlockTimes* times;    ///< [blocks]
+  PaddedWord* words;    ///< [blocks] at the peer; a line of the cache each, since several threads may store them
+  std::uint64_t* stop;  ///< set when the probe has ended
   CommandChannel channel;
   std::uint64_t first;        ///< the word of the first post
   std::uint32_t posts;        ///< of each block
@@ -45,7 +45,7 @@ struct Posting {
 
 BEELINE_HOST_DEVICE inline bool post_word(const Context& ctx, const Posting& posting, std::uint32_t block,
                                           std::uint64_t value) {
-  return post_put(Thread{}, ctx, &posting.words[block], &value, 1, posting.peer, posting.channel.queue(block)) ==
+  return post_put(Thread{}, ctx, &posting.words[block].value, &value, 1, posting.peer, posting.channel.queue(block)) ==
          Status::ok;
 }
 
@@ -194,9 +194,9 @@ class Commands {
   bool have_arrived() {
     bench_.world().barrier();
     if (bench_.world().rank() != 1) return true;
-    std::vector<std::uint64_t> now(shape_.blocks);
+    std::vector<PaddedWord> now(shape_.blocks);
     bench_.world().copy(now.data(), words_.data(), now.size() * sizeof now[0]);
-    return std::all_of(now.begin(), now.end(), [&](std::uint64_t word) { return word == next_ - 1; });
+    return std::all_of(now.begin(), now.end(), [&](const PaddedWord& word) { return word.value == next_ - 1; });
   }
 
   [[nodiscard]] Settings settings() const {
@@ -236,7 +236,8 @@ class Commands {
 
   Bench& bench_;
   Shape shape_;
-  SymmetricArray<std::uint64_t> words_, stop_;
+  SymmetricArray<PaddedWord> words_;
+  SymmetricArray<std::uint64_t> stop_;
   SymmetricArray<BlockTimes> times_;
   SymmetricArray<std::uint64_t> round_trips_, posts_;
   CommandQueues queues_;

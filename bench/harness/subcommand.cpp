@@ -61,6 +61,7 @@ constexpr Part second_parts[] = {
     {"signals", "put with signal, and wait"},
     {"call", "a call that does nothing"},
     {"launch", "an empty grid that may wait, launched and waited for"},
+    {"kernel", "a kernel of one block, launched and waited for"},
     {"beeline", "the back end beeline"},
     {"beeline_pool", "the back end beeline, tensors in its memory pool", "GPUs"},
     {"nccl", "the back end nccl", "GPUs"},

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "beeline/core/layout.hpp"
 #include "beeline/transport/stream.hpp"
 
 namespace beeline::bench {
@@ -17,5 +18,9 @@ void bare_copy(Stream& stream, void* to, const void* from, std::size_t bytes);
 /// On a GPU `cuStreamWriteValue64` on the stream; on a host rank a store. The caller's current GPU is the stream's.
 /// Throws internal.
 void bare_write(Stream& stream, std::uint64_t* to, std::uint64_t value);
+
+/// Stores `value` into `to[0]` to `to[count - 1]`: on a GPU by one `cuStreamBatchMemOp` of at most 256 words. As
+/// `bare_write` otherwise.
+void bare_writes(Stream& stream, PaddedWord* to, unsigned count, std::uint64_t value);
 
 }  // namespace beeline::bench

@@ -195,6 +195,14 @@ std::uint64_t load_word(const std::uint64_t& word) {
   return detail::SystemAtomic<std::uint64_t>(const_cast<std::uint64_t&>(word)).load(cuda::memory_order_acquire);
 }
 
+/// A thread that asks the driver for a stream again and again holds up other threads that call it, such as an engine's.
+/// So it asks the less often the longer it has waited, by a small part of that.
+void let_others_call_driver(std::uint64_t wait_start_ns) {
+  constexpr std::uint64_t part = 32, most_ns = 5'000;
+  const std::uint64_t now = machine::clock_ns(), end = now + std::min((now - wait_start_ns) / part, most_ns);
+  while (machine::clock_ns() < end) machine::back_off(0, Polling(WaitPolicy::spin, 0));
+}
+
 }  // namespace
 
 void World::Implementation::raise(std::uint32_t team, int culprit) {
@@ -511,6 +519,7 @@ Status World::Implementation::poll_until_over(const char* what, std::int64_t dea
     const bool gives_core_away = machine::backs_off(poll, polling);
     const bool slept = by_condition && poll >= sleeps_from && awaited->sleep_until_drained(nap);
     if (!slept) machine::back_off(poll, polling);
+    if (!slept && awaited != nullptr && awaited->device().is_gpu()) let_others_call_driver(start);
     if (poll % detail::polls_per_look != 0 && !gives_core_away) continue;
     const std::uint64_t now = machine::clock_ns(), waited = now - start;
     const bool interrupted = !released && machine::is_interrupted(now, waited);

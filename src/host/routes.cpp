@@ -132,9 +132,9 @@ EngineClient World::Implementation::engine_client() {
   client.rank = rank, client.ranks = size;
   client.device = device();
   client.context = barrier_context;
-  client.address_of = [this, &range](std::uint32_t peer, std::uint64_t offset) {
-    return range.base() + peer * SlotLayout{config.slot_shift}.slot_bytes() + offset;
-  };
+  // By value: threads ask for each command, and would wait for lines of the cache that others change.
+  client.address_of = [base = range.base(), slot = SlotLayout{config.slot_shift}.slot_bytes()](
+                          std::uint32_t peer, std::uint64_t offset) { return base + peer * slot + offset; };
   client.piece_at = [&range](const void* address) { return range.piece_at(address); };
   client.unmaps = &range.unmaps();
   client.memory_users = &range.users();

@@ -2,7 +2,8 @@
 /// @file
 /// triggered/copy_engine/signal: the host has armed transfers beforehand, a kernel triggers them, and the engine, or a
 /// stream that waits, does them. Ping-pong, one way, and a trigger's own round trip: from the trigger to the signal
-/// behind what it has fired, both in this rank's memory; beside it a stream that waits without the library's triggers.
+/// behind what it has fired, both in this rank's memory; beside it a stream that waits without the library's triggers,
+/// and one that copies by a graph's conditional node, which could guard it.
 
 #include "beeline/host/triggers.hpp"
 
@@ -12,6 +13,7 @@
 #include "harness/message_buffers.hpp"
 #include "harness/timed_kernel.hpp"
 #include "peers/bare_words.hpp"
+#include "peers/conditional_copy.hpp"
 
 namespace beeline::bench {
 
@@ -131,16 +133,24 @@ struct BareTriggers {
 };
 
 /// Waits, copies and stream writes, enqueued beforehand.
+///   conditional  whether a graph copies, by a conditional node that looks whether it may
 struct BareState {
-  BareState(Bench& bench_in, std::uint64_t bytes)
-      : bench(bench_in), buffers(bench, bytes), words(bench.world(), 2), timed(bench),
-        stream(bench.world().make_stream()) {}
+  BareState(Bench& bench_in, std::uint64_t bytes, bool conditional)
+      : bench(bench_in), buffers(bench, bytes), words(bench.world(), 2), forbidden(bench.world(), 1, Heap::pinned),
+        timed(bench), stream(bench.world().make_stream()) {
+    if (conditional)
+      copy = std::make_unique<ConditionalCopy>(*stream, buffers.destination(), buffers.source(), buffers.bytes(),
+                                               forbidden.data());
+  }
 
   std::vector<double> time(Rounds rounds) {
     const std::uint64_t first = timed.last(), last = Loop{nullptr, first, rounds, 0, false}.last();
     for (std::uint64_t round = first + 1; bench.leads() && round <= last; ++round) {
       stream->wait_signal(&words.data()[0].value, round);
-      stream->copy(buffers.destination(), buffers.source(), buffers.bytes());
+      if (copy != nullptr)
+        copy->launch();
+      else
+        stream->copy(buffers.destination(), buffers.source(), buffers.bytes());
       stream->write_signal(&words.data()[1].value, round);
     }
     std::vector<double> times = timed.run(single_thread(bench).threads, bench.leads(), rounds, BareTriggers{},
@@ -152,8 +162,10 @@ struct BareState {
   Bench& bench;
   MessageBuffers buffers;
   SymmetricArray<PaddedWord> words;
+  SymmetricArray<std::uint64_t> forbidden;
   TimedKernel timed;
   std::unique_ptr<Stream> stream;
+  std::unique_ptr<ConditionalCopy> copy;
 };
 
 template <class Kernel, Receivers receivers>
@@ -203,9 +215,12 @@ Measurement trigger_measurement(Bench& bench, const std::shared_ptr<State>& stat
   return measurement;
 }
 
-Measurement bare_measurement(Bench& bench, std::uint64_t bytes) {
-  auto state = std::make_shared<BareState>(bench, bytes);
-  Measurement measurement{.operation = "trigger", .method = "bare/stream_wait", .bytes = bytes, .peer_of = method};
+Measurement bare_measurement(Bench& bench, std::uint64_t bytes, bool conditional) {
+  auto state = std::make_shared<BareState>(bench, bytes, conditional);
+  Measurement measurement{.operation = "trigger",
+                          .method = conditional ? "bare/conditional_node" : "bare/stream_wait",
+                          .bytes = bytes,
+                          .peer_of = method};
   measurement.most_iterations = most_iterations(TriggeredBy::stream);
   measurement.settings = single_thread(bench).settings();
   measurement.time = [=](Rounds rounds) { return state->time(rounds); };
@@ -217,7 +232,8 @@ Measurement bare_measurement(Bench& bench, std::uint64_t bytes) {
 
 std::vector<Measurement> prepare_triggers(Bench& bench, std::uint64_t bytes) {
   const unsigned one = single_thread(bench).threads, many = bench.world().device().is_gpu() ? 256 : one;
-  std::vector<Measurement> all{bare_measurement(bench, bytes)};
+  std::vector<Measurement> all{bare_measurement(bench, bytes, false)};
+  if (bench.world().device().is_gpu()) all.push_back(bare_measurement(bench, bytes, true));
   for (const TriggeredBy by : back_ends) {
     const auto state = std::make_shared<State>(bench, bytes, by);
     for (Measurement& each : std::vector{trigger_measurement<Level::thread>(bench, state, one),

@@ -121,9 +121,9 @@ struct TaskChannel {
   [[nodiscard]] BEELINE_HOST_DEVICE std::size_t ring(std::uint32_t queue, std::uint32_t member) const {
     return std::size_t{queue} * members + member;
   }
-  /// Of a ring's ticket, among those of all rings.
-  [[nodiscard]] BEELINE_HOST_DEVICE std::size_t slot_index(std::size_t ring, std::uint64_t ticket) const {
-    return ring * depth + (ticket & (depth - 1));
+  /// Of a ring's ticket, among those of all rings, which are some millions.
+  [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t slot_index(std::size_t ring, std::uint64_t ticket) const {
+    return static_cast<std::uint32_t>(ring) * depth + (static_cast<std::uint32_t>(ticket) & (depth - 1));
   }
 };
 static_assert(std::is_trivially_copyable_v<TaskChannel>);

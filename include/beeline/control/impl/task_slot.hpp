@@ -80,6 +80,7 @@ class EarlyPayload {
 struct TaskScratch {
   alignas(task_alignment) std::uint64_t words[task_words];
   std::uint64_t heads[max_ranks];  ///< [members] tasks of each ring that have run
+  std::uint8_t untold[max_ranks];  ///< [members] of these, those that the poster does not know of
 
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t function() const { return static_cast<std::uint32_t>(words[0]); }
   [[nodiscard]] BEELINE_HOST_DEVICE bool is_ordered() const {
@@ -130,6 +131,7 @@ class TaskSlotReader {
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t load(const SignaledWord* slot, std::uint64_t sequence,
                                                        std::uint32_t first, std::uint32_t end,
                                                        std::uint32_t lost) const {
+    BEELINE_NO_UNROLL
     for (std::uint32_t i = first; i < end; i += group_.size()) {
       const SignaledWord word = load_signaled(&slot[i], task_words_are_whole);
       scratch_.words[i] = word.value;

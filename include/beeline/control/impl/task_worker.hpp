@@ -38,8 +38,10 @@ class TaskWorker {
     queue_ = worker % channel_.queues, first_ = worker / channel_.queues, step_ = service.workers / channel_.queues;
     channel_.running = queue_;
     begun_ = SystemAtomic<std::uint64_t>(service.running[worker].begun).load(cuda::memory_order_relaxed);
-    for (std::uint32_t poster = group.thread_rank(); poster < channel_.members; poster += group.size())
+    for (std::uint32_t poster = group.thread_rank(); poster < channel_.members; poster += group.size()) {
       scratch.heads[poster] = head(channel_.ring(queue_, poster)).load(cuda::memory_order_relaxed);
+      scratch.untold[poster] = 0;
+    }
     group.sync();
   }
 
@@ -56,8 +58,10 @@ class TaskWorker {
       has_run |= ran != 0;
       idle = ran != 0 ? 0 : idle + 1;
       passes += 1 + ran;
+      if (idle == passes_before_telling) tell_rest();
       if (idle > 0) machine::back_off(idle, ctx_.polling);
       if (passes < polls_per_look && !machine::backs_off(idle, ctx_.polling)) continue;
+      tell_rest();
       if (group_.any(group_.thread_rank() == 0 && is_over(start, has_run))) break;
       passes = 0, has_run = false;
     }
@@ -68,6 +72,9 @@ class TaskWorker {
   static constexpr std::uint32_t tasks_at_once = 64, has_failed = ~0u;
   /// Tasks that have run before the poster is told, where it waits for none of them by itself.
   static constexpr std::uint32_t most_untold = 32;
+  /// Looks at empty rings, some 5 us, before the posters of answered tasks are told: a poster that asks again and again
+  /// waits for no fence meanwhile.
+  static constexpr std::uint32_t passes_before_telling = 16;
 
   [[nodiscard]] BEELINE_HOST_DEVICE const SignaledWord* slot(std::uint32_t poster, std::uint64_t ticket) const {
     return &channel_.slots[channel_.slot_index(channel_.ring(queue_, poster), ticket) * task_words];
@@ -96,16 +103,17 @@ class TaskWorker {
   BEELINE_HOST_DEVICE std::uint32_t serve_ring(std::uint32_t poster, SignaledWord seen) {
     const TaskSlotReader<Group> reader(group_, scratch_);
     std::uint64_t ticket = scratch_.heads[poster];
-    std::uint32_t ran = 0, untold = 0;
+    std::uint32_t ran = 0;
+    bool is_awaited = false;
     while (reader.take(slot(poster, ticket), seen, ticket + 1)) {
-      if (!run(poster, ticket, untold)) return has_failed;
+      if (!run(poster, ticket, is_awaited)) return has_failed;
       ++ran, ++ticket;
       if (ran == tasks_at_once) break;
       seen = reader.look(slot(poster, ticket));
     }
     if (ran == 0) return 0;
     if (group_.thread_rank() == 0) {
-      if (untold != 0) tell(poster, ticket, TaskTarget{}, 0, 0);
+      if (is_awaited) tell(poster, ticket, TaskTarget{}, 0, 0);
       scratch_.heads[poster] = ticket;
     }
     group_.sync();
@@ -113,8 +121,8 @@ class TaskWorker {
   }
 
   /// Whether the team goes on.
-  ///   untold  tasks that have run since the poster was told; the first thread's
-  BEELINE_HOST_DEVICE bool run(std::uint32_t poster, std::uint64_t ticket, std::uint32_t& untold) {
+  ///   is_awaited  set where the poster may wait to be told that this task, or one before, has run; the first thread's
+  BEELINE_HOST_DEVICE bool run(std::uint32_t poster, std::uint64_t ticket, bool& is_awaited) {
     const std::uint32_t function = scratch_.function();
     const TaskTarget target = target_of(function);
     const Finding found = fault_of(function, target);
@@ -126,7 +134,7 @@ class TaskWorker {
     if (group_.thread_rank() == 0) show(RunningTask::what_of(function, poster));
     List::run(function, group_, ctx_, task(target, poster, ticket));
     group_.sync();
-    if (group_.thread_rank() == 0) complete(target, poster, ticket, untold);
+    if (group_.thread_rank() == 0) complete(target, poster, ticket, is_awaited);
     group_.sync();  // the next task takes the scratch memory
     return true;
   }
@@ -176,8 +184,9 @@ class TaskWorker {
   /// Says that a task has run: at once where somebody waits for it alone, else together with later ones, since it takes
   /// a fence.
   BEELINE_HOST_DEVICE void complete(const TaskTarget& target, std::uint32_t poster, std::uint64_t ticket,
-                                    std::uint32_t& untold) {
+                                    bool& is_awaited) {
     show(0);
+    const bool has_answered = executor == DeviceKind::gpu && scratch_.reply() != 0;
     std::uint64_t reply = scratch_.reply_value() == 0 ? 0 : scratch_.reply();
     if (executor == DeviceKind::gpu && reply != 0 && poster == ctx_.rank) {  // CPUs hear of the task as of others
       machine::fence_device();
@@ -185,8 +194,11 @@ class TaskWorker {
       reply = 0;
     }
     const std::uint32_t most = channel_.depth / 4 < most_untold ? channel_.depth / 4 : most_untold;
-    if (++untold < most && reply == 0 && target.completion == TaskTarget::registered_bit) return;
-    untold = 0;
+    if (++scratch_.untold[poster] < most && reply == 0 && target.completion == TaskTarget::registered_bit) {
+      is_awaited |= !has_answered;
+      return;
+    }
+    is_awaited = false;
     tell(poster, ticket + 1, target, reply, scratch_.reply_value());
   }
   BEELINE_HOST_DEVICE void tell(std::uint32_t poster, std::uint64_t done, const TaskTarget& target, std::uint64_t reply,
@@ -203,6 +215,13 @@ class TaskWorker {
         *ctx_.translate(&channel_.tickets[channel_.ring(queue_, ctx_.rank)], ctx_.way_to(poster).place);
     SystemAtomic<std::uint64_t>(tickets.done).store(done, order);
     head(channel_.ring(queue_, poster)).store(done, cuda::memory_order_relaxed);
+    scratch_.untold[poster] = 0;
+  }
+  /// What is left of this.
+  BEELINE_HOST_DEVICE void tell_rest() {
+    if (group_.thread_rank() != 0) return;
+    for (std::uint32_t poster = first_; poster < channel_.members; poster += step_)
+      if (scratch_.untold[poster] != 0) tell(poster, scratch_.heads[poster], TaskTarget{}, 0, 0);
   }
 
   BEELINE_HOST_DEVICE void show(std::uint64_t what) {

@@ -258,6 +258,24 @@ BEELINE_CASE(task, replies_and_completions, 1) {
   world.barrier();
 }
 
+/// What is registered again while workers look at their queues is what tasks find from then on.
+BEELINE_CASE(task, functions_registered_again, 1) {
+  need_one_kind(test);
+  World& world = test.world();
+  constexpr std::int64_t lease_ns = 50'000'000;  // workers are there when the function is registered again
+  Tasks<List> tasks(world, {.queues = 1, .workers = 1, .lease_ns = lease_ns, .idle_ns = lease_ns});
+  const SymmetricArray<Seen> seen(world, 3);
+  for (std::uint64_t round = 0; round < seen.count(); ++round) {
+    tasks.register_function<Back>({seen.data() + round, nullptr, 0, nullptr});
+    tasks.post<Back>({round + 1}, test.ahead(1), 0);
+    world.synchronize();
+    tasks.quiet();
+  }
+  for (std::uint64_t round = 0; round < seen.count(); ++round)
+    BEELINE_CHECK_EQ(round + 1, test.read_value(&seen.data()[round].sum));
+  world.barrier();
+}
+
 /// Neither a CPU nor a new lease of the target takes part.
 BEELINE_CASE(task, ten_thousand_tasks_in_one_lease, 1) {
   need_one_kind(test);

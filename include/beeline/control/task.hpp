@@ -169,17 +169,28 @@ namespace detail {
 struct SeenTickets {
   std::uint64_t next, done;
 };
-/// Without ordering on a GPU, where an acquiring load would hold up those behind it: who writes more than the slot
-/// acquires `done` again.
-[[nodiscard]] BEELINE_HOST_DEVICE inline SeenTickets look_at(TaskTickets& tickets) {
+/// Whether a post takes its ticket before there is a place for it, beside the loads: it waits for the place as long as
+/// the team goes on, and what refuses it ends the team, so that no ticket is left out. The wait of a CPU thread may be
+/// interrupted.
+[[nodiscard]] BEELINE_HOST_DEVICE constexpr bool claims_at_once(Timeout timeout) {
+  return executor == DeviceKind::gpu && timeout.ns == Timeout::none().ns;
+}
+
+[[nodiscard]] BEELINE_HOST_DEVICE inline std::uint64_t look_at_done(TaskTickets& tickets) {
+  // An acquiring load would hold up those behind it on a GPU: who writes more than the slot acquires `done` again.
   constexpr auto order = executor == DeviceKind::gpu ? cuda::memory_order_relaxed : cuda::memory_order_acquire;
+  return SystemAtomic<std::uint64_t>(tickets.done).load(order);
+}
+/// `next` is the poster's own ticket if it claims one.
+[[nodiscard]] BEELINE_HOST_DEVICE inline SeenTickets look_at(TaskTickets& tickets, bool claims) {
+  const DeviceAtomic<std::uint64_t> next(tickets.next);
   SeenTickets seen;
-  seen.next = DeviceAtomic<std::uint64_t>(tickets.next).load(cuda::memory_order_relaxed);
-  seen.done = SystemAtomic<std::uint64_t>(tickets.done).load(order);
+  seen.next = claims ? next.fetch_add(1, cuda::memory_order_relaxed) : next.load(cuda::memory_order_relaxed);
+  seen.done = look_at_done(tickets);
   return seen;
 }
 
-/// The next ticket, once the target has run the task that has its slot. One thread calls it.
+/// The poster's ticket, once the target has run the task that has its slot. One thread calls it.
 ///   seen  the ring's tickets a moment ago
 BEELINE_HOST_DEVICE inline Status claim_task(const Context& ctx, const TaskChannel& channel, const TaskPost& post,
                                              Timeout timeout, SeenTickets seen, std::uint64_t& ticket) {
@@ -189,8 +200,10 @@ BEELINE_HOST_DEVICE inline Status claim_task(const Context& ctx, const TaskChann
   return poll_until(ctx, awaited, timeout, [&](std::uint64_t& observed) {
     ticket = seen.next, observed = seen.done;
     while (ticket < observed + channel.depth)
-      if (next.compare_exchange_weak(ticket, ticket + 1, cuda::memory_order_relaxed)) return true;
-    seen = look_at(tickets);
+      if (claims_at_once(timeout) || next.compare_exchange_weak(ticket, ticket + 1, cuda::memory_order_relaxed))
+        return true;
+    if (!claims_at_once(timeout)) seen.next = next.load(cuda::memory_order_relaxed);
+    seen.done = look_at_done(tickets);
     return false;
   });
 }
@@ -269,10 +282,10 @@ template <class Group>
   detail::SeenTickets seen{};
   detail::EarlyPayload early;
   group.sync();
-  if (found.fault == CallFault::none) {  // all loads are under way together, while the rest is checked
+  if (found.fault == CallFault::none) {  // all of it is under way together, while the rest is checked
     if (post.payload_bytes != 0) at = channel.places[post.rank * channel.functions + post.function];
     if (group.thread_rank() == 0) {
-      seen = detail::look_at(channel.tickets[channel.ring(post.queue, post.rank)]);
+      seen = detail::look_at(channel.tickets[channel.ring(post.queue, post.rank)], detail::claims_at_once(timeout));
       early.load(post.payload, post.payload_bytes);
     }
     found = detail::fault_of(ctx, channel, post, timeout, at.payload_bytes);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
 /// Active messages (task/peer/signal): round trips until the reply is seen, at a peer and at this rank itself, beside
-/// two bare flags; what a post takes of them; from a post to the start of its function; the same where the workers must
-/// be started first; rates by queues and workers.
+/// two bare flags; what a post takes of them; from a post to the start of its function; a kernel that the target's CPU
+/// launches instead; tasks whose workers must be started first; rates by queues and workers.
 
 #include "beeline/host/tasks.hpp"
 
@@ -185,6 +185,27 @@ struct BareAnswer {
   }
 };
 
+/// A word to the peer's CPU, which launches a kernel that answers: what a kernel that is no worker's task costs.
+struct AskHost {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, Loop loop, std::uint64_t* wanted,
+                                      std::uint64_t* answered) const {
+    const auto& block = grid.block();
+    if (block.thread_rank() != 0) return;
+    time_rounds(Thread{}, loop, [&](std::uint64_t sequence) {
+      BareWord(*ctx.at(wanted, loop.peer)).store(sequence, cuda::memory_order_release);
+      return bare_poll<cuda::memory_order_acquire>(block, ctx, answered, sequence);
+    });
+  }
+};
+struct AnswerOnce {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, std::uint64_t* answered, std::uint32_t peer,
+                                      std::uint64_t sequence) const {
+    if (grid.block().thread_rank() == 0) BareWord(*ctx.at(answered, peer)).store(sequence, cuda::memory_order_release);
+  }
+};
+
 /// Blocks that post as fast as they can, each to a queue, and wait until all have run.
 struct PostAll {
   template <class Grid>
@@ -206,6 +227,7 @@ class TaskState {
   TaskState(Bench& bench, const TaskOptions& options)
       : bench_(bench), options_(options), tasks_(bench.world(), options), sums_(bench.world(), 16 * options.queues),
         payload_(bench.world(), payload_words), words_(bench.world(), 32), start_(bench.world(), 1),
+        wanted_(bench.world(), 1, Heap::pinned), answered_(bench.world(), 1),
         buffer_(bench.world(), tasks_.payload_buffer_bytes(payload_words * sizeof(std::uint64_t))), timed_(bench),
         grid_(bench, 4 * options.queues) {
     const std::vector<std::uint64_t> ones(payload_words, 1);
@@ -228,6 +250,18 @@ class TaskState {
   std::vector<double> ask_bare(Rounds rounds) {
     return timed_.run(single_thread(bench_).threads, bench_.paired(), rounds, BareAnswer{}, payload_.data(),
                       words_.data());
+  }
+  std::vector<double> ask_host(Rounds rounds) {
+    const std::uint64_t first = timed_.last(), last = Loop{nullptr, first, rounds, 0, false}.last();
+    std::vector<double> times =
+        timed_.run(single_thread(bench_).threads, bench_.leads(), rounds, AskHost{}, wanted_.data(), answered_.data());
+    for (std::uint64_t sequence = first + 1; bench_.paired() && !bench_.leads() && sequence <= last; ++sequence) {
+      const Status status = wait(Thread{}, bench_.world().host_context(), wanted_.data(), Compare::greater_equal,
+                                 sequence, bench_.peer());
+      require(status == Status::ok, status, "a word that asks for a kernel");
+      launch(bench_.world(), {.threads = 1}, AnswerOnce{}, answered_.data(), bench_.peer(), sequence);
+    }
+    return times;
   }
   double post_all(std::uint32_t blocks, std::uint32_t posts) {
     if (bench_.leads()) posted_ += std::uint64_t{blocks} * posts;
@@ -257,7 +291,7 @@ class TaskState {
   Bench& bench_;
   const TaskOptions options_;
   Tasks<Functions> tasks_;
-  SymmetricArray<std::uint64_t> sums_, payload_, words_, start_;
+  SymmetricArray<std::uint64_t> sums_, payload_, words_, start_, wanted_, answered_;
   SymmetricArray<std::byte> buffer_;
   TimedKernel timed_;
   TimedGrid grid_;
@@ -299,6 +333,9 @@ std::vector<Measurement> prepare_round_trips(Bench& bench, std::uint64_t) {
           [=, rank = rank](Rounds rounds) { return state->ask<Post>(rounds, rank, reply); });
     }
   add("task_start", "own", Reply::of_value, [=](Rounds rounds) { return state->start(rounds); });
+  all.push_back(
+      measurement_of(state, "task", "bare/kernel_by_host", [=](Rounds rounds) { return state->ask_host(rounds); }));
+  all.back().peer_of = method;
   if (!bench.world().device().is_gpu()) return all;  // workers of host ranks do not end
   all.push_back(measurement_of(state, "task_restart", method,
                                [=](Rounds rounds) { return state->ask<AskAfterRest>(rounds, 1); }));

@@ -195,8 +195,9 @@ def test_methods_of_tasks() -> None:
         for operation in ("task", "task_post")
     ]
     assert rows[13] == ("task_start", "task/peer/signal", "own", "value")
-    assert {r["unit"] for r in found[:14]} == {"us"}
-    assert [r["settings"]["queues"] for r in found[14:]] == [1, 2]
+    assert rows[14] == ("task", "bare/kernel_by_host", None, None)
+    assert {r["unit"] for r in found[:15]} == {"us"}
+    assert [r["settings"]["queues"] for r in found[15:]] == [1, 2]
 
 
 def test_methods_of_commands_and_of_both_ways() -> None:

@@ -131,8 +131,9 @@ class TaskWorker {
         static_cast<void>(refuse(ctx_, Operation::task, poster, found, Status::invalid_argument));
       return false;
     }
+    const Task what = task(target, poster, ticket);  // before `show`, which would have the header loaded again
     if (group_.thread_rank() == 0) show(RunningTask::what_of(function, poster));
-    List::run(function, group_, ctx_, task(target, poster, ticket));
+    List::run(function, group_, ctx_, what);
     group_.sync();
     if (group_.thread_rank() == 0) complete(target, poster, ticket, is_awaited);
     group_.sync();  // the next task takes the scratch memory

@@ -30,7 +30,7 @@ from beeline.programs import CliError
 HELP = {"help_option_names": ["-h", "--help"]}
 
 app = typer.Typer(
-    help="Communication among GPUs and CPUs, controlled by the processor that holds the data.",
+    help="Communication of GPUs and CPUs: put, get, signals and collectives, in kernels and on streams.",
     no_args_is_help=True, add_completion=False, context_settings=HELP, pretty_exceptions_enable=False,
 )  # fmt: skip
 apps = typer.Typer(help="Run an application.", no_args_is_help=True, context_settings=HELP)

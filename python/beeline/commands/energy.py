@@ -56,7 +56,7 @@ def energy(
         typer.Option("--picture", metavar="FILE", help="Power over time: .png or .svg.", callback=check_picture),
     ] = Path("energy.png"),
     period: Annotated[
-        float, typer.Option("--period", min=0.005, max=3600, metavar="SECONDS", help="Between samples.")
+        float, typer.Option("--period", min=0.005, max=3600, metavar="SECONDS", help="Time between samples.")
     ] = 0.05,
     as_json: options.Json = False,
 ) -> None:

@@ -19,7 +19,10 @@ def run(
     threads: options.Threads = False,
     device: options.Device = "auto",
     deadline: Annotated[
-        float | None, typer.Option("--deadline", min=0.001, metavar="SECONDS", help="End of every wait; 30 without.")
+        float | None,
+        typer.Option(
+            "--deadline", min=0.001, metavar="SECONDS", help="Time after which a wait fails; 30 if not given."
+        ),
     ] = None,
     keep_going: Annotated[
         bool, typer.Option("--keep-going", help="A rank that fails does not end the job: the others go on without it.")
@@ -32,19 +35,20 @@ def run(
     ssh: Annotated[
         str | None,
         typer.Option(
-            "--ssh", metavar="COMMAND", help="With --hosts: what starts a command on a host, in place of ssh."
+            "--ssh", metavar="COMMAND", help="With --hosts: the command that takes a host and a command; default ssh."
         ),
     ] = None,
     bind: Annotated[
-        str | None, typer.Option("--bind", metavar="HOST[:PORT]", help="This machine's address, where ranks meet.")
+        str | None,
+        typer.Option("--bind", metavar="HOST[:PORT]", help="Address of this machine that all ranks connect to."),
     ] = None,
     as_json: options.Json = False,
 ) -> None:
     """Start PROGRAM on N ranks, as processes or as threads of one process.
 
-    Each line of output begins with its rank, except with --threads. A rank that dies ends the job; with --keep-going
-    the others go on, if the program does. With --json, standard output holds only those lines of the ranks that are
-    JSON; the others go to standard error.
+    Each line of output begins with its rank, except with --threads. A rank that fails ends the job; with --keep-going
+    the other ranks go on, if the program handles the failure. With --json, standard output holds only the ranks' lines
+    that are JSON; other lines go to standard error.
     """
     command = launch_command(
         World(ranks, threads, device, deadline, keep_going, split_nodes, hosts, ssh, bind),

@@ -214,7 +214,8 @@ void AddressRange::map_host_locked(std::byte* address, std::size_t bytes, int de
   if (!gpus_.empty()) gpu_memory::register_host(address, bytes);
 }
 
-void AddressRange::unmap(std::byte* address) {
+void AddressRange::unmap(std::byte* address, std::int64_t deadline_ns) {
+  const MemoryUsers::NoHolds no_holds(users_, deadline_ns);
   const std::lock_guard unused(users_);
   const std::lock_guard lock(mutex_);
   if (const auto mapping = mappings_.find(address); mapping != mappings_.end()) unmap_locked(mapping);

@@ -196,7 +196,7 @@ void DistributedMemory::share_device(const std::vector<Chunk>& chunks, const std
 }
 
 void DistributedMemory::remove(const std::vector<Chunk>& chunks) {
-  for (const Chunk& chunk : chunks) range_.unmap(chunk.address);
+  for (const Chunk& chunk : chunks) range_.unmap(chunk.address, deadline_ns_);
 }
 
 std::uint32_t DistributedMemory::place_of(std::uintptr_t base) const {

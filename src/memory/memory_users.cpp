@@ -1,7 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "beeline/memory/memory_users.hpp"
 
+#include <fmt/format.h>
+#include <sched.h>
+
+#include "beeline/core/error.hpp"
+#include "beeline/core/wait_policy.hpp"
+#include "runtime/deadline.hpp"
+
 namespace beeline {
+
+bool MemoryUsers::try_hold() {
+  ++held_;
+  if (ending_ == 0) return true;
+  --held_;
+  return false;
+}
+
+MemoryUsers::NoHolds::NoHolds(MemoryUsers& users, std::int64_t deadline_ns) : users_(users) {
+  const detail::Deadline deadline(deadline_ns);
+  ++users.ending_;
+  while (users.held_ != 0) {
+    if (deadline.passed()) {
+      --users.ending_;
+      throw Error(Status::deadline,
+                  fmt::format("memory is not unmapped: a put from another node has been writing to it for {} s",
+                              deadline.total_seconds()));
+    }
+    detail::tell_wait();
+    ::sched_yield();
+  }
+}
 
 void MemoryUsers::lock() {
   ++unmapping_;

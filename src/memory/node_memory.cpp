@@ -157,7 +157,7 @@ void NodeMemory::remove(int rank, const Part& part) {
   else
     placement.host.free(static_cast<std::size_t>(part.address - range_->slot(rank)) -
                         range_->layout().host_segments_offset());
-  range_->unmap(part.address);
+  range_->unmap(part.address, deadline_ns_);
 }
 
 const Segment& NodeMemory::create_segment(MemoryKind kind, std::size_t bytes) {

@@ -28,7 +28,8 @@ class DeviceLane {
   DeviceLane(const DeviceLane&) = delete;
   DeviceLane& operator=(const DeviceLane&) = delete;
 
-  [[nodiscard]] bool has_room() const { return count_ < command_batch; }
+  /// For a command, and for the signal behind it.
+  [[nodiscard]] bool has_room() const { return count_ + 1 < command_batch; }
   [[nodiscard]] bool is_idle() const { return count_ == 0; }
   /// Begins a command, for which there is room.
   ///   remote  see CommandWorker::begin

@@ -16,11 +16,20 @@ namespace beeline {
 
 namespace {
 
+/// Payloads of a rank that are fetched at a time, and messages that are looked at for more of them.
+constexpr int most_fetches = 4, most_looked_ahead = 32;
+
 std::string text_of(std::span<const std::byte> payload) {
   return {reinterpret_cast<const char*>(payload.data()), payload.size()};
 }
 
-bool has_payload(const Command& command) { return command.verb == Verb::put; }
+Rows rows_at(const CommandTarget& target, const Command& command) {
+  return {target.address, command.rows, command.row_bytes, command.remote_stride};
+}
+
+bool overlap(std::span<const std::byte> a, std::span<const std::byte> b) {
+  return a.data() < b.data() + b.size() && b.data() < a.data() + a.size();
+}
 
 }  // namespace
 
@@ -49,7 +58,6 @@ void FarExchange::received(const NetworkMessage& message, std::span<const std::b
     static_cast<void>(from->arrivals.keep({message, {payload.begin(), payload.end()}}));
     return;
   }
-  from->arrivals.begin();
   perform(message, {payload, {}, false});
   end_arrival(*from);
   do_kept(*from);
@@ -58,62 +66,102 @@ void FarExchange::received(const NetworkMessage& message, std::span<const std::b
 bool FarExchange::announced(const NetworkMessage& message, void* parcel, std::size_t bytes) {
   FarRank* const from = sender_in_turn(message);
   if (from == nullptr) return false;
-  Arrival arrival{message, {}, parcel, bytes};
-  if (!from->arrivals.is_next(message) || !has_room()) return from->arrivals.keep(std::move(arrival));
-  if (is_wanted(arrival)) {
-    fetch(*from, std::move(arrival));
+  if (!from->arrivals.keep({message, {}, parcel, bytes})) return false;
+  if (!from->arrivals.is_next(message) || !has_room()) {
+    fetch_ahead(*from);
     return true;
   }
-  received(message, {});  // which refuses it
-  return false;
+  if (fetch(*from->arrivals.next()) == Fetch::unwanted) {
+    static_cast<void>(from->arrivals.take_next());
+    received(message, {});  // which refuses it
+    return false;
+  }
+  do_kept(*from);
+  return true;
 }
 
-bool FarExchange::is_wanted(const Arrival& arrival) {
-  const std::size_t most = staging_ != nullptr ? staging_bytes : most_packed_bytes;
-  return arrival.parcel_bytes <= most || !place_of(arrival.message, arrival.parcel_bytes).empty();
-}
-
-void FarExchange::fetch(FarRank& from, Arrival arrival) {
-  from.arrivals.begin();
+FarExchange::Fetch FarExchange::fetch(Arrival& arrival) {
+  const bool is_put = arrival.message.kind == MessageKind::command && client_ != nullptr;
+  if (is_put && !holds_.try_hold(*client_->memory_users)) {
+    is_put_off_ = true;
+    return Fetch::later;
+  }
+  arrival.is_held = is_put;
   std::span<std::byte> to = place_of(arrival.message, arrival.parcel_bytes);
   if (to.empty()) {
-    from.fetched = staging_ != nullptr ? staging_->take() : make_staged(arrival.parcel_bytes);
-    to = {from.fetched.get(), arrival.parcel_bytes};
+    end_hold(arrival);
+    if (arrival.parcel_bytes > (staging_ != nullptr ? staging_bytes : most_packed_bytes)) return Fetch::unwanted;
+    arrival.buffer = staging_ != nullptr ? staging_->take() : make_staged(arrival.parcel_bytes);
+    to = {arrival.buffer.get(), arrival.parcel_bytes};
   }
-  void* const parcel = arrival.parcel;
-  const int peer = static_cast<int>(arrival.message.from);
-  from.fetching = std::move(arrival);
-  from.is_fetched = false;
-  if (worker_.fetch(peer, parcel, to)) fetched(peer);
+  arrival.is_begun = true;
+  arrival.is_there = worker_.fetch(static_cast<int>(arrival.message.from), arrival.parcel, to, arrival.message.number);
+  if (arrival.is_there) end_hold(arrival);
+  return Fetch::begun;
 }
 
-void FarExchange::fetched(int peer) {
+void FarExchange::end_hold(Arrival& arrival) {
+  if (std::exchange(arrival.is_held, false)) holds_.release();
+}
+
+void FarExchange::fetch_ahead(FarRank& from) {
+  if (staging_ != nullptr) return;
+  std::vector<std::span<const std::byte>> used;
+  int under_way = 0, seen = 0;
+  from.arrivals.for_next([&](Arrival& each) {
+    if (each.parcel != nullptr && !each.is_begun) {
+      const std::span<const std::byte> place = place_of(each.message, each.parcel_bytes);
+      const auto meets = [&](std::span<const std::byte> other) { return overlap(place, other); };
+      if (place.empty() || std::any_of(used.begin(), used.end(), meets) || fetch(each) != Fetch::begun) return false;
+    }
+    if (each.parcel != nullptr && !each.is_there) ++under_way;
+    return under_way < most_fetches && ++seen < most_looked_ahead && add_places(each.message, used);
+  });
+}
+
+bool FarExchange::add_places(const NetworkMessage& message, std::vector<std::span<const std::byte>>& used) {
+  if (message.kind != MessageKind::command) return true;  // what this rank has asked for goes where it said
+  if (client_ == nullptr) return false;
+  const auto add = [&](const Command& command) {
+    const CommandTarget target = target_of(*client_, *memory_, command);
+    if (target.refused != nullptr) return false;
+    const bool has_rows = command.verb == Verb::put || command.verb == Verb::get;
+    used.emplace_back(target.address, has_rows ? rows_at(target, command).extent() : target.bytes);
+    return true;
+  };
+  return add(without_signal(message.command)) && (!has_signal(message.command) || add(signal_of(message.command)));
+}
+
+void FarExchange::fetched(int peer, std::uint64_t number, bool is_there) {
   FarRank& from = far(static_cast<std::uint32_t>(peer));
-  from.is_fetched = true;
-  do_kept(from);
+  Arrival* const arrival = from.arrivals.find(number);
+  if (arrival == nullptr) return;
+  end_hold(*arrival);
+  arrival->is_there = is_there;
+  if (is_there) do_kept(from);
 }
 
-void FarExchange::end_fetch(FarRank& from) {
-  const Arrival arrival = *std::exchange(from.fetching, std::nullopt);
-  Payload payload{{}, std::move(from.fetched), false};
-  payload.is_placed = payload.owned == nullptr;
-  if (!payload.is_placed) payload.bytes = {payload.owned.get(), arrival.parcel_bytes};
-  perform(arrival.message, std::move(payload));
-  end_arrival(from);
+bool FarExchange::is_ready(Arrival& next) {
+  if (next.parcel == nullptr) return has_room();
+  if (!next.is_begun) {
+    if (!has_room()) return false;
+    const Fetch begun = fetch(next);
+    if (begun == Fetch::later) return false;
+    if (begun == Fetch::unwanted) worker_.drop(std::exchange(next.parcel, nullptr));  // what follows refuses it
+  }
+  return next.parcel == nullptr || (next.is_there && (staging_ == nullptr || staging_->has_room()));
 }
 
 void FarExchange::do_kept(FarRank& from) {
-  if (from.fetching.has_value() && from.is_fetched && (staging_ == nullptr || staging_->has_room())) end_fetch(from);
-  while (has_room()) {
-    std::optional<Arrival> next = from.arrivals.take_next();
-    if (!next) return;
-    if (next->parcel != nullptr && is_wanted(*next))
-      return fetch(from, std::move(*next));  // the rest follows when it is there
-    if (next->parcel != nullptr) worker_.drop(next->parcel);
-    from.arrivals.begin();
-    perform(next->message, {next->payload, {}, false});
+  for (Arrival* next = from.arrivals.next(); next != nullptr && is_ready(*next); next = from.arrivals.next()) {
+    Arrival arrival = from.arrivals.take_next();
+    Payload payload{arrival.payload, std::move(arrival.buffer), false};
+    payload.is_placed = arrival.parcel != nullptr && payload.owned == nullptr;
+    if (payload.owned != nullptr) payload.bytes = {payload.owned.get(), arrival.parcel_bytes};
+    perform(arrival.message, std::move(payload));
     end_arrival(from);
   }
+  fetch_ahead(from);
 }
 
 void FarExchange::end_arrival(FarRank& from) {
@@ -126,12 +174,12 @@ void FarExchange::settle(FarRank& from, std::uint64_t number) {
 }
 
 std::span<std::byte> FarExchange::place_of(const NetworkMessage& message, std::size_t bytes) {
-  const Command& command = message.command;
-  const bool is_put_here = command.verb == Verb::put && command.peer == static_cast<std::uint32_t>(plan_.rank);
+  const bool is_put_here = puts_rows(message.command) && message.command.peer == static_cast<std::uint32_t>(plan_.rank);
   Rows rows{};
   if (message.kind == MessageKind::command && client_ != nullptr && is_put_here) {
+    const Command command = without_signal(message.command);
     const CommandTarget target = target_of(*client_, *memory_, command);
-    if (target.refused == nullptr) rows = {target.address, command.rows, command.row_bytes, command.remote_stride};
+    if (target.refused == nullptr) rows = rows_at(target, command);
   }
   if (message.kind == MessageKind::data)
     if (const PostedCommand* const posted = posted_of(message.request);
@@ -168,39 +216,57 @@ void FarExchange::perform(const NetworkMessage& message, Payload payload) {
   }
 }
 
+/// Refuses a message before anything of it takes effect.
 void FarExchange::perform_command(const NetworkMessage& message, Payload payload) {
   const Command& command = message.command;
   if (client_ == nullptr || command.peer != static_cast<std::uint32_t>(plan_.rank) || command.verb == Verb::copy)
     return refuse(message, "it is for another rank");
   const std::lock_guard in_use(*memory_user_);
-  const CommandTarget target = target_of(*client_, *memory_, command);
+  NetworkMessage first = message, signal = message;
+  first.command = without_signal(command), signal.command = signal_of(command);
+  const CommandTarget target = target_of(*client_, *memory_, first.command);
   if (target.refused != nullptr) return refuse(message, target.refused);
-  if (has_payload(command) && !payload.is_placed && payload.bytes.size() != target.bytes)
+  const CommandTarget word = has_signal(command) ? target_of(*client_, *memory_, signal.command) : CommandTarget{};
+  if (word.refused != nullptr) return refuse(message, word.refused);
+  if (command.verb == Verb::put_inline_signal && command.width > max_inline_bytes_with_signal)
+    return refuse(message, "no command with a signal holds so many bytes");
+  if (puts_rows(command) && !payload.is_placed && payload.bytes.size() != target.bytes)
     return refuse(message, "its data are not as long as it says, or longer than what fits a message");
+  if (has_signal(command)) --first.number;  // the message is done when its signal is set
+  if (do_command(first, target, std::move(payload)) && has_signal(command))
+    static_cast<void>(do_command(signal, word, {}));
+}
+
+bool FarExchange::do_command(const NetworkMessage& message, const CommandTarget& target, Payload payload) {
+  const Command& command = message.command;
   const bool moves = command.verb == Verb::put || command.verb == Verb::get;
-  const Rows rows = moves ? Rows{target.address, command.rows, command.row_bytes, command.remote_stride}
-                          : Rows{target.address, 1, command.width, command.width};
+  const Rows rows = moves ? rows_at(target, command) : Rows{target.address, 1, command.width, command.width};
   if (command.verb == Verb::get && rows.bytes() > (staging_ != nullptr ? staging_bytes : most_packed_bytes) &&
-      (staging_ != nullptr || !rows.is_whole()))
-    return refuse(message, "it is longer than what fits a message");
-  if (payload.is_placed) return;
+      (staging_ != nullptr || !rows.is_whole())) {
+    refuse(message, "it is longer than what fits a message");
+    return false;
+  }
+  if (payload.is_placed) return true;
   if (staging_ != nullptr && !staging_->is_for_cpu_now(rows)) return stage_command(message, rows, std::move(payload));
   switch (command.verb) {
     case Verb::put:
-      return rows.unpack(payload.bytes.data());
+      rows.unpack(payload.bytes.data());
+      return true;
     case Verb::get:
-      return reply_rows(message, rows);
+      reply_rows(message, rows);
+      return true;
     case Verb::put_inline:
       std::memcpy(target.address, &command.local, command.width);
-      return;
+      return true;
     default:
       const std::uint64_t held = detail::change_word(command, target.address);
       if (command.answers) reply(message, MessageKind::value, held);
+      return true;
   }
 }
 
 /// The device does it, after what it does for others: then it counts as done, and is answered.
-void FarExchange::stage_command(const NetworkMessage& message, const Rows& rows, Payload payload) {
+bool FarExchange::stage_command(const NetworkMessage& message, const Rows& rows, Payload payload) {
   FarRank& from = far(message.from);
   ++from.under_way;
   const char* refused = nullptr;
@@ -223,9 +289,10 @@ void FarExchange::stage_command(const NetworkMessage& message, const Rows& rows,
         settle(from, message.number);
       });
   }
-  if (refused == nullptr) return;
+  if (refused == nullptr) return true;
   --from.under_way;
   refuse(message, refused);
+  return false;
 }
 
 StagedBytes FarExchange::staged(Payload payload) {

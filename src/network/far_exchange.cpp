@@ -32,7 +32,7 @@ constexpr const char* split_transports = "tcp";
 }  // namespace
 
 FarExchange::FarExchange(const NetworkPlan& plan)
-    : plan_(plan), worker_(*this, plan.is_split ? split_transports : ""), ranks_(plan.node_of.size()) {
+    : plan_(plan), ranks_(plan.node_of.size()), worker_(*this, plan.is_split ? split_transports : "") {
   const int own = plan.node_of[static_cast<std::size_t>(plan.rank)];
   for (std::size_t rank = 0; rank < ranks_.size(); ++rank) ranks_[rank].is_far = plan.node_of[rank] != own;
 }
@@ -115,16 +115,16 @@ PostedCommand* FarExchange::next_of(PostedCommands& ring) {
 
 bool FarExchange::may_send(const PostedCommand& posted) const {
   return ranks_[posted.command.peer].has_room() &&
-         (staging_ == nullptr || posted.command.verb != Verb::put || staging_->may_read());
+         (staging_ == nullptr || !puts_rows(posted.command) || staging_->may_read());
 }
 
 void FarExchange::begin(PostedCommand& posted) {
   const Command& command = posted.command;
   const bool is_far = command.peer < ranks_.size() && far(command.peer).is_far;
-  if (!is_far || command.verb > Verb::put_inline)
+  if (!is_far || command.verb == Verb::copy || command.verb == Verb::trigger)
     return fail(fmt::format("rank {}'s engine cannot carry a {}", plan_.rank, text_of(command)));
-  const bool moves = command.verb == Verb::put || command.verb == Verb::get;
-  posted.pieces = moves ? cut_for(command).messages() : 1;
+  const bool moves = puts_rows(command) || command.verb == Verb::get;
+  posted.pieces = moves ? cut_for(without_signal(command)).messages() : 1;
 }
 
 Cut FarExchange::cut_for(const Command& command) const {
@@ -139,10 +139,10 @@ void FarExchange::send_piece(std::uint32_t request, PostedCommand& posted) {
   message.request = request, message.piece = static_cast<std::uint32_t>(piece);
   message.command = whole;
   if (whole.answers || whole.verb == Verb::get) ++posted.awaited, ++far(whole.peer).unanswered;
-  if (whole.verb != Verb::put && whole.verb != Verb::get) return send_command(message, posted, {}, {});
-  message.command = piece_of(whole, cut_for(whole), piece);
-  const Rows rows = local_rows(message.command);
-  message.command.local = 0, message.command.local_stride = rows.row_bytes;
+  if (!puts_rows(whole) && whole.verb != Verb::get) return send_command(message, posted, {}, {});
+  const Command moved = without_signal(whole), part = piece_of(moved, cut_for(moved), piece);
+  const Rows rows = local_rows(part);
+  message.command = message_of(part, whole, posted.is_sent());
   if (whole.verb == Verb::get) return send_command(message, posted, {}, {});
   if (staging_ != nullptr && !staging_->is_for_cpu(rows)) return send_staged(message, posted, rows);
   if (rows.is_whole()) return send_command(message, posted, {rows.first, rows.bytes()}, {});
@@ -204,10 +204,9 @@ bool FarExchange::send_replies() {
 bool FarExchange::turn() {
   bool any = send_posted();
   any = worker_.progress() || any;
-  if (staging_ != nullptr) {
-    any = staging_->turn() || any;
+  if (staging_ != nullptr) any = staging_->turn() || any;
+  if (staging_ != nullptr || std::exchange(is_put_off_, false))
     for (FarRank& rank : ranks_) do_kept(rank);
-  }
   any = send_replies() || any;
   acknowledge(!any);
   advance();

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "control/command_check.hpp"
 #include "control/mapped_memory.hpp"
 #include "network/far_rank.hpp"
 #include "network/network_engine.hpp"
@@ -98,7 +99,7 @@ class FarExchange final : public UcxReceiver {
   // UcxReceiver
   void received(const NetworkMessage& message, std::span<const std::byte> payload) override;
   bool announced(const NetworkMessage& message, void* parcel, std::size_t bytes) override;
-  void fetched(int peer) override;
+  void fetched(int peer, std::uint64_t number, bool is_there) override;
   void sent(std::uint64_t token) override;
   void lost(int peer, const std::string& reason) override;
 
@@ -106,16 +107,27 @@ class FarExchange final : public UcxReceiver {
   [[nodiscard]] FarRank& far(std::uint32_t rank) { return ranks_[rank]; }
   /// The same, where it may send this message now: keeps what it says of this rank's messages.
   [[nodiscard]] FarRank* sender_in_turn(const NetworkMessage& message);
-  /// Whether a payload can be fetched: to its place, or to a buffer, which has a limit.
-  [[nodiscard]] bool is_wanted(const Arrival& arrival);
-  void fetch(FarRank& from, Arrival arrival);
+  enum class Fetch { begun, later, unwanted };
+  /// Begins to get a payload, straight to its place where that takes it: unless its place is about to be unmapped, or
+  /// it is too long for a buffer.
+  Fetch fetch(Arrival& arrival);
+  void end_hold(Arrival& arrival);
+  /// Begins to get the payloads of later messages: the wire has work while one payload is copied. Their places are none
+  /// that messages before them read or write.
+  void fetch_ahead(FarRank& from);
+  /// Adds what a message reads and writes of this rank's memory. Returns false where it is going to be refused.
+  bool add_places(const NetworkMessage& message, std::vector<std::span<const std::byte>>& used);
+  /// Does the messages that are kept and next.
   void do_kept(FarRank& from);
-  void end_fetch(FarRank& from);
+  /// Whether all that a message takes is there, and there is room to do it.
+  [[nodiscard]] bool is_ready(Arrival& next);
   /// Where a payload of rows that need no unpacking goes; empty: to a buffer first.
   [[nodiscard]] std::span<std::byte> place_of(const NetworkMessage& message, std::size_t bytes);
   void perform(const NetworkMessage& message, Payload payload);
   void perform_command(const NetworkMessage& message, Payload payload);
-  void stage_command(const NetworkMessage& message, const Rows& rows, Payload payload);
+  /// Does a command without a signal, whose places have been checked. Returns false where it is refused.
+  bool do_command(const NetworkMessage& message, const CommandTarget& target, Payload payload);
+  bool stage_command(const NetworkMessage& message, const Rows& rows, Payload payload);
   void take_answer(const NetworkMessage& message, Payload payload);
   void end_answer(const NetworkMessage& message, PostedCommand& posted);
   void stage_answer(const NetworkMessage& message, const Command& command, const Rows& rows, Payload payload);
@@ -152,10 +164,30 @@ class FarExchange final : public UcxReceiver {
   void advance();
   void fail(const std::string& text);
 
+  /// Of memory that payloads are fetched to.
+  class Holds {
+   public:
+    ~Holds() {
+      while (count_ > 0) release();
+    }
+    [[nodiscard]] bool try_hold(MemoryUsers& users) {
+      if (!users.try_hold()) return false;
+      users_ = &users, ++count_;
+      return true;
+    }
+    void release() { users_->release(), --count_; }
+
+   private:
+    MemoryUsers* users_ = nullptr;
+    int count_ = 0;
+  };
+
   const NetworkPlan plan_;
+  Holds holds_;                       ///< end behind the fetches
+  bool is_put_off_ = false;           ///< a fetch is to be tried again
   std::unique_ptr<Staging> staging_;  ///< nullptr: the CPU reads and writes all memory of this rank
-  UcxWorker worker_;                  ///< ends before the buffers that it sends
   std::vector<FarRank> ranks_;        ///< [ranks]
+  UcxWorker worker_;                  ///< ends before the buffers that it reads and writes
   const EngineClient* client_ = nullptr;
   std::optional<MappedMemory> memory_;
   std::optional<MemoryUser> memory_user_;

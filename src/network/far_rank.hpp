@@ -4,11 +4,9 @@
 /// What an engine knows of a rank on another node.
 
 #include <cstdint>
-#include <optional>
 #include <string>
 
 #include "network/ordered_arrivals.hpp"
-#include "network/staging_buffers.hpp"
 
 namespace beeline {
 
@@ -21,13 +19,10 @@ struct FarRank {
   std::uint64_t unanswered = 0;    ///< answers of its that this rank waits for
   std::uint64_t told = 0;          ///< numbered messages of its that it knows to be done
   OrderedArrivals arrivals;
-  std::uint64_t under_way = 0;      ///< of the messages that have arrived: the device still does them
-  std::uint64_t in_place = 0;       ///< number up to which nothing is
-  std::optional<Arrival> fetching;  ///< a message whose payload is being fetched
-  bool is_fetched = false;          ///< it is there, and waits for room
-  StagedBytes fetched;              ///< where to, unless straight to its place
-  std::string lost;                 ///< why nothing goes there any more; empty: all is well
-  std::uint64_t lost_at_ns = 0;     ///< 0: nothing is to be told
+  std::uint64_t under_way = 0;   ///< of the messages that have arrived: the device still does them
+  std::uint64_t in_place = 0;    ///< number up to which nothing is
+  std::string lost;              ///< why nothing goes there any more; empty: all is well
+  std::uint64_t lost_at_ns = 0;  ///< 0: nothing is to be told
 
   [[nodiscard]] bool is_lost() const { return !lost.empty(); }
   /// Whether a further command may be under way to it. What goes to a rank that is lost is dropped.

@@ -6,11 +6,10 @@
 
 #include <cstdint>
 #include <map>
-#include <optional>
-#include <span>
 #include <vector>
 
 #include "network/message.hpp"
+#include "network/staging_buffers.hpp"
 
 namespace beeline {
 
@@ -20,35 +19,49 @@ struct Arrival {
   std::vector<std::byte> payload;
   void* parcel = nullptr;  ///< of a payload that is to be fetched
   std::size_t parcel_bytes = 0;
+  bool is_begun = false, is_there = false;  ///< the fetch
+  bool is_held = false;                     ///< its place, meanwhile
+  StagedBytes buffer = {};                  ///< where to, unless straight to its place
 };
 
 /// Of the messages of one rank, which is next.
 class OrderedArrivals {
  public:
-  /// Whether the message is the next one, and none is being done.
-  [[nodiscard]] bool is_next(const NetworkMessage& message) const { return !busy_ && message.number == done_ + 1; }
+  [[nodiscard]] bool is_next(const NetworkMessage& message) const { return message.number == done_ + 1; }
   /// Whether the message may come now: it is neither done nor further ahead than its sender may go.
   [[nodiscard]] bool may_come(const NetworkMessage& message) const {
     return message.number > done_ && message.number - done_ <= most_ahead;
   }
-  /// Keeps a message that is not next. False: it is kept already.
+  /// Keeps a message. False: it is kept already.
   [[nodiscard]] bool keep(Arrival arrival) { return kept_.emplace(arrival.message.number, std::move(arrival)).second; }
-  /// The next message, where it is kept.
-  [[nodiscard]] std::optional<Arrival> take_next() {
-    if (busy_ || kept_.empty() || kept_.begin()->first != done_ + 1) return std::nullopt;
-    std::optional<Arrival> next(std::move(kept_.begin()->second));
+  /// The next message, where it is kept; otherwise nullptr.
+  [[nodiscard]] Arrival* next() {
+    return kept_.empty() || kept_.begin()->first != done_ + 1 ? nullptr : &kept_.begin()->second;
+  }
+  /// The same, which is not kept any more.
+  [[nodiscard]] Arrival take_next() {
+    Arrival next = std::move(kept_.begin()->second);
     kept_.erase(kept_.begin());
     return next;
   }
-  /// The next message is being done: those behind it wait.
-  void begin() { busy_ = true; }
-  /// It is done.
-  void end() { busy_ = false, ++done_; }
+  [[nodiscard]] Arrival* find(std::uint64_t number) {
+    const auto found = kept_.find(number);
+    return found == kept_.end() ? nullptr : &found->second;
+  }
+  /// Calls `visit(arrival)` for the messages that are kept, from the next one on, until one is missing or `visit` says
+  /// false.
+  template <class Visit>
+  void for_next(const Visit& visit) {
+    std::uint64_t number = done_;
+    for (auto& [kept, arrival] : kept_)
+      if (kept != ++number || !visit(arrival)) return;
+  }
+  /// The next message is done.
+  void end() { ++done_; }
   [[nodiscard]] std::uint64_t done() const { return done_; }
 
  private:
   std::uint64_t done_ = 0;  ///< number of the last message that is done
-  bool busy_ = false;
   std::map<std::uint64_t, Arrival> kept_;
 };
 

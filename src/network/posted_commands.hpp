@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "beeline/transport/engine.hpp"
+#include "network/rows.hpp"
 
 namespace beeline {
 
@@ -90,7 +91,7 @@ class PostedCommands {
   [[nodiscard]] std::uint64_t sources_of(std::uint32_t peer) const {
     std::uint64_t found = 0;
     for (const PostedCommand& posted : commands_)
-      if (posted.is_open && posted.command.peer == peer && posted.command.verb == Verb::put)
+      if (posted.is_open && posted.command.peer == peer && puts_rows(posted.command))
         found += posted.sending + (posted.pieces - posted.next);
     return found;
   }

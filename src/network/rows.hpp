@@ -9,8 +9,18 @@
 #include <cstring>
 
 #include "beeline/core/command.hpp"
+#include "control/command_shape.hpp"
 
 namespace beeline {
+
+/// Whether a command's data are rows of its poster's memory.
+[[nodiscard]] inline bool puts_rows(const Command& command) {
+  return command.verb == Verb::put || command.verb == Verb::put_signal;
+}
+/// The command without its signal, if it has one.
+[[nodiscard]] inline Command without_signal(const Command& command) {
+  return has_signal(command) ? put_of(command) : command;
+}
 
 /// Rows in memory.
 struct Rows {
@@ -66,6 +76,14 @@ struct Cut {
   part.remote += row * cut.remote_stride + before;
   part.local += row * cut.local_stride + before;
   return part;
+}
+
+/// A piece of a command, as a message says it: with the signal, where it is the last piece of a command that has one.
+[[nodiscard]] inline Command message_of(Command piece, const Command& whole, bool is_last) {
+  piece.local = 0, piece.local_stride = piece.row_bytes;
+  if (!has_signal(whole) || !is_last) return piece;
+  piece.verb = whole.verb, piece.remote_stride = whole.remote_stride, piece.local_stride = whole.local_stride;
+  return piece;
 }
 
 [[nodiscard]] inline Rows local_rows(const Command& command) {

@@ -171,26 +171,30 @@ void UcxWorker::on_sent(void* request, ucs_status_t status, void* user) {
   });
 }
 
-bool UcxWorker::fetch(int peer, void* parcel, std::span<std::byte> to) {
+bool UcxWorker::fetch(int peer, void* parcel, std::span<std::byte> to, std::uint64_t number) {
   ucp_request_param_t how{};
   how.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_MEMORY_TYPE;
   how.cb.recv_am = &UcxWorker::on_fetched;
-  how.user_data = line_of_[static_cast<std::size_t>(peer)];
+  const auto fetching = fetchings_.insert(fetchings_.end(), {this, peer, number});
+  how.user_data = &*fetching;
   how.memory_type = UCS_MEMORY_TYPE_HOST;
   const ucs_status_ptr_t request = ucx_.ucp_am_recv_data_nbx(worker_, parcel, to.data(), to.size(), &how);
-  if (UCS_PTR_IS_ERR(request)) lose(peer, UCS_PTR_STATUS(request));
-  return request == nullptr;
+  if (UCS_PTR_IS_PTR(request)) return false;
+  fetchings_.erase(fetching);
+  if (request == nullptr) return true;
+  lose(peer, UCS_PTR_STATUS(request));
+  receiver_.fetched(peer, number, false);
+  return false;
 }
 
 void UcxWorker::on_fetched(void* request, ucs_status_t status, std::size_t, void* user) {
-  const Line& line = *static_cast<Line*>(user);
-  UcxWorker& self = *line.worker;
+  const Fetching fetching = *static_cast<const Fetching*>(user);
+  UcxWorker& self = *fetching.worker;
+  self.fetchings_.remove_if([user](const Fetching& each) { return &each == user; });
   self.ucx_.ucp_request_free(request);
   self.tell([&] {
-    if (status == UCS_OK)
-      self.receiver_.fetched(line.peer);
-    else
-      self.lose(line.peer, status);
+    if (status != UCS_OK) self.lose(fetching.peer, status);
+    self.receiver_.fetched(fetching.peer, fetching.number, status == UCS_OK);
   });
 }
 

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <deque>
+#include <list>
 #include <memory>
 #include <span>
 #include <string>
@@ -23,8 +24,9 @@ class UcxReceiver {
   virtual void received(const NetworkMessage& message, std::span<const std::byte> payload) = 0;
   /// A message whose payload of `bytes` waits at its sender, until it is fetched. False: it never is.
   virtual bool announced(const NetworkMessage& message, void* parcel, std::size_t bytes) = 0;
-  /// What `fetch` has begun from a rank is there.
-  virtual void fetched(int peer) = 0;
+  /// What `fetch` has begun for a message of a rank is over.
+  ///   is_there  or the rank is lost
+  virtual void fetched(int peer, std::uint64_t number, bool is_there) = 0;
   /// The source of what `send` has begun may be reused.
   virtual void sent(std::uint64_t token) = 0;
   /// Nothing goes to that rank, or comes from it, any more.
@@ -56,9 +58,9 @@ class UcxWorker {
   /// Returns true where the source may be reused at once; otherwise `sent(token)` tells.
   bool send(int peer, const NetworkMessage& message, std::span<const std::byte> payload, std::uint64_t token,
             StagedBytes staged = {});
-  /// Gets a payload that a rank has announced, one at a time. Returns true where it is there at once; otherwise
-  /// `fetched(peer)` tells.
-  bool fetch(int peer, void* parcel, std::span<std::byte> to);
+  /// Gets a payload that a rank has announced with its message of that number. Returns true where it is there at once;
+  /// otherwise `fetched` tells when it is over.
+  bool fetch(int peer, void* parcel, std::span<std::byte> to, std::uint64_t number);
   /// Does without a payload that a rank has announced.
   void drop(void* parcel) { ucx_.ucp_am_data_release(worker_, parcel); }
 
@@ -87,10 +89,17 @@ class UcxWorker {
     std::uint64_t token;
   };
 
+  /// A payload that is under way.
+  struct Fetching {
+    UcxWorker* worker;
+    int peer;
+    std::uint64_t number;
+  };
+
   static ucs_status_t on_message(void* self, const void* header, std::size_t header_bytes, void* data,
                                  std::size_t bytes, const ucp_am_recv_param_t* how);
   static void on_sent(void* request, ucs_status_t status, void* sending);
-  static void on_fetched(void* request, ucs_status_t status, std::size_t bytes, void* line);
+  static void on_fetched(void* request, ucs_status_t status, std::size_t bytes, void* fetching);
   static void on_error(void* line, ucp_ep_h endpoint, ucs_status_t status);
   [[nodiscard]] Sending* take_sending();
   void end_sending(Sending* sending);
@@ -111,6 +120,7 @@ class UcxWorker {
   std::vector<Line*> line_of_;  ///< [ranks] nullptr: none leads there
   std::deque<Sending> sendings_;
   std::vector<Sending*> free_;
+  std::list<Fetching> fetchings_;
   bool closing_ = false;
 };
 

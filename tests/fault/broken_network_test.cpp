@@ -218,6 +218,31 @@ TEST(Buffers, DoNotTakeALongMessageThatIsRefused) {
       split_config()));
 }
 
+/// What is under way to a segment when its owner destroys it has come, or is refused; nothing is written elsewhere.
+TEST(Memory, ThatIsDestroyedWhilePutsAreUnderWay) {
+  SKIP_WITHOUT_UCX();
+  expect_all_passed(run_ranks(
+      WorldKind::processes, 2,
+      [](World& world) {
+        constexpr std::size_t bytes = std::size_t{8} << 20;
+        const std::vector<std::byte> mine(bytes, std::byte{7});
+        try {
+          for (int round = 0; round < 40; ++round) {
+            const Segment segment = world.create_segment(MemoryKind::host, bytes);
+            auto* const own = segment.parts[static_cast<std::size_t>(world.rank())].address;
+            world.barrier();
+            for (int puts = 0; world.rank() == 0 && puts < 4; ++puts)
+              put(Thread{}, world.host_context(), own, mine.data(), bytes, 1);
+            world.destroy_segment(segment.id);
+          }
+          throw CheckFailure("no put was refused");
+        } catch (const Error& error) {
+          BEELINE_CHECK_CONTAINS(error.what(), "rank 1's engine refused: put of 1 x 8388608 bytes");
+        }
+      },
+      split_config()));
+}
+
 /// A rank that takes nothing holds no memory of the others once they have had their errors.
 TEST(Sources, AreFreeOnceAnAbortIsKnown) {
   SKIP_WITHOUT_UCX();

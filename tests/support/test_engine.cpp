@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "beeline/core/error.hpp"
+#include "control/command_shape.hpp"
 #include "control/command_worker.hpp"
 #include "control/engine_threads.hpp"
 
@@ -84,7 +85,13 @@ class TestEngine final : public Engine {
     std::byte* const remote = client_.address_of(command.peer, command.remote);
     if (plan_.ns_per_byte > 0 && command.width == 0)
       std::this_thread::sleep_for(std::chrono::nanoseconds(plan_.ns_per_byte) * command.rows * command.row_bytes);
-    if (const char* reason = worker_->begin(command, remote, slot)) throw Error(Status::invalid_argument, reason);
+    check(worker_->begin(has_signal(command) ? put_of(command) : command, remote, slot));
+    if (!has_signal(command)) return;
+    const Command signal = signal_of(command);
+    check(worker_->begin(signal, client_.address_of(signal.peer, signal.remote), slot));
+  }
+  static void check(const char* refused) {
+    if (refused != nullptr) throw Error(Status::invalid_argument, refused);
   }
 
   const EnginePlan plan_;

@@ -7,12 +7,14 @@
 #include <thread>
 
 #include "beeline/memory/address_range.hpp"
+#include "tests/support/errors.hpp"
 
 namespace beeline {
 
 namespace {
 
 constexpr SlotLayout layout{32};
+constexpr std::int64_t deadline_ns = 20'000'000'000;
 
 TEST(AddressRange, OwnersFollowFromAddresses) {
   AddressRange range;
@@ -46,11 +48,29 @@ TEST(AddressRange, NothingIsUnmappedInUse) {
     const std::lock_guard unmaps(range.users());
     is_mapped = !is_mapped;
   }
-  range.unmap(range.slot(0));
+  range.unmap(range.slot(0), deadline_ns);
   while (rounds == 0) std::this_thread::yield();
   stops = true;
   user.join();
   EXPECT_EQ(0, faults);
+}
+
+TEST(AddressRange, NothingIsUnmappedWhileItIsHeld) {
+  AddressRange range;
+  ASSERT_TRUE(range.reserve(nullptr, layout, 1, {false}));
+  const FileDescriptor memory = range.create_host(range.slot(0), 4096);
+  ASSERT_TRUE(range.users().try_hold());
+  beeline_test::check_error(Status::deadline, {"put from another node"},
+                            [&] { range.unmap(range.slot(0), 1'000'000); });
+  EXPECT_EQ(4096u, range.piece_at(range.slot(0)).size());
+  ASSERT_TRUE(range.users().try_hold()) << "the one that has given up keeps nobody out";
+  std::thread releasing([&] {
+    while (range.users().try_hold()) range.users().release();  // until the other thread is about to unmap
+    for (int i = 0; i < 2; ++i) range.users().release();
+  });
+  range.unmap(range.slot(0), deadline_ns);
+  releasing.join();
+  EXPECT_TRUE(range.piece_at(range.slot(0)).empty());
 }
 
 TEST(AddressRange, ATakenPlaceIsRefusedAndLeftAlone) {
@@ -72,8 +92,8 @@ TEST(AddressRange, DescriptorsMapTheSameMemory) {
   other.map_host(other.slot(1), 8192, memory);
   std::memset(one.slot(1), 7, 8192);
   EXPECT_EQ(std::byte{7}, other.slot(1)[8191]);
-  other.unmap(other.slot(1));
-  other.unmap(other.slot(1));  // another thread's rank may have done it
+  other.unmap(other.slot(1), deadline_ns);
+  other.unmap(other.slot(1), deadline_ns);  // another thread's rank may have done it
   const FileDescriptor fresh = other.create_host(other.slot(1), 8192);
   EXPECT_EQ(std::byte{0}, other.slot(1)[8191]);
   EXPECT_EQ(std::byte{7}, one.slot(1)[8191]);

@@ -31,24 +31,43 @@ TEST(OrderedArrivals, WaitForThoseBefore) {
   EXPECT_TRUE(arrivals.keep(numbered(3)));
   EXPECT_TRUE(arrivals.keep(numbered(2)));
   EXPECT_FALSE(arrivals.keep(numbered(2))) << "the same again";
-  EXPECT_FALSE(arrivals.take_next().has_value());
+  EXPECT_EQ(nullptr, arrivals.next());
   EXPECT_FALSE(arrivals.is_next(numbered(2).message));
   ASSERT_TRUE(arrivals.is_next(numbered(1).message));
-  arrivals.begin();
-  EXPECT_FALSE(arrivals.is_next(numbered(1).message)) << "it is being done";
-  EXPECT_FALSE(arrivals.take_next().has_value());
   arrivals.end();
   for (std::uint64_t number = 2; number <= 3; ++number) {
-    const std::optional<Arrival> next = arrivals.take_next();
-    ASSERT_TRUE(next.has_value());
-    EXPECT_EQ(number, next->message.number);
-    arrivals.begin();
+    ASSERT_NE(nullptr, arrivals.next());
+    EXPECT_EQ(number, arrivals.next()->message.number);
+    EXPECT_EQ(arrivals.next(), arrivals.find(number));
+    EXPECT_EQ(number, arrivals.take_next().message.number);
     arrivals.end();
   }
+  EXPECT_EQ(nullptr, arrivals.find(3));
   EXPECT_EQ(3u, arrivals.done());
   EXPECT_FALSE(arrivals.may_come(numbered(3).message)) << "done before";
   EXPECT_TRUE(arrivals.may_come(numbered(3 + most_ahead).message));
   EXPECT_FALSE(arrivals.may_come(numbered(4 + most_ahead).message)) << "further than its sender may go";
+}
+
+TEST(OrderedArrivals, AreSeenUpToTheFirstThatIsMissing) {
+  OrderedArrivals arrivals;
+  for (const std::uint64_t number : {1, 2, 3, 5}) EXPECT_TRUE(arrivals.keep(numbered(number)));
+  std::vector<std::uint64_t> seen;
+  const auto note = [&](const Arrival& each) {
+    seen.push_back(each.message.number);
+    return each.message.number != 2;
+  };
+  arrivals.for_next(note);
+  EXPECT_EQ((std::vector<std::uint64_t>{1, 2}), seen);
+  static_cast<void>(arrivals.take_next());
+  static_cast<void>(arrivals.find(2));
+  arrivals.end();
+  seen.clear();
+  arrivals.for_next([&](const Arrival& each) {
+    seen.push_back(each.message.number);
+    return true;
+  });
+  EXPECT_EQ((std::vector<std::uint64_t>{2, 3}), seen);
 }
 
 Command strided(std::uint64_t rows, std::uint64_t row_bytes, std::uint64_t remote_stride, std::uint64_t local_stride) {
@@ -68,6 +87,26 @@ std::uint64_t for_parts(const Command& command, std::uint64_t most_bytes, Each e
 }
 
 constexpr std::uint64_t no_limit = ~std::uint64_t{0};
+
+TEST(Rows, OfAPutWithASignalCarryItBehindTheLast) {
+  Command command = strided(1, 1000, 640, 7);  // the signal's place, and its value
+  command.verb = Verb::put_signal;
+  const Command moved = without_signal(command);
+  const Cut cut = cut_of(moved, 600);
+  ASSERT_EQ(2u, cut.messages());
+  const Command first = message_of(piece_of(moved, cut, 0), command, false);
+  EXPECT_EQ(Verb::put, first.verb);
+  EXPECT_EQ(600u, first.row_bytes);
+  EXPECT_EQ(0u, first.local) << "no address of this rank's leaves it";
+  const Command last = message_of(piece_of(moved, cut, 1), command, true);
+  EXPECT_EQ(Verb::put_signal, last.verb);
+  EXPECT_EQ(400u, last.row_bytes);
+  EXPECT_EQ(1600u, last.remote);
+  EXPECT_EQ(0u, last.local);
+  const Command signal = signal_of(last);
+  EXPECT_EQ(640u, signal.remote);
+  EXPECT_EQ(7u, signal.local);
+}
 
 TEST(Rows, TravelInPiecesThatCoverThem) {
   EXPECT_EQ(1u, cut_of(strided(1'000, 4096, 4096, 4096), no_limit).messages()) << "they lie in a row at both ends";

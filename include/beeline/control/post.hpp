@@ -21,7 +21,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "beeline/control/impl/inline_payload.hpp"
+#include "beeline/device/impl/inline_payload.hpp"
 #include "beeline/device/put_get.hpp"
 
 namespace beeline {
@@ -130,11 +130,9 @@ template <class Group, class T>
   if (status != Status::ok) return status;
   return detail::post(group, ctx, queue, timeout, [&] {
     const std::size_t bytes = count * sizeof(T);
-    const std::uint64_t offset = ctx.offset_in_slot(signal);
     if (bytes <= max_inline_bytes_with_signal)
-      return detail::inline_put_signal(ctx, destination, source, bytes, peer, offset, value);
-    const detail::Request request{Operation::put, Verb::put_signal, 0, 0, 0, peer};
-    return detail::fields_of(ctx, request, destination, {source, 1, bytes, offset, value});
+      return detail::inline_put_signal(ctx, destination, source, bytes, peer, ctx.offset_in_slot(signal), value);
+    return detail::put_signal_fields(ctx, {destination, source, bytes, signal, value, peer});
   });
 }
 

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "beeline/device/impl/inline_payload.hpp"
 #include "beeline/device/impl/scalar_machine.hpp"
 #include "beeline/device/signal.hpp"
 
@@ -145,8 +146,15 @@ struct PutSignal : MoveElements<true, T> {
   }
   template <class Group>
   BEELINE_HOST_DEVICE Status by_engine(const Group& group, const Context& ctx) const {
-    const Status status = Put::by_engine(group, ctx);
-    return status == Status::ok ? signal.by_engine(group, ctx) : status;
+    if constexpr (adds) {
+      const Status status = Put::by_engine(group, ctx);
+      return status == Status::ok ? signal.by_engine(group, ctx) : status;
+    } else {
+      const std::size_t bytes = this->count * sizeof(T);
+      if (bytes == 0) return signal.by_engine(group, ctx);
+      return put_signal_by_engine(group, ctx, this->queue,
+                                  {this->destination, this->source, bytes, signal.word, signal.value, this->peer});
+    }
   }
 };
 

@@ -74,8 +74,9 @@ class AddressRange {
   void map_device(std::byte* address, std::size_t bytes, const FileDescriptor& descriptor, int owner = -1);
   /// Maps `bytes` of a memfd from `offset` on; does nothing where a thread of this process has.
   void map_host_piece(std::byte* address, std::size_t bytes, int descriptor, std::size_t offset);
-  /// Undoes create or map; does nothing when another thread of this process has undone it.
-  void unmap(std::byte* address);
+  /// Undoes create or map; does nothing when another thread of this process has undone it. Waits for what the network
+  /// writes to the range. Throws deadline.
+  void unmap(std::byte* address, std::int64_t deadline_ns);
 
   /// Bytes rounded up to what device memory is handed out in.
   [[nodiscard]] static std::size_t device_bytes(std::size_t bytes);

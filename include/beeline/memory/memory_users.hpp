@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Keeps mapped memory in its place while threads use it by plain loads and stores.
+/// Keeps mapped memory in its place while threads use it by plain loads and stores, and while a network writes to it.
 
 #include <atomic>
+#include <cstdint>
 #include <mutex>
 #include <vector>
 
@@ -15,6 +16,22 @@ class MemoryUser;
 /// also those that come back at once.
 class MemoryUsers {
  public:
+  /// For a use that outlasts a call: nothing is unmapped until `release`, which any thread may call. Returns false
+  /// where a thread is about to unmap.
+  [[nodiscard]] bool try_hold();
+  void release() { --held_; }
+  /// While it lives, nothing is held.
+  class NoHolds {
+   public:
+    /// Waits until all that is held is released; does the network's work meanwhile. Throws deadline.
+    NoHolds(MemoryUsers& users, std::int64_t deadline_ns);
+    ~NoHolds() { --users_.ending_; }
+    NoHolds(const NoHolds&) = delete;
+    NoHolds& operator=(const NoHolds&) = delete;
+
+   private:
+    MemoryUsers& users_;
+  };
   void lock();
   void unlock();
 
@@ -23,6 +40,7 @@ class MemoryUsers {
   std::mutex mutex_;  ///< of the list
   std::vector<MemoryUser*> users_;
   std::atomic<int> unmapping_{0};  ///< threads that unmap, or are about to
+  std::atomic<int> held_{0}, ending_{0};
 };
 
 /// One thread's use of memory, between `lock` and `unlock`: nothing is unmapped meanwhile. Taken before anything else

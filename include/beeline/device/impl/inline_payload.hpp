@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Small puts whose bytes travel in the command.
+/// Small puts whose bytes travel in the command, and puts that have a signal in the same command.
 
 #include <cstdint>
 
@@ -45,6 +45,41 @@ BEELINE_HOST_DEVICE inline CommandFields inline_put_signal(const Context& ctx, c
   const Request request{Operation::put, Verb::put_inline_signal, static_cast<std::uint8_t>(bytes), 0, 0, peer};
   return fields_of(ctx, request, destination,
                    {reinterpret_cast<const void*>(word(0)), word(1), word(2), signal_offset, value});
+}
+
+/// A put of bytes, and the signal that is set behind it.
+struct SignaledBytes {
+  void* destination;
+  const void* source;
+  std::size_t bytes;
+  std::uint64_t* signal;
+  std::uint64_t value;
+  std::uint32_t peer;
+};
+
+/// Its command, which reads the source later.
+BEELINE_HOST_DEVICE inline CommandFields put_signal_fields(const Context& ctx, const SignaledBytes& put) {
+  const Request request{Operation::put, Verb::put_signal, 0, 0, 0, put.peer};
+  return fields_of(ctx, request, put.destination,
+                   {put.source, 1, put.bytes, ctx.offset_in_slot(put.signal), put.value});
+}
+
+/// Has an engine do it. A kernel of a GPU, whose registers are dear, leaves small sources to the engine, too. Every
+/// thread calls it.
+template <class Group>
+BEELINE_HOST_DEVICE Status put_signal_by_engine(const Group& group, const Context& ctx, Queue queue,
+                                                const SignaledBytes& put) {
+  const auto fields = [&] {
+    if constexpr (executor == DeviceKind::host)
+      if (put.bytes <= max_inline_bytes_with_signal)
+        return inline_put_signal(ctx, put.destination, put.source, put.bytes, put.peer, ctx.offset_in_slot(put.signal),
+                                 put.value);
+    return put_signal_fields(ctx, put);
+  };
+  group.sync();
+  Status status = Status::ok;
+  if (group.thread_rank() == 0) status = command_engine(ctx, ctx.routes->queue(queue.index), fields()).status;
+  return agree_on_engine(group, status);
 }
 
 }  // namespace beeline::detail

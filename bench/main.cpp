@@ -83,6 +83,13 @@ std::vector<Measuring> commands() {
                    window,
                    {"no-verify", Type::flag, "Skip the comparison with the serial reference"}},
        .in_python = true},
+      {Command::network,
+       "Messages between nodes, beside bare UCX over the same network: time one way, bandwidth and rate by the window "
+       "of "
+       "requests in flight, time of a call, cost of finding memory among many segments",
+       {{"sizes", Type::sizes,
+         "Message sizes: up to 256K for times of calls, up to 4K for rates, from 64K on for bandwidths",
+         "8,64,512,4K,32K,256K,1M,4M"}}},
       {Command::address_space, "Loads from the peer's memory and stores to it, against threads and strides", {}},
   };
 }

@@ -42,8 +42,8 @@ void check(const Options& options) {
 }  // namespace
 
 const char* name(Command command) {
-  constexpr const char* names[] = {"latency", "bandwidth",   "rate",     "methods", "address-space", "energy",
-                                   "launch",  "collectives", "accuracy", "overlap", "calls"};
+  constexpr const char* names[] = {"latency", "bandwidth", "rate",        "methods",  "address-space", "network",
+                                   "energy",  "launch",    "collectives", "accuracy", "overlap",       "calls"};
   return names[static_cast<int>(command)];
 }
 
@@ -86,6 +86,7 @@ std::size_t heap_bytes_for(const Options& options, int ranks, bool on_gpus) {
   if (options.command == Command::address_space) return 1024 * mib;
   const std::vector<std::uint64_t> sizes = sizes_of(options, on_gpus);
   const std::size_t largest = *std::max_element(sizes.begin(), sizes.end()), world = static_cast<std::size_t>(ranks);
+  if (options.command == Command::network) return 4 * std::max(largest, most_window_bytes) + signals_and_stamps;
   // For each sender a channel with a ring from every rank; beside them a few buffers for each number of senders.
   constexpr std::size_t channels = 256, buffers = 2048;
   const std::size_t ring_bytes = 2 * rate_ring_depth(largest) * largest;

@@ -20,6 +20,7 @@ enum class Command {
   rate,
   methods,
   address_space,
+  network,
   energy,
   launch,
   collectives,
@@ -57,6 +58,9 @@ struct Options {
 
 /// Messages in flight of a sender whose rate is measured: many small ones, fewer of those that fill the memory.
 [[nodiscard]] constexpr std::uint32_t rate_ring_depth(std::uint64_t bytes) { return bytes <= 64 ? 64 : 16; }
+
+/// Of all messages of a window across nodes, where one alone is not longer.
+inline constexpr std::size_t most_window_bytes = std::size_t{32} << 20;
 
 /// Symmetric heap that these options need in a world of `ranks`, where the machine has GPUs or not.
 [[nodiscard]] std::size_t heap_bytes_for(const Options& options, int ranks, bool on_gpus);

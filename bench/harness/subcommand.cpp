@@ -40,6 +40,8 @@ constexpr Part first_parts[] = {
     {"bare", "the hardware without a library"},
     {"nccl", "NCCL", "GPUs, libnccl.so.2 or the file that BEELINE_NCCL names"},
     {"nvshmem", "NVSHMEM", "GPUs, a build with NVSHMEM"},
+    {"network", "operations of CPU threads that the network carries", "ranks 0 and 1 on two nodes"},
+    {"ucx", "UCX without Beeline", "ranks 0 and 1 on two nodes, a build with UCX's headers"},
     {"mpi", "MPI", "mpirun, a build with MPI"},
     {"mpi4py", "MPI from Python", "mpirun, mpi4py"},
     {"python", "calls from Python that it waits for", "the extension module, numpy"},
@@ -80,6 +82,7 @@ constexpr Part second_parts[] = {
     {"stream_wait", "a stream that waits for a count, copies and signals"},
     {"barrier", "a barrier inside a kernel"},
     {"put", "put by blocks"},
+    {"puts", "puts, and a wait for a window of them"},
     {"atomic", "atomics"},
 };
 

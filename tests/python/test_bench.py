@@ -58,8 +58,9 @@ def results(found: list[Record]) -> list[Record]:
 
 
 def without_peers(found: list[Record]) -> list[Record]:
-    """All but the peers that host ranks lack, which say why."""
-    for peer, word in (("nvshmem/", "NVSHMEM"), ("nccl/", "NCCL"), ("mpi/", "MPI")):
+    """All but the peers that host ranks of one node lack, which say why."""
+    lacking = (("nvshmem/", "NVSHMEM"), ("nccl/", "NCCL"), ("mpi/", "MPI"), ("network/", "--split-nodes 2"))
+    for peer, word in lacking:
         assert all(word in r["reason"] for r in found if r["method"].startswith(peer))
         found = [record for record in found if not record["method"].startswith(peer)]
     return found
@@ -466,14 +467,54 @@ def test_needs_two_ranks() -> None:
     assert "needs two ranks or more: beeline run -n 2 beeline-bench latency" in result.stderr
 
 
+def network_records(*arguments: str) -> list[Record]:
+    """Of this machine as two nodes."""
+    found = results(records("network", *arguments, BEELINE_SPLIT_NODES="2"))
+    if any("UCX" in (record["reason"] or "") for record in found):
+        pytest.skip(found[0]["reason"])
+    return found
+
+
+def test_the_network_beside_bare_ucx() -> None:
+    found = network_records("--sizes", "8,64K", "--operations", "message,message_rate,put,overhead")
+    for record in found:
+        if record["method"] == "ucx/sink":
+            assert record["verified"] is None  # nobody keeps what arrives
+        else:
+            assert_measured(record, ranks=2)
+    units = {"message": "us", "overhead": "us", "put": "GB/s", "message_rate": "Mmsg/s"}
+    assert {record["operation"]: record["unit"] for record in found} == units
+    ours = [record for record in found if record["method"].startswith("network/")]
+    assert {record["operation"] for record in ours} == set(units)
+    baselines = {"message": "ucx/put_flush", "message_rate": "ucx/puts", "put": "ucx/puts", "overhead": "ucx/puts"}
+    for record in ours:
+        assert record["baseline"] == baselines[record["operation"]]
+        assert record["ratio_to_baseline"] > 0
+    windows = {(r["operation"], r["settings"]["window"]) for r in ours if "window" in r["settings"]}
+    assert windows == {(operation, window) for operation in ("put", "message_rate") for window in (1, 8, 64)}
+
+
+def test_the_network_among_many_segments() -> None:
+    found = network_records("--operations", "lookup")
+    assert [record["settings"]["segments"] for record in found] == [1, 10, 100, 1000, 10000]
+    for record in found:
+        assert_measured(record, ranks=2)
+
+
+def test_the_network_needs_two_nodes() -> None:
+    found = results(records("network", "--sizes", "8"))
+    assert found
+    assert all("--split-nodes 2" in record["reason"] for record in found)
+
+
 def described(*arguments: str) -> subprocess.CompletedProcess[str]:
     command = [str(PROGRAMS / "beeline-bench"), *arguments, "--describe"]
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
 
 
 COMMANDS = [
-    "latency", "bandwidth", "rate", "methods", "energy", "launch", "address-space", "collectives", "accuracy",
-    "overlap", "calls",
+    "latency", "bandwidth", "rate", "methods", "energy", "launch", "network", "address-space", "collectives",
+    "accuracy", "overlap", "calls",
 ]  # fmt: skip
 
 
@@ -488,7 +529,8 @@ def test_the_description_names_all_commands_operations_and_methods() -> None:
 
 
 def is_accepted(command: str, option: Record, text: str) -> bool:
-    everything = ["--operations", "all"] if option["name"] == "methods" and command not in COMMANDS[8:] else []
+    has_operations = command not in ("accuracy", "overlap", "calls")
+    everything = ["--operations", "all"] if option["name"] == "methods" and has_operations else []
     done = described(command, *everything, f"--{option['name']}", text)
     assert done.returncode in (0, 2), done.stderr
     assert done.returncode == 0 or f"--{option['name']}" in done.stderr
@@ -522,7 +564,7 @@ def test_commands_whose_program_is_not_built_say_so(tmp_path: Path) -> None:
     reasons = {one["name"]: one["reason"] for one in json.loads(done.stdout)["commands"]}
     assert list(reasons) == COMMANDS
     absent = f"{tmp_path}/beeline-bench-collectives is not there; tools/build builds it"
-    assert list(reasons.values()) == [None] * 7 + [absent] * 4
+    assert list(reasons.values()) == [None] * 8 + [absent] * 4
 
 
 def test_without_the_program_the_help_has_all_names_and_a_command_the_reason(

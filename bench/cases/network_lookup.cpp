@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// network/put_signal: ping-pong into random places among many segments, each of which its target looks up.
+
+#include "beeline/core/error.hpp"
+#include "cases/cases.hpp"
+#include "cases/network_pair.hpp"
+#include "harness/random.hpp"
+
+namespace beeline::bench {
+
+namespace {
+
+/// So many segments, into any of which ranks 0 and 1 put a word.
+class Segments {
+ public:
+  Segments(Bench& bench, std::uint64_t count) : bench_(bench), signals_(bench.world(), 1) {
+    for (std::uint64_t i = 0; i < count; ++i) made_.push_back(bench.world().create_segment(MemoryKind::host, bytes));
+  }
+  ~Segments() {
+    try {
+      for (const Segment& each : made_) bench_.world().destroy_segment(each.id);
+    } catch (const Error&) {
+      // The world has ended, and told why.
+    }
+  }
+  Segments(const Segments&) = delete;
+  Segments& operator=(const Segments&) = delete;
+
+  std::vector<double> ping_pong(Rounds rounds) {
+    return time_on_host(bench_, rounds, [&] {
+      if (bench_.leads()) send();
+      await();
+      if (!bench_.leads()) send();
+    });
+  }
+  /// Whether the word of the last round is where it belongs.
+  [[nodiscard]] bool has_come() { return !bench_.paired() || *place(sequence_) == sequence_; }
+
+ private:
+  [[nodiscard]] std::uint64_t* place(std::uint64_t sequence) const {
+    const Segment& chosen = made_[random_word(made_.size(), sequence) % made_.size()];
+    return reinterpret_cast<std::uint64_t*>(chosen.parts[static_cast<std::size_t>(bench_.world().rank())].address);
+  }
+  void send() {
+    const std::uint64_t sequence = sequence_ + (bench_.leads() ? 1 : 0);
+    put_signal(Thread{}, bench_.world().host_context(), place(sequence), &sequence, 1, &signals_.data()->value,
+               sequence, bench_.peer());
+  }
+  void await() {
+    ++sequence_;
+    bench_.require_ok(wait(Thread{}, bench_.world().host_context(), &signals_.data()->value, Compare::equal, sequence_,
+                           bench_.peer()),
+                      "a put into a segment");
+  }
+
+  static constexpr std::size_t bytes = 4096;
+  Bench& bench_;
+  SymmetricArray<PaddedWord> signals_;
+  std::vector<Segment> made_;
+  std::uint64_t sequence_ = 0;
+};
+
+Case among(std::uint64_t count) {
+  const auto prepare = [count](Bench& bench, std::uint64_t) -> std::vector<Measurement> {
+    require_two_nodes(bench);
+    const auto segments = std::make_shared<Segments>(bench, count);
+    Measurement measurement{.operation = "lookup", .method = "network/put_signal", .bytes = sizeof(std::uint64_t)};
+    measurement.operations_per_iteration = 2;
+    measurement.settings = {{"segments", count}};
+    measurement.time = [segments](Rounds rounds) { return segments->ping_pong(rounds); };
+    measurement.verify = [segments](std::uint64_t) {
+      static_cast<void>(segments->ping_pong({}));
+      return segments->has_come();
+    };
+    return {measurement};
+  };
+  return {"lookup", "network/put_signal", false, prepare};
+}
+
+const ListedCases network_cases(Command::network, {among(1), among(10), among(100), among(1'000), among(10'000)});
+
+}  // namespace
+
+}  // namespace beeline::bench

@@ -5,12 +5,15 @@
 
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <span>
+#include <string_view>
 #include <thread>
 
 #include "beeline/core/config.hpp"
 #include "beeline/core/error.hpp"
 #include "beeline/core/registry.hpp"
 #include "beeline/host/packets.hpp"
+#include "beeline/host/paths.hpp"
 #include "beeline/host/run.hpp"
 #include "beeline/runtime/device.hpp"
 #include "beeline/runtime/gpu_place.hpp"
@@ -205,10 +208,33 @@ json report() {
       {"host", {{"cpu", host.name}, {"cores", std::thread::hardware_concurrency()}, {"kernel", system.release}}}};
 }
 
+/// Collective: how each rank reaches each other one, in the order of ranks; prints on rank 0.
+void print_paths(beeline::World& world) {
+  json mine = json::array();
+  for (int to = 0; to < world.size(); ++to) {
+    if (to == world.rank()) continue;
+    const beeline::PathToRank found = beeline::path_to(world, to);
+    mine.push_back({{"from", world.rank()},
+                    {"to", to},
+                    {"operations", found.operations},
+                    {"copies", found.copies},
+                    {"reason", found.reason}});
+  }
+  const std::string text = mine.dump();
+  json paths = json::array();
+  for (const std::vector<std::byte>& each : world.allgather(std::as_bytes(std::span(text)))) {
+    const auto* const first = reinterpret_cast<const char*>(each.data());
+    for (const json& path : json::parse(first, first + each.size())) paths.push_back(path);
+  }
+  if (world.rank() == 0) std::puts(json{{"paths", paths}}.dump().c_str());
+}
+
 }  // namespace
 
-int main() {
+/// With `--paths` the ranks that a launcher starts say how they reach each other.
+int main(int argument_count, char** arguments) {
   try {
+    if (argument_count > 1 && std::string_view(arguments[1]) == "--paths") return beeline::run(print_paths);
     std::puts(report().dump().c_str());
     return 0;
   } catch (const std::exception& error) {

@@ -8,6 +8,7 @@
 
 #include "beeline/core/log.hpp"
 #include "beeline/device/put_get.hpp"
+#include "beeline/host/paths.hpp"
 #include "beeline/runtime/gpu_place.hpp"
 #include "host/world_implementation.hpp"
 #include "memory/gpu_pointers.hpp"
@@ -123,6 +124,25 @@ void World::Implementation::make_engine() {
         fmt::format("rank {} is reached {}: {}", peer, route.way == Way::engine ? "by an engine" : "not at all",
                     route.reason),
         rank);
+  }
+}
+
+PathToRank path_to(World& world, int rank) {
+  require(rank >= 0 && rank < world.size(), Status::invalid_argument,
+          fmt::format("rank {} of a world of {}", rank, world.size()));
+  if (rank == world.rank()) return {"loads and stores", "direct", "it is the rank itself"};
+  const World::Implementation& known = world.implementation();
+  const PeerRoute& route = known.peer_routes[static_cast<std::size_t>(rank)];
+  if (route.way == Way::refused) return {"none", "none", route.reason};
+  if (route.way == Way::engine) return {"commands to an engine", "commands to an engine", route.reason};
+  constexpr const char* node = "both ranks are on one node";
+  switch (known.routes[static_cast<std::size_t>(rank)].route) {
+    case Route::direct:
+      return {"loads and stores", "direct", node};
+    case Route::staged:
+      return {"loads and stores", "staged through host memory", fmt::format("{}, without peer access", node)};
+    default:
+      return {"loads and stores", "none", fmt::format("{}, but this process does not see that rank's GPU", node)};
   }
 }
 

@@ -5,24 +5,39 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Any
+from typing import Annotated, Any
 
+import typer
 from rich.console import Console
 from rich.table import Table
 
 from beeline import options
 from beeline.display import MISSING, format_bytes, format_number, make_console, new_table
 from beeline.jobs import Event, running
-from beeline.programs import CliError, find_program
+from beeline.programs import CliError, World, find_program, launch_command
+
+InfoRanks = Annotated[
+    int | None,
+    typer.Option("--ranks", "-n", min=2, max=options.MAX_RANKS, help="Also start so many ranks: how they are reached."),
+]
 
 
-def info(as_json: options.Json = False) -> None:
-    """Show devices, links, which rank reaches which memory, methods, versions and configuration."""
+def info(
+    ranks: InfoRanks = None,
+    device: options.Device = "auto",
+    split_nodes: options.SplitNodes = 1,
+    as_json: options.Json = False,
+) -> None:
+    """Show devices, links, which rank reaches which memory, methods, versions and configuration; with --ranks, also the
+    path between each pair of ranks, and why it is taken."""
     report = collect_info()
+    if ranks is not None:
+        report |= collect_paths(World(ranks, device=device, split_nodes=split_nodes))
     if as_json:
         print(json.dumps(report))
         return
     console = make_console()
+    show_paths(console, report.get("paths") or [])
     show_versions(console, report)
     show_devices(console, report)
     show_matrix(console, "Links between GPUs", report.get("links") or [], describe_link)
@@ -37,11 +52,34 @@ def info(as_json: options.Json = False) -> None:
 
 def collect_info() -> Event:
     """What beeline-info prints: one object that describes this machine and build."""
-    with running([str(find_program("beeline-info"))]) as events:
+    return only_object([str(find_program("beeline-info"))])
+
+
+def collect_paths(world: World) -> Event:
+    """What it prints on the ranks of a world: how they reach each other."""
+    return only_object(launch_command(world, find_program("beeline-info"), ["--paths"]))
+
+
+def only_object(command: list[str]) -> Event:
+    with running(command) as events:
         reports = list(events)
     if not reports:
         raise CliError("beeline-info printed no JSON object")
     return reports[0]
+
+
+def show_paths(console: Console, paths: list[Event]) -> None:
+    """How ranks reach each other; pairs of one path and reason share a row."""
+    if not paths:
+        return
+    pairs: dict[tuple[str, str, str], list[str]] = {}
+    for path in paths:
+        how = tuple(str(path.get(key) or MISSING) for key in ("operations", "copies", "reason"))
+        pairs.setdefault(how, []).append(f"{path.get('from')} to {path.get('to')}")
+    table = new_table("Paths between ranks", "ranks", "operations", "copies by the host", "why")
+    for how, ranks in pairs.items():
+        table.add_row(", ".join(ranks), *how)
+    console.print(table)
 
 
 def show_versions(console: Console, report: Event) -> None:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One of two ranks on hosts of their own, which play ping-pong until they have met so often, or for ever: then one says
-// how the world ended. tests/python/test_hosts.py starts it.
+// hosts-rank ROUNDS [COUNT]: one of several ranks on hosts of their own. In each round every rank puts COUNT words to
+// the next one and waits for those of the one before. tests/python/test_hosts.py starts it.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -12,17 +12,19 @@ using namespace beeline;
 
 int main(int argument_count, char** arguments) {
   const std::uint64_t rounds = argument_count > 1 ? std::strtoull(arguments[1], nullptr, 10) : 1;
-  return run([rounds](World& world) {
-    constexpr std::size_t count = 20'000;
+  const std::size_t count = argument_count > 2 ? std::strtoull(arguments[2], nullptr, 10) : 20'000;
+  return run([=](World& world) {
     const SymmetricArray<std::uint64_t> data(world, count), arrived(world, 1);
-    const std::uint32_t peer = world.rank() == 0 ? 1 : 0;
+    const int ranks = world.size();
+    const auto to = static_cast<std::uint32_t>((world.rank() + 1) % ranks);
+    const auto from = static_cast<std::uint32_t>((world.rank() + ranks - 1) % ranks);
     world.barrier();
-    std::printf("rank %d has met rank %u\n", world.rank(), peer);
+    std::printf("rank %d has met rank %u\n", world.rank(), to);
     std::fflush(stdout);
     for (std::uint64_t round = 1; round <= rounds; ++round) {
       const std::vector<std::uint64_t> mine(count, round);
-      put_signal(Thread{}, world.host_context(), data.data(), mine.data(), count, arrived.data(), round, peer);
-      if (wait(Thread{}, world.host_context(), arrived.data(), Compare::greater_equal, round, peer) != Status::ok)
+      put_signal(Thread{}, world.host_context(), data.data(), mine.data(), count, arrived.data(), round, to);
+      if (wait(Thread{}, world.host_context(), arrived.data(), Compare::greater_equal, round, from) != Status::ok)
         world.check();
       if (data.data()[count - 1] < round) throw Error(Status::internal, "a signal came before its data", world.rank());
       if (quiet(Thread{}, world.host_context()) != Status::ok) world.check();

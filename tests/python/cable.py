@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A cable between network namespaces, of which each packet goes through this process: it may come later, get lost, or
+end where the cable is cut. TCP above it takes loss for congestion: it sends again, and slows down.
+
+    python cable.py ADDRESS...      makes a network device for each address, and prints their names
+
+Then it carries IPv4 packets among them until its input ends. Lines that it reads change it:
+`delay SECONDS` (one way), `loss SHARE` (of the packets), `cut ADDRESS`, `mend ADDRESS`."""
+
+from __future__ import annotations
+
+import fcntl
+import heapq
+import os
+import random
+import selectors
+import socket
+import struct
+import sys
+import time
+from contextlib import suppress
+
+TUNSETIFF, IFF_TUN, IFF_NO_PI = 0x400454CA, 1, 0x1000
+LONGEST_PACKET = 65536
+
+
+def make_device(name: str) -> int:
+    device = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK)
+    fcntl.ioctl(device, TUNSETIFF, struct.pack("16sH", name.encode(), IFF_TUN | IFF_NO_PI))
+    return device
+
+
+class Cable:
+    def __init__(self, addresses: list[str], seed: int) -> None:
+        self.names = [f"bl{os.getpid() % 1000000}n{index}" for index in range(len(addresses))]
+        devices = [make_device(name) for name in self.names]
+        self.device_of = {socket.inet_aton(address): fd for address, fd in zip(addresses, devices, strict=True)}
+        self.delay, self.loss = 0.0, 0.0
+        self.ends_cut: set[bytes] = set()
+        self.random = random.Random(seed)
+        self.under_way: list[tuple[float, int, bytes]] = []
+        self.packets = 0
+        self.input = b""
+
+    def take(self, packet: bytes) -> None:
+        source, destination = packet[12:16], packet[16:20]
+        is_whole = packet[0] >> 4 == 4 and destination in self.device_of and not self.ends_cut & {source, destination}
+        if not is_whole or self.random.random() < self.loss:
+            return
+        self.packets += 1
+        heapq.heappush(self.under_way, (time.monotonic() + self.delay, self.packets, packet))
+
+    def deliver(self) -> float | None:
+        """What is due; returns the seconds until the next packet is."""
+        while self.under_way:
+            left = self.under_way[0][0] - time.monotonic()
+            if left > 0:
+                return left
+            packet = heapq.heappop(self.under_way)[2]
+            with suppress(OSError):  # its device is down or full: lost, as on any network
+                os.write(self.device_of[packet[16:20]], packet)
+        return None
+
+    def obey(self, line: str) -> None:
+        word, value = line.split()
+        if word == "delay":
+            self.delay = float(value)
+        elif word == "loss":
+            self.loss = float(value)
+        elif word == "cut":
+            self.ends_cut.add(socket.inet_aton(value))
+        elif word == "mend":
+            self.ends_cut.discard(socket.inet_aton(value))
+        else:
+            raise SystemExit(f"no such command: {line}")
+
+    def read_commands(self) -> bool:
+        data = os.read(0, 4096)
+        *lines, self.input = (self.input + data).split(b"\n")
+        for line in lines:
+            self.obey(line.decode())
+            print(line.decode(), flush=True)
+        return data != b""
+
+    def run(self) -> None:
+        ready = selectors.DefaultSelector()
+        for device in [0, *self.device_of.values()]:
+            ready.register(device, selectors.EVENT_READ)
+        while True:
+            for key, _ in ready.select(self.deliver()):
+                if key.fd == 0:
+                    if not self.read_commands():
+                        return
+                    continue
+                with suppress(BlockingIOError):
+                    self.take(os.read(key.fd, LONGEST_PACKET))
+
+
+if __name__ == "__main__":
+    cable = Cable(sys.argv[1:], seed=int(os.environ.get("BEELINE_TEST_SEED", "1")))
+    print(*cable.names, flush=True)
+    cable.run()

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hosts for tests: network namespaces of this machine, between which every packet goes through cable.py."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PROGRAMS = Path(__file__).resolve().parents[2] / "build" / "bin"
+RANK = PROGRAMS / "hosts-rank"
+CABLE = Path(__file__).resolve().parent / "cable.py"
+
+
+def run(*command: str) -> None:
+    subprocess.run(command, check=True, capture_output=True, text=True, timeout=20)
+
+
+def lacking() -> str:
+    """Why there are no hosts here; empty: there may be."""
+    if os.geteuid() != 0:
+        return "network namespaces need root"
+    if shutil.which("ip") is None:
+        return "no ip (iproute2)"
+    if not os.access("/dev/net/tun", os.R_OK | os.W_OK):
+        return "no /dev/net/tun"
+    return ""
+
+
+class Hosts:
+    """Namespaces that one cable connects. Raises CalledProcessError where the machine makes none."""
+
+    def __init__(self, count: int = 2) -> None:
+        self.addresses = [f"10.77.19.{host + 1}" for host in range(count)]
+        self.names = [f"beeline{os.getpid()}{'abc'[host]}" for host in range(count)]
+        self.cable = subprocess.Popen(
+            [sys.executable, str(CABLE), *self.addresses], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        self.made: list[str] = []
+        try:
+            devices = self._answer().split()
+            for name, device, address in zip(self.names, devices, self.addresses, strict=True):
+                run("ip", "netns", "add", name)
+                self.made.append(name)
+                run("ip", "link", "set", device, "netns", name)
+                run("ip", "-n", name, "addr", "add", f"{address}/24", "dev", device)
+                run("ip", "-n", name, "link", "set", device, "up")
+                run("ip", "-n", name, "link", "set", "lo", "up")
+        except (subprocess.CalledProcessError, ValueError):
+            self.remove()
+            raise
+
+    def _answer(self) -> str:
+        assert self.cable.stdout is not None
+        return self.cable.stdout.readline()
+
+    def remove(self) -> None:
+        self.cable.kill()
+        self.cable.communicate()
+        for name in self.made:
+            run("ip", "netns", "del", name)
+
+    def change(self, command: str) -> None:
+        """Of cable.py; returns once it holds."""
+        assert self.cable.stdin is not None
+        self.cable.stdin.write(command + "\n")
+        self.cable.stdin.flush()
+        assert self._answer() == command + "\n"
+
+    def cut(self, host: int = 0) -> None:
+        self.change(f"cut {self.addresses[host]}")
+
+    def on(self, host: int, *command: str) -> list[str]:
+        return ["ip", "netns", "exec", self.names[host], *command]
+
+    def start(self, rank: int, *arguments: str, program: Path = RANK, **changes: str) -> subprocess.Popen[str]:
+        """A rank alone on its host, as torchrun starts it on each of several."""
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("BEELINE_")}
+        environment |= {
+            "TORCHELASTIC_RUN_ID": "hosts", "RANK": str(rank), "WORLD_SIZE": str(len(self.names)),
+            "LOCAL_WORLD_SIZE": "1", "MASTER_ADDR": self.addresses[0], "MASTER_PORT": "29400",
+            "BEELINE_TOKEN": "one secret", "BEELINE_DEVICE": "cpu", "BEELINE_DEADLINE_S": "5",
+            "BEELINE_HEAP_BYTES": "4M",
+        }  # fmt: skip
+        return subprocess.Popen(
+            self.on(rank, str(program), *arguments),
+            env=environment | changes, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+
+    def write_ssh(self, folder: Path) -> Path:
+        """What ssh does, between the namespaces: a shell there runs the command."""
+        names = "\n".join(f"{address}) name={name};;" for address, name in zip(self.addresses, self.names, strict=True))
+        script = folder / "ssh"
+        script.write_text(f'#!/bin/sh\ncase $1 in\n{names}\nesac\nshift\nexec ip netns exec "$name" sh -c "$*"\n')
+        script.chmod(0o755)
+        return script
+
+    def launch(self, ssh: Path, *arguments: str, program: Path = RANK) -> subprocess.Popen[str]:
+        """On the first host, ranks on hosts of their own."""
+        command = [
+            "-m", "beeline", "run", "-n", str(len(self.names)), "--device", "cpu", "--deadline", "5",
+            "--hosts", ",".join(self.addresses), "--ssh", str(ssh), str(program), *arguments,
+        ]  # fmt: skip
+        return subprocess.Popen(
+            self.on(0, sys.executable, *command),
+            env=os.environ | {"BEELINE_HEAP_BYTES": "4M"},
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+
+    def processes(self) -> list[str]:
+        """Command lines in all namespaces."""
+        found = []
+        for name in self.names:
+            pids = subprocess.run(["ip", "netns", "pids", name], capture_output=True, text=True, check=False).stdout
+            found += [Path(f"/proc/{pid}/cmdline").read_text() for pid in pids.split() if Path(f"/proc/{pid}").exists()]
+        return found
+
+
+def hosts_of(count: int) -> Iterator[Hosts]:
+    """For fixtures: so many hosts, or the test is skipped."""
+    if reason := lacking():
+        pytest.skip(reason)
+    try:
+        made = Hosts(count)
+    except subprocess.CalledProcessError as error:
+        pytest.skip(f"no network namespaces here: {error.stderr.strip()}")
+    yield made
+    made.remove()
+
+
+def ends(ranks: list[subprocess.Popen[str]], seconds: float = 40) -> list[tuple[int, str, str]]:
+    """Of each rank: exit status, output, errors."""
+    found = []
+    for rank in ranks:
+        try:
+            out, err = rank.communicate(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            rank.kill()
+            out, err = rank.communicate()
+        found.append((rank.returncode, out, err))
+    return found

@@ -40,20 +40,12 @@ Parts parts_of(Commands& commands, bool told_by_stream) {
   return parts;
 }
 
-/// What a post stores, without a ticket: a command's bytes in pinned memory, and its sequence behind them.
 struct BarePosts {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context&, Loop loop, beeline::Command* commands) const {
     if (grid.block().thread_rank() != 0) return;
     time_rounds(Thread{}, loop, [&](std::uint64_t sequence) {
-      using beeline::Command;
-      Command& slot = commands[sequence % command_ring_depth];
-      auto* const to = reinterpret_cast<std::byte*>(&slot);
-      machine::store_as(to + offsetof(Command, verb), sequence);
-      for (const std::size_t at :
-           {offsetof(Command, remote), offsetof(Command, rows), offsetof(Command, remote_stride)})
-        machine::store_as(to + at, machine::Word16{sequence, sequence});
-      BareWord(slot.sequence).store(sequence, cuda::memory_order_release);
+      bare_post_command(commands[sequence % command_ring_depth], sequence);
       return true;
     });
   }

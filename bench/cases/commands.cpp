@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "cases/bare_takers.hpp"
 #include "cases/cases.hpp"
 #include "cases/posted_words.hpp"
 #include "harness/timed_host.hpp"
@@ -67,7 +68,6 @@ Measurement bare_writes_of(Bench& bench, std::uint64_t streams) {
   for (std::uint64_t i = 0; i < streams; ++i) state->streams.push_back(bench.world().make_stream());
   PaddedWord* const there = bench.world().at(state->words.data(), static_cast<int>(bench.peer()));
   Measurement measurement{.operation = "command_rate", .method = "bare/stream_writes", .bytes = sizeof(std::uint64_t)};
-  measurement.unit = Unit::million_messages_per_second;
   measurement.operations_per_iteration = words_of_call;
   measurement.most_iterations = 256;
   measurement.peer_of = method_of(EngineKind::host);
@@ -87,19 +87,36 @@ Measurement bare_writes_of(Bench& bench, std::uint64_t streams) {
   return measurement;
 }
 
+/// The same words, posted and stored without queues, by as many threads.
+Measurement bare_takers_of(Bench& bench, const Shape& shape, const std::shared_ptr<Commands>& commands) {
+  const auto takers = std::make_shared<BareTakers>(bench, shape.blocks, shape.engine_threads, commands->words_there());
+  Measurement measurement{.operation = "command_rate", .method = "bare/take", .bytes = sizeof(std::uint64_t)};
+  measurement.peer_of = method_of(EngineKind::host);
+  measurement.operations_per_iteration = shape.blocks;
+  measurement.settings = {{"blocks", std::uint64_t{shape.blocks}},
+                          {"threads", static_cast<std::uint64_t>(shape.engine_threads)}};
+  measurement.time = [=](Rounds rounds) {
+    return time_batches(rounds, [&] { return takers->rate_ns(rounds.iterations, block_threads); });
+  };
+  return measurement;
+}
+
 /// One shape; each is measured by itself, so that no other engine's threads spin beside it.
 std::vector<Measurement> prepare_rate(Bench& bench, const Shape& shape) {
   bench.require_alike();
   const auto commands = std::make_shared<Commands>(bench, shape);
   std::vector<Measurement> all;
-  const bool by_streams = shape.heap == Heap::symmetric && shape.engine == EngineKind::host;
-  if (by_streams) all.push_back(bare_writes_of(bench, shape.engine_threads == 1 ? 1 : 4));
+  const bool is_by_host = shape.engine == EngineKind::host;
+  if (is_by_host && shape.heap == Heap::symmetric)
+    all.push_back(bare_writes_of(bench, shape.engine_threads == 1 ? 1 : 4));
+  if (is_by_host && shape.heap == Heap::pinned && shape.blocks == 480)
+    all.push_back(bare_takers_of(bench, shape, commands));
   all.push_back(measurement_of(commands, "command_rate", [=](Rounds rounds) {
     return time_batches(rounds, [&] { return commands->rate_ns(rounds.iterations); });
   }));
-  all.back().unit = Unit::million_messages_per_second;
   all.back().operations_per_iteration = shape.blocks;
-  if (by_streams) all.back().baseline = 0;
+  if (all.size() > 1) all.back().baseline = 0;
+  for (Measurement& one : all) one.unit = Unit::million_messages_per_second;
   return all;
 }
 

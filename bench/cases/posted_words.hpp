@@ -155,6 +155,8 @@ class Commands {
 
   [[nodiscard]] const CommandQueues& queues() const { return queues_; }
   [[nodiscard]] const char* method() const { return method_of(shape_.engine); }
+  /// Where the blocks' words go, at the peer.
+  [[nodiscard]] PaddedWord* words_there() const { return bench_.world().at(words_.data(), 1); }
 
   /// Collective. Nanoseconds of `posts` posts of each block.
   double rate_ns(std::uint32_t posts) { return run(PostWords{}, posts, 0); }

@@ -7,6 +7,7 @@
 #include <cuda/atomic>
 #include <type_traits>
 
+#include "beeline/core/command.hpp"
 #include "beeline/device/context.hpp"
 #include "beeline/device/group.hpp"
 
@@ -37,6 +38,16 @@ BEELINE_HOST_DEVICE inline void bare_post(std::uint64_t* destination, const std:
                                           std::uint64_t sequence) {
   *destination = *source;
   BareWord(*flag).store(sequence, cuda::memory_order_release);
+}
+
+/// What a post of a command stores, without a ticket: its bytes, and its sequence behind them.
+BEELINE_HOST_DEVICE inline void bare_post_command(beeline::Command& slot, std::uint64_t sequence) {
+  using beeline::Command;
+  auto* const to = reinterpret_cast<std::byte*>(&slot);
+  machine::store_as(to + offsetof(Command, verb), sequence);
+  for (const std::size_t at : {offsetof(Command, remote), offsetof(Command, rows), offsetof(Command, remote_stride)})
+    machine::store_as(to + at, machine::Word16{sequence, sequence});
+  BareWord(slot.sequence).store(sequence, cuda::memory_order_release);
 }
 
 /// Polls until `*here` is at least `value`; whether it came. On a CPU it gives its core away as the library does, or

@@ -29,7 +29,7 @@ HANDLERS: dict[str, tuple[Callable[..., None], Render]] = {
     "methods": (bench.measure, bench.render_methods),
     "overlap": (overlap.overlap, overlap.render),
 }
-WITH_COMMON_HANDLER = ("latency", "bandwidth", "rate")
+WITH_COMMON_HANDLER = ("latency", "bandwidth", "rate", "network")
 POSITION_OR_NAME = inspect.Parameter.POSITIONAL_OR_KEYWORD
 ABSENT = {"ignore_unknown_options": True, "allow_extra_args": True}  # whatever is asked of it, the reason is the answer
 METAVARS = {"integer": "N", "size": "BYTES", "name": "NAME"}

@@ -181,6 +181,26 @@ BEELINE_CASE(collectives, engines_call_after_call, 1) {
                 test.read(at(call), 4 * count_of(call)), join("call ", call, " of several"));
 }
 
+/// Of calls that are made again some are recorded, in turn with more vectors than are kept.
+BEELINE_CASE(collectives, engines_repeat_calls, 1) {
+  test.skip_if(test.on_several_nodes(), ranks_on_several_nodes);
+  World& world = test.world();
+  test.skip_if(world.mixed(), ranks_of_both_kinds);
+  Collectives collectives(world, engine_channel(test, 1024));
+  constexpr std::size_t places = 6, count = 9'001;
+  const SymmetricArray<std::int32_t> vectors(world, places * count);
+  for (std::size_t call = 0; call < 30; ++call) {
+    const std::size_t place = call < 12 ? call % 3 : call % places;
+    auto* const at = reinterpret_cast<std::byte*>(vectors.data() + place * count);
+    const VectorKey key{ElementType::int32, Reduction::sum, call};
+    test.write(at, vector_of(key, test.rank(), count));
+    collectives.allreduce_on_stream(at, at, count, key.type, key.reduction,
+                                    {.algorithm = Algorithm::copy_engine, .symmetric = place == 2});
+    world.synchronize();
+    check_bytes(reduced_vector(key, everyone(test.size()), count), test.read(at, 4 * count), join("call ", call));
+  }
+}
+
 /// Vectors that no other rank's copies or kernels reach.
 BEELINE_CASE(collectives, engines_on_other_memory, 1) {
   test.skip_if(test.on_several_nodes(), ranks_on_several_nodes);

@@ -146,12 +146,13 @@ def long_all_reduces() -> None:
         (pooled, True, "in_place"),
     ):
         group.symmetric = symmetric
-        tensor.fill_(RANK)
-        tensor[-1] = 2 * RANK
-        dist.all_reduce(tensor)
-        assert last_transfer() == transfer, (symmetric, last_transfer())
-        assert (tensor[:-1] == sum(range(SIZE))).all()
-        assert tensor[-1] == 2 * sum(range(SIZE))
+        for turn in range(4):  # the same call again is recorded in the second turn, and run
+            tensor.fill_(RANK + turn)
+            tensor[-1] = 2 * RANK + turn
+            dist.all_reduce(tensor)
+            assert last_transfer() == transfer, (symmetric, last_transfer())
+            assert (tensor[:-1] == sum(range(SIZE)) + turn * SIZE).all()
+            assert tensor[-1] == 2 * sum(range(SIZE)) + turn * SIZE
     group.symmetric = False
 
 

@@ -7,6 +7,7 @@
 #include "beeline/selection/preferences.hpp"
 #include "host/collectives/launchers.hpp"
 #include "host/collectives/round_kernels.hpp"
+#include "host/world_implementation.hpp"
 
 namespace beeline::detail {
 
@@ -40,9 +41,9 @@ std::size_t CopyEngines::least_bytes(std::size_t members) {
 
 CopyEngines::CopyEngines(Team& team, const CollectiveChannel& channel, std::span<std::byte> scratch)
     : team_(team), context_(team.context()), channel_(channel), scratch_(scratch), copying_(team.world().make_stream()),
-      combining_(team.world().make_stream(StreamPriority::high)), called_(copying_->make_event()),
-      copied_(copying_->make_event()), returned_(copying_->make_event()), met_(combining_->make_event()),
-      combined_(combining_->make_event()) {
+      combining_(team.world().make_stream(StreamPriority::high)), recording_(team.world().make_stream()),
+      called_(copying_->make_event()), copied_(copying_->make_event()), returned_(copying_->make_event()),
+      met_(combining_->make_event()), combined_(combining_->make_event()) {
   for (auto& event : arrived_) event = combining_->make_event();
 }
 
@@ -260,7 +261,38 @@ void CopyEngines::exchange(const EngineCall& call, std::size_t part) {
   if (context_.size > 1 && !call.symmetric) take(call, all.back(), *call.stream);
 }
 
+CopyEngines::Repeated* CopyEngines::known(const EngineCall& call) {
+  constexpr std::size_t most = 4;  // calls that engines carry are few, and a graph keeps memory
+  const auto is_same = [&](const Repeated& other) {
+    const EngineCall& before = other.call;
+    return before.destination == call.destination && before.source == call.source &&
+           before.call.packed() == call.call.packed() && before.call.count == call.call.count &&
+           before.symmetric == call.symmetric;
+  };
+  const auto found = std::find_if(repeated_.begin(), repeated_.end(), is_same);
+  if (found != repeated_.end()) {
+    std::rotate(found, found + 1, repeated_.end());
+    return &repeated_.back();
+  }
+  if (repeated_.size() == most) repeated_.erase(repeated_.begin());
+  repeated_.push_back({call, nullptr});
+  return nullptr;
+}
+
 void CopyEngines::allreduce(const EngineCall& call) {
+  const bool may_record = team_.world().device().is_gpu() && call.stream->capture() == 0;
+  Repeated* const before = may_record ? known(call) : nullptr;
+  if (before == nullptr) return issue(call);
+  if (before->work == nullptr) {
+    EngineCall again = call;
+    again.stream = recording_.get();
+    before->work = record_work(*recording_, [&] { issue(again); });
+  }
+  team_.world().implementation().note_launch(*call.stream, context_, false);
+  before->work->run(*call.stream);
+}
+
+void CopyEngines::issue(const EngineCall& call) {
   // The caller's stream has the first kernel and the last: who waits for it hears of what failed between them.
   launch_handshake(team_, handshake_on(*call.stream, Operation::allreduce), channel_, call.call,
                    call.symmetric ? call.destination : nullptr, call.symmetric ? call.source : nullptr);

@@ -14,6 +14,7 @@
 #include "beeline/host/launch_options.hpp"
 #include "beeline/host/world.hpp"
 #include "host/collectives/engine_chunk.hpp"
+#include "transport/recorded_work.hpp"
 
 namespace beeline::detail {
 
@@ -64,7 +65,8 @@ class CopyEngines {
   [[nodiscard]] static std::size_t useful_bytes(std::size_t members);
   [[nodiscard]] static std::size_t least_bytes(std::size_t members);
 
-  /// Asynchronous, in the order of the caller's stream.
+  /// Asynchronous, in the order of the caller's stream. From its second time on, a GPU's call is recorded: a long one
+  /// has a hundred copies, kernels and events, which take the CPU longer to issue than a short one to run.
   void allreduce(const EngineCall& call);
   /// The same for what only moves data, from and to vectors anywhere in memory that this rank reaches.
   void move(const MovementPlan& plan, Stream& stream);
@@ -81,6 +83,14 @@ class CopyEngines {
   /// The chunks of the longest part, which take turns with the slots: as long as each other, or shorter towards the
   /// end.
   [[nodiscard]] std::vector<Chunk> chunks(std::size_t part, Slots slots, bool equal) const;
+  /// A call that was made, and what is recorded of it.
+  struct Repeated {
+    EngineCall call;
+    std::unique_ptr<RecordedWork> work;  ///< nullptr: it was made once
+  };
+  /// The same call as made before, or nullptr; then it is kept in place of that which was made least lately.
+  [[nodiscard]] Repeated* known(const EngineCall& call);
+  void issue(const EngineCall& call);
   void exchange(const EngineCall& call, std::size_t part);
   /// Two members: each combines both whole vectors.
   void exchange_whole(const EngineCall& call);
@@ -130,7 +140,8 @@ class CopyEngines {
   const Context& context_;
   const CollectiveChannel& channel_;
   std::span<std::byte> scratch_;  ///< [slots, others, a chunk]
-  std::unique_ptr<Stream> copying_, combining_;
+  std::unique_ptr<Stream> copying_, combining_, recording_;
+  std::vector<Repeated> repeated_;  ///< the latest last
   std::unique_ptr<Event> called_, copied_, returned_, met_, combined_;
   static constexpr std::size_t most_arrivals = 4;
   std::array<std::unique_ptr<Event>, most_arrivals>

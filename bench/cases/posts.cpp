@@ -4,12 +4,9 @@
 /// block of the device. Ping-pong, one way, and a command's own round trip between a kernel and its engine, beside a
 /// bare thread that answers a flag.
 
-#include <atomic>
-#include <functional>
-#include <thread>
-
 #include "beeline/control/post.hpp"
 #include "beeline/host/command_queues.hpp"
+#include "cases/bare_answers.hpp"
 #include "cases/cases.hpp"
 #include "harness/group_choice.hpp"
 #include "harness/message_buffers.hpp"
@@ -99,47 +96,6 @@ std::vector<Measurement> prepare_messages(Bench& bench, std::uint64_t bytes) {
   all.back().settings = single_thread(bench).settings();
   return all;
 }
-
-/// A thread of the host that answers each change of a flag, by `answer(value)`. It gives its core away as the library
-/// does.
-class BareAnswers {
- public:
-  ///   before  what the flag holds before the first question
-  BareAnswers(World& world, std::uint64_t* asked, std::uint64_t before, std::function<void(std::uint64_t)> answer)
-      : thread_([=, this, &world] {
-          if (world.device().is_gpu()) use_gpu(world.device().index);
-          std::uint64_t last = before;
-          for (std::uint32_t poll = 0; !stops_; machine::back_off(++poll, world.host_context().polling)) {
-            const std::uint64_t seen = BareWord(*asked).load(cuda::memory_order_acquire);
-            if (seen == last) continue;
-            answer(last = seen);
-            poll = 0;
-          }
-        }) {}
-  ~BareAnswers() {
-    stops_ = true;
-    thread_.join();
-  }
-  BareAnswers(const BareAnswers&) = delete;
-  BareAnswers& operator=(const BareAnswers&) = delete;
-
- private:
-  std::atomic<bool> stops_{false};
-  std::thread thread_;
-};
-
-struct BareQuestions {
-  template <class Grid>
-  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, Loop loop, std::uint64_t* asked,
-                                      std::uint64_t* answered) const {
-    const auto& block = grid.block();
-    if (block.thread_rank() != 0) return;
-    time_rounds(Thread{}, loop, [&](std::uint64_t sequence) {
-      BareWord(*asked).store(sequence, cuda::memory_order_release);
-      return bare_poll<cuda::memory_order_acquire>(block, ctx, answered, sequence);
-    });
-  }
-};
 
 /// Eight bytes to this rank's own memory, and until they are there.
 struct PostedWord {

@@ -2,12 +2,13 @@
 /// @file
 /// triggered/copy_engine/signal: the host has armed transfers beforehand, a kernel triggers them, and the engine, or a
 /// stream that waits, does them. Ping-pong, one way, and a trigger's own round trip: from the trigger to the signal
-/// behind what it has fired, both in this rank's memory; beside it a stream that waits without the library's triggers,
-/// and one that copies by a graph's conditional node, which could guard it.
+/// behind what it has fired, both in this rank's memory. Beside it: a stream that waits without the library's triggers,
+/// one that copies by a graph's conditional node, which could guard it, and a CPU thread that answers a flag by a copy.
 
 #include "beeline/host/triggers.hpp"
 
 #include "beeline/control/trigger.hpp"
+#include "cases/bare_answers.hpp"
 #include "cases/cases.hpp"
 #include "harness/group_choice.hpp"
 #include "harness/message_buffers.hpp"
@@ -168,6 +169,31 @@ struct BareState {
   std::unique_ptr<ConditionalCopy> copy;
 };
 
+/// A CPU thread that answers a flag by a copy and a stream write: an engine's part without the engine.
+struct BareHostState {
+  BareHostState(Bench& bench_in, std::uint64_t bytes)
+      : bench(bench_in), buffers(bench, bytes), asked(bench.world(), 1, Heap::pinned), answered(bench.world(), 1),
+        timed(bench), stream(bench.world().make_stream()) {}
+
+  std::vector<double> time(Rounds rounds) {
+    std::uint64_t* const signal = &answered.data()->value;
+    const std::uint64_t start = timed.last();
+    BareWord(asked.data()->value).store(start, cuda::memory_order_relaxed);
+    const BareAnswers answers(bench.world(), &asked.data()->value, start, [&](std::uint64_t value) {
+      bare_copy(*stream, buffers.destination(), buffers.source(), buffers.bytes());
+      bare_write(*stream, signal, value);
+    });
+    return timed.run(single_thread(bench).threads, bench.leads(), rounds, BareQuestions{}, &asked.data()->value,
+                     signal);
+  }
+
+  Bench& bench;
+  MessageBuffers buffers;
+  SymmetricArray<PaddedWord> asked, answered;
+  TimedKernel timed;
+  std::unique_ptr<Stream> stream;
+};
+
 template <class Kernel, Receivers receivers>
 std::vector<Measurement> prepare_messages(Bench& bench, std::uint64_t bytes) {
   std::vector<Measurement> all;
@@ -215,12 +241,10 @@ Measurement trigger_measurement(Bench& bench, const std::shared_ptr<State>& stat
   return measurement;
 }
 
-Measurement bare_measurement(Bench& bench, std::uint64_t bytes, bool conditional) {
-  auto state = std::make_shared<BareState>(bench, bytes, conditional);
-  Measurement measurement{.operation = "trigger",
-                          .method = conditional ? "bare/conditional_node" : "bare/stream_wait",
-                          .bytes = bytes,
-                          .peer_of = method};
+template <class State>
+Measurement bare_measurement(Bench& bench, std::uint64_t bytes, const char* called,
+                             const std::shared_ptr<State>& state) {
+  Measurement measurement{.operation = "trigger", .method = called, .bytes = bytes, .peer_of = method};
   measurement.most_iterations = most_iterations(TriggeredBy::stream);
   measurement.settings = single_thread(bench).settings();
   measurement.time = [=](Rounds rounds) { return state->time(rounds); };
@@ -232,8 +256,13 @@ Measurement bare_measurement(Bench& bench, std::uint64_t bytes, bool conditional
 
 std::vector<Measurement> prepare_triggers(Bench& bench, std::uint64_t bytes) {
   const unsigned one = single_thread(bench).threads, many = bench.world().device().is_gpu() ? 256 : one;
-  std::vector<Measurement> all{bare_measurement(bench, bytes, false)};
-  if (bench.world().device().is_gpu()) all.push_back(bare_measurement(bench, bytes, true));
+  const auto bare = [&](const char* called, const auto& state) {
+    return bare_measurement(bench, bytes, called, state);
+  };
+  std::vector<Measurement> all{bare("bare/stream_wait", std::make_shared<BareState>(bench, bytes, false))};
+  if (bench.world().device().is_gpu())
+    all.push_back(bare("bare/conditional_node", std::make_shared<BareState>(bench, bytes, true)));
+  all.push_back(bare("bare/host_copy", std::make_shared<BareHostState>(bench, bytes)));
   for (const TriggeredBy by : back_ends) {
     const auto state = std::make_shared<State>(bench, bytes, by);
     for (Measurement& each : std::vector{trigger_measurement<Level::thread>(bench, state, one),

@@ -178,7 +178,7 @@ def test_methods_have_their_latency_rate_and_bandwidth() -> None:
         for level in ("thread", "block", "all_threads")
     ]
     rows = [(r["bytes"], r["settings"].get("back_end"), r["settings"].get("level")) for r in triggers]
-    assert rows == [(size, *row) for size in (8, 70001) for row in [(None, None), *levels]]
+    assert rows == [(size, *row) for size in (8, 70001) for row in [(None, None), (None, None), *levels]]
     assert {r["baseline"] for r in triggers} == {None, "bare/stream_wait"}
 
 

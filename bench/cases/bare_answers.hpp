@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// A flag of a kernel that a CPU thread answers: what an engine does, without the engine.
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <thread>
+
+#include "beeline/host/world.hpp"
+#include "harness/timed_kernel.hpp"
+#include "peers/bare_copy.hpp"
+#include "peers/bare_words.hpp"
+
+namespace beeline::bench {
+
+/// A thread of the host that answers each change of a flag, by `answer(value)`. It gives its core away as the library
+/// does.
+class BareAnswers {
+ public:
+  ///   before  what the flag holds before the first question
+  BareAnswers(World& world, std::uint64_t* asked, std::uint64_t before, std::function<void(std::uint64_t)> answer)
+      : thread_([=, this, &world] {
+          if (world.device().is_gpu()) use_gpu(world.device().index);
+          std::uint64_t last = before;
+          for (std::uint32_t poll = 0; !stops_; machine::back_off(++poll, world.host_context().polling)) {
+            const std::uint64_t seen = BareWord(*asked).load(cuda::memory_order_acquire);
+            if (seen == last) continue;
+            answer(last = seen);
+            poll = 0;
+          }
+        }) {}
+  ~BareAnswers() {
+    stops_ = true;
+    thread_.join();
+  }
+  BareAnswers(const BareAnswers&) = delete;
+  BareAnswers& operator=(const BareAnswers&) = delete;
+
+ private:
+  std::atomic<bool> stops_{false};
+  std::thread thread_;
+};
+
+struct BareQuestions {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, Loop loop, std::uint64_t* asked,
+                                      std::uint64_t* answered) const {
+    const auto& block = grid.block();
+    if (block.thread_rank() != 0) return;
+    time_rounds(Thread{}, loop, [&](std::uint64_t sequence) {
+      BareWord(*asked).store(sequence, cuda::memory_order_release);
+      return bare_poll<cuda::memory_order_acquire>(block, ctx, answered, sequence);
+    });
+  }
+};
+
+}  // namespace beeline::bench

@@ -4,6 +4,7 @@
 /// What a command does to a word, by a CPU thread or by a thread of a GPU.
 
 #include <cstdint>
+#include <cstring>
 #include <cuda/atomic>
 
 #include "beeline/core/command.hpp"
@@ -57,6 +58,15 @@ BEELINE_HOST_DEVICE inline std::uint64_t change_word(const Command& command, voi
       return command.is_signed ? static_cast<std::uint64_t>(change_as<std::int64_t>(command, at))
                                : change_as<std::uint64_t>(command, at);
   }
+}
+
+/// Stores the bytes that a command holds, by a CPU thread. A word may be one that its receiver waits for.
+inline void put_inline(const Command& command, void* at) {
+  if (command.width == sizeof(std::uint64_t) && reinterpret_cast<std::uintptr_t>(at) % sizeof(std::uint64_t) == 0)
+    cuda::atomic_ref<std::uint64_t, cuda::thread_scope_system>(*static_cast<std::uint64_t*>(at))
+        .store(command.local, cuda::memory_order_release);
+  else
+    std::memcpy(at, &command.local, command.width);
 }
 
 }  // namespace beeline::detail

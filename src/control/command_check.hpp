@@ -20,6 +20,9 @@ struct CommandTarget {
 
 [[nodiscard]] CommandTarget target_of(const EngineClient& client, MappedMemory& memory, const Command& command);
 
+/// What can be checked of a command for a rank of another node, its signal included, without that rank's memory.
+[[nodiscard]] CommandTarget checked_for_far(const EngineClient& client, const Command& command);
+
 /// How a command was begun.
 struct BegunCommand {
   const char* refused = nullptr;  ///< why it was; nullptr: it was not

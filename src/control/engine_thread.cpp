@@ -116,8 +116,12 @@ auto EngineThread::change(Change change) const {
 void EngineThread::add(CommandRing& ring, std::uint64_t* told) {
   change([&] {
     const std::uint64_t taken = ring.taken.value;
-    served_.push_back(std::make_unique<Served>(
-        Served{.ring = &ring, .told = told, .reader = CommandReader(ring), .taken = taken, .done_by_then = taken}));
+    served_.push_back(std::make_unique<Served>(Served{.ring = &ring,
+                                                      .told = told,
+                                                      .reader = CommandReader(ring),
+                                                      .taken = taken,
+                                                      .done_by_then = taken,
+                                                      .done = taken}));
     rings_ = served_.size();
   });
 }
@@ -148,13 +152,17 @@ void EngineThread::serve_triggers(CommandRing& ring, TriggerTable& table, std::u
 void EngineThread::end_now(Served& served) {
   const std::uint64_t start = machine::clock_ns();
   try {
-    for (end_batches(); served.under_way > 0; end_batches()) {
+    const auto is_carried = [&] {
+      return served.far != nullptr && !served.far->is_idle() && detail::read_abort_word(client_.context) == 0;
+    };
+    for (end_batches(); served.under_way > 0 || is_carried(); end_batches()) {
       require(machine::clock_ns() - start < client_.context.deadline_ns, Status::deadline,
               "the device has not ended them by the deadline");
       std::this_thread::yield();
     }
   } catch (const std::exception& error) {
     log(LogLevel::error, fmt::format("commands of a queue that ends are under way: {}", error.what()), client_.rank);
+    if (served.lane == nullptr) return;
     for (Batch& batch : served.lane->batches)
       std::erase_if(batch.parts, [&](const Part& part) { return part.ring == &served; });
   }
@@ -219,7 +227,27 @@ bool EngineThread::end_batches() {
     any |= lane->under_way > 0;
     while (lane->under_way > 0 && lane->worker->over(lane->batches[lane->oldest].submission)) end_batch(*lane);
   }
+  for (const auto& served : served_)
+    if (served->far != nullptr) any |= end_far(*served);
   return any;
+}
+
+bool EngineThread::end_far(Served& served) {
+  if (!served.far->has_news()) return false;
+  FarQueue::Handed handed;
+  std::string refusal;
+  while (served.far->take_over(handed, refusal)) {
+    if (!refusal.empty()) refuse(served, handed.command, refusal.c_str());
+    if (handed.fired.is_last) served.table->finish(handed.fired, served.refused == 0);
+  }
+  publish(served);
+  return true;
+}
+
+void EngineThread::publish(Served& served) {
+  const auto done = [&](std::uint64_t commands) { return DoneCount::of(commands, served.refused != 0); };
+  served.reader.release_sources(done(served.far == nullptr ? served.done : served.far->reusable(served.done)));
+  served.reader.complete(done(served.far == nullptr ? served.done : served.far->completed(served.done)));
 }
 
 EngineThread::Lane* EngineThread::lane_of(const Served& served, bool words_only) const {
@@ -276,6 +304,7 @@ bool EngineThread::begin_ring(Served& served, Lane& lane, bool words_only) {
   Part part{&served, batch.count, 0, 0};
   lane.worker->begin_ring(served.under_way > 0);
   begin_commands(served, lane, words_only);
+  if (served.far != nullptr) served.far->submit();
   part.count = batch.count - part.first;
   // A trigger is done when what it has fired is: the rest of that may have found no place in this batch.
   if (served.table == nullptr || !served.table->has_fired(served.number)) served.done_by_then = served.taken;
@@ -283,9 +312,11 @@ bool EngineThread::begin_ring(Served& served, Lane& lane, bool words_only) {
   if (part.count == 0) return false;
   count(commands_, part.count);
   // Of what triggers fire this thread keeps a table: their posters hear of the end when the table has. A stream that
-  // has more to do stores no word for posters beside their words: they read what this thread tells.
-  const bool is_told = served.table == nullptr && (!words_only || batches_ == 0);
-  served.by_stream = lane.worker->end_ring(is_told ? served.told : nullptr, done_of(part).word);
+  // has more to do stores no word for posters beside their words: they read what this thread tells. No stream knows of
+  // what other nodes do.
+  const bool is_told = served.table == nullptr && served.far == nullptr && (!words_only || batches_ == 0);
+  const DoneCount done = DoneCount::of(part.done_by_then, served.refused != 0);
+  served.by_stream = lane.worker->end_ring(is_told ? served.told : nullptr, done.word);
   if (served.by_stream) {
     batch.parts.push_back(part);
     served.lane = &lane;
@@ -305,7 +336,7 @@ void EngineThread::begin_commands(Served& served, Lane& lane, bool words_only) {
   std::size_t bytes = 0;
   const std::lock_guard in_use(memory_user_);
   while (batch.count < command_batch && bytes < most_bytes && (!words_only || is_gathered(served)) &&
-         take(served, batch)) {
+         (served.far == nullptr || served.far->has_room()) && take(served, batch)) {
     const char* const reason =
         served.refused == 0 ? begin(served, lane, batch, bytes) : "a command before it was refused";
     if (reason != nullptr) refuse(served, batch.commands[batch.count], reason);
@@ -343,14 +374,28 @@ bool EngineThread::take(Served& served, Batch& batch) {
   return true;
 }
 
-const char* EngineThread::begin(Served& served, Lane& lane, const Batch& batch, std::size_t& bytes) {
+const char* EngineThread::begin(Served& served, Lane& lane, Batch& batch, std::size_t& bytes) {
   const Command& command = batch.commands[batch.count];
   if (command.verb == Verb::trigger)
     return served.table != nullptr ? served.table->trigger(command.remote, command.local)
                                    : "its queue takes no triggers";
+  const bool is_far = client_.network != nullptr && command.verb != Verb::copy &&
+                      command.peer < static_cast<std::uint32_t>(client_.ranks) && client_.is_far(command.peer);
+  if (is_far) return hand_over(served, batch, bytes);
   const BegunCommand begun = begin_command(client_, memory_, *lane.worker, command, lane.slot(batch, batch.count));
   bytes += begun.bytes;
   return begun.refused;
+}
+
+const char* EngineThread::hand_over(Served& served, Batch& batch, std::size_t& bytes) {
+  const Command& command = batch.commands[batch.count];
+  const CommandTarget target = checked_for_far(client_, command);
+  if (target.refused != nullptr) return target.refused;
+  if (served.far == nullptr) served.far = std::make_unique<FarQueue>(*client_.network, *served.ring);
+  const std::uint64_t number = command.sequence != 0 ? command.sequence : std::max<std::uint64_t>(1, served.taken);
+  served.far->hand_over(command, std::exchange(batch.fired[batch.count], {}), number - 1);
+  bytes += target.bytes;
+  return nullptr;
 }
 
 void EngineThread::end_batch(Lane& lane) {
@@ -372,7 +417,8 @@ void EngineThread::end_part(const Part& part, const Lane& lane, const Batch& bat
   Served& served = *part.ring;
   for (std::size_t i = part.first; i < part.first + part.count; ++i)
     if (batch.commands[i].answers) served.reader.answer(batch.commands[i], lane.worker->result(lane.slot(batch, i)));
-  served.reader.end(done_of(part));
+  served.done = part.done_by_then;
+  publish(served);
   if (served.table != nullptr) finish_fired(part, batch);
 }
 
@@ -424,8 +470,9 @@ void EngineThread::sleep() {
 }
 
 bool EngineThread::has_posted() const {
-  return changes_ > 0 || closing_ ||
-         std::any_of(served_.begin(), served_.end(), [](const auto& served) { return has_work(*served); });
+  return changes_ > 0 || closing_ || std::any_of(served_.begin(), served_.end(), [](const auto& served) {
+           return has_work(*served) || (served->far != nullptr && served->far->has_news());
+         });
 }
 
 bool EngineThread::has_work(const Served& served) {

@@ -18,6 +18,7 @@
 
 #include "beeline/control/engine_statistics.hpp"
 #include "control/command_worker.hpp"
+#include "control/far_queue.hpp"
 #include "control/mapped_memory.hpp"
 #include "control/trigger_table.hpp"
 
@@ -110,14 +111,16 @@ class EngineThread {
     CommandRing* ring;
     std::uint64_t* told;
     CommandReader reader;
-    Lane* lane = nullptr;            ///< where its commands are under way
-    std::size_t under_way = 0;       ///< parts
-    bool by_stream = false;          ///< what it had last was under way: words in GPU memory, not in host memory
-    std::uint64_t refused = 0;       ///< commands: the first, and all behind it
-    TriggerTable* table = nullptr;   ///< of a ring that triggers are posted to
-    std::uint32_t number = 0;        ///< the ring's, in the table
-    std::uint64_t taken = 0;         ///< commands of the ring
-    std::uint64_t done_by_then = 0;  ///< of these, with what they have fired, when what has begun is over
+    Lane* lane = nullptr;             ///< where its commands are under way
+    std::size_t under_way = 0;        ///< parts
+    bool by_stream = false;           ///< what it had last was under way: words in GPU memory, not in host memory
+    std::uint64_t refused = 0;        ///< commands: the first, and all behind it
+    TriggerTable* table = nullptr;    ///< of a ring that triggers are posted to
+    std::uint32_t number = 0;         ///< the ring's, in the table
+    std::uint64_t taken = 0;          ///< commands of the ring
+    std::uint64_t done_by_then = 0;   ///< of these, with what they have fired, when what has begun is over
+    std::uint64_t done = 0;           ///< of these, those that are, but for what other nodes do
+    std::unique_ptr<FarQueue> far{};  ///< what goes to other nodes; nullptr: nothing did
   };
 
   /// Runs `change()` while this thread does not look.
@@ -127,6 +130,8 @@ class EngineThread {
   /// One round over all rings. Whether any had something to do.
   bool serve_all();
   bool end_batches();
+  /// Ends what other nodes have done. Whether there was anything.
+  bool end_far(Served& served);
   /// Begins words of all rings, and notes the rings whose next command is none.
   bool begin_words();
   bool begin_moves();
@@ -145,16 +150,16 @@ class EngineThread {
   void end_batch(Lane& lane);
   /// A ring's commands are over.
   void end_part(const Part& part, const Lane& lane, const Batch& batch);
-  /// What posters hear then.
-  [[nodiscard]] static DoneCount done_of(const Part& part) {
-    return DoneCount::of(part.done_by_then, part.ring->refused != 0);
-  }
+  /// Tells posters what is done.
+  static void publish(Served& served);
   /// Waits for what a ring has begun, up to the deadline: then nothing is told of it.
   void end_now(Served& served);
   /// The next command to begin, into the next slot of a batch: what has fired comes first.
   bool take(Served& served, Batch& batch);
   /// Why the command in the batch's last slot is refused; nullptr: it has begun. Adds to `bytes`.
-  const char* begin(Served& served, Lane& lane, const Batch& batch, std::size_t& bytes);
+  const char* begin(Served& served, Lane& lane, Batch& batch, std::size_t& bytes);
+  /// The same of a command for a rank of another node.
+  const char* hand_over(Served& served, Batch& batch, std::size_t& bytes);
   /// Tells the table which operations are over.
   static void finish_fired(const Part& part, const Batch& batch);
   void check_triggers() const;

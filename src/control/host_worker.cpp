@@ -20,7 +20,7 @@ class HostWorker final : public CommandWorker {
     auto* local = reinterpret_cast<std::byte*>(command.local);
     switch (command.verb) {
       case Verb::put_inline:
-        put_inline(remote, command);
+        detail::put_inline(command, remote);
         return nullptr;
       case Verb::put:
       case Verb::copy:
@@ -45,15 +45,6 @@ class HostWorker final : public CommandWorker {
     std::uint64_t to, from;
   };
 
-  /// A word that is put may be one that its receiver waits for.
-  static void put_inline(std::byte* remote, const Command& command) {
-    const auto address = reinterpret_cast<std::uintptr_t>(remote);
-    if (command.width == sizeof(std::uint64_t) && address % sizeof(std::uint64_t) == 0)
-      detail::SystemAtomic<std::uint64_t>(*reinterpret_cast<std::uint64_t*>(remote))
-          .store(command.local, cuda::memory_order_release);
-    else
-      std::memcpy(remote, &command.local, command.width);
-  }
   const char* move(std::byte* to, const std::byte* from, const Command& command, Strides strides) {
     const std::uint64_t rows = command.rows, bytes = command.row_bytes;
     const bool is_there = destinations_.holds(to, (rows - 1) * strides.to + bytes) &&

@@ -13,6 +13,14 @@
 
 namespace beeline {
 
+/// Whether bytes of a slot lie in a heap of its rank: then they are mapped as long as the world exists.
+[[nodiscard]] inline bool lies_in_heap(const Context& ctx, std::uint64_t offset, std::size_t bytes) {
+  const SlotLayout slot{ctx.slot_shift};
+  const bool is_pinned = offset >= slot.host_area_offset() && offset < slot.host_segments_offset();
+  const std::uint64_t end = is_pinned ? ctx.pinned_heap_end : ctx.heap_end;
+  return (is_pinned || offset < slot.device_segments_offset()) && offset < end && bytes <= end - offset;
+}
+
 /// Remembers what it has found: to look further costs a lock that all threads share. One thread uses it.
 class MappedMemory {
  public:
@@ -27,6 +35,10 @@ class MappedMemory {
       unmaps_ = unmaps;
     }
     return last_.holds(address, bytes) || find(address).holds(address, bytes);
+  }
+  /// Whether they do, and the piece is a heap's.
+  [[nodiscard]] bool holds_for_good(const void* address, std::size_t bytes) {
+    return lies_in_heap(client_.context, client_.context.offset_in_slot(address), bytes) && holds(address, bytes);
   }
   /// Whether they do, and the piece is host memory.
   [[nodiscard]] bool holds_in_host_memory(const void* address, std::size_t bytes) {

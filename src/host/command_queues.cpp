@@ -17,7 +17,8 @@ namespace {
 Heap heap_of(EngineKind engine) { return engine == EngineKind::host ? Heap::pinned : Heap::symmetric; }
 
 std::uint32_t checked(const Team& team, std::uint32_t queues, const CommandQueueOptions& options) {
-  team.world().implementation().require_one_node(team, "a command queue");
+  if (options.engine == EngineKind::device)
+    team.world().implementation().require_one_node(team, "a command queue of a device engine");
   require(queues > 0, Status::invalid_argument, "command queues: 0 of them; at least one");
   require(options.engine == EngineKind::host || (options.engine_threads == 0 && !options.is_timed),
           Status::invalid_argument, "command queues that a device engine serves have no threads of the host to time");

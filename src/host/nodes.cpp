@@ -33,10 +33,6 @@ void World::Implementation::learn_nodes(const std::vector<std::string>& nodes) {
     if (found == known.end()) known.push_back(nodes[each]);
   }
   if (known.size() == 1) return;
-  require(!has_gpus(), Status::unavailable,
-          fmt::format("the ranks are on {} nodes, and some have GPUs: only host ranks reach other nodes so far "
-                      "(BEELINE_DEVICE=cpu)",
-                      known.size()));
   bootstrap->set_neighbors(near_ranks());
 }
 

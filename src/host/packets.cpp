@@ -28,6 +28,7 @@ struct TornLines {
 /// Collective.
 std::string find_reason(Team& team) {
   if (const std::string host_rank = host_rank_reason(team.world()); !host_rank.empty()) return host_rank;
+  if (team.world().implementation().spans_nodes(team)) return "GPUs do not store to other nodes";
   const std::vector<detail::LinesSeen> seen = detail::watch_lines(team);
   TornLines mine{};
   for (int sender = 0; sender < team.size(); ++sender)

@@ -159,6 +159,8 @@ EngineClient World::Implementation::engine_client() {
   client.unmaps = &range.unmaps();
   client.memory_users = &range.users();
   client.is_host_memory = [&range](const void* address) { return !range.is_gpu_memory(address); };
+  client.network = spans_nodes() ? engine.get() : nullptr;
+  client.is_far = [this](std::uint32_t peer) { return !is_near(static_cast<int>(peer)); };
   client.note_refusal = [this](const std::string& text) {
     RefusedCommand& refused = host_header(rank)->refused_command;
     std::uint64_t unclaimed = 0;

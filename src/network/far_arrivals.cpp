@@ -43,6 +43,7 @@ FarRank* FarExchange::sender_in_turn(const NetworkMessage& message) {
   FarRank* const from = sender_of(message);
   if (from == nullptr) return nullptr;
   from->acknowledged = std::max(from->acknowledged, std::min(message.acknowledged, from->sent));
+  from->refusals_told = std::max(from->refusals_told, message.refusals);
   if (message.kind == MessageKind::hello) from->has_greeted = true;
   if (message.number == 0) return nullptr;
   if (from->arrivals.may_come(message)) return from;
@@ -175,16 +176,17 @@ void FarExchange::settle(FarRank& from, std::uint64_t number) {
 
 std::span<std::byte> FarExchange::place_of(const NetworkMessage& message, std::size_t bytes) {
   const bool is_put_here = puts_rows(message.command) && message.command.peer == static_cast<std::uint32_t>(plan_.rank);
+  const bool is_refused = far(message.from).refused_rings.contains(message.request >> index_bits);
   Rows rows{};
-  if (message.kind == MessageKind::command && client_ != nullptr && is_put_here) {
+  if (message.kind == MessageKind::command && client_ != nullptr && is_put_here && !is_refused) {
     const Command command = without_signal(message.command);
     const CommandTarget target = target_of(*client_, *memory_, command);
     if (target.refused == nullptr) rows = rows_at(target, command);
   }
   if (message.kind == MessageKind::data)
     if (const PostedCommand* const posted = posted_of(message.request);
-        posted != nullptr && posted->command.verb == Verb::get && message.piece < posted->pieces)
-      rows = local_rows(piece_of(posted->command, cut_for(posted->command), message.piece));
+        posted != nullptr && posted->command.verb == Verb::get && message.piece < posted->pieces && !posted->is_checked)
+      rows = local_rows(piece_of(posted->command, cut_for(*posted), message.piece));
   if (rows.rows == 0 || !rows.is_whole() || rows.bytes() != bytes) return {};
   if (staging_ != nullptr && !staging_->is_for_cpu_now(rows)) return {};
   return {rows.first, bytes};
@@ -195,9 +197,17 @@ void FarExchange::take_abort(const NetworkMessage& message, std::span<const std:
 }
 
 void FarExchange::take_refusal(const NetworkMessage& message, std::span<const std::byte> payload) {
+  ++far(message.from).refusals_taken;
   PostedCommand* const posted = posted_of(message.request);
-  if (posted != nullptr && posted->command.peer == message.from) posted->is_refused = true;
-  fail(fmt::format("rank {}'s engine refused: {}", message.from, text_of(payload)));
+  if (posted == nullptr || posted->command.peer != message.from)
+    return fail(fmt::format("rank {} refuses what nobody posted: {}", message.from, text_of(payload)));
+  if (PostedCommands& ring = *ring_of(message.request); ring.queue() != nullptr) {
+    if (posted->awaited != 0) --posted->awaited, --far(message.from).unanswered;
+    return ring.refuse(*posted, fmt::format("{} (rank {} says so)", text_of(payload), message.from));
+  }
+  posted->is_refused = true;
+  fail(fmt::format("rank {}'s engine refused: {} of rank {}: {}", message.from, text_of(posted->command), plan_.rank,
+                   text_of(payload)));
 }
 
 void FarExchange::perform(const NetworkMessage& message, Payload payload) {
@@ -221,6 +231,8 @@ void FarExchange::perform_command(const NetworkMessage& message, Payload payload
   const Command& command = message.command;
   if (client_ == nullptr || command.peer != static_cast<std::uint32_t>(plan_.rank) || command.verb == Verb::copy)
     return refuse(message, "it is for another rank");
+  if (far(message.from).refused_rings.contains(message.request >> index_bits))
+    return refuse(message, "a command before it was refused");
   const std::lock_guard in_use(*memory_user_);
   NetworkMessage first = message, signal = message;
   first.command = without_signal(command), signal.command = signal_of(command);
@@ -256,7 +268,7 @@ bool FarExchange::do_command(const NetworkMessage& message, const CommandTarget&
       reply_rows(message, rows);
       return true;
     case Verb::put_inline:
-      std::memcpy(target.address, &command.local, command.width);
+      detail::put_inline(command, target.address);
       return true;
     default:
       const std::uint64_t held = detail::change_word(command, target.address);
@@ -303,10 +315,12 @@ StagedBytes FarExchange::staged(Payload payload) {
 }
 
 void FarExchange::refuse(const NetworkMessage& message, const std::string& reason) {
-  std::string text = fmt::format("{} of rank {}: {}", text_of(message.command), message.from, reason);
-  StagedBytes staged = make_staged(text.size());
-  std::memcpy(staged.get(), text.data(), text.size());
-  const std::span<const std::byte> payload(staged.get(), text.size());
+  FarRank& from = far(message.from);
+  ++from.refusals;
+  from.refused_rings.insert(message.request >> index_bits);
+  StagedBytes staged = make_staged(reason.size());
+  std::memcpy(staged.get(), reason.data(), reason.size());
+  const std::span<const std::byte> payload(staged.get(), reason.size());
   NetworkMessage refusal{};
   refusal.kind = MessageKind::refusal, refusal.request = message.request;
   replies_.push_back({static_cast<int>(message.from), refusal, payload, std::move(staged)});
@@ -321,7 +335,8 @@ void FarExchange::reply(const NetworkMessage& to, MessageKind kind, std::uint64_
 void FarExchange::reply_rows(const NetworkMessage& to, const Rows& rows) {
   reply(to, MessageKind::data, 0);
   Reply& answer = replies_.back();
-  if (rows.is_whole()) {
+  // What fits a message, and may be unmapped before UCX has read it, is copied.
+  if (rows.is_whole() && (rows.bytes() > most_packed_bytes || memory_->holds_for_good(rows.first, rows.bytes()))) {
     answer.payload = {rows.first, rows.bytes()};
     return;
   }
@@ -339,35 +354,38 @@ void FarExchange::take_answer(const NetworkMessage& message, Payload payload) {
   if (!is_data || payload.is_placed) return end_answer(message, *posted);
   if (message.piece >= posted->pieces)
     return fail(fmt::format("rank {} answers with piece {} of {}", message.from, message.piece, posted->pieces));
-  const Rows rows = local_rows(piece_of(posted->command, cut_for(posted->command), message.piece));
+  const Rows rows = local_rows(piece_of(posted->command, cut_for(*posted), message.piece));
   if (rows.bytes() != payload.bytes.size())
     return fail(fmt::format("rank {} answers with {} bytes, {} were asked for", message.from, payload.bytes.size(),
                             rows.bytes()));
   if (staging_ != nullptr && !staging_->is_for_cpu_now(rows))
-    return stage_answer(message, posted->command, rows, std::move(payload));
-  rows.unpack(payload.bytes.data());
+    return stage_answer(message, *posted, rows, std::move(payload));
+  if (!unpack(rows, posted->is_checked, payload.bytes))
+    refuse_own(*ring_of(message.request), *posted, "memory of its poster is not there");
   end_answer(message, *posted);
 }
 
 void FarExchange::end_answer(const NetworkMessage& message, PostedCommand& posted) {
   --far(message.from).unanswered;
-  if (--posted.awaited == 0) rings_[message.request >> index_bits].answer(posted, message.value);
+  if (--posted.awaited == 0) ring_of(message.request)->answer(posted, message.value);
 }
 
-void FarExchange::stage_answer(const NetworkMessage& message, const Command& command, const Rows& rows,
+void FarExchange::stage_answer(const NetworkMessage& message, PostedCommand& posted, const Rows& rows,
                                Payload payload) {
   FarRank& from = far(message.from);
   ++from.under_way;
-  const auto end = [this, &from, message, sequence = command.sequence](std::uint64_t) {
-    PostedCommand* const posted = posted_of(message.request);
-    const bool is_awaited = posted != nullptr && posted->command.sequence == sequence && posted->awaited != 0;
-    if (is_awaited) end_answer(message, *posted);  // otherwise the world has ended, and its poster with it
+  const auto end = [this, &from, message, sequence = posted.command.sequence](std::uint64_t) {
+    PostedCommand* const asked = posted_of(message.request);
+    const bool is_awaited = asked != nullptr && asked->command.sequence == sequence && asked->awaited != 0;
+    if (is_awaited) end_answer(message, *asked);  // otherwise the world has ended, and its poster with it
     settle(from, message.number);
   };
   const char* const refused = staging_->write(rows, staged(std::move(payload)), end);
   if (refused == nullptr) return;
   --from.under_way;
-  fail(fmt::format("rank {}'s engine refused: {}: {}", plan_.rank, text_of(command), refused));
+  PostedCommands& ring = *ring_of(message.request);
+  refuse_own(ring, posted, refused);
+  if (ring.queue() != nullptr) end_answer(message, posted);
 }
 
 }  // namespace beeline

@@ -58,8 +58,17 @@ void FarExchange::serve(const EngineClient& client) {
   memory_.emplace(client);
   memory_user_.emplace(*client.memory_users);
   if (plan_.is_staged[static_cast<std::size_t>(plan_.rank)]) staging_ = std::make_unique<Staging>(client);
-  rings_.reserve(client.rings.size());
-  for (CommandRing* ring : client.rings) rings_.emplace_back(*ring);
+  for (CommandRing* ring : client.rings) rings_.try_emplace(next_ring_++, *ring);
+}
+
+void FarExchange::open_queue(CarriedQueue& queue) {
+  require(next_ring_ < most_rings, Status::no_resource,
+          fmt::format("command queues to other nodes: {} have been made, and no more can be", next_ring_));
+  rings_.try_emplace(next_ring_++, queue);
+}
+
+void FarExchange::close_queue(const CarriedQueue& queue) {
+  std::erase_if(rings_, [&queue](const auto& ring) { return ring.second.queue() == &queue; });
 }
 
 NetworkMessage FarExchange::make_message(int to, MessageKind kind) {
@@ -69,6 +78,7 @@ NetworkMessage FarExchange::make_message(int to, MessageKind kind) {
   message.kind = kind;
   message.from = static_cast<std::uint32_t>(plan_.rank);
   message.acknowledged = rank.told = rank.in_place;
+  message.refusals = rank.refusals;
   return message;
 }
 
@@ -84,19 +94,19 @@ std::uint64_t FarExchange::send(int to, NetworkMessage message, std::span<const 
 // What this rank's rings hold.
 
 bool FarExchange::has_posted() const {
-  return std::any_of(rings_.begin(), rings_.end(), [this](const PostedCommands& ring) {
-    const PostedCommand* const begun = ring.begun();
-    return begun != nullptr ? may_send(*begun) : ring.has_next();
+  return std::any_of(rings_.begin(), rings_.end(), [this](const auto& each) {
+    const PostedCommand* const begun = each.second.begun();
+    return begun != nullptr ? may_send(*begun) : each.second.has_next();
   });
 }
 
 bool FarExchange::send_posted() {
   bool any = false;
-  for (std::uint32_t ring = 0; ring < rings_.size(); ++ring) {
+  for (auto& [number, ring] : rings_) {
     for (std::size_t count = 0; count < batch; ++count) {
-      PostedCommand* const posted = next_of(rings_[ring]);
+      PostedCommand* const posted = next_of(ring);
       if (posted == nullptr) break;
-      if (!posted->is_sent()) send_piece(ring << index_bits | rings_[ring].index_of(*posted), *posted);
+      if (!posted->is_sent()) send_piece(number, ring, *posted);
       any = true;
     }
   }
@@ -108,7 +118,7 @@ PostedCommand* FarExchange::next_of(PostedCommands& ring) {
   PostedCommand* posted = ring.begun();
   if (posted == nullptr) {
     posted = ring.take();
-    if (posted != nullptr) begin(*posted);
+    if (posted != nullptr) begin(ring, *posted);
   }
   return posted == nullptr || posted->is_sent() || may_send(*posted) ? posted : nullptr;
 }
@@ -118,21 +128,54 @@ bool FarExchange::may_send(const PostedCommand& posted) const {
          (staging_ == nullptr || !puts_rows(posted.command) || staging_->may_read());
 }
 
-void FarExchange::begin(PostedCommand& posted) {
+void FarExchange::begin(PostedCommands& ring, PostedCommand& posted) {
+  if (ring.has_refused()) return;  // it takes no messages
   const Command& command = posted.command;
   const bool is_far = command.peer < ranks_.size() && far(command.peer).is_far;
   if (!is_far || command.verb == Verb::copy || command.verb == Verb::trigger)
     return fail(fmt::format("rank {}'s engine cannot carry a {}", plan_.rank, text_of(command)));
   const bool moves = puts_rows(command) || command.verb == Verb::get;
-  posted.pieces = moves ? cut_for(without_signal(command)).messages() : 1;
+  const Rows rows = local_rows(without_signal(command));
+  posted.is_checked =
+      moves && ring.queue() != nullptr && staging_ == nullptr && !memory_->holds_for_good(rows.first, rows.extent());
+  posted.most_bytes = most_bytes(ring, posted);
+  posted.pieces = moves ? cut_for(posted).messages() : 1;
 }
 
-Cut FarExchange::cut_for(const Command& command) const {
-  const bool is_staged = staging_ != nullptr || plan_.is_staged[command.peer];
-  return cut_of(command, is_staged ? staging_bytes : ~std::uint64_t{0});
+/// What a queue names may be unmapped meanwhile, unless it is a heap's: it goes by way of a message. At the target no
+/// memory is unmapped that a put writes to.
+std::uint64_t FarExchange::most_bytes(const PostedCommands& ring, const PostedCommand& posted) const {
+  const Command& command = posted.command;
+  const bool gets = ring.queue() != nullptr && command.verb == Verb::get;
+  if (posted.is_checked || (gets && !lies_in_heap(client_->context, command.remote, 1))) return most_packed_bytes;
+  return staging_ != nullptr || plan_.is_staged[command.peer] ? staging_bytes : ~std::uint64_t{0};
 }
 
-void FarExchange::send_piece(std::uint32_t request, PostedCommand& posted) {
+void FarExchange::refuse_own(PostedCommands& ring, PostedCommand& posted, const std::string& reason) {
+  if (ring.queue() != nullptr) return ring.refuse(posted, reason);
+  posted.is_refused = true;
+  fail(fmt::format("rank {}'s engine refused: {}: {}", plan_.rank, text_of(posted.command), reason));
+}
+
+StagedBytes FarExchange::packed(const Rows& rows, bool is_checked) {
+  StagedBytes bytes = make_staged(rows.bytes());
+  const std::lock_guard in_use(*memory_user_);
+  if (!is_checked || memory_->holds(rows.first, rows.extent()))
+    rows.pack(bytes.get());
+  else if (!rows.pack_if_there(bytes.get()))
+    bytes.reset();
+  return bytes;
+}
+
+bool FarExchange::unpack(const Rows& rows, bool is_checked, std::span<const std::byte> bytes) {
+  const std::lock_guard in_use(*memory_user_);
+  if (is_checked && !memory_->holds(rows.first, rows.extent())) return rows.unpack_if_there(bytes.data());
+  rows.unpack(bytes.data());
+  return true;
+}
+
+void FarExchange::send_piece(std::uint32_t number, PostedCommands& ring, PostedCommand& posted) {
+  const std::uint32_t request = number << index_bits | ring.index_of(posted);
   const Command& whole = posted.command;
   const std::uint64_t piece = posted.next++;
   NetworkMessage message = make_message(static_cast<int>(whole.peer), MessageKind::command);
@@ -140,16 +183,16 @@ void FarExchange::send_piece(std::uint32_t request, PostedCommand& posted) {
   message.command = whole;
   if (whole.answers || whole.verb == Verb::get) ++posted.awaited, ++far(whole.peer).unanswered;
   if (!puts_rows(whole) && whole.verb != Verb::get) return send_command(message, posted, {}, {});
-  const Command moved = without_signal(whole), part = piece_of(moved, cut_for(moved), piece);
+  const Command moved = without_signal(whole), part = piece_of(moved, cut_for(posted), piece);
   const Rows rows = local_rows(part);
   message.command = message_of(part, whole, posted.is_sent());
   if (whole.verb == Verb::get) return send_command(message, posted, {}, {});
-  if (staging_ != nullptr && !staging_->is_for_cpu(rows)) return send_staged(message, posted, rows);
-  if (rows.is_whole()) return send_command(message, posted, {rows.first, rows.bytes()}, {});
-  StagedBytes packed = make_staged(rows.bytes());
-  rows.pack(packed.get());
-  const std::span<const std::byte> payload(packed.get(), rows.bytes());
-  send_command(message, posted, payload, std::move(packed));
+  if (staging_ != nullptr && !staging_->is_for_cpu(rows)) return send_staged(message, ring, posted, rows);
+  if (rows.is_whole() && !posted.is_checked) return send_command(message, posted, {rows.first, rows.bytes()}, {});
+  StagedBytes bytes = packed(rows, posted.is_checked);
+  if (bytes == nullptr) return refuse_own(ring, posted, "memory of its poster is not there");
+  const std::span<const std::byte> payload(bytes.get(), rows.bytes());
+  send_command(message, posted, payload, std::move(bytes));
 }
 
 void FarExchange::send_command(const NetworkMessage& message, PostedCommand& posted, std::span<const std::byte> payload,
@@ -163,24 +206,29 @@ void FarExchange::send_command(const NetworkMessage& message, PostedCommand& pos
 
 /// The message has its number at once, and goes when its payload has been read: its target puts it into its place among
 /// those that overtake it.
-void FarExchange::send_staged(NetworkMessage message, PostedCommand& posted, const Rows& rows) {
+void FarExchange::send_staged(NetworkMessage message, PostedCommands& ring, PostedCommand& posted, const Rows& rows) {
   const int to = static_cast<int>(posted.command.peer);
-  message.number = posted.last = ++far(posted.command.peer).sent;
-  ++posted.sending;
+  message.number = far(posted.command.peer).sent + 1;
   const char* const refused = staging_->read(rows, [this, to, message](StagedBytes bytes, std::size_t count) {
     sent(message.request);
     if (is_lost(to)) return;
     const std::span<const std::byte> payload(bytes.get(), count);
     static_cast<void>(worker_.send(to, message, payload, no_token, std::move(bytes)));
   });
-  if (refused == nullptr) return;
-  --posted.sending;
-  fail(fmt::format("rank {}'s engine refused: {}: {}", plan_.rank, text_of(posted.command), refused));
+  if (refused != nullptr) return refuse_own(ring, posted, refused);
+  ++far(posted.command.peer).sent;
+  ++posted.sending;
+  posted.last = message.number;
+}
+
+PostedCommands* FarExchange::ring_of(std::uint32_t request) {
+  const auto found = rings_.find(request >> index_bits);
+  return found == rings_.end() ? nullptr : &found->second;
 }
 
 PostedCommand* FarExchange::posted_of(std::uint32_t request) {
-  const std::uint32_t ring = request >> index_bits;
-  return ring < rings_.size() ? rings_[ring].find(request & ((1u << index_bits) - 1)) : nullptr;
+  PostedCommands* const ring = ring_of(request);
+  return ring == nullptr ? nullptr : ring->find(request & ((1u << index_bits) - 1));
 }
 
 void FarExchange::sent(std::uint64_t token) {
@@ -226,8 +274,8 @@ void FarExchange::acknowledge(bool idle) {
 /// Nothing counts as in place once something was refused: who waits ends with the world.
 void FarExchange::advance() {
   if (has_failed_) return;
-  const auto done = [this](std::uint32_t rank) { return far(rank).is_gone ? far(rank).sent : far(rank).acknowledged; };
-  for (PostedCommands& ring : rings_)
+  const auto done = [this](std::uint32_t rank) { return far(rank).is_gone ? far(rank).sent : far(rank).confirm(); };
+  for (auto& [number, ring] : rings_)
     if (!ring.is_idle()) ring.advance(done);
 }
 
@@ -252,7 +300,7 @@ void FarExchange::lost(int peer, const std::string& reason) {
 
 void FarExchange::end_lost() {
   for (FarRank& rank : ranks_) rank.is_gone = rank.is_lost();
-  for (PostedCommands& ring : rings_)
+  for (auto& [number, ring] : rings_)
     if (!ring.is_idle()) ring.end_answers([this](std::uint32_t rank) { return far(rank).is_lost(); });
   advance();
 }
@@ -260,7 +308,7 @@ void FarExchange::end_lost() {
 bool FarExchange::reads_sources_for(int peer) const {
   const auto to = static_cast<std::uint32_t>(peer);
   return std::any_of(rings_.begin(), rings_.end(),
-                     [to](const PostedCommands& ring) { return !ring.is_idle() && ring.sources_of(to) != 0; });
+                     [to](const auto& ring) { return !ring.second.is_idle() && ring.second.sources_of(to) != 0; });
 }
 
 bool FarExchange::is_settled(int peer) const {

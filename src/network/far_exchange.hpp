@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -46,6 +47,11 @@ class FarExchange final : public UcxReceiver {
   /// From here on rings are served and others' commands are done. The client stays where it is.
   void serve(const EngineClient& client);
 
+  /// Serves a command queue, too. Throws no_resource.
+  void open_queue(CarriedQueue& queue);
+  /// Uses it no longer.
+  void close_queue(const CarriedQueue& queue);
+
   /// Sends what the rings hold, up to a batch of each. Whether there was anything.
   bool send_posted();
   /// One round of everything. Whether there was anything to do.
@@ -80,8 +86,10 @@ class FarExchange final : public UcxReceiver {
   [[nodiscard]] std::vector<std::pair<int, std::string>> take_lost(std::uint64_t before_ns);
 
  private:
-  /// A command's index in its ring takes so many bits of what messages call it.
-  static constexpr std::uint32_t index_bits = 16;
+  /// A command's index in its ring takes so many bits of what messages call it; the ring's number is above.
+  static constexpr std::uint32_t index_bits = 8;
+  static_assert(PostedCommands::depth <= 1u << index_bits);
+  static constexpr std::uint32_t most_rings = 1u << (32 - index_bits);
 
   struct Reply {
     int to;
@@ -130,7 +138,7 @@ class FarExchange final : public UcxReceiver {
   bool stage_command(const NetworkMessage& message, const Rows& rows, Payload payload);
   void take_answer(const NetworkMessage& message, Payload payload);
   void end_answer(const NetworkMessage& message, PostedCommand& posted);
-  void stage_answer(const NetworkMessage& message, const Command& command, const Rows& rows, Payload payload);
+  void stage_answer(const NetworkMessage& message, PostedCommand& posted, const Rows& rows, Payload payload);
   /// The payload, where the device may copy it.
   [[nodiscard]] StagedBytes staged(Payload payload);
   /// The message that is being done has been, or its device does it.
@@ -147,17 +155,29 @@ class FarExchange final : public UcxReceiver {
 
   /// The command of a ring that is sent next, if its target has room for it.
   [[nodiscard]] PostedCommand* next_of(PostedCommands& ring);
-  void begin(PostedCommand& posted);
+  void begin(PostedCommands& ring, PostedCommand& posted);
   [[nodiscard]] bool may_send(const PostedCommand& posted) const;
-  [[nodiscard]] Cut cut_for(const Command& command) const;
-  void send_piece(std::uint32_t request, PostedCommand& posted);
+  /// Of a row of a command that moves bytes, in one message.
+  [[nodiscard]] std::uint64_t most_bytes(const PostedCommands& ring, const PostedCommand& posted) const;
+  [[nodiscard]] static Cut cut_for(const PostedCommand& posted) {
+    return cut_of(without_signal(posted.command), posted.most_bytes);
+  }
+  void send_piece(std::uint32_t number, PostedCommands& ring, PostedCommand& posted);
+  /// The bytes of rows one behind the other; nullptr: they are not there.
+  [[nodiscard]] StagedBytes packed(const Rows& rows, bool is_checked);
+  /// Puts bytes into rows; false: these are not there.
+  [[nodiscard]] bool unpack(const Rows& rows, bool is_checked, std::span<const std::byte> bytes);
+  /// A command of this rank is refused.
+  void refuse_own(PostedCommands& ring, PostedCommand& posted, const std::string& reason);
   void send_command(const NetworkMessage& message, PostedCommand& posted, std::span<const std::byte> payload,
                     StagedBytes staged);
-  void send_staged(NetworkMessage message, PostedCommand& posted, const Rows& rows);
+  void send_staged(NetworkMessage message, PostedCommands& ring, PostedCommand& posted, const Rows& rows);
   /// Numbers a message, and sends it. Returns its number.
   std::uint64_t send(int to, NetworkMessage message, std::span<const std::byte> payload, std::uint64_t token,
                      StagedBytes staged, bool& reusable);
   [[nodiscard]] NetworkMessage make_message(int to, MessageKind kind);
+  /// nullptr: no ring, or no command that is under way, is called so.
+  [[nodiscard]] PostedCommands* ring_of(std::uint32_t request);
   [[nodiscard]] PostedCommand* posted_of(std::uint32_t request);
   bool send_replies();
   void acknowledge(bool idle);
@@ -191,7 +211,8 @@ class FarExchange final : public UcxReceiver {
   const EngineClient* client_ = nullptr;
   std::optional<MappedMemory> memory_;
   std::optional<MemoryUser> memory_user_;
-  std::vector<PostedCommands> rings_;
+  std::map<std::uint32_t, PostedCommands> rings_;  ///< by number, which none gets that another had
+  std::uint32_t next_ring_ = 0;
   std::vector<Reply> replies_;
   std::string failure_;
   bool has_failed_ = false;  ///< nothing counts as in place: who waits for it ends with the world

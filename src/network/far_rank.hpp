@@ -4,6 +4,7 @@
 /// What an engine knows of a rank on another node.
 
 #include <cstdint>
+#include <set>
 #include <string>
 
 #include "network/ordered_arrivals.hpp"
@@ -13,11 +14,15 @@ namespace beeline {
 struct FarRank {
   bool is_far = false;  ///< on another node; nothing below is used otherwise
   bool has_greeted = false;
-  bool is_gone = false;            ///< lost, and the world knows: commands to it count as done
-  std::uint64_t sent = 0;          ///< numbered messages to it
-  std::uint64_t acknowledged = 0;  ///< of these, those that it has done
-  std::uint64_t unanswered = 0;    ///< answers of its that this rank waits for
-  std::uint64_t told = 0;          ///< numbered messages of its that it knows to be done
+  bool is_gone = false;                                 ///< lost, and the world knows: commands to it count as done
+  std::uint64_t sent = 0;                               ///< numbered messages to it
+  std::uint64_t acknowledged = 0;                       ///< of these, those that it has done
+  std::uint64_t confirmed = 0;                          ///< of these, those whose refusals, if any, have come
+  std::uint64_t refusals_told = 0, refusals_taken = 0;  ///< that it has sent, and that have come
+  std::uint64_t unanswered = 0;                         ///< answers of its that this rank waits for
+  std::uint64_t told = 0;                               ///< numbered messages of its that it knows to be done
+  std::uint64_t refusals = 0;                           ///< of its commands
+  std::set<std::uint32_t> refused_rings;  ///< its rings of which a command was refused: so are all later ones
   OrderedArrivals arrivals;
   std::uint64_t under_way = 0;   ///< of the messages that have arrived: the device still does them
   std::uint64_t in_place = 0;    ///< number up to which nothing is
@@ -25,6 +30,11 @@ struct FarRank {
   std::uint64_t lost_at_ns = 0;  ///< 0: nothing is to be told
 
   [[nodiscard]] bool is_lost() const { return !lost.empty(); }
+  /// Numbered messages that are done, or refused, as this rank knows.
+  [[nodiscard]] std::uint64_t confirm() {
+    if (refusals_taken == refusals_told) confirmed = acknowledged;
+    return confirmed;
+  }
   /// Whether a further command may be under way to it. What goes to a rank that is lost is dropped.
   [[nodiscard]] bool has_room() const {
     return is_lost() || (sent - acknowledged < most_under_way && unanswered < most_under_way);

@@ -34,9 +34,10 @@ struct NetworkMessage {
   std::uint64_t acknowledged;  ///< numbered messages of the receiver's that the sender has done
   std::uint64_t value;
   MessageKind kind;
-  std::uint32_t from;     ///< world rank
-  std::uint32_t request;  ///< of a command: what its answers name
-  std::uint32_t piece;    ///< of a command that is sent in pieces: which one
+  std::uint32_t from;      ///< world rank
+  std::uint32_t request;   ///< of a command: what its answers name
+  std::uint32_t piece;     ///< of a command that is sent in pieces: which one
+  std::uint64_t refusals;  ///< messages of this kind among those to the receiver, for what is acknowledged here
   Command command;
 };
 static_assert(std::is_trivially_copyable_v<NetworkMessage> && sizeof(NetworkMessage) == 128);

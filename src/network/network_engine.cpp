@@ -62,11 +62,15 @@ class NetworkEngine final : public Engine, Waker, detail::WaitWork {
 
   [[nodiscard]] PeerRoute route_to(int peer) const override;
   void serve(const EngineClient& client) override;
+  void open_queue(CarriedQueue& queue) override;
+  void close_queue(CarriedQueue& queue) override;
   void end_sources(const std::vector<int>& peers) override;
   [[nodiscard]] std::vector<int> settle(const std::vector<int>& left) override;
   void forget_failures() override;
 
  private:
+  /// Whom those wake who post to a ring.
+  void set_waker(CommandRing& ring, Waker* waker);
   void wake() noexcept override;  // Waker
   void work() noexcept override;  // WaitWork
   /// Does some work, unless another thread does; then that one looks again.
@@ -106,8 +110,12 @@ NetworkEngine::~NetworkEngine() {
   closing_ = true;
   ring();
   thread_.join();
-  for (CommandRing* ring : client_.rings)
-    detail::SystemAtomic<std::uint64_t>(ring->asleep.value).store(0, cuda::memory_order_release);
+  for (CommandRing* ring : client_.rings) set_waker(*ring, nullptr);
+}
+
+void NetworkEngine::set_waker(CommandRing& ring, Waker* waker) {
+  detail::SystemAtomic<std::uint64_t>(ring.asleep.value)
+      .store(reinterpret_cast<std::uintptr_t>(waker), cuda::memory_order_release);
 }
 
 void NetworkEngine::connect(const std::vector<std::span<const std::byte>>& addresses) {
@@ -141,15 +149,25 @@ void NetworkEngine::serve(const EngineClient& client) {
     longest_sleep_us_ = std::min(longest_sleep_us, plan_.poll_us);
   }
   exchange_.serve(client_);
-  for (CommandRing* ring : client_.rings)
-    detail::SystemAtomic<std::uint64_t>(ring->asleep.value)
-        .store(reinterpret_cast<std::uintptr_t>(static_cast<Waker*>(this)), cuda::memory_order_release);
+  for (CommandRing* ring : client_.rings) set_waker(*ring, this);
   try {
     thread_ = std::thread([this] { run(); });
   } catch (const std::system_error& error) {
     throw Error(Status::no_resource, fmt::format("the network's engine: {}", error.what()));
   }
   if (!works_alone()) detail::add_wait_work(*this);
+}
+
+void NetworkEngine::open_queue(CarriedQueue& queue) {
+  const auto lock = turns_.lock();
+  exchange_.open_queue(queue);
+  set_waker(queue.ring, this);
+}
+
+void NetworkEngine::close_queue(CarriedQueue& queue) {
+  const auto lock = turns_.lock();
+  set_waker(queue.ring, nullptr);
+  exchange_.close_queue(queue);
 }
 
 template <class Work>

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
 #include <utility>
 
 #include "beeline/transport/engine.hpp"
@@ -15,13 +16,15 @@ namespace beeline {
 /// A command from its being taken until it is in place.
 struct PostedCommand {
   Command command{};
-  std::uint64_t pieces = 0;   ///< messages that it takes
-  std::uint64_t next = 0;     ///< the piece that is sent next
-  std::uint32_t sending = 0;  ///< messages whose source is in use
-  std::uint32_t awaited = 0;  ///< answers that have not come
-  std::uint64_t last = 0;     ///< number of its last message
+  std::uint64_t pieces = 0;      ///< messages that it takes
+  std::uint64_t next = 0;        ///< the piece that is sent next
+  std::uint32_t sending = 0;     ///< messages whose source is in use
+  std::uint32_t awaited = 0;     ///< answers that have not come
+  std::uint64_t last = 0;        ///< number of its last message
+  std::uint64_t most_bytes = 0;  ///< of a row in one message
   bool is_open = false;
   bool is_refused = false;
+  bool is_checked = false;  ///< what it names in this rank's memory may not be there, or not for long
 
   [[nodiscard]] bool is_sent() const { return next == pieces; }
 };
@@ -31,6 +34,7 @@ class PostedCommands {
   static constexpr std::uint32_t depth = command_ring_depth;
 
   explicit PostedCommands(CommandRing& ring) : reader_(ring) {}
+  explicit PostedCommands(CarriedQueue& queue) : reader_(queue.ring), queue_(&queue) {}
 
   /// Takes the next command of the ring; nullptr: there is none, or no room.
   [[nodiscard]] PostedCommand* take() {
@@ -44,6 +48,16 @@ class PostedCommands {
     ++taken_;
     return &posted;
   }
+  /// The command queue that the ring belongs to; nullptr: to none.
+  [[nodiscard]] const CarriedQueue* queue() const { return queue_; }
+  /// A command of a queue is refused: so are all that follow it.
+  void refuse(PostedCommand& posted, const std::string& reason) {
+    posted.is_refused = true, posted.next = posted.pieces;
+    if (refused_ != 0) return;
+    refused_ = posted.command.sequence;
+    queue_->refused(refused_, reason);
+  }
+  [[nodiscard]] bool has_refused() const { return refused_ != 0; }
   [[nodiscard]] bool has_next() const { return taken_ - completed_ < depth && reader_.has_next(); }
   /// The command taken last, where pieces of it have not been sent; otherwise nullptr.
   [[nodiscard]] const PostedCommand* begun() const {
@@ -83,8 +97,9 @@ class PostedCommands {
       at(completed_).is_open = false;
       ++completed_;
     }
-    if (released_ != released) reader_.release_sources(at(released_ - 1).command);
-    if (completed_ != completed) reader_.complete(at(completed_ - 1).command);
+    if (released_ != released) reader_.release_sources(done(released_));
+    if (completed_ != completed) reader_.complete(done(completed_));
+    if (queue_ != nullptr && (released_ != released || completed_ != completed)) queue_->has_grown();
   }
   [[nodiscard]] bool is_idle() const { return completed_ == taken_; }
   /// Messages to a rank whose sources are in use, or will be.
@@ -97,9 +112,14 @@ class PostedCommands {
   }
 
  private:
+  [[nodiscard]] DoneCount done(std::uint64_t commands) {
+    return DoneCount::of(at(commands - 1).command.sequence, refused_ != 0);
+  }
   [[nodiscard]] PostedCommand& at(std::uint64_t number) { return commands_[number % depth]; }
 
   CommandReader reader_;
+  CarriedQueue* queue_ = nullptr;
+  std::uint64_t refused_ = 0;  ///< the first command that was, by its sequence; 0: none
   std::array<PostedCommand, depth> commands_{};
   std::uint64_t taken_ = 0, released_ = 0, completed_ = 0;  ///< commands of the ring
 };

@@ -10,6 +10,7 @@
 
 #include "beeline/core/command.hpp"
 #include "control/command_shape.hpp"
+#include "control/copy_if_there.hpp"
 
 namespace beeline {
 
@@ -36,6 +37,23 @@ struct Rows {
   }
   void unpack(const std::byte* from) const {
     for (std::uint64_t row = 0; row < rows; ++row) std::memcpy(first + row * stride, from + row * row_bytes, row_bytes);
+  }
+  // The same of memory that may not be there: then false.
+  [[nodiscard]] bool pack_if_there(std::byte* to) const {
+    return for_rows(
+        [&](std::byte* row, std::size_t before) { return detail::copy_if_there(to + before, row, row_bytes); });
+  }
+  [[nodiscard]] bool unpack_if_there(const std::byte* from) const {
+    return for_rows(
+        [&](std::byte* row, std::size_t before) { return detail::copy_if_there(row, from + before, row_bytes); });
+  }
+
+ private:
+  template <class Copy>
+  [[nodiscard]] bool for_rows(Copy copy) const {
+    for (std::uint64_t row = 0; row < rows; ++row)
+      if (!copy(first + row * stride, row * row_bytes)) return false;
+    return true;
   }
 };
 

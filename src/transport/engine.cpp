@@ -55,13 +55,8 @@ void CommandReader::answer(const Command& command, std::uint64_t value) {
   detail::publish_answer(EngineMemory{ring_}, command.sequence - 1, value);
 }
 
-void CommandReader::release_sources(const Command& command) { publish(ring_->reusable.value, command.sequence); }
+void CommandReader::release_sources(DoneCount reusable) { publish(ring_->reusable.value, reusable.word); }
 
-void CommandReader::end(DoneCount done) {
-  publish(ring_->reusable.value, done.word);
-  publish(ring_->completed.value, done.word);
-}
-
-void CommandReader::complete(const Command& command) { publish(ring_->completed.value, command.sequence); }
+void CommandReader::complete(DoneCount completed) { publish(ring_->completed.value, completed.word); }
 
 }  // namespace beeline

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# The example programs in README.md and docs/, compiled, and run with ranks as processes and as threads.
+# The example programs in README.md and docs/, compiled, and run with ranks as processes and as threads; some also with
+# this machine as two nodes.
 find_package(Python3 3.9 REQUIRED COMPONENTS Interpreter)
 
 file(GLOB documents CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/docs/*.md)
@@ -12,6 +13,7 @@ if(NOT result EQUAL 0)
   message(FATAL_ERROR "the documents' examples could not be extracted")
 endif()
 
+set(on_two_nodes ring post trigger all_reduce messages)
 string(REPLACE "\n" ";" examples "${examples}")
 foreach(example IN LISTS examples)
   string(REPLACE " " ";" example "${example}")
@@ -25,4 +27,10 @@ foreach(example IN LISTS examples)
   set_tests_properties(example.${name}.processes example.${name}.threads PROPERTIES TIMEOUT 60
     ${BEELINE_TEST_PROPERTIES})
   set_tests_properties(example.${name}.threads PROPERTIES LABELS tsan)
+  if(name IN_LIST on_two_nodes)
+    add_test(NAME example.${name}.nodes
+      COMMAND beeline-launch -n ${ranks} --split-nodes 2 $<TARGET_FILE:example_${name}>)
+    set_tests_properties(example.${name}.nodes PROPERTIES TIMEOUT 60 SKIP_REGULAR_EXPRESSION "need UCX"
+      ${BEELINE_TEST_PROPERTIES})
+  endif()
 endforeach()

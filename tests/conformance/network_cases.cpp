@@ -212,7 +212,8 @@ BEELINE_CASE(network, what_needs_one_node_is_refused, 2) {
   check_error(Status::unreachable, {"StagedChannel", node}, [&] { const StagedChannel made(world, 1024, 2); });
   check_error(Status::unreachable, {"packets (put_signal works across nodes)", node},
               [&] { const PacketRings made(world, 64, 4); });
-  check_error(Status::unavailable, {"command queue", node}, [&] { const CommandQueues made(world); });
+  check_error(Status::unavailable, {"command queue of a device engine", node},
+              [&] { const CommandQueues made(world, 1, {.engine = EngineKind::device}); });
   check_error(Status::unavailable, {"guarded stream", node},
               [&] { const Triggers made(world, {.by = TriggeredBy::guarded_stream}); });
   check_error(Status::unavailable, {"distributed array", node}, [&] { const DistributedArray<int> made(world, 100); });

@@ -17,12 +17,18 @@ using namespace beeline;
 void need_reach(const RankTest& test, const World& world) {
   test.skip_if(world.mixed(), "the engine of a host rank does not reach GPU memory");
 }
+void need_device_engine(const RankTest& test) {
+  test.skip_if(test.on_several_nodes(), "a device engine carries nothing to other nodes");
+}
 
 /// A case for either consumer of queues: `engine` in its body.
-#define POST_CASE(name, least_ranks)                                                    \
-  void name(RankTest& test, EngineKind engine);                                         \
-  BEELINE_CASE(post, name##_by_host, least_ranks) { name(test, EngineKind::host); }     \
-  BEELINE_CASE(post, name##_by_device, least_ranks) { name(test, EngineKind::device); } \
+#define POST_CASE(name, least_ranks)                                                \
+  void name(RankTest& test, EngineKind engine);                                     \
+  BEELINE_CASE(post, name##_by_host, least_ranks) { name(test, EngineKind::host); } \
+  BEELINE_CASE(post, name##_by_device, least_ranks) {                               \
+    need_device_engine(test);                                                       \
+    name(test, EngineKind::device);                                                 \
+  }                                                                                 \
   void name(RankTest& test, EngineKind engine)
 
 struct MoveArguments {
@@ -227,6 +233,67 @@ POST_CASE(memory_that_is_not_there, 1) {
   world.barrier();
 }
 
+struct GoneArguments {
+  std::byte *gone, *bytes, *nowhere;  ///< [count] at the peer, and here
+  std::uint64_t* word;
+  std::uint32_t peer;
+  CommandChannel channel;
+};
+constexpr std::size_t gone_bytes = 100'000;
+
+/// The peer's memory is looked up when the command is carried out, the poster's when the bytes of a get have come.
+struct GoneKernel {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report, GoneArguments a) const {
+    const Thread one{};
+    if (grid.thread_rank() != 0) return;
+    const CommandQueue put = a.channel.queue(0), get = a.channel.queue(1), to = a.channel.queue(2),
+                       good = a.channel.queue(3);
+    BEELINE_DEVICE_CHECK_EQ(report, Status::ok, post_put(one, ctx, a.gone, a.bytes, gone_bytes, a.peer, put));
+    BEELINE_DEVICE_CHECK_EQ(report, Status::ok, post_signal(one, ctx, a.word, 1, a.peer, put));
+    BEELINE_DEVICE_CHECK_EQ(report, Status::ok, post_get(one, ctx, a.bytes, a.gone, gone_bytes, a.peer, get));
+    BEELINE_DEVICE_CHECK_EQ(report, Status::ok, post_get(one, ctx, a.nowhere, a.bytes, gone_bytes, a.peer, to));
+    BEELINE_DEVICE_CHECK_EQ(report, Status::ok, post_atomic(ctx, Verb::add, a.word + 1, 1, a.peer, good));
+    for (std::uint32_t queue = 0; queue < 3; ++queue)
+      BEELINE_DEVICE_CHECK_EQ(report, Status::invalid_argument, quiet(one, ctx, a.channel.queue(queue)));
+    BEELINE_DEVICE_CHECK_EQ(report, Status::invalid_argument, flush(one, ctx, put));
+    BEELINE_DEVICE_CHECK_EQ(report, Status::ok, post_signal(one, ctx, a.word, 2, a.peer, get));
+    BEELINE_DEVICE_CHECK_EQ(report, Status::invalid_argument, quiet(one, ctx, get));
+    BEELINE_DEVICE_CHECK_EQ(report, Status::ok, quiet(one, ctx, good));
+  }
+};
+
+BEELINE_CASE(post, memory_that_is_gone, 2) {
+  World& world = test.world();
+  need_reach(test, world);
+  test.skip_if(test.on_gpu(), "a GPU's engine finds out about the poster's own memory first");
+  CommandQueues queues(world, 4);
+  const Segment& segment = world.create_segment(MemoryKind::host, gone_bytes);
+  std::byte* const gone = segment.parts[static_cast<std::size_t>(test.rank())].address;
+  world.destroy_segment(segment.id);
+  const SymmetricArray<std::byte> bytes(world, gone_bytes);
+  const Signals words(world, 2);
+  world.barrier();
+  const GoneArguments arguments{gone,
+                                bytes.data(),
+                                reinterpret_cast<std::byte*>(std::uintptr_t{4096}),
+                                words.data(),
+                                static_cast<std::uint32_t>(test.ahead(1)),
+                                queues.channel()};
+  check_error(Status::invalid_argument, {"rank " + std::to_string(test.rank()) + "'s engine refused command 1"},
+              [&] { test.run(test.shape(1, false), GoneKernel{}, arguments, "posts to memory that is gone"); });
+  test.check_report("posts to memory that is gone");
+  world.barrier();
+  const std::vector<std::string> refusals = queues.refusals();
+  BEELINE_CHECK_EQ(std::size_t{3}, refusals.size());
+  for (const std::size_t queue : {0, 1}) BEELINE_CHECK_CONTAINS(refusals[queue], "no memory of its peer is there");
+  BEELINE_CHECK_CONTAINS(refusals[2], "memory of its poster is not there");
+  BEELINE_CHECK_EQ(std::uint64_t{0}, test.read_value(words.data()));
+  BEELINE_CHECK_EQ(std::uint64_t{1}, test.read_value(words.data() + 1));
+  BEELINE_CHECK(!world.failed());
+  world.barrier();
+}
+
 struct SegmentArguments {
   std::byte *destination, *source;
   std::size_t bytes;
@@ -292,6 +359,7 @@ struct FullKernel {
 
 /// A grid that waits and fills the device would keep the block of a device engine out, and wait for it.
 BEELINE_CASE(post, a_device_engine_keeps_its_room, 1) {
+  need_device_engine(test);
   World& world = test.world();
   need_reach(test, world);
   const unsigned blocks = test.on_gpu()
@@ -326,6 +394,7 @@ struct BusyKernel {
 
 /// Kernels that fill the device, and calls that wait for all of its work, get through while queues are served.
 BEELINE_CASE(post, whole_devices_beside_a_device_engine, 1) {
+  need_device_engine(test);
   World& world = test.world();
   need_reach(test, world);
   constexpr std::uint32_t rounds = 20, posts = 100;

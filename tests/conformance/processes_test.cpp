@@ -19,6 +19,7 @@ int main(int argc, char** argv) {
                     {processes, 2, 1, Devices::gpus, false, false},
                     {processes, 3, 1, Devices::cpu, false, true, true},
                     {processes, 2, 1, Devices::gpus, false, true, true},
+                    {.kind = processes, .size = 2, .devices = Devices::gpus, .nodes = 2},
                     {.kind = processes, .size = 2, .nodes = 2},
                     {.kind = processes, .size = 4, .nodes = 2},
                     {.kind = processes, .size = 3, .peer_access = false, .nodes = 3}},

@@ -175,7 +175,10 @@ std::vector<Case> cases_of(std::initializer_list<CaseGroup> groups) {
 std::vector<Case> conformance_cases(const WorldShape& shape) {
   using enum CaseGroup;
   if (shape.crowd) return cases_of({crowded});
-  if (shape.nodes > 1) return cases_of({memory, stream, put_get, bulk, strided, signal, wait_any, atomic, network});
+  if (shape.nodes > 1 && shape.devices != Devices::cpu)
+    return cases_of({put_get, bulk, strided, signal, wait_any, atomic, post, trigger});
+  if (shape.nodes > 1)
+    return cases_of({memory, stream, put_get, bulk, strided, signal, wait_any, atomic, network, post, trigger});
   if (shape.routed) return cases_of({put_get, bulk, strided, signal, wait_any, atomic, route, post, trigger});
   if (!shape.peer_access) return cases_of({memory, distributed, registered, stream, staged});
   return cases_of({access,  memory, distributed, pointer, stream,  staged, wait_any, registered, put_get, bulk,
@@ -191,8 +194,10 @@ std::vector<WorldShape> channel_shapes(std::initializer_list<int> crowds) {
                                     {processes, 4, 1, Devices::gpus, false},
                                     {processes, 4, 1, Devices::cpus_and_a_gpu, false},
                                     {.kind = processes, .size = 5, .nodes = 3},
+                                    {.kind = processes, .size = 2, .devices = Devices::gpus, .nodes = 2},
                                     {.kind = threads, .size = 4, .nodes = 2},
                                     {.kind = threads, .size = 2, .host_threads = 2, .nodes = 2},
+                                    {.kind = threads, .size = 2, .devices = Devices::one_gpu, .nodes = 2},
                                     {threads, 1, 1, Devices::cpu, false},
                                     {threads, 2, 3, Devices::cpu, false},
                                     {threads, 5, 1, Devices::cpu, false},

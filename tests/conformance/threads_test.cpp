@@ -21,6 +21,7 @@ int main(int argc, char** argv) {
                     {threads, 2, 1, Devices::gpus, false, false},
                     {threads, 3, 2, Devices::cpu, false, true, true},
                     {threads, 2, 1, Devices::one_gpu, false, true, true},
-                    {.kind = threads, .size = 3, .nodes = 3}},
+                    {.kind = threads, .size = 3, .nodes = 3},
+                    {.kind = threads, .size = 2, .devices = Devices::one_gpu, .nodes = 2}},
                    conformance_cases);
 }

@@ -20,10 +20,10 @@ except ImportError as reason:
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 
-def train(device: str, *arguments: str, ranks: int = 4) -> subprocess.CompletedProcess[str]:
+def train(device: str, *arguments: str, ranks: int = 4, nodes: int = 1) -> subprocess.CompletedProcess[str]:
     launcher = [str(REPOSITORY / "build" / "bin" / "beeline-launch"), "-n", str(ranks), "--json"]
     command = [*launcher, "--", sys.executable, str(REPOSITORY / "apps" / "training" / "main.py"), *arguments]
-    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY / "python")}
+    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY / "python"), "BEELINE_SPLIT_NODES": str(nodes)}
     if device == "cpu":
         environment["BEELINE_DEVICE"] = "cpu"
     return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=200, check=False)
@@ -45,6 +45,18 @@ def test_all_back_ends_learn_the_same(device: str, peer: str, model: str, steps:
         assert result["relative_difference"] <= 1e-3
         assert result["step_ms"] > 0
         assert result["loss"] < guess - 1.0, "it has learnt"
+
+
+@pytest.mark.timeout(250)
+def test_two_nodes_learn_the_same() -> None:
+    done = train("cpu", "--backend", "gloo,beeline", "--model", "convolutional", "--steps", "50", nodes=2)
+    if "need UCX" in done.stderr:
+        pytest.skip(done.stderr.strip())
+    assert done.returncode == 0, done.stdout + done.stderr
+    gloo, own = [json.loads(line) for line in done.stdout.splitlines()]
+    assert (gloo["backend"], own["backend"]) == ("gloo", "beeline")
+    assert abs(own["loss"] - gloo["loss"]) <= 1e-3 * gloo["loss"]
+    assert own["verified"]
 
 
 def test_bad_arguments_are_refused() -> None:

@@ -355,6 +355,112 @@ TEST_F(Engines, GiveAQueueUpWhoseDeviceStands) {
   EXPECT_EQ(0u, detail::load_acquired(queue.ring->completed.value));
 }
 
+/// Holds what it is to carry until a test does it.
+class HeldNetwork final : public Engine {
+ public:
+  PeerRoute route_to(int) const override { return {Way::engine, "a test says so"}; }
+  void serve(const EngineClient&) override {}
+  void open_queue(CarriedQueue& queue) override { queue_ = &queue; }
+  void close_queue(CarriedQueue&) override { is_closed_ = true; }
+
+  CarriedQueue& opened() const {
+    while (queue_ == nullptr) std::this_thread::yield();
+    return *queue_;
+  }
+  std::atomic<bool> is_closed_{false};
+
+ private:
+  std::atomic<CarriedQueue*> queue_{nullptr};
+};
+
+constexpr Timeout soon{2'000'000};
+
+/// Waits for the next command of a ring.
+Command next_of(CommandReader& reader) {
+  Command command{};
+  const Stopwatch watch;
+  while (!reader.take(command) && watch.seconds() < 10) std::this_thread::yield();
+  reader.release_slots();
+  return command;
+}
+
+TEST_F(Engines, HandOverWhatGoesToOtherNodes) {
+  HeldNetwork network;
+  client_.network = &network;
+  client_.is_far = [](std::uint32_t peer) { return peer == 1; };
+  client_.ranks = 2;
+  {
+    EngineThreads engine(client_, {});
+    Queue queue;
+    engine.add(*queue.ring);
+    Command near = command_of(Verb::store, 8, 0, 8);
+    near.local = 3;
+    post_raw(queue, near);
+    EXPECT_EQ(Status::ok, quiet(Thread{}, context_, queue.ends()));
+    Command far = put_signal_of(8, 16, 64);
+    far.peer = 1;
+    post_raw(queue, far);
+    near.local = 4;
+    post_raw(queue, near);
+    CarriedQueue& carried = network.opened();
+    CommandReader reader(carried.ring);
+    const Command first = next_of(reader);
+    EXPECT_EQ(Verb::put_inline_signal, first.verb);
+    EXPECT_EQ(16u, first.remote);
+    while (detail::load_acquired(memory_[1]) != 4) std::this_thread::yield();  // other ranks' commands do not wait
+    EXPECT_EQ(Status::timeout, flush(Thread{}, context_, queue.ends(), soon));
+    reader.release_sources(first);
+    carried.has_grown();
+    EXPECT_EQ(Status::ok, flush(Thread{}, context_, queue.ends()));
+    EXPECT_EQ(Status::timeout, quiet(Thread{}, context_, queue.ends(), soon));
+    reader.complete(first);
+    carried.has_grown();
+    EXPECT_EQ(Status::ok, quiet(Thread{}, context_, queue.ends()));
+
+    Command bad = command_of(Verb::store, 8, 1, 8);
+    for (int i = 0; i < 2; ++i) post_raw(queue, bad);
+    const Command refused = next_of(reader), second = next_of(reader);
+    carried.refused(refused.sequence, "a test says no");
+    reader.release_sources(DoneCount::of(second.sequence, true));
+    reader.complete(DoneCount::of(second.sequence, true));
+    carried.has_grown();
+    EXPECT_EQ(Status::invalid_argument, quiet(Thread{}, context_, queue.ends()));
+    EXPECT_EQ(2u, engine.statistics().refused);
+    EXPECT_EQ(std::string("rank 0's engine refused command 4 of a queue (store of 8 bytes, rank 1, offset 0x8 of its "
+                          "slot): a test says no"),
+              engine.refusal(*queue.ring));
+    post_raw(queue, near);
+    EXPECT_EQ(Status::invalid_argument, quiet(Thread{}, context_, queue.ends()));
+    engine.remove(*queue.ring);
+    EXPECT_TRUE(network.is_closed_);
+  }
+  EXPECT_FALSE(has_failed_);
+}
+
+TEST_F(Engines, CheckWhatGoesToOtherNodes) {
+  HeldNetwork network;
+  client_.network = &network;
+  client_.is_far = [](std::uint32_t peer) { return peer == 1; };
+  client_.ranks = 2;
+  EngineThreads engine(client_, {});
+  constexpr std::uint64_t slot = std::uint64_t{1} << min_slot_shift;
+  std::pair<Command, const char*> bad[] = {{command_of(Verb::store, 8, 2, 0), "no such rank"},
+                                           {command_of(Verb::store, 8, 1, slot), "not in its peer's memory"},
+                                           {command_of(Verb::add, 2, 1, 0), "width"},
+                                           {put_signal_of(25, 0, 64), "so many bytes"},
+                                           {put_signal_of(8, 0, slot), "not in its peer's memory"},
+                                           {rows_of(0, 4096, 1, 0, 0), "no bytes"}};
+  for (auto& [command, reason] : bad) {
+    if (command.peer == 0) command.peer = 1;
+    Queue queue;
+    engine.add(*queue.ring);
+    post_raw(queue, command);
+    EXPECT_EQ(Status::invalid_argument, quiet(Thread{}, context_, queue.ends()));
+    EXPECT_NE(std::string::npos, engine.refusal(*queue.ring).find(reason)) << engine.refusal(*queue.ring);
+    engine.remove(*queue.ring);
+  }
+}
+
 TEST_F(Engines, RefuseACoreThatIsNot) {
   EXPECT_THROW(EngineThreads(client_, {.cores = {1 << 20}}), Error);
   EXPECT_NO_THROW(EngineThreads(client_, {.threads = 2, .poll_us = 0, .cores = {0}}));

@@ -27,6 +27,8 @@ struct PeerRoute {
   std::string reason;  ///< why it is not direct; errors say it
 };
 
+class Engine;
+
 /// What an engine serves: one rank. It stays where it is for the engine's life.
 struct EngineClient {
   int rank = 0, ranks = 1;  ///< of the world
@@ -47,6 +49,10 @@ struct EngineClient {
   std::function<void(const std::string& text)> note_refusal;
   /// Ends every wait of the world, for a reason that errors give.
   std::function<void(const std::string& reason)> fail;
+  /// Carries what command queues hold for ranks of other nodes; nullptr: there are none.
+  Engine* network = nullptr;
+  /// Whether a rank is on another node.
+  std::function<bool(std::uint32_t peer)> is_far;
 };
 
 /// What `CommandRing::asleep` points to: CPU threads call it when they have posted.
@@ -56,6 +62,23 @@ class Waker {
 
  protected:
   ~Waker() = default;
+};
+
+/// What a command queue holds for ranks of other nodes: a ring of its own, which has one poster. Its `reusable` and
+/// `completed` are in `DoneCount`.
+class CarriedQueue {
+ public:
+  CommandRing ring{};
+
+  /// The engine, or the rank that the command is for, has refused it: with it the engine refuses all that is posted
+  /// later. Called once, before the command counts as done, by a thread of the engine.
+  ///   command  its number in the ring, from 1 on
+  virtual void refused(std::uint64_t command, const std::string& reason) noexcept = 0;
+  /// The counts of the ring have grown. Called by a thread of the engine.
+  virtual void has_grown() noexcept = 0;
+
+ protected:
+  ~CarriedQueue() = default;
 };
 
 /// Carries the operations of one rank. Its destructor ends its threads; commands that it has not done by then stay so.
@@ -70,6 +93,10 @@ class Engine {
   /// It takes the commands of a ring in their order, and does those of one queue towards one peer so that they take
   /// effect in this order; it publishes what `CommandReader` has functions for.
   virtual void serve(const EngineClient& client) = 0;
+
+  /// Serves a command queue, too, until `close_queue` returns. Engines of one node are not asked.
+  virtual void open_queue([[maybe_unused]] CarriedQueue& queue) {}
+  virtual void close_queue([[maybe_unused]] CarriedQueue& queue) {}
 
   // After failures. Engines of one node carry everything at once, and have nothing to do then.
 
@@ -108,11 +135,11 @@ class CommandReader {
   /// Gives a command's poster what the word held, once the command is done and its data in place.
   void answer(const Command& command, std::uint64_t value);
   /// The sources of all commands up to this one may be reused.
-  void release_sources(const Command& command);
+  void release_sources(const Command& command) { release_sources(DoneCount{command.sequence}); }
+  void release_sources(DoneCount reusable);
   /// All commands up to this one are in place at their targets.
-  void complete(const Command& command);
-  /// Both, of so many commands.
-  void end(DoneCount done);
+  void complete(const Command& command) { complete(DoneCount{command.sequence}); }
+  void complete(DoneCount completed);
 
  private:
   CommandRing* ring_;

@@ -18,6 +18,7 @@
 #include <cstring>
 #include <deque>
 #include <optional>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -71,6 +72,23 @@ std::string indented(const std::deque<std::string>& lines) {
   return text;
 }
 
+/// The rank that a rank's error names as its cause; -1: none.
+int cause_in(const std::deque<std::string>& lines) {
+  constexpr std::string_view mark = ": because of rank ";
+  for (const std::string& line : lines)
+    if (const std::size_t at = line.find(mark); at != std::string::npos)
+      return std::atoi(line.c_str() + at + mark.size());
+  return -1;
+}
+
+/// Whether the lines hold what a reason says behind who aborted, and behind the error's code.
+bool holds(const std::deque<std::string>& lines, std::string reason) {
+  for (int prefix = 0; prefix < 2; ++prefix)
+    if (const std::size_t at = reason.find(": "); at != std::string::npos) reason.erase(0, at + 2);
+  return std::any_of(lines.begin(), lines.end(),
+                     [&](const std::string& line) { return line.find(reason) != std::string::npos; });
+}
+
 class Job {
  public:
   Job(const Options& options, int guardian);
@@ -100,10 +118,12 @@ class Job {
   [[nodiscard]] bool stands_still() const;
   void signal_running(int signal) const;
   void finish_output();
+  void find_cause();
   [[nodiscard]] bool all_ended() const;
   [[nodiscard]] bool is_given_up(const RankProcess& process) const;
   [[nodiscard]] std::string report() const;
-  [[nodiscard]] std::string describe_end(const RankProcess& process) const;
+  [[nodiscard]] std::string describe_end(const RankProcess& process, bool with_reason = true) const;
+  [[nodiscard]] std::string reason_of(const RankProcess& process) const;
   [[nodiscard]] int exit_code() const;
 
   Options options_;
@@ -186,6 +206,7 @@ int Job::run() {
   }
   end_children();  // what ranks left behind
   finish_output();
+  find_cause();
   if (const std::string text = report(); !text.empty()) std::fwrite(text.data(), 1, text.size(), stderr);
   return exit_code();
 }
@@ -384,22 +405,36 @@ void Job::finish_output() {
   for (RankProcess& each : processes_) lose_output(each.finish_output());
 }
 
-std::string Job::describe_end(const RankProcess& process) const {
+/// A rank whose error another rank caused may have been the first to end: the other is the culprit.
+void Job::find_cause() {
+  if (culprit_ < 0 || options_.threads) return;
+  const int cause = cause_in(processes_[static_cast<std::size_t>(culprit_)].history().lines());
+  if (cause < 0 || cause >= options_.ranks) return;
+  const auto& ending = processes_[static_cast<std::size_t>(cause)].ending();
+  if (ending && !ending->success()) culprit_ = cause;
+}
+
+std::string Job::describe_end(const RankProcess& process, bool with_reason) const {
   const Ending& ending = *process.ending();
   const std::string who = process.rank() < 0 ? "the program" : fmt::format("rank {}", process.rank());
-  std::string text = fmt::format("{} (pid {}) {}", who, process.pid(), ending.text());
-  const auto failure = server_ ? server_->failure() : std::nullopt;
-  if (failure && failure->status == Status::aborted && (failure->culprit == process.rank() || !options_.keep_going))
-    return text + "; " + failure->reason;
+  const std::string text = fmt::format("{} (pid {}) {}", who, process.pid(), ending.text());
+  if (const std::string reason = reason_of(process); !reason.empty()) return with_reason ? text + "; " + reason : text;
   return ending.success() ? text + " without leaving the world" : text;
+}
+
+/// As a rank has told the server: `rank 3 aborted: ...`; empty: nothing.
+std::string Job::reason_of(const RankProcess& process) const {
+  const auto failure = server_ ? server_->failure() : std::nullopt;
+  const bool is_meant = failure && (failure->culprit == process.rank() || !options_.keep_going);
+  return is_meant && failure->status == Status::aborted ? failure->reason : "";
 }
 
 std::string Job::report() const {
   std::string text;
   if (culprit_ >= 0 && exit_code() != 0) {
     const RankProcess& culprit = processes_[static_cast<std::size_t>(culprit_)];
-    text = fmt::format("beeline-launch: {}\n", describe_end(culprit));
     const auto& lines = culprit.history().lines();
+    text = fmt::format("beeline-launch: {}\n", describe_end(culprit, !holds(lines, reason_of(culprit))));
     text += lines.empty() ? "  it had printed nothing\n" : "  its last lines:\n" + indented(lines);
   } else if (output_fault_ == EPIPE) {
     text = "beeline-launch: the job was ended because nobody reads its output\n";

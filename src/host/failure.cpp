@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finding out that a wait has failed, somewhere, and saying so.
+// Errors of waits: which wait of which rank failed first, and what the others waited for.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <time.h>
@@ -121,14 +121,20 @@ std::string describe_wait(const WaitRecord& record, const std::string& who, cons
                                                       : fmt::format(" on rank {}", record.peer);
   const bool may_lack_room = record.kernel != 0 && !record.resident;
   const auto operation = static_cast<Operation>(record.operation);
-  const bool is_numbered = operation != Operation::wait && operation != Operation::stream_synchronize;
-  return fmt::format(
-      "{}: {}{}{}{}: expected {} {}, observed {}, after {:.3f} s ({}){}", who, name(operation), peer, place,
-      is_numbered ? fmt::format(", sequence {}", record.sequence) : "", symbol(record.comparison), record.expected,
-      record.observed, static_cast<double>(record.waited_ns) / 1e9, name(static_cast<Status>(record.status)),
-      may_lack_room ? "; the kernel was launched without .waits = true: one that waits needs it, so that "
-                      "all its blocks are resident"
-                    : "");
+  const double seconds = static_cast<double>(record.waited_ns) / 1e9;
+  const char* const status = name(static_cast<Status>(record.status));
+  if (operation == Operation::stream_synchronize)
+    return fmt::format("{}: {}: work on a stream has not ended after {:.3f} s ({})", who, name(operation), seconds,
+                       status);
+  const std::string number = operation == Operation::wait       ? ""
+                             : operation == Operation::wait_any ? fmt::format(", {} signals", record.sequence)
+                                                                : fmt::format(", sequence {}", record.sequence);
+  return fmt::format("{}: {}{}{}{}: expected {} {}, observed {}, after {:.3f} s ({}){}", who, name(operation), peer,
+                     place, number, symbol(record.comparison), record.expected, record.observed, seconds, status,
+                     may_lack_room
+                         ? "; the kernel was launched without .waits = true: one that waits needs it, so that "
+                           "all its blocks are resident"
+                         : "");
 }
 
 /// A call that broke a rule, by what it was given.
@@ -159,8 +165,8 @@ std::string describe_record(const WaitRecord& record, const std::string& kernel,
                             : describe_wait(record, fmt::format("rank {}", record.rank), place);
 }
 
-/// Who keeps the first of these waits waiting, by way of those that wait for each other; `no_peer` where they wait in a
-/// circle.
+/// The rank that the first of these waits depends on in the end, through ranks that wait for each other; `no_peer`:
+/// they wait in a circle.
 std::uint32_t awaited_in_the_end(const std::vector<WaitRecord>& waits) {
   std::uint32_t rank = waits.front().peer;
   for (std::size_t step = 0; step <= waits.size() && rank != no_peer; ++step) {
@@ -181,9 +187,29 @@ void collect(const WaitTable& table, std::vector<WaitRecord>& found) {
       found.push_back(record);
 }
 
-/// Two records that say the same: the same rank waited in vain for the same peer, more than once.
+/// Whether two records are of the same rank that waited more than once for the same peer.
 bool alike(const WaitRecord& a, const WaitRecord& b) {
   return a.rank == b.rank && a.operation == b.operation && a.peer == b.peer && a.team == b.team;
+}
+
+/// How a rank ended, by a reason that may name the rank already.
+std::string describe_end(int rank, const std::string& reason) {
+  const std::string who = fmt::format("rank {} ", rank);
+  return reason.starts_with(who) ? reason : fmt::format("{}ended: {}", who, reason);
+}
+
+/// Whether a text is of one rank, as `rank 3: wait ...`.
+bool begins_with_rank(const std::string& text) {
+  constexpr std::size_t number = 5;
+  const std::size_t behind = text.find_first_not_of("0123456789", number);
+  return text.starts_with("rank ") && behind != std::string::npos && behind > number &&
+         text.compare(behind, 2, ": ") == 0;
+}
+
+/// Whether one text holds what the other says of the same rank.
+bool repeats(const std::string& end, const std::string& cause) {
+  const std::size_t first = cause.find(": "), last = cause.rfind(" (");
+  return first < last && end.find(cause.substr(first + 2, last - first - 2)) != std::string::npos;
 }
 
 /// Whether the end of `rank` (-1: the launcher) is the end of a team of `ranks`.
@@ -295,7 +321,7 @@ World::Implementation::End World::Implementation::end_of_team(std::uint32_t team
   for (const RankEnd& end : ends) {
     if (end.rank < 0) return {Status::aborted, fmt::format("the world ended: {}", end.reason)};
     if (entry != teams.end() && concerns(end.rank, entry->second))
-      return {Status::peer_died, fmt::format("rank {} ended: {}", end.rank, end.reason)};
+      return {Status::peer_died, describe_end(end.rank, end.reason)};
   }
   return {};
 }
@@ -418,20 +444,22 @@ void World::Implementation::fail(Status status, std::uint32_t team, const std::s
   if (has_cause || (message.empty() && !waits.empty())) message = describe(waits.front());
   const std::uint64_t word = load_word(host_header(rank)->control.abort[team]);
   if (message.empty())
-    message =
-        word == 0 ? "no wait recorded" : fmt::format("rank {} aborted the {}", word - 1, team == 0 ? "world" : "team");
-  std::string others = has_cause && !end_noticed.text.empty() ? "\n  " + end_noticed.text : "";
+    message = word == 0 ? "the team was aborted; no rank has recorded a wait"
+                        : fmt::format("rank {} aborted the {}", word - 1, team == 0 ? "world" : "team");
+  const bool is_repeated = end_noticed.text.empty() || repeats(end_noticed.text, message);
+  std::string others = has_cause && !is_repeated ? "\n  " + end_noticed.text : "";
   others += describe_all(waits, message) + refusals_in(team);
+  // The error says whose it is.
+  if (const std::string own = fmt::format("rank {}: ", rank); message.starts_with(own)) message.erase(0, own.size());
+  if (begins_with_rank(message)) message.insert(0, "because of ");
+  // Its status comes first.
+  if (const std::string end = fmt::format(" ({})", name(status)); message.ends_with(end))
+    message.erase(message.size() - end.size());
   if (has_cause && has_status(waits.front(), Status::deadline)) {
     const std::uint32_t awaited = awaited_in_the_end(waits);
     if (awaited != no_peer && awaited != waits.front().peer)
       message += fmt::format(", which waits for rank {}", awaited);
   }
-  // The error says whose it is.
-  if (const std::string own = fmt::format("rank {}: ", rank); message.starts_with(own)) message.erase(0, own.size());
-  // Its status comes first.
-  if (const std::string end = fmt::format(" ({})", name(status)); message.ends_with(end))
-    message.erase(message.size() - end.size());
   if (!also.empty()) message += "; " + also;
   throw Error(status, others.empty() ? message : fmt::format("{}\n  at that time:{}", message, others), rank);
 }
@@ -443,8 +471,8 @@ bool World::Implementation::failed_soon() const {
 }
 
 void World::Implementation::fail_meeting(const char* call, const Error& missing) {
-  std::string message = missing.what();
-  if (const std::string prefix = fmt::format("{}: rank {}: ", name(missing.code()), rank); message.starts_with(prefix))
+  std::string message = detail::without_rank(missing.what(), rank);
+  if (const std::string prefix = fmt::format("{}: ", name(missing.code())); message.starts_with(prefix))
     message.erase(0, prefix.size());
   const bool is_late = missing.code() == Status::deadline;
   // Another rank's wait may have begun with this call, and is its cause: then that wait is the one to report.
@@ -484,6 +512,16 @@ void World::Implementation::check_gpu() const {
       together.push_back(other);
   std::string message = fmt::format("a fault of GPU {} ({}) ends every rank of its process: {}", device().index, fault,
                                     fmt::join(together, ", "));
+  std::vector<int> beyond;  // a kernel that touches their memory has such a fault
+  for (int other = 0; other < size; ++other)
+    if (const auto peer = static_cast<std::size_t>(other);
+        members[peer].device.is_gpu() && routes[peer].route != Route::direct)
+      beyond.push_back(other);
+  if (!beyond.empty())
+    message += fmt::format(
+        "; kernels of rank {} do not reach the memory of {} (no peer access between the GPUs): use "
+        "copies, signals of streams, or StagedChannel",
+        rank, detail::rank_list(beyond));
   for (const WaitRecord& record : failed_waits())  // a kernel that had to be stopped says why
     if (is_refusal(record)) message += "\n  " + describe(record);
   throw Error(Status::internal, message, rank);

@@ -18,6 +18,7 @@
 
 #include "beeline/core/error.hpp"
 #include "beeline/runtime/bootstrap.hpp"
+#include "runtime/rank_list.hpp"
 
 namespace beeline {
 
@@ -56,7 +57,8 @@ class LocalRanks {
 
  private:
   /// Prints a rank's error.
-  ///   follows  from the end of another rank: it is printed when all ranks have ended
+  ///   follows  from the end of another rank: it is printed when all ranks have ended, without the waits that the
+  ///            other's error lists
   void report(int rank, const char* error, bool follows);
   /// Prints what waits for an error that it follows from, equal errors once.
   void print_followers();
@@ -103,13 +105,11 @@ void watch_for_exit() {
 void LocalRanks::report(int rank, const char* error, bool follows) {
   const std::lock_guard lock(mutex_);
   all_well_ = false;
-  std::string text = error;
-  const std::string named = fmt::format(": rank {}: ", rank);
-  const std::size_t at = text.find(named);
-  const bool says_rank = at != std::string::npos;
+  std::string all = error;
+  if (follows && all.find(": because of rank ") != std::string::npos) all = all.substr(0, all.find('\n'));
+  const std::string text = detail::without_rank(all, rank);
   std::string line =
-      says_rank ? fmt::format("beeline error: {}\n", error) : fmt::format("beeline[{}] error: {}\n", rank, error);
-  if (says_rank) text.replace(at, named.size(), ": ");
+      text == all ? fmt::format("beeline[{}] error: {}\n", rank, all) : fmt::format("beeline error: {}\n", all);
   if (!follows) {
     std::fputs(line.c_str(), stderr);
     return;
@@ -118,7 +118,7 @@ void LocalRanks::report(int rank, const char* error, bool follows) {
   if (same != followers_.end())
     same->ranks.push_back(rank);
   else
-    followers_.push_back({std::move(text), {rank}, std::move(line)});
+    followers_.push_back({text, {rank}, std::move(line)});
   if (is_lone_) print_followers();
 }
 

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::uint64_t no_room = ~std::uint64_t{0};
 
-/// What a member asks for, and the place that it has for it; or what it frees.
+/// A request of a member, and the place that is free for it there; or what the member frees.
 struct Offer {
   std::uint64_t bytes, heap, offset;
 
@@ -37,7 +37,7 @@ class Reservation {
   Reservation(const Reservation&) = delete;
   Reservation& operator=(const Reservation&) = delete;
 
-  /// Takes the lowest place, or the highest one up to `most` in exchange for what it has; `no_room` if there is none.
+  /// Takes the lowest place, or gives back its place for the highest one up to `most`; `no_room` if there is none.
   [[nodiscard]] std::uint64_t take(std::size_t bytes, std::optional<std::uint64_t> most) {
     if (most && offset_ <= *most) return offset_;
     give_up();
@@ -63,7 +63,7 @@ class Reservation {
   World::Implementation& world_;
   OffsetAllocator& heap_;
   std::uint64_t offset_ = no_room;
-  std::exception_ptr full_;  ///< thrown only when the others have been heard: they wait for this rank
+  std::exception_ptr full_;  ///< thrown after the exchange, in which the others wait for this rank
 };
 
 /// Throws where a member's offer differs from this one's; names both.
@@ -144,7 +144,7 @@ void Team::free(void* pointer) {
       whatever_fails, world.stream.get());
   const Heap heap = place.heap == world.pinned_heap.get() ? Heap::pinned : Heap::symmetric;
   const Offer mine{place.heap->used().at(place.offset), static_cast<std::uint64_t>(heap), place.offset};
-  const auto all = world.values_in(*this, "free", mine);  // from here on nobody uses it any more
+  const auto all = world.values_in(*this, "free", mine);  // after this no rank uses the memory
   require_alike(*this, all, mine, "ranks free different memory", "frees",
                 [&](const Offer& theirs) { return theirs.heap != mine.heap || theirs.offset != mine.offset; });
   const std::lock_guard lock(world.allocation_mutex);
@@ -168,7 +168,8 @@ void detail::free_with_owner(Team& team, void* pointer) noexcept {
   try {
     team.free(pointer);
   } catch (const std::exception& error) {
-    log(LogLevel::warning, error.what(), team.world().rank());
+    // Of a failure in the meantime the next call of the program says more.
+    if (!team.failed() && !team.world().failed()) log(LogLevel::warning, error.what(), team.world().rank());
   }
 }
 

@@ -13,6 +13,7 @@
 #include "beeline/device/group.hpp"
 #include "host/profiler_range.hpp"
 #include "host/world_implementation.hpp"
+#include "runtime/rank_list.hpp"
 #include "transport/checks.hpp"
 
 namespace beeline {
@@ -246,7 +247,7 @@ std::vector<std::vector<std::byte>> World::Implementation::exchange(const char* 
 
 namespace {
 
-/// Of an error its first line, without what announces others: who gets to hear it has an error of his own to tell.
+/// An error's first line, without the words that announce further lines: other ranks list them in their own errors.
 std::string first_line(const std::string& reason) {
   const std::size_t end = reason.find('\n');
   if (end == std::string::npos) return reason;
@@ -257,10 +258,9 @@ std::string first_line(const std::string& reason) {
 }  // namespace
 
 void World::abort(const std::string& reason) {
-  const std::string line = first_line(reason);
+  const std::string line = detail::without_rank(first_line(reason), rank());
   implementation_->note_end(rank(), line);
-  implementation_->raise_with_cause(Status::peer_died,
-                                    fmt::format("rank {0} ended: rank {0} aborted: {1}", rank(), line),
+  implementation_->raise_with_cause(Status::peer_died, fmt::format("rank {} aborted: {}", rank(), line),
                                     implementation_->barrier_context);
   implementation_->bootstrap->abort(line);
 }

@@ -10,6 +10,12 @@ std::string rank_list(const std::vector<int>& ranks) {
   return fmt::format("{} {}", ranks.size() == 1 ? "rank" : "ranks", fmt::join(ranks, ", "));
 }
 
+std::string without_rank(std::string text, int rank) {
+  const std::string named = fmt::format(": rank {}: ", rank);
+  if (const std::size_t at = text.find(named); at != std::string::npos) text.replace(at, named.size(), ": ");
+  return text;
+}
+
 std::string missing_message(double seconds, const std::vector<int>& not_called, const std::vector<int>& not_joined) {
   std::string text = fmt::format("not complete within {} s", seconds);
   if (!not_joined.empty()) text += fmt::format("; {} never joined the world", rank_list(not_joined));

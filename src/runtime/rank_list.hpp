@@ -11,6 +11,9 @@ namespace beeline::detail {
 /// `rank 3`, `ranks 0, 2, 5`.
 [[nodiscard]] std::string rank_list(const std::vector<int>& ranks);
 
+/// An error's text without the rank whose it is: for where the rank is said already.
+[[nodiscard]] std::string without_rank(std::string text, int rank);
+
 /// What a wait that passed its deadline says: which ranks have not called, and which of them never joined.
 [[nodiscard]] std::string missing_message(double seconds, const std::vector<int>& not_called,
                                           const std::vector<int>& not_joined);

@@ -207,6 +207,19 @@ class TestDeaths:
         assert len(others) == 4
         assert all("rank 2" in line for line in others)
 
+    def test_the_rank_is_quoted_whose_error_caused_the_others(self) -> None:
+        failed = "wait on rank 2 in kernel K: expected == 1, observed 0, after 1.000 s"
+        script = f"""
+            case $BEELINE_RANK in
+              0) sleep 0.3; echo "beeline error: deadline: rank 0: {failed}"; exit 7 ;;
+              *) echo "beeline error: aborted: rank $BEELINE_RANK: because of rank 0: {failed} (deadline)"; exit 1 ;;
+            esac"""
+        result = shell(script, ranks=3)
+        assert result.returncode == 7
+        report = result.stderr[result.stderr.index("beeline-launch:") :]
+        assert re.match(r"beeline-launch: rank 0 \(pid \d+\) exited with code 7\n  its last lines:\n", report)
+        assert report.endswith(f"    beeline error: deadline: rank 0: {failed}\n")
+
     def test_ranks_that_ignore_the_end_are_killed(self) -> None:
         mark = f"MARK_{uuid.uuid4().hex}"
         script = "if [ $BEELINE_RANK = 1 ]; then exit 7; fi; trap '' TERM; while :; do sleep 0.1; done"
@@ -273,8 +286,10 @@ class TestDeaths:
         assert result.returncode == 1
         errors = result.stderr.split("beeline-launch: ")[0].removeprefix("beeline").split("\nbeeline")
         assert errors[0] == "[2] error: thrown on purpose"
-        heads = [re.match(r" error: (?:peer_died: rank|ranks) ([\d, ]+): (?:peer_died: )?(rank 2 ended(?:.|\n)*)", each)
-                 for each in errors[1:]]  # fmt: skip
+        follower = re.compile(
+            r" error: (?:peer_died: rank|ranks) ([\d, ]+): (?:peer_died: )?(rank 2 aborted: thrown on purpose(?:.|\n)*)"
+        )
+        heads = [follower.match(each) for each in errors[1:]]
         assert all(heads), errors
         assert sorted(rank for head in heads for rank in head[1].split(", ")) == ["0", "1", "3"]
         assert len({head[2].strip() for head in heads}) == len(heads), "equal errors are one"

@@ -84,10 +84,10 @@ ArmedOperation WaitingStreams::arm(const TriggeredCommands& what) {
   for (std::uint32_t i = 0; i < what.count; ++i) {
     const Verb verb = what.commands[i].verb;
     require(verb == Verb::put || verb == Verb::get || verb == Verb::copy || is_word(verb), Status::unavailable,
-            "streams that wait move bytes and set signals: atomics are for TriggeredBy::engine");
+            "streams that wait carry out puts and signals only: for atomics use TriggeredBy::engine");
   }
   require(what.then == no_chain, Status::unavailable,
-          "streams that wait trigger no tag: chains are for TriggeredBy::engine");
+          "streams that wait trigger no other tag: for chains use TriggeredBy::engine");
   const std::lock_guard lock(mutex_);
   require(!released_, Status::aborted, "the team of these triggers is aborted");
   Lane& lane = lane_for(what);

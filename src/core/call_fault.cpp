@@ -61,7 +61,7 @@ std::string describe(CallFault fault, std::uint64_t expected, std::uint64_t obse
     case CallFault::not_registered:
       return fmt::format("function {} is not registered on the rank that was to run it", observed);
     case CallFault::wrong_arguments:
-      return fmt::format("arguments of {} bytes, where there are to be {}", observed, expected);
+      return fmt::format("arguments of {} bytes, and the function takes {}", observed, expected);
     case CallFault::long_payload:
       return fmt::format("a payload of {} bytes, where the target's buffer has room for {}", observed, expected);
     case CallFault::waits_in_task:

@@ -32,7 +32,7 @@ const char* first_set(std::initializer_list<const char*> variables) {
 Place place(const char* launcher, const char* rank, const char* size) {
   for (const char* variable : {rank, size})
     require(environment(variable).has_value(), Status::invalid_argument,
-            fmt::format("{} is not set, though this seems to be a rank that {} started; set BEELINE_SIZE=1 for a world "
+            fmt::format("{} is not set, though {} seems to have started this process; set BEELINE_SIZE=1 for a world "
                         "of one",
                         variable, launcher));
   Place found;

@@ -44,7 +44,7 @@ Registration::Way World::Implementation::reach(const RegisteredPlace& place, std
   const Registration::Way way = registration->reach(place, bytes);
   const RankHealth health = bootstrap->health()[static_cast<std::size_t>(place.rank)];
   require(health.state == RankState::healthy, Status::peer_died,
-          fmt::format("rank {}'s registered memory went with it: {}", place.rank,
+          fmt::format("rank {}'s registered memory is gone: {}", place.rank,
                       health.state == RankState::left ? "it has left the world" : health.reason));
   return way;
 }

@@ -126,7 +126,7 @@ Triggers::~Triggers() {
       if (queues_ != nullptr) queues_->quiet();
       back_end_->close();
       const Status status = detail::await_engine(team_.host_context(), {}, [this] { return back_end_->is_idle(); });
-      require(status == Status::ok, status, "what has fired is not over");
+      require(status == Status::ok, status, "a transfer that was triggered is not complete");
     }
   } catch (const std::exception& error) {
     log(LogLevel::error, fmt::format("triggers end: {}", error.what()), team_.world().rank());
@@ -157,7 +157,7 @@ Status Triggers::wait(ArmedOperation operation, Timeout timeout) {
       detail::await_engine(team_.host_context(), {true, timeout}, [&] { return back_end_->is_over(operation); });
   if (status == Status::timeout) return status;
   if (team_.failed() || team_.world().failed()) team_.world().check();
-  require(status == Status::ok, status, "a triggered operation is not over");
+  require(status == Status::ok, status, "a triggered operation is not complete");
   const std::vector<std::string> refused = refusals();
   require(refused.empty(), Status::invalid_argument, refused.empty() ? std::string() : refused.front());
   return status;

@@ -49,7 +49,9 @@ ProcessMemory::ProcessMemory(const ProcessProof& proof)
     throw Error(Status::unreachable, error.what());
   }
   require(seen == proof.value, Status::unreachable,
-          fmt::format("process {} is another one here: the ranks have PID namespaces of their own", pid_));
+          fmt::format("process {} is another one here: the ranks have different PID namespaces, as in containers that "
+                      "do not share one",
+                      pid_));
 }
 
 bool ProcessMemory::ended() const {

@@ -229,7 +229,8 @@ std::vector<FileDescriptor> DescriptorExchange::receive(int socket, int peer, st
   std::vector<FileDescriptor> received = got < 0 ? std::vector<FileDescriptor>{} : attached(header);
   if (got <= 0) throw Error(Status::peer_died, fmt::format("rank {} closed its socket for descriptors", peer), rank_);
   if ((header.msg_flags & MSG_CTRUNC) != 0)
-    throw Error(Status::no_resource, "too many open files to receive the other ranks' descriptors", rank_);
+    throw Error(Status::no_resource,
+                "too many open files to receive the other ranks' descriptors: raise the limit (ulimit -n)", rank_);
   const auto present = static_cast<std::size_t>(std::popcount(message.present));
   if (got != sizeof(message) || message.count != count || present != received.size())
     throw Error(Status::internal, fmt::format("rank {} sent a malformed set of descriptors", peer), rank_);

@@ -129,9 +129,9 @@ BEELINE_CASE(trigger, what_streams_refuse, 1) {
   const auto unavailable = [](std::initializer_list<std::string_view> text, auto call) {
     check_error(Status::unavailable, text, call);
   };
-  unavailable({"atomics are for TriggeredBy::engine"},
+  unavailable({"for atomics use TriggeredBy::engine"},
               [&] { triggers.arm(TriggeredOperation::atomic(Verb::add, words.data(), 1, test.rank()), {}); });
-  unavailable({"chains are for TriggeredBy::engine"}, [&] {
+  unavailable({"for chains use TriggeredBy::engine"}, [&] {
     triggers.arm(TriggeredOperation::copy(words.data(), words.data() + 1, 8), {.tag = 0, .then = 1});
   });
   check_error(Status::invalid_argument, {"overlap"}, [&] {

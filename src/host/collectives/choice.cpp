@@ -102,7 +102,8 @@ LaunchOptions Collectives::Implementation::launch_options(const CallDescription&
                                                           const CollectiveCall& choice) const {
   if (choice.blocks > channel.sessions)
     throw Error(Status::invalid_argument,
-                fmt::format("{} blocks on a channel of {} sessions", choice.blocks, channel.sessions));
+                fmt::format("{} blocks on a channel of {} sessions (CollectiveOptions::sessions)", choice.blocks,
+                            channel.sessions));
   const unsigned blocks = across_nodes != nullptr ? 1 : std::max(1u, choice.blocks);
   return {
       .blocks = blocks,

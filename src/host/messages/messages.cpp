@@ -27,8 +27,8 @@ const MessageSizes& sizes_of(const World& world) {
 
 constexpr std::size_t round_up(std::size_t bytes, std::size_t grain) { return (bytes + grain - 1) / grain * grain; }
 
-/// Sessions for messages to all others at once, both ways, beside those of the ranks that share a GPU. The memory that
-/// a rank needs is then the same for any number of ranks.
+/// Sessions for messages to all other ranks at once in both directions, when ranks share a GPU too. Then the memory of
+/// a rank does not depend on the number of ranks.
 unsigned default_sessions(Team& team) {
   const World& world = team.world();
   if (any_host_rank(world)) return 2;
@@ -186,7 +186,8 @@ class Messages::Implementation {
     for (const detail::MessageEnd* end : {&sent, &received})
       if (end->blocks > channel.sessions)
         throw Error(Status::invalid_argument,
-                    fmt::format("{} blocks for a message on a channel of {} sessions", end->blocks, channel.sessions));
+                    fmt::format("{} blocks for a message on a channel of {} sessions (MessageOptions::sessions)",
+                                end->blocks, channel.sessions));
     if (pairs != nullptr)
       return detail::launch_pair_messages(team, {.waits = true, .stream = stream, .name = call}, pairs->channel(), sent,
                                           received, lanes.get());

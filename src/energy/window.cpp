@@ -25,8 +25,8 @@ std::string fault_of(const Counter& counter, const Span& span) {
   return {};
 }
 
-/// Joules of the window itself: what the last tick brought is shared out by time, which may be wrong by the larger
-/// part of it. What was counted before the window is an error, too. Returns by how much the error may be larger where
+/// Joules of the window itself: the last tick's joules are divided in proportion to time, so the error is at most the
+/// larger part. Joules counted before the window are an error, too. Returns by how much the error may be larger where
 /// the ends of such a window lie otherwise between ticks.
 double estimate(const Counter& counter, const Span& span, ComponentEnergy& result) {
   const std::int64_t last_tick_ns = span.high.time_ns - counter.component().tick_ns;

@@ -12,7 +12,7 @@
 
 namespace beeline::detail {
 
-/// Collective over the team. The least of what its members say, of those that have neither failed nor left.
+/// Collective over the team. The smallest value among the members that have neither failed nor left.
 ///   call  that members are in, named in errors
 [[nodiscard]] inline unsigned least_of_all(Team& team, const char* call, unsigned mine) {
   unsigned least = mine;
@@ -24,8 +24,8 @@ namespace beeline::detail {
 /// Whether a rank of the world runs on CPU threads.
 [[nodiscard]] inline bool any_host_rank(const World& world) { return world.mixed() || !world.device().is_gpu(); }
 
-/// Collective over the team. Throws invalid_argument on all members alike when one gives other options than the first
-/// that has neither failed nor left.
+/// Collective over the team. Throws invalid_argument on every member if any member gives other options than the first
+/// member that has neither failed nor left.
 ///   call      that members are in, named in errors
 ///   describe  gets that first member and its options, and the one that differs and its options; returns the error's
 ///             text

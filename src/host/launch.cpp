@@ -68,8 +68,8 @@ struct BookedGrid {
 };
 static_assert(sizeof(BookedGrid) <= 16 && std::is_trivially_copyable_v<BookedGrid>);
 
-/// Books a grid whose threads wait, and returns the grid state for it. What is captured (in `capture`, unless 0) stays
-/// booked for as long as its graph may run.
+/// Books a grid whose threads wait, and returns the grid state for it. A grid that is captured (`capture` is not 0)
+/// stays booked as long as its graph may run.
 GridState* book_waiting(World& world, const LaunchOptions& options, const KernelName& kernel, unsigned capacity,
                         std::uint64_t capture) {
   Stream& stream = stream_of(world, options);
@@ -87,7 +87,7 @@ GridState* book_waiting(World& world, const LaunchOptions& options, const Kernel
 /// Numbers up to this one are of types, those above of names.
 constexpr std::uint32_t named_types = max_named_kernels - 64;
 
-/// The number of the kernels that are launched under a name. Every call of a collective asks: without a lock.
+/// The number of the kernels that are launched under a name. Takes no lock, since every collective call needs it.
 std::uint16_t kernel_number(const char* name) {
   static std::array<std::atomic<const char*>, max_named_kernels - named_types> names{};
   for (std::uint32_t i = 0; i < names.size(); ++i) {

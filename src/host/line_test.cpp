@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The self-test of ll128. No flow control: some warps store lines of changing data over and over, others look at
-// them meanwhile as often as they can.
+// The self-test of ll128. There is no flow control: some warps store lines of changing data again and again, and others
+// load them as fast as they can.
 #include "host/line_test.hpp"
 
 #include "beeline/device/impl/warp_machine.hpp"
@@ -11,9 +11,10 @@ namespace beeline::detail {
 
 namespace {
 
-/// Warps that store to each peer, as many as look at what it stores; each has lines of its own, one of its stores.
+/// Warps that store to each peer, and as many that load that peer's lines. Each has lines of its own, one for each of
+/// its stores.
 constexpr unsigned warps = 4, threads = 32;
-/// Enough for some tens of thousands of looks at lines that change.
+/// Enough for some ten thousand loads of changing lines.
 constexpr std::uint64_t rounds = 20'000;
 
 /// What a thread stores in a round; memory is zero before the first.

@@ -10,8 +10,8 @@
 
 namespace beeline {
 
-/// Adds the name of the calling rank's function to its contribution, and compares names before anyone looks at the
-/// rest: the bytes of one function are never taken for those of another.
+/// Adds the name of the called function to each rank's contribution, and compares the names first: so bytes of one
+/// function are never taken for those of another.
 class NamedBootstrap final : public ForwardingBootstrap {
  public:
   using ForwardingBootstrap::ForwardingBootstrap;

@@ -14,7 +14,7 @@ namespace beeline {
 
 namespace {
 
-/// Ends what the default stream still does, and forgets how it ended: it belongs to what is given up.
+/// Ends the remaining work of the default stream, and drops its result, which belongs to the failed world.
 void drain(World& world) {
   World::Implementation& implementation = world.implementation();
   try {
@@ -100,7 +100,7 @@ void World::Implementation::regroup(const std::vector<int>& left) {
   barrier_context = make_context(id, left, true);
   barrier_context.team = 0;  // it waits and aborts as the world
   raise_missed_ends(0);
-  bootstrap->barrier(config.deadline_ns);  // nobody enters a barrier whose state another has yet to clear
+  bootstrap->barrier(config.deadline_ns);  // no rank enters a barrier before all have cleared its state
 }
 
 std::uint32_t World::Implementation::agree_on_free_id() {

@@ -149,7 +149,7 @@ std::unique_ptr<Team> make_team_among(World& world, const std::vector<int>& rank
   const std::uint32_t id = lowest_free_id(all);
   implementation.open_team(id, ranks);
   try {
-    static_cast<void>(allgather({}));  // nobody enters a barrier whose state another has yet to clear
+    static_cast<void>(allgather({}));  // no rank enters a barrier before all have cleared its state
   } catch (...) {
     implementation.close_team(id);
     throw;
@@ -227,7 +227,7 @@ std::vector<std::vector<std::byte>> World::Implementation::allgather_in(Team& te
     if (difference.empty() && std::strcmp(theirs.call, call) != 0)
       difference = detail::different_calls(rank, call, team.world_rank(member), theirs.call);
   }
-  team.barrier();  // nobody writes the next one before all have read this one
+  team.barrier();  // no rank writes its next letter before all have read this one
   require(difference.empty(), Status::invalid_argument, difference);
   return all;
 }

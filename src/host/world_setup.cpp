@@ -150,7 +150,7 @@ void World::Implementation::make_gpu_reach() {
 
 void World::Implementation::make_memory() {
   const bool all_gpus = std::all_of(members.begin(), members.end(), [](const Member& m) { return m.device.is_gpu(); });
-  const bool is_chosen = config.heap_bytes != 0;  // nobody has to have room for all of the default
+  const bool is_chosen = config.heap_bytes != 0;  // the default heap need not fit as a whole
   if (!is_chosen) config.heap_bytes = all_gpus ? default_gpu_heap : default_host_heap;
   const std::string mine = fmt::format("{} {} {}", config.heap_bytes, config.pinned_heap_bytes, config.slot_shift);
   const auto all = allgather_text(*bootstrap, mine, config.deadline_ns);
@@ -202,8 +202,8 @@ namespace {
 Polling polling_of(const Config& config, int ranks) {
   if (config.wait_policy >= WaitPolicy::sleep)
     return {config.wait_policy, static_cast<std::uint32_t>(config.wait_period_us)};
-  // Spinning helps only while every rank has a core of its own; otherwise it keeps from its core who is waited for. A
-  // microsecond is longer than the answer of a rank that runs takes, and short where the scheduler puts two on a core.
+  // Spinning helps only if every rank has a core of its own; otherwise it takes the core from the rank that is waited
+  // for. A running rank answers within a microsecond, and a microsecond is lost if the scheduler puts two on one core.
   const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
   return {config.wait_policy, static_cast<unsigned>(ranks) <= cores ? 64u : 2u};
 }

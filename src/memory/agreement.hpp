@@ -44,7 +44,7 @@ Problem problem_of(Step step) {
   }
 }
 
-/// Collective. Throws on every rank when any has a problem, and names it: nobody is left waiting for it.
+/// Collective. Throws on every rank if any rank has a problem, and names that rank: so no rank waits for it.
 void fail_together(Bootstrap& bootstrap, const Problem& mine, std::int64_t deadline_ns);
 
 }  // namespace beeline

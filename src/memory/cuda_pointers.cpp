@@ -23,7 +23,7 @@ Allocation allocation_of(const void* pointer, int gpu) {
   return {.start = start, .bytes = bytes};
 }
 
-/// A failed call of the runtime API also leaves its error for the next look: take it away.
+/// The runtime API keeps the error of a failed call for the next query: clear it.
 std::string taken_error(cudaError_t result) {
   static_cast<void>(cudaGetLastError());
   return cudaGetErrorString(result);

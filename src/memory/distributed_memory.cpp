@@ -213,7 +213,7 @@ void DistributedMemory::free(std::uintptr_t base) {
   const auto held = arrays_.find(place);
   const bool holds = held != arrays_.end() && held->second.base == base;
   const auto all = allgather_values<Which>(bootstrap_, {place, 1, holds}, deadline_ns_);
-  // From here on nobody uses it any more.
+  // After this no rank uses the array.
   for (std::size_t rank = 0; rank < all.size(); ++rank)
     require(all[rank].calls == 0 || (all[rank].place == place && all[rank].holds != 0), Status::invalid_argument,
             fmt::format("ranks free different distributed arrays: rank {} the one at place {}, rank {} {}",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// How much host memory this process may have, and who says so.
+/// How much host memory this process may use, and what sets the limit.
 
 #include <cstddef>
 #include <string>

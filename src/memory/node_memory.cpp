@@ -197,7 +197,7 @@ void NodeMemory::destroy_segment(std::uint32_t id) {
   const auto segment = segments_.find(id);
   require(segment != segments_.end(), Status::invalid_argument, fmt::format("segment {} does not exist", id));
   const std::uint64_t mine = std::uint64_t{id} + 1;                   // 0 comes from ranks that have failed or left
-  const auto all = allgather_values(bootstrap_, mine, deadline_ns_);  // from here on nobody uses it any more
+  const auto all = allgather_values(bootstrap_, mine, deadline_ns_);  // after this no rank uses the segment
   for (std::size_t rank = 0; rank < all.size(); ++rank)
     require(all[rank] == 0 || all[rank] == mine, Status::invalid_argument,
             fmt::format("ranks destroy different segments: rank {} segment {}, rank {} segment {}", bootstrap_.rank(),

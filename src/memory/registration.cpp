@@ -136,7 +136,7 @@ void Registration::remove(std::uint32_t id) {
   };
   const bool holds = entries_.contains(id);
   const auto all = allgather_values<Which>(bootstrap_, {id, 1, holds}, deadline_ns_);
-  // From here on nobody uses it any more.
+  // After this no rank uses the memory.
   for (std::size_t rank = 0; rank < all.size(); ++rank)
     require(all[rank].calls == 0 || (all[rank].id == id && all[rank].holds != 0), Status::invalid_argument,
             fmt::format("rank {} deregisters memory {}, rank {} {}{}", bootstrap_.rank(), id, rank, all[rank].id,

@@ -57,7 +57,7 @@ std::unique_ptr<Bootstrap> host_world(Config config, const Deadline& deadline) {
   RendezvousServer& mine = *server;
   auto bootstrap = detail::connect_bootstrap(config, deadline, {0, std::move(server)});
   bootstrap->barrier(deadline.remaining_ns());
-  // All are here. Whoever looks for rank 0 from now on, is to find its next world.
+  // All ranks have joined. A rank that looks for rank 0 from now on must find its next world.
   file.reset();
   mine.close();
   bootstrap->barrier(deadline.remaining_ns());

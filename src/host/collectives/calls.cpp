@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What all calls on streams have in common whose vectors have parts of one length.
+// Common code of calls on streams whose parts all have the same length.
 #include <fmt/format.h>
 
 #include "host/collectives/checks.hpp"

@@ -293,7 +293,8 @@ void CopyEngines::allreduce(const EngineCall& call) {
 }
 
 void CopyEngines::issue(const EngineCall& call) {
-  // The caller's stream has the first kernel and the last: who waits for it hears of what failed between them.
+  // The first and the last kernel are on the caller's stream: a failure between them shows when the caller waits for
+  // that stream.
   launch_handshake(team_, handshake_on(*call.stream, Operation::allreduce), channel_, call.call,
                    call.symmetric ? call.destination : nullptr, call.symmetric ? call.source : nullptr);
   if (context_.size == 2 && !call.symmetric) return exchange_whole(call);

@@ -18,8 +18,8 @@
 
 namespace beeline::detail {
 
-/// Copies to a member's symmetric memory behind a handshake: on a host rank only if the members' calls agreed there, so
-/// that nothing is touched where they did not. A GPU's stream cannot ask: what was enqueued is copied.
+/// Copies to a member's symmetric memory after a handshake. A host rank copies only if the handshake found the members'
+/// calls equal, so different calls touch nothing. A GPU's stream cannot branch: it copies in any case.
 void copy_after_handshake(Team& team, Stream& stream, std::byte* to, const std::byte* from, std::size_t bytes);
 
 /// An all-reduce's vectors, anywhere in memory that this rank reaches.
@@ -79,9 +79,8 @@ class CopyEngines {
   };
   /// A result is taken two chunks later, and its place written again with the third, when all have met in between.
   static constexpr Slots staged{2, 3}, direct{2, 0};  ///< for results that are taken, or put where they belong
-  static constexpr Slots moved{4, 0};                 ///< for what is only moved, or combined where it has come
-  /// The chunks of the longest part, which take turns with the slots: as long as each other, or shorter towards the
-  /// end.
+  static constexpr Slots moved{4, 0};                 ///< for data that is only moved, or reduced at its destination
+  /// The chunks of the longest part; they use the slots in turn. All have one length, or get shorter towards the end.
   [[nodiscard]] std::vector<Chunk> chunks(std::size_t part, Slots slots, bool equal) const;
   /// A call that was made, and what is recorded of it.
   struct Repeated {
@@ -94,18 +93,19 @@ class CopyEngines {
   void exchange(const EngineCall& call, std::size_t part);
   /// Two members: each combines both whole vectors.
   void exchange_whole(const EngineCall& call);
-  /// Sends chunk by chunk, and takes each when all have met behind it, while the next ones are under way.
+  /// Sends chunk by chunk. Takes a chunk after the handshake that follows it, while the next ones are in flight.
   ///   send, take  called with a chunk: put its copies on `copying_`, and what they have brought to use on `combining_`
   template <class Send, class Take>
   void in_turns(Operation operation, const std::vector<Chunk>& all, const Send& send, const Take& take);
-  /// Symmetric vectors whose parts fit the scratch memory at once: in two halves, to each peer but one in one copy.
+  /// Symmetric vectors whose parts fit the scratch memory at once: one copy to each peer, and two halves to one of
+  /// them.
   void run_halves(const EngineCall& call, const Chunk& whole);
   /// Symmetric vectors: results are copied to the peers' destinations.
   void run_direct(const EngineCall& call, const std::vector<Chunk>& all);
-  /// Any others: results are copied to the peers' scratch memory, and taken from there two chunks later; that of the
-  /// last chunk by the caller of this function, who meets the others first.
+  /// Other vectors: results are copied to the peers' scratch memory, and from there to the destination two chunks
+  /// later. The caller of this function takes the last chunk's result, after a handshake.
   void run_staged(const EngineCall& call, const std::vector<Chunk>& all);
-  /// Copies the parts of a chunk to their owners while the one before it is combined, and meets them.
+  /// Copies the parts of a chunk to their owners while the previous chunk is reduced; then a handshake.
   void scatter_next(const EngineCall& call, const std::vector<Chunk>& all, std::size_t next);
   [[nodiscard]] EnginePiece piece(const EngineCall& call, const Chunk& chunk, std::uint32_t owner) const;
   /// Where `holder` keeps what comes from `other`.
@@ -114,21 +114,21 @@ class CopyEngines {
   void send(const EngineCall& call, const Chunk& chunk, std::uint32_t distance);
   void scatter(const EngineCall& call, const Chunk& chunk);
   void combine(const EngineCall& call, const Chunk& chunk);
-  /// A piece of this member's vector with what has come of the others'.
+  /// Reduces a piece of this member's vector and the pieces that have arrived from the others.
   void combine_piece(const EngineCall& call, const Chunk& chunk, const EnginePiece& mine);
   /// Copies this member's piece of the result to a peer.
   void return_to(const EngineCall& call, const Chunk& chunk, std::uint32_t distance);
-  /// The same to all peers, once it has been combined.
+  /// The same to all peers, after it has been reduced.
   void return_result(const EngineCall& call, const Chunk& chunk);
-  /// Takes the peers' pieces of the result, which have come, to the destination.
+  /// Copies the peers' pieces of the result, which have arrived, to the destination.
   void take(const EngineCall& call, const Chunk& chunk, Stream& stream);
-  /// All have come here, and their copies before `copied` are over.
+  /// A handshake: all members have reached it, and their copies before `copied` are complete.
   void meet(Event& copied);
   /// The same for all copies so far.
   void meet_after_copies();
-  /// A chunk of what this member sends, to the scratch memory of all who get any of it.
+  /// Copies a chunk of this member's data to the scratch memory of its receivers.
   void send_pieces(const MovementPlan& plan, const Chunk& chunk);
-  /// The same chunk of what it gets, from there to the destination.
+  /// Copies the chunk that this member receives from scratch memory to the destination.
   void take_pieces(const MovementPlan& plan, const Chunk& chunk);
   void copy_own_piece(const MovementPlan& plan);
   /// What follows on the engines' streams comes after what the caller's has; and the other way round.

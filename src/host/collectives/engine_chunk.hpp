@@ -18,8 +18,8 @@ inline constexpr std::size_t engine_alignment = 256;
 /// A range of each member's part of a vector, and where the members' pieces of it lie in the scratch memory.
 struct EngineChunk {
   std::size_t first = 0, bytes = 0;  ///< of a part
-  std::size_t place = 0;             ///< of what the first of the other members sends, in the scratch memory
-  std::size_t result_place = 0;      ///< the same for what it returns
+  std::size_t place = 0;             ///< in the scratch memory, of the piece from the first other member
+  std::size_t result_place = 0;      ///< the same of the result that it returns
   std::size_t stride = 0;            ///< from one member's piece to the next one's
 };
 
@@ -42,8 +42,8 @@ struct EnginePiece {
   return other < holder ? other : other - 1;
 }
 
-/// Whether the team has failed, as where its members' calls were found to differ: then nothing is to be touched. One
-/// thread asks, since the word lies in host memory.
+/// Whether the team has failed, for example because its members' calls differ: then nothing may be touched. One thread
+/// reads the word, which lies in host memory.
 template <class Block>
 [[nodiscard]] BEELINE_HOST_DEVICE bool has_failed(const Block& block, const Context& ctx) {
   return block.any(block.thread_rank() == 0 && read_abort_word(ctx) != 0);

@@ -70,7 +70,7 @@ using ReductionLauncher = void (*)(Team& team, const LaunchOptions& options, con
                                    const VectorCall& call);
 [[nodiscard]] ReductionLauncher reduction_launcher(ElementType type, Reduction reduction);
 
-/// Vectors of all members that lie on this rank, and what is to become of them.
+/// All members' vectors, which have arrived on this rank, and how to reduce them.
 struct LocalReduction {
   void* destination;  ///< [count], may be this member's
   FetchedVectors vectors;

@@ -65,7 +65,7 @@ void Collectives::Implementation::move(const MovementPlan& plan, const Collectiv
   if (choice.algorithm == Algorithm::copy_engine) return move_by_engine(plan, choice);
   if (choice.mappings == nullptr || choice.algorithm != Algorithm::peer)
     return detail::launch_movement(team, launch, channel, plan);
-  // What the others use: what they store to, or what they fetch from the one who sends.
+  // Memory that other members use: the destination that they store to, or the source that they read.
   const Context& ctx = context();
   const bool sends = plan.sender == ctx.rank, receives = plan.receiver == no_peer || plan.receiver == ctx.rank;
   const auto whole = [&](std::size_t step) { return step * (ctx.size - 1) + plan.bytes; };

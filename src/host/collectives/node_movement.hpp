@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Moving data between members on several nodes. What several members of a node get goes to one of them, who hands it
-/// on to the others while it comes.
+/// Moving data between members on several nodes. Data for several members of a node goes to one of them, which forwards
+/// it to the others chunk by chunk.
 
 #include "beeline/collectives/impl/movement_plan.hpp"
 #include "host/collectives/node_map.hpp"

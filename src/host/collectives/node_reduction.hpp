@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Reductions over several nodes. Of each block of elements one member of every node, its speaker, combines what the
-/// members of its node have, in the order of ranks. Speakers tell each other, or the one who gets the result; who gets
-/// it combines what nodes have in their order, so that all have the same bits. Of an all-reduce, speakers tell their
-/// nodes.
+/// Reductions over several nodes. For each block of elements one member of every node is the *speaker*. It combines the
+/// vectors of its node's members in the order of ranks, and sends this sum to the other speakers, or to the member that
+/// gets the result. Each receiver combines the nodes' sums in the order of nodes, so all get the same bits. In an
+/// all-reduce the speaker then sends the result to its node's members.
 ///
 ///     first half of a block      member -> its speaker          speaker -> the other nodes' speakers
 ///     second half                speaker: result -> member      (a block later: so the network is never idle)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Kernels around copies by engines: the members meet before and after, and take what has come.
+/// Kernels before and after copies by engines: a handshake of the members, and the reduction of arrived data.
 
 #include "beeline/collectives/channel.hpp"
 #include "beeline/collectives/operation.hpp"

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Reducing on a CPU by steps: partial results stay as wide as what is added up in, and are rounded once, at the end.
+/// Reduction on a CPU in steps: partial results keep the wide type of the accumulation, and are rounded once, at the
+/// end.
 
 #include <cstddef>
 #include <cstdint>

@@ -2,7 +2,7 @@
 #pragma once
 /// @file
 /// Chunks between each pair of members of a team, in order, by puts and signals: through memory inside a node, over the
-/// network between nodes. What collectives and messages of host ranks on several nodes are made of.
+/// network between nodes. Collectives and messages of host ranks on several nodes are built on them.
 ///
 ///     sender                                                   receiver
 ///     box `sent % depth` is free: consumed > sent - depth
@@ -21,13 +21,13 @@ namespace beeline::detail {
 
 /// Precedes the data of a chunk.
 struct alignas(64) ChunkHead {
-  std::uint64_t packed, count;  ///< the call that it is of, or the message
+  std::uint64_t packed, count;  ///< of the call, or of the message
   std::uint64_t total;          ///< bytes of the whole transfer
   std::uint64_t bytes;          ///< of this chunk
   std::uint64_t origin;         ///< the member whose data it carries
 };
 
-/// The call that a member is in, for one that it waits for.
+/// The call that a member is in, shown to a member that it waits for.
 struct alignas(64) ShownCall {
   std::uint64_t packed, count;
   std::uint64_t number;  ///< from 1 on, and behind it the call's signature; stored last
@@ -113,8 +113,8 @@ class PairLinks {
   [[nodiscard]] std::uint64_t awaited_number(std::uint32_t peer) const { return channel_.counts[peer].received + 1; }
   [[nodiscard]] std::uint64_t next_number(std::uint32_t peer) const { return channel_.counts[peer].sent + 1; }
 
-  /// Shows `peer` the call that this member is in, and looks at what others have shown: where one is in another call
-  /// records both, and aborts the team. Returns ok or invalid_argument.
+  /// Shows `peer` the call that this member is in, and compares the calls that other members show. A different call is
+  /// recorded with this one, and the team aborted. Returns ok or invalid_argument.
   [[nodiscard]] Status compare_calls(std::uint32_t peer) const;
   /// Compares a chunk's call with this member's. Returns as `compare_calls`.
   [[nodiscard]] Status check_call(std::uint32_t peer, const ChunkHead& head) const;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Transfers of any length over pair links, all of them at once, in chunks; what a member hands on goes while it comes.
+/// Transfers of any length over pair links, all at once, in chunks. A member forwards a chunk as soon as it arrives.
 
 #include <algorithm>
 #include <cstddef>
@@ -29,7 +29,7 @@ struct PairDelivery {
   std::uint32_t peer, origin;
   const std::byte* data;
   std::size_t bytes;
-  int follows = -1;  ///< the receipt whose data it hands on; -1: all is there
+  int follows = -1;  ///< the receipt whose data it forwards; -1: none, the data is here
   std::size_t done = 0;
   bool has_begun = false;
 

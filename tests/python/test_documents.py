@@ -27,6 +27,23 @@ def test_the_python_program_runs(repository: Path, tmp_path: Path, document: str
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.parametrize("program", ["hello", "symmetric", "on_streams", "ring"])
+def test_the_programs_of_the_tutorial_run_on_two_nodes(repository: Path, program: str) -> None:
+    """Those that its section on two nodes names."""
+    path = repository / f"build/bin/example_{program}"
+    if not path.exists():
+        pytest.skip(f"build/bin has no {path.name}")
+    launcher = str(repository / "build/bin/beeline-launch")
+    done = subprocess.run(
+        [launcher, "-n", "4", "--device", "cpu", "--split-nodes", "2", "--", str(path)],
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    if "need UCX" in done.stderr:
+        pytest.skip(done.stderr.splitlines()[0])
+    assert (done.returncode, done.stderr) == (0, "")
+    assert len(done.stdout.splitlines()) == 4
+
+
 def test_the_memory_model_names_tests_that_exist(repository: Path) -> None:
     text = (repository / "docs/memory-model.md").read_text(encoding="utf-8")
     litmus = (repository / "tests/litmus/litmus_test.cpp").read_text(encoding="utf-8")

@@ -200,7 +200,7 @@ def other_program(folder: Path, before: bytes, after: bytes) -> Path:
 
 @pytest.mark.parametrize(
     ("before", "after"),
-    [(b"beeline network 3, little", b"beeline network 9, little"), (b", little-endian", b", mixed--endian")],
+    [(b"beeline network 4, little", b"beeline network 9, little"), (b", little-endian", b", mixed--endian")],
     ids=["version", "byte order"],
 )
 def test_ranks_that_speak_another_protocol_are_refused(

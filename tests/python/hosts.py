@@ -80,23 +80,32 @@ class Hosts:
 
     def start(self, rank: int, *arguments: str, program: Path = RANK, **changes: str) -> subprocess.Popen[str]:
         """A rank alone on its host, as torchrun starts it on each of several."""
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("BEELINE_")}
-        environment |= {
+        torchrun = {
             "TORCHELASTIC_RUN_ID": "hosts", "RANK": str(rank), "WORLD_SIZE": str(len(self.names)),
-            "LOCAL_WORLD_SIZE": "1", "MASTER_ADDR": self.addresses[0], "MASTER_PORT": "29400",
-            "BEELINE_TOKEN": "one secret", "BEELINE_DEVICE": "cpu", "BEELINE_DEADLINE_S": "5",
-            "BEELINE_HEAP_BYTES": "4M",
+            "LOCAL_WORLD_SIZE": "1",
         }  # fmt: skip
+        return self.execute(rank, [str(program), *arguments], torchrun | changes)
+
+    def meeting(self) -> dict[str, str]:
+        """What every rank has to know, whatever starts it."""
+        return {
+            "MASTER_ADDR": self.addresses[0], "MASTER_PORT": "29400", "BEELINE_TOKEN": "one secret",
+            "BEELINE_DEVICE": "cpu", "BEELINE_DEADLINE_S": "5", "BEELINE_HEAP_BYTES": "4M",
+        }  # fmt: skip
+
+    def execute(self, host: int, command: list[str], variables: dict[str, str]) -> subprocess.Popen[str]:
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("BEELINE_")}
         return subprocess.Popen(
-            self.on(rank, str(program), *arguments),
-            env=environment | changes, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            self.on(host, *command), env=environment | self.meeting() | variables,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
 
     def write_ssh(self, folder: Path) -> Path:
         """What ssh does, between the namespaces: a shell there runs the command."""
         names = "\n".join(f"{address}) name={name};;" for address, name in zip(self.addresses, self.names, strict=True))
         script = folder / "ssh"
-        script.write_text(f'#!/bin/sh\ncase $1 in\n{names}\nesac\nshift\nexec ip netns exec "$name" sh -c "$*"\n')
+        execution = 'exec ip netns exec "$name" sh -c "$*"'
+        script.write_text(f'#!/bin/sh\n[ "$1" = -x ] && shift\ncase $1 in\n{names}\nesac\nshift\n{execution}\n')
         script.chmod(0o755)
         return script
 

@@ -4,7 +4,9 @@ of the network are in test_hosts_faults.py."""
 
 from __future__ import annotations
 
+import importlib.util
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -24,6 +26,54 @@ def test_a_world_on_two_hosts(hosts: Hosts) -> None:
     for rank, (status, out, err) in enumerate(ends([hosts.start(rank, "200") for rank in range(2)])):
         assert status == 0, err
         assert f"rank {rank} has played 200 rounds" in out
+
+
+def expect_rounds(started: list[subprocess.Popen[str]], rounds: int) -> None:
+    every = ends(started)
+    for status, _, err in every:
+        assert status == 0, err
+    played = "".join(out for _, out, _ in every)
+    for rank in range(2):
+        assert f"rank {rank} has played {rounds} rounds" in played
+
+
+def test_ranks_of_srun_meet(hosts: Hosts) -> None:
+    """By all variables that srun sets for a step on two hosts."""
+
+    def of_rank(rank: int) -> dict[str, str]:
+        return {
+            "SLURM_PROCID": str(rank), "SLURM_LOCALID": "0", "SLURM_NODEID": str(rank), "SLURM_NTASKS": "2",
+            "SLURM_NNODES": "2", "SLURM_JOB_ID": "77", "SLURM_STEP_ID": "0", "SLURM_STEP_NUM_TASKS": "2",
+            "SLURM_STEP_NUM_NODES": "2", "SLURM_CLUSTER_NAME": "cluster",
+        }  # fmt: skip
+
+    expect_rounds([hosts.execute(rank, [str(RANK), "50"], of_rank(rank)) for rank in range(2)], 50)
+
+
+def test_ranks_of_mpirun_meet(hosts: Hosts, tmp_path: Path) -> None:
+    mpirun = shutil.which("mpirun")
+    version = subprocess.run([mpirun, "--version"], capture_output=True, text=True, check=False) if mpirun else None
+    if mpirun is None or version is None or "Open MPI" not in version.stdout:
+        pytest.skip("no mpirun of Open MPI")
+    exported = [word for name in hosts.meeting() for word in ("-x", name)]
+    command = [
+        mpirun, "--allow-run-as-root", "-n", "2", "--host", ",".join(hosts.addresses), "--map-by", "node",
+        "--mca", "plm_rsh_agent", str(hosts.write_ssh(tmp_path)), *exported, str(RANK), "50",
+    ]  # fmt: skip
+    expect_rounds([hosts.execute(0, command, {})], 50)
+
+
+def test_ranks_of_torchrun_meet(hosts: Hosts) -> None:
+    if importlib.util.find_spec("torch") is None:
+        pytest.skip("torch is not installed")
+
+    def of_host(host: int) -> list[str]:
+        return [
+            sys.executable, "-m", "torch.distributed.run", "--nnodes", "2", "--nproc-per-node", "1", "--node-rank",
+            str(host), "--master-addr", hosts.addresses[0], "--master-port", "29400", "--no-python", str(RANK), "50",
+        ]  # fmt: skip
+
+    expect_rounds([hosts.execute(host, of_host(host), {}) for host in range(2)], 50)
 
 
 def test_a_wrong_token_is_refused(hosts: Hosts) -> None:
@@ -96,18 +146,45 @@ def test_bad_hosts_are_refused(options: list[str], words: str) -> None:
     assert words in done.stderr
 
 
-def test_an_application_on_two_nodes_of_this_machine() -> None:
-    options = ["--method", "device", "--size", "16", "--ranks", "2", "--device", "cpu", "--split-nodes", "2"]
-    done = subprocess.run(
-        [sys.executable, "-m", "beeline", "app", "jacobi", *options, "--json"],
-        capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
+def run_split(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "beeline", *arguments, "--device", "cpu", "--split-nodes", "2"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
     if "need UCX" in done.stderr:
         pytest.skip(done.stderr.strip())
+    return done
+
+
+@pytest.mark.parametrize(
+    ("app", "size", "methods"),
+    [
+        ("jacobi", "16", ["host", "stream", "proxy", "triggered", "device"]),
+        ("himeno", "16x16x16", ["in_kernel", "block_signals", "stream_kernels", "host_copy_engine"]),
+    ],
+)
+def test_an_application_on_two_nodes_of_this_machine(app: str, size: str, methods: list[str]) -> None:
+    done = run_split("app", app, "--method", ",".join(methods), "--size", size, "--ranks", "4", "--json")
     assert done.returncode == 0, done.stderr
-    environment, result = (json.loads(line) for line in done.stdout.splitlines())
-    assert environment["variables"]["BEELINE_SPLIT_NODES"] == "2"
-    assert result["verified"]
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    results = [line for line in lines if line["event"] == "result"]
+    assert lines[0]["variables"]["BEELINE_SPLIT_NODES"] == "2"
+    assert {result["method"] for result in results} == set(methods)
+    assert all(result["verified"] for result in results)
+
+
+@pytest.mark.parametrize(
+    ("app", "size", "method", "reason"),
+    [
+        ("jacobi", "16", "proxy_device", "a command queue of a device engine"),
+        ("jacobi", "16", "task", "a queue of tasks"),
+        ("himeno", "16x16x16", "host_staged", "StagedChannel"),
+        ("himeno", "16x16x16", "persistent", "packets (put_signal works across nodes)"),
+    ],
+)
+def test_what_needs_one_node_is_refused(app: str, size: str, method: str, reason: str) -> None:
+    done = run_split("app", app, "--method", method, "--size", size, "--ranks", "2", "--json")
+    assert done.returncode != 0
+    assert reason in done.stdout + done.stderr
+    assert "is on node" in done.stdout + done.stderr
 
 
 def test_info_says_how_ranks_reach_each_other_and_why() -> None:

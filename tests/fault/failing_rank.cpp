@@ -28,7 +28,7 @@ void fail(beeline::Bootstrap& bootstrap, const std::string& how) {
   if (how == "throw") throw std::runtime_error("thrown on purpose");
   if (how == "abort") {
     bootstrap.abort("on purpose");
-    throw std::runtime_error("aborted on purpose");
+    throw std::runtime_error("gave up");
   }
 }
 

@@ -162,7 +162,7 @@ TEST_P(Leaving, HearsOfACollectiveThatItMissed) {
     const SymmetricArray<float> vector(world, 100);
     Collectives collectives(world);
     if (world.rank() == 1) {
-      check_error(Status::aborted, {"rank 0: ", missed_call}, [&] { world.leave(); });
+      check_error(Status::aborted, {"rank 0", missed_call}, [&] { world.leave(); });
       return;
     }
     try {

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// What the hardware does without a library. An all-gather or all-to-all is the copies of all pairs of ranks: alone,
-/// where no rank waits for another, and between two meetings of all ranks, without which nobody knows when sources may
-/// change and results have come.
+/// What the hardware does without a library: no rank waits for another. An all-gather or all-to-all is the copies of
+/// all pairs of ranks.
 
 #include <algorithm>
 
-#include "beeline/device/signal.hpp"
-#include "beeline/host/launch.hpp"
 #include "collectives/calls.hpp"
 #include "collectives/cases.hpp"
 #include "peers/bare_copy.hpp"
@@ -131,59 +128,11 @@ void PairCopies::copy_piece(const CopyPlan& plan, int distance, Stream& caller) 
   }
 }
 
-/// All ranks have come: each tells each, and hears from it.
-struct Meeting {
-  template <class Grid>
-  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, std::uint64_t* words, std::uint64_t round) const {
-    for (std::uint32_t peer = grid.block().thread_rank(); peer < ctx.size; peer += grid.block().size()) {
-      static_cast<void>(signal(Thread{}, ctx, &words[ctx.rank], round, peer));
-      // What fails is recorded where it fails.
-      static_cast<void>(wait(Thread{}, ctx, &words[peer], Compare::greater_equal, round, peer));
-    }
-  }
-};
-
-/// Meetings on streams, one after the other.
-class Meetings {
- public:
-  explicit Meetings(World& world) : world_(world), words_(world, max_ranks) {}
-
-  void meet(Stream& stream) {
-    launch(world_,
-           {.threads = 64, .waits = true, .stream = &stream, .serialization_key = words_.data(), .name = "meeting"},
-           Meeting{}, words_.data(), ++round_);
-  }
-
- private:
-  World& world_;
-  SymmetricArray<std::uint64_t> words_;
-  std::uint64_t round_ = 0;
-};
-
 /// A line that is shown beside the others' and is nobody's baseline.
 Measurement bare_measurement(const std::string& method, CallSite control, const Workplace& place) {
   Measurement measurement = peer_measurement(method, control, place);
   measurement.compared_as.clear();
   return measurement;
-}
-
-Case met_copies(const CollectiveShape& operation, std::shared_ptr<Workplaces> places) {
-  const auto prepare = [=, &operation](Bench& bench, std::uint64_t bytes) {
-    const auto place = places->get(bench, operation, bytes);
-    const auto copies = std::make_shared<PairCopies>(place);
-    const auto meetings = std::make_shared<Meetings>(place->world());
-    const auto start = [=, plan = CopyPlan{.chunk_bytes = place->piece_bytes()}](Stream& stream) {
-      meetings->meet(stream);
-      copies->start(plan, stream);
-      meetings->meet(stream);
-    };
-    const Calls calls = calls_on_stream(place->world(), start);
-    std::vector all{bare_measurement("bare/met_copies", CallSite::stream, *place)};
-    time_by_host(all[0], bench, calls);
-    verify_by(all[0], place, place->vectors(), [=] { calls.start(), calls.finish(); });
-    return all;
-  };
-  return {name(operation.operation), "bare/met_copies", true, prepare};
 }
 
 Case pair_copies(const CollectiveShape& operation, std::shared_ptr<Workplaces> places, CopiedAs copied_as) {
@@ -224,8 +173,8 @@ Case empty_kernel_in_graph(const CollectiveShape& operation, std::shared_ptr<Wor
 
 }  // namespace
 
-std::vector<Case> bare_copies(const CollectiveShape& operation, const std::shared_ptr<Workplaces>& places) {
-  return {pair_copies(operation, places, CopiedAs::whole_pieces), met_copies(operation, places)};
+Case bare_copies(const CollectiveShape& operation, std::shared_ptr<Workplaces> places) {
+  return pair_copies(operation, std::move(places), CopiedAs::whole_pieces);
 }
 
 std::vector<Case> bare_cases(const CollectiveShape& operation, std::shared_ptr<Workplaces> places) {

@@ -221,7 +221,7 @@ std::vector<Case> blocking_cases() {
   for (const Operation operation :
        {Operation::allreduce, Operation::allgather, Operation::reduce_scatter, Operation::alltoall}) {
     const CollectiveShape& shape = *find_shape(operation);
-    if (shape.moves_all()) std::ranges::move(bare_copies(shape, places), std::back_inserter(all));
+    if (shape.moves_all()) all.push_back(bare_copies(shape, places));
     for (const char* method : {"torch_eager/beeline", "torch_eager/beeline_pool", "torch_eager/beeline_symmetric",
                                "torch_eager/nccl", "torch_eager/gloo"})
       all.push_back(elsewhere(name(operation), method));

@@ -29,10 +29,8 @@ struct Peers;
 /// copies, with nothing that waits for another rank.
 [[nodiscard]] std::vector<Case> bare_cases(const CollectiveShape& operation, std::shared_ptr<Workplaces> places);
 
-/// Of all-gather and all-to-all, the bare copies of whole pieces, which of long ones are the quickest: alone, and
-/// between two meetings of the ranks.
-[[nodiscard]] std::vector<Case> bare_copies(const CollectiveShape& operation,
-                                            const std::shared_ptr<Workplaces>& places);
+/// Of all-gather and all-to-all, the bare copies of whole pieces, which of long ones are the quickest.
+[[nodiscard]] Case bare_copies(const CollectiveShape& operation, std::shared_ptr<Workplaces> places);
 
 /// The barrier by every algorithm: inside a kernel, as a kernel on a stream, in graphs; and the peers'.
 [[nodiscard]] std::vector<Case> barrier_cases();

@@ -73,7 +73,6 @@ constexpr Part second_parts[] = {
     {"device", "a loop inside one kernel"},
     {"host", "calls that block the CPU"},
     {"copies", "all pairs' copies, where no rank waits for another"},
-    {"met_copies", "all pairs' copies between two meetings of the ranks"},
     {"empty_kernel", "a kernel that does nothing, in a CUDA graph", "GPUs"},
     {"put_signal", "put with signal"},
     {"start", "the start of a kernel behind others that wait in the same stream"},

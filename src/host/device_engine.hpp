@@ -56,6 +56,7 @@ class DeviceEngine {
   Team& team_;
   const EngineClient client_;
   MappedMemory memory_{client_};
+  MemoryUser memory_user_{*client_.memory_users};  ///< of commands that are handed over
   const std::unique_ptr<CommandWorker> worker_;
   CommandRing* const rings_;
   const std::uint32_t queues_;

@@ -107,7 +107,7 @@ BEELINE_CASE(route, loads_are_refused, 2) {
   check_error(Status::unreachable, {"Messages", "a test says so"}, [&] { const Messages made(world); });
   check_error(Status::unreachable, {"StagedChannel", "a test says so"},
               [&] { const StagedChannel made(world, 1024, 2); });
-  check_error(Status::unreachable, {"packet channel", "a test says so"}, [&] { const PacketRings made(world, 64, 4); });
+  check_error(Status::unreachable, {"packets", "a test says so"}, [&] { const PacketRings made(world, 64, 4); });
   world.barrier();
   const bool in_pair = test.rank() < 2;
   const auto pair = world.make_team(in_pair ? std::vector<int>{0, 1} : std::vector<int>{});

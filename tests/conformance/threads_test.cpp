@@ -19,8 +19,8 @@ int main(int argc, char** argv) {
                     {threads, 4, 1, Devices::cpus_and_two_gpus, false},
                     {threads, 3, 1, Devices::cpu, false, false},
                     {threads, 2, 1, Devices::gpus, false, false},
-                    {threads, 3, 2, Devices::cpu, false, true, true},
-                    {threads, 2, 1, Devices::one_gpu, false, true, true},
+                    {.kind = threads, .size = 3, .host_threads = 2, .routed = true},
+                    {.kind = threads, .size = 2, .devices = Devices::one_gpu, .routed = true},
                     {.kind = threads, .size = 3, .nodes = 3},
                     {.kind = threads, .size = 2, .devices = Devices::one_gpu, .nodes = 2}},
                    conformance_cases);

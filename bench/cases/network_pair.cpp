@@ -55,9 +55,7 @@ void NetworkPair::await_bare_put() { bare().await(word_of(buffers_->destination(
 void NetworkPair::await_bare_messages(std::uint64_t messages) { bare().receive(bare_received_ += messages); }
 
 void NetworkPair::bare_settle() {
-  if (!bench_.paired()) return;
-  bare_answer();
-  await_bare_messages(1);
+  if (bench_.paired()) bare().settle();
 }
 
 Measurement network_measurement(const std::shared_ptr<NetworkPair>& pair, Receivers receivers, std::string method,

@@ -44,6 +44,9 @@ Library find_library() {
   return library;
 }
 
+/// The place of a message that is none: its sender has nothing under way.
+constexpr std::size_t end_of_loop = sink - 1;
+
 /// Precedes the bytes of an active message.
 struct Header {
   std::uint64_t place;
@@ -87,6 +90,12 @@ class UcxPair final : public Pair {
     until([&] { return received_ >= messages; }, "the peer's active messages");
   }
   [[nodiscard]] std::uint64_t received() const override { return received_; }
+  void settle() override {
+    until([this] { return pending_ == 0; }, "what this rank has sent");
+    send(nullptr, end_of_loop, 0);
+    ++settled_;
+    until([this] { return ends_ >= settled_; }, "the peer's end of a loop");
+  }
   void await(const std::uint64_t& word, std::uint64_t value) override {
     const std::atomic_ref<std::uint64_t> there(const_cast<std::uint64_t&>(word));
     until([&] { return there.load(std::memory_order_acquire) == value; }, "the peer's put");
@@ -140,7 +149,7 @@ class UcxPair final : public Pair {
   ucp_ep_h endpoint_ = nullptr;
   ucp_rkey_h key_ = nullptr;
   std::uint64_t remote_ = 0;  ///< address of the peer's target
-  std::uint64_t pending_ = 0, received_ = 0;
+  std::uint64_t pending_ = 0, received_ = 0, ends_ = 0, settled_ = 0;
   ucs_status_t failed_ = UCS_OK;
   std::vector<std::byte> dropped_;                ///< where long messages for nobody go, one over the other
   std::vector<std::unique_ptr<Header>> headers_;  ///< of messages that are being sent
@@ -235,6 +244,7 @@ void UcxPair::connect(std::span<const std::byte> introduction) {
 ucs_status_t UcxPair::take(const void* header, void* data, std::size_t bytes, const ucp_am_recv_param_t* how) {
   Header head{};
   std::memcpy(&head, header, sizeof head);
+  if (head.place == end_of_loop) return ++ends_, UCS_OK;
   if (head.place == sink && dropped_.size() < bytes) dropped_.resize(bytes);
   std::byte* const to = head.place == sink ? dropped_.data() : target_.data() + head.place;
   if ((how->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) == 0) {

@@ -31,6 +31,8 @@ class Pair {
   /// Waits until so many messages of the peer have been copied, since the pair was made.
   virtual void receive(std::uint64_t messages) = 0;
   [[nodiscard]] virtual std::uint64_t received() const = 0;
+  /// Waits until all that both have sent is over: what one waits for needs the other's progress. Both call it.
+  virtual void settle() = 0;
   /// Waits until the word, in this rank's target, has a value that the peer puts.
   virtual void await(const std::uint64_t& word, std::uint64_t value) = 0;
 };

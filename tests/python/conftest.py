@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -15,6 +16,10 @@ from beeline.description import commands
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 FAKES = Path(__file__).resolve().parent / "fakes"
+
+# A shell starts its background jobs with SIGINT ignored, and so would be all that the tests start and interrupt.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 

@@ -210,7 +210,8 @@ def test_eager_calls_of_torch(cli_process, tmp_path: Path) -> None:
     }  # fmt: skip
     for (_, method, size), one in times.items():
         assert one["verified"], one
-        assert 0 < one["call_us"] <= one["median"] < 1e6
+        assert 0 < one["call_us"] < 1e6, one  # of its batches' medians: may exceed that of the times
+        assert 0 < one["median"] < 1e6, one
         assert one["single_us"] > 0
         assert one["first_us"] > 0
         assert one["transfer_us"] is None

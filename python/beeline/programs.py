@@ -97,6 +97,7 @@ def mpirun_command(world: World) -> list[str]:
     """Ranks that are processes on this host, not tied to cores, since some have threads that copy.
 
     Of more host ranks than cores, Open MPI's waits give their core away: otherwise each lasts as long as a time slice.
+    Where the machine counts as several nodes, Open MPI has TCP alone, as Beeline has between them.
     """
     mpirun = shutil.which("mpirun")
     if mpirun is None:
@@ -107,5 +108,8 @@ def mpirun_command(world: World) -> list[str]:
         is_crowded = world.device == "cpu" and world.ranks > len(os.sched_getaffinity(0))
         options = ["--bind-to", "none", "--oversubscribe"]
         options += ["--mca", "mpi_yield_when_idle", "1"] if is_crowded else []
+        options += ["--mca", "pml", "ob1", "--mca", "btl", "self,tcp"] if world.split_nodes > 1 else []
         options += ["--allow-run-as-root"] if os.geteuid() == 0 else []
-    return ["env", f"BEELINE_DEVICE={world.device}", *world.variables, mpirun, *options, "-n", str(world.ranks)]
+    variables = [f"BEELINE_DEVICE={world.device}", *world.variables]
+    variables += [f"BEELINE_SPLIT_NODES={world.split_nodes}"] if world.split_nodes > 1 else []
+    return ["env", *variables, mpirun, *options, "-n", str(world.ranks)]

@@ -71,6 +71,10 @@ def test_mpi_gives_its_core_away_where_ranks_share_cores(tmp_path: Path, monkeyp
     assert "--mca" not in roomy
     for command in (crowded, roomy, mpirun_command(World(3, device="cuda:0"))):
         assert "--bind-to none" in " ".join(command)
+        assert "btl" not in command
+    split = " ".join(mpirun_command(World(2, device="cpu", split_nodes=2)))
+    assert " BEELINE_SPLIT_NODES=2 " in split
+    assert "--mca btl self,tcp" in split
 
 
 def test_torch_joins_the_baselines() -> None:

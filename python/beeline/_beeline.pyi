@@ -633,7 +633,7 @@ class Signals:
         comparison  '==', '!=', '>', '>=', '<', '<='; streams, and GPU ranks, wait for '>='
         peer        the rank expected to send it, named in errors; None: any
         stream      None: blocks; otherwise holds the stream's later work until then
-        timeout     in seconds, without a stream: then it raises TimeoutError, and nothing has happened. 0: looks once
+        timeout     in seconds, without a stream: then it raises TimeoutError; the call may be repeated. 0: looks once
         """
 
     def read(self, index: int) -> int:

@@ -237,7 +237,7 @@ source       in memory that this rank's device reaches; the stream, if any, keep
 comparison  '==', '!=', '>', '>=', '<', '<='; streams, and GPU ranks, wait for '>='
 peer        the rank expected to send it, named in errors; None: any
 stream      None: blocks; otherwise holds the stream's later work until then
-timeout     in seconds, without a stream: then it raises TimeoutError, and nothing has happened. 0: looks once)")
+timeout     in seconds, without a stream: then it raises TimeoutError; the call may be repeated. 0: looks once)")
       .def("read", &SignalsObject::read, nb::arg("index"), "What this rank's signal holds now.")
       .def("exchange", &SignalsObject::exchange, nb::arg("index"), nb::arg("value"),
            "Sets this rank's signal, and returns what it held. Raises UnavailableError on a GPU rank.")

@@ -476,7 +476,7 @@ void World::Implementation::fail_meeting(const char* call, const Error& missing)
     message.erase(0, prefix.size());
   const bool is_late = missing.code() == Status::deadline;
   // Another rank's wait may have begun with this call, and is its cause: then that wait is the one to report.
-  if (is_late && failed_soon()) fail(Status::aborted, 0);
+  if (is_late && failed_soon()) fail(Status::aborted, 0, fmt::format("this rank was in {}", call));
   if (is_late) {
     raise_with_cause(Status::aborted, fmt::format("rank {}: {}: {}", rank, call, message), barrier_context);
     tell_kernels();

@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -33,21 +35,37 @@ app = typer.Typer(
     help="Communication of GPUs and CPUs: put, get, signals and collectives, in kernels and on streams.",
     no_args_is_help=True, add_completion=False, context_settings=HELP, pretty_exceptions_enable=False,
 )  # fmt: skip
-apps = typer.Typer(help="Run an application.", no_args_is_help=True, context_settings=HELP)
-benchmarks = typer.Typer(cls=Benchmarks, help="Measure operations.", no_args_is_help=True, context_settings=HELP)
-app.command()(info.info)
+apps = typer.Typer(
+    help="Run an application with each method of communication.", no_args_is_help=True, context_settings=HELP
+)
+benchmarks = typer.Typer(
+    cls=Benchmarks,
+    help="Measure methods: latency, bandwidth, rates, collectives, energy.",
+    no_args_is_help=True,
+    context_settings=HELP,
+)
+
+
+def add_command(group: typer.Typer, function: Callable[..., None], **settings: Any) -> None:
+    """Its help is its docstring, with the lines of each paragraph joined: a terminal breaks them at its own width."""
+    paragraphs = (inspect.getdoc(function) or "").split("\n\n")
+    text = "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
+    group.command(help=text, context_settings=HELP | settings)(function)
+
+
+add_command(app, info.info)
 # What follows PROGRAM belongs to it, options included.
-app.command(context_settings={**HELP, "allow_interspersed_args": False})(run.run)
-app.command(context_settings={**HELP, "allow_interspersed_args": False})(energy.energy)
-app.command()(plot.plot)
+add_command(app, run.run, allow_interspersed_args=False)
+add_command(app, energy.energy, allow_interspersed_args=False)
+add_command(app, plot.plot)
 app.add_typer(benchmarks, name="bench")
 app.add_typer(apps, name="app")
-apps.command()(global_reduction.global_reduction)
-apps.command()(himeno.himeno)
-apps.command()(jacobi.jacobi)
-apps.command()(ring_reduction.ring_reduction)
-apps.command()(training_projection.training_projection)
-apps.command()(tree_search.tree_search)
+add_command(apps, global_reduction.global_reduction)
+add_command(apps, himeno.himeno)
+add_command(apps, jacobi.jacobi)
+add_command(apps, ring_reduction.ring_reduction)
+add_command(apps, training_projection.training_projection)
+add_command(apps, tree_search.tree_search)
 
 
 def print_version(wanted: bool) -> None:

@@ -17,7 +17,8 @@ import pytest
 
 COMMANDS = (
     "apt-get", "basename", "bash", "cat", "ccache", "chmod", "cksum", "cmake", "cut", "dirname", "env", "g++", "grep",
-    "head", "id", "mkdir", "mpicxx", "mpirun", "ninja", "python3", "readlink", "sed", "sh", "sort", "tail", "tee", "tr",
+    "head", "id", "mkdir", "mpicxx", "mpirun", "mv", "ninja", "python3", "readlink", "rm", "sed", "sh", "sha256sum",
+    "sort", "tail", "tee", "tr",
 )  # fmt: skip
 
 Setup = Callable[..., str]
@@ -25,9 +26,10 @@ Setup = Callable[..., str]
 
 @pytest.fixture
 def setup(repository: Path, tmp_path: Path) -> Setup:
-    """Runs tools/setup of another checkout, with this machine's commands except `without`; `instead` are scripts that
-    replace commands. It must fail; returns its output."""
-    for name in ("tools/lib.sh", "tools/setup", "tools/requirements.txt", "pyproject.toml"):
+    """Runs tools/setup, or the tool named, of another checkout, with this machine's commands except `without`;
+    `instead` are scripts that replace commands. It must fail; returns its output."""
+    tools = ("lib.sh", "setup", "setup-torch", "build", "requirements.txt", "requirements-torch.txt")
+    for name in (*(f"tools/{name}" for name in tools), "pyproject.toml"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         shutil.copy(repository / name, tmp_path / name)
     commands = tmp_path / "commands"
@@ -37,7 +39,7 @@ def setup(repository: Path, tmp_path: Path) -> Setup:
         if found is not None:
             (commands / name).symlink_to(found)
 
-    def run(*, without: tuple[str, ...] = (), offline: bool = False, **instead: str) -> str:
+    def run(tool: str = "setup", *, without: tuple[str, ...] = (), offline: bool = False, **instead: str) -> str:
         for name in without:
             (commands / name).unlink(missing_ok=True)
         for name, script in instead.items():
@@ -47,7 +49,7 @@ def setup(repository: Path, tmp_path: Path) -> Setup:
             place.chmod(0o755)
         environment = {"PATH": str(commands), "HOME": str(tmp_path), "BEELINE_OFFLINE": str(int(offline))}
         done = subprocess.run(
-            ["bash", "tools/setup"], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=100,
+            ["bash", f"tools/{tool}"], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=100,
             check=False,
         )  # fmt: skip
         assert done.returncode != 0, done.stdout
@@ -108,6 +110,36 @@ def test_an_old_cmake_is_named_with_its_version(setup: Setup) -> None:
     assert "pip install cmake" in said
 
 
+@pytest.mark.parametrize("command", ["cmake", "ninja"])
+def test_a_build_before_the_set_up_names_the_set_up(setup: Setup, command: str) -> None:
+    assert f"build: {command} is missing: run tools/setup" in setup("build", without=(command,))
+
+
+def test_torch_before_the_set_up_names_the_set_up(setup: Setup) -> None:
+    assert "setup-torch: .venv is missing: run tools/setup" in setup("setup-torch")
+
+
+def test_without_a_network_torch_can_be_left_out(setup: Setup, tmp_path: Path) -> None:
+    python = tmp_path / ".venv" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.write_text(
+        f"""#!/bin/sh
+case "$*" in
+  *find_spec*) exit 1 ;;
+  *"-m pip"*) echo "Could not fetch URL https://pypi.org"; exit 1 ;;
+  *) echo {tmp_path} ;;
+esac
+""",
+        encoding="utf-8",
+    )
+    python.chmod(0o755)
+    said = setup("setup-torch")
+    assert "Could not fetch URL https://pypi.org" in said
+    assert "could not install torch from PyPI (tools/requirements-torch.txt)" in said
+    assert "run tools/setup-torch again; BEELINE_WITH_TORCH=OFF tools/test leaves" in said
+    assert not list((tmp_path / ".cache").glob("beeline/*"))
+
+
 def run_here(command: list[str], **environment: str) -> subprocess.CompletedProcess[str]:
     merged = {**os.environ, **environment}
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, env=merged)
@@ -151,6 +183,44 @@ def test_an_old_driver_is_named_with_both_versions(repository: Path, tmp_path: P
         "the driver serves CUDA 11.4, this build needs 1.*: install a newer driver, or build with that CUDA", reason
     )
     assert reason in refusal_of_gpu_0(**old)
+
+
+WITHOUT_PEER_ACCESS = {"BEELINE_PEER_ACCESS": "0"}  # all pairs are treated so, those of host ranks too
+
+
+def test_without_peer_access_the_path_is_named(repository: Path) -> None:
+    programs = repository / "build/bin"
+    paths = [str(programs / "beeline-launch"), "-n", "2", "--device", "cpu", "--json", "--",
+             str(programs / "beeline-info"), "--paths"]  # fmt: skip
+    for environment, copies, why in (
+        (WITHOUT_PEER_ACCESS, "staged through host memory", "both ranks are on one node, without peer access"),
+        ({}, "direct", "both ranks are on one node"),
+    ):
+        done = run_here(paths, **environment)
+        assert done.returncode == 0, done.stderr
+        told = json.loads(done.stdout)["paths"]
+        assert {(one["copies"], one["reason"]) for one in told} == {(copies, why)}
+
+
+def test_without_peer_access_the_channel_that_is_left_is_named_and_works() -> None:
+    pytest.importorskip("beeline._beeline", reason="the extension module is not built")
+    pytest.importorskip("numpy")
+    program = """
+import beeline, numpy
+def rank(world):
+    try:
+        beeline.Messages(world)
+    except beeline.UnavailableError as error:
+        print(error)
+    channel, data = beeline.StagedChannel(world), numpy.full(1000, world.rank)
+    channel.send(data, 1) if world.rank == 0 else channel.receive(data, 0)
+    return int(data.sum())
+print(beeline.run(2, rank))
+"""
+    done = run_here([sys.executable, "-c", program], **WITHOUT_PEER_ACCESS)
+    assert done.returncode == 0, done.stderr
+    assert "kernels of rank 0 do not reach the memory of rank 1: StagedChannel serves instead" in done.stdout
+    assert done.stdout.splitlines()[-1] == "[0, 0]"
 
 
 def test_programs_need_no_shared_memory_of_the_container(repository: Path) -> None:

@@ -76,7 +76,9 @@ def run_jobs(
         done = [event.get("method") for event in view.taken if event.get("event") == "result"]
         waiting = [name for name in waiting if name not in done]
         if problem is None:
-            return failures + [CliError(f"no result of {name} from: {' '.join(command)}") for name in waiting], False
+            return failures + [
+                CliError(f"no result of {name}, though this ended well: {' '.join(command)}") for name in waiting
+            ], False
         if not view.taken:
             return [*failures, problem], True
         failures.append(CliError(f"{waiting.pop(0)}: {problem}") if waiting else problem)

@@ -40,9 +40,11 @@ def read_record(path: Path | str) -> Record:
         try:
             record = add(record, event)
         except (KeyError, TypeError, ValueError) as problem:
-            raise InvalidArgumentError(f"{path}:{number}: no line of a record of energy ({problem})") from problem
+            raise InvalidArgumentError(
+                f"{path}:{number}: no line of a record of `beeline energy` ({problem})"
+            ) from problem
     if record is None:
-        raise InvalidArgumentError(f"{path} holds no record of energy")
+        raise InvalidArgumentError(f"{path} holds no record of `beeline energy`")
     return record
 
 

@@ -14,9 +14,9 @@ try:
 except ImportError as problem:
     raise ImportError(
         f"beeline's library needs its extension module, which is not there for Python {sys.version_info.major}."
-        f"{sys.version_info.minor} ({problem}). In a checkout: tools/setup, then tools/build, where Python's headers"
-        " and nanobind are; elsewhere: pip install with -Ccmake.define.BEELINE_WITH_PYTHON=ON. The command line works"
-        " without it."
+        f"{sys.version_info.minor} ({problem}). In a checkout run tools/setup, then tools/build: they need"
+        " Python's headers (python3-dev) and nanobind. Elsewhere install with pip and"
+        " -Ccmake.define.BEELINE_WITH_PYTHON=ON. The command line works without the module."
     ) from problem
 
 try:

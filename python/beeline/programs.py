@@ -48,7 +48,7 @@ def find_program(name: str) -> Path:
     if configured:
         program = Path(configured) / name
         if not os.access(program, os.X_OK):
-            raise CliError(f"program {name} is not in {configured} (BEELINE_BIN)")
+            raise CliError(f"program {name} is not in {configured} (BEELINE_BIN): build it there, or unset BEELINE_BIN")
         return program
     for folder in (INSTALLED_PROGRAMS, BUILD_PROGRAMS):
         if os.access(folder / name, os.X_OK):
@@ -101,7 +101,7 @@ def mpirun_command(world: World) -> list[str]:
     """
     mpirun = shutil.which("mpirun")
     if mpirun is None:
-        raise CliError("mpirun is not on PATH: install Open MPI or MPICH, or leave it out")
+        raise CliError("mpirun is not on PATH: install Open MPI or MPICH, or let Beeline's launcher start the ranks")
     version = subprocess.run([mpirun, "--version"], capture_output=True, text=True, check=False).stdout
     options = ["-bind-to", "none"]
     if "Open MPI" in version or "OpenRTE" in version:

@@ -227,4 +227,4 @@ def test_plot_refuses_what_it_cannot_draw(cli, record: Path) -> None:
     record.write_text('{"event": "environment"}\n')
     done = cli("plot", str(record), "-o", str(record.parent / "picture.png"))
     assert done.returncode == 1
-    assert "nothing that can be drawn was measured" in done.stderr
+    assert "can be drawn: see `beeline plot --help`" in done.stderr

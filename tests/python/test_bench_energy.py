@@ -220,8 +220,8 @@ def test_a_host_rank_computes_while_it_does_not_launch(cli) -> None:
 def test_records_with_broken_results_are_refused(cli, tmp_path: Path) -> None:
     path = tmp_path / "record.jsonl"
     for one, words in (
-        ({"unit": "nJ/word", "median": 1.0, "bytes": 8}, ":1: a result without method, ranks, operation, settings"),
-        ({"app": "himeno", "launch_seconds": 1.0, "method": "m", "ranks": 1}, "without size, seconds, iterations"),
+        ({"unit": "nJ/word", "median": 1.0, "bytes": 8}, ":1: the result lacks method, ranks, operation, settings"),
+        ({"app": "himeno", "launch_seconds": 1.0, "method": "m", "ranks": 1}, "lacks size, seconds, iterations"),
     ):
         path.write_text(json.dumps({"event": "result"} | one) + "\n")
         done = cli("plot", str(path), "-o", str(tmp_path / "p.svg"))

@@ -293,13 +293,16 @@ def test_a_record_tells_the_energy_of_any_part_of_it(tmp_path: Path) -> None:
         ([], "holds no record"),
         ([RECORD[0], "{broken"], ":2: no JSON object"),
         ([RECORD[0], {**RECORD[1], "component": "gpu7"}], "component 'gpu7' is not in the environment"),
-        ([RECORD[0], RECORD[2], RECORD[1]], ":3: no line of a record of energy (time_s goes back to 0.0)"),
-        (RECORD[1:], ":1: no line of a record of energy (the line of the environment, which comes first, is missing)"),
-        ([RECORD[0], {"event": "sample"}], ":2: no line of a record of energy ('component')"),
+        ([RECORD[0], RECORD[2], RECORD[1]], ":3: no line of a record of `beeline energy` (time_s goes back to 0.0)"),
+        (
+            RECORD[1:],
+            ":1: no line of a record of `beeline energy` (the line of the environment, which comes first, is missing)",
+        ),
+        ([RECORD[0], {"event": "sample"}], ":2: no line of a record of `beeline energy` ('component')"),
         ([{**RECORD[0], "components": [{"name": "gpu0"}]}], "a component without device, kind, range_joules, tick_s"),
         ([{**RECORD[0], "arguments": [1]}], "arguments that are no texts"),
         ([RECORD[0], {"event": "result", "components": [{"name": "gpu0"}]}], "a component without joules"),
-        ([RECORD[0], {"event": "result", "components": 5}], "no line of a record of energy"),
+        ([RECORD[0], {"event": "result", "components": 5}], "no line of a record of `beeline energy`"),
     ],
 )
 def test_broken_records_are_refused(tmp_path: Path, lines: list, words: str) -> None:

@@ -43,4 +43,4 @@ def test_the_table_has_ceilings(cli, tmp_path: Path) -> None:
 def test_a_record_without_the_baseline(cli, tmp_path: Path) -> None:
     done = cli("app", "training-projection", write(tmp_path / "r.jsonl", {"method": "device", "seconds": 1.0}))
     assert done.returncode == 1
-    assert "no reduction by the scheme host" in done.stderr
+    assert "no reduction by host, which the others are compared with" in done.stderr

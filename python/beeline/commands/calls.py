@@ -24,9 +24,9 @@ def calls(call: Call, view: ResultView, world: World, launcher: Launcher = "auto
     try:
         check_library()
         if world.threads:
-            raise CliError("ranks are threads, and Python runs one thread at a time")
+            raise CliError("ranks are threads, and Python runs one thread at a time: leave --threads out")
     except CliError as reason:
-        view.show_line(f"no calls from Python: {reason}")
+        view.show_line(f"no calls from Python are measured: {reason}")
         return
     run_on_ranks(with_launcher(world, launcher), RANKS, call, view)
 

@@ -34,7 +34,7 @@ RENAMED = {r"/packets128(?=_|$)": "/ll128", r"/packets(?=_|$)": "/ll", r"_alike$
 
 def plot(
     records: Annotated[
-        list[Path], typer.Argument(metavar="RECORD...", help="Files of JSON lines.", exists=True, dir_okay=False)
+        list[Path], typer.Argument(metavar="RECORD", help="Files of JSON lines.", exists=True, dir_okay=False)
     ],
     output: Annotated[
         Path,
@@ -43,11 +43,11 @@ def plot(
             "-o",
             metavar="FILE",
             callback=check_picture,
-            help="Picture: .png or .svg. Several operations get one each: FILE-OPERATION.",
+            help="Picture to write, .png or .svg. Several operations get one each: of NAME.png, NAME-OPERATION.png.",
         ),
     ],
     over: Annotated[
-        Literal["bytes", "blocks"], typer.Option("--over", help="What runs along the axis: bytes, or blocks of a GPU.")
+        Literal["bytes", "blocks"], typer.Option("--over", help="The horizontal axis: bytes, or blocks of a GPU.")
     ] = "bytes",
     as_json: options.Json = False,
 ) -> None:
@@ -66,7 +66,9 @@ def plot(
         for name in pictures_of(one, results):
             groups.setdefault(name, []).append(one)
     if not groups:
-        raise CliError(f"nothing that can be drawn was measured in {', '.join(map(str, records))}")
+        raise CliError(
+            f"no result in {', '.join(map(str, records))} can be drawn: see `beeline plot --help` for what can"
+        )
     for name, mine in groups.items():
         picture = output if len(groups) == 1 else output.with_name(f"{output.stem}-{name}{output.suffix}")
         shown = draw_runs(mine, picture) if name == POWER else draw_group(name, mine, over, picture)
@@ -87,7 +89,7 @@ def draw_group(name: str, results: list[Event], over: Axis, output: Path) -> lis
     axis: Axis = "iterations" if name == LAUNCH else over
     curves = curves_over(results, axis)
     if not curves:
-        raise CliError(f"no record of {name} says which {axis} it was measured with")
+        raise CliError(f"no result of {name} has a number of {axis}: leave --over {axis} out")
     draw(curves, axis, results, output)
     return list(curves)
 
@@ -107,7 +109,7 @@ def plot_power(path: Path, output: Path, as_json: bool) -> None:
         print(f"beeline: {path} ends before its program did", file=sys.stderr)
     curves = draw_power(record, output)
     if not curves:
-        raise CliError(f"no component of {path} shows its power")
+        raise CliError(f"{path} has no power to draw: the reasons of its samples say why")
     if as_json:
         print(
             json.dumps({"event": "picture", "operation": "energy", "file": str(output), "curves": curves}), flush=True
@@ -132,7 +134,7 @@ def read_results(path: Path) -> list[Event]:
         of_launches = ("size", "seconds", "iterations") if one.get("launch_seconds") else ()
         needed = of_launches if is_of_application(one) else ("operation", "settings")
         if lacking := [name for name in ("method", "ranks", *needed) if name not in one]:
-            raise CliError(f"{path}:{number}: a result without {', '.join(lacking)}")
+            raise CliError(f"{path}:{number}: the result lacks {', '.join(lacking)}: plot takes records of beeline")
         results.append(one | {"method": name_today(str(one["method"]))})
     return results
 

@@ -51,7 +51,9 @@ TRAININGS = (
 def training_projection(
     records: Annotated[
         list[Path],
-        typer.Argument(metavar="RECORD...", help="Of `beeline app ring-reduction`.", exists=True, dir_okay=False),
+        typer.Argument(
+            metavar="RECORD", help="Files of JSON lines of `beeline app ring-reduction`.", exists=True, dir_okay=False
+        ),
     ],
     as_json: options.Json = False,
 ) -> None:
@@ -84,7 +86,10 @@ def projections_of(path: Path) -> list[Event]:
     ]  # fmt: skip
     baselines = {(one["ranks"], one["bytes"]): one["seconds"] for one in timed if one["method"] == BASELINE}
     if not baselines:
-        raise CliError(f"{path} has no reduction by the scheme {BASELINE}, which the others are compared with")
+        raise CliError(
+            f"{path} has no reduction by {BASELINE}, which the others are compared with: measure it beside them, as by "
+            "--method all"
+        )
     projections: list[Event] = []
     for one in timed:
         place = (one["ranks"], one["bytes"])

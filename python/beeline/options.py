@@ -18,13 +18,13 @@ DEVICE = re.compile(r"auto|cuda:[^,\s]+(,[^,\s]+)*|(cpu|cuda:[^,\s]+)(,(cpu|cuda
 GRID = re.compile(r"(\d{1,9})[xX](\d{1,9})[xX](\d{1,9})")
 
 
-def parse_sizes(text: str) -> list[int]:
-    """Bytes in a list like 8,4K,1M."""
+def parse_sizes(text: str, what: str = "size", examples: str = "bytes like 8, 4K, 1M or 2G") -> list[int]:
+    """Numbers, of bytes unless `what` says otherwise, in a list like 8,4K,1M."""
     sizes = []
     for item in text.split(","):
         match = SIZE.fullmatch(item.strip())
         if match is None or int(match[1]) == 0:
-            raise typer.BadParameter(f"{item!r} is no size; valid: bytes like 8, 4K, 1M or 2G, separated by commas")
+            raise typer.BadParameter(f"{item!r} is no {what}; valid: {examples}, separated by commas")
         sizes.append(int(match[1]) << SHIFTS[match[2].upper()])
     return sizes
 
@@ -75,13 +75,14 @@ def check_output(path: Path | None) -> Path | None:
 Json = Annotated[bool, typer.Option("--json", help="Print JSON lines, and nothing else, on standard output.")]
 RankCount = Annotated[int, typer.Option("--ranks", "-n", min=2, max=MAX_RANKS, help="Number of ranks.")]
 Threads = Annotated[
-    bool, typer.Option("--threads", help="Ranks are threads of one process: of C++ programs that call run.")
+    bool, typer.Option("--threads", help="Ranks are threads of one process: for C++ programs that call beeline::run.")
 ]
 Device = Annotated[
     str,
     typer.Option(
         "--device",
-        help="Where ranks run: auto, cpu, cuda:ID[,ID...] (ID: index or UUID), or an entry for each rank: cuda:0,cpu.",
+        help="Where ranks run: auto, cpu, cuda:ID[,ID...] (ID: index or UUID), or an entry for each rank: "
+        "cuda:0,cuda:1,cpu,cpu.",
         callback=check_device,
     ),
 ]
@@ -89,7 +90,8 @@ SplitNodes = Annotated[
     int,
     typer.Option(
         "--split-nodes", min=1, max=MAX_RANKS, metavar="K",
-        help="Let this machine count as K nodes, by blocks of ranks; between nodes data goes over UCX.",
+        help="Nodes that this machine counts as, by blocks of ranks; between nodes data goes over UCX.",
+        show_default="BEELINE_SPLIT_NODES, or 1",
     ),
 ]  # fmt: skip
 Output = Annotated[
@@ -100,12 +102,10 @@ Ranks = Annotated[str, typer.Option("--ranks", "-n", metavar="N[,N..]", help="Nu
 Methods = Annotated[
     str, typer.Option("--method", metavar="NAME,..", help="Methods by name, or all that are available.")
 ]
-Reductions = Annotated[
-    int | None,
-    typer.Option("--reductions", min=1, max=MAX_ITERATIONS, help="Reductions to time.", show_default="by size"),
-]
 Energy = Annotated[
     float | None,
-    typer.Option("--energy", metavar="SECONDS", min=0.1, max=60, help="Also meter each method for SECONDS: joules."),
+    typer.Option(
+        "--energy", metavar="SECONDS", min=0.1, max=60, help="Also meter the joules of each method, for SECONDS."
+    ),
 ]
 NoVerify = Annotated[bool, typer.Option("--no-verify", help="Skip the comparison with the serial reference.")]

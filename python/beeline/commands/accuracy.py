@@ -36,7 +36,7 @@ def accuracy(
     call: Call,
     view: ResultView,
     ranks: options.Ranks = "2,4",
-    mpirun: Annotated[bool, typer.Option("--mpirun", help="Let mpirun start the ranks, as the peer mpi needs it.")] = (
+    mpirun: Annotated[bool, typer.Option("--mpirun", help="Let mpirun start the ranks: the peer mpi needs it.")] = (
         False
     ),
     device: options.Device = "auto",

@@ -66,7 +66,12 @@ def make_command(described: Described, settings: dict[str, Any]) -> Any:
     def run(as_json: options.Json = False, output: options.Output = None, **values: Any) -> None:
         if is_absent:
             raise CliError(described["reason"])
-        arguments = [text for name in of_program for text in given(of_program[name]["name"], values[name])]
+        arguments = [
+            text
+            for name, option in of_program.items()
+            if values[name] != option["default"]
+            for text in given(option["name"], values[name])
+        ]
         call = call_of(described["name"], *arguments)
         asked = {one.name: values[one.name] for one in of_handler}
         if of_world:
@@ -102,7 +107,9 @@ def check(results: list[Event]) -> None:
     if not results:
         raise CliError("beeline-bench printed no result")
     if any(result.get("verified") is False for result in results):
-        raise CliError("some data did not arrive as it was sent: see verified")
+        raise CliError(
+            'some data did not arrive as it was sent: the table says `wrong data` there, JSON lines `"verified": false`'
+        )
 
 
 def methods_of(described: Described) -> str | None:
@@ -121,10 +128,10 @@ def identifier(name: str) -> str:
 def parameter_of(option: Described) -> inspect.Parameter:
     is_flag = option["type"] == "flag"
     about = typer.Option(
-        f"--{option['name']}", help=option["help"], show_default=option["default"] or False,
+        f"--{option['name']}", help=option["help"], show_default=bool(option["default"]),
         metavar=None if is_flag else METAVARS[option["type"]] + ",.." * option["list"],
     )  # fmt: skip
     kind = bool if is_flag else str | None
-    default = False if is_flag else None
+    default = False if is_flag else option["default"]  # as the program reads it when nothing is given
     name = identifier(option["name"])
     return inspect.Parameter(name, POSITION_OR_NAME, default=default, annotation=Annotated[kind, about])

@@ -26,7 +26,9 @@ MPI_MODULE = "beeline-bench-mpi.so"  # beside beeline-bench, where it was built 
 
 Launcher = Annotated[
     Literal["auto", "beeline", "mpirun"],
-    typer.Option("--launcher", help="What starts the ranks: MPI is measured under mpirun; auto: if there is one."),
+    typer.Option(
+        "--launcher", help="What starts the ranks: MPI is measured only under mpirun; auto takes mpirun where it can."
+    ),
 ]
 
 
@@ -69,7 +71,7 @@ def start_command(world: World, arguments: list[str], launcher: Launcher) -> lis
 
 def with_launcher(world: World, launcher: Launcher) -> World:
     if launcher == "mpirun" and world.threads:
-        raise typer.BadParameter("--threads: ranks of mpirun are processes")
+        raise typer.BadParameter("mpirun starts processes: leave --threads or --launcher mpirun out")
     usable = (
         shutil.which("mpirun") is not None
         and not world.threads

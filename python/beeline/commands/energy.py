@@ -49,11 +49,19 @@ def check_record(path: Path) -> Path:
 def energy(
     command: Annotated[list[str], typer.Argument(metavar="COMMAND", help="The program and its arguments.")],
     output: Annotated[
-        Path, typer.Option("--output", metavar="FILE", help="The record, as JSON lines.", callback=check_record)
+        Path,
+        typer.Option(
+            "--output",
+            metavar="FILE",
+            help="Write the record, as JSON lines, to FILE; an older FILE is replaced.",
+            callback=check_record,
+        ),
     ] = Path("energy.jsonl"),
     picture: Annotated[
         Path,
-        typer.Option("--picture", metavar="FILE", help="Power over time: .png or .svg.", callback=check_picture),
+        typer.Option(
+            "--picture", metavar="FILE", help="Draw power over time to FILE, .png or .svg.", callback=check_picture
+        ),
     ] = Path("energy.png"),
     period: Annotated[
         float, typer.Option("--period", min=0.005, max=3600, metavar="SECONDS", help="Time between samples.")
@@ -73,7 +81,10 @@ def energy(
         raise CliError(str(problem)) from problem
     program = shutil.which(command[0])
     if program is None:
-        raise CliError(f"{command[0]} is no program that can be run", NOT_FOUND)
+        raise CliError(
+            f"{command[0]} is no program that can be run: name one on PATH, or the path of an executable file",
+            NOT_FOUND,
+        )
     with blocked_signals() as before, witness() as is_of_group:
         meter = Meter()
         run = Run(meter, command, period, output, as_json)

@@ -19,7 +19,7 @@ LARGEST = 1 << 40
 
 
 def parse_values(text: str) -> list[int]:
-    counts = options.parse_sizes(text)
+    counts = options.parse_sizes(text, "number of values", "numbers like 1000, 64K or 16M")
     if max(counts) > LARGEST:
         raise typer.BadParameter(f"{max(counts)} values are too many; valid: 1 to 1024G")
     return counts
@@ -32,10 +32,19 @@ def global_reduction(
     ] = "1K,64K,1M,16M",
     ranks: options.Ranks = "4",
     method: options.Methods = "all",
-    reductions: options.Reductions = None,
+    reductions: Annotated[
+        int | None,
+        typer.Option(
+            "--reductions",
+            min=1,
+            max=options.MAX_ITERATIONS,
+            help="Reductions to time.",
+            show_default="about a third of a second each",
+        ),
+    ] = None,
     energy: options.Energy = None,
     mpirun: Annotated[
-        bool, typer.Option("--mpirun", help="Let mpirun start the ranks, as the baseline mpi needs it.")
+        bool, typer.Option("--mpirun", help="Let mpirun start the ranks: the baseline mpi needs it.")
     ] = False,
     threads: options.Threads = False,
     device: options.Device = "auto",
@@ -43,7 +52,7 @@ def global_reduction(
     as_json: options.Json = False,
     output: options.Output = None,
 ) -> None:
-    """Add up many values of each rank; every rank gets the sum. Beside it: kernel, copy, MPI_Allreduce, copy."""
+    """Add up many values on each rank to one sum that every rank has. Baseline: kernel, copy, MPI_Allreduce, copy."""
     if mpirun and threads:
         raise typer.BadParameter("mpirun starts processes: leave --threads or --mpirun out")
     arguments = [

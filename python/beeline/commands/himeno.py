@@ -79,10 +79,13 @@ def check(size: str, scaling: Scaling, counts: list[int]) -> None:
     for ranks in counts:
         z = grid_for(size, scaling, ranks)[2]
         if z > LARGEST:
-            raise typer.BadParameter(f"weak scaling to {ranks} ranks makes z {z}; valid: to {LARGEST}")
+            raise typer.BadParameter(
+                f"weak scaling to {ranks} ranks makes {z} points along z, more than {LARGEST}: take a smaller "
+                "--size, or fewer --ranks"
+            )
         if z - 2 < ranks:
             raise typer.BadParameter(
-                f"{size} has too few planes along z for {ranks} ranks: each needs one of the {z - 2} inside"
+                f"{size} has too few planes along z for {ranks} ranks: each needs one of the {z - 2} inside, at least"
             )
 
 
@@ -91,7 +94,7 @@ def parse_grid(text: str) -> tuple[int, int, int]:
         return GRIDS[text.upper()]
     match = options.GRID.fullmatch(text)
     if match is None or not all(SMALLEST <= int(extent) <= LARGEST for extent in match.groups()):
-        valid = f"{', '.join(GRIDS)}, or NxNxN with extents from {SMALLEST} to {LARGEST}"
+        valid = f"{', '.join(GRIDS)}, or XxYxZ with extents from {SMALLEST} to {LARGEST}"
         raise typer.BadParameter(f"{text!r} is no size; valid: {valid}")
     return int(match[1]), int(match[2]), int(match[3])
 
@@ -108,8 +111,8 @@ def himeno(
         str | None,
         typer.Option(
             "--size",
-            help="XS, S, M, L, XL, or NxNxN: x, y, z, the official i, j, k, of which ranks divide z; "
-            f"{SMALLEST} to {LARGEST} each.",
+            help="XS, S, M, L, XL or XxYxZ points (the official i, j, k), "
+            f"{SMALLEST} to {LARGEST} along each axis; ranks divide z.",
             callback=check_size,
             show_default=DEFAULT_SIZE,
         ),
@@ -118,8 +121,8 @@ def himeno(
         Preset | None,
         typer.Option(
             "--preset",
-            help="Sizes of seed 000, instead of --size and --scaling: table-5.6 (nine grids), "
-            "weak (128x192x64 a rank), strong (128x128x192).",
+            help="Sizes of the source (seed 000 in docs/sources.md), in place of --size and --scaling: "
+            "table-5.6 (nine grids), weak (128x192x64 a rank), strong (128x128x192 in all).",
         ),
     ] = None,
     ranks: Annotated[
@@ -128,20 +131,27 @@ def himeno(
             "--ranks",
             "-n",
             metavar="N[,N..]",
-            help="Numbers of ranks; to compare them, several.",
-            show_default="4; 1,2,4 to compare",
+            help="Numbers of ranks; to compare them by --scaling, several.",
+            show_default="4; with --scaling, 1,2,4",
         ),
     ] = None,
     method: options.Methods = "all",
     iterations: Annotated[
         int | None,
         typer.Option(
-            "--iterations", min=1, max=options.MAX_ITERATIONS, help="Iterations to time.", show_default="by size"
+            "--iterations",
+            min=1,
+            max=options.MAX_ITERATIONS,
+            help="Iterations to time.",
+            show_default="about a second for each method",
         ),
     ] = None,
     scaling: Annotated[
         Scaling,
-        typer.Option("--scaling", help="Compare numbers of ranks: weak (size a rank) or strong (size in all)."),
+        typer.Option(
+            "--scaling",
+            help="Compare numbers of ranks: weak (the size is each rank's) or strong (the size is that of all).",
+        ),
     ] = "none",
     threads: options.Threads = False,
     device: options.Device = "auto",
@@ -151,7 +161,7 @@ def himeno(
     as_json: options.Json = False,
     output: options.Output = None,
 ) -> None:
-    """Run the Himeno benchmark (Jacobi iterations of a 3-D pressure equation) with each method."""
+    """Run the Himeno benchmark (19-point Jacobi relaxation of the 3-D Poisson equation) with each method."""
     if preset is not None and (size is not None or scaling != "none"):
         raise typer.BadParameter("--preset sets the size and the scaling: leave --size and --scaling out")
     sizes, scaling = ([size or DEFAULT_SIZE], scaling) if preset is None else PRESETS[preset]

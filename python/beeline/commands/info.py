@@ -18,7 +18,13 @@ from beeline.programs import CliError, World, find_program, launch_command
 
 InfoRanks = Annotated[
     int | None,
-    typer.Option("--ranks", "-n", min=2, max=options.MAX_RANKS, help="Also start so many ranks: how they are reached."),
+    typer.Option(
+        "--ranks",
+        "-n",
+        min=2,
+        max=options.MAX_RANKS,
+        help="Also start so many ranks, and show how they reach each other.",
+    ),
 ]
 
 

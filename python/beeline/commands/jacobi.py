@@ -60,16 +60,24 @@ def jacobi(
             min=1,
             max=options.MAX_ITERATIONS,
             help="Iterations to time; with --until, at most.",
-            show_default="by size",
+            show_default="about a tenth of a second each",
         ),
     ] = None,
     until: Annotated[
         float | None,
-        typer.Option("--until", metavar="CHANGE", help="Iterate until no point changes by more, on any rank."),
+        typer.Option(
+            "--until", metavar="CHANGE", help="Iterate until no point of any rank changes by more than CHANGE."
+        ),
     ] = None,
     every: Annotated[
         int | None,
-        typer.Option("--every", min=1, help="Iterations between two looks at the largest change.", show_default="100"),
+        typer.Option(
+            "--every",
+            min=1,
+            max=1_000_000,
+            help="Iterations between two looks at the largest change. Needs --until.",
+            show_default="100",
+        ),
     ] = None,
     threads: options.Threads = False,
     device: options.Device = "auto",

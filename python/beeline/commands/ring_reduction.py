@@ -21,7 +21,9 @@ BASELINE = "host"  # the scheme that the others are compared with
 def parse_size(text: str) -> int:
     sizes = options.parse_sizes(text)
     if len(sizes) != 1 or sizes[0] % ELEMENT_BYTES != 0:
-        raise typer.BadParameter(f"{text!r} is no vector of float32; valid: one size, a multiple of {ELEMENT_BYTES}")
+        raise typer.BadParameter(
+            f"{text!r} is no vector of float32; valid: one size in bytes, a multiple of {ELEMENT_BYTES}"
+        )
     return sizes[0]
 
 
@@ -32,8 +34,17 @@ def ring_reduction(
     ranks: Annotated[
         str, typer.Option("--ranks", "-n", metavar="N[,N..]", help="Numbers of ranks; the vector stays the same.")
     ] = "2,4",
-    method: Annotated[str, typer.Option("--method", metavar="NAME,..", help="Schemes by name, or all.")] = "all",
-    reductions: options.Reductions = None,
+    method: options.Methods = "all",
+    reductions: Annotated[
+        int | None,
+        typer.Option(
+            "--reductions",
+            min=1,
+            max=options.MAX_ITERATIONS,
+            help="Reductions to time.",
+            show_default="about a second for each scheme",
+        ),
+    ] = None,
     energy: options.Energy = None,
     threads: options.Threads = False,
     device: options.Device = "auto",
@@ -42,7 +53,7 @@ def ring_reduction(
     as_json: options.Json = False,
     output: options.Output = None,
 ) -> None:
-    """Run one ring all-reduce (float32 sums, in place) under each control; strong scaling over ranks."""
+    """Replace a float32 vector on each rank by the sum over the ranks: one ring, under each scheme of control."""
     arguments = [
         "--size",
         str(parse_size(size)),

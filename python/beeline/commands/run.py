@@ -14,14 +14,21 @@ from beeline.programs import World, launch_command, resolve_program
 
 def run(
     program: Annotated[str, typer.Argument(metavar="PROGRAM", help="The program to start.")],
-    arguments: Annotated[list[str] | None, typer.Argument(help="Its arguments.", show_default=False)] = None,
+    arguments: Annotated[
+        list[str] | None, typer.Argument(metavar="ARGUMENTS", help="Its arguments.", show_default=False)
+    ] = None,
     ranks: Annotated[int, typer.Option("-n", "--ranks", min=1, max=options.MAX_RANKS, help="Number of ranks.")] = 1,
     threads: options.Threads = False,
     device: options.Device = "auto",
     deadline: Annotated[
         float | None,
         typer.Option(
-            "--deadline", min=0.001, metavar="SECONDS", help="Time after which a wait fails; 30 if not given."
+            "--deadline",
+            min=0.001,
+            max=1e6,
+            metavar="SECONDS",
+            help="Seconds after which a wait fails.",
+            show_default="BEELINE_DEADLINE_S, or 30",
         ),
     ] = None,
     keep_going: Annotated[
@@ -30,17 +37,24 @@ def run(
     split_nodes: options.SplitNodes = 1,
     hosts: Annotated[
         str | None,
-        typer.Option("--hosts", metavar="A,B,..", help="Start the ranks over ssh on these hosts, by blocks."),
+        typer.Option("--hosts", metavar="A,B,..", help="Hosts that ssh starts the ranks on, by blocks: a,b."),
     ] = None,
     ssh: Annotated[
         str | None,
         typer.Option(
-            "--ssh", metavar="COMMAND", help="With --hosts: the command that takes a host and a command; default ssh."
+            "--ssh",
+            metavar="COMMAND",
+            help="What starts a command on a host, in place of ssh: it gets the host, then the command. Needs --hosts.",
         ),
     ] = None,
     bind: Annotated[
         str | None,
-        typer.Option("--bind", metavar="HOST[:PORT]", help="Address of this machine that all ranks connect to."),
+        typer.Option(
+            "--bind",
+            metavar="HOST[:PORT]",
+            help="Address of this machine that all ranks connect to.",
+            show_default="127.0.0.1; with --hosts, the address that these reach",
+        ),
     ] = None,
     as_json: options.Json = False,
 ) -> None:

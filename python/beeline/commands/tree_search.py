@@ -21,13 +21,20 @@ def tree_search(
     nodes: Annotated[int, typer.Option("--nodes", metavar="N", help="Nodes that the tree is expected to have.")] = (
         2_000_000
     ),
-    seed: Annotated[int, typer.Option("--seed", metavar="N", min=0, help="Of the tree.")] = 1,
+    seed: Annotated[int, typer.Option("--seed", metavar="N", min=0, help="Seed of the tree.")] = 1,
     ranks: Annotated[
         str, typer.Option("--ranks", "-n", metavar="N[,N..]", help="Numbers of ranks; the tree stays the same.")
     ] = "2",
-    method: Annotated[str, typer.Option("--method", metavar="NAME,..", help="Methods by name, or all.")] = "all",
+    method: options.Methods = "all",
     searches: Annotated[
-        int | None, typer.Option("--searches", metavar="N", min=1, help="Of each timed run; default: about a second.")
+        int | None,
+        typer.Option(
+            "--searches",
+            min=1,
+            max=options.MAX_ITERATIONS,
+            help="Searches to time.",
+            show_default="about a second for each method",
+        ),
     ] = None,
     energy: options.Energy = None,
     threads: options.Threads = False,

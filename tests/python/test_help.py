@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Texts that say the same in two places: the command line's help, the programs' own, and the library's docstrings."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import json
+import os
+import re
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from beeline import options
+from beeline.cli import app
+from beeline.description import commands
+from conftest import FAKES, REPOSITORY, Run
+
+PROGRAMS = REPOSITORY / "build" / "bin"
+BENCH = PROGRAMS / "beeline-bench"
+needs_programs = pytest.mark.skipif(not BENCH.exists(), reason="build/bin has no programs")
+needs_help = pytest.mark.skipif(not (PROGRAMS / "himeno").exists(), reason="build/bin has no applications")
+
+
+def command_of(*path: str) -> Any:
+    command: Any = typer.main.get_command(app)
+    for name in path:
+        command = command.get_command(command.make_context(name, [], resilient_parsing=True), name)
+    return command
+
+
+@dataclass(frozen=True)
+class Option:
+    """What help says of an option."""
+
+    text: str
+    default: str | None
+    limits: tuple[float, float] | None
+
+
+def options_of(command: Any) -> dict[str, Option]:
+    """A command's options by name, without the dashes."""
+    found: dict[str, Option] = {}
+    for parameter in inspect.signature(inspect.unwrap(command.callback), eval_str=True).parameters.values():
+        (about,) = parameter.annotation.__metadata__
+        names = (about.default, *(about.param_decls or ()))  # inside Annotated the first name takes this place
+        name = next((name for name in names if str(name).startswith("--")), None)
+        if name is None:  # an argument
+            continue
+        default = None if parameter.default in (None, False) else str(parameter.default)
+        found[name.removeprefix("--")] = Option(
+            about.help,
+            about.show_default if isinstance(about.show_default, str) else default,
+            None if about.min is None or about.max is None else (float(about.min), float(about.max)),
+        )
+    return found
+
+
+def help_of(program: str) -> dict[str, Option]:
+    """A program's options by name, as its --help has them."""
+    done = subprocess.run([PROGRAMS / program, "--help"], capture_output=True, text=True, timeout=60, check=True)
+    found: dict[str, Option] = {}
+    for block in re.split(r"^  (?=-)", done.stdout.partition("\nOptions:")[2], flags=re.MULTILINE)[1:]:
+        head, _, text = re.sub(r"\n +", "  ", block.strip()).partition("  ")
+        name, default, limits = (
+            re.search(pattern, head) for pattern in (r"--([\w-]+)", r"=(\S+)", r"in \[(\S+) - (\S+)\]")
+        )
+        assert name is not None, block
+        found[name[1]] = Option(
+            " ".join(text.split()),
+            default[1] if default else None,
+            (float(limits[1]), float(limits[2])) if limits else None,
+        )
+    return {name: one for name, one in found.items() if name != "help"}
+
+
+def all_commands(path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    command = command_of(*path)
+    if not hasattr(command, "list_commands"):
+        yield path
+        return
+    for name in command.list_commands(command.make_context("beeline", [], resilient_parsing=True)):
+        yield from all_commands((*path, name))
+
+
+@pytest.fixture
+def real_programs(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("BEELINE_BIN", str(PROGRAMS))
+    commands.cache_clear()
+    yield
+    commands.cache_clear()
+
+
+# Where `beeline run` has better words than beeline-launch.
+IN_OTHER_WORDS = {"ranks", "threads", "deadline", "bind", "json"}
+
+
+@needs_programs
+def test_run_and_the_launcher_have_the_same_options() -> None:
+    ours, theirs = options_of(command_of("run")), help_of("beeline-launch")
+    assert set(ours) == set(theirs) - {"no-prefix"}  # what --json and --threads leave out
+    for name, option in theirs.items():
+        if name == "no-prefix":
+            continue
+        assert ours[name].limits == option.limits, name
+        assert (option.text in ours[name].text) == (name not in IN_OTHER_WORDS), name
+
+
+@needs_programs
+def test_the_defaults_of_run_are_those_of_a_world() -> None:
+    plain = {name: text for name, text in os.environ.items() if not name.startswith("BEELINE_")}
+    told = subprocess.run(
+        [PROGRAMS / "beeline-info"], capture_output=True, text=True, timeout=60, check=True, env=plain
+    )
+    values = {one["variable"]: one["value"] for one in json.loads(told.stdout)["configuration"]}
+    ours = {name: one.default for name, one in options_of(command_of("run")).items()}
+    assert ours["deadline"] == f"BEELINE_DEADLINE_S, or {values['BEELINE_DEADLINE_S']}"
+    assert ours["split-nodes"] == f"BEELINE_SPLIT_NODES, or {values['BEELINE_SPLIT_NODES']}"
+    assert ours["device"] == values["BEELINE_DEVICE"]
+    assert f"; {values['BEELINE_DEADLINE_S']} if not given" in help_of("beeline-launch")["deadline"].text
+
+
+APPLICATIONS = sorted(command_of("app").commands.keys() - {"training-projection"})  # which runs no program
+
+
+@needs_help
+@pytest.mark.parametrize("name", APPLICATIONS)
+def test_an_application_and_its_program_have_the_same_options(name: str) -> None:
+    ours, theirs = options_of(command_of("app", name)), help_of(name)
+    assert set(theirs) - set(ours) == {"list"}
+    started = {"ranks", "threads", "device", "split-nodes", "mpirun", "json", "output"}  # options of the launcher
+    studied = {"preset", "scaling"}  # what runs it several times
+    assert set(ours) - set(theirs) <= started | studied
+    for option in set(theirs) - {"list"}:
+        default, said = ours[option].default, theirs[option]
+        if without := re.search(r"without it, ([^;]*)", said.text):
+            assert default == without[1], option
+        else:
+            assert default == said.default, option
+        if said.limits:
+            assert ours[option].limits == said.limits, option
+
+
+@needs_programs
+@pytest.mark.usefixtures("real_programs")
+def test_measurements_are_what_their_program_describes() -> None:
+    """Names, defaults and texts have one source; so this compares what is shown of it."""
+    for name, described in commands().items():
+        shown = command_of("bench", name)
+        assert described["summary"] in shown.help
+        ours = options_of(shown)
+        for option in described["options"]:
+            assert ours[option["name"]].text == option["help"], f"{name} --{option['name']}"
+            assert ours[option["name"]].default == option["default"], f"{name} --{option['name']}"
+
+
+def test_every_command_and_option_has_a_help_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BEELINE_BIN", str(FAKES))
+    commands.cache_clear()
+    for path in all_commands():
+        command = command_of(*path)
+        assert command.help, path
+        for one in command.params:
+            assert one.help, (path, one.name)
+    commands.cache_clear()
+
+
+def test_a_commands_help_is_its_functions_docstring() -> None:
+    """With whole paragraphs, which a terminal breaks at its own width."""
+    for path in [
+        *(("app", name) for name in (*APPLICATIONS, "training-projection")),
+        ("run",),
+        ("info",),
+        ("energy",),
+        ("plot",),
+    ]:
+        command = command_of(*path)
+        docstring = inspect.getdoc(inspect.unwrap(command.callback)) or ""
+        paragraphs = [" ".join(each.split()) for each in docstring.split("\n\n")]
+        assert command.help.split("\n\n") == paragraphs, path
+
+
+def docstrings(path: Path) -> dict[str, str]:
+    """Of the stub's classes and their members: what help() shows, also where the extension is not built."""
+    found: dict[str, str] = {}
+    for one in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(one, ast.ClassDef):
+            found[one.name] = ast.get_docstring(one) or ""
+            for member in one.body:
+                if isinstance(member, ast.FunctionDef):
+                    found[f"{one.name}.{member.name}"] = ast.get_docstring(member) or ""
+    return {name: " ".join(text.split()) for name, text in found.items()}
+
+
+STUB = docstrings(REPOSITORY / "python" / "beeline" / "_beeline.pyi")
+
+
+def test_what_the_library_says_of_a_world_is_what_run_takes() -> None:
+    """The same kinds of device, the same variables, the same unit."""
+    said, run = STUB["World.create"], options_of(command_of("run"))
+    for kind in re.findall(r"'([\w:]+)'", re.search(r"device .*?;", said)[0]):  # type: ignore[index]
+        assert kind in run["device"].text
+        assert options.check_device(kind.replace("ID", "0"))
+    assert "deadline_s end of every wait, in seconds; None: BEELINE_DEADLINE_S" in said
+    assert run["deadline"].text.startswith("Seconds ")
+    assert run["deadline"].default.startswith("BEELINE_DEADLINE_S,")
+
+
+@needs_programs
+@pytest.mark.usefixtures("real_programs")
+def test_measurements_name_operations_types_and_reductions_as_the_library_does() -> None:
+    of_collectives, of_accuracy = options_of(command_of("bench", "collectives")), commands()["accuracy"]["options"]
+    names = of_collectives["operations"].text.partition(", with commas")[0].split(", ")
+    assert [name for name in names if f"Collectives.{name}" not in STUB] == []
+    texts = {one["name"]: one["help"].removesuffix(", or all").split(", ") for one in of_accuracy}
+    types = re.search(r"reductions take (.*?)\. ", STUB["Collectives"])
+    assert types is not None
+    assert texts["types"] == re.split(r", | and ", types[1])
+    assert [name for name in texts["reductions"] if f"'{name}'" not in STUB["Collectives"]] == []
+
+
+def test_the_meter_counts_what_the_command_says(cli: Run) -> None:
+    said = " ".join(cli("energy", "--help").stdout.split())
+    for source in ("NVML", "RAPL"):
+        assert source in said
+        assert source in STUB["Meter"]
+    kinds = set(re.findall(r"'(\w+)'", STUB["Component.kind"]))
+    assert kinds == {"gpu", "cpu", "dram"}
+    assert [kind for kind in kinds if kind.upper() not in said] == []

@@ -79,12 +79,12 @@ class TestEngine final : public Engine {
     served.reader.complete(last);
     return true;
   }
-  /// The highest peer first, and in order to each: by insertion, as std::stable_sort's buffer is not aligned for commands.
+  /// The highest peer first, and in order to each. By insertion: std::stable_sort's buffer is not aligned for commands.
   void sort_by_peer(std::size_t count) {
+    const auto is_higher = [](const Command& a, const Command& b) { return a.peer > b.peer; };
     const auto first = batch_.begin();
     for (auto next = first; next != first + count; ++next)
-      std::rotate(std::upper_bound(first, next, *next, [](const Command& a, const Command& b) { return a.peer > b.peer; }),
-                  next, next + 1);
+      std::rotate(std::upper_bound(first, next, *next, is_higher), next, next + 1);
   }
   void begin(const Command& command, std::size_t slot) {
     std::byte* const remote = client_.address_of(command.peer, command.remote);

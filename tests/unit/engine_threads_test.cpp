@@ -275,7 +275,8 @@ TEST_F(Engines, QueuesComeAndGo) {
 class LateWorker final : public CommandWorker {
  public:
   struct Device {
-    std::atomic<std::uint64_t> begun{0}, behind_others{0}, ended{0};  ///< commands, of these, submissions
+    std::atomic<std::uint64_t> begun{0}, behind_others{0};  ///< commands, of these
+    std::atomic<std::uint64_t> submitted{0}, ended{0};      ///< submissions
   };
   LateWorker(const EngineClient& client, Device& device) : does_(make_host_worker(client)), device_(device) {}
 
@@ -288,7 +289,7 @@ class LateWorker final : public CommandWorker {
     return reason;
   }
   bool end_ring(std::uint64_t*, std::uint64_t) override { return true; }
-  std::uint64_t submit() override { return ++submitted_; }
+  std::uint64_t submit() override { return device_.submitted = ++submitted_; }
   bool over(std::uint64_t submission) override { return device_.ended >= submission; }
   bool over() override { return over(submitted_); }
   std::uint64_t result(std::size_t slot) const override { return does_->result(slot); }
@@ -319,7 +320,7 @@ TEST_F(Engines, BeginWhileOthersAreUnderWay) {
   for (Queue* queue : {&busy, &other}) engine.add(*queue->ring);
   for (std::uint64_t i = 1; i <= most_word_batches; ++i) {
     post(busy, i);
-    ASSERT_TRUE(until([&] { return device.begun == i; }));
+    ASSERT_TRUE(until([&] { return device.begun == i && device.submitted == i; }));  // what follows is in another one
   }
   EXPECT_EQ(most_word_batches - 1, device.behind_others);
   const auto completed = [](const Queue& queue) { return detail::load_acquired(queue.ring->completed.value); };

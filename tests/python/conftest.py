@@ -17,9 +17,10 @@ from beeline.description import commands
 REPOSITORY = Path(__file__).resolve().parents[2]
 FAKES = Path(__file__).resolve().parent / "fakes"
 
-# A shell starts its background jobs with SIGINT ignored, and so would be all that the tests start and interrupt.
-if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+# A shell's background jobs ignore SIGINT, those of nohup SIGHUP, and so would all that the tests start and interrupt.
+for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, lambda *_: None)):
+    if signal.getsignal(number) == signal.SIG_IGN:
+        signal.signal(number, handler)
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -70,6 +70,11 @@ def check_output(path: Path | None) -> Path | None:
         except OSError as error:
             raise typer.BadParameter(f"{path} cannot be written: {error.strerror}") from error
     return path
+
+
+def timed(name: str, text: str, without_it: str) -> Any:
+    """The option for how often something is timed; `without_it` says how long it is timed for otherwise."""
+    return typer.Option(name, min=1, max=MAX_ITERATIONS, help=text, show_default=without_it)
 
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON lines, and nothing else, on standard output.")]

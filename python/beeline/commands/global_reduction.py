@@ -33,14 +33,7 @@ def global_reduction(
     ranks: options.Ranks = "4",
     method: options.Methods = "all",
     reductions: Annotated[
-        int | None,
-        typer.Option(
-            "--reductions",
-            min=1,
-            max=options.MAX_ITERATIONS,
-            help="Reductions to time.",
-            show_default="about a third of a second each",
-        ),
+        int | None, options.timed("--reductions", "Reductions to time.", "about a third of a second each")
     ] = None,
     energy: options.Energy = None,
     mpirun: Annotated[

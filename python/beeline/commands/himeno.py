@@ -137,14 +137,7 @@ def himeno(
     ] = None,
     method: options.Methods = "all",
     iterations: Annotated[
-        int | None,
-        typer.Option(
-            "--iterations",
-            min=1,
-            max=options.MAX_ITERATIONS,
-            help="Iterations to time.",
-            show_default="about a second for each method",
-        ),
+        int | None, options.timed("--iterations", "Iterations to time.", "about a second for each method")
     ] = None,
     scaling: Annotated[
         Scaling,

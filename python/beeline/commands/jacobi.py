@@ -55,13 +55,7 @@ def jacobi(
     method: options.Methods = "all",
     iterations: Annotated[
         int | None,
-        typer.Option(
-            "--iterations",
-            min=1,
-            max=options.MAX_ITERATIONS,
-            help="Iterations to time; with --until, at most.",
-            show_default="about a tenth of a second each",
-        ),
+        options.timed("--iterations", "Iterations to time; with --until, at most.", "about a tenth of a second each"),
     ] = None,
     until: Annotated[
         float | None,

@@ -36,14 +36,7 @@ def ring_reduction(
     ] = "2,4",
     method: options.Methods = "all",
     reductions: Annotated[
-        int | None,
-        typer.Option(
-            "--reductions",
-            min=1,
-            max=options.MAX_ITERATIONS,
-            help="Reductions to time.",
-            show_default="about a second for each scheme",
-        ),
+        int | None, options.timed("--reductions", "Reductions to time.", "about a second for each scheme")
     ] = None,
     energy: options.Energy = None,
     threads: options.Threads = False,

@@ -27,14 +27,7 @@ def tree_search(
     ] = "2",
     method: options.Methods = "all",
     searches: Annotated[
-        int | None,
-        typer.Option(
-            "--searches",
-            min=1,
-            max=options.MAX_ITERATIONS,
-            help="Searches to time.",
-            show_default="about a second for each method",
-        ),
+        int | None, options.timed("--searches", "Searches to time.", "about a second for each method")
     ] = None,
     energy: options.Energy = None,
     threads: options.Threads = False,

@@ -60,10 +60,11 @@ void allow_open_files() {
   ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-/// Of the ranks' waits, as far as the launcher knows.
+/// Of the ranks' waits, as far as the launcher knows. A variable that is no number the ranks refuse.
 std::chrono::nanoseconds deadline_of(const Options& options) {
-  const std::chrono::nanoseconds usual(Config{}.deadline_ns);
-  return options.deadline_s ? std::chrono::nanoseconds(std::llround(*options.deadline_s * 1e9)) : usual;
+  const char* const variable = std::getenv("BEELINE_DEADLINE_S");
+  const double seconds = options.deadline_s.value_or(variable != nullptr ? std::atof(variable) : 0);
+  return std::chrono::nanoseconds(seconds > 0 ? std::llround(seconds * 1e9) : Config{}.deadline_ns);
 }
 
 std::string indented(const std::deque<std::string>& lines) {
@@ -171,7 +172,7 @@ Environment Job::environment(int rank) const {
                          {"BEELINE_RENDEZVOUS", server_ ? server_->address() : ""},
                          {"BEELINE_TOKEN", token_},
                          {"BEELINE_DEVICE", options_.device}};
-  if (options_.split_nodes > 1) changes["BEELINE_SPLIT_NODES"] = fmt::format("{}", options_.split_nodes);
+  if (options_.split_nodes) changes["BEELINE_SPLIT_NODES"] = fmt::format("{}", *options_.split_nodes);
   if (options_.deadline_s) changes["BEELINE_DEADLINE_S"] = fmt::format("{}", *options_.deadline_s);
   // Lazy loading of kernels blocks behind a kernel that waits; streams that wait need connections of their own.
   const Environment defaults = {{"CUDA_MODULE_LOADING", "EAGER"}, {"CUDA_DEVICE_MAX_CONNECTIONS", "32"}};

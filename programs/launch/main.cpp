@@ -51,10 +51,12 @@ int main(int argument_count, char** arguments) {
       ->excludes(threads);
   app.add_option("--device", options.device,
                  "auto, cpu, cuda:ID[,ID...] (ID: index or UUID), or an entry for each rank: cuda:0,cuda:1,cpu,cpu");
-  app.add_option("--deadline", options.deadline_s, "Seconds after which a wait fails; 30 if not given")
+  app.add_option("--deadline", options.deadline_s,
+                 "Seconds after which a wait fails; without it, BEELINE_DEADLINE_S, or 30")
       ->check(CLI::Range(1e-3, 1e6));
   app.add_option("--split-nodes", options.split_nodes,
-                 "Nodes that this machine counts as, by blocks of ranks; between nodes data goes over UCX")
+                 "Nodes that this machine counts as, by blocks of ranks; between nodes data goes over UCX; without it, "
+                 "BEELINE_SPLIT_NODES, or 1")
       ->check(CLI::Range(1, static_cast<int>(beeline::max_ranks)));
   app.add_option("--bind", options.bind,
                  "host[:port] where ranks meet; 127.0.0.1, or this machine's address that the hosts reach");

@@ -14,7 +14,7 @@ struct Options {
   bool threads = false;     ///< one process whose threads are the ranks
   bool keep_going = false;  ///< a rank that fails does not end the others
   std::string device = "auto";
-  int split_nodes = 1;               ///< nodes that this machine counts as
+  std::optional<int> split_nodes;    ///< BEELINE_SPLIT_NODES: nodes that this machine counts as
   std::optional<double> deadline_s;  ///< BEELINE_DEADLINE_S
   std::string bind;                  ///< host[:port] of the rendezvous server; empty: where the hosts reach it
   std::vector<std::string> hosts;    ///< where ranks run, by blocks; empty: here

@@ -92,7 +92,7 @@ Device = Annotated[
     ),
 ]
 SplitNodes = Annotated[
-    int,
+    int | None,
     typer.Option(
         "--split-nodes", min=1, max=MAX_RANKS, metavar="K",
         help="Nodes that this machine counts as, by blocks of ranks; between nodes data goes over UCX.",

@@ -34,7 +34,7 @@ class World:
     device: str = "auto"
     deadline_s: float | None = None
     keep_going: bool = False
-    split_nodes: int = 1
+    split_nodes: int | None = None  # None: BEELINE_SPLIT_NODES, or 1
     hosts: str | None = None  # separated by commas; ranks by blocks
     ssh: str | None = None
     bind: str | None = None
@@ -82,7 +82,7 @@ def launch_command(world: World, program: str | Path, arguments: list[str], as_j
         "threads": world.threads,
         "keep-going": world.keep_going,
         "device": None if world.device == "auto" else world.device,
-        "split-nodes": None if world.split_nodes == 1 else world.split_nodes,
+        "split-nodes": world.split_nodes,
         "hosts": world.hosts,
         "ssh": world.ssh,
         "bind": world.bind,
@@ -108,8 +108,8 @@ def mpirun_command(world: World) -> list[str]:
         is_crowded = world.device == "cpu" and world.ranks > len(os.sched_getaffinity(0))
         options = ["--bind-to", "none", "--oversubscribe"]
         options += ["--mca", "mpi_yield_when_idle", "1"] if is_crowded else []
-        options += ["--mca", "pml", "ob1", "--mca", "btl", "self,tcp"] if world.split_nodes > 1 else []
+        options += ["--mca", "pml", "ob1", "--mca", "btl", "self,tcp"] if (world.split_nodes or 1) > 1 else []
         options += ["--allow-run-as-root"] if os.geteuid() == 0 else []
     variables = [f"BEELINE_DEVICE={world.device}", *world.variables]
-    variables += [f"BEELINE_SPLIT_NODES={world.split_nodes}"] if world.split_nodes > 1 else []
+    variables += [] if world.split_nodes is None else [f"BEELINE_SPLIT_NODES={world.split_nodes}"]
     return ["env", *variables, mpirun, *options, "-n", str(world.ranks)]

@@ -333,7 +333,7 @@ and calls that do not take `timeout`.)");
       R"(Collective. Joins the world that the environment describes, as `beeline run`, torchrun, mpirun or srun set it.
 
 device      'auto', 'cpu', 'cuda:ID'; None: BEELINE_DEVICE
-deadline_s  end of every wait, in seconds; None: BEELINE_DEADLINE_S
+deadline_s  end of every wait, in seconds; None: BEELINE_DEADLINE_S, or 30
 heap_bytes  symmetric heap of a rank, in bytes; None: BEELINE_HEAP_BYTES
 Without a launcher it is a world of one.)");
   bind_members(world);

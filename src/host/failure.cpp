@@ -451,7 +451,10 @@ void World::Implementation::fail(Status status, std::uint32_t team, const std::s
   others += describe_all(waits, message) + refusals_in(team);
   // The error says whose it is.
   if (const std::string own = fmt::format("rank {}: ", rank); message.starts_with(own)) message.erase(0, own.size());
-  if (begins_with_rank(message)) message.insert(0, "because of ");
+  if (begins_with_rank(message))
+    message.insert(0, "because of ");
+  else if (has_cause && waits.front().rank != static_cast<std::uint32_t>(rank))
+    message.insert(0, fmt::format("because of rank {}: ", waits.front().rank));
   // Its status comes first.
   if (const std::string end = fmt::format(" ({})", name(status)); message.ends_with(end))
     message.erase(message.size() - end.size());

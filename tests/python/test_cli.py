@@ -172,8 +172,8 @@ def test_run_returns_the_programs_status(cli_process):
 
 
 def test_run_asks_the_launcher_to_split_this_machine(cli_process):
-    for options, expected in ([], "1"), (["--split-nodes", "2"], "2"):
-        done = cli_process("run", "-n", "4", *options, "env")
+    for options, expected in ([], "3"), (["--split-nodes", "2"], "2"), (["--split-nodes", "1"], "1"):
+        done = cli_process("run", "-n", "4", *options, "env", BEELINE_SPLIT_NODES="3")
         assert f"[0] BEELINE_SPLIT_NODES={expected}" in done.stdout.splitlines()
 
 

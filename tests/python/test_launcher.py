@@ -114,6 +114,16 @@ with beeline.World.create() as world:
         assert result.returncode != 0
         for rank, count in (0, 100), (1, 90):
             assert f"rank {rank} calls allreduce(sum, float32, {count} elements) by ll_" in result.stderr, result.stderr
+        report = result.stderr[result.stderr.index("beeline-launch:") :]
+        assert "InvalidArgumentError: invalid_argument: rank " in report
+        assert "AbortedError" not in report  # of the rank that heard of it from the other
+
+    def test_the_options_come_before_the_variables(self) -> None:
+        script = "echo $BEELINE_DEADLINE_S $BEELINE_SPLIT_NODES"
+        variables = {"BEELINE_DEADLINE_S": "5", "BEELINE_SPLIT_NODES": "2"}
+        assert shell(script, ranks=1, **variables).stdout == "[0] 5 2\n"
+        given = shell(script, "--deadline", "2.5", "--split-nodes", "1", ranks=1, **variables)
+        assert given.stdout == "[0] 2.5 1\n"
 
     def test_each_job_has_its_own_token(self) -> None:
         assert shell("echo $BEELINE_TOKEN").stdout != shell("echo $BEELINE_TOKEN").stdout
@@ -262,9 +272,16 @@ class TestDeaths:
         assert time.monotonic() - start < 2.5
         assert process.returncode == 128 + signal.SIGTERM
 
-    def test_a_stopped_rank_is_not_waited_for_once_the_others_have_ended(self) -> None:
+    @pytest.mark.parametrize(
+        ("options", "variables"), [(("--deadline", "0.5"), {}), ((), {"BEELINE_DEADLINE_S": "0.5"})]
+    )
+    def test_a_stopped_rank_is_not_waited_for_once_the_others_have_ended(
+        self, options: tuple[str, ...], variables: dict[str, str]
+    ) -> None:
         script = "if [ $BEELINE_RANK = 1 ]; then kill -STOP $$; fi"
-        result = shell(script, "--deadline", "0.5")
+        start = time.monotonic()
+        result = shell(script, *options, **variables)
+        assert time.monotonic() - start < 10, "the deadline is not the usual one, 30 s"
         assert result.returncode == 128 + signal.SIGKILL
         assert "  rank 1 had been stopped by a signal, and was killed\n" in result.stderr
 

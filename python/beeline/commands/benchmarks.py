@@ -93,7 +93,7 @@ def world_on(
     ranks: options.RankCount = 2,
     threads: options.Threads = False,
     device: options.Device = "auto",
-    split_nodes: options.SplitNodes = 1,
+    split_nodes: options.SplitNodes = None,
 ) -> World:
     """The options of handlers that take a world."""
     return World(ranks, threads, device, split_nodes=split_nodes)

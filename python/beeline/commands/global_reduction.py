@@ -41,7 +41,7 @@ def global_reduction(
     ] = False,
     threads: options.Threads = False,
     device: options.Device = "auto",
-    split_nodes: options.SplitNodes = 1,
+    split_nodes: options.SplitNodes = None,
     as_json: options.Json = False,
     output: options.Output = None,
 ) -> None:

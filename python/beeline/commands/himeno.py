@@ -148,7 +148,7 @@ def himeno(
     ] = "none",
     threads: options.Threads = False,
     device: options.Device = "auto",
-    split_nodes: options.SplitNodes = 1,
+    split_nodes: options.SplitNodes = None,
     energy: options.Energy = None,
     no_verify: options.NoVerify = False,
     as_json: options.Json = False,

@@ -31,7 +31,7 @@ InfoRanks = Annotated[
 def info(
     ranks: InfoRanks = None,
     device: options.Device = "auto",
-    split_nodes: options.SplitNodes = 1,
+    split_nodes: options.SplitNodes = None,
     as_json: options.Json = False,
 ) -> None:
     """Show devices, links, which rank reaches which memory, methods, versions and configuration; with --ranks, also the

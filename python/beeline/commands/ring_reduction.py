@@ -41,7 +41,7 @@ def ring_reduction(
     energy: options.Energy = None,
     threads: options.Threads = False,
     device: options.Device = "auto",
-    split_nodes: options.SplitNodes = 1,
+    split_nodes: options.SplitNodes = None,
     no_verify: options.NoVerify = False,
     as_json: options.Json = False,
     output: options.Output = None,

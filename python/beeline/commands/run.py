@@ -34,7 +34,7 @@ def run(
     keep_going: Annotated[
         bool, typer.Option("--keep-going", help="A rank that fails does not end the job: the others go on without it.")
     ] = False,
-    split_nodes: options.SplitNodes = 1,
+    split_nodes: options.SplitNodes = None,
     hosts: Annotated[
         str | None,
         typer.Option("--hosts", metavar="A,B,..", help="Hosts that ssh starts the ranks on, by blocks: a,b."),

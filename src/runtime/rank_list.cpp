@@ -24,7 +24,11 @@ std::string missing_message(double seconds, const std::vector<int>& not_called, 
 }
 
 std::string left_message(const std::vector<int>& ranks) {
-  return fmt::format("cannot complete: {} left the world", rank_list(ranks));
+  const std::string who = rank_list(ranks);
+  return fmt::format(
+      "cannot complete: {0} left the world early, after an error; look for it in the output of {0}, or where the "
+      "program catches it",
+      who);
 }
 
 std::string asks_message(int rank) {

@@ -18,7 +18,7 @@ namespace beeline::detail {
 [[nodiscard]] std::string missing_message(double seconds, const std::vector<int>& not_called,
                                           const std::vector<int>& not_joined);
 
-/// What a wait says that can never end, because `ranks` left the world.
+/// What a wait says that can never end, because `ranks` left the world. Without an error a rank leaves with the others.
 [[nodiscard]] std::string left_message(const std::vector<int>& ranks);
 
 /// Why an allgather fails while ranks agree on who is left.

@@ -245,7 +245,8 @@ TEST_P(Leaving, NamesTheWaitsOfRanksThatGaveUp) {
       check_error(Status::deadline, {"rank 0: barrier on rank"}, [&] { world.barrier(); });
     else
       check_error(Status::peer_died,
-                  {": leave: ", "rank 0 left the world", "waits that had failed:", "rank 0: barrier on"},
+                  {": leave: ", "rank 0 left the world early, after an error; look for it",
+                   "waits that had failed:", "rank 0: barrier on"},
                   [&] { world.leave(); });
   };
   expect_all_passed(run_ranks(GetParam(), 3, body, config, 60));

@@ -226,7 +226,8 @@ TEST_F(Rendezvous, WorldsThatFollowEachOtherDoNotMix) {
   contribute_nothing(next.get());
   const Error error = error_of([&] { zero->barrier(generous_ns); });
   EXPECT_EQ(error.code(), Status::peer_died);
-  EXPECT_TRUE(mentions(error, "rank 1 left the world")) << error.what();
+  EXPECT_TRUE(mentions(error, "rank 1 left the world early, after an error; look for it in the output of rank 1"))
+      << error.what();
 }
 
 TEST_F(Rendezvous, AConnectionThatClosesWithoutGoodbyeIsADeath) {

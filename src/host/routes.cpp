@@ -136,13 +136,17 @@ PathToRank path_to(World& world, int rank) {
   if (route.way == Way::refused) return {"none", "none", route.reason};
   if (route.way == Way::engine) return {"commands to an engine", "commands to an engine", route.reason};
   constexpr const char* node = "both ranks are on one node";
+  constexpr const char* in_host_memory = "loads and stores in host memory only";  // as in that rank's pinned heap
+  const bool is_cpu_to_gpu = !world.device().is_gpu() && world.device(rank).is_gpu();
   switch (known.routes[static_cast<std::size_t>(rank)].route) {
     case Route::direct:
+      if (is_cpu_to_gpu)
+        return {in_host_memory, "direct", fmt::format("{}; CPU threads do not access GPU memory", node)};
       return {"loads and stores", "direct", node};
     case Route::staged:
-      return {"loads and stores", "staged through host memory", fmt::format("{}, without peer access", node)};
+      return {in_host_memory, "staged through host memory", fmt::format("{}, without peer access", node)};
     default:
-      return {"loads and stores", "none", fmt::format("{}, but this process does not see that rank's GPU", node)};
+      return {in_host_memory, "none", fmt::format("{}, but this process does not see that rank's GPU", node)};
   }
 }
 

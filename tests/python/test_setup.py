@@ -192,14 +192,18 @@ def test_without_peer_access_the_path_is_named(repository: Path) -> None:
     programs = repository / "build/bin"
     paths = [str(programs / "beeline-launch"), "-n", "2", "--device", "cpu", "--json", "--",
              str(programs / "beeline-info"), "--paths"]  # fmt: skip
-    for environment, copies, why in (
-        (WITHOUT_PEER_ACCESS, "staged through host memory", "both ranks are on one node, without peer access"),
-        ({}, "direct", "both ranks are on one node"),
+    node = "both ranks are on one node"
+    for environment, expected in (
+        (
+            WITHOUT_PEER_ACCESS,
+            ("loads and stores in host memory only", "staged through host memory", f"{node}, without peer access"),
+        ),
+        ({}, ("loads and stores", "direct", node)),
     ):
         done = run_here(paths, **environment)
         assert done.returncode == 0, done.stderr
         told = json.loads(done.stdout)["paths"]
-        assert {(one["copies"], one["reason"]) for one in told} == {(copies, why)}
+        assert {(one["operations"], one["copies"], one["reason"]) for one in told} == {expected}
 
 
 def test_without_peer_access_the_channel_that_is_left_is_named_and_works() -> None:
